@@ -1,0 +1,19 @@
+#![doc = include_str!("../README.md")]
+#![warn(missing_docs)]
+#![warn(
+    clippy::wildcard_enum_match_arm,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::as_conversions
+)]
+
+pub mod flaky;
+pub mod ids;
+pub mod ports;
+pub mod queue;
+pub mod service;
+#[cfg(feature = "testing")]
+pub mod testing;
+pub mod time;
+pub mod token;
+mod words;

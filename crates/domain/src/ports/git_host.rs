@@ -1,0 +1,203 @@
+//! Git hosts, in the queue's words.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use thiserror::Error;
+
+use crate::ids::{BranchName, HostId, PrNumber, RunId, Sha, TreeId};
+use crate::queue::{BuildCandidate, Candidate, HostStatuses, Land, PullRequest};
+use crate::time::Timestamp;
+
+use super::{ChecksRunner, Repository};
+
+/// What a host can do, as data for the planner's settings and the effect runner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Abilities {
+    /// Whether names of owners and repositories are matched in any case.
+    pub case_insensitive_names: bool,
+    /// Whether repositories are registered on first use.
+    pub registers_on_first_use: bool,
+    /// Whether pull requests and targets must be read at short intervals, because the host does
+    /// not tell.
+    pub needs_polling: bool,
+}
+
+/// Why a host did not do what was asked.
+#[derive(Debug, Error)]
+pub enum HostError {
+    /// Too many calls: try again then.
+    #[error("the host asks for fewer calls until {retry_at}")]
+    RateLimited {
+        /// When to try again.
+        retry_at: Timestamp,
+    },
+    /// The host does not answer: try again later.
+    #[error("the host is not available: {words}")]
+    Unavailable {
+        /// What was seen.
+        words: String,
+    },
+    /// The host understood and said no.
+    #[error("the host refused: {words}")]
+    Rejected {
+        /// The host's words.
+        words: String,
+    },
+    /// There is no such thing.
+    #[error("not found on the host: {what}")]
+    NotFound {
+        /// What was looked for.
+        what: String,
+    },
+    /// Something is not where it was expected.
+    #[error("changed meanwhile: {what}")]
+    Conflict {
+        /// What has changed.
+        what: String,
+    },
+}
+
+impl HostError {
+    /// Whether the same call may succeed later.
+    pub const fn is_passing(&self) -> bool {
+        match self {
+            Self::RateLimited { .. } | Self::Unavailable { .. } => true,
+            Self::Rejected { .. } | Self::NotFound { .. } | Self::Conflict { .. } => false,
+        }
+    }
+}
+
+/// A branch's head.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Head {
+    /// The commit.
+    pub sha: Sha,
+    /// Its tree.
+    pub tree: TreeId,
+}
+
+/// How building a candidate ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Built {
+    /// It is on its branch.
+    Candidate(Candidate),
+    /// The changes conflict; no branch is left behind.
+    Conflict {
+        /// Which pull request of the group conflicts.
+        pr: PrNumber,
+        /// The first run ahead that it conflicts with; `None` when it conflicts with the target
+        /// itself, or with a change before it in the same group.
+        with: Option<RunId>,
+        /// The conflicting paths, at most 100, each at most 1,024 bytes.
+        paths: Vec<String>,
+    },
+}
+
+/// How landing ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LandAnswer {
+    /// The candidate, or a commit with the same tree, is on the target.
+    Landed(Head),
+    /// A pull request's head is not the tested one; the target was not touched.
+    HeadMoved {
+        /// Which pull request.
+        pr: PrNumber,
+    },
+    /// The target is elsewhere and the tested tree would not be what lands; it was not touched.
+    TargetMoved(Head),
+}
+
+/// How a pull request is looked up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PullRequestQuery {
+    /// By its number.
+    Number(PrNumber),
+    /// The newest one from that branch, open ones first.
+    Branch(String),
+}
+
+/// A test branch that is on the host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TestBranch {
+    /// Its name.
+    pub branch: BranchName,
+    /// Its head.
+    pub sha: Sha,
+}
+
+/// A git host. Every call that changes something names the commit that it expects, so a late call
+/// cannot move a branch that has moved.
+#[async_trait]
+pub trait GitHost: Send + Sync {
+    /// What it can do.
+    fn abilities(&self) -> Abilities;
+
+    /// Whether the repository exists on the host, and where, for hosts that keep folders.
+    async fn locate(&self, repository: &Repository) -> Result<Option<String>, HostError>;
+
+    /// A pull request as it is now; a branch that it follows is read first. `None` when there is
+    /// none.
+    async fn pull_request(
+        &self,
+        repository: &Repository,
+        query: &PullRequestQuery,
+    ) -> Result<Option<PullRequest>, HostError>;
+
+    /// A branch's head as it is now. `None` when there is no such branch.
+    async fn head(
+        &self,
+        repository: &Repository,
+        branch: &BranchName,
+    ) -> Result<Option<Head>, HostError>;
+
+    /// What the repository's configuration, read at that commit of the target, and the host
+    /// require of a candidate.
+    async fn required_statuses(
+        &self,
+        repository: &Repository,
+        target: &BranchName,
+        at: &Sha,
+    ) -> Result<HostStatuses, HostError>;
+
+    /// Builds a candidate by a real three-way merge and puts it on its branch. Repeating it after
+    /// a success gives a candidate with the same tree.
+    async fn build_candidate(
+        &self,
+        repository: &Repository,
+        build: &BuildCandidate,
+    ) -> Result<Built, HostError>;
+
+    /// Puts a tested candidate on the target by compare-and-swap, after asking where the target
+    /// and the pull requests are now:
+    ///
+    /// * the target has the candidate already: [`LandAnswer::Landed`], nothing is repeated;
+    /// * the target is where it was expected: it moves to the candidate; if the candidate is not
+    ///   its descendant, the changes are put on it once more and the tree must be the tested one;
+    /// * a pull request's head has moved, or the target has: nothing is touched.
+    ///
+    /// Pull requests that landed are marked as merged on hosts that keep them.
+    async fn land(&self, repository: &Repository, land: &Land) -> Result<LandAnswer, HostError>;
+
+    /// Deletes a test branch if it is where expected (`None`: wherever it is). A branch that is
+    /// gone is fine.
+    async fn delete_branch(
+        &self,
+        repository: &Repository,
+        branch: &BranchName,
+        expected: Option<&Sha>,
+    ) -> Result<(), HostError>;
+
+    /// The test branches that are on the host, for the sweep of strays.
+    async fn test_branches(&self, repository: &Repository) -> Result<Vec<TestBranch>, HostError>;
+}
+
+/// Finds the adapters for a host.
+pub trait Hosts: Send + Sync {
+    /// The host of that name, when the organization is connected to it.
+    fn git_host(&self, org: crate::ids::OrgId, host: &HostId) -> Option<Arc<dyn GitHost>>;
+
+    /// Its checks runner, when checks are run here.
+    fn checks_runner(&self, org: crate::ids::OrgId, host: &HostId)
+    -> Option<Arc<dyn ChecksRunner>>;
+}

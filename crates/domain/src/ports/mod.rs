@@ -1,0 +1,43 @@
+//! What the domain needs from outside, one trait per file. The contracts are in the docs of the
+//! traits; `signalbox-testkit` has a conformance suite for each store and for git hosts.
+//!
+//! To add an adapter: implement the trait in a crate of its own that depends on this one only,
+//! run the suite on it, and name it in the app crate's wiring.
+
+mod check_log;
+mod checks_runner;
+mod clock;
+mod error;
+mod exposition;
+mod git_host;
+mod id_source;
+mod notifier;
+mod observer;
+mod org_store;
+mod outbox;
+mod pull_request_store;
+mod queue_store;
+mod read_store;
+mod repo_store;
+mod token_store;
+
+pub use check_log::{CheckLog, CheckOutput, MAX_CHECK_OUTPUT};
+pub use checks_runner::{ChecksJob, ChecksRunner, ChecksSink, SinkClosed};
+pub use clock::Clock;
+pub use error::StoreError;
+pub use exposition::Exposition;
+pub use git_host::{
+    Abilities, Built, GitHost, Head, HostError, Hosts, LandAnswer, PullRequestQuery, TestBranch,
+};
+pub use id_source::IdSource;
+pub use notifier::Notifier;
+pub use observer::{Observed, Observer};
+pub use org_store::{Org, OrgStore};
+pub use outbox::{Backlog, LeaseToken, Leased, Outbox};
+pub use pull_request_store::{NewPullRequest, PullRequestStore, StoredPullRequest};
+pub use queue_store::{
+    Commit, CommitError, CreateError, Loaded, QueueKey, QueueRef, QueueStore, Version,
+};
+pub use read_store::{LoggedEvent, MetricsScope, MoveRecord, QueueDepth, ReadStore};
+pub use repo_store::{RepoStore, Repository};
+pub use token_store::TokenStore;

@@ -1,0 +1,12 @@
+//! Wake-ups.
+
+use crate::queue::Lane;
+
+use super::QueueRef;
+
+/// Told after a commit. A hint: losing one costs time, never correctness, because background work
+/// also looks by itself at short intervals.
+pub trait Notifier: Send + Sync {
+    /// A queue has changed and has new effects in those lanes.
+    fn committed(&self, queue: QueueRef, lanes: &[Lane]);
+}

@@ -1,0 +1,92 @@
+//! What somebody asks of a queue. A command may be refused.
+
+use std::fmt;
+
+use crate::ids::PrNumber;
+
+use super::{Priority, PullRequest, ReportedTargets, RequestedState, SettingsPatch, SubmitReason};
+
+/// Who did something.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub enum Actor {
+    /// A caller of the API, by its token's name.
+    Token(String),
+    /// A person on the git host, by login.
+    User(String),
+    /// The git host itself.
+    Host,
+    /// The queue, on its own rules.
+    Queue,
+}
+
+impl fmt::Display for Actor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Token(name) => write!(f, "token {name}"),
+            Self::User(login) => f.write_str(login),
+            Self::Host => f.write_str("git host"),
+            Self::Queue => f.write_str("merge queue"),
+        }
+    }
+}
+
+/// A request to test and merge a pull request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct Submission {
+    /// The pull request as the host shows it now.
+    pub pull_request: PullRequest,
+    /// Targets that were reported before the submission.
+    pub targets: Option<ReportedTargets>,
+    /// `None`: the default for a new entry, no change for a live one.
+    pub priority: Option<Priority>,
+    /// Whether it must be tested alone; `None` as for `priority`.
+    pub no_batch: Option<bool>,
+    /// How the request came.
+    pub reason: SubmitReason,
+    /// Who asks.
+    pub by: Actor,
+}
+
+/// What somebody asks of a queue.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub enum Command {
+    /// Put a pull request into the queue, or change its priority there.
+    Submit(Box<Submission>),
+    /// Take a pull request out of the queue.
+    Cancel {
+        /// Which one.
+        pr: PrNumber,
+        /// Who asks.
+        by: Actor,
+    },
+    /// Test a pull request once more, in its place.
+    Restart {
+        /// Which one.
+        pr: PrNumber,
+        /// Who asks.
+        by: Actor,
+    },
+    /// Say which targets a pull request touches; it need not be in the queue yet.
+    SetTargets {
+        /// Which one.
+        pr: PrNumber,
+        /// What it touches.
+        targets: ReportedTargets,
+    },
+    /// Change settings, the state, or both.
+    Update {
+        /// New values of settings.
+        settings: Box<SettingsPatch>,
+        /// A new state.
+        state: Option<RequestedState>,
+        /// Why, shown to whoever waits.
+        reason: Option<String>,
+        /// Who asks.
+        by: Actor,
+    },
+    /// Delete the queue; refused while it has entries.
+    Delete,
+}

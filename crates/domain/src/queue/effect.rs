@@ -1,0 +1,192 @@
+//! What must be done outside once a transition is committed. An effect names everything needed to
+//! carry it out, so the runner makes no choices.
+
+use crate::ids::{BranchName, PrNumber, RunId, Sha};
+
+use super::{Candidate, MergeMethod};
+use crate::words::words;
+
+/// One pull request's changes, to be put on a base.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct Change {
+    /// The pull request.
+    pub pr: PrNumber,
+    /// Its head.
+    pub head: Sha,
+    /// The title of its commit.
+    pub title: String,
+    /// The rest of the commit's message; may be empty.
+    pub body: String,
+    /// Its author, as the host names them.
+    pub author: String,
+}
+
+/// A candidate ahead, on which a new one is built.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct Ahead {
+    /// The run.
+    pub run: RunId,
+    /// Its candidate.
+    pub sha: Sha,
+}
+
+/// Builds a candidate and pushes it as a test branch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct BuildCandidate {
+    /// For which run.
+    pub run: RunId,
+    /// The target branch.
+    pub target: BranchName,
+    /// The target's head as known to the planner.
+    pub target_head: Sha,
+    /// The candidates ahead, in line order; the new one is built on the last, or on the target's
+    /// head. On a conflict the first one that the changes conflict with is to be named.
+    pub ahead: Vec<Ahead>,
+    /// What to put on it, in this order.
+    pub changes: Vec<Change>,
+    /// How.
+    pub method: MergeMethod,
+    /// The branch to push.
+    pub branch: BranchName,
+}
+
+impl BuildCandidate {
+    /// The commit to build on.
+    pub fn base(&self) -> &Sha {
+        self.ahead.last().map_or(&self.target_head, |ahead| &ahead.sha)
+    }
+}
+
+/// Runs the checks of a candidate, on hosts that run them themselves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct RunChecks {
+    /// Of which run.
+    pub run: RunId,
+    /// The commit to test.
+    pub candidate: Candidate,
+    /// Its branch.
+    pub branch: BranchName,
+    /// The commit of the target branch that the checks' configuration is read from.
+    pub config_from: Sha,
+    /// The pull requests under test.
+    pub prs: Vec<PrNumber>,
+    /// The statuses that are required; checks of other names need not run.
+    pub required: Vec<String>,
+}
+
+/// Puts a tested candidate on the target.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct Land {
+    /// Whose candidate.
+    pub run: RunId,
+    /// The target branch.
+    pub target: BranchName,
+    /// Where the target must be.
+    pub expected: Sha,
+    /// What was tested.
+    pub candidate: Candidate,
+    /// The changes that it adds to `expected`, in order, with the heads that were tested.
+    pub changes: Vec<Change>,
+    /// How they became commits.
+    pub method: MergeMethod,
+}
+
+/// What must be done outside.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub enum Effect {
+    /// Ask the host for the target's head.
+    InspectTarget {
+        /// The target branch.
+        branch: BranchName,
+    },
+    /// Ask the host for a pull request.
+    InspectPullRequest {
+        /// Which one.
+        pr: PrNumber,
+    },
+    /// Build a candidate.
+    BuildCandidate(BuildCandidate),
+    /// Run its checks.
+    RunChecks(RunChecks),
+    /// Stop a run's checks.
+    CancelChecks {
+        /// Of which run.
+        run: RunId,
+    },
+    /// Delete a test branch.
+    DeleteBranch {
+        /// Its name.
+        branch: BranchName,
+        /// Where it must be; `None` when its candidate was never reported.
+        expected: Option<Sha>,
+    },
+    /// Put a candidate on the target.
+    Land(Land),
+}
+
+words!(
+    /// Which kind of worker runs an effect.
+    Lane {
+        /// Short calls to the git host.
+        Host = "HOST",
+        /// Checks, which take long and are few at a time.
+        Checks = "CHECKS",
+    }
+);
+
+impl Effect {
+    /// Which kind of worker runs it.
+    pub const fn lane(&self) -> Lane {
+        match self {
+            Self::RunChecks(_) => Lane::Checks,
+            Self::InspectTarget { .. }
+            | Self::InspectPullRequest { .. }
+            | Self::BuildCandidate(_)
+            | Self::CancelChecks { .. }
+            | Self::DeleteBranch { .. }
+            | Self::Land(_) => Lane::Host,
+        }
+    }
+
+    /// The run that it is about.
+    pub const fn run(&self) -> Option<RunId> {
+        match self {
+            Self::BuildCandidate(build) => Some(build.run),
+            Self::RunChecks(checks) => Some(checks.run),
+            Self::CancelChecks { run } => Some(*run),
+            Self::Land(land) => Some(land.run),
+            Self::InspectTarget { .. }
+            | Self::InspectPullRequest { .. }
+            | Self::DeleteBranch { .. } => None,
+        }
+    }
+
+    /// A short name for logs and metrics.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::InspectTarget { .. } => "inspect_target",
+            Self::InspectPullRequest { .. } => "inspect_pull_request",
+            Self::BuildCandidate(_) => "build_candidate",
+            Self::RunChecks(_) => "run_checks",
+            Self::CancelChecks { .. } => "cancel_checks",
+            Self::DeleteBranch { .. } => "delete_branch",
+            Self::Land(_) => "land",
+        }
+    }
+}
+
+/// An effect with its number within the queue. Queue id and number make repeats harmless.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct NumberedEffect {
+    /// Its number.
+    pub number: u64,
+    /// What to do.
+    pub effect: Effect,
+}

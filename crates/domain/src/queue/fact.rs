@@ -1,0 +1,124 @@
+//! What already happened. Facts are never refused; stale and repeated ones are ignored, and the
+//! decision says so.
+
+use crate::ids::{PrNumber, RunId, Sha, TreeId};
+
+use super::{Candidate, Check, PullRequest};
+
+/// A check as its source reports it.
+pub type CheckReport = Check;
+
+/// What the repository and the host say about required statuses.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct HostStatuses {
+    /// The list in the repository's configuration at the target's head; `None` without a file.
+    pub repository: Option<Vec<String>>,
+    /// What is wrong with that file, if it cannot be used.
+    pub repository_error: Option<String>,
+    /// The host's branch protection.
+    pub branch_protection: Option<Vec<String>>,
+}
+
+/// Why the host did not land a candidate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub enum LandRefusal {
+    /// A pull request got new commits.
+    HeadMoved {
+        /// Which one.
+        pr: PrNumber,
+    },
+    /// The target is not where the candidate was built.
+    TargetMoved {
+        /// Its head.
+        head: Sha,
+        /// The head's tree.
+        tree: TreeId,
+    },
+    /// Something else, in the host's words.
+    Refused {
+        /// The words.
+        words: String,
+    },
+}
+
+/// What already happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub enum Fact {
+    /// The host showed a pull request.
+    PullRequestSeen(Box<PullRequest>),
+    /// The host does not know a pull request any more.
+    PullRequestGone {
+        /// Which one.
+        pr: PrNumber,
+    },
+    /// The host showed the target branch.
+    TargetSeen {
+        /// Its head.
+        head: Sha,
+        /// The head's tree.
+        tree: TreeId,
+    },
+    /// The host has no such branch.
+    TargetMissing,
+    /// A candidate was built and pushed.
+    CandidateBuilt {
+        /// For which run.
+        run: RunId,
+        /// The commit.
+        candidate: Candidate,
+        /// What is required of it.
+        statuses: HostStatuses,
+    },
+    /// A candidate could not be built: the changes conflict.
+    CandidateConflict {
+        /// For which run.
+        run: RunId,
+        /// Which pull request of the group conflicts.
+        pr: PrNumber,
+        /// With which run ahead; `None` means with the target itself.
+        with: Option<RunId>,
+        /// The conflicting paths.
+        paths: Vec<String>,
+    },
+    /// The host refused to take a candidate.
+    CandidateRefused {
+        /// For which run.
+        run: RunId,
+        /// The host's words.
+        words: String,
+    },
+    /// Checks reported on a candidate.
+    ChecksReported {
+        /// On which run.
+        run: RunId,
+        /// On which commit; another one than the run's is ignored.
+        sha: Sha,
+        /// What they say.
+        checks: Vec<CheckReport>,
+    },
+    /// A candidate is on the target.
+    Landed {
+        /// Of which run.
+        run: RunId,
+        /// The target's new head.
+        sha: Sha,
+        /// Its tree.
+        tree: TreeId,
+    },
+    /// The host did not land a candidate.
+    LandRefused {
+        /// Of which run.
+        run: RunId,
+        /// Why.
+        because: LandRefusal,
+    },
+    /// The host did not answer.
+    HostUnreachable,
+    /// The host answered again.
+    HostReachable,
+    /// Time has passed; deadlines are looked at.
+    TimePassed,
+}

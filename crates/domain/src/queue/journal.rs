@@ -1,0 +1,44 @@
+//! The journal: every input that changed a queue, in order, with what was decided.
+//!
+//! The planner is deterministic, so folding the inputs gives the state (Q9).
+
+use crate::time::Timestamp;
+
+use super::{Command, Decision, Fact, Queue, absorb, decide};
+
+/// A command or a fact.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub enum Input {
+    /// Something asked for, and not refused.
+    Command(Command),
+    /// Something that happened.
+    Fact(Fact),
+}
+
+/// One step of a queue.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct JournalRecord {
+    /// The queue's sequence number after the step; it grows from record to record.
+    pub number: u64,
+    /// When.
+    pub at: Timestamp,
+    /// What came in.
+    pub input: Input,
+    /// What was decided.
+    pub decisions: Vec<Decision>,
+}
+
+/// The state that a new queue comes to by these inputs.
+///
+/// A command that is refused on the way is skipped, as it was then.
+pub fn fold<'a>(new: Queue, records: impl IntoIterator<Item = &'a (Timestamp, Input)>) -> Queue {
+    records.into_iter().fold(new, |queue, (at, input)| match input {
+        Input::Command(command) => match decide(&queue, command, *at) {
+            Ok(transition) => transition.queue,
+            Err(_) => queue,
+        },
+        Input::Fact(fact) => absorb(&queue, fact, *at).queue,
+    })
+}

@@ -1,0 +1,159 @@
+//! The numbers behind the nine metric families, made from the journal and the present depth.
+
+use crate::time::{Span, Timestamp};
+
+use super::{Decision, PrState, QueuedReason};
+
+/// Upper bounds of the histograms' buckets in seconds; `+Inf` follows.
+pub const BUCKETS_SECONDS: [u32; 8] = [60, 300, 600, 900, 1_800, 3_600, 5_400, 7_200];
+
+/// A histogram over [`BUCKETS_SECONDS`].
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Histogram {
+    /// Observations at most as large as each bound; cumulative.
+    pub buckets: [u64; BUCKETS_SECONDS.len()],
+    /// All observations.
+    pub count: u64,
+    /// Their sum in microseconds.
+    pub sum_micros: i64,
+}
+
+impl Histogram {
+    /// Takes one observation in.
+    pub fn observe(&mut self, span_micros: i64) {
+        for (bucket, bound) in self.buckets.iter_mut().zip(BUCKETS_SECONDS) {
+            if span_micros <= Span::seconds(bound).micros() {
+                *bucket += 1;
+            }
+        }
+        self.count += 1;
+        self.sum_micros = self.sum_micros.saturating_add(span_micros);
+    }
+}
+
+/// The metrics of one queue and queue type.
+#[derive(Clone, Debug, PartialEq)]
+pub struct QueueMetrics {
+    /// `owner/name`.
+    pub repo: String,
+    /// The target branch.
+    pub branch: String,
+    /// `main` or `bisection`.
+    pub queue_type: &'static str,
+    /// Entries in the line.
+    pub depth: u64,
+    /// Entries that are not ready yet.
+    pub awaiting_mergeability: u64,
+    /// Entries under test.
+    pub testing_slots_active: u64,
+    /// Exits in the last hour by conclusion: merged, failed, cancelled.
+    pub conclusions: [(&'static str, u64); 3],
+    /// Restarts in the last hour.
+    pub restarts: u64,
+    /// From entering the line, or a restart, to the start of a test.
+    pub wait: Histogram,
+    /// Time under test.
+    pub test: Histogram,
+    /// From entering the line to the exit, by conclusion.
+    pub time_in_queue: [(&'static str, Histogram); 3],
+    /// Time in each state that was left in the last hour.
+    pub state_duration: Vec<(&'static str, Histogram)>,
+}
+
+const CONCLUSIONS: [(PrState, &str); 3] =
+    [(PrState::Merged, "merged"), (PrState::Failed, "failed"), (PrState::Cancelled, "cancelled")];
+
+const STATES: [(PrState, &str); 5] = [
+    (PrState::NotReady, "not_ready"),
+    (PrState::Pending, "pending"),
+    (PrState::Testing, "testing"),
+    (PrState::TestsPassed, "tests_passed"),
+    (PrState::PendingFailure, "pending_failure"),
+];
+
+/// Measures a queue: its depth now and what the journal says of the last hour, once for the main
+/// line and once for bisection.
+pub fn measure<'a>(
+    repo: &str,
+    branch: &str,
+    counts: &[(PrState, bool, u64)],
+    moves: impl IntoIterator<Item = &'a (Timestamp, Decision)>,
+) -> [QueueMetrics; 2] {
+    let new = |queue_type, bisection: bool| {
+        let count = |wanted: &[PrState]| {
+            counts
+                .iter()
+                .filter(|(state, of_bisection, _)| {
+                    *of_bisection == bisection && wanted.contains(state)
+                })
+                .map(|(_, _, count)| count)
+                .sum()
+        };
+        QueueMetrics {
+            repo: repo.to_owned(),
+            branch: branch.to_owned(),
+            queue_type,
+            depth: count(&[
+                PrState::Pending,
+                PrState::Testing,
+                PrState::TestsPassed,
+                PrState::PendingFailure,
+            ]),
+            awaiting_mergeability: count(&[PrState::NotReady]),
+            testing_slots_active: count(&[PrState::Testing]),
+            conclusions: CONCLUSIONS.map(|(_, name)| (name, 0)),
+            restarts: 0,
+            wait: Histogram::default(),
+            test: Histogram::default(),
+            time_in_queue: CONCLUSIONS.map(|(_, name)| (name, Histogram::default())),
+            state_duration: STATES.iter().map(|(_, name)| (*name, Histogram::default())).collect(),
+        }
+    };
+    let mut main = new("main", false);
+    let mut bisection = new("bisection", true);
+    for (at, decision) in moves {
+        if let Decision::Moved { bisection: true, .. } = decision {
+            bisection.take_in(*at, decision);
+        } else {
+            main.take_in(*at, decision);
+        }
+    }
+    [main, bisection]
+}
+
+impl QueueMetrics {
+    fn take_in(&mut self, at: Timestamp, decision: &Decision) {
+        let Decision::Moved { from: Some(from), to, reason, after_micros, entered_line_at, .. } =
+            decision
+        else {
+            return;
+        };
+        for ((_, histogram), (state, _)) in self.state_duration.iter_mut().zip(STATES) {
+            if state == *from {
+                histogram.observe(*after_micros);
+            }
+        }
+        match (from, to) {
+            (PrState::Pending, PrState::Testing) => self.wait.observe(*after_micros),
+            (PrState::Testing, _) => self.test.observe(*after_micros),
+            _ => {}
+        }
+        let restarted = *to == PrState::Pending && *reason != QueuedReason::NowReady.word();
+        if restarted {
+            self.restarts += 1;
+        }
+        for (index, (state, _)) in CONCLUSIONS.iter().enumerate() {
+            if state != to {
+                continue;
+            }
+            if let Some((_, count)) = self.conclusions.get_mut(index) {
+                *count += 1;
+            }
+            if let (Some((_, histogram)), Some(entered)) =
+                (self.time_in_queue.get_mut(index), entered_line_at)
+            {
+                histogram.observe(at.since(*entered).micros());
+            }
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! The merge queue: states, commands, facts and the planner that turns them into transitions.
+//!
+//! Everything here is pure: no `async`, no trait objects, no ports, no clock and no randomness.
+//! [`decide`] answers a [`Command`], [`absorb`] takes in a [`Fact`], [`next_deadline`] says when
+//! time alone changes something. Each returns or leads to a [`Transition`]: the new state, what
+//! changed, the effects to run, and why.
+
+mod command;
+mod decision;
+mod effect;
+mod event;
+mod fact;
+mod invariant;
+mod journal;
+mod metrics;
+mod order;
+mod plan;
+mod priority;
+mod pull_request;
+mod readiness;
+mod refusal;
+mod run;
+mod settings;
+mod state;
+mod targets;
+mod transition;
+mod view;
+mod wait_reason;
+
+pub use command::{Actor, Command, Submission};
+pub use decision::{Decision, IgnoredBecause};
+pub use effect::{Ahead, BuildCandidate, Change, Effect, Land, Lane, NumberedEffect, RunChecks};
+pub use event::{Event, EventKind};
+pub use fact::{CheckReport, Fact, HostStatuses, LandRefusal};
+pub use invariant::{Violation, check as check_invariants};
+pub use journal::{Input, JournalRecord, fold};
+pub use metrics::{BUCKETS_SECONDS, Histogram, QueueMetrics, measure};
+pub use order::Place;
+pub use plan::{absorb, decide, next_deadline};
+pub use priority::{Priority, PriorityName};
+pub use pull_request::{Mergeability, PullRequest, PullRequestState};
+pub use readiness::Readiness;
+pub use refusal::Refusal;
+pub use run::{
+    Candidate, Check, CheckConclusion, CheckStatus, Member, RequiredStatuses, RunStatus,
+    StatusSource, TestRun,
+};
+pub use settings::{
+    BatchingRule, DirectMergeMode, MergeMethod, Mode, OptimizationMode, Settings, SettingsPatch,
+    TestBranchConstructionMode,
+};
+pub use state::{
+    CancelReason, Culprit, Entry, EntryState, Exit, FailReason, Header, HostHealth, Landing,
+    MergeReason, PassReason, PrState, Queue, QueueState, QueueStateName, QueuedReason,
+    RequestedState, SubmitReason, Target, TestFailure,
+};
+pub use targets::{MAX_TARGETS, ReportedTargets, Targets};
+pub use transition::{Changes, Transition};
+pub use view::{EntryView, QueueView, view_entry, view_queue};
+pub use wait_reason::WaitReason;

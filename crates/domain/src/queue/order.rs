@@ -1,0 +1,55 @@
+//! The order of the line.
+//!
+//! Entries whose landing is under way come first, then urgent ones, then those that have been
+//! tested before (they keep their place when a later one with a better priority arrives, and when
+//! they are restarted), then those that wait for their first run by priority and time, then those
+//! that are not ready.
+
+use crate::ids::EntryId;
+use crate::time::Timestamp;
+
+use super::Entry;
+
+/// Where an entry stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub enum Place {
+    /// Not in the line.
+    Outside,
+    /// In the line, by priority and time.
+    Waiting {
+        /// Since when.
+        since: Timestamp,
+    },
+    /// In the line at the place that its first run gave it.
+    Anchored {
+        /// Lower is further ahead.
+        number: u64,
+    },
+}
+
+/// The key that sorts the line. Two entries never have equal keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct OrderKey {
+    class: u8,
+    major: u64,
+    minor: Timestamp,
+    entry: EntryId,
+}
+
+impl OrderKey {
+    pub(super) fn of(entry: &Entry) -> Self {
+        let key = |class, major, minor| Self { class, major, minor, entry: entry.id };
+        let zero = Timestamp::from_unix_micros(0);
+        match entry.place {
+            Place::Anchored { number } => key(1, number, zero),
+            Place::Waiting { since } if entry.priority.is_urgent() => key(0, 0, since),
+            Place::Waiting { since } => key(2, u64::from(entry.priority.value), since),
+            Place::Outside => key(3, 0, entry.submitted_at),
+        }
+    }
+
+    pub(super) const fn entry(&self) -> EntryId {
+        self.entry
+    }
+}

@@ -1,0 +1,1 @@
+//! Use cases: load, decide, commit. The only async bodies of the crate.

@@ -1,0 +1,17 @@
+//! Ids that are counted.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use uuid::Uuid;
+
+use crate::ports::IdSource;
+
+/// Gives 1, 2, 3 … as ids: the same run, the same ids.
+#[derive(Debug, Default)]
+pub struct CountingIds(AtomicU64);
+
+impl IdSource for CountingIds {
+    fn new_id(&self) -> Uuid {
+        Uuid::from_u128(u128::from(self.0.fetch_add(1, Ordering::SeqCst) + 1))
+    }
+}

@@ -1,0 +1,133 @@
+//! Points in time and spans, handed in by the caller: the core never asks a clock.
+
+use std::fmt;
+
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+
+/// A point in time in UTC with microseconds, the precision that both databases keep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(transparent))]
+pub struct Timestamp(i64);
+
+impl Timestamp {
+    /// The time that many microseconds after 1970-01-01T00:00:00Z.
+    pub const fn from_unix_micros(micros: i64) -> Self {
+        Self(micros)
+    }
+
+    /// Microseconds since 1970-01-01T00:00:00Z.
+    pub const fn unix_micros(self) -> i64 {
+        self.0
+    }
+
+    /// The time that many seconds after 1970-01-01T00:00:00Z.
+    pub const fn from_unix_seconds(seconds: i64) -> Self {
+        Self(seconds * 1_000_000)
+    }
+
+    /// Reads RFC 3339 with any offset. `None` when the text is no such time.
+    pub fn parse(text: &str) -> Option<Self> {
+        OffsetDateTime::parse(text, &Rfc3339).ok().map(Self::from)
+    }
+
+    /// This time moved later by `span`.
+    #[must_use]
+    pub const fn plus(self, span: Span) -> Self {
+        Self(self.0.saturating_add(span.0))
+    }
+
+    /// This time moved earlier by `span`.
+    #[must_use]
+    pub const fn minus(self, span: Span) -> Self {
+        Self(self.0.saturating_sub(span.0))
+    }
+
+    /// How long after `earlier` this is; zero when it is not after it.
+    pub fn since(self, earlier: Self) -> Span {
+        Span(self.0.saturating_sub(earlier.0).max(0))
+    }
+}
+
+impl From<OffsetDateTime> for Timestamp {
+    fn from(value: OffsetDateTime) -> Self {
+        Self(i64::try_from(value.unix_timestamp_nanos() / 1_000).unwrap_or(i64::MAX))
+    }
+}
+
+impl From<Timestamp> for OffsetDateTime {
+    fn from(value: Timestamp) -> Self {
+        Self::from_unix_timestamp_nanos(i128::from(value.0) * 1_000).unwrap_or(Self::UNIX_EPOCH)
+    }
+}
+
+/// RFC 3339 in UTC with milliseconds and `Z`: `2026-09-17T10:16:02.000Z`.
+impl fmt::Display for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let at = OffsetDateTime::from(*self);
+        write!(
+            f,
+            "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}Z",
+            at.year(),
+            u8::from(at.month()),
+            at.day(),
+            at.hour(),
+            at.minute(),
+            at.second(),
+            at.millisecond()
+        )
+    }
+}
+
+/// A span of time in microseconds, never negative.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(transparent))]
+pub struct Span(i64);
+
+impl Span {
+    /// No time at all.
+    pub const ZERO: Self = Self(0);
+
+    /// That many seconds.
+    pub fn seconds(seconds: u32) -> Self {
+        Self(i64::from(seconds) * 1_000_000)
+    }
+
+    /// That many minutes.
+    pub fn minutes(minutes: u32) -> Self {
+        Self(i64::from(minutes) * 60_000_000)
+    }
+
+    /// That many hours.
+    pub fn hours(hours: u32) -> Self {
+        Self(i64::from(hours) * 3_600_000_000)
+    }
+
+    /// The span in microseconds.
+    pub const fn micros(self) -> i64 {
+        self.0
+    }
+
+    /// The span in whole milliseconds.
+    pub const fn millis(self) -> i64 {
+        self.0 / 1_000
+    }
+
+    /// As the standard library's duration.
+    pub fn to_std(self) -> std::time::Duration {
+        std::time::Duration::from_micros(u64::try_from(self.0).unwrap_or(0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_is_written_with_milliseconds_and_read_with_any_offset() {
+        let at = Timestamp::parse("2026-09-17T12:16:02.5+02:00").expect("valid");
+        assert_eq!(at.to_string(), "2026-09-17T10:16:02.500Z");
+        assert_eq!(Timestamp::parse(&at.to_string()), Some(at));
+        assert_eq!(Timestamp::parse("yesterday"), None);
+    }
+}

@@ -1,0 +1,220 @@
+//! API tokens: their text, what they allow, and who calls with them.
+
+use std::fmt;
+
+use sha2::{Digest, Sha256};
+
+use crate::ids::{OrgId, OrgSlug, RepoName, TokenId};
+use crate::queue::Actor;
+use crate::time::Timestamp;
+
+/// The alphabet of token texts: digits and lower-case letters without `i`, `l`, `o` and `u`.
+const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
+const PREFIX: &str = "sbx_";
+const RANDOM_CHARS: usize = 32;
+const CHECK_CHARS: usize = 7;
+
+/// The text of a token: `sbx_`, 160 random bits and a checksum, so that scanners can tell a leaked
+/// token from any other text without asking the server. Never logged: its `Debug` hides it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct TokenText(String);
+
+impl fmt::Debug for TokenText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("TokenText(hidden)")
+    }
+}
+
+impl TokenText {
+    /// The text for that many random bits.
+    pub fn from_random(random: [u8; 20]) -> Self {
+        let body = base32(&random, RANDOM_CHARS);
+        let check = checksum(&body);
+        Self(format!("{PREFIX}{body}{check}"))
+    }
+
+    /// Reads a text. `None` when its form or checksum is wrong, decided without any look-up.
+    pub fn parse(text: &str) -> Option<Self> {
+        let rest = text.strip_prefix(PREFIX)?;
+        if rest.len() != RANDOM_CHARS + CHECK_CHARS || !rest.is_ascii() {
+            return None;
+        }
+        let (body, check) = rest.split_at(RANDOM_CHARS);
+        (body.bytes().all(|byte| ALPHABET.contains(&byte)) && checksum(body) == check)
+            .then(|| Self(text.to_owned()))
+    }
+
+    /// The text, to be shown once.
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+
+    /// What is stored. The text has 160 random bits, so a fast hash is right.
+    pub fn hash(&self) -> TokenHash {
+        TokenHash(Sha256::digest(self.0.as_bytes()).into())
+    }
+}
+
+fn checksum(body: &str) -> String {
+    let digest: [u8; 32] = Sha256::digest(format!("signalbox token {body}").as_bytes()).into();
+    base32(&digest, CHECK_CHARS)
+}
+
+fn base32(bytes: &[u8], chars: usize) -> String {
+    let bit =
+        |index: usize| bytes.get(index / 8).is_some_and(|byte| byte >> (7 - index % 8) & 1 == 1);
+    (0..chars)
+        .map(|at| {
+            (0..5).fold(0_usize, |value, offset| value << 1 | usize::from(bit(at * 5 + offset)))
+        })
+        .filter_map(|value| ALPHABET.get(value).copied())
+        .map(char::from)
+        .collect()
+}
+
+/// The SHA-256 of a token's text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TokenHash(pub [u8; 32]);
+
+/// What a token may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub enum Scope {
+    /// Read queues, pull requests, runs and metrics.
+    QueueRead,
+    /// Submit, cancel, restart and report targets.
+    QueueSubmit,
+    /// Submit with priority 0.
+    QueueUrgent,
+    /// Create, change, pause and delete queues.
+    QueueAdmin,
+    /// Read test results.
+    TestsRead,
+    /// Upload test results and change quarantine.
+    TestsWrite,
+}
+
+impl Scope {
+    /// Every scope.
+    pub const ALL: [Self; 6] = [
+        Self::QueueRead,
+        Self::QueueSubmit,
+        Self::QueueUrgent,
+        Self::QueueAdmin,
+        Self::TestsRead,
+        Self::TestsWrite,
+    ];
+
+    /// Its word: `queue:submit`.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::QueueRead => "queue:read",
+            Self::QueueSubmit => "queue:submit",
+            Self::QueueUrgent => "queue:urgent",
+            Self::QueueAdmin => "queue:admin",
+            Self::TestsRead => "tests:read",
+            Self::TestsWrite => "tests:write",
+        }
+    }
+
+    /// Reads its word.
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|scope| scope.word() == text)
+    }
+}
+
+/// How states and modes are written in replies to a token.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub enum EnumCase {
+    /// `NOT_READY`, as the specification writes them.
+    #[default]
+    Upper,
+    /// `not_ready`, as clients of the public service expect them.
+    Lower,
+}
+
+/// A token as it is stored: everything but its text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Token {
+    /// Its id, safe to show.
+    pub id: TokenId,
+    /// Whose it is.
+    pub org: OrgId,
+    /// What it is called; stands for its holder in the journal.
+    pub name: String,
+    /// The hash of its text.
+    pub hash: TokenHash,
+    /// What it may do.
+    pub scopes: Vec<Scope>,
+    /// The repositories that it is limited to; empty means all of the organization.
+    pub repos: Vec<RepoName>,
+    /// How replies to it write states and modes.
+    pub enum_case: EnumCase,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// When it ends.
+    pub expires_at: Option<Timestamp>,
+    /// When it was revoked.
+    pub revoked_at: Option<Timestamp>,
+}
+
+impl Token {
+    /// Whether it is good at that time.
+    pub fn is_valid(&self, at: Timestamp) -> bool {
+        self.revoked_at.is_none_or(|revoked| at < revoked)
+            && self.expires_at.is_none_or(|expires| at < expires)
+    }
+}
+
+/// Who calls: made by authentication only.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Caller {
+    /// The organization that the token belongs to.
+    pub org: OrgId,
+    /// Its slug.
+    pub org_slug: OrgSlug,
+    /// The token's id.
+    pub token: TokenId,
+    /// The token's name.
+    pub name: String,
+    /// What it may do.
+    pub scopes: Vec<Scope>,
+    /// The repositories that it is limited to; empty means all.
+    pub repos: Vec<RepoName>,
+    /// How replies write states and modes.
+    pub enum_case: EnumCase,
+}
+
+impl Caller {
+    /// Whether the token may do that.
+    pub fn may(&self, scope: Scope) -> bool {
+        self.scopes.contains(&scope)
+    }
+
+    /// Whether the token may see that repository. To one that may not, it does not exist.
+    pub fn may_see(&self, repo: &RepoName) -> bool {
+        self.repos.is_empty() || self.repos.iter().any(|own| own.key(true) == repo.key(true))
+    }
+
+    /// The caller as the one who caused something.
+    pub fn actor(&self) -> Actor {
+        Actor::Token(self.name.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_read_back_and_a_typo_is_noticed() {
+        let text = TokenText::from_random([7; 20]);
+        assert_eq!(TokenText::parse(text.reveal()), Some(text.clone()));
+        let typo = text.reveal().replacen('7', "8", 1).replacen("sbx_0", "sbx_1", 1);
+        assert_ne!(typo, text.reveal());
+        assert_eq!(TokenText::parse(&typo), None);
+        assert_eq!(TokenText::parse("sbx_"), None);
+        assert!(!format!("{text:?}").contains(text.reveal()));
+    }
+}
