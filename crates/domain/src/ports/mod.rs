@@ -19,6 +19,7 @@ mod pull_request_store;
 mod queue_store;
 mod read_store;
 mod repo_store;
+mod stores;
 mod token_store;
 
 pub use check_log::{CheckLog, CheckOutput, MAX_CHECK_OUTPUT};
@@ -40,4 +41,5 @@ pub use queue_store::{
 };
 pub use read_store::{LoggedEvent, MetricsScope, MoveRecord, QueueDepth, ReadStore};
 pub use repo_store::{RepoStore, Repository};
+pub use stores::Stores;
 pub use token_store::TokenStore;
