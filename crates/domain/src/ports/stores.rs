@@ -1,0 +1,28 @@
+//! All stores together, as one database provides them.
+
+use std::sync::Arc;
+
+use super::{
+    CheckLog, OrgStore, Outbox, PullRequestStore, QueueStore, ReadStore, RepoStore, TokenStore,
+};
+
+/// Every store of one database.
+#[derive(Clone)]
+pub struct Stores {
+    /// Queues.
+    pub queues: Arc<dyn QueueStore>,
+    /// Effects waiting to be run.
+    pub outbox: Arc<dyn Outbox>,
+    /// Reads for replies and pages.
+    pub reads: Arc<dyn ReadStore>,
+    /// Organizations.
+    pub orgs: Arc<dyn OrgStore>,
+    /// API tokens.
+    pub tokens: Arc<dyn TokenStore>,
+    /// Repositories.
+    pub repos: Arc<dyn RepoStore>,
+    /// Pull requests of hosts that keep none.
+    pub pull_requests: Arc<dyn PullRequestStore>,
+    /// What checks printed.
+    pub check_log: Arc<dyn CheckLog>,
+}
