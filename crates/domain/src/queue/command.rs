@@ -90,3 +90,17 @@ pub enum Command {
     /// Delete the queue; refused while it has entries.
     Delete,
 }
+
+impl Command {
+    /// A short name for logs and metrics.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Submit(_) => "submit",
+            Self::Cancel { .. } => "cancel",
+            Self::Restart { .. } => "restart",
+            Self::SetTargets { .. } => "set_targets",
+            Self::Update { .. } => "update",
+            Self::Delete => "delete",
+        }
+    }
+}

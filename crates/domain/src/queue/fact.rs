@@ -122,3 +122,24 @@ pub enum Fact {
     /// Time has passed; deadlines are looked at.
     TimePassed,
 }
+
+impl Fact {
+    /// A short name for logs and metrics.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::PullRequestSeen(_) => "pull_request_seen",
+            Self::PullRequestGone { .. } => "pull_request_gone",
+            Self::TargetSeen { .. } => "target_seen",
+            Self::TargetMissing => "target_missing",
+            Self::CandidateBuilt { .. } => "candidate_built",
+            Self::CandidateConflict { .. } => "candidate_conflict",
+            Self::CandidateRefused { .. } => "candidate_refused",
+            Self::ChecksReported { .. } => "checks_reported",
+            Self::Landed { .. } => "landed",
+            Self::LandRefused { .. } => "land_refused",
+            Self::HostUnreachable => "host_unreachable",
+            Self::HostReachable => "host_reachable",
+            Self::TimePassed => "time_passed",
+        }
+    }
+}

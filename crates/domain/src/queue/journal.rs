@@ -16,6 +16,16 @@ pub enum Input {
     Fact(Fact),
 }
 
+impl Input {
+    /// A short name for logs and metrics.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Command(command) => command.name(),
+            Self::Fact(fact) => fact.name(),
+        }
+    }
+}
+
 /// One step of a queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]

@@ -1,1 +1,21 @@
-//! Use cases: load, decide, commit. The only async bodies of the crate.
+//! Use cases: load, decide, commit, and run what follows. The only async bodies of the crate; no
+//! rule is made here.
+
+mod access;
+mod checks_sink;
+mod context;
+mod effect_runner;
+mod error;
+mod queue;
+mod queue_reads;
+mod step;
+mod sweep;
+
+pub use access::Authenticator;
+pub use checks_sink::QueueSink;
+pub use context::Context;
+pub use effect_runner::EffectRunner;
+pub use error::Error;
+pub use queue::QueueService;
+pub use queue_reads::{EntrySnapshot, RunSnapshot};
+pub use sweep::Sweeper;

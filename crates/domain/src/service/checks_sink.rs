@@ -1,0 +1,100 @@
+//! Where a checks runner's reports go: into the queue as facts, and into the check log.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Poll, Waker};
+
+use async_trait::async_trait;
+
+use crate::ids::{RunId, Sha};
+use crate::ports::{CheckOutput, ChecksSink, Leased, QueueRef, SinkClosed};
+use crate::queue::{CheckReport, Effect, Fact};
+
+use super::{Context, QueueService};
+
+/// Takes the reports of one run's checks. Closed by [`QueueSink::close`] when the lease is lost,
+/// and by itself when the run no longer waits for reports.
+pub struct QueueSink {
+    context: Context,
+    queues: Arc<QueueService>,
+    queue: QueueRef,
+    checked: Option<(RunId, Sha)>,
+    closed: AtomicBool,
+    wakers: Mutex<Vec<Waker>>,
+}
+
+impl QueueSink {
+    pub(super) fn new(context: Context, queues: Arc<QueueService>, leased: &Leased) -> Self {
+        let checked = match &leased.effect {
+            Effect::RunChecks(checks) => Some((checks.run, checks.candidate.sha.clone())),
+            Effect::InspectTarget { .. }
+            | Effect::InspectPullRequest { .. }
+            | Effect::BuildCandidate(_)
+            | Effect::CancelChecks { .. }
+            | Effect::DeleteBranch { .. }
+            | Effect::Land(_) => None,
+        };
+        Self {
+            context,
+            queues,
+            queue: leased.queue,
+            checked,
+            closed: AtomicBool::new(false),
+            wakers: Mutex::new(Vec::new()),
+        }
+    }
+
+    /// Whether nobody wants reports any more.
+    pub fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::SeqCst)
+    }
+
+    /// Says that nobody wants reports any more.
+    pub fn close(&self) {
+        self.closed.store(true, Ordering::SeqCst);
+        let mut wakers = self.wakers.lock().unwrap_or_else(PoisonError::into_inner);
+        for waker in wakers.drain(..) {
+            waker.wake();
+        }
+    }
+}
+
+#[async_trait]
+impl ChecksSink for QueueSink {
+    async fn report(&self, checks: Vec<CheckReport>) -> Result<(), SinkClosed> {
+        let Some((run, sha)) = self.checked.clone().filter(|_| !self.is_closed()) else {
+            return Err(SinkClosed);
+        };
+        let fact = Fact::ChecksReported { run, sha, checks };
+        // A report that cannot be stored closes the sink: the lease runs out, and the checks are
+        // run again by whoever leases them next.
+        let stored = self.queues.absorb(self.queue, fact).await;
+        let wanted = match stored {
+            Ok(()) => self.queues.awaits_checks(self.queue, run).await.unwrap_or(false),
+            Err(_) => false,
+        };
+        if wanted {
+            Ok(())
+        } else {
+            self.close();
+            Err(SinkClosed)
+        }
+    }
+
+    async fn output(&self, output: CheckOutput) -> Result<(), SinkClosed> {
+        self.context.stores.check_log.write(&output).await.map_err(|_| SinkClosed)
+    }
+
+    async fn closed(&self) {
+        std::future::poll_fn(|cx| {
+            if self.is_closed() {
+                return Poll::Ready(());
+            }
+            let mut wakers = self.wakers.lock().unwrap_or_else(PoisonError::into_inner);
+            wakers.push(cx.waker().clone());
+            drop(wakers);
+            if self.is_closed() { Poll::Ready(()) } else { Poll::Pending }
+        })
+        .await;
+    }
+}

@@ -1,0 +1,257 @@
+//! Runs effects: lease, call the host, take the answer in as a fact, finish.
+
+use std::sync::Arc;
+
+use uuid::Uuid;
+
+use crate::ports::{
+    Built, ChecksJob, ChecksRunner, GitHost, HostError, LandAnswer, Leased, Observed,
+    PullRequestQuery, QueueRef, Repository,
+};
+use crate::queue::{BuildCandidate, Effect, Fact, Land, LandRefusal, Lane};
+use crate::time::{Span, Timestamp};
+
+use super::checks_sink::QueueSink;
+use super::{Context, Error, QueueService};
+
+/// How long a lease lasts; renewed while work goes on.
+const LEASE_SECONDS: u32 = 30;
+/// The first pause after a failure, and the longest, in seconds.
+const BACKOFF_SECONDS: (u32, u32) = (1, 60);
+
+/// Runs effects on behalf of one server.
+pub struct EffectRunner {
+    context: Context,
+    queues: Arc<QueueService>,
+    holder: Uuid,
+}
+
+/// What became of an effect.
+enum Outcome {
+    /// The host answered; these facts follow.
+    Facts(Vec<Fact>),
+    /// Nothing to take in.
+    Done,
+    /// The lease was lost or revoked; somebody else decides.
+    Lost,
+}
+
+impl EffectRunner {
+    /// A runner with a holder id of its own.
+    pub fn new(context: Context, queues: Arc<QueueService>) -> Self {
+        let holder = context.ids.new_id();
+        Self { context, queues, holder }
+    }
+
+    /// How often a lease should be renewed, at least.
+    pub fn renewal() -> std::time::Duration {
+        Span::seconds(LEASE_SECONDS / 3).to_std()
+    }
+
+    /// Leases up to `limit` effects of a lane.
+    pub async fn lease(&self, lane: Lane, limit: u32) -> Result<Vec<Leased>, Error> {
+        let now = self.context.clock.now();
+        let until = now.plus(Span::seconds(LEASE_SECONDS));
+        Ok(self.context.stores.outbox.lease(lane, limit, self.holder, now, until).await?)
+    }
+
+    /// Extends a lease. `false` when it was lost or revoked.
+    pub async fn renew(&self, leased: &Leased) -> Result<bool, Error> {
+        let until = self.context.clock.now().plus(Span::seconds(LEASE_SECONDS));
+        Ok(self.context.stores.outbox.renew(leased.token, until).await?)
+    }
+
+    /// Gives back everything that is leased, for a shutdown.
+    pub async fn hand_back(&self) -> Result<u64, Error> {
+        Ok(self.context.stores.outbox.hand_back(self.holder).await?)
+    }
+
+    /// Runs one leased effect to its end. `closed` resolves when the lease is lost, which stops
+    /// checks.
+    ///
+    /// An error is the database's; the lease then runs out and the effect comes back.
+    pub async fn run(&self, leased: &Leased, sink: &QueueSink) -> Result<(), Error> {
+        let started = self.context.clock.now();
+        let answer = self.attempt(leased, sink).await?;
+        let outcome = match answer {
+            Ok(Outcome::Facts(facts)) => {
+                for fact in facts {
+                    self.queues.absorb(leased.queue, fact).await?;
+                }
+                self.done(leased).await?
+            }
+            Ok(Outcome::Done) => self.done(leased).await?,
+            Ok(Outcome::Lost) => "lost",
+            Err(error) => self.failed(leased, &error, started).await?,
+        };
+        self.context.observer.observe(&Observed::EffectRun {
+            queue: leased.queue,
+            effect: leased.effect.name(),
+            outcome,
+            took: self.context.clock.now().since(started),
+        });
+        Ok(())
+    }
+
+    async fn done(&self, leased: &Leased) -> Result<&'static str, Error> {
+        if leased.failing_since.is_some() {
+            self.queues.absorb(leased.queue, Fact::HostReachable).await?;
+        }
+        let kept = self.context.stores.outbox.finish(leased.token).await?;
+        Ok(if kept { "done" } else { "lost" })
+    }
+
+    /// A host error is tried again, or becomes a fact; it is never dropped.
+    async fn failed(
+        &self,
+        leased: &Leased,
+        error: &HostError,
+        started: Timestamp,
+    ) -> Result<&'static str, Error> {
+        if !error.is_passing() {
+            if let Some(fact) = refused(&leased.effect, error) {
+                self.queues.absorb(leased.queue, fact).await?;
+            }
+            return self.done(leased).await;
+        }
+        let failing_since = leased.failing_since.unwrap_or(started);
+        if let HostError::Unavailable { .. } = error {
+            self.queues.absorb(leased.queue, Fact::HostUnreachable).await?;
+        }
+        let at = match error {
+            HostError::RateLimited { retry_at } => *retry_at,
+            HostError::Unavailable { .. }
+            | HostError::Rejected { .. }
+            | HostError::NotFound { .. }
+            | HostError::Conflict { .. } => {
+                let (first, longest) = BACKOFF_SECONDS;
+                let doubled = first.saturating_mul(1_u32 << leased.attempts.min(10));
+                self.context.clock.now().plus(Span::seconds(doubled.min(longest)))
+            }
+        };
+        let words = error.to_string();
+        let kept =
+            self.context.stores.outbox.retry(leased.token, at, failing_since, &words).await?;
+        Ok(if kept { "retried" } else { "lost" })
+    }
+
+    async fn attempt(
+        &self,
+        leased: &Leased,
+        sink: &QueueSink,
+    ) -> Result<Result<Outcome, HostError>, Error> {
+        let Some((repository, host)) = self.host_of(leased.queue).await? else {
+            let words = "the organization is no longer connected to this host".to_owned();
+            return Ok(Err(HostError::Rejected { words }));
+        };
+        let (host, repository) = (host.as_ref(), &repository);
+        Ok(match &leased.effect {
+            Effect::InspectTarget { branch } => host
+                .head(repository, branch)
+                .await
+                .map(|head| match head {
+                    Some(head) => Fact::TargetSeen { head: head.sha, tree: head.tree },
+                    None => Fact::TargetMissing,
+                })
+                .map(one),
+            Effect::InspectPullRequest { pr } => host
+                .pull_request(repository, &PullRequestQuery::Number(*pr))
+                .await
+                .map(|seen| match seen {
+                    Some(seen) => Fact::PullRequestSeen(Box::new(seen)),
+                    None => Fact::PullRequestGone { pr: *pr },
+                })
+                .map(one),
+            Effect::BuildCandidate(build) => {
+                build_candidate(host, repository, build).await.map(one)
+            }
+            Effect::Land(land) => land_candidate(host, repository, land).await.map(one),
+            Effect::DeleteBranch { branch, expected } => host
+                .delete_branch(repository, branch, expected.as_ref())
+                .await
+                .map(|()| Outcome::Done),
+            Effect::CancelChecks { run } => {
+                self.context.stores.outbox.revoke_checks(leased.queue, *run).await?;
+                Ok(Outcome::Done)
+            }
+            Effect::RunChecks(checks) => {
+                let Some(runner) = self.checks_runner(repository) else {
+                    return Ok(Ok(Outcome::Done));
+                };
+                let job = ChecksJob { repository: repository.clone(), checks: checks.clone() };
+                runner
+                    .run(&job, sink)
+                    .await
+                    .map(|()| if sink.is_closed() { Outcome::Lost } else { Outcome::Done })
+            }
+        })
+    }
+
+    async fn host_of(
+        &self,
+        queue: QueueRef,
+    ) -> Result<Option<(Repository, Arc<dyn GitHost>)>, Error> {
+        let Some(repo) = self.queues.repository_of(queue).await? else { return Ok(None) };
+        let host = self.context.hosts.git_host(repo.org, &repo.name.host);
+        Ok(host.map(|host| (repo, host)))
+    }
+
+    fn checks_runner(&self, repository: &Repository) -> Option<Arc<dyn ChecksRunner>> {
+        self.context.hosts.checks_runner(repository.org, &repository.name.host)
+    }
+
+    /// A sink for the reports of a leased effect's checks.
+    pub fn sink(&self, leased: &Leased) -> QueueSink {
+        QueueSink::new(self.context.clone(), self.queues.clone(), leased)
+    }
+}
+
+fn one(fact: Fact) -> Outcome {
+    Outcome::Facts(vec![fact])
+}
+
+async fn build_candidate(
+    host: &dyn GitHost,
+    repository: &Repository,
+    build: &BuildCandidate,
+) -> Result<Fact, HostError> {
+    let statuses = host.required_statuses(repository, &build.target, &build.target_head).await?;
+    let run = build.run;
+    Ok(match host.build_candidate(repository, build).await? {
+        Built::Candidate(candidate) => Fact::CandidateBuilt { run, candidate, statuses },
+        Built::Conflict { pr, with, paths } => Fact::CandidateConflict { run, pr, with, paths },
+    })
+}
+
+async fn land_candidate(
+    host: &dyn GitHost,
+    repository: &Repository,
+    land: &Land,
+) -> Result<Fact, HostError> {
+    let run = land.run;
+    Ok(match host.land(repository, land).await? {
+        LandAnswer::Landed(head) => Fact::Landed { run, sha: head.sha, tree: head.tree },
+        LandAnswer::HeadMoved { pr } => {
+            Fact::LandRefused { run, because: LandRefusal::HeadMoved { pr } }
+        }
+        LandAnswer::TargetMoved(head) => Fact::LandRefused {
+            run,
+            because: LandRefusal::TargetMoved { head: head.sha, tree: head.tree },
+        },
+    })
+}
+
+/// The fact that a final refusal of the host stands for.
+fn refused(effect: &Effect, error: &HostError) -> Option<Fact> {
+    let words = error.to_string();
+    match effect {
+        Effect::BuildCandidate(build) => Some(Fact::CandidateRefused { run: build.run, words }),
+        Effect::RunChecks(checks) => Some(Fact::CandidateRefused { run: checks.run, words }),
+        Effect::Land(land) => {
+            Some(Fact::LandRefused { run: land.run, because: LandRefusal::Refused { words } })
+        }
+        Effect::InspectPullRequest { pr } => Some(Fact::PullRequestGone { pr: *pr }),
+        Effect::InspectTarget { .. } => Some(Fact::TargetMissing),
+        Effect::CancelChecks { .. } | Effect::DeleteBranch { .. } => None,
+    }
+}

@@ -1,0 +1,182 @@
+//! What callers see of queues.
+
+use std::sync::Arc;
+
+use crate::ids::{BranchName, PrNumber, RepoName, RunId};
+use crate::ports::{MetricsScope, PullRequestQuery, QueueRef};
+use crate::queue::{
+    Entry, PrState, Queue, QueueMetrics, Readiness, ReportedTargets, TestRun, WaitReason, measure,
+    view_entry,
+};
+use crate::time::Span;
+use crate::token::{Caller, Scope};
+
+use super::{Error, QueueService};
+
+/// An entry as it was at one moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EntrySnapshot {
+    /// The entry.
+    pub entry: Entry,
+    /// Its state.
+    pub state: PrState,
+    /// What is known about its being ready.
+    pub readiness: Readiness,
+    /// Why it is not further; `None` once it has ended.
+    pub waits: Option<WaitReason>,
+    /// Its position in the line, from 1; `None` outside the line.
+    pub position: Option<usize>,
+}
+
+/// A test run as it was at one moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunSnapshot {
+    /// The run.
+    pub run: TestRun,
+    /// The pull requests that it was built on.
+    pub dependent_prs: Vec<PrNumber>,
+    /// The reported targets of the pull requests under test, in the order of the group.
+    pub targets: Vec<Option<Arc<ReportedTargets>>>,
+}
+
+impl QueueService {
+    /// The queue of a branch.
+    pub async fn queue(
+        &self,
+        caller: &Caller,
+        repo: &RepoName,
+        branch: &BranchName,
+    ) -> Result<Arc<Queue>, Error> {
+        self.read(caller, repo, branch).await.map(|(_, queue)| queue)
+    }
+
+    /// A pull request's entry, live or ended.
+    pub async fn entry(
+        &self,
+        caller: &Caller,
+        repo: &RepoName,
+        branch: &BranchName,
+        query: &PullRequestQuery,
+    ) -> Result<EntrySnapshot, Error> {
+        let (queue_ref, queue) = self.read(caller, repo, branch).await?;
+        let never = || Error::NeverSubmitted {
+            repo: repo.clone(),
+            branch: branch.clone(),
+            what: match query {
+                PullRequestQuery::Number(pr) => format!("pull request {pr}"),
+                PullRequestQuery::Branch(name) => format!("a pull request from branch `{name}`"),
+            },
+        };
+        let pr = match query {
+            PullRequestQuery::Number(pr) => *pr,
+            PullRequestQuery::Branch(_) => {
+                let repository = self.repository(caller, Scope::QueueRead, repo).await?;
+                let host = self.git_host(&repository)?;
+                let found = host.pull_request(&repository, query).await.map_err(Error::Host)?;
+                found.ok_or_else(never)?.number
+            }
+        };
+        if let Some(view) = view_entry(&queue, pr) {
+            return Ok(EntrySnapshot {
+                entry: view.entry.clone(),
+                state: view.state,
+                readiness: view.readiness,
+                waits: view.waits,
+                position: view.position,
+            });
+        }
+        let entry = self.context().stores.reads.entry(queue_ref, pr).await?.ok_or_else(never)?;
+        Ok(EntrySnapshot {
+            state: entry.state.name(),
+            readiness: entry.readiness(branch, queue.mode()),
+            waits: None,
+            position: None,
+            entry,
+        })
+    }
+
+    /// A test run of a queue, also one that has ended.
+    pub async fn run(
+        &self,
+        caller: &Caller,
+        repo: &RepoName,
+        branch: &BranchName,
+        id: RunId,
+    ) -> Result<RunSnapshot, Error> {
+        let (queue_ref, queue) = self.read(caller, repo, branch).await?;
+        let run = match queue.run(id) {
+            Some(run) => Some(run.clone()),
+            None => self.context().stores.reads.run(queue_ref, id).await?,
+        };
+        let unknown = || Error::UnknownRun { repo: repo.clone(), branch: branch.clone(), run: id };
+        Ok(snapshot(&queue, run.ok_or_else(unknown)?))
+    }
+
+    /// The test runs of a queue that are in progress, oldest first.
+    pub async fn runs_in_progress(
+        &self,
+        caller: &Caller,
+        repo: &RepoName,
+        branch: &BranchName,
+    ) -> Result<Vec<RunSnapshot>, Error> {
+        let (_, queue) = self.read(caller, repo, branch).await?;
+        let mut runs: Vec<TestRun> =
+            queue.runs().filter(|run| run.status.is_running()).cloned().collect();
+        runs.sort_by_key(|run| run.number);
+        Ok(runs.into_iter().map(|run| snapshot(&queue, run)).collect())
+    }
+
+    /// The metrics of all queues of the organization, or of one repository.
+    pub async fn metrics(
+        &self,
+        caller: &Caller,
+        repo: Option<&RepoName>,
+    ) -> Result<Vec<QueueMetrics>, Error> {
+        let context = self.context();
+        let repo = match repo {
+            Some(repo) => Some(self.repository(caller, Scope::QueueRead, repo).await?.id),
+            None if caller.may(Scope::QueueRead) => None,
+            None => return Err(Error::MissingScope(Scope::QueueRead)),
+        };
+        let scope = MetricsScope { org: caller.org, repo };
+        let since = context.clock.now().minus(Span::hours(1));
+        let depths = context.stores.reads.depths(scope).await?;
+        let mut moves = std::collections::BTreeMap::<QueueRef, Vec<_>>::new();
+        for seen in context.stores.reads.moves_since(scope, since).await? {
+            moves.entry(seen.queue).or_default().push((seen.at, seen.decision));
+        }
+        Ok(depths
+            .into_iter()
+            .filter(|depth| caller.may_see(&depth.repo))
+            .flat_map(|depth| {
+                let repo = format!("{}/{}", depth.repo.owner, depth.repo.name);
+                let moves = moves.get(&depth.queue).map(Vec::as_slice).unwrap_or_default();
+                measure(&repo, depth.branch.as_str(), &depth.counts, moves)
+            })
+            .collect())
+    }
+
+    async fn read(
+        &self,
+        caller: &Caller,
+        repo: &RepoName,
+        branch: &BranchName,
+    ) -> Result<(QueueRef, Arc<Queue>), Error> {
+        let repository = self.repository(caller, Scope::QueueRead, repo).await?;
+        let queue = self.find(caller.org, &repository, branch).await?;
+        match self.stepper.load(queue).await? {
+            Some((_, state)) => Ok((queue, state)),
+            None => Err(Error::UnknownQueue { repo: repo.clone(), branch: branch.clone() }),
+        }
+    }
+}
+
+fn snapshot(queue: &Queue, run: TestRun) -> RunSnapshot {
+    let targets = run
+        .group
+        .iter()
+        .map(|member| queue.entry(member.entry).and_then(|entry| entry.targets.clone()))
+        .collect();
+    let dependent_prs = run.ahead.iter().map(|(_, pr)| *pr).collect();
+    RunSnapshot { run, dependent_prs, targets }
+}

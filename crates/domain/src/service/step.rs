@@ -1,0 +1,147 @@
+//! One step of a queue: load, decide, commit; again when somebody else was faster.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::ports::{Commit, CommitError, Loaded, Observed, QueueRef, StoreError, Version};
+use crate::queue::{Fact, Input, Lane, Queue, Refusal, Transition, absorb, decide, next_deadline};
+use crate::time::Timestamp;
+
+use super::{Context, Error};
+
+/// How often a step is decided again before it is given up.
+const ATTEMPTS: u32 = 32;
+/// The most queues that are kept in memory.
+const REMEMBERED: usize = 4_096;
+
+/// Takes steps. Queues stay in memory between them; the store is asked each time whether they are
+/// still the newest.
+pub(super) struct Stepper {
+    pub(super) context: Context,
+    remembered: Mutex<BTreeMap<QueueRef, (Version, Arc<Queue>)>>,
+}
+
+impl Stepper {
+    pub(super) const fn new(context: Context) -> Self {
+        Self { context, remembered: Mutex::new(BTreeMap::new()) }
+    }
+
+    /// The newest state. `None` when there is no such queue.
+    pub(super) async fn load(
+        &self,
+        queue: QueueRef,
+    ) -> Result<Option<(Version, Arc<Queue>)>, StoreError> {
+        let known = self.recall(queue);
+        let version = known.as_ref().map(|(version, _)| *version);
+        match self.context.stores.queues.load(queue, version).await? {
+            Some(Loaded::Current) => Ok(known),
+            Some(Loaded::Fresh(fresh, version)) => {
+                let fresh = Arc::<Queue>::from(fresh);
+                self.remember(queue, version, fresh.clone());
+                Ok(Some((version, fresh)))
+            }
+            None => {
+                self.forget(queue);
+                Ok(None)
+            }
+        }
+    }
+
+    /// Takes a step and returns the state after it. `None` when there is no such queue.
+    pub(super) async fn step(
+        &self,
+        queue: QueueRef,
+        input: &Input,
+    ) -> Result<Option<Arc<Queue>>, Error> {
+        for _ in 0..ATTEMPTS {
+            let at = self.context.clock.now();
+            let Some((version, before)) = self.load(queue).await? else { return Ok(None) };
+            let transition = apply(&before, input, at)?;
+            if transition.is_empty() && transition.queue.header == before.header {
+                return Ok(Some(before));
+            }
+            match self.commit(queue, version, &transition, input, at).await {
+                Ok(after) => return Ok(Some(after)),
+                Err(CommitError::Conflict) => {
+                    self.forget(queue);
+                    self.context.observer.observe(&Observed::CommitConflict { queue });
+                }
+                Err(CommitError::Store(error)) => {
+                    self.forget(queue);
+                    return Err(error.into());
+                }
+            }
+        }
+        Err(Error::Busy)
+    }
+
+    async fn commit(
+        &self,
+        queue: QueueRef,
+        expected: Version,
+        transition: &Transition,
+        input: &Input,
+        at: Timestamp,
+    ) -> Result<Arc<Queue>, CommitError> {
+        let journal = transition.record(input.clone(), at);
+        let commit = Commit {
+            queue,
+            expected,
+            header: &transition.queue.header,
+            next_deadline: next_deadline(&transition.queue),
+            changes: &transition.changes,
+            journal: &journal,
+            effects: &transition.effects,
+            events: &transition.events,
+            at,
+        };
+        let version = self.context.stores.queues.commit(&commit).await?;
+        let after = Arc::new(transition.queue.clone());
+        self.remember(queue, version, after.clone());
+        self.context.observer.observe(&Observed::Step {
+            queue,
+            input: input.name(),
+            decisions: &transition.decisions,
+            took: self.context.clock.now().since(at),
+        });
+        let lanes: Vec<Lane> = Lane::ALL
+            .iter()
+            .copied()
+            .filter(|lane| transition.effects.iter().any(|it| it.effect.lane() == *lane))
+            .collect();
+        self.context.notifier.committed(queue, &lanes);
+        Ok(after)
+    }
+
+    /// Takes a fact in. A queue that is gone has no use for it.
+    pub(super) async fn absorb(&self, queue: QueueRef, fact: Fact) -> Result<(), Error> {
+        self.step(queue, &Input::Fact(fact)).await.map(drop)
+    }
+
+    fn recall(&self, queue: QueueRef) -> Option<(Version, Arc<Queue>)> {
+        let remembered = self.remembered.lock().unwrap_or_else(PoisonError::into_inner);
+        remembered.get(&queue).cloned()
+    }
+
+    fn remember(&self, queue: QueueRef, version: Version, state: Arc<Queue>) {
+        let mut remembered = self.remembered.lock().unwrap_or_else(PoisonError::into_inner);
+        if remembered.get(&queue).is_some_and(|(known, _)| *known > version) {
+            return;
+        }
+        if remembered.len() >= REMEMBERED {
+            remembered.pop_first();
+        }
+        remembered.insert(queue, (version, state));
+    }
+
+    fn forget(&self, queue: QueueRef) {
+        self.remembered.lock().unwrap_or_else(PoisonError::into_inner).remove(&queue);
+    }
+}
+
+fn apply(before: &Queue, input: &Input, at: Timestamp) -> Result<Transition, Refusal> {
+    match input {
+        Input::Command(command) => decide(before, command, at),
+        Input::Fact(fact) => Ok(absorb(before, fact, at)),
+    }
+}

@@ -1,0 +1,154 @@
+//! What is looked at again and again: deadlines, hosts that do not tell, and stray branches.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use crate::ports::{GitHost, HostError, PullRequestQuery, QueueKey, Repository};
+use crate::queue::{Entry, Fact, Queue};
+
+use super::{Context, Error, QueueService};
+
+/// The most queues whose deadlines are looked at in one go.
+const DUE_AT_ONCE: u32 = 100;
+
+/// Looks at everything again, so that a hint that was lost costs time and nothing else.
+pub struct Sweeper {
+    context: Context,
+    queues: Arc<QueueService>,
+}
+
+impl Sweeper {
+    /// A sweeper on these adapters.
+    pub const fn new(context: Context, queues: Arc<QueueService>) -> Self {
+        Self { context, queues }
+    }
+
+    /// Lets time pass for every queue that has a deadline behind it. Returns how many there were.
+    pub async fn deadlines(&self) -> Result<usize, Error> {
+        let due = self.context.stores.queues.due(self.context.clock.now(), DUE_AT_ONCE).await?;
+        for queue in &due {
+            self.queues.absorb(*queue, Fact::TimePassed).await?;
+        }
+        Ok(due.len())
+    }
+
+    /// Reads the targets and the live pull requests of all queues on hosts that must be polled
+    /// (`only_polled`), or on all hosts, and takes in what has changed.
+    pub async fn reconcile(&self, only_polled: bool) -> Result<(), Error> {
+        for key in self.context.stores.queues.list(None, None).await? {
+            if let Some((repository, host)) = self.host_of(&key).await?
+                && (!only_polled || host.abilities().needs_polling)
+            {
+                self.reconcile_queue(&key, &repository, host.as_ref()).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn reconcile_queue(
+        &self,
+        key: &QueueKey,
+        repository: &Repository,
+        host: &dyn GitHost,
+    ) -> Result<(), Error> {
+        let Some(queue) = self.queues.state(key.queue).await? else { return Ok(()) };
+        match self.news(&queue, repository, host).await {
+            Ok(facts) => {
+                if queue.header.host.unreachable_since.is_some() {
+                    self.queues.absorb(key.queue, Fact::HostReachable).await?;
+                }
+                for fact in facts {
+                    self.queues.absorb(key.queue, fact).await?;
+                }
+            }
+            Err(HostError::Unavailable { .. }) => {
+                self.queues.absorb(key.queue, Fact::HostUnreachable).await?;
+            }
+            // A limit passes by itself, and a refusal to read says nothing about the queue.
+            Err(
+                HostError::RateLimited { .. }
+                | HostError::Rejected { .. }
+                | HostError::NotFound { .. }
+                | HostError::Conflict { .. },
+            ) => {}
+        }
+        Ok(())
+    }
+
+    /// What the host shows and the queue does not know yet.
+    async fn news(
+        &self,
+        queue: &Queue,
+        repository: &Repository,
+        host: &dyn GitHost,
+    ) -> Result<Vec<Fact>, HostError> {
+        let mut facts = Vec::new();
+        let target = &queue.header.target;
+        match host.head(repository, &queue.header.branch).await? {
+            Some(head) if target.head.as_ref() != Some(&head.sha) => {
+                facts.push(Fact::TargetSeen { head: head.sha, tree: head.tree });
+            }
+            None if !target.missing => facts.push(Fact::TargetMissing),
+            Some(_) | None => {}
+        }
+        let live: Vec<Entry> = queue.entries_in_order().cloned().collect();
+        for entry in live {
+            let query = PullRequestQuery::Number(entry.pr);
+            match host.pull_request(repository, &query).await? {
+                Some(seen) if seen == entry.pull_request => {}
+                Some(seen) => facts.push(Fact::PullRequestSeen(Box::new(seen))),
+                None => facts.push(Fact::PullRequestGone { pr: entry.pr }),
+            }
+        }
+        Ok(facts)
+    }
+
+    /// Deletes test branches that no run knows. Returns how many.
+    pub async fn stray_branches(&self) -> Result<usize, Error> {
+        let mut swept = 0;
+        // Several organizations may share one repository: its branches are all of theirs.
+        let mut by_repo = BTreeMap::<_, Vec<QueueKey>>::new();
+        for key in self.context.stores.queues.list(None, None).await? {
+            if let Some((repository, _)) = self.host_of(&key).await? {
+                let place = (repository.name.host, repository.path, repository.name.owner);
+                by_repo.entry((place, repository.name.name)).or_default().push(key);
+            }
+        }
+        for keys in by_repo.values() {
+            swept += self.stray_branches_of(keys).await?;
+        }
+        Ok(swept)
+    }
+
+    async fn stray_branches_of(&self, keys: &[QueueKey]) -> Result<usize, Error> {
+        let Some(first) = keys.first() else { return Ok(0) };
+        let Some((repository, host)) = self.host_of(first).await? else { return Ok(0) };
+        // The branches first, then the runs: a branch made in between belongs to a run that is
+        // not looked at yet, and is not in the list.
+        let Ok(branches) = host.test_branches(&repository).await else { return Ok(0) };
+        let mut known = BTreeSet::new();
+        for key in keys {
+            if let Some(queue) = self.queues.state(key.queue).await? {
+                known.extend(queue.runs().map(|run| run.branch.clone()));
+            }
+        }
+        let mut swept = 0;
+        for stray in branches.iter().filter(|it| !known.contains(&it.branch)) {
+            if host.delete_branch(&repository, &stray.branch, Some(&stray.sha)).await.is_ok() {
+                swept += 1;
+            }
+        }
+        Ok(swept)
+    }
+
+    async fn host_of(
+        &self,
+        key: &QueueKey,
+    ) -> Result<Option<(Repository, Arc<dyn GitHost>)>, Error> {
+        let found = self.context.stores.repos.find(key.queue.org, key.repo).await?;
+        Ok(found.and_then(|repository| {
+            let host = self.context.hosts.git_host(repository.org, &repository.name.host)?;
+            Some((repository, host))
+        }))
+    }
+}
