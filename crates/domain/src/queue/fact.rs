@@ -1,7 +1,7 @@
 //! What already happened. Facts are never refused; stale and repeated ones are ignored, and the
 //! decision says so.
 
-use crate::ids::{PrNumber, RunId, Sha, TreeId};
+use crate::ids::{BranchName, PrNumber, RunId, Sha, TreeId};
 
 use super::{Candidate, Check, PullRequest};
 
@@ -67,6 +67,8 @@ pub enum Fact {
     CandidateBuilt {
         /// For which run.
         run: RunId,
+        /// The branch that it is on.
+        branch: BranchName,
         /// The commit.
         candidate: Candidate,
         /// What is required of it.

@@ -1,9 +1,8 @@
 //! The order of the line.
 //!
-//! Entries whose landing is under way come first, then urgent ones, then those that have been
-//! tested before (they keep their place when a later one with a better priority arrives, and when
-//! they are restarted), then those that wait for their first run by priority and time, then those
-//! that are not ready.
+//! Urgent entries come first, then those that have been tested before (they keep their place when
+//! a later one with a better priority arrives, and when they are restarted), then those that wait
+//! for their first run by priority and time, then those that are not ready, the longest first.
 
 use crate::ids::EntryId;
 use crate::time::Timestamp;
@@ -41,12 +40,20 @@ impl OrderKey {
     pub(super) fn of(entry: &Entry) -> Self {
         let key = |class, major, minor| Self { class, major, minor, entry: entry.id };
         let zero = Timestamp::from_unix_micros(0);
+        let urgent = entry.priority.is_urgent();
         match entry.place {
+            Place::Anchored { number } if urgent => key(0, number, zero),
+            Place::Waiting { since } if urgent => key(0, u64::MAX, since),
             Place::Anchored { number } => key(1, number, zero),
-            Place::Waiting { since } if entry.priority.is_urgent() => key(0, 0, since),
             Place::Waiting { since } => key(2, u64::from(entry.priority.value), since),
-            Place::Outside => key(3, 0, entry.submitted_at),
+            Place::Outside => key(3, 0, entry.state_changed_at),
         }
+    }
+
+    /// A key that no entry in the line sorts behind, and no entry outside it sorts before.
+    pub(super) const fn first_outside() -> Self {
+        let entry = EntryId(uuid::Uuid::nil());
+        Self { class: 3, major: 0, minor: Timestamp::from_unix_micros(i64::MIN), entry }
     }
 
     pub(super) const fn entry(&self) -> EntryId {

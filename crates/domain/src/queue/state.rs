@@ -323,6 +323,8 @@ pub enum EntryState {
         reason: QueuedReason,
         /// It conflicts with this pull request and waits until that one has left or landed.
         held_by: Option<PrNumber>,
+        /// The pull request that it was held by before, named if the conflict stays.
+        was_held_by: Option<PrNumber>,
     },
     /// Being tested.
     Testing {

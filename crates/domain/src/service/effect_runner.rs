@@ -218,7 +218,9 @@ async fn build_candidate(
     let statuses = host.required_statuses(repository, &build.target, &build.target_head).await?;
     let run = build.run;
     Ok(match host.build_candidate(repository, build).await? {
-        Built::Candidate(candidate) => Fact::CandidateBuilt { run, candidate, statuses },
+        Built::Candidate(candidate) => {
+            Fact::CandidateBuilt { run, branch: build.branch.clone(), candidate, statuses }
+        }
         Built::Conflict { pr, with, paths } => Fact::CandidateConflict { run, pr, with, paths },
     })
 }
