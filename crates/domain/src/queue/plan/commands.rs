@@ -38,13 +38,14 @@ fn submit(draft: &mut Draft, submission: &Submission) -> Result<(), Refusal> {
     if draft.queue.entry_of(pr).is_some() {
         resubmit(draft, submission);
         // The host was asked just now: a push that nobody told of is noticed here.
-        facts::pull_request_seen(draft, pull_request);
+        facts::pull_request_seen(draft, pull_request, submission.read_at);
         return Ok(());
     }
     let entry = Entry {
         id: draft.queue.entry_id(pr),
         pr,
         pull_request: pull_request.clone(),
+        seen_at: submission.read_at,
         priority: submission.priority.unwrap_or(Priority::DEFAULT),
         no_batch: submission.no_batch.unwrap_or(false),
         force_enqueued: false,

@@ -7,13 +7,17 @@ use super::super::{
 use super::draft::{Because, Draft};
 use super::{advance, checks, host_facts, leave};
 use crate::ids::{EntryId, PrNumber, RunId};
-use crate::time::Span;
+use crate::time::{Span, Timestamp};
 
 pub(super) fn take_in(draft: &mut Draft, fact: &Fact) {
     match fact {
-        Fact::PullRequestSeen(seen) => pull_request_seen(draft, seen),
+        Fact::PullRequestSeen { pull_request, read_at } => {
+            pull_request_seen(draft, pull_request, *read_at);
+        }
         Fact::PullRequestGone { pr } => pull_request_gone(draft, *pr),
-        Fact::TargetSeen { head, tree } => host_facts::target_seen(draft, head, tree),
+        Fact::TargetSeen { head, tree, read_at } => {
+            host_facts::target_seen(draft, head, tree, *read_at);
+        }
         Fact::TargetMissing => host_facts::target_missing(draft),
         Fact::CandidateBuilt { run, branch, candidate, statuses } => {
             host_facts::candidate_built(draft, *run, branch, candidate, statuses);
@@ -35,7 +39,7 @@ pub(super) fn take_in(draft: &mut Draft, fact: &Fact) {
 
 /// The host showed a pull request. What it means depends on how far the entry is: outside the line
 /// readiness is evaluated again; inside, a change of what is tested takes the entry out.
-pub(super) fn pull_request_seen(draft: &mut Draft, seen: &PullRequest) {
+pub(super) fn pull_request_seen(draft: &mut Draft, seen: &PullRequest, read_at: Timestamp) {
     let id = draft.queue.entry_id(seen.number);
     let Some(entry) = draft.entry(id) else {
         return draft.ignored(IgnoredBecause::NoSuchEntry);
@@ -43,12 +47,18 @@ pub(super) fn pull_request_seen(draft: &mut Draft, seen: &PullRequest) {
     if entry.pull_request == *seen {
         return draft.ignored(IgnoredBecause::Known);
     }
+    if read_at < entry.seen_at {
+        return draft.ignored(IgnoredBecause::Superseded);
+    }
     if leave::is_landing(draft, &entry) {
         // The landing itself checks the head; its answer comes, and then the host is asked again.
         return draft.ignored(IgnoredBecause::Superseded);
     }
     let known = entry.pull_request.clone();
-    draft.change_entry(id, |entry| entry.pull_request = seen.clone());
+    draft.change_entry(id, |entry| {
+        entry.pull_request = seen.clone();
+        entry.seen_at = read_at;
+    });
     let in_line = entry.state.name() != PrState::NotReady;
     let cancelled = |reason| Exit::Cancelled { reason, by: Actor::Host };
     let exit = match seen.state {

@@ -2,6 +2,8 @@
 
 use crate::ids::{BranchName, EntryId, PrNumber, RunId, Sha, TreeId};
 
+use crate::time::Timestamp;
+
 use super::super::{
     Actor, Candidate, Culprit, Decision, Effect, EntryState, Exit, FailReason, HostStatuses,
     IgnoredBecause, LandRefusal, MergeReason, Place, QueuedReason, RequiredStatuses, RunChecks,
@@ -12,21 +14,28 @@ use super::{facts, leave};
 
 /// The target is there. If its head is not the one that the queue knows, somebody moved it: all
 /// starts again, unless its tree is one that the first run has tested or was built on.
-pub(super) fn target_seen(draft: &mut Draft, head: &Sha, tree: &TreeId) {
+pub(super) fn target_seen(draft: &mut Draft, head: &Sha, tree: &TreeId, read_at: Timestamp) {
     let target = &draft.queue.header.target;
     if target.head.as_ref() == Some(head) {
         return draft.ignored(IgnoredBecause::Known);
+    }
+    if target.seen_at.is_some_and(|seen_at| read_at < seen_at) {
+        return draft.ignored(IgnoredBecause::Superseded);
     }
     if draft.queue.header.landing.is_some() {
         // It may be the landing itself. The host's answer to that says where the target is.
         return draft.ignored(IgnoredBecause::Superseded);
     }
     let same = target.tree.as_ref() == Some(tree) || first_candidate_tree(draft) == Some(tree);
-    draft.queue.header.target =
-        Target { head: Some(head.clone()), tree: Some(tree.clone()), missing: false };
+    set_target(draft, head, tree, read_at);
     if !same {
         facts::start_over(draft);
     }
+}
+
+fn set_target(draft: &mut Draft, head: &Sha, tree: &TreeId, seen_at: Timestamp) {
+    let (head, tree) = (Some(head.clone()), Some(tree.clone()));
+    draft.queue.header.target = Target { head, tree, missing: false, seen_at: Some(seen_at) };
 }
 
 fn first_candidate_tree(draft: &Draft) -> Option<&TreeId> {
@@ -41,7 +50,8 @@ pub(super) fn target_missing(draft: &mut Draft) {
     if draft.queue.header.landing.is_some() {
         return draft.ignored(IgnoredBecause::Superseded);
     }
-    draft.queue.header.target = Target { head: None, tree: None, missing: true };
+    draft.queue.header.target =
+        Target { missing: true, seen_at: Some(draft.at), ..Target::default() };
     facts::start_over(draft);
 }
 
@@ -207,8 +217,7 @@ pub(super) fn landed(draft: &mut Draft, id: RunId, sha: &Sha, tree: &TreeId) {
         return draft.ignored(IgnoredBecause::NoSuchLanding);
     };
     draft.queue.header.landing = None;
-    draft.queue.header.target =
-        Target { head: Some(sha.clone()), tree: Some(tree.clone()), missing: false };
+    set_target(draft, sha, tree, draft.at);
     let tested = draft.run(id).and_then(|run| Some(run.candidate.as_ref()?.tree.clone()));
     for run in &landing.runs {
         let Some(run) = draft.run(*run) else { continue };
@@ -250,8 +259,7 @@ pub(super) fn land_refused(draft: &mut Draft, id: RunId, because: &LandRefusal) 
             fail(draft, *pr, FailReason::UpdatedAtMergeTime, Culprit::Itself, Vec::new());
         }
         LandRefusal::TargetMoved { head, tree } => {
-            draft.queue.header.target =
-                Target { head: Some(head.clone()), tree: Some(tree.clone()), missing: false };
+            set_target(draft, head, tree, draft.at);
             facts::start_over(draft);
         }
         LandRefusal::Refused { words } => {
