@@ -15,6 +15,11 @@ use super::Entry;
 pub enum Place {
     /// Not in the line.
     Outside,
+    /// In the line before all others, because it is urgent; it stays there when it is no longer.
+    Front {
+        /// Lower is further ahead.
+        number: u64,
+    },
     /// In the line, by priority and time.
     Waiting {
         /// Since when.
@@ -40,10 +45,8 @@ impl OrderKey {
     pub(super) fn of(entry: &Entry) -> Self {
         let key = |class, major, minor| Self { class, major, minor, entry: entry.id };
         let zero = Timestamp::from_unix_micros(0);
-        let urgent = entry.priority.is_urgent();
         match entry.place {
-            Place::Anchored { number } if urgent => key(0, number, zero),
-            Place::Waiting { since } if urgent => key(0, u64::MAX, since),
+            Place::Front { number } => key(0, number, zero),
             Place::Anchored { number } => key(1, number, zero),
             Place::Waiting { since } => key(2, u64::from(entry.priority.value), since),
             Place::Outside => key(3, 0, entry.state_changed_at),

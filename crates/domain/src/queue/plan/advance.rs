@@ -62,7 +62,7 @@ pub(super) fn admit(draft: &mut Draft, id: EntryId) {
     let to = EntryState::Pending { reason, held_by: None, was_held_by: None };
     draft.move_entry(id, to, Because::new(reason.word(), &Actor::Queue));
     if entry.priority.is_urgent() {
-        went_to_the_front(draft, id);
+        go_to_the_front(draft, id);
     }
 }
 
@@ -82,10 +82,18 @@ pub(super) fn admit_all(draft: &mut Draft) {
     }
 }
 
-/// An urgent entry has taken its place: everything behind it that is under test or tested does
-/// not contain it and goes back to the line, but what is landing. If it was under test itself,
-/// what it was built on is now behind it.
-pub(super) fn went_to_the_front(draft: &mut Draft, id: EntryId) {
+/// Puts an urgent entry behind the urgent ones that came before it, and ahead of all others.
+/// Everything behind it that is under test or tested does not contain it and goes back to the
+/// line, but what is landing. If it was under test itself, what it was built on is now behind it.
+pub(super) fn go_to_the_front(draft: &mut Draft, id: EntryId) {
+    let number = draft.number();
+    draft.change_entry(id, |entry| {
+        entry.place = Place::Front { number };
+        if let EntryState::Pending { held_by, .. } = &mut entry.state {
+            // What it conflicts with is now behind it.
+            *held_by = None;
+        }
+    });
     let mut runs = Vec::new();
     let mut behind = false;
     for entry in draft.queue.entries_in_order() {
@@ -96,6 +104,25 @@ pub(super) fn went_to_the_front(draft: &mut Draft, id: EntryId) {
     }
     for run in runs {
         leave::requeue_run(draft, run, QueuedReason::SkipTheLineInterrupted, &Actor::Queue);
+    }
+}
+
+/// An entry that was submitted again as urgent goes to the front, if it is in the line.
+pub(super) fn turned_urgent(draft: &mut Draft, id: EntryId) {
+    let place = draft.entry(id).map(|entry| entry.place);
+    if let Some(Place::Waiting { .. } | Place::Anchored { .. }) = place {
+        go_to_the_front(draft, id);
+    }
+}
+
+/// An entry that is no longer urgent keeps its place if others were built on it, else it waits
+/// among the others.
+pub(super) fn turned_ordinary(draft: &mut Draft, id: EntryId) {
+    let Some(entry) = draft.entry(id) else { return };
+    let built_on = draft.queue.runs().any(|run| run.ahead.iter().any(|(_, pr)| *pr == entry.pr));
+    if matches!(entry.place, Place::Front { .. }) && entry.state.run().is_none() && !built_on {
+        let since = entry.entered_line_at.unwrap_or(draft.at);
+        draft.change_entry(id, |entry| entry.place = Place::Waiting { since });
     }
 }
 

@@ -88,7 +88,9 @@ fn resubmit(draft: &mut Draft, submission: &Submission) {
     let what = format!("priority {}, {batching}", priority.name());
     draft.decision(Decision::Changed { pr, what });
     if priority.is_urgent() && !before.priority.is_urgent() {
-        advance::went_to_the_front(draft, id);
+        advance::turned_urgent(draft, id);
+    } else if !priority.is_urgent() {
+        advance::turned_ordinary(draft, id);
     }
 }
 
