@@ -1,1 +1,9 @@
-//! stub
+#![doc = include_str!("../README.md")]
+#![expect(
+    clippy::disallowed_methods,
+    clippy::missing_panics_doc,
+    reason = "test support stops at once where something impossible happens"
+)]
+
+pub mod conformance;
+pub mod postgres;
