@@ -1,1 +1,7 @@
-//! stub
+#![doc = include_str!("../README.md")]
+
+mod exposition;
+mod observer;
+
+pub use exposition::QueueExposition;
+pub use observer::PrometheusObserver;
