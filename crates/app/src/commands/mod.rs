@@ -13,6 +13,6 @@ pub(crate) use hook::{Hook, hook};
 pub(crate) use migrate::{Migrate, migrate};
 pub(crate) use org::{Org, org};
 pub(crate) use pr::{Pr, pr};
-pub(crate) use queue::{Queue, queue};
+pub(crate) use queue::{Queue, post, queue};
 pub(crate) use repo::{Repo, repo};
 pub(crate) use token::{Token, create as create_token, token};
