@@ -31,7 +31,8 @@ pub(crate) struct App {
 
 /// Opens the database of a configuration; brings its schema up to date if asked.
 pub(crate) async fn open_database(config: &Config, migrate: bool) -> Result<Database, String> {
-    let url = config.database_url()?;
+    config.make_data_dir()?;
+    let url = config.database_url();
     let shown = crate::config::without_password(&url);
     let database =
         signalbox_persistence::connect(&url).await.map_err(|error| chain(&shown, &error))?;

@@ -1,6 +1,7 @@
 //! `signalbox migrate`.
 
 use clap::Subcommand;
+use serde_json::json;
 
 use crate::config::{Config, Flags, without_password};
 use crate::terminal::say;
@@ -9,19 +10,32 @@ use crate::wiring::chain;
 #[derive(Clone, Copy, Subcommand)]
 pub(crate) enum Migrate {
     /// Say which migrations there are.
-    Status,
+    #[command(after_help = "Example: signalbox migrate status --json")]
+    Status {
+        /// As JSON.
+        #[arg(long)]
+        json: bool,
+    },
     /// Bring the schema up to date.
+    #[command(after_help = "Example: signalbox migrate up --database sqlite://signalbox.db")]
     Up,
 }
 
 pub(crate) async fn migrate(flags: &Flags, action: Option<Migrate>) -> Result<(), String> {
-    let url = Config::load(flags)?.database_url()?;
+    let config = Config::load(flags)?;
+    config.make_data_dir()?;
+    let url = config.database_url();
     let shown = without_password(&url);
     let words = |error: signalbox_persistence::ConnectError| chain(&shown, &error);
     let database = signalbox_persistence::connect(&url).await.map_err(words)?;
     match action.unwrap_or(Migrate::Up) {
-        Migrate::Status => {
+        Migrate::Status { json } => {
             let status = database.migration_status().await.map_err(words)?;
+            if json {
+                let line = json!({ "applied": status.applied, "pending": status.pending });
+                say(&line.to_string());
+                return Ok(());
+            }
             for version in &status.applied {
                 say(&format!("{version} applied"));
             }

@@ -81,6 +81,9 @@ pub(crate) async fn pr(flags: &Flags, action: Pr) -> Result<(), String> {
             let host = app.hosts.plain(repository.org, &repository.name.host);
             let opened = host.open_pull_request(&repository, request).await;
             let opened = opened.map_err(|error| error.to_string())?;
+            let (org, repo) = (repository.org, repository.id);
+            let hinted = app.queues.pull_request_hinted(org, repo, opened.number).await;
+            hinted.map_err(|error| chain("merge queue", &error))?;
             let line = json!({ "number": opened.number.0, "head": opened.head.to_string() });
             let words = format!("pull request {}: {}", opened.number, opened.title);
             say(&if json { line.to_string() } else { words });

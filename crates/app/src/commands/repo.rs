@@ -8,7 +8,7 @@ use signalbox_domain::ids::{RepoId, RepoName};
 use signalbox_domain::ports::{GitHost, Repository};
 
 use super::offline::{open, organization};
-use crate::config::Flags;
+use crate::config::{Config, Flags, has_password};
 use crate::terminal::say;
 use crate::wiring::chain;
 
@@ -64,7 +64,7 @@ pub(crate) async fn repo(flags: &Flags, action: Repo) -> Result<(), String> {
             })?;
             let new = Repository { path: Some(found.clone()), ..new };
             if !no_hooks {
-                let program = hook_program(flags)?;
+                let program = hook_program(flags, &app.config)?;
                 host.install_hook(&new, &program).await.map_err(|error| error.to_string())?;
             }
             let kept = app.context.stores.repos.register(&new, false).await;
@@ -86,27 +86,27 @@ pub(crate) async fn repo(flags: &Flags, action: Repo) -> Result<(), String> {
     Ok(())
 }
 
-/// The command that the hook runs: this program, on the same database.
-fn hook_program(flags: &Flags) -> Result<Vec<String>, String> {
+/// The command that the hook runs: this program, on the same database. Git calls it in another
+/// folder and with the environment of whoever pushes, so it is told everything.
+fn hook_program(flags: &Flags, config: &Config) -> Result<Vec<String>, String> {
+    let absolute = |path: &Path| {
+        let path = std::path::absolute(path);
+        path.map(|path| path.to_string_lossy().into_owned()).map_err(|error| error.to_string())
+    };
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
     let mut words = vec![program.to_string_lossy().into_owned()];
-    let absolute =
-        |path: &Path| std::path::absolute(path).map(|path| path.to_string_lossy().into_owned());
-    if let Some(config) = &flags.config {
-        words.extend(["--config".into(), absolute(config).map_err(|error| error.to_string())?]);
+    if let Some(file) = &flags.config {
+        words.extend(["--config".into(), absolute(file)?]);
     }
-    let config = crate::config::Config::load(flags)?;
-    let data_dir = absolute(&config.data_dir()).map_err(|error| error.to_string())?;
-    words.extend(["--data-dir".into(), data_dir]);
-    if let Some(url) = &flags.database {
-        let url = match url.strip_prefix("sqlite://") {
-            Some(path) => {
-                let path = absolute(Path::new(path)).map_err(|error| error.to_string())?;
-                format!("sqlite://{path}")
-            }
-            None => url.clone(),
-        };
+    words.extend(["--data-dir".into(), absolute(&config.data_dir())?]);
+    let url = config.absolute_database_url()?;
+    if !has_password(&url) {
         words.extend(["--database".into(), url]);
+    } else if Config::in_file(flags)?.database_url() != url {
+        // Everybody can read the hook and the list of processes.
+        return Err("the hook must not contain the database's password: write database.url into \
+                    a file and name it with --config, or register with --no-hooks"
+            .into());
     }
     words.extend(["hook".into(), "proc-receive".into()]);
     Ok(words)

@@ -1,0 +1,136 @@
+//! What the types of the settings do not say.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use reqwest::Url;
+use signalbox_domain::ids::{HostId, OrgSlug};
+
+use super::{Config, Host, without_password};
+
+const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
+
+impl Config {
+    /// Says what cannot be right. Organizations can only come from the file.
+    pub(super) fn check(&self, file: Option<&Path>) -> Result<(), String> {
+        public_url(&self.public_url())?;
+        database_url(&self.database_url())?;
+        if !LEVELS.contains(&self.log.level.as_str()) {
+            let (level, known) = (&self.log.level, LEVELS.join(", "));
+            return Err(format!("log.level: {level:?} must be one of {known}"));
+        }
+        self.organizations().map_err(|words| match file {
+            Some(file) => format!("{}: {words}", file.display()),
+            None => words,
+        })
+    }
+
+    fn organizations(&self) -> Result<(), String> {
+        let mut slugs = BTreeSet::new();
+        for (at, organization) in self.organizations.iter().enumerate() {
+            let (slug, place) = (&organization.slug, format!("organizations[{at}]"));
+            OrgSlug::new(slug.as_str()).map_err(|error| format!("{place}.slug: {error}"))?;
+            if !slugs.insert(slug) {
+                return Err(format!("{place}.slug: there is another organization {slug:?}"));
+            }
+            let mut names = BTreeSet::new();
+            for (at, Host::Git { host, checks, .. }) in organization.hosts.iter().enumerate() {
+                let place = format!("{place}.hosts[{at}]");
+                HostId::new(host.as_str()).map_err(|error| format!("{place}.host: {error}"))?;
+                if !names.insert(host) {
+                    return Err(format!("{place}.host: {slug} has another host {host:?}"));
+                }
+                for (key, value) in [
+                    ("concurrency", checks.concurrency),
+                    ("timeout_minutes", checks.timeout_minutes),
+                ] {
+                    if value == 0 {
+                        return Err(format!("{place}.checks.{key}: must be at least 1"));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn public_url(text: &str) -> Result<(), String> {
+    let wrong = |words: &str| Err(format!("server.public_url: {text:?} {words}"));
+    match Url::parse(text) {
+        Ok(url) if !matches!(url.scheme(), "http" | "https") => {
+            wrong("must start with http:// or https://")
+        }
+        Ok(url) if url.query().is_some() || url.fragment().is_some() => {
+            wrong("must end before '?' and '#'")
+        }
+        Ok(url) if !url.username().is_empty() || url.password().is_some() => {
+            wrong("must not name a user")
+        }
+        Ok(_) => Ok(()),
+        Err(error) => wrong(&format!("is no URL: {error}")),
+    }
+}
+
+fn database_url(text: &str) -> Result<(), String> {
+    let known = ["sqlite://", "postgres://", "postgresql://"];
+    if known.iter().any(|scheme| text.len() > scheme.len() && text.starts_with(scheme)) {
+        return Ok(());
+    }
+    let shown = without_password(text);
+    Err(format!("database.url: {shown:?} must be sqlite://PATH or postgres://USER@HOST/NAME"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Checks, Organization};
+    use super::*;
+
+    fn refusal(change: impl FnOnce(&mut Config)) -> String {
+        let mut config = Config::default();
+        change(&mut config);
+        config.check(Some(Path::new("signalbox.toml"))).expect_err("refused")
+    }
+
+    #[test]
+    fn values_that_cannot_be_right_are_refused() {
+        for url in ["ftp://h", "h", "http://", "https://h/?a", "https://u:p@h", "https://h/#x"] {
+            let words = refusal(|config| config.server.public_url = Some(url.into()));
+            assert!(words.starts_with("server.public_url: "), "{words}");
+        }
+        for url in ["mysql://h/d", "sqlite://", "file.db"] {
+            let words = refusal(|config| config.database.url = Some(url.into()));
+            assert!(words.starts_with("database.url: "), "{words}");
+        }
+        let words = refusal(|config| config.log.level = "loud".into());
+        assert!(words.starts_with("log.level: "), "{words}");
+    }
+
+    #[test]
+    fn organizations_and_hosts_are_checked_where_they_stand() {
+        let host = |name: &str, concurrency| Host::Git {
+            host: name.into(),
+            root: None,
+            checks: Checks { concurrency, ..Checks::default() },
+        };
+        let organization = |slug: &str, hosts| Organization { slug: slug.into(), hosts };
+        for (organizations, wanted) in [
+            (vec![organization("A b", vec![])], "organizations[0].slug: "),
+            (
+                vec![organization("a", vec![]), organization("a", vec![])],
+                "organizations[1].slug: there is another",
+            ),
+            (vec![organization("a", vec![host("a b", 1)])], "organizations[0].hosts[0].host: "),
+            (
+                vec![organization("a", vec![host("h", 1), host("h", 1)])],
+                "organizations[0].hosts[1].host: a has another",
+            ),
+            (
+                vec![organization("a", vec![host("h", 0)])],
+                "organizations[0].hosts[0].checks.concurrency: ",
+            ),
+        ] {
+            let words = refusal(|config| config.organizations = organizations);
+            assert!(words.starts_with(&format!("signalbox.toml: {wanted}")), "{words}");
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! The example file, made from the settings themselves.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use super::{Checks, Config, Database, Host, Log, Organization, Server};
+
+/// A file with every setting and its default.
+pub fn example() -> String {
+    let config = Config {
+        data_dir: Some(PathBuf::from("signalbox-data")),
+        database: Database { url: Some("sqlite://signalbox-data/signalbox.db".into()) },
+        server: Server {
+            public_url: Some("http://127.0.0.1:8080".into()),
+            metrics_listen: Some(SocketAddr::from(([127, 0, 0, 1], 9090))),
+            ..Server::default()
+        },
+        log: Log::default(),
+        organizations: vec![Organization {
+            slug: "acme".into(),
+            hosts: vec![Host::Git {
+                host: "git.local".into(),
+                root: Some(PathBuf::from("/srv/git")),
+                checks: Checks::default(),
+            }],
+        }],
+    };
+    let text = toml::to_string_pretty(&config).unwrap_or_default();
+    format!("# Every setting of Signalbox. Generated: do not edit.\n\n{text}")
+}

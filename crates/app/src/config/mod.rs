@@ -1,0 +1,14 @@
+//! Configuration: defaults, then a TOML file, then the environment, then flags.
+
+mod check;
+mod environment;
+mod example;
+mod load;
+mod secret;
+mod settings;
+
+pub use example::example;
+pub(crate) use load::Flags;
+pub(crate) use secret::{has_password, without_password};
+pub use settings::Config;
+pub(crate) use settings::{Checks, Database, Host, Log, LogFormat, Organization, Server};

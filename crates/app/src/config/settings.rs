@@ -1,0 +1,174 @@
+//! Everything that can be configured, with its defaults.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use super::without_password;
+
+/// Everything that can be configured.
+#[derive(Clone, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields, default)]
+pub struct Config {
+    /// The folder for the embedded database and for checkouts.
+    pub data_dir: Option<PathBuf>,
+    /// The HTTP server.
+    pub server: Server,
+    /// The database.
+    pub database: Database,
+    /// Logs.
+    pub log: Log,
+    /// Organizations and the git hosts that they are connected to.
+    pub organizations: Vec<Organization>,
+}
+
+/// `[server]`.
+#[derive(Clone, Debug, Deserialize, Serialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields, default)]
+pub struct Server {
+    /// Where the API listens.
+    pub listen: SocketAddr,
+    /// The address by which others reach it, for links; made from `listen` when it is left out.
+    pub public_url: Option<String>,
+    /// Where the server's own metrics are, if anywhere.
+    pub metrics_listen: Option<SocketAddr>,
+}
+
+impl Default for Server {
+    fn default() -> Self {
+        let listen = SocketAddr::from(([127, 0, 0, 1], 8080));
+        Self { listen, public_url: None, metrics_listen: None }
+    }
+}
+
+/// `[database]`.
+#[derive(Clone, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields, default)]
+pub struct Database {
+    /// `sqlite://…` or `postgres://…`; a SQLite file in the data folder when it is left out.
+    pub url: Option<String>,
+}
+
+/// `[log]`.
+#[derive(Clone, Debug, Deserialize, Serialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields, default)]
+pub struct Log {
+    /// `error`, `warn`, `info`, `debug` or `trace`.
+    pub level: String,
+    /// `auto`, `pretty` or `json`.
+    pub format: LogFormat,
+}
+
+impl Default for Log {
+    fn default() -> Self {
+        Self { level: "info".into(), format: LogFormat::Auto }
+    }
+}
+
+/// How logs are written.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+pub enum LogFormat {
+    /// For people on a terminal, JSON otherwise.
+    #[default]
+    Auto,
+    /// For people.
+    Pretty,
+    /// One JSON object a line.
+    Json,
+}
+
+/// `[[organizations]]`.
+#[derive(Clone, Debug, Deserialize, Serialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields)]
+pub struct Organization {
+    /// Its slug.
+    pub slug: String,
+    /// The git hosts that it is connected to.
+    #[serde(default)]
+    pub hosts: Vec<Host>,
+}
+
+/// `[[organizations.hosts]]`.
+#[derive(Clone, Debug, Deserialize, Serialize, PartialEq, Eq)]
+#[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
+pub enum Host {
+    /// Bare repositories in folders.
+    Git {
+        /// The name by which clients call it.
+        host: String,
+        /// The folder with `OWNER/NAME.git`.
+        root: Option<PathBuf>,
+        /// How checks are run.
+        #[serde(default)]
+        checks: Checks,
+    },
+}
+
+/// `checks = { … }`.
+#[derive(Clone, Debug, Deserialize, Serialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields, default)]
+pub struct Checks {
+    /// Candidates that are checked at the same time.
+    pub concurrency: u32,
+    /// Minutes that a check may take if it does not say.
+    pub timeout_minutes: u32,
+    /// Variables of the server's environment that checks get.
+    pub pass_env: Vec<String>,
+}
+
+impl Default for Checks {
+    fn default() -> Self {
+        Self { concurrency: 2, timeout_minutes: 60, pass_env: Vec::new() }
+    }
+}
+
+const SQLITE: &str = "sqlite://";
+
+impl Config {
+    /// The folder for data.
+    pub(crate) fn data_dir(&self) -> PathBuf {
+        self.data_dir.clone().unwrap_or_else(|| PathBuf::from("signalbox-data"))
+    }
+
+    /// The database's URL.
+    pub(crate) fn database_url(&self) -> String {
+        self.database.url.clone().unwrap_or_else(|| {
+            format!("{SQLITE}{}", self.data_dir().join("signalbox.db").display())
+        })
+    }
+
+    /// The database's URL, good from every working directory.
+    pub(crate) fn absolute_database_url(&self) -> Result<String, String> {
+        let url = self.database_url();
+        let Some(path) = url.strip_prefix(SQLITE) else { return Ok(url) };
+        let path = std::path::absolute(path).map_err(|error| format!("{path}: {error}"))?;
+        Ok(format!("{SQLITE}{}", path.display()))
+    }
+
+    /// Makes the data folder when the database is in it.
+    pub(crate) fn make_data_dir(&self) -> Result<(), String> {
+        if self.database.url.is_some() {
+            return Ok(());
+        }
+        let folder = self.data_dir();
+        std::fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))
+    }
+
+    /// The server's own address, without a slash at its end.
+    pub(crate) fn public_url(&self) -> String {
+        let own = || format!("http://{}", self.server.listen);
+        let url = self.server.public_url.clone().unwrap_or_else(own);
+        url.trim_end_matches('/').to_owned()
+    }
+
+    /// The configuration in force, without secrets.
+    pub(crate) fn effective(&self) -> Result<String, String> {
+        let mut shown = self.clone();
+        shown.database.url = Some(without_password(&self.database_url()));
+        shown.server.public_url = Some(self.public_url());
+        shown.data_dir = Some(self.data_dir());
+        toml::to_string_pretty(&shown).map_err(|error| error.to_string())
+    }
+}
