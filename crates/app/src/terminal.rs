@@ -18,7 +18,8 @@ pub(crate) fn complain(words: &str) {
 pub(crate) fn plain(text: &str) -> String {
     let steers = |c: char| {
         (c.is_control() && c != '\n' && c != '\t')
-            || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+            || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}')
+            || matches!(c, '\u{2066}'..='\u{2069}')
     };
     text.chars().map(|c| if steers(c) { '\u{fffd}' } else { c }).collect()
 }

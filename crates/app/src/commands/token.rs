@@ -11,6 +11,9 @@ use crate::config::Flags;
 use crate::terminal::say;
 use crate::wiring::{App, chain};
 
+/// The longest span that can be asked for: a hundred years.
+const MAX_DAYS: u32 = 36_500;
+
 #[derive(Clone, Copy, ValueEnum)]
 pub(crate) enum Case {
     Upper,
@@ -184,12 +187,29 @@ fn list(token: &Stored, valid: bool, json: bool) {
 /// Reads `90d`, `12h` or `30m`.
 fn span(text: &str) -> Result<Span, String> {
     let wrong = || format!("{text:?} is no span of time: use 90d, 12h or 30m");
-    let (number, unit) = text.split_at(text.len().saturating_sub(1));
-    let number: u32 = number.parse().map_err(|_| wrong())?;
-    match unit {
-        "d" => number.checked_mul(24).map(Span::hours).ok_or_else(wrong),
-        "h" => Ok(Span::hours(number)),
-        "m" => Ok(Span::minutes(number)),
-        _ => Err(wrong()),
+    let unit = text.chars().last().ok_or_else(wrong)?;
+    let number: u32 = text.strip_suffix(unit).and_then(|it| it.parse().ok()).ok_or_else(wrong)?;
+    let minutes = match unit {
+        'd' => number.checked_mul(24 * 60),
+        'h' => number.checked_mul(60),
+        'm' => Some(number),
+        _ => return Err(wrong()),
+    };
+    let longest = format!("{text:?} is too long: at most {MAX_DAYS}d");
+    minutes.filter(|it| *it <= MAX_DAYS * 24 * 60).map(Span::minutes).ok_or(longest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_of_time_are_read_and_nonsense_is_refused() {
+        assert_eq!(span("90d"), Ok(Span::hours(90 * 24)));
+        assert_eq!(span("12h"), Ok(Span::hours(12)));
+        assert_eq!(span("30m"), Ok(Span::minutes(30)));
+        for wrong in ["", "d", "1", "-1d", "1.5h", "5é", "1w", "4000000000h", "36501d"] {
+            assert!(span(wrong).is_err(), "{wrong:?}");
+        }
     }
 }
