@@ -11,6 +11,7 @@ use actix_web::web::Data;
 use actix_web::{App as WebApp, HttpResponse, HttpServer, web};
 use signalbox_http::with_request_id;
 use signalbox_metrics::PrometheusObserver;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinHandle;
 
 use crate::loops::Loops;
@@ -83,10 +84,13 @@ impl Server {
     /// Stops taking requests, ends what is under way, gives leases back.
     pub(crate) async fn stop(self) {
         self.app.stopping.store(true, Ordering::SeqCst);
-        for handle in &self.handles {
-            handle.stop(true).await;
-        }
-        self.loops.stop().await;
+        // Both at once: nothing new is leased while requests under way come to their end.
+        let requests = async {
+            for handle in &self.handles {
+                handle.stop(true).await;
+            }
+        };
+        tokio::join!(self.loops.stop(), requests);
         for task in self.tasks {
             task.abort();
         }
@@ -103,27 +107,42 @@ async fn own_metrics(observer: Data<PrometheusObserver>) -> HttpResponse {
 pub(crate) async fn serve(app: App) -> Result<(), String> {
     let listener = bind(app.config.server.listen)?;
     let public_url = app.config.public_url();
+    // Before anybody can know that the server is there.
+    let mut signals = Signals::new()?;
     let server = Server::start(Arc::new(app), listener).await?;
     let address = server.address;
     crate::terminal::say(&format!("listening on http://{address} (public address {public_url})"));
-    wait_for_signal().await?;
+    signals.next().await;
     tracing::info!("stopping");
     let orderly = tokio::time::timeout(Duration::from_secs(28), server.stop());
     tokio::select! {
         done = orderly => if done.is_err() { tracing::warn!("not everything has ended in time") },
-        _ = wait_for_signal() => tracing::warn!("stopped at once"),
+        () = signals.next() => tracing::warn!("stopped at once"),
     }
     Ok(())
 }
 
-async fn wait_for_signal() -> Result<(), String> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let stream = |kind| signal(kind).map_err(|error| format!("signals: {error}"));
-    let mut terminate = stream(SignalKind::terminate())?;
-    let mut interrupt = stream(SignalKind::interrupt())?;
-    tokio::select! {
-        _ = terminate.recv() => {}
-        _ = interrupt.recv() => {}
+/// The signals that ask a server to stop.
+pub(crate) struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    /// From now on they do not end the process by themselves.
+    pub(crate) fn new() -> Result<Self, String> {
+        let stream = |kind| signal(kind).map_err(|error| format!("signals: {error}"));
+        Ok(Self {
+            terminate: stream(SignalKind::terminate())?,
+            interrupt: stream(SignalKind::interrupt())?,
+        })
     }
-    Ok(())
+
+    /// Waits for the next one.
+    pub(crate) async fn next(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
 }

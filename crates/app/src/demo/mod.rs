@@ -11,7 +11,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use crate::config::{Checks, Config, Host, LogFormat, Organization};
-use crate::serve::Server;
+use crate::serve::{Server, Signals};
 use crate::terminal::say;
 use crate::wiring::{App, open_database};
 
@@ -57,6 +57,7 @@ pub(crate) async fn run(
     let prs = story::open_pull_requests(&app, &git).await?;
     story::tell(&app, &client, &prs).await?;
     let good = verdict::judge(&client, &git, &prs).await?;
+    let mut signals = Signals::new()?;
     if once {
         server.stop().await;
         return Ok(if good { ExitCode::SUCCESS } else { ExitCode::FAILURE });
@@ -69,8 +70,10 @@ pub(crate) async fn run(
          \"owner\":\"{OWNER}\",\"name\":\"{NAME}\"}},\"targetBranch\":\"main\"}}'"
     ));
     say(&format!("\nOrganization {ORG}, repository {HOST}/{OWNER}/{NAME}."));
-    let stop = tokio::signal::ctrl_c().await;
-    stop.map_err(|error| error.to_string())?;
-    server.stop().await;
+    signals.next().await;
+    tokio::select! {
+        () = server.stop() => {}
+        () = signals.next() => {}
+    }
     Ok(ExitCode::SUCCESS)
 }

@@ -1,0 +1,64 @@
+//! Longer and longer pauses while something keeps failing.
+
+use std::time::Duration;
+
+/// The longest pause.
+const LONGEST: Duration = Duration::from_secs(30);
+
+/// Counts failures in a row.
+#[derive(Debug)]
+pub(super) struct Backoff {
+    usual: Duration,
+    failures: u32,
+}
+
+impl Backoff {
+    /// No failures yet; `usual` is the pause while all is well.
+    pub(super) const fn new(usual: Duration) -> Self {
+        Self { usual, failures: 0 }
+    }
+
+    pub(super) const fn succeeded(&mut self) {
+        self.failures = 0;
+    }
+
+    pub(super) const fn failed(&mut self) {
+        self.failures = self.failures.saturating_add(1);
+    }
+
+    /// Whether the last try failed.
+    pub(super) const fn is_failing(&self) -> bool {
+        self.failures > 0
+    }
+
+    /// The pause before the next try: doubled for every failure, never shorter than usual.
+    pub(super) fn pause(&self) -> Duration {
+        let doubled = self.usual.saturating_mul(1 << self.failures.min(10));
+        doubled.min(LONGEST).max(self.usual)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_grow_while_it_fails_and_are_usual_again_afterwards() {
+        let mut backoff = Backoff::new(Duration::from_secs(1));
+        let mut pauses = Vec::new();
+        for _ in 0..7 {
+            pauses.push(backoff.pause().as_secs());
+            backoff.failed();
+        }
+        assert_eq!(pauses, [1, 2, 4, 8, 16, 30, 30]);
+        backoff.succeeded();
+        assert_eq!((backoff.pause().as_secs(), backoff.is_failing()), (1, false));
+    }
+
+    #[test]
+    fn what_is_rare_by_itself_does_not_become_more_frequent() {
+        let mut backoff = Backoff::new(Duration::from_mins(10));
+        backoff.failed();
+        assert_eq!(backoff.pause(), Duration::from_mins(10));
+    }
+}

@@ -1,0 +1,99 @@
+//! Takes effects from the outbox and runs them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use signalbox_domain::ports::Leased;
+use signalbox_domain::queue::Lane;
+use signalbox_domain::service::EffectRunner;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use super::backoff::Backoff;
+use crate::wiring::{App, chain};
+
+/// How long an idle loop waits for a wake-up before it looks by itself.
+const IDLE: Duration = Duration::from_millis(500);
+/// How often a lease on checks is renewed: a cancelled run stops within this time.
+const CHECKS_RENEWAL: Duration = Duration::from_secs(1);
+
+/// Leases effects of a lane and runs them, as many at the same time as there are workers.
+pub(super) async fn effects(
+    app: Arc<App>,
+    lane: Lane,
+    workers: usize,
+    mut stopped: watch::Receiver<bool>,
+) {
+    let mut running = JoinSet::new();
+    let mut backoff = Backoff::new(IDLE);
+    while !*stopped.borrow() {
+        let free = workers.saturating_sub(running.len());
+        let leased = match free {
+            0 => Ok(Vec::new()),
+            _ => app.runner.lease(lane, u32::try_from(free).unwrap_or(u32::MAX)).await,
+        };
+        let leased = match leased {
+            Ok(leased) => {
+                backoff.succeeded();
+                leased
+            }
+            Err(error) => {
+                backoff.failed();
+                tracing::warn!(error = %chain("outbox", &error), "effects cannot be leased");
+                Vec::new()
+            }
+        };
+        let more = !leased.is_empty();
+        for effect in leased {
+            running.spawn(run(app.clone(), effect));
+        }
+        if more && running.len() < workers {
+            continue;
+        }
+        let idle = free > 0;
+        tokio::select! {
+            ended = running.join_next(), if !running.is_empty() => {
+                if let Some(Err(error)) = ended {
+                    tracing::error!(%error, "an effect's task ended badly; its lease runs out");
+                }
+            }
+            () = app.wake_ups.of(lane).notified(), if idle && !backoff.is_failing() => {}
+            () = tokio::time::sleep(backoff.pause()), if idle => {}
+            _ = stopped.wait_for(|stopped| *stopped) => break,
+        }
+    }
+    match lane {
+        // Short calls are finished; checks are killed by dropping them.
+        Lane::Host => while running.join_next().await.is_some() {},
+        Lane::Checks => running.shutdown().await,
+    }
+}
+
+/// Runs an effect and keeps its lease alive. A lost lease closes the sink, which ends checks.
+async fn run(app: Arc<App>, leased: Leased) {
+    let sink = app.runner.sink(&leased);
+    let pause = match leased.effect.lane() {
+        Lane::Host => EffectRunner::renewal(),
+        Lane::Checks => CHECKS_RENEWAL,
+    };
+    let heartbeat = async {
+        loop {
+            tokio::time::sleep(pause).await;
+            match app.runner.renew(&leased).await {
+                Ok(true) => {}
+                Ok(false) => sink.close(),
+                Err(error) => {
+                    tracing::warn!(error = %chain("lease", &error), "a lease was not renewed");
+                }
+            }
+        }
+    };
+    let work = app.runner.run(&leased, &sink);
+    tokio::select! {
+        done = work => if let Err(error) = done {
+            let what = leased.effect.name();
+            tracing::warn!(error = %chain(what, &error), "an effect is run again later");
+        },
+        () = heartbeat => {}
+    }
+}

@@ -1,0 +1,9 @@
+//! Background work: effects, deadlines, hosts that do not tell, stray branches.
+
+mod backoff;
+mod effects;
+mod periodic;
+mod server;
+mod supervise;
+
+pub(crate) use server::Loops;

@@ -1,0 +1,131 @@
+//! The loops of a server, from its start to its end.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use signalbox_domain::queue::Lane;
+use signalbox_domain::service::{EffectRunner, Error};
+use signalbox_domain::time::Span;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use super::effects::effects;
+use super::periodic::every;
+use super::supervise::supervise;
+use crate::config::{Checks, Config, Host};
+use crate::wiring::{App, chain};
+
+/// Effects of the host lane that are run at the same time.
+const HOST_WORKERS: usize = 4;
+/// The first pause before a loop that panicked is started again.
+const RESTART: Duration = Duration::from_secs(1);
+/// How long what checks printed is kept, in hours.
+const KEEP_OUTPUT_HOURS: u32 = 45 * 24;
+
+/// The loops of a server.
+pub(crate) struct Loops {
+    tasks: JoinSet<()>,
+    stop: watch::Sender<bool>,
+    runner: Arc<EffectRunner>,
+}
+
+impl Loops {
+    /// Starts them.
+    pub(crate) fn start(app: &Arc<App>) -> Self {
+        let (stop, _) = watch::channel(false);
+        let mut loops = Self { tasks: JoinSet::new(), stop, runner: app.runner.clone() };
+        loops.lane(app, "host effects", Lane::Host, HOST_WORKERS);
+        loops.lane(app, "checks", Lane::Checks, check_workers(&app.config));
+        let (second, minute) = (Duration::from_secs(1), Duration::from_mins(1));
+        loops.every("deadlines", second, app, |app| async move {
+            app.sweeper.deadlines().await.map(drop)
+        });
+        loops.every("polled hosts", 2 * second, app, |app| async move {
+            app.sweeper.reconcile(true).await
+        });
+        loops.every(
+            "all hosts",
+            minute,
+            app,
+            |app| async move { app.sweeper.reconcile(false).await },
+        );
+        loops.every("stray branches", 10 * minute, app, |app| async move {
+            app.sweeper.stray_branches().await.map(drop)
+        });
+        loops.every("old outputs", 60 * minute, app, |app| async move {
+            let before = app.context.clock.now().minus(Span::hours(KEEP_OUTPUT_HOURS));
+            Ok(app.context.stores.check_log.prune(before, 1_000).await.map(drop)?)
+        });
+        loops
+    }
+
+    fn lane(&mut self, app: &Arc<App>, name: &'static str, lane: Lane, workers: usize) {
+        let (app, stopped) = (app.clone(), self.stop.subscribe());
+        self.tasks.spawn(supervise(name, RESTART, stopped.clone(), move || {
+            effects(app.clone(), lane, workers, stopped.clone())
+        }));
+    }
+
+    fn every<F, R>(&mut self, name: &'static str, pause: Duration, app: &Arc<App>, job: F)
+    where
+        F: Fn(Arc<App>) -> R + Clone + Send + 'static,
+        R: Future<Output = Result<(), Error>> + Send + 'static,
+    {
+        let (app, stopped) = (app.clone(), self.stop.subscribe());
+        self.tasks.spawn(supervise(name, RESTART, stopped.clone(), move || {
+            let (app, job) = (app.clone(), job.clone());
+            every(name, pause, stopped.clone(), move || job(app.clone()))
+        }));
+    }
+
+    /// Stops them: short calls are finished, checks are killed, and what was leased is given back
+    /// for the next server.
+    pub(crate) async fn stop(mut self) {
+        self.stop.send_replace(true);
+        let finish = async { while self.tasks.join_next().await.is_some() {} };
+        if tokio::time::timeout(Duration::from_secs(10), finish).await.is_err() {
+            self.tasks.shutdown().await;
+        }
+        if let Err(error) = self.runner.hand_back().await {
+            tracing::warn!(error = %chain("leases", &error), "leases run out by themselves");
+        }
+    }
+}
+
+/// Candidates that are checked at the same time: what the configured hosts allow together, or the
+/// default when none is configured.
+fn check_workers(config: &Config) -> usize {
+    let hosts = config.organizations.iter().flat_map(|it| &it.hosts);
+    let configured: usize = hosts
+        .map(|Host::Git { checks, .. }| usize::try_from(checks.concurrency).unwrap_or(usize::MAX))
+        .fold(0, usize::saturating_add);
+    if configured > 0 {
+        return configured;
+    }
+    usize::try_from(Checks::default().concurrency).unwrap_or(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Organization;
+
+    fn with_hosts(concurrencies: &[u32]) -> Config {
+        let host = |concurrency: &u32| Host::Git {
+            host: "git.local".into(),
+            root: None,
+            checks: Checks { concurrency: *concurrency, ..Checks::default() },
+        };
+        let hosts = concurrencies.iter().map(host).collect();
+        let organizations = vec![Organization { slug: "acme".into(), hosts }];
+        Config { organizations, ..Config::default() }
+    }
+
+    #[test]
+    fn as_many_checks_run_as_the_hosts_allow() {
+        assert_eq!(check_workers(&with_hosts(&[1])), 1);
+        assert_eq!(check_workers(&with_hosts(&[3, 4])), 7);
+        assert_eq!(check_workers(&with_hosts(&[])), 2);
+        assert_eq!(check_workers(&Config::default()), 2);
+    }
+}

@@ -1,0 +1,66 @@
+//! A loop that panics is started again.
+
+use std::any::Any;
+use std::panic::AssertUnwindSafe;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use tokio::sync::watch;
+
+use super::backoff::Backoff;
+
+/// Runs a loop until it ends by itself. A panic is logged, and the loop is started again after a
+/// `pause` that grows, unless the server stops.
+pub(super) async fn supervise<F, R>(
+    name: &'static str,
+    pause: Duration,
+    mut stopped: watch::Receiver<bool>,
+    mut start: F,
+) where
+    F: FnMut() -> R,
+    R: Future<Output = ()>,
+{
+    let mut backoff = Backoff::new(pause);
+    loop {
+        // What a loop shares with others is behind locks and databases, which survive a panic.
+        let Err(panic) = AssertUnwindSafe(start()).catch_unwind().await else { return };
+        tracing::error!(name, panic = words(panic.as_ref()), "a loop panicked; it starts again");
+        let pause = backoff.pause();
+        backoff.failed();
+        tokio::select! {
+            () = tokio::time::sleep(pause) => {}
+            _ = stopped.wait_for(|stopped| *stopped) => return,
+        }
+    }
+}
+
+fn words(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no words")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_loop_that_panics_is_started_again_until_it_ends_by_itself() {
+        let (_stop, stopped) = watch::channel(false);
+        let starts = Cell::new(0);
+        supervise("test", Duration::from_millis(1), stopped, || {
+            starts.set(starts.get() + 1);
+            let number = starts.get();
+            async move { assert!(number == 3, "start {number}") }
+        })
+        .await;
+        assert_eq!(starts.get(), 3);
+    }
+
+    #[tokio::test]
+    async fn a_loop_that_panics_is_left_alone_when_the_server_stops() {
+        let (_stop, stopped) = watch::channel(true);
+        supervise("test", Duration::from_millis(1), stopped, || async { panic!("always") }).await;
+    }
+}
