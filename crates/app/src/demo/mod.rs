@@ -55,7 +55,7 @@ pub(crate) async fn run(
     say("and up to three candidates are tested at the same time, each on top of those ahead.\n");
 
     let prs = story::open_pull_requests(&app, &git).await?;
-    story::tell(&app, &client, &prs).await?;
+    story::tell(&app, &client, &git, &prs).await?;
     let good = verdict::judge(&client, &git, &prs).await?;
     let mut signals = Signals::new()?;
     if once {

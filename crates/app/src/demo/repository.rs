@@ -13,6 +13,7 @@ pub(super) const NAME: &str = "calc";
 pub(super) struct Git {
     bare: PathBuf,
     work: PathBuf,
+    gate: PathBuf,
 }
 
 /// A branch: its name, the subject of its commit, what it is, and its files.
@@ -22,13 +23,14 @@ pub(super) struct Branch {
     files: &'static [(&'static str, &'static str)],
 }
 
-const CHECK: &str = "set -eu\nsleep 1\n. ./calc.sh\nfor file in lib/*.sh tests/*.sh; do\n  [ -e \"$file\" ] || continue\n  echo \"== $file\"\n  . \"./$file\"\ndone\necho all passed\n";
+/// Waits for the gate, so that the outcome does not depend on which machine is how fast.
+const CHECK: &str = "set -eu\nwhile [ ! -e GATE ]; do sleep 0.1; done\nsleep 1\n. ./calc.sh\nfor file in lib/*.sh tests/*.sh; do\n  [ -e \"$file\" ] || continue\n  echo \"== $file\"\n  . \"./$file\"\ndone\necho all passed\n";
 const CONFIG: &str = "[merge]\nrequired_statuses = [\"test\"]\n\n[[checks]]\nname = \"test\"\nrun = [\"sh\", \"check.sh\"]\ntimeout_minutes = 1\n";
 const CALC: &str = "# A small calculator.\n\nadd() { echo $(($1 + $2)); }\n";
 const TEST_ADD: &str = "[ \"$(add 2 3)\" = 5 ]\n";
 
 /// The branches, in the order of their pull requests. The conflict is among the first three, so
-/// that it is found while the one that it conflicts with is still under test.
+/// that it is found before the checks of the one that it conflicts with are let through the gate.
 pub(super) const BRANCHES: [Branch; 7] = [
     Branch {
         name: "subtract",
@@ -90,6 +92,19 @@ impl Git {
         git(&self.bare, args).await
     }
 
+    /// Lets the checks go on.
+    pub(super) fn open_gate(&self) -> Result<(), String> {
+        std::fs::write(&self.gate, "").map_err(|error| self.gate_error(&error))
+    }
+
+    fn close_gate(&self) -> Result<(), String> {
+        std::fs::remove_file(&self.gate).map_err(|error| self.gate_error(&error))
+    }
+
+    fn gate_error(&self, error: &std::io::Error) -> String {
+        format!("{}: {error}", self.gate.display())
+    }
+
     async fn work(&self, args: &[&str]) -> Result<String, String> {
         git(&self.work, args).await
     }
@@ -148,11 +163,14 @@ pub(super) async fn make(root: &Path, work: &Path) -> Result<Git, String> {
         std::fs::create_dir_all(folder)
             .map_err(|error| format!("{}: {error}", folder.display()))?;
     }
-    let made = Git { bare, work: work.to_owned() };
+    let gate = std::path::absolute(work.with_extension("go")).map_err(|error| error.to_string())?;
+    let quoted = format!("'{}'", gate.display().to_string().replace('\'', r"'\''"));
+    let made = Git { bare, work: work.to_owned(), gate };
+    made.open_gate()?;
     made.read(&["init", "-q", "--bare"]).await?;
     made.work(&["init", "-q"]).await?;
     made.write(&[
-        ("check.sh", CHECK),
+        ("check.sh", &CHECK.replace("GATE", &quoted)),
         (".signalbox.toml", CONFIG),
         ("calc.sh", CALC),
         ("tests/add.sh", TEST_ADD),
@@ -170,5 +188,6 @@ pub(super) async fn make(root: &Path, work: &Path) -> Result<Git, String> {
         }
         made.work(&["push", "-q", &bare, branch.name]).await?;
     }
+    made.close_gate()?;
     Ok(made)
 }

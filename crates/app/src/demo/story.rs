@@ -63,7 +63,7 @@ pub(super) async fn open_pull_requests(app: &App, git: &Git) -> Result<Vec<Pr>, 
 }
 
 /// Drives the queue through the API until every pull request has left it.
-pub(super) async fn tell(app: &App, client: &Client, prs: &[Pr]) -> Result<(), String> {
+pub(super) async fn tell(app: &App, client: &Client, git: &Git, prs: &[Pr]) -> Result<(), String> {
     client.call("createQueue", json!({ "mode": "SINGLE", "concurrency": 3 })).await?;
     let pause = json!({ "state": "PAUSED", "reason": "the demo submits all at once" });
     client.call("updateQueue", pause).await?;
@@ -79,15 +79,16 @@ pub(super) async fn tell(app: &App, client: &Client, prs: &[Pr]) -> Result<(), S
     client.call("cancelPullRequest", json!({ "pr": { "number": draft.number } })).await?;
     say(&format!("#{} is taken out again. Now the queue runs.\n", draft.number));
     client.call("updateQueue", json!({ "state": "RUNNING" })).await?;
-    let follow = follow(app, client, prs);
+    let follow = follow(app, client, git, prs);
     tokio::time::timeout(PATIENCE, follow)
         .await
         .map_err(|_| "the queue did not become empty in two minutes".to_owned())?
 }
 
-/// Prints events until nobody is left in the queue.
-async fn follow(app: &App, client: &Client, prs: &[Pr]) -> Result<(), String> {
+/// Prints events until nobody is left in the queue. The checks go on when the conflict was found.
+async fn follow(app: &App, client: &Client, git: &Git, prs: &[Pr]) -> Result<(), String> {
     let mut after = 0;
+    let mut held = prs.iter().find(|pr| pr.branch == "comment");
     loop {
         let queue = client.call("getQueue", json!({})).await?;
         let empty = queue["enqueuedPullRequests"].as_array().is_some_and(Vec::is_empty);
@@ -100,6 +101,12 @@ async fn follow(app: &App, client: &Client, prs: &[Pr]) -> Result<(), String> {
         }
         if empty {
             return Ok(());
+        }
+        if let Some(pr) = held
+            && client.entry(pr.number).await?["waitReason"]["kind"] == "conflict_with_ahead"
+        {
+            git.open_gate()?;
+            held = None;
         }
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
