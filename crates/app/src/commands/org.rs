@@ -11,6 +11,7 @@ use crate::wiring::chain;
 #[derive(Subcommand)]
 pub(crate) enum Org {
     /// Create an organization.
+    #[command(after_help = "Example: signalbox org create acme")]
     Create {
         /// Its slug.
         slug: String,
@@ -19,6 +20,7 @@ pub(crate) enum Org {
         json: bool,
     },
     /// List organizations.
+    #[command(after_help = "Example: signalbox org list --json")]
     List {
         /// As JSON.
         #[arg(long)]

@@ -14,6 +14,9 @@ use crate::wiring::chain;
 #[derive(Subcommand)]
 pub(crate) enum Pr {
     /// Open a pull request from a branch.
+    #[command(
+        after_help = "Example: signalbox pr open git.local/acme/calc --branch fix --target main --json"
+    )]
     Open {
         /// HOST/OWNER/NAME.
         repo: String,
@@ -40,6 +43,7 @@ pub(crate) enum Pr {
         json: bool,
     },
     /// Close a pull request.
+    #[command(after_help = "Example: signalbox pr close git.local/acme/calc 12")]
     Close {
         /// HOST/OWNER/NAME.
         repo: String,
@@ -50,6 +54,7 @@ pub(crate) enum Pr {
         org: Option<String>,
     },
     /// List pull requests.
+    #[command(after_help = "Example: signalbox pr list git.local/acme/calc --all --json")]
     List {
         /// HOST/OWNER/NAME.
         repo: String,

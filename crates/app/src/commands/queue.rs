@@ -29,6 +29,9 @@ pub(crate) struct Place {
 #[derive(Subcommand)]
 pub(crate) enum Queue {
     /// Create the queue of a branch.
+    #[command(
+        after_help = "Example: signalbox queue create --repo git.local/acme/calc --branch main --concurrency 3"
+    )]
     Create {
         #[command(flatten)]
         place: Place,
@@ -37,16 +40,21 @@ pub(crate) enum Queue {
         concurrency: Option<u32>,
     },
     /// Delete an empty queue.
+    #[command(
+        after_help = "Example: signalbox queue delete --repo git.local/acme/calc --branch old"
+    )]
     Delete {
         #[command(flatten)]
         place: Place,
     },
     /// Show who waits, and why.
+    #[command(after_help = "Example: signalbox queue status --repo git.local/acme/calc --json")]
     Status {
         #[command(flatten)]
         place: Place,
     },
     /// Show one pull request.
+    #[command(after_help = "Example: signalbox queue show 12 --repo git.local/acme/calc")]
     Show {
         /// Its number.
         number: u32,
@@ -54,6 +62,9 @@ pub(crate) enum Queue {
         place: Place,
     },
     /// Submit a pull request.
+    #[command(
+        after_help = "Example: signalbox queue submit 12 --priority high --repo git.local/acme/calc"
+    )]
     Submit {
         /// Its number.
         number: u32,
@@ -64,6 +75,7 @@ pub(crate) enum Queue {
         place: Place,
     },
     /// Take a pull request out.
+    #[command(after_help = "Example: signalbox queue cancel 12 --repo git.local/acme/calc")]
     Cancel {
         /// Its number.
         number: u32,
@@ -71,6 +83,7 @@ pub(crate) enum Queue {
         place: Place,
     },
     /// Test a pull request once more.
+    #[command(after_help = "Example: signalbox queue restart 12 --repo git.local/acme/calc")]
     Restart {
         /// Its number.
         number: u32,
@@ -78,6 +91,9 @@ pub(crate) enum Queue {
         place: Place,
     },
     /// Start nothing and merge nothing.
+    #[command(
+        after_help = "Example: signalbox queue pause --reason 'release day' --repo git.local/acme/calc"
+    )]
     Pause {
         /// Why, shown to whoever waits.
         #[arg(long)]
@@ -86,11 +102,13 @@ pub(crate) enum Queue {
         place: Place,
     },
     /// Finish what is in the line; let nothing new in.
+    #[command(after_help = "Example: signalbox queue drain --repo git.local/acme/calc")]
     Drain {
         #[command(flatten)]
         place: Place,
     },
     /// Go on.
+    #[command(after_help = "Example: signalbox queue resume --repo git.local/acme/calc")]
     Resume {
         #[command(flatten)]
         place: Place,

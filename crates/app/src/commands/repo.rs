@@ -15,6 +15,9 @@ use crate::wiring::chain;
 #[derive(Subcommand)]
 pub(crate) enum Repo {
     /// Register a repository.
+    #[command(
+        after_help = "Example: signalbox repo add git.local/acme/calc --org acme --path /srv/calc.git"
+    )]
     Add {
         /// HOST/OWNER/NAME, as clients will call it.
         name: String,
@@ -32,6 +35,7 @@ pub(crate) enum Repo {
         json: bool,
     },
     /// List repositories.
+    #[command(after_help = "Example: signalbox repo list --json")]
     List {
         /// As JSON.
         #[arg(long)]

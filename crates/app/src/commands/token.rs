@@ -23,6 +23,9 @@ pub(crate) enum Case {
 #[derive(Subcommand)]
 pub(crate) enum Token {
     /// Create a token; its text is shown once.
+    #[command(
+        after_help = "Example: signalbox token create --org acme --name ci --scope queue:submit --expires 90d --json"
+    )]
     Create {
         /// Whose; the organization is created when it is not there.
         #[arg(long, value_name = "SLUG")]
@@ -48,17 +51,22 @@ pub(crate) enum Token {
         json: bool,
     },
     /// List tokens.
+    #[command(after_help = "Example: signalbox token list --json")]
     List {
         /// As JSON.
         #[arg(long)]
         json: bool,
     },
     /// Make a token useless.
+    #[command(after_help = "Example: signalbox token revoke 4f6c0a58-6a0f-4c2b-9d2e-6f3f7a1d5b10")]
     Revoke {
         /// Its id.
         id: String,
     },
     /// Replace a token; the old one stays good for a while.
+    #[command(
+        after_help = "Example: signalbox token rotate 4f6c0a58-6a0f-4c2b-9d2e-6f3f7a1d5b10 --overlap 1h"
+    )]
     Rotate {
         /// Its id.
         id: String,
