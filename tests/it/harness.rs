@@ -52,7 +52,7 @@ pub(crate) struct System {
 }
 
 /// The program, which `tests/run` builds before the tests: it is beside this test's folder.
-fn program() -> PathBuf {
+pub(crate) fn program() -> PathBuf {
     let test = std::env::current_exe().expect("this test's own path");
     let program =
         test.parent().and_then(Path::parent).expect("the target folder").join("signalbox");
@@ -274,9 +274,19 @@ impl System {
 
     /// Waits for something to become true; tells what the server said when it does not.
     pub(crate) async fn until(&self, what: &str, is_so: impl AsyncFn(&Self) -> bool) {
+        self.until_within(PATIENCE, what, is_so).await;
+    }
+
+    /// The same for what takes longer by itself.
+    pub(crate) async fn until_within(
+        &self,
+        patience: Duration,
+        what: &str,
+        is_so: impl AsyncFn(&Self) -> bool,
+    ) {
         let begun = Instant::now();
         while !is_so(self).await {
-            if begun.elapsed() > PATIENCE {
+            if begun.elapsed() > patience {
                 let log = std::fs::read_to_string(self.path("server.log")).unwrap_or_default();
                 panic!("{what}: waited too long\n{log}");
             }

@@ -1,6 +1,8 @@
 //! The whole system: a real server process over HTTP, a real bare repository, real checks.
 
 mod api;
+mod commands;
+mod endings;
 mod harness;
 mod operations;
 mod restart;

@@ -1,0 +1,172 @@
+//! What the commands say and leave behind.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::harness::{On, System, program};
+
+/// Runs the program in a folder, with these variables.
+fn signalbox(folder: &Path, variables: &[(&str, &str)], args: &[&str]) -> Output {
+    let mut command = Command::new(program());
+    command.current_dir(folder).args(args).envs(variables.iter().copied());
+    command.output().expect("it can be run")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// The one line that a failed command says.
+fn complaint(done: &Output) -> String {
+    assert_eq!(done.status.code(), Some(1), "{done:?}");
+    let words = text(&done.stderr);
+    assert_eq!((words.lines().count(), text(&done.stdout).as_str()), (1, ""), "{words}");
+    words.trim_end().to_owned()
+}
+
+fn succeeded(done: &Output) -> String {
+    assert!(done.status.success(), "{done:?}");
+    text(&done.stdout)
+}
+
+fn git(folder: &Path, args: &[&str]) {
+    let done = Command::new("git")
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .env("GIT_CONFIG_NOSYSTEM", "1")
+        .args(["-c", "user.name=Ada", "-c", "user.email=ada@example.org"])
+        .args(["-c", "init.defaultBranch=main", "-C"])
+        .arg(folder)
+        .args(args)
+        .output()
+        .expect("it can be run");
+    assert!(done.status.success(), "{args:?}: {}", text(&done.stderr));
+}
+
+#[test]
+fn a_mistake_is_one_line_and_wrong_usage_has_its_own_code() {
+    let folder = TempDir::new().expect("a folder");
+    let file = folder.path().join("signalbox.toml");
+    std::fs::write(&file, "[server]\nlistne = \"x\"\n").expect("written");
+    let check = ["check-config", "--config", "signalbox.toml"];
+    assert_eq!(
+        complaint(&signalbox(folder.path(), &[], &check)),
+        "signalbox: signalbox.toml: server.listne: unknown key `listne`, did you mean `listen`?"
+    );
+    let usage = signalbox(folder.path(), &[], &["queue", "stauts"]);
+    assert_eq!(usage.status.code(), Some(2), "{usage:?}");
+    let token = ["token", "create", "--org", "acme", "--expires", "soon"];
+    assert!(complaint(&signalbox(folder.path(), &[], &token)).contains("90d"));
+}
+
+#[test]
+fn the_configuration_in_force_is_shown_without_secrets_and_without_leaving_anything() {
+    let folder = TempDir::new().expect("a folder");
+    std::fs::write(folder.path().join("url"), "postgres://ada:se@cret@db/calc\n").expect("written");
+    let variables = [("SIGNALBOX_DATABASE_URL_FILE", "url"), ("SIGNALBOX_LISTEN", "[::1]:1234")];
+    let shown = signalbox(folder.path(), &variables, &["check-config", "--print-effective"]);
+    let shown = succeeded(&shown);
+    assert!(shown.contains("postgres://ada:…@db/calc") && !shown.contains("cret"), "{shown}");
+    assert!(shown.contains("listen = \"[::1]:1234\""), "{shown}");
+    succeeded(&signalbox(folder.path(), &[], &["check-config"]));
+    assert!(!folder.path().join("signalbox-data").exists());
+    let both = [("SIGNALBOX_DATABASE_URL", "sqlite://a.db"), variables[0]];
+    let words = complaint(&signalbox(folder.path(), &both, &["check-config"]));
+    assert!(words.contains("are both set"), "{words}");
+}
+
+#[test]
+fn a_server_may_be_told_not_to_migrate() {
+    let folder = TempDir::new().expect("a folder");
+    let database = [("SIGNALBOX_DATABASE_URL", "sqlite://own.db")];
+    let run = |args: &[&str]| signalbox(folder.path(), &database, args);
+    let words = complaint(&run(&["serve", "--no-migrate", "--listen", "127.0.0.1:0"]));
+    assert!(words.contains("signalbox migrate up"), "{words}");
+    let status = || -> Value {
+        serde_json::from_str(&succeeded(&run(&["migrate", "status", "--json"]))).expect("JSON")
+    };
+    assert_ne!(status()["pending"], serde_json::json!([]));
+    succeeded(&run(&["migrate", "up"]));
+    assert_eq!(status()["pending"], serde_json::json!([]));
+}
+
+#[test]
+fn a_folder_that_is_no_bare_repository_is_refused() {
+    let folder = TempDir::new().expect("a folder");
+    git(folder.path(), &["init", "-q", "work"]);
+    std::fs::create_dir(folder.path().join("empty")).expect("made");
+    for path in ["work", "empty", "missing"] {
+        let add = ["repo", "add", "git.local/acme/calc", "--org", "acme", "--path", path];
+        let words = complaint(&signalbox(folder.path(), &[], &add));
+        assert!(words.contains(path), "{words}");
+    }
+    assert_eq!(succeeded(&signalbox(folder.path(), &[], &["repo", "list"])), "");
+}
+
+/// Git runs the hook in the repository's folder, with the environment of whoever pushes.
+#[test]
+fn the_hook_finds_the_database_wherever_its_url_came_from() {
+    for (number, from) in ["environment", "file", "default"].into_iter().enumerate() {
+        let folder = TempDir::new().expect("a folder");
+        let (here, work) = (folder.path(), folder.path().join("work"));
+        git(here, &["init", "-q", "--bare", "bare.git"]);
+        git(here, &["init", "-q", "work"]);
+        std::fs::write(work.join("file.txt"), "base\n").expect("written");
+        git(&work, &["add", "-A"]);
+        git(&work, &["commit", "-q", "-m", "base"]);
+        git(&work, &["push", "-q", "../bare.git", "main"]);
+        std::fs::write(here.join("c.toml"), "[database]\nurl = \"sqlite://from-file.db\"\n")
+            .expect("written");
+        let variables = [("SIGNALBOX_DATABASE_URL", "sqlite://from-environment.db")];
+        let (variables, flags): (&[(&str, &str)], &[&str]) = match number {
+            0 => (&variables, &[]),
+            1 => (&[], &["--config", "c.toml"]),
+            _ => (&[], &[]),
+        };
+        let run = |args: &[&str]| succeeded(&signalbox(here, variables, &[flags, args].concat()));
+        run(&["repo", "add", "git.local/acme/calc", "--org", "acme", "--path", "bare.git"]);
+        std::fs::write(work.join("file.txt"), "pushed\n").expect("written");
+        git(&work, &["commit", "-q", "-a", "-m", "pushed"]);
+        git(&work, &["push", "-q", "-o", "topic=fix", "../bare.git", "HEAD:refs/for/main"]);
+        let listed = run(&["pr", "list", "git.local/acme/calc", "--json"]);
+        let listed: Value = serde_json::from_str(&listed).expect("one pull request");
+        assert_eq!(listed["title"], "pushed", "database from the {from}");
+    }
+}
+
+#[tokio::test]
+async fn what_others_wrote_does_not_steer_the_terminal() {
+    let system = System::new(On::Sqlite, "exit 0\n", 1).await;
+    system.pull_request("first", &[("first.txt", "1\n")]);
+    system.git("work", &["branch", "second", "first"]);
+    system.push("second");
+    let author = "\u{1b}[31mEve\u{202e}";
+    let open = ["pr", "open", "git.local/acme/calc", "--branch", "second", "--author", author];
+    system.run(&open);
+    let list = system.run(&["pr", "list", "git.local/acme/calc"]);
+    assert!(list.contains("Eve"), "{list}");
+    assert!(!list.contains(['\u{1b}', '\u{202e}']), "{list:?}");
+}
+
+/// Everybody can read a hook.
+#[test]
+fn a_password_is_not_written_into_the_hook() {
+    let folder = TempDir::new().expect("a folder");
+    git(folder.path(), &["init", "-q", "--bare", "bare.git"]);
+    let url = signalbox_testkit::postgres::Server::shared().create_database();
+    let url = url.replacen("postgres@", "postgres:hidden@", 1);
+    let variables = [("SIGNALBOX_DATABASE_URL", url.as_str())];
+    let add = ["repo", "add", "git.local/acme/calc", "--org", "acme", "--path", "bare.git"];
+    let words = complaint(&signalbox(folder.path(), &variables, &add));
+    assert!(words.contains("--no-hooks") && !words.contains("hidden"), "{words}");
+    let hook = folder.path().join("bare.git/hooks/proc-receive");
+    assert!(!hook.exists());
+    std::fs::write(folder.path().join("c.toml"), format!("[database]\nurl = \"{url}\"\n"))
+        .expect("written");
+    let named = [["--config", "c.toml"].as_slice(), &add].concat();
+    succeeded(&signalbox(folder.path(), &[], &named));
+    let hook = std::fs::read_to_string(hook).expect("a hook");
+    assert!(hook.contains("c.toml") && !hook.contains("hidden"), "{hook}");
+}

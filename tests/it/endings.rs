@@ -1,0 +1,174 @@
+//! How work ends when it may not go on: drained, out of time, cancelled, stopped, killed.
+
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use tempfile::TempDir;
+
+use crate::harness::{On, System};
+
+/// A check that says who it is and then goes on until a file lets it end.
+struct Endless {
+    folder: TempDir,
+}
+
+impl Endless {
+    fn new() -> Self {
+        Self { folder: TempDir::new().expect("a folder") }
+    }
+
+    /// Its child waits, so that killing the check alone would not be enough.
+    fn script(&self) -> String {
+        let folder = self.folder.path().display();
+        format!(
+            "echo $$ >> '{folder}/pids'\n\
+             sh -c 'echo $$ >> \"{folder}/pids\"; while [ ! -e \"{folder}/open\" ]; do sleep 0.05; done' &\n\
+             wait\n"
+        )
+    }
+
+    fn open(&self) {
+        std::fs::write(self.folder.path().join("open"), "").expect("opened");
+    }
+
+    /// Every process that has said who it is.
+    fn pids(&self) -> Vec<String> {
+        let text = std::fs::read_to_string(self.folder.path().join("pids")).unwrap_or_default();
+        text.lines().map(ToOwned::to_owned).collect()
+    }
+
+    fn alive(&self) -> Vec<String> {
+        let lives = |pid: &String| {
+            let mut command = Command::new("kill");
+            command.args(["-0", pid]).stderr(Stdio::null());
+            command.status().expect("it can be run").success()
+        };
+        self.pids().into_iter().filter(lives).collect()
+    }
+
+    /// Waits until both processes of the check run.
+    async fn until_running(&self, system: &System) {
+        system.until("the check runs", async |_: &System| self.alive().len() == 2).await;
+    }
+
+    async fn until_gone(&self, system: &System) {
+        system.until("the check is gone", async |_: &System| self.alive().is_empty()).await;
+    }
+}
+
+#[tokio::test]
+async fn a_draining_queue_finishes_what_is_in_the_line_and_lets_nothing_in() {
+    let check = Endless::new();
+    let system = System::new(On::Sqlite, &check.script(), 1).await;
+    let first = system.pull_request("first", &[("first.txt", "1\n")]);
+    let second = system.pull_request("second", &[("second.txt", "2\n")]);
+    let third = system.pull_request("third", &[("third.txt", "3\n")]);
+    system.submit(first).await;
+    system.submit(second).await;
+    system.until_state(first, "TESTING").await;
+    system.until_state(second, "PENDING").await;
+    let reply = system.call("updateQueue", json!({ "state": "DRAINING" })).await;
+    assert_eq!(reply["state"], "DRAINING");
+    system.submit(third).await;
+    assert_eq!(system.entry(third).await["waitReason"]["kind"], "queue_draining");
+    check.open();
+    system.until_state(second, "MERGED").await;
+    assert_eq!(system.state(first).await, "MERGED");
+    assert_eq!(system.state(third).await, "NOT_READY");
+    assert_eq!(system.history(), ["base", "change first (#1)", "change second (#2)"]);
+    system.call("updateQueue", json!({ "state": "RUNNING" })).await;
+    system.until_state(third, "MERGED").await;
+}
+
+/// A system whose only pull request never comes to an end by itself.
+async fn endless_system(check: &Endless, config: Option<&str>) -> (System, u64) {
+    let system = System::new(On::Sqlite, &check.script(), 1).await;
+    if let Some(config) = config {
+        system.write(&[(".signalbox.toml", config)]);
+        system.commit("configure");
+        system.push("main");
+    }
+    let pr = system.pull_request("endless", &[("endless.txt", "endless\n")]);
+    (system, pr)
+}
+
+/// The shortest time that can be configured is a minute, so both kinds pass it together.
+#[tokio::test]
+async fn what_takes_too_long_fails_and_is_killed() {
+    let patience = Duration::from_mins(3);
+    let (one, other) = (Endless::new(), Endless::new());
+    let of_the_check = async {
+        let config =
+            "[[checks]]\nname = \"test\"\nrun = [\"sh\", \"check.sh\"]\ntimeout_minutes = 1\n";
+        let (system, pr) = endless_system(&one, Some(config)).await;
+        system.submit(pr).await;
+        one.until_running(&system).await;
+        let failed = async |system: &System| system.state(pr).await == "FAILED";
+        system.until_within(patience, "the check's time is over", failed).await;
+        let exit = system.entry(pr).await["exit"].clone();
+        assert!(exit["details"].to_string().contains("killed after 1 minute"), "{exit}");
+        one.until_gone(&system).await;
+        assert_eq!(system.history(), ["base", "configure"]);
+    };
+    let of_the_run = async {
+        let (system, pr) = endless_system(&other, None).await;
+        system.call("updateQueue", json!({ "testingTimeoutMinutes": 1 })).await;
+        system.submit(pr).await;
+        other.until_running(&system).await;
+        let failed = async |system: &System| system.state(pr).await == "FAILED";
+        system.until_within(patience, "the run's time is over", failed).await;
+        assert_eq!(system.entry(pr).await["exit"]["reason"], "TEST_RUN_TIMEOUT");
+        other.until_gone(&system).await;
+        assert_eq!(system.history(), ["base"]);
+    };
+    tokio::join!(of_the_check, of_the_run);
+}
+
+#[tokio::test]
+async fn the_checks_of_a_cancelled_pull_request_are_killed_at_once() {
+    let check = Endless::new();
+    let (system, pr) = endless_system(&check, None).await;
+    system.submit(pr).await;
+    check.until_running(&system).await;
+    let begun = Instant::now();
+    system.call("cancelPullRequest", json!({ "pr": { "number": pr } })).await;
+    check.until_gone(&system).await;
+    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+}
+
+#[tokio::test]
+async fn a_server_that_stops_kills_its_checks_and_the_next_one_runs_them_again() {
+    let check = Endless::new();
+    let (mut system, pr) = endless_system(&check, None).await;
+    system.submit(pr).await;
+    check.until_running(&system).await;
+    let (code, took) = system.terminate();
+    assert_eq!(code, Some(0));
+    assert!(took < Duration::from_secs(30), "{took:?}");
+    // Before the next one starts, which would kill what it finds.
+    check.until_gone(&system).await;
+    system.start().await;
+    assert_eq!(system.state(pr).await, "TESTING");
+    check.until_running(&system).await;
+    check.open();
+    system.until_state(pr, "MERGED").await;
+    assert_eq!(system.history(), ["base", "change endless (#1)"]);
+    assert_eq!(check.pids().len(), 4, "once for each server");
+}
+
+#[tokio::test]
+async fn checks_that_a_killed_server_left_behind_are_killed_by_the_next() {
+    let check = Endless::new();
+    let (mut system, pr) = endless_system(&check, None).await;
+    system.submit(pr).await;
+    check.until_running(&system).await;
+    let left_behind = check.pids();
+    system.kill();
+    system.start().await;
+    let gone = async |_: &System| !check.alive().iter().any(|pid| left_behind.contains(pid));
+    system.until("what was left behind is gone", gone).await;
+    check.open();
+    system.until_state(pr, "MERGED").await;
+    assert_eq!(system.history(), ["base", "change endless (#1)"]);
+}
