@@ -1,1 +1,20 @@
-//! stub
+#![doc = include_str!("../README.md")]
+
+mod candidate;
+mod checks;
+mod config;
+mod git;
+mod hooks;
+mod host;
+mod land;
+mod output;
+mod process;
+mod pull_requests;
+mod push;
+
+pub use checks::{ChecksConfig, LocalChecksRunner};
+pub use config::{CONFIG_FILE, CheckConfig, RepositoryConfig};
+pub use hooks::HookError;
+pub use host::{HostConfig, PlainGitHost};
+pub use pull_requests::OpenRequest;
+pub use push::{PushAnswer, PushCommand, PushRequest, answer_push, read_push};

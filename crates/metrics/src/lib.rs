@@ -1,7 +1,4 @@
-//! Metrics in the formats of Prometheus: the callers' queue metrics, and the server's own.
-//!
-//! The two never meet. [`QueueExposition`] writes numbers that it is given; [`PrometheusObserver`]
-//! keeps counters of its own. No route is here, and no query.
+#![doc = include_str!("../README.md")]
 
 mod exposition;
 mod observer;

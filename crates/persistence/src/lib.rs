@@ -1,1 +1,14 @@
-//! stub
+#![doc = include_str!("../README.md")]
+#![expect(
+    clippy::duplicate_mod,
+    reason = "the stores are one source that is compiled once for each database"
+)]
+
+mod database;
+mod documents;
+mod error;
+mod postgres;
+mod schema;
+mod sqlite;
+
+pub use database::{ConnectError, Database, MigrationStatus, connect};

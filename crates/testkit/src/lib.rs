@@ -1,5 +1,11 @@
-//! Stores in memory, a git host in memory and what else the tests of Signalbox share. Only tests
-//! depend on this crate.
+#![doc = include_str!("../README.md")]
+#![expect(
+    clippy::disallowed_methods,
+    clippy::missing_panics_doc,
+    reason = "test support stops at once where something impossible happens"
+)]
 
+pub mod conformance;
 pub mod fake_host;
 pub mod memory;
+pub mod postgres;

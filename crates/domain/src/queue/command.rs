@@ -4,6 +4,8 @@ use std::fmt;
 
 use crate::ids::PrNumber;
 
+use crate::time::Timestamp;
+
 use super::{Priority, PullRequest, ReportedTargets, RequestedState, SettingsPatch, SubmitReason};
 
 /// Who did something.
@@ -37,6 +39,8 @@ impl fmt::Display for Actor {
 pub struct Submission {
     /// The pull request as the host shows it now.
     pub pull_request: PullRequest,
+    /// When the host was asked.
+    pub read_at: Timestamp,
     /// Targets that were reported before the submission.
     pub targets: Option<ReportedTargets>,
     /// `None`: the default for a new entry, no change for a live one.

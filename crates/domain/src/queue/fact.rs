@@ -1,7 +1,9 @@
 //! What already happened. Facts are never refused; stale and repeated ones are ignored, and the
 //! decision says so.
 
-use crate::ids::{PrNumber, RunId, Sha, TreeId};
+use crate::ids::{BranchName, PrNumber, RunId, Sha, TreeId};
+
+use crate::time::Timestamp;
 
 use super::{Candidate, Check, PullRequest};
 
@@ -48,7 +50,12 @@ pub enum LandRefusal {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Fact {
     /// The host showed a pull request.
-    PullRequestSeen(Box<PullRequest>),
+    PullRequestSeen {
+        /// What it showed.
+        pull_request: Box<PullRequest>,
+        /// When it was asked; what was known later is not overwritten.
+        read_at: Timestamp,
+    },
     /// The host does not know a pull request any more.
     PullRequestGone {
         /// Which one.
@@ -60,6 +67,8 @@ pub enum Fact {
         head: Sha,
         /// The head's tree.
         tree: TreeId,
+        /// When the host was asked; what was known later is not overwritten.
+        read_at: Timestamp,
     },
     /// The host has no such branch.
     TargetMissing,
@@ -67,6 +76,8 @@ pub enum Fact {
     CandidateBuilt {
         /// For which run.
         run: RunId,
+        /// The branch that it is on.
+        branch: BranchName,
         /// The commit.
         candidate: Candidate,
         /// What is required of it.
@@ -127,7 +138,7 @@ impl Fact {
     /// A short name for logs and metrics.
     pub const fn name(&self) -> &'static str {
         match self {
-            Self::PullRequestSeen(_) => "pull_request_seen",
+            Self::PullRequestSeen { .. } => "pull_request_seen",
             Self::PullRequestGone { .. } => "pull_request_gone",
             Self::TargetSeen { .. } => "target_seen",
             Self::TargetMissing => "target_missing",

@@ -24,6 +24,12 @@ pub enum Refusal {
         /// The state that it is in.
         state: PrState,
     },
+    /// The pull request is being put on the target branch at this moment.
+    #[error("pull request {pr} is being merged right now")]
+    Landing {
+        /// The pull request.
+        pr: PrNumber,
+    },
     /// The pull request is closed or merged on its host.
     #[error("pull request {pr} is not open")]
     PullRequestNotOpen {

@@ -323,6 +323,8 @@ pub enum EntryState {
         reason: QueuedReason,
         /// It conflicts with this pull request and waits until that one has left or landed.
         held_by: Option<PrNumber>,
+        /// The pull request that it was held by before, named if the conflict stays.
+        was_held_by: Option<PrNumber>,
     },
     /// Being tested.
     Testing {
@@ -385,6 +387,8 @@ pub struct Entry {
     pub pr: PrNumber,
     /// The pull request as last seen.
     pub pull_request: PullRequest,
+    /// When the host was asked for it.
+    pub seen_at: Timestamp,
     /// How soon it wants its turn.
     pub priority: Priority,
     /// Whether it must be tested alone.
@@ -447,6 +451,8 @@ pub struct Target {
     pub tree: Option<TreeId>,
     /// Whether the host was asked and knows no such branch.
     pub missing: bool,
+    /// When it was seen there, or landed on.
+    pub seen_at: Option<Timestamp>,
 }
 
 /// A landing that was handed to the host and has not been answered.

@@ -145,12 +145,13 @@ impl EffectRunner {
             return Ok(Err(HostError::Rejected { words }));
         };
         let (host, repository) = (host.as_ref(), &repository);
+        let read_at = self.context.clock.now();
         Ok(match &leased.effect {
             Effect::InspectTarget { branch } => host
                 .head(repository, branch)
                 .await
                 .map(|head| match head {
-                    Some(head) => Fact::TargetSeen { head: head.sha, tree: head.tree },
+                    Some(head) => Fact::TargetSeen { head: head.sha, tree: head.tree, read_at },
                     None => Fact::TargetMissing,
                 })
                 .map(one),
@@ -158,7 +159,7 @@ impl EffectRunner {
                 .pull_request(repository, &PullRequestQuery::Number(*pr))
                 .await
                 .map(|seen| match seen {
-                    Some(seen) => Fact::PullRequestSeen(Box::new(seen)),
+                    Some(seen) => Fact::PullRequestSeen { pull_request: Box::new(seen), read_at },
                     None => Fact::PullRequestGone { pr: *pr },
                 })
                 .map(one),
@@ -218,7 +219,9 @@ async fn build_candidate(
     let statuses = host.required_statuses(repository, &build.target, &build.target_head).await?;
     let run = build.run;
     Ok(match host.build_candidate(repository, build).await? {
-        Built::Candidate(candidate) => Fact::CandidateBuilt { run, candidate, statuses },
+        Built::Candidate(candidate) => {
+            Fact::CandidateBuilt { run, branch: build.branch.clone(), candidate, statuses }
+        }
         Built::Conflict { pr, with, paths } => Fact::CandidateConflict { run, pr, with, paths },
     })
 }

@@ -106,6 +106,7 @@ impl QueueService {
         let repository = self.repository(caller, Scope::QueueSubmit, repo).await?;
         let queue = self.find(caller.org, &repository, branch).await?;
         let host = self.git_host(&repository)?;
+        let read_at = self.context().clock.now();
         let pull_request = host
             .pull_request(&repository, &PullRequestQuery::Number(pr))
             .await
@@ -114,6 +115,7 @@ impl QueueService {
         let targets = self.context().stores.queues.targets(queue, pr).await?;
         let submission = Submission {
             pull_request,
+            read_at,
             targets,
             priority,
             no_batch,
@@ -177,13 +179,16 @@ impl QueueService {
         let stores = &self.context().stores;
         let Some(repository) = stores.repos.find(org, repo).await? else { return Ok(()) };
         let host = self.git_host(&repository)?;
+        let read_at = self.context().clock.now();
         let seen = host
             .pull_request(&repository, &PullRequestQuery::Number(pr))
             .await
             .map_err(Error::Host)?;
         for key in stores.queues.list(Some(org), Some(repo)).await? {
             let fact = match &seen {
-                Some(seen) => Fact::PullRequestSeen(Box::new(seen.clone())),
+                Some(seen) => {
+                    Fact::PullRequestSeen { pull_request: Box::new(seen.clone()), read_at }
+                }
                 None => Fact::PullRequestGone { pr },
             };
             self.absorb(key.queue, fact).await?;

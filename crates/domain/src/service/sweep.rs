@@ -83,10 +83,11 @@ impl Sweeper {
         host: &dyn GitHost,
     ) -> Result<Vec<Fact>, HostError> {
         let mut facts = Vec::new();
+        let read_at = self.context.clock.now();
         let target = &queue.header.target;
         match host.head(repository, &queue.header.branch).await? {
             Some(head) if target.head.as_ref() != Some(&head.sha) => {
-                facts.push(Fact::TargetSeen { head: head.sha, tree: head.tree });
+                facts.push(Fact::TargetSeen { head: head.sha, tree: head.tree, read_at });
             }
             None if !target.missing => facts.push(Fact::TargetMissing),
             Some(_) | None => {}
@@ -94,9 +95,12 @@ impl Sweeper {
         let live: Vec<Entry> = queue.entries_in_order().cloned().collect();
         for entry in live {
             let query = PullRequestQuery::Number(entry.pr);
+            let read_at = self.context.clock.now();
             match host.pull_request(repository, &query).await? {
                 Some(seen) if seen == entry.pull_request => {}
-                Some(seen) => facts.push(Fact::PullRequestSeen(Box::new(seen))),
+                Some(seen) => {
+                    facts.push(Fact::PullRequestSeen { pull_request: Box::new(seen), read_at });
+                }
                 None => facts.push(Fact::PullRequestGone { pr: entry.pr }),
             }
         }

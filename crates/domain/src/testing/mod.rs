@@ -1,7 +1,17 @@
 //! Helpers for tests: a clock that is set by hand, counted ids, builders and generators.
 
+#![expect(
+    clippy::panic,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::missing_panics_doc,
+    reason = "tests want to stop where something impossible happens"
+)]
+
 mod clock;
 mod ids;
+mod world;
 
 pub use clock::ManualClock;
 pub use ids::CountingIds;
+pub use world::{Content, Rules, World};

@@ -1,10 +1,5 @@
 //! What authors and visitors do on the host: open, push, close, look.
 
-#![expect(
-    clippy::missing_panics_doc,
-    reason = "a test that names what it never made is wrong, and learns it at once"
-)]
-
 use signalbox_domain::ids::{BranchName, PrNumber, RepoName, Sha};
 use signalbox_domain::queue::{Mergeability, PullRequest, PullRequestState};
 

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use signalbox_domain::ids::{OrgId, RunId};
-use signalbox_domain::ports::{CheckLog, CheckOutput, StoreError};
+use signalbox_domain::ports::{CheckLog, CheckOutput, MAX_CHECK_OUTPUT, StoreError};
 use signalbox_domain::time::Timestamp;
 
 use super::MemoryDatabase;
@@ -11,7 +11,10 @@ use super::MemoryDatabase;
 impl CheckLog for MemoryDatabase {
     async fn write(&self, output: &CheckOutput) -> Result<(), StoreError> {
         let key = (output.org, output.run, output.check.clone());
-        self.tables().check_outputs.insert(key, output.clone());
+        // As the databases keep it: without the character that PostgreSQL cannot store, and cut.
+        let mut text = output.text.replace('\0', "\u{fffd}");
+        text.truncate(text.floor_char_boundary(MAX_CHECK_OUTPUT));
+        self.tables().check_outputs.insert(key, CheckOutput { text, ..output.clone() });
         Ok(())
     }
 

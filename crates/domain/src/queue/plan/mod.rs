@@ -1,20 +1,65 @@
-//! The planner.
+//! The planner: commands and facts in, transitions out.
+//!
+//! Both entry points work on a [`draft::Draft`], a copy that shares structure with the state
+//! before. They change what the input says, then let the queue advance as far as it can:
+//! failures are settled, tested entries land, waiting ones start.
 
-use crate::time::Timestamp;
+mod advance;
+mod checks;
+mod commands;
+mod draft;
+mod facts;
+mod host_facts;
+mod leave;
+mod start;
 
+use crate::time::{Span, Timestamp};
+
+use super::state::QueueState;
 use super::{Command, Fact, Queue, Refusal, Transition};
 
-/// Answers a command.
-pub fn decide(_queue: &Queue, _command: &Command, _at: Timestamp) -> Result<Transition, Refusal> {
-    unimplemented!()
+use draft::Draft;
+
+/// Answers a command, or refuses it with the rule that it breaks.
+pub fn decide(queue: &Queue, command: &Command, at: Timestamp) -> Result<Transition, Refusal> {
+    let mut draft = Draft::of(queue, at);
+    commands::carry_out(&mut draft, command)?;
+    Ok(concluded(draft))
 }
 
-/// Takes in a fact.
-pub fn absorb(_queue: &Queue, _fact: &Fact, _at: Timestamp) -> Transition {
-    unimplemented!()
+/// Takes in a fact. One that is stale or repeated changes nothing, and the decision says so.
+pub fn absorb(queue: &Queue, fact: &Fact, at: Timestamp) -> Transition {
+    let mut draft = Draft::of(queue, at);
+    facts::take_in(&mut draft, fact);
+    concluded(draft)
 }
 
-/// When time alone changes something.
-pub fn next_deadline(_queue: &Queue) -> Option<Timestamp> {
-    None
+fn concluded(mut draft: Draft) -> Transition {
+    advance::advance(&mut draft);
+    let transition = draft.finish();
+    debug_assert_eq!(super::check_invariants(&transition.queue), Vec::new());
+    transition
+}
+
+/// When time alone next changes something: a run takes too long, or an entry was not ready for too
+/// long. `None` while nothing of the kind is due, and while the host is silent, because deadlines
+/// are extended by the time that it is.
+pub fn next_deadline(queue: &Queue) -> Option<Timestamp> {
+    if queue.header.host.unreachable_since.is_some() {
+        return None;
+    }
+    let runs =
+        queue.runs().filter(|run| run.status.is_running()).filter_map(|run| run.deadline).min();
+    runs.into_iter().chain(not_ready_deadline(queue)).min()
+}
+
+/// When the entry that has waited outside the line the longest has waited too long.
+fn not_ready_deadline(queue: &Queue) -> Option<Timestamp> {
+    let hours = queue.header.settings.not_ready_timeout_hours;
+    if hours == 0 || queue.header.state != QueueState::Running {
+        return None;
+    }
+    let longest = queue.line.range(super::order::OrderKey::first_outside()..).next()?;
+    let since = queue.entry(longest.entry())?.state_changed_at;
+    Some(since.plus(Span::hours(hours)))
 }

@@ -1,0 +1,193 @@
+//! What is asked: one function a command.
+
+use std::sync::Arc;
+
+use crate::ids::PrNumber;
+
+use super::super::state::QueueState;
+use super::super::{
+    Actor, CancelReason, Command, Decision, Effect, Entry, EntryState, EventKind, Exit, Place,
+    Priority, PullRequestState, QueuedReason, Refusal, ReportedTargets, RequestedState,
+    SettingsPatch, Submission,
+};
+use super::draft::{Because, Draft};
+use super::{advance, facts, leave};
+
+pub(super) fn carry_out(draft: &mut Draft, command: &Command) -> Result<(), Refusal> {
+    match command {
+        Command::Submit(submission) => submit(draft, submission),
+        Command::Cancel { pr, by } => cancel(draft, *pr, by),
+        Command::Restart { pr, by } => restart(draft, *pr, by),
+        Command::SetTargets { pr, targets } => {
+            set_targets(draft, *pr, targets);
+            Ok(())
+        }
+        Command::Update { settings, state, reason, by } => {
+            update(draft, settings, *state, reason.as_deref(), by)
+        }
+        Command::Delete => delete(draft),
+    }
+}
+
+fn submit(draft: &mut Draft, submission: &Submission) -> Result<(), Refusal> {
+    let pull_request = &submission.pull_request;
+    let pr = pull_request.number;
+    if pull_request.state != PullRequestState::Open {
+        return Err(Refusal::PullRequestNotOpen { pr });
+    }
+    if draft.queue.entry_of(pr).is_some() {
+        resubmit(draft, submission);
+        // The host was asked just now: a push that nobody told of is noticed here.
+        facts::pull_request_seen(draft, pull_request, submission.read_at);
+        return Ok(());
+    }
+    let entry = Entry {
+        id: draft.queue.entry_id(pr),
+        pr,
+        pull_request: pull_request.clone(),
+        seen_at: submission.read_at,
+        priority: submission.priority.unwrap_or(Priority::DEFAULT),
+        no_batch: submission.no_batch.unwrap_or(false),
+        force_enqueued: false,
+        submit_reason: submission.reason,
+        submitted_by: submission.by.clone(),
+        submitted_at: draft.at,
+        targets: submission.targets.clone().map(Arc::new),
+        state: EntryState::NotReady,
+        state_changed_at: draft.at,
+        place: Place::Outside,
+        entered_line_at: None,
+        verified_by: None,
+    };
+    let because = Because::new(submission.reason.word(), &submission.by);
+    draft.tell(&entry, None, &EntryState::NotReady, because);
+    let id = entry.id;
+    draft.put_entry(entry);
+    if draft.queue.header.target.head.is_none() {
+        draft.effect(Effect::InspectTarget { branch: draft.queue.header.branch.clone() });
+    }
+    advance::admit(draft, id);
+    Ok(())
+}
+
+/// A live entry that is submitted again takes the new priority and batching, nothing else.
+fn resubmit(draft: &mut Draft, submission: &Submission) {
+    let pr = submission.pull_request.number;
+    let id = draft.queue.entry_id(pr);
+    let Some(before) = draft.entry(id) else { return };
+    let priority = submission.priority.unwrap_or(before.priority);
+    let no_batch = submission.no_batch.unwrap_or(before.no_batch);
+    if priority == before.priority && no_batch == before.no_batch {
+        return;
+    }
+    draft.change_entry(id, |entry| {
+        entry.priority = priority;
+        entry.no_batch = no_batch;
+    });
+    let batching = if no_batch { "alone" } else { "in a batch" };
+    let what = format!("priority {}, {batching}", priority.name());
+    draft.decision(Decision::Changed { pr, what });
+    if priority.is_urgent() && !before.priority.is_urgent() {
+        advance::turned_urgent(draft, id);
+    } else if !priority.is_urgent() {
+        advance::turned_ordinary(draft, id);
+    }
+}
+
+fn live(draft: &Draft, pr: PrNumber) -> Result<Arc<Entry>, Refusal> {
+    let entry = draft.entry(draft.queue.entry_id(pr)).ok_or(Refusal::NotInQueue { pr })?;
+    if leave::is_landing(draft, &entry) {
+        return Err(Refusal::Landing { pr });
+    }
+    Ok(entry)
+}
+
+fn cancel(draft: &mut Draft, pr: PrNumber, by: &Actor) -> Result<(), Refusal> {
+    let entry = live(draft, pr)?;
+    let exit = Exit::Cancelled { reason: CancelReason::UserRequested, by: by.clone() };
+    leave::leave(draft, entry.id, exit, by);
+    Ok(())
+}
+
+fn restart(draft: &mut Draft, pr: PrNumber, by: &Actor) -> Result<(), Refusal> {
+    let entry = live(draft, pr)?;
+    let state = entry.state.name();
+    let run = match &entry.state {
+        EntryState::Testing { run, .. } | EntryState::PendingFailure { run, .. } => *run,
+        EntryState::NotReady
+        | EntryState::Pending { .. }
+        | EntryState::TestsPassed { .. }
+        | EntryState::Ended(_) => return Err(Refusal::NothingToRestart { pr, state }),
+    };
+    let reason = match by {
+        Actor::Token(_) => QueuedReason::RestartedByApi,
+        Actor::User(_) | Actor::Host | Actor::Queue => QueuedReason::RestartedByUser,
+    };
+    // What is behind contains the same changes on the same base, so nobody else starts again.
+    leave::requeue_run(draft, run, reason, by);
+    Ok(())
+}
+
+fn set_targets(draft: &mut Draft, pr: PrNumber, targets: &ReportedTargets) {
+    let targets = Arc::new(targets.clone());
+    draft.put_targets(pr, targets.clone());
+    let id = draft.queue.entry_id(pr);
+    if draft.entry(id).is_some() {
+        draft.change_entry(id, |entry| entry.targets = Some(targets));
+        advance::admit(draft, id);
+    }
+}
+
+fn update(
+    draft: &mut Draft,
+    patch: &SettingsPatch,
+    state: Option<RequestedState>,
+    reason: Option<&str>,
+    by: &Actor,
+) -> Result<(), Refusal> {
+    let header = &draft.queue.header;
+    let mut settings = patch.applied_to(&header.settings)?;
+    let mut next = header.state.clone();
+    let switching = matches!(header.state, QueueState::SwitchingModes { .. });
+    match state {
+        Some(RequestedState::Running) if switching => {}
+        Some(RequestedState::Paused | RequestedState::Draining) if switching => {
+            return Err(Refusal::ModeChangeInProgress);
+        }
+        Some(RequestedState::Running) => next = QueueState::Running,
+        Some(RequestedState::Draining) => next = QueueState::Draining,
+        Some(RequestedState::Paused) => {
+            next = QueueState::Paused { by: by.clone(), reason: reason.map(ToOwned::to_owned) };
+        }
+        None => {}
+    }
+    if let Some(mode) = patch.mode.filter(|mode| *mode != header.settings.mode) {
+        if switching {
+            return Err(Refusal::ModeChangeInProgress);
+        }
+        if !advance::line_is_empty(&draft.queue) {
+            next = QueueState::SwitchingModes { from: header.settings.mode };
+        }
+        settings.mode = mode;
+    }
+    if settings != header.settings {
+        draft.queue.header.settings = settings;
+        draft.decision(Decision::SettingsChanged { actor: by.to_string() });
+        draft.tell_queue(EventKind::QueueConfigChanged, None);
+    }
+    if next == draft.queue.header.state {
+        advance::admit_all(draft);
+    } else {
+        advance::change_state(draft, next, by, reason);
+    }
+    Ok(())
+}
+
+fn delete(draft: &mut Draft) -> Result<(), Refusal> {
+    let live = draft.queue.live();
+    if live > 0 {
+        return Err(Refusal::QueueNotEmpty { live });
+    }
+    draft.queue.header.deleted = true;
+    Ok(())
+}

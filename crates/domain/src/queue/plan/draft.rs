@@ -1,0 +1,292 @@
+//! A transition in the making.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use crate::ids::{EntryId, PrNumber, RunId};
+use crate::time::Timestamp;
+
+use super::super::{
+    Actor, Changes, Decision, Effect, Entry, EntryState, Event, EventKind, Exit, Header,
+    IgnoredBecause, NumberedEffect, Place, PrState, Queue, ReportedTargets, RunStatus, TestRun,
+    Transition,
+};
+
+/// Why an entry's state changes: the reason's word, who caused it, and particulars.
+pub(super) struct Because<'a> {
+    pub(super) reason: &'a str,
+    pub(super) actor: &'a Actor,
+    pub(super) details: Vec<String>,
+}
+
+impl<'a> Because<'a> {
+    pub(super) const fn new(reason: &'a str, actor: &'a Actor) -> Self {
+        Self { reason, actor, details: Vec::new() }
+    }
+
+    pub(super) fn with(mut self, details: Vec<String>) -> Self {
+        self.details = details;
+        self
+    }
+}
+
+/// The state in the making and what goes with it.
+pub(super) struct Draft {
+    pub(super) queue: Queue,
+    pub(super) at: Timestamp,
+    changed_entries: BTreeMap<EntryId, Arc<Entry>>,
+    changed_runs: BTreeSet<RunId>,
+    gone_runs: BTreeMap<RunId, Arc<TestRun>>,
+    left_runs: BTreeSet<RunId>,
+    targets: Vec<(PrNumber, Arc<ReportedTargets>)>,
+    effects: Vec<NumberedEffect>,
+    decisions: Vec<Decision>,
+    events: Vec<Event>,
+    before: Header,
+}
+
+impl Draft {
+    pub(super) fn of(queue: &Queue, at: Timestamp) -> Self {
+        Self {
+            queue: queue.clone(),
+            at,
+            changed_entries: BTreeMap::new(),
+            changed_runs: BTreeSet::new(),
+            gone_runs: BTreeMap::new(),
+            left_runs: BTreeSet::new(),
+            targets: Vec::new(),
+            effects: Vec::new(),
+            decisions: Vec::new(),
+            events: Vec::new(),
+            before: queue.header.clone(),
+        }
+    }
+
+    /// The next number of the queue's own sequence.
+    pub(super) const fn number(&mut self) -> u64 {
+        self.queue.header.sequence += 1;
+        self.queue.header.sequence
+    }
+
+    pub(super) fn decision(&mut self, decision: Decision) {
+        self.decisions.push(decision);
+    }
+
+    pub(super) fn ignored(&mut self, because: IgnoredBecause) {
+        self.decision(Decision::Ignored { because });
+    }
+
+    pub(super) fn effect(&mut self, effect: Effect) {
+        let number = self.number();
+        self.effects.push(NumberedEffect { number, effect });
+    }
+
+    pub(super) fn entry(&self, id: EntryId) -> Option<Arc<Entry>> {
+        self.queue.entries.get(&id).cloned()
+    }
+
+    pub(super) fn run(&self, id: RunId) -> Option<Arc<TestRun>> {
+        self.queue.runs.get(&id).cloned()
+    }
+
+    /// Writes an entry as it is now.
+    pub(super) fn put_entry(&mut self, entry: Entry) {
+        let entry = Arc::new(entry);
+        self.changed_entries.insert(entry.id, entry.clone());
+        if entry.is_live() {
+            self.queue.put_entry(entry);
+        } else {
+            self.queue.remove_entry(entry.id);
+        }
+    }
+
+    pub(super) fn change_entry(&mut self, id: EntryId, change: impl FnOnce(&mut Entry)) {
+        if let Some(entry) = self.entry(id) {
+            let mut entry = Arc::unwrap_or_clone(entry);
+            change(&mut entry);
+            self.put_entry(entry);
+        }
+    }
+
+    pub(super) fn put_run(&mut self, run: TestRun) {
+        self.changed_runs.insert(run.id);
+        self.queue.runs.insert_mut(run.id, Arc::new(run));
+    }
+
+    pub(super) fn change_run(&mut self, id: RunId, change: impl FnOnce(&mut TestRun)) {
+        if let Some(run) = self.run(id) {
+            let mut run = Arc::unwrap_or_clone(run);
+            change(&mut run);
+            self.put_run(run);
+        }
+    }
+
+    pub(super) fn put_targets(&mut self, pr: PrNumber, targets: Arc<ReportedTargets>) {
+        self.targets.push((pr, targets));
+    }
+
+    /// Moves an entry to another state, and tells so.
+    pub(super) fn move_entry(&mut self, id: EntryId, to: EntryState, because: Because<'_>) {
+        let Some(entry) = self.entry(id) else { return };
+        let from = entry.state.name();
+        self.tell(&entry, Some(from), &to, because);
+        let mut entry = Arc::unwrap_or_clone(entry);
+        self.left_runs.extend(entry.state.run());
+        if to.name() != from {
+            entry.state_changed_at = self.at;
+        }
+        match &to {
+            EntryState::Ended(exit) => {
+                entry.place = Place::Outside;
+                if let Exit::Merged { sha: Some(_), .. } = exit {
+                    entry.verified_by = entry.state.run();
+                }
+            }
+            EntryState::NotReady => {
+                entry.place = Place::Outside;
+                entry.entered_line_at = None;
+            }
+            EntryState::Pending { .. }
+            | EntryState::Testing { .. }
+            | EntryState::TestsPassed { .. }
+            | EntryState::PendingFailure { .. } => {}
+        }
+        entry.state = to;
+        self.put_entry(entry);
+    }
+
+    /// Records a change of state in the journal and in the events.
+    pub(super) fn tell(
+        &mut self,
+        entry: &Entry,
+        from: Option<PrState>,
+        to: &EntryState,
+        because: Because<'_>,
+    ) {
+        let run = to.run().or_else(|| entry.state.run());
+        let state = run.and_then(|run| self.run(run));
+        let bisection = state.as_ref().is_some_and(|run| run.bisection);
+        self.decision(Decision::Moved {
+            entry: entry.id,
+            pr: entry.pr,
+            from,
+            to: to.name(),
+            reason: because.reason.to_owned(),
+            actor: because.actor.to_string(),
+            run,
+            bisection,
+            after_micros: self.at.since(entry.state_changed_at).micros(),
+            entered_line_at: entry.entered_line_at,
+            details: because.details,
+        });
+        let kind = match to {
+            EntryState::NotReady if from.is_none() => EventKind::Submitted,
+            EntryState::NotReady | EntryState::TestsPassed { .. } => return,
+            EntryState::Pending { .. } => EventKind::Queued,
+            EntryState::Testing { .. } => EventKind::Testing,
+            EntryState::PendingFailure { .. } => EventKind::PendingFailure,
+            EntryState::Ended(Exit::Merged { .. }) => EventKind::Merged,
+            EntryState::Ended(Exit::Failed { .. }) => EventKind::Failed,
+            EntryState::Ended(Exit::Cancelled { .. }) => EventKind::Canceled,
+        };
+        let number = self.number();
+        self.events.push(Event {
+            number,
+            kind,
+            at: self.at,
+            pr: Some(entry.pr),
+            author: Some(entry.pull_request.author.clone()),
+            url: Some(entry.pull_request.url.clone()),
+            reason: Some(because.reason.to_owned()),
+            run,
+            test_branch: state.as_ref().map(|run| run.branch.to_string()),
+            test_branch_sha: state
+                .as_ref()
+                .and_then(|run| Some(run.candidate.as_ref()?.sha.clone())),
+            batched: state.as_ref().is_some_and(|run| run.group.len() > 1),
+            is_bisection: bisection,
+        });
+    }
+
+    /// Tells about the queue itself.
+    pub(super) fn tell_queue(&mut self, kind: EventKind, reason: Option<String>) {
+        let number = self.number();
+        self.events.push(Event {
+            number,
+            kind,
+            at: self.at,
+            pr: None,
+            author: None,
+            url: None,
+            reason,
+            run: None,
+            test_branch: None,
+            test_branch_sha: None,
+            batched: false,
+            is_bisection: false,
+        });
+    }
+
+    /// Ends a run with a result or without one. Its checks are stopped, if any may be under way.
+    pub(super) fn end_run(&mut self, id: RunId, status: RunStatus) {
+        let Some(run) = self.run(id).filter(|run| run.status.is_running()) else { return };
+        if run.status == RunStatus::Testing && status != RunStatus::Passed {
+            self.effect(Effect::CancelChecks { run: id });
+        }
+        if let RunStatus::Cancelled { reason } = &status {
+            self.decision(Decision::RunCancelled { run: id, reason: reason.clone() });
+        }
+        let at = self.at;
+        self.change_run(id, |run| {
+            run.status = status;
+            run.ended_at = Some(at);
+        });
+        self.left_runs.insert(id);
+    }
+
+    /// Lets go of runs that no longer matter, and deletes their branches.
+    fn let_go_of_runs(&mut self) {
+        for id in std::mem::take(&mut self.left_runs) {
+            let Some(run) = self.run(id) else { continue };
+            let landing = self.queue.header.landing.as_ref();
+            let matters = run.status.is_running()
+                || landing.is_some_and(|landing| landing.runs.contains(&id))
+                || run.group.iter().any(|member| {
+                    self.queue.entry(member.entry).is_some_and(|it| it.state.run() == Some(id))
+                });
+            if matters {
+                continue;
+            }
+            self.queue.runs.remove_mut(&id);
+            if let Some(candidate) = &run.candidate {
+                let expected = Some(candidate.sha.clone());
+                self.effect(Effect::DeleteBranch { branch: run.branch.clone(), expected });
+            }
+            self.gone_runs.insert(id, run);
+        }
+    }
+
+    pub(super) fn finish(mut self) -> Transition {
+        self.let_go_of_runs();
+        let live = self.changed_runs.iter().filter_map(|id| self.queue.runs.get(id).cloned());
+        let runs: Vec<Arc<TestRun>> = live.chain(self.gone_runs.into_values()).collect();
+        let changes = Changes {
+            entries: self.changed_entries.into_values().collect(),
+            runs,
+            targets: self.targets,
+        };
+        let mut transition = Transition {
+            queue: self.queue,
+            changes,
+            effects: self.effects,
+            decisions: self.decisions,
+            events: self.events,
+        };
+        // Every step that is worth a record has a number of its own.
+        let changed = !transition.is_empty() || transition.queue.header != self.before;
+        if changed && transition.queue.header.sequence == self.before.sequence {
+            transition.queue.header.sequence += 1;
+        }
+        transition
+    }
+}

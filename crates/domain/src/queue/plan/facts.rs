@@ -1,0 +1,181 @@
+//! What happened: which function takes it in.
+
+use super::super::{
+    Actor, CancelReason, Decision, EntryState, Exit, Fact, IgnoredBecause, MergeReason, PrState,
+    PullRequest, PullRequestState, QueuedReason, TestFailure,
+};
+use super::draft::{Because, Draft};
+use super::{advance, checks, host_facts, leave};
+use crate::ids::{EntryId, PrNumber, RunId};
+use crate::time::{Span, Timestamp};
+
+pub(super) fn take_in(draft: &mut Draft, fact: &Fact) {
+    match fact {
+        Fact::PullRequestSeen { pull_request, read_at } => {
+            pull_request_seen(draft, pull_request, *read_at);
+        }
+        Fact::PullRequestGone { pr } => pull_request_gone(draft, *pr),
+        Fact::TargetSeen { head, tree, read_at } => {
+            host_facts::target_seen(draft, head, tree, *read_at);
+        }
+        Fact::TargetMissing => host_facts::target_missing(draft),
+        Fact::CandidateBuilt { run, branch, candidate, statuses } => {
+            host_facts::candidate_built(draft, *run, branch, candidate, statuses);
+        }
+        Fact::CandidateConflict { run, pr, with, paths } => {
+            host_facts::candidate_conflict(draft, *run, *pr, *with, paths);
+        }
+        Fact::CandidateRefused { run, words } => {
+            host_facts::candidate_refused(draft, *run, words);
+        }
+        Fact::ChecksReported { run, sha, checks } => checks::reported(draft, *run, sha, checks),
+        Fact::Landed { run, sha, tree } => host_facts::landed(draft, *run, sha, tree),
+        Fact::LandRefused { run, because } => host_facts::land_refused(draft, *run, because),
+        Fact::HostUnreachable => host_unreachable(draft),
+        Fact::HostReachable => host_reachable(draft),
+        Fact::TimePassed => time_passed(draft),
+    }
+}
+
+/// The host showed a pull request. What it means depends on how far the entry is: outside the line
+/// readiness is evaluated again; inside, a change of what is tested takes the entry out.
+pub(super) fn pull_request_seen(draft: &mut Draft, seen: &PullRequest, read_at: Timestamp) {
+    let id = draft.queue.entry_id(seen.number);
+    let Some(entry) = draft.entry(id) else {
+        return draft.ignored(IgnoredBecause::NoSuchEntry);
+    };
+    if entry.pull_request == *seen {
+        return draft.ignored(IgnoredBecause::Known);
+    }
+    if read_at < entry.seen_at {
+        return draft.ignored(IgnoredBecause::Superseded);
+    }
+    if leave::is_landing(draft, &entry) {
+        // The landing itself checks the head; its answer comes, and then the host is asked again.
+        return draft.ignored(IgnoredBecause::Superseded);
+    }
+    let known = entry.pull_request.clone();
+    draft.change_entry(id, |entry| {
+        entry.pull_request = seen.clone();
+        entry.seen_at = read_at;
+    });
+    let in_line = entry.state.name() != PrState::NotReady;
+    let cancelled = |reason| Exit::Cancelled { reason, by: Actor::Host };
+    let exit = match seen.state {
+        PullRequestState::Merged if seen.base == draft.queue.header.branch => Some(Exit::Merged {
+            reason: MergeReason::Manual,
+            sha: None,
+            tested_tree: None,
+            landed_tree: None,
+        }),
+        PullRequestState::Merged => Some(cancelled(CancelReason::MergedElsewhere)),
+        PullRequestState::Closed => Some(cancelled(CancelReason::Closed)),
+        PullRequestState::Open if !in_line => None,
+        PullRequestState::Open if seen.head != known.head => {
+            Some(cancelled(CancelReason::PushedTo))
+        }
+        PullRequestState::Open if seen.base != known.base => {
+            Some(cancelled(CancelReason::BaseChanged))
+        }
+        PullRequestState::Open if seen.draft => Some(cancelled(CancelReason::ConvertedToDraft)),
+        PullRequestState::Open => None,
+    };
+    if let Some(exit) = exit {
+        return leave::leave(draft, id, exit, &Actor::Host);
+    }
+    draft.decision(Decision::Changed { pr: seen.number, what: "seen on the host".into() });
+    match entry.state {
+        EntryState::NotReady => advance::admit(draft, id),
+        EntryState::Pending { held_by: None, .. } => leave_line_if_not_mergeable(draft, id),
+        EntryState::Pending { held_by: Some(_), .. }
+        | EntryState::Testing { .. }
+        | EntryState::TestsPassed { .. }
+        | EntryState::PendingFailure { .. }
+        | EntryState::Ended(_) => {}
+    }
+}
+
+/// A waiting entry that the host no longer calls mergeable leaves the line. "Still computing" is
+/// neither yes nor no, and changes nothing.
+fn leave_line_if_not_mergeable(draft: &mut Draft, id: EntryId) {
+    let Some(entry) = draft.entry(id) else { return };
+    let super::super::Mergeability::NotMergeable(words) = &entry.pull_request.mergeability else {
+        return;
+    };
+    if entry.force_enqueued {
+        return;
+    }
+    let because = Because::new("NO_LONGER_READY", &Actor::Host).with(vec![words.clone()]);
+    draft.move_entry(id, EntryState::NotReady, because);
+}
+
+fn pull_request_gone(draft: &mut Draft, pr: PrNumber) {
+    let id = draft.queue.entry_id(pr);
+    let Some(entry) = draft.entry(id) else {
+        return draft.ignored(IgnoredBecause::NoSuchEntry);
+    };
+    if leave::is_landing(draft, &entry) {
+        return draft.ignored(IgnoredBecause::Superseded);
+    }
+    let exit = Exit::Cancelled { reason: CancelReason::Closed, by: Actor::Host };
+    leave::leave(draft, id, exit, &Actor::Host);
+}
+
+fn host_unreachable(draft: &mut Draft) {
+    if draft.queue.header.host.unreachable_since.is_some() {
+        return draft.ignored(IgnoredBecause::Known);
+    }
+    draft.queue.header.host.unreachable_since = Some(draft.at);
+}
+
+/// The host is back: deadlines move by the time that it was away.
+fn host_reachable(draft: &mut Draft) {
+    let Some(since) = draft.queue.header.host.unreachable_since.take() else {
+        return draft.ignored(IgnoredBecause::Known);
+    };
+    let away = draft.at.since(since);
+    for id in running(draft) {
+        draft.change_run(id, |run| run.deadline = run.deadline.map(|at| at.plus(away)));
+    }
+}
+
+fn running(draft: &Draft) -> Vec<RunId> {
+    draft.queue.runs().filter(|run| run.status.is_running()).map(|run| run.id).collect()
+}
+
+fn time_passed(draft: &mut Draft) {
+    if draft.queue.header.target.head.is_none() && !draft.queue.header.target.missing {
+        let branch = draft.queue.header.branch.clone();
+        draft.effect(super::super::Effect::InspectTarget { branch });
+    }
+    if draft.queue.header.host.unreachable_since.is_some() {
+        return draft.ignored(IgnoredBecause::Superseded);
+    }
+    let at = draft.at;
+    for id in running(draft) {
+        let late = draft.run(id).is_some_and(|run| run.deadline.is_some_and(|due| due <= at));
+        if late {
+            let minutes = draft.queue.header.settings.testing_timeout_minutes;
+            let details = vec![format!("no result within {minutes} minutes")];
+            checks::fail(draft, id, TestFailure::Timeout, &details);
+        }
+    }
+    while super::not_ready_deadline(&draft.queue).is_some_and(|due| due <= at) {
+        let hours = Span::hours(draft.queue.header.settings.not_ready_timeout_hours);
+        let Some(id) = draft
+            .queue
+            .entries_in_order()
+            .find(|it| it.state == EntryState::NotReady && it.state_changed_at.plus(hours) <= at)
+            .map(|it| it.id)
+        else {
+            return;
+        };
+        let exit = Exit::Cancelled { reason: CancelReason::NotReadyTimeout, by: Actor::Queue };
+        leave::leave(draft, id, exit, &Actor::Queue);
+    }
+}
+
+/// The target was moved from outside the queue: everything that was built on it starts again.
+pub(super) fn start_over(draft: &mut Draft) {
+    leave::requeue_all(draft, QueuedReason::TargetPushed);
+}

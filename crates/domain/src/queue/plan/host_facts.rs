@@ -1,0 +1,279 @@
+//! What the host answered: candidates, landings, and where the target is.
+
+use crate::ids::{BranchName, EntryId, PrNumber, RunId, Sha, TreeId};
+
+use crate::time::Timestamp;
+
+use super::super::{
+    Actor, Candidate, Culprit, Decision, Effect, EntryState, Exit, FailReason, HostStatuses,
+    IgnoredBecause, LandRefusal, MergeReason, Place, QueuedReason, RequiredStatuses, RunChecks,
+    RunStatus, StatusSource, Target,
+};
+use super::draft::{Because, Draft};
+use super::{facts, leave};
+
+/// The target is there. If its head is not the one that the queue knows, somebody moved it: all
+/// starts again, unless its tree is one that the first run has tested or was built on.
+pub(super) fn target_seen(draft: &mut Draft, head: &Sha, tree: &TreeId, read_at: Timestamp) {
+    let target = &draft.queue.header.target;
+    if target.head.as_ref() == Some(head) {
+        return draft.ignored(IgnoredBecause::Known);
+    }
+    if target.seen_at.is_some_and(|seen_at| read_at < seen_at) {
+        return draft.ignored(IgnoredBecause::Superseded);
+    }
+    if draft.queue.header.landing.is_some() {
+        // It may be the landing itself. The host's answer to that says where the target is.
+        return draft.ignored(IgnoredBecause::Superseded);
+    }
+    let same = target.tree.as_ref() == Some(tree) || first_candidate_tree(draft) == Some(tree);
+    set_target(draft, head, tree, read_at);
+    if !same {
+        facts::start_over(draft);
+    }
+}
+
+fn set_target(draft: &mut Draft, head: &Sha, tree: &TreeId, seen_at: Timestamp) {
+    let (head, tree) = (Some(head.clone()), Some(tree.clone()));
+    draft.queue.header.target = Target { head, tree, missing: false, seen_at: Some(seen_at) };
+}
+
+fn first_candidate_tree(draft: &Draft) -> Option<&TreeId> {
+    let first = super::advance::in_line(&draft.queue).find_map(|entry| entry.state.run())?;
+    Some(&draft.queue.run(first)?.candidate.as_ref()?.tree)
+}
+
+pub(super) fn target_missing(draft: &mut Draft) {
+    if draft.queue.header.target.missing {
+        return draft.ignored(IgnoredBecause::Known);
+    }
+    if draft.queue.header.landing.is_some() {
+        return draft.ignored(IgnoredBecause::Superseded);
+    }
+    draft.queue.header.target =
+        Target { missing: true, seen_at: Some(draft.at), ..Target::default() };
+    facts::start_over(draft);
+}
+
+/// A candidate is on its branch: its checks may run, if somebody says which are required.
+pub(super) fn candidate_built(
+    draft: &mut Draft,
+    id: RunId,
+    branch: &BranchName,
+    candidate: &Candidate,
+    statuses: &HostStatuses,
+) {
+    let Some(run) = draft.run(id).filter(|run| run.status == RunStatus::Building) else {
+        // Built for a run that was given up, or built twice: only the first one is wanted.
+        let kept = draft.run(id).and_then(|run| run.candidate.clone());
+        if kept.is_none_or(|kept| kept.sha != candidate.sha) {
+            let expected = Some(candidate.sha.clone());
+            draft.effect(Effect::DeleteBranch { branch: branch.clone(), expected });
+        }
+        return draft.ignored(IgnoredBecause::NoSuchRun);
+    };
+    draft.change_run(id, |run| run.candidate = Some(candidate.clone()));
+    let own = draft.queue.header.settings.required_statuses.clone();
+    let required = match required_statuses(own, statuses) {
+        Ok(required) => required,
+        Err((reason, words)) => {
+            return fail_group(draft, id, reason, &Culprit::TargetBranch, &[words]);
+        }
+    };
+    let names = required.names.clone();
+    draft.change_run(id, |run| {
+        run.required = Some(required);
+        run.status = RunStatus::Testing;
+    });
+    let Some(config_from) = draft.queue.header.target.head.clone() else { return };
+    draft.effect(Effect::RunChecks(RunChecks {
+        run: id,
+        candidate: candidate.clone(),
+        branch: branch.clone(),
+        config_from,
+        prs: run.group.iter().map(|member| member.pr).collect(),
+        required: names,
+    }));
+}
+
+/// Who says what is required, in this order: the queue, the repository, the host. Nobody: the run
+/// fails; a candidate never passes by default.
+fn required_statuses(
+    own: Option<Vec<String>>,
+    statuses: &HostStatuses,
+) -> Result<RequiredStatuses, (FailReason, String)> {
+    let named = |names: Option<Vec<String>>, source| {
+        names.filter(|names| !names.is_empty()).map(|names| RequiredStatuses { names, source })
+    };
+    if let Some(required) = named(own, StatusSource::Queue) {
+        return Ok(required);
+    }
+    if let Some(words) = &statuses.repository_error {
+        return Err((FailReason::ConfigParsingFailure, words.clone()));
+    }
+    named(statuses.repository.clone(), StatusSource::RepositoryConfig)
+        .or_else(|| named(statuses.branch_protection.clone(), StatusSource::BranchProtection))
+        .ok_or_else(|| {
+            let words = "neither the queue nor the repository nor the host names a required status";
+            (FailReason::NoRequiredStatuses, words.to_owned())
+        })
+}
+
+/// Ends a run that could not start, and every entry of its group with it.
+fn fail_group(
+    draft: &mut Draft,
+    id: RunId,
+    reason: FailReason,
+    culprit: &Culprit,
+    details: &[String],
+) {
+    let Some(run) = draft.run(id) else { return };
+    draft.end_run(id, RunStatus::Cancelled { reason: reason.word().to_owned() });
+    for member in &run.group {
+        let exit = Exit::Failed { reason, culprit: culprit.clone(), details: details.to_vec() };
+        leave::leave(draft, member.entry, exit, &Actor::Queue);
+    }
+}
+
+pub(super) fn candidate_refused(draft: &mut Draft, id: RunId, words: &str) {
+    if draft.run(id).is_none_or(|run| !run.status.is_running()) {
+        return draft.ignored(IgnoredBecause::NoSuchRun);
+    }
+    let details = [words.to_owned()];
+    fail_group(draft, id, FailReason::StartRefused, &Culprit::Itself, &details);
+}
+
+/// The changes conflict: with the target itself, which is final, or with a pull request ahead,
+/// which may still leave.
+pub(super) fn candidate_conflict(
+    draft: &mut Draft,
+    id: RunId,
+    pr: PrNumber,
+    with: Option<RunId>,
+    paths: &[String],
+) {
+    let Some(run) = draft.run(id).filter(|run| run.status == RunStatus::Building) else {
+        return draft.ignored(IgnoredBecause::NoSuchRun);
+    };
+    let entry = draft.queue.entry_id(pr);
+    let ahead = with.and_then(|with| run.ahead.iter().find(|(run, _)| *run == with));
+    let was_held_by = draft.queue.entry(entry).and_then(|entry| match &entry.state {
+        EntryState::Testing { was_held_by, .. } => *was_held_by,
+        EntryState::NotReady
+        | EntryState::Pending { .. }
+        | EntryState::TestsPassed { .. }
+        | EntryState::PendingFailure { .. }
+        | EntryState::Ended(_) => None,
+    });
+    match ahead {
+        Some((_, holder)) if draft.queue.entry_of(*holder).is_some() => {
+            hold(draft, id, entry, *holder, paths);
+        }
+        Some((_, holder)) => {
+            // It landed or left meanwhile: the next try tells.
+            leave::requeue_run(draft, id, QueuedReason::ConflictWithAhead, &Actor::Queue);
+            draft.change_entry(entry, |entry| {
+                if let EntryState::Pending { was_held_by, .. } = &mut entry.state {
+                    *was_held_by = Some(*holder);
+                }
+            });
+        }
+        None => {
+            let culprit = was_held_by.map_or(Culprit::TargetBranch, Culprit::PullRequest);
+            draft.end_run(
+                id,
+                RunStatus::Cancelled { reason: FailReason::MergeConflict.word().into() },
+            );
+            let exit = Exit::Failed {
+                reason: FailReason::MergeConflict,
+                culprit,
+                details: paths.to_vec(),
+            };
+            leave::leave(draft, entry, exit, &Actor::Queue);
+        }
+    }
+}
+
+/// Holds an entry until the one that it conflicts with has left or landed. It gives its place up:
+/// others go on without it.
+fn hold(draft: &mut Draft, run: RunId, entry: EntryId, holder: PrNumber, paths: &[String]) {
+    let reason = QueuedReason::ConflictWithAhead;
+    draft.end_run(run, RunStatus::Cancelled { reason: reason.word().to_owned() });
+    let (at, number) = (draft.at, draft.number());
+    draft.change_entry(entry, |entry| {
+        let since = entry.entered_line_at.unwrap_or(at);
+        entry.place = Place::Waiting { since, number };
+    });
+    let to = EntryState::Pending { reason, held_by: Some(holder), was_held_by: None };
+    let because = Because::new(reason.word(), &Actor::Queue).with(paths.to_vec());
+    draft.move_entry(entry, to, because);
+    leave::requeue_run(draft, run, reason, &Actor::Queue);
+}
+
+/// The candidate is on the target. Its tree must be the tested one; if the host landed another,
+/// that is said loudly, and what was built on it starts again.
+pub(super) fn landed(draft: &mut Draft, id: RunId, sha: &Sha, tree: &TreeId) {
+    let Some(landing) = draft.queue.header.landing.clone().filter(|landing| landing.run == id)
+    else {
+        return draft.ignored(IgnoredBecause::NoSuchLanding);
+    };
+    draft.queue.header.landing = None;
+    set_target(draft, sha, tree, draft.at);
+    let tested = draft.run(id).and_then(|run| Some(run.candidate.as_ref()?.tree.clone()));
+    for run in &landing.runs {
+        let Some(run) = draft.run(*run) else { continue };
+        for member in &run.group {
+            let exit = Exit::Merged {
+                reason: MergeReason::Queue,
+                sha: Some(sha.clone()),
+                tested_tree: tested.clone(),
+                landed_tree: Some(tree.clone()),
+            };
+            let because = Because::new(MergeReason::Queue.word(), &Actor::Queue);
+            draft.move_entry(member.entry, EntryState::Ended(exit), because);
+            leave::release_held_by(draft, member.pr);
+        }
+    }
+    if let Some(tested) = tested.filter(|tested| tested != tree) {
+        draft.decision(Decision::LandedTreeDiffers {
+            run: id,
+            tested: tested.to_string(),
+            landed: tree.to_string(),
+        });
+        facts::start_over(draft);
+    }
+}
+
+pub(super) fn land_refused(draft: &mut Draft, id: RunId, because: &LandRefusal) {
+    let Some(landing) = draft.queue.header.landing.clone().filter(|landing| landing.run == id)
+    else {
+        return draft.ignored(IgnoredBecause::NoSuchLanding);
+    };
+    draft.queue.header.landing = None;
+    let fail = |draft: &mut Draft, pr: PrNumber, reason, culprit, details: Vec<String>| {
+        let entry = draft.queue.entry_id(pr);
+        let exit = Exit::Failed { reason, culprit, details };
+        leave::leave(draft, entry, exit, &Actor::Host);
+    };
+    match because {
+        LandRefusal::HeadMoved { pr } => {
+            fail(draft, *pr, FailReason::UpdatedAtMergeTime, Culprit::Itself, Vec::new());
+        }
+        LandRefusal::TargetMoved { head, tree } => {
+            set_target(draft, head, tree, draft.at);
+            facts::start_over(draft);
+        }
+        LandRefusal::Refused { words } => {
+            let prs: Vec<PrNumber> = landing
+                .runs
+                .iter()
+                .filter_map(|run| draft.run(*run))
+                .flat_map(|run| run.group.iter().map(|member| member.pr).collect::<Vec<_>>())
+                .collect();
+            for pr in prs {
+                let details = vec![words.clone()];
+                fail(draft, pr, FailReason::MergeRefused, Culprit::Itself, details);
+            }
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! Leaving the queue, and going back to the line.
+
+use std::collections::BTreeSet;
+
+use crate::ids::{EntryId, PrNumber, RunId};
+
+use super::super::{Actor, Entry, EntryState, Exit, Place, QueuedReason, RunStatus};
+use super::draft::{Because, Draft};
+
+/// Whether the entry is being put on the target at this moment. Nothing may be done to it until
+/// the host has answered.
+pub(super) fn is_landing(draft: &Draft, entry: &Entry) -> bool {
+    let landing = draft.queue.header.landing.as_ref();
+    landing.zip(entry.state.run()).is_some_and(|(landing, run)| landing.runs.contains(&run))
+}
+
+/// Takes an entry out. Whatever was built on it without it being on the target starts again.
+pub(super) fn leave(draft: &mut Draft, id: EntryId, exit: Exit, actor: &Actor) {
+    let Some(entry) = draft.entry(id) else { return };
+    let (pr, run) = (entry.pr, entry.state.run());
+    let details = match &exit {
+        Exit::Failed { details, .. } => details.clone(),
+        Exit::Merged { .. } | Exit::Cancelled { .. } => Vec::new(),
+    };
+    let (reason, word) = match &exit {
+        Exit::Merged { .. } => (QueuedReason::PredecessorMergedManually, exit.reason_word()),
+        Exit::Failed { .. } => (QueuedReason::PredecessorFailed, exit.reason_word()),
+        Exit::Cancelled { .. } => (QueuedReason::PredecessorCancelled, exit.reason_word()),
+    };
+    let on_target = matches!(exit, Exit::Merged { .. }) && its_changes_are_on_target(draft, run);
+    draft.move_entry(id, EntryState::Ended(exit), Because::new(word, actor).with(details));
+    release_held_by(draft, pr);
+    if let Some(run) = run {
+        // The rest of its group was tested together with it.
+        requeue_run(draft, run, reason, &Actor::Queue);
+    }
+    if !on_target {
+        requeue_all_on(draft, pr, reason);
+    }
+}
+
+/// Whether the target's tree is the one that this run built: then what was built on the run is
+/// still what would land.
+fn its_changes_are_on_target(draft: &Draft, run: Option<RunId>) -> bool {
+    let candidate = run.and_then(|run| draft.run(run)?.candidate.clone());
+    let tree = draft.queue.header.target.tree.as_ref();
+    candidate.is_some_and(|candidate| tree == Some(&candidate.tree))
+}
+
+/// Sends every entry whose candidate contains that pull request back to the line.
+pub(super) fn requeue_all_on(draft: &mut Draft, pr: PrNumber, reason: QueuedReason) {
+    let behind: Vec<RunId> = draft
+        .queue
+        .runs()
+        .filter(|run| run.ahead.iter().any(|(_, ahead)| *ahead == pr))
+        .map(|run| run.id)
+        .collect();
+    for run in behind {
+        requeue_run(draft, run, reason, &Actor::Queue);
+    }
+}
+
+/// Sends every entry with a run back to the line, but those that are landing.
+pub(super) fn requeue_all(draft: &mut Draft, reason: QueuedReason) {
+    let runs: Vec<RunId> = draft.queue.runs().map(|run| run.id).collect();
+    for run in runs {
+        requeue_run(draft, run, reason, &Actor::Queue);
+    }
+}
+
+/// Gives a run up: its entries go back to the line and keep their places.
+pub(super) fn requeue_run(draft: &mut Draft, id: RunId, reason: QueuedReason, actor: &Actor) {
+    let landing = draft.queue.header.landing.as_ref();
+    if landing.is_some_and(|landing| landing.runs.contains(&id)) {
+        return;
+    }
+    let Some(run) = draft.run(id) else { return };
+    draft.end_run(id, RunStatus::Cancelled { reason: reason.word().to_owned() });
+    for member in &run.group {
+        let Some(entry) = draft.entry(member.entry).filter(|it| it.state.run() == Some(id)) else {
+            continue;
+        };
+        let was_held_by = match &entry.state {
+            EntryState::Testing { was_held_by, .. } => *was_held_by,
+            EntryState::NotReady
+            | EntryState::Pending { .. }
+            | EntryState::TestsPassed { .. }
+            | EntryState::PendingFailure { .. }
+            | EntryState::Ended(_) => None,
+        };
+        let to = EntryState::Pending { reason, held_by: None, was_held_by };
+        draft.move_entry(entry.id, to, Because::new(reason.word(), actor));
+    }
+}
+
+/// Lets entries go that were held because they conflict with a pull request that has left.
+pub(super) fn release_held_by(draft: &mut Draft, pr: PrNumber) {
+    let held: BTreeSet<EntryId> = draft
+        .queue
+        .entries_in_order()
+        .take_while(|entry| entry.place != Place::Outside)
+        .filter(|entry| matches!(entry.state, EntryState::Pending { held_by: Some(by), .. } if by == pr))
+        .map(|entry| entry.id)
+        .collect();
+    for id in held {
+        draft.change_entry(id, |entry| {
+            if let EntryState::Pending { held_by, was_held_by, .. } = &mut entry.state {
+                *was_held_by = held_by.take();
+            }
+        });
+    }
+}

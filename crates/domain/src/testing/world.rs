@@ -1,0 +1,428 @@
+//! A small world around one queue: a host with branches and pull requests, whose content is a set
+//! of changes, and whose checks are a rule over that set. Effects and facts wait in it until a
+//! test lets them happen: in order, out of order, twice, late.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use uuid::Uuid;
+
+use crate::ids::{BranchName, OrgId, PrNumber, QueueId, RepoId, Sha, TreeId};
+use crate::queue::{
+    Actor, BuildCandidate, Candidate, Check, CheckConclusion, CheckStatus, Command, Effect, Fact,
+    HostStatuses, Input, Land, LandRefusal, Mergeability, NumberedEffect, Priority, PullRequest,
+    PullRequestState, Queue, Refusal, RunChecks, Settings, Submission, SubmitReason, Transition,
+    absorb, decide,
+};
+use crate::time::{Span, Timestamp};
+
+/// What a commit contains: versions of pull requests, and pushes from outside as number 0.
+pub type Content = BTreeSet<(u32, u32)>;
+
+/// Which changes are bad, alone or together.
+#[derive(Clone, Debug, Default)]
+pub struct Rules {
+    /// Pull requests whose own tests fail.
+    pub bad: BTreeSet<u32>,
+    /// Pairs that fail together, though each passes alone.
+    pub clash: BTreeSet<(u32, u32)>,
+    /// Pairs whose texts conflict.
+    pub conflict: BTreeSet<(u32, u32)>,
+}
+
+impl Rules {
+    /// Whether a content passes.
+    pub fn passes(&self, content: &Content) -> bool {
+        let has = |pr: u32| content.iter().any(|(it, _)| *it == pr);
+        !self.bad.iter().any(|pr| has(*pr)) && !self.clash.iter().any(|(a, b)| has(*a) && has(*b))
+    }
+
+    fn conflicts(&self, content: &Content, pr: u32) -> bool {
+        content.iter().any(|(other, _)| {
+            self.conflict.contains(&(*other, pr)) || self.conflict.contains(&(pr, *other))
+        })
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Proposed {
+    version: u32,
+    state: PullRequestState,
+    base: BranchName,
+    draft: bool,
+}
+
+/// A queue and the world around it.
+#[derive(Clone, Debug)]
+pub struct World {
+    /// The queue as committed.
+    pub queue: Queue,
+    /// The queue as it was created.
+    pub new_queue: Queue,
+    /// The time.
+    pub at: Timestamp,
+    /// Committed effects that have not been run.
+    pub outbox: Vec<NumberedEffect>,
+    /// Facts that have not been taken in.
+    pub facts: Vec<Fact>,
+    /// Everything that the queue took in.
+    pub journal: Vec<(Timestamp, Input)>,
+    /// What is on the target now.
+    pub target: Content,
+    /// Pull requests that the queue landed, in order.
+    pub landed: Vec<u32>,
+    rules: Rules,
+    target_sha: Sha,
+    commits: BTreeMap<Sha, (Content, Option<Sha>)>,
+    proposed: BTreeMap<u32, Proposed>,
+    made: u32,
+}
+
+fn object(kind: u32, number: u64) -> String {
+    format!("{kind:08x}{number:032x}")
+}
+
+fn tree_of(content: &Content) -> TreeId {
+    let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
+    for (pr, version) in content {
+        for part in [pr, version] {
+            hash = (hash ^ u64::from(*part)).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
+    TreeId::new(object(2, hash)).expect("forty hexadecimal digits")
+}
+
+impl World {
+    /// A new queue for `main` with these settings; its target is read.
+    pub fn new(settings: Settings, rules: Rules) -> Self {
+        let at = Timestamp::from_unix_seconds(1_767_225_600);
+        let id = |number: u128| Uuid::from_u128(number);
+        let branch = BranchName::new("main").expect("a branch name");
+        let queue = Queue::new(QueueId(id(1)), OrgId(id(2)), RepoId(id(3)), branch, settings, at);
+        let target_sha = Sha::new(object(1, 0)).expect("forty hexadecimal digits");
+        let mut world = Self {
+            new_queue: queue.clone(),
+            queue,
+            at,
+            outbox: Vec::new(),
+            facts: Vec::new(),
+            journal: Vec::new(),
+            target: Content::new(),
+            landed: Vec::new(),
+            rules,
+            commits: BTreeMap::from([(target_sha.clone(), (Content::new(), None))]),
+            target_sha,
+            proposed: BTreeMap::new(),
+            made: 0,
+        };
+        let seen = world.target_seen();
+        world.take_in(&seen);
+        world
+    }
+
+    fn commit(&mut self, content: Content, parent: Sha) -> Sha {
+        self.made += 1;
+        let sha = Sha::new(object(1, u64::from(self.made))).expect("forty hexadecimal digits");
+        self.commits.insert(sha.clone(), (content, Some(parent)));
+        sha
+    }
+
+    fn head_of(pr: u32, version: u32) -> Sha {
+        Sha::new(object(3, u64::from(pr) << 32 | u64::from(version))).expect("hexadecimal")
+    }
+
+    /// The pull request as the host shows it; opened when it is new.
+    pub fn pull_request(&mut self, pr: u32) -> PullRequest {
+        let main = self.queue.header.branch.clone();
+        let proposed = self.proposed.entry(pr).or_insert(Proposed {
+            version: 1,
+            state: PullRequestState::Open,
+            base: main,
+            draft: false,
+        });
+        PullRequest {
+            number: PrNumber(pr),
+            title: format!("change {pr}"),
+            body: String::new(),
+            author: "ada".into(),
+            head: Self::head_of(pr, proposed.version),
+            head_branch: None,
+            base: proposed.base.clone(),
+            state: proposed.state,
+            draft: proposed.draft,
+            mergeability: Mergeability::Mergeable,
+            url: format!("http://localhost/{pr}"),
+        }
+    }
+
+    fn target_seen(&self) -> Fact {
+        Fact::TargetSeen {
+            head: self.target_sha.clone(),
+            tree: tree_of(&self.target),
+            read_at: self.at,
+        }
+    }
+
+    fn commit_transition(&mut self, input: Input, transition: Transition) {
+        self.outbox.extend(transition.effects);
+        self.queue = transition.queue;
+        self.journal.push((self.at, input));
+    }
+
+    /// Asks something of the queue.
+    pub fn ask(&mut self, command: Command) -> Result<(), Refusal> {
+        let transition = decide(&self.queue, &command, self.at)?;
+        self.commit_transition(Input::Command(command), transition);
+        Ok(())
+    }
+
+    /// Lets the queue take a fact in.
+    pub fn take_in(&mut self, fact: &Fact) {
+        let transition = absorb(&self.queue, fact, self.at);
+        self.commit_transition(Input::Fact(fact.clone()), transition);
+    }
+
+    /// Submits a pull request, as the API does.
+    pub fn submit(&mut self, pr: u32, priority: Option<u32>) -> Result<(), Refusal> {
+        let pull_request = self.pull_request(pr);
+        let submission = Submission {
+            pull_request,
+            read_at: self.at,
+            targets: None,
+            priority: priority.map(Priority::number),
+            no_batch: None,
+            reason: SubmitReason::ApiRequested,
+            by: self.caller(),
+        };
+        self.ask(Command::Submit(Box::new(submission)))
+    }
+
+    /// Who asks.
+    pub fn caller(&self) -> Actor {
+        Actor::Token("test".into())
+    }
+
+    /// Pushes to a pull request, closes it, retargets it, or the like; the host will tell.
+    fn change(&mut self, pr: u32, change: impl FnOnce(&mut Proposed)) {
+        self.pull_request(pr);
+        if let Some(proposed) = self.proposed.get_mut(&pr) {
+            change(proposed);
+        }
+        let fact = Fact::PullRequestSeen {
+            pull_request: Box::new(self.pull_request(pr)),
+            read_at: self.at,
+        };
+        self.facts.push(fact);
+    }
+
+    /// Pushes a new version of an open pull request.
+    pub fn push(&mut self, pr: u32) {
+        self.change(pr, |it| it.version += u32::from(it.state == PullRequestState::Open));
+    }
+
+    /// Closes a pull request, or opens it again.
+    pub fn close_or_reopen(&mut self, pr: u32) {
+        self.change(pr, |it| {
+            it.state = match it.state {
+                PullRequestState::Open => PullRequestState::Closed,
+                PullRequestState::Closed => PullRequestState::Open,
+                PullRequestState::Merged => PullRequestState::Merged,
+            };
+        });
+    }
+
+    /// Gives a pull request another base, or the first one back.
+    pub fn retarget(&mut self, pr: u32) {
+        let main = self.queue.header.branch.clone();
+        self.change(pr, |it| {
+            it.base = if it.base == main {
+                BranchName::new("other").expect("a branch name")
+            } else {
+                main
+            };
+        });
+    }
+
+    /// Merges a pull request by hand, past the queue.
+    pub fn merge_by_hand(&mut self, pr: u32) {
+        let version = self.proposed.get(&pr).filter(|it| it.state == PullRequestState::Open);
+        let Some(version) = version.map(|it| it.version) else { return };
+        let mut content = self.target.clone();
+        content.insert((pr, version));
+        self.move_target(content);
+        self.facts.push(self.target_seen());
+        self.change(pr, |it| it.state = PullRequestState::Merged);
+    }
+
+    /// Pushes something else to the target, past the queue.
+    pub fn push_target(&mut self) {
+        let mut content = self.target.clone();
+        content.insert((0, self.made + 1));
+        self.move_target(content);
+        self.facts.push(self.target_seen());
+    }
+
+    fn move_target(&mut self, content: Content) {
+        self.target_sha = self.commit(content.clone(), self.target_sha.clone());
+        self.target = content;
+    }
+
+    /// Lets time pass.
+    pub fn wait(&mut self, span: Span) {
+        self.at = self.at.plus(span);
+    }
+
+    /// Runs an effect at the host; its fact waits to be taken in.
+    pub fn run(&mut self, effect: &Effect) {
+        let facts = match effect {
+            Effect::InspectTarget { .. } => vec![self.target_seen()],
+            Effect::InspectPullRequest { pr } => {
+                let pull_request = Box::new(self.pull_request(pr.0));
+                vec![Fact::PullRequestSeen { pull_request, read_at: self.at }]
+            }
+            Effect::BuildCandidate(build) => vec![self.build(build)],
+            Effect::RunChecks(checks) => self.check(checks),
+            Effect::CancelChecks { run } => {
+                self.outbox.retain(
+                    |it| !matches!(&it.effect, Effect::RunChecks(checks) if checks.run == *run),
+                );
+                Vec::new()
+            }
+            Effect::DeleteBranch { .. } => Vec::new(),
+            Effect::Land(land) => vec![self.land(land)],
+        };
+        self.facts.extend(facts);
+    }
+
+    fn build(&mut self, build: &BuildCandidate) -> Fact {
+        let run = build.run;
+        let content = |world: &Self, sha: &Sha| world.commits[sha].0.clone();
+        let mut result = content(self, build.base());
+        for change in &build.changes {
+            let pr = change.pr.0;
+            if self.rules.conflicts(&result, pr) {
+                let target = content(self, &build.target_head);
+                let with = if self.rules.conflicts(&target, pr) {
+                    None
+                } else {
+                    build
+                        .ahead
+                        .iter()
+                        .find(|ahead| self.rules.conflicts(&content(self, &ahead.sha), pr))
+                        .map(|ahead| ahead.run)
+                };
+                let paths = vec!["file".into()];
+                return Fact::CandidateConflict { run, pr: change.pr, with, paths };
+            }
+            let version = u32::from_str_radix(&change.head.as_str()[32..], 16).unwrap_or(0);
+            result.insert((pr, version));
+        }
+        let tree = tree_of(&result);
+        let sha = self.commit(result, build.base().clone());
+        let statuses =
+            HostStatuses { repository: Some(vec!["test".into()]), ..HostStatuses::default() };
+        let branch = build.branch.clone();
+        Fact::CandidateBuilt { run, branch, candidate: Candidate { sha, tree }, statuses }
+    }
+
+    fn check(&mut self, checks: &RunChecks) -> Vec<Fact> {
+        let sha = checks.candidate.sha.clone();
+        let passes = self.rules.passes(&self.commits[&sha].0);
+        let report = |status, conclusion, at| Fact::ChecksReported {
+            run: checks.run,
+            sha: sha.clone(),
+            checks: vec![Check {
+                name: "test".into(),
+                status,
+                conclusion,
+                url: String::new(),
+                summary: None,
+                at,
+            }],
+        };
+        let conclusion = if passes { CheckConclusion::Success } else { CheckConclusion::Failure };
+        vec![
+            report(CheckStatus::InProgress, None, self.at),
+            report(CheckStatus::Completed, Some(conclusion), self.at),
+        ]
+    }
+
+    fn is_ancestor(&self, ancestor: &Sha, of: &Sha) -> bool {
+        let mut at = Some(of);
+        while let Some(sha) = at {
+            if sha == ancestor {
+                return true;
+            }
+            at = self.commits.get(sha).and_then(|(_, parent)| parent.as_ref());
+        }
+        false
+    }
+
+    fn land(&mut self, land: &Land) -> Fact {
+        let run = land.run;
+        let candidate = land.candidate.sha.clone();
+        if self.is_ancestor(&candidate, &self.target_sha) {
+            return Fact::Landed { run, sha: candidate, tree: land.candidate.tree.clone() };
+        }
+        for change in &land.changes {
+            let pull_request = self.pull_request(change.pr.0);
+            if pull_request.head != change.head || pull_request.state != PullRequestState::Open {
+                let because = LandRefusal::HeadMoved { pr: change.pr };
+                return Fact::LandRefused { run, because };
+            }
+        }
+        let tested = self.commits[&candidate].0.clone();
+        let mut content = self.target.clone();
+        for change in &land.changes {
+            content.extend(tested.iter().filter(|(pr, _)| *pr == change.pr.0));
+        }
+        if self.target_sha != land.expected || content != tested {
+            let (head, tree) = (self.target_sha.clone(), tree_of(&self.target));
+            return Fact::LandRefused { run, because: LandRefusal::TargetMoved { head, tree } };
+        }
+        if self.is_ancestor(&land.expected, &candidate) {
+            self.target_sha = candidate;
+            self.target = content;
+        } else {
+            self.move_target(content);
+        }
+        for change in &land.changes {
+            self.landed.push(change.pr.0);
+            if let Some(proposed) = self.proposed.get_mut(&change.pr.0) {
+                proposed.state = PullRequestState::Merged;
+            }
+        }
+        let (sha, tree) = (self.target_sha.clone(), tree_of(&self.target));
+        Fact::Landed { run, sha, tree }
+    }
+
+    /// Runs effects and takes facts in, in order, until nothing is left.
+    pub fn settle(&mut self) {
+        for _ in 0..100_000 {
+            if !self.facts.is_empty() {
+                let fact = self.facts.remove(0);
+                self.take_in(&fact);
+            } else if !self.outbox.is_empty() {
+                let effect = self.outbox.remove(0);
+                self.run(&effect.effect);
+            } else {
+                return;
+            }
+        }
+        panic!("the queue does not come to rest");
+    }
+
+    /// What a reconcile loop would tell: the host's state of everything live.
+    pub fn reconcile(&mut self) {
+        self.facts.push(self.target_seen());
+        let live: Vec<u32> = self.queue.entries_in_order().map(|entry| entry.pr.0).collect();
+        for pr in live {
+            let pull_request = Box::new(self.pull_request(pr));
+            self.facts.push(Fact::PullRequestSeen { pull_request, read_at: self.at });
+        }
+    }
+
+    /// Whether the target passes its checks; pushes from outside never hurt it here.
+    pub fn target_is_green(&self) -> bool {
+        self.rules.passes(&self.target)
+    }
+}

@@ -1,0 +1,295 @@
+//! The checks runner: what the target branch's configuration says, run on a candidate.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use signalbox_domain::ports::{
+    CheckOutput, ChecksJob, ChecksRunner, ChecksSink, Clock, HostError, SinkClosed,
+};
+use signalbox_domain::queue::{CheckConclusion, CheckReport, CheckStatus};
+use tokio::process::Command;
+
+use crate::config::{self, CONFIG_FILE, CheckConfig, RepositoryConfig};
+use crate::git::Git;
+use crate::host::PlainGitHost;
+use crate::output::Output;
+use crate::process::{self, Ended};
+
+/// The file that names a running check's process group.
+const RECORD: &str = "process";
+
+/// How checks are run.
+#[derive(Clone, Debug)]
+pub struct ChecksConfig {
+    /// The folder for checkouts.
+    pub work_dir: PathBuf,
+    /// Minutes that a check may take if it does not say.
+    pub timeout_minutes: u32,
+    /// Variables of the server's environment that checks get, beside the fixed ones.
+    pub pass_env: Vec<String>,
+    /// The server's own address, for links.
+    pub public_url: String,
+}
+
+/// Runs checks on this machine, each in a clean checkout and in a process group of its own.
+pub struct LocalChecksRunner {
+    config: ChecksConfig,
+    host: Arc<PlainGitHost>,
+    clock: Arc<dyn Clock>,
+}
+
+/// How a check ended: the conclusion, a line for people, and what it printed.
+struct Finished {
+    conclusion: CheckConclusion,
+    summary: String,
+    output: String,
+}
+
+impl LocalChecksRunner {
+    /// A runner for the repositories of that host.
+    pub const fn new(config: ChecksConfig, host: Arc<PlainGitHost>, clock: Arc<dyn Clock>) -> Self {
+        Self { config, host, clock }
+    }
+
+    /// Kills what a server that died has left running, and removes its checkouts. For the start of
+    /// the only server that uses the work folder.
+    pub fn sweep_leftovers(&self) {
+        let Ok(jobs) = std::fs::read_dir(&self.config.work_dir) else { return };
+        for job in jobs.flatten() {
+            process::kill_recorded(&job.path().join(RECORD));
+            if let Err(error) = std::fs::remove_dir_all(job.path()) {
+                tracing::warn!(folder = %job.path().display(), %error, "a checkout stays behind");
+            }
+        }
+    }
+
+    fn report(
+        &self,
+        job: &ChecksJob,
+        name: &str,
+        status: CheckStatus,
+        ended: Option<(CheckConclusion, String)>,
+    ) -> CheckReport {
+        let encoded: String = name
+            .bytes()
+            .map(|byte| match byte {
+                b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' => {
+                    char::from(byte).to_string()
+                }
+                _ => format!("%{byte:02X}"),
+            })
+            .collect();
+        let run = job.checks.run;
+        let (conclusion, summary) = ended.unzip();
+        CheckReport {
+            name: name.to_owned(),
+            status,
+            conclusion,
+            url: format!("{}/v1/testRuns/{run}/checks/{encoded}/output", self.config.public_url),
+            summary,
+            at: self.clock.now(),
+        }
+    }
+
+    async fn run_all(&self, job: &ChecksJob, sink: &dyn ChecksSink) -> Result<(), Stop> {
+        let git = self.host.git(&job.repository)?;
+        let config = match config::read(&git, job.checks.config_from.as_str()).await? {
+            Some(Ok(config)) => config,
+            Some(Err(words)) => return Err(HostError::Rejected { words }.into()),
+            None => RepositoryConfig::default(),
+        };
+        let find = |name: &String| config.checks.iter().find(|check| check.name == *name);
+        let missing: Vec<CheckReport> = job
+            .checks
+            .required
+            .iter()
+            .filter(|name| find(name).is_none())
+            .map(|name| {
+                let words = format!(
+                    "no check named {name:?} is configured in {CONFIG_FILE} of the target branch"
+                );
+                let ended = Some((CheckConclusion::Failure, words));
+                self.report(job, name, CheckStatus::Completed, ended)
+            })
+            .collect();
+        if !missing.is_empty() {
+            sink.report(missing).await?;
+        }
+        for (number, check) in job.checks.required.iter().filter_map(find).enumerate() {
+            let begun = self.report(job, &check.name, CheckStatus::InProgress, None);
+            sink.report(vec![begun]).await?;
+            let result = self.run_one(job, &git, check, number).await?;
+            sink.output(CheckOutput {
+                org: job.repository.org,
+                run: job.checks.run,
+                check: check.name.clone(),
+                text: result.output,
+                at: self.clock.now(),
+            })
+            .await?;
+            let ended = Some((result.conclusion, result.summary));
+            let report = self.report(job, &check.name, CheckStatus::Completed, ended);
+            sink.report(vec![report]).await?;
+        }
+        Ok(())
+    }
+
+    /// Runs one check in a folder of its own, which is removed afterwards.
+    async fn run_one(
+        &self,
+        job: &ChecksJob,
+        git: &Git,
+        check: &CheckConfig,
+        number: usize,
+    ) -> Result<Finished, HostError> {
+        let folder = self.config.work_dir.join(format!("{}-{number}", job.checks.run));
+        let cleared = Folder::new(&folder).map_err(|error| unavailable(&folder, &error))?;
+        let sha = job.checks.candidate.sha.as_str();
+        let checkout = folder.join("checkout");
+        check_out(git, &checkout, sha).await?;
+        let started = self.clock.now();
+        let minutes = check.timeout_minutes.unwrap_or(self.config.timeout_minutes);
+        let time = Duration::from_secs(u64::from(minutes) * 60);
+        let command = self.command(job, check, &folder, &checkout)?;
+        let mut output = Output::default();
+        let ended = process::run(command, time, &folder.join(RECORD), &mut output).await;
+        let took = self.clock.now().since(started).millis();
+        let seconds = format!("{}.{}", took / 1_000, took % 1_000 / 100);
+        drop(cleared);
+        let output = output.into_text();
+        let (conclusion, summary) = match ended {
+            Ok(Ended::Exited(status)) if status.success() => {
+                (CheckConclusion::Success, format!("succeeded after {seconds} s"))
+            }
+            Ok(Ended::Exited(status)) => {
+                (CheckConclusion::Failure, format!("{status} after {seconds} s"))
+            }
+            Ok(Ended::TimedOut) => {
+                (CheckConclusion::TimedOut, format!("killed after {minutes} minutes"))
+            }
+            Err(error) => {
+                let program = check.run.first().map(String::as_str).unwrap_or_default();
+                (CheckConclusion::Failure, format!("{program:?} cannot be run: {error}"))
+            }
+        };
+        Ok(Finished { conclusion, summary, output })
+    }
+
+    fn command(
+        &self,
+        job: &ChecksJob,
+        check: &CheckConfig,
+        folder: &Path,
+        checkout: &Path,
+    ) -> Result<Command, HostError> {
+        let Some((program, args)) = check.run.split_first() else {
+            return Err(HostError::Rejected { words: "a check has nothing to run".into() });
+        };
+        let prs: Vec<String> = job.checks.prs.iter().map(ToString::to_string).collect();
+        let variable = |name: &str| std::env::var_os(name).unwrap_or_default();
+        let mut command = Command::new(program);
+        command
+            .args(args)
+            .current_dir(checkout)
+            .env_clear()
+            .env("PATH", variable("PATH"))
+            .env("LANG", "C.UTF-8")
+            .env("HOME", folder.join("home"))
+            .env("TMPDIR", folder.join("tmp"))
+            .env("CI", "true")
+            .env("SIGNALBOX_PR", prs.join(","))
+            .env("SIGNALBOX_BRANCH", job.checks.branch.as_str())
+            .env("SIGNALBOX_TEST_RUN", job.checks.run.to_string());
+        let passed: Vec<(&String, OsString)> = self
+            .config
+            .pass_env
+            .iter()
+            .filter_map(|name| Some((name, std::env::var_os(name)?)))
+            .collect();
+        command.envs(passed);
+        Ok(command)
+    }
+}
+
+fn unavailable(folder: &Path, error: &std::io::Error) -> HostError {
+    HostError::Unavailable { words: format!("{}: {error}", folder.display()) }
+}
+
+/// A folder that is empty to begin with and removed in the end.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(path: &Path) -> std::io::Result<Self> {
+        if path.exists() {
+            std::fs::remove_dir_all(path)?;
+        }
+        for inner in ["home", "tmp", "checkout"] {
+            std::fs::create_dir_all(path.join(inner))?;
+        }
+        Ok(Self(path.to_owned()))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        if let Err(error) = std::fs::remove_dir_all(&self.0) {
+            tracing::warn!(folder = %self.0.display(), %error, "a checkout stays behind");
+        }
+    }
+}
+
+/// Checks a commit out into an empty folder, as a repository of its own: it borrows the objects,
+/// and has no refs, hooks or settings of the other.
+async fn check_out(git: &Git, folder: &Path, sha: &str) -> Result<(), HostError> {
+    let own = folder.join(".git");
+    let new = Git::at(own.clone());
+    new.ok(&["init", "-q", "--template=", "--", &folder.to_string_lossy()]).await?;
+    let objects = git.dir().canonicalize().unwrap_or_else(|_| git.dir().to_owned());
+    let info = own.join("objects").join("info");
+    let borrowed = format!("{}\n", objects.join("objects").display());
+    std::fs::create_dir_all(&info)
+        .and_then(|()| std::fs::write(info.join("alternates"), borrowed))
+        .map_err(|error| unavailable(&info, &error))?;
+    let folder = folder.to_string_lossy();
+    let args = ["--work-tree", &folder, "checkout", "-q", "--detach", "--force", sha, "--"];
+    new.ok(&args).await.map(drop)
+}
+
+/// Why a job stopped before its end.
+enum Stop {
+    /// Nobody wants its reports any more.
+    Unwanted,
+    /// Nothing can be said about the candidate.
+    Host(HostError),
+}
+
+impl From<SinkClosed> for Stop {
+    fn from(_: SinkClosed) -> Self {
+        Self::Unwanted
+    }
+}
+
+impl From<HostError> for Stop {
+    fn from(error: HostError) -> Self {
+        Self::Host(error)
+    }
+}
+
+#[async_trait]
+impl ChecksRunner for LocalChecksRunner {
+    async fn run(&self, job: &ChecksJob, sink: &dyn ChecksSink) -> Result<(), HostError> {
+        // When nobody wants the reports any more the other future is dropped, which kills what it
+        // has started.
+        let done = tokio::select! {
+            done = self.run_all(job, sink) => done,
+            () = sink.closed() => Ok(()),
+        };
+        match done {
+            Ok(()) | Err(Stop::Unwanted) => Ok(()),
+            Err(Stop::Host(error)) => Err(error),
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! `.signalbox.toml`: what a repository asks of the queue. Read at the target branch's head and
+//! never from a pull request.
+
+use std::collections::BTreeSet;
+
+use serde::Deserialize;
+use signalbox_domain::ports::HostError;
+
+use crate::git::Git;
+
+/// The file's name, at the top of the repository.
+pub const CONFIG_FILE: &str = ".signalbox.toml";
+/// The most bytes that it may have.
+const MAX_BYTES: u64 = 256 * 1024;
+
+/// The file's content.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields, default)]
+pub struct RepositoryConfig {
+    /// How pull requests are merged.
+    pub merge: MergeConfig,
+    /// What to run on a candidate.
+    pub checks: Vec<CheckConfig>,
+}
+
+/// `[merge]`.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields, default)]
+pub struct MergeConfig {
+    /// The statuses that must succeed; without it, every check.
+    pub required_statuses: Option<Vec<String>>,
+}
+
+/// `[[checks]]`.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields)]
+pub struct CheckConfig {
+    /// Its name, as required statuses name it.
+    pub name: String,
+    /// The program and its arguments; no shell reads them.
+    pub run: Vec<String>,
+    /// JUnit files that it writes, relative to the checkout.
+    #[serde(default)]
+    pub junit: Vec<String>,
+    /// Minutes until it counts as failed; without it the host's setting.
+    pub timeout_minutes: Option<u32>,
+}
+
+impl RepositoryConfig {
+    /// Reads the file's text, or says what is wrong with it.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let wrong = |words: String| format!("{CONFIG_FILE}: {words}");
+        let config: Self = serde_path_to_error::deserialize(
+            toml::Deserializer::parse(text).map_err(|error| wrong(error.to_string()))?,
+        )
+        .map_err(|error| {
+            let path = error.path().to_string();
+            let words = error.into_inner().message().to_owned();
+            wrong(if path == "." { words } else { format!("{path}: {words}") })
+        })?;
+        let mut names = BTreeSet::new();
+        for check in &config.checks {
+            if check.name.is_empty() || check.name.len() > 255 {
+                return Err(wrong("a check's name must have 1 to 255 characters".into()));
+            }
+            if !names.insert(check.name.as_str()) {
+                return Err(wrong(format!("two checks are called {:?}", check.name)));
+            }
+            if check.run.first().is_none_or(String::is_empty) {
+                return Err(wrong(format!("check {:?} has nothing to run", check.name)));
+            }
+            if check.timeout_minutes == Some(0) {
+                return Err(wrong(format!("check {:?} has no time to run", check.name)));
+            }
+        }
+        Ok(config)
+    }
+
+    /// The statuses that must succeed: the list, or every check when there is none.
+    pub fn required(&self) -> Vec<String> {
+        match &self.merge.required_statuses {
+            Some(names) => names.clone(),
+            None => self.checks.iter().map(|check| check.name.clone()).collect(),
+        }
+    }
+}
+
+/// The configuration at a commit. `None` without a file; the inner error says what is wrong with
+/// it.
+pub(crate) async fn read(
+    git: &Git,
+    commit: &str,
+) -> Result<Option<Result<RepositoryConfig, String>>, HostError> {
+    let name = format!("{commit}:{CONFIG_FILE}");
+    let Some(blob) = git.resolve(&name).await? else { return Ok(None) };
+    let size = git.ok(&["cat-file", "-s", &blob]).await?.text();
+    if size.parse::<u64>().is_ok_and(|size| size > MAX_BYTES) {
+        return Ok(Some(Err(format!("{CONFIG_FILE}: it has more than {MAX_BYTES} bytes"))));
+    }
+    let done = git.call(&["cat-file", "blob", &blob]).await?;
+    if done.code != 0 {
+        return Ok(Some(Err(format!("{CONFIG_FILE}: it is not a file"))));
+    }
+    Ok(Some(match String::from_utf8(done.stdout) {
+        Ok(text) => RepositoryConfig::parse(&text),
+        Err(_) => Err(format!("{CONFIG_FILE}: it is not UTF-8")),
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_a_list_every_check_is_required() {
+        let text = "[[checks]]\nname = \"test\"\nrun = [\"make\", \"test\"]\n";
+        let config = RepositoryConfig::parse(text).expect("valid");
+        assert_eq!(config.required(), ["test"]);
+        let text = format!("[merge]\nrequired_statuses = [\"lint\"]\n{text}");
+        assert_eq!(RepositoryConfig::parse(&text).expect("valid").required(), ["lint"]);
+        assert!(RepositoryConfig::parse("").expect("valid").required().is_empty());
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        for (text, words) in [
+            ("[merge]\nrequired = []", "unknown field `required`"),
+            ("[[checks]]\nname = \"a\"\nrun = []", "check \"a\" has nothing to run"),
+            ("[[checks]]\nname = \"a\"\nrun = \"make\"", "checks[0].run"),
+            ("[[checks]]\nrun = [\"a\"]", "missing field `name`"),
+            ("nonsense", "expected"),
+        ] {
+            let error = RepositoryConfig::parse(text).expect_err(text);
+            assert!(error.contains(words) && error.contains(CONFIG_FILE), "{text}: {error}");
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! The plain git host: bare repositories under a folder.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use signalbox_domain::ids::{BranchName, Sha};
+use signalbox_domain::ports::{
+    Abilities, Built, Clock, GitHost, Head, HostError, LandAnswer, PullRequestQuery,
+    PullRequestStore, Repository, StoreError, TestBranch,
+};
+use signalbox_domain::queue::{BuildCandidate, HostStatuses, Land, PullRequest, PullRequestState};
+
+use crate::git::{Git, parse_sha};
+use crate::{candidate, config, land};
+
+/// The prefixes of the queue's own branches.
+const TEST_BRANCHES: [&str; 2] = ["refs/heads/signalbox-temp/", "refs/heads/signalbox-merge/"];
+
+/// Where a host keeps its repositories.
+#[derive(Clone, Debug)]
+pub struct HostConfig {
+    /// The folder with `OWNER/NAME.git`; without one only repositories with a path are known.
+    pub root: Option<PathBuf>,
+    /// The server's own address, for links.
+    pub public_url: String,
+}
+
+/// Bare repositories in folders. It has no rules of its own about merging, so it calls every open
+/// pull request mergeable: conflicts are found when a candidate is built.
+pub struct PlainGitHost {
+    pub(crate) config: HostConfig,
+    pub(crate) store: Arc<dyn PullRequestStore>,
+    pub(crate) clock: Arc<dyn Clock>,
+}
+
+impl PlainGitHost {
+    /// A host on that folder, with pull requests in that store.
+    pub const fn new(
+        config: HostConfig,
+        store: Arc<dyn PullRequestStore>,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
+        Self { config, store, clock }
+    }
+
+    /// The repository's folder: the path that was given for it, or `root/OWNER/NAME.git`, which
+    /// must really be inside the root. `None` when there is no repository.
+    pub(crate) fn folder(&self, repository: &Repository) -> Option<PathBuf> {
+        if let Some(path) = &repository.path {
+            return Some(PathBuf::from(path)).filter(|path| is_bare(path));
+        }
+        let root = self.config.root.as_ref()?.canonicalize().ok()?;
+        let name = format!("{}.git", repository.name.name);
+        let folder = root.join(&repository.name.owner).join(name).canonicalize().ok()?;
+        (folder.starts_with(&root) && is_bare(&folder)).then_some(folder)
+    }
+
+    pub(crate) fn git(&self, repository: &Repository) -> Result<Git, HostError> {
+        let not_found = || HostError::NotFound { what: format!("repository {}", repository.name) };
+        Ok(Git::at(self.folder(repository).ok_or_else(not_found)?))
+    }
+}
+
+fn is_bare(folder: &Path) -> bool {
+    folder.join("objects").is_dir() && folder.join("refs").is_dir() && folder.join("HEAD").is_file()
+}
+
+/// A store that fails is a host that does not answer.
+#[expect(clippy::needless_pass_by_value, reason = "it is handed to map_err")]
+pub(crate) fn silent(error: StoreError) -> HostError {
+    HostError::Unavailable { words: error.to_string() }
+}
+
+#[async_trait]
+impl GitHost for PlainGitHost {
+    fn abilities(&self) -> Abilities {
+        Abilities {
+            case_insensitive_names: false,
+            registers_on_first_use: true,
+            needs_polling: true,
+        }
+    }
+
+    async fn locate(&self, repository: &Repository) -> Result<Option<String>, HostError> {
+        Ok(self.folder(repository).map(|folder| folder.to_string_lossy().into_owned()))
+    }
+
+    async fn pull_request(
+        &self,
+        repository: &Repository,
+        query: &PullRequestQuery,
+    ) -> Result<Option<PullRequest>, HostError> {
+        let (org, repo) = (repository.org, repository.id);
+        let stored = match query {
+            PullRequestQuery::Number(number) => self.store.find(org, repo, *number).await,
+            PullRequestQuery::Branch(branch) => {
+                let Ok(branch) = BranchName::new(branch.as_str()) else { return Ok(None) };
+                self.store.find_by_branch(org, repo, &branch).await
+            }
+        };
+        let Some(stored) = stored.map_err(silent)? else { return Ok(None) };
+        let stored = self.refreshed(repository, stored).await?;
+        Ok(Some(self.shown(repository, stored)))
+    }
+
+    async fn head(
+        &self,
+        repository: &Repository,
+        branch: &BranchName,
+    ) -> Result<Option<Head>, HostError> {
+        self.git(repository)?.head(&format!("refs/heads/{branch}")).await
+    }
+
+    async fn required_statuses(
+        &self,
+        repository: &Repository,
+        _target: &BranchName,
+        at: &Sha,
+    ) -> Result<HostStatuses, HostError> {
+        let git = self.git(repository)?;
+        Ok(match config::read(&git, at.as_str()).await? {
+            None => HostStatuses::default(),
+            Some(Ok(config)) => {
+                HostStatuses { repository: Some(config.required()), ..HostStatuses::default() }
+            }
+            Some(Err(words)) => {
+                HostStatuses { repository_error: Some(words), ..HostStatuses::default() }
+            }
+        })
+    }
+
+    async fn build_candidate(
+        &self,
+        repository: &Repository,
+        build: &BuildCandidate,
+    ) -> Result<Built, HostError> {
+        candidate::build(&self.git(repository)?, build, self.clock.now()).await
+    }
+
+    async fn land(&self, repository: &Repository, order: &Land) -> Result<LandAnswer, HostError> {
+        let git = self.git(repository)?;
+        if land::has_landed(&git, order).await? {
+            self.mark_merged(repository, order).await?;
+            let head =
+                Head { sha: order.candidate.sha.clone(), tree: order.candidate.tree.clone() };
+            return Ok(LandAnswer::Landed(head));
+        }
+        for change in &order.changes {
+            let query = PullRequestQuery::Number(change.pr);
+            let unchanged = self
+                .pull_request(repository, &query)
+                .await?
+                .is_some_and(|it| it.head == change.head && it.state == PullRequestState::Open);
+            if !unchanged {
+                return Ok(LandAnswer::HeadMoved { pr: change.pr });
+            }
+        }
+        let answer = land::land(&git, order, self.clock.now()).await?;
+        if let LandAnswer::Landed(_) = answer {
+            self.mark_merged(repository, order).await?;
+        }
+        Ok(answer)
+    }
+
+    async fn delete_branch(
+        &self,
+        repository: &Repository,
+        branch: &BranchName,
+        expected: Option<&Sha>,
+    ) -> Result<(), HostError> {
+        let git = self.git(repository)?;
+        let name = format!("refs/heads/{branch}");
+        let Some(at) = git.resolve(&name).await? else { return Ok(()) };
+        if expected.is_some_and(|expected| expected.as_str() != at) {
+            return Ok(());
+        }
+        git.ok(&["update-ref", "-d", &name, &at]).await.map(drop)
+    }
+
+    async fn test_branches(&self, repository: &Repository) -> Result<Vec<TestBranch>, HostError> {
+        let git = self.git(repository)?;
+        let mut args = vec!["for-each-ref", "--format=%(refname)%00%(objectname)"];
+        args.extend(TEST_BRANCHES);
+        let mut branches = Vec::new();
+        for line in git.ok(&args).await?.text().lines() {
+            let Some((name, sha)) = line.split_once('\0') else { continue };
+            let name = name.strip_prefix("refs/heads/").unwrap_or(name);
+            if let Ok(branch) = BranchName::new(name) {
+                branches.push(TestBranch { branch, sha: parse_sha(sha)? });
+            }
+        }
+        Ok(branches)
+    }
+}

@@ -1,0 +1,231 @@
+//! An entry of a queue as clients see it.
+
+use serde::Serialize;
+use signalbox_domain::queue::{
+    Culprit, Entry, EntryState, Exit, PrState, Priority, Readiness, WaitReason,
+};
+use signalbox_domain::service::EntrySnapshot;
+use utoipa::ToSchema;
+
+use super::Words;
+use super::fields::Anything;
+
+/// What must be true before an entry may enter the line.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ReadinessReply {
+    has_impacted_targets: bool,
+    requires_impacted_targets: bool,
+    does_base_branch_match: bool,
+    /// UNSPECIFIED, IN_PROGRESS, MERGEABLE or NOT_MERGEABLE.
+    git_hub_mergeability: String,
+}
+
+impl ReadinessReply {
+    fn of(readiness: &Readiness, words: Words) -> Self {
+        Self {
+            has_impacted_targets: readiness.has_impacted_targets,
+            requires_impacted_targets: readiness.requires_impacted_targets,
+            does_base_branch_match: readiness.does_base_branch_match,
+            git_hub_mergeability: words.word(readiness.mergeability.word()),
+        }
+    }
+}
+
+/// How an entry left.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ExitReply {
+    /// MERGED, FAILED or CANCELLED.
+    state: String,
+    /// Why, in the vocabulary of the events.
+    #[schema(example = "TEST_RUN_REQUIRED_STATUS_FAILED")]
+    reason: String,
+    /// Who cancelled it.
+    actor: Option<String>,
+    /// Whose fault a failure is: `itself`, `target_branch`, or another pull request.
+    culprit: Option<String>,
+    /// That other pull request.
+    culprit_pr_number: Option<u32>,
+    /// Failed statuses, conflicting paths, the host's words.
+    details: Vec<String>,
+    /// The commit on the target.
+    sha: Option<String>,
+    /// The tree that was tested.
+    tested_tree: Option<String>,
+    /// The tree that landed; equal to the tested one.
+    landed_tree: Option<String>,
+}
+
+impl ExitReply {
+    fn of(exit: &Exit, words: Words) -> Self {
+        let mut reply = Self {
+            state: words.word(exit.state().word()),
+            reason: exit.reason_word().to_owned(),
+            actor: None,
+            culprit: None,
+            culprit_pr_number: None,
+            details: Vec::new(),
+            sha: None,
+            tested_tree: None,
+            landed_tree: None,
+        };
+        match exit {
+            Exit::Merged { sha, tested_tree, landed_tree, .. } => {
+                reply.sha = sha.as_ref().map(ToString::to_string);
+                reply.tested_tree = tested_tree.as_ref().map(ToString::to_string);
+                reply.landed_tree = landed_tree.as_ref().map(ToString::to_string);
+            }
+            Exit::Failed { culprit, details, .. } => {
+                let (word, pr) = match culprit {
+                    Culprit::Itself => ("itself", None),
+                    Culprit::TargetBranch => ("target_branch", None),
+                    Culprit::PullRequest(pr) => ("pull_request", Some(pr.0)),
+                };
+                reply.culprit = Some(word.to_owned());
+                reply.culprit_pr_number = pr;
+                reply.details.clone_from(details);
+            }
+            Exit::Cancelled { by, .. } => reply.actor = Some(by.to_string()),
+        }
+        reply
+    }
+
+    /// The exit as a sentence.
+    fn sentence(exit: &Exit) -> String {
+        let reason = exit.reason_word();
+        match exit {
+            Exit::Merged { .. } => format!("merged: {reason}"),
+            Exit::Cancelled { by, .. } => format!("cancelled by {by}: {reason}"),
+            Exit::Failed { culprit, details, .. } => {
+                let fault = match culprit {
+                    Culprit::Itself => String::new(),
+                    Culprit::TargetBranch => " with the target branch".to_owned(),
+                    Culprit::PullRequest(pr) => format!(" with #{pr}"),
+                };
+                let details = details.join("; ");
+                if details.is_empty() {
+                    format!("failed{fault}: {reason}")
+                } else {
+                    format!("failed{fault}: {reason} ({details})")
+                }
+            }
+        }
+    }
+}
+
+/// Why an entry waits or how it ended, as a sentence.
+fn reason(entry: &Entry, waits: Option<&WaitReason>) -> String {
+    match (&entry.state, waits) {
+        (EntryState::Ended(exit), _) => ExitReply::sentence(exit),
+        (_, Some(waits)) => waits.sentence(),
+        (_, None) => String::new(),
+    }
+}
+
+fn wait_reason(waits: Option<&WaitReason>) -> Option<Anything> {
+    waits.and_then(|waits| serde_json::to_value(waits).ok()).map(Anything)
+}
+
+/// An entry in a list.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ListedEntry {
+    /// The entry's id; the same for every submission of the pull request.
+    id: String,
+    /// NOT_READY, PENDING, TESTING, TESTS_PASSED, MERGED, FAILED, CANCELLED or PENDING_FAILURE;
+    /// in lower case for tokens that ask for it.
+    #[schema(example = "TESTING")]
+    state: String,
+    #[schema(example = "2026-09-17T10:16:02.000Z")]
+    state_changed_at: String,
+    priority_value: u32,
+    /// urgent, high, medium, low, or the number as text.
+    priority_name: String,
+    /// The name that stands for "nothing was asked for".
+    used_default_priority_name: String,
+    skip_the_line: bool,
+    no_batch: bool,
+    pr_number: u32,
+    pr_title: String,
+    pr_sha: String,
+    pr_base_branch: String,
+    pr_author: String,
+    /// Its position in the line, from 1; null outside the line.
+    position: Option<usize>,
+    /// Why it waits or how it ended, for people.
+    reason: String,
+    /// Why it waits: `kind` and its particulars; null once it has ended.
+    wait_reason: Option<Anything>,
+}
+
+impl ListedEntry {
+    pub(crate) fn of(
+        entry: &Entry,
+        state: PrState,
+        waits: Option<&WaitReason>,
+        position: Option<usize>,
+        words: Words,
+    ) -> Self {
+        let pull_request = &entry.pull_request;
+        Self {
+            id: entry.id.to_string(),
+            state: words.word(state.word()),
+            state_changed_at: entry.state_changed_at.to_string(),
+            priority_value: entry.priority.value,
+            priority_name: entry.priority.name(),
+            used_default_priority_name: Priority::DEFAULT_NAME.to_owned(),
+            skip_the_line: entry.priority.is_urgent(),
+            no_batch: entry.no_batch,
+            pr_number: entry.pr.0,
+            pr_title: pull_request.title.clone(),
+            pr_sha: pull_request.head.to_string(),
+            pr_base_branch: pull_request.base.to_string(),
+            pr_author: pull_request.author.clone(),
+            position,
+            reason: reason(entry, waits),
+            wait_reason: wait_reason(waits),
+        }
+    }
+}
+
+/// An entry, whole.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct EntryReply {
+    #[serde(flatten)]
+    listed: ListedEntry,
+    readiness: ReadinessReply,
+    force_enqueued: bool,
+    /// Whether it is still in the queue.
+    is_currently_submitted_to_queue: bool,
+    /// The test run that proved it; null until it is merged.
+    verified_by_test_run: Option<String>,
+    /// The test run that it is in now.
+    test_run_id: Option<String>,
+    /// How it left; null while it is in the queue.
+    exit: Option<ExitReply>,
+}
+
+impl EntryReply {
+    pub(crate) fn of(snapshot: &EntrySnapshot, words: Words) -> Self {
+        let EntrySnapshot { entry, state, readiness, waits, position } = snapshot;
+        let exit = match &entry.state {
+            EntryState::Ended(exit) => Some(ExitReply::of(exit, words)),
+            EntryState::NotReady
+            | EntryState::Pending { .. }
+            | EntryState::Testing { .. }
+            | EntryState::TestsPassed { .. }
+            | EntryState::PendingFailure { .. } => None,
+        };
+        Self {
+            listed: ListedEntry::of(entry, *state, waits.as_ref(), *position, words),
+            readiness: ReadinessReply::of(readiness, words),
+            force_enqueued: entry.force_enqueued,
+            is_currently_submitted_to_queue: entry.is_live(),
+            verified_by_test_run: entry.verified_by.map(|run| run.to_string()),
+            test_run_id: entry.state.run().map(|run| run.to_string()),
+            exit,
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! A test run as clients see it.
+
+use std::collections::BTreeSet;
+
+use serde::Serialize;
+use signalbox_domain::queue::{Check, Targets};
+use signalbox_domain::service::RunSnapshot;
+use utoipa::ToSchema;
+
+use super::Words;
+
+/// A check.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct CheckRun {
+    name: String,
+    url: String,
+    /// QUEUED, IN_PROGRESS or COMPLETED, always in upper case.
+    status: String,
+    /// SUCCESS, FAILURE, TIMED_OUT …, always in upper case; only once completed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    conclusion: Option<String>,
+    /// A line for people.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    summary: Option<String>,
+}
+
+impl CheckRun {
+    fn of(check: &Check) -> Self {
+        Self {
+            name: check.name.clone(),
+            url: check.url.clone(),
+            status: check.status.word().to_owned(),
+            conclusion: check.conclusion.map(|it| it.word().to_owned()),
+            summary: check.summary.clone(),
+        }
+    }
+}
+
+/// Checks of one source.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct CheckSuite {
+    check_runs: Vec<CheckRun>,
+}
+
+/// A commit status.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct StatusCheck {
+    context: String,
+    url: String,
+    /// ERROR, FAILURE, PENDING or SUCCESS, always in upper case.
+    state: String,
+}
+
+/// A pull request under test.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct TestedPullRequest {
+    pr_number: u32,
+    pr_url: String,
+    title: String,
+}
+
+/// A test run.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct TestRunReply {
+    test_run_id: String,
+    required_statuses: Vec<String>,
+    /// MERGE_INSTANCE, TRUNK_CONFIG or REPO_PROVIDER_BRANCH_PROTECTION; null before it is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    required_statuses_source: Option<String>,
+    test_branch: String,
+    /// Empty while the candidate is being built.
+    test_branch_sha: String,
+    created_at: String,
+    /// IN_PROGRESS, FAILED, CANCELLED or SUCCEEDED.
+    status: String,
+    check_suites: Vec<CheckSuite>,
+    status_checks: Vec<StatusCheck>,
+    tested_pull_requests: Vec<TestedPullRequest>,
+    /// Targets of the pull requests under test, if they were reported.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    impacted_targets: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    impacted_targets_for_tested_prs: Option<Vec<String>>,
+    /// The pull requests that it was built on.
+    dependent_prs: Vec<u32>,
+}
+
+impl TestRunReply {
+    pub(crate) fn of(snapshot: &RunSnapshot, words: Words) -> Self {
+        let run = &snapshot.run;
+        let mut targets = BTreeSet::new();
+        for reported in snapshot.targets.iter().flatten() {
+            match &reported.targets {
+                Targets::All => drop(targets.insert("ALL".to_owned())),
+                Targets::Only(names) => targets.extend(names.iter().cloned()),
+            }
+        }
+        let reported = snapshot.targets.iter().any(Option::is_some);
+        let targets = reported.then(|| targets.into_iter().collect::<Vec<_>>());
+        let required = run.required.as_ref();
+        let checks = run.checks.iter().map(CheckRun::of).collect::<Vec<_>>();
+        Self {
+            test_run_id: run.id.to_string(),
+            required_statuses: required.map(|it| it.names.clone()).unwrap_or_default(),
+            required_statuses_source: required.map(|it| words.word(it.source.word())),
+            test_branch: run.branch.to_string(),
+            test_branch_sha: run
+                .candidate
+                .as_ref()
+                .map(|candidate| candidate.sha.to_string())
+                .unwrap_or_default(),
+            created_at: run.started_at.to_string(),
+            status: words.word(run.status.word()),
+            check_suites: vec![CheckSuite { check_runs: checks }],
+            status_checks: Vec::new(),
+            tested_pull_requests: run
+                .group
+                .iter()
+                .map(|member| TestedPullRequest {
+                    pr_number: member.pr.0,
+                    pr_url: member.url.clone(),
+                    title: member.title.clone(),
+                })
+                .collect(),
+            impacted_targets: targets.clone(),
+            impacted_targets_for_tested_prs: targets,
+            dependent_prs: snapshot.dependent_prs.iter().map(|pr| pr.0).collect(),
+        }
+    }
+}
+
+/// The test runs in progress.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct TestRunsReply {
+    pub(crate) test_runs: Vec<TestRunReply>,
+}

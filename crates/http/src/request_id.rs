@@ -1,0 +1,71 @@
+//! Request ids: taken from the caller or made here, told in every reply, log line and problem.
+
+use actix_web::body::MessageBody;
+use actix_web::dev::{ServiceRequest, ServiceResponse};
+use actix_web::http::header::{HeaderName, HeaderValue};
+use actix_web::middleware::Next;
+use actix_web::web::Data;
+use actix_web::{Error, HttpMessage};
+use signalbox_domain::ports::Observed;
+use tracing::Instrument;
+
+use crate::api::Api;
+
+const HEADER: HeaderName = HeaderName::from_static("x-request-id");
+
+tokio::task_local! {
+    static CURRENT: String;
+}
+
+/// The id of a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RequestId(pub String);
+
+/// The id of the request that is being answered.
+pub(crate) fn current_request_id() -> String {
+    CURRENT.try_with(Clone::clone).unwrap_or_default()
+}
+
+fn acceptable(id: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+    !id.is_empty() && id.len() <= 128 && id.chars().all(plain)
+}
+
+/// Gives each request an id, logs it and counts it. The headers that every reply carries are set
+/// here too.
+pub async fn with_request_id(
+    request: ServiceRequest,
+    next: Next<impl MessageBody>,
+) -> Result<ServiceResponse<impl MessageBody>, Error> {
+    let api = request.app_data::<Data<Api>>().cloned();
+    let given = request.headers().get(HEADER).and_then(|value| value.to_str().ok());
+    let id = match (given.filter(|id| acceptable(id)), &api) {
+        (Some(id), _) => id.to_owned(),
+        (None, Some(api)) => api.ids.new_id().to_string(),
+        (None, None) => "unknown".to_owned(),
+    };
+    request.extensions_mut().insert(RequestId(id.clone()));
+    let (method, path) = (request.method().clone(), request.path().to_owned());
+    let span = tracing::info_span!("request", request.id = %id);
+    let started = api.as_ref().map(|api| api.clock.now());
+    let answer = CURRENT.scope(id.clone(), next.call(request)).instrument(span.clone()).await;
+    let mut response = answer?;
+    let headers = response.headers_mut();
+    if let Ok(value) = HeaderValue::from_str(&id) {
+        headers.insert(HEADER, value);
+    }
+    for (name, value) in [("x-content-type-options", "nosniff"), ("cache-control", "no-store")] {
+        headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
+    }
+    if let (Some(api), Some(started)) = (api, started) {
+        let took = api.clock.now().since(started);
+        let status = response.status().as_u16();
+        let pattern = response.request().match_pattern().unwrap_or_else(|| "unknown".into());
+        let operation = pattern.rsplit('/').next().unwrap_or(&pattern).to_owned();
+        api.observer.observe(&Observed::Request { operation: &operation, status, took });
+        span.in_scope(|| {
+            tracing::info!(%method, path, status, duration_ms = took.millis(), "answered");
+        });
+    }
+    Ok(response)
+}

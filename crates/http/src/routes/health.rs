@@ -1,0 +1,18 @@
+//! Probes: whether the process lives, and whether it may be sent requests.
+
+use actix_web::HttpResponse;
+use actix_web::web::Data;
+
+use crate::api::Api;
+use crate::problem::not_ready;
+
+pub(crate) async fn healthz() -> HttpResponse {
+    HttpResponse::Ok().body("ok\n")
+}
+
+pub(crate) async fn readyz(api: Data<Api>) -> HttpResponse {
+    match api.readiness.missing().await {
+        None => HttpResponse::Ok().body("ready\n"),
+        Some(words) => not_ready(&words),
+    }
+}

@@ -1,0 +1,189 @@
+//! Opening a database and keeping its schema up to date.
+
+use diesel::migration::{Migration, MigrationSource, MigrationVersion};
+use diesel::prelude::*;
+use diesel_async::{AsyncMigrationHarness, RunQueryDsl, SimpleAsyncConnection};
+use diesel_migrations::{EmbeddedMigrations, MigrationHarness, embed_migrations};
+use signalbox_domain::ports::{StoreError, Stores};
+use thiserror::Error;
+
+use crate::error::DbError;
+use crate::{postgres, sqlite};
+
+const SQLITE: EmbeddedMigrations = embed_migrations!("../../migrations/sqlite");
+const POSTGRES: EmbeddedMigrations = embed_migrations!("../../migrations/postgres");
+
+/// The advisory lock that servers take while they migrate, so that one waits for the other.
+const MIGRATION_LOCK: i64 = 0x5369_676e_616c;
+
+/// Why a database cannot be used.
+#[derive(Debug, Error)]
+pub enum ConnectError {
+    /// The URL names no database that is supported.
+    #[error("database URL must start with sqlite:// or postgres://")]
+    UnknownScheme,
+    /// There is no connection.
+    #[error("cannot open the database")]
+    Connection(#[source] StoreError),
+    /// The schema is newer than this program.
+    #[error(
+        "the database has migration {0}, which this version does not know: use the newer version"
+    )]
+    NewerSchema(String),
+    /// A migration failed.
+    #[error("cannot migrate the database: {0}")]
+    Migration(String),
+}
+
+impl From<DbError> for ConnectError {
+    fn from(error: DbError) -> Self {
+        Self::Connection(error.into())
+    }
+}
+
+/// Which migrations there are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MigrationStatus {
+    /// Those that the database has.
+    pub applied: Vec<String>,
+    /// Those that it still needs.
+    pub pending: Vec<String>,
+}
+
+/// An open database.
+#[derive(Clone)]
+pub struct Database(Kind);
+
+#[derive(Clone)]
+enum Kind {
+    Sqlite(sqlite::stores::Store),
+    Postgres(postgres::stores::Store),
+}
+
+/// Opens a database: `sqlite://relative/path.db`, `sqlite:///absolute/path.db` or
+/// `postgres://user:password@host/name`. A SQLite file is made when it is not there.
+pub async fn connect(url: &str) -> Result<Database, ConnectError> {
+    let database = if let Some(path) = url.strip_prefix("sqlite://") {
+        Database(Kind::Sqlite(sqlite::stores::Store::new(sqlite::pool(path)?)))
+    } else if url.starts_with("postgres://") || url.starts_with("postgresql://") {
+        Database(Kind::Postgres(postgres::stores::Store::new(postgres::pool(url)?)))
+    } else {
+        return Err(ConnectError::UnknownScheme);
+    };
+    database.ping().await.map_err(ConnectError::Connection)?;
+    Ok(database)
+}
+
+impl Database {
+    /// Every store port on this database.
+    pub fn stores(&self) -> Stores {
+        match &self.0 {
+            Kind::Sqlite(store) => store.all(),
+            Kind::Postgres(store) => store.all(),
+        }
+    }
+
+    /// Whether it answers.
+    pub async fn ping(&self) -> Result<(), StoreError> {
+        match &self.0 {
+            Kind::Sqlite(store) => {
+                let mut conn = store.connection().await?;
+                conn.batch_execute("SELECT 1").await.map_err(DbError::from)?;
+            }
+            Kind::Postgres(store) => {
+                let mut conn = store.connection().await?;
+                conn.batch_execute("SELECT 1").await.map_err(DbError::from)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Which migrations it has and needs.
+    pub async fn migration_status(&self) -> Result<MigrationStatus, ConnectError> {
+        let known = match &self.0 {
+            Kind::Sqlite(_) => versions::<diesel::sqlite::Sqlite>(&SQLITE)?,
+            Kind::Postgres(_) => versions::<diesel::pg::Pg>(&POSTGRES)?,
+        };
+        let applied = self.applied().await;
+        if let Some(newer) = applied.iter().find(|version| !known.contains(version)) {
+            return Err(ConnectError::NewerSchema(newer.clone()));
+        }
+        let pending = known.into_iter().filter(|version| !applied.contains(version)).collect();
+        Ok(MigrationStatus { applied, pending })
+    }
+
+    /// The versions in the database; none before its first migration.
+    async fn applied(&self) -> Vec<String> {
+        diesel::table! {
+            __diesel_schema_migrations (version) { version -> Text, run_on -> Timestamp, }
+        }
+        use __diesel_schema_migrations::dsl::{__diesel_schema_migrations as table, version};
+        match &self.0 {
+            Kind::Sqlite(store) => match store.connection().await {
+                Ok(mut conn) => table.select(version).order(version).load(&mut conn).await.ok(),
+                Err(_) => None,
+            },
+            Kind::Postgres(store) => match store.connection().await {
+                Ok(mut conn) => table.select(version).order(version).load(&mut conn).await.ok(),
+                Err(_) => None,
+            },
+        }
+        .unwrap_or_default()
+    }
+
+    /// Brings the schema up to date. Of several servers that start at once, one does it and the
+    /// others wait. Returns the versions that were applied.
+    pub async fn migrate(&self) -> Result<Vec<String>, ConnectError> {
+        let pending = self.migration_status().await?.pending;
+        if pending.is_empty() {
+            return Ok(pending);
+        }
+        let words = |error: Box<dyn std::error::Error + Send + Sync>| {
+            ConnectError::Migration(error.to_string())
+        };
+        match &self.0 {
+            Kind::Sqlite(store) => {
+                let conn = store.connection().await?;
+                tokio::task::block_in_place(|| {
+                    let mut harness = AsyncMigrationHarness::new(conn);
+                    // Each migration is a transaction; one that another process has just run
+                    // fails on its first statement, and then nothing is pending any more.
+                    harness.run_pending_migrations(SQLITE).map(drop)
+                })
+                .map_err(words)?;
+            }
+            Kind::Postgres(store) => {
+                let mut conn = store.connection().await?;
+                let lock = format!("SELECT pg_advisory_lock({MIGRATION_LOCK})");
+                conn.batch_execute(&lock).await.map_err(DbError::from)?;
+                let (conn, done) = tokio::task::block_in_place(|| {
+                    let mut harness = AsyncMigrationHarness::new(conn);
+                    let done = harness.run_pending_migrations(POSTGRES).map(drop);
+                    (harness.into_inner(), done)
+                });
+                let mut conn = conn;
+                let unlock = format!("SELECT pg_advisory_unlock({MIGRATION_LOCK})");
+                conn.batch_execute(&unlock).await.map_err(DbError::from)?;
+                done.map_err(words)?;
+            }
+        }
+        Ok(pending)
+    }
+}
+
+fn versions<B: diesel::backend::Backend>(
+    source: &EmbeddedMigrations,
+) -> Result<Vec<String>, ConnectError>
+where
+    EmbeddedMigrations: MigrationSource<B>,
+{
+    let migrations: Vec<Box<dyn Migration<B>>> = MigrationSource::<B>::migrations(source)
+        .map_err(|error| ConnectError::Migration(error.to_string()))?;
+    let mut versions: Vec<String> = migrations
+        .iter()
+        .map(|it| it.name().version())
+        .map(|version: MigrationVersion<'_>| version.to_string())
+        .collect();
+    versions.sort();
+    Ok(versions)
+}

@@ -1,0 +1,43 @@
+//! PostgreSQL: any number of servers on one database. Pure Rust, no libpq.
+
+use std::time::Duration;
+
+use diesel_async::pooled_connection::AsyncDieselConnectionManager;
+use diesel_async::pooled_connection::deadpool::Pool;
+use diesel_async::{AnsiTransactionManager, AsyncPgConnection};
+
+use crate::error::DbError;
+
+#[path = "stores/mod.rs"]
+pub(crate) mod stores;
+
+pub(crate) type Conn = AsyncPgConnection;
+
+const CONNECTIONS: usize = 16;
+
+pub(crate) fn pool(url: &str) -> Result<Pool<Conn>, DbError> {
+    let manager = AsyncDieselConnectionManager::<Conn>::new(url);
+    Pool::builder(manager)
+        .max_size(CONNECTIONS)
+        .wait_timeout(Some(Duration::from_secs(30)))
+        .runtime(deadpool::Runtime::Tokio1)
+        .build()
+        .map_err(|error| DbError::Connection(error.to_string()))
+}
+
+pub(crate) async fn begin(conn: &mut Conn) -> Result<(), DbError> {
+    Ok(AnsiTransactionManager::begin_transaction_sql(conn, "BEGIN").await?)
+}
+
+pub(crate) async fn begin_snapshot(conn: &mut Conn) -> Result<(), DbError> {
+    let sql = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
+    Ok(AnsiTransactionManager::begin_transaction_sql(conn, sql).await?)
+}
+
+/// Rows for a lease: locked, and those that another server is leasing are passed over.
+macro_rules! locked {
+    ($query:expr) => {
+        $query.for_update().skip_locked()
+    };
+}
+pub(crate) use locked;

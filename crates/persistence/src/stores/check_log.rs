@@ -1,0 +1,114 @@
+//! What checks printed.
+
+use async_trait::async_trait;
+use diesel::prelude::*;
+use diesel_async::RunQueryDsl;
+use futures_util::FutureExt;
+use signalbox_domain::ids::{OrgId, RunId};
+use signalbox_domain::ports::{CheckLog, CheckOutput, MAX_CHECK_OUTPUT, StoreError};
+use signalbox_domain::time::Timestamp;
+
+use super::Store;
+use crate::error::DbError;
+use crate::schema::check_outputs;
+
+#[derive(Insertable, AsChangeset)]
+#[diesel(table_name = check_outputs)]
+struct Row {
+    org_id: String,
+    run_id: String,
+    name: String,
+    at: i64,
+    output: String,
+}
+
+/// The text without NUL bytes, which PostgreSQL does not keep, and no longer than allowed.
+fn storable(text: &str) -> String {
+    let mut text = text.replace('\0', "\u{fffd}");
+    if text.len() > MAX_CHECK_OUTPUT {
+        let mut end = MAX_CHECK_OUTPUT;
+        while !text.is_char_boundary(end) {
+            end -= 1;
+        }
+        text.truncate(end);
+    }
+    text
+}
+
+#[async_trait]
+impl CheckLog for Store {
+    async fn write(&self, output: &CheckOutput) -> Result<(), StoreError> {
+        let row = Row {
+            org_id: output.org.to_string(),
+            run_id: output.run.to_string(),
+            name: output.check.clone(),
+            at: output.at.unix_micros(),
+            output: storable(&output.text),
+        };
+        let job = Store::write(
+            self,
+            Box::new(move |conn| {
+                async move {
+                    let key = (check_outputs::org_id, check_outputs::run_id, check_outputs::name);
+                    diesel::insert_into(check_outputs::table)
+                        .values(&row)
+                        .on_conflict(key)
+                        .do_update()
+                        .set(&row)
+                        .execute(conn)
+                        .await?;
+                    Ok(())
+                }
+                .boxed()
+            }),
+        );
+        Ok(job.await?)
+    }
+
+    async fn read(
+        &self,
+        org: OrgId,
+        run: RunId,
+        check: &str,
+    ) -> Result<Option<CheckOutput>, StoreError> {
+        let mut conn = self.connection().await?;
+        let row: Option<(i64, String)> = check_outputs::table
+            .find((org.to_string(), run.to_string(), check))
+            .select((check_outputs::at, check_outputs::output))
+            .first(&mut conn)
+            .await
+            .optional()
+            .map_err(DbError::from)?;
+        Ok(row.map(|(at, text)| CheckOutput {
+            org,
+            run,
+            check: check.to_owned(),
+            text,
+            at: Timestamp::from_unix_micros(at),
+        }))
+    }
+
+    async fn prune(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
+        let job = Store::write(
+            self,
+            Box::new(move |conn| {
+                async move {
+                    let old: Vec<(String, String, String)> = check_outputs::table
+                        .filter(check_outputs::at.lt(before.unix_micros()))
+                        .order(check_outputs::at)
+                        .limit(i64::from(limit))
+                        .select((check_outputs::org_id, check_outputs::run_id, check_outputs::name))
+                        .load(conn)
+                        .await?;
+                    for key in &old {
+                        let row = check_outputs::table.find((&key.0, &key.1, &key.2));
+                        diesel::delete(row).execute(conn).await?;
+                    }
+                    Ok(u64::try_from(old.len()).unwrap_or(0))
+                }
+                .boxed()
+            }),
+        );
+        Ok(job.await?)
+    }
+}

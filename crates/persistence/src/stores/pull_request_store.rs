@@ -1,0 +1,221 @@
+//! Pull requests of hosts that keep none themselves.
+
+use async_trait::async_trait;
+use diesel::prelude::*;
+use diesel_async::RunQueryDsl;
+use futures_util::FutureExt;
+use signalbox_domain::ids::{BranchName, OrgId, PrNumber, RepoId, Sha};
+use signalbox_domain::ports::{NewPullRequest, PullRequestStore, StoreError, StoredPullRequest};
+use signalbox_domain::queue::PullRequestState;
+use signalbox_domain::time::Timestamp;
+
+use super::{Conn, Store};
+use crate::documents::{number, uuid};
+use crate::error::DbError;
+use crate::schema::{pull_requests, repos};
+
+const STATES: [(PullRequestState, &str); 3] = [
+    (PullRequestState::Open, "open"),
+    (PullRequestState::Closed, "closed"),
+    (PullRequestState::Merged, "merged"),
+];
+
+#[derive(Clone, Insertable, Queryable, Selectable, AsChangeset)]
+#[diesel(table_name = pull_requests, treat_none_as_null = true)]
+struct Row {
+    repo_id: String,
+    number: i64,
+    org_id: String,
+    title: String,
+    body: String,
+    author: String,
+    head_branch: Option<String>,
+    topic: Option<String>,
+    head: String,
+    base: String,
+    state: String,
+    draft: bool,
+    created_at: i64,
+    updated_at: i64,
+}
+
+impl Row {
+    fn of(it: &StoredPullRequest) -> Self {
+        let word = STATES.iter().find(|(state, _)| *state == it.state).map_or("open", |it| it.1);
+        Self {
+            repo_id: it.repo.to_string(),
+            number: i64::from(it.number.0),
+            org_id: it.org.to_string(),
+            title: it.title.clone(),
+            body: it.body.clone(),
+            author: it.author.clone(),
+            head_branch: it.head_branch.as_ref().map(ToString::to_string),
+            topic: it.topic.clone(),
+            head: it.head.to_string(),
+            base: it.base.to_string(),
+            state: word.to_owned(),
+            draft: it.draft,
+            created_at: it.created_at.unix_micros(),
+            updated_at: it.updated_at.unix_micros(),
+        }
+    }
+
+    fn into_stored(self) -> Result<StoredPullRequest, DbError> {
+        let what = "pull request";
+        let state = STATES.iter().find(|(_, word)| *word == self.state).map(|(state, _)| *state);
+        let branch = |name: String| BranchName::new(name).map_err(|it| DbError::corrupt(what, it));
+        Ok(StoredPullRequest {
+            org: OrgId(uuid(what, &self.org_id)?),
+            repo: RepoId(uuid(what, &self.repo_id)?),
+            number: PrNumber(number(what, self.number)?),
+            title: self.title,
+            body: self.body,
+            author: self.author,
+            head_branch: self.head_branch.map(branch).transpose()?,
+            topic: self.topic,
+            head: Sha::new(self.head).map_err(|it| DbError::corrupt(what, it))?,
+            base: branch(self.base)?,
+            state: state.ok_or_else(|| DbError::corrupt(what, format!("state {}", self.state)))?,
+            draft: self.draft,
+            created_at: Timestamp::from_unix_micros(self.created_at),
+            updated_at: Timestamp::from_unix_micros(self.updated_at),
+        })
+    }
+}
+
+/// Opens under the next number. The repository's row is written first, so that of two at once one
+/// waits for the other.
+async fn open(conn: &mut Conn, new: NewPullRequest) -> Result<StoredPullRequest, DbError> {
+    let repo = repos::table
+        .filter(repos::id.eq(new.repo.to_string()))
+        .filter(repos::org_id.eq(new.org.to_string()));
+    diesel::update(repo).set(repos::id.eq(new.repo.to_string())).execute(conn).await?;
+    let last: Option<i64> = pull_requests::table
+        .filter(pull_requests::repo_id.eq(new.repo.to_string()))
+        .select(diesel::dsl::max(pull_requests::number))
+        .first(conn)
+        .await?;
+    let stored = StoredPullRequest {
+        org: new.org,
+        repo: new.repo,
+        number: PrNumber(number("pull request", last.unwrap_or(0) + 1)?),
+        title: new.title,
+        body: new.body,
+        author: new.author,
+        head_branch: new.head_branch,
+        topic: new.topic,
+        head: new.head,
+        base: new.base,
+        state: PullRequestState::Open,
+        draft: false,
+        created_at: new.at,
+        updated_at: new.at,
+    };
+    diesel::insert_into(pull_requests::table).values(Row::of(&stored)).execute(conn).await?;
+    Ok(stored)
+}
+
+#[async_trait]
+impl PullRequestStore for Store {
+    async fn open(&self, new: &NewPullRequest) -> Result<StoredPullRequest, StoreError> {
+        let new = new.clone();
+        Ok(self.write(Box::new(move |conn| open(conn, new).boxed())).await?)
+    }
+
+    async fn find(
+        &self,
+        org: OrgId,
+        repo: RepoId,
+        number: PrNumber,
+    ) -> Result<Option<StoredPullRequest>, StoreError> {
+        let mut conn = self.connection().await?;
+        let row: Option<Row> = pull_requests::table
+            .filter(pull_requests::org_id.eq(org.to_string()))
+            .filter(pull_requests::repo_id.eq(repo.to_string()))
+            .filter(pull_requests::number.eq(i64::from(number.0)))
+            .select(Row::as_select())
+            .first(&mut conn)
+            .await
+            .optional()
+            .map_err(DbError::from)?;
+        Ok(row.map(Row::into_stored).transpose()?)
+    }
+
+    async fn find_open_by_topic(
+        &self,
+        org: OrgId,
+        repo: RepoId,
+        topic: &str,
+        base: &BranchName,
+    ) -> Result<Option<StoredPullRequest>, StoreError> {
+        let mut conn = self.connection().await?;
+        let row: Option<Row> = pull_requests::table
+            .filter(pull_requests::org_id.eq(org.to_string()))
+            .filter(pull_requests::repo_id.eq(repo.to_string()))
+            .filter(pull_requests::topic.eq(topic))
+            .filter(pull_requests::base.eq(base.as_str()))
+            .filter(pull_requests::state.eq("open"))
+            .order(pull_requests::number.desc())
+            .select(Row::as_select())
+            .first(&mut conn)
+            .await
+            .optional()
+            .map_err(DbError::from)?;
+        Ok(row.map(Row::into_stored).transpose()?)
+    }
+
+    async fn find_by_branch(
+        &self,
+        org: OrgId,
+        repo: RepoId,
+        branch: &BranchName,
+    ) -> Result<Option<StoredPullRequest>, StoreError> {
+        let mut conn = self.connection().await?;
+        let rows: Vec<Row> = pull_requests::table
+            .filter(pull_requests::org_id.eq(org.to_string()))
+            .filter(pull_requests::repo_id.eq(repo.to_string()))
+            .filter(pull_requests::head_branch.eq(branch.as_str()))
+            .order(pull_requests::number.desc())
+            .select(Row::as_select())
+            .load(&mut conn)
+            .await
+            .map_err(DbError::from)?;
+        let newest = rows.iter().find(|row| row.state == "open").or(rows.iter().next()).cloned();
+        Ok(newest.map(Row::into_stored).transpose()?)
+    }
+
+    async fn update(&self, pull_request: &StoredPullRequest) -> Result<bool, StoreError> {
+        let row = Row::of(pull_request);
+        let job = self.write(Box::new(move |conn| {
+            async move {
+                let kept = pull_requests::table
+                    .filter(pull_requests::org_id.eq(row.org_id.clone()))
+                    .filter(pull_requests::repo_id.eq(row.repo_id.clone()))
+                    .filter(pull_requests::number.eq(row.number));
+                Ok(diesel::update(kept).set(&row).execute(conn).await? == 1)
+            }
+            .boxed()
+        }));
+        Ok(job.await?)
+    }
+
+    async fn list(
+        &self,
+        org: OrgId,
+        repo: RepoId,
+        only_open: bool,
+    ) -> Result<Vec<StoredPullRequest>, StoreError> {
+        let mut conn = self.connection().await?;
+        let mut query = pull_requests::table
+            .filter(pull_requests::org_id.eq(org.to_string()))
+            .filter(pull_requests::repo_id.eq(repo.to_string()))
+            .order(pull_requests::number.desc())
+            .select(Row::as_select())
+            .into_boxed();
+        if only_open {
+            query = query.filter(pull_requests::state.eq("open"));
+        }
+        let rows: Vec<Row> = query.load(&mut conn).await.map_err(DbError::from)?;
+        Ok(rows.into_iter().map(Row::into_stored).collect::<Result<_, _>>()?)
+    }
+}

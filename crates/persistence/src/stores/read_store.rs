@@ -1,0 +1,240 @@
+//! Reads for replies, lists and pages.
+
+use std::collections::BTreeMap;
+
+use async_trait::async_trait;
+use diesel::prelude::*;
+use diesel_async::RunQueryDsl;
+use signalbox_domain::ids::{BranchName, EntryId, OrgId, PrNumber, QueueId, RepoName, RunId};
+use signalbox_domain::ports::{
+    LoggedEvent, MetricsScope, MoveRecord, QueueDepth, QueueRef, QueueStore, ReadStore, StoreError,
+};
+use signalbox_domain::queue::{Entry, JournalRecord, PrState, TestRun};
+use signalbox_domain::time::Timestamp;
+
+use super::Store;
+use crate::documents::{column, decode, number, uuid};
+use crate::error::DbError;
+use crate::schema::{entries, entry_moves, events, journal, queues, repos, runs};
+
+/// Where a row of a list belongs: queue, host, owner, name, branch.
+type Place = (String, String, String, String, String);
+
+/// Entries of a queue in a state.
+type Count = (String, String, i64);
+type Counts = BTreeMap<String, Vec<(PrState, bool, u64)>>;
+
+#[async_trait]
+impl ReadStore for Store {
+    async fn entry(&self, queue: QueueRef, pr: PrNumber) -> Result<Option<Entry>, StoreError> {
+        let row: Option<(i32, String)> = {
+            let mut conn = self.connection().await?;
+            entries::table
+                .filter(entries::queue_id.eq(queue.id.to_string()))
+                .filter(entries::org_id.eq(queue.org.to_string()))
+                .filter(entries::pr_number.eq(i64::from(pr.0)))
+                .select((entries::format, entries::document))
+                .first(&mut conn)
+                .await
+                .optional()
+                .map_err(DbError::from)?
+        };
+        let Some((format, text)) = row else { return Ok(None) };
+        let mut entry: Entry = decode("entry", format, &text)?;
+        entry.targets = self.targets(queue, pr).await?.map(std::sync::Arc::new);
+        Ok(Some(entry))
+    }
+
+    async fn run(&self, queue: QueueRef, run: RunId) -> Result<Option<TestRun>, StoreError> {
+        let mut conn = self.connection().await?;
+        let row: Option<(i32, String)> = runs::table
+            .filter(runs::queue_id.eq(queue.id.to_string()))
+            .filter(runs::org_id.eq(queue.org.to_string()))
+            .filter(runs::id.eq(run.to_string()))
+            .select((runs::format, runs::document))
+            .first(&mut conn)
+            .await
+            .optional()
+            .map_err(DbError::from)?;
+        Ok(row.map(|(format, text)| decode("test run", format, &text)).transpose()?)
+    }
+
+    async fn journal(
+        &self,
+        queue: QueueRef,
+        after: u64,
+        limit: u32,
+    ) -> Result<Vec<JournalRecord>, StoreError> {
+        let mut conn = self.connection().await?;
+        let rows: Vec<(i32, String)> = journal::table
+            .filter(journal::queue_id.eq(queue.id.to_string()))
+            .filter(journal::org_id.eq(queue.org.to_string()))
+            .filter(journal::number.gt(column(after)))
+            .order(journal::number)
+            .limit(i64::from(limit))
+            .select((journal::format, journal::document))
+            .load(&mut conn)
+            .await
+            .map_err(DbError::from)?;
+        let record = |(format, text): &(i32, String)| decode("journal record", *format, text);
+        Ok(rows.iter().map(record).collect::<Result<_, DbError>>()?)
+    }
+
+    async fn timeline(
+        &self,
+        queue: QueueRef,
+        entry: EntryId,
+        limit: u32,
+    ) -> Result<Vec<MoveRecord>, StoreError> {
+        let mut conn = self.connection().await?;
+        let rows: Vec<(i64, i32, String)> = entry_moves::table
+            .filter(entry_moves::queue_id.eq(queue.id.to_string()))
+            .filter(entry_moves::org_id.eq(queue.org.to_string()))
+            .filter(entry_moves::entry_id.eq(entry.to_string()))
+            .order((entry_moves::number.desc(), entry_moves::ordinal.desc()))
+            .limit(i64::from(limit))
+            .select((entry_moves::at, entry_moves::format, entry_moves::document))
+            .load(&mut conn)
+            .await
+            .map_err(DbError::from)?;
+        let read = |(at, format, text): (i64, i32, String)| {
+            let decision = decode("move", format, &text)?;
+            Ok(MoveRecord { queue, at: Timestamp::from_unix_micros(at), decision })
+        };
+        Ok(rows.into_iter().map(read).collect::<Result<_, DbError>>()?)
+    }
+
+    async fn moves_since(
+        &self,
+        scope: MetricsScope,
+        since: Timestamp,
+    ) -> Result<Vec<MoveRecord>, StoreError> {
+        let mut conn = self.connection().await?;
+        let mut query = entry_moves::table
+            .filter(entry_moves::org_id.eq(scope.org.to_string()))
+            .filter(entry_moves::at.ge(since.unix_micros()))
+            .order((entry_moves::at, entry_moves::number, entry_moves::ordinal))
+            .select((
+                entry_moves::queue_id,
+                entry_moves::at,
+                entry_moves::format,
+                entry_moves::document,
+            ))
+            .into_boxed();
+        if let Some(repo) = scope.repo {
+            query = query.filter(entry_moves::repo_id.eq(repo.to_string()));
+        }
+        let rows: Vec<(String, i64, i32, String)> =
+            query.load(&mut conn).await.map_err(DbError::from)?;
+        let read = |(queue, at, format, text): (String, i64, i32, String)| {
+            Ok(MoveRecord {
+                queue: QueueRef { org: scope.org, id: QueueId(uuid("move", &queue)?) },
+                at: Timestamp::from_unix_micros(at),
+                decision: decode("move", format, &text)?,
+            })
+        };
+        Ok(rows.into_iter().map(read).collect::<Result<_, DbError>>()?)
+    }
+
+    async fn depths(&self, scope: MetricsScope) -> Result<Vec<QueueDepth>, StoreError> {
+        let mut conn = self.connection().await?;
+        let mut query = queues::table
+            .inner_join(repos::table)
+            .filter(queues::org_id.eq(scope.org.to_string()))
+            .filter(queues::deleted.eq(false))
+            .order((repos::host, repos::owner, repos::name, queues::branch))
+            .select((queues::id, repos::host, repos::owner, repos::name, queues::branch))
+            .into_boxed();
+        if let Some(repo) = scope.repo {
+            query = query.filter(queues::repo_id.eq(repo.to_string()));
+        }
+        let places: Vec<Place> = query.load(&mut conn).await.map_err(DbError::from)?;
+        let live = entries::table
+            .filter(entries::org_id.eq(scope.org.to_string()))
+            .filter(entries::live.eq(true));
+        let all: Vec<Count> = live
+            .clone()
+            .group_by((entries::queue_id, entries::state))
+            .select((entries::queue_id, entries::state, diesel::dsl::count_star()))
+            .load(&mut conn)
+            .await
+            .map_err(DbError::from)?;
+        let of_bisections = runs::table
+            .filter(runs::org_id.eq(scope.org.to_string()))
+            .filter(runs::bisection.eq(true))
+            .select(runs::id.nullable());
+        let bisected: Vec<Count> = live
+            .filter(entries::run_id.eq_any(of_bisections))
+            .group_by((entries::queue_id, entries::state))
+            .select((entries::queue_id, entries::state, diesel::dsl::count_star()))
+            .load(&mut conn)
+            .await
+            .map_err(DbError::from)?;
+        let mut counts = by_queue(all, bisected)?;
+        let mut depths = Vec::with_capacity(places.len());
+        for place in places {
+            let id = place.0.clone();
+            let (queue, repo, branch) = place_of(scope.org, place)?;
+            let of_queue = counts.remove(&id).unwrap_or_default();
+            depths.push(QueueDepth { queue, repo, branch, counts: of_queue });
+        }
+        Ok(depths)
+    }
+
+    async fn events(
+        &self,
+        org: OrgId,
+        after: i64,
+        limit: u32,
+    ) -> Result<Vec<LoggedEvent>, StoreError> {
+        let mut conn = self.connection().await?;
+        let rows: Vec<(i64, i32, String, Place)> = events::table
+            .inner_join(queues::table.inner_join(repos::table))
+            .filter(events::org_id.eq(org.to_string()))
+            .filter(events::position.gt(after))
+            .order(events::position)
+            .limit(i64::from(limit))
+            .select((
+                events::position,
+                events::format,
+                events::document,
+                (queues::id, repos::host, repos::owner, repos::name, queues::branch),
+            ))
+            .load(&mut conn)
+            .await
+            .map_err(DbError::from)?;
+        let read = |(position, format, text, place): (i64, i32, String, Place)| {
+            let (queue, repo, branch) = place_of(org, place)?;
+            let event = decode("event", format, &text)?;
+            Ok(LoggedEvent { position, queue, repo, branch, event })
+        };
+        Ok(rows.into_iter().map(read).collect::<Result<_, DbError>>()?)
+    }
+}
+
+/// Live entries by queue and state: those of bisections apart from the others.
+fn by_queue(all: Vec<Count>, bisected: Vec<Count>) -> Result<Counts, DbError> {
+    let mut counts = Counts::new();
+    for (rows, bisection) in [(bisected, true), (all, false)] {
+        for (queue, state, count) in rows {
+            let state = PrState::parse(&state)
+                .ok_or_else(|| DbError::corrupt("entry", format!("state {state}")))?;
+            let count: u64 = number("entry", count)?;
+            let of_queue = counts.entry(queue).or_default();
+            let apart = of_queue.iter().find(|it| it.0 == state).map_or(0, |it| it.2);
+            of_queue.push((state, bisection, if bisection { count } else { count - apart }));
+        }
+    }
+    Ok(counts)
+}
+
+fn place_of(
+    org: OrgId,
+    (queue, host, owner, name, branch): Place,
+) -> Result<(QueueRef, RepoName, BranchName), DbError> {
+    let queue = QueueRef { org, id: QueueId(uuid("queue", &queue)?) };
+    let repo =
+        RepoName::new(&host, owner, name).map_err(|it| DbError::corrupt("repository", it))?;
+    let branch = BranchName::new(branch).map_err(|it| DbError::corrupt("queue", it))?;
+    Ok((queue, repo, branch))
+}

@@ -1,0 +1,57 @@
+//! Suites that every adapter of a port must pass. Each property is an async function over the
+//! stores of an empty database; [`crate::store_conformance`] makes a test of each.
+
+pub mod accounts;
+pub mod outbox;
+pub mod pull_requests;
+pub mod queues;
+pub mod reads;
+mod sample;
+
+pub use sample::{Sample, at};
+
+/// Makes one test of each property. The expression gives, in an async block, the stores of an
+/// empty database and something that keeps it alive.
+#[macro_export]
+macro_rules! store_conformance {
+    ($fresh:expr) => {
+        $crate::store_conformance!(@tests $fresh;
+            accounts::an_organization_keeps_the_slug_that_it_got_first,
+            accounts::a_token_is_found_by_its_hash_with_everything_it_carries,
+            accounts::a_revoked_token_keeps_the_earlier_time,
+            accounts::a_repository_is_registered_once_and_belongs_to_its_organization,
+            accounts::a_check_output_is_replaced_capped_and_pruned,
+            outbox::an_effect_is_leased_once_and_in_order,
+            outbox::eight_workers_take_a_thousand_effects_once_each,
+            outbox::a_lost_lease_can_do_nothing,
+            outbox::an_effect_given_back_comes_again_when_it_is_due,
+            outbox::revoked_checks_are_lost_to_their_holder,
+            outbox::a_holder_hands_everything_back,
+            pull_requests::twenty_opened_at_once_get_twenty_numbers,
+            pull_requests::a_pull_request_is_found_in_every_way_and_only_by_its_organization,
+            queues::a_branch_has_one_queue,
+            queues::of_two_created_at_once_one_succeeds,
+            queues::a_commit_is_whole,
+            queues::a_commit_on_an_old_version_writes_nothing,
+            queues::what_is_known_is_not_loaded_again,
+            queues::only_live_entries_and_runs_that_matter_are_loaded,
+            queues::targets_are_kept_apart_and_before_a_submission,
+            queues::a_deleted_queue_frees_its_branch,
+            queues::another_organization_sees_nothing,
+            queues::queues_that_are_due_are_found_the_most_overdue_first,
+            reads::an_ended_entry_and_run_are_still_read,
+            reads::moves_and_timelines_are_in_order,
+            reads::depths_count_live_entries_by_state,
+            reads::events_are_paged_in_order,
+        );
+    };
+    (@tests $fresh:expr; $($suite:ident::$property:ident),+ $(,)?) => {
+        $(
+            #[tokio::test(flavor = "multi_thread")]
+            async fn $property() {
+                let (stores, _alive) = $fresh.await;
+                $crate::conformance::$suite::$property(&stores).await;
+            }
+        )+
+    };
+}

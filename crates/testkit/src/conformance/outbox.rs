@@ -1,0 +1,143 @@
+//! What an outbox promises.
+
+use std::collections::BTreeSet;
+
+use signalbox_domain::ids::{BranchName, Sha, TreeId};
+use signalbox_domain::ids::{PrNumber, RunId};
+use signalbox_domain::ports::{Leased, Stores};
+use signalbox_domain::queue::{Candidate, Effect, Lane, RunChecks};
+use signalbox_domain::time::Span;
+use uuid::Uuid;
+
+use super::Sample;
+use super::sample::shared;
+
+async fn lease(sample: &Sample<'_>, lane: Lane, limit: u32, holder: Uuid) -> Vec<Leased> {
+    let now = sample.world.at;
+    let until = now.plus(Span::seconds(30));
+    sample.stores.outbox.lease(lane, limit, holder, now, until).await.expect("a lease")
+}
+
+/// Effects are leased oldest first, and not again while the lease is good.
+pub async fn an_effect_is_leased_once_and_in_order(stores: &Stores) {
+    let mut sample = Sample::new(stores).await;
+    sample.put_effects((1..=3).map(Sample::inspect).collect()).await;
+    let holder = Uuid::new_v4();
+    let first = lease(&sample, Lane::Host, 2, holder).await;
+    let effects: Vec<&Effect> = first.iter().map(|it| &it.effect).collect();
+    assert_eq!(effects, [&Sample::inspect(1), &Sample::inspect(2)]);
+    assert!(first.iter().all(|it| it.queue == sample.queue && it.attempts == 0));
+    let second = lease(&sample, Lane::Host, 10, holder).await;
+    assert_eq!(second.len(), 1);
+    assert!(lease(&sample, Lane::Host, 10, holder).await.is_empty());
+    assert!(lease(&sample, Lane::Checks, 10, holder).await.is_empty());
+    for leased in first.iter().chain(&second) {
+        assert!(stores.outbox.finish(leased.token).await.expect("finished"));
+    }
+    sample.world.wait(Span::hours(1));
+    assert!(lease(&sample, Lane::Host, 10, holder).await.is_empty());
+}
+
+/// No effect is given to two holders at once.
+pub async fn eight_workers_take_a_thousand_effects_once_each(stores: &Stores) {
+    let mut sample = Sample::new(stores).await;
+    sample.put_effects((1..=1_000).map(Sample::inspect).collect()).await;
+    let now = sample.world.at;
+    let workers: Vec<_> = (0..8)
+        .map(|_| {
+            let stores = shared(stores);
+            tokio::spawn(async move {
+                let (holder, mut taken) = (Uuid::new_v4(), Vec::new());
+                loop {
+                    let until = now.plus(Span::seconds(30));
+                    let leased = stores.outbox.lease(Lane::Host, 20, holder, now, until).await;
+                    let leased = leased.expect("a lease");
+                    if leased.is_empty() {
+                        return taken;
+                    }
+                    taken.extend(leased.iter().map(|it| it.number));
+                }
+            })
+        })
+        .collect();
+    let mut taken = Vec::new();
+    for worker in workers {
+        taken.extend(worker.await.expect("a worker"));
+    }
+    assert_eq!(taken.len(), 1_000);
+    assert_eq!(taken.iter().collect::<BTreeSet<_>>().len(), 1_000);
+}
+
+/// A lease that ran out and was given to another can neither be renewed nor finished nor retried.
+pub async fn a_lost_lease_can_do_nothing(stores: &Stores) {
+    let mut sample = Sample::new(stores).await;
+    sample.put_effects(vec![Sample::inspect(1)]).await;
+    let holder = Uuid::new_v4();
+    let lost = lease(&sample, Lane::Host, 1, holder).await.remove(0);
+    let until = sample.world.at.plus(Span::seconds(60));
+    assert!(stores.outbox.renew(lost.token, until).await.expect("a renewal"));
+    sample.world.wait(Span::seconds(59));
+    assert!(lease(&sample, Lane::Host, 1, holder).await.is_empty(), "it was renewed");
+    sample.world.wait(Span::seconds(1));
+    let taken = lease(&sample, Lane::Host, 1, holder).await.remove(0);
+    assert_eq!(taken.attempts, 1);
+    let outbox = &stores.outbox;
+    assert!(!outbox.renew(lost.token, until).await.expect("a renewal"));
+    assert!(!outbox.retry(lost.token, until, until, "late").await.expect("a retry"));
+    assert!(!outbox.finish(lost.token).await.expect("a finish"));
+    assert!(outbox.finish(taken.token).await.expect("a finish"));
+    assert!(!outbox.finish(taken.token).await.expect("a finish"));
+}
+
+/// What is given back comes again, but not before it is due, and remembers since when it fails.
+pub async fn an_effect_given_back_comes_again_when_it_is_due(stores: &Stores) {
+    let mut sample = Sample::new(stores).await;
+    sample.put_effects(vec![Sample::inspect(1)]).await;
+    let holder = Uuid::new_v4();
+    let leased = lease(&sample, Lane::Host, 1, holder).await.remove(0);
+    let since = sample.world.at;
+    let due = since.plus(Span::seconds(5));
+    assert!(stores.outbox.retry(leased.token, due, since, "no answer").await.expect("a retry"));
+    assert!(lease(&sample, Lane::Host, 1, holder).await.is_empty());
+    sample.world.wait(Span::seconds(5));
+    let again = lease(&sample, Lane::Host, 1, holder).await.remove(0);
+    assert_eq!((again.attempts, again.failing_since), (1, Some(since)));
+}
+
+/// Revoked checks are gone, also while somebody runs them.
+pub async fn revoked_checks_are_lost_to_their_holder(stores: &Stores) {
+    let mut sample = Sample::new(stores).await;
+    let (run, other) = (RunId(Uuid::new_v4()), RunId(Uuid::new_v4()));
+    let checks = |run| {
+        Effect::RunChecks(RunChecks {
+            run,
+            candidate: Candidate {
+                sha: Sha::new("a".repeat(40)).expect("a commit"),
+                tree: TreeId::new("b".repeat(40)).expect("a tree"),
+            },
+            branch: BranchName::new("signalbox-merge/pr-1/x").expect("a branch"),
+            config_from: Sha::new("c".repeat(40)).expect("a commit"),
+            prs: vec![PrNumber(1)],
+            required: vec!["test".into()],
+        })
+    };
+    sample.put_effects(vec![checks(run), checks(other), Effect::CancelChecks { run }]).await;
+    let leased = lease(&sample, Lane::Checks, 10, Uuid::new_v4()).await;
+    assert_eq!(leased.len(), 2);
+    assert_eq!(stores.outbox.revoke_checks(sample.queue, run).await.expect("revoked"), 1);
+    let until = sample.world.at.plus(Span::seconds(30));
+    assert!(!stores.outbox.renew(leased[0].token, until).await.expect("a renewal"));
+    assert!(stores.outbox.renew(leased[1].token, until).await.expect("a renewal"));
+    assert_eq!(lease(&sample, Lane::Host, 10, Uuid::new_v4()).await.len(), 1, "only checks go");
+}
+
+/// What a holder hands back is due at once; others keep theirs.
+pub async fn a_holder_hands_everything_back(stores: &Stores) {
+    let mut sample = Sample::new(stores).await;
+    sample.put_effects((1..=3).map(Sample::inspect).collect()).await;
+    let (leaving, staying) = (Uuid::new_v4(), Uuid::new_v4());
+    assert_eq!(lease(&sample, Lane::Host, 2, leaving).await.len(), 2);
+    assert_eq!(lease(&sample, Lane::Host, 2, staying).await.len(), 1);
+    assert_eq!(stores.outbox.hand_back(leaving).await.expect("handed back"), 2);
+    assert_eq!(lease(&sample, Lane::Host, 10, staying).await.len(), 2);
+}

@@ -1,0 +1,181 @@
+//! A repository with a queue in it, and commits on that queue.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use signalbox_domain::ids::{
+    BranchName, OrgId, OrgSlug, PrNumber, QueueId, RepoId, RepoName, RunId,
+};
+use signalbox_domain::ports::{
+    Commit, CommitError, Loaded, Org, QueueRef, Repository, Stores, Version,
+};
+use signalbox_domain::queue::{
+    Command, Effect, Fact, Input, Mode, NumberedEffect, Queue, Settings, Transition, absorb,
+    decide, next_deadline,
+};
+use signalbox_domain::testing::{Rules, World};
+use signalbox_domain::time::{Span, Timestamp};
+use uuid::Uuid;
+
+/// That many seconds after the samples' beginning.
+pub fn at(seconds: u32) -> Timestamp {
+    Timestamp::from_unix_seconds(1_767_225_600).plus(Span::seconds(seconds))
+}
+
+/// An organization with a repository and a queue for `main`.
+pub struct Sample<'a> {
+    /// Where it is kept.
+    pub stores: &'a Stores,
+    /// The repository.
+    pub repository: Repository,
+    /// The queue.
+    pub queue: QueueRef,
+    /// What happens to it.
+    pub world: World,
+    /// Its version.
+    pub version: Version,
+}
+
+impl<'a> Sample<'a> {
+    /// Makes it.
+    pub async fn new(stores: &'a Stores) -> Self {
+        let org = Self::org(stores, "acme").await;
+        let repository = Self::repository(stores, org.id, "calc").await;
+        let mut world = World::new(Settings::new(Mode::Single, 2), Rules::default());
+        let header = &mut world.queue.header;
+        (header.id, header.org, header.repo) = (QueueId(Uuid::new_v4()), org.id, repository.id);
+        let queue = QueueRef { org: org.id, id: header.id };
+        stores.queues.create(&world.queue).await.expect("a new queue");
+        Self { stores, repository, queue, world, version: Version(0) }
+    }
+
+    /// An organization.
+    pub async fn org(stores: &Stores, slug: &str) -> Org {
+        let slug = OrgSlug::new(slug).expect("a slug");
+        let org = Org { id: OrgId(Uuid::new_v4()), slug, created_at: at(0) };
+        stores.orgs.create(&org).await.expect("an organization")
+    }
+
+    /// A repository of an organization.
+    pub async fn repository(stores: &Stores, org: OrgId, name: &str) -> Repository {
+        let repository = Repository {
+            id: RepoId(Uuid::new_v4()),
+            org,
+            name: RepoName::new("git.local", "acme", name).expect("a name"),
+            path: None,
+            created_at: at(0),
+        };
+        stores.repos.register(&repository, false).await.expect("a repository")
+    }
+
+    /// A new queue for a branch of the repository, not kept yet.
+    pub fn new_queue(&self, branch: &str) -> Queue {
+        let settings = Settings::new(Mode::Single, 2);
+        let branch = BranchName::new(branch).expect("a branch");
+        let id = QueueId(Uuid::new_v4());
+        Queue::new(id, self.queue.org, self.repository.id, branch, settings, at(0))
+    }
+
+    /// Asks something of the queue and commits it.
+    pub async fn ask(&mut self, command: Command) {
+        let transition = decide(&self.world.queue, &command, self.world.at).expect("not refused");
+        self.commit(&transition, Input::Command(command)).await.expect("a commit");
+        self.world.outbox.extend(transition.effects);
+        self.world.queue = transition.queue;
+    }
+
+    /// Submits a pull request and commits it.
+    pub async fn submit(&mut self, pr: u32) {
+        let (before, outbox) = (self.world.queue.clone(), self.world.outbox.clone());
+        self.world.submit(pr, None).expect("not refused");
+        let Some((_, Input::Command(command))) = self.world.journal.last().cloned() else {
+            panic!("a submission is a command");
+        };
+        (self.world.queue, self.world.outbox) = (before, outbox);
+        self.ask(command).await;
+    }
+
+    /// Takes a fact in and commits it.
+    pub async fn tell(&mut self, fact: Fact) {
+        let transition = absorb(&self.world.queue, &fact, self.world.at);
+        self.commit(&transition, Input::Fact(fact)).await.expect("a commit");
+        self.world.outbox.extend(transition.effects);
+        self.world.queue = transition.queue;
+    }
+
+    /// Runs effects and takes facts in, each with a commit of its own, until nothing is left.
+    pub async fn settle(&mut self) {
+        loop {
+            if !self.world.facts.is_empty() {
+                let fact = self.world.facts.remove(0);
+                self.tell(fact).await;
+            } else if !self.world.outbox.is_empty() {
+                let effect = self.world.outbox.remove(0);
+                self.world.run(&effect.effect);
+            } else {
+                return;
+            }
+            self.world.wait(Span::seconds(1));
+        }
+    }
+
+    /// Commits a transition on the version that is known here.
+    pub async fn commit(
+        &mut self,
+        transition: &Transition,
+        input: Input,
+    ) -> Result<(), CommitError> {
+        let journal = transition.record(input, self.world.at);
+        let commit = Commit {
+            queue: self.queue,
+            expected: self.version,
+            header: &transition.queue.header,
+            next_deadline: next_deadline(&transition.queue),
+            changes: &transition.changes,
+            journal: &journal,
+            effects: &transition.effects,
+            events: &transition.events,
+            at: self.world.at,
+        };
+        self.version = self.stores.queues.commit(&commit).await?;
+        Ok(())
+    }
+
+    /// Puts effects into the outbox, by a commit that changes nothing else.
+    pub async fn put_effects(&mut self, effects: Vec<Effect>) {
+        let mut transition = absorb(&self.world.queue, &Fact::TimePassed, self.world.at);
+        transition.effects = effects
+            .into_iter()
+            .map(|effect| {
+                transition.queue.header.sequence += 1;
+                NumberedEffect { number: transition.queue.header.sequence, effect }
+            })
+            .collect();
+        transition.queue.header.sequence += 1;
+        self.commit(&transition, Input::Fact(Fact::TimePassed)).await.expect("a commit");
+        self.world.queue = transition.queue;
+    }
+
+    /// The newest state as it is kept.
+    pub async fn load(&self) -> (Queue, Version) {
+        match self.stores.queues.load(self.queue, None).await.expect("a load") {
+            Some(Loaded::Fresh(queue, version)) => (*queue, version),
+            other => panic!("expected a fresh state, got {other:?}"),
+        }
+    }
+
+    /// The runs that the kept state has.
+    pub async fn kept_runs(&self) -> BTreeSet<RunId> {
+        self.load().await.0.runs().map(|run| run.id).collect()
+    }
+
+    /// An effect that asks for a pull request.
+    pub fn inspect(pr: u32) -> Effect {
+        Effect::InspectPullRequest { pr: PrNumber(pr) }
+    }
+}
+
+/// Shares stores between tasks.
+pub(super) fn shared(stores: &Stores) -> Arc<Stores> {
+    Arc::new(stores.clone())
+}

@@ -1,0 +1,13 @@
+DROP TABLE check_outputs;
+DROP TABLE pull_requests;
+DROP TABLE outbox;
+DROP TABLE events;
+DROP TABLE entry_moves;
+DROP TABLE journal;
+DROP TABLE impacted_targets;
+DROP TABLE runs;
+DROP TABLE entries;
+DROP TABLE queues;
+DROP TABLE repos;
+DROP TABLE tokens;
+DROP TABLE orgs;
