@@ -86,10 +86,12 @@ impl Code {
 /// The table of all codes, for the documentation.
 pub fn error_table() -> String {
     let mut table = String::from("| code | status | title | retryable |\n|---|---|---|---|\n");
-    for (code, status, title, retryable) in Code::ALL.iter().map(|code| code.row()) {
+    let rows = Code::ALL.iter().map(|code| {
+        let (code, status, title, retryable) = code.row();
         let retryable = if retryable { "yes" } else { "no" };
-        table.push_str(&format!("| `{code}` | {status} | {title} | {retryable} |\n"));
-    }
+        format!("| `{code}` | {status} | {title} | {retryable} |\n")
+    });
+    table.extend(rows);
     table
 }
 

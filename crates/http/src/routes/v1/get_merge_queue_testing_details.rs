@@ -51,7 +51,7 @@ pub(crate) async fn get_merge_queue_testing_details(
 #[expect(dead_code, reason = "describes the two replies")]
 enum Details {
     /// The run that was asked for.
-    One(TestRunReply),
+    One(Box<TestRunReply>),
     /// All runs in progress.
     All(TestRunsReply),
 }

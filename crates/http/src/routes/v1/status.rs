@@ -17,6 +17,7 @@ pub(crate) struct Part {
 }
 
 /// All parts together.
+#[expect(clippy::struct_field_names, reason = "clients know these names")]
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Overall {
