@@ -187,12 +187,10 @@ impl GitHost for FakeHost {
         expected: Option<&Sha>,
     ) -> Result<(), HostError> {
         self.call(Call::DeleteBranch, repository, |repo| {
-            let at = repo.branches.get(branch);
-            if at.is_some() && expected.is_some() && at != expected {
-                return Err(HostError::Conflict { what: format!("branch {branch}") });
+            if expected.is_none() || repo.branches.get(branch) == expected {
+                repo.branches.remove(branch);
+                repo.test_branches.remove(branch);
             }
-            repo.branches.remove(branch);
-            repo.test_branches.remove(branch);
             Ok(())
         })
     }
@@ -243,10 +241,11 @@ fn landed(repo: &mut Repo, land: &Land) -> Result<LandAnswer, HostError> {
     if let Some(same) = same_tree_since(repo, &now, land) {
         return Ok(LandAnswer::Landed(repo.head(&same)));
     }
-    let moved = land
-        .changes
-        .iter()
-        .find(|change| repo.pull_requests.get(&change.pr).is_none_or(|it| it.head != change.head));
+    let unchanged = |change: &Change| {
+        let shown = repo.pull_requests.get(&change.pr);
+        shown.is_some_and(|it| it.head == change.head && it.state == PullRequestState::Open)
+    };
+    let moved = land.changes.iter().find(|change| !unchanged(change));
     if let Some(change) = moved {
         return Ok(LandAnswer::HeadMoved { pr: change.pr });
     }
