@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 /// The longest that anything is waited for.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 const CONFIG: &str = "[[checks]]\nname = \"test\"\nrun = [\"sh\", \"check.sh\"]\n";
 
 /// Which database a test runs on.
