@@ -186,10 +186,16 @@ impl EffectRunner {
                     return Ok(Ok(Outcome::Done));
                 };
                 let job = ChecksJob { repository: repository.clone(), checks: checks.clone() };
-                runner
-                    .run(&job, sink)
-                    .await
-                    .map(|()| if sink.is_closed() { Outcome::Lost } else { Outcome::Done })
+                match runner.run(&job, sink).await {
+                    // Nobody wants reports any more while the run still waits for its checks: the
+                    // lease was lost. Otherwise the run has its result, and this effect is done.
+                    Ok(()) if sink.is_closed() => {
+                        let waits = self.queues.awaits_checks(leased.queue, checks.run).await?;
+                        Ok(if waits { Outcome::Lost } else { Outcome::Done })
+                    }
+                    Ok(()) => Ok(Outcome::Done),
+                    Err(error) => Err(error),
+                }
             }
         })
     }
