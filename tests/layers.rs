@@ -238,9 +238,11 @@ fn sources(folder: &str) -> Vec<Source> {
         for entry in std::fs::read_dir(&folder).expect("a folder").flatten() {
             let path = entry.path();
             let name = entry.file_name().to_string_lossy().into_owned();
+            let is_rust = path.extension().is_some_and(|it| it == "rs");
+            let only_tests = name == "tests.rs" || name.ends_with("_tests.rs");
             if path.is_dir() && name != "tests" && name != "target" {
                 folders.push(path);
-            } else if name.ends_with(".rs") && name != "tests.rs" && !name.ends_with("_tests.rs") {
+            } else if is_rust && !only_tests {
                 let shown = path.strip_prefix(root()).expect("inside the root").display();
                 found.push((shown.to_string(), std::fs::read_to_string(&path).expect("UTF-8")));
             }
