@@ -1,1 +1,7 @@
-fn main() {}
+//! The `signalbox` program.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    signalbox::run()
+}

@@ -145,6 +145,11 @@ fn check_step(before: &World, after: &World, op: &Op) {
         .filter(|it| it.number > before.queue.header.sequence)
         .map(|it| &it.effect)
         .collect();
+    // Every step that changes anything has a number of its own in the journal.
+    if before.queue != after.queue {
+        let (was, is) = (before.queue.header.sequence, after.queue.header.sequence);
+        assert!(is > was, "the journal has no number for {op:?}");
+    }
     // Q1: what the queue landed passes.
     if after.landed.len() > before.landed.len() {
         assert!(after.target_is_green(), "Q1: the target is red after {op:?}");

@@ -13,5 +13,5 @@ mod routes;
 
 pub use api::{Api, Readiness, app, configure};
 pub use openapi::document as openapi_document;
-pub use problem::{Code, error_table};
+pub use problem::{Code, error_page};
 pub use request_id::{RequestId, with_request_id};

@@ -105,17 +105,17 @@ impl Code {
     }
 }
 
-/// The table of all codes, for the documentation.
-pub fn error_table() -> String {
-    let mut table =
-        String::from("| code | status | title | retryable | when |\n|---|---|---|---|---|\n");
+/// The page about errors for the documentation, with the table of all codes.
+pub fn error_page() -> String {
+    let mut page = String::from(include_str!("errors_head.md"));
+    page += "\n| code | status | title | retryable | when |\n|---|---|---|---|---|\n";
     for row in Code::ALL.iter().map(|code| code.row()) {
         let retryable = if row.retryable { "yes" } else { "no" };
         let Row { code, status, title, when, .. } = row;
         let when = when.trim();
-        table += &format!("| `{code}` | {status} | {title} | {retryable} | {when} |\n");
+        page += &format!("| `{code}` | {status} | {title} | {retryable} | {when} |\n");
     }
-    table
+    page
 }
 
 /// One field that breaks a rule.

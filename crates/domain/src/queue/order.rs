@@ -24,6 +24,8 @@ pub enum Place {
     Waiting {
         /// Since when.
         since: Timestamp,
+        /// Tells apart those that entered at the same time; lower is further ahead.
+        number: u64,
     },
     /// In the line at the place that its first run gave it.
     Anchored {
@@ -38,25 +40,28 @@ pub(super) struct OrderKey {
     class: u8,
     major: u64,
     minor: Timestamp,
+    tie: u64,
     entry: EntryId,
 }
 
 impl OrderKey {
     pub(super) fn of(entry: &Entry) -> Self {
-        let key = |class, major, minor| Self { class, major, minor, entry: entry.id };
+        let key = |class, major, minor, tie| Self { class, major, minor, tie, entry: entry.id };
         let zero = Timestamp::from_unix_micros(0);
         match entry.place {
-            Place::Front { number } => key(0, number, zero),
-            Place::Anchored { number } => key(1, number, zero),
-            Place::Waiting { since } => key(2, u64::from(entry.priority.value), since),
-            Place::Outside => key(3, 0, entry.state_changed_at),
+            Place::Front { number } => key(0, number, zero, 0),
+            Place::Anchored { number } => key(1, number, zero, 0),
+            Place::Waiting { since, number } => {
+                key(2, u64::from(entry.priority.value), since, number)
+            }
+            Place::Outside => key(3, 0, entry.state_changed_at, 0),
         }
     }
 
     /// A key that no entry in the line sorts behind, and no entry outside it sorts before.
     pub(super) const fn first_outside() -> Self {
         let entry = EntryId(uuid::Uuid::nil());
-        Self { class: 3, major: 0, minor: Timestamp::from_unix_micros(i64::MIN), entry }
+        Self { class: 3, major: 0, minor: Timestamp::from_unix_micros(i64::MIN), tie: 0, entry }
     }
 
     pub(super) const fn entry(&self) -> EntryId {

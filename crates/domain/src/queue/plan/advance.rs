@@ -53,9 +53,9 @@ pub(super) fn admit(draft: &mut Draft, id: EntryId) {
     if entry.state != EntryState::NotReady || !draft.queue.header.state.lets_in() || !ready() {
         return;
     }
-    let at = draft.at;
+    let (at, number) = (draft.at, draft.number());
     draft.change_entry(id, |entry| {
-        entry.place = Place::Waiting { since: at };
+        entry.place = Place::Waiting { since: at, number };
         entry.entered_line_at = Some(at);
     });
     let reason = QueuedReason::NowReady;
@@ -122,7 +122,8 @@ pub(super) fn turned_ordinary(draft: &mut Draft, id: EntryId) {
     let built_on = draft.queue.runs().any(|run| run.ahead.iter().any(|(_, pr)| *pr == entry.pr));
     if matches!(entry.place, Place::Front { .. }) && entry.state.run().is_none() && !built_on {
         let since = entry.entered_line_at.unwrap_or(draft.at);
-        draft.change_entry(id, |entry| entry.place = Place::Waiting { since });
+        let number = draft.number();
+        draft.change_entry(id, |entry| entry.place = Place::Waiting { since, number });
     }
 }
 

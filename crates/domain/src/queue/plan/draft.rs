@@ -7,8 +7,9 @@ use crate::ids::{EntryId, PrNumber, RunId};
 use crate::time::Timestamp;
 
 use super::super::{
-    Actor, Changes, Decision, Effect, Entry, EntryState, Event, EventKind, Exit, IgnoredBecause,
-    NumberedEffect, Place, PrState, Queue, ReportedTargets, RunStatus, TestRun, Transition,
+    Actor, Changes, Decision, Effect, Entry, EntryState, Event, EventKind, Exit, Header,
+    IgnoredBecause, NumberedEffect, Place, PrState, Queue, ReportedTargets, RunStatus, TestRun,
+    Transition,
 };
 
 /// Why an entry's state changes: the reason's word, who caused it, and particulars.
@@ -41,7 +42,7 @@ pub(super) struct Draft {
     effects: Vec<NumberedEffect>,
     decisions: Vec<Decision>,
     events: Vec<Event>,
-    before: u64,
+    before: Header,
 }
 
 impl Draft {
@@ -57,7 +58,7 @@ impl Draft {
             effects: Vec::new(),
             decisions: Vec::new(),
             events: Vec::new(),
-            before: queue.header.sequence,
+            before: queue.header.clone(),
         }
     }
 
@@ -282,7 +283,8 @@ impl Draft {
             events: self.events,
         };
         // Every step that is worth a record has a number of its own.
-        if !transition.is_empty() && transition.queue.header.sequence == self.before {
+        let changed = !transition.is_empty() || transition.queue.header != self.before;
+        if changed && transition.queue.header.sequence == self.before.sequence {
             transition.queue.header.sequence += 1;
         }
         transition

@@ -199,9 +199,10 @@ pub(super) fn candidate_conflict(
 fn hold(draft: &mut Draft, run: RunId, entry: EntryId, holder: PrNumber, paths: &[String]) {
     let reason = QueuedReason::ConflictWithAhead;
     draft.end_run(run, RunStatus::Cancelled { reason: reason.word().to_owned() });
-    let at = draft.at;
+    let (at, number) = (draft.at, draft.number());
     draft.change_entry(entry, |entry| {
-        entry.place = Place::Waiting { since: entry.entered_line_at.unwrap_or(at) };
+        let since = entry.entered_line_at.unwrap_or(at);
+        entry.place = Place::Waiting { since, number };
     });
     let to = EntryState::Pending { reason, held_by: Some(holder), was_held_by: None };
     let because = Because::new(reason.word(), &Actor::Queue).with(paths.to_vec());

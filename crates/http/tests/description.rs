@@ -1,45 +1,6 @@
-//! The documents that are made from the code are the ones that are committed.
-
-use std::path::Path;
+//! The description of the API is whole: names, examples, errors, both cases.
 
 use serde_json::Value;
-
-const ERRORS_HEAD: &str = "\
-# Errors
-
-A 401 is plain text. Every other error is `application/problem+json` (RFC 9457) with `type`,
-`title`, `status`, `detail`, `code`, `retryable`, `request_id` and, for fields that break a rule,
-`errors`: a JSON pointer and a message each. Branch on `code`; `detail` is for people.
-
-`retryable` says whether the same request may succeed later; those replies carry `Retry-After` in
-seconds. `type` is `urn:signalbox:problem:` and the code.
-
-This page is made from the code: `SIGNALBOX_UPDATE=1 cargo test -p signalbox-http --test documents`.
-
-";
-
-fn is_current(name: &str, made: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/api").join(name);
-    if std::env::var_os("SIGNALBOX_UPDATE").is_some() {
-        std::fs::write(&path, made).expect("docs/api can be written");
-    }
-    let kept = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(
-        kept == made,
-        "docs/api/{name} is stale; make it anew with \
-         `SIGNALBOX_UPDATE=1 cargo test -p signalbox-http --test documents`"
-    );
-}
-
-#[test]
-fn the_page_of_errors_is_current() {
-    is_current("errors.md", &format!("{ERRORS_HEAD}{}", signalbox_http::error_table()));
-}
-
-#[test]
-fn the_description_of_the_api_is_current() {
-    is_current("openapi.json", &signalbox_http::openapi_document());
-}
 
 fn document() -> Value {
     serde_json::from_str(&signalbox_http::openapi_document()).expect("JSON")

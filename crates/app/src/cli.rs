@@ -1,0 +1,177 @@
+//! The command line.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::commands;
+use crate::config::{Config, Flags};
+use crate::terminal::complain;
+
+/// A self-hosted merge queue: main only moves to what was tested.
+#[derive(Parser)]
+#[command(name = "signalbox", version, max_term_width = 100)]
+struct Cli {
+    #[command(flatten)]
+    global: Global,
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// Flags of every command.
+#[derive(Args)]
+struct Global {
+    /// The configuration file.
+    #[arg(long, global = true, value_name = "FILE", env = "SIGNALBOX_CONFIG")]
+    config: Option<PathBuf>,
+    /// The database: sqlite://PATH or postgres://USER@HOST/NAME.
+    #[arg(long, global = true, value_name = "URL")]
+    database: Option<String>,
+    /// The folder for the embedded database and for checkouts.
+    #[arg(long, global = true, value_name = "DIR")]
+    data_dir: Option<PathBuf>,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run the whole story on a real git repository, with nothing to set up.
+    #[command(after_help = "Example: signalbox demo --once")]
+    Demo {
+        /// End when the queue is empty: 0 if everything ended as it should.
+        #[arg(long)]
+        once: bool,
+        /// Where to listen; a free port when left out with --once.
+        #[arg(long, value_name = "ADDR")]
+        listen: Option<SocketAddr>,
+    },
+    /// Run the server.
+    #[command(after_help = "Example: signalbox serve --config /etc/signalbox.toml")]
+    Serve {
+        /// Where to listen.
+        #[arg(long, value_name = "ADDR")]
+        listen: Option<SocketAddr>,
+        /// The address by which others reach the server.
+        #[arg(long, value_name = "URL")]
+        public_url: Option<String>,
+        /// Refuse to start when the schema is not up to date, instead of migrating.
+        #[arg(long)]
+        no_migrate: bool,
+    },
+    /// The database's schema.
+    #[command(after_help = "Example: signalbox migrate status")]
+    Migrate {
+        #[command(subcommand)]
+        action: Option<commands::Migrate>,
+    },
+    /// API tokens.
+    #[command(subcommand, after_help = "Example: signalbox token create --org acme --json")]
+    Token(commands::Token),
+    /// Organizations.
+    #[command(subcommand, after_help = "Example: signalbox org create acme")]
+    Org(commands::Org),
+    /// Repositories.
+    #[command(
+        subcommand,
+        after_help = "Example: signalbox repo add git.local/acme/calc --org acme --path /srv/calc.git"
+    )]
+    Repo(commands::Repo),
+    /// Pull requests on a plain git host.
+    #[command(
+        subcommand,
+        after_help = "Example: signalbox pr open git.local/acme/calc --branch fix --json"
+    )]
+    Pr(commands::Pr),
+    /// Merge queues of a running server.
+    #[command(
+        subcommand,
+        after_help = "Example: SIGNALBOX_TOKEN=… signalbox queue status --repo git.local/acme/calc"
+    )]
+    Queue(commands::Queue),
+    /// Check the configuration.
+    #[command(after_help = "Example: signalbox check-config --config signalbox.toml")]
+    CheckConfig {
+        /// Print the configuration in force, without secrets.
+        #[arg(long)]
+        print_effective: bool,
+    },
+    /// Print the description of the API.
+    #[command(after_help = "Example: signalbox openapi > openapi.json")]
+    Openapi,
+    /// Print the version.
+    #[command(after_help = "Example: signalbox version --json")]
+    Version {
+        /// As JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Called by git.
+    #[command(subcommand, hide = true)]
+    Hook(commands::Hook),
+}
+
+/// Runs the program. Exit codes: 0 done, 1 failed, 2 wrong usage.
+pub fn run() -> ExitCode {
+    let cli = Cli::parse();
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let done = match runtime {
+        Ok(runtime) => {
+            let done = runtime.block_on(Box::pin(dispatch(cli)));
+            runtime.shutdown_timeout(std::time::Duration::from_secs(1));
+            done
+        }
+        Err(error) => Err(error.to_string()),
+    };
+    match done {
+        Ok(code) => code,
+        Err(words) => {
+            complain(&words);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn dispatch(cli: Cli) -> Result<ExitCode, String> {
+    let Global { config, database, data_dir } = cli.global;
+    let mut flags = Flags { config, database, data_dir, ..Flags::default() };
+    match cli.command {
+        Command::Demo { once, listen } => {
+            return crate::demo::run(once, listen, flags.data_dir).await;
+        }
+        Command::Serve { listen, public_url, no_migrate } => {
+            (flags.listen, flags.public_url) = (listen, public_url);
+            let config = Config::load(&flags)?;
+            crate::logs::start(&config.log);
+            let database = crate::wiring::open_database(&config, !no_migrate).await?;
+            crate::serve::serve(crate::wiring::App::new(config, database).await?).await?;
+        }
+        Command::Migrate { action } => commands::migrate(&flags, action).await?,
+        Command::Token(action) => commands::token(&flags, action).await?,
+        Command::Org(action) => commands::org(&flags, action).await?,
+        Command::Repo(action) => commands::repo(&flags, action).await?,
+        Command::Pr(action) => commands::pr(&flags, action).await?,
+        Command::Queue(action) => commands::queue(action).await?,
+        Command::CheckConfig { print_effective } => {
+            let config = Config::load(&flags)?;
+            let effective = config.effective()?;
+            crate::terminal::say(if print_effective {
+                &effective
+            } else {
+                "the configuration is good"
+            });
+        }
+        Command::Openapi => crate::terminal::say(signalbox_http::openapi_document().trim_end()),
+        Command::Version { json } => {
+            let version = env!("CARGO_PKG_VERSION");
+            let text = if json {
+                serde_json::json!({ "version": version }).to_string()
+            } else {
+                format!("signalbox {version}")
+            };
+            crate::terminal::say(&text);
+        }
+        Command::Hook(action) => commands::hook(&flags, action).await?,
+    }
+    Ok(ExitCode::SUCCESS)
+}

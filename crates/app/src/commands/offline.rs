@@ -1,0 +1,53 @@
+//! What commands that work on the database have in common. A server may run on it meanwhile.
+
+use signalbox_domain::ids::{OrgId, OrgSlug, RepoName};
+use signalbox_domain::ports::{Org, Repository};
+
+use crate::config::{Config, Flags};
+use crate::wiring::{App, chain, open_database};
+
+/// Everything, on the configured database, brought up to date.
+pub(crate) async fn open(flags: &Flags) -> Result<App, String> {
+    let config = Config::load(flags)?;
+    let database = open_database(&config, true).await?;
+    App::new(config, database).await
+}
+
+/// The organization with that slug, made when it is not there.
+pub(crate) async fn organization(app: &App, slug: &str) -> Result<Org, String> {
+    let slug = OrgSlug::new(slug).map_err(|error| error.to_string())?;
+    let context = &app.context;
+    let org = Org { id: OrgId(context.ids.new_id()), slug, created_at: context.clock.now() };
+    context.stores.orgs.create(&org).await.map_err(|error| chain("organization", &error))
+}
+
+/// The registered repository of that name. Several organizations may have it: then one must be
+/// named.
+pub(crate) async fn repository(
+    app: &App,
+    name: &str,
+    org: Option<&str>,
+) -> Result<Repository, String> {
+    let name = RepoName::parse(name).map_err(|error| error.to_string())?;
+    let org = match org {
+        Some(slug) => {
+            let slug = OrgSlug::new(slug).map_err(|error| error.to_string())?;
+            let found = app.context.stores.orgs.find_by_slug(&slug).await;
+            let found = found.map_err(|error| chain("organization", &error))?;
+            Some(found.ok_or_else(|| format!("organization {slug} not found"))?.id)
+        }
+        None => None,
+    };
+    let all = app.context.stores.repos.list(org).await;
+    let all = all.map_err(|error| chain("repositories", &error))?;
+    let mut found = all.into_iter().filter(|it| it.name == name);
+    match (found.next(), found.next()) {
+        (Some(only), None) => Ok(only),
+        (Some(_), Some(_)) => {
+            Err(format!("several organizations have {name}: name one with --org"))
+        }
+        (None, _) => Err(format!(
+            "repository {name} is not registered: signalbox repo add {name} --org SLUG --path DIR"
+        )),
+    }
+}

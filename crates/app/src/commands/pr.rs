@@ -1,0 +1,118 @@
+//! `signalbox pr`: pull requests on a plain git host.
+
+use clap::Subcommand;
+use serde_json::json;
+use signalbox_domain::ids::{BranchName, PrNumber};
+use signalbox_domain::ports::StoredPullRequest;
+use signalbox_git::OpenRequest;
+
+use super::offline::{open, repository};
+use crate::config::Flags;
+use crate::terminal::say;
+use crate::wiring::chain;
+
+#[derive(Subcommand)]
+pub(crate) enum Pr {
+    /// Open a pull request from a branch.
+    Open {
+        /// HOST/OWNER/NAME.
+        repo: String,
+        /// The branch that it comes from; followed from then on.
+        #[arg(long)]
+        branch: String,
+        /// The branch that it wants to be merged into.
+        #[arg(long, default_value = "main")]
+        target: String,
+        /// Its title; the subject of the head commit when left out.
+        #[arg(long)]
+        title: Option<String>,
+        /// Its description.
+        #[arg(long)]
+        description: Option<String>,
+        /// Who opens it; the author of the head commit when left out.
+        #[arg(long)]
+        author: Option<String>,
+        /// Whose repository, when several organizations have it.
+        #[arg(long, value_name = "SLUG")]
+        org: Option<String>,
+        /// As JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Close a pull request.
+    Close {
+        /// HOST/OWNER/NAME.
+        repo: String,
+        /// Its number.
+        number: u32,
+        /// Whose repository, when several organizations have it.
+        #[arg(long, value_name = "SLUG")]
+        org: Option<String>,
+    },
+    /// List pull requests.
+    List {
+        /// HOST/OWNER/NAME.
+        repo: String,
+        /// Closed and merged ones too.
+        #[arg(long)]
+        all: bool,
+        /// Whose repository, when several organizations have it.
+        #[arg(long, value_name = "SLUG")]
+        org: Option<String>,
+        /// As JSON.
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+pub(crate) async fn pr(flags: &Flags, action: Pr) -> Result<(), String> {
+    let app = open(flags).await?;
+    match action {
+        Pr::Open { repo, branch, target, title, description, author, org, json } => {
+            let repository = repository(&app, &repo, org.as_deref()).await?;
+            let name = |text: String| BranchName::new(text).map_err(|error| error.to_string());
+            let request = OpenRequest {
+                branch: name(branch)?,
+                target: name(target)?,
+                title,
+                body: description,
+                author,
+            };
+            let host = app.hosts.plain(repository.org, &repository.name.host);
+            let opened = host.open_pull_request(&repository, request).await;
+            let opened = opened.map_err(|error| error.to_string())?;
+            let line = json!({ "number": opened.number.0, "head": opened.head.to_string() });
+            let words = format!("pull request {}: {}", opened.number, opened.title);
+            say(&if json { line.to_string() } else { words });
+        }
+        Pr::Close { repo, number, org } => {
+            let repository = repository(&app, &repo, org.as_deref()).await?;
+            let host = app.hosts.plain(repository.org, &repository.name.host);
+            let number = PrNumber(number);
+            let closed = host.close_pull_request(&repository, number).await;
+            let closed = closed.map_err(|error| error.to_string())?;
+            closed.ok_or_else(|| format!("pull request {number} of {repo} not found"))?;
+            let hinted = app.queues.pull_request_hinted(repository.org, repository.id, number);
+            hinted.await.map_err(|error| chain("merge queue", &error))?;
+            say(&format!("pull request {number} is closed"));
+        }
+        Pr::List { repo, all, org, json } => {
+            let repository = repository(&app, &repo, org.as_deref()).await?;
+            let list = app.context.stores.pull_requests.list(repository.org, repository.id, !all);
+            for it in list.await.map_err(|error| chain("pull requests", &error))? {
+                list_one(&it, json);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn list_one(it: &StoredPullRequest, json: bool) {
+    let state = format!("{:?}", it.state).to_lowercase();
+    let line = json!({
+        "number": it.number.0, "title": it.title, "author": it.author, "state": state,
+        "head": it.head.to_string(), "base": it.base.to_string(),
+    });
+    let words = format!("#{} {state} {} ({})", it.number, it.title, it.author);
+    say(&if json { line.to_string() } else { words });
+}

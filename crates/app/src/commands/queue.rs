@@ -1,0 +1,197 @@
+//! `signalbox queue`: the verbs of the API, for people.
+
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+use signalbox_domain::ids::RepoName;
+
+use crate::terminal::say;
+
+/// Which queue of which server.
+#[derive(Args)]
+pub(crate) struct Place {
+    /// HOST/OWNER/NAME.
+    #[arg(long)]
+    repo: String,
+    /// The target branch.
+    #[arg(long, default_value = "main")]
+    branch: String,
+    /// The server.
+    #[arg(long, env = "SIGNALBOX_SERVER", default_value = "http://127.0.0.1:8080")]
+    server: String,
+    /// The API token.
+    #[arg(long, env = "SIGNALBOX_TOKEN", hide_env_values = true)]
+    token: String,
+    /// As JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum Queue {
+    /// Create the queue of a branch.
+    Create {
+        #[command(flatten)]
+        place: Place,
+        /// Test runs at the same time.
+        #[arg(long)]
+        concurrency: Option<u32>,
+    },
+    /// Delete an empty queue.
+    Delete {
+        #[command(flatten)]
+        place: Place,
+    },
+    /// Show who waits, and why.
+    Status {
+        #[command(flatten)]
+        place: Place,
+    },
+    /// Show one pull request.
+    Show {
+        /// Its number.
+        number: u32,
+        #[command(flatten)]
+        place: Place,
+    },
+    /// Submit a pull request.
+    Submit {
+        /// Its number.
+        number: u32,
+        /// urgent, high, medium, low or a number.
+        #[arg(long)]
+        priority: Option<String>,
+        #[command(flatten)]
+        place: Place,
+    },
+    /// Take a pull request out.
+    Cancel {
+        /// Its number.
+        number: u32,
+        #[command(flatten)]
+        place: Place,
+    },
+    /// Test a pull request once more.
+    Restart {
+        /// Its number.
+        number: u32,
+        #[command(flatten)]
+        place: Place,
+    },
+    /// Start nothing and merge nothing.
+    Pause {
+        /// Why, shown to whoever waits.
+        #[arg(long)]
+        reason: String,
+        #[command(flatten)]
+        place: Place,
+    },
+    /// Finish what is in the line; let nothing new in.
+    Drain {
+        #[command(flatten)]
+        place: Place,
+    },
+    /// Go on.
+    Resume {
+        #[command(flatten)]
+        place: Place,
+    },
+}
+
+pub(crate) async fn queue(action: Queue) -> Result<(), String> {
+    let pr = |number: u32| json!({ "pr": { "number": number } });
+    match action {
+        Queue::Create { place, concurrency } => {
+            let body = json!({ "concurrency": concurrency });
+            done(&place, "createQueue", body, "created").await
+        }
+        Queue::Delete { place } => done(&place, "deleteQueue", json!({}), "deleted").await,
+        Queue::Status { place } => status(&place).await,
+        Queue::Show { number, place } => {
+            let entry = call(&place, "getSubmittedPullRequest", pr(number)).await?;
+            say(&if place.json { entry.to_string() } else { line(&entry) });
+            Ok(())
+        }
+        Queue::Submit { number, priority, place } => {
+            let priority =
+                priority.map(|it| it.parse::<u32>().map_or_else(|_| json!(it), |n| json!(n)));
+            let body = json!({ "pr": { "number": number }, "priority": priority });
+            done(&place, "submitPullRequest", body, "submitted").await
+        }
+        Queue::Cancel { number, place } => {
+            done(&place, "cancelPullRequest", pr(number), "cancelled").await
+        }
+        Queue::Restart { number, place } => {
+            done(&place, "restartTestsOnPullRequest", pr(number), "restarted").await
+        }
+        Queue::Pause { reason, place } => {
+            let body = json!({ "state": "PAUSED", "reason": reason });
+            done(&place, "updateQueue", body, "paused").await
+        }
+        Queue::Drain { place } => {
+            done(&place, "updateQueue", json!({ "state": "DRAINING" }), "draining").await
+        }
+        Queue::Resume { place } => {
+            done(&place, "updateQueue", json!({ "state": "RUNNING" }), "running").await
+        }
+    }
+}
+
+async fn done(place: &Place, operation: &str, body: Value, word: &str) -> Result<(), String> {
+    let reply = call(place, operation, body).await?;
+    say(&if place.json { reply.to_string() } else { word.to_owned() });
+    Ok(())
+}
+
+async fn status(place: &Place) -> Result<(), String> {
+    let queue = call(place, "getQueue", json!({})).await?;
+    if place.json {
+        say(&queue.to_string());
+        return Ok(());
+    }
+    let entries = queue["enqueuedPullRequests"].as_array().cloned().unwrap_or_default();
+    let text = |key: &str| queue[key].as_str().unwrap_or_default().to_owned();
+    say(&format!("{} is {}: {} pull requests", text("branch"), text("state"), entries.len()));
+    for entry in &entries {
+        say(&format!("  {}", line(entry)));
+    }
+    Ok(())
+}
+
+fn line(entry: &Value) -> String {
+    let text = |key: &str| entry[key].as_str().unwrap_or_default().to_owned();
+    let position = entry["position"].as_u64().map_or_else(|| "-".into(), |it| it.to_string());
+    let (number, state) = (entry["prNumber"].as_u64().unwrap_or(0), text("state"));
+    format!("{position:>3} #{number} {state:15} {} ({})", text("prTitle"), text("reason"))
+}
+
+async fn call(place: &Place, operation: &str, mut body: Value) -> Result<Value, String> {
+    let repo = RepoName::parse(&place.repo).map_err(|error| error.to_string())?;
+    body["repo"] = json!({ "host": repo.host.as_str(), "owner": repo.owner, "name": repo.name });
+    body["targetBranch"] = json!(place.branch);
+    post(&place.server, &place.token, operation, &body).await
+}
+
+/// Calls an operation of a server's API.
+pub(crate) async fn post(
+    server: &str,
+    token: &str,
+    operation: &str,
+    body: &Value,
+) -> Result<Value, String> {
+    // Several calls in one process install it once.
+    let _installed = rustls::crypto::ring::default_provider().install_default();
+    let client = reqwest::Client::builder()
+        .timeout(std::time::Duration::from_secs(30))
+        .build()
+        .map_err(|error| error.to_string())?;
+    let url = format!("{}/v1/{operation}", server.trim_end_matches('/').trim_end_matches("/v1"));
+    let request = client.post(&url).header("x-api-token", token).json(body);
+    let reply = request.send().await.map_err(|error| format!("{url}: {error}"))?;
+    let (status, text) = (reply.status(), reply.text().await.unwrap_or_default());
+    if status.is_success() {
+        return serde_json::from_str(&text).map_err(|error| format!("{url}: {error}"));
+    }
+    let problem: Option<Value> = serde_json::from_str(&text).ok();
+    let detail = problem.as_ref().and_then(|it| it["detail"].as_str()).unwrap_or(&text).to_owned();
+    Err(format!("{status}: {detail}"))
+}

@@ -1,0 +1,113 @@
+//! `signalbox repo`.
+
+use std::path::{Path, PathBuf};
+
+use clap::Subcommand;
+use serde_json::json;
+use signalbox_domain::ids::{RepoId, RepoName};
+use signalbox_domain::ports::{GitHost, Repository};
+
+use super::offline::{open, organization};
+use crate::config::Flags;
+use crate::terminal::say;
+use crate::wiring::chain;
+
+#[derive(Subcommand)]
+pub(crate) enum Repo {
+    /// Register a repository.
+    Add {
+        /// HOST/OWNER/NAME, as clients will call it.
+        name: String,
+        /// Whose; the organization is created when it is not there.
+        #[arg(long, value_name = "SLUG")]
+        org: String,
+        /// The bare repository, unless it is in the configured folder of its host.
+        #[arg(long, value_name = "BARE_REPO")]
+        path: Option<PathBuf>,
+        /// Do not install the hook that takes pushes to refs/for/….
+        #[arg(long)]
+        no_hooks: bool,
+        /// As JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// List repositories.
+    List {
+        /// As JSON.
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+pub(crate) async fn repo(flags: &Flags, action: Repo) -> Result<(), String> {
+    let app = open(flags).await?;
+    match action {
+        Repo::Add { name, org, path, no_hooks, json } => {
+            let name = RepoName::parse(&name).map_err(|error| error.to_string())?;
+            let org = organization(&app, &org).await?;
+            let absolute = |path: PathBuf| {
+                path.canonicalize().map_err(|error| format!("{}: {error}", path.display()))
+            };
+            let path = path.map(absolute).transpose()?;
+            let new = Repository {
+                id: RepoId(app.context.ids.new_id()),
+                org: org.id,
+                name: name.clone(),
+                path: path.map(|path| path.to_string_lossy().into_owned()),
+                created_at: app.context.clock.now(),
+            };
+            let host = app.hosts.plain(org.id, &name.host);
+            let found = host.locate(&new).await.map_err(|error| error.to_string())?;
+            let found = found.ok_or_else(|| match &new.path {
+                Some(path) => format!("{path} is not a bare git repository"),
+                None => format!("no bare repository of {name} was found: name it with --path"),
+            })?;
+            let new = Repository { path: Some(found.clone()), ..new };
+            if !no_hooks {
+                let program = hook_program(flags)?;
+                host.install_hook(&new, &program).await.map_err(|error| error.to_string())?;
+            }
+            let kept = app.context.stores.repos.register(&new, false).await;
+            let kept = kept.map_err(|error| chain("repository", &error))?;
+            let id = kept.id.to_string();
+            let line = json!({ "id": id, "name": name.to_string(), "path": found });
+            say(&if json { line.to_string() } else { format!("{name} at {found}") });
+        }
+        Repo::List { json } => {
+            let repos = app.context.stores.repos.list(None).await;
+            for repo in repos.map_err(|error| chain("repositories", &error))? {
+                let (id, name) = (repo.id.to_string(), repo.name.to_string());
+                let line = json!({ "id": id, "name": name, "path": repo.path });
+                let path = repo.path.unwrap_or_default();
+                say(&if json { line.to_string() } else { format!("{name} {path}") });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The command that the hook runs: this program, on the same database.
+fn hook_program(flags: &Flags) -> Result<Vec<String>, String> {
+    let program = std::env::current_exe().map_err(|error| error.to_string())?;
+    let mut words = vec![program.to_string_lossy().into_owned()];
+    let absolute =
+        |path: &Path| std::path::absolute(path).map(|path| path.to_string_lossy().into_owned());
+    if let Some(config) = &flags.config {
+        words.extend(["--config".into(), absolute(config).map_err(|error| error.to_string())?]);
+    }
+    let config = crate::config::Config::load(flags)?;
+    let data_dir = absolute(&config.data_dir()).map_err(|error| error.to_string())?;
+    words.extend(["--data-dir".into(), data_dir]);
+    if let Some(url) = &flags.database {
+        let url = match url.strip_prefix("sqlite://") {
+            Some(path) => {
+                let path = absolute(Path::new(path)).map_err(|error| error.to_string())?;
+                format!("sqlite://{path}")
+            }
+            None => url.clone(),
+        };
+        words.extend(["--database".into(), url]);
+    }
+    words.extend(["hook".into(), "proc-receive".into()]);
+    Ok(words)
+}

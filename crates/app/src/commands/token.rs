@@ -1,0 +1,195 @@
+//! `signalbox token`.
+
+use clap::{Subcommand, ValueEnum};
+use serde_json::json;
+use signalbox_domain::ids::{RepoName, TokenId};
+use signalbox_domain::time::Span;
+use signalbox_domain::token::{EnumCase, Scope, Token as Stored, TokenText};
+
+use super::offline::{open, organization};
+use crate::config::Flags;
+use crate::terminal::say;
+use crate::wiring::{App, chain};
+
+#[derive(Clone, Copy, ValueEnum)]
+pub(crate) enum Case {
+    Upper,
+    Lower,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum Token {
+    /// Create a token; its text is shown once.
+    Create {
+        /// Whose; the organization is created when it is not there.
+        #[arg(long, value_name = "SLUG")]
+        org: String,
+        /// What it is called.
+        #[arg(long, default_value = "token")]
+        name: String,
+        /// What it may do; all when left out. One of queue:read, queue:submit, queue:urgent,
+        /// queue:admin, tests:read, tests:write.
+        #[arg(long = "scope", value_name = "SCOPE")]
+        scopes: Vec<String>,
+        /// The repositories that it is limited to; all when left out.
+        #[arg(long = "repo", value_name = "HOST/OWNER/NAME")]
+        repos: Vec<String>,
+        /// When it ends: 90d, 12h, 30m; never when left out.
+        #[arg(long)]
+        expires: Option<String>,
+        /// How replies write states and modes.
+        #[arg(long, value_enum, default_value = "upper")]
+        enum_case: Case,
+        /// As JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// List tokens.
+    List {
+        /// As JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Make a token useless.
+    Revoke {
+        /// Its id.
+        id: String,
+    },
+    /// Replace a token; the old one stays good for a while.
+    Rotate {
+        /// Its id.
+        id: String,
+        /// How long the old one stays good.
+        #[arg(long, default_value = "1h")]
+        overlap: String,
+        /// As JSON.
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// Makes a token and returns its id and text.
+pub(crate) async fn create(app: &App, token: Stored) -> Result<(TokenId, TokenText), String> {
+    let mut random = [0; 20];
+    getrandom::fill(&mut random).map_err(|error| error.to_string())?;
+    let text = TokenText::from_random(random);
+    let id = TokenId(app.context.ids.new_id());
+    let token = Stored {
+        id,
+        hash: text.hash(),
+        created_at: app.context.clock.now(),
+        revoked_at: None,
+        ..token
+    };
+    let stored = app.context.stores.tokens.insert(&token).await;
+    stored.map_err(|error| chain("token", &error))?;
+    Ok((id, text))
+}
+
+pub(crate) async fn token(flags: &Flags, action: Token) -> Result<(), String> {
+    let app = open(flags).await?;
+    let now = app.context.clock.now();
+    match action {
+        Token::Create { org, name, scopes, repos, expires, enum_case, json } => {
+            if name.is_empty() || name.chars().count() > 100 {
+                return Err("a token's name must have 1 to 100 characters".into());
+            }
+            let scope = |word: &String| {
+                Scope::parse(word).ok_or_else(|| {
+                    let all: Vec<&str> = Scope::ALL.into_iter().map(Scope::word).collect();
+                    format!("{word:?} is no scope: use one of {}", all.join(", "))
+                })
+            };
+            let mut granted = scopes.iter().map(scope).collect::<Result<Vec<_>, _>>()?;
+            if granted.is_empty() {
+                granted = Scope::ALL.to_vec();
+            }
+            let repos = repos.iter().map(|name| RepoName::parse(name));
+            let repos = repos.collect::<Result<Vec<_>, _>>().map_err(|it| it.to_string())?;
+            let expires = expires.as_deref().map(span).transpose()?;
+            let token = Stored {
+                id: TokenId(uuid::Uuid::nil()),
+                org: organization(&app, &org).await?.id,
+                name,
+                hash: TokenText::from_random([0; 20]).hash(),
+                scopes: granted,
+                repos,
+                enum_case: match enum_case {
+                    Case::Upper => EnumCase::Upper,
+                    Case::Lower => EnumCase::Lower,
+                },
+                created_at: now,
+                expires_at: expires.map(|span| now.plus(span)),
+                revoked_at: None,
+            };
+            show(&create(&app, token).await?, json);
+        }
+        Token::List { json } => {
+            let tokens = app.context.stores.tokens.list(None).await;
+            for token in tokens.map_err(|error| chain("tokens", &error))? {
+                list(&token, token.is_valid(now), json);
+            }
+        }
+        Token::Revoke { id } => {
+            let id = parse_id(&id)?;
+            let revoked = app.context.stores.tokens.revoke(id, now).await;
+            if !revoked.map_err(|error| chain("token", &error))? {
+                return Err(format!("token {id} not found"));
+            }
+            say(&format!("token {id} is revoked"));
+        }
+        Token::Rotate { id, overlap, json } => {
+            let (id, overlap) = (parse_id(&id)?, span(&overlap)?);
+            let tokens = app.context.stores.tokens.list(None).await;
+            let tokens = tokens.map_err(|error| chain("tokens", &error))?;
+            let old = tokens.into_iter().find(|it| it.id == id && it.is_valid(now));
+            let old = old.ok_or_else(|| format!("token {id} not found, or no longer good"))?;
+            let new = create(&app, old).await?;
+            let revoked = app.context.stores.tokens.revoke(id, now.plus(overlap)).await;
+            revoked.map_err(|error| chain("token", &error))?;
+            show(&new, json);
+        }
+    }
+    Ok(())
+}
+
+fn parse_id(text: &str) -> Result<TokenId, String> {
+    text.parse().map(TokenId).map_err(|_| format!("{text:?} is no token id"))
+}
+
+fn show((id, text): &(TokenId, TokenText), json: bool) {
+    say(&if json {
+        json!({ "id": id.to_string(), "token": text.reveal() }).to_string()
+    } else {
+        format!("{}\nThis is shown once. Its id is {id}.", text.reveal())
+    });
+}
+
+fn list(token: &Stored, valid: bool, json: bool) {
+    let scopes: Vec<&str> = token.scopes.iter().map(|scope| scope.word()).collect();
+    let repos: Vec<String> = token.repos.iter().map(ToString::to_string).collect();
+    let expires = token.expires_at.map(|at| at.to_string());
+    if json {
+        let line = json!({
+            "id": token.id.to_string(), "name": token.name, "scopes": scopes, "repos": repos,
+            "valid": valid, "created_at": token.created_at.to_string(), "expires_at": expires,
+        });
+        say(&line.to_string());
+        return;
+    }
+    let state = if valid { "good" } else { "ended" };
+    say(&format!("{} {state:5} {} [{}]", token.id, token.name, scopes.join(" ")));
+}
+
+/// Reads `90d`, `12h` or `30m`.
+fn span(text: &str) -> Result<Span, String> {
+    let wrong = || format!("{text:?} is no span of time: use 90d, 12h or 30m");
+    let (number, unit) = text.split_at(text.len().saturating_sub(1));
+    let number: u32 = number.parse().map_err(|_| wrong())?;
+    match unit {
+        "d" => number.checked_mul(24).map(Span::hours).ok_or_else(wrong),
+        "h" => Ok(Span::hours(number)),
+        "m" => Ok(Span::minutes(number)),
+        _ => Err(wrong()),
+    }
+}

@@ -1,0 +1,143 @@
+//! The only place that knows every adapter.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use async_trait::async_trait;
+use signalbox_domain::ids::{OrgId, OrgSlug};
+use signalbox_domain::ports::{Clock, IdSource, Org};
+use signalbox_domain::service::{Authenticator, Context, EffectRunner, QueueService, Sweeper};
+use signalbox_http::{Api, Readiness};
+use signalbox_metrics::{PrometheusObserver, QueueExposition};
+use signalbox_persistence::Database;
+
+use crate::adapters::{LoggingObserver, RandomIds, SystemClock, WakeUps};
+use crate::config::Config;
+use crate::hosts::{ConnectedHosts, Parts};
+
+/// Everything, put together.
+pub(crate) struct App {
+    pub(crate) config: Config,
+    pub(crate) database: Database,
+    pub(crate) context: Context,
+    pub(crate) hosts: Arc<ConnectedHosts>,
+    pub(crate) wake_ups: Arc<WakeUps>,
+    pub(crate) metrics: Arc<PrometheusObserver>,
+    pub(crate) queues: Arc<QueueService>,
+    pub(crate) runner: Arc<EffectRunner>,
+    pub(crate) sweeper: Arc<Sweeper>,
+    pub(crate) stopping: Arc<AtomicBool>,
+}
+
+/// Opens the database of a configuration; brings its schema up to date if asked.
+pub(crate) async fn open_database(config: &Config, migrate: bool) -> Result<Database, String> {
+    let url = config.database_url()?;
+    let shown = crate::config::without_password(&url);
+    let database =
+        signalbox_persistence::connect(&url).await.map_err(|error| chain(&shown, &error))?;
+    if migrate {
+        database.migrate().await.map_err(|error| chain(&shown, &error))?;
+    } else {
+        let status = database.migration_status().await.map_err(|error| chain(&shown, &error))?;
+        if !status.pending.is_empty() {
+            return Err(format!(
+                "{shown} needs {} migrations: run `signalbox migrate up`",
+                status.pending.len()
+            ));
+        }
+    }
+    Ok(database)
+}
+
+/// An error with its causes, on one line.
+pub(crate) fn chain(what: &str, error: &dyn std::error::Error) -> String {
+    let mut text = format!("{what}: {error}");
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let words = cause.to_string();
+        if !text.ends_with(&words) {
+            text = format!("{text}: {words}");
+        }
+        source = cause.source();
+    }
+    text
+}
+
+impl App {
+    /// Puts everything together on that database.
+    pub(crate) async fn new(config: Config, database: Database) -> Result<Self, String> {
+        let stores = database.stores();
+        let (clock, ids) = (Arc::new(SystemClock), Arc::new(RandomIds));
+        let mut orgs: Vec<OrgId> = Vec::new();
+        for organization in &config.organizations {
+            let slug = OrgSlug::new(organization.slug.as_str()).map_err(|it| it.to_string())?;
+            let org = Org { id: OrgId(ids.new_id()), slug, created_at: clock.now() };
+            let org = stores.orgs.create(&org).await.map_err(|it| chain("organizations", &it))?;
+            orgs.push(org.id);
+        }
+        let parts = Parts { pull_requests: stores.pull_requests.clone(), clock: clock.clone() };
+        let hosts = Arc::new(ConnectedHosts::new(&config, &orgs, &parts));
+        let wake_ups = Arc::new(WakeUps::default());
+        let metrics = Arc::new(PrometheusObserver::new(env!("CARGO_PKG_VERSION")));
+        let context = Context {
+            stores,
+            hosts: hosts.clone(),
+            clock,
+            ids,
+            observer: Arc::new(LoggingObserver(metrics.clone())),
+            notifier: wake_ups.clone(),
+        };
+        let queues = Arc::new(QueueService::new(context.clone()));
+        Ok(Self {
+            config,
+            database,
+            hosts,
+            wake_ups,
+            metrics,
+            runner: Arc::new(EffectRunner::new(context.clone(), queues.clone())),
+            sweeper: Arc::new(Sweeper::new(context.clone(), queues.clone())),
+            queues,
+            context,
+            stopping: Arc::new(AtomicBool::new(false)),
+        })
+    }
+
+    /// What the HTTP routes work with.
+    pub(crate) fn api(&self) -> Api {
+        let context = &self.context;
+        let (tokens, orgs) = (context.stores.tokens.clone(), context.stores.orgs.clone());
+        Api {
+            queues: self.queues.clone(),
+            authenticator: Arc::new(Authenticator::new(tokens, orgs, context.clock.clone())),
+            exposition: Arc::new(QueueExposition),
+            check_log: context.stores.check_log.clone(),
+            observer: context.observer.clone(),
+            clock: context.clock.clone(),
+            ids: context.ids.clone(),
+            readiness: Arc::new(Probe {
+                database: self.database.clone(),
+                stopping: self.stopping.clone(),
+            }),
+        }
+    }
+}
+
+/// Whether the server may be sent requests.
+struct Probe {
+    database: Database,
+    stopping: Arc<AtomicBool>,
+}
+
+#[async_trait]
+impl Readiness for Probe {
+    async fn missing(&self) -> Option<String> {
+        if self.stopping.load(Ordering::SeqCst) {
+            return Some("the server is stopping".to_owned());
+        }
+        match self.database.migration_status().await {
+            Ok(status) if status.pending.is_empty() => None,
+            Ok(_) => Some("the database needs migrations".to_owned()),
+            Err(_) => Some("the database does not answer".to_owned()),
+        }
+    }
+}

@@ -1,0 +1,252 @@
+//! A server process, a repository, and a client.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// The longest that anything is waited for.
+const PATIENCE: Duration = Duration::from_secs(60);
+const CONFIG: &str = "[[checks]]\nname = \"test\"\nrun = [\"sh\", \"check.sh\"]\n";
+
+/// Which database a test runs on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum On {
+    Sqlite,
+    Postgres,
+}
+
+/// Everything that a test needs.
+pub(crate) struct System {
+    folder: TempDir,
+    database: String,
+    server: Option<Child>,
+    port: u16,
+    token: String,
+    http: reqwest::Client,
+}
+
+/// The program, which `tests/run` builds before the tests: it is beside this test's folder.
+fn program() -> PathBuf {
+    let test = std::env::current_exe().expect("this test's own path");
+    let program =
+        test.parent().and_then(Path::parent).expect("the target folder").join("signalbox");
+    assert!(program.exists(), "build it first: cargo build -p signalbox");
+    program
+}
+
+fn free_port() -> u16 {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+    listener.local_addr().expect("its address").port()
+}
+
+fn output(command: &mut Command) -> String {
+    let done = command.output().expect("it can be run");
+    let errors = String::from_utf8_lossy(&done.stderr);
+    assert!(done.status.success(), "{command:?}: {errors}");
+    String::from_utf8_lossy(&done.stdout).trim_end().to_owned()
+}
+
+impl System {
+    /// A repository with a branch `main`, a check, a running server and a queue.
+    pub(crate) async fn new(on: On, check: &str, concurrency: u32) -> Self {
+        let folder = TempDir::new().expect("a folder");
+        let database = match on {
+            On::Sqlite => format!("sqlite://{}", folder.path().join("test.db").display()),
+            On::Postgres => signalbox_testkit::postgres::Server::shared().create_database(),
+        };
+        let _installed = rustls::crypto::ring::default_provider().install_default();
+        let http = reqwest::Client::builder().timeout(PATIENCE).build().expect("a client");
+        let mut system =
+            Self { folder, database, server: None, port: free_port(), token: String::new(), http };
+        for inner in ["bare.git", "work"] {
+            std::fs::create_dir(system.path(inner)).expect("a folder");
+        }
+        system.git("bare.git", &["init", "-q", "--bare"]);
+        system.git("work", &["init", "-q"]);
+        system.write(&[("check.sh", check), (".signalbox.toml", CONFIG), ("file.txt", "base\n")]);
+        system.commit("base");
+        system.push("main");
+        let bare = system.path("bare.git").display().to_string();
+        system.run(&["repo", "add", "git.local/acme/calc", "--org", "acme", "--path", &bare]);
+        let created = system.run(&["token", "create", "--org", "acme", "--json"]);
+        let created: Value = serde_json::from_str(&created).expect("JSON");
+        system.token = created["token"].as_str().expect("a token").to_owned();
+        system.start().await;
+        system.call("createQueue", json!({ "concurrency": concurrency })).await;
+        system
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Calls git in a folder of this test.
+    pub(crate) fn git(&self, folder: &str, args: &[&str]) -> String {
+        output(
+            Command::new("git")
+                .env("GIT_CONFIG_GLOBAL", "/dev/null")
+                .env("GIT_CONFIG_NOSYSTEM", "1")
+                .args(["-c", "user.name=Ada", "-c", "user.email=ada@example.org"])
+                .args(["-c", "init.defaultBranch=main", "-C"])
+                .arg(self.path(folder))
+                .args(args),
+        )
+    }
+
+    pub(crate) fn write(&self, files: &[(&str, &str)]) {
+        for (name, text) in files {
+            std::fs::write(self.path("work").join(name), text).expect("written");
+        }
+    }
+
+    pub(crate) fn commit(&self, title: &str) {
+        self.git("work", &["add", "-A"]);
+        self.git("work", &["commit", "-q", "-m", title]);
+    }
+
+    pub(crate) fn push(&self, branch: &str) {
+        let bare = self.path("bare.git").display().to_string();
+        self.git("work", &["push", "-q", &bare, branch]);
+    }
+
+    /// The server's program on this test's database; what it printed.
+    pub(crate) fn run(&self, args: &[&str]) -> String {
+        output(&mut self.command(args))
+    }
+
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(program());
+        command
+            .args(["--database", &self.database, "--data-dir"])
+            .arg(self.path("data"))
+            .args(args)
+            .env("RUST_LOG", "info");
+        command
+    }
+
+    /// Makes a branch with these files on `main`, and opens a pull request from it.
+    pub(crate) fn pull_request(&self, branch: &str, files: &[(&str, &str)]) -> u64 {
+        self.git("work", &["checkout", "-q", "-b", branch, "main"]);
+        self.write(files);
+        self.commit(&format!("change {branch}"));
+        self.push(branch);
+        self.git("work", &["checkout", "-q", "main"]);
+        let opened = ["pr", "open", "git.local/acme/calc", "--branch", branch, "--json"];
+        let opened: Value = serde_json::from_str(&self.run(&opened)).expect("JSON");
+        opened["number"].as_u64().expect("a number")
+    }
+
+    /// Starts the server and waits until it is ready.
+    pub(crate) async fn start(&mut self) {
+        let listen = format!("127.0.0.1:{}", self.port);
+        let log = std::fs::File::options()
+            .create(true)
+            .append(true)
+            .open(self.path("server.log"))
+            .expect("a log");
+        let mut command = self.command(&["serve", "--listen", &listen]);
+        command.stdout(Stdio::null()).stderr(log);
+        self.server = Some(command.spawn().expect("a server"));
+        let url = format!("http://{listen}/readyz");
+        let ready = async |system: &Self| {
+            let reply = system.http.get(&url).send().await;
+            reply.is_ok_and(|reply| reply.status().is_success())
+        };
+        self.until("the server is ready", ready).await;
+    }
+
+    /// Kills the server without warning.
+    pub(crate) fn kill(&mut self) {
+        let mut server = self.server.take().expect("a running server");
+        server.kill().expect("killed");
+        server.wait().expect("gone");
+    }
+
+    /// Asks the server to stop, and returns its exit code and how long it took.
+    pub(crate) fn terminate(&mut self) -> (Option<i32>, Duration) {
+        let mut server = self.server.take().expect("a running server");
+        let begun = Instant::now();
+        output(Command::new("kill").args(["-TERM", &server.id().to_string()]));
+        let status = server.wait().expect("gone");
+        (status.code(), begun.elapsed())
+    }
+
+    /// Calls an operation; its status and reply.
+    pub(crate) async fn try_call(&self, operation: &str, mut body: Value) -> (u16, Value) {
+        body["repo"] = json!({ "host": "git.local", "owner": "acme", "name": "calc" });
+        body["targetBranch"] = json!("main");
+        let url = format!("http://127.0.0.1:{}/v1/{operation}", self.port);
+        let request = self.http.post(url).header("x-api-token", &self.token).json(&body);
+        let reply = request.send().await.expect("a reply");
+        let status = reply.status().as_u16();
+        let text = reply.text().await.expect("a body");
+        (status, serde_json::from_str(&text).unwrap_or(Value::String(text)))
+    }
+
+    /// Calls an operation that must succeed.
+    pub(crate) async fn call(&self, operation: &str, body: Value) -> Value {
+        let (status, reply) = self.try_call(operation, body).await;
+        assert_eq!(status, 200, "{operation}: {reply}");
+        reply
+    }
+
+    /// Reads an address of the server.
+    pub(crate) async fn get(&self, path: &str) -> String {
+        let url = format!("http://127.0.0.1:{}{path}", self.port);
+        let reply = self.http.get(url).header("x-api-token", &self.token).send().await;
+        reply.expect("a reply").text().await.expect("a body")
+    }
+
+    pub(crate) async fn submit(&self, pr: u64) {
+        self.call("submitPullRequest", json!({ "pr": { "number": pr } })).await;
+    }
+
+    pub(crate) async fn entry(&self, pr: u64) -> Value {
+        self.call("getSubmittedPullRequest", json!({ "pr": { "number": pr } })).await
+    }
+
+    pub(crate) async fn state(&self, pr: u64) -> String {
+        self.entry(pr).await["state"].as_str().expect("a state").to_owned()
+    }
+
+    /// Waits for a pull request to be in a state.
+    pub(crate) async fn until_state(&self, pr: u64, state: &str) {
+        let what = format!("#{pr} is {state}");
+        self.until(&what, async |system: &Self| system.state(pr).await == state).await;
+    }
+
+    /// Waits for something to become true; tells what the server said when it does not.
+    pub(crate) async fn until(&self, what: &str, is_so: impl AsyncFn(&Self) -> bool) {
+        let begun = Instant::now();
+        while !is_so(self).await {
+            if begun.elapsed() > PATIENCE {
+                let log = std::fs::read_to_string(self.path("server.log")).unwrap_or_default();
+                panic!("{what}: waited too long\n{log}");
+            }
+            tokio::time::sleep(Duration::from_millis(30)).await;
+        }
+    }
+
+    /// The subjects of the commits on `main`, oldest first.
+    pub(crate) fn history(&self) -> Vec<String> {
+        let log = self.git("bare.git", &["log", "--reverse", "--format=%s", "main"]);
+        log.lines().map(ToOwned::to_owned).collect()
+    }
+
+    /// What a file on `main` contains.
+    pub(crate) fn on_main(&self, file: &str) -> String {
+        self.git("bare.git", &["show", &format!("main:{file}")])
+    }
+}
+
+impl Drop for System {
+    fn drop(&mut self) {
+        if let Some(mut server) = self.server.take() {
+            drop(server.kill());
+            drop(server.wait());
+        }
+    }
+}
