@@ -4,6 +4,7 @@
 
 mod api;
 mod body;
+mod causes;
 mod dto;
 mod failures;
 mod openapi;

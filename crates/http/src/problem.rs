@@ -4,9 +4,6 @@ use actix_web::http::StatusCode;
 use actix_web::http::header::{ALLOW, ContentType, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use actix_web::{HttpResponse, ResponseError};
 use serde::Serialize;
-use signalbox_domain::ports::{HostError, StoreError};
-use signalbox_domain::queue::Refusal;
-use signalbox_domain::service::Error;
 use utoipa::ToSchema;
 
 use crate::request_id::current_request_id;
@@ -109,13 +106,12 @@ impl Code {
 pub fn error_page() -> String {
     let mut page = String::from(include_str!("errors_head.md"));
     page += "\n| code | status | title | retryable | when |\n|---|---|---|---|---|\n";
-    for row in Code::ALL.iter().map(|code| code.row()) {
-        let retryable = if row.retryable { "yes" } else { "no" };
-        let Row { code, status, title, when, .. } = row;
-        let when = when.trim();
-        page += &format!("| `{code}` | {status} | {title} | {retryable} | {when} |\n");
-    }
-    page
+    let lines = Code::ALL.iter().map(|code| {
+        let Row { code, status, title, retryable, when } = code.row();
+        let (retryable, when) = (if retryable { "yes" } else { "no" }, when.trim());
+        format!("| `{code}` | {status} | {title} | {retryable} | {when} |")
+    });
+    page + &lines.collect::<Vec<_>>().join("\n") + "\n"
 }
 
 /// One field that breaks a rule.
@@ -239,91 +235,9 @@ pub(crate) fn problem_type(code: &str) -> String {
     format!("urn:signalbox:problem:{code}")
 }
 
-impl From<Error> for Problem {
-    fn from(error: Error) -> Self {
-        let detail = error.to_string();
-        let code = match error {
-            Error::Refused(refusal) => return refusal.into(),
-            Error::UnknownRepository(_) => Code::UnknownRepository,
-            Error::UnknownQueue { .. } => Code::UnknownQueue,
-            Error::QueueExists { .. } => Code::QueueExists,
-            Error::UnknownPullRequest { .. } => Code::UnknownPullRequest,
-            Error::NeverSubmitted { .. } => Code::NotInQueue,
-            Error::UnknownRun { .. } => Code::UnknownRun,
-            Error::MissingScope(_) => Code::MissingScope,
-            Error::Busy => Code::Unavailable,
-            Error::Host(error) => return error.into(),
-            Error::Store(error) => return error.into(),
-        };
-        Self::new(code, detail)
-    }
-}
-
-impl From<Refusal> for Problem {
-    fn from(refusal: Refusal) -> Self {
-        let detail = refusal.to_string();
-        let code = match refusal {
-            Refusal::NotInQueue { .. } => Code::NotInQueue,
-            Refusal::NothingToRestart { .. } => Code::NothingToRestart,
-            Refusal::Landing { .. } => Code::Landing,
-            Refusal::PullRequestNotOpen { .. } => Code::PullRequestNotOpen,
-            Refusal::QueueNotEmpty { .. } => Code::QueueNotEmpty,
-            Refusal::ModeChangeInProgress => Code::ModeChange,
-            Refusal::InvalidSetting { field, rule } => {
-                return Self::invalid(format!("/{field}"), rule);
-            }
-            Refusal::TooManyTargets { .. } => {
-                return Self::invalid("/impactedTargets", detail);
-            }
-        };
-        Self::new(code, detail)
-    }
-}
-
-impl From<HostError> for Problem {
-    fn from(error: HostError) -> Self {
-        tracing::warn!(error = %chain(&error), "the git host could not be asked");
-        match error {
-            HostError::RateLimited { .. } | HostError::Unavailable { .. } => {
-                Self::new(Code::Unavailable, "the git host does not answer; try again later")
-            }
-            HostError::Rejected { .. }
-            | HostError::NotFound { .. }
-            | HostError::Conflict { .. } => {
-                Self::new(Code::Internal, "the git host gave an answer that was not expected")
-            }
-        }
-    }
-}
-
-impl From<StoreError> for Problem {
-    fn from(error: StoreError) -> Self {
-        tracing::error!(error = %chain(&error), "the database could not be used");
-        match error {
-            StoreError::Unavailable(_) => {
-                Self::new(Code::Unavailable, "the database does not answer; try again later")
-            }
-            StoreError::Corrupt { .. } | StoreError::Failed(_) => {
-                Self::new(Code::Internal, "something went wrong; the log has the request id")
-            }
-        }
-    }
-}
-
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let words = cause.to_string();
-        if !text.ends_with(&words) {
-            text = format!("{text}: {words}");
-        }
-        source = cause.source();
-    }
-    text
-}
-
 /// The reply of the readiness probe while the server is not ready.
 pub(crate) fn not_ready(words: &str) -> HttpResponse {
-    HttpResponse::build(Code::Unavailable.status()).body(format!("not ready: {words}\n"))
+    HttpResponse::build(Code::Unavailable.status())
+        .insert_header((RETRY_AFTER, RETRY_SECONDS.to_string()))
+        .body(format!("not ready: {words}\n"))
 }

@@ -43,10 +43,10 @@ fn every_operation_has_a_name_examples_and_errors() {
             let id = operation["operationId"].as_str().expect("a name");
             if method == "post" {
                 assert_eq!(path, &format!("/v1/{id}"));
-                let body = operation["requestBody"]["content"]["application/json"]["schema"]
-                    ["$ref"]
-                    .as_str()
-                    .expect("a named schema");
+                let body =
+                    operation["requestBody"]["content"]["application/json"]["schema"]["$ref"]
+                        .as_str()
+                        .expect("a named schema");
                 let schema = document.pointer(body.trim_start_matches('#')).expect("a schema");
                 assert!(schema.get("example").is_some(), "{id} has no example request");
                 for name in ["repo", "targetBranch"] {

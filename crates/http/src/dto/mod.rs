@@ -3,25 +3,23 @@
 mod entry;
 mod field;
 mod forms;
+mod place;
+mod pull_request_requests;
 mod queue;
-mod requests;
+mod queue_requests;
 mod run;
+mod targets_request;
 mod update;
 mod wait_reason;
 mod words;
 
-#[cfg(test)]
-mod reply_tests;
-#[cfg(test)]
-mod request_tests;
-
 pub(crate) use entry::{EntryReply, ListedEntry};
 pub(crate) use field::{Errors, Field, Form, shown};
+pub(crate) use place::{Empty, Request};
+pub(crate) use pull_request_requests::{EntryRequest, PullRequestRequest, Submit, SubmitRequest};
 pub(crate) use queue::{BatchingRuleReply, QueueReply, SettingsReply};
-pub(crate) use requests::{
-    Create, CreateRequest, Empty, EntryRequest, PullRequestRequest, QueueRequest, Request,
-    RunRequest, SetTargets, Submit, SubmitRequest, TargetsRequest,
-};
+pub(crate) use queue_requests::{Create, CreateRequest, QueueRequest, RunRequest};
 pub(crate) use run::{TestRunReply, TestRunsReply};
+pub(crate) use targets_request::{SetTargets, TargetsRequest};
 pub(crate) use update::{Update, UpdateRequest};
 pub(crate) use words::Words;

@@ -10,7 +10,8 @@ use utoipa::ToSchema;
 use super::BatchingRuleReply;
 use super::field::{Errors, Field, object_form, shown};
 use super::forms::{Count, Flag, List, Text};
-use super::requests::{Place, RepoRef, Request, check_place, check_setting};
+use super::place::{Place, RepoRef, Request, check_place};
+use super::queue_requests::check_setting;
 use super::words::{
     DirectMergeModeWord, MergeMethodWord, ModeWord, OptimizationModeWord, RequestedStateWord,
     TestBranchConstructionModeWord,

@@ -95,3 +95,48 @@ impl From<&WaitReason> for WaitReasonReply {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use signalbox_domain::time::Timestamp;
+
+    use super::*;
+
+    #[test]
+    fn particulars_are_plain_numbers_texts_and_times() {
+        let at = Timestamp::from_unix_seconds(1_767_225_600);
+        let time = "2026-01-01T00:00:00.000Z";
+        let prs = vec![PrNumber(3), PrNumber(5)];
+        for (reason, expected) in [
+            (WaitReason::Draft, json!({"kind": "draft"})),
+            (
+                WaitReason::BatchFilling { have: 2, target: 4, until: at },
+                json!({"kind": "batch_filling", "have": 2, "target": 4, "until": time}),
+            ),
+            (
+                WaitReason::BehindPrs { prs: prs.clone() },
+                json!({"kind": "behind_prs", "prs": [3, 5]}),
+            ),
+            (
+                WaitReason::PredecessorTesting { prs },
+                json!({"kind": "predecessor_testing", "prs": [3, 5]}),
+            ),
+            (
+                WaitReason::SuccessorWindow { depth: 2, until: Some(at) },
+                json!({"kind": "successor_window", "depth": 2, "until": time}),
+            ),
+            (
+                WaitReason::ConflictWithAhead { pr: PrNumber(3) },
+                json!({"kind": "conflict_with_ahead", "pr": 3}),
+            ),
+            (
+                WaitReason::HostUnreachable { since: at },
+                json!({"kind": "host_unreachable", "since": time}),
+            ),
+        ] {
+            let reply = serde_json::to_value(WaitReasonReply::from(&reason)).expect("JSON");
+            assert_eq!(reply, expected);
+        }
+    }
+}
