@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 /// The longest that anything is waited for.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 const CONFIG: &str = "[[checks]]\nname = \"test\"\nrun = [\"sh\", \"check.sh\"]\n";
 
 /// Which database a test runs on.
@@ -16,6 +16,29 @@ const CONFIG: &str = "[[checks]]\nname = \"test\"\nrun = [\"sh\", \"check.sh\"]\
 pub(crate) enum On {
     Sqlite,
     Postgres,
+}
+
+/// A reply as it came.
+pub(crate) struct Reply {
+    pub(crate) status: u16,
+    pub(crate) text: String,
+    headers: reqwest::header::HeaderMap,
+}
+
+impl Reply {
+    pub(crate) fn header(&self, name: &str) -> String {
+        let value = self.headers.get(name).and_then(|value| value.to_str().ok());
+        value.unwrap_or_default().to_owned()
+    }
+
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.text).unwrap_or_else(|error| panic!("{error}: {}", self.text))
+    }
+
+    /// The code of a problem.
+    pub(crate) fn code(&self) -> String {
+        self.json()["code"].as_str().unwrap_or_default().to_owned()
+    }
 }
 
 /// Everything that a test needs.
@@ -125,6 +148,37 @@ impl System {
             .args(args)
             .env("RUST_LOG", "info");
         command
+    }
+
+    /// The token that requests are sent with.
+    pub(crate) fn token(&self) -> &str {
+        &self.token
+    }
+
+    /// A new token: its id and its text.
+    pub(crate) fn token_with(&self, args: &[&str]) -> (String, String) {
+        let created = self.run(&[&["token", "create", "--json"], args].concat());
+        let created: Value = serde_json::from_str(&created).expect("JSON");
+        let part = |key: &str| created[key].as_str().expect("text").to_owned();
+        (part("id"), part("token"))
+    }
+
+    /// Sends a request just so.
+    pub(crate) async fn send(
+        &self,
+        method: reqwest::Method,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: String,
+    ) -> Reply {
+        let url = format!("http://127.0.0.1:{}{path}", self.port);
+        let mut request = self.http.request(method, url).body(body);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let reply = request.send().await.expect("a reply");
+        let (status, headers) = (reply.status().as_u16(), reply.headers().clone());
+        Reply { status, headers, text: reply.text().await.unwrap_or_default() }
     }
 
     /// Makes a branch with these files on `main`, and opens a pull request from it.

@@ -1,5 +1,6 @@
 //! The whole system: a real server process over HTTP, a real bare repository, real checks.
 
+mod api;
 mod harness;
 mod operations;
 mod restart;

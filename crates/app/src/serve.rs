@@ -37,10 +37,14 @@ fn bind(address: SocketAddr) -> Result<TcpListener, String> {
 
 impl Server {
     /// Starts everything on a listener that is bound already.
-    pub(crate) fn start(app: Arc<App>, listener: TcpListener) -> Result<Self, String> {
+    pub(crate) async fn start(app: Arc<App>, listener: TcpListener) -> Result<Self, String> {
         let address = listener.local_addr().map_err(|error| error.to_string())?;
         let metrics = app.config.server.metrics_listen.map(bind).transpose()?;
         app.hosts.sweep_leftovers();
+        if app.database.is_embedded() {
+            let taken = app.runner.take_over().await;
+            taken.map_err(|error| crate::wiring::chain("leases", &error))?;
+        }
         let api = app.api();
         let server = HttpServer::new(move || {
             WebApp::new()
@@ -99,7 +103,7 @@ async fn own_metrics(observer: Data<PrometheusObserver>) -> HttpResponse {
 pub(crate) async fn serve(app: App) -> Result<(), String> {
     let listener = bind(app.config.server.listen)?;
     let public_url = app.config.public_url();
-    let server = Server::start(Arc::new(app), listener)?;
+    let server = Server::start(Arc::new(app), listener).await?;
     let address = server.address;
     crate::terminal::say(&format!("listening on http://{address} (public address {public_url})"));
     wait_for_signal().await?;

@@ -83,6 +83,11 @@ impl Database {
         }
     }
 
+    /// Whether it is a file that belongs to one server.
+    pub const fn is_embedded(&self) -> bool {
+        matches!(self.0, Kind::Sqlite(_))
+    }
+
     /// Whether it answers.
     pub async fn ping(&self) -> Result<(), StoreError> {
         match &self.0 {

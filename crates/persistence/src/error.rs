@@ -49,7 +49,9 @@ impl DbError {
 
     fn passes(&self) -> bool {
         match self {
-            Self::Connection(_) | Self::Stopped(_) => true,
+            Self::Connection(_)
+            | Self::Stopped(_)
+            | Self::Diesel(DieselError::BrokenTransactionManager) => true,
             Self::Diesel(DieselError::DatabaseError(kind, info)) => {
                 matches!(
                     kind,
@@ -58,7 +60,6 @@ impl DbError {
                         | DatabaseErrorKind::ClosedConnection
                 ) || info.message().contains("database is locked")
             }
-            Self::Diesel(DieselError::BrokenTransactionManager) => true,
             Self::Diesel(_) | Self::Corrupt { .. } | Self::Conflict => false,
         }
     }

@@ -44,7 +44,9 @@ async fn here(app: &App) -> Result<Vec<Repository>, String> {
     let all = all.map_err(|error| chain("repositories", &error))?;
     let found: Vec<Repository> = all
         .into_iter()
-        .filter(|it| it.path.as_ref().is_some_and(|path| PathBuf::from(path) == folder))
+        .filter(|it| {
+            it.path.as_ref().is_some_and(|path| folder.as_path() == std::path::Path::new(path))
+        })
         .collect();
     if found.is_empty() {
         return Err("this repository is not registered".into());

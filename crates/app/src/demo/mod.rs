@@ -48,7 +48,7 @@ pub(crate) async fn run(
     let git = repository::make(&folder.join("git"), &folder.join("work")).await?;
     let database = open_database(&config, true).await?;
     let app = Arc::new(App::new(config, database).await?);
-    let server = Server::start(app.clone(), listener)?;
+    let server = Server::start(app.clone(), listener).await?;
     let client = Client::for_demo(&app, address).await?;
     say(&format!("The server listens on http://{address}; the repository is {}.", git.bare()));
     say("Its target branch is main, every candidate is tested with `sh check.sh`,");

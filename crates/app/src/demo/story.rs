@@ -14,7 +14,7 @@ use crate::terminal::say;
 use crate::wiring::App;
 
 /// The longest that the story may take.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_mins(2);
 
 /// A pull request of the story.
 pub(super) struct Pr {
@@ -111,7 +111,6 @@ fn line(event: &LoggedEvent, prs: &[Pr]) -> Option<String> {
     let title = prs.iter().find(|pr| pr.number == number).map_or("", |pr| pr.title);
     let reason = it.reason.as_deref().unwrap_or_default();
     let words = match it.kind {
-        EventKind::Submitted => return None,
         EventKind::Queued if reason == "MERGE_ITEM_NOW_READY" => "is in the line".to_owned(),
         EventKind::Queued => format!("goes back to the line: {reason}"),
         EventKind::Testing => "is tested on top of what is ahead".to_owned(),
@@ -119,7 +118,9 @@ fn line(event: &LoggedEvent, prs: &[Pr]) -> Option<String> {
         EventKind::Failed => format!("FAILED: {reason}"),
         EventKind::Canceled => format!("CANCELLED: {reason}"),
         EventKind::Merged => "MERGED".to_owned(),
-        EventKind::QueueStateChanged | EventKind::QueueConfigChanged => return None,
+        EventKind::Submitted | EventKind::QueueStateChanged | EventKind::QueueConfigChanged => {
+            return None;
+        }
     };
     let time = it.at.to_string();
     let time = time.get(11..19).unwrap_or_default();

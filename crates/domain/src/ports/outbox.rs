@@ -78,8 +78,9 @@ pub trait Outbox: Send + Sync {
     /// its next renewal. Returns how many were removed.
     async fn revoke_checks(&self, queue: QueueRef, run: RunId) -> Result<u64, StoreError>;
 
-    /// Gives back everything that `holder` has leased, due at once.
-    async fn hand_back(&self, holder: Uuid) -> Result<u64, StoreError>;
+    /// Gives back everything that `holder` has leased, due at once; everything that anybody has
+    /// leased for `None`, which only the start of the only server on a database may ask for.
+    async fn hand_back(&self, holder: Option<Uuid>) -> Result<u64, StoreError>;
 
     /// How much waits in a lane.
     async fn backlog(&self, lane: Lane, now: Timestamp) -> Result<Backlog, StoreError>;

@@ -8,6 +8,7 @@
 mod command;
 mod decision;
 mod effect;
+mod entry;
 mod event;
 mod fact;
 mod invariant;
@@ -18,6 +19,7 @@ mod plan;
 mod priority;
 mod pull_request;
 mod readiness;
+mod reason;
 mod refusal;
 mod run;
 mod settings;
@@ -30,6 +32,7 @@ mod wait_reason;
 pub use command::{Actor, Command, Submission};
 pub use decision::{Decision, IgnoredBecause};
 pub use effect::{Ahead, BuildCandidate, Change, Effect, Land, Lane, NumberedEffect, RunChecks};
+pub use entry::{Entry, EntryState};
 pub use event::{Event, EventKind};
 pub use fact::{CheckReport, Fact, HostStatuses, LandRefusal};
 pub use invariant::{Violation, check as check_invariants};
@@ -40,6 +43,10 @@ pub use plan::{absorb, decide, next_deadline};
 pub use priority::{Priority, PriorityName};
 pub use pull_request::{Mergeability, PullRequest, PullRequestState};
 pub use readiness::Readiness;
+pub use reason::{
+    CancelReason, Culprit, Exit, FailReason, MergeReason, PassReason, QueuedReason, SubmitReason,
+    TestFailure,
+};
 pub use refusal::Refusal;
 pub use run::{
     Candidate, Check, CheckConclusion, CheckStatus, Member, RequiredStatuses, RunStatus,
@@ -50,9 +57,7 @@ pub use settings::{
     TestBranchConstructionMode,
 };
 pub use state::{
-    CancelReason, Culprit, Entry, EntryState, Exit, FailReason, Header, HostHealth, Landing,
-    MergeReason, PassReason, PrState, Queue, QueueState, QueueStateName, QueuedReason,
-    RequestedState, SubmitReason, Target, TestFailure,
+    Header, HostHealth, Landing, PrState, Queue, QueueState, QueueStateName, RequestedState, Target,
 };
 pub use targets::{MAX_TARGETS, ReportedTargets, Targets};
 pub use transition::{Changes, Transition};

@@ -15,7 +15,7 @@ use super::checks_sink::QueueSink;
 use super::{Context, Error, QueueService};
 
 /// How long a lease lasts; renewed while work goes on.
-const LEASE_SECONDS: u32 = 30;
+const LEASE_SECONDS: u32 = 12;
 /// The first pause after a failure, and the longest, in seconds.
 const BACKOFF_SECONDS: (u32, u32) = (1, 60);
 
@@ -61,9 +61,15 @@ impl EffectRunner {
         Ok(self.context.stores.outbox.renew(leased.token, until).await?)
     }
 
+    /// Gives back what a server that died had leased. Only for the start of the only server on a
+    /// database: another one's leases would be lost too.
+    pub async fn take_over(&self) -> Result<u64, Error> {
+        Ok(self.context.stores.outbox.hand_back(None).await?)
+    }
+
     /// Gives back everything that is leased, for a shutdown.
     pub async fn hand_back(&self) -> Result<u64, Error> {
-        Ok(self.context.stores.outbox.hand_back(self.holder).await?)
+        Ok(self.context.stores.outbox.hand_back(Some(self.holder)).await?)
     }
 
     /// Runs one leased effect to its end. `closed` resolves when the lease is lost, which stops

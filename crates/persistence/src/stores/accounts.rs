@@ -112,7 +112,12 @@ struct TokenRow {
 }
 
 fn hex(hash: TokenHash) -> String {
-    hash.0.iter().map(|byte| format!("{byte:02x}")).collect()
+    use std::fmt::Write;
+    hash.0.iter().fold(String::with_capacity(64), |mut text, byte| {
+        // Writing to a String does not fail.
+        let _written = write!(text, "{byte:02x}");
+        text
+    })
 }
 
 fn unhex(text: &str) -> Result<TokenHash, DbError> {

@@ -27,6 +27,7 @@ pub(crate) struct Store {
     pool: Pool<Conn>,
 }
 
+type Manager = <Conn as diesel_async::AsyncConnection>::TransactionManager;
 type Job<T> = Box<dyn for<'c> FnOnce(&'c mut Conn) -> BoxFuture<'c, Result<T, DbError>> + Send>;
 
 impl Store {
@@ -81,11 +82,10 @@ impl Store {
             let mut conn = store.connection().await?;
             let conn: &mut Conn = &mut conn;
             if write {
-                begin(conn).await?
+                begin(conn).await?;
             } else {
-                begin_snapshot(conn).await?
+                begin_snapshot(conn).await?;
             }
-            type Manager = <Conn as diesel_async::AsyncConnection>::TransactionManager;
             match job(conn).await {
                 Ok(value) => {
                     Manager::commit_transaction(conn).await?;

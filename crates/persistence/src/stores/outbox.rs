@@ -112,11 +112,15 @@ impl Outbox for Store {
         Ok(job.await?)
     }
 
-    async fn hand_back(&self, holder: Uuid) -> Result<u64, StoreError> {
+    async fn hand_back(&self, holder: Option<Uuid>) -> Result<u64, StoreError> {
         let job = self.write(Box::new(move |conn| {
             async move {
-                let given_back = diesel::update(outbox::table)
-                    .filter(outbox::holder.eq(holder.to_string()))
+                let leased = diesel::update(outbox::table).filter(outbox::holder.is_not_null());
+                let mut leased = leased.into_boxed();
+                if let Some(holder) = holder {
+                    leased = leased.filter(outbox::holder.eq(holder.to_string()));
+                }
+                let given_back = leased
                     .set((
                         outbox::lease.eq(None::<String>),
                         outbox::holder.eq(None::<String>),

@@ -180,7 +180,8 @@ impl PullRequestStore for Store {
             .load(&mut conn)
             .await
             .map_err(DbError::from)?;
-        let newest = rows.iter().find(|row| row.state == "open").or(rows.iter().next()).cloned();
+        let first = <[Row]>::first(&rows);
+        let newest = rows.iter().find(|row| row.state == "open").or(first).cloned();
         Ok(newest.map(Row::into_stored).transpose()?)
     }
 

@@ -4,6 +4,7 @@ use diesel::prelude::*;
 use signalbox_domain::ids::OrgId;
 use signalbox_domain::ports::{Commit, QueueRef};
 use signalbox_domain::queue::{Decision, Entry, Queue, TestRun};
+use signalbox_domain::time::Timestamp;
 
 use crate::documents::{FORMAT, column, encode};
 use crate::error::DbError;
@@ -157,7 +158,7 @@ impl CommitRows {
         Ok(Self {
             queue: commit.queue,
             expected: commit.expected.0,
-            next_deadline: commit.next_deadline.map(|at| at.unix_micros()),
+            next_deadline: commit.next_deadline.map(Timestamp::unix_micros),
             deleted: commit.header.deleted,
             header: encode("queue", commit.header)?,
             entries: changes.entries.iter().map(|it| key.entry(it)).collect::<Result<_, _>>()?,

@@ -138,6 +138,7 @@ pub async fn a_holder_hands_everything_back(stores: &Stores) {
     let (leaving, staying) = (Uuid::new_v4(), Uuid::new_v4());
     assert_eq!(lease(&sample, Lane::Host, 2, leaving).await.len(), 2);
     assert_eq!(lease(&sample, Lane::Host, 2, staying).await.len(), 1);
-    assert_eq!(stores.outbox.hand_back(leaving).await.expect("handed back"), 2);
+    assert_eq!(stores.outbox.hand_back(Some(leaving)).await.expect("handed back"), 2);
     assert_eq!(lease(&sample, Lane::Host, 10, staying).await.len(), 2);
+    assert_eq!(stores.outbox.hand_back(None).await.expect("handed back"), 3);
 }

@@ -283,8 +283,8 @@ impl Draft {
             events: self.events,
         };
         // Every step that is worth a record has a number of its own.
-        let changed = !transition.is_empty() || transition.queue.header != self.before;
-        if changed && transition.queue.header.sequence == self.before.sequence {
+        let worth_a_record = !transition.is_empty() || transition.queue.header != self.before;
+        if worth_a_record && transition.queue.header.sequence == self.before.sequence {
             transition.queue.header.sequence += 1;
         }
         transition

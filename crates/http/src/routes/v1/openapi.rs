@@ -13,7 +13,6 @@ use crate::openapi;
     operation_id = "getOpenApi",
     tag = "service",
     responses((status = OK, description = "The description of the API, in OpenAPI 3.1.", body = Object, content_type = "application/json"), OfOpen),
-    security(())
 )]
 pub(crate) async fn handle() -> HttpResponse {
     HttpResponse::Ok().content_type(ContentType::json()).body(openapi::document())

@@ -54,7 +54,6 @@ pub(crate) struct StatusReply {
                 "name": "Merge Queue", "color": "green", "statusDescription": "Operational"
             }]
         })), OfOpen),
-    security(())
 )]
 pub(crate) async fn handle(api: Data<Api>) -> Json<StatusReply> {
     let part = |missing: Option<&String>| match missing {

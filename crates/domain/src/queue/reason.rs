@@ -1,0 +1,203 @@
+//! Why things happen: the vocabulary of reasons, shared by events, exits and timelines.
+
+use crate::ids::{PrNumber, Sha, TreeId};
+use crate::words::words;
+
+use super::{Actor, PrState};
+
+words!(
+    /// How a submission came.
+    SubmitReason {
+        /// By a person on the host: comment, label or page.
+        UserRequested = "USER_REQUESTED",
+        /// By an operator.
+        AdminRequested = "TRUNK_ADMIN_REQUESTED",
+        /// By the API.
+        ApiRequested = "API_REQUESTED",
+    }
+);
+
+words!(
+    /// Why an entry is waiting in the line (again).
+    QueuedReason {
+        /// Everything that was missing is there.
+        NowReady = "MERGE_ITEM_NOW_READY",
+        /// The target was moved from outside the queue.
+        TargetPushed = "MANUAL_PUSH_TO_TARGET_BRANCH",
+        /// A pull request ahead was cancelled.
+        PredecessorCancelled = "PREREQUISITE_MERGE_ITEM_CANCELLED",
+        /// A pull request ahead failed.
+        PredecessorFailed = "PREREQUISITE_MERGE_ITEM_FAILED",
+        /// A pull request ahead was merged by hand.
+        PredecessorMergedManually = "PREREQUISITE_MERGE_ITEM_MANUALLY_MERGED",
+        /// A person asked for another run.
+        RestartedByUser = "TESTS_RESTARTED_BY_USER",
+        /// The API asked for another run.
+        RestartedByApi = "TESTS_RESTARTED_BY_API_REQUEST",
+        /// An urgent entry went to the front.
+        SkipTheLineInterrupted = "SKIP_THE_LINE_INTERRUPTED",
+        /// Its batch failed and is split.
+        BisectionRequired = "BISECTION_REQUIRED",
+        /// Its part of a split batch passed.
+        BisectionPassed = "BISECTION_TEST_RUN_PASSED",
+        /// It conflicts with a pull request ahead and waits for that one.
+        ConflictWithAhead = "CONFLICT_WITH_PULL_REQUEST_AHEAD",
+    }
+);
+
+words!(
+    /// Why a group counts as passed.
+    PassReason {
+        /// Its own run passed.
+        OwnRun = "TEST_RUN_PASSED",
+        /// A run that contains it passed.
+        Successor = "SUCCESSOR_TEST_RUN_PASSED",
+        /// The result followed from other runs.
+        Optimization = "PASSED_BY_OPTIMIZATION",
+    }
+);
+
+words!(
+    /// Why a test run failed.
+    TestFailure {
+        /// A required status failed.
+        RequiredStatus = "TEST_RUN_REQUIRED_STATUS_FAILED",
+        /// The run took too long.
+        Timeout = "TEST_RUN_TIMEOUT",
+        /// The result followed from other runs.
+        Optimization = "TEST_RUN_FAILED_BY_OPTIMIZATION",
+    }
+);
+
+words!(
+    /// Why an entry failed.
+    FailReason {
+        /// The candidate could not be built: the changes conflict.
+        MergeConflict = "START_TEST_RUN_MERGE_CONFLICT",
+        /// The repository's configuration cannot be read.
+        ConfigParsingFailure = "START_TEST_RUN_CONFIG_PARSING_FAILURE",
+        /// The list of required statuses in the configuration is not usable.
+        ConfigBadRequiredStatuses = "START_TEST_RUN_CONFIG_BAD_REQUIRED_STATUSES",
+        /// Nobody says which statuses are required.
+        NoRequiredStatuses = "START_TEST_RUN_NO_REQUIRED_STATUSES",
+        /// The host refused to take the candidate.
+        StartRefused = "START_TEST_RUN_RETRY_EXHAUSTED",
+        /// A required status failed.
+        RequiredStatus = "TEST_RUN_REQUIRED_STATUS_FAILED",
+        /// The run took too long.
+        Timeout = "TEST_RUN_TIMEOUT",
+        /// The result followed from other runs.
+        Optimization = "TEST_RUN_FAILED_BY_OPTIMIZATION",
+        /// The pull request was pushed to while it was being merged.
+        UpdatedAtMergeTime = "PR_UPDATED_AT_MERGE_TIME",
+        /// The host refused the merge.
+        MergeRefused = "GITHUB_API_MERGE_PR_FAILED",
+    }
+);
+
+impl From<TestFailure> for FailReason {
+    fn from(failure: TestFailure) -> Self {
+        match failure {
+            TestFailure::RequiredStatus => Self::RequiredStatus,
+            TestFailure::Timeout => Self::Timeout,
+            TestFailure::Optimization => Self::Optimization,
+        }
+    }
+}
+
+words!(
+    /// Why an entry was cancelled.
+    CancelReason {
+        /// Somebody asked for it.
+        UserRequested = "USER_REQUESTED",
+        /// The pull request was closed.
+        Closed = "PR_CLOSED",
+        /// The pull request got new commits.
+        PushedTo = "PR_PUSHED_TO",
+        /// The pull request now wants another branch.
+        BaseChanged = "PR_BASE_BRANCH_CHANGED",
+        /// The pull request became a draft.
+        ConvertedToDraft = "PR_CONVERTED_TO_DRAFT",
+        /// The pull request was merged into another branch.
+        MergedElsewhere = "PR_MERGED_INTO_OTHER_BRANCH",
+        /// It was not ready for too long.
+        NotReadyTimeout = "NOT_READY_TIMEOUT_EXPIRED",
+    }
+);
+
+words!(
+    /// How an entry was merged.
+    MergeReason {
+        /// By the queue.
+        Queue = "MERGE_GRAPH_MERGE",
+        /// By hand, outside the queue.
+        Manual = "MANUAL_MERGE",
+        /// By the queue, without a run, because it was up to date and tested.
+        Direct = "MERGE_GRAPH_DIRECT_MERGE",
+    }
+);
+
+/// Whose fault a failure is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub enum Culprit {
+    /// The pull request itself.
+    Itself,
+    /// Another pull request of the queue.
+    PullRequest(PrNumber),
+    /// What is on the target branch.
+    TargetBranch,
+}
+
+/// How an entry left.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub enum Exit {
+    /// On the target branch.
+    Merged {
+        /// How.
+        reason: MergeReason,
+        /// The commit on the target, when the queue put it there.
+        sha: Option<Sha>,
+        /// The tree that was tested and the tree that landed; equal by Q1.
+        tested_tree: Option<TreeId>,
+        /// See `tested_tree`.
+        landed_tree: Option<TreeId>,
+    },
+    /// Taken out because of a failure.
+    Failed {
+        /// Why.
+        reason: FailReason,
+        /// Whose fault it is.
+        culprit: Culprit,
+        /// What exactly: failed statuses, conflicting paths, the host's words.
+        details: Vec<String>,
+    },
+    /// Taken out on request.
+    Cancelled {
+        /// Why.
+        reason: CancelReason,
+        /// By whom.
+        by: Actor,
+    },
+}
+
+impl Exit {
+    /// The terminal state.
+    pub const fn state(&self) -> PrState {
+        match self {
+            Self::Merged { .. } => PrState::Merged,
+            Self::Failed { .. } => PrState::Failed,
+            Self::Cancelled { .. } => PrState::Cancelled,
+        }
+    }
+
+    /// The reason's word on the wire, upper case.
+    pub const fn reason_word(&self) -> &'static str {
+        match self {
+            Self::Merged { reason, .. } => reason.word(),
+            Self::Failed { reason, .. } => reason.word(),
+            Self::Cancelled { reason, .. } => reason.word(),
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! Every order in which things can happen, for up to three pull requests: submissions, one
+//! disturbance at any moment, and effects and facts in any order. States that differ only in
+//! numbers are visited once.
+
+use std::collections::{BTreeSet, HashSet};
+use std::fmt::Write;
+
+use signalbox_domain::ids::{PrNumber, RunId};
+use signalbox_domain::queue::{
+    Command, Effect, EntryState, Fact, Mode, RunStatus, Settings, check_invariants,
+};
+use signalbox_domain::testing::{Rules, World};
+
+/// Something that somebody does, at any moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+enum Act {
+    Submit(u32),
+    Cancel(u32),
+    Restart(u32),
+    Push(u32),
+    PushTarget,
+    Urgent(u32),
+}
+
+fn act(world: &mut World, act: Act) {
+    let by = world.caller();
+    match act {
+        Act::Submit(pr) => drop(world.submit(pr, None)),
+        Act::Urgent(pr) => drop(world.submit(pr, Some(0))),
+        Act::Cancel(pr) => drop(world.ask(Command::Cancel { pr: PrNumber(pr), by })),
+        Act::Restart(pr) => drop(world.ask(Command::Restart { pr: PrNumber(pr), by })),
+        Act::Push(pr) => world.push(pr),
+        Act::PushTarget => world.push_target(),
+    }
+}
+
+/// What matters about a state: everything but ids, numbers and times.
+fn shape(world: &World, acts: &[Act]) -> String {
+    let queue = &world.queue;
+    let run = |id: RunId| {
+        queue.run(id).map_or_else(
+            || "gone".to_owned(),
+            |run| {
+                let prs: Vec<u32> = run.group.iter().map(|it| it.pr.0).collect();
+                let ahead: Vec<u32> = run
+                    .ahead
+                    .iter()
+                    .filter(|(_, pr)| queue.entry_of(*pr).is_some())
+                    .map(|(_, pr)| pr.0)
+                    .collect();
+                let status = match &run.status {
+                    RunStatus::Building => "building",
+                    RunStatus::Testing => "testing",
+                    RunStatus::Passed => "passed",
+                    RunStatus::Failed { .. } => "failed",
+                    RunStatus::Cancelled { .. } => "cancelled",
+                };
+                format!("{prs:?}on{ahead:?}{status}{}", run.checks.len())
+            },
+        )
+    };
+    let mut text = format!("{acts:?}|{:?}|{:?}|", world.target, world.landed);
+    for entry in queue.entries_in_order() {
+        let held = match &entry.state {
+            EntryState::Pending { held_by, was_held_by, .. } => {
+                format!("{held_by:?}{was_held_by:?}")
+            }
+            _ => String::new(),
+        };
+        let on = entry.state.run().map(run).unwrap_or_default();
+        let state = entry.state.name().word();
+        let _ = write!(text, "{}{state}{held}{on}{}|", entry.pr, entry.pull_request.head);
+    }
+    let mut waiting: Vec<String> = world
+        .outbox
+        .iter()
+        .map(|it| {
+            let effect = &it.effect;
+            format!("{}{}", effect.name(), effect.run().map(run).unwrap_or_default())
+        })
+        .collect();
+    waiting.extend(world.facts.iter().map(|fact| match fact {
+        Fact::CandidateBuilt { run: id, .. }
+        | Fact::CandidateConflict { run: id, .. }
+        | Fact::ChecksReported { run: id, .. }
+        | Fact::Landed { run: id, .. }
+        | Fact::LandRefused { run: id, .. } => format!("{}{}", fact.name(), run(*id)),
+        Fact::TargetSeen { head, .. } => {
+            format!("target{}", queue.header.target.head.as_ref() == Some(head))
+        }
+        Fact::PullRequestSeen { pull_request, .. } => {
+            format!("pr{}{}", pull_request.number, pull_request.head)
+        }
+        other => other.name().to_owned(),
+    }));
+    waiting.sort();
+    let landing = queue.header.landing.as_ref().map(|it| run(it.run));
+    let _ = write!(text, "{waiting:?}{landing:?}");
+    text
+}
+
+/// Visits every state; returns how many there were, and the sets of landed pull requests in which
+/// histories ended.
+fn visit(start: World, acts: Vec<Act>) -> (usize, BTreeSet<Vec<u32>>) {
+    let mut seen = HashSet::new();
+    let mut ends = BTreeSet::new();
+    let mut open = vec![(start, acts)];
+    while let Some((mut world, acts)) = open.pop() {
+        // Deleting branches changes nothing that can be seen here.
+        world.outbox.retain(|it| !matches!(it.effect, Effect::DeleteBranch { .. }));
+        if !seen.insert(shape(&world, &acts)) {
+            continue;
+        }
+        assert!(seen.len() < 400_000, "too many states: make the world smaller");
+        let mut next = Vec::new();
+        if let Some((first, rest)) = acts.split_first() {
+            // Submissions come in their order, a disturbance at any moment among them.
+            let mut after = world.clone();
+            act(&mut after, *first);
+            next.push((after, rest.to_vec()));
+            if let [first, second, rest @ ..] = acts.as_slice()
+                && !matches!(second, Act::Submit(_))
+            {
+                let mut after = world.clone();
+                act(&mut after, *second);
+                next.push((after, [&[*first], rest].concat()));
+            }
+        }
+        for at in 0..world.outbox.len() {
+            let mut after = world.clone();
+            let effect = after.outbox.remove(at);
+            after.run(&effect.effect);
+            next.push((after, acts.clone()));
+        }
+        for at in 0..world.facts.len() {
+            let mut after = world.clone();
+            let fact = after.facts.remove(at);
+            after.take_in(&fact);
+            next.push((after, acts.clone()));
+        }
+        if next.is_empty() {
+            // Nothing waits and nobody does anything: the line must be empty (Q8).
+            let left: Vec<_> = world
+                .queue
+                .entries_in_order()
+                .filter(|it| it.state != EntryState::NotReady)
+                .map(|it| (it.pr, it.state.clone()))
+                .collect();
+            assert!(left.is_empty(), "Q8: {left:?}");
+            ends.insert(world.landed.clone());
+        }
+        for (after, acts) in next {
+            assert_eq!(check_invariants(&after.queue), Vec::new());
+            if after.landed.len() > world.landed.len() {
+                assert!(after.target_is_green(), "Q1: {:?}", after.landed);
+            }
+            open.push((after, acts));
+        }
+    }
+    (seen.len(), ends)
+}
+
+fn world(concurrency: u32, bad: &[u32], clash: &[(u32, u32)], conflict: &[(u32, u32)]) -> World {
+    let rules = Rules {
+        bad: bad.iter().copied().collect(),
+        clash: clash.iter().copied().collect(),
+        conflict: conflict.iter().copied().collect(),
+    };
+    World::new(Settings::new(Mode::Single, concurrency), rules)
+}
+
+fn submit(prs: u32) -> Vec<Act> {
+    (1..=prs).map(Act::Submit).collect()
+}
+
+#[test]
+fn good_ones_all_land_in_order() {
+    for concurrency in 1..=3 {
+        let (states, ends) = visit(world(concurrency, &[], &[], &[]), submit(3));
+        assert_eq!(ends, BTreeSet::from([vec![1, 2, 3]]), "{states} states");
+    }
+}
+
+#[test]
+fn exactly_the_bad_one_does_not_land() {
+    for bad in 1..=3_u32 {
+        let (_, ends) = visit(world(3, &[bad], &[], &[]), submit(3));
+        let good: Vec<u32> = (1..=3).filter(|pr| *pr != bad).collect();
+        assert_eq!(ends, BTreeSet::from([good]));
+    }
+}
+
+#[test]
+fn of_two_that_do_not_go_together_the_first_lands() {
+    let (_, ends) = visit(world(3, &[], &[(1, 3)], &[]), submit(3));
+    assert_eq!(ends, BTreeSet::from([vec![1, 2]]));
+    let (_, ends) = visit(world(2, &[1], &[(1, 2)], &[]), submit(2));
+    assert_eq!(ends, BTreeSet::from([vec![2]]), "the second is not blamed for the first");
+}
+
+#[test]
+fn one_that_conflicts_with_one_ahead_waits_for_its_fate() {
+    let (_, ends) = visit(world(3, &[], &[], &[(1, 2)]), submit(3));
+    assert_eq!(ends, BTreeSet::from([vec![1, 3]]));
+    let (_, ends) = visit(world(2, &[1], &[], &[(1, 2)]), submit(2));
+    assert_eq!(ends, BTreeSet::from([vec![2]]), "when the first fails, the second lands");
+}
+
+#[test]
+fn a_disturbance_at_any_moment_leaves_main_green_and_the_line_empty() {
+    for disturbance in
+        [Act::Cancel(1), Act::Restart(1), Act::Push(1), Act::PushTarget, Act::Urgent(2)]
+    {
+        let acts = [&submit(2)[..], &[disturbance]].concat();
+        let (states, ends) = visit(world(2, &[], &[], &[]), acts);
+        assert!(states > 10, "{disturbance:?}");
+        for end in ends {
+            let landed: BTreeSet<u32> = end.iter().copied().collect();
+            assert_eq!(landed.len(), end.len(), "nothing lands twice");
+            assert!(landed.contains(&2), "{disturbance:?}: the other one lands");
+        }
+    }
+}

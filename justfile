@@ -1,0 +1,60 @@
+set dotenv-load
+
+# List the recipes
+default:
+    @just --list
+
+# Format everything
+[group('check')]
+fmt:
+    cargo fmt --all
+
+# Lints, as errors
+[group('check')]
+lint:
+    cargo clippy --workspace --all-targets -- -D warnings
+
+# The arrows between crates
+[group('check')]
+layers:
+    cargo nextest run -p signalbox-tests --test layers
+
+# The domain crate without anything around it
+[group('check')]
+domain-alone:
+    cargo check -p signalbox-domain --no-default-features
+
+# Licences, sources, bans and advisories of dependencies
+[group('check')]
+deny:
+    cargo deny check
+
+# Every test, on both databases
+[group('test')]
+test *ARGS:
+    tests/run {{ARGS}}
+
+# Tests that need no database and no server
+[group('test')]
+test-unit:
+    cargo nextest run -p signalbox-domain -p signalbox-http -p signalbox-metrics -p signalbox-git
+
+# The queue's model tests with many more histories
+[group('test')]
+model CASES='100000':
+    SIGNALBOX_PROPTEST_CASES={{CASES}} cargo nextest run --release -p signalbox-domain --test model
+
+# Write generated documents anew
+[group('gen')]
+gen:
+    SIGNALBOX_UPDATE=1 cargo nextest run -p signalbox-tests --test docs
+
+# The whole story on a real repository
+[group('run')]
+demo:
+    cargo run --release -- demo --once
+
+# A server on the embedded database
+[group('run')]
+run:
+    cargo run -- serve
