@@ -12,6 +12,7 @@ fn place() -> Value {
     serde_json::from_str(PLACE).expect("JSON")
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "it is written in place")]
 fn with(more: Value) -> String {
     let mut body = place();
     for (key, value) in more.as_object().expect("an object") {
@@ -255,7 +256,7 @@ async fn bad_requests_are_told_what_is_wrong() {
         let problem = reply.json();
         assert_eq!(problem["status"], status);
         assert_eq!(problem["request_id"], reply.header("x-request-id").as_str());
-        let pointed = pointer.map(|it| json!(it)).unwrap_or(Value::Null);
+        let pointed = pointer.map_or(Value::Null, |it| json!(it));
         assert_eq!(problem["errors"][0]["pointer"], pointed, "{path} {body}: {problem}");
     }
     let both = PLACE.replace("main", "a..b").replace("acme", "../x");

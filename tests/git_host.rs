@@ -1,0 +1,557 @@
+//! The plain git host on real repositories: its merges are git's own, its landings move the target
+//! to what was tested or not at all, and names are only names.
+#![expect(clippy::disallowed_methods, reason = "tests make ids and clocks of their own")]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use signalbox_domain::ids::{BranchName, OrgId, OrgSlug, PrNumber, RepoId, RepoName, RunId, Sha};
+use signalbox_domain::ports::{
+    Built, CheckOutput, ChecksJob, ChecksRunner, ChecksSink, GitHost, HostError, LandAnswer, Org,
+    PullRequestQuery, Repository, SinkClosed,
+};
+use signalbox_domain::queue::{
+    Ahead, BuildCandidate, Candidate, Change, CheckConclusion, CheckReport, Land, MergeMethod,
+    PullRequestState, RunChecks,
+};
+use signalbox_domain::testing::ManualClock;
+use signalbox_domain::time::Timestamp;
+use signalbox_git::{ChecksConfig, HostConfig, LocalChecksRunner, OpenRequest, PlainGitHost};
+use tempfile::TempDir;
+use uuid::Uuid;
+
+struct World {
+    folder: TempDir,
+    host: Arc<PlainGitHost>,
+    repository: Repository,
+}
+
+fn git_in(folder: &Path, args: &[&str]) -> Output {
+    Command::new("git")
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .env("GIT_CONFIG_NOSYSTEM", "1")
+        .args(["-c", "user.name=Ada", "-c", "user.email=ada@example.org"])
+        .args(["-c", "init.defaultBranch=main", "-C"])
+        .arg(folder)
+        .args(args)
+        .output()
+        .expect("git can be run")
+}
+
+impl World {
+    async fn new() -> Self {
+        let folder = TempDir::new().expect("a folder");
+        let url = format!("sqlite://{}", folder.path().join("test.db").display());
+        let database = signalbox_persistence::connect(&url).await.expect("a database");
+        database.migrate().await.expect("migrated");
+        let stores = database.stores();
+        let slug = OrgSlug::new("acme").expect("a slug");
+        let at = Timestamp::from_unix_seconds(0);
+        let org = Org { id: OrgId(Uuid::new_v4()), slug, created_at: at };
+        stores.orgs.create(&org).await.expect("an organization");
+        let root = folder.path().join("git");
+        let repository = Repository {
+            id: RepoId(Uuid::new_v4()),
+            org: org.id,
+            name: RepoName::new("git.local", "acme", "calc").expect("a name"),
+            path: None,
+            created_at: at,
+        };
+        stores.repos.register(&repository, false).await.expect("a repository");
+        for inner in ["git/acme/calc.git", "work"] {
+            std::fs::create_dir_all(folder.path().join(inner)).expect("a folder");
+        }
+        let config = HostConfig { root: Some(root), public_url: "http://localhost".into() };
+        let clock = Arc::new(ManualClock::default());
+        let host = Arc::new(PlainGitHost::new(config, stores.pull_requests, clock));
+        let world = Self { folder, host, repository };
+        world.bare(&["init", "-q", "--bare"]);
+        world.git(&["init", "-q"]);
+        world
+    }
+
+    fn work(&self) -> PathBuf {
+        self.folder.path().join("work")
+    }
+
+    fn bare_folder(&self) -> PathBuf {
+        self.folder.path().join("git/acme/calc.git")
+    }
+
+    fn git(&self, args: &[&str]) -> String {
+        let done = git_in(&self.work(), args);
+        assert!(done.status.success(), "{args:?}: {}", String::from_utf8_lossy(&done.stderr));
+        String::from_utf8_lossy(&done.stdout).trim_end().to_owned()
+    }
+
+    fn bare(&self, args: &[&str]) -> String {
+        let done = git_in(&self.bare_folder(), args);
+        assert!(done.status.success(), "{args:?}: {}", String::from_utf8_lossy(&done.stderr));
+        String::from_utf8_lossy(&done.stdout).trim_end().to_owned()
+    }
+
+    fn commit(&self, files: &[(&str, &str)], title: &str) {
+        for (name, text) in files {
+            let path = self.work().join(name);
+            std::fs::create_dir_all(path.parent().expect("a folder")).expect("made");
+            std::fs::write(path, text).expect("written");
+        }
+        self.git(&["add", "-A"]);
+        self.git(&["commit", "-q", "--allow-empty", "-m", title]);
+    }
+
+    fn push(&self, branch: &str) -> Sha {
+        let bare = self.bare_folder().display().to_string();
+        self.git(&["push", "-q", "-f", &bare, branch]);
+        Sha::new(self.git(&["rev-parse", branch])).expect("a commit")
+    }
+
+    /// A branch on `from` with one commit; pushed.
+    fn branch(&self, name: &str, from: &str, files: &[(&str, &str)]) -> Sha {
+        self.git(&["checkout", "-q", "-B", name, from]);
+        self.commit(files, &format!("change {name}"));
+        self.push(name)
+    }
+
+    async fn open(&self, branch: &str) -> Result<PrNumber, HostError> {
+        let name = |text: &str| BranchName::new(text).expect("a branch");
+        let request = OpenRequest {
+            branch: name(branch),
+            target: name("main"),
+            title: None,
+            body: None,
+            author: None,
+        };
+        self.host.open_pull_request(&self.repository, request).await.map(|it| it.number)
+    }
+
+    async fn build(&self, build: &BuildCandidate) -> Built {
+        self.host.build_candidate(&self.repository, build).await.expect("an answer")
+    }
+
+    async fn candidate(&self, build: &BuildCandidate) -> Candidate {
+        match self.build(build).await {
+            Built::Candidate(candidate) => candidate,
+            conflict @ Built::Conflict { .. } => panic!("{conflict:?}"),
+        }
+    }
+
+    fn tree(&self, commit: &Sha) -> String {
+        self.bare(&["rev-parse", &format!("{commit}^{{tree}}")])
+    }
+}
+
+fn change(pr: u32, head: &Sha) -> Change {
+    Change {
+        pr: PrNumber(pr),
+        head: head.clone(),
+        title: format!("change {pr}"),
+        body: String::new(),
+        author: "ada".into(),
+    }
+}
+
+fn build(head: &Sha, changes: Vec<Change>, method: MergeMethod) -> BuildCandidate {
+    let run = RunId(Uuid::new_v4());
+    BuildCandidate {
+        run,
+        target: BranchName::new("main").expect("a branch"),
+        target_head: head.clone(),
+        ahead: Vec::new(),
+        changes,
+        method,
+        branch: BranchName::new(format!("signalbox-merge/pr-1/{run}")).expect("a branch"),
+    }
+}
+
+fn land(build: &BuildCandidate, candidate: &Candidate) -> Land {
+    Land {
+        run: build.run,
+        target: build.target.clone(),
+        expected: build.target_head.clone(),
+        candidate: candidate.clone(),
+        changes: build.changes.clone(),
+        method: build.method,
+    }
+}
+
+/// A small generator of numbers: the same every time.
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % limit
+    }
+}
+
+/// Edits files at random: lines, whole files, names.
+fn edit(world: &World, numbers: &mut Numbers, mark: &str) {
+    for _ in 0..=numbers.below(3) {
+        let name = format!("dir{}/file{}.txt", numbers.below(2), numbers.below(4));
+        let path = world.work().join(&name);
+        let Ok(text) = std::fs::read_to_string(&path) else { continue };
+        match numbers.below(6) {
+            0 => std::fs::remove_file(&path).expect("removed"),
+            1 => {
+                let to = world.work().join(format!("moved-{mark}-{}.txt", numbers.below(3)));
+                std::fs::rename(&path, to).expect("moved");
+            }
+            _ => {
+                let mut lines: Vec<String> = text.lines().map(ToOwned::to_owned).collect();
+                let at = usize::try_from(numbers.below(lines.len().max(1) as u64)).expect("small");
+                if let Some(line) = lines.get_mut(at) {
+                    *line = format!("{mark} {}", numbers.below(2));
+                }
+                std::fs::write(&path, lines.join("\n") + "\n").expect("written");
+            }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn merges_are_those_of_git_itself() {
+    let world = World::new().await;
+    let lines: Vec<String> = (0..12).map(|line| format!("line {line}")).collect();
+    let text = lines.join("\n") + "\n";
+    let files: Vec<String> = (0..8).map(|at| format!("dir{}/file{}.txt", at % 2, at / 2)).collect();
+    let files: Vec<(&str, &str)> = files.iter().map(|it| (it.as_str(), text.as_str())).collect();
+    world.commit(&files, "base");
+    world.push("main");
+    let (mut clean, mut conflicts) = (0, 0);
+    for seed in 0..60 {
+        let mut numbers = Numbers(seed * 7_919 + 1);
+        let mut heads = Vec::new();
+        for name in ["ours", "theirs"] {
+            world.git(&["checkout", "-q", "-B", name, "main"]);
+            edit(&world, &mut numbers, name);
+            world.commit(&[], name);
+            heads.push(world.push(name));
+        }
+        let request = build(&heads[0], vec![change(1, &heads[1])], MergeMethod::Squash);
+        let built = world.build(&request).await;
+        world.git(&["checkout", "-q", "-B", "reference", "ours"]);
+        let merged = git_in(&world.work(), &["merge", "-q", "--no-edit", "theirs"]);
+        if merged.status.success() {
+            clean += 1;
+            let Built::Candidate(candidate) = built else { panic!("seed {seed}: {built:?}") };
+            assert_eq!(candidate.tree.as_str(), world.git(&["rev-parse", "HEAD^{tree}"]), "{seed}");
+        } else {
+            conflicts += 1;
+            let Built::Conflict { pr, with, paths } = built else {
+                panic!("seed {seed}: {built:?}")
+            };
+            assert_eq!((pr, with), (PrNumber(1), None));
+            let unmerged = world.git(&["diff", "--name-only", "--diff-filter=U"]);
+            let wanted: std::collections::BTreeSet<&str> = unmerged.lines().collect();
+            let told = paths.iter().map(String::as_str).collect();
+            assert_eq!(wanted, told, "seed {seed}");
+            world.git(&["merge", "--abort"]);
+        }
+    }
+    assert!(clean > 10 && conflicts > 10, "{clean} clean, {conflicts} conflicts");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_method_gives_its_own_history_and_the_same_tree() {
+    let world = World::new().await;
+    world.commit(&[("a.txt", "1\n2\n3\n")], "base");
+    world.push("main");
+    world.branch("topic", "main", &[("b.txt", "b\n")]);
+    world.commit(&[("a.txt", "1\n2\n3\n4\n")], "second commit");
+    let topic = world.push("topic");
+    let main = world.branch("main", "main", &[("c.txt", "c\n")]);
+    let mut trees = Vec::new();
+    for (method, commits, parents) in
+        [(MergeMethod::Squash, 1, 1), (MergeMethod::MergeCommit, 3, 2), (MergeMethod::Rebase, 2, 1)]
+    {
+        let request = build(&main, vec![change(1, &topic)], method);
+        let candidate = world.candidate(&request).await;
+        let range = format!("{main}..{}", candidate.sha);
+        assert_eq!(world.bare(&["rev-list", "--count", &range]), commits.to_string(), "{method:?}");
+        let line = world.bare(&["rev-list", "--parents", "-n1", candidate.sha.as_str()]);
+        assert_eq!(line.split(' ').count(), parents + 1, "{method:?}");
+        assert_eq!(world.bare(&["log", "-1", "--format=%an", candidate.sha.as_str()]), "Ada");
+        let branch = world.bare(&["rev-parse", &format!("refs/heads/{}", request.branch)]);
+        assert_eq!(branch, candidate.sha.as_str());
+        trees.push(candidate.tree.clone());
+        let again = world.candidate(&request).await;
+        assert_eq!(again.tree, candidate.tree, "repeating gives the same tree");
+    }
+    trees.dedup();
+    assert_eq!(trees.len(), 1);
+    let rebased = build(&main, vec![change(1, &topic)], MergeMethod::Rebase);
+    let rebased = world.candidate(&rebased).await;
+    let subjects = world.bare(&["log", "-2", "--format=%s", rebased.sha.as_str()]);
+    assert_eq!(subjects, "second commit\nchange topic");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_conflict_names_the_first_candidate_ahead_that_it_is_with() {
+    let world = World::new().await;
+    world.commit(&[("a.txt", "base\n")], "base");
+    let main = world.push("main");
+    let harmless = world.branch("harmless", "main", &[("b.txt", "b\n")]);
+    let one = world.branch("one", "main", &[("a.txt", "one\n")]);
+    let other = world.branch("other", "main", &[("a.txt", "other\n")]);
+    let first = build(&main, vec![change(1, &harmless)], MergeMethod::Squash);
+    let first_built = world.candidate(&first).await;
+    let mut second = build(&main, vec![change(2, &one)], MergeMethod::Squash);
+    second.ahead = vec![Ahead { run: first.run, sha: first_built.sha.clone() }];
+    let second_built = world.candidate(&second).await;
+    let mut third = build(&main, vec![change(3, &other)], MergeMethod::Squash);
+    third.ahead = second.ahead.clone();
+    third.ahead.push(Ahead { run: second.run, sha: second_built.sha.clone() });
+    let conflict = world.build(&third).await;
+    let wanted =
+        Built::Conflict { pr: PrNumber(3), with: Some(second.run), paths: vec!["a.txt".into()] };
+    assert_eq!(conflict, wanted);
+    let stray = world.host.test_branches(&world.repository).await.expect("branches");
+    assert_eq!(stray.len(), 2, "a conflict leaves no branch behind");
+    let batch = build(&main, vec![change(2, &one), change(3, &other)], MergeMethod::Squash);
+    let conflict = world.build(&batch).await;
+    assert!(
+        matches!(conflict, Built::Conflict { pr: PrNumber(3), with: None, .. }),
+        "{conflict:?}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn landing_moves_the_target_to_what_was_tested_or_not_at_all() {
+    let world = World::new().await;
+    world.commit(&[("a.txt", "base\n")], "base");
+    let main = world.push("main");
+    let head = world.branch("topic", "main", &[("b.txt", "b\n")]);
+    let pr = world.open("topic").await.expect("opened");
+    let request = build(&main, vec![change(pr.0, &head)], MergeMethod::Squash);
+    let candidate = world.candidate(&request).await;
+    let order = land(&request, &candidate);
+    let landing = async |order: &Land| world.host.land(&world.repository, order).await;
+
+    world.commit(&[("b.txt", "pushed meanwhile\n")], "more");
+    world.push("topic");
+    assert_eq!(landing(&order).await.expect("an answer"), LandAnswer::HeadMoved { pr });
+    assert_eq!(world.bare(&["rev-parse", "main"]), main.as_str(), "not touched");
+    world.bare(&["update-ref", "refs/heads/topic", head.as_str()]);
+
+    let outside = world.branch("main", "main", &[("outside.txt", "x\n")]);
+    let answer = landing(&order).await.expect("an answer");
+    assert!(matches!(&answer, LandAnswer::TargetMoved(it) if it.sha == outside), "{answer:?}");
+
+    // The same content under another commit: the tree is still the tested one.
+    world.bare(&["update-ref", "refs/heads/main", main.as_str()]);
+    let tree = world.tree(&main);
+    let twin = world.bare(&[
+        "-c",
+        "user.name=x",
+        "-c",
+        "user.email=x",
+        "commit-tree",
+        &tree,
+        "-p",
+        main.as_str(),
+        "-m",
+        "twin",
+    ]);
+    world.bare(&["update-ref", "refs/heads/main", &twin]);
+    let on_twin = Land { expected: Sha::new(twin).expect("a commit"), ..order.clone() };
+    let LandAnswer::Landed(head) = landing(&on_twin).await.expect("an answer") else {
+        panic!("the tree is the tested one");
+    };
+    assert_eq!(head.tree, candidate.tree);
+    assert_eq!(world.bare(&["rev-parse", "main^{tree}"]), candidate.tree.as_str());
+
+    // On the head that was expected it is the candidate itself; repeating it moves nothing.
+    world.bare(&["update-ref", "refs/heads/main", main.as_str()]);
+    for _ in 0..2 {
+        let seen = world.host.pull_request(&world.repository, &PullRequestQuery::Number(pr)).await;
+        assert_eq!(seen.expect("an answer").expect("it").state, PullRequestState::Merged);
+        let landed = landing(&Land { changes: Vec::new(), ..order.clone() }).await;
+        let LandAnswer::Landed(head) = landed.expect("an answer") else { panic!("it lands") };
+        assert_eq!((&head.sha, &head.tree), (&candidate.sha, &candidate.tree));
+        assert_eq!(world.bare(&["rev-parse", "main"]), candidate.sha.as_str());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn names_are_only_names() {
+    let world = World::new().await;
+    world.commit(&[("a.txt", "base\n")], "base");
+    let main = world.push("main");
+    let evil = "x;touch${IFS}pwned;$(touch${IFS}pwned)`id`|\"'&&";
+    let head = world.branch(
+        evil,
+        "main",
+        &[("--upload-pack=touch pwned", "x\n"), ("$(touch pwned)", "y\n")],
+    );
+    world.git(&["commit", "-q", "--amend", "-m", "$(touch pwned) `touch pwned`\n\n--author=evil"]);
+    let head2 = world.push(evil);
+    assert_ne!(head, head2);
+    let pr = world.open(evil).await.expect("opened");
+    let request = build(&main, vec![change(pr.0, &head2)], MergeMethod::Squash);
+    let candidate = world.candidate(&request).await;
+    let landed = world.host.land(&world.repository, &land(&request, &candidate)).await;
+    assert!(matches!(landed, Ok(LandAnswer::Landed(_))), "{landed:?}");
+    let folders = [world.work(), world.bare_folder(), PathBuf::from(".")];
+    assert!(folders.iter().all(|folder| !folder.join("pwned").exists()));
+    assert!(BranchName::new("--help").is_err());
+    let missing = world.open("no-such-branch").await;
+    assert!(matches!(missing, Err(HostError::NotFound { .. })), "{missing:?}");
+}
+
+/// Keeps what a runner reports.
+#[derive(Default)]
+struct Reports {
+    checks: std::sync::Mutex<Vec<CheckReport>>,
+    outputs: std::sync::Mutex<Vec<CheckOutput>>,
+    closed: AtomicBool,
+}
+
+#[async_trait]
+impl ChecksSink for Reports {
+    async fn report(&self, checks: Vec<CheckReport>) -> Result<(), SinkClosed> {
+        self.checks.lock().expect("a lock").extend(checks);
+        Ok(())
+    }
+
+    async fn output(&self, output: CheckOutput) -> Result<(), SinkClosed> {
+        self.outputs.lock().expect("a lock").push(output);
+        Ok(())
+    }
+
+    async fn closed(&self) {
+        while !self.closed.load(Ordering::SeqCst) {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+}
+
+async fn run_checks(world: &World, config: &str, script: &str, reports: &Reports) {
+    world.commit(&[(".signalbox.toml", config), ("check.sh", script)], "base");
+    let head = world.push("main");
+    let tree = world.tree(&head);
+    let runner = LocalChecksRunner::new(
+        ChecksConfig {
+            work_dir: world.folder.path().join("checks"),
+            timeout_minutes: 1,
+            pass_env: Vec::new(),
+            public_url: "http://localhost".into(),
+        },
+        world.host.clone(),
+        Arc::new(ManualClock::default()),
+    );
+    let job = ChecksJob {
+        repository: world.repository.clone(),
+        checks: RunChecks {
+            run: RunId(Uuid::new_v4()),
+            candidate: Candidate {
+                sha: head.clone(),
+                tree: signalbox_domain::ids::TreeId::new(tree).expect("a tree"),
+            },
+            branch: BranchName::new("signalbox-merge/pr-1/x").expect("a branch"),
+            config_from: head,
+            prs: vec![PrNumber(1)],
+            required: vec!["test".into(), "missing".into()],
+        },
+    };
+    runner.run(&job, reports).await.expect("it runs");
+    let left = std::fs::read_dir(world.folder.path().join("checks"));
+    assert!(left.is_ok_and(|mut left| left.next().is_none()), "checkouts are removed");
+}
+
+const CONFIG: &str = "[[checks]]\nname = \"test\"\nrun = [\"sh\", \"check.sh\"]\n";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_check_runs_in_a_clean_checkout_with_a_fixed_environment() {
+    let world = World::new().await;
+    let reports = Reports::default();
+    let script = "pwd; git rev-parse HEAD; git branch -a; env | sort | cut -d= -f1; ls -A \"$HOME\"\nexit 3\n";
+    run_checks(&world, CONFIG, script, &reports).await;
+    let checks = reports.checks.lock().expect("a lock").clone();
+    let missing = checks.iter().find(|it| it.name == "missing").expect("a report");
+    assert_eq!(missing.conclusion, Some(CheckConclusion::Failure));
+    assert!(missing.summary.as_deref().is_some_and(|it| it.contains("no check named")));
+    let ended = checks.iter().rfind(|it| it.name == "test").expect("a report");
+    assert_eq!(ended.conclusion, Some(CheckConclusion::Failure));
+    assert!(ended.summary.as_deref().is_some_and(|it| it.contains("exit status: 3")));
+    let text = reports.outputs.lock().expect("a lock")[0].text.clone();
+    let variables: Vec<&str> =
+        text.lines().skip_while(|line| *line != "CI").filter(|it| !it.is_empty()).collect();
+    let wanted = [
+        "CI",
+        "HOME",
+        "LANG",
+        "PATH",
+        "PWD",
+        "SIGNALBOX_BRANCH",
+        "SIGNALBOX_PR",
+        "SIGNALBOX_TEST_RUN",
+        "TMPDIR",
+    ];
+    let known: Vec<&&str> = variables.iter().filter(|it| wanted.contains(it)).collect();
+    assert_eq!(known.len(), wanted.len(), "{text}");
+    assert!(variables.len() <= wanted.len() + 3, "nothing else but what sh itself adds: {text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_child_that_goes_on_neither_hangs_the_check_nor_survives_it() {
+    let world = World::new().await;
+    let reports = Reports::default();
+    let begun = Instant::now();
+    run_checks(&world, CONFIG, "sleep 300 & echo $!\nexit 0\n", &reports).await;
+    assert!(begun.elapsed() < Duration::from_secs(20));
+    let text = reports.outputs.lock().expect("a lock")[0].text.clone();
+    let pid = text.trim();
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let alive = !stat.is_empty() && !stat.contains(") Z ");
+    assert!(!alive, "process {pid} is still there: {stat}");
+    let checks = reports.checks.lock().expect("a lock").clone();
+    let ended = checks.iter().rfind(|it| it.name == "test").expect("a report");
+    assert_eq!(ended.conclusion, Some(CheckConclusion::Success));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_check_that_nobody_wants_any_more_is_killed() {
+    let world = World::new().await;
+    let reports = Arc::new(Reports::default());
+    let mark = world.folder.path().join("began");
+    let script = format!("touch {}; sleep 300\n", mark.display());
+    let closer = reports.clone();
+    let marked = mark.clone();
+    tokio::spawn(async move {
+        while !marked.exists() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        closer.closed.store(true, Ordering::SeqCst);
+    });
+    let begun = Instant::now();
+    run_checks(&world, CONFIG, &script, &reports).await;
+    assert!(begun.elapsed() < Duration::from_secs(20));
+    assert!(mark.exists());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_that_is_not_there_and_endless_output_are_failures_with_words() {
+    let world = World::new().await;
+    let reports = Reports::default();
+    let config = "[[checks]]\nname = \"test\"\nrun = [\"no-such-program\"]\n";
+    run_checks(&world, config, "", &reports).await;
+    let checks = reports.checks.lock().expect("a lock").clone();
+    let ended = checks.iter().rfind(|it| it.name == "test").expect("a report");
+    assert!(
+        ended.summary.as_deref().is_some_and(|it| it.contains("\"no-such-program\" cannot be run"))
+    );
+    let reports = Reports::default();
+    let script =
+        "i=0; while [ $i -lt 20000 ]; do echo line $i of very much output; i=$((i+1)); done\n";
+    run_checks(&world, CONFIG, script, &reports).await;
+    let text = reports.outputs.lock().expect("a lock")[0].text.clone();
+    assert!(text.len() <= signalbox_domain::ports::MAX_CHECK_OUTPUT);
+    assert!(text.starts_with("line 0 of") && text.contains("bytes left out"));
+    assert!(text.trim_end().ends_with("line 19999 of very much output"));
+}
