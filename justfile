@@ -17,7 +17,7 @@ lint:
 # The arrows between crates
 [group('check')]
 layers:
-    cargo nextest run -p signalbox-tests --test layers
+    cargo test -p signalbox-tests --test layers
 
 # The domain crate without anything around it
 [group('check')]
@@ -29,6 +29,16 @@ domain-alone:
 deny:
     cargo deny check
 
+# The documentation of all crates, with warnings as errors
+[group('check')]
+doc:
+    RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps
+
+# Everything that CI runs, and nothing else
+[group('check')]
+ci:
+    .ci/run
+
 # Every test, on both databases
 [group('test')]
 test *ARGS:
@@ -37,17 +47,17 @@ test *ARGS:
 # Tests that need no database and no server
 [group('test')]
 test-unit:
-    cargo nextest run -p signalbox-domain -p signalbox-http -p signalbox-metrics -p signalbox-git
+    cargo test -p signalbox-domain -p signalbox-http -p signalbox-metrics -p signalbox-git -p signalbox-testkit
 
 # The queue's model tests with many more histories
 [group('test')]
 model CASES='100000':
-    SIGNALBOX_PROPTEST_CASES={{CASES}} cargo nextest run --release -p signalbox-domain --test model
+    SIGNALBOX_PROPTEST_CASES={{CASES}} cargo test --release -p signalbox-domain --test model
 
 # Write generated documents anew
 [group('gen')]
 gen:
-    SIGNALBOX_UPDATE=1 cargo nextest run -p signalbox-tests --test docs
+    SIGNALBOX_UPDATE=1 cargo test -p signalbox-tests --test docs
 
 # The whole story on a real repository
 [group('run')]

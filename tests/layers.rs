@@ -1,19 +1,260 @@
 //! The arrows between crates, and the shape of the house. A failure says what to do.
+//!
+//! Every check is a function from text or names to complaints, so that it can be shown to fail: at
+//! the end each is run on something that breaks its rule.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Crates that may not be anywhere below the domain.
+/// Crates that may not be anywhere below the domain, with everything that starts like them.
 const BANNED: [&str; 7] = ["tokio", "actix", "diesel", "hyper", "reqwest", "tracing", "serde_json"];
+/// What depends on the domain and on nothing else of ours.
 const ADAPTERS: [&str; 5] = [
-    "signalbox-http",
-    "signalbox-persistence",
-    "signalbox-metrics",
     "signalbox-git",
+    "signalbox-http",
+    "signalbox-metrics",
+    "signalbox-persistence",
     "signalbox-testkit",
 ];
+/// What tests depend on, and nothing that is shipped.
+const TESTKIT: &str = "signalbox-testkit";
+/// The one file that knows status codes.
+const STATUS_CODES: &str = "crates/http/src/problem.rs";
 const MAX_LINES: usize = 500;
+
+/// A crate of ours, and the crates of ours that it needs outside its tests.
+type Arrows = (String, BTreeSet<String>);
+
+/// A source file: its path from the root, and its text.
+type Source = (String, String);
+
+#[test]
+fn arrows_point_at_the_domain() {
+    agreed(arrows().iter().flat_map(wrong_arrows));
+}
+
+#[test]
+fn every_crate_is_known_to_these_checks() {
+    let known = |name: &str| {
+        name == "signalbox-domain"
+            || name == "signalbox"
+            || name == "signalbox-tests"
+            || ADAPTERS.contains(&name)
+    };
+    let new = arrows().into_iter().map(|(name, _)| name).filter(|name| !known(name));
+    agreed(new.map(|name| format!("{name} is new: say in tests/layers.rs what it may depend on")));
+}
+
+#[test]
+fn the_domain_has_no_runtime_and_no_driver() {
+    let args = ["tree", "-p", "signalbox-domain", "-e", "normal", "--prefix", "none", "--offline"];
+    for features in [&["--no-default-features"][..], &["--all-features"]] {
+        agreed(banned(&cargo(&[&args[..], features].concat())));
+    }
+}
+
+#[test]
+fn the_pure_modules_are_pure() {
+    let pure = ["crates/domain/src/queue", "crates/domain/src/flaky"];
+    agreed(pure.iter().flat_map(|folder| sources(folder)).flat_map(|source| impurities(&source)));
+}
+
+#[test]
+fn status_codes_are_in_one_file() {
+    let others = sources("crates/http/src").into_iter().filter(|(path, _)| path != STATUS_CODES);
+    agreed(others.flat_map(|source| status_codes(&source)));
+}
+
+#[test]
+fn files_are_short_and_say_what_they_are() {
+    agreed(sources("crates").iter().flat_map(shapeless));
+}
+
+#[test]
+fn the_checks_can_fail() {
+    let arrows = |name: &str, needs: &[&str]| {
+        wrong_arrows(&(name.to_owned(), needs.iter().map(ToString::to_string).collect()))
+    };
+    assert_eq!(arrows("signalbox-domain", &["signalbox-git"]).len(), 1);
+    assert_eq!(arrows("signalbox-http", &["signalbox-domain", "signalbox-git"]).len(), 1);
+    assert_eq!(arrows("signalbox", &["signalbox-domain", TESTKIT]).len(), 1);
+    assert_eq!(arrows(TESTKIT, &["signalbox-domain", "signalbox-persistence"]).len(), 1);
+
+    let tree = "signalbox-domain v0.1.0 (/x)\nrpds v1.2.1\nactix-web v4.0.0\ntokio v1.0.0 (*)\n";
+    assert_eq!(banned(tree).len(), 2);
+    assert!(banned("tokenizers v1.0.0\nserde v1.0.0\n").is_empty());
+
+    let source = |text: &str| ("sample.rs".to_owned(), text.to_owned());
+    for line in ["async fn f() {}", "fn f(x: &dyn Any) {}", "use crate::ports::Clock;"] {
+        assert_eq!(impurities(&source(&format!("//! x\n{line}\n"))).len(), 1, "{line}");
+    }
+    let allowed =
+        "//! no async, dyn or ports:: here\n\n#[cfg(test)]\nmod tests {\n    async fn f() {}\n}\n";
+    assert!(impurities(&source(allowed)).is_empty());
+
+    for line in [
+        "reply.status(404)",
+        "    responses((status = 409, description = \"it exists\"))",
+        "StatusCode::CONFLICT",
+        "HttpResponse::NotFound().finish()",
+        "HttpResponse::build(code)",
+    ] {
+        assert_eq!(status_codes(&source(line)).len(), 1, "{line}");
+    }
+    for line in ["const MAX: usize = 500;", "HttpResponse::Ok().body(x)", "// status 404"] {
+        assert!(status_codes(&source(line)).is_empty(), "{line}");
+    }
+
+    assert_eq!(shapeless(&source("use std::fmt;\n")).len(), 1);
+    assert_eq!(shapeless(&source(&format!("//! Long.\n{}", "\n".repeat(MAX_LINES)))).len(), 1);
+    assert!(shapeless(&source("//! Short.\n")).is_empty());
+}
+
+/// Fails with all complaints at once.
+fn agreed(complaints: impl IntoIterator<Item = String>) {
+    let complaints: Vec<String> = complaints.into_iter().collect();
+    assert!(complaints.is_empty(), "\n{}\n", complaints.join("\n"));
+}
+
+fn wrong_arrows((name, needs): &Arrows) -> Vec<String> {
+    let allowed = |need: &String| match name.as_str() {
+        "signalbox" => need != TESTKIT,
+        adapter if ADAPTERS.contains(&adapter) => need == "signalbox-domain",
+        // The domain, and the crate of whole-system tests, which has dev-dependencies only.
+        _ => false,
+    };
+    let advice = |need: &String| {
+        let way_out = if need == TESTKIT {
+            "make it a dev-dependency: what is shipped contains no test support"
+        } else {
+            "go through a port of the domain, and wire the two in the app crate"
+        };
+        format!("{name} must not depend on {need}: {way_out}")
+    };
+    needs.iter().filter(|need| !allowed(need)).map(advice).collect()
+}
+
+/// `tree` is what `cargo tree --prefix none` prints: a crate's name first on each line.
+fn banned(tree: &str) -> Vec<String> {
+    let names: BTreeSet<&str> =
+        tree.lines().filter_map(|line| line.split_whitespace().next()).collect();
+    let is_banned =
+        |name: &&str| BANNED.iter().any(|it| name == it || name.starts_with(&format!("{it}-")));
+    let advice = |name: &str| {
+        format!("the domain needs {name}: what needs it belongs into an adapter, behind a port")
+    };
+    names.into_iter().filter(is_banned).map(advice).collect()
+}
+
+fn impurities((path, text): &Source) -> Vec<String> {
+    let mut found = Vec::new();
+    for (number, line) in code(text) {
+        for word in ["async ", "dyn ", "ports::"] {
+            if line.contains(word) {
+                found.push(format!(
+                    "{path}:{number}: `{}` makes a pure module impure: move what needs it to \
+                     crates/domain/src/service",
+                    word.trim()
+                ));
+            }
+        }
+    }
+    found
+}
+
+fn status_codes((path, text): &Source) -> Vec<String> {
+    let other_reply = |line: &str| {
+        line.split("HttpResponse::").skip(1).any(|rest| {
+            rest.starts_with(|it: char| it.is_ascii_alphabetic()) && !rest.starts_with("Ok(")
+        })
+    };
+    let error_number = |line: &str| {
+        let numbers = line.split(|it: char| !it.is_ascii_alphanumeric() && it != '_');
+        line.to_lowercase().contains("status")
+            && numbers.filter_map(|it| it.parse::<u16>().ok()).any(|it| (400..600).contains(&it))
+    };
+    code(text)
+        .filter(|(_, line)| line.contains("StatusCode") || other_reply(line) || error_number(line))
+        .map(|(number, line)| {
+            format!(
+                "{path}:{number}: answer with a `Problem`; status codes are in {STATUS_CODES} \
+                 only: {}",
+                line.trim()
+            )
+        })
+        .collect()
+}
+
+fn shapeless((path, text): &Source) -> Vec<String> {
+    let mut found = Vec::new();
+    let lines = text.lines().count();
+    if lines > MAX_LINES {
+        found.push(format!("{path} has {lines} lines, {MAX_LINES} at most: split it by concern"));
+    }
+    if !text.starts_with("//!") && !text.starts_with("#![doc = include_str!") {
+        found.push(format!("{path}: start with a `//!` line that says what the file is about"));
+    }
+    found
+}
+
+/// The lines that are neither comments nor part of the test module at a file's end, with their
+/// numbers.
+fn code(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let lines: Vec<&str> = text.lines().collect();
+    let is_module = |line: &&str| line.starts_with("mod ") && line.ends_with('{');
+    let tests = (0..lines.len())
+        .find(|at| lines[*at] == "#[cfg(test)]" && lines.get(at + 1).is_some_and(is_module));
+    let end = tests.unwrap_or(lines.len());
+    lines
+        .into_iter()
+        .enumerate()
+        .take(end)
+        .map(|(index, line)| (index + 1, line))
+        .filter(|(_, line)| !line.trim_start().starts_with("//"))
+}
+
+/// Crates of ours with what they need to be built and run, as their manifests say.
+fn arrows() -> Vec<Arrows> {
+    let metadata = cargo(&["metadata", "--format-version", "1", "--no-deps", "--offline"]);
+    let metadata: serde_json::Value = serde_json::from_str(&metadata).expect("JSON");
+    let list = |value: &serde_json::Value| value.as_array().expect("a list").clone();
+    let name = |value: &serde_json::Value| value["name"].as_str().expect("a name").to_owned();
+    list(&metadata["packages"])
+        .iter()
+        .map(|package| {
+            let needs = list(&package["dependencies"]);
+            let needs = needs.iter().filter(|it| it["kind"] != "dev").map(name);
+            (name(package), needs.filter(|it| it.starts_with("signalbox")).collect())
+        })
+        .collect()
+}
+
+/// The sources of a folder, without those that hold nothing but tests.
+fn sources(folder: &str) -> Vec<Source> {
+    let mut found = Vec::new();
+    let mut folders = vec![root().join(folder)];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).expect("a folder").flatten() {
+            let path = entry.path();
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let is_rust = path.extension().is_some_and(|it| it == "rs");
+            let only_tests = name == "tests.rs" || name.ends_with("_tests.rs");
+            if path.is_dir() && name != "tests" && name != "target" {
+                folders.push(path);
+            } else if is_rust && !only_tests {
+                let shown = path.strip_prefix(root()).expect("inside the root").display();
+                found.push((shown.to_string(), std::fs::read_to_string(&path).expect("UTF-8")));
+            }
+        }
+    }
+    assert!(
+        !found.is_empty(),
+        "there is nothing in {folder}: these checks look in the wrong place"
+    );
+    found.sort();
+    found
+}
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace").to_owned()
@@ -24,128 +265,4 @@ fn cargo(args: &[&str]) -> String {
     let done = done.expect("cargo can be run");
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
     String::from_utf8_lossy(&done.stdout).into_owned()
-}
-
-/// Each crate of ours and those of ours that it needs to run.
-fn arrows() -> Vec<(String, BTreeSet<String>)> {
-    let metadata = cargo(&["metadata", "--format-version", "1", "--no-deps", "--offline"]);
-    let metadata: serde_json::Value = serde_json::from_str(&metadata).expect("JSON");
-    let packages = metadata["packages"].as_array().expect("packages");
-    let own = |package: &serde_json::Value| {
-        let needs = package["dependencies"].as_array().expect("dependencies").iter();
-        needs
-            .filter(|it| it["kind"].is_null())
-            .filter_map(|it| it["name"].as_str())
-            .filter(|name| name.starts_with("signalbox"))
-            .map(ToOwned::to_owned)
-            .collect()
-    };
-    packages.iter().map(|it| (it["name"].as_str().expect("a name").to_owned(), own(it))).collect()
-}
-
-/// What is wrong with the arrows.
-fn wrong_arrows(arrows: &[(String, BTreeSet<String>)]) -> Vec<String> {
-    let mut wrong = Vec::new();
-    for (name, needs) in arrows {
-        let allowed: &[&str] = match name.as_str() {
-            "signalbox-domain" => &[],
-            adapter if ADAPTERS.contains(&adapter) => &["signalbox-domain"],
-            "signalbox" => &[
-                "signalbox-domain",
-                "signalbox-git",
-                "signalbox-http",
-                "signalbox-metrics",
-                "signalbox-persistence",
-            ],
-            _ => &[],
-        };
-        for need in needs.iter().filter(|need| !allowed.contains(&need.as_str())) {
-            wrong
-                .push(format!("{name} must not depend on {need}: go through a port of the domain"));
-        }
-    }
-    wrong
-}
-
-fn banned_in(tree: &str) -> Vec<&str> {
-    tree.lines()
-        .filter_map(|line| line.split_whitespace().next())
-        .filter(|name| BANNED.iter().any(|it| name == it || name.starts_with(&format!("{it}-"))))
-        .collect()
-}
-
-#[test]
-fn arrows_point_at_the_domain() {
-    assert_eq!(wrong_arrows(&arrows()), Vec::<String>::new());
-    let bad = [("signalbox-http".to_owned(), BTreeSet::from(["signalbox-git".to_owned()]))];
-    assert_eq!(wrong_arrows(&bad).len(), 1, "the check itself works");
-}
-
-#[test]
-fn the_domain_has_no_runtime_and_no_driver() {
-    let args = ["tree", "-p", "signalbox-domain", "-e", "normal", "--prefix", "none", "--offline"];
-    let tree = cargo(&[&args[..], &["--all-features"]].concat());
-    assert_eq!(banned_in(&tree), Vec::<&str>::new(), "the domain gained a runtime or a driver");
-    assert_eq!(banned_in("tokio v1.0.0\nactix-web v4"), ["tokio", "actix-web"]);
-}
-
-fn sources(folder: &Path) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    for entry in std::fs::read_dir(folder).expect("a folder").flatten() {
-        let path = entry.path();
-        if path.is_dir() {
-            found.extend(sources(&path));
-        } else if path.extension().is_some_and(|it| it == "rs") {
-            found.push(path);
-        }
-    }
-    found
-}
-
-#[test]
-fn the_pure_modules_are_pure() {
-    for module in ["queue", "flaky"] {
-        for path in sources(&root().join("crates/domain/src").join(module)) {
-            let text = std::fs::read_to_string(&path).expect("a source");
-            for line in text.lines().filter(|line| !line.trim_start().starts_with("//")) {
-                for word in ["async ", "dyn ", "ports::"] {
-                    assert!(
-                        !line.contains(word),
-                        "{}: `{word}` belongs into ports or service: {line}",
-                        path.display()
-                    );
-                }
-            }
-        }
-    }
-}
-
-#[test]
-fn status_codes_are_in_one_file() {
-    for path in sources(&root().join("crates/http/src")) {
-        let text = std::fs::read_to_string(&path).expect("a source");
-        let home = path.ends_with("problem.rs");
-        assert!(
-            home || !text.contains("StatusCode"),
-            "{}: status codes belong into problem.rs",
-            path.display()
-        );
-    }
-}
-
-#[test]
-fn files_are_short_and_say_what_they_are() {
-    for krate in std::fs::read_dir(root().join("crates")).expect("crates").flatten() {
-        for path in sources(&krate.path().join("src")) {
-            let text = std::fs::read_to_string(&path).expect("a source");
-            let lines = text.lines().count();
-            assert!(
-                lines <= MAX_LINES,
-                "{} has {lines} lines: split it by what it does",
-                path.display()
-            );
-            let documented = text.starts_with("//!") || text.starts_with("#![doc = include_str!");
-            assert!(documented, "{} does not say what it is", path.display());
-        }
-    }
 }

@@ -115,7 +115,7 @@ async fn bad_requests_are_told_what_is_wrong() {
         ("getQueue", "", 400, "malformed_body", None),
         ("getQueue", "{", 400, "malformed_body", None),
         ("getQueue", "[]", 400, "validation_failed", Some("")),
-        ("getQueue", "{}", 400, "validation_failed", Some("")),
+        ("getQueue", "{}", 400, "validation_failed", Some("/repo")),
         ("getQueue", r#"{"repo":{"host":1}}"#, 400, "validation_failed", Some("/repo/host")),
         (
             "getQueue",
@@ -124,7 +124,7 @@ async fn bad_requests_are_told_what_is_wrong() {
             "validation_failed",
             Some("/targetBranch"),
         ),
-        ("getQueue", &PLACE.replace("acme", "../x"), 400, "validation_failed", Some("/repo")),
+        ("getQueue", &PLACE.replace("acme", "../x"), 400, "validation_failed", Some("/repo/owner")),
         ("getQueue", &PLACE.replace("calc", "none"), 404, "repository_not_found", None),
         ("getQueue", &PLACE.replace("git.local", "github.com"), 404, "repository_not_found", None),
         ("getQueue", &PLACE.replace("main", "dev"), 404, "merge_queue_not_found", None),
@@ -137,7 +137,7 @@ async fn bad_requests_are_told_what_is_wrong() {
             "validation_failed",
             Some("/concurrency"),
         ),
-        ("submitPullRequest", PLACE, 400, "validation_failed", Some("")),
+        ("submitPullRequest", PLACE, 400, "validation_failed", Some("/pr")),
         (
             "submitPullRequest",
             &with(json!({ "pr": { "number": 9 } })),

@@ -294,6 +294,18 @@ impl System {
         }
     }
 
+    /// How many effects have not been done.
+    pub(crate) async fn left_to_do(&self) -> u64 {
+        let database = signalbox_persistence::connect(&self.database).await.expect("a database");
+        let outbox = database.stores().outbox;
+        let far = signalbox_domain::time::Timestamp::from_unix_seconds(10_000_000_000);
+        let mut left = 0;
+        for lane in signalbox_domain::queue::Lane::ALL {
+            left += outbox.backlog(*lane, far).await.expect("a backlog").due;
+        }
+        left
+    }
+
     /// The subjects of the commits on `main`, oldest first.
     pub(crate) fn history(&self) -> Vec<String> {
         let log = self.git("bare.git", &["log", "--reverse", "--format=%s", "main"]);

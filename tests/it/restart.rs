@@ -55,6 +55,8 @@ async fn five_pull_requests_survive_a_kill(on: On) {
     let heads = ["for-each-ref", "--format=%(refname)", "refs/heads/signalbox-merge"];
     let none_left = async |system: &System| system.git("bare.git", &heads).is_empty();
     system.until("test branches are gone", none_left).await;
+    let done = async |system: &System| system.left_to_do().await == 0;
+    system.until("nothing is left to do", done).await;
 }
 
 #[tokio::test]

@@ -2,12 +2,16 @@
 
 use std::sync::Arc;
 
-use actix_web::web::{self, Data, ServiceConfig};
+use actix_web::body::MessageBody;
+use actix_web::dev::{ServiceFactory, ServiceRequest, ServiceResponse};
+use actix_web::middleware::{NormalizePath, from_fn};
+use actix_web::web::{Data, ServiceConfig};
+use actix_web::{App, Error};
 use async_trait::async_trait;
 use signalbox_domain::ports::{CheckLog, Clock, Exposition, IdSource, Observer};
 use signalbox_domain::service::{Authenticator, QueueService};
 
-use crate::problem::{Code, Problem};
+use crate::request_id::with_request_id;
 use crate::routes;
 
 /// Whether the server may be sent requests.
@@ -38,18 +42,27 @@ pub struct Api {
     pub readiness: Arc<dyn Readiness>,
 }
 
-/// Adds every route. Wrap the app in [`crate::with_request_id`] and in a middleware that merges
-/// doubled slashes.
+/// Adds every route. The app wraps itself in [`crate::with_request_id`] and, inside of that, in a
+/// middleware that merges slashes; [`app`] is an app that has done so.
 pub fn configure(api: Api) -> impl FnOnce(&mut ServiceConfig) {
     move |config| {
-        config
-            .app_data(Data::new(api))
-            .route("/healthz", web::get().to(routes::health::healthz))
-            .route("/readyz", web::get().to(routes::health::readyz))
-            .configure(routes::configure)
-            .default_service(web::to(|request: actix_web::HttpRequest| async move {
-                let detail = format!("there is nothing at {}", request.path());
-                Err::<actix_web::HttpResponse, _>(Problem::new(Code::UnknownPath, detail))
-            }));
+        config.app_data(Data::new(api));
+        routes::configure(config);
     }
+}
+
+/// The whole app: every route, with doubled slashes merged, a slash at the end ignored, and
+/// request ids.
+pub fn app(
+    api: Api,
+) -> App<
+    impl ServiceFactory<
+        ServiceRequest,
+        Config = (),
+        Response = ServiceResponse<impl MessageBody>,
+        Error = Error,
+        InitError = (),
+    >,
+> {
+    App::new().configure(configure(api)).wrap(NormalizePath::trim()).wrap(from_fn(with_request_id))
 }

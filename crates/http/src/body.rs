@@ -4,14 +4,14 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use actix_web::dev::Payload;
-use actix_web::http::header::{AUTHORIZATION, CONTENT_TYPE};
+use actix_web::http::header::{AUTHORIZATION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
 use actix_web::web::{Bytes, BytesMut, Data};
 use actix_web::{FromRequest, HttpRequest};
 use futures_util::StreamExt;
-use serde::de::DeserializeOwned;
 use signalbox_domain::token::Caller;
 
 use crate::api::Api;
+use crate::dto::{Errors, Field, Form, Request, shown};
 use crate::problem::{Code, Problem};
 
 /// The most bytes of a request body.
@@ -21,9 +21,9 @@ pub(crate) const MAX_BODY: usize = 20 * 1024 * 1024;
 pub(crate) struct Authenticated(pub(crate) Arc<Caller>);
 
 /// A caller who is known, and what they ask. The body is not looked at before the token.
-pub(crate) struct Asked<T> {
+pub(crate) struct Asked<T: Request> {
     pub(crate) caller: Arc<Caller>,
-    pub(crate) body: T,
+    pub(crate) asked: T::Asked,
 }
 
 async fn authenticate(request: &HttpRequest) -> Result<Arc<Caller>, Problem> {
@@ -36,7 +36,10 @@ async fn authenticate(request: &HttpRequest) -> Result<Arc<Caller>, Problem> {
         scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
     };
     let token = token.or_else(bearer).ok_or_else(refused)?;
-    api.authenticator.authenticate(token).await?.ok_or_else(refused)
+    let caller = api.authenticator.authenticate(token).await?.ok_or_else(refused)?;
+    let span = tracing::Span::current();
+    span.record("org.slug", caller.org_slug.as_str()).record("token.name", caller.name.as_str());
+    Ok(caller)
 }
 
 impl FromRequest for Authenticated {
@@ -49,7 +52,7 @@ impl FromRequest for Authenticated {
     }
 }
 
-impl<T: DeserializeOwned> FromRequest for Asked<T> {
+impl<T: Request + Form + 'static> FromRequest for Asked<T> {
     type Error = Problem;
     type Future = Pin<Box<dyn Future<Output = Result<Self, Problem>>>>;
 
@@ -57,15 +60,25 @@ impl<T: DeserializeOwned> FromRequest for Asked<T> {
         let (request, payload) = (request.clone(), payload.take());
         Box::pin(async move {
             let caller = authenticate(&request).await?;
-            check_content_type(&request)?;
+            check_headers(&request)?;
             let bytes = read(payload).await?;
-            Ok(Self { caller, body: parse(&bytes)? })
+            Ok(Self { caller, asked: parse::<T>(&bytes)? })
         })
     }
 }
 
-fn check_content_type(request: &HttpRequest) -> Result<(), Problem> {
-    let given = request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+fn check_headers(request: &HttpRequest) -> Result<(), Problem> {
+    let header = |name| request.headers().get(name).and_then(|value| value.to_str().ok());
+    let length = header(CONTENT_LENGTH).and_then(|length| length.parse::<u64>().ok());
+    if length.is_some_and(|length| length > MAX_BODY as u64) {
+        return Err(too_large());
+    }
+    let encoding = header(CONTENT_ENCODING).unwrap_or("identity");
+    if !encoding.eq_ignore_ascii_case("identity") {
+        let detail = format!("the body must not be compressed, but is {}", shown(encoding));
+        return Err(Problem::new(Code::WrongContentType, detail));
+    }
+    let given = header(CONTENT_TYPE);
     let essence = given.unwrap_or_default().split(';').next().unwrap_or_default();
     let essence = essence.trim().to_ascii_lowercase();
     let json = essence == "application/json"
@@ -73,62 +86,50 @@ fn check_content_type(request: &HttpRequest) -> Result<(), Problem> {
     if json {
         return Ok(());
     }
-    let given = given.map_or_else(|| "none".to_owned(), |given| format!("{given:?}"));
-    let detail = format!("the content type must be application/json, but is {given}");
+    let detail = match given {
+        None => "the content type must be application/json, but there is none".to_owned(),
+        Some(given) => {
+            format!("the content type must be application/json, but is {}", shown(given))
+        }
+    };
     Err(Problem::new(Code::WrongContentType, detail))
+}
+
+fn too_large() -> Problem {
+    Problem::new(Code::TooLarge, format!("the body may have at most {MAX_BODY} bytes"))
 }
 
 async fn read(mut payload: Payload) -> Result<Bytes, Problem> {
     let mut body = BytesMut::new();
     while let Some(chunk) = payload.next().await {
-        let chunk = chunk.map_err(|error| {
-            Problem::new(Code::MalformedBody, format!("the body cannot be read: {error}"))
-        })?;
+        let chunk = chunk.map_err(|error| malformed(format!("the body was cut off: {error}")))?;
         if body.len() + chunk.len() > MAX_BODY {
-            let detail = format!("the body has more than {MAX_BODY} bytes");
-            return Err(Problem::new(Code::TooLarge, detail));
+            return Err(too_large());
         }
         body.extend_from_slice(&chunk);
     }
     Ok(body.freeze())
 }
 
-/// Reads JSON. What is no JSON at all is told apart from a field that breaks a rule.
-pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
-    let mut reader = serde_json::Deserializer::from_slice(bytes);
-    let read = serde_path_to_error::deserialize(&mut reader);
-    let value = read.map_err(|error| {
-        let pointer = pointer(error.path());
-        let error = error.into_inner();
-        if error.is_data() {
-            let words = error.to_string();
-            let words = words.split(" at line ").next().unwrap_or(&words);
-            Problem::invalid(pointer, words)
-        } else {
-            Problem::new(Code::MalformedBody, format!("the body is not valid JSON: {error}"))
-        }
-    })?;
-    reader.end().map_err(|error| {
-        Problem::new(Code::MalformedBody, format!("the body is not valid JSON: {error}"))
-    })?;
-    Ok(value)
+fn malformed(detail: impl Into<String>) -> Problem {
+    Problem::new(Code::MalformedBody, detail)
 }
 
-fn pointer(path: &serde_path_to_error::Path) -> String {
-    use serde_path_to_error::Segment;
-    let mut pointer = String::new();
-    for segment in path {
-        match segment {
-            Segment::Seq { index } => {
-                pointer.push('/');
-                pointer.push_str(&index.to_string());
-            }
-            Segment::Map { key } | Segment::Enum { variant: key } => {
-                pointer.push('/');
-                pointer.push_str(&key.replace('~', "~0").replace('/', "~1"));
-            }
-            Segment::Unknown => {}
-        }
+/// Reads JSON. What is no JSON at all is told apart from fields that break a rule.
+pub(crate) fn parse<T: Request + Form>(bytes: &[u8]) -> Result<T::Asked, Problem> {
+    if bytes.is_empty() {
+        return Err(malformed("the body is empty"));
     }
-    pointer
+    let text =
+        std::str::from_utf8(bytes).map_err(|error| malformed(format!("the body is {error}")))?;
+    let body: Field<T> = serde_json::from_str(text).map_err(|error| {
+        if error.is_data() {
+            malformed(format!("the body cannot be used: {error}"))
+        } else {
+            malformed(format!("the body is not valid JSON: {error}"))
+        }
+    })?;
+    let mut errors = Errors::default();
+    let asked = errors.required("", body).and_then(|body| body.check(&mut errors));
+    errors.finish(asked)
 }

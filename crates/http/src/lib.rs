@@ -1,14 +1,18 @@
 #![doc = include_str!("../README.md")]
+// The example of a queue in the description has many keys.
+#![recursion_limit = "256"]
 
 mod api;
 mod body;
+mod causes;
 mod dto;
+mod failures;
 mod openapi;
 mod problem;
 mod request_id;
 mod routes;
 
-pub use api::{Api, Readiness, configure};
+pub use api::{Api, Readiness, app, configure};
 pub use openapi::document as openapi_document;
-pub use problem::{Code, error_table};
+pub use problem::{Code, error_page};
 pub use request_id::{RequestId, with_request_id};

@@ -1,9 +1,11 @@
 //! The description of the API, made from the handlers.
 
-use actix_web::HttpResponse;
+use std::sync::LazyLock;
+
 use utoipa::openapi::security::{ApiKey, ApiKeyValue, SecurityScheme};
 use utoipa::{Modify, OpenApi};
 
+use crate::problem::ProblemBody;
 use crate::routes::v1;
 
 #[derive(OpenApi)]
@@ -15,19 +17,25 @@ use crate::routes::v1;
         license(name = "Apache-2.0 OR MIT")
     ),
     paths(
-        v1::submit_pull_request::submit_pull_request,
-        v1::cancel_pull_request::cancel_pull_request,
-        v1::restart_tests_on_pull_request::restart_tests_on_pull_request,
-        v1::get_submitted_pull_request::get_submitted_pull_request,
-        v1::set_impacted_targets::set_impacted_targets,
-        v1::get_merge_queue_testing_details::get_merge_queue_testing_details,
-        v1::create_queue::create_queue,
-        v1::delete_queue::delete_queue,
-        v1::get_queue::get_queue,
-        v1::update_queue::update_queue,
-        v1::get_merge_queue_metrics::get_merge_queue_metrics,
-        v1::check_output::get_check_output,
-        v1::status::get_status,
+        v1::submit_pull_request::handle,
+        v1::cancel_pull_request::handle,
+        v1::restart_tests_on_pull_request::handle,
+        v1::get_submitted_pull_request::handle,
+        v1::set_impacted_targets::handle,
+        v1::get_merge_queue_testing_details::handle,
+        v1::create_queue::handle,
+        v1::delete_queue::handle,
+        v1::get_queue::handle,
+        v1::update_queue::handle,
+        v1::get_merge_queue_metrics::handle,
+        v1::check_output::handle,
+        v1::status::handle,
+        v1::openapi::handle,
+    ),
+    components(schemas(ProblemBody)),
+    tags(
+        (name = "merge queue", description = "Queues, and pull requests in them."),
+        (name = "service", description = "The service itself; no token is needed.")
     ),
     modifiers(&Keys)
 )]
@@ -42,13 +50,13 @@ impl Modify for Keys {
     }
 }
 
-/// The document as JSON.
-pub fn document() -> String {
+static DOCUMENT: LazyLock<String> = LazyLock::new(|| {
     let mut text = Document::openapi().to_pretty_json().unwrap_or_default();
     text.push('\n');
     text
-}
+});
 
-pub(crate) async fn serve() -> HttpResponse {
-    HttpResponse::Ok().content_type("application/json").body(document())
+/// The document as JSON.
+pub fn document() -> String {
+    DOCUMENT.clone()
 }

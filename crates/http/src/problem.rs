@@ -1,98 +1,117 @@
 //! Errors as replies. The only file that knows a status code.
 
 use actix_web::http::StatusCode;
-use actix_web::http::header::{ContentType, HeaderName, HeaderValue};
+use actix_web::http::header::{ALLOW, ContentType, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use actix_web::{HttpResponse, ResponseError};
 use serde::Serialize;
-use signalbox_domain::ports::{HostError, StoreError};
-use signalbox_domain::queue::Refusal;
-use signalbox_domain::service::Error;
 use utoipa::ToSchema;
 
 use crate::request_id::current_request_id;
 
 /// Seconds after which a caller may try again when something is not available.
-const RETRY_AFTER: u32 = 5;
+const RETRY_SECONDS: u32 = 5;
+/// How a caller shows who they are.
+const CHALLENGE: &str = "ApiKey header=\"x-api-token\"";
+/// The body of every 401.
+pub(crate) const UNAUTHORIZED: &str = "a valid x-api-token header is required";
+
+/// What the table says about a code.
+pub(crate) struct Row {
+    /// The code as it is written.
+    pub(crate) code: &'static str,
+    /// The status of the reply.
+    pub(crate) status: u16,
+    /// The kind in words.
+    pub(crate) title: &'static str,
+    /// Whether the same request may succeed later.
+    pub(crate) retryable: bool,
+    /// When it is sent.
+    pub(crate) when: &'static str,
+}
 
 macro_rules! codes {
-    ($($(#[$doc:meta])* $name:ident = $code:literal, $status:literal, $title:literal, $retryable:literal;)+) => {
+    ($(#[doc = $when:literal] $name:ident = $code:literal, $status:literal, $title:literal, $retryable:literal;)+) => {
         /// What went wrong, as a stable code.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub enum Code { $($(#[$doc])* $name),+ }
+        pub enum Code { $(#[doc = $when] $name),+ }
 
         impl Code {
             const ALL: &'static [Self] = &[$(Self::$name),+];
 
-            /// The code, its status, its title, and whether the same request may succeed later.
-            const fn row(self) -> (&'static str, u16, &'static str, bool) {
-                match self { $(Self::$name => ($code, $status, $title, $retryable)),+ }
+            pub(crate) const fn row(self) -> Row {
+                let (code, status, title, retryable, when) = match self {
+                    $(Self::$name => ($code, $status, $title, $retryable, $when)),+
+                };
+                Row { code, status, title, retryable, when }
             }
         }
     };
 }
 
 codes! {
-    /// No token, or none that is good.
+    /// There is no token, or it is malformed, unknown, expired or revoked. Plain text.
     Unauthorized = "unauthorized", 401, "Authentication required", false;
-    /// The body is not JSON.
+    /// The body is empty, not UTF-8 or not JSON.
     MalformedBody = "malformed_body", 400, "Malformed request body", false;
-    /// A field breaks a rule.
+    /// Fields break a rule; `errors` names each.
     Invalid = "validation_failed", 400, "Invalid request", false;
-    /// The token may not do that.
+    /// The token lacks the scope for this operation.
     MissingScope = "missing_scope", 403, "Not allowed", false;
-    /// There is nothing at that address.
+    /// There is nothing at this address.
     UnknownPath = "path_not_found", 404, "Not found", false;
-    /// No such repository.
+    /// The organization has no such repository, or the token may not see it.
     UnknownRepository = "repository_not_found", 404, "Repository not found", false;
-    /// No such queue.
+    /// The repository has no queue for this branch.
     UnknownQueue = "merge_queue_not_found", 404, "Merge queue not found", false;
-    /// No such pull request.
+    /// The git host has no such pull request.
     UnknownPullRequest = "pull_request_not_found", 404, "Pull request not found", false;
     /// The pull request is not, or never was, in the queue.
     NotInQueue = "pull_request_not_in_queue", 404, "Pull request not in the queue", false;
-    /// No such test run.
+    /// The queue has no such test run.
     UnknownRun = "test_run_not_found", 404, "Test run not found", false;
-    /// The address knows other methods.
+    /// The test run has no output of this check.
+    UnknownOutput = "check_output_not_found", 404, "Check output not found", false;
+    /// The address takes other methods; `Allow` names them.
     WrongMethod = "method_not_allowed", 405, "Method not allowed", false;
-    /// The queue exists.
+    /// The repository has a queue for this branch already.
     QueueExists = "merge_queue_exists", 409, "Merge queue exists", false;
-    /// The queue still has entries.
+    /// The queue still has pull requests in it.
     QueueNotEmpty = "merge_queue_not_empty", 409, "Merge queue not empty", false;
-    /// There are no tests to restart.
+    /// The pull request is in a state that has no tests to restart.
     NothingToRestart = "nothing_to_restart", 409, "Nothing to restart", false;
-    /// The pull request is being merged.
+    /// The pull request is being put on the target branch at this moment.
     Landing = "merge_in_progress", 409, "Merge in progress", true;
     /// The pull request is closed or merged.
     PullRequestNotOpen = "pull_request_not_open", 409, "Pull request not open", false;
-    /// Modes are being switched already.
+    /// The queue is between two modes.
     ModeChange = "mode_change_in_progress", 409, "Mode change in progress", true;
-    /// The body is larger than allowed.
+    /// The body has more than 20 MiB.
     TooLarge = "body_too_large", 413, "Request body too large", false;
-    /// The body is not declared as JSON.
+    /// The body is not declared as JSON, or is compressed.
     WrongContentType = "unsupported_content_type", 415, "Unsupported content type", false;
-    /// The server failed.
+    /// The server failed; its log names the cause under the request id.
     Internal = "internal_error", 500, "Internal error", false;
-    /// The server cannot do it now.
+    /// The database or the git host does not answer, or the queue is too busy.
     Unavailable = "unavailable", 503, "Not available", true;
 }
 
 impl Code {
     /// Its status.
-    fn status(self) -> StatusCode {
-        StatusCode::from_u16(self.row().1).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+    pub(crate) fn status(self) -> StatusCode {
+        StatusCode::from_u16(self.row().status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
     }
 }
 
-/// The table of all codes, for the documentation.
-pub fn error_table() -> String {
-    let mut table = String::from("| code | status | title | retryable |\n|---|---|---|---|\n");
-    let rows = Code::ALL.iter().map(|code| {
-        let (code, status, title, retryable) = code.row();
-        let retryable = if retryable { "yes" } else { "no" };
-        format!("| `{code}` | {status} | {title} | {retryable} |\n")
+/// The page about errors for the documentation, with the table of all codes.
+pub fn error_page() -> String {
+    let mut page = String::from(include_str!("errors_head.md"));
+    page += "\n| code | status | title | retryable | when |\n|---|---|---|---|---|\n";
+    let lines = Code::ALL.iter().map(|code| {
+        let Row { code, status, title, retryable, when } = code.row();
+        let (retryable, when) = (if retryable { "yes" } else { "no" }, when.trim());
+        format!("| `{code}` | {status} | {title} | {retryable} | {when} |")
     });
-    table.extend(rows);
-    table
+    page + &lines.collect::<Vec<_>>().join("\n") + "\n"
 }
 
 /// One field that breaks a rule.
@@ -103,6 +122,15 @@ pub(crate) struct FieldError {
     pub(crate) pointer: String,
     /// The rule.
     pub(crate) message: String,
+}
+
+impl FieldError {
+    /// The field's name and its rule: `pr.number is required`.
+    fn sentence(&self) -> String {
+        let name = self.pointer.trim_start_matches('/').replace('/', ".");
+        let name = if name.is_empty() { "the body" } else { &name };
+        format!("{name} {}", self.message)
+    }
 }
 
 /// An error reply by RFC 9457.
@@ -142,22 +170,15 @@ impl Problem {
         Self { code, detail: detail.into(), errors: Vec::new(), allow: None }
     }
 
+    /// One field that breaks a rule.
     pub(crate) fn invalid(pointer: impl Into<String>, message: impl Into<String>) -> Self {
-        let error = FieldError { pointer: pointer.into(), message: message.into() };
-        let name = error.pointer.trim_start_matches('/').replace('/', ".");
-        let detail = if name.is_empty() {
-            error.message.clone()
-        } else {
-            format!("{name}: {}", error.message)
-        };
-        Self { errors: vec![error], ..Self::new(Code::Invalid, detail) }
+        Self::fields(vec![FieldError { pointer: pointer.into(), message: message.into() }])
     }
 
-    /// Two problems of one request as one.
-    pub(crate) fn and(mut self, other: Self) -> Self {
-        self.detail = format!("{}; {}", self.detail, other.detail);
-        self.errors.extend(other.errors);
-        self
+    /// All fields that break a rule.
+    pub(crate) fn fields(errors: Vec<FieldError>) -> Self {
+        let sentences: Vec<String> = errors.iter().map(FieldError::sentence).collect();
+        Self { errors, ..Self::new(Code::Invalid, sentences.join("; ")) }
     }
 
     pub(crate) fn wrong_method(allow: &'static str) -> Self {
@@ -167,7 +188,7 @@ impl Problem {
 
 impl std::fmt::Display for Problem {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}: {}", self.code.row().0, self.detail)
+        write!(f, "{}: {}", self.code.row().code, self.detail)
     }
 }
 
@@ -177,121 +198,46 @@ impl ResponseError for Problem {
     }
 
     fn error_response(&self) -> HttpResponse {
-        let (code, status, title, retryable) = self.code.row();
+        let row = self.code.row();
         let mut reply = HttpResponse::build(self.code.status());
         if self.code == Code::Unauthorized {
             // Plain text, the same for every reason.
             return reply
-                .insert_header(("www-authenticate", "ApiKey header=\"x-api-token\""))
+                .insert_header((WWW_AUTHENTICATE, CHALLENGE))
                 .content_type(ContentType::plaintext())
-                .body("a valid x-api-token header is required");
+                .body(UNAUTHORIZED);
         }
-        if retryable {
-            reply.insert_header(("retry-after", RETRY_AFTER.to_string()));
+        if row.retryable {
+            reply.insert_header((RETRY_AFTER, RETRY_SECONDS.to_string()));
         }
         if let Some(allow) = self.allow {
-            reply
-                .insert_header((HeaderName::from_static("allow"), HeaderValue::from_static(allow)));
+            reply.insert_header((ALLOW, HeaderValue::from_static(allow)));
         }
         let body = ProblemBody {
-            r#type: format!("urn:signalbox:problem:{code}"),
-            title,
-            status,
+            r#type: problem_type(row.code),
+            title: row.title,
+            status: row.status,
             detail: self.detail.clone(),
-            code,
-            retryable,
+            code: row.code,
+            retryable: row.retryable,
             request_id: current_request_id(),
             errors: self.errors.clone(),
         };
-        reply.content_type("application/problem+json").json(body)
+        reply.content_type(PROBLEM_JSON).json(body)
     }
 }
 
-impl From<Error> for Problem {
-    fn from(error: Error) -> Self {
-        let detail = error.to_string();
-        let code = match error {
-            Error::Refused(refusal) => return refusal.into(),
-            Error::UnknownRepository(_) => Code::UnknownRepository,
-            Error::UnknownQueue { .. } => Code::UnknownQueue,
-            Error::QueueExists { .. } => Code::QueueExists,
-            Error::UnknownPullRequest { .. } => Code::UnknownPullRequest,
-            Error::NeverSubmitted { .. } => Code::NotInQueue,
-            Error::UnknownRun { .. } => Code::UnknownRun,
-            Error::MissingScope(_) => Code::MissingScope,
-            Error::Busy => Code::Unavailable,
-            Error::Host(error) => return error.into(),
-            Error::Store(error) => return error.into(),
-        };
-        Self::new(code, detail)
-    }
-}
+/// The content type of problems.
+pub(crate) const PROBLEM_JSON: &str = "application/problem+json";
 
-impl From<Refusal> for Problem {
-    fn from(refusal: Refusal) -> Self {
-        let detail = refusal.to_string();
-        let code = match refusal {
-            Refusal::NotInQueue { .. } => Code::NotInQueue,
-            Refusal::NothingToRestart { .. } => Code::NothingToRestart,
-            Refusal::Landing { .. } => Code::Landing,
-            Refusal::PullRequestNotOpen { .. } => Code::PullRequestNotOpen,
-            Refusal::QueueNotEmpty { .. } => Code::QueueNotEmpty,
-            Refusal::ModeChangeInProgress => Code::ModeChange,
-            Refusal::InvalidSetting { field, rule } => {
-                return Self::invalid(format!("/{field}"), rule);
-            }
-            Refusal::TooManyTargets { .. } => {
-                return Self::invalid("/impactedTargets", detail);
-            }
-        };
-        Self::new(code, detail)
-    }
-}
-
-impl From<HostError> for Problem {
-    fn from(error: HostError) -> Self {
-        tracing::warn!(error = %chain(&error), "the git host could not be asked");
-        match error {
-            HostError::RateLimited { .. } | HostError::Unavailable { .. } => {
-                Self::new(Code::Unavailable, "the git host does not answer; try again later")
-            }
-            HostError::Rejected { .. }
-            | HostError::NotFound { .. }
-            | HostError::Conflict { .. } => {
-                Self::new(Code::Internal, "the git host gave an answer that was not expected")
-            }
-        }
-    }
-}
-
-impl From<StoreError> for Problem {
-    fn from(error: StoreError) -> Self {
-        tracing::error!(error = %chain(&error), "the database could not be used");
-        match error {
-            StoreError::Unavailable(_) => {
-                Self::new(Code::Unavailable, "the database does not answer; try again later")
-            }
-            StoreError::Corrupt { .. } | StoreError::Failed(_) => {
-                Self::new(Code::Internal, "something went wrong; the log has the request id")
-            }
-        }
-    }
-}
-
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let words = cause.to_string();
-        if !text.ends_with(&words) {
-            text = format!("{text}: {words}");
-        }
-        source = cause.source();
-    }
-    text
+/// The URI of a kind of problem.
+pub(crate) fn problem_type(code: &str) -> String {
+    format!("urn:signalbox:problem:{code}")
 }
 
 /// The reply of the readiness probe while the server is not ready.
 pub(crate) fn not_ready(words: &str) -> HttpResponse {
-    HttpResponse::build(Code::Unavailable.status()).body(format!("not ready: {words}\n"))
+    HttpResponse::build(Code::Unavailable.status())
+        .insert_header((RETRY_AFTER, RETRY_SECONDS.to_string()))
+        .body(format!("not ready: {words}\n"))
 }

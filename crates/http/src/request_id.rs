@@ -46,7 +46,13 @@ pub async fn with_request_id(
     };
     request.extensions_mut().insert(RequestId(id.clone()));
     let (method, path) = (request.method().clone(), request.path().to_owned());
-    let span = tracing::info_span!("request", request.id = %id);
+    // The token is filled in once it is known.
+    let span = tracing::info_span!(
+        "request",
+        request.id = %id,
+        org.slug = tracing::field::Empty,
+        token.name = tracing::field::Empty,
+    );
     let started = api.as_ref().map(|api| api.clock.now());
     let answer = CURRENT.scope(id.clone(), next.call(request)).instrument(span.clone()).await;
     let mut response = answer?;
@@ -55,16 +61,19 @@ pub async fn with_request_id(
         headers.insert(HEADER, value);
     }
     for (name, value) in [("x-content-type-options", "nosniff"), ("cache-control", "no-store")] {
-        headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
+        let name = HeaderName::from_static(name);
+        if !headers.contains_key(&name) {
+            headers.insert(name, HeaderValue::from_static(value));
+        }
     }
     if let (Some(api), Some(started)) = (api, started) {
         let took = api.clock.now().since(started);
         let status = response.status().as_u16();
-        let pattern = response.request().match_pattern().unwrap_or_else(|| "unknown".into());
-        let operation = pattern.rsplit('/').next().unwrap_or(&pattern).to_owned();
+        // The path is the caller's text; the operation is one of a few names.
+        let operation = response.request().match_name().unwrap_or("unknown").to_owned();
         api.observer.observe(&Observed::Request { operation: &operation, status, took });
         span.in_scope(|| {
-            tracing::info!(%method, path, status, duration_ms = took.millis(), "answered");
+            tracing::info!(%method, path, operation, status, duration_ms = took.millis(), "answered");
         });
     }
     Ok(response)

@@ -1,153 +1,305 @@
-//! The nine families of a merge queue in the Prometheus text format 0.0.4.
+//! The nine queue families in the text format 0.0.4.
+//!
+//! Written by hand: the client library writes OpenMetrics only, which names counters differently,
+//! ends with a mark that this format does not know, and cannot say that a name that ends with
+//! `_total` is a gauge, as these are.
 
-use std::fmt::Write;
+use std::fmt::Write as _;
 
 use signalbox_domain::ports::Exposition;
 use signalbox_domain::queue::{BUCKETS_SECONDS, Histogram, QueueMetrics};
 
-/// Writes queue metrics. The `_1h` families cover a sliding hour: gauges by their meaning, so
-/// `rate()` says nothing about them.
+/// Writes queue metrics as text.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct QueueExposition;
 
 impl Exposition for QueueExposition {
     fn render(&self, queues: &[QueueMetrics]) -> String {
         let mut page = Page::default();
-        page.family("mq_depth_current", "gauge", "Pull requests in the line.");
-        page.gauges("mq_depth_current", queues, |it| it.depth);
-        page.family("mq_awaiting_mergeability", "gauge", "Pull requests that are not ready yet.");
-        page.gauges("mq_awaiting_mergeability", queues, |it| it.awaiting_mergeability);
-        page.family("mq_testing_slots_active", "gauge", "Pull requests under test.");
-        page.gauges("mq_testing_slots_active", queues, |it| it.testing_slots_active);
-        page.family(
+        page.gauge("mq_depth_current", "Pull requests in the line now.", queues, |queue| {
+            vec![(None, queue.depth)]
+        });
+        page.gauge(
+            "mq_awaiting_mergeability",
+            "Pull requests that were submitted and are not ready to enter the line.",
+            queues,
+            |queue| vec![(None, queue.awaiting_mergeability)],
+        );
+        page.gauge("mq_testing_slots_active", "Pull requests under test now.", queues, |queue| {
+            vec![(None, queue.testing_slots_active)]
+        });
+        page.gauge(
             "mq_pr_conclusions_1h_total",
-            "gauge",
-            "Pull requests that left in the last hour, by conclusion.",
+            "Pull requests that left the queue in the last hour, by how they left.",
+            queues,
+            |queue| {
+                let labelled = |(how, count)| (Some(("conclusion", how)), count);
+                queue.conclusions.into_iter().map(labelled).collect()
+            },
         );
-        for queue in queues {
-            for (conclusion, count) in queue.conclusions {
-                let labels = labels(queue, Some(("conclusion", conclusion)));
-                page.sample("mq_pr_conclusions_1h_total", &labels, count);
-            }
-        }
-        page.family("mq_pr_restarts_1h_total", "gauge", "Restarts of tests in the last hour.");
-        page.gauges("mq_pr_restarts_1h_total", queues, |it| it.restarts);
-        page.family(
+        page.gauge(
+            "mq_pr_restarts_1h_total",
+            "Returns from testing to waiting in the last hour.",
+            queues,
+            |queue| vec![(None, queue.restarts)],
+        );
+        page.histogram(
             "mq_pr_wait_duration_1h_seconds",
-            "histogram",
-            "Time from entering the line, or a restart, to the start of a test.",
+            "Time from entering the line to the start of a test, of the last hour.",
+            queues,
+            |queue| vec![(None, &queue.wait)],
         );
-        for queue in queues {
-            page.histogram("mq_pr_wait_duration_1h_seconds", queue, None, &queue.wait);
-        }
-        page.family("mq_pr_test_duration_1h_seconds", "histogram", "Time under test.");
-        for queue in queues {
-            page.histogram("mq_pr_test_duration_1h_seconds", queue, None, &queue.test);
-        }
-        let family = "mq_pr_time_in_queue_1h_seconds";
-        page.family(family, "histogram", "Time from entering the line to leaving, by conclusion.");
-        for queue in queues {
-            for (conclusion, histogram) in &queue.time_in_queue {
-                page.histogram(family, queue, Some(("conclusion", *conclusion)), histogram);
-            }
-        }
-        let family = "mq_pr_state_duration_1h_seconds";
-        page.family(family, "histogram", "Time in each state.");
-        for queue in queues {
-            for (state, histogram) in &queue.state_duration {
-                page.histogram(family, queue, Some(("state", *state)), histogram);
-            }
-        }
-        page.0
+        page.histogram(
+            "mq_pr_test_duration_1h_seconds",
+            "Time under test, of the last hour.",
+            queues,
+            |queue| vec![(None, &queue.test)],
+        );
+        page.histogram(
+            "mq_pr_time_in_queue_1h_seconds",
+            "Time from entering the line to leaving the queue, of the last hour.",
+            queues,
+            |queue| labelled("conclusion", &queue.time_in_queue),
+        );
+        page.histogram(
+            "mq_pr_state_duration_1h_seconds",
+            "Time in each state that was left in the last hour.",
+            queues,
+            |queue| labelled("state", &queue.state_duration),
+        );
+        page.text
     }
 }
 
+/// One label beyond those of the queue: its name and value.
+type Extra = Option<(&'static str, &'static str)>;
+
+fn labelled<'a>(
+    label: &'static str,
+    histograms: &'a [(&'static str, Histogram)],
+) -> Vec<(Extra, &'a Histogram)> {
+    histograms.iter().map(|(value, histogram)| (Some((label, *value)), histogram)).collect()
+}
+
+/// The text so far.
 #[derive(Default)]
-struct Page(String);
+struct Page {
+    text: String,
+}
 
 impl Page {
-    fn line(&mut self, line: std::fmt::Arguments<'_>) {
-        // Writing to a String does not fail.
-        let _written = self.0.write_fmt(line);
-        self.0.push('\n');
-    }
-
-    fn family(&mut self, name: &str, kind: &str, help: &str) {
-        self.line(format_args!("# HELP {name} {help}"));
-        self.line(format_args!("# TYPE {name} {kind}"));
-    }
-
-    fn sample(&mut self, name: &str, labels: &str, value: impl std::fmt::Display) {
-        self.line(format_args!("{name}{{{labels}}} {value}"));
-    }
-
-    fn gauges(&mut self, name: &str, queues: &[QueueMetrics], value: fn(&QueueMetrics) -> u64) {
+    fn gauge(
+        &mut self,
+        name: &str,
+        help: &str,
+        queues: &[QueueMetrics],
+        samples: impl Fn(&QueueMetrics) -> Vec<(Extra, u64)>,
+    ) {
+        self.head(name, help, "gauge");
         for queue in queues {
-            self.sample(name, &labels(queue, None), value(queue));
+            for (extra, value) in samples(queue) {
+                self.sample(name, &labels(queue, extra), &value.to_string());
+            }
         }
     }
 
     fn histogram(
         &mut self,
         name: &str,
-        queue: &QueueMetrics,
-        extra: Option<(&str, &str)>,
-        histogram: &Histogram,
+        help: &str,
+        queues: &[QueueMetrics],
+        samples: impl Fn(&QueueMetrics) -> Vec<(Extra, &Histogram)>,
     ) {
-        let labels = labels(queue, extra);
-        let bucket = format!("{name}_bucket");
-        for (bound, count) in BUCKETS_SECONDS.iter().zip(histogram.buckets) {
-            self.sample(&bucket, &format!("{labels},le=\"{bound}\""), count);
+        self.head(name, help, "histogram");
+        for queue in queues {
+            for (extra, histogram) in samples(queue) {
+                let labels = labels(queue, extra);
+                let bucket = format!("{name}_bucket");
+                for (bound, count) in BUCKETS_SECONDS.iter().zip(histogram.buckets) {
+                    let labels = format!("{labels},le=\"{bound}\"");
+                    self.sample(&bucket, &labels, &count.to_string());
+                }
+                let count = histogram.count.to_string();
+                self.sample(&bucket, &format!("{labels},le=\"+Inf\""), &count);
+                self.sample(&format!("{name}_sum"), &labels, &seconds(histogram.sum_micros));
+                self.sample(&format!("{name}_count"), &labels, &count);
+            }
         }
-        self.sample(&bucket, &format!("{labels},le=\"+Inf\""), histogram.count);
-        let (seconds, rest) = (histogram.sum_micros / 1_000_000, histogram.sum_micros % 1_000_000);
-        self.sample(&format!("{name}_sum"), &labels, format_args!("{seconds}.{rest:06}"));
-        self.sample(&format!("{name}_count"), &labels, histogram.count);
+    }
+
+    fn head(&mut self, name: &str, help: &str, kind: &str) {
+        let _ = writeln!(self.text, "# HELP {name} {help}\n# TYPE {name} {kind}");
+    }
+
+    fn sample(&mut self, name: &str, labels: &str, value: &str) {
+        let _ = writeln!(self.text, "{name}{{{labels}}} {value}");
     }
 }
 
-fn labels(queue: &QueueMetrics, extra: Option<(&str, &str)>) -> String {
-    let mut labels = format!(
+fn labels(queue: &QueueMetrics, extra: Extra) -> String {
+    let mut text = format!(
         "repo=\"{}\",branch=\"{}\",queue_type=\"{}\"",
         escaped(&queue.repo),
         escaped(&queue.branch),
-        queue.queue_type
+        escaped(queue.queue_type),
     );
-    if let Some((name, value)) = extra {
-        let _written = write!(labels, ",{name}=\"{}\"", escaped(value));
+    if let Some((label, value)) = extra {
+        let _ = write!(text, ",{label}=\"{}\"", escaped(value));
     }
-    labels
+    text
 }
 
+/// A label's value as it may stand between quotes.
 fn escaped(value: &str) -> String {
     value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 
+/// Microseconds as seconds, exactly and without needless zeros.
+fn seconds(micros: i64) -> String {
+    let (whole, rest) = (micros.unsigned_abs() / 1_000_000, micros.unsigned_abs() % 1_000_000);
+    let sign = if micros < 0 { "-" } else { "" };
+    let exact = format!("{sign}{whole}.{rest:06}");
+    exact.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
 #[cfg(test)]
 mod tests {
-    use signalbox_domain::queue::{PrState, measure};
+    use signalbox_domain::ids::{EntryId, PrNumber};
+    use signalbox_domain::queue::{Decision, PrState, measure};
+    use signalbox_domain::time::Timestamp;
+    use uuid::Uuid;
 
     use super::*;
 
-    #[test]
-    fn every_family_is_headed_once_and_every_queue_has_its_series() {
-        let counts = [(PrState::Testing, false, 2), (PrState::NotReady, false, 1)];
-        let mut queues = measure("acme/calc", "ma\"in", &counts, []).to_vec();
-        queues.extend(measure("acme/other", "main", &[], []));
-        let text = QueueExposition.render(&queues);
-        assert_eq!(text.matches("# TYPE ").count(), 9);
-        let depth =
-            "mq_depth_current{repo=\"acme/calc\",branch=\"ma\\\"in\",queue_type=\"main\"} 2";
-        assert!(text.contains(depth), "{text}");
-        assert!(text.contains(
-            "mq_awaiting_mergeability{repo=\"acme/calc\",branch=\"ma\\\"in\",queue_type=\"main\"} 1"
-        ));
-        for conclusion in ["merged", "failed", "cancelled"] {
-            assert!(
-                text.contains(&format!("queue_type=\"bisection\",conclusion=\"{conclusion}\"}} 0"))
-            );
+    const FAMILIES: [(&str, &str); 9] = [
+        ("mq_depth_current", "gauge"),
+        ("mq_awaiting_mergeability", "gauge"),
+        ("mq_testing_slots_active", "gauge"),
+        ("mq_pr_conclusions_1h_total", "gauge"),
+        ("mq_pr_restarts_1h_total", "gauge"),
+        ("mq_pr_wait_duration_1h_seconds", "histogram"),
+        ("mq_pr_test_duration_1h_seconds", "histogram"),
+        ("mq_pr_time_in_queue_1h_seconds", "histogram"),
+        ("mq_pr_state_duration_1h_seconds", "histogram"),
+    ];
+
+    fn at(seconds: i64) -> Timestamp {
+        Timestamp::from_unix_seconds(seconds)
+    }
+
+    fn moved(from: PrState, to: PrState, after_micros: i64) -> Decision {
+        Decision::Moved {
+            entry: EntryId(Uuid::nil()),
+            pr: PrNumber(7),
+            from: Some(from),
+            to,
+            reason: "TEST_RUN_PASSED".to_owned(),
+            actor: "merge queue".to_owned(),
+            run: None,
+            bisection: false,
+            after_micros,
+            entered_line_at: Some(at(0)),
+            details: Vec::new(),
         }
-        assert!(text.contains("mq_pr_wait_duration_1h_seconds_bucket{repo=\"acme/other\",branch=\"main\",queue_type=\"main\",le=\"+Inf\"} 0"));
-        assert!(text.ends_with('\n'));
+    }
+
+    /// One queue with a pull request that waited 30.5 s, was tested for 400 s and merged.
+    fn page() -> String {
+        let moves = [
+            (at(31), moved(PrState::Pending, PrState::Testing, 30_500_000)),
+            (at(431), moved(PrState::Testing, PrState::TestsPassed, 400_000_000)),
+            (at(440), moved(PrState::TestsPassed, PrState::Merged, 9_000_000)),
+        ];
+        let counts = [(PrState::Pending, false, 2), (PrState::NotReady, false, 1)];
+        QueueExposition.render(&measure("acme/calc", "main", &counts, &moves))
+    }
+
+    fn lines<'a>(page: &'a str, start: &str) -> Vec<&'a str> {
+        page.lines().filter(|line| line.starts_with(start)).collect()
+    }
+
+    #[test]
+    fn every_family_is_headed_once_also_without_any_queue() {
+        for page in [page(), QueueExposition.render(&[])] {
+            for (name, kind) in FAMILIES {
+                assert_eq!(
+                    lines(&page, &format!("# TYPE {name} ")),
+                    [format!("# TYPE {name} {kind}")]
+                );
+                assert_eq!(lines(&page, &format!("# HELP {name} ")).len(), 1);
+            }
+            assert_eq!(lines(&page, "# TYPE").len(), FAMILIES.len());
+        }
+    }
+
+    #[test]
+    fn gauges_are_whole_numbers_with_the_labels_in_their_order() {
+        let page = page();
+        assert_eq!(
+            lines(&page, "mq_depth_current{"),
+            [
+                r#"mq_depth_current{repo="acme/calc",branch="main",queue_type="main"} 2"#,
+                r#"mq_depth_current{repo="acme/calc",branch="main",queue_type="bisection"} 0"#,
+            ]
+        );
+        let of_main =
+            r#"mq_pr_conclusions_1h_total{repo="acme/calc",branch="main",queue_type="main","#;
+        assert_eq!(
+            lines(&page, of_main),
+            [
+                format!(r#"{of_main}conclusion="merged"}} 1"#),
+                format!(r#"{of_main}conclusion="failed"}} 0"#),
+                format!(r#"{of_main}conclusion="cancelled"}} 0"#),
+            ]
+        );
+    }
+
+    #[test]
+    fn a_histogram_has_cumulative_buckets_a_sum_in_seconds_and_a_count() {
+        let page = page();
+        let labels = r#"repo="acme/calc",branch="main",queue_type="main""#;
+        let of = |name: &str| lines(&page, &format!("{name}{{{labels}")).join("\n");
+        let name = "mq_pr_test_duration_1h_seconds";
+        let buckets = [
+            ("60", 0),
+            ("300", 0),
+            ("600", 1),
+            ("900", 1),
+            ("1800", 1),
+            ("3600", 1),
+            ("5400", 1),
+            ("7200", 1),
+            ("+Inf", 1),
+        ]
+        .map(|(le, count)| format!("{name}_bucket{{{labels},le=\"{le}\"}} {count}"));
+        assert_eq!(of(&format!("{name}_bucket")), buckets.join("\n"));
+        assert_eq!(of(&format!("{name}_sum")), format!("{name}_sum{{{labels}}} 400"));
+        assert_eq!(of(&format!("{name}_count")), format!("{name}_count{{{labels}}} 1"));
+        let waited = "mq_pr_wait_duration_1h_seconds_sum";
+        assert_eq!(of(waited), format!("{waited}{{{labels}}} 30.5"));
+        let queued =
+            format!("mq_pr_time_in_queue_1h_seconds_sum{{{labels},conclusion=\"merged\"}}");
+        assert_eq!(lines(&page, &queued), [format!("{queued} 440")]);
+    }
+
+    #[test]
+    fn values_of_labels_are_escaped() {
+        let queues = measure("a\"b\\c\nd", "main", &[], []);
+        let page = QueueExposition.render(&queues);
+        assert!(page.contains(r#"repo="a\"b\\c\nd","#), "{page}");
+        assert!(page.lines().all(|line| line.starts_with(['m', '#'])), "{page}");
+    }
+
+    #[test]
+    fn sums_are_exact() {
+        for (micros, text) in [
+            (0, "0"),
+            (1, "0.000001"),
+            (1_500_000, "1.5"),
+            (10_000_000, "10"),
+            (-2_500_000, "-2.5"),
+        ] {
+            assert_eq!(seconds(micros), text);
+        }
     }
 }

@@ -6,4 +6,6 @@
 )]
 
 pub mod conformance;
+pub mod fake_host;
+pub mod memory;
 pub mod postgres;

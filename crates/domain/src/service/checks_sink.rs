@@ -20,6 +20,7 @@ pub struct QueueSink {
     queue: QueueRef,
     checked: Option<(RunId, Sha)>,
     closed: AtomicBool,
+    failed: AtomicBool,
     wakers: Mutex<Vec<Waker>>,
 }
 
@@ -40,6 +41,7 @@ impl QueueSink {
             queue: leased.queue,
             checked,
             closed: AtomicBool::new(false),
+            failed: AtomicBool::new(false),
             wakers: Mutex::new(Vec::new()),
         }
     }
@@ -47,6 +49,11 @@ impl QueueSink {
     /// Whether nobody wants reports any more.
     pub fn is_closed(&self) -> bool {
         self.closed.load(Ordering::SeqCst)
+    }
+
+    /// Whether a report could not be stored: the checks must be run again.
+    pub(super) fn has_failed(&self) -> bool {
+        self.failed.load(Ordering::SeqCst)
     }
 
     /// Says that nobody wants reports any more.
@@ -70,10 +77,11 @@ impl ChecksSink for QueueSink {
         // run again by whoever leases them next.
         let stored = self.queues.absorb(self.queue, fact).await;
         let wanted = match stored {
-            Ok(()) => self.queues.awaits_checks(self.queue, run).await.unwrap_or(false),
-            Err(_) => false,
+            Ok(()) => self.queues.awaits_checks(self.queue, run).await,
+            Err(error) => Err(error),
         };
-        if wanted {
+        self.failed.fetch_or(wanted.is_err(), Ordering::SeqCst);
+        if wanted.unwrap_or(false) {
             Ok(())
         } else {
             self.close();

@@ -32,8 +32,6 @@ enum Outcome {
     Facts(Vec<Fact>),
     /// Nothing to take in.
     Done,
-    /// The lease was lost or revoked; somebody else decides.
-    Lost,
 }
 
 impl EffectRunner {
@@ -87,7 +85,6 @@ impl EffectRunner {
                 self.done(leased).await?
             }
             Ok(Outcome::Done) => self.done(leased).await?,
-            Ok(Outcome::Lost) => "lost",
             Err(error) => self.failed(leased, &error, started).await?,
         };
         self.context.observer.observe(&Observed::EffectRun {
@@ -186,10 +183,13 @@ impl EffectRunner {
                     return Ok(Ok(Outcome::Done));
                 };
                 let job = ChecksJob { repository: repository.clone(), checks: checks.clone() };
-                runner
-                    .run(&job, sink)
-                    .await
-                    .map(|()| if sink.is_closed() { Outcome::Lost } else { Outcome::Done })
+                // Also when nobody wants the reports any more: then there is nothing left to do. A
+                // lease that was lost meanwhile cannot be finished, so whoever has it goes on.
+                let done = runner.run(&job, sink).await;
+                if sink.has_failed() {
+                    return Err(Error::Busy);
+                }
+                done.map(|()| Outcome::Done)
             }
         })
     }

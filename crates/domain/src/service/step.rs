@@ -19,11 +19,13 @@ const REMEMBERED: usize = 4_096;
 pub(super) struct Stepper {
     pub(super) context: Context,
     remembered: Mutex<BTreeMap<QueueRef, (Version, Arc<Queue>)>>,
+    turns: Mutex<BTreeMap<QueueRef, Arc<async_lock::Mutex<()>>>>,
 }
 
 impl Stepper {
     pub(super) const fn new(context: Context) -> Self {
-        Self { context, remembered: Mutex::new(BTreeMap::new()) }
+        let turns = Mutex::new(BTreeMap::new());
+        Self { context, remembered: Mutex::new(BTreeMap::new()), turns }
     }
 
     /// The newest state. `None` when there is no such queue.
@@ -53,6 +55,9 @@ impl Stepper {
         queue: QueueRef,
         input: &Input,
     ) -> Result<Option<Arc<Queue>>, Error> {
+        // Steps of this process take turns; only those of other servers can meet.
+        let turn = self.turn(queue);
+        let _turn = turn.lock().await;
         for _ in 0..ATTEMPTS {
             let at = self.context.clock.now();
             let Some((version, before)) = self.load(queue).await? else { return Ok(None) };
@@ -116,6 +121,14 @@ impl Stepper {
     /// Takes a fact in. A queue that is gone has no use for it.
     pub(super) async fn absorb(&self, queue: QueueRef, fact: Fact) -> Result<(), Error> {
         self.step(queue, &Input::Fact(fact)).await.map(drop)
+    }
+
+    fn turn(&self, queue: QueueRef) -> Arc<async_lock::Mutex<()>> {
+        let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
+        if turns.len() >= REMEMBERED {
+            turns.retain(|_, turn| Arc::strong_count(turn) > 1);
+        }
+        turns.entry(queue).or_default().clone()
     }
 
     fn recall(&self, queue: QueueRef) -> Option<(Version, Arc<Queue>)> {

@@ -2,12 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::ports::{GitHost, HostError, PullRequestQuery, QueueKey, Repository};
 use crate::queue::{Entry, Fact, Queue};
 
 use super::{Context, Error, QueueService};
 
+/// The most pull requests of a queue that are read in one go; of a longer queue the next ones
+/// follow in the next round.
+const READ_AT_ONCE: usize = 50;
 /// The most queues whose deadlines are looked at in one go.
 const DUE_AT_ONCE: u32 = 100;
 
@@ -15,12 +19,13 @@ const DUE_AT_ONCE: u32 = 100;
 pub struct Sweeper {
     context: Context,
     queues: Arc<QueueService>,
+    round: AtomicUsize,
 }
 
 impl Sweeper {
     /// A sweeper on these adapters.
     pub const fn new(context: Context, queues: Arc<QueueService>) -> Self {
-        Self { context, queues }
+        Self { context, queues, round: AtomicUsize::new(0) }
     }
 
     /// Lets time pass for every queue that has a deadline behind it. Returns how many there were.
@@ -35,6 +40,7 @@ impl Sweeper {
     /// Reads the targets and the live pull requests of all queues on hosts that must be polled
     /// (`only_polled`), or on all hosts, and takes in what has changed.
     pub async fn reconcile(&self, only_polled: bool) -> Result<(), Error> {
+        self.round.fetch_add(1, Ordering::Relaxed);
         for key in self.context.stores.queues.list(None, None).await? {
             if let Some((repository, host)) = self.host_of(&key).await?
                 && (!only_polled || host.abilities().needs_polling)
@@ -92,8 +98,7 @@ impl Sweeper {
             None if !target.missing => facts.push(Fact::TargetMissing),
             Some(_) | None => {}
         }
-        let live: Vec<Entry> = queue.entries_in_order().cloned().collect();
-        for entry in live {
+        for entry in self.share_of(queue) {
             let query = PullRequestQuery::Number(entry.pr);
             let read_at = self.context.clock.now();
             match host.pull_request(repository, &query).await? {
@@ -105,6 +110,14 @@ impl Sweeper {
             }
         }
         Ok(facts)
+    }
+
+    /// The pull requests whose turn it is in this round: all of a short queue, a part of a long one.
+    fn share_of(&self, queue: &Queue) -> Vec<Entry> {
+        let rounds = queue.live().div_ceil(READ_AT_ONCE).max(1);
+        let round = self.round.load(Ordering::Relaxed) % rounds;
+        let share = queue.entries_in_order().skip(round * READ_AT_ONCE).take(READ_AT_ONCE);
+        share.cloned().collect()
     }
 
     /// Deletes test branches that no run knows. Returns how many.

@@ -8,7 +8,8 @@ use signalbox_domain::service::EntrySnapshot;
 use utoipa::ToSchema;
 
 use super::Words;
-use super::fields::Anything;
+use super::wait_reason::WaitReasonReply;
+use super::words::{MergeabilityWord, PrStateWord};
 
 /// What must be true before an entry may enter the line.
 #[derive(Debug, Serialize, ToSchema)]
@@ -17,7 +18,7 @@ pub(crate) struct ReadinessReply {
     has_impacted_targets: bool,
     requires_impacted_targets: bool,
     does_base_branch_match: bool,
-    /// UNSPECIFIED, IN_PROGRESS, MERGEABLE or NOT_MERGEABLE.
+    #[schema(value_type = MergeabilityWord)]
     git_hub_mergeability: String,
 }
 
@@ -36,7 +37,7 @@ impl ReadinessReply {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ExitReply {
-    /// MERGED, FAILED or CANCELLED.
+    #[schema(value_type = PrStateWord)]
     state: String,
     /// Why, in the vocabulary of the events.
     #[schema(example = "TEST_RUN_REQUIRED_STATUS_FAILED")]
@@ -123,19 +124,13 @@ fn reason(entry: &Entry, waits: Option<&WaitReason>) -> String {
     }
 }
 
-fn wait_reason(waits: Option<&WaitReason>) -> Option<Anything> {
-    waits.and_then(|waits| serde_json::to_value(waits).ok()).map(Anything)
-}
-
 /// An entry in a list.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ListedEntry {
     /// The entry's id; the same for every submission of the pull request.
     id: String,
-    /// NOT_READY, PENDING, TESTING, TESTS_PASSED, MERGED, FAILED, CANCELLED or PENDING_FAILURE;
-    /// in lower case for tokens that ask for it.
-    #[schema(example = "TESTING")]
+    #[schema(value_type = PrStateWord)]
     state: String,
     #[schema(example = "2026-09-17T10:16:02.000Z")]
     state_changed_at: String,
@@ -152,11 +147,13 @@ pub(crate) struct ListedEntry {
     pr_base_branch: String,
     pr_author: String,
     /// Its position in the line, from 1; null outside the line.
+    #[schema(required)]
     position: Option<usize>,
     /// Why it waits or how it ended, for people.
     reason: String,
     /// Why it waits: `kind` and its particulars; null once it has ended.
-    wait_reason: Option<Anything>,
+    #[schema(required)]
+    wait_reason: Option<WaitReasonReply>,
 }
 
 impl ListedEntry {
@@ -184,7 +181,7 @@ impl ListedEntry {
             pr_author: pull_request.author.clone(),
             position,
             reason: reason(entry, waits),
-            wait_reason: wait_reason(waits),
+            wait_reason: waits.map(Into::into),
         }
     }
 }
@@ -200,10 +197,13 @@ pub(crate) struct EntryReply {
     /// Whether it is still in the queue.
     is_currently_submitted_to_queue: bool,
     /// The test run that proved it; null until it is merged.
+    #[schema(required)]
     verified_by_test_run: Option<String>,
     /// The test run that it is in now.
+    #[schema(required)]
     test_run_id: Option<String>,
     /// How it left; null while it is in the queue.
+    #[schema(required)]
     exit: Option<ExitReply>,
 }
 

@@ -1,17 +1,25 @@
 //! Shapes on the wire.
 
 mod entry;
-mod fields;
+mod field;
+mod forms;
+mod place;
+mod pull_request_requests;
 mod queue;
-mod requests;
+mod queue_requests;
 mod run;
+mod targets_request;
 mod update;
+mod wait_reason;
+mod words;
 
 pub(crate) use entry::{EntryReply, ListedEntry};
-pub(crate) use fields::{Number, PriorityField, TargetsField, Words};
-pub(crate) use queue::{BatchingRuleField, QueueReply, SettingsReply};
-pub(crate) use requests::{
-    CreateQueue, Empty, EntryQuery, PlaceOnly, PullRequestCommand, RunQuery, SetTargets, Submit,
-};
+pub(crate) use field::{Errors, Field, Form, shown};
+pub(crate) use place::{Empty, Request};
+pub(crate) use pull_request_requests::{EntryRequest, PullRequestRequest, Submit, SubmitRequest};
+pub(crate) use queue::{BatchingRuleReply, QueueReply, SettingsReply};
+pub(crate) use queue_requests::{Create, CreateRequest, QueueRequest, RunRequest};
 pub(crate) use run::{TestRunReply, TestRunsReply};
-pub(crate) use update::UpdateQueue;
+pub(crate) use targets_request::{SetTargets, TargetsRequest};
+pub(crate) use update::{Update, UpdateRequest};
+pub(crate) use words::Words;

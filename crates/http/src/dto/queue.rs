@@ -1,15 +1,19 @@
 //! A queue as clients see it.
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use signalbox_domain::queue::{Queue, QueueState, view_queue};
 use utoipa::ToSchema;
 
+use super::words::{
+    DirectMergeModeWord, MergeMethodWord, ModeWord, OptimizationModeWord, QueueStateWord,
+    TestBranchConstructionModeWord,
+};
 use super::{ListedEntry, Words};
 
 /// A rule that keeps targets out of shared batches.
-#[derive(Debug, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct BatchingRuleField {
+pub(crate) struct BatchingRuleReply {
     /// Which targets; `*` matches any text.
     pub(crate) target_pattern: String,
     /// Always `isolate`.
@@ -20,15 +24,16 @@ pub(crate) struct BatchingRuleField {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct SettingsReply {
-    /// RUNNING, PAUSED, DRAINING or SWITCHING_MODES; in lower case for tokens that ask for it.
-    #[schema(example = "RUNNING")]
+    #[schema(value_type = QueueStateWord)]
     state: String,
+    /// The branch that it targets.
     #[schema(example = "main")]
     branch: String,
     concurrency: u32,
     bisection_concurrency: u32,
     testing_timeout_minutes: u32,
-    /// SINGLE or PARALLEL.
+    /// While modes are switched, the new one.
+    #[schema(value_type = ModeWord)]
     mode: String,
     can_optimistically_merge: bool,
     pending_failure_depth: u32,
@@ -41,17 +46,21 @@ pub(crate) struct SettingsReply {
     status_check_enabled: bool,
     /// The queue's own list; empty when the repository or the host decides.
     required_statuses: Vec<String>,
+    #[schema(value_type = DirectMergeModeWord)]
     direct_merge_mode: String,
+    #[schema(value_type = OptimizationModeWord)]
     optimization_mode: String,
+    #[schema(value_type = MergeMethodWord)]
     merge_method: String,
     extension_enabled: bool,
     enqueueing_label: String,
     label_commands_enabled: bool,
     state_labels_enabled: bool,
     not_ready_timeout_hours: u32,
+    #[schema(value_type = TestBranchConstructionModeWord)]
     test_branch_construction_mode: String,
     allowed_bot_submitters: Vec<String>,
-    batching_rules: Vec<BatchingRuleField>,
+    batching_rules: Vec<BatchingRuleReply>,
     /// Who paused the queue, while it is paused.
     paused_by: Option<String>,
     /// Why it was paused.
@@ -108,7 +117,7 @@ impl SettingsReply {
             batching_rules: settings
                 .batching_rules
                 .iter()
-                .map(|rule| BatchingRuleField {
+                .map(|rule| BatchingRuleReply {
                     target_pattern: rule.target_pattern.clone(),
                     policy: rule.policy.clone(),
                 })

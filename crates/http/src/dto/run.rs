@@ -8,15 +8,16 @@ use signalbox_domain::service::RunSnapshot;
 use utoipa::ToSchema;
 
 use super::Words;
+use super::words::{RunStatusWord, StatusSourceWord};
 
 /// A check.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct CheckRun {
     name: String,
     url: String,
-    /// QUEUED, IN_PROGRESS or COMPLETED, always in upper case.
+    /// `QUEUED`, `IN_PROGRESS` or `COMPLETED`, always in upper case.
     status: String,
-    /// SUCCESS, FAILURE, TIMED_OUT …, always in upper case; only once completed.
+    /// `SUCCESS`, `FAILURE`, `TIMED_OUT` …, always in upper case; only once completed.
     #[serde(skip_serializing_if = "Option::is_none")]
     conclusion: Option<String>,
     /// A line for people.
@@ -67,14 +68,15 @@ pub(crate) struct TestedPullRequest {
 pub(crate) struct TestRunReply {
     test_run_id: String,
     required_statuses: Vec<String>,
-    /// MERGE_INSTANCE, TRUNK_CONFIG or REPO_PROVIDER_BRANCH_PROTECTION; null before it is known.
+    /// Who says so; left out before it is known.
+    #[schema(value_type = Option<StatusSourceWord>)]
     #[serde(skip_serializing_if = "Option::is_none")]
     required_statuses_source: Option<String>,
     test_branch: String,
     /// Empty while the candidate is being built.
     test_branch_sha: String,
     created_at: String,
-    /// IN_PROGRESS, FAILED, CANCELLED or SUCCEEDED.
+    #[schema(value_type = RunStatusWord)]
     status: String,
     check_suites: Vec<CheckSuite>,
     status_checks: Vec<StatusCheck>,

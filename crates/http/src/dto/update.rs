@@ -7,142 +7,252 @@ use signalbox_domain::queue::{
 };
 use utoipa::ToSchema;
 
-use super::requests::Place;
-use super::{BatchingRuleField, PlaceOnly};
-use crate::problem::Problem;
+use super::BatchingRuleReply;
+use super::field::{Errors, Field, object_form, shown};
+use super::forms::{Count, Flag, List, Text};
+use super::place::{Place, RepoRef, Request, check_place};
+use super::queue_requests::check_setting;
+use super::words::{
+    DirectMergeModeWord, MergeMethodWord, ModeWord, OptimizationModeWord, RequestedStateWord,
+    TestBranchConstructionModeWord,
+};
+
+/// The most characters of the reason of a pause.
+const MAX_REASON: usize = 500;
 
 /// A change of a queue: what is left out stays as it is.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct UpdateQueue {
-    #[serde(flatten)]
-    place: PlaceOnly,
-    /// RUNNING, PAUSED or DRAINING.
-    #[schema(example = "PAUSED")]
-    state: Option<String>,
+#[schema(example = json!({
+    "repo": {"host": "github.com", "owner": "acme", "name": "calc"},
+    "targetBranch": "main",
+    "state": "PAUSED",
+    "reason": "release freeze",
+    "concurrency": 10
+}))]
+pub(crate) struct UpdateRequest {
+    /// The repository.
+    #[schema(value_type = RepoRef, required)]
+    repo: Field<RepoRef>,
+    /// The branch that the merge queue targets.
+    #[schema(value_type = String, required)]
+    target_branch: Field<Text>,
+    /// The state to go to.
+    #[schema(value_type = Option<RequestedStateWord>)]
+    state: Field<Text>,
     /// Why, shown to whoever waits.
-    reason: Option<String>,
-    /// SINGLE or PARALLEL.
-    mode: Option<String>,
-    /// 1 to 1000.
-    concurrency: Option<u32>,
-    /// 0 to 1000; 0 shares the main budget.
-    bisection_concurrency: Option<u32>,
-    /// 0 to 10080; 0 means never.
-    testing_timeout_minutes: Option<u32>,
-    /// 0 to 1000.
-    pending_failure_depth: Option<u32>,
-    can_optimistically_merge: Option<bool>,
-    batch: Option<bool>,
-    /// 1 to 1000.
-    batching_min_size: Option<u32>,
-    /// 0 to 10080.
-    batching_max_wait_time_minutes: Option<u32>,
-    create_prs_for_testing_branches: Option<bool>,
-    comments_enabled: Option<bool>,
-    commands_enabled: Option<bool>,
-    status_check_enabled: Option<bool>,
-    /// The queue's own list; an empty one drops it.
-    required_statuses: Option<Vec<String>>,
+    #[schema(value_type = Option<String>, max_length = 500)]
+    reason: Field<Text>,
+    /// With entries in the line the queue switches when it is empty.
+    #[schema(value_type = Option<ModeWord>)]
+    mode: Field<Text>,
+    /// Test runs at the same time.
+    #[schema(value_type = Option<u32>, minimum = 1, maximum = 1000)]
+    concurrency: Field<Count>,
+    /// Bisection runs at the same time; 0 shares the main budget.
+    #[schema(value_type = Option<u32>, maximum = 1000)]
+    bisection_concurrency: Field<Count>,
+    /// Minutes until a test run counts as failed; 0 means never.
+    #[schema(value_type = Option<u32>, maximum = 10080)]
+    testing_timeout_minutes: Field<Count>,
+    /// Levels of successors that may still absolve a failed entry.
+    #[schema(value_type = Option<u32>, maximum = 1000)]
+    pending_failure_depth: Field<Count>,
+    /// Whether a passing successor absolves what it contains.
+    #[schema(value_type = Option<bool>)]
+    can_optimistically_merge: Field<Flag>,
+    /// Whether entries are tested in groups.
+    #[schema(value_type = Option<bool>)]
+    batch: Field<Flag>,
+    /// Target size of a batch.
+    #[schema(value_type = Option<u32>, minimum = 1, maximum = 1000)]
+    batching_min_size: Field<Count>,
+    /// Minutes that a batch may wait to fill.
+    #[schema(value_type = Option<u32>, maximum = 10080)]
+    batching_max_wait_time_minutes: Field<Count>,
+    /// Whether test branches get a draft pull request, on hosts that know them.
+    #[schema(value_type = Option<bool>)]
+    create_prs_for_testing_branches: Field<Flag>,
+    /// Whether the queue comments on pull requests.
+    #[schema(value_type = Option<bool>)]
+    comments_enabled: Field<Flag>,
+    /// Whether comments may carry commands.
+    #[schema(value_type = Option<bool>)]
+    commands_enabled: Field<Flag>,
+    /// Whether the queue reports a status on pull requests.
+    #[schema(value_type = Option<bool>)]
+    status_check_enabled: Field<Flag>,
+    /// The queue's own list, at most 100; an empty one drops it.
+    #[schema(value_type = Option<Vec<String>>)]
+    required_statuses: Field<List<Text>>,
     /// Drops the queue's own list.
-    delete_required_statuses: Option<bool>,
-    /// OFF or ALWAYS.
-    direct_merge_mode: Option<String>,
-    /// OFF or BISECTION_SKIP_REDUNDANT_TESTS.
-    optimization_mode: Option<String>,
-    /// MERGE_COMMIT, SQUASH or REBASE.
-    merge_method: Option<String>,
-    extension_enabled: Option<bool>,
-    enqueueing_label: Option<String>,
-    label_commands_enabled: Option<bool>,
-    state_labels_enabled: Option<bool>,
-    /// 0 to 720; 0 means never.
-    not_ready_timeout_hours: Option<u32>,
-    /// RENAME_TEMP_BRANCH or PUSH_NEW_BRANCH_FROM_TEMP.
-    test_branch_construction_mode: Option<String>,
-    allowed_bot_submitters: Option<Vec<String>>,
-    batching_rules: Option<Vec<BatchingRuleField>>,
+    #[schema(value_type = Option<bool>)]
+    delete_required_statuses: Field<Flag>,
+    /// Whether up-to-date pull requests may skip an empty queue.
+    #[schema(value_type = Option<DirectMergeModeWord>)]
+    direct_merge_mode: Field<Text>,
+    /// Whether bisection skips implied runs.
+    #[schema(value_type = Option<OptimizationModeWord>)]
+    optimization_mode: Field<Text>,
+    /// How changes become commits.
+    #[schema(value_type = Option<MergeMethodWord>)]
+    merge_method: Field<Text>,
+    /// Whether browser extensions may act on this queue.
+    #[schema(value_type = Option<bool>)]
+    extension_enabled: Field<Flag>,
+    /// The label that submits a pull request.
+    #[schema(value_type = Option<String>, min_length = 1, max_length = 100)]
+    enqueueing_label: Field<Text>,
+    /// Whether labels may carry commands.
+    #[schema(value_type = Option<bool>)]
+    label_commands_enabled: Field<Flag>,
+    /// Whether the queue labels pull requests with their state.
+    #[schema(value_type = Option<bool>)]
+    state_labels_enabled: Field<Flag>,
+    /// Hours until an entry that is not ready is cancelled; 0 means never.
+    #[schema(value_type = Option<u32>, maximum = 720)]
+    not_ready_timeout_hours: Field<Count>,
+    /// How test branches come to their names.
+    #[schema(value_type = Option<TestBranchConstructionModeWord>)]
+    test_branch_construction_mode: Field<Text>,
+    /// Logins of bots that may submit, at most 100.
+    #[schema(value_type = Option<Vec<String>>)]
+    allowed_bot_submitters: Field<List<Text>>,
+    /// Rules that keep targets out of shared batches, at most 100.
+    #[schema(value_type = Option<Vec<BatchingRuleReply>>)]
+    batching_rules: Field<List<RuleForm>>,
 }
 
+/// A rule that keeps targets out of shared batches, as it was sent.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RuleForm {
+    target_pattern: Field<Text>,
+    policy: Field<Text>,
+}
+
+object_form!(UpdateRequest, RuleForm);
+
 /// What an update asks for.
-pub(crate) struct Change {
+#[derive(Debug)]
+pub(crate) struct Update {
     pub(crate) place: Place,
     pub(crate) settings: SettingsPatch,
     pub(crate) state: Option<RequestedState>,
     pub(crate) reason: Option<String>,
 }
 
-fn one_of<T>(
-    field: &str,
-    text: Option<&str>,
-    parse: fn(&str) -> Option<T>,
-    all: &[&str],
-) -> Result<Option<T>, Problem> {
-    let Some(text) = text else { return Ok(None) };
-    parse(text).map(Some).ok_or_else(|| {
-        let rule = format!("{text:?} is not one of {}", all.join(", "));
-        Problem::invalid(format!("/{field}"), rule)
-    })
+/// One of several words, in any case.
+fn word<T: Copy>(
+    errors: &mut Errors,
+    pointer: &str,
+    field: Field<Text>,
+    all: &[T],
+    name: impl Fn(T) -> &'static str,
+) -> Option<T> {
+    let Text(given) = errors.optional(pointer, field)?;
+    let found = all.iter().copied().find(|it| name(*it).eq_ignore_ascii_case(&given));
+    if found.is_none() {
+        let all: Vec<&str> = all.iter().map(|it| name(*it)).collect();
+        let rule = format!("must be one of {}, but is {}", all.join(", "), shown(&given));
+        errors.add(pointer, rule);
+    }
+    found
 }
 
-macro_rules! word {
-    ($self:ident.$field:ident, $name:literal, $type:ty) => {
-        one_of(
-            $name,
-            $self.$field.as_deref(),
-            <$type>::parse,
-            &<$type>::ALL.iter().map(|value| value.word()).collect::<Vec<_>>(),
-        )?
-    };
+fn texts(errors: &mut Errors, pointer: &str, field: Field<List<Text>>) -> Option<Vec<String>> {
+    let List(items) = errors.optional(pointer, field)?;
+    let texts = items.into_iter().enumerate().filter_map(|(at, item)| {
+        errors.required(&format!("{pointer}/{at}"), item).map(|text| text.0)
+    });
+    Some(texts.collect())
 }
 
-impl UpdateQueue {
-    pub(crate) fn change(self) -> Result<Change, Problem> {
-        let place = self.place.place()?;
-        let state = word!(self.state, "state", RequestedState);
-        if self.reason.as_ref().is_some_and(|reason| reason.chars().count() > 500) {
-            return Err(Problem::invalid("/reason", "must have at most 500 characters"));
+fn rules(
+    errors: &mut Errors,
+    pointer: &str,
+    field: Field<List<RuleForm>>,
+) -> Option<Vec<BatchingRule>> {
+    let List(items) = errors.optional(pointer, field)?;
+    let rules = items.into_iter().enumerate().filter_map(|(at, item)| {
+        let RuleForm { target_pattern, policy } =
+            errors.required(&format!("{pointer}/{at}"), item)?;
+        let pattern = errors.required(&format!("{pointer}/{at}/targetPattern"), target_pattern);
+        let policy = errors.required(&format!("{pointer}/{at}/policy"), policy);
+        Some(BatchingRule { target_pattern: pattern?.0, policy: policy?.0 })
+    });
+    Some(rules.collect())
+}
+
+impl Request for UpdateRequest {
+    type Asked = Update;
+
+    fn check(self, errors: &mut Errors) -> Option<Update> {
+        let place = check_place(self.repo, self.target_branch, errors);
+        let state = word(errors, "/state", self.state, RequestedState::ALL, RequestedState::word);
+        let reason = errors.optional("/reason", self.reason).map(|it| it.0);
+        if reason.as_ref().is_some_and(|reason| reason.chars().count() > MAX_REASON) {
+            errors.add("/reason", format!("must have at most {MAX_REASON} characters"));
         }
-        let settings = SettingsPatch {
-            mode: word!(self.mode, "mode", Mode),
-            direct_merge_mode: word!(self.direct_merge_mode, "directMergeMode", DirectMergeMode),
-            optimization_mode: word!(self.optimization_mode, "optimizationMode", OptimizationMode),
-            merge_method: word!(self.merge_method, "mergeMethod", MergeMethod),
-            test_branch_construction_mode: word!(
-                self.test_branch_construction_mode,
-                "testBranchConstructionMode",
-                TestBranchConstructionMode
-            ),
-            concurrency: self.concurrency,
-            bisection_concurrency: self.bisection_concurrency,
-            testing_timeout_minutes: self.testing_timeout_minutes,
-            pending_failure_depth: self.pending_failure_depth,
-            can_optimistically_merge: self.can_optimistically_merge,
-            batch: self.batch,
-            batching_min_size: self.batching_min_size,
-            batching_max_wait_time_minutes: self.batching_max_wait_time_minutes,
-            create_prs_for_testing_branches: self.create_prs_for_testing_branches,
-            comments_enabled: self.comments_enabled,
-            commands_enabled: self.commands_enabled,
-            status_check_enabled: self.status_check_enabled,
-            required_statuses: self.required_statuses,
-            delete_required_statuses: self.delete_required_statuses.unwrap_or(false),
-            extension_enabled: self.extension_enabled,
-            enqueueing_label: self.enqueueing_label,
-            label_commands_enabled: self.label_commands_enabled,
-            state_labels_enabled: self.state_labels_enabled,
-            not_ready_timeout_hours: self.not_ready_timeout_hours,
-            allowed_bot_submitters: self.allowed_bot_submitters,
-            batching_rules: self.batching_rules.map(|rules| {
-                rules
-                    .into_iter()
-                    .map(|rule| BatchingRule {
-                        target_pattern: rule.target_pattern,
-                        policy: rule.policy,
-                    })
-                    .collect()
-            }),
+        let mut settings = SettingsPatch {
+            mode: word(errors, "/mode", self.mode, Mode::ALL, Mode::word),
+            ..SettingsPatch::default()
         };
-        Ok(Change { place, settings, state, reason: self.reason })
+        // Each setting is checked on its own, so that all that are out of bounds are told.
+        macro_rules! set {
+            ($field:ident, $value:expr) => {
+                if let Some(value) = $value {
+                    let mut alone = SettingsPatch::default();
+                    alone.$field = Some(value);
+                    check_setting(errors, &alone);
+                    settings.$field = alone.$field;
+                }
+            };
+        }
+        macro_rules! set_count {
+            ($($field:ident $pointer:literal),+ $(,)?) => {
+                $(set!($field, errors.optional($pointer, self.$field).map(|it| it.0));)+
+            };
+        }
+        macro_rules! set_word {
+            ($($field:ident $pointer:literal $kind:ty),+ $(,)?) => {
+                $(set!($field, word(errors, $pointer, self.$field, <$kind>::ALL, <$kind>::word));)+
+            };
+        }
+        set_count!(
+            concurrency "/concurrency",
+            bisection_concurrency "/bisectionConcurrency",
+            testing_timeout_minutes "/testingTimeoutMinutes",
+            pending_failure_depth "/pendingFailureDepth",
+            can_optimistically_merge "/canOptimisticallyMerge",
+            batch "/batch",
+            batching_min_size "/batchingMinSize",
+            batching_max_wait_time_minutes "/batchingMaxWaitTimeMinutes",
+            create_prs_for_testing_branches "/createPrsForTestingBranches",
+            comments_enabled "/commentsEnabled",
+            commands_enabled "/commandsEnabled",
+            status_check_enabled "/statusCheckEnabled",
+            extension_enabled "/extensionEnabled",
+            enqueueing_label "/enqueueingLabel",
+            label_commands_enabled "/labelCommandsEnabled",
+            state_labels_enabled "/stateLabelsEnabled",
+            not_ready_timeout_hours "/notReadyTimeoutHours",
+        );
+        set_word!(
+            direct_merge_mode "/directMergeMode" DirectMergeMode,
+            optimization_mode "/optimizationMode" OptimizationMode,
+            merge_method "/mergeMethod" MergeMethod,
+            test_branch_construction_mode "/testBranchConstructionMode" TestBranchConstructionMode,
+        );
+        set!(required_statuses, texts(errors, "/requiredStatuses", self.required_statuses));
+        set!(
+            allowed_bot_submitters,
+            texts(errors, "/allowedBotSubmitters", self.allowed_bot_submitters)
+        );
+        set!(batching_rules, rules(errors, "/batchingRules", self.batching_rules));
+        settings.delete_required_statuses = errors
+            .optional("/deleteRequiredStatuses", self.delete_required_statuses)
+            .is_some_and(|it| it.0);
+        Some(Update { place: place?, settings, state, reason })
     }
 }

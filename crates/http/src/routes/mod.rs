@@ -4,69 +4,66 @@ pub(crate) mod health;
 pub(crate) mod v1;
 
 use actix_web::web::{self, ServiceConfig};
-use actix_web::{Handler, HttpRequest, HttpResponse, Resource, Responder};
+use actix_web::{FromRequest, Handler, HttpRequest, HttpResponse, Resource, Responder};
+use utoipa::Path;
 
-use crate::openapi;
-use crate::problem::Problem;
-use v1::{
-    cancel_pull_request, check_output, create_queue, delete_queue, get_merge_queue_metrics,
-    get_merge_queue_testing_details, get_queue, get_submitted_pull_request,
-    restart_tests_on_pull_request, set_impacted_targets, status, submit_pull_request, update_queue,
-};
+use crate::problem::{Code, Problem};
 
-async fn use_post(_: HttpRequest) -> Result<HttpResponse, Problem> {
+async fn use_post() -> Result<HttpResponse, Problem> {
     Err(Problem::wrong_method("POST"))
 }
 
-async fn use_get(_: HttpRequest) -> Result<HttpResponse, Problem> {
+async fn use_get() -> Result<HttpResponse, Problem> {
     Err(Problem::wrong_method("GET, HEAD"))
 }
 
-fn post<F, Args>(path: &str, handler: F) -> Resource
-where
-    F: Handler<Args>,
-    Args: actix_web::FromRequest + 'static,
-    F::Output: Responder + 'static,
-{
-    web::resource(path).route(web::post().to(handler)).default_service(web::to(use_post))
+async fn nothing_here(request: HttpRequest) -> Result<HttpResponse, Problem> {
+    Err(Problem::new(Code::UnknownPath, format!("there is nothing at {}", request.path())))
 }
 
-fn get<F, Args>(path: &str, handler: F) -> Resource
+/// An operation at the address, and under the name, of its description.
+fn resource<P: Path>(_: &P) -> Resource {
+    web::resource(P::path()).name(&P::operation().operation_id.unwrap_or_default())
+}
+
+fn post<P, F, Args>(described: &P, handler: F) -> Resource
 where
+    P: Path,
     F: Handler<Args>,
-    Args: actix_web::FromRequest + 'static,
+    Args: FromRequest + 'static,
     F::Output: Responder + 'static,
 {
-    web::resource(path)
+    resource(described).route(web::post().to(handler)).default_service(web::to(use_post))
+}
+
+fn get<F, Args>(resource: Resource, handler: F) -> Resource
+where
+    F: Handler<Args>,
+    Args: FromRequest + 'static,
+    F::Output: Responder + 'static,
+{
+    resource
         .route(web::get().to(handler.clone()))
         .route(web::head().to(handler))
         .default_service(web::to(use_get))
 }
 
-/// Adds every route of the API.
+/// Adds every route.
 pub(crate) fn configure(config: &mut ServiceConfig) {
+    macro_rules! operations {
+        (post: $($post:ident),+; get: $($get:ident),+;) => {
+            $(config.service(post(&v1::$post::__path_handle, v1::$post::handle));)+
+            $(config.service(get(resource(&v1::$get::__path_handle), v1::$get::handle));)+
+        };
+    }
+    operations!(
+        post: submit_pull_request, cancel_pull_request, restart_tests_on_pull_request,
+            get_submitted_pull_request, set_impacted_targets, get_merge_queue_testing_details,
+            create_queue, delete_queue, get_queue, update_queue;
+        get: get_merge_queue_metrics, check_output, status, openapi;
+    );
     config
-        .service(post("/v1/submitPullRequest", submit_pull_request::submit_pull_request))
-        .service(post("/v1/cancelPullRequest", cancel_pull_request::cancel_pull_request))
-        .service(post(
-            "/v1/restartTestsOnPullRequest",
-            restart_tests_on_pull_request::restart_tests_on_pull_request,
-        ))
-        .service(post(
-            "/v1/getSubmittedPullRequest",
-            get_submitted_pull_request::get_submitted_pull_request,
-        ))
-        .service(post("/v1/setImpactedTargets", set_impacted_targets::set_impacted_targets))
-        .service(post(
-            "/v1/getMergeQueueTestingDetails",
-            get_merge_queue_testing_details::get_merge_queue_testing_details,
-        ))
-        .service(post("/v1/createQueue", create_queue::create_queue))
-        .service(post("/v1/deleteQueue", delete_queue::delete_queue))
-        .service(post("/v1/getQueue", get_queue::get_queue))
-        .service(post("/v1/updateQueue", update_queue::update_queue))
-        .service(get("/v1/getMergeQueueMetrics", get_merge_queue_metrics::get_merge_queue_metrics))
-        .service(get("/v1/testRuns/{run}/checks/{name}/output", check_output::get_check_output))
-        .service(get("/v1/status", status::get_status))
-        .service(get("/v1/openapi.json", openapi::serve));
+        .service(get(web::resource("/healthz").name("healthz"), health::healthz))
+        .service(get(web::resource("/readyz").name("readyz"), health::readyz))
+        .default_service(web::to(nothing_here));
 }

@@ -4,8 +4,9 @@ use actix_web::web::{Data, Json};
 
 use crate::api::Api;
 use crate::body::Asked;
-use crate::dto::{Empty, PullRequestCommand};
-use crate::problem::{Problem, ProblemBody};
+use crate::dto::{Empty, PullRequestRequest};
+use crate::failures::OfCancel;
+use crate::problem::Problem;
 
 /// Remove a pull request from the queue.
 #[utoipa::path(
@@ -13,20 +14,15 @@ use crate::problem::{Problem, ProblemBody};
     path = "/v1/cancelPullRequest",
     operation_id = "cancelPullRequest",
     tag = "merge queue",
-    request_body = PullRequestCommand,
-    responses(
-        (status = OK, description = "Done.", body = Empty),
-        (status = "4XX", description = "Refused.", body = ProblemBody, content_type = "application/problem+json"),
-        (status = UNAUTHORIZED, description = "No valid token.", body = String, content_type = "text/plain"),
-        (status = "5XX", description = "Failed.", body = ProblemBody, content_type = "application/problem+json"),
-    ),
+    request_body = PullRequestRequest,
+    responses((status = OK, description = "Done.", body = Empty, example = json!({})), OfCancel),
     security(("ApiKeyAuth" = []))
 )]
-pub(crate) async fn cancel_pull_request(
+pub(crate) async fn handle(
     api: Data<Api>,
-    asked: Asked<PullRequestCommand>,
+    Asked { caller, asked }: Asked<PullRequestRequest>,
 ) -> Result<Json<Empty>, Problem> {
-    let (repo, branch) = asked.body.place()?;
-    api.queues.cancel(&asked.caller, &repo, &branch, asked.body.pr()).await?;
+    let ((repo, branch), pr) = asked;
+    api.queues.cancel(&caller, &repo, &branch, pr).await?;
     Ok(Json(Empty {}))
 }

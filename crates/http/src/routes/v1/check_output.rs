@@ -1,43 +1,54 @@
 //! `GET /v1/testRuns/{run}/checks/{name}/output`.
 
 use actix_web::HttpResponse;
+use actix_web::http::header::CONTENT_SECURITY_POLICY;
 use actix_web::web::{Data, Path};
 use signalbox_domain::ids::RunId;
+use signalbox_domain::service::Error;
 use signalbox_domain::token::Scope;
 
 use crate::api::Api;
 use crate::body::Authenticated;
-use crate::problem::{Code, Problem, ProblemBody};
+use crate::dto::shown;
+use crate::failures::OfOutput;
+use crate::problem::{Code, Problem};
 
 /// Read what a check printed.
+///
+/// Not for tokens that are limited to repositories: a run alone does not name one.
 #[utoipa::path(
     get,
     path = "/v1/testRuns/{run}/checks/{name}/output",
     operation_id = "getCheckOutput",
     tag = "merge queue",
-    params(("run" = String, Path, description = "The test run."), ("name" = String, Path, description = "The check.")),
-    responses(
-        (status = OK, description = "The output, possibly shortened.", body = String, content_type = "text/plain"),
-        (status = "4XX", description = "Refused.", body = ProblemBody, content_type = "application/problem+json"),
-        (status = UNAUTHORIZED, description = "No valid token.", body = String, content_type = "text/plain"),
+    params(
+        ("run" = String, Path, description = "The test run.", example = "0b7d6f5e-6f0e-4f2a-9d58-1d3f6f0f8a11"),
+        ("name" = String, Path, description = "The check.", example = "test"),
     ),
+    responses((status = OK, description = "The output, possibly shortened.", body = String, content_type = "text/plain", example = json!("12 tests passed")), OfOutput),
     security(("ApiKeyAuth" = []))
 )]
-pub(crate) async fn get_check_output(
+pub(crate) async fn handle(
     api: Data<Api>,
     Authenticated(caller): Authenticated,
     path: Path<(String, String)>,
 ) -> Result<HttpResponse, Problem> {
     let (run, name) = path.into_inner();
     if !caller.may(Scope::QueueRead) {
-        return Err(signalbox_domain::service::Error::MissingScope(Scope::QueueRead).into());
+        return Err(Error::MissingScope(Scope::QueueRead).into());
     }
-    let unknown = || Problem::new(Code::UnknownRun, "no output of that check of that test run");
-    let run = run.parse().map(RunId).map_err(|_| unknown())?;
-    // A token that is limited to repositories has no way to name one here, so it reads none.
+    let unknown = || {
+        let detail = format!("no output of check {} in test run {}", shown(&name), shown(&run));
+        Problem::new(Code::UnknownOutput, detail)
+    };
+    let id = run.parse().map(RunId).map_err(|_| unknown())?;
     if !caller.repos.is_empty() {
         return Err(unknown());
     }
-    let output = api.check_log.read(caller.org, run, &name).await?.ok_or_else(unknown)?;
-    Ok(HttpResponse::Ok().content_type("text/plain; charset=utf-8").body(output.text))
+    let output = api.check_log.read(caller.org, id, &name).await?.ok_or_else(unknown)?;
+    // The text is whatever a pull request made a check print: a browser must not act on it.
+    Ok(HttpResponse::Ok()
+        .content_type("text/plain; charset=utf-8")
+        .insert_header((CONTENT_SECURITY_POLICY, "default-src 'none'; sandbox"))
+        .body(output.text))
 }

@@ -4,8 +4,9 @@ use actix_web::web::{Data, Json};
 
 use crate::api::Api;
 use crate::body::Asked;
-use crate::dto::{CreateQueue, Empty};
-use crate::problem::{Problem, ProblemBody};
+use crate::dto::{Create, CreateRequest, Empty};
+use crate::failures::OfCreate;
+use crate::problem::Problem;
 
 /// Create the queue of a branch.
 #[utoipa::path(
@@ -13,21 +14,15 @@ use crate::problem::{Problem, ProblemBody};
     path = "/v1/createQueue",
     operation_id = "createQueue",
     tag = "merge queue",
-    request_body = CreateQueue,
-    responses(
-        (status = OK, description = "Done.", body = Empty),
-        (status = "4XX", description = "Refused.", body = ProblemBody, content_type = "application/problem+json"),
-        (status = UNAUTHORIZED, description = "No valid token.", body = String, content_type = "text/plain"),
-        (status = "5XX", description = "Failed.", body = ProblemBody, content_type = "application/problem+json"),
-    ),
+    request_body = CreateRequest,
+    responses((status = OK, description = "Done.", body = Empty, example = json!({})), OfCreate),
     security(("ApiKeyAuth" = []))
 )]
-pub(crate) async fn create_queue(
+pub(crate) async fn handle(
     api: Data<Api>,
-    asked: Asked<CreateQueue>,
+    Asked { caller, asked }: Asked<CreateRequest>,
 ) -> Result<Json<Empty>, Problem> {
-    let (repo, branch) = asked.body.place()?;
-    let (mode, concurrency) = (asked.body.mode()?, asked.body.concurrency);
-    api.queues.create_queue(&asked.caller, &repo, &branch, mode, concurrency).await?;
+    let Create { place: (repo, branch), mode, concurrency } = asked;
+    api.queues.create_queue(&caller, &repo, &branch, mode, concurrency).await?;
     Ok(Json(Empty {}))
 }

@@ -4,29 +4,27 @@ use actix_web::web::{Data, Json};
 
 use crate::api::Api;
 use crate::body::Asked;
-use crate::dto::{Empty, PlaceOnly};
-use crate::problem::{Problem, ProblemBody};
+use crate::dto::{Empty, QueueRequest};
+use crate::failures::OfDelete;
+use crate::problem::Problem;
 
 /// Delete an empty queue.
+///
+/// Cancel or merge what is in it first.
 #[utoipa::path(
     post,
     path = "/v1/deleteQueue",
     operation_id = "deleteQueue",
     tag = "merge queue",
-    request_body = PlaceOnly,
-    responses(
-        (status = OK, description = "Done.", body = Empty),
-        (status = "4XX", description = "Refused.", body = ProblemBody, content_type = "application/problem+json"),
-        (status = UNAUTHORIZED, description = "No valid token.", body = String, content_type = "text/plain"),
-        (status = "5XX", description = "Failed.", body = ProblemBody, content_type = "application/problem+json"),
-    ),
+    request_body = QueueRequest,
+    responses((status = OK, description = "Done.", body = Empty, example = json!({})), OfDelete),
     security(("ApiKeyAuth" = []))
 )]
-pub(crate) async fn delete_queue(
+pub(crate) async fn handle(
     api: Data<Api>,
-    asked: Asked<PlaceOnly>,
+    Asked { caller, asked }: Asked<QueueRequest>,
 ) -> Result<Json<Empty>, Problem> {
-    let (repo, branch) = asked.body.place()?;
-    api.queues.delete_queue(&asked.caller, &repo, &branch).await?;
+    let (repo, branch) = asked;
+    api.queues.delete_queue(&caller, &repo, &branch).await?;
     Ok(Json(Empty {}))
 }

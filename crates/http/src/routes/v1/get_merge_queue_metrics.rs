@@ -2,27 +2,16 @@
 
 use actix_web::HttpResponse;
 use actix_web::web::{Data, Query};
-use serde::Deserialize;
 use signalbox_domain::ids::RepoName;
-use utoipa::IntoParams;
 
 use crate::api::Api;
 use crate::body::Authenticated;
-use crate::problem::{Problem, ProblemBody};
+use crate::dto::Errors;
+use crate::failures::OfMetrics;
+use crate::problem::Problem;
 
 /// The Prometheus text format that scrapers are promised.
 const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
-
-/// Which repository.
-#[derive(Debug, Deserialize, IntoParams)]
-#[serde(rename_all = "camelCase")]
-#[into_params(parameter_in = Query)]
-pub(crate) struct Which {
-    /// `owner/name`; without it all repositories of the organization.
-    repo: Option<String>,
-    /// The repository's host; required with `repo`.
-    repo_host: Option<String>,
-}
 
 /// Read metrics in the Prometheus text format.
 #[utoipa::path(
@@ -30,33 +19,48 @@ pub(crate) struct Which {
     path = "/v1/getMergeQueueMetrics",
     operation_id = "getMergeQueueMetrics",
     tag = "merge queue",
-    params(Which),
-    responses(
-        (status = OK, description = "The metrics.", body = String, content_type = "text/plain; version=0.0.4; charset=utf-8"),
-        (status = "4XX", description = "Refused.", body = ProblemBody, content_type = "application/problem+json"),
-        (status = UNAUTHORIZED, description = "No valid token.", body = String, content_type = "text/plain"),
-        (status = "5XX", description = "Failed.", body = ProblemBody, content_type = "application/problem+json"),
+    params(
+        ("repo" = Option<String>, Query, description = "`owner/name`; without it all repositories of the organization.", example = "acme/calc"),
+        ("repoHost" = Option<String>, Query, description = "The repository's host; required with `repo`.", example = "github.com"),
     ),
+    responses((status = OK, description = "The metrics.", body = String, content_type = "text/plain; version=0.0.4; charset=utf-8"), OfMetrics),
     security(("ApiKeyAuth" = []))
 )]
-pub(crate) async fn get_merge_queue_metrics(
+pub(crate) async fn handle(
     api: Data<Api>,
     Authenticated(caller): Authenticated,
-    which: Option<Query<Which>>,
+    Query(given): Query<Vec<(String, String)>>,
 ) -> Result<HttpResponse, Problem> {
-    let given = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
-    let (repo, host) =
-        which.map(|Query(which)| (given(&which.repo), given(&which.repo_host))).unwrap_or_default();
-    let repo = match (repo, host) {
-        (None, _) => None,
-        (Some(_), None) => {
-            return Err(Problem::invalid("/repoHost", "is required when repo is given"));
-        }
-        (Some(repo), Some(host)) => Some(
-            RepoName::parse(&format!("{host}/{repo}"))
-                .map_err(|error| Problem::invalid("/repo", error.to_string()))?,
-        ),
-    };
+    let repo = which(&given)?;
     let metrics = api.queues.metrics(&caller, repo.as_ref()).await?;
     Ok(HttpResponse::Ok().content_type(CONTENT_TYPE).body(api.exposition.render(&metrics)))
+}
+
+/// The one repository that is asked for. Parameters that are not known are ignored.
+fn which(given: &[(String, String)]) -> Result<Option<RepoName>, Problem> {
+    let mut errors = Errors::default();
+    let mut one = |name: &str| {
+        let mut values = given.iter().filter(|(key, _)| key == name).map(|(_, value)| value);
+        let value = values.next().filter(|value| !value.is_empty());
+        if values.next().is_some() {
+            errors.add(format!("/{name}"), "must be given once");
+        }
+        value
+    };
+    let (repo, host) = (one("repo"), one("repoHost"));
+    let Some(repo) = repo else { return errors.finish(Some(None)) };
+    let Some(host) = host else {
+        errors.add("/repoHost", "is required when repo is given");
+        return errors.finish(None);
+    };
+    let Some((owner, name)) = repo.rsplit_once('/') else {
+        errors.add("/repo", "must have the form owner/name");
+        return errors.finish(None);
+    };
+    let wrong_host = |host: &str| RepoName::new(host, "o", "n").is_err();
+    let pointer = if wrong_host(host) { "/repoHost" } else { "/repo" };
+    let named = RepoName::new(host, owner, name)
+        .map_err(|error| format!("{:?} {}", error.value, error.rule));
+    let named = errors.keep(pointer, named);
+    errors.finish(named.map(Some))
 }

@@ -1,57 +1,73 @@
 //! `POST /v1/getMergeQueueTestingDetails`.
 
-use actix_web::HttpResponse;
-use actix_web::web::Data;
+use actix_web::web::{Data, Json};
+use serde::Serialize;
 use signalbox_domain::ids::RunId;
+use utoipa::ToSchema;
 
 use crate::api::Api;
 use crate::body::Asked;
-use crate::dto::{RunQuery, TestRunReply, TestRunsReply, Words};
-use crate::problem::{Code, Problem, ProblemBody};
+use crate::dto::{RunRequest, TestRunReply, TestRunsReply, Words, shown};
+use crate::failures::OfRuns;
+use crate::problem::{Code, Problem};
 
-/// Read details of merge queue testing: one run, also one that has ended, or all in progress.
+/// One run, or all in progress.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(untagged)]
+pub(crate) enum Details {
+    /// The run that was asked for.
+    One(Box<TestRunReply>),
+    /// All runs in progress.
+    All(TestRunsReply),
+}
+
+/// Read details of merge queue testing.
+///
+/// With `testRunId` one run, also one that has ended; without it all that are in progress, as
+/// `testRuns`.
 #[utoipa::path(
     post,
     path = "/v1/getMergeQueueTestingDetails",
     operation_id = "getMergeQueueTestingDetails",
     tag = "merge queue",
-    request_body = RunQuery,
-    responses(
-        (status = OK, description = "With `testRunId` that run; without it `testRuns`.", body = inline(Details)),
-        (status = "4XX", description = "Refused.", body = ProblemBody, content_type = "application/problem+json"),
-        (status = UNAUTHORIZED, description = "No valid token.", body = String, content_type = "text/plain"),
-        (status = "5XX", description = "Failed.", body = ProblemBody, content_type = "application/problem+json"),
-    ),
+    request_body = RunRequest,
+    responses((status = OK, description = "The run, or all in progress.", body = Details, example = json!({
+            "testRunId": "0b7d6f5e-6f0e-4f2a-9d58-1d3f6f0f8a11",
+            "requiredStatuses": ["test"], "requiredStatusesSource": "MERGE_INSTANCE",
+            "testBranch": "signalbox-merge/pr-42/0b7d6f5e-6f0e-4f2a-9d58-1d3f6f0f8a11",
+            "testBranchSha": "9d58c1b9d2f3f4e5a6b7c8d9e0f1a2b3c4d5e6f7",
+            "createdAt": "2026-09-17T10:16:02.000Z", "status": "IN_PROGRESS",
+            "checkSuites": [{"checkRuns": [{
+                "name": "test", "url": "https://queue.example/runs/test", "status": "COMPLETED",
+                "conclusion": "SUCCESS", "summary": "passed in 12 s"
+            }]}],
+            "statusChecks": [],
+            "testedPullRequests": [{
+                "prNumber": 42, "prUrl": "https://git.example/acme/calc/pull/42",
+                "title": "Add division"
+            }],
+            "impactedTargets": ["//calc:core"], "impactedTargetsForTestedPrs": ["//calc:core"],
+            "dependentPrs": [41]
+        })), OfRuns),
     security(("ApiKeyAuth" = []))
 )]
-pub(crate) async fn get_merge_queue_testing_details(
+pub(crate) async fn handle(
     api: Data<Api>,
-    asked: Asked<RunQuery>,
-) -> Result<HttpResponse, Problem> {
-    let (repo, branch) = asked.body.place()?;
-    let words = Words(asked.caller.enum_case);
-    let Some(text) = asked.body.test_run_id.as_deref().filter(|text| !text.is_empty()) else {
-        let runs = api.queues.runs_in_progress(&asked.caller, &repo, &branch).await?;
+    Asked { caller, asked }: Asked<RunRequest>,
+) -> Result<Json<Details>, Problem> {
+    let ((repo, branch), run) = asked;
+    let words = Words(caller.enum_case);
+    let Some(text) = run else {
+        let runs = api.queues.runs_in_progress(&caller, &repo, &branch).await?;
         let test_runs = runs.iter().map(|run| TestRunReply::of(run, words)).collect();
-        return Ok(HttpResponse::Ok().json(TestRunsReply { test_runs }));
+        return Ok(Json(Details::All(TestRunsReply { test_runs })));
     };
     // Branches of bisections end in `-bisection…`; ids are accepted in that form too.
-    let id = text.split("-bisection").next().unwrap_or(text).parse();
+    let id = text.split_once("-bisection").map_or(text.as_str(), |(id, _)| id).parse();
     let Ok(id) = id.map(RunId) else {
-        let detail = format!("test run {text:?} not found");
+        let detail = format!("test run {} not found", shown(&text));
         return Err(Problem::new(Code::UnknownRun, detail));
     };
-    let run = api.queues.run(&asked.caller, &repo, &branch, id).await?;
-    Ok(HttpResponse::Ok().json(TestRunReply::of(&run, words)))
-}
-
-/// One run, or all in progress.
-#[derive(serde::Serialize, utoipa::ToSchema)]
-#[serde(untagged)]
-#[expect(dead_code, reason = "describes the two replies")]
-enum Details {
-    /// The run that was asked for.
-    One(Box<TestRunReply>),
-    /// All runs in progress.
-    All(TestRunsReply),
+    let run = api.queues.run(&caller, &repo, &branch, id).await?;
+    Ok(Json(Details::One(Box::new(TestRunReply::of(&run, words)))))
 }

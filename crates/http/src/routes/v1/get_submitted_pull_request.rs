@@ -4,30 +4,40 @@ use actix_web::web::{Data, Json};
 
 use crate::api::Api;
 use crate::body::Asked;
-use crate::dto::{EntryQuery, EntryReply, Words};
-use crate::problem::{Problem, ProblemBody};
+use crate::dto::{EntryReply, EntryRequest, Words};
+use crate::failures::OfEntry;
+use crate::problem::Problem;
 
-/// Read the status of a submitted pull request, also after it has left the queue.
+/// Read a submitted pull request, also after it has left the queue.
 #[utoipa::path(
     post,
     path = "/v1/getSubmittedPullRequest",
     operation_id = "getSubmittedPullRequest",
     tag = "merge queue",
-    request_body = EntryQuery,
-    responses(
-        (status = OK, description = "Done.", body = EntryReply),
-        (status = "4XX", description = "Refused.", body = ProblemBody, content_type = "application/problem+json"),
-        (status = UNAUTHORIZED, description = "No valid token.", body = String, content_type = "text/plain"),
-        (status = "5XX", description = "Failed.", body = ProblemBody, content_type = "application/problem+json"),
-    ),
+    request_body = EntryRequest,
+    responses((status = OK, description = "The pull request in the queue.", body = EntryReply, example = json!({
+            "id": "4f0e9c1e-8a55-5d0f-9b1c-2a35b0a6f0d2", "state": "TESTING",
+            "stateChangedAt": "2026-09-17T10:16:02.000Z", "priorityValue": 100,
+            "priorityName": "medium", "usedDefaultPriorityName": "medium",
+            "skipTheLine": false, "noBatch": false, "prNumber": 42, "prTitle": "Add division",
+            "prSha": "1f0c1b9d2f3f4e5a6b7c8d9e0f1a2b3c4d5e6f70", "prBaseBranch": "main",
+            "prAuthor": "ada", "position": 1, "reason": "1 of 2 required checks are done",
+            "waitReason": {"kind": "checks_running", "done": 1, "of": 2},
+            "readiness": {
+                "hasImpactedTargets": false, "requiresImpactedTargets": false,
+                "doesBaseBranchMatch": true, "gitHubMergeability": "MERGEABLE"
+            },
+            "forceEnqueued": false, "isCurrentlySubmittedToQueue": true,
+            "verifiedByTestRun": null,
+            "testRunId": "0b7d6f5e-6f0e-4f2a-9d58-1d3f6f0f8a11", "exit": null
+        })), OfEntry),
     security(("ApiKeyAuth" = []))
 )]
-pub(crate) async fn get_submitted_pull_request(
+pub(crate) async fn handle(
     api: Data<Api>,
-    asked: Asked<EntryQuery>,
+    Asked { caller, asked }: Asked<EntryRequest>,
 ) -> Result<Json<EntryReply>, Problem> {
-    let (repo, branch) = asked.body.place()?;
-    let query = asked.body.query()?;
-    let snapshot = api.queues.entry(&asked.caller, &repo, &branch, &query).await?;
-    Ok(Json(EntryReply::of(&snapshot, Words(asked.caller.enum_case))))
+    let ((repo, branch), query) = asked;
+    let snapshot = api.queues.entry(&caller, &repo, &branch, &query).await?;
+    Ok(Json(EntryReply::of(&snapshot, Words(caller.enum_case))))
 }

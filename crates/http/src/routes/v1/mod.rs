@@ -8,6 +8,7 @@ pub(crate) mod get_merge_queue_metrics;
 pub(crate) mod get_merge_queue_testing_details;
 pub(crate) mod get_queue;
 pub(crate) mod get_submitted_pull_request;
+pub(crate) mod openapi;
 pub(crate) mod restart_tests_on_pull_request;
 pub(crate) mod set_impacted_targets;
 pub(crate) mod status;

@@ -4,29 +4,27 @@ use actix_web::web::{Data, Json};
 
 use crate::api::Api;
 use crate::body::Asked;
-use crate::dto::{Empty, PullRequestCommand};
-use crate::problem::{Problem, ProblemBody};
+use crate::dto::{Empty, PullRequestRequest};
+use crate::failures::OfRestart;
+use crate::problem::Problem;
 
-/// Run the tests of a pull request once more, in its place. Only one that is TESTING or PENDING_FAILURE has tests to restart.
+/// Test a pull request once more, in its place.
+///
+/// Only one that is `TESTING` or `PENDING_FAILURE` has tests to restart.
 #[utoipa::path(
     post,
     path = "/v1/restartTestsOnPullRequest",
     operation_id = "restartTestsOnPullRequest",
     tag = "merge queue",
-    request_body = PullRequestCommand,
-    responses(
-        (status = OK, description = "Done.", body = Empty),
-        (status = "4XX", description = "Refused.", body = ProblemBody, content_type = "application/problem+json"),
-        (status = UNAUTHORIZED, description = "No valid token.", body = String, content_type = "text/plain"),
-        (status = "5XX", description = "Failed.", body = ProblemBody, content_type = "application/problem+json"),
-    ),
+    request_body = PullRequestRequest,
+    responses((status = OK, description = "Done.", body = Empty, example = json!({})), OfRestart),
     security(("ApiKeyAuth" = []))
 )]
-pub(crate) async fn restart_tests_on_pull_request(
+pub(crate) async fn handle(
     api: Data<Api>,
-    asked: Asked<PullRequestCommand>,
+    Asked { caller, asked }: Asked<PullRequestRequest>,
 ) -> Result<Json<Empty>, Problem> {
-    let (repo, branch) = asked.body.place()?;
-    api.queues.restart(&asked.caller, &repo, &branch, asked.body.pr()).await?;
+    let ((repo, branch), pr) = asked;
+    api.queues.restart(&caller, &repo, &branch, pr).await?;
     Ok(Json(Empty {}))
 }

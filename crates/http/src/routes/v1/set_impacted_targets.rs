@@ -4,31 +4,27 @@ use actix_web::web::{Data, Json};
 
 use crate::api::Api;
 use crate::body::Asked;
-use crate::dto::{Empty, SetTargets};
-use crate::problem::{Problem, ProblemBody};
+use crate::dto::{Empty, SetTargets, TargetsRequest};
+use crate::failures::OfQueue;
+use crate::problem::Problem;
 
-/// Report which targets a pull request touches. It need not be in the queue yet.
+/// Report which targets a pull request touches, for queues in PARALLEL mode.
+///
+/// The pull request need not be in the queue yet.
 #[utoipa::path(
     post,
     path = "/v1/setImpactedTargets",
     operation_id = "setImpactedTargets",
     tag = "merge queue",
-    request_body = SetTargets,
-    responses(
-        (status = OK, description = "Done.", body = Empty),
-        (status = "4XX", description = "Refused.", body = ProblemBody, content_type = "application/problem+json"),
-        (status = UNAUTHORIZED, description = "No valid token.", body = String, content_type = "text/plain"),
-        (status = "5XX", description = "Failed.", body = ProblemBody, content_type = "application/problem+json"),
-    ),
+    request_body = TargetsRequest,
+    responses((status = OK, description = "Done.", body = Empty, example = json!({})), OfQueue),
     security(("ApiKeyAuth" = []))
 )]
-pub(crate) async fn set_impacted_targets(
+pub(crate) async fn handle(
     api: Data<Api>,
-    asked: Asked<SetTargets>,
+    Asked { caller, asked }: Asked<TargetsRequest>,
 ) -> Result<Json<Empty>, Problem> {
-    let (repo, branch) = asked.body.place()?;
-    let pr = asked.body.pr();
-    let targets = asked.body.targets()?;
-    api.queues.set_targets(&asked.caller, &repo, &branch, pr, targets).await?;
+    let SetTargets { place: (repo, branch), pr, targets } = asked;
+    api.queues.set_targets(&caller, &repo, &branch, pr, targets).await?;
     Ok(Json(Empty {}))
 }

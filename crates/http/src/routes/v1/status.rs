@@ -5,6 +5,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::api::Api;
+use crate::failures::OfOpen;
 
 /// One part of the service.
 #[derive(Debug, Serialize, ToSchema)]
@@ -17,14 +18,14 @@ pub(crate) struct Part {
 }
 
 /// All parts together.
-#[expect(clippy::struct_field_names, reason = "clients know these names")]
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Overall {
     /// up or impacted.
     r#type: &'static str,
     color: &'static str,
-    overall_status_description: &'static str,
+    #[serde(rename = "overallStatusDescription")]
+    description: &'static str,
     /// The parts that are impacted.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     impacted_statuses: Vec<Part>,
@@ -44,9 +45,17 @@ pub(crate) struct StatusReply {
     path = "/v1/status",
     operation_id = "getStatus",
     tag = "service",
-    responses((status = OK, description = "The state.", body = StatusReply))
+    responses((status = OK, description = "The state.", body = StatusReply, example = json!({
+            "overallStatus": {
+                "type": "up", "color": "green",
+                "overallStatusDescription": "All systems operational"
+            },
+            "statuses": [{
+                "name": "Merge Queue", "color": "green", "statusDescription": "Operational"
+            }]
+        })), OfOpen),
 )]
-pub(crate) async fn get_status(api: Data<Api>) -> Json<StatusReply> {
+pub(crate) async fn handle(api: Data<Api>) -> Json<StatusReply> {
     let part = |missing: Option<&String>| match missing {
         None => Part {
             name: "Merge Queue",
@@ -62,13 +71,13 @@ pub(crate) async fn get_status(api: Data<Api>) -> Json<StatusReply> {
         None => Overall {
             r#type: "up",
             color: "green",
-            overall_status_description: "All systems operational",
+            description: "All systems operational",
             impacted_statuses: Vec::new(),
         },
         Some(missing) => Overall {
             r#type: "impacted",
             color: "red",
-            overall_status_description: "Impacted",
+            description: "Impacted",
             impacted_statuses: vec![part(Some(missing))],
         },
     };

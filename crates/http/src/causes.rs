@@ -1,0 +1,92 @@
+//! Which row of the table each error of a use case finds. The operator's causes are logged here,
+//! once, and stay out of the reply.
+
+use signalbox_domain::ports::{HostError, StoreError};
+use signalbox_domain::queue::Refusal;
+use signalbox_domain::service::Error;
+
+use crate::problem::{Code, Problem};
+
+impl From<Error> for Problem {
+    fn from(error: Error) -> Self {
+        let detail = error.to_string();
+        let code = match error {
+            Error::Refused(refusal) => return refusal.into(),
+            Error::UnknownRepository(_) => Code::UnknownRepository,
+            Error::UnknownQueue { .. } => Code::UnknownQueue,
+            Error::QueueExists { .. } => Code::QueueExists,
+            Error::UnknownPullRequest { .. } => Code::UnknownPullRequest,
+            Error::NeverSubmitted { .. } => Code::NotInQueue,
+            Error::UnknownRun { .. } => Code::UnknownRun,
+            Error::MissingScope(_) => Code::MissingScope,
+            Error::Busy => Code::Unavailable,
+            Error::Host(error) => return error.into(),
+            Error::Store(error) => return error.into(),
+        };
+        Self::new(code, detail)
+    }
+}
+
+impl From<Refusal> for Problem {
+    fn from(refusal: Refusal) -> Self {
+        let detail = refusal.to_string();
+        let code = match refusal {
+            Refusal::NotInQueue { .. } => Code::NotInQueue,
+            Refusal::NothingToRestart { .. } => Code::NothingToRestart,
+            Refusal::Landing { .. } => Code::Landing,
+            Refusal::PullRequestNotOpen { .. } => Code::PullRequestNotOpen,
+            Refusal::QueueNotEmpty { .. } => Code::QueueNotEmpty,
+            Refusal::ModeChangeInProgress => Code::ModeChange,
+            Refusal::InvalidSetting { field, rule } => {
+                return Self::invalid(format!("/{field}"), rule);
+            }
+            Refusal::TooManyTargets { .. } => {
+                return Self::invalid("/impactedTargets", detail);
+            }
+        };
+        Self::new(code, detail)
+    }
+}
+
+impl From<HostError> for Problem {
+    fn from(error: HostError) -> Self {
+        tracing::warn!(error = %chain(&error), "the git host could not be asked");
+        match error {
+            HostError::RateLimited { .. } | HostError::Unavailable { .. } => {
+                Self::new(Code::Unavailable, "the git host does not answer; try again later")
+            }
+            HostError::Rejected { .. }
+            | HostError::NotFound { .. }
+            | HostError::Conflict { .. } => {
+                Self::new(Code::Internal, "the git host gave an answer that was not expected")
+            }
+        }
+    }
+}
+
+impl From<StoreError> for Problem {
+    fn from(error: StoreError) -> Self {
+        tracing::error!(error = %chain(&error), "the database could not be used");
+        match error {
+            StoreError::Unavailable(_) => {
+                Self::new(Code::Unavailable, "the database does not answer; try again later")
+            }
+            StoreError::Corrupt { .. } | StoreError::Failed(_) => {
+                Self::new(Code::Internal, "something went wrong; the log has the request id")
+            }
+        }
+    }
+}
+
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let words = cause.to_string();
+        if !text.ends_with(&words) {
+            text = format!("{text}: {words}");
+        }
+        source = cause.source();
+    }
+    text
+}

@@ -1,0 +1,73 @@
+//! What every request names: a repository and a branch.
+
+use serde::{Deserialize, Serialize};
+use signalbox_domain::ids::{BranchName, InvalidName, RepoName};
+use utoipa::ToSchema;
+
+use super::field::{Errors, Field, object_form};
+use super::forms::Text;
+
+/// A body of a request: how it becomes what was asked.
+pub(crate) trait Request {
+    /// What was asked.
+    type Asked;
+
+    /// Checks every field. `None` only when something was added to the errors.
+    fn check(self, errors: &mut Errors) -> Option<Self::Asked>;
+}
+
+/// A reply without data.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(example = json!({}))]
+pub(crate) struct Empty {}
+
+/// A repository.
+#[derive(Debug, Deserialize, ToSchema)]
+#[schema(example = json!({"host": "github.com", "owner": "acme", "name": "calc"}))]
+pub(crate) struct RepoRef {
+    /// The git host.
+    #[schema(value_type = String, required)]
+    host: Field<Text>,
+    /// The owner; may contain `/` on hosts with groups.
+    #[schema(value_type = String, required)]
+    owner: Field<Text>,
+    /// The repository's own name.
+    #[schema(value_type = String, required)]
+    name: Field<Text>,
+}
+
+/// A repository and a target branch, checked.
+pub(crate) type Place = (RepoName, BranchName);
+
+/// The rule of a name with the value that breaks it; the pointer says what was to be named.
+pub(super) fn broken(error: &InvalidName) -> String {
+    format!("{:?} {}", error.value, error.rule)
+}
+
+fn check_repo(repo: RepoRef, errors: &mut Errors) -> Option<RepoName> {
+    let host = errors.required("/repo/host", repo.host);
+    let owner = errors.required("/repo/owner", repo.owner);
+    let name = errors.required("/repo/name", repo.name);
+    // Each part is checked beside parts that are fine, so that all mistakes are found.
+    let mut part = |pointer, host: &str, owner: &str, name: &str| {
+        errors.keep(pointer, RepoName::new(host, owner, name).map_err(|error| broken(&error)))
+    };
+    let host = host.filter(|host| part("/repo/host", &host.0, "o", "n").is_some());
+    let owner = owner.filter(|owner| part("/repo/owner", "h", &owner.0, "n").is_some());
+    let name = name.filter(|name| part("/repo/name", "h", "o", &name.0).is_some());
+    RepoName::new(&host?.0, owner?.0, name?.0).ok()
+}
+
+pub(super) fn check_place(
+    repo: Field<RepoRef>,
+    branch: Field<Text>,
+    errors: &mut Errors,
+) -> Option<Place> {
+    let repo = errors.required("/repo", repo).and_then(|repo| check_repo(repo, errors));
+    let branch = errors.required("/targetBranch", branch).and_then(|Text(branch)| {
+        errors.keep("/targetBranch", BranchName::new(branch).map_err(|error| broken(&error)))
+    });
+    Some((repo?, branch?))
+}
+
+object_form!(RepoRef);

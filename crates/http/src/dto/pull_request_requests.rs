@@ -1,0 +1,185 @@
+//! Requests about pull requests in a queue.
+
+use serde::Deserialize;
+use signalbox_domain::ids::{BranchName, PrNumber};
+use signalbox_domain::ports::PullRequestQuery;
+use signalbox_domain::queue::Priority;
+use utoipa::ToSchema;
+
+use super::field::{Errors, Field, object_form};
+use super::forms::{Flag, Number, PriorityForm, Text};
+use super::place::{Place, RepoRef, Request, broken, check_place};
+
+/// A pull request by number.
+#[derive(Debug, Deserialize, ToSchema)]
+#[schema(example = json!({"number": 42}))]
+pub(crate) struct PrByNumber {
+    /// Its number; a decimal string is accepted too.
+    #[schema(value_type = u32, required)]
+    number: Field<Number>,
+}
+
+impl PrByNumber {
+    fn check(pr: Field<Self>, errors: &mut Errors) -> Option<PrNumber> {
+        let pr = errors.required("/pr", pr)?;
+        errors.required("/pr/number", pr.number).map(|number| PrNumber(number.0))
+    }
+}
+
+/// A request about one pull request.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(example = json!({
+    "repo": {"host": "github.com", "owner": "acme", "name": "calc"},
+    "targetBranch": "main",
+    "pr": {"number": 42}
+}))]
+pub(crate) struct PullRequestRequest {
+    /// The repository.
+    #[schema(value_type = RepoRef, required)]
+    repo: Field<RepoRef>,
+    /// The branch that the merge queue targets.
+    #[schema(value_type = String, required)]
+    target_branch: Field<Text>,
+    /// The pull request.
+    #[schema(value_type = PrByNumber, required)]
+    pr: Field<PrByNumber>,
+}
+
+impl Request for PullRequestRequest {
+    type Asked = (Place, PrNumber);
+
+    fn check(self, errors: &mut Errors) -> Option<Self::Asked> {
+        let place = check_place(self.repo, self.target_branch, errors);
+        let pr = PrByNumber::check(self.pr, errors);
+        Some((place?, pr?))
+    }
+}
+
+/// A submission.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(example = json!({
+    "repo": {"host": "github.com", "owner": "acme", "name": "calc"},
+    "targetBranch": "main",
+    "pr": {"number": 42},
+    "priority": "high",
+    "noBatch": false
+}))]
+pub(crate) struct SubmitRequest {
+    /// The repository.
+    #[schema(value_type = RepoRef, required)]
+    repo: Field<RepoRef>,
+    /// The branch that the merge queue targets.
+    #[schema(value_type = String, required)]
+    target_branch: Field<Text>,
+    /// The pull request.
+    #[schema(value_type = PrByNumber, required)]
+    pr: Field<PrByNumber>,
+    /// How soon it wants its turn: lower is sooner, 0 interrupts. Medium (100) when nothing is
+    /// said.
+    #[schema(value_type = Option<PriorityChoice>)]
+    priority: Field<PriorityForm>,
+    /// Whether it must be tested alone.
+    #[schema(value_type = Option<bool>)]
+    no_batch: Field<Flag>,
+}
+
+/// A priority by number or by name.
+#[derive(ToSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "describes the two forms")]
+pub(crate) enum PriorityChoice {
+    /// Lower is sooner; 0 is urgent.
+    Number(u32),
+    /// `urgent` (0), `high` (10), `medium` (100) or `low` (200).
+    Name(String),
+}
+
+/// What a submission asks for.
+#[derive(Debug)]
+pub(crate) struct Submit {
+    pub(crate) place: Place,
+    pub(crate) pr: PrNumber,
+    pub(crate) priority: Option<Priority>,
+    pub(crate) no_batch: Option<bool>,
+}
+
+impl Request for SubmitRequest {
+    type Asked = Submit;
+
+    fn check(self, errors: &mut Errors) -> Option<Submit> {
+        let place = check_place(self.repo, self.target_branch, errors);
+        let pr = PrByNumber::check(self.pr, errors);
+        let priority = errors.optional("/priority", self.priority).map(|it| it.0);
+        let no_batch = errors.optional("/noBatch", self.no_batch).map(|it| it.0);
+        Some(Submit { place: place?, pr: pr?, priority, no_batch })
+    }
+}
+
+/// A pull request by exactly one of its number and the branch that it comes from.
+#[derive(Debug, Deserialize, ToSchema)]
+#[schema(example = json!({"number": 42}))]
+pub(crate) struct PrByEither {
+    /// Its number; a decimal string is accepted too.
+    #[schema(value_type = Option<u32>)]
+    number: Field<Number>,
+    /// Its head branch: the open pull request from it, else the one closed last.
+    #[schema(value_type = Option<String>)]
+    branch: Field<Text>,
+}
+
+impl PrByEither {
+    fn check(pr: Field<Self>, errors: &mut Errors) -> Option<PullRequestQuery> {
+        let pr = errors.required("/pr", pr)?;
+        if matches!((&pr.number, &pr.branch), (Field::Absent, Field::Absent)) {
+            errors.add("/pr", "needs one of number and branch");
+            return None;
+        }
+        let number = errors.optional("/pr/number", pr.number);
+        let branch = errors.optional("/pr/branch", pr.branch);
+        match (number, branch) {
+            (Some(number), None) => Some(PullRequestQuery::Number(PrNumber(number.0))),
+            (None, Some(Text(branch))) => errors
+                .keep("/pr/branch", BranchName::new(branch).map_err(|error| broken(&error)))
+                .map(|branch| PullRequestQuery::Branch(branch.to_string())),
+            (Some(_), Some(_)) => {
+                errors.add("/pr", "takes number or branch, not both");
+                None
+            }
+            (None, None) => None,
+        }
+    }
+}
+
+/// A look-up of a submitted pull request.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(example = json!({
+    "repo": {"host": "github.com", "owner": "acme", "name": "calc"},
+    "targetBranch": "main",
+    "pr": {"number": 42}
+}))]
+pub(crate) struct EntryRequest {
+    /// The repository.
+    #[schema(value_type = RepoRef, required)]
+    repo: Field<RepoRef>,
+    /// The branch that the merge queue targets.
+    #[schema(value_type = String, required)]
+    target_branch: Field<Text>,
+    /// The pull request.
+    #[schema(value_type = PrByEither, required)]
+    pr: Field<PrByEither>,
+}
+
+impl Request for EntryRequest {
+    type Asked = (Place, PullRequestQuery);
+
+    fn check(self, errors: &mut Errors) -> Option<Self::Asked> {
+        let place = check_place(self.repo, self.target_branch, errors);
+        let query = PrByEither::check(self.pr, errors);
+        Some((place?, query?))
+    }
+}
+
+object_form!(PrByNumber, PullRequestRequest, SubmitRequest, PrByEither, EntryRequest);

@@ -1,0 +1,122 @@
+//! Requests about queues and test runs. Keys that are not known are ignored; what is optional may
+//! be `null`.
+
+use serde::Deserialize;
+use signalbox_domain::queue::{Mode, Refusal, Settings, SettingsPatch};
+use utoipa::ToSchema;
+
+use super::field::{Errors, Field, object_form, shown};
+use super::forms::{Count, Text};
+use super::place::{Place, RepoRef, Request, check_place};
+use super::words::ModeWord;
+
+/// What every request names.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(example = json!({
+    "repo": {"host": "github.com", "owner": "acme", "name": "calc"}, "targetBranch": "main"
+}))]
+pub(crate) struct QueueRequest {
+    /// The repository.
+    #[schema(value_type = RepoRef, required)]
+    repo: Field<RepoRef>,
+    /// The branch that the merge queue targets.
+    #[schema(value_type = String, required)]
+    target_branch: Field<Text>,
+}
+
+impl Request for QueueRequest {
+    type Asked = Place;
+
+    fn check(self, errors: &mut Errors) -> Option<Place> {
+        check_place(self.repo, self.target_branch, errors)
+    }
+}
+
+/// Checks one setting by the queue's own rules, before the queue is touched.
+pub(super) fn check_setting(errors: &mut Errors, alone: &SettingsPatch) {
+    match alone.applied_to(&Settings::new(Mode::Single, 1)) {
+        Ok(_) => {}
+        Err(Refusal::InvalidSetting { field, rule }) => errors.add(format!("/{field}"), rule),
+        Err(refusal) => errors.add("", refusal.to_string()),
+    }
+}
+
+/// A new queue.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(example = json!({
+    "repo": {"host": "github.com", "owner": "acme", "name": "calc"},
+    "targetBranch": "main",
+    "mode": "SINGLE",
+    "concurrency": 5
+}))]
+pub(crate) struct CreateRequest {
+    /// The repository.
+    #[schema(value_type = RepoRef, required)]
+    repo: Field<RepoRef>,
+    /// The branch that the merge queue targets.
+    #[schema(value_type = String, required)]
+    target_branch: Field<Text>,
+    /// SINGLE when nothing is said.
+    #[schema(value_type = Option<ModeWord>)]
+    mode: Field<Text>,
+    /// Test runs at the same time; 1 when nothing is said.
+    #[schema(value_type = Option<u32>, minimum = 1, maximum = 1000)]
+    concurrency: Field<Count>,
+}
+
+/// What a new queue is to be like.
+#[derive(Debug)]
+pub(crate) struct Create {
+    pub(crate) place: Place,
+    pub(crate) mode: Mode,
+    pub(crate) concurrency: Option<u32>,
+}
+
+impl Request for CreateRequest {
+    type Asked = Create;
+
+    fn check(self, errors: &mut Errors) -> Option<Create> {
+        let place = check_place(self.repo, self.target_branch, errors);
+        let mode = errors.optional("/mode", self.mode).map(|Text(text)| {
+            let wrong = || format!("must be SINGLE or PARALLEL, but is {}", shown(&text));
+            errors.keep("/mode", Mode::parse(&text).ok_or_else(wrong))
+        });
+        let concurrency = errors.optional("/concurrency", self.concurrency).map(|it| it.0);
+        check_setting(errors, &SettingsPatch { concurrency, ..SettingsPatch::default() });
+        Some(Create { place: place?, mode: mode.unwrap_or(Some(Mode::Single))?, concurrency })
+    }
+}
+
+/// A look-up of test runs.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(example = json!({
+    "repo": {"host": "github.com", "owner": "acme", "name": "calc"},
+    "targetBranch": "main",
+    "testRunId": "0b7d6f5e-6f0e-4f2a-9d58-1d3f6f0f8a11"
+}))]
+pub(crate) struct RunRequest {
+    /// The repository.
+    #[schema(value_type = RepoRef, required)]
+    repo: Field<RepoRef>,
+    /// The branch that the merge queue targets.
+    #[schema(value_type = String, required)]
+    target_branch: Field<Text>,
+    /// One run, also as the end of its branch's name; without it all that are in progress.
+    #[schema(value_type = Option<String>)]
+    test_run_id: Field<Text>,
+}
+
+impl Request for RunRequest {
+    type Asked = (Place, Option<String>);
+
+    fn check(self, errors: &mut Errors) -> Option<Self::Asked> {
+        let place = check_place(self.repo, self.target_branch, errors);
+        let run = errors.optional("/testRunId", self.test_run_id).map(|it| it.0);
+        Some((place?, run.filter(|run| !run.is_empty())))
+    }
+}
+
+object_form!(QueueRequest, CreateRequest, RunRequest);

@@ -1,0 +1,89 @@
+//! Words of states and modes: written in the case that the caller's token asks for, read in any.
+
+use signalbox_domain::queue::{
+    DirectMergeMode, MergeMethod, Mode, OptimizationMode, PrState, QueueStateName, RequestedState,
+    StatusSource, TestBranchConstructionMode,
+};
+use signalbox_domain::token::EnumCase;
+use utoipa::openapi::schema::{ObjectBuilder, SchemaType, Type};
+use utoipa::openapi::{RefOr, Schema};
+use utoipa::{PartialSchema, ToSchema};
+
+/// Writes words in the case that the caller's token asks for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Words(pub(crate) EnumCase);
+
+impl Words {
+    pub(crate) fn word(self, word: &str) -> String {
+        match self.0 {
+            EnumCase::Upper => word.to_owned(),
+            EnumCase::Lower => word.to_lowercase(),
+        }
+    }
+}
+
+fn in_both_cases(description: &str, words: &[&str]) -> RefOr<Schema> {
+    let lower = words.iter().map(|word| word.to_lowercase());
+    let both = words.iter().map(|word| (*word).to_owned()).chain(lower);
+    ObjectBuilder::new()
+        .schema_type(SchemaType::new(Type::String))
+        .description(Some(format!(
+            "{description} Replies are in upper case, or in lower case to a token made so; any \
+             case is accepted."
+        )))
+        .enum_values(Some(both))
+        .build()
+        .into()
+}
+
+/// Describes each kind of word in both cases.
+macro_rules! described {
+    ($($name:ident, $description:literal, [$($word:expr),+ $(,)?];)+) => {
+        $(
+            #[derive(Debug)]
+            pub(crate) struct $name;
+
+            impl PartialSchema for $name {
+                fn schema() -> RefOr<Schema> {
+                    in_both_cases($description, &[$($word),+])
+                }
+            }
+
+            impl ToSchema for $name {}
+        )+
+    };
+    ($($name:ident, $description:literal, $all:ty;)+) => {
+        $(
+            #[derive(Debug)]
+            pub(crate) struct $name;
+
+            impl PartialSchema for $name {
+                fn schema() -> RefOr<Schema> {
+                    let words: Vec<&str> = <$all>::ALL.iter().map(|it| it.word()).collect();
+                    in_both_cases($description, &words)
+                }
+            }
+
+            impl ToSchema for $name {}
+        )+
+    };
+}
+
+described! {
+    PrStateWord, "A pull request's state in the queue.", PrState;
+    QueueStateWord, "A queue's state.", QueueStateName;
+    RequestedStateWord, "A state that a queue can be put in.", RequestedState;
+    ModeWord, "One line, or lanes by impacted targets.", Mode;
+    MergeMethodWord, "How changes become commits.", MergeMethod;
+    DirectMergeModeWord, "Whether up-to-date, tested pull requests skip an empty queue.", DirectMergeMode;
+    OptimizationModeWord, "Whether bisection skips runs whose result is implied.", OptimizationMode;
+    TestBranchConstructionModeWord, "How test branches come to their names.", TestBranchConstructionMode;
+    StatusSourceWord, "Who says which statuses are required.", StatusSource;
+}
+
+described! {
+    MergeabilityWord, "What the git host says about merging.",
+        ["UNSPECIFIED", "IN_PROGRESS", "MERGEABLE", "NOT_MERGEABLE"];
+    RunStatusWord, "How far a test run is.",
+        ["IN_PROGRESS", "FAILED", "CANCELLED", "SUCCEEDED"];
+}

@@ -1,0 +1,120 @@
+//! How each operation may fail, for the description of the API: made from the table of codes.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::json;
+use utoipa::IntoResponses;
+use utoipa::openapi::content::ContentBuilder;
+use utoipa::openapi::example::ExampleBuilder;
+use utoipa::openapi::header::HeaderBuilder;
+use utoipa::openapi::response::ResponseBuilder;
+use utoipa::openapi::{Ref, RefOr, Response, Type, schema::ObjectBuilder};
+
+use crate::problem::{Code, PROBLEM_JSON, UNAUTHORIZED, problem_type};
+
+type Responses = BTreeMap<String, RefOr<Response>>;
+
+/// The failures that every operation with a token knows.
+const ALWAYS: [Code; 5] =
+    [Code::Unauthorized, Code::MissingScope, Code::WrongMethod, Code::Internal, Code::Unavailable];
+
+/// Those of operations with a body.
+const BODY: [Code; 4] =
+    [Code::MalformedBody, Code::Invalid, Code::TooLarge, Code::WrongContentType];
+
+/// Those of operations on a queue.
+const QUEUE: [Code; 2] = [Code::UnknownRepository, Code::UnknownQueue];
+
+fn string() -> ObjectBuilder {
+    ObjectBuilder::new().schema_type(Type::String)
+}
+
+fn unauthorized() -> Response {
+    let content = ContentBuilder::new()
+        .schema(Some(string().build()))
+        .example(Some(json!(UNAUTHORIZED)))
+        .build();
+    let header = HeaderBuilder::new().schema(Some(string().build())).build();
+    ResponseBuilder::new()
+        .description(Code::Unauthorized.row().when.trim())
+        .content("text/plain", content)
+        .header("www-authenticate", header)
+        .build()
+}
+
+fn example(code: Code) -> serde_json::Value {
+    let row = code.row();
+    let mut body = json!({
+        "type": problem_type(row.code),
+        "title": row.title,
+        "status": row.status,
+        "detail": row.when.trim(),
+        "code": row.code,
+        "retryable": row.retryable,
+        "request_id": "7f6d0d6e-2f5b-4a61-9c5d-0d7c1f1f3c57",
+    });
+    if code == Code::Invalid {
+        body["detail"] = json!("pr.number is required");
+        body["errors"] = json!([{"pointer": "/pr/number", "message": "is required"}]);
+    }
+    body
+}
+
+fn described(codes: &[Code]) -> Responses {
+    let statuses: BTreeSet<u16> = codes.iter().map(|code| code.row().status).collect();
+    let mut responses = Responses::new();
+    for status in statuses {
+        let codes = codes.iter().copied().filter(|code| code.row().status == status);
+        let codes: Vec<Code> = codes.collect();
+        let response = if codes.contains(&Code::Unauthorized) {
+            unauthorized()
+        } else {
+            let words: Vec<&str> = codes.iter().map(|code| code.row().when.trim()).collect();
+            let mut content = ContentBuilder::new()
+                .schema(Some(RefOr::from(Ref::from_schema_name("ProblemBody"))));
+            for code in &codes {
+                let one = ExampleBuilder::new().value(Some(example(*code))).build();
+                content = content.examples_from_iter([(code.row().code, one)]);
+            }
+            ResponseBuilder::new()
+                .description(words.join(" "))
+                .content(PROBLEM_JSON, content.build())
+                .build()
+        };
+        responses.insert(status.to_string(), response.into());
+    }
+    responses
+}
+
+macro_rules! failures {
+    ($($(#[$doc:meta])* $name:ident = [$($group:expr),*] [$($code:ident),*];)+) => {
+        $(
+            $(#[$doc])*
+            pub(crate) struct $name;
+
+            impl IntoResponses for $name {
+                fn responses() -> Responses {
+                    let groups: &[&[Code]] = &[$(&$group,)* &[$(Code::$code),*]];
+                    described(&groups.concat())
+                }
+            }
+        )+
+    };
+}
+
+failures! {
+    /// Of reading a queue, and of changing targets.
+    OfQueue = [ALWAYS, BODY, QUEUE] [];
+    OfSubmit = [ALWAYS, BODY, QUEUE] [UnknownPullRequest, PullRequestNotOpen];
+    OfCancel = [ALWAYS, BODY, QUEUE] [NotInQueue, Landing];
+    OfRestart = [ALWAYS, BODY, QUEUE] [NotInQueue, NothingToRestart, Landing];
+    OfEntry = [ALWAYS, BODY, QUEUE] [NotInQueue];
+    OfRuns = [ALWAYS, BODY, QUEUE] [UnknownRun];
+    OfCreate = [ALWAYS, BODY] [UnknownRepository, QueueExists];
+    OfDelete = [ALWAYS, BODY, QUEUE] [QueueNotEmpty];
+    OfUpdate = [ALWAYS, BODY, QUEUE] [ModeChange];
+    OfMetrics = [ALWAYS] [Invalid, UnknownRepository];
+    OfOutput = [ALWAYS] [UnknownOutput];
+    /// Of operations without a token.
+    OfOpen = [] [WrongMethod];
+}

@@ -1,0 +1,160 @@
+//! Errors that are the operator's business: what callers see of them.
+
+use std::io::Write;
+use std::sync::{Arc, Mutex};
+
+use actix_web::test::TestRequest;
+use async_trait::async_trait;
+use serde_json::{Value, json};
+use signalbox_domain::ids::{OrgId, TokenId};
+use signalbox_domain::ports::{StoreError, TokenStore};
+use signalbox_domain::service::Authenticator;
+use signalbox_domain::time::Timestamp;
+use signalbox_domain::token::{Token, TokenHash};
+use signalbox_testkit::fake_host::{Call, Failure};
+
+use crate::support::Server;
+
+#[actix_web::test]
+async fn a_host_that_does_not_answer_is_a_passing_trouble() {
+    let server = Server::new().await;
+    let pr = server.open("b").0;
+    let limited = Failure::RateLimited(server.api.clock.now());
+    for failure in [Failure::Unavailable, limited] {
+        server.host.fail(Call::PullRequest, 1, failure);
+        let reply = server.post("submitPullRequest", json!({"pr": {"number": pr}})).await;
+        reply.problem(503, "unavailable");
+        assert_eq!(reply.header("retry-after"), Some("5"));
+        assert!(!reply.body.contains("planned"), "no source text: {}", reply.body);
+    }
+}
+
+#[actix_web::test]
+async fn a_host_that_says_no_is_our_trouble() {
+    let server = Server::new().await;
+    let pr = server.open("b").0;
+    server.host.fail(Call::PullRequest, 1, Failure::Rejected);
+    let reply = server.post("submitPullRequest", json!({"pr": {"number": pr}})).await;
+    reply.problem(500, "internal_error");
+    assert!(!reply.body.contains("planned"), "no source text: {}", reply.body);
+}
+
+#[actix_web::test]
+async fn a_queue_that_is_there_is_never_missing_while_the_host_is_away() {
+    let server = Server::new().await;
+    server.host.set_down(true);
+    assert_eq!(server.post("getQueue", json!({})).await.status, 200);
+}
+
+/// A database that is away, or broken.
+struct Broken {
+    passing: bool,
+}
+
+impl Broken {
+    fn error(&self) -> StoreError {
+        let cause = "connection to 10.0.0.7 refused".into();
+        if self.passing { StoreError::Unavailable(cause) } else { StoreError::Failed(cause) }
+    }
+}
+
+#[async_trait]
+impl TokenStore for Broken {
+    async fn insert(&self, _: &Token) -> Result<(), StoreError> {
+        Err(self.error())
+    }
+
+    async fn find_by_hash(&self, _: TokenHash) -> Result<Option<Token>, StoreError> {
+        Err(self.error())
+    }
+
+    async fn list(&self, _: Option<OrgId>) -> Result<Vec<Token>, StoreError> {
+        Err(self.error())
+    }
+
+    async fn revoke(&self, _: TokenId, _: Timestamp) -> Result<bool, StoreError> {
+        Err(self.error())
+    }
+}
+
+#[actix_web::test]
+async fn a_database_that_is_away_is_never_taken_for_a_bad_token() {
+    let mut server = Server::new().await;
+    for (passing, status, code) in [(true, 503, "unavailable"), (false, 500, "internal_error")] {
+        let authenticator = Authenticator::new(
+            Arc::new(Broken { passing }),
+            server.stores.orgs.clone(),
+            server.clock.clone(),
+        );
+        server.api.authenticator = Arc::new(authenticator);
+        let reply = server.post("getQueue", json!({})).await;
+        reply.problem(status, code);
+        assert!(!reply.body.contains("10.0.0.7"), "no source text: {}", reply.body);
+    }
+}
+
+/// What was logged.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().expect("not poisoned").write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Log {
+    fn lines(&self) -> Vec<Value> {
+        let text = self.0.lock().expect("not poisoned").clone();
+        let text = String::from_utf8(text).expect("UTF-8");
+        text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
+    }
+}
+
+#[actix_web::test]
+async fn the_cause_is_logged_once_with_the_request_id_and_without_secrets() {
+    let log = Log::default();
+    let writer = log.clone();
+    // For the whole program, as in the app: other tests write into it too.
+    let subscriber = tracing_subscriber::fmt().json().with_writer(move || writer.clone()).finish();
+    tracing::subscriber::set_global_default(subscriber).expect("the only test that sets it");
+    let mut server = Server::new().await;
+    server.host.fail(Call::PullRequest, 1, Failure::Rejected);
+    let request = |server: &Server, id: &'static str| {
+        TestRequest::post()
+            .uri("/v1/submitPullRequest")
+            .insert_header(("x-api-token", server.token.as_str()))
+            .insert_header(("x-request-id", id))
+            .set_json(json!({
+                "repo": {"host": "git.test", "owner": "acme", "name": "calc"},
+                "targetBranch": "main",
+                "pr": {"number": 1}
+            }))
+    };
+    server.call(request(&server, "refused-by-host")).await.problem(500, "internal_error");
+    server.api.authenticator = Arc::new(Authenticator::new(
+        Arc::new(Broken { passing: true }),
+        server.stores.orgs.clone(),
+        server.clock.clone(),
+    ));
+    server.call(request(&server, "without-database")).await.problem(503, "unavailable");
+    let lines = log.lines();
+    for (id, status, cause) in [
+        ("refused-by-host", 500, "a planned fault"),
+        ("without-database", 503, "connection to 10.0.0.7 refused"),
+    ] {
+        let own: Vec<_> = lines.iter().filter(|it| it["span"]["request.id"] == id).collect();
+        assert_eq!(own.len(), 2, "one for the cause, one for the answer: {own:?}");
+        assert!(own[0]["fields"]["error"].as_str().expect("a cause").contains(cause));
+        assert_eq!(own[1]["fields"]["status"], status);
+        assert_eq!(own[1]["fields"]["operation"], "submitPullRequest");
+    }
+    let first = lines.iter().find(|it| it["span"]["request.id"] == "refused-by-host");
+    let span = &first.expect("a line")["span"];
+    assert_eq!((&span["org.slug"], &span["token.name"]), (&json!("acme"), &json!("ci")));
+    assert!(!format!("{lines:?}").contains(&server.token), "no token is logged");
+}

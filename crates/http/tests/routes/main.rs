@@ -1,0 +1,20 @@
+//! Status, headers and body of every route, on stores and a git host in memory.
+
+mod support;
+
+mod cancel_pull_request;
+mod check_output;
+mod conventions;
+mod create_queue;
+mod delete_queue;
+mod errors;
+mod get_merge_queue_metrics;
+mod get_merge_queue_testing_details;
+mod get_queue;
+mod get_submitted_pull_request;
+mod restart_tests_on_pull_request;
+mod service;
+mod set_impacted_targets;
+mod submit_pull_request;
+mod tenants;
+mod update_queue;

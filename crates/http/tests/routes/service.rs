@@ -1,0 +1,47 @@
+//! `GET /v1/status`, `/v1/openapi.json`, `/healthz` and `/readyz`: no token.
+
+use actix_web::test::TestRequest;
+use serde_json::json;
+
+use crate::support::Server;
+
+#[actix_web::test]
+async fn the_status_says_up_or_what_is_impacted() {
+    let server = Server::new().await;
+    let reply = server.call(TestRequest::get().uri("/v1/status")).await;
+    let part = json!({"name": "Merge Queue", "color": "green", "statusDescription": "Operational"});
+    let overall = json!({
+        "type": "up", "color": "green", "overallStatusDescription": "All systems operational"
+    });
+    assert_eq!(reply.json(), json!({"overallStatus": overall, "statuses": [part]}));
+    *server.ready.0.lock().expect("not poisoned") = Some("the database".to_owned());
+    let reply = server.call(TestRequest::get().uri("/v1/status")).await.json();
+    assert_eq!(reply["overallStatus"]["type"], "impacted");
+    assert_eq!(reply["overallStatus"]["overallStatusDescription"], "Impacted");
+    assert_eq!(reply["overallStatus"]["impactedStatuses"], reply["statuses"]);
+    assert_eq!(reply["statuses"][0]["color"], "red");
+}
+
+#[actix_web::test]
+async fn the_description_is_served() {
+    let server = Server::new().await;
+    let reply = server.call(TestRequest::get().uri("/v1/openapi.json")).await;
+    assert_eq!(reply.json()["openapi"], "3.1.0");
+    assert_eq!(reply.body, signalbox_http::openapi_document());
+}
+
+#[actix_web::test]
+async fn probes_tell_life_from_readiness() {
+    let server = Server::new().await;
+    let get = |path: &'static str| server.call(TestRequest::get().uri(path));
+    assert_eq!((get("/healthz").await.status, get("/readyz").await.status), (200, 200));
+    *server.ready.0.lock().expect("not poisoned") = Some("the database".to_owned());
+    assert_eq!(get("/healthz").await.status, 200);
+    let reply = get("/readyz").await;
+    assert_eq!((reply.status, reply.body.as_str()), (503, "not ready: the database\n"));
+    assert_eq!(reply.header("retry-after"), Some("5"));
+    let reply = server.call(TestRequest::post().uri("/healthz")).await;
+    reply.problem(405, "method_not_allowed");
+    let head = TestRequest::default().method(crate::support::method("head")).uri("/readyz");
+    assert_eq!(server.call(head).await.status, 503);
+}

@@ -1,0 +1,321 @@
+//! A server on stores and a git host in memory, and what callers see of it.
+
+use std::sync::{Arc, Mutex};
+
+use actix_web::body::to_bytes;
+use actix_web::http::Method;
+use actix_web::test::{TestRequest, call_service, init_service};
+use async_trait::async_trait;
+use serde_json::{Value, json};
+use signalbox_domain::ids::{OrgId, OrgSlug, PrNumber, RepoName, TokenId};
+use signalbox_domain::ports::{
+    Exposition, IdSource, Notifier, Observed, Observer, Org, QueueRef, Stores,
+};
+use signalbox_domain::queue::{CheckConclusion, Lane, QueueMetrics};
+use signalbox_domain::service::{Authenticator, Context, EffectRunner, QueueService};
+use signalbox_domain::testing::{CountingIds, ManualClock};
+use signalbox_domain::time::{Span, Timestamp};
+use signalbox_domain::token::{EnumCase, Scope, Token, TokenText};
+use signalbox_http::{Api, Readiness, app};
+use signalbox_testkit::fake_host::{FakeHost, FakeHosts};
+use signalbox_testkit::memory::MemoryDatabase;
+
+/// Wake-ups that nobody waits for; the tests run effects themselves.
+struct Quiet;
+
+impl Notifier for Quiet {
+    fn committed(&self, _: QueueRef, _: &[Lane]) {}
+}
+
+/// Remembers which requests were seen.
+#[derive(Default)]
+pub(crate) struct Seen(pub(crate) Mutex<Vec<(String, u16)>>);
+
+impl Observer for Seen {
+    fn observe(&self, seen: &Observed<'_>) {
+        if let Observed::Request { operation, status, .. } = seen {
+            self.0.lock().expect("not poisoned").push(((*operation).to_owned(), *status));
+        }
+    }
+}
+
+/// One line for each queue.
+struct Lines;
+
+impl Exposition for Lines {
+    fn render(&self, queues: &[QueueMetrics]) -> String {
+        let lines = queues.iter().map(|queue| format!("mq_depth_current {}", queue.depth));
+        lines.collect::<Vec<_>>().join("\n")
+    }
+}
+
+/// Whether the server is ready, as the test says.
+#[derive(Default)]
+pub(crate) struct Ready(pub(crate) Mutex<Option<String>>);
+
+#[async_trait]
+impl Readiness for Ready {
+    async fn missing(&self) -> Option<String> {
+        self.0.lock().expect("not poisoned").clone()
+    }
+}
+
+/// What a token may do; the default may do everything.
+#[derive(Clone)]
+pub(crate) struct Grant {
+    pub(crate) org: &'static str,
+    pub(crate) scopes: Vec<Scope>,
+    pub(crate) repos: Vec<RepoName>,
+    pub(crate) case: EnumCase,
+    pub(crate) expires_at: Option<Timestamp>,
+}
+
+impl Default for Grant {
+    fn default() -> Self {
+        Self {
+            org: "acme",
+            scopes: Scope::ALL.to_vec(),
+            repos: Vec::new(),
+            case: EnumCase::Upper,
+            expires_at: None,
+        }
+    }
+}
+
+/// A server with one repository, `git.test/acme/calc`. Its checks fail on a file `bad`.
+pub(crate) struct Server {
+    pub(crate) clock: Arc<ManualClock>,
+    pub(crate) stores: Stores,
+    pub(crate) host: Arc<FakeHost>,
+    pub(crate) seen: Arc<Seen>,
+    pub(crate) ready: Arc<Ready>,
+    pub(crate) api: Api,
+    /// A token of `acme` that may do everything.
+    pub(crate) token: String,
+    ids: Arc<CountingIds>,
+    runner: EffectRunner,
+}
+
+pub(crate) fn calc() -> RepoName {
+    RepoName::parse("git.test/acme/calc").expect("a name")
+}
+
+impl Server {
+    /// With a queue for `main`.
+    pub(crate) async fn new() -> Self {
+        let server = Self::without_queue().await;
+        server.ok("createQueue", json!({"concurrency": 2})).await;
+        server.settle().await;
+        server
+    }
+
+    pub(crate) async fn without_queue() -> Self {
+        let clock = Arc::new(ManualClock::default());
+        let stores = MemoryDatabase::new().stores();
+        let host = Arc::new(FakeHost::new(clock.clone(), |files| {
+            if files.contains_key("bad") {
+                CheckConclusion::Failure
+            } else {
+                CheckConclusion::Success
+            }
+        }));
+        host.add_repository(&calc(), &[("a", "1")]);
+        let (ids, seen, ready) = (
+            Arc::new(CountingIds::default()),
+            Arc::new(Seen::default()),
+            Arc::new(Ready::default()),
+        );
+        let context = Context {
+            stores: stores.clone(),
+            hosts: Arc::new(FakeHosts::one(&calc().host, host.clone())),
+            clock: clock.clone(),
+            ids: ids.clone(),
+            observer: seen.clone(),
+            notifier: Arc::new(Quiet),
+        };
+        let queues = Arc::new(QueueService::new(context.clone()));
+        let authenticator =
+            Authenticator::new(stores.tokens.clone(), stores.orgs.clone(), clock.clone());
+        let api = Api {
+            queues: queues.clone(),
+            authenticator: Arc::new(authenticator),
+            exposition: Arc::new(Lines),
+            check_log: stores.check_log.clone(),
+            observer: seen.clone(),
+            clock: clock.clone(),
+            ids: ids.clone(),
+            readiness: ready.clone(),
+        };
+        let runner = EffectRunner::new(context, queues);
+        let token = String::new();
+        let mut server = Self { clock, stores, host, seen, ready, api, token, ids, runner };
+        server.token = server.grant(Grant::default()).await;
+        server
+    }
+
+    /// A new token's text.
+    pub(crate) async fn grant(&self, grant: Grant) -> String {
+        let org = Org {
+            id: OrgId(self.ids.new_id()),
+            slug: OrgSlug::new(grant.org).expect("a slug"),
+            created_at: Timestamp::from_unix_seconds(0),
+        };
+        let org = self.stores.orgs.create(&org).await.expect("an organization");
+        let id = self.ids.new_id();
+        let mut random = [0; 20];
+        random[..16].copy_from_slice(id.as_bytes());
+        let text = TokenText::from_random(random);
+        let token = Token {
+            id: TokenId(id),
+            org: org.id,
+            name: "ci".to_owned(),
+            hash: text.hash(),
+            scopes: grant.scopes,
+            repos: grant.repos,
+            enum_case: grant.case,
+            created_at: Timestamp::from_unix_seconds(0),
+            expires_at: grant.expires_at,
+            revoked_at: None,
+        };
+        self.stores.tokens.insert(&token).await.expect("a token");
+        text.reveal().to_owned()
+    }
+
+    /// Runs effects until there are none, but not those of these lanes.
+    pub(crate) async fn settle_but(&self, held: &[Lane]) {
+        for _ in 0..100 {
+            let mut idle = true;
+            for lane in Lane::ALL.iter().filter(|lane| !held.contains(lane)) {
+                for leased in self.runner.lease(*lane, 10).await.expect("a lease") {
+                    idle = false;
+                    let sink = self.runner.sink(&leased);
+                    self.runner.run(&leased, &sink).await.expect("an effect is run");
+                }
+            }
+            if idle {
+                return;
+            }
+            self.clock.advance(Span::seconds(1));
+        }
+        panic!("effects do not come to an end");
+    }
+
+    pub(crate) async fn settle(&self) {
+        self.settle_but(&[]).await;
+    }
+
+    /// A pull request that writes a file.
+    pub(crate) fn open(&self, file: &str) -> PrNumber {
+        self.host.open(&calc(), "main", &[(file, "new")])
+    }
+
+    /// A pull request that was submitted; nothing of what follows was run.
+    pub(crate) async fn submitted(&self, file: &str) -> u32 {
+        let pr = self.open(file).0;
+        self.ok("submitPullRequest", json!({"pr": {"number": pr}})).await;
+        pr
+    }
+
+    pub(crate) async fn call(&self, request: TestRequest) -> Reply {
+        let service = init_service(app(self.api.clone())).await;
+        let response = call_service(&service, request.to_request()).await;
+        let status = response.status().as_u16();
+        let headers = response
+            .headers()
+            .iter()
+            .map(|(name, value)| (name.to_string(), value.to_str().expect("text").to_owned()))
+            .collect();
+        let body = to_bytes(response.into_body()).await.unwrap_or_else(|_| panic!("a body"));
+        Reply { status, headers, body: String::from_utf8(body.to_vec()).expect("UTF-8") }
+    }
+
+    /// Posts a body, completed by the repository and the branch `main`, with a token.
+    pub(crate) async fn post_as(&self, token: &str, operation: &str, mut body: Value) -> Reply {
+        let repo = json!({"host": "git.test", "owner": "acme", "name": "calc"});
+        for (key, value) in [("repo", repo), ("targetBranch", json!("main"))] {
+            if let Some(body) = body.as_object_mut()
+                && !body.contains_key(key)
+            {
+                body.insert(key.to_owned(), value);
+            }
+        }
+        self.call(
+            TestRequest::post()
+                .uri(&format!("/v1/{operation}"))
+                .insert_header(("x-api-token", token))
+                .set_json(body),
+        )
+        .await
+    }
+
+    pub(crate) async fn post(&self, operation: &str, body: Value) -> Reply {
+        self.post_as(&self.token, operation, body).await
+    }
+
+    /// Posts what must succeed.
+    pub(crate) async fn ok(&self, operation: &str, body: Value) -> Value {
+        let reply = self.post(operation, body).await;
+        assert_eq!(reply.status, 200, "{operation}: {}", reply.body);
+        reply.json()
+    }
+
+    pub(crate) async fn entry(&self, pr: u32) -> Value {
+        self.ok("getSubmittedPullRequest", json!({"pr": {"number": pr}})).await
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Reply {
+        self.call(TestRequest::get().uri(path).insert_header(("x-api-token", self.token.as_str())))
+            .await
+    }
+}
+
+/// A reply.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Reply {
+    pub(crate) status: u16,
+    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) body: String,
+}
+
+impl Reply {
+    pub(crate) fn json(&self) -> Value {
+        assert_eq!(self.header("content-type"), Some("application/json"), "{self:?}");
+        serde_json::from_str(&self.body).expect("JSON")
+    }
+
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(it, _)| it == name).map(|(_, value)| value.as_str())
+    }
+
+    /// The problem, after checking what every problem has.
+    pub(crate) fn problem(&self, status: u16, code: &str) -> Value {
+        assert_eq!(self.status, status, "{self:?}");
+        assert_eq!(self.header("content-type"), Some("application/problem+json"));
+        let problem: Value = serde_json::from_str(&self.body).expect("JSON");
+        assert_eq!(problem["code"], code, "{problem}");
+        assert_eq!(problem["status"], status);
+        assert_eq!(problem["type"], format!("urn:signalbox:problem:{code}"));
+        assert!(problem["title"].is_string() && problem["detail"].is_string());
+        assert_eq!(problem["request_id"].as_str(), self.header("x-request-id"));
+        assert_eq!(problem["retryable"], self.header("retry-after").is_some());
+        problem
+    }
+
+    /// The pointers of a 400.
+    pub(crate) fn pointers(&self) -> Vec<String> {
+        let problem = self.problem(400, "validation_failed");
+        let errors = problem["errors"].as_array().expect("errors");
+        errors.iter().map(|it| it["pointer"].as_str().expect("a pointer").to_owned()).collect()
+    }
+
+    pub(crate) fn is_unauthorized(&self) {
+        assert_eq!(self.status, 401, "{self:?}");
+        assert_eq!(self.header("content-type"), Some("text/plain; charset=utf-8"));
+        assert!(self.header("www-authenticate").is_some());
+        assert_eq!(self.body, "a valid x-api-token header is required");
+    }
+}
+
+pub(crate) fn method(name: &str) -> Method {
+    Method::from_bytes(name.to_uppercase().as_bytes()).expect("a method")
+}

@@ -1,0 +1,169 @@
+//! No operation tells one organization, or one token, about another. The operations are those of
+//! the description, so none is forgotten.
+
+use actix_web::test::TestRequest;
+use serde_json::{Value, json};
+use signalbox_domain::ids::TokenId;
+use signalbox_domain::time::Span;
+use signalbox_domain::token::{Scope, TokenText};
+
+use crate::support::{Grant, Reply, Server, calc, method};
+
+struct Operation {
+    method: String,
+    path: String,
+    id: String,
+    body: Value,
+}
+
+fn operations() -> Vec<Operation> {
+    let document: Value = serde_json::from_str(&signalbox_http::openapi_document()).expect("JSON");
+    let mut operations = Vec::new();
+    for (path, item) in document["paths"].as_object().expect("paths") {
+        for (method, operation) in item.as_object().expect("operations") {
+            if !operation["security"].is_array() {
+                continue;
+            }
+            let schema = &operation["requestBody"]["content"]["application/json"]["schema"]["$ref"];
+            let body = schema.as_str().map_or(Value::Null, |name| {
+                let mut body = document.pointer(&name[1..]).expect("a schema")["example"].clone();
+                body["repo"] = json!({"host": "git.test", "owner": "acme", "name": "calc"});
+                body
+            });
+            let path = path.replace("{run}", "00000000-0000-0000-0000-000000000001");
+            operations.push(Operation {
+                method: method.clone(),
+                path: path.replace("{name}", "test"),
+                id: operation["operationId"].as_str().expect("a name").to_owned(),
+                body,
+            });
+        }
+    }
+    assert!(operations.len() >= 12, "{}", operations.len());
+    operations
+}
+
+impl Operation {
+    async fn call(&self, server: &Server, token: Option<&str>) -> Reply {
+        let mut request = TestRequest::default().method(method(&self.method)).uri(&self.path);
+        if let Some(token) = token {
+            request = request.insert_header(("x-api-token", token));
+        }
+        if !self.body.is_null() {
+            request = request.set_json(&self.body);
+        }
+        server.call(request).await
+    }
+}
+
+#[actix_web::test]
+async fn without_a_good_token_there_is_nothing_whatever_is_wrong_with_it() {
+    let server = Server::new().await;
+    let expired = Grant { expires_at: Some(server.api.clock.now()), ..Grant::default() };
+    let expired = server.grant(expired).await;
+    let revoked = server.grant(Grant::default()).await;
+    let hash = TokenText::parse(&revoked).expect("a text").hash();
+    let TokenId(id) =
+        server.stores.tokens.find_by_hash(hash).await.expect("read").expect("a token").id;
+    let now = server.api.clock.now();
+    assert!(server.stores.tokens.revoke(TokenId(id), now).await.expect("revoked"));
+    let unknown = TokenText::from_random([9; 20]).reveal().to_owned();
+    let mut mistyped = server.token.clone();
+    mistyped.pop();
+    for operation in operations() {
+        let bare = operation.call(&server, None).await;
+        bare.is_unauthorized();
+        for token in ["", "nonsense", &expired, &revoked, &unknown, &mistyped] {
+            let reply = operation.call(&server, Some(token)).await;
+            reply.is_unauthorized();
+            let names = |reply: &Reply| {
+                reply.headers.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>()
+            };
+            assert_eq!(names(&reply), names(&bare), "{}", operation.id);
+        }
+    }
+}
+
+#[actix_web::test]
+async fn a_token_is_refused_within_a_second_of_its_end() {
+    let server = Server::new().await;
+    let hash = TokenText::parse(&server.token).expect("a text").hash();
+    let id = server.stores.tokens.find_by_hash(hash).await.expect("read").expect("a token").id;
+    assert_eq!(server.post("getQueue", json!({})).await.status, 200);
+    let now = server.api.clock.now();
+    assert!(server.stores.tokens.revoke(id, now).await.expect("revoked"));
+    server.clock.advance(Span::seconds(1));
+    server.post("getQueue", json!({})).await.is_unauthorized();
+}
+
+#[actix_web::test]
+async fn another_organization_finds_nothing() {
+    let server = Server::new().await;
+    let pr = server.submitted("b").await;
+    assert_eq!(pr, 1);
+    let token = server.grant(Grant { org: "other", ..Grant::default() }).await;
+    for operation in operations() {
+        let reply = operation.call(&server, Some(&token)).await;
+        match operation.id.as_str() {
+            // Its own: empty, and a queue of its own under the same name.
+            "getMergeQueueMetrics" => assert_eq!((reply.status, reply.body.as_str()), (200, "")),
+            "createQueue" => {
+                assert_eq!(reply.status, 200, "{}", reply.body);
+                let request = json!({});
+                server.post_as(&token, "deleteQueue", request).await.json();
+            }
+            "getCheckOutput" => drop(reply.problem(404, "check_output_not_found")),
+            _ => drop(reply.problem(404, "merge_queue_not_found")),
+        }
+    }
+    assert_eq!(server.entry(pr).await["state"], "TESTING", "nothing happened to the first");
+}
+
+#[actix_web::test]
+async fn to_a_limited_token_other_repositories_do_not_exist() {
+    let server = Server::new().await;
+    server.submitted("b").await;
+    let mut elsewhere = calc();
+    elsewhere.name = "elsewhere".to_owned();
+    let token = server.grant(Grant { repos: vec![elsewhere], ..Grant::default() }).await;
+    for operation in operations() {
+        let reply = operation.call(&server, Some(&token)).await;
+        match operation.id.as_str() {
+            "getMergeQueueMetrics" => assert_eq!((reply.status, reply.body.as_str()), (200, "")),
+            "getCheckOutput" => drop(reply.problem(404, "check_output_not_found")),
+            _ => {
+                let problem = reply.problem(404, "repository_not_found");
+                assert_eq!(problem["detail"], "repository git.test/acme/calc not found");
+            }
+        }
+    }
+}
+
+#[actix_web::test]
+async fn each_operation_needs_its_scope_and_no_other() {
+    let server = Server::new().await;
+    for operation in operations() {
+        let needed = match operation.id.as_str() {
+            "createQueue" | "deleteQueue" | "updateQueue" => Scope::QueueAdmin,
+            "submitPullRequest"
+            | "cancelPullRequest"
+            | "restartTestsOnPullRequest"
+            | "setImpactedTargets" => Scope::QueueSubmit,
+            _ => Scope::QueueRead,
+        };
+        let all_others = Scope::ALL.into_iter().filter(|scope| *scope != needed).collect();
+        for scopes in [all_others, Vec::new()] {
+            let token = server.grant(Grant { scopes, ..Grant::default() }).await;
+            let problem = operation.call(&server, Some(&token)).await.problem(403, "missing_scope");
+            let words = format!("this token lacks the scope {}", needed.word());
+            assert_eq!(problem["detail"], words, "{}", operation.id);
+        }
+        let scopes = vec![needed];
+        let token = server.grant(Grant { scopes, ..Grant::default() }).await;
+        let reply = operation.call(&server, Some(&token)).await;
+        assert!(!matches!(reply.status, 401 | 403), "{}: {}", operation.id, reply.body);
+        if operation.id == "deleteQueue" {
+            server.ok("createQueue", json!({})).await;
+        }
+    }
+}

@@ -1,0 +1,17 @@
+//! Every store port in memory, on one database.
+//!
+//! The stores keep all promises of the ports' docs but one: what they hold is gone with the
+//! process. They are for tests of everything above a store; nothing here imitates SQL.
+
+mod check_log;
+mod database;
+mod org_store;
+mod outbox;
+mod pull_request_store;
+mod queue_store;
+mod read_store;
+mod repo_store;
+mod tables;
+mod token_store;
+
+pub use database::MemoryDatabase;

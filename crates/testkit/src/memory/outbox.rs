@@ -1,0 +1,137 @@
+//! Effects waiting to be run.
+
+use async_trait::async_trait;
+use signalbox_domain::ids::RunId;
+use signalbox_domain::ports::{Backlog, LeaseToken, Leased, Outbox, QueueRef, StoreError};
+use signalbox_domain::queue::{Effect, Lane};
+use signalbox_domain::time::Timestamp;
+use uuid::Uuid;
+
+use super::MemoryDatabase;
+use super::tables::{Lease, OutboxRow, Tables};
+
+#[async_trait]
+impl Outbox for MemoryDatabase {
+    async fn lease(
+        &self,
+        lane: Lane,
+        limit: u32,
+        holder: Uuid,
+        now: Timestamp,
+        until: Timestamp,
+    ) -> Result<Vec<Leased>, StoreError> {
+        let mut tables = self.tables();
+        let mut free: Vec<(Timestamp, i64)> = tables
+            .outbox
+            .iter()
+            .filter(|(_, row)| row.is_free(lane, now))
+            .map(|(id, row)| (row.due_at, *id))
+            .collect();
+        free.sort_unstable();
+        free.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+        let mut leased = Vec::with_capacity(free.len());
+        for (_, id) in free {
+            tables.last_lease += 1;
+            let lease = Uuid::from_u128(tables.last_lease);
+            if let Some(row) = tables.outbox.get_mut(&id) {
+                leased.push(Leased {
+                    token: LeaseToken { row: id, lease },
+                    queue: row.queue,
+                    number: row.number,
+                    effect: row.effect.clone(),
+                    attempts: row.attempts,
+                    failing_since: row.failing_since,
+                });
+                row.attempts += 1;
+                row.lease = Some(Lease { id: lease, holder, until });
+            }
+        }
+        Ok(leased)
+    }
+
+    async fn renew(&self, token: LeaseToken, until: Timestamp) -> Result<bool, StoreError> {
+        let mut tables = self.tables();
+        let lease = leased_row(&mut tables, token).and_then(|row| row.lease.as_mut());
+        Ok(lease.map(|lease| lease.until = until).is_some())
+    }
+
+    async fn finish(&self, token: LeaseToken) -> Result<bool, StoreError> {
+        let mut tables = self.tables();
+        let held = leased_row(&mut tables, token).is_some();
+        if held {
+            tables.outbox.remove(&token.row);
+        }
+        Ok(held)
+    }
+
+    async fn retry(
+        &self,
+        token: LeaseToken,
+        at: Timestamp,
+        failing_since: Timestamp,
+        error: &str,
+    ) -> Result<bool, StoreError> {
+        let mut tables = self.tables();
+        let Some(row) = leased_row(&mut tables, token) else { return Ok(false) };
+        row.due_at = at;
+        row.failing_since = Some(failing_since);
+        row.last_error = Some(error.to_owned());
+        row.lease = None;
+        Ok(true)
+    }
+
+    async fn revoke_checks(&self, queue: QueueRef, run: RunId) -> Result<u64, StoreError> {
+        Ok(remove(&mut self.tables(), |row| {
+            row.queue == queue
+                && matches!(&row.effect, Effect::RunChecks(checks) if checks.run == run)
+        }))
+    }
+
+    async fn hand_back(&self, holder: Option<Uuid>) -> Result<u64, StoreError> {
+        let mut tables = self.tables();
+        let mut given_back = 0;
+        for row in tables.outbox.values_mut() {
+            // It was due when it was leased, so without its lease it is due at once.
+            if row.lease.take_if(|lease| holder.is_none_or(|it| lease.holder == it)).is_some() {
+                given_back += 1;
+            }
+        }
+        Ok(given_back)
+    }
+
+    async fn backlog(&self, lane: Lane, now: Timestamp) -> Result<Backlog, StoreError> {
+        let tables = self.tables();
+        let due = || tables.outbox.values().filter(|row| row.is_free(lane, now));
+        let count = u64::try_from(due().count()).unwrap_or(u64::MAX);
+        Ok(Backlog { due: count, oldest: due().map(|row| row.due_at).min() })
+    }
+}
+
+impl MemoryDatabase {
+    /// What waits in the outbox, leased or not, in the order of the commits: a test's view of what
+    /// is still to be done. Each with the words of its last failure, if it has failed.
+    pub fn waiting(&self) -> Vec<(Effect, Option<String>)> {
+        let tables = self.tables();
+        tables.outbox.values().map(|row| (row.effect.clone(), row.last_error.clone())).collect()
+    }
+}
+
+impl OutboxRow {
+    fn is_free(&self, lane: Lane, now: Timestamp) -> bool {
+        self.effect.lane() == lane
+            && self.due_at <= now
+            && self.lease.as_ref().is_none_or(|lease| lease.until <= now)
+    }
+}
+
+/// The row, if that lease is still the row's newest.
+fn leased_row(tables: &mut Tables, token: LeaseToken) -> Option<&mut OutboxRow> {
+    let row = tables.outbox.get_mut(&token.row)?;
+    row.lease.as_ref().is_some_and(|lease| lease.id == token.lease).then_some(row)
+}
+
+fn remove(tables: &mut Tables, unwanted: impl Fn(&OutboxRow) -> bool) -> u64 {
+    let before = tables.outbox.len();
+    tables.outbox.retain(|_, row| !unwanted(row));
+    u64::try_from(before - tables.outbox.len()).unwrap_or(u64::MAX)
+}

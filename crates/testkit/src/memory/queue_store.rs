@@ -1,0 +1,181 @@
+//! Queues.
+
+use std::collections::BTreeMap;
+
+use async_trait::async_trait;
+use signalbox_domain::ids::{BranchName, OrgId, PrNumber, RepoId};
+use signalbox_domain::ports::{
+    Commit, CommitError, CreateError, Loaded, QueueKey, QueueRef, QueueStore, StoreError, Version,
+};
+use signalbox_domain::queue::{Entry, Queue, ReportedTargets, TestRun};
+use signalbox_domain::time::Timestamp;
+
+use super::MemoryDatabase;
+use super::database::refused;
+use super::tables::{OutboxRow, QueueRow, Tables};
+
+#[async_trait]
+impl QueueStore for MemoryDatabase {
+    async fn create(&self, queue: &Queue) -> Result<(), CreateError> {
+        let mut tables = self.tables();
+        let header = &queue.header;
+        if living(&tables).any(|row| {
+            (row.header.org, row.header.repo, &row.header.branch)
+                == (header.org, header.repo, &header.branch)
+        }) {
+            return Err(CreateError::Exists);
+        }
+        if tables.queues.contains_key(&header.id) {
+            return Err(refused(format!("there is a queue with the id {}", header.id)).into());
+        }
+        tables.queues.insert(
+            header.id,
+            QueueRow {
+                header: header.clone(),
+                version: Version(0),
+                next_deadline: None,
+                entries: BTreeMap::new(),
+                runs: BTreeMap::new(),
+                targets: BTreeMap::new(),
+                journal: BTreeMap::new(),
+            },
+        );
+        Ok(())
+    }
+
+    async fn find(
+        &self,
+        org: OrgId,
+        repo: RepoId,
+        branch: &BranchName,
+    ) -> Result<Option<QueueRef>, StoreError> {
+        let tables = self.tables();
+        let found = living(&tables).find(|row| {
+            (row.header.org, row.header.repo, &row.header.branch) == (org, repo, branch)
+        });
+        Ok(found.map(QueueRow::reference))
+    }
+
+    async fn load(
+        &self,
+        queue: QueueRef,
+        known: Option<Version>,
+    ) -> Result<Option<Loaded>, StoreError> {
+        let tables = self.tables();
+        let Some(row) = tables.queue(queue).filter(|row| !row.header.deleted) else {
+            return Ok(None);
+        };
+        if known == Some(row.version) {
+            return Ok(Some(Loaded::Current));
+        }
+        let entries: Vec<Entry> = row.live().map(|entry| row.with_targets(entry)).collect();
+        let runs: Vec<TestRun> =
+            row.runs.values().filter(|run| row.matters(run)).cloned().collect();
+        let fresh = Queue::restore(row.header.clone(), entries, runs);
+        Ok(Some(Loaded::Fresh(Box::new(fresh), row.version)))
+    }
+
+    async fn commit(&self, commit: &Commit<'_>) -> Result<Version, CommitError> {
+        let mut tables = self.tables();
+        let expected = tables.queue(commit.queue).map(|row| row.version);
+        if expected != Some(commit.expected) {
+            return Err(CommitError::Conflict);
+        }
+        // Everything that can be refused is looked at before the first change.
+        check_numbers(&tables, commit)?;
+        for numbered in commit.effects {
+            tables.last_outbox_row += 1;
+            let id = tables.last_outbox_row;
+            let row = OutboxRow {
+                queue: commit.queue,
+                number: numbered.number,
+                effect: numbered.effect.clone(),
+                due_at: commit.at,
+                attempts: 0,
+                failing_since: None,
+                last_error: None,
+                lease: None,
+            };
+            tables.outbox.insert(id, row);
+        }
+        let mut position = tables.events.last_key_value().map_or(0, |(last, _)| *last);
+        for event in commit.events {
+            position += 1;
+            tables.events.insert(position, (commit.queue, event.clone()));
+        }
+        let Some(row) = tables.queues.get_mut(&commit.queue.id) else {
+            return Err(CommitError::Conflict);
+        };
+        row.version = Version(commit.expected.0 + 1);
+        row.header = commit.header.clone();
+        row.next_deadline = commit.next_deadline;
+        for entry in &commit.changes.entries {
+            row.entries.insert(entry.id, Entry { targets: None, ..entry.as_ref().clone() });
+        }
+        for run in &commit.changes.runs {
+            row.runs.insert(run.id, run.as_ref().clone());
+        }
+        for (pr, targets) in &commit.changes.targets {
+            row.targets.insert(*pr, targets.clone());
+        }
+        row.journal.insert(commit.journal.number, commit.journal.clone());
+        Ok(row.version)
+    }
+
+    async fn list(
+        &self,
+        org: Option<OrgId>,
+        repo: Option<RepoId>,
+    ) -> Result<Vec<QueueKey>, StoreError> {
+        let tables = self.tables();
+        Ok(living(&tables)
+            .filter(|row| org.is_none_or(|org| row.header.org == org))
+            .filter(|row| repo.is_none_or(|repo| row.header.repo == repo))
+            .map(|row| QueueKey {
+                queue: row.reference(),
+                repo: row.header.repo,
+                branch: row.header.branch.clone(),
+            })
+            .collect())
+    }
+
+    async fn due(&self, at: Timestamp, limit: u32) -> Result<Vec<QueueRef>, StoreError> {
+        let tables = self.tables();
+        let mut due: Vec<(Timestamp, QueueRef)> = living(&tables)
+            .filter_map(|row| Some((row.next_deadline?, row.reference())))
+            .filter(|(deadline, _)| *deadline <= at)
+            .collect();
+        due.sort_unstable();
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        Ok(due.into_iter().take(limit).map(|(_, queue)| queue).collect())
+    }
+
+    async fn targets(
+        &self,
+        queue: QueueRef,
+        pr: PrNumber,
+    ) -> Result<Option<ReportedTargets>, StoreError> {
+        let tables = self.tables();
+        let targets = tables.queue(queue).and_then(|row| row.targets.get(&pr));
+        Ok(targets.map(|targets| targets.as_ref().clone()))
+    }
+}
+
+fn living(tables: &Tables) -> impl Iterator<Item = &QueueRow> {
+    tables.queues.values().filter(|row| !row.header.deleted)
+}
+
+/// The numbers within a queue are given once, as a database's keys would see to it.
+fn check_numbers(tables: &Tables, commit: &Commit<'_>) -> Result<(), StoreError> {
+    let number = commit.journal.number;
+    if tables.queue(commit.queue).is_some_and(|row| row.journal.contains_key(&number)) {
+        return Err(refused(format!("the journal has a record {number} already")));
+    }
+    let taken = |number| {
+        tables.outbox.values().any(|row| row.queue == commit.queue && row.number == number)
+    };
+    match commit.effects.iter().find(|effect| taken(effect.number)) {
+        Some(effect) => Err(refused(format!("the outbox has an effect {} already", effect.number))),
+        None => Ok(()),
+    }
+}

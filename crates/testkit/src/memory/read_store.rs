@@ -1,0 +1,153 @@
+//! Reads for replies, lists and pages.
+
+use std::collections::BTreeMap;
+
+use async_trait::async_trait;
+use signalbox_domain::ids::{EntryId, OrgId, PrNumber, RunId};
+use signalbox_domain::ports::{
+    LoggedEvent, MetricsScope, MoveRecord, QueueDepth, QueueRef, ReadStore, StoreError,
+};
+use signalbox_domain::queue::{Decision, Entry, JournalRecord, PrState, TestRun};
+use signalbox_domain::time::Timestamp;
+
+use super::MemoryDatabase;
+use super::tables::QueueRow;
+
+#[async_trait]
+impl ReadStore for MemoryDatabase {
+    async fn entry(&self, queue: QueueRef, pr: PrNumber) -> Result<Option<Entry>, StoreError> {
+        let tables = self.tables();
+        Ok(tables.queue(queue).and_then(|row| {
+            let entry = row.entries.values().find(|entry| entry.pr == pr)?;
+            Some(row.with_targets(entry))
+        }))
+    }
+
+    async fn run(&self, queue: QueueRef, run: RunId) -> Result<Option<TestRun>, StoreError> {
+        Ok(self.tables().queue(queue).and_then(|row| row.runs.get(&run)).cloned())
+    }
+
+    async fn journal(
+        &self,
+        queue: QueueRef,
+        after: u64,
+        limit: u32,
+    ) -> Result<Vec<JournalRecord>, StoreError> {
+        let tables = self.tables();
+        let records = tables.queue(queue).into_iter().flat_map(|row| row.journal.values());
+        Ok(records.filter(|record| record.number > after).take(count(limit)).cloned().collect())
+    }
+
+    async fn timeline(
+        &self,
+        queue: QueueRef,
+        entry: EntryId,
+        limit: u32,
+    ) -> Result<Vec<MoveRecord>, StoreError> {
+        let tables = self.tables();
+        let mut moves: Vec<MoveRecord> = tables
+            .queue(queue)
+            .into_iter()
+            .flat_map(moves)
+            .filter(
+                |seen| matches!(&seen.decision, Decision::Moved { entry: of, .. } if *of == entry),
+            )
+            .collect();
+        moves.reverse();
+        moves.truncate(count(limit));
+        Ok(moves)
+    }
+
+    async fn moves_since(
+        &self,
+        scope: MetricsScope,
+        since: Timestamp,
+    ) -> Result<Vec<MoveRecord>, StoreError> {
+        let tables = self.tables();
+        let mut moves: Vec<MoveRecord> = tables
+            .queues
+            .values()
+            .filter(|row| is_in(row, scope))
+            .flat_map(moves)
+            .filter(|seen| seen.at >= since)
+            .collect();
+        // Stable, so that the moves of one step stay in their order.
+        moves.sort_by_key(|seen| seen.at);
+        Ok(moves)
+    }
+
+    async fn depths(&self, scope: MetricsScope) -> Result<Vec<QueueDepth>, StoreError> {
+        let tables = self.tables();
+        let mut depths: Vec<QueueDepth> = tables
+            .queues
+            .values()
+            .filter(|row| !row.header.deleted && is_in(row, scope))
+            .filter_map(|row| {
+                Some(QueueDepth {
+                    queue: row.reference(),
+                    repo: tables.repo_name(&row.header)?.clone(),
+                    branch: row.header.branch.clone(),
+                    counts: counts(row),
+                })
+            })
+            .collect();
+        depths.sort_by(|one, other| (&one.repo, &one.branch).cmp(&(&other.repo, &other.branch)));
+        Ok(depths)
+    }
+
+    async fn events(
+        &self,
+        org: OrgId,
+        after: i64,
+        limit: u32,
+    ) -> Result<Vec<LoggedEvent>, StoreError> {
+        let tables = self.tables();
+        let later = tables
+            .events
+            .iter()
+            .filter(|(position, (queue, _))| **position > after && queue.org == org);
+        Ok(later
+            .filter_map(|(position, (queue, event))| {
+                let header = &tables.queue(*queue)?.header;
+                Some(LoggedEvent {
+                    position: *position,
+                    queue: *queue,
+                    repo: tables.repo_name(header)?.clone(),
+                    branch: header.branch.clone(),
+                    event: event.clone(),
+                })
+            })
+            .take(count(limit))
+            .collect())
+    }
+}
+
+fn count(limit: u32) -> usize {
+    usize::try_from(limit).unwrap_or(usize::MAX)
+}
+
+fn is_in(row: &QueueRow, scope: MetricsScope) -> bool {
+    row.header.org == scope.org && scope.repo.is_none_or(|repo| row.header.repo == repo)
+}
+
+/// A queue's changes of state, oldest first.
+fn moves(row: &QueueRow) -> impl Iterator<Item = MoveRecord> {
+    let queue = row.reference();
+    row.journal.values().flat_map(move |record| {
+        record
+            .decisions
+            .iter()
+            .filter(|it| matches!(it, Decision::Moved { .. }))
+            .map(move |decision| MoveRecord { queue, at: record.at, decision: decision.clone() })
+    })
+}
+
+fn counts(row: &QueueRow) -> Vec<(PrState, bool, u64)> {
+    let mut counts = BTreeMap::<(PrState, bool), u64>::new();
+    for entry in row.live() {
+        let run = entry.state.run().and_then(|run| row.runs.get(&run));
+        let bisection = run.is_some_and(|run| run.bisection);
+        *counts.entry((entry.state.name(), bisection)).or_default() += 1;
+    }
+    counts.into_iter().map(|((state, bisection), count)| (state, bisection, count)).collect()
+}

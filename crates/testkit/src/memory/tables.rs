@@ -1,0 +1,106 @@
+//! What is kept, in the order in which it is asked for.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use signalbox_domain::ids::{
+    EntryId, OrgId, OrgSlug, PrNumber, QueueId, RepoId, RepoName, RunId, TokenId,
+};
+use signalbox_domain::ports::{CheckOutput, Org, QueueRef, Repository, StoredPullRequest, Version};
+use signalbox_domain::queue::{
+    Effect, Entry, Event, Header, JournalRecord, Landing, ReportedTargets, TestRun,
+};
+use signalbox_domain::time::Timestamp;
+use signalbox_domain::token::Token;
+use uuid::Uuid;
+
+/// All tables.
+#[derive(Debug, Default)]
+pub(super) struct Tables {
+    pub(super) queues: BTreeMap<QueueId, QueueRow>,
+    pub(super) outbox: BTreeMap<i64, OutboxRow>,
+    /// The last number given to a row of the outbox.
+    pub(super) last_outbox_row: i64,
+    /// The last number given to a lease.
+    pub(super) last_lease: u128,
+    /// Public events by position, which grows over all organizations.
+    pub(super) events: BTreeMap<i64, (QueueRef, Event)>,
+    pub(super) orgs: BTreeMap<OrgSlug, Org>,
+    pub(super) tokens: BTreeMap<TokenId, Token>,
+    pub(super) repos: BTreeMap<(OrgId, RepoId), Repository>,
+    pub(super) pull_requests: BTreeMap<(OrgId, RepoId, PrNumber), StoredPullRequest>,
+    pub(super) check_outputs: BTreeMap<(OrgId, RunId, String), CheckOutput>,
+}
+
+/// A queue with everything that hangs on it.
+#[derive(Debug)]
+pub(super) struct QueueRow {
+    pub(super) header: Header,
+    pub(super) version: Version,
+    pub(super) next_deadline: Option<Timestamp>,
+    /// Live and ended, without their targets.
+    pub(super) entries: BTreeMap<EntryId, Entry>,
+    /// All runs, also those that no longer matter.
+    pub(super) runs: BTreeMap<RunId, TestRun>,
+    pub(super) targets: BTreeMap<PrNumber, Arc<ReportedTargets>>,
+    pub(super) journal: BTreeMap<u64, JournalRecord>,
+}
+
+/// An effect that waits.
+#[derive(Debug)]
+pub(super) struct OutboxRow {
+    pub(super) queue: QueueRef,
+    pub(super) number: u64,
+    pub(super) effect: Effect,
+    pub(super) due_at: Timestamp,
+    pub(super) attempts: u32,
+    pub(super) failing_since: Option<Timestamp>,
+    pub(super) last_error: Option<String>,
+    pub(super) lease: Option<Lease>,
+}
+
+/// Who works on an effect.
+#[derive(Debug)]
+pub(super) struct Lease {
+    pub(super) id: Uuid,
+    pub(super) holder: Uuid,
+    pub(super) until: Timestamp,
+}
+
+impl Tables {
+    /// The row of a queue, also of a deleted one, if it belongs to that organization.
+    pub(super) fn queue(&self, queue: QueueRef) -> Option<&QueueRow> {
+        self.queues.get(&queue.id).filter(|row| row.header.org == queue.org)
+    }
+
+    /// The name of the repository that a queue belongs to.
+    pub(super) fn repo_name(&self, header: &Header) -> Option<&RepoName> {
+        self.repos.get(&(header.org, header.repo)).map(|repo| &repo.name)
+    }
+}
+
+impl QueueRow {
+    /// The queue's id and whose it is.
+    pub(super) const fn reference(&self) -> QueueRef {
+        QueueRef { org: self.header.org, id: self.header.id }
+    }
+
+    /// An entry with its targets.
+    pub(super) fn with_targets(&self, entry: &Entry) -> Entry {
+        Entry { targets: self.targets.get(&entry.pr).cloned(), ..entry.clone() }
+    }
+
+    /// Live entries, without their targets.
+    pub(super) fn live(&self) -> impl Iterator<Item = &Entry> {
+        self.entries.values().filter(|entry| entry.is_live())
+    }
+
+    /// Whether the planner still needs a run: it is running, a live entry refers to it, or it is
+    /// part of the landing under way.
+    pub(super) fn matters(&self, run: &TestRun) -> bool {
+        let lands = |landing: &Landing| landing.run == run.id || landing.runs.contains(&run.id);
+        run.status.is_running()
+            || self.live().any(|entry| entry.state.run() == Some(run.id))
+            || self.header.landing.as_ref().is_some_and(lands)
+    }
+}

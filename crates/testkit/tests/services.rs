@@ -1,0 +1,260 @@
+//! The use cases on stores and a host in memory: what the planner decides really happens, once,
+//! whatever the host does meanwhile.
+
+use std::sync::Arc;
+
+use signalbox_domain::ids::{BranchName, OrgId, OrgSlug, PrNumber, RepoName, TokenId};
+use signalbox_domain::ports::{
+    HostError, Notifier, Observed, Observer, PullRequestQuery, QueueRef,
+};
+use signalbox_domain::queue::{CheckConclusion, Lane, Mode, PrState, WaitReason};
+use signalbox_domain::service::{
+    Context, EffectRunner, EntrySnapshot, Error, QueueService, Sweeper,
+};
+use signalbox_domain::testing::{CountingIds, ManualClock};
+use signalbox_domain::time::Span;
+use signalbox_domain::token::{Caller, EnumCase, Scope};
+use signalbox_testkit::fake_host::{Call, Failure, FakeHost, FakeHosts, Tree};
+use signalbox_testkit::memory::MemoryDatabase;
+use uuid::Uuid;
+
+struct Unseen;
+
+impl Observer for Unseen {
+    fn observe(&self, _: &Observed<'_>) {}
+}
+
+impl Notifier for Unseen {
+    fn committed(&self, _: QueueRef, _: &[Lane]) {}
+}
+
+/// A server without a process: services on memory, a queue for `main`, and a clock that stands.
+struct Bench {
+    clock: Arc<ManualClock>,
+    database: MemoryDatabase,
+    host: Arc<FakeHost>,
+    context: Context,
+    queues: Arc<QueueService>,
+    caller: Caller,
+    repo: RepoName,
+    main: BranchName,
+}
+
+/// Files called `broken…` fail the checks.
+fn judge(files: &Tree) -> CheckConclusion {
+    if files.keys().any(|path| path.starts_with("broken")) {
+        CheckConclusion::Failure
+    } else {
+        CheckConclusion::Success
+    }
+}
+
+impl Bench {
+    async fn new(concurrency: u32) -> Self {
+        let (clock, database) = (Arc::new(ManualClock::default()), MemoryDatabase::new());
+        let repo = RepoName::parse("git.test/acme/calc").expect("valid");
+        let host = Arc::new(FakeHost::new(clock.clone(), judge));
+        host.add_repository(&repo, &[("readme", "calc")]);
+        let context = Context {
+            stores: database.stores(),
+            hosts: Arc::new(FakeHosts::one(&repo.host, host.clone())),
+            clock: clock.clone(),
+            ids: Arc::new(CountingIds::default()),
+            observer: Arc::new(Unseen),
+            notifier: Arc::new(Unseen),
+        };
+        let caller = Caller {
+            org: OrgId(Uuid::from_u128(77)),
+            org_slug: OrgSlug::new("acme").expect("valid"),
+            token: TokenId(Uuid::from_u128(78)),
+            name: "tests".to_owned(),
+            scopes: Scope::ALL.to_vec(),
+            repos: Vec::new(),
+            enum_case: EnumCase::Upper,
+        };
+        let queues = Arc::new(QueueService::new(context.clone()));
+        let main = BranchName::new("main").expect("valid");
+        let created =
+            queues.create_queue(&caller, &repo, &main, Mode::Single, Some(concurrency)).await;
+        created.expect("a new queue");
+        Self { clock, database, host, context, queues, caller, repo, main }
+    }
+
+    fn open(&self, path: &str) -> PrNumber {
+        self.host.open(&self.repo, "main", &[(path, "1")])
+    }
+
+    async fn submit(&self, pr: PrNumber) -> Result<(), Error> {
+        self.queues.submit(&self.caller, &self.repo, &self.main, pr, None, None).await
+    }
+
+    async fn entry(&self, pr: PrNumber) -> EntrySnapshot {
+        let query = PullRequestQuery::Number(pr);
+        let entry = self.queues.entry(&self.caller, &self.repo, &self.main, &query).await;
+        entry.expect("it was submitted")
+    }
+
+    /// Runs effects, and lets time pass when none is due, until none is left. One server at a time.
+    async fn run_until_idle(&self) {
+        let runner = EffectRunner::new(self.context.clone(), self.queues.clone());
+        for _ in 0..1_000 {
+            if self.database.waiting().is_empty() {
+                return;
+            }
+            for lane in Lane::ALL {
+                for leased in runner.lease(*lane, 8).await.expect("the store answers") {
+                    let sink = runner.sink(&leased);
+                    runner.run(&leased, &sink).await.expect("the store answers");
+                }
+            }
+            self.clock.advance(Span::seconds(1));
+        }
+        panic!("effects never end: {:?}", self.database.waiting());
+    }
+
+    /// Runs the short effects that are due now.
+    async fn run_host_effects(&self, runner: &EffectRunner) {
+        for leased in runner.lease(Lane::Host, 8).await.expect("the store answers") {
+            runner.run(&leased, &runner.sink(&leased)).await.expect("the store answers");
+        }
+    }
+
+    fn past_mains(&self) -> Vec<Tree> {
+        self.host.past_files(&self.repo, "main")
+    }
+}
+
+#[tokio::test]
+async fn what_is_good_lands_in_order_and_what_is_bad_does_not() {
+    let bench = Bench::new(3).await;
+    let prs = ["one", "broken", "three"].map(|path| bench.open(path));
+    for pr in prs {
+        bench.submit(pr).await.expect("accepted");
+    }
+    bench.run_until_idle().await;
+    let mut states = Vec::new();
+    for pr in prs {
+        states.push(bench.entry(pr).await.state);
+    }
+    assert_eq!(states, [PrState::Merged, PrState::Failed, PrState::Merged]);
+    let sizes: Vec<usize> = bench.past_mains().iter().map(Tree::len).collect();
+    assert_eq!(sizes, [1, 2, 3], "each landed once, one at a time");
+    assert!(bench.past_mains().iter().all(|files| judge(files) == CheckConclusion::Success));
+}
+
+#[tokio::test]
+async fn a_landing_whose_answer_is_lost_is_not_repeated() {
+    let bench = Bench::new(2).await;
+    let pr = bench.open("one");
+    bench.host.fail(Call::Land, 1, Failure::AnswerLost);
+    bench.submit(pr).await.expect("accepted");
+    bench.run_until_idle().await;
+    assert_eq!(bench.entry(pr).await.state, PrState::Merged);
+    assert_eq!(bench.host.calls(Call::Land), 2);
+    assert_eq!(bench.past_mains().len(), 2, "main moved once");
+}
+
+#[tokio::test]
+async fn nothing_fails_while_the_host_is_silent_and_the_entry_says_why_it_waits() {
+    let bench = Bench::new(2).await;
+    let pr = bench.open("one");
+    bench.submit(pr).await.expect("accepted");
+    bench.host.set_down(true);
+    let runner = EffectRunner::new(bench.context.clone(), bench.queues.clone());
+    bench.run_host_effects(&runner).await;
+    let waits = bench.entry(pr).await.waits;
+    assert!(matches!(waits, Some(WaitReason::HostUnreachable { .. })), "{waits:?}");
+    assert!(bench.database.waiting().iter().any(|(_, error)| error.is_some()));
+    let refused = bench.submit(bench.open("two")).await;
+    assert!(matches!(refused, Err(Error::Host(HostError::Unavailable { .. }))), "{refused:?}");
+
+    bench.clock.advance(Span::hours(20));
+    bench.host.set_down(false);
+    bench.run_until_idle().await;
+    assert_eq!(bench.entry(pr).await.state, PrState::Merged);
+}
+
+#[tokio::test]
+async fn the_effects_of_a_server_that_died_are_run_by_the_next_one() {
+    let bench = Bench::new(2).await;
+    let pr = bench.open("one");
+    bench.submit(pr).await.expect("accepted");
+    let dead = EffectRunner::new(bench.context.clone(), bench.queues.clone());
+    let mut leased = dead.lease(Lane::Host, 8).await.expect("the store answers");
+    assert!(!leased.is_empty());
+    bench.run_until_idle().await;
+    assert_eq!(bench.entry(pr).await.state, PrState::Merged);
+    // It was not dead, only slow: what it still does changes nothing.
+    let late = leased.pop().expect("one");
+    let sink = dead.sink(&late);
+    dead.run(&late, &sink).await.expect("the store answers");
+    bench.run_until_idle().await;
+    assert_eq!(bench.past_mains().len(), 2, "main moved once");
+    assert!(!dead.renew(&late).await.expect("the store answers"));
+}
+
+#[tokio::test]
+async fn a_hint_that_was_lost_is_found_by_the_sweep() {
+    let bench = Bench::new(1).await;
+    let pr = bench.open("one");
+    bench.host.edit(&bench.repo, pr, |it| it.draft = true);
+    bench.submit(pr).await.expect("accepted");
+    bench.run_until_idle().await;
+    assert_eq!(bench.entry(pr).await.waits, Some(WaitReason::Draft));
+    bench.host.edit(&bench.repo, pr, |it| it.draft = false);
+    bench.clock.advance(Span::seconds(1));
+    let sweeper = Sweeper::new(bench.context.clone(), bench.queues.clone());
+    sweeper.reconcile(true).await.expect("everything answers");
+    bench.run_until_idle().await;
+    assert_eq!(bench.entry(pr).await.state, PrState::Merged);
+}
+
+#[tokio::test]
+async fn checks_that_never_end_are_ended_by_the_deadline() {
+    let bench = Bench::new(1).await;
+    let pr = bench.open("one");
+    bench.host.set_checks_hang(true);
+    bench.submit(pr).await.expect("accepted");
+    let runner = EffectRunner::new(bench.context.clone(), bench.queues.clone());
+    // The target is read, then the candidate is built, then its checks may run.
+    for _ in 0..2 {
+        bench.run_host_effects(&runner).await;
+    }
+    let checks = runner.lease(Lane::Checks, 8).await.expect("the store answers").remove(0);
+    let sink = runner.sink(&checks);
+    let sweeper = Sweeper::new(bench.context.clone(), bench.queues.clone());
+    let deadline = async {
+        // The checks have started: their first report is in.
+        while bench.entry(pr).await.state != PrState::Testing
+            || bench.host.calls(Call::RunChecks) == 0
+        {
+            tokio::task::yield_now().await;
+        }
+        bench.clock.advance(Span::hours(6));
+        assert_eq!(sweeper.deadlines().await.expect("the store answers"), 1);
+        // The deadline has revoked the checks: their holder learns of it when it renews.
+        bench.run_host_effects(&runner).await;
+        assert!(!runner.renew(&checks).await.expect("the store answers"));
+        sink.close();
+    };
+    let (ran, ()) = tokio::join!(runner.run(&checks, &sink), deadline);
+    ran.expect("the store answers");
+    assert_eq!(bench.entry(pr).await.state, PrState::Failed);
+}
+
+#[tokio::test]
+async fn strays_among_the_branches_are_swept() {
+    let bench = Bench::new(1).await;
+    let pr = bench.open("one");
+    // The branch is made, and both its report and its deletion are lost.
+    bench.submit(pr).await.expect("accepted");
+    bench.host.fail(Call::DeleteBranch, 1, Failure::Rejected);
+    bench.run_until_idle().await;
+    let repository = bench.context.stores.repos.list(None).await.expect("a list").remove(0);
+    let host =
+        bench.context.hosts.git_host(bench.caller.org, &bench.repo.host).expect("it is there");
+    assert_eq!(host.test_branches(&repository).await.expect("up").len(), 1);
+    let sweeper = Sweeper::new(bench.context.clone(), bench.queues.clone());
+    assert_eq!(sweeper.stray_branches().await.expect("everything answers"), 1);
+    assert!(host.test_branches(&repository).await.expect("up").is_empty());
+}
