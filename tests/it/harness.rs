@@ -143,8 +143,9 @@ impl System {
     pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(program());
         command
-            .args(["--database", &self.database, "--data-dir"])
-            .arg(self.path("data"))
+            // A relative folder, as the default is.
+            .current_dir(self.folder.path())
+            .args(["--database", &self.database, "--data-dir", "data"])
             .args(args)
             .env("RUST_LOG", "info");
         command

@@ -50,7 +50,11 @@ struct Finished {
 
 impl LocalChecksRunner {
     /// A runner for the repositories of that host.
-    pub const fn new(config: ChecksConfig, host: Arc<PlainGitHost>, clock: Arc<dyn Clock>) -> Self {
+    pub fn new(mut config: ChecksConfig, host: Arc<PlainGitHost>, clock: Arc<dyn Clock>) -> Self {
+        // Git and the checks are run in other folders, where a relative path means another place.
+        if let Ok(absolute) = std::path::absolute(&config.work_dir) {
+            config.work_dir = absolute;
+        }
         Self { config, host, clock }
     }
 
@@ -255,7 +259,11 @@ async fn check_out(git: &Git, folder: &Path, sha: &str) -> Result<(), HostError>
         .map_err(|error| unavailable(&info, &error))?;
     let folder = folder.to_string_lossy();
     let args = ["--work-tree", &folder, "checkout", "-q", "--detach", "--force", sha, "--"];
-    new.ok(&args).await.map(drop)
+    // The commit is there: what fails is this machine, which says nothing about the candidate.
+    new.ok(&args).await.map(drop).map_err(|error| match error {
+        HostError::Rejected { words } => HostError::Unavailable { words },
+        other => other,
+    })
 }
 
 /// Why a job stopped before its end.
