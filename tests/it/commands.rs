@@ -156,7 +156,7 @@ fn a_password_is_not_written_into_the_hook() {
     let folder = TempDir::new().expect("a folder");
     git(folder.path(), &["init", "-q", "--bare", "bare.git"]);
     let url = signalbox_testkit::postgres::Server::shared().create_database();
-    let url = url.replacen("postgres@", "postgres:hidden@", 1);
+    let url = format!("{url}?password=hidden");
     let variables = [("SIGNALBOX_DATABASE_URL", url.as_str())];
     let add = ["repo", "add", "git.local/acme/calc", "--org", "acme", "--path", "bare.git"];
     let words = complaint(&signalbox(folder.path(), &variables, &add));

@@ -143,8 +143,7 @@ async fn dispatch(cli: Cli) -> Result<ExitCode, String> {
             (flags.listen, flags.public_url) = (listen, public_url);
             let config = Config::load(&flags)?;
             crate::logs::start(&config.log);
-            let database = crate::wiring::open_database(&config, !no_migrate).await?;
-            crate::serve::serve(crate::wiring::App::new(config, database).await?).await?;
+            crate::serve::serve(config, !no_migrate).await?;
         }
         Command::Migrate { action } => commands::migrate(&flags, action).await?,
         Command::Token(action) => commands::token(&flags, action).await?,

@@ -14,8 +14,9 @@ use signalbox_metrics::PrometheusObserver;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinHandle;
 
+use crate::config::Config;
 use crate::loops::Loops;
-use crate::wiring::App;
+use crate::wiring::{App, open_database};
 
 /// Seconds that requests under way have to end.
 const SHUTDOWN_SECONDS: u64 = 10;
@@ -104,9 +105,13 @@ async fn own_metrics(observer: Data<PrometheusObserver>) -> HttpResponse {
 }
 
 /// Runs a server until it is told to stop. A second signal ends it at once.
-pub(crate) async fn serve(app: App) -> Result<(), String> {
-    let listener = bind(app.config.server.listen)?;
-    let public_url = app.config.public_url();
+pub(crate) async fn serve(mut config: Config, migrate: bool) -> Result<(), String> {
+    let listener = bind(config.server.listen)?;
+    // With port 0 the system has chosen one, and links are to name it.
+    config.server.listen = listener.local_addr().map_err(|error| error.to_string())?;
+    let public_url = config.public_url();
+    let database = open_database(&config, migrate).await?;
+    let app = App::new(config, database).await?;
     // Before anybody can know that the server is there.
     let mut signals = Signals::new()?;
     let server = Server::start(Arc::new(app), listener).await?;
