@@ -366,6 +366,9 @@ async fn landing_moves_the_target_to_what_was_tested_or_not_at_all() {
     assert_eq!(head.tree, candidate.tree);
     assert_eq!(world.bare(&["rev-parse", "main^{tree}"]), candidate.tree.as_str());
 
+    let again = landing(&on_twin).await.expect("an answer");
+    assert_eq!(again, LandAnswer::Landed(head), "a repeat whose first answer was lost");
+
     // On the head that was expected it is the candidate itself; repeating it moves nothing.
     world.bare(&["update-ref", "refs/heads/main", main.as_str()]);
     for _ in 0..2 {

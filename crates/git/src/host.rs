@@ -140,10 +140,8 @@ impl GitHost for PlainGitHost {
 
     async fn land(&self, repository: &Repository, order: &Land) -> Result<LandAnswer, HostError> {
         let git = self.git(repository)?;
-        if land::has_landed(&git, order).await? {
+        if let Some(head) = land::already_landed(&git, order).await? {
             self.mark_merged(repository, order).await?;
-            let head =
-                Head { sha: order.candidate.sha.clone(), tree: order.candidate.tree.clone() };
             return Ok(LandAnswer::Landed(head));
         }
         for change in &order.changes {

@@ -1,11 +1,14 @@
 //! Landing: what was tested, and nothing else, becomes the target's head.
 
 use signalbox_domain::ports::{Head, HostError, LandAnswer};
-use signalbox_domain::queue::Land;
+use signalbox_domain::queue::{Candidate, Land};
 use signalbox_domain::time::Timestamp;
 
 use crate::candidate::{Applied, apply};
 use crate::git::{Git, parse_sha};
+
+/// How many commits of the target are looked at for a landing whose answer was lost.
+const LOOK_BACK: &str = "100";
 
 /// Moves the target by compare-and-swap. The caller has checked the pull requests' heads.
 pub(crate) async fn land(git: &Git, land: &Land, at: Timestamp) -> Result<LandAnswer, HostError> {
@@ -41,8 +44,23 @@ pub(crate) async fn land(git: &Git, land: &Land, at: Timestamp) -> Result<LandAn
     }
 }
 
-/// Whether the candidate is on the target already, from a try whose answer was lost.
-pub(crate) async fn has_landed(git: &Git, land: &Land) -> Result<bool, HostError> {
+/// The commit of an earlier try whose answer was lost: the candidate itself, or a commit with the
+/// tested tree that was put on the expected head.
+pub(crate) async fn already_landed(git: &Git, land: &Land) -> Result<Option<Head>, HostError> {
     let target = format!("refs/heads/{}", land.target);
-    git.is_ancestor(land.candidate.sha.as_str(), &target).await
+    let Candidate { sha, tree } = land.candidate.clone();
+    if git.is_ancestor(sha.as_str(), &target).await? {
+        return Ok(Some(Head { sha, tree }));
+    }
+    if !git.is_ancestor(land.expected.as_str(), &target).await? {
+        return Ok(None);
+    }
+    let range = format!("{}..{target}", land.expected);
+    let args = ["log", "--first-parent", "-n", LOOK_BACK, "--format=%H %T", &range];
+    let log = git.ok(&args).await?.text();
+    let mut commits = log.lines().filter_map(|line| line.split_once(' '));
+    match commits.find(|(_, of)| *of == tree.as_str()) {
+        Some((commit, _)) => Ok(Some(Head { sha: parse_sha(commit)?, tree })),
+        None => Ok(None),
+    }
 }
