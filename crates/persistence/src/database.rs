@@ -149,24 +149,28 @@ impl Database {
         match &self.0 {
             Kind::Sqlite(store) => {
                 let conn = store.connection().await?;
-                tokio::task::block_in_place(|| {
+                let done = apart(move || {
                     let mut harness = AsyncMigrationHarness::new(conn);
-                    // Each migration is a transaction; one that another process has just run
-                    // fails on its first statement, and then nothing is pending any more.
                     harness.run_pending_migrations(SQLITE).map(drop)
-                })
-                .map_err(words)?;
+                });
+                // Each migration is a transaction; one that another process has just run fails on
+                // its first statement, and then nothing is pending any more.
+                if let Err(error) = done.await?
+                    && !self.migration_status().await?.pending.is_empty()
+                {
+                    return Err(words(error));
+                }
             }
             Kind::Postgres(store) => {
                 let mut conn = store.connection().await?;
                 let lock = format!("SELECT pg_advisory_lock({MIGRATION_LOCK})");
                 conn.batch_execute(&lock).await.map_err(DbError::from)?;
-                let (conn, done) = tokio::task::block_in_place(|| {
+                let (mut conn, done) = apart(move || {
                     let mut harness = AsyncMigrationHarness::new(conn);
                     let done = harness.run_pending_migrations(POSTGRES).map(drop);
                     (harness.into_inner(), done)
-                });
-                let mut conn = conn;
+                })
+                .await?;
                 let unlock = format!("SELECT pg_advisory_unlock({MIGRATION_LOCK})");
                 conn.batch_execute(&unlock).await.map_err(DbError::from)?;
                 done.map_err(words)?;
@@ -174,6 +178,15 @@ impl Database {
         }
         Ok(pending)
     }
+}
+
+/// Runs migrations, which block, in a task of their own: blocking in the caller's task would take
+/// the wake-ups of whatever else that task waits for.
+async fn apart<T: Send + 'static>(
+    job: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, ConnectError> {
+    let task = tokio::spawn(async move { tokio::task::block_in_place(job) });
+    task.await.map_err(|error| ConnectError::Migration(error.to_string()))
 }
 
 fn versions<B: diesel::backend::Backend>(
