@@ -165,6 +165,7 @@ fn world(concurrency: u32, bad: &[u32], clash: &[(u32, u32)], conflict: &[(u32, 
         bad: bad.iter().copied().collect(),
         clash: clash.iter().copied().collect(),
         conflict: conflict.iter().copied().collect(),
+        ..Rules::default()
     };
     World::new(Settings::new(Mode::Single, concurrency), rules)
 }

@@ -160,8 +160,12 @@ fn a_run_that_takes_too_long_fails_and_a_silent_host_extends_its_time() {
     let mut world = world(1, Rules::default());
     world.submit(1, None).expect("submitted");
     run_until(&mut world, is_checks);
-    let due = next_deadline(&world.queue).expect("a deadline");
-    assert_eq!(due, world.at.plus(Span::minutes(300)));
+    let (since, due) = (world.at, world.at.plus(Span::minutes(300)));
+    world.wait(Span::minutes(10));
+    world.take_in(&Fact::TimePassed);
+    let names = vec!["test".to_owned()];
+    assert_eq!(waits(&world, 1), WaitReason::ChecksSilent { names, since });
+    assert_eq!(next_deadline(&world.queue), Some(due));
     world.take_in(&Fact::HostUnreachable);
     assert_eq!(next_deadline(&world.queue), None);
     world.wait(Span::minutes(400));
@@ -240,6 +244,7 @@ fn what_somebody_may_not_do_is_refused_and_changes_nothing() {
 #[test]
 fn targets_hold_for_the_head_that_they_were_reported_for() {
     let mut world = World::new(Settings::new(Mode::Parallel, 1), Rules::default());
+    world.reports_targets = false;
     world.submit(1, None).expect("submitted");
     assert_eq!(waits(&world, 1), WaitReason::MissingTargets);
     let head = world.pull_request(1).head;

@@ -5,8 +5,10 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use thiserror::Error;
 
-use crate::ids::{BranchName, HostId, PrNumber, RunId, Sha, TreeId};
-use crate::queue::{BuildCandidate, Candidate, HostStatuses, Land, PullRequest};
+use crate::ids::{BranchName, HostId, PrNumber, Sha, TreeId};
+use crate::queue::{
+    BuildCandidate, Candidate, CheckReport, ConflictWith, HostStatuses, Land, PullRequest,
+};
 use crate::time::Timestamp;
 
 use super::{ChecksRunner, Repository};
@@ -81,14 +83,20 @@ pub struct Head {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Built {
     /// It is on its branch.
-    Candidate(Candidate),
+    Candidate {
+        /// The commit.
+        candidate: Candidate,
+        /// If the order asks for it and the pull request's head has the candidate's tree: what was
+        /// reported on that head.
+        head_checks: Vec<CheckReport>,
+    },
     /// The changes conflict; no branch is left behind.
     Conflict {
         /// Which pull request of the group conflicts.
         pr: PrNumber,
-        /// The first run ahead that it conflicts with; `None` when it conflicts with the target
-        /// itself, or with a change before it in the same group.
-        with: Option<RunId>,
+        /// With what: the target if it conflicts with that alone, else the first run ahead, else a
+        /// pull request of the same group.
+        with: ConflictWith,
         /// The conflicting paths, at most 100, each at most 1,024 bytes.
         paths: Vec<String>,
     },
@@ -97,7 +105,7 @@ pub enum Built {
 /// How landing ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LandAnswer {
-    /// The candidate, or a commit with the same tree, is on the target.
+    /// The candidate, or a commit with the tree that had to land, is on the target.
     Landed(Head),
     /// A pull request's head is not the tested one; the target was not touched.
     HeadMoved {
@@ -173,7 +181,11 @@ pub trait GitHost: Send + Sync {
     ///
     /// * the target has the candidate already: [`LandAnswer::Landed`], nothing is repeated;
     /// * the target is where it was expected: it moves to the candidate; if the candidate is not
-    ///   its descendant, the changes are put on it once more and the tree must be the tested one;
+    ///   its descendant, the changes are put on it once more and the tree must be the tested one,
+    ///   or, when the order is not exact, that of the clean three-way merge of the target and the
+    ///   candidate;
+    /// * the changes cannot be put on it so: nothing is touched, and the answer is
+    ///   [`LandAnswer::TargetMoved`] with the expected head;
     /// * a pull request's head has moved, or the target has: nothing is touched.
     ///
     /// Pull requests that landed are marked as merged on hosts that keep them.

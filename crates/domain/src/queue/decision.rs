@@ -66,6 +66,22 @@ pub enum Decision {
         /// Why.
         reason: String,
     },
+    /// A failed batch is split in two; the right part is tested on top of the left one.
+    Bisected {
+        /// The failed run; `None` when the failure followed from other runs.
+        run: Option<RunId>,
+        /// The left part.
+        left: Vec<PrNumber>,
+        /// The right part.
+        right: Vec<PrNumber>,
+    },
+    /// Nothing was heard of required statuses for too long.
+    StatusesSilent {
+        /// Of which run.
+        run: RunId,
+        /// Their names.
+        names: Vec<String>,
+    },
     /// The queue changed its state.
     QueueMoved {
         /// Before.

@@ -42,22 +42,22 @@ pub struct BuildCandidate {
     pub target: BranchName,
     /// The target's head as known to the planner.
     pub target_head: Sha,
-    /// The candidates ahead, in line order; the new one is built on the last, or on the target's
-    /// head. On a conflict the first one that the changes conflict with is to be named.
+    /// The commit to build on.
+    pub base: Sha,
+    /// What is ahead and not in the base: put on it first, each with the run that it is tested in.
+    pub before: Vec<(RunId, Change)>,
+    /// The candidates ahead, in line order. On a conflict the first one that the changes conflict
+    /// with is to be named.
     pub ahead: Vec<Ahead>,
-    /// What to put on it, in this order.
+    /// The group's own changes, in this order.
     pub changes: Vec<Change>,
     /// How.
     pub method: MergeMethod,
     /// The branch to push.
     pub branch: BranchName,
-}
-
-impl BuildCandidate {
-    /// The commit to build on.
-    pub fn base(&self) -> &Sha {
-        self.ahead.last().map_or(&self.target_head, |ahead| &ahead.sha)
-    }
+    /// Whether to tell what was reported on the head of the only pull request, if its tree is the
+    /// candidate's.
+    pub direct: bool,
 }
 
 /// Runs the checks of a candidate, on hosts that run them themselves.
@@ -90,6 +90,10 @@ pub struct Land {
     pub expected: Sha,
     /// What was tested.
     pub candidate: Candidate,
+    /// Whether the tested tree itself must land. If not, the target holds other changes by now,
+    /// which share no target with these: then what lands must be the clean three-way merge of the
+    /// target and the candidate.
+    pub exact: bool,
     /// The changes that it adds to `expected`, in order, with the heads that were tested.
     pub changes: Vec<Change>,
     /// How they became commits.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::ids::{BranchName, EntryId, PrNumber, RunId};
+use crate::ids::{BranchName, EntryId, PrNumber, RunId, TreeId};
 use crate::time::Timestamp;
 
 use super::{
@@ -113,9 +113,43 @@ pub struct Entry {
     pub entered_line_at: Option<Timestamp>,
     /// The run that proved it, once merged.
     pub verified_by: Option<RunId>,
+    /// Its part of a failed batch that is being split.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub part: Option<Part>,
+    /// What was proved of it by a run of its own that passed.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub proven: Option<Proven>,
+}
+
+/// A part of a failed batch. Entries with the same part are tested together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct Part {
+    /// The number of the batch's run.
+    pub batch: u64,
+    /// Tells the parts of a queue apart.
+    pub number: u64,
+    /// Whether it must fail if all of the batch that is before it passes, because the whole has
+    /// failed.
+    pub implied: bool,
+}
+
+/// A result that still holds when the same tree is built again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct Proven {
+    /// The tree that passed.
+    pub tree: TreeId,
+    /// The statuses that had succeeded.
+    pub statuses: Vec<String>,
 }
 
 impl Entry {
+    /// Whether it waits in the line and nothing holds it there.
+    pub const fn waits_in_line(&self) -> bool {
+        matches!(self.state, EntryState::Pending { held_by: None, .. })
+    }
+
     /// Whether it is still in the queue.
     pub const fn is_live(&self) -> bool {
         !matches!(self.state, EntryState::Ended(_))

@@ -22,6 +22,18 @@ pub struct HostStatuses {
     pub branch_protection: Option<Vec<String>>,
 }
 
+/// With what changes conflict.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub enum ConflictWith {
+    /// With the target itself.
+    Target,
+    /// With the candidate of a run ahead.
+    Ahead(RunId),
+    /// With a pull request before it in the same group.
+    Group(PrNumber),
+}
+
 /// Why the host did not land a candidate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -33,7 +45,7 @@ pub enum LandRefusal {
     },
     /// The target is not where the candidate was built.
     TargetMoved {
-        /// Its head.
+        /// Its head; the expected one when the changes cannot be put on it.
         head: Sha,
         /// The head's tree.
         tree: TreeId,
@@ -82,6 +94,10 @@ pub enum Fact {
         candidate: Candidate,
         /// What is required of it.
         statuses: HostStatuses,
+        /// What was reported on the pull request's own head, if that was asked for and its tree is
+        /// the candidate's.
+        #[cfg_attr(feature = "serde", serde(default))]
+        head_checks: Vec<CheckReport>,
     },
     /// A candidate could not be built: the changes conflict.
     CandidateConflict {
@@ -89,8 +105,8 @@ pub enum Fact {
         run: RunId,
         /// Which pull request of the group conflicts.
         pr: PrNumber,
-        /// With which run ahead; `None` means with the target itself.
-        with: Option<RunId>,
+        /// With what.
+        with: ConflictWith,
         /// The conflicting paths.
         paths: Vec<String>,
     },

@@ -6,7 +6,8 @@
 
 use crate::ids::PrNumber;
 
-use super::{Entry, EntryState, Place, Queue, RunStatus};
+use super::lanes::meet;
+use super::{Entry, EntryState, Mode, Place, Queue, RunStatus, TestRun};
 
 /// An invariant that does not hold: its id and what was seen.
 pub type Violation = (&'static str, String);
@@ -21,37 +22,75 @@ pub fn check(queue: &Queue) -> Vec<Violation> {
     violations
 }
 
-/// Q1: every candidate consists of what is ahead of it in the line, in that order; and what is
-/// landing was tested and has nothing ahead.
+/// Q1: every candidate consists of what its group depends on, in the order of the line; and what
+/// is landing was tested and has nothing ahead. Q6: it consists of nothing else.
 fn green_target(queue: &Queue, line: &[&Entry], violations: &mut Vec<Violation>) {
-    let mut before: Vec<PrNumber> = Vec::new();
-    let mut must_contain: Vec<PrNumber> = Vec::new();
+    let mut before: Vec<&Entry> = Vec::new();
     for entry in line.iter().filter(|entry| entry.place != Place::Outside) {
         if let Some(run) = entry.state.run().and_then(|run| queue.run(run)) {
-            let ahead: Vec<PrNumber> = run
-                .ahead
-                .iter()
-                .map(|(_, pr)| *pr)
-                .filter(|pr| queue.entry_of(*pr).is_some())
-                .collect();
-            let in_order = {
-                let mut line = before.iter();
-                ahead.iter().all(|pr| line.any(|it| it == pr))
-            };
-            if !in_order || must_contain.iter().any(|pr| !ahead.contains(pr)) {
-                violations.push((
-                    "Q1",
-                    format!("#{} is tested on {ahead:?}, ahead are {before:?}", entry.pr),
-                ));
+            let own = run.group.iter().any(|member| member.entry == entry.id);
+            if own {
+                built_in_order(queue, run, entry, &before, violations);
+            } else if !run.contains(entry.pr) {
+                violations.push(("Q1", format!("#{} is in no run of its own", entry.pr)));
             }
-            must_contain.push(entry.pr);
         }
-        before.push(entry.pr);
+        before.push(entry);
     }
     let Some(landing) = &queue.header.landing else { return };
     let tested = |run| queue.run(run).is_some_and(|run| run.status == RunStatus::Passed);
     if !landing.runs.iter().all(|run| tested(*run)) {
         violations.push(("Q1", "what is landing has not passed".into()));
+    }
+}
+
+fn built_in_order(
+    queue: &Queue,
+    run: &TestRun,
+    entry: &Entry,
+    before: &[&Entry],
+    violations: &mut Vec<Violation>,
+) {
+    let landing = queue.header.landing.as_ref();
+    if landing.is_some_and(|landing| landing.runs.contains(&run.id)) {
+        // An urgent entry that came meanwhile stands before it, and cannot stop it.
+        return;
+    }
+    let mode = queue.mode();
+    let in_group = |other: &Entry| run.group.iter().any(|member| member.entry == other.id);
+    let held = |other: &Entry| matches!(other.state, EntryState::Pending { held_by: Some(_), .. });
+    for other in before.iter().filter(|other| !held(other) && !in_group(other)) {
+        if meet(mode, other, entry) && !run.contains(other.pr) {
+            let text = format!("#{} is tested without #{} ahead of it", entry.pr, other.pr);
+            violations.push(("Q1", text));
+        }
+    }
+    let mut line = before.iter().filter(|other| !in_group(other));
+    for (_, pr) in run.ahead.iter().filter(|(_, pr)| queue.entry_of(*pr).is_some()) {
+        if !line.any(|other| other.pr == *pr) {
+            violations.push(("Q1", format!("#{} is tested on #{pr} out of order", entry.pr)));
+        }
+    }
+    if mode == Mode::Parallel {
+        only_its_lane(queue, run, violations);
+    }
+}
+
+/// Everything that a run contains is linked to its group by targets.
+fn only_its_lane(queue: &Queue, run: &TestRun, violations: &mut Vec<Violation>) {
+    let live = |pr: PrNumber| queue.entry_of(pr);
+    let mut linked: Vec<&Entry> = run.group.iter().filter_map(|it| live(it.pr)).collect();
+    let mut open: Vec<&Entry> = run.ahead.iter().filter_map(|(_, pr)| live(*pr)).collect();
+    // What has left may have been the link.
+    let links_gone = run.ahead.len() > open.len() || linked.len() < run.group.len();
+    while let Some(at) = open
+        .iter()
+        .position(|other| linked.iter().any(|entry| meet(Mode::Parallel, other, entry)))
+    {
+        linked.push(open.swap_remove(at));
+    }
+    if let Some(other) = open.first().filter(|_| !links_gone) {
+        violations.push(("Q6", format!("run {} contains #{} for nothing", run.id, other.pr)));
     }
 }
 

@@ -5,6 +5,7 @@
 //! time alone changes something. Each returns or leads to a [`Transition`]: the new state, what
 //! changed, the effects to run, and why.
 
+mod batch;
 mod command;
 mod decision;
 mod effect;
@@ -13,6 +14,7 @@ mod event;
 mod fact;
 mod invariant;
 mod journal;
+mod lanes;
 mod metrics;
 mod order;
 mod plan;
@@ -32,9 +34,9 @@ mod wait_reason;
 pub use command::{Actor, Command, Submission};
 pub use decision::{Decision, IgnoredBecause};
 pub use effect::{Ahead, BuildCandidate, Change, Effect, Land, Lane, NumberedEffect, RunChecks};
-pub use entry::{Entry, EntryState};
+pub use entry::{Entry, EntryState, Part, Proven};
 pub use event::{Event, EventKind};
-pub use fact::{CheckReport, Fact, HostStatuses, LandRefusal};
+pub use fact::{CheckReport, ConflictWith, Fact, HostStatuses, LandRefusal};
 pub use invariant::{Violation, check as check_invariants};
 pub use journal::{Input, JournalRecord, fold};
 pub use metrics::{BUCKETS_SECONDS, Histogram, QueueMetrics, measure};
@@ -50,7 +52,7 @@ pub use reason::{
 pub use refusal::Refusal;
 pub use run::{
     Candidate, Check, CheckConclusion, CheckStatus, Member, RequiredStatuses, RunStatus,
-    StatusSource, TestRun,
+    SILENCE_MINUTES, StatusSource, TestRun,
 };
 pub use settings::{
     BatchingRule, DirectMergeMode, MergeMethod, Mode, OptimizationMode, Settings, SettingsPatch,
@@ -59,7 +61,7 @@ pub use settings::{
 pub use state::{
     Header, HostHealth, Landing, PrState, Queue, QueueState, QueueStateName, RequestedState, Target,
 };
-pub use targets::{MAX_TARGETS, ReportedTargets, Targets};
+pub use targets::{MAX_TARGETS, ReportedTargets, TargetSet, Targets};
 pub use transition::{Changes, Transition};
 pub use view::{EntryView, QueueView, view_entry, view_queue};
 pub use wait_reason::WaitReason;

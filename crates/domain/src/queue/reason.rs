@@ -40,6 +40,8 @@ words!(
         BisectionRequired = "BISECTION_REQUIRED",
         /// Its part of a split batch passed.
         BisectionPassed = "BISECTION_TEST_RUN_PASSED",
+        /// Its impacted targets were reported anew.
+        TargetsChanged = "IMPACTED_TARGETS_CHANGED",
         /// It conflicts with a pull request ahead and waits for that one.
         ConflictWithAhead = "CONFLICT_WITH_PULL_REQUEST_AHEAD",
     }
@@ -54,6 +56,10 @@ words!(
         Successor = "SUCCESSOR_TEST_RUN_PASSED",
         /// The result followed from other runs.
         Optimization = "PASSED_BY_OPTIMIZATION",
+        /// The same tree had passed before.
+        SameTree = "SAME_TREE_PASSED_BEFORE",
+        /// The pull request's own head has the tree and its required statuses have succeeded.
+        OwnHead = "HEAD_PASSED_ON_TARGET",
     }
 );
 

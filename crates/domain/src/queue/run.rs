@@ -1,7 +1,7 @@
 //! Test runs: one try at testing a group of entries on a candidate commit.
 
 use crate::ids::{BranchName, EntryId, PrNumber, RunId, Sha, TreeId};
-use crate::time::Timestamp;
+use crate::time::{Span, Timestamp};
 
 use super::{MergeMethod, TestFailure};
 use crate::words::words;
@@ -166,11 +166,18 @@ pub struct TestRun {
     pub bisection: bool,
     /// The entries under test, in line order; one unless it is a batch.
     pub group: Vec<Member>,
-    /// The runs that its candidate is built on, in line order, each with its last pull request.
+    /// The pull requests that its candidate contains besides its group, in line order, each with
+    /// the run that it was in when this one started.
     pub ahead: Vec<(RunId, PrNumber)>,
-    /// The commit that the candidate is built on: the candidate of the last run ahead, or the
-    /// target's head.
+    /// The commit that the candidate is built on: the candidate of a run ahead, or the target's
+    /// head.
     pub base: Sha,
+    /// The commit of the target that the candidate contains; `None` when it is not known any more.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub root: Option<Sha>,
+    /// Whether it may pass without a test, on what its pull request's own head has shown.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub direct: bool,
     /// How changes become commits.
     pub method: MergeMethod,
     /// The test branch.
@@ -189,9 +196,40 @@ pub struct TestRun {
     pub ended_at: Option<Timestamp>,
     /// When it counts as failed.
     pub deadline: Option<Timestamp>,
+    /// When its candidate was on its branch, so that checks could start.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub built_at: Option<Timestamp>,
+    /// Required statuses of which nothing was heard for [`SILENCE_MINUTES`] after that.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub silent: Vec<String>,
 }
 
+/// How long after the push of a candidate its required statuses should have been heard of. A
+/// status that nobody reports is nearly always a matter of configuration.
+pub const SILENCE_MINUTES: u32 = 10;
+
 impl TestRun {
+    /// Whether its candidate contains that pull request besides its own group.
+    pub fn contains(&self, pr: PrNumber) -> bool {
+        self.ahead.iter().any(|(_, ahead)| *ahead == pr)
+    }
+
+    /// When the silence of required statuses is to be noted; `None` when all were heard of, or
+    /// the silence was noted.
+    pub fn silence_due(&self) -> Option<Timestamp> {
+        let built_at = self.built_at.filter(|_| self.status == RunStatus::Testing)?;
+        let unheard = self.silent.is_empty() && self.unheard().next().is_some();
+        unheard.then(|| built_at.plus(Span::minutes(SILENCE_MINUTES)))
+    }
+
+    /// The required statuses of which nothing was heard.
+    pub fn unheard(&self) -> impl Iterator<Item = &str> {
+        let required = self.required.iter().flat_map(|required| required.names.iter());
+        required
+            .filter(|name| !self.checks.iter().any(|check| check.name == **name))
+            .map(AsRef::as_ref)
+    }
+
     /// The required checks that have ended, and how many are required.
     pub fn progress(&self) -> (usize, usize) {
         let Some(required) = &self.required else { return (0, 0) };

@@ -135,6 +135,14 @@ pub struct Landing {
     pub runs: Vec<RunId>,
     /// Since when.
     pub since: Timestamp,
+    /// Whether the tested tree itself must land.
+    #[cfg_attr(feature = "serde", serde(default = "yes"))]
+    pub exact: bool,
+}
+
+#[cfg(feature = "serde")]
+const fn yes() -> bool {
+    true
 }
 
 /// Whether the host answers.
@@ -167,6 +175,9 @@ pub struct Header {
     pub landing: Option<Landing>,
     /// Whether the host answers.
     pub host: HostHealth,
+    /// When a batch that a slot is free for has waited long enough to fill.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub batch_due: Option<Timestamp>,
     /// The last number given to a run, an effect, a place or a journal record.
     pub sequence: u64,
     /// When it was created.
@@ -186,6 +197,8 @@ pub struct Queue {
     pub(super) entries: RedBlackTreeMapSync<EntryId, Arc<Entry>>,
     pub(super) line: RedBlackTreeSetSync<OrderKey>,
     pub(super) runs: RedBlackTreeMapSync<RunId, Arc<TestRun>>,
+    /// How many entries wait as parts of split batches.
+    pub(super) waiting_parts: usize,
 }
 
 impl Queue {
@@ -209,6 +222,7 @@ impl Queue {
                 target: Target::default(),
                 landing: None,
                 host: HostHealth::default(),
+                batch_due: None,
                 sequence: 0,
                 created_at: at,
                 deleted: false,
@@ -229,6 +243,7 @@ impl Queue {
             entries: RedBlackTreeMapSync::new_sync(),
             line: RedBlackTreeSetSync::new_sync(),
             runs: RedBlackTreeMapSync::new_sync(),
+            waiting_parts: 0,
         };
         for entry in entries {
             queue.put_entry(Arc::new(entry));
@@ -287,16 +302,23 @@ impl Queue {
 
     pub(super) fn put_entry(&mut self, entry: Arc<Entry>) {
         if let Some(old) = self.entries.get(&entry.id) {
+            self.waiting_parts -= usize::from(is_waiting_part(old));
             self.line.remove_mut(&OrderKey::of(old));
         }
+        self.waiting_parts += usize::from(is_waiting_part(&entry));
         self.line.insert_mut(OrderKey::of(&entry));
         self.entries.insert_mut(entry.id, entry);
     }
 
     pub(super) fn remove_entry(&mut self, id: EntryId) {
         if let Some(old) = self.entries.get(&id) {
+            self.waiting_parts -= usize::from(is_waiting_part(old));
             self.line.remove_mut(&OrderKey::of(old));
             self.entries.remove_mut(&id);
         }
     }
+}
+
+const fn is_waiting_part(entry: &Entry) -> bool {
+    entry.part.is_some() && entry.waits_in_line()
 }

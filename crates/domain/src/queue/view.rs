@@ -3,7 +3,8 @@
 use crate::ids::PrNumber;
 
 use super::{
-    Entry, EntryState, Place, PrState, Queue, QueueState, Readiness, RunStatus, TestRun, WaitReason,
+    Entry, EntryState, Place, PrState, Queue, QueueState, Readiness, RunStatus, TestRun,
+    WaitReason, batch, lanes,
 };
 
 /// An entry as it is shown.
@@ -38,7 +39,7 @@ pub fn view_queue(queue: &Queue) -> QueueView<'_> {
     let mut entries = Vec::with_capacity(queue.live());
     for entry in queue.entries_in_order() {
         entries.push(view(queue, entry, &ahead));
-        ahead.pass(queue, entry);
+        ahead.pass(entry);
     }
     QueueView { queue, entries }
 }
@@ -50,48 +51,61 @@ pub fn view_entry(queue: &Queue, pr: PrNumber) -> Option<EntryView<'_>> {
         if entry.pr == pr {
             return Some(view(queue, entry, &ahead));
         }
-        ahead.pass(queue, entry);
+        ahead.pass(entry);
     }
     None
 }
 
+/// The most pull requests that a reason names: those nearest to the front, which must move first.
+const NAMED: usize = 20;
+
 /// What stands before an entry in the line.
 #[derive(Default)]
-struct Ahead {
+struct Ahead<'a> {
     count: usize,
-    /// Not settled: still to be tested, or being tested.
-    unsettled: Vec<PrNumber>,
-    /// Without a candidate to build on.
-    unbuilt: Vec<PrNumber>,
+    /// Not settled: still to be tested, being tested, or failed.
+    unsettled: Vec<&'a Entry>,
 }
 
-impl Ahead {
-    fn pass(&mut self, queue: &Queue, entry: &Entry) {
+impl<'a> Ahead<'a> {
+    fn pass(&mut self, entry: &'a Entry) {
         if entry.place == Place::Outside {
             return;
         }
         self.count += 1;
         match &entry.state {
-            EntryState::Testing { run, .. } => {
-                self.unsettled.push(entry.pr);
-                if queue.run(*run).is_none_or(|run| run.candidate.is_none()) {
-                    self.unbuilt.push(entry.pr);
-                }
-            }
-            EntryState::PendingFailure { .. } => self.unsettled.push(entry.pr),
-            EntryState::Pending { held_by: None, .. } => {
-                self.unsettled.push(entry.pr);
-                self.unbuilt.push(entry.pr);
-            }
+            EntryState::Testing { .. }
+            | EntryState::PendingFailure { .. }
+            | EntryState::Pending { held_by: None, .. } => self.unsettled.push(entry),
             EntryState::Pending { held_by: Some(_), .. }
             | EntryState::NotReady
             | EntryState::TestsPassed { .. }
             | EntryState::Ended(_) => {}
         }
     }
+
+    /// Those that an entry depends on directly and that have no candidate, else all of them.
+    fn in_the_way_of(&self, queue: &Queue, entry: &Entry) -> Vec<PrNumber> {
+        let meets = |other: &&&Entry| lanes::meet(queue.mode(), other, entry);
+        let unbuilt = |other: &&&Entry| {
+            let run = other.state.run().and_then(|run| queue.run(run));
+            run.is_none_or(|run| run.candidate.is_none())
+        };
+        let named = |found: &mut dyn Iterator<Item = &&Entry>| {
+            found.map(|other| other.pr).take(NAMED).collect::<Vec<_>>()
+        };
+        let first = named(&mut self.unsettled.iter().filter(unbuilt).filter(meets));
+        if first.is_empty() { named(&mut self.unsettled.iter().filter(meets)) } else { first }
+    }
+
+    /// Those that a run's candidate contains.
+    fn under(&self, run: &TestRun) -> Vec<PrNumber> {
+        let contained = self.unsettled.iter().filter(|other| run.contains(other.pr));
+        contained.map(|other| other.pr).take(NAMED).collect()
+    }
 }
 
-fn view<'a>(queue: &'a Queue, entry: &'a Entry, ahead: &Ahead) -> EntryView<'a> {
+fn view<'a>(queue: &'a Queue, entry: &'a Entry, ahead: &Ahead<'_>) -> EntryView<'a> {
     EntryView {
         entry,
         state: entry.state.name(),
@@ -102,82 +116,112 @@ fn view<'a>(queue: &'a Queue, entry: &'a Entry, ahead: &Ahead) -> EntryView<'a> 
     }
 }
 
-fn waits(queue: &Queue, entry: &Entry, ahead: &Ahead) -> Option<WaitReason> {
-    let header = &queue.header;
-    let halted = match &header.state {
+/// What keeps the whole queue: a pause, or a host that does not answer.
+fn held_up(queue: &Queue) -> Option<WaitReason> {
+    let paused = match &queue.header.state {
         QueueState::Paused { by, reason } => {
             Some(WaitReason::QueuePaused { by: by.to_string(), reason: reason.clone() })
         }
         QueueState::Running | QueueState::Draining | QueueState::SwitchingModes { .. } => None,
     };
-    let silent = header.host.unreachable_since.map(|since| WaitReason::HostUnreachable { since });
+    paused.or_else(|| unreachable(queue))
+}
+
+fn unreachable(queue: &Queue) -> Option<WaitReason> {
+    queue.header.host.unreachable_since.map(|since| WaitReason::HostUnreachable { since })
+}
+
+fn waits(queue: &Queue, entry: &Entry, ahead: &Ahead<'_>) -> Option<WaitReason> {
+    let header = &queue.header;
+    let run = entry.state.run().and_then(|run| queue.run(run));
     Some(match &entry.state {
         EntryState::Ended(_) => return None,
-        EntryState::NotReady => {
-            entry.readiness(&header.branch, queue.mode()).missing().or(halted).or(silent).unwrap_or(
-                match &header.state {
-                    QueueState::SwitchingModes { .. } => WaitReason::QueueSwitchingModes,
-                    QueueState::Running | QueueState::Paused { .. } | QueueState::Draining => {
-                        WaitReason::QueueDraining
-                    }
-                },
-            )
-        }
+        EntryState::NotReady => entry
+            .readiness(&header.branch, queue.mode())
+            .missing()
+            .or_else(|| held_up(queue))
+            .unwrap_or(match &header.state {
+                QueueState::SwitchingModes { .. } => WaitReason::QueueSwitchingModes,
+                QueueState::Running | QueueState::Paused { .. } | QueueState::Draining => {
+                    WaitReason::QueueDraining
+                }
+            }),
         EntryState::Pending { held_by: Some(pr), .. } => WaitReason::ConflictWithAhead { pr: *pr },
         EntryState::Pending { held_by: None, .. } => {
-            let (used, limit) = (queue.slots_used(), header.settings.concurrency);
-            halted.or(silent).unwrap_or_else(|| {
-                if header.target.missing {
-                    WaitReason::TargetBranchMissing
-                } else if header.target.head.is_none() {
-                    WaitReason::TargetUnknown
-                } else if used >= limit {
-                    WaitReason::SlotsFull { used, limit }
-                } else {
-                    WaitReason::BehindPrs {
-                        prs: if ahead.unbuilt.is_empty() {
-                            ahead.unsettled.clone()
-                        } else {
-                            ahead.unbuilt.clone()
-                        },
-                    }
-                }
-            })
+            held_up(queue).unwrap_or_else(|| waits_for_its_turn(queue, entry, ahead))
         }
-        EntryState::Testing { run, .. } => silent.unwrap_or_else(|| match queue.run(*run) {
-            Some(run) if matches!(run.status, RunStatus::Building) => WaitReason::BuildingCandidate,
-            Some(run) if run.required.is_some() => {
-                let (done, of) = run.progress();
-                let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
-                WaitReason::ChecksRunning { done: count(done), of: count(of) }
-            }
-            Some(_) | None => WaitReason::RequiredChecksUnknown,
-        }),
-        EntryState::TestsPassed { run, .. } => halted.or(silent).unwrap_or_else(|| {
-            let landing = header.landing.as_ref().is_some_and(|it| it.runs.contains(run));
-            if landing || ahead.count == 0 {
-                WaitReason::Landing
-            } else {
-                WaitReason::PredecessorTesting { prs: ahead.unsettled.clone() }
-            }
+        EntryState::Testing { .. } => {
+            unreachable(queue).unwrap_or_else(|| waits_for_checks(run))
+        }
+        EntryState::TestsPassed { .. } => held_up(queue).unwrap_or_else(|| {
+            let prs = run.map(|run| ahead.under(run)).unwrap_or_default();
+            if prs.is_empty() { WaitReason::Landing } else { WaitReason::PredecessorTesting { prs } }
         }),
         EntryState::PendingFailure { .. } => {
-            if ahead.unsettled.is_empty() {
-                halted.or(silent).unwrap_or(WaitReason::SuccessorWindow {
-                    depth: header.settings.pending_failure_depth,
-                    until: None,
-                })
+            let prs = run.map(|run| ahead.under(run)).unwrap_or_default();
+            if prs.is_empty() {
+                let depth = header.settings.pending_failure_depth;
+                held_up(queue).unwrap_or(WaitReason::SuccessorWindow { depth, until: None })
             } else {
-                WaitReason::PredecessorTesting { prs: ahead.unsettled.clone() }
+                WaitReason::PredecessorTesting { prs }
             }
         }
     })
 }
 
+/// Why an entry in the line has no run.
+fn waits_for_its_turn(queue: &Queue, entry: &Entry, ahead: &Ahead<'_>) -> WaitReason {
+    let (header, settings) = (&queue.header, &queue.header.settings);
+    if header.target.missing {
+        return WaitReason::TargetBranchMissing;
+    }
+    if header.target.head.is_none() {
+        return WaitReason::TargetUnknown;
+    }
+    if let Some(part) = &entry.part
+        && lanes::follows(queue, part)
+    {
+        return WaitReason::PredecessorTesting { prs: ahead.in_the_way_of(queue, entry) };
+    }
+    let (main, bisection) = lanes::running(queue);
+    let shared = settings.bisection_concurrency == 0;
+    let (used, limit) = match entry.part {
+        Some(_) if !shared => (bisection, settings.bisection_concurrency),
+        Some(_) | None => (main + if shared { bisection } else { 0 }, settings.concurrency),
+    };
+    if used >= limit {
+        return WaitReason::SlotsFull { used, limit };
+    }
+    if let Some((have, until)) = batch::filling(queue, entry) {
+        return WaitReason::BatchFilling { have, target: settings.batching_min_size, until };
+    }
+    WaitReason::BehindPrs { prs: ahead.in_the_way_of(queue, entry) }
+}
+
+fn waits_for_checks(run: Option<&TestRun>) -> WaitReason {
+    let Some(run) = run else { return WaitReason::RequiredChecksUnknown };
+    if run.status == RunStatus::Building {
+        return WaitReason::BuildingCandidate;
+    }
+    if run.required.is_none() {
+        return WaitReason::RequiredChecksUnknown;
+    }
+    let names: Vec<String> = run.unheard().map(ToOwned::to_owned).collect();
+    match run.built_at {
+        Some(since) if !run.silent.is_empty() && !names.is_empty() => {
+            WaitReason::ChecksSilent { names, since }
+        }
+        Some(_) | None => {
+            let (done, of) = run.progress();
+            let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+            WaitReason::ChecksRunning { done: count(done), of: count(of) }
+        }
+    }
+}
+
 impl Queue {
-    /// How many runs of the main line take a slot now.
-    pub fn slots_used(&self) -> u32 {
-        let used = self.runs().filter(|run| !run.bisection && run.status.is_running()).count();
-        u32::try_from(used).unwrap_or(u32::MAX)
+    /// How many slots are taken now: by runs of the main line, and by runs of bisections.
+    pub fn slots_used(&self) -> (u32, u32) {
+        lanes::running(self)
     }
 }

@@ -4,7 +4,7 @@
 use crate::ids::PrNumber;
 use crate::time::Timestamp;
 
-/// Why a pull request waits.
+/// Why a pull request waits. Lists of pull requests name at most 20, those nearest to the front.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(tag = "kind", rename_all = "snake_case"))]
@@ -33,6 +33,8 @@ pub enum WaitReason {
     BuildingCandidate,
     /// Its checks are running.
     ChecksRunning { done: u32, of: u32 },
+    /// Nothing was heard of these required statuses since the candidate was pushed.
+    ChecksSilent { names: Vec<String>, since: Timestamp },
     /// Its run failed, or passed, and what is ahead is still being tested.
     PredecessorTesting { prs: Vec<PrNumber> },
     /// Its run failed; successors may still absolve it.
@@ -83,6 +85,14 @@ impl WaitReason {
             Self::BehindPrs { prs } => format!("{} ahead must be built first", list(prs)),
             Self::BuildingCandidate => "its candidate is being built".into(),
             Self::ChecksRunning { done, of } => format!("{done} of {of} required checks are done"),
+            Self::ChecksSilent { names, since } => {
+                let named: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+                format!(
+                    "no check named {} has started since the push at {since}; \
+                     is it configured for the test branches?",
+                    named.join(" or ")
+                )
+            }
             Self::PredecessorTesting { prs } => format!("waits for {} ahead", list(prs)),
             Self::SuccessorWindow { depth, .. } => format!(
                 "its tests failed; up to {depth} levels of later pull requests may still absolve it"

@@ -225,8 +225,9 @@ async fn build_candidate(
     let statuses = host.required_statuses(repository, &build.target, &build.target_head).await?;
     let run = build.run;
     Ok(match host.build_candidate(repository, build).await? {
-        Built::Candidate(candidate) => {
-            Fact::CandidateBuilt { run, branch: build.branch.clone(), candidate, statuses }
+        Built::Candidate { candidate, head_checks } => {
+            let branch = build.branch.clone();
+            Fact::CandidateBuilt { run, branch, candidate, statuses, head_checks }
         }
         Built::Conflict { pr, with, paths } => Fact::CandidateConflict { run, pr, with, paths },
     })

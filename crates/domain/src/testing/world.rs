@@ -8,10 +8,10 @@ use uuid::Uuid;
 
 use crate::ids::{BranchName, OrgId, PrNumber, QueueId, RepoId, Sha, TreeId};
 use crate::queue::{
-    Actor, BuildCandidate, Candidate, Check, CheckConclusion, CheckStatus, Command, Effect, Fact,
-    HostStatuses, Input, Land, LandRefusal, Mergeability, NumberedEffect, Priority, PullRequest,
-    PullRequestState, Queue, Refusal, RunChecks, Settings, Submission, SubmitReason, Transition,
-    absorb, decide,
+    Actor, Ahead, BuildCandidate, Candidate, Change, Check, CheckConclusion, CheckStatus, Command,
+    ConflictWith, Effect, Fact, HostStatuses, Input, Land, LandRefusal, Mergeability, Mode,
+    NumberedEffect, Priority, PullRequest, PullRequestState, Queue, Refusal, ReportedTargets,
+    RunChecks, Settings, Submission, SubmitReason, Targets, Transition, absorb, decide,
 };
 use crate::time::{Span, Timestamp};
 
@@ -23,17 +23,29 @@ pub type Content = BTreeSet<(u32, u32)>;
 pub struct Rules {
     /// Pull requests whose own tests fail.
     pub bad: BTreeSet<u32>,
-    /// Pairs that fail together, though each passes alone.
+    /// Pairs that fail together, though each passes alone, if they share a target.
     pub clash: BTreeSet<(u32, u32)>,
     /// Pairs whose texts conflict.
     pub conflict: BTreeSet<(u32, u32)>,
+    /// Pull requests whose own first run fails whatever it contains.
+    pub flaky: BTreeSet<u32>,
+    /// What each touches; who is not named here touches everything.
+    pub targets: BTreeMap<u32, BTreeSet<u32>>,
 }
 
 impl Rules {
     /// Whether a content passes.
     pub fn passes(&self, content: &Content) -> bool {
         let has = |pr: u32| content.iter().any(|(it, _)| *it == pr);
-        !self.bad.iter().any(|pr| has(*pr)) && !self.clash.iter().any(|(a, b)| has(*a) && has(*b))
+        !self.bad.iter().any(|pr| has(*pr)) && !self.clash.iter().any(|(a, b)| has(*a) && has(*b) && self.meet(*a, *b))
+    }
+
+    /// Whether two pull requests share a target.
+    pub fn meet(&self, one: u32, two: u32) -> bool {
+        match (self.targets.get(&one), self.targets.get(&two)) {
+            (Some(one), Some(two)) => !one.is_disjoint(two),
+            (None, _) | (_, None) => true,
+        }
     }
 
     fn conflicts(&self, content: &Content, pr: u32) -> bool {
@@ -70,9 +82,12 @@ pub struct World {
     pub target: Content,
     /// Pull requests that the queue landed, in order.
     pub landed: Vec<u32>,
+    /// Whether targets are reported with a submission, where the mode asks for them.
+    pub reports_targets: bool,
     rules: Rules,
     target_sha: Sha,
     commits: BTreeMap<Sha, (Content, Option<Sha>)>,
+    flaked: BTreeSet<u32>,
     proposed: BTreeMap<u32, Proposed>,
     made: u32,
 }
@@ -108,9 +123,11 @@ impl World {
             journal: Vec::new(),
             target: Content::new(),
             landed: Vec::new(),
+            reports_targets: true,
             rules,
             commits: BTreeMap::from([(target_sha.clone(), (Content::new(), None))]),
             target_sha,
+            flaked: BTreeSet::new(),
             proposed: BTreeMap::new(),
             made: 0,
         };
@@ -183,17 +200,48 @@ impl World {
 
     /// Submits a pull request, as the API does.
     pub fn submit(&mut self, pr: u32, priority: Option<u32>) -> Result<(), Refusal> {
+        self.submit_with(pr, priority, None)
+    }
+
+    /// Submits a pull request and says whether it must be tested alone.
+    pub fn submit_with(
+        &mut self,
+        pr: u32,
+        priority: Option<u32>,
+        no_batch: Option<bool>,
+    ) -> Result<(), Refusal> {
         let pull_request = self.pull_request(pr);
+        let wanted = self.reports_targets && self.queue.mode() == Mode::Parallel;
+        let targets = wanted.then(|| self.targets(pr));
         let submission = Submission {
             pull_request,
             read_at: self.at,
-            targets: None,
+            targets,
             priority: priority.map(Priority::number),
-            no_batch: None,
+            no_batch,
             reason: SubmitReason::ApiRequested,
             by: self.caller(),
         };
         self.ask(Command::Submit(Box::new(submission)))
+    }
+
+    /// What a pull request touches, for its present head.
+    pub fn targets(&mut self, pr: u32) -> ReportedTargets {
+        let head = Some(self.pull_request(pr).head);
+        match self.rules.targets.get(&pr) {
+            Some(names) => ReportedTargets {
+                sha: head,
+                targets: Targets::Only(names.iter().map(|name| format!("t{name}")).collect()),
+            },
+            None => ReportedTargets::all(head),
+        }
+    }
+
+    /// Gives a pull request other targets, and reports them.
+    pub fn retouch(&mut self, pr: u32, targets: BTreeSet<u32>) {
+        self.rules.targets.insert(pr, targets);
+        let targets = self.targets(pr);
+        let _never_refused = self.ask(Command::SetTargets { pr: PrNumber(pr), targets });
     }
 
     /// Who asks.
@@ -296,37 +344,55 @@ impl World {
     fn build(&mut self, build: &BuildCandidate) -> Fact {
         let run = build.run;
         let content = |world: &Self, sha: &Sha| world.commits[sha].0.clone();
-        let mut result = content(self, build.base());
+        let version =
+            |change: &Change| u32::from_str_radix(&change.head.as_str()[32..], 16).unwrap_or(0);
+        let mut result = content(self, &build.base);
+        for (with, change) in &build.before {
+            if self.rules.conflicts(&result, change.pr.0) {
+                let (pr, with) = (build.changes[0].pr, ConflictWith::Ahead(*with));
+                return Fact::CandidateConflict { run, pr, with, paths: vec!["file".into()] };
+            }
+            result.insert((change.pr.0, version(change)));
+        }
         for change in &build.changes {
             let pr = change.pr.0;
             if self.rules.conflicts(&result, pr) {
                 let target = content(self, &build.target_head);
                 let with = if self.rules.conflicts(&target, pr) {
-                    None
+                    ConflictWith::Target
                 } else {
-                    build
-                        .ahead
-                        .iter()
-                        .find(|ahead| self.rules.conflicts(&content(self, &ahead.sha), pr))
-                        .map(|ahead| ahead.run)
+                    let in_its_way =
+                        |ahead: &&Ahead| self.rules.conflicts(&content(self, &ahead.sha), pr);
+                    let ahead = build.ahead.iter().find(in_its_way).map(|ahead| ahead.run);
+                    let conflicts = |other: &&Change| {
+                        self.rules.conflicts(&Content::from([(other.pr.0, 1)]), pr)
+                    };
+                    let group = build.changes.iter().find(conflicts).map(|other| other.pr);
+                    ahead
+                        .map(ConflictWith::Ahead)
+                        .or(group.map(ConflictWith::Group))
+                        .unwrap_or(ConflictWith::Target)
                 };
                 let paths = vec!["file".into()];
                 return Fact::CandidateConflict { run, pr: change.pr, with, paths };
             }
-            let version = u32::from_str_radix(&change.head.as_str()[32..], 16).unwrap_or(0);
-            result.insert((pr, version));
+            result.insert((pr, version(change)));
         }
         let tree = tree_of(&result);
-        let sha = self.commit(result, build.base().clone());
+        let sha = self.commit(result, build.base.clone());
         let statuses =
             HostStatuses { repository: Some(vec!["test".into()]), ..HostStatuses::default() };
         let branch = build.branch.clone();
-        Fact::CandidateBuilt { run, branch, candidate: Candidate { sha, tree }, statuses }
+        let candidate = Candidate { sha, tree };
+        Fact::CandidateBuilt { run, branch, candidate, statuses, head_checks: Vec::new() }
     }
 
     fn check(&mut self, checks: &RunChecks) -> Vec<Fact> {
         let sha = checks.candidate.sha.clone();
-        let passes = self.rules.passes(&self.commits[&sha].0);
+        let mut passes = self.rules.passes(&self.commits[&sha].0);
+        for pr in checks.prs.iter().filter(|pr| self.rules.flaky.contains(&pr.0)) {
+            passes &= !self.flaked.insert(pr.0);
+        }
         let report = |status, conclusion, at| Fact::ChecksReported {
             run: checks.run,
             sha: sha.clone(),
@@ -375,7 +441,10 @@ impl World {
         for change in &land.changes {
             content.extend(tested.iter().filter(|(pr, _)| *pr == change.pr.0));
         }
-        if self.target_sha != land.expected || content != tested {
+        let conflicts =
+            || land.changes.iter().any(|change| self.rules.conflicts(&self.target, change.pr.0));
+        let tree_is_right = if land.exact { content == tested } else { !conflicts() };
+        if self.target_sha != land.expected || !tree_is_right {
             let (head, tree) = (self.target_sha.clone(), tree_of(&self.target));
             return Fact::LandRefused { run, because: LandRefusal::TargetMoved { head, tree } };
         }

@@ -4,14 +4,18 @@ use crate::ids::EntryId;
 
 use super::super::state::QueueState;
 use super::super::{
-    Actor, Decision, Entry, EntryState, EventKind, Place, PrState, Queue, QueuedReason,
+    Actor, Decision, EntryState, EventKind, Place, PrState, Queue, QueuedReason, lanes,
 };
 use super::draft::{Because, Draft};
-use super::{checks, leave, start};
+use super::{bisect, checks, land, leave, start};
 
 /// Lets the queue go as far as it can: each round may make the next one possible.
 pub(super) fn advance(draft: &mut Draft) {
-    while finish_switch(draft) || checks::settle(draft) || start::land(draft) || start::start(draft)
+    while finish_switch(draft)
+        || checks::settle(draft)
+        || bisect::judge_implied(draft)
+        || land::land(draft)
+        || start::start(draft)
     {
     }
 }
@@ -94,16 +98,46 @@ pub(super) fn go_to_the_front(draft: &mut Draft, id: EntryId) {
             *held_by = None;
         }
     });
-    let mut runs = Vec::new();
-    let mut behind = false;
-    for entry in draft.queue.entries_in_order() {
-        behind |= entry.id == id;
-        if behind {
-            runs.extend(entry.state.run());
+    interrupt_behind(draft, id);
+}
+
+/// Sends everything back to the line that stands behind this entry, depends on it and does not
+/// contain it; in PARALLEL mode only its lane. If it was under test itself, what it was built on
+/// is now behind it.
+fn interrupt_behind(draft: &mut Draft, id: EntryId) {
+    let reason = QueuedReason::SkipTheLineInterrupted;
+    let queue = draft.queue.clone();
+    let Some(entry) = queue.entry(id) else { return };
+    let behind = lanes::in_line(&queue).skip_while(|other| other.id != id);
+    for other in behind.filter(|other| lanes::meet(queue.mode(), other, entry)) {
+        if let Some(run) = other.state.run() {
+            leave::requeue_run_and_behind(draft, run, reason);
+        }
+        if other.part.is_some() {
+            bisect::forget_parts(draft, other);
         }
     }
-    for run in runs {
-        leave::requeue_run(draft, run, QueuedReason::SkipTheLineInterrupted, &Actor::Queue);
+}
+
+/// The targets of an entry in the line are no longer what they were: it is tested anew, behind
+/// those that have their places, and so is what was built on it.
+pub(super) fn targets_changed(draft: &mut Draft, id: EntryId) {
+    let Some(entry) = draft.entry(id) else { return };
+    let reason = QueuedReason::TargetsChanged;
+    if let Some(run) = entry.state.run() {
+        leave::requeue_run(draft, run, reason, &Actor::Queue);
+    }
+    leave::requeue_all_on(draft, entry.pr, reason);
+    bisect::forget_parts(draft, &entry);
+    draft.change_entry(id, |entry| entry.part = None);
+    match entry.place {
+        Place::Anchored { .. } => {
+            let since = entry.entered_line_at.unwrap_or(draft.at);
+            let number = draft.number();
+            draft.change_entry(id, |entry| entry.place = Place::Waiting { since, number });
+        }
+        Place::Front { .. } => interrupt_behind(draft, id),
+        Place::Waiting { .. } | Place::Outside => {}
     }
 }
 
@@ -125,9 +159,4 @@ pub(super) fn turned_ordinary(draft: &mut Draft, id: EntryId) {
         let number = draft.number();
         draft.change_entry(id, |entry| entry.place = Place::Waiting { since, number });
     }
-}
-
-/// The entries in the line, in order.
-pub(super) fn in_line(queue: &Queue) -> impl Iterator<Item = &Entry> {
-    queue.entries_in_order().take_while(|entry| entry.place != Place::Outside)
 }

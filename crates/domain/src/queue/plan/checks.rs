@@ -5,12 +5,11 @@ use std::sync::Arc;
 use crate::ids::{EntryId, RunId, Sha};
 
 use super::super::{
-    Actor, CheckReport, CheckStatus, Culprit, EntryState, Exit, IgnoredBecause, PassReason,
-    RunStatus, TestFailure, TestRun,
+    Actor, CheckReport, CheckStatus, Culprit, EntryState, Exit, IgnoredBecause, PassReason, Proven,
+    Queue, RunStatus, TestFailure, TestRun, lanes,
 };
-use super::advance::in_line;
 use super::draft::{Because, Draft};
-use super::leave;
+use super::{bisect, leave};
 
 /// Takes reports in, and ends the run when they decide it: at the first required failure, or when
 /// all that is required has succeeded.
@@ -35,7 +34,7 @@ pub(super) fn reported(draft: &mut Draft, id: RunId, sha: &Sha, reports: &[Check
     if !failed.is_empty() {
         fail(draft, id, TestFailure::RequiredStatus, &failed);
     } else if of > 0 && done == of {
-        pass(draft, id);
+        pass(draft, id, PassReason::OwnRun);
     }
 }
 
@@ -67,13 +66,19 @@ fn failed_checks(run: &TestRun) -> Vec<String> {
         .collect()
 }
 
-fn pass(draft: &mut Draft, id: RunId) {
+/// A run has passed, and its group with it; it may absolve what is ahead.
+pub(super) fn pass(draft: &mut Draft, id: RunId, reason: PassReason) {
     draft.end_run(id, RunStatus::Passed);
-    let reason = PassReason::OwnRun;
+    let proven = draft.run(id).and_then(|run| {
+        let tree = run.candidate.as_ref()?.tree.clone();
+        Some(Proven { tree, statuses: run.required.as_ref()?.names.clone() })
+    });
     for entry in testing(draft, id) {
+        draft.change_entry(entry, |entry| entry.proven.clone_from(&proven));
         let to = EntryState::TestsPassed { run: id, reason };
         draft.move_entry(entry, to, Because::new(reason.word(), &Actor::Queue));
     }
+    bisect::absolve(draft, id);
 }
 
 /// A run has failed: its group is held until it is clear whose fault that is.
@@ -81,8 +86,10 @@ pub(super) fn fail(draft: &mut Draft, id: RunId, failure: TestFailure, details: 
     draft.end_run(id, RunStatus::Failed { failure, details: details.to_vec() });
     let others_may_be_at_fault = draft.run(id).is_some_and(|run| !all_ahead_landed(draft, &run));
     let depth = draft.queue.header.settings.pending_failure_depth;
-    for entry in testing(draft, id) {
-        if others_may_be_at_fault || depth > 0 {
+    let group = testing(draft, id);
+    let held = others_may_be_at_fault || depth > 0 || group.len() > 1;
+    for entry in group {
+        if held {
             let to = EntryState::PendingFailure { run: id, failure, details: details.to_vec() };
             let because = Because::new(failure.word(), &Actor::Queue).with(details.to_vec());
             draft.move_entry(entry, to, because);
@@ -114,44 +121,45 @@ fn blame(draft: &mut Draft, entry: EntryId, failure: TestFailure, details: &[Str
     leave::leave(draft, entry, exit, &Actor::Queue);
 }
 
-/// Settles the first held failure that can be settled: everything ahead has passed or landed, so
-/// it is its own fault, and no successor that is still under test may absolve it. Returns whether
-/// there was one.
+/// Settles a held failure: everything ahead has passed or landed, so it is the group's own fault,
+/// and no success behind it may absolve it any more. One is blamed; of several the culprits are
+/// searched. Returns whether there was one.
 pub(super) fn settle(draft: &mut Draft) -> bool {
-    let mut all_ahead_passed = true;
-    let mut settled = None;
-    for entry in in_line(&draft.queue) {
-        match &entry.state {
-            EntryState::TestsPassed { .. } | EntryState::Pending { held_by: Some(_), .. } => {}
-            EntryState::PendingFailure { run, failure, details } => {
-                if all_ahead_passed && !successors_are_testing(draft, *run) {
-                    settled = Some((entry.id, *failure, details.clone()));
-                    break;
-                }
-                all_ahead_passed = false;
-            }
-            EntryState::Testing { .. } | EntryState::Pending { held_by: None, .. } => {
-                all_ahead_passed = false;
-            }
-            EntryState::NotReady | EntryState::Ended(_) => break,
+    let queue = draft.queue.clone();
+    let decided = queue
+        .runs()
+        .filter(|run| matches!(run.status, RunStatus::Failed { .. }))
+        .filter(|run| !held_by(&queue, run).is_empty())
+        .filter(|run| lanes::all_ahead_passed(&queue, run) && !lanes::may_be_absolved(&queue, run))
+        .min_by_key(|run| run.number);
+    let Some(run) = decided else { return false };
+    match held_by(&queue, run).as_slice() {
+        [] => false,
+        [(entry, failure, details)] => {
+            blame(draft, *entry, *failure, details);
+            true
         }
-        if !all_ahead_passed {
-            break;
+        _ => {
+            bisect::split_run(draft, run.id);
+            true
         }
     }
-    let Some((entry, failure, details)) = settled else { return false };
-    blame(draft, entry, failure, &details);
-    true
 }
 
-/// Whether one of the next `pendingFailureDepth` groups that contain this run is still under test.
-fn successors_are_testing(draft: &Draft, id: RunId) -> bool {
-    let depth = draft.queue.header.settings.pending_failure_depth;
-    let Ok(depth) = usize::try_from(depth) else { return false };
-    let Some(run) = draft.run(id) else { return false };
-    let Some(last) = run.group.last().map(|member| member.pr) else { return false };
-    let mut successors: Vec<&TestRun> =
-        draft.queue.runs().filter(|other| other.ahead.iter().any(|(_, pr)| *pr == last)).collect();
-    successors.sort_by_key(|other| (other.ahead.len(), other.number));
-    successors.iter().take(depth).any(|other| other.status.is_running())
+/// The entries that are held by a failed run, with what failed.
+fn held_by(queue: &Queue, run: &TestRun) -> Vec<(EntryId, TestFailure, Vec<String>)> {
+    let entries = run.group.iter().filter_map(|member| queue.entry(member.entry));
+    entries
+        .filter_map(|entry| match &entry.state {
+            EntryState::PendingFailure { run: by, failure, details } if *by == run.id => {
+                Some((entry.id, *failure, details.clone()))
+            }
+            EntryState::NotReady
+            | EntryState::Pending { .. }
+            | EntryState::Testing { .. }
+            | EntryState::TestsPassed { .. }
+            | EntryState::PendingFailure { .. }
+            | EntryState::Ended(_) => None,
+        })
+        .collect()
 }

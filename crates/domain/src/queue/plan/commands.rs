@@ -6,7 +6,7 @@ use crate::ids::PrNumber;
 
 use super::super::state::QueueState;
 use super::super::{
-    Actor, CancelReason, Command, Decision, Effect, Entry, EntryState, EventKind, Exit, Place,
+    Actor, CancelReason, Command, Decision, Effect, Entry, EntryState, EventKind, Exit, Mode, Place,
     Priority, PullRequestState, QueuedReason, Refusal, ReportedTargets, RequestedState,
     SettingsPatch, Submission,
 };
@@ -58,6 +58,8 @@ fn submit(draft: &mut Draft, submission: &Submission) -> Result<(), Refusal> {
         place: Place::Outside,
         entered_line_at: None,
         verified_by: None,
+        part: None,
+        proven: None,
     };
     let because = Because::new(submission.reason.word(), &submission.by);
     draft.tell(&entry, None, &EntryState::NotReady, because);
@@ -128,13 +130,26 @@ fn restart(draft: &mut Draft, pr: PrNumber, by: &Actor) -> Result<(), Refusal> {
     Ok(())
 }
 
+/// Reported targets are kept for the pull request. An entry takes them when they hold for its head
+/// or when it has none that do: a late report for an old head changes nothing.
 fn set_targets(draft: &mut Draft, pr: PrNumber, targets: &ReportedTargets) {
     let targets = Arc::new(targets.clone());
     draft.put_targets(pr, targets.clone());
     let id = draft.queue.entry_id(pr);
-    if draft.entry(id).is_some() {
-        draft.change_entry(id, |entry| entry.targets = Some(targets));
+    let Some(entry) = draft.entry(id) else { return };
+    let head = &entry.pull_request.head;
+    let known = entry.targets.as_ref().filter(|known| known.hold_for(head));
+    if known.is_some_and(|known| !targets.hold_for(head) || known.targets == targets.targets) {
+        return;
+    }
+    if leave::is_landing(draft, &entry) {
+        return;
+    }
+    draft.change_entry(id, |entry| entry.targets = Some(targets));
+    if entry.place == Place::Outside {
         advance::admit(draft, id);
+    } else if draft.queue.mode() == Mode::Parallel {
+        advance::targets_changed(draft, id);
     }
 }
 

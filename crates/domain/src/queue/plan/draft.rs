@@ -138,12 +138,15 @@ impl Draft {
         match &to {
             EntryState::Ended(exit) => {
                 entry.place = Place::Outside;
+                entry.part = None;
                 if let Exit::Merged { sha: Some(_), .. } = exit {
                     entry.verified_by = entry.state.run();
                 }
             }
             EntryState::NotReady => {
                 entry.place = Place::Outside;
+                entry.part = None;
+                entry.proven = None;
                 entry.entered_line_at = None;
             }
             EntryState::Pending { .. }
@@ -251,9 +254,13 @@ impl Draft {
             let landing = self.queue.header.landing.as_ref();
             let matters = run.status.is_running()
                 || landing.is_some_and(|landing| landing.runs.contains(&id))
-                || run.group.iter().any(|member| {
-                    self.queue.entry(member.entry).is_some_and(|it| it.state.run() == Some(id))
-                });
+                || run
+                    .group
+                    .iter()
+                    .map(|member| member.pr)
+                    .chain(run.ahead.iter().map(|(_, pr)| *pr))
+                    .filter_map(|pr| self.queue.entry_of(pr))
+                    .any(|entry| entry.state.run() == Some(id));
             if matters {
                 continue;
             }

@@ -5,7 +5,7 @@ use super::super::{
     PullRequest, PullRequestState, QueuedReason, TestFailure,
 };
 use super::draft::{Because, Draft};
-use super::{advance, checks, host_facts, leave};
+use super::{advance, checks, host_facts, land, leave};
 use crate::ids::{EntryId, PrNumber, RunId};
 use crate::time::{Span, Timestamp};
 
@@ -19,8 +19,8 @@ pub(super) fn take_in(draft: &mut Draft, fact: &Fact) {
             host_facts::target_seen(draft, head, tree, *read_at);
         }
         Fact::TargetMissing => host_facts::target_missing(draft),
-        Fact::CandidateBuilt { run, branch, candidate, statuses } => {
-            host_facts::candidate_built(draft, *run, branch, candidate, statuses);
+        Fact::CandidateBuilt { run, branch, candidate, statuses, head_checks } => {
+            host_facts::candidate_built(draft, *run, branch, candidate, statuses, head_checks);
         }
         Fact::CandidateConflict { run, pr, with, paths } => {
             host_facts::candidate_conflict(draft, *run, *pr, *with, paths);
@@ -29,8 +29,8 @@ pub(super) fn take_in(draft: &mut Draft, fact: &Fact) {
             host_facts::candidate_refused(draft, *run, words);
         }
         Fact::ChecksReported { run, sha, checks } => checks::reported(draft, *run, sha, checks),
-        Fact::Landed { run, sha, tree } => host_facts::landed(draft, *run, sha, tree),
-        Fact::LandRefused { run, because } => host_facts::land_refused(draft, *run, because),
+        Fact::Landed { run, sha, tree } => land::landed(draft, *run, sha, tree),
+        Fact::LandRefused { run, because } => land::refused(draft, *run, because),
         Fact::HostUnreachable => host_unreachable(draft),
         Fact::HostReachable => host_reachable(draft),
         Fact::TimePassed => time_passed(draft),
@@ -135,7 +135,10 @@ fn host_reachable(draft: &mut Draft) {
     };
     let away = draft.at.since(since);
     for id in running(draft) {
-        draft.change_run(id, |run| run.deadline = run.deadline.map(|at| at.plus(away)));
+        draft.change_run(id, |run| {
+            run.deadline = run.deadline.map(|at| at.plus(away));
+            run.built_at = run.built_at.map(|at| at.plus(away));
+        });
     }
 }
 
@@ -152,6 +155,7 @@ fn time_passed(draft: &mut Draft) {
         return draft.ignored(IgnoredBecause::Superseded);
     }
     let at = draft.at;
+    note_silence(draft);
     for id in running(draft) {
         let late = draft.run(id).is_some_and(|run| run.deadline.is_some_and(|due| due <= at));
         if late {
@@ -172,6 +176,19 @@ fn time_passed(draft: &mut Draft) {
         };
         let exit = Exit::Cancelled { reason: CancelReason::NotReadyTimeout, by: Actor::Queue };
         leave::leave(draft, id, exit, &Actor::Queue);
+    }
+}
+
+/// Notes the required statuses of which nothing was heard, long before the run takes too long.
+fn note_silence(draft: &mut Draft) {
+    let at = draft.at;
+    for id in running(draft) {
+        let Some(run) = draft.run(id) else { continue };
+        if run.silence_due().is_some_and(|due| due <= at) {
+            let names: Vec<String> = run.unheard().map(ToOwned::to_owned).collect();
+            draft.change_run(id, |run| run.silent.clone_from(&names));
+            draft.decision(Decision::StatusesSilent { run: id, names });
+        }
     }
 }
 

@@ -5,12 +5,12 @@ use crate::ids::{BranchName, EntryId, PrNumber, RunId, Sha, TreeId};
 use crate::time::Timestamp;
 
 use super::super::{
-    Actor, Candidate, Culprit, Decision, Effect, EntryState, Exit, FailReason, HostStatuses,
-    IgnoredBecause, LandRefusal, MergeReason, Place, QueuedReason, RequiredStatuses, RunChecks,
-    RunStatus, StatusSource, Target,
+    Actor, Candidate, CheckReport, ConflictWith, Culprit, Effect, EntryState, Exit, FailReason,
+    HostStatuses, IgnoredBecause, PassReason, Place, QueuedReason, RequiredStatuses, RunChecks,
+    RunStatus, StatusSource, Target, TestRun, lanes,
 };
 use super::draft::{Because, Draft};
-use super::{facts, leave};
+use super::{checks, facts, leave};
 
 /// The target is there. If its head is not the one that the queue knows, somebody moved it: all
 /// starts again, unless its tree is one that the first run has tested or was built on.
@@ -33,13 +33,13 @@ pub(super) fn target_seen(draft: &mut Draft, head: &Sha, tree: &TreeId, read_at:
     }
 }
 
-fn set_target(draft: &mut Draft, head: &Sha, tree: &TreeId, seen_at: Timestamp) {
+pub(super) fn set_target(draft: &mut Draft, head: &Sha, tree: &TreeId, seen_at: Timestamp) {
     let (head, tree) = (Some(head.clone()), Some(tree.clone()));
     draft.queue.header.target = Target { head, tree, missing: false, seen_at: Some(seen_at) };
 }
 
 fn first_candidate_tree(draft: &Draft) -> Option<&TreeId> {
-    let first = super::advance::in_line(&draft.queue).find_map(|entry| entry.state.run())?;
+    let first = lanes::in_line(&draft.queue).find_map(|entry| entry.state.run())?;
     Some(&draft.queue.run(first)?.candidate.as_ref()?.tree)
 }
 
@@ -62,6 +62,7 @@ pub(super) fn candidate_built(
     branch: &BranchName,
     candidate: &Candidate,
     statuses: &HostStatuses,
+    head_checks: &[CheckReport],
 ) {
     let Some(run) = draft.run(id).filter(|run| run.status == RunStatus::Building) else {
         // Built for a run that was given up, or built twice: only the first one is wanted.
@@ -81,10 +82,19 @@ pub(super) fn candidate_built(
         }
     };
     let names = required.names.clone();
+    let at = draft.at;
     draft.change_run(id, |run| {
         run.required = Some(required);
         run.status = RunStatus::Testing;
+        run.built_at = Some(at);
     });
+    if tree_is_proven(draft, &run, candidate, &names) {
+        return checks::pass(draft, id, PassReason::SameTree);
+    }
+    if run.direct && head_has_passed(head_checks, &names) {
+        draft.change_run(id, |run| run.checks = head_checks.to_vec());
+        return checks::pass(draft, id, PassReason::OwnHead);
+    }
     let Some(config_from) = draft.queue.header.target.head.clone() else { return };
     draft.effect(Effect::RunChecks(RunChecks {
         run: id,
@@ -94,6 +104,25 @@ pub(super) fn candidate_built(
         prs: run.group.iter().map(|member| member.pr).collect(),
         required: names,
     }));
+}
+
+/// Whether every entry of the group has passed with this very tree and these statuses before.
+fn tree_is_proven(draft: &Draft, run: &TestRun, candidate: &Candidate, names: &[String]) -> bool {
+    run.group.iter().all(|member| {
+        let proven = draft.queue.entry(member.entry).and_then(|entry| entry.proven.as_ref());
+        proven.is_some_and(|proven| {
+            proven.tree == candidate.tree
+                && names.iter().all(|name| proven.statuses.contains(name))
+        })
+    })
+}
+
+/// Whether all that is required has succeeded on the pull request's own head.
+fn head_has_passed(reports: &[CheckReport], names: &[String]) -> bool {
+    names.iter().all(|name| {
+        let last = reports.iter().filter(|check| check.name == *name).max_by_key(|it| it.at);
+        last.is_some_and(|it| it.conclusion.is_some_and(|how| how.is_success()))
+    })
 }
 
 /// Who says what is required, in this order: the queue, the repository, the host. Nobody: the run
@@ -149,14 +178,20 @@ pub(super) fn candidate_conflict(
     draft: &mut Draft,
     id: RunId,
     pr: PrNumber,
-    with: Option<RunId>,
+    with: ConflictWith,
     paths: &[String],
 ) {
     let Some(run) = draft.run(id).filter(|run| run.status == RunStatus::Building) else {
         return draft.ignored(IgnoredBecause::NoSuchRun);
     };
     let entry = draft.queue.entry_id(pr);
-    let ahead = with.and_then(|with| run.ahead.iter().find(|(run, _)| *run == with));
+    let holder = match with {
+        ConflictWith::Target => None,
+        ConflictWith::Ahead(with) => {
+            run.ahead.iter().rev().find(|(run, _)| *run == with).map(|(_, pr)| *pr)
+        }
+        ConflictWith::Group(pr) => Some(pr),
+    };
     let was_held_by = draft.queue.entry(entry).and_then(|entry| match &entry.state {
         EntryState::Testing { was_held_by, .. } => *was_held_by,
         EntryState::NotReady
@@ -165,16 +200,16 @@ pub(super) fn candidate_conflict(
         | EntryState::PendingFailure { .. }
         | EntryState::Ended(_) => None,
     });
-    match ahead {
-        Some((_, holder)) if draft.queue.entry_of(*holder).is_some() => {
-            hold(draft, id, entry, *holder, paths);
+    match holder {
+        Some(holder) if draft.queue.entry_of(holder).is_some() => {
+            hold(draft, id, entry, holder, paths);
         }
-        Some((_, holder)) => {
+        Some(holder) => {
             // It landed or left meanwhile: the next try tells.
             leave::requeue_run(draft, id, QueuedReason::ConflictWithAhead, &Actor::Queue);
             draft.change_entry(entry, |entry| {
                 if let EntryState::Pending { was_held_by, .. } = &mut entry.state {
-                    *was_held_by = Some(*holder);
+                    *was_held_by = Some(holder);
                 }
             });
         }
@@ -208,72 +243,4 @@ fn hold(draft: &mut Draft, run: RunId, entry: EntryId, holder: PrNumber, paths: 
     let because = Because::new(reason.word(), &Actor::Queue).with(paths.to_vec());
     draft.move_entry(entry, to, because);
     leave::requeue_run(draft, run, reason, &Actor::Queue);
-}
-
-/// The candidate is on the target. Its tree must be the tested one; if the host landed another,
-/// that is said loudly, and what was built on it starts again.
-pub(super) fn landed(draft: &mut Draft, id: RunId, sha: &Sha, tree: &TreeId) {
-    let Some(landing) = draft.queue.header.landing.clone().filter(|landing| landing.run == id)
-    else {
-        return draft.ignored(IgnoredBecause::NoSuchLanding);
-    };
-    draft.queue.header.landing = None;
-    set_target(draft, sha, tree, draft.at);
-    let tested = draft.run(id).and_then(|run| Some(run.candidate.as_ref()?.tree.clone()));
-    for run in &landing.runs {
-        let Some(run) = draft.run(*run) else { continue };
-        for member in &run.group {
-            let exit = Exit::Merged {
-                reason: MergeReason::Queue,
-                sha: Some(sha.clone()),
-                tested_tree: tested.clone(),
-                landed_tree: Some(tree.clone()),
-            };
-            let because = Because::new(MergeReason::Queue.word(), &Actor::Queue);
-            draft.move_entry(member.entry, EntryState::Ended(exit), because);
-            leave::release_held_by(draft, member.pr);
-        }
-    }
-    if let Some(tested) = tested.filter(|tested| tested != tree) {
-        draft.decision(Decision::LandedTreeDiffers {
-            run: id,
-            tested: tested.to_string(),
-            landed: tree.to_string(),
-        });
-        facts::start_over(draft);
-    }
-}
-
-pub(super) fn land_refused(draft: &mut Draft, id: RunId, because: &LandRefusal) {
-    let Some(landing) = draft.queue.header.landing.clone().filter(|landing| landing.run == id)
-    else {
-        return draft.ignored(IgnoredBecause::NoSuchLanding);
-    };
-    draft.queue.header.landing = None;
-    let fail = |draft: &mut Draft, pr: PrNumber, reason, culprit, details: Vec<String>| {
-        let entry = draft.queue.entry_id(pr);
-        let exit = Exit::Failed { reason, culprit, details };
-        leave::leave(draft, entry, exit, &Actor::Host);
-    };
-    match because {
-        LandRefusal::HeadMoved { pr } => {
-            fail(draft, *pr, FailReason::UpdatedAtMergeTime, Culprit::Itself, Vec::new());
-        }
-        LandRefusal::TargetMoved { head, tree } => {
-            set_target(draft, head, tree, draft.at);
-            facts::start_over(draft);
-        }
-        LandRefusal::Refused { words } => {
-            let prs: Vec<PrNumber> = landing
-                .runs
-                .iter()
-                .filter_map(|run| draft.run(*run))
-                .flat_map(|run| run.group.iter().map(|member| member.pr).collect::<Vec<_>>())
-                .collect();
-            for pr in prs {
-                let details = vec![words.clone()];
-                fail(draft, pr, FailReason::MergeRefused, Culprit::Itself, details);
-            }
-        }
-    }
 }

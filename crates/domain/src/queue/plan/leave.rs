@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use crate::ids::{EntryId, PrNumber, RunId};
 
 use super::super::{Actor, Entry, EntryState, Exit, Place, QueuedReason, RunStatus};
+use super::bisect;
 use super::draft::{Because, Draft};
 
 /// Whether the entry is being put on the target at this moment. Nothing may be done to it until
@@ -36,6 +37,7 @@ pub(super) fn leave(draft: &mut Draft, id: EntryId, exit: Exit, actor: &Actor) {
     }
     if !on_target {
         requeue_all_on(draft, pr, reason);
+        bisect::forget_parts(draft, &entry);
     }
 }
 
@@ -68,18 +70,33 @@ pub(super) fn requeue_all(draft: &mut Draft, reason: QueuedReason) {
     }
 }
 
-/// Gives a run up: its entries go back to the line and keep their places.
+/// Ends a run that is no longer wanted, if it is under way.
+pub(super) fn give_up(draft: &mut Draft, id: RunId, reason: &str) {
+    draft.end_run(id, RunStatus::Cancelled { reason: reason.to_owned() });
+}
+
+/// Gives a run up, and every run whose candidate contains something that it was to prove.
+pub(super) fn requeue_run_and_behind(draft: &mut Draft, id: RunId, reason: QueuedReason) {
+    let Some(run) = draft.run(id) else { return };
+    requeue_run(draft, id, reason, &Actor::Queue);
+    for member in &run.group {
+        requeue_all_on(draft, member.pr, reason);
+    }
+}
+
+/// Gives a run up: the entries that are under test by it, or passed or failed by it, go back to
+/// the line and keep their places.
 pub(super) fn requeue_run(draft: &mut Draft, id: RunId, reason: QueuedReason, actor: &Actor) {
     let landing = draft.queue.header.landing.as_ref();
     if landing.is_some_and(|landing| landing.runs.contains(&id)) {
         return;
     }
     let Some(run) = draft.run(id) else { return };
-    draft.end_run(id, RunStatus::Cancelled { reason: reason.word().to_owned() });
-    for member in &run.group {
-        let Some(entry) = draft.entry(member.entry).filter(|it| it.state.run() == Some(id)) else {
-            continue;
-        };
+    give_up(draft, id, reason.word());
+    let prs = run.ahead.iter().map(|(_, pr)| *pr).chain(run.group.iter().map(|it| it.pr));
+    for pr in prs {
+        let entry = draft.entry(draft.queue.entry_id(pr));
+        let Some(entry) = entry.filter(|it| it.state.run() == Some(id)) else { continue };
         let was_held_by = match &entry.state {
             EntryState::Testing { was_held_by, .. } => *was_held_by,
             EntryState::NotReady
@@ -90,6 +107,18 @@ pub(super) fn requeue_run(draft: &mut Draft, id: RunId, reason: QueuedReason, ac
         };
         let to = EntryState::Pending { reason, held_by: None, was_held_by };
         draft.move_entry(entry.id, to, Because::new(reason.word(), actor));
+        after_requeue(draft, &entry, reason);
+    }
+}
+
+/// A restart asks for new results of the same part. Any other return to the line makes the entry
+/// one like others: it may be batched anew.
+fn after_requeue(draft: &mut Draft, before: &Entry, reason: QueuedReason) {
+    if matches!(reason, QueuedReason::RestartedByApi | QueuedReason::RestartedByUser) {
+        draft.change_entry(before.id, |entry| entry.proven = None);
+    } else if before.part.is_some() {
+        draft.change_entry(before.id, |entry| entry.part = None);
+        bisect::forget_parts(draft, before);
     }
 }
 

@@ -5,11 +5,13 @@
 //! failures are settled, tested entries land, waiting ones start.
 
 mod advance;
+mod bisect;
 mod checks;
 mod commands;
 mod draft;
 mod facts;
 mod host_facts;
+mod land;
 mod leave;
 mod start;
 
@@ -41,16 +43,17 @@ fn concluded(mut draft: Draft) -> Transition {
     transition
 }
 
-/// When time alone next changes something: a run takes too long, or an entry was not ready for too
-/// long. `None` while nothing of the kind is due, and while the host is silent, because deadlines
+/// When time alone next changes something: a run takes too long or its required statuses are
+/// silent, a batch has waited long enough to fill, or an entry was not ready for too long. `None` while nothing of the kind is due, and while the host is silent, because deadlines
 /// are extended by the time that it is.
 pub fn next_deadline(queue: &Queue) -> Option<Timestamp> {
     if queue.header.host.unreachable_since.is_some() {
         return None;
     }
-    let runs =
-        queue.runs().filter(|run| run.status.is_running()).filter_map(|run| run.deadline).min();
-    runs.into_iter().chain(not_ready_deadline(queue)).min()
+    let running = queue.runs().filter(|run| run.status.is_running());
+    let runs = running.flat_map(|run| run.deadline.into_iter().chain(run.silence_due())).min();
+    let batch = queue.header.batch_due.filter(|_| queue.header.state.moves());
+    runs.into_iter().chain(batch).chain(not_ready_deadline(queue)).min()
 }
 
 /// When the entry that has waited outside the line the longest has waited too long.

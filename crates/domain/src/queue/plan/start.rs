@@ -1,88 +1,137 @@
-//! Starting test runs, and landing what was tested.
+//! Starting test runs.
 
-use std::sync::Arc;
+use std::collections::BTreeSet;
 
 use crate::ids::{BranchName, PrNumber, RunId, Sha};
 use crate::time::Span;
 
+use super::super::lanes::{self, Free, Next, Startable};
 use super::super::{
-    Actor, Ahead, BuildCandidate, Change, Effect, Entry, EntryState, Land, Landing, Member, Place,
-    RunStatus, TestRun,
+    Actor, Ahead, BuildCandidate, Change, DirectMergeMode, Effect, Entry, EntryState, Member, Mode,
+    Place, Queue, RunStatus, TestRun,
 };
-use super::advance::in_line;
 use super::draft::{Because, Draft};
 
 /// The prefix of the branches under test.
 const TEST_BRANCHES: &str = "signalbox-merge";
 
-/// Starts the run of the first entry that may have one. Returns whether it did.
+/// Starts the run of the first group that may have one. Returns whether it did.
 pub(super) fn start(draft: &mut Draft) -> bool {
-    let header = &draft.queue.header;
-    if !header.state.moves() || draft.queue.slots_used() >= header.settings.concurrency {
+    draft.queue.header.batch_due = None;
+    let Some(target_head) = draft.queue.header.target.head.clone() else { return false };
+    let free = free_slots(&draft.queue);
+    if !draft.queue.header.state.moves() || !(free.main || free.bisection) {
         return false;
     }
-    let Some(target_head) = header.target.head.clone() else { return false };
-    let Some((entry, ahead)) = next_to_start(draft) else { return false };
-    open_run(draft, &entry, &ahead, &target_head);
-    true
-}
-
-/// A run that a new candidate is built on, with its last pull request and its commit.
-type Built = (RunId, PrNumber, Sha);
-
-/// The first entry in the line without a run, and the runs that it is to be built on. `None` when
-/// nothing can be started now.
-///
-/// Nobody is passed over but entries that are held by a conflict: these are not part of what is
-/// built. Behind one whose candidate is not known yet, or whose run has failed, nothing starts.
-fn next_to_start(draft: &Draft) -> Option<(Arc<Entry>, Vec<Built>)> {
-    let mut ahead: Vec<Built> = Vec::new();
-    for entry in in_line(&draft.queue) {
-        match &entry.state {
-            EntryState::Pending { held_by: Some(_), .. } => {}
-            EntryState::Pending { held_by: None, .. } => {
-                // While something lands, the target's head is about to change; only what was
-                // built on the landing candidate may go on.
-                let landing = draft.queue.header.landing.as_ref();
-                let on_landing =
-                    landing.is_none_or(|it| ahead.iter().any(|(run, ..)| *run == it.run));
-                if !on_landing {
-                    return None;
-                }
-                return Some((draft.entry(entry.id)?, ahead));
-            }
-            EntryState::Testing { run, .. } | EntryState::TestsPassed { run, .. } => {
-                if ahead.last().is_some_and(|(last, ..)| last == run) {
-                    continue;
-                }
-                let sha = draft.queue.run(*run)?.candidate.as_ref()?.sha.clone();
-                ahead.push((*run, entry.pr, sha));
-            }
-            EntryState::PendingFailure { .. } | EntryState::NotReady | EntryState::Ended(_) => {
-                return None;
-            }
+    // A clone shares everything with the state; the group is read from it while the draft changes.
+    let queue = draft.queue.clone();
+    match lanes::next_to_start(&queue, draft.at, free) {
+        Next::Start(startable) => open_run(draft, &queue, &startable, &target_head),
+        Next::Wait(until) => {
+            draft.queue.header.batch_due = until;
+            false
         }
     }
-    None
 }
 
-fn open_run(draft: &mut Draft, entry: &Entry, ahead: &[Built], target_head: &Sha) {
-    let number = draft.number();
-    let header = &draft.queue.header;
-    let id = RunId(uuid::Uuid::new_v5(&header.id.0, format!("run:{number}").as_bytes()));
-    let Ok(branch) = BranchName::new(format!("{TEST_BRANCHES}/pr-{}/{id}", entry.pr)) else {
-        return;
+/// Which slots are free. Bisection slots are only looked at when a part of a batch waits.
+fn free_slots(queue: &Queue) -> Free {
+    let settings = &queue.header.settings;
+    let (main, bisection) = lanes::running(queue);
+    let shared = settings.bisection_concurrency == 0;
+    let free = Free {
+        main: main + if shared { bisection } else { 0 } < settings.concurrency,
+        bisection: bisection < settings.bisection_concurrency,
     };
+    let bisection = if shared { free.main } else { free.bisection };
+    Free { main: free.main, bisection: bisection && queue.waiting_parts > 0 }
+}
+
+/// What a candidate is built from.
+struct Foundation {
+    base: Sha,
+    root: Option<Sha>,
+    before: Vec<(RunId, Change)>,
+}
+
+/// The commit to build on, and what is to be put on it first.
+///
+/// The candidate of a run ahead will do if it contains just what is wanted. In PARALLEL mode it
+/// must also contain all of the target, where other lanes have landed meanwhile; if it does not,
+/// everything is put on the target's head anew.
+fn foundation(
+    queue: &Queue,
+    on: &[&Entry],
+    contained: &[(RunId, PrNumber)],
+    target_head: &Sha,
+) -> Foundation {
+    let on_target = || Foundation {
+        base: target_head.clone(),
+        root: Some(target_head.clone()),
+        before: contained
+            .iter()
+            .filter_map(|(run, pr)| Some((*run, change(queue.entry_of(*pr)?))))
+            .collect(),
+    };
+    let Some(chain) = lanes::chain_of(queue, on, contained) else { return on_target() };
+    let current = match queue.mode() {
+        Mode::Single => true,
+        Mode::Parallel => chain.root.as_ref() == Some(target_head),
+    };
+    match &chain.candidate {
+        Some(candidate) if current => Foundation {
+            base: candidate.sha.clone(),
+            root: chain.root.clone(),
+            before: Vec::new(),
+        },
+        Some(_) | None => on_target(),
+    }
+}
+
+fn open_run(
+    draft: &mut Draft,
+    queue: &Queue,
+    startable: &Startable<'_>,
+    target_head: &Sha,
+) -> bool {
+    let Some(first) = startable.group.first() else { return false };
+    let number = draft.number();
+    let header = &queue.header;
+    let bisection = first.part.is_some();
+    let id = RunId(uuid::Uuid::new_v5(&header.id.0, format!("run:{number}").as_bytes()));
+    let suffix = if bisection { "-bisection" } else { "" };
+    let name = format!("{TEST_BRANCHES}/pr-{}/{id}{suffix}", first.pr);
+    let Ok(branch) = BranchName::new(name) else { return false };
+    let contained = lanes::contained(queue, &startable.on);
+    let Foundation { base, root, before } =
+        foundation(queue, &startable.on, &contained, target_head);
     let (method, minutes) = (header.settings.merge_method, header.settings.testing_timeout_minutes);
-    let run = TestRun {
-        id,
-        number,
-        bisection: false,
-        group: vec![member(entry)],
-        ahead: ahead.iter().map(|(run, pr, _)| (*run, *pr)).collect(),
-        base: ahead.last().map_or_else(|| target_head.clone(), |(.., sha)| sha.clone()),
+    let direct = header.settings.direct_merge_mode == DirectMergeMode::Always
+        && contained.is_empty()
+        && startable.group.len() == 1;
+    let build = BuildCandidate {
+        run: id,
+        target: header.branch.clone(),
+        target_head: target_head.clone(),
+        base: base.clone(),
+        before,
+        ahead: candidates_of(queue, &contained),
+        changes: startable.group.iter().map(|entry| change(entry)).collect(),
         method,
         branch: branch.clone(),
+        direct,
+    };
+    draft.put_run(TestRun {
+        id,
+        number,
+        bisection,
+        group: startable.group.iter().map(|entry| member(entry)).collect(),
+        ahead: contained,
+        base,
+        root,
+        direct,
+        method,
+        branch,
         candidate: None,
         required: None,
         checks: Vec::new(),
@@ -90,16 +139,23 @@ fn open_run(draft: &mut Draft, entry: &Entry, ahead: &[Built], target_head: &Sha
         started_at: draft.at,
         ended_at: None,
         deadline: (minutes > 0).then(|| draft.at.plus(Span::minutes(minutes))),
-    };
-    let build = BuildCandidate {
-        run: id,
-        target: header.branch.clone(),
-        target_head: target_head.clone(),
-        ahead: ahead.iter().map(|(run, _, sha)| Ahead { run: *run, sha: sha.clone() }).collect(),
-        changes: vec![change(entry)],
-        method,
-        branch,
-    };
+        built_at: None,
+        silent: Vec::new(),
+    });
+    for (at, entry) in startable.group.iter().enumerate() {
+        begin(draft, entry, id, number, at);
+    }
+    draft.effect(Effect::BuildCandidate(build));
+    true
+}
+
+/// Puts an entry under test, at the place that its first run gives it.
+fn begin(draft: &mut Draft, entry: &Entry, run: RunId, number: u64, at: usize) {
+    if let Place::Waiting { .. } | Place::Outside = entry.place {
+        // The members of a batch keep their order.
+        let number = if at == 0 { number } else { draft.number() };
+        draft.change_entry(entry.id, |entry| entry.place = Place::Anchored { number });
+    }
     let was_held_by = match &entry.state {
         EntryState::Pending { was_held_by, .. } => *was_held_by,
         EntryState::NotReady
@@ -108,14 +164,21 @@ fn open_run(draft: &mut Draft, entry: &Entry, ahead: &[Built], target_head: &Sha
         | EntryState::PendingFailure { .. }
         | EntryState::Ended(_) => None,
     };
-    draft.put_run(run);
-    if let Place::Waiting { .. } | Place::Outside = entry.place {
-        let place = Place::Anchored { number };
-        draft.change_entry(entry.id, |entry| entry.place = place);
-    }
-    let to = EntryState::Testing { run: id, was_held_by };
+    let to = EntryState::Testing { run, was_held_by };
     draft.move_entry(entry.id, to, Because::new("TEST_RUN_STARTED", &Actor::Queue));
-    draft.effect(Effect::BuildCandidate(build));
+}
+
+/// The candidates of the runs that these are in, each once.
+fn candidates_of(queue: &Queue, contained: &[(RunId, PrNumber)]) -> Vec<Ahead> {
+    let mut seen = BTreeSet::new();
+    contained
+        .iter()
+        .filter(|(run, _)| seen.insert(*run))
+        .filter_map(|(run, _)| {
+            let sha = queue.run(*run)?.candidate.as_ref()?.sha.clone();
+            Some(Ahead { run: *run, sha })
+        })
+        .collect()
 }
 
 fn member(entry: &Entry) -> Member {
@@ -128,7 +191,8 @@ fn member(entry: &Entry) -> Member {
     }
 }
 
-fn change(entry: &Entry) -> Change {
+/// A pull request's changes, as the host is told of them.
+pub(super) fn change(entry: &Entry) -> Change {
     Change {
         pr: entry.pr,
         head: entry.pull_request.head.clone(),
@@ -136,33 +200,4 @@ fn change(entry: &Entry) -> Change {
         body: entry.pull_request.body.clone(),
         author: entry.pull_request.author.clone(),
     }
-}
-
-/// Hands the first tested group to the host when nothing is ahead of it. Returns whether it did.
-pub(super) fn land(draft: &mut Draft) -> bool {
-    let header = &draft.queue.header;
-    if header.landing.is_some() || !header.state.moves() {
-        return false;
-    }
-    let Some(expected) = header.target.head.clone() else { return false };
-    let front = in_line(&draft.queue)
-        .find(|entry| !matches!(entry.state, EntryState::Pending { held_by: Some(_), .. }));
-    let Some(EntryState::TestsPassed { run, .. }) = front.map(|entry| entry.state.clone()) else {
-        return false;
-    };
-    let Some(state) = draft.run(run) else { return false };
-    let Some(candidate) = state.candidate.clone() else { return false };
-    let members = state.group.iter().filter_map(|member| draft.entry(member.entry));
-    let changes: Vec<Change> = members.map(|entry| change(&entry)).collect();
-    let land = Land {
-        run,
-        target: draft.queue.header.branch.clone(),
-        expected,
-        candidate,
-        changes,
-        method: state.method,
-    };
-    draft.queue.header.landing = Some(Landing { run, runs: vec![run], since: draft.at });
-    draft.effect(Effect::Land(land));
-    true
 }

@@ -1,0 +1,169 @@
+//! Which entries are tested together.
+
+use crate::time::Timestamp;
+
+use super::lanes::{batch_due, in_line, meet, to_build_on};
+use super::order::OrderKey;
+use super::{Entry, Mode, Queue, Targets};
+
+/// The batch that starts with this entry, and until when it should wait to become full; `None`
+/// when it should start now.
+///
+/// Neighbours in the line are batched, in PARALLEL mode those of one lane. An entry that must be
+/// alone is never part of a batch and nobody is put past it, so a batch before it is as full as it
+/// will be. Entries that were tested before do not wait again, and nobody waits while the queue
+/// lets nothing in.
+pub(super) fn gather<'a>(
+    queue: &'a Queue,
+    ahead: &[&'a Entry],
+    first: &'a Entry,
+    at: Timestamp,
+) -> (Vec<&'a Entry>, Option<Timestamp>) {
+    let mut group = vec![first];
+    if alone(queue, first) {
+        return (group, None);
+    }
+    let size = usize::try_from(queue.header.settings.batching_min_size).unwrap_or(usize::MAX);
+    let closed = match queue.mode() {
+        Mode::Single => neighbours(queue, &mut group, size),
+        Mode::Parallel => of_one_lane(queue, ahead, &mut group, size),
+    };
+    let due = group.iter().map(|entry| batch_due(queue, entry)).min().flatten();
+    let waits = group.len() < size && !closed;
+    (group, due.filter(|due| waits && *due > at))
+}
+
+/// How many entries the batch has that this entry waits in, and until when it waits; `None` when
+/// it does not wait for a batch.
+pub(super) fn filling(queue: &Queue, entry: &Entry) -> Option<(u32, Timestamp)> {
+    queue.header.batch_due?;
+    let mut ahead: Vec<&Entry> = Vec::new();
+    for first in in_line(queue).filter(|other| !is_held(other)) {
+        if first.waits_in_line()
+            && first.part.is_none()
+            && to_build_on(queue, &ahead, first, &[]).is_some()
+        {
+            let (group, until) = gather(queue, &ahead, first, queue.header.created_at);
+            if let Some(until) = until
+                && group.iter().any(|member| member.id == entry.id)
+            {
+                return Some((u32::try_from(group.len()).unwrap_or(u32::MAX), until));
+            }
+        }
+        if first.id == entry.id {
+            return None;
+        }
+        ahead.push(first);
+    }
+    None
+}
+
+/// Whether an entry must be tested alone.
+fn alone(queue: &Queue, entry: &Entry) -> bool {
+    let settings = &queue.header.settings;
+    !settings.batch || entry.no_batch || entry.priority.is_urgent() || is_isolated(queue, entry)
+}
+
+/// Whether a rule of the queue keeps one of the entry's targets out of shared batches.
+fn is_isolated(queue: &Queue, entry: &Entry) -> bool {
+    let rules = &queue.header.settings.batching_rules;
+    let Some(Targets::Only(targets)) = entry.targets.as_ref().map(|it| &it.targets) else {
+        return false;
+    };
+    rules.iter().any(|rule| targets.iter().any(|name| matches(&rule.target_pattern, name)))
+}
+
+/// Whether a name fits a pattern in which `*` stands for any text.
+fn matches(pattern: &str, name: &str) -> bool {
+    let Some((head, rest)) = pattern.split_once('*') else { return pattern == name };
+    let Some(mut name) = name.strip_prefix(head) else { return false };
+    let mut parts: Vec<&str> = rest.split('*').collect();
+    let tail = parts.pop().unwrap_or_default();
+    for part in parts {
+        let Some(at) = name.find(part) else { return false };
+        name = name.get(at + part.len()..).unwrap_or_default();
+    }
+    name.ends_with(tail)
+}
+
+fn may_join(queue: &Queue, entry: &Entry) -> bool {
+    entry.waits_in_line() && entry.part.is_none() && !alone(queue, entry)
+}
+
+fn behind<'a>(queue: &'a Queue, first: &Entry) -> impl Iterator<Item = &'a Entry> + use<'a> {
+    let key = OrderKey::of(first);
+    in_line(queue).skip_while(move |entry| OrderKey::of(entry) <= key)
+}
+
+/// Adds the next entries of the line. Returns whether somebody stands behind them whom nobody may
+/// be put past.
+fn neighbours<'a>(queue: &'a Queue, group: &mut Vec<&'a Entry>, size: usize) -> bool {
+    let Some(first) = group.first().copied() else { return false };
+    for entry in behind(queue, first) {
+        if group.len() >= size {
+            return false;
+        }
+        if may_join(queue, entry) {
+            group.push(entry);
+        } else if !is_held(entry) {
+            return true;
+        }
+    }
+    false
+}
+
+/// Adds the next entries that share a target with the group and depend on nothing else that has
+/// no candidate.
+fn of_one_lane<'a>(
+    queue: &'a Queue,
+    ahead: &[&'a Entry],
+    group: &mut Vec<&'a Entry>,
+    size: usize,
+) -> bool {
+    let Some(first) = group.first().copied() else { return false };
+    let mut before: Vec<&Entry> = ahead.to_vec();
+    before.push(first);
+    for entry in behind(queue, first) {
+        if group.len() >= size {
+            return false;
+        }
+        if is_held(entry) {
+            continue;
+        }
+        if may_join(queue, entry)
+            && group.iter().any(|member| meet(Mode::Parallel, member, entry))
+            && to_build_on(queue, &before, entry, group).is_some()
+        {
+            group.push(entry);
+        }
+        before.push(entry);
+    }
+    false
+}
+
+const fn is_held(entry: &Entry) -> bool {
+    matches!(entry.state, super::EntryState::Pending { held_by: Some(_), .. })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::matches;
+
+    #[test]
+    fn a_star_stands_for_any_text() {
+        for (pattern, name, fits) in [
+            ("a", "a", true),
+            ("a", "ab", false),
+            ("*", "", true),
+            ("a*", "abc", true),
+            ("*c", "abc", true),
+            ("*c", "abcd", false),
+            ("a*b*c", "axxbyyc", true),
+            ("a*b*c", "axxcyyb", false),
+            ("a*a", "a", false),
+            ("//infra/*:deploy", "//infra/dns:deploy", true),
+        ] {
+            assert_eq!(matches(pattern, name), fits, "{pattern} {name}");
+        }
+    }
+}

@@ -1,0 +1,309 @@
+//! Who depends on whom, and what could be started next.
+//!
+//! In SINGLE mode an entry depends on all that are ahead of it. In PARALLEL mode it depends on
+//! those ahead that share an impacted target with it, and on what those depend on: lanes are not
+//! stored anywhere, they follow from the targets. An entry without targets for its head touches
+//! everything. All functions are pure and look at one state.
+
+use std::collections::BTreeSet;
+
+use crate::ids::{PrNumber, RunId};
+use crate::time::{Span, Timestamp};
+
+use super::order::OrderKey;
+use super::{Entry, EntryState, Mode, OptimizationMode, Part, Place, Queue, Targets, TestRun};
+
+/// The entries in the line, in order.
+pub(super) fn in_line(queue: &Queue) -> impl Iterator<Item = &Entry> {
+    queue.entries_in_order().take_while(|entry| entry.place != Place::Outside)
+}
+
+fn touches(entry: &Entry) -> &Targets {
+    let held = entry.targets.as_deref().filter(|it| it.hold_for(&entry.pull_request.head));
+    held.map_or(&Targets::All, |reported| &reported.targets)
+}
+
+/// Whether the later of two entries in the line depends on the earlier one directly.
+pub(super) fn meet(mode: Mode, one: &Entry, other: &Entry) -> bool {
+    match mode {
+        Mode::Single => true,
+        Mode::Parallel => touches(one).meets(touches(other)),
+    }
+}
+
+/// Which kinds of slots are free.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Free {
+    pub(super) main: bool,
+    pub(super) bisection: bool,
+}
+
+/// A group that can be started, and the entries that it is to be built on.
+pub(super) struct Startable<'a> {
+    /// In line order.
+    pub(super) group: Vec<&'a Entry>,
+    /// The nearest ones that it depends on, in line order; each has a candidate.
+    pub(super) on: Vec<&'a Entry>,
+}
+
+/// What comes next.
+pub(super) enum Next<'a> {
+    /// This group can be started now.
+    Start(Startable<'a>),
+    /// Nothing can; a batch that is not full may be started then.
+    Wait(Option<Timestamp>),
+}
+
+/// The first group in the line that can be started now.
+///
+/// Only entries that are held by a conflict are passed over: they are not part of what is built.
+/// Behind an entry without a candidate nothing starts that depends on it.
+pub(super) fn next_to_start(queue: &Queue, at: Timestamp, free: Free) -> Next<'_> {
+    let mut ahead: Vec<&Entry> = Vec::new();
+    let mut until: Option<Timestamp> = None;
+    for entry in in_line(queue) {
+        match &entry.state {
+            EntryState::Pending { held_by: Some(_), .. } => {}
+            EntryState::Pending { held_by: None, .. } => {
+                let slot = match &entry.part {
+                    Some(part) => free.bisection && !follows(queue, part),
+                    None => free.main,
+                };
+                if slot && let Some(found) = group_from(queue, &ahead, entry, at) {
+                    match found {
+                        Next::Start(startable) => return Next::Start(startable),
+                        Next::Wait(due) => until = until.into_iter().chain(due).min(),
+                    }
+                }
+                if queue.mode() == Mode::Single {
+                    break;
+                }
+                ahead.push(entry);
+            }
+            EntryState::Testing { .. }
+            | EntryState::TestsPassed { .. }
+            | EntryState::PendingFailure { .. } => ahead.push(entry),
+            EntryState::NotReady | EntryState::Ended(_) => {}
+        }
+    }
+    Next::Wait(until)
+}
+
+/// Whether the result of a part's run follows from other runs, and the queue skips such runs.
+pub(super) fn follows(queue: &Queue, part: &Part) -> bool {
+    let mode = queue.header.settings.optimization_mode;
+    part.implied && mode == OptimizationMode::BisectionSkipRedundantTests
+}
+
+/// The group that starts with this entry. `None` when something that it depends on has no
+/// candidate to build on.
+fn group_from<'a>(
+    queue: &'a Queue,
+    ahead: &[&'a Entry],
+    first: &'a Entry,
+    at: Timestamp,
+) -> Option<Next<'a>> {
+    let mut on = to_build_on(queue, ahead, first, &[])?;
+    let (group, until) = if let Some(part) = &first.part {
+        let same = |entry: &&Entry| {
+            entry.part.as_ref().is_some_and(|it| it.number == part.number)
+                && matches!(entry.state, EntryState::Pending { held_by: None, .. })
+        };
+        (in_line(queue).filter(same).collect(), None)
+    } else {
+        super::batch::gather(queue, ahead, first, at)
+    };
+    if until.is_some() {
+        return Some(Next::Wait(until));
+    }
+    let mut before: Vec<&Entry> = ahead.to_vec();
+    for member in group.iter().skip(1) {
+        for entry in between(queue, before.last().copied(), member) {
+            before.push(entry);
+        }
+        for entry in to_build_on(queue, &before, member, &group)? {
+            if !on.iter().any(|it| it.id == entry.id) {
+                on.push(entry);
+            }
+        }
+    }
+    on.sort_by_key(|entry| OrderKey::of(entry));
+    on_what_lands(queue, &group, &on).then_some(Next::Start(Startable { group, on }))
+}
+
+/// The entries of the line behind one and before another that are part of what is built.
+fn between<'a>(
+    queue: &'a Queue,
+    behind: Option<&Entry>,
+    before: &Entry,
+) -> impl Iterator<Item = &'a Entry> + use<'a> {
+    let from = behind.map(OrderKey::of);
+    let to = OrderKey::of(before);
+    in_line(queue)
+        .skip_while(move |entry| from.is_some_and(|from| OrderKey::of(entry) <= from))
+        .take_while(move |entry| OrderKey::of(entry) < to)
+        .filter(|entry| !matches!(entry.state, EntryState::Pending { held_by: Some(_), .. }))
+}
+
+/// What an entry depends on directly, in line order, without the members of its own group; `None`
+/// when one of them cannot be built on now.
+pub(super) fn to_build_on<'a>(
+    queue: &Queue,
+    ahead: &[&'a Entry],
+    entry: &Entry,
+    group: &[&Entry],
+) -> Option<Vec<&'a Entry>> {
+    let mut on = Vec::new();
+    for other in ahead.iter().rev() {
+        if meet(queue.mode(), other, entry) && !group.iter().any(|it| it.id == other.id) {
+            if !can_be_built_on(queue, other, entry) {
+                return None;
+            }
+            on.push(*other);
+        }
+    }
+    on.reverse();
+    Some(on)
+}
+
+/// Whether a candidate may be built on another entry's: it has one, and there is hope for it.
+///
+/// Parts of a split batch are built on by other parts of it only, until they have passed; a
+/// failed run only where a success behind it could still absolve it.
+fn can_be_built_on(queue: &Queue, other: &Entry, by: &Entry) -> bool {
+    let Some(run) = other.state.run().and_then(|run| queue.run(run)) else { return false };
+    let same_batch = || {
+        let batch = |entry: &Entry| entry.part.as_ref().map(|part| part.batch);
+        batch(other).is_some() && batch(other) == batch(by)
+    };
+    run.candidate.is_some()
+        && match &other.state {
+            EntryState::TestsPassed { .. } => true,
+            EntryState::Testing { .. } => !run.bisection || same_batch(),
+            EntryState::PendingFailure { .. } => {
+                (!run.bisection || same_batch()) && has_room_behind(queue, run)
+            }
+            EntryState::NotReady | EntryState::Pending { .. } | EntryState::Ended(_) => false,
+        }
+}
+
+/// Whether one more group behind a failed run could absolve it.
+fn has_room_behind(queue: &Queue, failed: &TestRun) -> bool {
+    let settings = &queue.header.settings;
+    let depth = usize::try_from(settings.pending_failure_depth).unwrap_or(usize::MAX);
+    settings.can_optimistically_merge && successors(queue, failed).len() < depth
+}
+
+/// The runs whose candidates contain that run's group, the nearest first.
+pub(super) fn successors<'a>(queue: &'a Queue, run: &TestRun) -> Vec<&'a TestRun> {
+    let Some(last) = run.group.last().map(|member| member.pr) else { return Vec::new() };
+    let mut behind: Vec<&TestRun> = queue.runs().filter(|other| other.contains(last)).collect();
+    behind.sort_by_key(|other| (other.ahead.len(), other.number));
+    behind
+}
+
+/// While something lands, the target's head is about to change: what depends on that must be built
+/// on the landing candidate, or wait.
+fn on_what_lands(queue: &Queue, group: &[&Entry], on: &[&Entry]) -> bool {
+    let Some(landing) = &queue.header.landing else { return true };
+    let lands = |entry: &&Entry| entry.state.run() == Some(landing.run);
+    match queue.mode() {
+        Mode::Single => on.iter().any(lands),
+        Mode::Parallel => in_line(queue).filter(lands).all(|landing| {
+            let meets = |entry: &&Entry| meet(Mode::Parallel, landing, entry);
+            on.iter().any(|entry| entry.id == landing.id) || !group.iter().any(meets)
+        }),
+    }
+}
+
+/// Everything that a candidate on these entries contains besides its own group, in line order,
+/// each with the run that it is tested in.
+pub(super) fn contained(queue: &Queue, on: &[&Entry]) -> Vec<(RunId, PrNumber)> {
+    let mut seen = BTreeSet::new();
+    let mut found = Vec::new();
+    for entry in on.iter().rev() {
+        if seen.contains(&entry.pr) {
+            continue;
+        }
+        let Some(run) = entry.state.run().and_then(|run| queue.run(run)) else { continue };
+        let group = run.group.iter().map(|member| member.pr);
+        for pr in run.ahead.iter().map(|(_, pr)| *pr).chain(group) {
+            if let Some(it) = queue.entry_of(pr)
+                && let Some(of) = it.state.run().or(Some(run.id))
+                && seen.insert(pr)
+            {
+                found.push((OrderKey::of(it), of, pr));
+            }
+        }
+    }
+    found.sort_unstable_by_key(|(key, ..)| *key);
+    found.into_iter().map(|(_, run, pr)| (run, pr)).collect()
+}
+
+/// The run whose candidate contains exactly these, if one of the entries has it.
+pub(super) fn chain_of<'a>(
+    queue: &'a Queue,
+    on: &[&Entry],
+    contained: &[(RunId, PrNumber)],
+) -> Option<&'a TestRun> {
+    on.iter().rev().filter_map(|entry| queue.run(entry.state.run()?)).find(|run| {
+        let live = run.ahead.iter().filter(|(_, pr)| queue.entry_of(*pr).is_some()).count();
+        let own = run.group.iter().filter(|member| queue.entry(member.entry).is_some()).count();
+        live + own == contained.len()
+    })
+}
+
+/// Whether all that a run was built on has passed or has left.
+pub(super) fn all_ahead_passed(queue: &Queue, run: &TestRun) -> bool {
+    let passed = |pr| {
+        let state = queue.entry_of(pr).map(|entry| &entry.state);
+        matches!(state, None | Some(EntryState::TestsPassed { .. }))
+    };
+    run.ahead.iter().all(|(_, pr)| passed(*pr))
+}
+
+/// Whether a success behind a failed run may still absolve it: one of the next
+/// `pendingFailureDepth` groups is under test, or can still be started for that.
+pub(super) fn may_be_absolved(queue: &Queue, failed: &TestRun) -> bool {
+    let settings = &queue.header.settings;
+    let depth = usize::try_from(settings.pending_failure_depth).unwrap_or(usize::MAX);
+    if depth == 0 {
+        return false;
+    }
+    let successors = successors(queue, failed);
+    let running = |run: &&TestRun| run.status.is_running();
+    if successors.iter().copied().take(depth).any(|run| running(&run)) {
+        return true;
+    }
+    if !settings.can_optimistically_merge || failed.bisection || successors.len() >= depth {
+        return false;
+    }
+    // One more group will be built on it, as soon as it can.
+    let members: Vec<&Entry> =
+        failed.group.iter().filter_map(|member| queue.entry(member.entry)).collect();
+    let Some(behind) = members.last().map(|last| OrderKey::of(last)) else { return false };
+    in_line(queue).skip_while(|entry| OrderKey::of(entry) <= behind).any(|entry| {
+        matches!(entry.state, EntryState::Pending { held_by: None, .. })
+            && members.iter().any(|member| meet(queue.mode(), member, entry))
+    })
+}
+
+/// How many runs of each kind take a slot now: main line, bisection.
+pub(super) fn running(queue: &Queue) -> (u32, u32) {
+    queue.runs().filter(|run| run.status.is_running()).fold((0, 0), |(main, bisection), run| {
+        if run.bisection { (main, bisection + 1) } else { (main + 1, bisection) }
+    })
+}
+
+/// When an entry has waited long enough for its batch to fill.
+pub(super) fn batch_due(queue: &Queue, entry: &Entry) -> Option<Timestamp> {
+    let minutes = queue.header.settings.batching_max_wait_time_minutes;
+    match entry.place {
+        Place::Waiting { since, .. } if queue.header.state.lets_in() => {
+            Some(since.plus(Span::minutes(minutes)))
+        }
+        Place::Waiting { .. } | Place::Anchored { .. } | Place::Front { .. } | Place::Outside => {
+            None
+        }
+    }
+}

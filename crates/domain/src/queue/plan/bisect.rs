@@ -1,0 +1,156 @@
+//! Splitting a failed batch until its culprits are alone.
+//!
+//! A batch is split in halves of the line order. The left half is tested on what the batch was
+//! built on, the right half on top of the left one, so the right half's candidate is the tree of
+//! the whole: if both pass, the failure of the whole was no fault of anybody's. A half that fails
+//! is split again; one that passes lands as soon as what is ahead has. When a culprit is out, what
+//! was behind it goes back to the line and is tested there without it.
+
+use crate::ids::{EntryId, PrNumber, RunId};
+
+use super::super::lanes::{self, in_line};
+use super::super::order::OrderKey;
+use super::super::{
+    Actor, Culprit, Decision, Entry, EntryState, Exit, Part, PassReason, Queue, QueuedReason,
+    TestFailure,
+};
+use super::draft::{Because, Draft};
+use super::leave;
+
+/// Splits the live members of a failed run.
+pub(super) fn split_run(draft: &mut Draft, id: RunId) {
+    let Some(run) = draft.run(id) else { return };
+    let mut members: Vec<&Entry> = Vec::new();
+    let queue = draft.queue.clone();
+    members.extend(run.group.iter().filter_map(|member| queue.entry(member.entry)));
+    let batch = members
+        .first()
+        .and_then(|first| first.part.as_ref())
+        .map_or(run.number, |part| part.batch);
+    split(draft, Some(id), batch, members);
+}
+
+/// Splits these entries in two parts.
+fn split(draft: &mut Draft, run: Option<RunId>, batch: u64, mut members: Vec<&Entry>) {
+    members.sort_by_key(|entry| OrderKey::of(entry));
+    let (left, right) = members.split_at(members.len().div_ceil(2));
+    let prs = |part: &[&Entry]| part.iter().map(|entry| entry.pr).collect::<Vec<PrNumber>>();
+    let (left_prs, right_prs) = (prs(left), prs(right));
+    draft.decision(Decision::Bisected { run, left: left_prs, right: right_prs });
+    for (half, implied) in [(left, false), (right, true)] {
+        let number = draft.number();
+        for entry in half {
+            draft.change_entry(entry.id, |entry| {
+                entry.part = Some(Part { batch, number, implied });
+            });
+            let reason = QueuedReason::BisectionRequired;
+            let to = EntryState::Pending { reason, held_by: None, was_held_by: None };
+            draft.move_entry(entry.id, to, Because::new(reason.word(), &Actor::Queue));
+        }
+    }
+}
+
+/// Judges a part whose result follows from others: the whole has failed, and all before it has
+/// passed. Returns whether there was one.
+pub(super) fn judge_implied(draft: &mut Draft) -> bool {
+    if draft.queue.waiting_parts == 0 || !draft.queue.header.state.moves() {
+        return false;
+    }
+    let queue = draft.queue.clone();
+    let Some(members) = implied_part(&queue) else { return false };
+    let batch = members.first().and_then(|entry| Some((entry.part.clone()?.batch, entry.id)));
+    let Some((batch, first)) = batch else { return false };
+    if members.len() > 1 {
+        let run = left_of(&queue, batch, first);
+        split(draft, run, batch, members);
+    } else {
+        let failure = TestFailure::Optimization;
+        let details =
+            vec!["the batch failed, and everything in it before this one has passed".to_owned()];
+        let exit = Exit::Failed { reason: failure.into(), culprit: Culprit::Itself, details };
+        leave::leave(draft, first, exit, &Actor::Queue);
+    }
+    true
+}
+
+/// The members of the first waiting part whose result follows.
+fn implied_part(queue: &Queue) -> Option<Vec<&Entry>> {
+    let first = in_line(queue).find(|entry| {
+        entry.waits_in_line()
+            && entry.part.as_ref().is_some_and(|part| lanes::follows(queue, part))
+            && all_before_passed(queue, entry)
+    })?;
+    let number = first.part.as_ref()?.number;
+    let same = |entry: &&Entry| entry.part.as_ref().is_some_and(|part| part.number == number);
+    Some(in_line(queue).filter(same).collect())
+}
+
+fn all_before_passed(queue: &Queue, entry: &Entry) -> bool {
+    let key = OrderKey::of(entry);
+    in_line(queue)
+        .take_while(|other| OrderKey::of(other) < key)
+        .filter(|other| lanes::meet(queue.mode(), other, entry))
+        .all(|other| {
+            matches!(
+                other.state,
+                EntryState::TestsPassed { .. } | EntryState::Pending { held_by: Some(_), .. }
+            )
+        })
+}
+
+/// The run of the nearest entry of the same batch before this one.
+fn left_of(queue: &Queue, batch: u64, first: EntryId) -> Option<RunId> {
+    let of_batch = |entry: &&Entry| entry.part.as_ref().is_some_and(|part| part.batch == batch);
+    in_line(queue)
+        .take_while(|entry| entry.id != first)
+        .filter(of_batch)
+        .filter_map(|entry| entry.state.run())
+        .last()
+}
+
+/// A run has passed and proves everything that its candidate contains, if the queue lets a
+/// success absolve what is ahead of it, or skips runs whose result follows.
+pub(super) fn absolve(draft: &mut Draft, id: RunId) {
+    let Some(run) = draft.run(id) else { return };
+    let optimistic = draft.queue.header.settings.can_optimistically_merge;
+    let batch = run
+        .group
+        .first()
+        .and_then(|first| Some(draft.queue.entry(first.entry)?.part.as_ref()?.batch))
+        .filter(|_| run.bisection && skips(&draft.queue));
+    let queue = draft.queue.clone();
+    for entry in run.ahead.iter().filter_map(|(_, pr)| queue.entry_of(*pr)) {
+        let of_batch = batch.is_some() && entry.part.as_ref().map(|part| part.batch) == batch;
+        let open = !matches!(entry.state, EntryState::TestsPassed { .. });
+        if !open || !(optimistic || of_batch) {
+            continue;
+        }
+        let reason = if optimistic { PassReason::Successor } else { PassReason::Optimization };
+        let own = entry.state.run();
+        let to = EntryState::TestsPassed { run: id, reason };
+        draft.move_entry(entry.id, to, Because::new(reason.word(), &Actor::Queue));
+        if let Some(own) = own {
+            leave::give_up(draft, own, reason.word());
+        }
+    }
+}
+
+fn skips(queue: &Queue) -> bool {
+    use super::super::OptimizationMode;
+    queue.header.settings.optimization_mode == OptimizationMode::BisectionSkipRedundantTests
+}
+
+/// Lets go of the waiting parts of this entry's batch, and of others that depend on it: what they
+/// were to be tested on has changed. They are entries of the line like others again.
+pub(super) fn forget_parts(draft: &mut Draft, changed: &Entry) {
+    if draft.queue.waiting_parts == 0 {
+        return;
+    }
+    let queue = draft.queue.clone();
+    let batch = |entry: &Entry| entry.part.as_ref().map(|part| part.batch);
+    for entry in in_line(&queue).filter(|entry| entry.waits_in_line() && entry.part.is_some()) {
+        if batch(entry) == batch(changed) || lanes::meet(queue.mode(), entry, changed) {
+            draft.change_entry(entry.id, |entry| entry.part = None);
+        }
+    }
+}

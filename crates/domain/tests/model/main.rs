@@ -1,0 +1,66 @@
+//! The queue under everything at once: random commands, host events, effects and facts in any
+//! order, repeated and late, in both modes and under changing settings; the invariants after every
+//! step.
+
+mod ops;
+mod steps;
+
+use proptest::prelude::*;
+use signalbox_domain::queue::{Input, fold};
+use signalbox_domain::testing::World;
+
+use ops::{Op, apply, op, rules, settings};
+use steps::{check_liveness, check_step};
+
+fn cases() -> u32 {
+    std::env::var("SIGNALBOX_PROPTEST_CASES").ok().and_then(|it| it.parse().ok()).unwrap_or(10_000)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: cases(),
+        failure_persistence: Some(Box::new(
+            proptest::test_runner::FileFailurePersistence::Direct("tests/model/regressions.txt")
+        )),
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn the_invariants_hold_whatever_happens(
+        rules in rules(),
+        settings in settings(),
+        ops in prop::collection::vec(op(), 1..80),
+    ) {
+        let mut world = World::new(settings, rules);
+        for op in &ops {
+            let before = world.clone();
+            apply(&mut world, op);
+            check_step(&before, &world, op);
+        }
+        // Q9: folding the journal gives the state.
+        assert_eq!(fold(world.new_queue.clone(), &world.journal), world.queue, "Q9");
+        check_liveness(&mut world);
+    }
+
+    #[test]
+    fn a_fact_that_is_told_twice_changes_nothing_the_second_time(
+        rules in rules(),
+        settings in settings(),
+        ops in prop::collection::vec(op(), 1..60),
+    ) {
+        let mut world = World::new(settings, rules);
+        for op in &ops {
+            apply(&mut world, op);
+            if let Op::Tell(..) = op
+                && let Some((_, Input::Fact(fact))) = world.journal.last()
+            {
+                let mut again = world.clone();
+                again.take_in(&fact.clone());
+                let entries = |world: &World| {
+                    world.queue.entries_in_order().cloned().collect::<Vec<_>>()
+                };
+                assert_eq!(entries(&again), entries(&world), "Q9: {fact:?}");
+            }
+        }
+    }
+}

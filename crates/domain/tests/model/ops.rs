@@ -1,0 +1,182 @@
+//! What can happen to a queue, at random.
+
+use std::collections::BTreeSet;
+
+use proptest::prelude::*;
+use signalbox_domain::ids::PrNumber;
+use signalbox_domain::queue::{
+    Command, Fact, Mode, OptimizationMode, RequestedState, Settings, SettingsPatch,
+};
+use signalbox_domain::testing::{Rules, World};
+use signalbox_domain::time::Span;
+
+/// One thing that happens.
+#[derive(Clone, Debug)]
+pub(crate) enum Op {
+    /// With a priority, and whether it must be alone.
+    Submit(u32, Option<u32>, Option<bool>),
+    Cancel(u32),
+    Restart(u32),
+    Push(u32),
+    CloseOrReopen(u32),
+    Retarget(u32),
+    MergeByHand(u32),
+    PushTarget,
+    State(RequestedState),
+    Set(SettingsPatch),
+    /// Gives a pull request other targets.
+    Retouch(u32, BTreeSet<u32>),
+    /// Runs a waiting effect; the second says whether it also stays, to be run again.
+    Run(usize, bool),
+    /// Takes a waiting fact in; the second says whether it also stays, to be told again.
+    Tell(usize, bool),
+    Wait(u32),
+    HostLost,
+    HostBack,
+    Reconcile,
+}
+
+pub(crate) fn op() -> impl Strategy<Value = Op> {
+    let pr = 1..6_u32;
+    prop_oneof![
+        6 => (
+            pr.clone(),
+            prop_oneof![8 => Just(None), 1 => Just(Some(0)), 1 => Just(Some(10)), 1 => Just(Some(200))],
+            prop_oneof![8 => Just(None), 1 => any::<bool>().prop_map(Some)],
+        )
+            .prop_map(|(pr, priority, alone)| Op::Submit(pr, priority, alone)),
+        1 => (pr.clone(), targets()).prop_map(|(pr, targets)| Op::Retouch(pr, targets)),
+        1 => pr.clone().prop_map(Op::Cancel),
+        1 => pr.clone().prop_map(Op::Restart),
+        1 => pr.clone().prop_map(Op::Push),
+        1 => pr.clone().prop_map(Op::CloseOrReopen),
+        1 => pr.clone().prop_map(Op::Retarget),
+        1 => pr.prop_map(Op::MergeByHand),
+        1 => Just(Op::PushTarget),
+        1 => prop_oneof![
+            2 => Just(RequestedState::Running),
+            1 => Just(RequestedState::Paused),
+            1 => Just(RequestedState::Draining)
+        ].prop_map(Op::State),
+        2 => patch().prop_map(Op::Set),
+        14 => (any::<prop::sample::Index>(), prop::bool::weighted(0.1))
+            .prop_map(|(at, stays)| Op::Run(at.index(64), stays)),
+        14 => (any::<prop::sample::Index>(), prop::bool::weighted(0.1))
+            .prop_map(|(at, stays)| Op::Tell(at.index(64), stays)),
+        1 => (1..400_u32).prop_map(Op::Wait),
+        1 => Just(Op::HostLost),
+        1 => Just(Op::HostBack),
+        1 => Just(Op::Reconcile),
+    ]
+}
+
+pub(crate) fn rules() -> impl Strategy<Value = Rules> {
+    let pr = || 1..6_u32;
+    let some = || prop::collection::btree_set(pr(), 0..3);
+    let pairs = || {
+        prop::collection::btree_set((pr(), pr()), 0..3)
+            .prop_map(|set| set.into_iter().filter(|(a, b)| a != b).collect())
+    };
+    let targets = prop::collection::btree_map(pr(), targets(), 0..6);
+    (some(), pairs(), pairs(), some(), targets).prop_map(
+        |(bad, clash, conflict, flaky, targets)| Rules { bad, clash, conflict, flaky, targets },
+    )
+}
+
+fn targets() -> impl Strategy<Value = BTreeSet<u32>> {
+    prop::collection::btree_set(1..5_u32, 0..3)
+}
+
+/// One setting that changes what the planner does.
+fn patch() -> impl Strategy<Value = SettingsPatch> {
+    let none = SettingsPatch::default;
+    prop_oneof![
+        (1..4_u32).prop_map(move |it| SettingsPatch { concurrency: Some(it), ..none() }),
+        (0..3_u32).prop_map(move |it| SettingsPatch { bisection_concurrency: Some(it), ..none() }),
+        (0..3_u32).prop_map(move |it| SettingsPatch { pending_failure_depth: Some(it), ..none() }),
+        any::<bool>()
+            .prop_map(move |it| SettingsPatch { can_optimistically_merge: Some(it), ..none() }),
+        any::<bool>().prop_map(move |it| SettingsPatch { batch: Some(it), ..none() }),
+        (1..5_u32).prop_map(move |it| SettingsPatch { batching_min_size: Some(it), ..none() }),
+        (0..9_u32).prop_map(move |it| SettingsPatch {
+            batching_max_wait_time_minutes: Some(it),
+            ..none()
+        }),
+        prop_oneof![
+            Just(OptimizationMode::Off),
+            Just(OptimizationMode::BisectionSkipRedundantTests)
+        ]
+        .prop_map(move |it| SettingsPatch { optimization_mode: Some(it), ..none() }),
+        prop_oneof![Just(Mode::Single), Just(Mode::Parallel)]
+            .prop_map(move |it| SettingsPatch { mode: Some(it), ..none() }),
+    ]
+}
+
+/// Settings that a history starts with.
+pub(crate) fn settings() -> impl Strategy<Value = Settings> {
+    let mode = prop_oneof![Just(Mode::Single), Just(Mode::Parallel)];
+    (mode, 1..4_u32, prop::collection::vec(patch(), 0..6)).prop_map(|(mode, slots, patches)| {
+        let mut settings = Settings::new(mode, slots);
+        for patch in patches {
+            // A mode is a matter of the queue's state; here it stays.
+            let mode = settings.mode;
+            settings = patch.applied_to(&settings).expect("within its bounds");
+            settings.mode = mode;
+        }
+        settings
+    })
+}
+
+pub(crate) fn apply(world: &mut World, op: &Op) {
+    let by = world.caller();
+    let update = |world: &mut World, patch: SettingsPatch, state| {
+        let by = world.caller();
+        let settings = Box::new(patch);
+        world.ask(Command::Update { settings, state, reason: None, by }).ok();
+    };
+    match op {
+        Op::Submit(pr, priority, alone) => drop(world.submit_with(*pr, *priority, *alone)),
+        Op::Cancel(pr) => drop(world.ask(Command::Cancel { pr: PrNumber(*pr), by })),
+        Op::Restart(pr) => drop(world.ask(Command::Restart { pr: PrNumber(*pr), by })),
+        Op::Push(pr) => world.push(*pr),
+        Op::CloseOrReopen(pr) => world.close_or_reopen(*pr),
+        Op::Retarget(pr) => world.retarget(*pr),
+        Op::MergeByHand(pr) => world.merge_by_hand(*pr),
+        Op::PushTarget => world.push_target(),
+        Op::State(state) => update(world, SettingsPatch::default(), Some(*state)),
+        Op::Set(patch) => update(world, patch.clone(), None),
+        Op::Retouch(pr, targets) => {
+            // What is landing or has landed does not change what it touches any more.
+            let done = world.queue.header.landing.is_some() || world.landed.contains(pr);
+            if !done {
+                world.retouch(*pr, targets.clone());
+            }
+        }
+        Op::Run(at, stays) => {
+            if !world.outbox.is_empty() {
+                let at = at % world.outbox.len();
+                let effect = world.outbox[at].effect.clone();
+                if !stays {
+                    world.outbox.remove(at);
+                }
+                world.run(&effect);
+            }
+        }
+        Op::Tell(at, stays) => {
+            if !world.facts.is_empty() {
+                let at = at % world.facts.len();
+                let fact = if *stays { world.facts[at].clone() } else { world.facts.remove(at) };
+                world.take_in(&fact);
+            }
+        }
+        Op::Wait(minutes) => {
+            world.wait(Span::minutes(*minutes));
+            world.take_in(&Fact::TimePassed);
+        }
+        Op::HostLost => world.take_in(&Fact::HostUnreachable),
+        Op::HostBack => world.take_in(&Fact::HostReachable),
+        Op::Reconcile => world.reconcile(),
+    }
+    // Every step happens at a time of its own, as on a real clock.
+    world.wait(Span::seconds(1));
+}

@@ -1,0 +1,108 @@
+//! What must hold after every step, and in the end.
+
+use std::collections::BTreeSet;
+
+use signalbox_domain::ids::PrNumber;
+use signalbox_domain::queue::{
+    Effect, EntryState, PrState, Queue, QueueState, RequestedState, check_invariants, fold,
+};
+use signalbox_domain::testing::World;
+use signalbox_domain::time::Span;
+
+use crate::ops::{Op, apply};
+
+/// What must hold between two states, whatever happened.
+pub(crate) fn check_step(before: &World, after: &World, op: &Op) {
+    let violations = check_invariants(&after.queue);
+    assert!(violations.is_empty(), "{violations:?} after {op:?}");
+    let new_effects: Vec<&Effect> = after
+        .outbox
+        .iter()
+        .filter(|it| it.number > before.queue.header.sequence)
+        .map(|it| &it.effect)
+        .collect();
+    // Every step that changes anything has a number of its own in the journal.
+    if before.queue != after.queue {
+        let (was, is) = (before.queue.header.sequence, after.queue.header.sequence);
+        assert!(is > was, "the journal has no number for {op:?}");
+    }
+    // Q1: what the queue landed passes.
+    if after.landed.len() > before.landed.len() {
+        assert!(after.target_is_green(), "Q1: the target is red after {op:?}");
+        let unique: BTreeSet<_> = after.landed.iter().collect();
+        assert_eq!(unique.len(), after.landed.len(), "Q1: landed twice");
+    }
+    // Q2: no run starts above the limit.
+    let ((was, bisected), (is, bisects)) = (before.queue.slots_used(), after.queue.slots_used());
+    let settings = &after.queue.header.settings;
+    let (limit, of_bisections) = (settings.concurrency, settings.bisection_concurrency);
+    if of_bisections == 0 {
+        let (was, is) = (was + bisected, is + bisects);
+        assert!(is <= limit.max(was), "Q2: {is} of {limit} shared slots, {was} before {op:?}");
+    } else {
+        assert!(is <= limit.max(was), "Q2: {is} of {limit} slots, {was} before {op:?}");
+        assert!(bisects <= of_bisections.max(bisected), "Q2: {bisects} bisections after {op:?}");
+    }
+    // Q3: nobody vanishes: who was live is live, or has been told to have ended.
+    for entry in before.queue.entries_in_order() {
+        if after.queue.entry(entry.id).is_none() {
+            assert!(ended_in(after, entry.pr), "Q3: #{} is lost by {op:?}", entry.pr);
+        }
+    }
+    // Q5: paused starts nothing and merges nothing; nothing enters but in RUNNING.
+    let paused = |queue: &Queue| matches!(queue.header.state, QueueState::Paused { .. });
+    if paused(&before.queue) && paused(&after.queue) {
+        let starts =
+            |effect: &&&Effect| matches!(effect, Effect::BuildCandidate(_) | Effect::Land(_));
+        assert_eq!(new_effects.iter().filter(starts).count(), 0, "Q5 after {op:?}");
+    }
+    if after.queue.header.state != QueueState::Running {
+        for entry in after.queue.entries_in_order() {
+            let was = before.queue.entry(entry.id).map(|it| it.state.name());
+            let entered = was == Some(PrState::NotReady) && entry.state.name() == PrState::Pending;
+            assert!(!entered, "Q5: #{} entered by {op:?}", entry.pr);
+        }
+    }
+}
+
+fn ended_in(world: &World, pr: PrNumber) -> bool {
+    // The journal's last step tells; ended entries are in its decisions. The world keeps inputs
+    // only, so the step is taken once more.
+    let (last, earlier) = world.journal.split_last().expect("a step");
+    let before = fold(world.new_queue.clone(), earlier);
+    let transition = match &last.1 {
+        signalbox_domain::queue::Input::Command(command) => {
+            signalbox_domain::queue::decide(&before, command, last.0).expect("it was not refused")
+        }
+        signalbox_domain::queue::Input::Fact(fact) => {
+            signalbox_domain::queue::absorb(&before, fact, last.0)
+        }
+    };
+    transition
+        .changes
+        .entries
+        .iter()
+        .any(|entry| entry.pr == pr && matches!(entry.state, EntryState::Ended(_)))
+}
+
+/// Q8: when the host answers, every check ends and the queue runs, the line empties.
+pub(crate) fn check_liveness(world: &mut World) {
+    apply(world, &Op::HostBack);
+    apply(world, &Op::State(RequestedState::Running));
+    for _ in 0..4 {
+        world.settle();
+        // Longer than any batch waits to fill.
+        apply(world, &Op::Wait(10));
+        world.reconcile();
+    }
+    world.settle();
+    for entry in world.queue.entries_in_order() {
+        let readiness = entry.readiness(&world.queue.header.branch, world.queue.mode());
+        assert!(
+            entry.state == EntryState::NotReady && !readiness.is_ready(),
+            "Q8: #{} stays {:?}",
+            entry.pr,
+            entry.state
+        );
+    }
+}
