@@ -15,8 +15,8 @@ use signalbox_domain::ports::{
     PullRequestQuery, Repository, SinkClosed,
 };
 use signalbox_domain::queue::{
-    Ahead, BuildCandidate, Candidate, Change, CheckConclusion, CheckReport, Land, MergeMethod,
-    PullRequestState, RunChecks,
+    Ahead, BuildCandidate, Candidate, Change, CheckConclusion, CheckReport, ConflictWith, Land,
+    MergeMethod, PullRequestState, RunChecks,
 };
 use signalbox_domain::testing::ManualClock;
 use signalbox_domain::time::Timestamp;
@@ -135,7 +135,7 @@ impl World {
 
     async fn candidate(&self, build: &BuildCandidate) -> Candidate {
         match self.build(build).await {
-            Built::Candidate(candidate) => candidate,
+            Built::Candidate { candidate, .. } => candidate,
             conflict @ Built::Conflict { .. } => panic!("{conflict:?}"),
         }
     }
@@ -161,6 +161,9 @@ fn build(head: &Sha, changes: Vec<Change>, method: MergeMethod) -> BuildCandidat
         run,
         target: BranchName::new("main").expect("a branch"),
         target_head: head.clone(),
+        base: head.clone(),
+        before: Vec::new(),
+        direct: false,
         ahead: Vec::new(),
         changes,
         method,
@@ -174,6 +177,7 @@ fn land(build: &BuildCandidate, candidate: &Candidate) -> Land {
         target: build.target.clone(),
         expected: build.target_head.clone(),
         candidate: candidate.clone(),
+        exact: true,
         changes: build.changes.clone(),
         method: build.method,
     }
@@ -239,14 +243,16 @@ async fn merges_are_those_of_git_itself() {
         let merged = git_in(&world.work(), &["merge", "-q", "--no-edit", "theirs"]);
         if merged.status.success() {
             clean += 1;
-            let Built::Candidate(candidate) = built else { panic!("seed {seed}: {built:?}") };
+            let Built::Candidate { candidate, .. } = built else {
+                panic!("seed {seed}: {built:?}")
+            };
             assert_eq!(candidate.tree.as_str(), world.git(&["rev-parse", "HEAD^{tree}"]), "{seed}");
         } else {
             conflicts += 1;
             let Built::Conflict { pr, with, paths } = built else {
                 panic!("seed {seed}: {built:?}")
             };
-            assert_eq!((pr, with), (PrNumber(1), None));
+            assert_eq!((pr, with), (PrNumber(1), ConflictWith::Target));
             let unmerged = world.git(&["diff", "--name-only", "--diff-filter=U"]);
             let wanted: std::collections::BTreeSet<&str> = unmerged.lines().collect();
             let told = paths.iter().map(String::as_str).collect();
@@ -303,22 +309,104 @@ async fn a_conflict_names_the_first_candidate_ahead_that_it_is_with() {
     let first_built = world.candidate(&first).await;
     let mut second = build(&main, vec![change(2, &one)], MergeMethod::Squash);
     second.ahead = vec![Ahead { run: first.run, sha: first_built.sha.clone() }];
+    second.base = first_built.sha.clone();
     let second_built = world.candidate(&second).await;
     let mut third = build(&main, vec![change(3, &other)], MergeMethod::Squash);
     third.ahead = second.ahead.clone();
     third.ahead.push(Ahead { run: second.run, sha: second_built.sha.clone() });
+    third.base = second_built.sha.clone();
     let conflict = world.build(&third).await;
-    let wanted =
-        Built::Conflict { pr: PrNumber(3), with: Some(second.run), paths: vec!["a.txt".into()] };
+    let wanted = Built::Conflict {
+        pr: PrNumber(3),
+        with: ConflictWith::Ahead(second.run),
+        paths: vec!["a.txt".into()],
+    };
     assert_eq!(conflict, wanted);
     let stray = world.host.test_branches(&world.repository).await.expect("branches");
     assert_eq!(stray.len(), 2, "a conflict leaves no branch behind");
     let batch = build(&main, vec![change(2, &one), change(3, &other)], MergeMethod::Squash);
     let conflict = world.build(&batch).await;
-    assert!(
-        matches!(conflict, Built::Conflict { pr: PrNumber(3), with: None, .. }),
-        "{conflict:?}"
-    );
+    let Built::Conflict { pr, with, .. } = conflict else { panic!("{conflict:?}") };
+    assert_eq!((pr, with), (PrNumber(3), ConflictWith::Group(PrNumber(2))));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn lanes_land_beside_each_other_and_only_where_they_do_not_meet() {
+    let world = World::new().await;
+    world.commit(&[("a.txt", "base\n"), ("b.txt", "base\n")], "base");
+    let main = world.push("main");
+    let one = world.branch("one", "main", &[("a.txt", "one\n")]);
+    let two = world.branch("two", "main", &[("b.txt", "two\n")]);
+    let both = world.branch("both", "main", &[("a.txt", "both\n"), ("c.txt", "both\n")]);
+    for branch in ["one", "two", "both"] {
+        world.open(branch).await.expect("opened");
+    }
+    let first = build(&main, vec![change(1, &one)], MergeMethod::Squash);
+    let second = build(&main, vec![change(2, &two)], MergeMethod::Squash);
+    let third = build(&main, vec![change(3, &both)], MergeMethod::Squash);
+    let landing = land(&first, &world.candidate(&first).await);
+    let answer = world.host.land(&world.repository, &landing).await.expect("an answer");
+    let LandAnswer::Landed(after_first) = answer else { panic!("{answer:?}") };
+
+    let mut landing = land(&second, &world.candidate(&second).await);
+    landing.expected = after_first.sha.clone();
+    let exact = world.host.land(&world.repository, &landing).await.expect("an answer");
+    assert_eq!(exact, LandAnswer::TargetMoved(after_first), "the tested tree itself cannot land");
+    landing.exact = false;
+    let answer = world.host.land(&world.repository, &landing).await.expect("an answer");
+    let LandAnswer::Landed(after_second) = answer.clone() else { panic!("{answer:?}") };
+    let files = ["a.txt", "b.txt"].map(|file| world.bare(&["show", &format!("main:{file}")]));
+    assert_eq!(files, ["one", "two"]);
+    let again = world.host.land(&world.repository, &landing).await.expect("an answer");
+    assert_eq!(again, answer, "an answer that was lost is found again");
+
+    let mut landing = land(&third, &world.candidate(&third).await);
+    (landing.expected, landing.exact) = (after_second.sha.clone(), false);
+    let answer = world.host.land(&world.repository, &landing).await.expect("an answer");
+    assert_eq!(answer, LandAnswer::TargetMoved(after_second), "it is in the way of what landed");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_candidate_is_put_together_from_lanes_that_have_not_landed() {
+    let world = World::new().await;
+    world.commit(&[("a.txt", "base\n"), ("b.txt", "base\n")], "base");
+    let main = world.push("main");
+    let one = world.branch("one", "main", &[("a.txt", "one\n")]);
+    let two = world.branch("two", "main", &[("b.txt", "two\n")]);
+    let top = world.branch("top", "main", &[("c.txt", "top\n")]);
+    let runs = [RunId(Uuid::new_v4()), RunId(Uuid::new_v4())];
+    let mut joined = build(&main, vec![change(3, &top)], MergeMethod::Squash);
+    joined.before = vec![(runs[0], change(1, &one)), (runs[1], change(2, &two))];
+    let candidate = world.candidate(&joined).await;
+    let names = world.bare(&["diff", "--name-only", main.as_str(), candidate.sha.as_str()]);
+    assert_eq!(names, "a.txt\nb.txt\nc.txt");
+    let other = world.branch("other", "main", &[("a.txt", "other\n")]);
+    joined.before = vec![(runs[0], change(1, &one)), (runs[1], change(2, &other))];
+    let built = world.build(&joined).await;
+    let Built::Conflict { pr, with, .. } = built else { panic!("{built:?}") };
+    assert_eq!((pr, with), (PrNumber(3), ConflictWith::Ahead(runs[1])));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_reported_on_an_up_to_date_head_is_told() {
+    let world = World::new().await;
+    world.commit(&[("a.txt", "base\n")], "base");
+    let main = world.push("main");
+    let head = world.branch("topic", "main", &[("b.txt", "b\n")]);
+    let note = ["notes", "--ref=signalbox-statuses", "add", "-m", "test: success"];
+    world.bare(&[&note[..], &[head.as_str()]].concat());
+    let mut request = build(&main, vec![change(1, &head)], MergeMethod::Squash);
+    let Built::Candidate { head_checks, .. } = world.build(&request).await else { panic!() };
+    assert_eq!(head_checks, Vec::new(), "nobody asked");
+    request.direct = true;
+    let Built::Candidate { head_checks, .. } = world.build(&request).await else { panic!() };
+    assert_eq!(head_checks.len(), 1);
+    assert!(head_checks.iter().all(|it| it.name == "test"));
+    let main = world.branch("main", "main", &[("c.txt", "c\n")]);
+    let mut behind = build(&main, vec![change(1, &head)], MergeMethod::Squash);
+    behind.direct = true;
+    let Built::Candidate { head_checks, .. } = world.build(&behind).await else { panic!() };
+    assert_eq!(head_checks, Vec::new(), "the head is not on top of the target");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -96,6 +96,20 @@ fn log_decision(queue: QueueRef, decision: &signalbox_domain::queue::Decision) {
             let (from, to) = (from.word(), to.word());
             tracing::info!(queue.id = %queue.id, from, to, %actor, "queue moved");
         }
+        Decision::Bisected { left, right, .. } => {
+            let list = |prs: &[signalbox_domain::ids::PrNumber]| {
+                prs.iter().map(|pr| pr.0.to_string()).collect::<Vec<_>>().join(" ")
+            };
+            let (left, right) = (list(left), list(right));
+            tracing::info!(queue.id = %queue.id, left, right, "a failed batch is split");
+        }
+        Decision::StatusesSilent { run, names } => {
+            let names = names.join(", ");
+            tracing::warn!(
+                queue.id = %queue.id, run.id = %run, names,
+                "required statuses that nobody has reported on"
+            );
+        }
         Decision::Changed { .. }
         | Decision::RunCancelled { .. }
         | Decision::SettingsChanged { .. }

@@ -1,10 +1,14 @@
 //! Candidates: changes put on a base by a real three-way merge, without a work tree.
 
+use signalbox_domain::ids::TreeId;
 use signalbox_domain::ports::{Built, HostError};
-use signalbox_domain::queue::{BuildCandidate, Candidate, Change, MergeMethod};
+use signalbox_domain::queue::{
+    BuildCandidate, Candidate, Change, CheckReport, ConflictWith, MergeMethod,
+};
 use signalbox_domain::time::Timestamp;
 
 use crate::git::{Git, parse_sha};
+use crate::statuses;
 
 /// The most conflicting paths that are told, and the most bytes of each.
 const MAX_PATHS: (usize, usize) = (100, 1_024);
@@ -23,20 +27,63 @@ pub(crate) async fn build(
     build: &BuildCandidate,
     at: Timestamp,
 ) -> Result<Built, HostError> {
-    let base = build.base().as_str();
-    match apply(git, base, &build.changes, build.method, at).await? {
+    let before: Vec<Change> = build.before.iter().map(|(_, change)| change.clone()).collect();
+    let ground = match apply(git, build.base.as_str(), &before, build.method, at).await? {
+        Applied::Commit(commit) => commit,
+        Applied::Conflict { change, paths } => return before_conflicts(build, change, paths),
+    };
+    match apply(git, &ground, &build.changes, build.method, at).await? {
         Applied::Commit(commit) => {
             let name = format!("refs/heads/{}", build.branch);
             git.move_ref(&name, &commit, None, "signalbox: candidate").await?;
             let tree = git.tree(&commit).await?;
-            Ok(Built::Candidate(Candidate { sha: parse_sha(&commit)?, tree }))
+            let head_checks = head_checks(git, build, &tree, at).await?;
+            Ok(Built::Candidate {
+                candidate: Candidate { sha: parse_sha(&commit)?, tree },
+                head_checks,
+            })
         }
         Applied::Conflict { change, paths } => conflict(git, build, change, paths, at).await,
     }
 }
 
-/// Finds with whom a change conflicts: with the target itself, or with the first candidate ahead
-/// on which it cannot be put any more.
+/// What is ahead does not go together, though it shares no target: the group waits for the later
+/// one of the two.
+fn before_conflicts(
+    build: &BuildCandidate,
+    change: usize,
+    paths: Vec<String>,
+) -> Result<Built, HostError> {
+    match (build.before.get(change), build.changes.first()) {
+        (Some((run, _)), Some(first)) => {
+            Ok(Built::Conflict { pr: first.pr, with: ConflictWith::Ahead(*run), paths })
+        }
+        (None, _) | (_, None) => {
+            Err(HostError::Rejected { words: "a conflict without a change".into() })
+        }
+    }
+}
+
+/// What was reported on the head of the only pull request, if its own commit stands on the target
+/// and has the candidate's tree.
+async fn head_checks(
+    git: &Git,
+    build: &BuildCandidate,
+    tree: &TreeId,
+    at: Timestamp,
+) -> Result<Vec<CheckReport>, HostError> {
+    let Some(change) = build.changes.first().filter(|_| build.direct) else {
+        return Ok(Vec::new());
+    };
+    let head = change.head.as_str();
+    if git.tree(head).await? != *tree || !git.is_ancestor(build.target_head.as_str(), head).await? {
+        return Ok(Vec::new());
+    }
+    statuses::read(git, head, at).await
+}
+
+/// Finds with whom a change conflicts: with the target itself, with the first candidate ahead on
+/// which it cannot be put any more, or with one before it in its own group.
 async fn conflict(
     git: &Git,
     build: &BuildCandidate,
@@ -55,16 +102,30 @@ async fn conflict(
             Applied::Commit(_) => None,
         })
     };
+    let pr = changed.pr;
     if let Some(paths) = conflicts(build.target_head.as_str()).await? {
-        return Ok(Built::Conflict { pr: changed.pr, with: None, paths });
+        return Ok(Built::Conflict { pr, with: ConflictWith::Target, paths });
     }
     for ahead in &build.ahead {
         if let Some(paths) = conflicts(ahead.sha.as_str()).await? {
-            return Ok(Built::Conflict { pr: changed.pr, with: Some(ahead.run), paths });
+            return Ok(Built::Conflict { pr, with: ConflictWith::Ahead(ahead.run), paths });
         }
     }
-    // It goes on everything ahead: what it conflicts with is in its own group.
-    Ok(Built::Conflict { pr: changed.pr, with: None, paths })
+    for other in build.changes.iter().take(change) {
+        let both = [other.clone(), changed.clone()];
+        let target = build.target_head.as_str();
+        if let Applied::Conflict { change: 1, paths } =
+            apply(git, target, &both, build.method, at).await?
+        {
+            return Ok(Built::Conflict { pr, with: ConflictWith::Group(other.pr), paths });
+        }
+    }
+    // It takes more than one other change: the nearest before it is named.
+    let with = match change.checked_sub(1).and_then(|before| build.changes.get(before)) {
+        Some(before) => ConflictWith::Group(before.pr),
+        None => build.ahead.last().map_or(ConflictWith::Target, |it| ConflictWith::Ahead(it.run)),
+    };
+    Ok(Built::Conflict { pr, with, paths })
 }
 
 /// Puts changes on a commit, one after the other.
@@ -90,8 +151,8 @@ pub(crate) async fn apply(
     Ok(Applied::Commit(tip))
 }
 
-/// A new commit, or the conflicting paths.
-type Outcome = Result<String, Vec<String>>;
+/// A new object, or the conflicting paths.
+pub(crate) type Outcome = Result<String, Vec<String>>;
 
 async fn merged(
     git: &Git,
@@ -168,7 +229,7 @@ async fn picked(git: &Git, tip: &str, commit: &str, at: Timestamp) -> Result<Out
 }
 
 /// The tree of a merge of two commits, or the conflicting paths.
-async fn merge_trees(git: &Git, ours: &str, theirs: &str) -> Result<Outcome, HostError> {
+pub(crate) async fn merge_trees(git: &Git, ours: &str, theirs: &str) -> Result<Outcome, HostError> {
     let args = ["merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", ours, theirs];
     let done = git.call(&args).await?;
     let text = String::from_utf8_lossy(&done.stdout);

@@ -213,3 +213,8 @@ fn succeeded(done: Done) -> Result<Done, HostError> {
 pub(crate) fn parse_sha(text: &str) -> Result<Sha, HostError> {
     Sha::new(text).map_err(|error| HostError::Unavailable { words: error.to_string() })
 }
+
+/// A tree id as git printed it.
+pub(crate) fn parse_tree(text: &str) -> Result<TreeId, HostError> {
+    TreeId::new(text).map_err(|error| HostError::Unavailable { words: error.to_string() })
+}

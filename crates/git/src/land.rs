@@ -1,11 +1,12 @@
 //! Landing: what was tested, and nothing else, becomes the target's head.
 
+use signalbox_domain::ids::TreeId;
 use signalbox_domain::ports::{Head, HostError, LandAnswer};
 use signalbox_domain::queue::{Candidate, Land};
 use signalbox_domain::time::Timestamp;
 
-use crate::candidate::{Applied, apply};
-use crate::git::{Git, parse_sha};
+use crate::candidate::{Applied, apply, merge_trees};
+use crate::git::{Git, parse_sha, parse_tree};
 
 /// How many commits of the target are looked at for a landing whose answer was lost.
 const LOOK_BACK: &str = "100";
@@ -23,11 +24,14 @@ pub(crate) async fn land(git: &Git, land: &Land, at: Timestamp) -> Result<LandAn
     let commit = if git.is_ancestor(land.expected.as_str(), candidate).await? {
         candidate.to_owned()
     } else {
-        // The target has the same content under another commit: the changes are put on it once
-        // more, and the result must be the tested tree.
+        // The target has the same content under another commit, or other lanes have landed: the
+        // changes are put on it once more, and the result must be the tree that is wanted.
+        let Some(wanted) = wanted_tree(git, land).await? else {
+            return Ok(LandAnswer::TargetMoved(head));
+        };
         let changes = &land.changes;
         match apply(git, head.sha.as_str(), changes, land.method, at).await? {
-            Applied::Commit(commit) if git.tree(&commit).await? == land.candidate.tree => commit,
+            Applied::Commit(commit) if git.tree(&commit).await? == wanted => commit,
             Applied::Commit(_) | Applied::Conflict { .. } => {
                 return Ok(LandAnswer::TargetMoved(head));
             }
@@ -44,8 +48,20 @@ pub(crate) async fn land(git: &Git, land: &Land, at: Timestamp) -> Result<LandAn
     }
 }
 
+/// The tree that must land: the tested one, or that of the clean merge of the target with the
+/// candidate; `None` when that merge is not clean.
+async fn wanted_tree(git: &Git, land: &Land) -> Result<Option<TreeId>, HostError> {
+    if land.exact {
+        return Ok(Some(land.candidate.tree.clone()));
+    }
+    match merge_trees(git, land.expected.as_str(), land.candidate.sha.as_str()).await? {
+        Ok(tree) => Ok(Some(parse_tree(&tree)?)),
+        Err(_) => Ok(None),
+    }
+}
+
 /// The commit of an earlier try whose answer was lost: the candidate itself, or a commit with the
-/// tested tree that was put on the expected head.
+/// wanted tree that was put on the expected head.
 pub(crate) async fn already_landed(git: &Git, land: &Land) -> Result<Option<Head>, HostError> {
     let target = format!("refs/heads/{}", land.target);
     let Candidate { sha, tree } = land.candidate.clone();
@@ -55,6 +71,7 @@ pub(crate) async fn already_landed(git: &Git, land: &Land) -> Result<Option<Head
     if !git.is_ancestor(land.expected.as_str(), &target).await? {
         return Ok(None);
     }
+    let Some(tree) = wanted_tree(git, land).await? else { return Ok(None) };
     let range = format!("{}..{target}", land.expected);
     let args = ["log", "--first-parent", "-n", LOOK_BACK, "--format=%H %T", &range];
     let log = git.ok(&args).await?.text();

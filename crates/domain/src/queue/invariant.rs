@@ -83,9 +83,8 @@ fn only_its_lane(queue: &Queue, run: &TestRun, violations: &mut Vec<Violation>) 
     let mut open: Vec<&Entry> = run.ahead.iter().filter_map(|(_, pr)| live(*pr)).collect();
     // What has left may have been the link.
     let links_gone = run.ahead.len() > open.len() || linked.len() < run.group.len();
-    while let Some(at) = open
-        .iter()
-        .position(|other| linked.iter().any(|entry| meet(Mode::Parallel, other, entry)))
+    while let Some(at) =
+        open.iter().position(|other| linked.iter().any(|entry| meet(Mode::Parallel, other, entry)))
     {
         linked.push(open.swap_remove(at));
     }

@@ -275,7 +275,9 @@ pub(super) fn may_be_absolved(queue: &Queue, failed: &TestRun) -> bool {
     if successors.iter().copied().take(depth).any(|run| running(&run)) {
         return true;
     }
-    if !settings.can_optimistically_merge || failed.bisection || successors.len() >= depth {
+    let full = successors.len() >= depth;
+    let can_be_built_on = failed.candidate.is_some() && !failed.bisection;
+    if !settings.can_optimistically_merge || full || !can_be_built_on {
         return false;
     }
     // One more group will be built on it, as soon as it can.

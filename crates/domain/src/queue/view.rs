@@ -150,12 +150,14 @@ fn waits(queue: &Queue, entry: &Entry, ahead: &Ahead<'_>) -> Option<WaitReason> 
         EntryState::Pending { held_by: None, .. } => {
             held_up(queue).unwrap_or_else(|| waits_for_its_turn(queue, entry, ahead))
         }
-        EntryState::Testing { .. } => {
-            unreachable(queue).unwrap_or_else(|| waits_for_checks(run))
-        }
+        EntryState::Testing { .. } => unreachable(queue).unwrap_or_else(|| waits_for_checks(run)),
         EntryState::TestsPassed { .. } => held_up(queue).unwrap_or_else(|| {
             let prs = run.map(|run| ahead.under(run)).unwrap_or_default();
-            if prs.is_empty() { WaitReason::Landing } else { WaitReason::PredecessorTesting { prs } }
+            if prs.is_empty() {
+                WaitReason::Landing
+            } else {
+                WaitReason::PredecessorTesting { prs }
+            }
         }),
         EntryState::PendingFailure { .. } => {
             let prs = run.map(|run| ahead.under(run)).unwrap_or_default();

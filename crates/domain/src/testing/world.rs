@@ -37,7 +37,8 @@ impl Rules {
     /// Whether a content passes.
     pub fn passes(&self, content: &Content) -> bool {
         let has = |pr: u32| content.iter().any(|(it, _)| *it == pr);
-        !self.bad.iter().any(|pr| has(*pr)) && !self.clash.iter().any(|(a, b)| has(*a) && has(*b) && self.meet(*a, *b))
+        !self.bad.iter().any(|pr| has(*pr))
+            && !self.clash.iter().any(|(a, b)| has(*a) && has(*b) && self.meet(*a, *b))
     }
 
     /// Whether two pull requests share a target.

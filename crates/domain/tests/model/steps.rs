@@ -7,7 +7,6 @@ use signalbox_domain::queue::{
     Effect, EntryState, PrState, Queue, QueueState, RequestedState, check_invariants, fold,
 };
 use signalbox_domain::testing::World;
-use signalbox_domain::time::Span;
 
 use crate::ops::{Op, apply};
 

@@ -97,7 +97,7 @@ impl TestRunReply {
         for reported in snapshot.targets.iter().flatten() {
             match &reported.targets {
                 Targets::All => drop(targets.insert("ALL".to_owned())),
-                Targets::Only(names) => targets.extend(names.iter().cloned()),
+                Targets::Only(names) => targets.extend(names.iter().map(ToOwned::to_owned)),
             }
         }
         let reported = snapshot.targets.iter().any(Option::is_some);

@@ -89,7 +89,7 @@ impl Request for TargetsRequest {
         let given = errors.required("/impactedTargets", self.impacted_targets);
         let targets = match given? {
             TargetsForm::All => Targets::All,
-            TargetsForm::Only(names) => Targets::Only(names),
+            TargetsForm::Only(names) => Targets::Only(names.into()),
             TargetsForm::TooMany => {
                 let rule = format!("has more than {MAX_TARGETS} items; send \"ALL\" instead");
                 errors.add("/impactedTargets", rule);

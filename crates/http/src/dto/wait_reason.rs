@@ -33,6 +33,8 @@ pub(crate) enum WaitReasonReply {
     BuildingCandidate,
     /// Its checks are running.
     ChecksRunning { done: u32, of: u32 },
+    /// Nothing was heard of these required statuses since the candidate was pushed.
+    ChecksSilent { names: Vec<String>, since: String },
     /// These are ahead and still being tested.
     PredecessorTesting { prs: Vec<u32> },
     /// Its run failed; later pull requests may still absolve it.
@@ -73,6 +75,9 @@ impl From<&WaitReason> for WaitReasonReply {
             WaitReason::BehindPrs { prs } => Self::BehindPrs { prs: numbers(prs) },
             WaitReason::BuildingCandidate => Self::BuildingCandidate,
             WaitReason::ChecksRunning { done, of } => Self::ChecksRunning { done: *done, of: *of },
+            WaitReason::ChecksSilent { names, since } => {
+                Self::ChecksSilent { names: names.clone(), since: since.to_string() }
+            }
             WaitReason::PredecessorTesting { prs } => {
                 Self::PredecessorTesting { prs: numbers(prs) }
             }
@@ -125,6 +130,10 @@ mod tests {
             (
                 WaitReason::SuccessorWindow { depth: 2, until: Some(at) },
                 json!({"kind": "successor_window", "depth": 2, "until": time}),
+            ),
+            (
+                WaitReason::ChecksSilent { names: vec!["test".into()], since: at },
+                json!({"kind": "checks_silent", "names": ["test"], "since": time}),
             ),
             (
                 WaitReason::ConflictWithAhead { pr: PrNumber(3) },

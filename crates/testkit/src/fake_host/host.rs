@@ -4,17 +4,18 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use signalbox_domain::ids::{BranchName, HostId, OrgId, RepoName, RunId, Sha};
+use signalbox_domain::ids::{BranchName, HostId, OrgId, RepoName, Sha, TreeId};
 use signalbox_domain::ports::{
     Abilities, Built, ChecksRunner, Clock, GitHost, Head, HostError, Hosts, LandAnswer,
     PullRequestQuery, Repository, TestBranch,
 };
 use signalbox_domain::queue::{
-    BuildCandidate, Change, CheckConclusion, HostStatuses, Land, PullRequest, PullRequestState,
+    BuildCandidate, Candidate, Change, CheckConclusion, CheckReport, ConflictWith, HostStatuses,
+    Land, PullRequest, PullRequestState,
 };
 
 use super::faults::Faults;
-use super::model::{ConflictingPaths, Repo};
+use super::model::{ConflictingPaths, Repo, tree_id};
 use super::{Call, Failure, Tree};
 
 /// A git host in memory, which also runs checks.
@@ -206,30 +207,67 @@ impl GitHost for FakeHost {
 }
 
 fn built(repo: &mut Repo, build: &BuildCandidate) -> Result<Built, HostError> {
-    let mut on = build.base().clone();
+    let mut on = build.base.clone();
     if !repo.commits.contains_key(&on) {
         return Err(HostError::NotFound { what: format!("commit {on}") });
     }
-    for change in &build.changes {
+    for (run, change) in &build.before {
         match repo.put(&change.head, &on, build.method, &change.title) {
             Ok(sha) => on = sha,
             Err(ConflictingPaths(paths)) => {
-                let with = conflicting_run(repo, build, change);
+                let pr = build.changes.first().map_or(change.pr, |first| first.pr);
+                return Ok(Built::Conflict { pr, with: ConflictWith::Ahead(*run), paths });
+            }
+        }
+    }
+    for (number, change) in build.changes.iter().enumerate() {
+        match repo.put(&change.head, &on, build.method, &change.title) {
+            Ok(sha) => on = sha,
+            Err(ConflictingPaths(paths)) => {
+                let with = conflicts_with(repo, build, number, change);
                 return Ok(Built::Conflict { pr: change.pr, with, paths });
             }
         }
     }
     repo.move_branch(&build.branch, &on);
     repo.test_branches.insert(build.branch.clone());
-    Ok(Built::Candidate(repo.candidate(&on)))
+    let candidate = repo.candidate(&on);
+    Ok(Built::Candidate { head_checks: head_checks(repo, build, &candidate), candidate })
 }
 
-/// The first candidate ahead on which the change alone conflicts, unless it conflicts with the
-/// target already.
-fn conflicting_run(repo: &Repo, build: &BuildCandidate, change: &Change) -> Option<RunId> {
-    repo.merged(&build.target_head, &change.head).ok()?;
+/// What was reported on the head of the only pull request, when that is what would land.
+fn head_checks(repo: &Repo, build: &BuildCandidate, candidate: &Candidate) -> Vec<CheckReport> {
+    let Some(change) = build.changes.first().filter(|_| build.direct) else { return Vec::new() };
+    let stands_on_target = repo.history(&change.head).contains(&build.target_head);
+    if stands_on_target && repo.head(&change.head).tree == candidate.tree {
+        repo.head_checks.get(&change.head).cloned().unwrap_or_default()
+    } else {
+        Vec::new()
+    }
+}
+
+/// With what a change conflicts: the target, the first candidate ahead on which it cannot be put
+/// any more, or one before it in its group.
+fn conflicts_with(
+    repo: &Repo,
+    build: &BuildCandidate,
+    number: usize,
+    change: &Change,
+) -> ConflictWith {
     let conflicts = |sha: &Sha| repo.merged(sha, &change.head).is_err();
-    build.ahead.iter().find(|ahead| conflicts(&ahead.sha)).map(|ahead| ahead.run)
+    if conflicts(&build.target_head) {
+        return ConflictWith::Target;
+    }
+    if let Some(ahead) = build.ahead.iter().find(|ahead| conflicts(&ahead.sha)) {
+        return ConflictWith::Ahead(ahead.run);
+    }
+    let before = build.changes.iter().take(number);
+    let group = before.clone().find(|other| conflicts(&other.head)).or(before.last());
+    match (group, build.ahead.last()) {
+        (Some(other), _) => ConflictWith::Group(other.pr),
+        (None, Some(ahead)) => ConflictWith::Ahead(ahead.run),
+        (None, None) => ConflictWith::Target,
+    }
 }
 
 fn landed(repo: &mut Repo, land: &Land) -> Result<LandAnswer, HostError> {
@@ -261,7 +299,7 @@ fn landed(repo: &mut Repo, land: &Land) -> Result<LandAnswer, HostError> {
                 Err(_) => return Ok(LandAnswer::TargetMoved(repo.head(&now))),
             }
         }
-        if repo.candidate(&to).tree != land.candidate.tree {
+        if Some(repo.candidate(&to).tree) != wanted_tree(repo, land) {
             return Ok(LandAnswer::TargetMoved(repo.head(&now)));
         }
     }
@@ -269,13 +307,22 @@ fn landed(repo: &mut Repo, land: &Land) -> Result<LandAnswer, HostError> {
     Ok(LandAnswer::Landed(repo.head(&to)))
 }
 
-/// The commit with the tested tree that was put on the target after the expected head, if any: the
+/// The tree that must land: the tested one, or the clean merge of the expected head with it.
+fn wanted_tree(repo: &Repo, land: &Land) -> Option<TreeId> {
+    if land.exact {
+        return Some(land.candidate.tree.clone());
+    }
+    repo.merged(&land.expected, &land.candidate.sha).ok().map(|tree| tree_id(&tree))
+}
+
+/// The commit with the wanted tree that was put on the target after the expected head, if any: the
 /// landing has happened, and its answer was lost.
 fn same_tree_since(repo: &Repo, now: &Sha, land: &Land) -> Option<Sha> {
     let history = repo.history(now);
     let since = history.iter().position(|sha| *sha == land.expected)?;
+    let wanted = wanted_tree(repo, land)?;
     let later = history.iter().take(since);
-    later.rev().find(|sha| repo.head(sha).tree == land.candidate.tree).cloned()
+    later.rev().find(|sha| repo.head(sha).tree == wanted).cloned()
 }
 
 /// The hosts that organizations are connected to: all to the same ones.

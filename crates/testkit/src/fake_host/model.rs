@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use sha2::{Digest, Sha256};
 use signalbox_domain::ids::{BranchName, PrNumber, Sha, TreeId};
 use signalbox_domain::ports::Head;
-use signalbox_domain::queue::{Candidate, MergeMethod, PullRequest};
+use signalbox_domain::queue::{Candidate, CheckReport, MergeMethod, PullRequest};
 
 /// The files of a commit: path to content.
 pub type Tree = BTreeMap<String, String>;
@@ -27,6 +27,8 @@ pub(super) struct Repo {
     /// The branches that candidates were put on.
     pub(super) test_branches: BTreeSet<BranchName>,
     pub(super) pull_requests: BTreeMap<PrNumber, PullRequest>,
+    /// What was reported on heads of pull requests.
+    pub(super) head_checks: BTreeMap<Sha, Vec<CheckReport>>,
     /// Every place that each branch has been at, oldest first.
     pub(super) moves: Vec<(BranchName, Sha)>,
 }

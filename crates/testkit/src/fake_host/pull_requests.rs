@@ -1,7 +1,7 @@
 //! What authors and visitors do on the host: open, push, close, look.
 
 use signalbox_domain::ids::{BranchName, PrNumber, RepoName, Sha};
-use signalbox_domain::queue::{Mergeability, PullRequest, PullRequestState};
+use signalbox_domain::queue::{CheckReport, Mergeability, PullRequest, PullRequestState};
 
 use super::FakeHost;
 use super::model::{Repo, Tree};
@@ -45,6 +45,14 @@ impl FakeHost {
             );
             number
         })
+    }
+
+    /// Reports a check on a pull request's own head.
+    pub fn report_on_head(&self, name: &RepoName, pr: PrNumber, check: CheckReport) {
+        self.with(name, |repo| {
+            let shown = repo.pull_requests.get(&pr).expect("the pull request exists");
+            repo.head_checks.entry(shown.head.clone()).or_default().push(check);
+        });
     }
 
     /// Pushes another commit to a pull request; returns its new head.

@@ -7,8 +7,8 @@ use signalbox_domain::ports::{
     Built, GitHost, HostError, LandAnswer, PullRequestQuery, Repository,
 };
 use signalbox_domain::queue::{
-    Ahead, BuildCandidate, Candidate, Change, CheckConclusion, Land, MergeMethod, PullRequest,
-    PullRequestState,
+    Ahead, BuildCandidate, Candidate, Change, CheckConclusion, ConflictWith, Land, MergeMethod,
+    PullRequest, PullRequestState,
 };
 use signalbox_domain::testing::ManualClock;
 use signalbox_domain::time::Timestamp;
@@ -54,10 +54,14 @@ impl Bench {
     }
 
     async fn build(&self, ahead: &[(RunId, &Candidate)], change: &Change) -> Built {
+        let target_head = self.main().await;
         let build = BuildCandidate {
             run: run(u128::from(change.pr.0)),
             target: branch("main"),
-            target_head: self.main().await,
+            base: ahead.last().map_or(&target_head, |(_, candidate)| &candidate.sha).clone(),
+            target_head,
+            before: Vec::new(),
+            direct: false,
             ahead: ahead
                 .iter()
                 .map(|(run, candidate)| Ahead { run: *run, sha: candidate.sha.clone() })
@@ -71,7 +75,7 @@ impl Bench {
 
     async fn candidate(&self, ahead: &[(RunId, &Candidate)], change: &Change) -> Candidate {
         match self.build(ahead, change).await {
-            Built::Candidate(candidate) => candidate,
+            Built::Candidate { candidate, .. } => candidate,
             conflict @ Built::Conflict { .. } => panic!("{conflict:?}"),
         }
     }
@@ -87,6 +91,7 @@ impl Bench {
             target: branch("main"),
             expected: expected.clone(),
             candidate: candidate.clone(),
+            exact: true,
             changes: vec![change.clone()],
             method: MergeMethod::Squash,
         };
@@ -134,12 +139,12 @@ async fn a_conflict_names_the_first_run_that_is_in_the_way() {
     let late = bench.open(&[("a", "3"), ("b", "3")]);
     let built = bench.build(&[(first, &below), (all, &above)], &late).await;
     let Built::Conflict { pr, with, paths } = built else { panic!("{built:?}") };
-    assert_eq!((pr, with), (late.pr, Some(first)));
+    assert_eq!((pr, with), (late.pr, ConflictWith::Ahead(first)));
     assert_eq!(paths, ["a", "b"]);
 
     bench.host.push_branch(&bench.repository.name, "main", &[("a", "9")]);
     let built = bench.build(&[], &late).await;
-    assert!(matches!(built, Built::Conflict { with: None, .. }), "{built:?}");
+    assert!(matches!(built, Built::Conflict { with: ConflictWith::Target, .. }), "{built:?}");
 }
 
 #[tokio::test]
@@ -207,13 +212,16 @@ async fn a_rebased_candidate_has_every_commit_of_its_pull_request() {
         run: run(1),
         target: branch("main"),
         target_head: bench.main().await,
+        base: bench.main().await,
+        before: Vec::new(),
+        direct: false,
         ahead: Vec::new(),
         changes: vec![Change { head, ..change }],
         method: MergeMethod::Rebase,
         branch: branch("signalbox-merge/pr-1"),
     };
     let built = bench.host.build_candidate(&bench.repository, &order).await.expect("up");
-    let Built::Candidate(candidate) = built else { panic!("{built:?}") };
+    let Built::Candidate { candidate, .. } = built else { panic!("{built:?}") };
     let files = bench.host.files(&bench.repository.name, "signalbox-merge/pr-1").expect("pushed");
     let files: Vec<(&str, &str)> = files.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
     assert_eq!(files, [("a", "2"), ("b", "2"), ("c", "1")]);

@@ -16,8 +16,7 @@ pub(super) fn advance(draft: &mut Draft) {
         || bisect::judge_implied(draft)
         || land::land(draft)
         || start::start(draft)
-    {
-    }
+    {}
 }
 
 /// Whether no entry is in the line.

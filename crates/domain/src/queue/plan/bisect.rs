@@ -23,10 +23,8 @@ pub(super) fn split_run(draft: &mut Draft, id: RunId) {
     let mut members: Vec<&Entry> = Vec::new();
     let queue = draft.queue.clone();
     members.extend(run.group.iter().filter_map(|member| queue.entry(member.entry)));
-    let batch = members
-        .first()
-        .and_then(|first| first.part.as_ref())
-        .map_or(run.number, |part| part.batch);
+    let batch =
+        members.first().and_then(|first| first.part.as_ref()).map_or(run.number, |part| part.batch);
     split(draft, Some(id), batch, members);
 }
 

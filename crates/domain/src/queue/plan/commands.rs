@@ -6,8 +6,8 @@ use crate::ids::PrNumber;
 
 use super::super::state::QueueState;
 use super::super::{
-    Actor, CancelReason, Command, Decision, Effect, Entry, EntryState, EventKind, Exit, Mode, Place,
-    Priority, PullRequestState, QueuedReason, Refusal, ReportedTargets, RequestedState,
+    Actor, CancelReason, Command, Decision, Effect, Entry, EntryState, EventKind, Exit, Mode,
+    Place, Priority, PullRequestState, QueuedReason, Refusal, ReportedTargets, RequestedState,
     SettingsPatch, Submission,
 };
 use super::draft::{Because, Draft};

@@ -111,8 +111,7 @@ fn tree_is_proven(draft: &Draft, run: &TestRun, candidate: &Candidate, names: &[
     run.group.iter().all(|member| {
         let proven = draft.queue.entry(member.entry).and_then(|entry| entry.proven.as_ref());
         proven.is_some_and(|proven| {
-            proven.tree == candidate.tree
-                && names.iter().all(|name| proven.statuses.contains(name))
+            proven.tree == candidate.tree && names.iter().all(|name| proven.statuses.contains(name))
         })
     })
 }

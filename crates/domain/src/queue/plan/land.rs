@@ -48,9 +48,9 @@ pub(super) fn land(draft: &mut Draft) -> bool {
 
 /// The live entries that passed by this run, in line order: its group, and what it absolved.
 fn passed_by<'a>(queue: &'a Queue, run: &'a TestRun) -> impl Iterator<Item = &'a Entry> {
-    prs_of(run)
-        .filter_map(|pr| queue.entry_of(pr))
-        .filter(|entry| matches!(entry.state, EntryState::TestsPassed { run: by, .. } if by == run.id))
+    prs_of(run).filter_map(|pr| queue.entry_of(pr)).filter(
+        |entry| matches!(entry.state, EntryState::TestsPassed { run: by, .. } if by == run.id),
+    )
 }
 
 /// All pull requests that a run's candidate contains, in line order.

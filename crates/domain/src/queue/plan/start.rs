@@ -79,11 +79,9 @@ fn foundation(
         Mode::Parallel => chain.root.as_ref() == Some(target_head),
     };
     match &chain.candidate {
-        Some(candidate) if current => Foundation {
-            base: candidate.sha.clone(),
-            root: chain.root.clone(),
-            before: Vec::new(),
-        },
+        Some(candidate) if current => {
+            Foundation { base: candidate.sha.clone(), root: chain.root.clone(), before: Vec::new() }
+        }
         Some(_) | None => on_target(),
     }
 }

@@ -1,0 +1,61 @@
+//! Statuses of commits that others have tested, kept as notes: a line `name: conclusion` each, in
+//! `refs/notes/signalbox-statuses`. Whoever may push notes may say that a commit is tested, as
+//! whoever may push to the target may move it.
+
+use signalbox_domain::ports::HostError;
+use signalbox_domain::queue::{Check, CheckConclusion, CheckReport, CheckStatus};
+use signalbox_domain::time::Timestamp;
+
+use crate::git::Git;
+
+const NOTES: &str = "refs/notes/signalbox-statuses";
+/// The most bytes of a note that are read, and the most statuses.
+const MAX: (usize, usize) = (65_536, 1_000);
+
+/// The statuses of a commit; none when there is no note.
+pub(crate) async fn read(
+    git: &Git,
+    commit: &str,
+    at: Timestamp,
+) -> Result<Vec<CheckReport>, HostError> {
+    let shown = git.call(&["notes", "--ref", NOTES, "show", commit]).await?;
+    if shown.code != 0 {
+        return Ok(Vec::new());
+    }
+    let (bytes, most) = MAX;
+    let text = String::from_utf8_lossy(shown.stdout.get(..bytes).unwrap_or(&shown.stdout));
+    Ok(parse(&text, at).take(most).collect())
+}
+
+/// The lines that are statuses; a later line of the same name replaces an earlier one.
+fn parse(text: &str, at: Timestamp) -> impl Iterator<Item = CheckReport> {
+    let mut found: Vec<CheckReport> = Vec::new();
+    for line in text.lines() {
+        let Some((name, word)) = line.rsplit_once(':') else { continue };
+        let Some(conclusion) = CheckConclusion::parse(word.trim()) else { continue };
+        found.retain(|it| it.name != name.trim());
+        found.push(Check {
+            name: name.trim().to_owned(),
+            status: CheckStatus::Completed,
+            conclusion: Some(conclusion),
+            url: String::new(),
+            summary: Some("reported on the pull request's own head".to_owned()),
+            at,
+        });
+    }
+    found.into_iter()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_names_and_conclusions() {
+        let at = Timestamp::from_unix_seconds(0);
+        let text = "test: failure\n\nlint / fast: SUCCESS\nodd line\ntest: success\nx: what\n";
+        let found: Vec<_> = parse(text, at).map(|it| (it.name, it.conclusion)).collect();
+        let success = Some(CheckConclusion::Success);
+        assert_eq!(found, [("lint / fast".to_owned(), success), ("test".to_owned(), success)]);
+    }
+}
