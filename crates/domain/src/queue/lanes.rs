@@ -7,7 +7,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::ids::{PrNumber, RunId};
+use crate::ids::{EntryId, PrNumber, RunId};
 use crate::time::{Span, Timestamp};
 
 use super::order::OrderKey;
@@ -63,7 +63,9 @@ pub(super) fn next_to_start(queue: &Queue, at: Timestamp, free: Free) -> Next<'_
     let mut until: Option<Timestamp> = None;
     for entry in in_line(queue) {
         match &entry.state {
-            EntryState::Pending { held_by: Some(_), .. } => {}
+            EntryState::Pending { held_by: Some(_), .. }
+            | EntryState::NotReady
+            | EntryState::Ended(_) => {}
             EntryState::Pending { held_by: None, .. } => {
                 let slot = match &entry.part {
                     Some(part) => free.bisection && !follows(queue, part),
@@ -83,7 +85,6 @@ pub(super) fn next_to_start(queue: &Queue, at: Timestamp, free: Free) -> Next<'_
             EntryState::Testing { .. }
             | EntryState::TestsPassed { .. }
             | EntryState::PendingFailure { .. } => ahead.push(entry),
-            EntryState::NotReady | EntryState::Ended(_) => {}
         }
     }
     Next::Wait(until)
@@ -284,9 +285,29 @@ pub(super) fn may_be_absolved(queue: &Queue, failed: &TestRun) -> bool {
     let members: Vec<&Entry> =
         failed.group.iter().filter_map(|member| queue.entry(member.entry)).collect();
     let Some(behind) = members.last().map(|last| OrderKey::of(last)) else { return false };
-    in_line(queue).skip_while(|entry| OrderKey::of(entry) <= behind).any(|entry| {
-        matches!(entry.state, EntryState::Pending { held_by: None, .. })
-            && members.iter().any(|member| meet(queue.mode(), member, entry))
+    let next = in_line(queue).skip_while(|entry| OrderKey::of(entry) <= behind).find(|entry| {
+        entry.waits_in_line() && members.iter().any(|member| meet(queue.mode(), member, entry))
+    });
+    next.is_some_and(|next| !waits_for(queue, failed, next, &mut BTreeSet::new()))
+}
+
+/// Whether an entry cannot be started before that failed run is settled: it depends on a failed
+/// one behind it that nothing can be built on, or on an entry that does.
+fn waits_for(queue: &Queue, failed: &TestRun, entry: &Entry, seen: &mut BTreeSet<EntryId>) -> bool {
+    let contains_it = |run: &TestRun| failed.group.iter().any(|member| run.contains(member.pr));
+    between(queue, None, entry).filter(|other| meet(queue.mode(), other, entry)).any(|other| {
+        match &other.state {
+            EntryState::PendingFailure { run, .. } => {
+                queue.run(*run).is_some_and(contains_it) && !can_be_built_on(queue, other, entry)
+            }
+            EntryState::Pending { .. } => {
+                seen.insert(other.id) && waits_for(queue, failed, other, seen)
+            }
+            EntryState::NotReady
+            | EntryState::Testing { .. }
+            | EntryState::TestsPassed { .. }
+            | EntryState::Ended(_) => false,
+        }
     })
 }
 

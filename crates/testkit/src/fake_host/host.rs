@@ -261,8 +261,8 @@ fn conflicts_with(
     if let Some(ahead) = build.ahead.iter().find(|ahead| conflicts(&ahead.sha)) {
         return ConflictWith::Ahead(ahead.run);
     }
-    let before = build.changes.iter().take(number);
-    let group = before.clone().find(|other| conflicts(&other.head)).or(before.last());
+    let before = build.changes.get(..number).unwrap_or_default();
+    let group = before.iter().find(|other| conflicts(&other.head)).or(before.last());
     match (group, build.ahead.last()) {
         (Some(other), _) => ConflictWith::Group(other.pr),
         (None, Some(ahead)) => ConflictWith::Ahead(ahead.run),

@@ -5,9 +5,9 @@ use crate::ids::{BranchName, EntryId, PrNumber, RunId, Sha, TreeId};
 use crate::time::Timestamp;
 
 use super::super::{
-    Actor, Candidate, CheckReport, ConflictWith, Culprit, Effect, EntryState, Exit, FailReason,
-    HostStatuses, IgnoredBecause, PassReason, Place, QueuedReason, RequiredStatuses, RunChecks,
-    RunStatus, StatusSource, Target, TestRun, lanes,
+    Actor, Candidate, CheckConclusion, CheckReport, ConflictWith, Culprit, Effect, EntryState,
+    Exit, FailReason, HostStatuses, IgnoredBecause, PassReason, Place, QueuedReason,
+    RequiredStatuses, RunChecks, RunStatus, StatusSource, Target, TestRun, lanes,
 };
 use super::draft::{Because, Draft};
 use super::{checks, facts, leave};
@@ -120,7 +120,7 @@ fn tree_is_proven(draft: &Draft, run: &TestRun, candidate: &Candidate, names: &[
 fn head_has_passed(reports: &[CheckReport], names: &[String]) -> bool {
     names.iter().all(|name| {
         let last = reports.iter().filter(|check| check.name == *name).max_by_key(|it| it.at);
-        last.is_some_and(|it| it.conclusion.is_some_and(|how| how.is_success()))
+        last.is_some_and(|it| it.conclusion.is_some_and(CheckConclusion::is_success))
     })
 }
 

@@ -1,10 +1,13 @@
 //! Rules of the queue, one at a time.
 
+mod batches;
+mod lanes;
+
 use signalbox_domain::ids::PrNumber;
 use signalbox_domain::queue::{
-    Command, Culprit, Effect, Entry, EntryState, Exit, Fact, FailReason, Mode, PrState, Refusal,
-    ReportedTargets, RequestedState, Settings, SettingsPatch, WaitReason, next_deadline,
-    view_entry, view_queue,
+    Command, Culprit, Decision, Effect, Entry, EntryState, Exit, Fact, FailReason, Input, Mode,
+    PrState, Refusal, ReportedTargets, RequestedState, Settings, SettingsPatch, WaitReason, absorb,
+    decide, next_deadline, view_entry, view_queue,
 };
 use signalbox_domain::testing::{Rules, World};
 use signalbox_domain::time::Span;
@@ -52,18 +55,29 @@ const fn is_checks(effect: &Effect) -> bool {
     matches!(effect, Effect::RunChecks(_))
 }
 
+/// Everything that was decided since the queue was new.
+fn decisions(world: &World) -> Vec<Decision> {
+    let mut queue = world.new_queue.clone();
+    let mut decisions = Vec::new();
+    for (at, input) in &world.journal {
+        let transition = match input {
+            Input::Command(command) => decide(&queue, command, *at).expect("it was not refused"),
+            Input::Fact(fact) => absorb(&queue, fact, *at),
+        };
+        decisions.extend(transition.decisions);
+        queue = transition.queue;
+    }
+    decisions
+}
+
 /// How a pull request left: taken from the last transition that ended it.
 fn exit(world: &World, pr: u32) -> Exit {
     let mut queue = world.new_queue.clone();
     let mut last: Option<Entry> = None;
     for (at, input) in &world.journal {
         let transition = match input {
-            signalbox_domain::queue::Input::Command(command) => {
-                signalbox_domain::queue::decide(&queue, command, *at).expect("it was not refused")
-            }
-            signalbox_domain::queue::Input::Fact(fact) => {
-                signalbox_domain::queue::absorb(&queue, fact, *at)
-            }
+            Input::Command(command) => decide(&queue, command, *at).expect("it was not refused"),
+            Input::Fact(fact) => absorb(&queue, fact, *at),
         };
         let ended = transition.changes.entries.iter().filter(|it| it.pr.0 == pr && !it.is_live());
         last = ended.map(|it| it.as_ref().clone()).next_back().or(last);

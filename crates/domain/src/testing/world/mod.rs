@@ -2,16 +2,17 @@
 //! of changes, and whose checks are a rule over that set. Effects and facts wait in it until a
 //! test lets them happen: in order, out of order, twice, late.
 
+mod host;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use uuid::Uuid;
 
 use crate::ids::{BranchName, OrgId, PrNumber, QueueId, RepoId, Sha, TreeId};
 use crate::queue::{
-    Actor, Ahead, BuildCandidate, Candidate, Change, Check, CheckConclusion, CheckStatus, Command,
-    ConflictWith, Effect, Fact, HostStatuses, Input, Land, LandRefusal, Mergeability, Mode,
-    NumberedEffect, Priority, PullRequest, PullRequestState, Queue, Refusal, ReportedTargets,
-    RunChecks, Settings, Submission, SubmitReason, Targets, Transition, absorb, decide,
+    Actor, Command, Fact, Input, Mergeability, Mode, NumberedEffect, Priority, PullRequest,
+    PullRequestState, Queue, Refusal, ReportedTargets, Settings, Submission, SubmitReason, Targets,
+    Transition, absorb, decide,
 };
 use crate::time::{Span, Timestamp};
 
@@ -318,151 +319,6 @@ impl World {
     /// Lets time pass.
     pub fn wait(&mut self, span: Span) {
         self.at = self.at.plus(span);
-    }
-
-    /// Runs an effect at the host; its fact waits to be taken in.
-    pub fn run(&mut self, effect: &Effect) {
-        let facts = match effect {
-            Effect::InspectTarget { .. } => vec![self.target_seen()],
-            Effect::InspectPullRequest { pr } => {
-                let pull_request = Box::new(self.pull_request(pr.0));
-                vec![Fact::PullRequestSeen { pull_request, read_at: self.at }]
-            }
-            Effect::BuildCandidate(build) => vec![self.build(build)],
-            Effect::RunChecks(checks) => self.check(checks),
-            Effect::CancelChecks { run } => {
-                self.outbox.retain(
-                    |it| !matches!(&it.effect, Effect::RunChecks(checks) if checks.run == *run),
-                );
-                Vec::new()
-            }
-            Effect::DeleteBranch { .. } => Vec::new(),
-            Effect::Land(land) => vec![self.land(land)],
-        };
-        self.facts.extend(facts);
-    }
-
-    fn build(&mut self, build: &BuildCandidate) -> Fact {
-        let run = build.run;
-        let content = |world: &Self, sha: &Sha| world.commits[sha].0.clone();
-        let version =
-            |change: &Change| u32::from_str_radix(&change.head.as_str()[32..], 16).unwrap_or(0);
-        let mut result = content(self, &build.base);
-        for (with, change) in &build.before {
-            if self.rules.conflicts(&result, change.pr.0) {
-                let (pr, with) = (build.changes[0].pr, ConflictWith::Ahead(*with));
-                return Fact::CandidateConflict { run, pr, with, paths: vec!["file".into()] };
-            }
-            result.insert((change.pr.0, version(change)));
-        }
-        for change in &build.changes {
-            let pr = change.pr.0;
-            if self.rules.conflicts(&result, pr) {
-                let target = content(self, &build.target_head);
-                let with = if self.rules.conflicts(&target, pr) {
-                    ConflictWith::Target
-                } else {
-                    let in_its_way =
-                        |ahead: &&Ahead| self.rules.conflicts(&content(self, &ahead.sha), pr);
-                    let ahead = build.ahead.iter().find(in_its_way).map(|ahead| ahead.run);
-                    let conflicts = |other: &&Change| {
-                        self.rules.conflicts(&Content::from([(other.pr.0, 1)]), pr)
-                    };
-                    let group = build.changes.iter().find(conflicts).map(|other| other.pr);
-                    ahead
-                        .map(ConflictWith::Ahead)
-                        .or(group.map(ConflictWith::Group))
-                        .unwrap_or(ConflictWith::Target)
-                };
-                let paths = vec!["file".into()];
-                return Fact::CandidateConflict { run, pr: change.pr, with, paths };
-            }
-            result.insert((pr, version(change)));
-        }
-        let tree = tree_of(&result);
-        let sha = self.commit(result, build.base.clone());
-        let statuses =
-            HostStatuses { repository: Some(vec!["test".into()]), ..HostStatuses::default() };
-        let branch = build.branch.clone();
-        let candidate = Candidate { sha, tree };
-        Fact::CandidateBuilt { run, branch, candidate, statuses, head_checks: Vec::new() }
-    }
-
-    fn check(&mut self, checks: &RunChecks) -> Vec<Fact> {
-        let sha = checks.candidate.sha.clone();
-        let mut passes = self.rules.passes(&self.commits[&sha].0);
-        for pr in checks.prs.iter().filter(|pr| self.rules.flaky.contains(&pr.0)) {
-            passes &= !self.flaked.insert(pr.0);
-        }
-        let report = |status, conclusion, at| Fact::ChecksReported {
-            run: checks.run,
-            sha: sha.clone(),
-            checks: vec![Check {
-                name: "test".into(),
-                status,
-                conclusion,
-                url: String::new(),
-                summary: None,
-                at,
-            }],
-        };
-        let conclusion = if passes { CheckConclusion::Success } else { CheckConclusion::Failure };
-        vec![
-            report(CheckStatus::InProgress, None, self.at),
-            report(CheckStatus::Completed, Some(conclusion), self.at),
-        ]
-    }
-
-    fn is_ancestor(&self, ancestor: &Sha, of: &Sha) -> bool {
-        let mut at = Some(of);
-        while let Some(sha) = at {
-            if sha == ancestor {
-                return true;
-            }
-            at = self.commits.get(sha).and_then(|(_, parent)| parent.as_ref());
-        }
-        false
-    }
-
-    fn land(&mut self, land: &Land) -> Fact {
-        let run = land.run;
-        let candidate = land.candidate.sha.clone();
-        if self.is_ancestor(&candidate, &self.target_sha) {
-            return Fact::Landed { run, sha: candidate, tree: land.candidate.tree.clone() };
-        }
-        for change in &land.changes {
-            let pull_request = self.pull_request(change.pr.0);
-            if pull_request.head != change.head || pull_request.state != PullRequestState::Open {
-                let because = LandRefusal::HeadMoved { pr: change.pr };
-                return Fact::LandRefused { run, because };
-            }
-        }
-        let tested = self.commits[&candidate].0.clone();
-        let mut content = self.target.clone();
-        for change in &land.changes {
-            content.extend(tested.iter().filter(|(pr, _)| *pr == change.pr.0));
-        }
-        let conflicts =
-            || land.changes.iter().any(|change| self.rules.conflicts(&self.target, change.pr.0));
-        let tree_is_right = if land.exact { content == tested } else { !conflicts() };
-        if self.target_sha != land.expected || !tree_is_right {
-            let (head, tree) = (self.target_sha.clone(), tree_of(&self.target));
-            return Fact::LandRefused { run, because: LandRefusal::TargetMoved { head, tree } };
-        }
-        if self.is_ancestor(&land.expected, &candidate) {
-            self.target_sha = candidate;
-            self.target = content;
-        } else {
-            self.move_target(content);
-        }
-        for change in &land.changes {
-            self.landed.push(change.pr.0);
-            if let Some(proposed) = self.proposed.get_mut(&change.pr.0) {
-                proposed.state = PullRequestState::Merged;
-            }
-        }
-        let (sha, tree) = (self.target_sha.clone(), tree_of(&self.target));
-        Fact::Landed { run, sha, tree }
     }
 
     /// Runs effects and takes facts in, in order, until nothing is left.

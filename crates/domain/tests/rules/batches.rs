@@ -1,0 +1,288 @@
+//! Batches, their bisection, and what a success behind a failure proves.
+
+use signalbox_domain::ids::PrNumber;
+use signalbox_domain::queue::{
+    Culprit, Decision, Effect, Exit, Fact, FailReason, Mode, OptimizationMode, PrState, Settings,
+    SettingsPatch, WaitReason, next_deadline,
+};
+use signalbox_domain::testing::{Rules, World};
+use signalbox_domain::time::Span;
+
+use crate::{bad, decisions, exit, is_checks, run_until, states, update, waits};
+
+fn batching(size: u32, rules: Rules) -> World {
+    let mut world = World::new(Settings::new(Mode::Single, 4), rules);
+    let patch = SettingsPatch {
+        batch: Some(true),
+        batching_min_size: Some(size),
+        batching_max_wait_time_minutes: Some(5),
+        ..SettingsPatch::default()
+    };
+    update(&mut world, patch, None);
+    world
+}
+
+fn set(world: &mut World, patch: SettingsPatch) {
+    update(world, patch, None);
+}
+
+fn submit(world: &mut World, prs: impl IntoIterator<Item = u32>) {
+    for pr in prs {
+        world.submit(pr, None).expect("submitted");
+    }
+}
+
+/// The groups of all runs that were started, and whether each was part of a bisection.
+fn started(world: &World) -> Vec<(Vec<u32>, bool)> {
+    let mut runs: Vec<(Vec<u32>, bool)> = Vec::new();
+    let mut last = None;
+    for decision in decisions(world) {
+        if let Decision::Moved { to: PrState::Testing, run, pr, bisection, .. } = decision {
+            if last == Some(run) {
+                runs.last_mut().expect("a run").0.push(pr.0);
+            } else {
+                runs.push((vec![pr.0], bisection));
+            }
+            last = Some(run);
+        }
+    }
+    runs
+}
+
+#[test]
+fn a_full_batch_is_one_run_and_lands_in_one_step() {
+    let mut world = batching(3, Rules::default());
+    submit(&mut world, 1..=3);
+    world.settle();
+    assert_eq!(started(&world), [(vec![1, 2, 3], false)]);
+    assert_eq!(world.landed, [1, 2, 3]);
+}
+
+#[test]
+fn a_batch_that_is_not_full_starts_when_its_oldest_entry_has_waited() {
+    let mut world = batching(4, Rules::default());
+    submit(&mut world, [1]);
+    world.wait(Span::minutes(2));
+    submit(&mut world, [2]);
+    let until = world.at.plus(Span::minutes(3));
+    let filling = WaitReason::BatchFilling { have: 2, target: 4, until };
+    assert_eq!((waits(&world, 1), waits(&world, 2)), (filling.clone(), filling));
+    assert_eq!(next_deadline(&world.queue), Some(until));
+    world.wait(Span::minutes(3));
+    world.take_in(&Fact::TimePassed);
+    world.settle();
+    assert_eq!(started(&world), [(vec![1, 2], false)]);
+}
+
+#[test]
+fn nobody_is_put_past_one_that_must_be_alone() {
+    let mut world = batching(3, Rules::default());
+    submit(&mut world, [1]);
+    world.submit_with(2, None, Some(true)).expect("submitted");
+    submit(&mut world, [3]);
+    world.settle();
+    world.wait(Span::minutes(5));
+    world.take_in(&Fact::TimePassed);
+    world.settle();
+    assert_eq!(started(&world), [(vec![1], false), (vec![2], false), (vec![3], false)]);
+    assert_eq!(world.landed, [1, 2, 3]);
+}
+
+#[test]
+fn a_draining_queue_does_not_wait_for_a_batch_to_fill() {
+    let mut world = batching(4, Rules::default());
+    submit(&mut world, [1, 2]);
+    let draining = Some(signalbox_domain::queue::RequestedState::Draining);
+    update(&mut world, SettingsPatch::default(), draining);
+    world.settle();
+    assert_eq!(world.landed, [1, 2]);
+}
+
+#[test]
+fn of_a_batch_of_four_the_one_culprit_is_found_and_the_others_land() {
+    for culprit in 1..=4_u32 {
+        let mut world = batching(4, bad(&[culprit]));
+        submit(&mut world, 1..=4);
+        world.settle();
+        let good: Vec<u32> = (1..=4).filter(|pr| *pr != culprit).collect();
+        assert_eq!(world.landed, good, "culprit {culprit}");
+        let Exit::Failed { reason, culprit: blamed, .. } = exit(&world, culprit) else {
+            panic!("#{culprit} failed")
+        };
+        assert_eq!((reason, blamed), (FailReason::RequiredStatus, Culprit::Itself));
+        assert!(started(&world).iter().skip(1).any(|(_, bisection)| *bisection));
+    }
+}
+
+#[test]
+fn members_that_only_fail_together_cost_the_later_one() {
+    let rules = Rules { clash: [(1, 4)].into(), ..Rules::default() };
+    let mut world = batching(4, rules);
+    submit(&mut world, 1..=4);
+    world.settle();
+    assert_eq!(world.landed, [1, 2, 3]);
+}
+
+#[test]
+fn parts_have_slots_of_their_own() {
+    let mut world = batching(4, bad(&[3]));
+    let patch = SettingsPatch {
+        concurrency: Some(1),
+        bisection_concurrency: Some(1),
+        ..SettingsPatch::default()
+    };
+    set(&mut world, patch);
+    submit(&mut world, 1..=4);
+    run_until(
+        &mut world,
+        |effect| matches!(effect, Effect::BuildCandidate(build) if build.changes.len() == 2),
+    );
+    assert_eq!(world.queue.slots_used(), (0, 1));
+    assert_eq!(waits(&world, 4), WaitReason::SlotsFull { used: 1, limit: 1 });
+    let Effect::BuildCandidate(build) = &world.outbox[0].effect else { panic!("a build") };
+    assert!(build.branch.as_str().ends_with("-bisection"), "{}", build.branch);
+    world.settle();
+    assert_eq!(world.landed, [1, 2, 4]);
+}
+
+#[test]
+fn runs_whose_result_follows_are_skipped_when_the_queue_says_so() {
+    let count = |mode| {
+        let mut world = batching(8, bad(&[8]));
+        set(
+            &mut world,
+            SettingsPatch { optimization_mode: Some(mode), ..SettingsPatch::default() },
+        );
+        submit(&mut world, 1..=8);
+        world.settle();
+        assert_eq!(world.landed, [1, 2, 3, 4, 5, 6, 7]);
+        (started(&world).len(), exit(&world, 8))
+    };
+    let (all, _) = count(OptimizationMode::Off);
+    let (fewer, exit) = count(OptimizationMode::BisectionSkipRedundantTests);
+    assert_eq!((all, fewer), (7, 4), "the whole, and two or one for each halving");
+    let Exit::Failed { reason, .. } = exit else { panic!("it failed") };
+    assert_eq!(reason, FailReason::Optimization);
+}
+
+#[test]
+fn a_passing_run_absolves_what_it_contains() {
+    let rules = Rules { flaky: [2].into(), ..Rules::default() };
+    let mut world = World::new(Settings::new(Mode::Single, 3), rules.clone());
+    let patch = SettingsPatch {
+        can_optimistically_merge: Some(true),
+        pending_failure_depth: Some(1),
+        ..SettingsPatch::default()
+    };
+    set(&mut world, patch);
+    submit(&mut world, 1..=3);
+    world.settle();
+    assert_eq!(world.landed, [1, 2, 3], "C has passed with B in it");
+    let absolved = decisions(&world).iter().any(|decision| {
+        matches!(decision, Decision::Moved { pr: PrNumber(2), to: PrState::TestsPassed, reason, .. }
+            if reason == "SUCCESSOR_TEST_RUN_PASSED")
+    });
+    assert!(absolved);
+    let mut world = World::new(Settings::new(Mode::Single, 3), rules);
+    submit(&mut world, 1..=3);
+    world.settle();
+    assert_eq!(world.landed, [1, 3], "without optimistic merging B has failed");
+}
+
+#[test]
+fn a_failed_one_waits_for_as_many_levels_as_the_depth_says() {
+    let rules = Rules { flaky: [1, 2].into(), ..Rules::default() };
+    for (depth, landed) in [(1, vec![2, 3]), (2, vec![1, 2, 3])] {
+        let mut world = World::new(Settings::new(Mode::Single, 1), rules.clone());
+        let patch = SettingsPatch {
+            can_optimistically_merge: Some(true),
+            pending_failure_depth: Some(depth),
+            ..SettingsPatch::default()
+        };
+        set(&mut world, patch);
+        submit(&mut world, 1..=3);
+        world.settle();
+        assert_eq!(world.landed, landed, "depth {depth}");
+    }
+}
+
+#[test]
+fn a_batch_is_absolved_by_the_batch_behind_it() {
+    let rules = Rules { flaky: [1].into(), ..Rules::default() };
+    let mut world = batching(2, rules);
+    let patch = SettingsPatch {
+        can_optimistically_merge: Some(true),
+        pending_failure_depth: Some(1),
+        ..SettingsPatch::default()
+    };
+    set(&mut world, patch);
+    submit(&mut world, 1..=4);
+    world.settle();
+    assert_eq!(world.landed, [1, 2, 3, 4]);
+    assert_eq!(started(&world).len(), 2, "nothing was bisected");
+}
+
+#[test]
+fn a_member_that_leaves_sends_the_rest_of_its_batch_back() {
+    let mut world = batching(3, Rules::default());
+    submit(&mut world, 1..=3);
+    run_until(&mut world, is_checks);
+    let by = world.caller();
+    world
+        .ask(signalbox_domain::queue::Command::Cancel { pr: PrNumber(2), by })
+        .expect("not refused");
+    let testing = [(1, PrState::Testing), (3, PrState::Testing)];
+    assert_eq!(states(&world), testing, "they were tested before and do not wait again");
+    world.settle();
+    assert_eq!(world.landed, [1, 3]);
+}
+
+#[test]
+fn a_member_that_conflicts_with_another_waits_for_it() {
+    let rules = Rules { conflict: [(1, 3)].into(), ..Rules::default() };
+    let mut world = batching(3, rules);
+    submit(&mut world, 1..=3);
+    world.settle();
+    assert_eq!(world.landed, [1, 2]);
+    let Exit::Failed { reason, culprit, .. } = exit(&world, 3) else { panic!("it failed") };
+    assert_eq!(reason, FailReason::MergeConflict);
+    assert_eq!(culprit, Culprit::PullRequest(PrNumber(1)));
+}
+
+/// Q7: exactly the culprits fail, within a bound that grows with their number.
+#[test]
+fn bisection_finds_exactly_the_culprits_in_few_runs() {
+    for size in [2_u32, 5, 8, 16, 31] {
+        for seed in 0..200_u64 {
+            let mut numbers = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ u64::from(size);
+            let mut next = || {
+                numbers ^= numbers << 13;
+                numbers ^= numbers >> 7;
+                numbers ^= numbers << 17;
+                numbers
+            };
+            let odds = 2 + next() % 12;
+            let culprits: Vec<u32> = (1..=size).filter(|_| next() % odds == 0).collect();
+            for mode in [OptimizationMode::Off, OptimizationMode::BisectionSkipRedundantTests] {
+                let mut world = batching(size, bad(&culprits));
+                let patch = SettingsPatch {
+                    optimization_mode: Some(mode),
+                    bisection_concurrency: Some(2),
+                    ..SettingsPatch::default()
+                };
+                set(&mut world, patch);
+                submit(&mut world, 1..=size);
+                world.settle();
+                world.wait(Span::minutes(5));
+                world.take_in(&Fact::TimePassed);
+                world.settle();
+                let good: Vec<u32> = (1..=size).filter(|pr| !culprits.contains(pr)).collect();
+                assert_eq!(world.landed, good, "of {size}, culprits {culprits:?}");
+                let (k, runs) = (culprits.len(), started(&world).len());
+                let levels = usize::try_from(size.next_power_of_two().ilog2()).expect("small");
+                let bound = 2 * k * levels + 3 * k + 1;
+                assert!(runs <= bound, "{runs} runs for {culprits:?} of {size}, bound {bound}");
+            }
+        }
+    }
+}

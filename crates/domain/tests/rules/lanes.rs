@@ -1,0 +1,180 @@
+//! PARALLEL mode: who waits for whom.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use signalbox_domain::ids::PrNumber;
+use signalbox_domain::queue::{
+    Command, Effect, Mode, PrState, Settings, SettingsPatch, WaitReason,
+};
+use signalbox_domain::testing::{Rules, World};
+
+use crate::{is_checks, run_until, states, update, waits};
+
+const FRONTEND: u32 = 1;
+const BACKEND: u32 = 2;
+const DOCS: u32 = 3;
+
+fn lanes(targets: &[(u32, &[u32])], rules: Rules) -> World {
+    let targets: BTreeMap<u32, BTreeSet<u32>> =
+        targets.iter().map(|(pr, names)| (*pr, names.iter().copied().collect())).collect();
+    World::new(Settings::new(Mode::Parallel, 10), Rules { targets, ..rules })
+}
+
+fn submit(world: &mut World, prs: impl IntoIterator<Item = u32>) {
+    for pr in prs {
+        world.submit(pr, None).expect("submitted");
+    }
+}
+
+/// What each pull request's latest candidate contains besides itself.
+fn built_on(world: &World) -> BTreeMap<u32, Vec<u32>> {
+    let runs = world.queue.runs();
+    runs.flat_map(|run| {
+        let ahead: Vec<u32> = run.ahead.iter().map(|(_, pr)| pr.0).collect();
+        run.group.iter().map(move |member| (member.pr.0, ahead.clone()))
+    })
+    .collect()
+}
+
+#[test]
+fn each_lane_is_a_line_of_its_own() {
+    let targets: [(u32, &[u32]); 5] =
+        [(1, &[FRONTEND]), (2, &[BACKEND]), (3, &[DOCS]), (4, &[FRONTEND]), (5, &[BACKEND, DOCS])];
+    let mut world = lanes(&targets, Rules::default());
+    submit(&mut world, 1..=5);
+    run_until(&mut world, |effect| matches!(effect, Effect::Land(_)));
+    let expected = [(1, vec![]), (2, vec![]), (3, vec![]), (4, vec![1]), (5, vec![2, 3])].into();
+    assert_eq!(built_on(&world), expected);
+    world.settle();
+    assert_eq!(world.landed.len(), 5);
+}
+
+#[test]
+fn a_slow_or_failing_lane_holds_no_other_one_up() {
+    let targets: [(u32, &[u32]); 3] = [(1, &[FRONTEND]), (2, &[BACKEND]), (3, &[FRONTEND])];
+    let rules = Rules { bad: [1].into(), ..Rules::default() };
+    let mut world = lanes(&targets, rules);
+    submit(&mut world, 1..=3);
+    // Nobody runs the checks of the first one.
+    run_until(&mut world, is_checks);
+    let slow = world.outbox.remove(0);
+    world.settle();
+    assert_eq!(world.landed, [2]);
+    let held = WaitReason::PredecessorTesting { prs: vec![PrNumber(1)] };
+    assert_eq!(waits(&world, 3), held);
+    world.outbox.push(slow);
+    world.settle();
+    assert_eq!(world.landed, [2, 3], "the third is tested again without the first");
+}
+
+#[test]
+fn all_meets_everybody_and_nothing_meets_only_all() {
+    let targets: [(u32, &[u32]); 4] = [(1, &[FRONTEND]), (2, &[]), (3, &[]), (5, &[])];
+    let mut world = lanes(&targets, Rules::default());
+    // The fourth is not named: it touches everything.
+    submit(&mut world, 1..=5);
+    run_until(&mut world, |effect| matches!(effect, Effect::Land(_)));
+    let expected =
+        [(1, vec![]), (2, vec![]), (3, vec![]), (4, vec![1, 2, 3]), (5, vec![1, 2, 3, 4])].into();
+    assert_eq!(built_on(&world), expected);
+}
+
+#[test]
+fn what_landed_in_another_lane_meanwhile_is_part_of_the_next_candidate() {
+    let targets: [(u32, &[u32]); 3] =
+        [(1, &[FRONTEND]), (2, &[BACKEND]), (3, &[FRONTEND, BACKEND])];
+    let rules = Rules { clash: [(2, 3)].into(), ..Rules::default() };
+    let mut world = lanes(&targets, rules);
+    submit(&mut world, [1, 2]);
+    run_until(&mut world, is_checks);
+    let slow = world.outbox.remove(0);
+    world.settle();
+    assert_eq!(world.landed, [2]);
+    // Its candidate is the first one's, which does not contain the second.
+    submit(&mut world, [3]);
+    world.outbox.push(slow);
+    world.settle();
+    assert_eq!(world.landed, [2, 1], "the third does not go together with the second");
+}
+
+#[test]
+fn an_urgent_one_interrupts_its_lane_only() {
+    let targets: [(u32, &[u32]); 4] =
+        [(1, &[FRONTEND]), (2, &[BACKEND]), (3, &[FRONTEND]), (4, &[FRONTEND])];
+    let mut world = lanes(&targets, Rules::default());
+    submit(&mut world, 1..=3);
+    run_until(&mut world, is_checks);
+    let before = built_on(&world).len();
+    world.submit(4, Some(0)).expect("submitted");
+    let order: Vec<u32> = states(&world).iter().map(|it| it.0).collect();
+    assert_eq!((before, order), (3, vec![4, 1, 2, 3]));
+    let run = |pr: u32| world.queue.entry_of(PrNumber(pr)).and_then(|it| it.state.run());
+    assert!(run(2).is_some(), "the other lane goes on");
+    assert_eq!(run(1), None);
+    world.settle();
+    let place = |pr: u32| world.landed.iter().position(|it| *it == pr);
+    assert!(place(4) < place(1) && place(1) < place(3));
+}
+
+#[test]
+fn new_targets_of_one_under_test_send_it_back() {
+    let targets: [(u32, &[u32]); 2] = [(1, &[FRONTEND]), (2, &[BACKEND])];
+    let mut world = lanes(&targets, Rules::default());
+    submit(&mut world, 1..=2);
+    run_until(&mut world, is_checks);
+    world.retouch(2, [FRONTEND].into());
+    run_until(&mut world, |effect| matches!(effect, Effect::Land(_)));
+    assert_eq!(built_on(&world).get(&2), Some(&vec![1]));
+    // The same targets again change nothing.
+    let before = world.queue.clone();
+    let report = world.targets(2);
+    world.ask(Command::SetTargets { pr: PrNumber(2), targets: report }).expect("not refused");
+    assert_eq!(world.queue.runs().count(), before.runs().count());
+    world.settle();
+    assert_eq!(world.landed, [1, 2]);
+}
+
+#[test]
+fn only_entries_of_one_lane_are_batched() {
+    let targets: [(u32, &[u32]); 4] =
+        [(1, &[FRONTEND]), (2, &[BACKEND]), (3, &[FRONTEND]), (4, &[BACKEND])];
+    let mut world = lanes(&targets, Rules::default());
+    let patch =
+        SettingsPatch { batch: Some(true), batching_min_size: Some(2), ..SettingsPatch::default() };
+    update(&mut world, patch, None);
+    submit(&mut world, 1..=4);
+    run_until(&mut world, is_checks);
+    let groups: BTreeSet<Vec<u32>> =
+        world.queue.runs().map(|run| run.group.iter().map(|it| it.pr.0).collect()).collect();
+    assert_eq!(groups, BTreeSet::from([vec![1, 3], vec![2, 4]]));
+    world.settle();
+    assert_eq!(world.landed.len(), 4);
+}
+
+#[test]
+fn a_hundred_thousand_targets_are_taken_and_one_more_is_not() {
+    use signalbox_domain::queue::{MAX_TARGETS, Refusal, ReportedTargets};
+    let names = |count: usize| (0..count).map(|it| format!("//target:{it}"));
+    let most = ReportedTargets::only(None, names(MAX_TARGETS)).expect("not too many");
+    let few = ReportedTargets::only(None, ["//target:99999".to_owned()]).expect("one");
+    assert!(most.targets.meets(&few.targets) && few.targets.meets(&most.targets));
+    let refused = ReportedTargets::only(None, names(MAX_TARGETS + 1));
+    let (given, limit) = (MAX_TARGETS + 1, MAX_TARGETS);
+    assert_eq!(refused, Err(Refusal::TooManyTargets { given, limit }));
+}
+
+#[test]
+fn switching_to_single_finishes_the_lanes_first() {
+    let targets: [(u32, &[u32]); 3] = [(1, &[FRONTEND]), (2, &[BACKEND]), (3, &[DOCS])];
+    let mut world = lanes(&targets, Rules::default());
+    submit(&mut world, 1..=2);
+    run_until(&mut world, is_checks);
+    let single = SettingsPatch { mode: Some(Mode::Single), ..SettingsPatch::default() };
+    update(&mut world, single, None);
+    submit(&mut world, [3]);
+    assert_eq!(waits(&world, 3), WaitReason::QueueSwitchingModes);
+    assert_eq!(states(&world)[2], (3, PrState::NotReady));
+    world.settle();
+    assert_eq!(world.queue.mode(), Mode::Single);
+    assert_eq!(world.landed.len(), 3);
+}
