@@ -4,7 +4,7 @@
 //! Q5 (paused is paused), Q8 (liveness) and Q9 (replay) are about steps and histories; the model
 //! tests check them.
 
-use crate::ids::PrNumber;
+use crate::ids::{PrNumber, RunId};
 
 use super::lanes::meet;
 use super::{Entry, EntryState, Mode, Place, Queue, RunStatus, TestRun};
@@ -51,9 +51,10 @@ fn built_in_order(
     before: &[&Entry],
     violations: &mut Vec<Violation>,
 ) {
+    // An urgent entry that comes while something lands stands before it, and cannot stop it.
     let landing = queue.header.landing.as_ref();
-    if landing.is_some_and(|landing| landing.runs.contains(&run.id)) {
-        // An urgent entry that came meanwhile stands before it, and cannot stop it.
+    let lands = |run: RunId| landing.is_some_and(|landing| landing.runs.contains(&run));
+    if lands(run.id) {
         return;
     }
     let mode = queue.mode();
@@ -66,7 +67,8 @@ fn built_in_order(
         }
     }
     let mut line = before.iter().filter(|other| !in_group(other));
-    for (_, pr) in run.ahead.iter().filter(|(_, pr)| queue.entry_of(*pr).is_some()) {
+    let waits = |pr| queue.entry_of(pr).is_some_and(|it| !it.state.run().is_some_and(lands));
+    for (_, pr) in run.ahead.iter().filter(|(_, pr)| waits(*pr)) {
         if !line.any(|other| other.pr == *pr) {
             violations.push(("Q1", format!("#{} is tested on #{pr} out of order", entry.pr)));
         }

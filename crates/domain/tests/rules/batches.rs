@@ -243,6 +243,9 @@ fn a_member_that_conflicts_with_another_waits_for_it() {
     let mut world = batching(3, rules);
     submit(&mut world, 1..=3);
     world.settle();
+    world.wait(Span::minutes(5));
+    world.take_in(&Fact::TimePassed);
+    world.settle();
     assert_eq!(world.landed, [1, 2]);
     let Exit::Failed { reason, culprit, .. } = exit(&world, 3) else { panic!("it failed") };
     assert_eq!(reason, FailReason::MergeConflict);

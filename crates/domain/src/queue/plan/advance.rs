@@ -140,10 +140,13 @@ pub(super) fn targets_changed(draft: &mut Draft, id: EntryId) {
     }
 }
 
-/// An entry that was submitted again as urgent goes to the front, if it is in the line.
+/// An entry that was submitted again as urgent goes to the front, if it is in the line and not
+/// landing already.
 pub(super) fn turned_urgent(draft: &mut Draft, id: EntryId) {
-    let place = draft.entry(id).map(|entry| entry.place);
-    if let Some(Place::Waiting { .. } | Place::Anchored { .. }) = place {
+    let Some(entry) = draft.entry(id).filter(|entry| !leave::is_landing(draft, entry)) else {
+        return;
+    };
+    if let Place::Waiting { .. } | Place::Anchored { .. } = entry.place {
         go_to_the_front(draft, id);
     }
 }
