@@ -48,7 +48,11 @@ async fn they_may_come_before_the_submission_and_hold_for_one_head() {
     assert_eq!(has_targets(&server, pr.0).await, true);
     let other = json!({"pr": {"number": pr.0, "sha": "a".repeat(40)}, "impactedTargets": ["//a"]});
     server.ok(OPERATION, other).await;
-    assert_eq!(has_targets(&server, pr.0).await, false);
+    assert_eq!(has_targets(&server, pr.0).await, true, "a late report for another head");
+    server.host.push(&calc(), pr, &[("b", "3")]);
+    server.ok("submitPullRequest", json!({"pr": {"number": pr.0}})).await;
+    server.ok("submitPullRequest", json!({"pr": {"number": pr.0}})).await;
+    assert_eq!(has_targets(&server, pr.0).await, false, "a push makes them stale");
 }
 
 #[actix_web::test]
