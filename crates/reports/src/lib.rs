@@ -1,0 +1,5 @@
+#![doc = include_str!("../README.md")]
+#![warn(missing_docs)]
+#![warn(clippy::indexing_slicing, clippy::panic, clippy::as_conversions)]
+
+pub mod junit;
