@@ -2,4 +2,6 @@
 #![warn(missing_docs)]
 #![warn(clippy::indexing_slicing, clippy::panic, clippy::as_conversions)]
 
+pub mod bundle;
+pub mod identity;
 pub mod junit;

@@ -126,7 +126,7 @@ mod tests {
         loop {
             match decoding.decode(&mut room).unwrap() {
                 0 => break,
-                written => text.extend_from_slice(&room[..written]),
+                written => text.extend(room.iter().take(written)),
             }
         }
         (String::from_utf8(text).unwrap(), decoding.encoding(), decoding.replaced())
