@@ -26,7 +26,7 @@ impl ArchiveBuilder {
         let mut header = Header::new_gnu();
         header.set_entry_type(kind);
         header.set_mode(0o644);
-        header.set_size(claim.unwrap_or(u64::try_from(content.len()).unwrap()));
+        header.set_size(claim.unwrap_or(u64::try_from(content.len()).expect("a length")));
         header.as_mut_bytes()[..name.len()].copy_from_slice(name.as_bytes());
         header.set_cksum();
         self.entries.push((header, content.to_vec()));
@@ -36,9 +36,9 @@ impl ArchiveBuilder {
     pub(crate) fn archive(&self) -> Vec<u8> {
         let mut archive = Builder::new(Vec::new());
         for (header, content) in &self.entries {
-            archive.append(header, &content[..]).unwrap();
+            archive.append(header, &content[..]).expect("memory");
         }
-        archive.into_inner().unwrap()
+        archive.into_inner().expect("memory")
     }
 
     pub(crate) fn packed(&self) -> Vec<u8> {
@@ -48,7 +48,7 @@ impl ArchiveBuilder {
 
 /// Compressed as the uploader does, but faster.
 pub(crate) fn packed(content: impl Read) -> Vec<u8> {
-    zstd::encode_all(content, 3).unwrap()
+    zstd::encode_all(content, 3).expect("memory")
 }
 
 /// A protobuf message of length-delimited fields.
@@ -56,7 +56,7 @@ pub(crate) fn message(fields: &[(u8, &[u8])]) -> Vec<u8> {
     let mut message = Vec::new();
     for (number, field) in fields {
         message.push(number << 3 | 2);
-        prost::encode_length_delimiter(field.len(), &mut message).unwrap();
+        prost::encode_length_delimiter(field.len(), &mut message).expect("memory");
         message.extend_from_slice(field);
     }
     message

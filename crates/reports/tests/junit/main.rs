@@ -27,7 +27,7 @@ pub(crate) fn read<T>(
         found.push(each(run));
         ControlFlow::Continue(())
     })?;
-    assert_eq!(summary.attempts, u64::try_from(found.len()).unwrap());
+    assert_eq!(summary.attempts, u64::try_from(found.len()).expect("it fits"));
     Ok((found, summary))
 }
 
@@ -37,7 +37,7 @@ fn line(run: &CaseRun<'_>) -> String {
     let mut line = format!("{} #{} {suites} | {class} | {}", run.status, run.attempt, run.name);
     let mut add = |label: &str, value: Option<String>| {
         if let Some(value) = value {
-            write!(line, " | {label}{value}").unwrap();
+            write!(line, " | {label}{value}").expect("a string");
         }
     };
     let place = run.line.map(|it| format!(":{it}")).unwrap_or_default();
@@ -45,6 +45,9 @@ fn line(run: &CaseRun<'_>) -> String {
     add("", run.duration.map(|it| format!("{}s", it.as_secs_f64())));
     add("message ", run.detail.and_then(|it| it.message).map(str::to_owned));
     add("kind ", run.detail.and_then(|it| it.kind).map(str::to_owned));
-    add("text ", run.detail.and_then(|it| it.text).map(|it| it.lines().next().unwrap().to_owned()));
+    add(
+        "text ",
+        run.detail.and_then(|it| it.text).map(|it| it.lines().next().expect("a line").to_owned()),
+    );
     line
 }

@@ -62,20 +62,20 @@ fn section(text: &str) -> String {
 fn report(suites: &[(String, Vec<Written>)]) -> String {
     let mut xml = "<?xml version=\"1.0\"?>\n<testsuites>".to_owned();
     for (name, cases) in suites {
-        write!(xml, "<testsuite name=\"{}\">", escaped(name)).unwrap();
+        write!(xml, "<testsuite name=\"{}\">", escaped(name)).expect("a string");
         for case in cases {
-            write!(xml, "\n<testcase name=\"{}\"", escaped(&case.name)).unwrap();
+            write!(xml, "\n<testcase name=\"{}\"", escaped(&case.name)).expect("a string");
             for (key, value) in [("classname", &case.classname), ("file", &case.file)] {
                 if let Some(value) = value {
-                    write!(xml, " {key}=\"{}\"", escaped(value)).unwrap();
+                    write!(xml, " {key}=\"{}\"", escaped(value)).expect("a string");
                 }
             }
             if let Some(millis) = case.millis {
-                write!(xml, " time=\"{}.{:03}\"", millis / 1000, millis % 1000).unwrap();
+                write!(xml, " time=\"{}.{:03}\"", millis / 1000, millis % 1000).expect("a string");
             }
             xml.push('>');
             for flaky in &case.flaky {
-                write!(xml, "<flakyFailure message=\"{}\"/>", escaped(flaky)).unwrap();
+                write!(xml, "<flakyFailure message=\"{}\"/>", escaped(flaky)).expect("a string");
             }
             if let Some((status, message, text)) = &case.outcome {
                 let element = match status {
@@ -85,9 +85,10 @@ fn report(suites: &[(String, Vec<Written>)]) -> String {
                     Status::Passed => unreachable!("passing is said by saying nothing"),
                 };
                 let (message, text) = (escaped(message), section(text));
-                write!(xml, "<{element} message=\"{message}\">{text}</{element}>").unwrap();
+                write!(xml, "<{element} message=\"{message}\">{text}</{element}>")
+                    .expect("a string");
             }
-            write!(xml, "<system-out>{}</system-out>", section(&case.output)).unwrap();
+            write!(xml, "<system-out>{}</system-out>", section(&case.output)).expect("a string");
             xml.push_str("</testcase>");
         }
         xml.push_str("</testsuite>");
@@ -180,10 +181,10 @@ proptest! {
                 text(detail.and_then(|it| it.text)),
             )
         };
-        let (found, summary) = read(xml.as_bytes(), &Limits::default(), each).unwrap();
+        let (found, summary) = read(xml.as_bytes(), &Limits::default(), each).expect("a report");
         prop_assert_eq!(found, expected(&suites));
         let cases: usize = suites.iter().map(|(_, cases)| cases.len()).sum();
-        prop_assert_eq!(summary.cases, u64::try_from(cases).unwrap());
+        prop_assert_eq!(summary.cases, u64::try_from(cases).expect("it fits"));
     }
 
     #[test]

@@ -15,7 +15,8 @@ fn suite(inside: &str) -> String {
 }
 
 fn statuses(inside: &str) -> Vec<Status> {
-    let (found, _) = read(suite(inside).as_bytes(), &Limits::default(), |run| run.status).unwrap();
+    let (found, _) =
+        read(suite(inside).as_bytes(), &Limits::default(), |run| run.status).expect("a report");
     found
 }
 
@@ -25,7 +26,7 @@ fn suites_are_a_path_and_the_outermost_is_the_parent() {
         <testsuite><testsuite name="c"><testcase name="2"/></testsuite></testsuite>
         <testcase name="3"/></testsuite><testcase name="4"/></testsuites>"#;
     let all = |run: &junit::CaseRun<'_>| (run.suites.join("/"), run.parent().to_owned());
-    let (found, summary) = read(xml.as_bytes(), &Limits::default(), all).unwrap();
+    let (found, summary) = read(xml.as_bytes(), &Limits::default(), all).expect("a report");
     let expected = [("a", "a"), ("a//c", "a"), ("a", "a"), ("", "")];
     assert_eq!(found, expected.map(|(path, parent)| (path.to_owned(), parent.to_owned())));
     assert_eq!((summary.suites, summary.cases), (3, 4));
@@ -33,7 +34,7 @@ fn suites_are_a_path_and_the_outermost_is_the_parent() {
 
 #[test]
 fn a_case_can_be_the_root() {
-    let found = lines(&b"<testcase name='a'><failure/></testcase>"[..]).unwrap();
+    let found = lines(&b"<testcase name='a'><failure/></testcase>"[..]).expect("a report");
     assert_eq!(found, ["failed #1  | - | a"]);
 }
 
@@ -77,7 +78,7 @@ fn attempts_come_in_the_order_in_which_they_happened() {
             let message = run.detail.and_then(|it| it.message).unwrap_or("-").to_owned();
             (message, run.attempt, run.element, run.concludes)
         };
-        let (found, _) = read(xml.as_bytes(), &Limits::default(), each).unwrap();
+        let (found, _) = read(xml.as_bytes(), &Limits::default(), each).expect("a report");
         let texts = found.into_iter().map(|(message, attempt, element, concludes)| {
             format!("{message} {attempt} {element}{}", if concludes { " end" } else { "" })
         });
@@ -105,7 +106,7 @@ fn cases_that_differ_in_what_identifies_them_are_no_attempts() {
         <testcase name="a" classname="c"/><testcase name="a" file="f"/><testcase name="a" id="i"/>
         <testcase name="a" class="c"/></testsuite><testsuite name="t"><testcase name="a"/>
         </testsuite></testsuites>"#;
-    let (found, _) = read(xml.as_bytes(), &Limits::default(), |run| run.attempt).unwrap();
+    let (found, _) = read(xml.as_bytes(), &Limits::default(), |run| run.attempt).expect("a report");
     assert_eq!(found, [1, 1, 1, 1, 2, 1]);
 }
 
@@ -116,7 +117,7 @@ fn files_and_lines() {
             "<testsuite {outer}><testsuite {inner}><testcase {case}/></testsuite></testsuite>"
         );
         let each = |run: &junit::CaseRun<'_>| (run.file.map(str::to_owned), run.line);
-        read(xml.as_bytes(), &Limits::default(), each).unwrap().0.remove(0)
+        read(xml.as_bytes(), &Limits::default(), each).expect("a report").0.remove(0)
     };
     let all = "file='a' filepath='b'";
     let found = |text: &str| Some(text.to_owned());
@@ -134,7 +135,7 @@ fn times_of_cases_and_of_attempts() {
         <flakyFailure/></testcase>
         <testcase name="b" time="NaN" timestamp="2026-03-01T12:00:00"/></testsuite></testsuite>"#;
     let each = |run: &junit::CaseRun<'_>| (run.duration, run.timestamp);
-    let (found, _) = read(xml.as_bytes(), &Limits::default(), each).unwrap();
+    let (found, _) = read(xml.as_bytes(), &Limits::default(), each).expect("a report");
     let suite = Some(datetime!(2026-03-01 10:00 UTC));
     let expected = [
         (Some(Duration::from_millis(1_000_500)), Some(datetime!(2026-03-01 11:00 UTC))),
@@ -155,7 +156,7 @@ fn properties_of_cases_only() {
         <testcase name='b'/></testsuite>"
     );
     let each = |run: &junit::CaseRun<'_>| run.properties.to_vec();
-    let (found, _) = read(xml.as_bytes(), &Limits::default(), each).unwrap();
+    let (found, _) = read(xml.as_bytes(), &Limits::default(), each).expect("a report");
     let pair = |key: &str, value: &str| (key.to_owned(), value.to_owned());
     assert_eq!(found[0][..3], [pair("k", "1 < 2"), pair("t", "text"), pair("x", "y")]);
     assert_eq!((found[0].len(), found[1].len()), (limits::PROPERTIES, 0));
@@ -166,11 +167,12 @@ fn encodings() {
     let declared =
         |label: &str| format!("<?xml version='1.0' encoding='{label}'?><testcase name='é ü'/>");
     let name = |bytes: &[u8]| {
-        let (found, summary) = read(bytes, &Limits::default(), |run| run.name.to_owned()).unwrap();
+        let (found, summary) =
+            read(bytes, &Limits::default(), |run| run.name.to_owned()).expect("a report");
         (found.concat(), summary.encoding, summary.replaced)
     };
     let latin: Vec<u8> =
-        declared("ISO-8859-1").chars().map(|it| u8::try_from(it).unwrap()).collect();
+        declared("ISO-8859-1").chars().map(|it| u8::try_from(it).expect("it fits")).collect();
     assert_eq!(name(&latin), ("é ü".into(), "windows-1252", false));
     let utf_8 = declared("utf-8");
     assert_eq!(name(utf_8.as_bytes()), ("é ü".into(), "UTF-8", false));
@@ -196,13 +198,13 @@ fn long_texts_are_cut_between_characters() {
         "m".repeat(9_000),
     ));
     let each = |run: &junit::CaseRun<'_>| {
-        let detail = run.detail.unwrap();
+        let detail = run.detail.expect("a detail");
         (run.name.len(), detail.message.map(str::len), detail.text.map(str::len))
     };
-    let (found, _) = read(xml.as_bytes(), &Limits::default(), each).unwrap();
+    let (found, _) = read(xml.as_bytes(), &Limits::default(), each).expect("a report");
     assert_eq!(found, [(8_000, Some(8_000), Some(8_000)), (1, None, Some(8_000))]);
     let limits = Limits { detail_bytes: 5, ..Limits::default() };
-    let (found, _) = read(xml.as_bytes(), &limits, each).unwrap();
+    let (found, _) = read(xml.as_bytes(), &limits, each).expect("a report");
     assert_eq!(found, [(8_000, Some(5), Some(4)), (1, None, Some(4))]);
 }
 
@@ -216,7 +218,7 @@ fn what_lies_between_tags_does_not_matter() {
         <system-out>{cdata}{long}<b/></system-out><system-err><![CDATA[{long}]]></system-err>
         {noise}</testcase><!--{long}--></testsuite>{noise}"
     );
-    assert_eq!(lines(xml.as_bytes()).unwrap(), ["passed #1 s | - | a > b"]);
+    assert_eq!(lines(xml.as_bytes()).expect("a report"), ["passed #1 s | - | a > b"]);
 }
 
 #[test]
@@ -224,7 +226,7 @@ fn references_in_texts_that_are_cut() {
     let text = "&amp;".repeat(50_000);
     let xml = suite(&format!("<testcase name='a'><failure>{text}&nbsp;</failure></testcase>"));
     let each = |run: &junit::CaseRun<'_>| run.detail.and_then(|it| it.text).map(str::to_owned);
-    let (found, _) = read(xml.as_bytes(), &Limits::default(), each).unwrap();
+    let (found, _) = read(xml.as_bytes(), &Limits::default(), each).expect("a report");
     assert_eq!(found, [Some("&".repeat(8_000))]);
 }
 
@@ -238,7 +240,7 @@ fn pieces_of_any_size_give_the_same() {
         }
     }
     let report = include_bytes!("fixtures/playwright.xml");
-    assert_eq!(lines(Dripping(report)).unwrap(), lines(&report[..]).unwrap());
+    assert_eq!(lines(Dripping(report)).expect("a report"), lines(&report[..]).expect("a report"));
 }
 
 #[test]
@@ -249,6 +251,6 @@ fn the_sink_can_stop() {
         left -= 1;
         if left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });
-    let summary = summary.unwrap();
+    let summary = summary.expect("a report");
     assert_eq!((summary.attempts, summary.cases, summary.stopped), (3, 2, true));
 }

@@ -69,7 +69,10 @@ fn limits_hold_by_themselves() {
     let limits = Limits::default();
     let deep = "<testsuite>".repeat(1_000);
     passes(&deep, limits, Limit::Depth, (1, 64 * 11 + 1));
-    let attributes = |count: u32| (0..count).map(|it| format!(" a{it}=''")).collect::<String>();
+    let attributes = |count: u32| {
+        let attributes: Vec<String> = (0..count).map(|it| format!("a{it}=''")).collect();
+        format!(" {}", attributes.join(" "))
+    };
     passes(&format!("<testsuite{}>", attributes(10_000)), limits, Limit::Attributes, (1, 1));
     passes(&format!("<testsuite{}>", attributes(800_000)), limits, Limit::TagBytes, (1, 1));
     let open = format!("<testsuite name='{}", "x".repeat(3_000_000));
