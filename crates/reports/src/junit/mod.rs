@@ -20,8 +20,10 @@
 
 mod case;
 mod decoding;
+mod elements;
 mod error;
 pub mod limits;
+mod lines;
 mod reader;
 mod source;
 mod text;

@@ -11,6 +11,8 @@ use memchr::memmem;
 use super::decoding::Decoding;
 use super::error::Position;
 use super::limits::Limit;
+use super::lines::{Lines, count};
+use super::text::last_boundary;
 
 const BUFFER_BYTES: usize = 128 * 1024;
 /// The longest opening of a piece of markup, `<![CDATA[`.
@@ -42,8 +44,7 @@ pub(super) struct Source<R> {
     approved: usize,
     at_end: bool,
     state: State,
-    line: u64,
-    column: u64,
+    lines: Lines,
     markup: Position,
     stop: Option<Stop>,
     text_bytes: usize,
@@ -62,8 +63,7 @@ impl<R: Read> Source<R> {
             approved: 0,
             at_end: false,
             state: State::Text { passed: 0 },
-            line: 1,
-            column: 1,
+            lines: Lines::new(),
             markup: Position { line: 1, column: 1 },
             stop: None,
             text_bytes,
@@ -78,7 +78,7 @@ impl<R: Read> Source<R> {
 
     /// Up to where the text was passed on.
     pub(super) fn position(&self) -> Position {
-        Position { line: self.line, column: self.column }
+        self.lines.position()
     }
 
     /// Whether everything was passed on.
@@ -117,14 +117,7 @@ impl<R: Read> Source<R> {
     /// Skips bytes, counting lines.
     fn advance(&mut self, bytes: usize) {
         let passed = self.buffer.get(self.start..self.start + bytes).unwrap_or_default();
-        let lines = memchr::memchr_iter(b'\n', passed).count();
-        if lines > 0 {
-            let last = memchr::memrchr(b'\n', passed).map_or(0, |at| at + 1);
-            self.line += count(lines);
-            self.column = 1 + count(bytes - last);
-        } else {
-            self.column += count(bytes);
-        }
+        self.lines.pass(passed);
         self.start += bytes;
     }
 
@@ -188,10 +181,7 @@ impl<R: Read> Source<R> {
 
     /// Of `bytes` bytes passes those on that fit into `room`, or drops them when there is none.
     fn cut(&mut self, bytes: usize, room: usize) {
-        let is_boundary = |at: &usize| {
-            self.available().get(*at).is_none_or(|byte| byte & 0b1100_0000 != 0b1000_0000)
-        };
-        match (1..=room).rev().find(is_boundary) {
+        match last_boundary(self.available(), room) {
             Some(fitting) => self.approved = fitting,
             None => self.advance(bytes),
         }
@@ -272,10 +262,7 @@ impl<R: Read> Source<R> {
                 return Ok((at + end.len(), true));
             }
             let safe = available.len().saturating_sub(end.len() - 1);
-            let boundary = (1..=safe)
-                .rev()
-                .find(|at| available.get(*at).is_none_or(|byte| byte & 0b1100_0000 != 0b1000_0000));
-            if let Some(boundary) = boundary {
+            if let Some(boundary) = last_boundary(available, safe) {
                 return Ok((boundary, false));
             }
             if self.at_end {
@@ -292,10 +279,6 @@ impl<R: Read> Source<R> {
         }
         Ok(passed)
     }
-}
-
-fn count(bytes: usize) -> u64 {
-    u64::try_from(bytes).unwrap_or(u64::MAX)
 }
 
 impl<R: Read> Read for Source<R> {

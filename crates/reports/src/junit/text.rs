@@ -4,7 +4,7 @@
 const LONGEST_REFERENCE: usize = 12;
 
 /// Collects text: leading white space is left out, and what goes beyond `most` bytes is dropped
-/// between two characters.
+/// between two characters. A NUL, which databases refuse, becomes U+FFFD.
 #[derive(Debug, Default)]
 pub(super) struct Kept {
     text: String,
@@ -29,6 +29,15 @@ impl Kept {
 
     /// Adds text that holds no references.
     pub(super) fn push(&mut self, text: &str, most: usize) {
+        let mut pieces = text.split('\0');
+        self.push_plain(pieces.next().unwrap_or_default(), most);
+        for piece in pieces {
+            self.push_plain("\u{fffd}", most);
+            self.push_plain(piece, most);
+        }
+    }
+
+    fn push_plain(&mut self, text: &str, most: usize) {
         if self.full {
             return;
         }
@@ -37,7 +46,7 @@ impl Kept {
         if text.len() <= room {
             self.text.push_str(text);
         } else {
-            let end = (0..=room).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+            let end = last_boundary(text.as_bytes(), room).unwrap_or(0);
             self.text.push_str(text.get(..end).unwrap_or_default());
             self.full = true;
         }
@@ -107,6 +116,12 @@ fn resolved(name: &str) -> Option<char> {
     Some(character.unwrap_or(char::REPLACEMENT_CHARACTER))
 }
 
+/// The last place between two characters, after the first and up to `most` bytes.
+pub(super) fn last_boundary(text: &[u8], most: usize) -> Option<usize> {
+    let inside = |byte: &u8| byte & 0b1100_0000 == 0b1000_0000;
+    (1..=most).rev().find(|at| !text.get(*at).is_some_and(inside))
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -131,6 +146,7 @@ mod tests {
     fn text_is_trimmed_and_cut_between_characters() {
         assert_eq!(kept("  \n a b \t", 100), "a b");
         assert_eq!(kept("aé", 2), "a");
+        assert_eq!(kept("a\0b", 100), "a\u{fffd}b");
         assert_eq!(kept("ab&amp;cd", 3), "ab&");
         assert_eq!(kept("&amp;", 0), "");
     }
