@@ -5,6 +5,8 @@ use std::time::Duration;
 use prost::{Enumeration, Message};
 use time::OffsetDateTime;
 
+use crate::identity::TestKey;
+
 /// One attempt at one test.
 #[derive(Clone, PartialEq, Message)]
 pub struct TestCaseRun {
@@ -62,6 +64,21 @@ pub struct TestCaseRun {
 }
 
 impl TestCaseRun {
+    /// What the test is known by, in an organization and a repository (`host/owner/name`), with the
+    /// variant or an empty text.
+    pub fn key<'k>(&'k self, org: &'k str, repo: &'k str, variant: &'k str) -> TestKey<'k> {
+        TestKey {
+            org,
+            repo,
+            file: &self.file,
+            classname: &self.classname,
+            parent: &self.parent_name,
+            name: &self.name,
+            info: &self.id,
+            variant,
+        }
+    }
+
     /// When it started, in UTC. A start at 1970 itself stands for an unknown one.
     pub fn started(&self) -> Option<OffsetDateTime> {
         let nanos = self.started_at?.nanoseconds();

@@ -134,6 +134,7 @@ impl Case {
             classname: self.classname.some(),
             class: self.class.some(),
             file,
+            asked_file: outermost.and_then(|suite| suite.file.some()).or(file),
             line: self.line,
             id: self.id.some(),
             status: Status::Passed,

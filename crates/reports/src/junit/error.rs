@@ -73,3 +73,10 @@ pub enum JunitError {
     #[error("the file has no element")]
     Empty,
 }
+
+/// Why the source itself stopped the reading.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Stop {
+    Limit(Limit, u64),
+    Declaration,
+}

@@ -36,6 +36,7 @@ use std::time::Duration;
 
 use time::OffsetDateTime;
 
+use crate::identity::TestKey;
 pub use error::{JunitError, Position};
 pub use limits::{Limit, Limits};
 
@@ -99,6 +100,9 @@ pub struct CaseRun<'a> {
     pub class: Option<&'a str>,
     /// The first of: the case's `file` and `filepath`, the outermost suite's `file` and `filepath`.
     pub file: Option<&'a str>,
+    /// The file by which the public uploader asks about the case: the outermost suite's `file`,
+    /// else the same as `file`.
+    pub asked_file: Option<&'a str>,
     /// The `line` attribute.
     pub line: Option<u32>,
     /// The `id` attribute.
@@ -129,6 +133,33 @@ impl<'a> CaseRun<'a> {
     /// The outermost suite's name, empty without one. Part of the test's identity.
     pub fn parent(&self) -> &'a str {
         self.suites.first().map_or("", String::as_str)
+    }
+
+    /// What the test is known by, in an organization and a repository (`host/owner/name`), with the
+    /// variant or an empty text.
+    pub fn key<'k>(&self, org: &'k str, repo: &'k str, variant: &'k str) -> TestKey<'k>
+    where
+        'a: 'k,
+    {
+        TestKey {
+            org,
+            repo,
+            file: self.file.unwrap_or_default(),
+            classname: self.classname.unwrap_or_default(),
+            parent: self.parent(),
+            name: self.name,
+            info: self.id.unwrap_or_default(),
+            variant,
+        }
+    }
+
+    /// The same with the file by which the uploader asks. Its [`TestKey::asked_id`] is the id that
+    /// comes with the question.
+    pub fn asked_key<'k>(&self, org: &'k str, repo: &'k str, variant: &'k str) -> TestKey<'k>
+    where
+        'a: 'k,
+    {
+        TestKey { file: self.asked_file.unwrap_or_default(), ..self.key(org, repo, variant) }
     }
 }
 

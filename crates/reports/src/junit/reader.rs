@@ -7,10 +7,10 @@ use quick_xml::Reader;
 use quick_xml::events::{BytesStart, Event};
 
 use super::case::{Case, Seen, Suite};
-use super::error::{JunitError, Position};
+use super::error::{JunitError, Position, Stop};
 use super::limits::{self, Limit, Limits};
 use super::lines::count;
-use super::source::{Source, Stop};
+use super::source::Source;
 use super::text::Kept;
 use super::{CaseRun, Summary};
 

@@ -9,7 +9,7 @@ use std::io::{self, BufRead, Read};
 use memchr::memmem;
 
 use super::decoding::Decoding;
-use super::error::Position;
+use super::error::{Position, Stop};
 use super::limits::Limit;
 use super::lines::{Lines, count};
 use super::text::last_boundary;
@@ -26,13 +26,6 @@ enum State {
     Instruction { passed: u64 },
     Cdata { passed: usize },
     Comment,
-}
-
-/// Why the source itself stopped the reading.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Stop {
-    Limit(Limit, u64),
-    Declaration,
 }
 
 pub(super) struct Source<R> {

@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 use signalbox_reports::bundle::internal::{
     BazelBuild, InternalError, Report, RunStatus, TestCaseRun, Timestamp, WireError,
 };
+use signalbox_reports::junit;
 use time::macros::datetime;
 
 use super::builder::message;
@@ -83,4 +84,27 @@ fn messages_that_are_refused() {
     // Millions of empty runs in few bytes.
     let many = Report::parse(message(&[(1, &[0x0a, 0].repeat(1_000_001))]));
     assert!(matches!(many, Err(InternalError::Limit { .. })));
+}
+
+#[test]
+fn messages_and_files_give_one_id() {
+    let xml = r#"<testsuite name="s"><testsuite name="t"><testcase name="a" classname="c"
+        file="f.py" id="trunk:x"/></testsuite></testsuite>"#;
+    let run = TestCaseRun {
+        id: "trunk:x".into(),
+        classname: "c".into(),
+        file: "f.py".into(),
+        parent_name: "s".into(),
+        ..run("a")
+    };
+    let mut keys = 0;
+    let read = junit::read(xml.as_bytes(), &junit::Limits::default(), |case| {
+        for variant in ["", "unix"] {
+            let key = case.key("acme", "example.com/acme/widgets", variant);
+            assert_eq!(key, run.key("acme", "example.com/acme/widgets", variant));
+            keys += 1;
+        }
+        ControlFlow::Continue(())
+    });
+    assert_eq!((read.expect("a report").cases, keys), (1, 2));
 }

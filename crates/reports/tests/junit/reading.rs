@@ -129,6 +129,24 @@ fn files_and_lines() {
 }
 
 #[test]
+fn the_uploader_asks_by_the_file_of_the_suite() {
+    let ids = |suite: &str, case: &str| {
+        let xml = format!("<testsuite name='s' {suite}><testcase name='a' {case}/></testsuite>");
+        let each = |run: &junit::CaseRun<'_>| {
+            let (key, asked) = (run.key("o", "h/o/r", "v"), run.asked_key("o", "h/o/r", "v"));
+            (key.file.to_owned(), asked.file.to_owned(), key.id() == asked.asked_id())
+        };
+        read(xml.as_bytes(), &Limits::default(), each).expect("a report").0.remove(0)
+    };
+    let found = |file: &str, asked: &str, same| (file.to_owned(), asked.to_owned(), same);
+    assert_eq!(ids("file='s.py'", "file='c.py'"), found("c.py", "s.py", false));
+    assert_eq!(ids("file='s.py'", "filepath='c.py'"), found("c.py", "s.py", false));
+    assert_eq!(ids("file='s.py'", ""), found("s.py", "s.py", true));
+    assert_eq!(ids("filepath='s.py'", "file='c.py'"), found("c.py", "c.py", true));
+    assert_eq!(ids("", "id='7'"), found("", "", false));
+}
+
+#[test]
 fn times_of_cases_and_of_attempts() {
     let xml = r#"<testsuite timestamp="2026-03-01T10:00:00"><testsuite>
         <testcase name="a" time="2"><flakyFailure time="1,000.5" timestamp="2026-03-01T11:00:00Z"/>
