@@ -147,6 +147,32 @@ mod tests {
     }
 
     #[test]
+    fn another_implementation_agrees() {
+        let acme = TestKey { org: "acme", repo: "github.com/acme/widgets", ..TestKey::default() };
+        let named = TestKey { name: "a", ..acme };
+        let odd =
+            TestKey { file: "é.py", classname: "C", parent: "s", name: "a#b \u{1F600}", ..acme };
+        let version_4 = "a6e84936-3ee9-47d5-b041-ae124896f654";
+        for (key, id) in [
+            (acme, "dc7a4ebd-5854-521c-a40d-56f184bd94f1"),
+            (odd, "cbaa2d02-93bf-5e33-a279-def9adfa3dc1"),
+            (named, "d52d2522-4729-59f6-93c8-123e2b774c87"),
+            (TestKey { info: version_4, ..named }, "d52d2522-4729-59f6-93c8-123e2b774c87"),
+            (
+                TestKey { info: VERSION_5, variant: "unix", ..named },
+                "931cae54-0fcd-56eb-8eac-afa833699e53",
+            ),
+            (
+                TestKey { info: "123", variant: "unix", ..named },
+                "7f8cb51d-692d-59ab-96a9-82293d94040b",
+            ),
+            (TestKey { info: "trunk:", ..named }, "44dc220d-1ab8-528e-96ba-b53e30872605"),
+        ] {
+            assert_eq!(key.id(), id, "{key:?}");
+        }
+    }
+
+    #[test]
     fn an_id_attribute_counts_when_it_is_of_version_5() {
         let key = TestKey { info: VERSION_5, ..EXAMPLE };
         assert_eq!(key.id(), VERSION_5);
