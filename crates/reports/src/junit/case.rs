@@ -1,0 +1,193 @@
+//! The test case that is being read, and the attempts that it tells.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
+use std::ops::ControlFlow;
+use std::time::Duration;
+
+use time::OffsetDateTime;
+
+use super::text::Kept;
+use super::{CaseRun, Detail, Status};
+
+/// When an attempt happened, seen from what the case itself says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// `flakyFailure` and `flakyError`: before it.
+    Before,
+    /// `failure`, `error` and `skipped`: itself.
+    Itself,
+    /// `rerunFailure` and `rerunError`: after it, unless it passed: then before.
+    After,
+}
+
+#[derive(Debug)]
+pub(super) struct Attempt {
+    pub(super) place: Place,
+    pub(super) status: Status,
+    pub(super) duration: Option<Duration>,
+    pub(super) timestamp: Option<OffsetDateTime>,
+    pub(super) message: Kept,
+    pub(super) kind: Kept,
+    pub(super) text: Kept,
+}
+
+impl Attempt {
+    pub(super) fn new(place: Place, status: Status) -> Self {
+        Self {
+            place,
+            status,
+            duration: None,
+            timestamp: None,
+            message: Kept::default(),
+            kind: Kept::default(),
+            text: Kept::default(),
+        }
+    }
+
+    fn detail(&self) -> Option<Detail<'_>> {
+        let (message, kind, text) = (self.message.some(), self.kind.some(), self.text.some());
+        let says = message.or(kind).or(text).is_some();
+        says.then_some(Detail { message, kind, text })
+    }
+}
+
+/// A suite that is open.
+#[derive(Debug, Default)]
+pub(super) struct Suite {
+    pub(super) file: Kept,
+    pub(super) filepath: Kept,
+    pub(super) timestamp: Option<OffsetDateTime>,
+}
+
+/// Attributes and children of a case; cleared and used again for the next one.
+#[derive(Debug, Default)]
+pub(super) struct Case {
+    pub(super) name: Kept,
+    pub(super) classname: Kept,
+    pub(super) class: Kept,
+    pub(super) file: Kept,
+    pub(super) filepath: Kept,
+    pub(super) id: Kept,
+    pub(super) status: Option<Status>,
+    pub(super) line: Option<u32>,
+    pub(super) duration: Option<Duration>,
+    pub(super) timestamp: Option<OffsetDateTime>,
+    pub(super) attempts: Vec<Attempt>,
+    pub(super) properties: Vec<(String, String)>,
+}
+
+impl Case {
+    pub(super) fn clear(&mut self) {
+        let Self { name, classname, class, file, filepath, id, attempts, properties, .. } = self;
+        for kept in [name, classname, class, file, filepath, id] {
+            kept.clear();
+        }
+        attempts.clear();
+        properties.clear();
+        self.status = None;
+        self.line = None;
+        self.duration = None;
+        self.timestamp = None;
+    }
+
+    /// Whether a child already said how the case ended.
+    pub(super) fn is_decided(&self) -> bool {
+        self.attempts.iter().any(|it| it.place == Place::Itself)
+    }
+
+    /// The attempts of the case in their order, given to `sink`. Answers how many were given.
+    pub(super) fn deliver(
+        &mut self,
+        names: &[String],
+        suites: &[Suite],
+        seen: &mut Seen,
+        mut sink: impl FnMut(&CaseRun<'_>) -> ControlFlow<()>,
+    ) -> (u64, ControlFlow<()>) {
+        if !self.is_decided() {
+            let status = self.status.unwrap_or(Status::Passed);
+            self.attempts.push(Attempt::new(Place::Itself, status));
+        }
+        let failed = |it: &Attempt| it.place == Place::Itself && it.status.is_failure();
+        let order: fn(Place) -> u8 = if self.attempts.iter().any(failed) {
+            |place| match place {
+                Place::Before => 0,
+                Place::Itself => 1,
+                Place::After => 2,
+            }
+        } else {
+            |place| match place {
+                Place::Before | Place::After => 0,
+                Place::Itself => 1,
+            }
+        };
+        self.attempts.sort_by_key(|it| order(it.place));
+
+        let outermost = suites.first();
+        let file = self.file.some().or(self.filepath.some());
+        let file = file.or_else(|| outermost?.file.some()).or_else(|| outermost?.filepath.some());
+        let timestamp =
+            self.timestamp.or_else(|| suites.iter().rev().find_map(|suite| suite.timestamp));
+        let mut run = CaseRun {
+            suites: names,
+            name: self.name.as_str(),
+            classname: self.classname.some(),
+            class: self.class.some(),
+            file,
+            asked_file: outermost.and_then(|suite| suite.file.some()).or(file),
+            line: self.line,
+            id: self.id.some(),
+            status: Status::Passed,
+            duration: None,
+            timestamp,
+            detail: None,
+            attempt: 0,
+            element: 0,
+            concludes: false,
+            properties: &self.properties,
+        };
+        let told = seen.so_far(&run);
+        told.elements = told.elements.saturating_add(1);
+        run.element = told.elements;
+        let mut given = 0;
+        let last = self.attempts.len() - 1;
+        for (at, attempt) in self.attempts.iter().enumerate() {
+            told.attempts = told.attempts.saturating_add(1);
+            given += 1;
+            run.status = attempt.status;
+            run.duration = attempt.duration;
+            if attempt.place == Place::Itself {
+                run.duration = self.duration;
+            }
+            run.timestamp = attempt.timestamp.or(timestamp);
+            run.detail = attempt.detail();
+            run.attempt = told.attempts;
+            run.concludes = at == last;
+            if sink(&run).is_break() {
+                return (given, ControlFlow::Break(()));
+            }
+        }
+        (given, ControlFlow::Continue(()))
+    }
+}
+
+/// What the file told so far of one case.
+#[derive(Clone, Copy, Debug, Default)]
+struct Told {
+    elements: u32,
+    attempts: u32,
+}
+
+/// What was told of each case, by a hash of what identifies it.
+#[derive(Debug, Default)]
+pub(super) struct Seen {
+    hasher: RandomState,
+    cases: HashMap<u64, Told>,
+}
+
+impl Seen {
+    fn so_far(&mut self, run: &CaseRun<'_>) -> &mut Told {
+        let key = (run.parent(), run.file, run.classname, run.name, run.id);
+        self.cases.entry(self.hasher.hash_one(key)).or_default()
+    }
+}
