@@ -44,7 +44,7 @@ pub use monitor::{
     Action, BUCKET_MINUTES, Before, Bucket, Classification, CodeSummary, Disagreement,
     FailureCount, FailureCountReading, FailureRate, FailureRateReading, MAX_HOURS,
     MEASURE_EVERY_MINUTES, Monitor, MonitorId, MonitorKind, MonitorStatus, PassOnRetry,
-    PassOnRetryReading, Reading, Rule, SameCode, Summary, Template, Verdict,
+    PassOnRetryReading, Reading, Rule, Run, SameCode, Summary, Template, Verdict,
 };
 pub use plan::{absorb, decide, next_deadline};
 pub use quarantine::{

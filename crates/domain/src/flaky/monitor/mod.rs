@@ -24,7 +24,7 @@ use super::{BranchScope, Refusal, TestStatus};
 pub use failure_count::{FailureCount, FailureCountReading};
 pub use failure_rate::{FailureRate, FailureRateReading};
 pub use pass_on_retry::{Disagreement, PassOnRetry, PassOnRetryReading};
-pub use summary::{BUCKET_MINUTES, Bucket, CodeSummary, SameCode, Summary};
+pub use summary::{BUCKET_MINUTES, Bucket, CodeSummary, Run, SameCode, Summary};
 pub use template::Template;
 
 /// The longest window or timeout, in hours: 45 days, as long as history is kept by default.

@@ -2,6 +2,8 @@
 //!
 //! Only runs that may count are in here: see [`crate::flaky::Admission`]. Skipped tests did not run.
 
+use std::collections::BTreeMap;
+
 use crate::ids::{Sha, TreeId};
 use crate::time::{Span, Timestamp};
 
@@ -68,6 +70,22 @@ pub struct Summary {
     pub codes: Vec<CodeSummary>,
 }
 
+/// One run of a test that may count.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct Run {
+    /// When it started.
+    pub at: Timestamp,
+    /// The branch.
+    pub branch: String,
+    /// The branch's class.
+    pub class: BranchClass,
+    /// The code that was tested, in each form that is known: a commit, its tree.
+    pub codes: Vec<SameCode>,
+    /// Whether it passed.
+    pub passed: bool,
+}
+
 /// Counts over some buckets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Tally {
@@ -78,6 +96,46 @@ pub(super) struct Tally {
 }
 
 impl Summary {
+    /// The summary of some runs, in any order. Stores that count in the database must agree with it.
+    pub fn of<'a>(runs: impl IntoIterator<Item = &'a Run>) -> Self {
+        let mut buckets: BTreeMap<(Timestamp, &str), Bucket> = BTreeMap::new();
+        let mut codes: BTreeMap<(&SameCode, &str), CodeSummary> = BTreeMap::new();
+        for run in runs {
+            let length = Span::minutes(BUCKET_MINUTES).micros();
+            let start = run.at.unix_micros().div_euclid(length) * length;
+            let start = Timestamp::from_unix_micros(start);
+            let bucket = buckets.entry((start, &run.branch)).or_insert_with(|| Bucket {
+                start,
+                branch: run.branch.clone(),
+                class: run.class,
+                passed: 0,
+                failed: 0,
+                last_run_at: run.at,
+                last_failure_at: None,
+            });
+            bucket.last_run_at = bucket.last_run_at.max(run.at);
+            if run.passed {
+                bucket.passed += 1;
+            } else {
+                bucket.failed += 1;
+                bucket.last_failure_at = bucket.last_failure_at.max(Some(run.at));
+            }
+            for code in &run.codes {
+                let row = codes.entry((code, &run.branch)).or_insert_with(|| CodeSummary {
+                    code: code.clone(),
+                    branch: run.branch.clone(),
+                    class: run.class,
+                    first_success_at: None,
+                    first_failure_at: None,
+                });
+                let first =
+                    if run.passed { &mut row.first_success_at } else { &mut row.first_failure_at };
+                *first = Some(first.map_or(run.at, |known| known.min(run.at)));
+            }
+        }
+        Self { buckets: buckets.into_values().collect(), codes: codes.into_values().collect() }
+    }
+
     /// Counts the runs of a scope within the last `window` before `at`, and the last times ever.
     ///
     /// A bucket that began at the window's edge or before it is left out, so that nothing older than

@@ -1,0 +1,6 @@
+//! Rules of flaky tests, one at a time.
+
+mod lab;
+mod monitors;
+mod people;
+mod settings;
