@@ -104,6 +104,14 @@ fn an_override_is_told_with_its_actor_and_ends_when_it_expires() {
     let (from, to) = (QuarantineOverride::Follow, QuarantineOverride::Always);
     assert_eq!((*previous, *updated, event.quarantined), (from, to, true));
     assert!(lab.set_quarantine(to, Some(end)).expect("known").empty);
+    let longer = end.plus(Span::hours(1));
+    let prolonged = lab.set_quarantine(to, Some(longer)).expect("set");
+    assert_eq!(
+        (prolonged.decisions.len(), prolonged.events.len()),
+        (1, 0),
+        "the setting is the same"
+    );
+    assert!(!lab.set_quarantine(to, Some(end)).expect("set").empty);
     assert!(!lab.test.is_quarantined(&lab.settings, end), "also before anybody noticed");
     assert_eq!(next_deadline(&lab.test), Some(end));
     lab.wait(5);
