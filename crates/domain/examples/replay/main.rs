@@ -93,12 +93,12 @@ impl Replay {
     }
 
     fn run(&mut self, commit: u32, at: Timestamp, passed: bool) -> Result<(), Box<dyn Error>> {
-        let (passes, failures) = (u32::from(passed), u32::from(!passed));
+        let (good, bad) = (u32::from(passed), u32::from(!passed));
         let failed_at = if passed { None } else { Some(at) };
         match self.summary.buckets.last_mut() {
             Some(last) if at.since(last.start) < Span::minutes(BUCKET_MINUTES) => {
-                last.passed += passes;
-                last.failed += failures;
+                last.passed += good;
+                last.failed += bad;
                 last.last_run_at = at;
                 last.last_failure_at = last.last_failure_at.max(failed_at);
             }
@@ -106,8 +106,8 @@ impl Replay {
                 start: at,
                 branch: "main".into(),
                 class: BranchClass::Stable,
-                passed: passes,
-                failed: failures,
+                passed: good,
+                failed: bad,
                 last_run_at: at,
                 last_failure_at: failed_at,
             }),

@@ -35,7 +35,7 @@ pub use decision::{Decision, IgnoredBecause, MonitorCause};
 pub use directory::{AskedTest, IdCollision, TestDirectory};
 pub use event::{Event, EventKind};
 pub use fact::Fact;
-pub use guard::{Admission, InfrastructureGuard, Trust, UploadCounts, admit};
+pub use guard::{Admission, InfrastructureGuard, Trust, UploadCounts, admit, incidents};
 pub use identity::{MAX_NAME_BYTES, TestId, TestKey};
 pub use invariant::{Violation, check as check_invariants};
 pub use journal::{Input, JournalRecord, fold};

@@ -2,14 +2,14 @@
 
 use signalbox_domain::flaky::TestStatus::{Flaky, Healthy};
 use signalbox_domain::flaky::{
-    Admission, AutoQuarantine, BranchPattern, Classification, Fact, InfrastructureGuard, Monitor,
-    MonitorId, PassOnRetry, Rule, Settings, SettingsPatch, StatusReason, Template, Trust,
-    UploadCounts, admit,
+    Admission, AutoQuarantine, BranchPattern, Classification, Fact, Fingerprint,
+    InfrastructureGuard, Monitor, MonitorId, PassOnRetry, Rule, Settings, SettingsPatch,
+    StatusReason, Summary, Template, Trust, UploadCounts, admit, incidents,
 };
 use signalbox_domain::ids::RepoId;
 use uuid::Uuid;
 
-use crate::lab::{count, flaky, monitor, rate, start};
+use crate::lab::{Lab, count, flaky, monitor, rate, start};
 
 #[test]
 fn a_monitor_that_is_disabled_or_deleted_resolves_at_once() {
@@ -91,4 +91,49 @@ fn parameters_of_monitors_have_bounds() {
     let other_kind =
         Monitor { id: settings.monitors[0].id, ..monitor(7, Classification::Flaky, rate(9, 9)) };
     assert!(settings.with_monitor(other_kind, start()).is_err());
+}
+
+#[test]
+fn many_tests_that_fail_alike_can_be_one_incident() {
+    let failures: Vec<Fingerprint> =
+        ["no disk 1", "no disk 2", "no disk 3", "wrong sum", "wrong sum"]
+            .into_iter()
+            .map(Fingerprint::of)
+            .collect();
+    let guard =
+        InfrastructureGuard { same_failure_tests: Some(3), ..InfrastructureGuard::default() };
+    let found = incidents(guard, &failures);
+    assert!(found.iter().eq([&&failures[0]]));
+    assert!(incidents(InfrastructureGuard::default(), &failures).is_empty());
+    assert!(incidents(InfrastructureGuard { enabled: false, ..guard }, &failures).is_empty());
+}
+
+#[test]
+fn the_guard_and_the_branches_have_bounds() {
+    let settings = Settings::new(RepoId(Uuid::from_u128(2)));
+    let guard = |guard| SettingsPatch { guard: Some(guard), ..SettingsPatch::default() };
+    let refused = |patch: SettingsPatch| patch.applied_to(&settings).expect_err("bad").to_string();
+    let all = InfrastructureGuard { failed_percent: 100, ..InfrastructureGuard::default() };
+    assert_eq!(
+        refused(guard(all)),
+        "infrastructureFailedPercent must be a whole number from 1 to 99"
+    );
+    let one = InfrastructureGuard { same_failure_tests: Some(1), ..InfrastructureGuard::default() };
+    assert_eq!(
+        refused(guard(one)),
+        "infrastructureSameFailureTests must be a whole number from 2 to 100000"
+    );
+    let none = SettingsPatch { stable_branches: Some(vec![]), ..SettingsPatch::default() };
+    assert_eq!(refused(none), "stableBranches must have 1 to 10 patterns");
+}
+
+#[test]
+fn a_preview_shows_what_a_monitor_would_find_and_decides_nothing() {
+    let mut lab = Lab::new(vec![]);
+    lab.runs(3, 2);
+    let summary = Summary::of(&lab.runs);
+    let would = |count_of| monitor(7, Classification::Flaky, count(count_of, 24, 24));
+    let seen = would(2).preview(&summary, lab.now).expect("it would be active");
+    assert_eq!(seen.to_string(), "2 runs failed");
+    assert_eq!(would(3).preview(&summary, lab.now), None);
 }

@@ -7,22 +7,21 @@
 
 mod failure_count;
 mod failure_rate;
+mod kind;
 mod pass_on_retry;
 mod summary;
 mod template;
-
-use std::fmt;
 
 use uuid::Uuid;
 
 use crate::ids::RepoId;
 use crate::time::{Span, Timestamp};
-use crate::words::words;
 
-use super::{BranchScope, Refusal, TestStatus};
+use super::{BranchScope, Refusal};
 
 pub use failure_count::{FailureCount, FailureCountReading};
 pub use failure_rate::{FailureRate, FailureRateReading};
+pub use kind::{Classification, MonitorId, MonitorKind, MonitorStatus};
 pub use pass_on_retry::{Disagreement, PassOnRetry, PassOnRetryReading};
 pub use summary::{BUCKET_MINUTES, Bucket, CodeSummary, Run, SameCode, Summary};
 pub use template::Template;
@@ -33,58 +32,6 @@ pub const MAX_HOURS: u32 = 45 * 24;
 /// How long an active monitor may go without being measured, in minutes, so that it resolves when
 /// time alone has made it so.
 pub const MEASURE_EVERY_MINUTES: u32 = 20;
-
-/// The id of a monitor.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(transparent))]
-pub struct MonitorId(pub Uuid);
-
-impl fmt::Display for MonitorId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-words!(
-    /// The patterns that can be watched.
-    MonitorKind {
-        /// A failure and a success on the same code.
-        PassOnRetry = "pass_on_retry",
-        /// Too large a share of failing runs.
-        FailureRate = "failure_rate",
-        /// Too many failing runs.
-        FailureCount = "failure_count",
-    }
-);
-
-words!(
-    /// What a monitor says of one test.
-    MonitorStatus {
-        /// The pattern is there.
-        Active = "active",
-        /// The pattern is gone, or never was there.
-        Resolved = "resolved",
-    }
-);
-
-words!(
-    /// What a monitor may classify a test as.
-    Classification {
-        /// It passes and fails on the same code.
-        Flaky = "flaky",
-        /// It fails consistently.
-        Broken = "broken",
-    }
-);
-
-impl From<Classification> for TestStatus {
-    fn from(classification: Classification) -> Self {
-        match classification {
-            Classification::Flaky => Self::Flaky,
-            Classification::Broken => Self::Broken,
-        }
-    }
-}
 
 /// What an active monitor does.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -244,6 +191,14 @@ impl Monitor {
             Rule::FailureRate(rule) => Reading::FailureRate(rule.read(&self.scope, summary, at)),
             Rule::FailureCount(rule) => Reading::FailureCount(rule.read(&self.scope, summary, at)),
         }
+    }
+
+    /// For previews: the evidence by which the monitor would become active for a test that it has
+    /// never judged, or `None` if it would not.
+    pub fn preview(&self, summary: &Summary, at: Timestamp) -> Option<Reading> {
+        let reading = self.read(summary, at);
+        let before = Before { status: MonitorStatus::Resolved, since: at, evidence: None };
+        (self.judge(before, &reading, at) == Some(Verdict::Activate)).then_some(reading)
     }
 
     /// What follows from a reading that was taken at a time. `None`: it is of another kind.
