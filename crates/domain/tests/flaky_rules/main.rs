@@ -4,3 +4,4 @@ mod lab;
 mod monitors;
 mod people;
 mod settings;
+mod texts;
