@@ -1,7 +1,60 @@
-//! Flaky tests: the rules by which results are judged. Pure, as [`crate::queue`].
+//! Flaky tests: how results are judged, and which tests are quarantined. Pure, as [`crate::queue`].
+//!
+//! A [`TestCase`] is a value. [`decide`] answers a [`Command`], [`absorb`] takes in a [`Fact`],
+//! [`next_deadline`] says when time alone changes something. Each returns or leads to a
+//! [`Transition`]: the new state, what was decided, and what is told to the outside.
+//!
+//! [`Monitor`]s are data. What is known of a test's runs, a [`Summary`], becomes a [`Reading`] per
+//! monitor, and readings are what [`Fact::Measured`] carries.
 
+mod branch;
+mod cluster;
+mod command;
+mod decision;
+mod directory;
+mod event;
+mod fact;
+mod guard;
+mod identity;
+mod invariant;
+mod journal;
+mod mask;
+mod monitor;
+mod plan;
 mod quarantine;
+mod reason;
+mod refusal;
+mod settings;
+mod state;
+mod transition;
 
-pub use quarantine::{
-    AutoQuarantine, QuarantineOverride, QuarantineSettings, TestStatus, is_quarantined,
+pub use branch::{BranchClass, BranchPattern, BranchRules, BranchScope, MAX_PATTERNS};
+pub use cluster::{Failure, FailureCluster, Fingerprint, cluster_failures, most_common_failures};
+pub use command::{Actor, Command, MAX_REASON, MuteLength};
+pub use decision::{Decision, IgnoredBecause, MonitorCause};
+pub use directory::{AskedTest, IdCollision, TestDirectory};
+pub use event::{Event, EventKind};
+pub use fact::Fact;
+pub use guard::{Admission, InfrastructureGuard, Trust, UploadCounts, admit, incidents};
+pub use identity::{MAX_NAME_BYTES, TestId, TestKey};
+pub use invariant::{Violation, check as check_invariants};
+pub use journal::{Input, JournalRecord, fold};
+pub use mask::mask;
+pub use monitor::{
+    Action, BUCKET_MINUTES, Before, Bucket, Classification, CodeSummary, Disagreement,
+    FailureCount, FailureCountReading, FailureRate, FailureRateReading, MAX_HOURS,
+    MEASURE_EVERY_MINUTES, Monitor, MonitorId, MonitorKind, MonitorStatus, PassOnRetry,
+    PassOnRetryReading, Reading, Rule, Run, SameCode, Summary, Template, Verdict,
 };
+pub use plan::{absorb, decide, next_deadline};
+pub use quarantine::{
+    AutoQuarantine, QuarantineOverride, QuarantineSettings, Quarantining, TestStatus,
+    is_known_quarantined, is_quarantined,
+};
+pub use reason::{StatusReason, Trigger, TriggerKind};
+pub use refusal::Refusal;
+pub use settings::{MAX_MONITORS, Settings, SettingsPatch};
+pub use state::{
+    Finding, LabelSource, ManualFlag, MonitorRecord, Mute, QuarantineDecision, Standing, TestCase,
+};
+pub use transition::Transition;

@@ -1,6 +1,9 @@
-//! The quarantine rule.
+//! The quarantine rule, in one place. In any doubt a test is not quarantined.
 
+use crate::time::Timestamp;
 use crate::words::words;
+
+use super::{Settings, TestCase};
 
 words!(
     /// How a test is judged.
@@ -38,8 +41,16 @@ words!(
     }
 );
 
+impl AutoQuarantine {
+    /// What a plain switch means: flaky and broken tests, or none.
+    pub const fn from_switch(on: bool) -> Self {
+        if on { Self::FlakyAndBroken } else { Self::Off }
+    }
+}
+
 /// What a repository has decided about quarantine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct QuarantineSettings {
     /// Whether there is any quarantine at all.
     pub enabled: bool,
@@ -47,18 +58,47 @@ pub struct QuarantineSettings {
     pub auto: AutoQuarantine,
 }
 
-/// Whether a test is quarantined: its next failure then counts as passed.
+/// An override, and until when it holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct Quarantining {
+    /// What was decided.
+    pub setting: QuarantineOverride,
+    /// The first moment at which it no longer holds. Only `Always` may expire: a `Never` that did
+    /// would quarantine a test by the mere passing of time.
+    pub expires_at: Option<Timestamp>,
+}
+
+impl Quarantining {
+    /// The repository's settings apply.
+    pub const FOLLOW: Self = Self { setting: QuarantineOverride::Follow, expires_at: None };
+
+    /// What holds at that time: an `Always` that has expired is a `Follow`.
+    pub fn at(self, at: Timestamp) -> QuarantineOverride {
+        match self.setting {
+            QuarantineOverride::Always if self.expires_at.is_some_and(|end| end <= at) => {
+                QuarantineOverride::Follow
+            }
+            setting @ (QuarantineOverride::Always
+            | QuarantineOverride::Never
+            | QuarantineOverride::Follow) => setting,
+        }
+    }
+}
+
+/// Whether a test is quarantined at a time: its next failure then counts as passed.
 ///
 /// True when quarantining is enabled for the repository and either the test's override says
 /// always, or the override leaves it to the repository and automatic quarantining covers the
 /// test's status. `Never` beats everything.
-pub const fn is_quarantined(
+pub fn is_quarantined(
     settings: QuarantineSettings,
-    test: QuarantineOverride,
+    test: Quarantining,
     status: TestStatus,
+    at: Timestamp,
 ) -> bool {
     settings.enabled
-        && match test {
+        && match test.at(at) {
             QuarantineOverride::Always => true,
             QuarantineOverride::Never => false,
             QuarantineOverride::Follow => match settings.auto {
@@ -69,6 +109,18 @@ pub const fn is_quarantined(
                 }
             },
         }
+}
+
+/// [`is_quarantined`] where the repository's settings or the test may be unknown: then it is not.
+pub fn is_known_quarantined(
+    settings: Option<&Settings>,
+    test: Option<&TestCase>,
+    at: Timestamp,
+) -> bool {
+    match (settings, test) {
+        (Some(settings), Some(test)) => test.is_quarantined(settings, at),
+        (Some(_) | None, _) => false,
+    }
 }
 
 #[cfg(test)]
@@ -103,8 +155,9 @@ mod tests {
                         let expected =
                             enabled && quarantined_when_enabled.contains(&(auto, over, status));
                         let settings = QuarantineSettings { enabled, auto };
+                        let test = Quarantining { setting: over, expires_at: None };
                         assert_eq!(
-                            is_quarantined(settings, over, status),
+                            is_quarantined(settings, test, status, Timestamp::from_unix_seconds(0)),
                             expected,
                             "{enabled} {auto:?} {over:?} {status:?}"
                         );
@@ -114,5 +167,30 @@ mod tests {
             }
         }
         assert_eq!(rows, 54);
+    }
+
+    #[test]
+    fn an_expired_override_leaves_it_to_the_repository() {
+        let end = Timestamp::from_unix_seconds(100);
+        let test = Quarantining { setting: QuarantineOverride::Always, expires_at: Some(end) };
+        let before = Timestamp::from_unix_seconds(99);
+        for (auto, status, after) in [
+            (AutoQuarantine::Off, TestStatus::Flaky, false),
+            (AutoQuarantine::Flaky, TestStatus::Flaky, true),
+            (AutoQuarantine::Flaky, TestStatus::Broken, false),
+            (AutoQuarantine::FlakyAndBroken, TestStatus::Healthy, false),
+        ] {
+            let settings = QuarantineSettings { enabled: true, auto };
+            assert!(is_quarantined(settings, test, status, before));
+            assert_eq!(is_quarantined(settings, test, status, end), after, "{auto:?} {status:?}");
+        }
+        let never = Quarantining { setting: QuarantineOverride::Never, expires_at: Some(end) };
+        let settings = QuarantineSettings { enabled: true, auto: AutoQuarantine::FlakyAndBroken };
+        assert!(!is_quarantined(settings, never, TestStatus::Broken, end), "never does not expire");
+    }
+
+    #[test]
+    fn what_is_unknown_is_not_quarantined() {
+        assert!(!is_known_quarantined(None, None, Timestamp::from_unix_seconds(0)));
     }
 }

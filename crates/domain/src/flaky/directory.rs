@@ -1,0 +1,154 @@
+//! Which test a client means: the tests of a repository by id, by key and by alias.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use thiserror::Error;
+use uuid::Uuid;
+
+use super::{TestId, TestKey};
+
+/// Two different tests have the same id. The second one is not taken in.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("test {name:?} has the id {id} of another test, {other:?}")]
+pub struct IdCollision {
+    /// The id.
+    pub id: TestId,
+    /// The name of the test that was refused.
+    pub name: String,
+    /// The name of the test that has the id.
+    pub other: String,
+}
+
+/// A test as a client asks for it: the id that it computed and the fields that it knows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AskedTest {
+    /// The id as sent. The answer names it the same way.
+    pub id: String,
+    /// The fields; `info` is not sent and stays empty.
+    pub key: TestKey,
+}
+
+/// The tests of one repository and the ids under which they are asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TestDirectory {
+    tests: BTreeMap<TestId, TestKey>,
+    aliases: BTreeMap<String, BTreeSet<TestId>>,
+}
+
+impl TestDirectory {
+    /// Takes in a test that was reported, with the other files that the report names for it.
+    pub fn learn(&mut self, key: &TestKey, other_files: &[&str]) -> Result<TestId, IdCollision> {
+        let id = key.id();
+        match self.tests.get(&id) {
+            Some(known) if !same_test(known, key) => {
+                return Err(IdCollision { id, name: key.name.clone(), other: known.name.clone() });
+            }
+            Some(_) => {}
+            None => {
+                self.tests.insert(id, key.clone());
+            }
+        }
+        for alias in key.sent_ids(other_files) {
+            self.aliases.entry(alias).or_default().insert(id);
+        }
+        Ok(id)
+    }
+
+    /// The test with that id.
+    pub fn key(&self, id: TestId) -> Option<&TestKey> {
+        self.tests.get(&id)
+    }
+
+    /// The test that a client asks for, or `None` when it is unknown or could be several.
+    ///
+    /// Looked up by the id, then by the fields, then by what was learnt from reports. A test of
+    /// another variant is never meant, whatever the id says.
+    pub fn resolve(&self, asked: &AskedTest) -> Option<TestId> {
+        let with_info = TestKey { info: asked.id.clone(), ..asked.key.clone() };
+        let as_sent = Uuid::try_parse(&asked.id).ok().map(TestId);
+        let computed = [Some(with_info.id()), as_sent, Some(asked.key.id())];
+        computed.into_iter().flatten().find(|id| self.is_variant(*id, &asked.key)).or_else(|| {
+            let known = self.aliases.get(&asked.id)?;
+            let mut fitting = known.iter().filter(|id| self.is_variant(**id, &asked.key));
+            let first = fitting.next()?;
+            fitting.next().is_none().then_some(*first)
+        })
+    }
+
+    fn is_variant(&self, id: TestId, key: &TestKey) -> bool {
+        self.tests.get(&id).is_some_and(|known| known.variant == key.variant)
+    }
+}
+
+/// Whether two keys of one id are of one test. An id of the runner's own stands for the test
+/// whatever the other fields say.
+fn same_test(known: &TestKey, other: &TestKey) -> bool {
+    let fields = |key: &TestKey| TestKey { info: String::new(), ..key.clone() };
+    let own_id = !known.info.is_empty() && known.info == other.info;
+    (own_id && known.variant == other.variant) || fields(known) == fields(other)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FIVE: &str = "1defca6d-177c-5958-b1df-4c4da091b71a";
+
+    fn key(name: &str, variant: &str, info: &str) -> TestKey {
+        TestKey {
+            org: "acme".into(),
+            repo: "github.com/acme/calc".into(),
+            file: "tests/calc.rs".into(),
+            name: name.into(),
+            variant: variant.into(),
+            info: info.into(),
+            ..TestKey::default()
+        }
+    }
+
+    fn asked(id: &str, name: &str, variant: &str) -> AskedTest {
+        AskedTest { id: id.into(), key: key(name, variant, "") }
+    }
+
+    #[test]
+    fn an_id_sent_as_it_stands_in_the_report_finds_the_variant_that_is_meant() {
+        let mut directory = TestDirectory::default();
+        let plain = directory.learn(&key("adds", "", FIVE), &[]).expect("new");
+        let unix = directory.learn(&key("adds", "unix", FIVE), &[]).expect("new");
+        assert_eq!(directory.resolve(&asked(FIVE, "adds", "")), Some(plain));
+        assert_eq!(directory.resolve(&asked(FIVE, "adds", "unix")), Some(unix));
+        assert_eq!(directory.resolve(&asked(&unix.to_string(), "adds", "unix")), Some(unix));
+        assert_eq!(directory.resolve(&asked(FIVE, "adds", "mac")), None);
+    }
+
+    #[test]
+    fn a_test_is_found_by_its_fields_and_by_the_files_that_a_client_may_take() {
+        let mut directory = TestDirectory::default();
+        let id = directory.learn(&key("adds", "", "123"), &["suite.rs"]).expect("new");
+        assert_eq!(directory.resolve(&asked("anything", "adds", "")), Some(id));
+        let other = TestKey { file: "suite.rs".into(), ..key("adds", "", "") };
+        let sent = AskedTest { id: other.id().to_string(), key: other };
+        assert_eq!(directory.resolve(&sent), Some(id));
+        assert_eq!(directory.resolve(&asked("123", "unknown", "")), Some(id));
+        assert_eq!(directory.resolve(&asked("124", "unknown", "")), None);
+    }
+
+    #[test]
+    fn an_alias_of_several_tests_means_none_of_them() {
+        let mut directory = TestDirectory::default();
+        directory.learn(&key("adds", "", "1"), &[]).expect("new");
+        directory.learn(&key("subtracts", "", "1"), &[]).expect("new");
+        assert_eq!(directory.resolve(&asked("1", "unknown", "")), None);
+    }
+
+    #[test]
+    fn a_second_test_with_the_same_id_is_refused() {
+        let mut directory = TestDirectory::default();
+        let one = TestKey { classname: "b#c".into(), file: "a".into(), ..key("adds", "", "") };
+        let two = TestKey { classname: "c".into(), file: "a#b".into(), ..key("adds", "", "") };
+        assert_eq!(one.id(), two.id());
+        directory.learn(&one, &[]).expect("new");
+        assert!(directory.learn(&two, &[]).is_err());
+        assert_eq!(directory.learn(&one, &[]), Ok(one.id()));
+    }
+}

@@ -1,0 +1,80 @@
+//! Public events of a test case, written in the same commit as the state.
+
+use crate::time::Timestamp;
+
+use super::{
+    Actor, MonitorId, MonitorKind, MonitorStatus, QuarantineOverride, Reading, Standing, TestId,
+    TestStatus, Trigger,
+};
+
+/// A public event. The payload that leaves the house adds what is known of the test elsewhere.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct Event {
+    /// Its number within the test case.
+    pub number: u64,
+    /// When.
+    pub at: Timestamp,
+    /// The test.
+    pub test: TestId,
+    /// Whether the test is quarantined after what happened.
+    pub quarantined: bool,
+    /// What happened.
+    pub kind: EventKind,
+}
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub enum EventKind {
+    /// The test has another status.
+    StatusChanged {
+        /// Before.
+        previous: TestStatus,
+        /// After, with reason and time.
+        current: Standing,
+    },
+    /// The same, told in the second form.
+    StatusChangedV2 {
+        /// Before.
+        previous: TestStatus,
+        /// After.
+        new: TestStatus,
+        /// What triggered it.
+        triggered_by: Trigger,
+    },
+    /// A monitor became active or resolved.
+    MonitorStatusChanged {
+        /// Which.
+        monitor: MonitorId,
+        /// Its kind.
+        kind: MonitorKind,
+        /// Its status now.
+        status: MonitorStatus,
+        /// What it saw; `None` when it is gone.
+        evidence: Option<Reading>,
+    },
+    /// The override changed.
+    QuarantiningSettingChanged {
+        /// Who; the system when it expired.
+        actor: Actor,
+        /// Why.
+        reason: Option<String>,
+        /// Before.
+        previous: QuarantineOverride,
+        /// After.
+        updated: QuarantineOverride,
+    },
+}
+
+impl EventKind {
+    /// The public name.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::StatusChanged { .. } => "test_case.status_changed",
+            Self::StatusChangedV2 { .. } => "v2.test_case.status_changed",
+            Self::MonitorStatusChanged { .. } => "test_case.monitor_status_changed",
+            Self::QuarantiningSettingChanged { .. } => "test_case.quarantining_setting_changed",
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! What happened to a test case. A fact is never refused; a stale or repeated one changes nothing.
+
+use crate::time::Timestamp;
+
+use super::{MonitorId, Reading};
+
+/// Something that happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub enum Fact {
+    /// Monitors were measured: after an upload, or by the clock.
+    Measured {
+        /// The time for which the readings hold. It must grow from measurement to measurement of a
+        /// test; a measurement that is not later than the last one is ignored.
+        as_of: Timestamp,
+        /// What each monitor sees. A monitor that is left out stays as it is.
+        readings: Vec<(MonitorId, Reading)>,
+    },
+    /// The repository's settings are other than before: monitors may be gone, disabled, or do
+    /// something else.
+    SettingsChanged,
+    /// A mute or an override may be over. See [`super::next_deadline`].
+    TimePassed,
+}
+
+impl Fact {
+    /// A short name for logs and metrics.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Measured { .. } => "measured",
+            Self::SettingsChanged => "settings_changed",
+            Self::TimePassed => "time_passed",
+        }
+    }
+}

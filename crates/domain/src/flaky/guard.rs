@@ -1,0 +1,107 @@
+//! Which uploads feed monitors: the infrastructure guard, and what nobody vouches for.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::words::words;
+
+use super::monitor::bound;
+use super::{Fingerprint, Refusal};
+
+/// When an upload looks like a broken machine rather than like tests that fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct InfrastructureGuard {
+    /// Whether uploads are looked at at all.
+    pub enabled: bool,
+    /// An upload is set aside when more than that share of its tests failed, in percent, 1 to 99.
+    pub failed_percent: u32,
+    /// The fewest tests that an upload must have to be set aside, 1 to 100,000.
+    pub min_tests: u32,
+    /// When at least that many tests of an upload fail with the same fingerprint, these failures
+    /// are one incident and are set aside, 2 to 100,000. `None`: they count.
+    pub same_failure_tests: Option<u32>,
+}
+
+impl Default for InfrastructureGuard {
+    fn default() -> Self {
+        Self { enabled: true, failed_percent: 80, min_tests: 20, same_failure_tests: None }
+    }
+}
+
+impl InfrastructureGuard {
+    pub(super) fn check(self) -> Result<(), Refusal> {
+        bound("infrastructureFailedPercent", self.failed_percent, 1, 99)?;
+        bound("infrastructureMinTests", self.min_tests, 1, 100_000)?;
+        let same = self.same_failure_tests.unwrap_or(2);
+        bound("infrastructureSameFailureTests", same, 2, 100_000)
+    }
+}
+
+words!(
+    /// Who vouches for an upload.
+    Trust {
+        /// It came with a token.
+        Token = "token",
+        /// It came with the repository's public id only: anybody could have sent it.
+        Public = "public",
+    }
+);
+
+/// What must be known of an upload to decide whether it counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UploadCounts {
+    /// Tests that ran; skipped ones are not counted.
+    pub tests: u32,
+    /// Those of them that failed in the end.
+    pub failed: u32,
+    /// Who vouches for it.
+    pub trust: Trust,
+}
+
+words!(
+    /// Whether an upload feeds monitors and rates. Every upload is kept and shown.
+    Admission {
+        /// It does.
+        Counts = "counts",
+        /// It does not: so much failed that the machine is to blame.
+        Infrastructure = "infrastructure_error",
+        /// It does not: nobody vouches for it.
+        Untrusted = "untrusted",
+    }
+);
+
+/// The incidents of an upload that counts: fingerprints that so many of its tests have failed with
+/// that the tests are not to blame. Failing runs with one of them feed no monitor.
+///
+/// `failures` has one fingerprint per failing test.
+pub fn incidents<'a>(
+    guard: InfrastructureGuard,
+    failures: impl IntoIterator<Item = &'a Fingerprint>,
+) -> BTreeSet<&'a Fingerprint> {
+    let Some(limit) = guard.same_failure_tests.filter(|_| guard.enabled) else {
+        return BTreeSet::new();
+    };
+    let mut tests: BTreeMap<&Fingerprint, u32> = BTreeMap::new();
+    for fingerprint in failures {
+        let count = tests.entry(fingerprint).or_default();
+        *count = count.saturating_add(1);
+    }
+    tests.into_iter().filter(|(_, count)| *count >= limit).map(|(it, _)| it).collect()
+}
+
+/// Decides whether an upload counts.
+pub fn admit(
+    guard: InfrastructureGuard,
+    count_public_uploads: bool,
+    upload: UploadCounts,
+) -> Admission {
+    let failed = u64::from(upload.failed) * 100;
+    let limit = u64::from(guard.failed_percent) * u64::from(upload.tests);
+    if upload.trust == Trust::Public && !count_public_uploads {
+        Admission::Untrusted
+    } else if guard.enabled && upload.tests >= guard.min_tests && failed > limit {
+        Admission::Infrastructure
+    } else {
+        Admission::Counts
+    }
+}

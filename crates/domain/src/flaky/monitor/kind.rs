@@ -1,0 +1,61 @@
+//! What monitors are called, can watch for and can say.
+
+use std::fmt;
+
+use uuid::Uuid;
+
+use crate::words::words;
+
+use super::super::TestStatus;
+
+/// The id of a monitor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(transparent))]
+pub struct MonitorId(pub Uuid);
+
+impl fmt::Display for MonitorId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+words!(
+    /// The patterns that can be watched.
+    MonitorKind {
+        /// A failure and a success on the same code.
+        PassOnRetry = "pass_on_retry",
+        /// Too large a share of failing runs.
+        FailureRate = "failure_rate",
+        /// Too many failing runs.
+        FailureCount = "failure_count",
+    }
+);
+
+words!(
+    /// What a monitor says of one test.
+    MonitorStatus {
+        /// The pattern is there.
+        Active = "active",
+        /// The pattern is gone, or never was there.
+        Resolved = "resolved",
+    }
+);
+
+words!(
+    /// What a monitor may classify a test as.
+    Classification {
+        /// It passes and fails on the same code.
+        Flaky = "flaky",
+        /// It fails consistently.
+        Broken = "broken",
+    }
+);
+
+impl From<Classification> for TestStatus {
+    fn from(classification: Classification) -> Self {
+        match classification {
+            Classification::Flaky => Self::Flaky,
+            Classification::Broken => Self::Broken,
+        }
+    }
+}

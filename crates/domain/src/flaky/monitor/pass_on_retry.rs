@@ -1,0 +1,115 @@
+//! Pass on retry: the test failed and passed on the same code.
+
+use std::collections::BTreeMap;
+
+use crate::time::{Span, Timestamp};
+
+use super::super::{BranchScope, Refusal};
+use super::{SameCode, Summary, Verdict, bound};
+
+/// The parameters of a pass-on-retry monitor. It classifies as flaky only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct PassOnRetry {
+    /// Days without a disagreement after which it resolves, 1 to 15.
+    pub recovery_days: u32,
+}
+
+impl Default for PassOnRetry {
+    fn default() -> Self {
+        Self { recovery_days: 7 }
+    }
+}
+
+/// A failure and a success on the same code. However often it is retried, it is one disagreement.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct Disagreement {
+    /// The code.
+    pub code: SameCode,
+    /// When the second of the two results was there, whichever it was.
+    pub at: Timestamp,
+}
+
+/// What a pass-on-retry monitor sees.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct PassOnRetryReading {
+    /// The last disagreement, if any is known.
+    pub last: Option<Disagreement>,
+    /// Runs within the recovery time.
+    pub runs: u32,
+    /// The last run.
+    pub last_run_at: Option<Timestamp>,
+}
+
+impl PassOnRetry {
+    /// The time after which it recovers.
+    pub fn recovery(self) -> Span {
+        Span::hours(self.recovery_days.saturating_mul(24))
+    }
+
+    pub(super) fn check(self) -> Result<(), Refusal> {
+        bound("recoveryDays", self.recovery_days, 1, 15)
+    }
+
+    /// Reads the summary. Disagreements from before `scope_since` were judged by another scope.
+    pub(super) fn read(
+        self,
+        scope: &BranchScope,
+        scope_since: Option<Timestamp>,
+        summary: &Summary,
+        at: Timestamp,
+    ) -> PassOnRetryReading {
+        let mut codes: BTreeMap<&SameCode, (Option<Timestamp>, Option<Timestamp>)> =
+            BTreeMap::new();
+        for row in summary.codes.iter().filter(|row| scope.covers(&row.branch, row.class)) {
+            let (failed, passed) = codes.entry(&row.code).or_default();
+            *failed = earlier(*failed, row.first_failure_at);
+            *passed = earlier(*passed, row.first_success_at);
+        }
+        let last = codes
+            .into_iter()
+            .filter_map(|(code, times)| match times {
+                (Some(failed), Some(passed)) => Some((failed.max(passed), code)),
+                (Some(_), None) | (None, Some(_) | None) => None,
+            })
+            .filter(|(when, _)| *when <= at && scope_since.is_none_or(|since| *when >= since))
+            .max()
+            .map(|(at, code)| Disagreement { code: code.clone(), at });
+        let tally = summary.tally(scope, self.recovery(), at);
+        PassOnRetryReading { last, runs: tally.runs, last_run_at: tally.last_run_at }
+    }
+
+    /// Judges a reading, together with the last disagreement that was acted upon before.
+    ///
+    /// A test that did not run within the recovery time has not shown that it recovered.
+    pub(super) fn judge(
+        self,
+        active: bool,
+        before: Option<&Disagreement>,
+        reading: &PassOnRetryReading,
+        at: Timestamp,
+    ) -> Verdict {
+        let last = reading.last.as_ref().map(|it| it.at);
+        let fresh = |when: Timestamp| when.plus(self.recovery()) > at;
+        if !active {
+            return if last.is_some_and(fresh) { Verdict::Activate } else { Verdict::Keep };
+        }
+        let known = before.map(|it| it.at);
+        if last > known {
+            Verdict::Renew
+        } else if !known.is_some_and(fresh) && reading.runs > 0 {
+            Verdict::Resolve
+        } else {
+            Verdict::Keep
+        }
+    }
+}
+
+fn earlier(one: Option<Timestamp>, other: Option<Timestamp>) -> Option<Timestamp> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
+    }
+}

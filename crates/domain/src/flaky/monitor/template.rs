@@ -1,0 +1,55 @@
+//! Monitors that are offered ready-made. They are suggestions; nothing creates them by itself.
+
+use crate::words::words;
+
+use super::super::{BranchClass, BranchScope};
+use super::{Action, Classification, FailureCount, FailureRate, Monitor, MonitorId, Rule};
+
+words!(
+    /// A ready-made monitor.
+    Template {
+        /// At least 90 % of at least 5 runs on stable branches failed within 6 hours.
+        BrokenOnStable = "broken_on_stable",
+        /// Two failures on merge-queue branches within 24 hours.
+        FlakyInQueue = "flaky_in_queue",
+    }
+);
+
+impl Template {
+    /// The monitor, under a new id.
+    pub fn monitor(self, id: MonitorId) -> Monitor {
+        let (name, class, classification, rule) = match self {
+            Self::BrokenOnStable => (
+                "Broken on stable branches",
+                BranchClass::Stable,
+                Classification::Broken,
+                Rule::FailureRate(FailureRate {
+                    activation_percent: 90,
+                    resolution_percent: 50,
+                    window_hours: 6,
+                    min_sample: 5,
+                }),
+            ),
+            Self::FlakyInQueue => (
+                "Flaky in the merge queue",
+                BranchClass::Merge,
+                Classification::Flaky,
+                Rule::FailureCount(FailureCount {
+                    count: 2,
+                    window_hours: 24,
+                    resolution_timeout_hours: 7 * 24,
+                }),
+            ),
+        };
+        Monitor {
+            id,
+            name: name.into(),
+            enabled: true,
+            scope: BranchScope::class(class),
+            scope_since: None,
+            action: Action::Classify(classification),
+            rule,
+            stale_timeout_hours: None,
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! A test case while it is being changed.
+
+use crate::time::Timestamp;
+
+use super::super::{
+    Decision, Event, EventKind, IgnoredBecause, MonitorCause, MonitorId, MonitorStatus, Reading,
+    Settings, StatusReason, TestCase, Transition, Trigger, TriggerKind,
+};
+
+/// The state being changed, and what came of it so far.
+pub(super) struct Draft<'a> {
+    pub(super) test: TestCase,
+    pub(super) settings: &'a Settings,
+    pub(super) at: Timestamp,
+    /// What last stopped to speak against the test: the reason and the trigger of a status that
+    /// gets better by it.
+    pub(super) let_go: Option<(StatusReason, Trigger)>,
+    decisions: Vec<Decision>,
+    events: Vec<EventKind>,
+}
+
+impl<'a> Draft<'a> {
+    /// A copy of a state. Time never runs backwards for it.
+    pub(super) fn of(test: &TestCase, settings: &'a Settings, at: Timestamp) -> Self {
+        Self {
+            test: test.clone(),
+            settings,
+            at: at.max(test.changed_at),
+            let_go: None,
+            decisions: Vec::new(),
+            events: Vec::new(),
+        }
+    }
+
+    pub(super) fn decided(&mut self, decision: Decision) {
+        self.decisions.push(decision);
+    }
+
+    pub(super) fn ignored(&mut self, because: IgnoredBecause) {
+        self.decided(Decision::Ignored { because });
+    }
+
+    pub(super) fn told(&mut self, event: EventKind) {
+        self.events.push(event);
+    }
+
+    /// Notes that something no longer speaks against the test.
+    pub(super) fn lets_go(&mut self, monitor: MonitorId, reason: StatusReason) {
+        if let Some(record) = self.test.monitors.get(&monitor) {
+            let trigger = Trigger {
+                monitor: Some(monitor),
+                kind: TriggerKind::from(record.kind),
+                status: MonitorStatus::Resolved,
+            };
+            self.let_go = Some((reason, trigger));
+        }
+    }
+
+    /// Notes that a person's flag no longer speaks against the test.
+    pub(super) fn flag_lets_go(&mut self) {
+        let trigger = Trigger {
+            monitor: None,
+            kind: TriggerKind::ManualFlag,
+            status: MonitorStatus::Resolved,
+        };
+        self.let_go = Some((StatusReason::FlagRemoved, trigger));
+    }
+
+    /// Tells that a monitor is active or resolved now.
+    pub(super) fn monitor_moved(
+        &mut self,
+        monitor: MonitorId,
+        cause: MonitorCause,
+        evidence: Option<&Reading>,
+    ) {
+        let Some(record) = self.test.monitors.get(&monitor) else { return };
+        let (kind, status) = (record.kind, record.status);
+        self.decided(Decision::MonitorMoved {
+            monitor,
+            kind,
+            to: status,
+            cause,
+            evidence: evidence.cloned(),
+        });
+        self.told(EventKind::MonitorStatusChanged {
+            monitor,
+            kind,
+            status,
+            evidence: evidence.cloned(),
+        });
+    }
+
+    /// The outcome: numbered, and marked as changed if it is.
+    pub(super) fn finish(mut self) -> Transition {
+        let quarantined = self.test.is_quarantined(self.settings, self.at);
+        let mut events = Vec::with_capacity(self.events.len());
+        for kind in self.events {
+            self.test.events += 1;
+            let (number, test) = (self.test.events, self.test.id);
+            events.push(Event { number, at: self.at, test, quarantined, kind });
+        }
+        let mut transition = Transition { test: self.test, decisions: self.decisions, events };
+        if !transition.is_empty() {
+            transition.test.sequence += 1;
+            transition.test.changed_at = self.at;
+        }
+        transition
+    }
+}

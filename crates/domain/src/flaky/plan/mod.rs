@@ -1,0 +1,52 @@
+//! The planner of a test case: commands and facts in, transitions out.
+//!
+//! Both entry points change what the input says in a [`draft::Draft`], then let it settle: what is
+//! over ends, monitors that are gone resolve, labels and status follow.
+
+mod commands;
+mod draft;
+mod facts;
+mod settle;
+
+use crate::time::Timestamp;
+
+use super::{Command, Fact, Refusal, Settings, TestCase, Transition};
+
+use draft::Draft;
+
+/// Answers a command, or refuses it with the rule that it breaks.
+pub fn decide(
+    test: &TestCase,
+    settings: &Settings,
+    command: &Command,
+    at: Timestamp,
+) -> Result<Transition, Refusal> {
+    let mut draft = Draft::of(test, settings, at);
+    settle::end_what_is_over(&mut draft);
+    commands::carry_out(&mut draft, command)?;
+    Ok(concluded(draft))
+}
+
+/// Takes in a fact. One that is stale or repeated changes nothing, and the decision says so.
+pub fn absorb(test: &TestCase, settings: &Settings, fact: &Fact, at: Timestamp) -> Transition {
+    let mut draft = Draft::of(test, settings, at);
+    settle::end_what_is_over(&mut draft);
+    facts::take_in(&mut draft, fact);
+    concluded(draft)
+}
+
+fn concluded(mut draft: Draft<'_>) -> Transition {
+    settle::settle(&mut draft);
+    let settings = draft.settings;
+    let transition = draft.finish();
+    debug_assert_eq!(super::check_invariants(&transition.test, settings), Vec::new());
+    transition
+}
+
+/// When time alone next changes something: a mute or an override is over. `None`: never.
+///
+/// Monitors resolve by measurements; see [`super::MEASURE_EVERY_MINUTES`].
+pub fn next_deadline(test: &TestCase) -> Option<Timestamp> {
+    let mutes = test.monitors.values().filter_map(|it| it.mute.as_ref().and_then(|it| it.until));
+    mutes.chain(test.quarantining().expires_at).min()
+}

@@ -1,0 +1,218 @@
+//! The state of a test case.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::ids::{OrgId, RepoId};
+use crate::time::Timestamp;
+
+use super::{
+    Action, Actor, MonitorId, MonitorKind, MonitorStatus, Quarantining, Reading, Settings,
+    StatusReason, TestId, TestKey, TestStatus, is_quarantined,
+};
+
+/// How a test is judged, why, and since when.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct Standing {
+    /// The status.
+    pub value: TestStatus,
+    /// Why.
+    pub reason: StatusReason,
+    /// The monitor that the reason is about.
+    pub monitor: Option<MonitorId>,
+    /// What that monitor saw.
+    pub evidence: Option<Reading>,
+    /// When the status last changed; another reason for the same status does not move it.
+    pub since: Timestamp,
+}
+
+impl Standing {
+    /// The reason as one line: the word, then the evidence if there is any.
+    pub fn reason_text(&self) -> String {
+        match &self.evidence {
+            Some(evidence) => format!("{}: {evidence}", self.reason.word()),
+            None => self.reason.word().into(),
+        }
+    }
+}
+
+/// A person's flag: the test is flaky, whatever monitors say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct ManualFlag {
+    /// Why.
+    pub reason: Option<String>,
+    /// Who.
+    pub by: Actor,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// A monitor does not count for this test for a while.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct Mute {
+    /// The first moment at which it counts again; `None` for never.
+    pub until: Option<Timestamp>,
+    /// Why.
+    pub reason: Option<String>,
+    /// Who.
+    pub by: Actor,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// What one monitor has said of the test. There is one for each monitor that was ever active for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct MonitorRecord {
+    /// The monitor's kind.
+    pub kind: MonitorKind,
+    /// Whether it is active.
+    pub status: MonitorStatus,
+    /// Since when.
+    pub since: Timestamp,
+    /// The reading by which it last became active, or last saw the pattern again.
+    pub evidence: Reading,
+    /// Whether it is muted.
+    pub mute: Option<Mute>,
+}
+
+/// What was decided about the test's quarantine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct QuarantineDecision {
+    /// The override.
+    pub quarantining: Quarantining,
+    /// Why.
+    pub reason: Option<String>,
+    /// Who.
+    pub by: Actor,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// Who holds a label on a test. It stays until the last one lets go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub enum LabelSource {
+    /// People.
+    Person,
+    /// A monitor.
+    Monitor(MonitorId),
+}
+
+/// A test case of a repository. Each variant of a test is one of its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct TestCase {
+    /// The organization.
+    pub org: OrgId,
+    /// The repository.
+    pub repo: RepoId,
+    /// Its id, made from the key.
+    pub id: TestId,
+    /// What makes it that test.
+    pub key: TestKey,
+    /// How it is judged.
+    pub standing: Standing,
+    /// A person's flag.
+    pub flag: Option<ManualFlag>,
+    /// What was decided about its quarantine; `None` if nothing ever was.
+    pub quarantine: Option<QuarantineDecision>,
+    /// What monitors have said of it.
+    pub monitors: BTreeMap<MonitorId, MonitorRecord>,
+    /// Labels and who holds them; no label is held by nobody.
+    pub labels: BTreeMap<String, BTreeSet<LabelSource>>,
+    /// The time of the last measurement that was taken in.
+    pub measured_at: Option<Timestamp>,
+    /// The last change.
+    pub changed_at: Timestamp,
+    /// Grows with every change; the version for commits and the number for the journal.
+    pub sequence: u64,
+    /// Events so far.
+    pub events: u64,
+}
+
+/// Something that speaks against a test at this moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// What it makes of the test.
+    pub status: TestStatus,
+    /// What it is.
+    pub reason: StatusReason,
+    /// The monitor; `None` for a person's flag.
+    pub monitor: Option<MonitorId>,
+}
+
+impl TestCase {
+    /// A test that was just seen for the first time: healthy.
+    pub fn new(org: OrgId, repo: RepoId, key: TestKey, at: Timestamp) -> Self {
+        Self {
+            org,
+            repo,
+            id: key.id(),
+            key,
+            standing: Standing {
+                value: TestStatus::Healthy,
+                reason: StatusReason::NothingFound,
+                monitor: None,
+                evidence: None,
+                since: at,
+            },
+            flag: None,
+            quarantine: None,
+            monitors: BTreeMap::new(),
+            labels: BTreeMap::new(),
+            measured_at: None,
+            changed_at: at,
+            sequence: 0,
+            events: 0,
+        }
+    }
+
+    /// The override as it stands.
+    pub fn quarantining(&self) -> Quarantining {
+        self.quarantine.as_ref().map_or(Quarantining::FOLLOW, |it| it.quarantining)
+    }
+
+    /// Whether its next failure counts as passed: [`is_quarantined`].
+    pub fn is_quarantined(&self, settings: &Settings, at: Timestamp) -> bool {
+        is_quarantined(settings.quarantine, self.quarantining(), self.standing.value, at)
+    }
+
+    /// The working monitors that are active and not muted for this test.
+    pub fn counting_monitors<'a>(
+        &'a self,
+        settings: &'a Settings,
+    ) -> impl Iterator<Item = (MonitorId, &'a MonitorRecord, &'a Action)> {
+        self.monitors.iter().filter_map(|(id, record)| {
+            let counts = record.status == MonitorStatus::Active && record.mute.is_none();
+            let monitor = settings.working_monitor(*id).filter(|_| counts)?;
+            Some((*id, record, &monitor.action))
+        })
+    }
+
+    /// Everything that speaks against the test, in the order of monitors, a person's flag last.
+    pub fn findings(&self, settings: &Settings) -> Vec<Finding> {
+        let of_monitors = self.counting_monitors(settings).filter_map(|(id, record, action)| {
+            let status = match action {
+                Action::Classify(classification) => (*classification).into(),
+                Action::Label { .. } => return None,
+            };
+            Some(Finding { status, reason: record.kind.into(), monitor: Some(id) })
+        });
+        let of_people = self.flag.iter().map(|_| Finding {
+            status: TestStatus::Flaky,
+            reason: StatusReason::FlaggedByHand,
+            monitor: None,
+        });
+        of_monitors.chain(of_people).collect()
+    }
+
+    /// The status that follows from the findings: the most severe, or healthy.
+    pub fn judged(&self, settings: &Settings) -> TestStatus {
+        let worst = self.findings(settings).iter().map(|finding| finding.status).max();
+        worst.unwrap_or(TestStatus::Healthy)
+    }
+}

@@ -1,0 +1,7 @@
+//! Rules of flaky tests, one at a time.
+
+mod lab;
+mod monitors;
+mod people;
+mod settings;
+mod texts;
