@@ -24,6 +24,7 @@ mod plan;
 mod quarantine;
 mod reason;
 mod refusal;
+mod report;
 mod settings;
 mod state;
 mod transition;
@@ -53,6 +54,9 @@ pub use quarantine::{
 };
 pub use reason::{StatusReason, Trigger, TriggerKind};
 pub use refusal::Refusal;
+pub use report::{
+    ReportedFailure, ReportedRun, RunOutcome, TakenIn, Upload, UploadId, UploadSource,
+};
 pub use settings::{MAX_MONITORS, Settings, SettingsPatch};
 pub use state::{
     Finding, LabelSource, ManualFlag, MonitorRecord, Mute, QuarantineDecision, Standing, TestCase,

@@ -19,6 +19,7 @@ mod pull_request_store;
 mod queue_store;
 mod read_store;
 mod repo_store;
+mod results;
 mod stores;
 mod token_store;
 
@@ -41,5 +42,6 @@ pub use queue_store::{
 };
 pub use read_store::{LoggedEvent, MetricsScope, MoveRecord, QueueDepth, ReadStore};
 pub use repo_store::{RepoStore, Repository};
+pub use results::ResultsSink;
 pub use stores::Stores;
 pub use token_store::TokenStore;
