@@ -1,0 +1,325 @@
+//! What callers, authors, visitors and misfortune do, one thing at a time.
+
+use std::sync::Arc;
+
+use signalbox_domain::ids::BranchName;
+use signalbox_domain::ports::Clock as _;
+use signalbox_domain::queue::{
+    Mergeability, Mode, Priority, PullRequestState, ReportedTargets, RequestedState, SettingsPatch,
+};
+use signalbox_domain::service::{Error, QueueService};
+use signalbox_domain::time::Span;
+
+use super::world::{Authored, World, is_at_fault, outside_path};
+use crate::fake_host::{Call, Failure};
+
+type Act = fn(&mut World);
+
+/// What may happen, and how often.
+const ACTS: &[(u32, Act)] = &[
+    (26, World::submit),
+    (6, World::report_targets),
+    (4, World::cancel),
+    (5, World::restart),
+    (5, World::change_settings),
+    (2, World::change_mode),
+    (6, World::change_state),
+    (10, World::hint),
+    (8, World::repeat_fact),
+    (6, World::open),
+    (5, World::push),
+    (4, World::close_or_reopen),
+    (4, World::toggle_draft),
+    (3, World::toggle_mergeability),
+    (2, World::retarget),
+    (2, World::merge_by_hand),
+    (3, World::push_target),
+    (4, World::outage),
+    (9, World::plan_failure),
+    (5, World::crash),
+    (2, World::add_server),
+    (5, World::pass_time),
+];
+
+impl World {
+    /// Lets one thing happen.
+    pub(super) fn act(&mut self) {
+        let all = ACTS.iter().map(|(weight, _)| weight).sum();
+        let mut drawn = self.draw(|random| random.below(all));
+        for (weight, act) in ACTS {
+            if drawn < *weight {
+                return act(self);
+            }
+            drawn -= weight;
+        }
+    }
+
+    /// A call of the API, on any server. It is gone if the server dies under it.
+    pub(super) fn ask<R>(&self, name: String, call: impl FnOnce(Arc<QueueService>) -> R)
+    where
+        R: Future<Output = Result<(), Error>> + Send + 'static,
+    {
+        let Some(server) = self.draw(|random| random.pick(&self.servers).map(|it| it.id)) else {
+            return;
+        };
+        let Some(server) = self.servers.iter().find(|it| it.id == server) else { return };
+        let (call, schedule) = (call(server.queues.clone()), self.schedule.clone());
+        schedule.note(format!("s{} is asked: {name}", server.id));
+        let answered = name.clone();
+        self.schedule.spawn(server.id, name, async move {
+            match call.await {
+                Ok(()) => schedule.note_here(format!("{answered}: done")),
+                Err(error) => schedule.note_here(format!("{answered}: {error}")),
+            }
+        });
+    }
+
+    fn any_pr(&self) -> Option<Authored> {
+        self.draw(|random| random.pick(&self.prs).cloned())
+    }
+
+    fn submit(&mut self) {
+        let Some(pr) = self.any_pr() else { return };
+        let (priority, no_batch) = self.draw(|random| {
+            let priority = match random.below(12) {
+                0 => Some(0),
+                1 => Some(10),
+                2 => Some(200),
+                _ => None,
+            };
+            (priority.map(Priority::number), random.per_mille(100).then_some(true))
+        });
+        let (caller, repo, main) = (self.caller.clone(), self.repo.clone(), self.main.clone());
+        let name = format!("submit #{} {:?} {no_batch:?}", pr.number, priority.map(|it| it.value));
+        self.ask(name, |queues| async move {
+            queues.submit(&caller, &repo, &main, pr.number, priority, no_batch).await
+        });
+        if self.temper.mode == Mode::Parallel && self.draw(|random| random.per_mille(800)) {
+            self.targets_of(&pr);
+        }
+    }
+
+    fn report_targets(&mut self) {
+        if let Some(pr) = self.any_pr() {
+            self.targets_of(&pr);
+        }
+    }
+
+    /// Targets are told as they are, or as everything.
+    fn targets_of(&self, pr: &Authored) {
+        let head = self.host.inner.shown(&self.repo, pr.number).head;
+        let (any_head, all) =
+            self.draw(|random| (random.per_mille(300), random.per_mille(100)));
+        let head = (!any_head).then_some(head);
+        let only = ReportedTargets::only(head.clone(), [pr.area.clone()]);
+        let targets = if all { ReportedTargets::all(head) } else { only.expect("one target") };
+        let (caller, repo, main) = (self.caller.clone(), self.repo.clone(), self.main.clone());
+        let number = pr.number;
+        self.ask(format!("targets of #{number}"), |queues| async move {
+            queues.set_targets(&caller, &repo, &main, number, targets).await
+        });
+    }
+
+    fn cancel(&mut self) {
+        let Some(pr) = self.any_pr() else { return };
+        let (caller, repo, main) = (self.caller.clone(), self.repo.clone(), self.main.clone());
+        self.ask(format!("cancel #{}", pr.number), |queues| async move {
+            queues.cancel(&caller, &repo, &main, pr.number).await
+        });
+    }
+
+    fn restart(&mut self) {
+        let Some(pr) = self.any_pr() else { return };
+        let (caller, repo, main) = (self.caller.clone(), self.repo.clone(), self.main.clone());
+        self.ask(format!("restart #{}", pr.number), |queues| async move {
+            queues.restart(&caller, &repo, &main, pr.number).await
+        });
+    }
+
+    fn change_settings(&mut self) {
+        let settings = self.some_settings(200);
+        self.update(settings, None);
+    }
+
+    fn change_mode(&mut self) {
+        let mode = self.draw(|random| {
+            if random.per_mille(500) { Mode::Single } else { Mode::Parallel }
+        });
+        self.update(SettingsPatch { mode: Some(mode), ..SettingsPatch::default() }, None);
+    }
+
+    fn change_state(&mut self) {
+        let state = self.draw(|random| match random.below(4) {
+            0 => RequestedState::Paused,
+            1 => RequestedState::Draining,
+            _ => RequestedState::Running,
+        });
+        self.update(SettingsPatch::default(), Some(state));
+    }
+
+    /// Changes settings or the state of the queue.
+    pub(super) fn update(&self, settings: SettingsPatch, state: Option<RequestedState>) {
+        let (caller, repo, main) = (self.caller.clone(), self.repo.clone(), self.main.clone());
+        let name = match state {
+            Some(state) => format!("update to {}", state.word()),
+            None => "update settings".to_owned(),
+        };
+        self.ask(name, |queues| async move {
+            queues.update_queue(&caller, &repo, &main, settings, state, None).await.map(drop)
+        });
+    }
+
+    /// The host tells that a pull request changed, rightly or not. Changes that nobody tells of
+    /// are most of them.
+    fn hint(&mut self) {
+        let Some(pr) = self.any_pr() else { return };
+        let (org, repo) = (self.watch.queue().header.org, self.watch.queue().header.repo);
+        self.ask(format!("hint of #{}", pr.number), |queues| async move {
+            queues.pull_request_hinted(org, repo, pr.number).await
+        });
+    }
+
+    /// A fact comes once more, however late.
+    fn repeat_fact(&mut self) {
+        let facts = self.watch.facts();
+        let Some(fact) = self.draw(|random| random.pick(&facts).cloned()) else { return };
+        let queue = self.watch.reference();
+        self.ask(format!("repeat {}", fact.name()), |queues| async move {
+            queues.absorb(queue, fact).await
+        });
+    }
+
+    fn push(&mut self) {
+        let Some(pr) = self.any_pr() else { return };
+        let content = self.content(pr.number.0);
+        self.host.inner.push(&self.repo, pr.number, &[(&pr.path, &content)]);
+        self.schedule.note(format!("#{} is pushed to: {content}", pr.number));
+        if is_at_fault(&content) {
+            for known in self.prs.iter_mut().filter(|it| it.number == pr.number) {
+                known.spotless = false;
+            }
+        }
+    }
+
+    fn close_or_reopen(&mut self) {
+        let Some(pr) = self.any_pr() else { return };
+        self.host.inner.edit(&self.repo, pr.number, |it| {
+            it.state = match it.state {
+                PullRequestState::Open => PullRequestState::Closed,
+                PullRequestState::Closed => PullRequestState::Open,
+                PullRequestState::Merged => PullRequestState::Merged,
+            };
+        });
+        self.schedule.note(format!("#{} is closed or reopened", pr.number));
+    }
+
+    fn toggle_draft(&mut self) {
+        let Some(pr) = self.any_pr() else { return };
+        self.host.inner.edit(&self.repo, pr.number, |it| it.draft = !it.draft);
+        self.schedule.note(format!("#{} is drafted or not", pr.number));
+    }
+
+    fn toggle_mergeability(&mut self) {
+        let Some(pr) = self.any_pr() else { return };
+        self.host.inner.edit(&self.repo, pr.number, |it| {
+            it.mergeability = match it.mergeability {
+                Mergeability::Mergeable => Mergeability::NotMergeable("no approval".to_owned()),
+                Mergeability::NotMergeable(_) => Mergeability::InProgress,
+                Mergeability::InProgress | Mergeability::Unspecified => Mergeability::Mergeable,
+            };
+        });
+        self.schedule.note(format!("#{} is approved or not", pr.number));
+    }
+
+    fn retarget(&mut self) {
+        let Some(pr) = self.any_pr() else { return };
+        self.host.inner.edit(&self.repo, pr.number, |it| {
+            let other = if it.base.as_str() == "main" { "release" } else { "main" };
+            it.base = BranchName::new(other).expect("valid");
+        });
+        self.schedule.note(format!("#{} wants another base", pr.number));
+    }
+
+    /// Somebody merges by hand what would have been fine anyway.
+    fn merge_by_hand(&mut self) {
+        let Some(pr) = self.any_pr() else { return };
+        let accept = |files: &_| self.host.rules.are_good(files);
+        let merged = self.host.inner.merge_by_hand(&self.repo, pr.number, accept);
+        if merged.is_some() {
+            self.schedule.note(format!("#{} is merged by hand", pr.number));
+        }
+    }
+
+    /// Somebody pushes to the target past the queue, without making it red.
+    fn push_target(&mut self) {
+        let path = outside_path(self.outside + 1);
+        let mut files = self.host.inner.files(&self.repo, "main").unwrap_or_default();
+        files.insert(path.clone(), "1".to_owned());
+        if self.host.rules.are_good(&files) {
+            self.outside += 1;
+            self.host.inner.push_branch(&self.repo, "main", &[(&path, "1")]);
+            self.schedule.note(format!("main is pushed to: {path}"));
+        }
+    }
+
+    fn outage(&mut self) {
+        let down = self.draw(|random| random.per_mille(500));
+        self.host.inner.set_down(down);
+        self.schedule.note(if down { "the host is down" } else { "the host is up" });
+    }
+
+    fn plan_failure(&mut self) {
+        let calls = [
+            Call::PullRequest,
+            Call::Head,
+            Call::RequiredStatuses,
+            Call::BuildCandidate,
+            Call::BuildCandidate,
+            Call::Land,
+            Call::Land,
+            Call::Land,
+            Call::DeleteBranch,
+            Call::TestBranches,
+        ];
+        let (call, nth, kind) = self.draw(|random| {
+            (random.pick(&calls).copied(), random.between(1, 3), random.below(5))
+        });
+        let Some(call) = call else { return };
+        let failure = match kind {
+            0 => Failure::Unavailable,
+            1 => Failure::RateLimited(self.schedule.clock.now().plus(Span::seconds(40))),
+            _ => Failure::AnswerLost,
+        };
+        self.host.inner.fail(call, nth, failure);
+        self.schedule.note(format!("call {nth} of {call:?} will fail: {failure:?}"));
+    }
+
+    /// A server dies where it is. Another one starts, now or later.
+    fn crash(&mut self) {
+        let Some(id) = self.draw(|random| random.pick(&self.servers).map(|it| it.id)) else {
+            return self.start_server();
+        };
+        self.schedule.note(format!("s{id} dies"));
+        self.schedule.kill(id);
+        self.servers.retain(|it| it.id != id);
+        if self.draw(|random| random.per_mille(800)) {
+            self.start_server();
+        }
+    }
+
+    fn add_server(&mut self) {
+        if self.servers.len() < usize::try_from(self.temper.servers).unwrap_or(1) {
+            self.start_server();
+        }
+    }
+
+    fn pass_time(&mut self) {
+        let seconds = self.draw(|random| match random.below(10) {
+            0 => random.between(3_600, 90_000),
+            1..4 => random.between(600, 3_600),
+            _ => random.between(10, 600),
+        });
+        self.schedule.clock.advance(Span::seconds(seconds));
+        self.schedule.note(format!("{seconds} seconds pass"));
+    }
+}
