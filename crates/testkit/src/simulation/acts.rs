@@ -17,28 +17,28 @@ type Act = fn(&mut World);
 
 /// What may happen, and how often.
 const ACTS: &[(u32, Act)] = &[
-    (26, World::submit),
-    (6, World::report_targets),
-    (4, World::cancel),
+    (30, World::submit),
+    (4, World::report_targets),
+    (3, World::cancel),
     (5, World::restart),
     (5, World::change_settings),
-    (2, World::change_mode),
-    (6, World::change_state),
-    (10, World::hint),
+    (1, World::change_mode),
+    (5, World::change_state),
+    (8, World::hint),
     (8, World::repeat_fact),
-    (6, World::open),
-    (5, World::push),
-    (4, World::close_or_reopen),
-    (4, World::toggle_draft),
-    (3, World::toggle_mergeability),
-    (2, World::retarget),
+    (12, World::open_and_submit),
+    (3, World::push),
+    (2, World::close_or_reopen),
+    (2, World::toggle_draft),
+    (2, World::toggle_mergeability),
+    (1, World::retarget),
     (2, World::merge_by_hand),
     (3, World::push_target),
-    (4, World::outage),
-    (9, World::plan_failure),
+    (3, World::outage),
+    (10, World::plan_failure),
     (5, World::crash),
-    (2, World::add_server),
-    (5, World::pass_time),
+    (3, World::add_server),
+    (2, World::pass_time),
 ];
 
 impl World {
@@ -79,7 +79,19 @@ impl World {
     }
 
     fn submit(&mut self) {
-        let Some(pr) = self.any_pr() else { return };
+        if let Some(pr) = self.any_pr() {
+            self.submit_one(&pr);
+        }
+    }
+
+    /// Most pull requests are submitted as soon as they are there.
+    fn open_and_submit(&mut self) {
+        if let Some(pr) = self.open().filter(|_| self.draw(|random| random.per_mille(800))) {
+            self.submit_one(&pr);
+        }
+    }
+
+    fn submit_one(&self, pr: &Authored) {
         let (priority, no_batch) = self.draw(|random| {
             let priority = match random.below(12) {
                 0 => Some(0),
@@ -91,11 +103,12 @@ impl World {
         });
         let (caller, repo, main) = (self.caller.clone(), self.repo.clone(), self.main.clone());
         let name = format!("submit #{} {:?} {no_batch:?}", pr.number, priority.map(|it| it.value));
+        let number = pr.number;
         self.ask(name, |queues| async move {
-            queues.submit(&caller, &repo, &main, pr.number, priority, no_batch).await
+            queues.submit(&caller, &repo, &main, number, priority, no_batch).await
         });
         if self.temper.mode == Mode::Parallel && self.draw(|random| random.per_mille(800)) {
-            self.targets_of(&pr);
+            self.targets_of(pr);
         }
     }
 
@@ -108,8 +121,7 @@ impl World {
     /// Targets are told as they are, or as everything.
     fn targets_of(&self, pr: &Authored) {
         let head = self.host.inner.shown(&self.repo, pr.number).head;
-        let (any_head, all) =
-            self.draw(|random| (random.per_mille(300), random.per_mille(100)));
+        let (any_head, all) = self.draw(|random| (random.per_mille(300), random.per_mille(100)));
         let head = (!any_head).then_some(head);
         let only = ReportedTargets::only(head.clone(), [pr.area.clone()]);
         let targets = if all { ReportedTargets::all(head) } else { only.expect("one target") };
@@ -142,9 +154,8 @@ impl World {
     }
 
     fn change_mode(&mut self) {
-        let mode = self.draw(|random| {
-            if random.per_mille(500) { Mode::Single } else { Mode::Parallel }
-        });
+        let mode =
+            self.draw(|random| if random.per_mille(500) { Mode::Single } else { Mode::Parallel });
         self.update(SettingsPatch { mode: Some(mode), ..SettingsPatch::default() }, None);
     }
 
@@ -281,9 +292,8 @@ impl World {
             Call::DeleteBranch,
             Call::TestBranches,
         ];
-        let (call, nth, kind) = self.draw(|random| {
-            (random.pick(&calls).copied(), random.between(1, 3), random.below(5))
-        });
+        let (call, nth, kind) = self
+            .draw(|random| (random.pick(&calls).copied(), random.between(1, 3), random.below(5)));
         let Some(call) = call else { return };
         let failure = match kind {
             0 => Failure::Unavailable,
@@ -316,7 +326,7 @@ impl World {
     fn pass_time(&mut self) {
         let seconds = self.draw(|random| match random.below(10) {
             0 => random.between(3_600, 90_000),
-            1..4 => random.between(600, 3_600),
+            1..3 => random.between(600, 3_600),
             _ => random.between(10, 600),
         });
         self.schedule.clock.advance(Span::seconds(seconds));

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use signalbox_domain::ids::{BranchName, HostId, OrgId, PrNumber, RepoName, Sha, TreeId};
+use signalbox_domain::ports::Clock as _;
 use signalbox_domain::ports::{
     Abilities, Built, ChecksJob, ChecksRunner, ChecksSink, GitHost, Head, HostError, Hosts,
     LandAnswer, PullRequestQuery, Repository, TestBranch,
@@ -13,7 +14,6 @@ use signalbox_domain::ports::{
 use signalbox_domain::queue::{
     BuildCandidate, Check, CheckConclusion, CheckStatus, HostStatuses, Land, Mode, PullRequest,
 };
-use signalbox_domain::ports::Clock as _;
 use signalbox_domain::time::Span;
 
 use super::rules::Rules;
@@ -193,7 +193,8 @@ impl ChecksRunner for UnreliableHost {
         }
         let mut left = checks.required.clone();
         while !left.is_empty() {
-            let at = self.schedule.draw(|random| random.below(u32::try_from(left.len()).unwrap_or(0)));
+            let at =
+                self.schedule.draw(|random| random.below(u32::try_from(left.len()).unwrap_or(0)));
             let name = left.remove(usize::try_from(at).unwrap_or(0));
             let seconds = self.schedule.draw(|random| random.between(1, 60));
             self.schedule.sleep(Span::seconds(seconds)).await;

@@ -22,7 +22,7 @@ mod world;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use signalbox_domain::ports::Stores;
-use signalbox_domain::queue::{RequestedState, SettingsPatch};
+use signalbox_domain::queue::{QueueState, RequestedState, SettingsPatch};
 use thiserror::Error;
 
 use schedule::Schedule;
@@ -94,7 +94,12 @@ impl World {
         self.begin();
         for _ in 0..self.temper.acts {
             self.act();
-            let moments = self.draw(|random| random.below(60));
+            // Often many things happen at once, and sometimes nothing for long.
+            let moments = self.draw(|random| match random.below(10) {
+                0..5 => random.below(20),
+                5..9 => random.below(150),
+                _ => random.below(600),
+            });
             self.go_on(moments);
             if !self.schedule.violations().is_empty() {
                 return;
@@ -116,7 +121,7 @@ impl World {
             self.go_on(1);
         }
         for _ in 0..self.draw(|random| random.between(2, 6)) {
-            self.open();
+            drop(self.open());
         }
     }
 
@@ -138,7 +143,6 @@ impl World {
         if self.servers.is_empty() {
             self.start_server();
         }
-        self.update(SettingsPatch::default(), Some(RequestedState::Running));
         self.settle();
         // What the host shows now is read once more, and strays are swept.
         for server in &self.servers {
@@ -152,12 +156,23 @@ impl World {
         self.settle();
     }
 
+    /// Lets the queue run, also when an older call has paused it meanwhile.
+    fn let_run(&self) {
+        match self.watch.queue().header.state {
+            QueueState::Paused { .. } | QueueState::Draining => {
+                self.update(SettingsPatch::default(), Some(RequestedState::Running));
+            }
+            QueueState::Running | QueueState::SwitchingModes { .. } => {}
+        }
+    }
+
     fn settle(&self) {
         for _ in 0..PATIENCE {
             if !self.schedule.tick() {
                 if self.is_settled() {
                     return;
                 }
+                self.let_run();
                 self.schedule.jump();
             }
             if !self.schedule.violations().is_empty() {

@@ -118,7 +118,7 @@ impl QueueStore for UnreliableStores {
         queue: QueueRef,
         pr: PrNumber,
     ) -> Result<Option<ReportedTargets>, StoreError> {
-        self.call(false, "targets", self.inner.queues.targets(queue, pr)).await
+        self.call(true, "targets", self.inner.queues.targets(queue, pr)).await
     }
 }
 

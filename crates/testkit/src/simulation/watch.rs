@@ -103,7 +103,8 @@ impl Watch {
                 before.clone()
             }
         };
-        complaints.extend(check_invariants(&after).into_iter().map(|(id, it)| format!("{id}: {it}")));
+        complaints
+            .extend(check_invariants(&after).into_iter().map(|(id, it)| format!("{id}: {it}")));
         complaints.extend(capacity(&before, &after));
         complaints.extend(stillness(&before, &after, commit));
         let mut seen = self.seen();
@@ -153,9 +154,11 @@ fn stillness(before: &Queue, after: &Queue, commit: &Commit<'_>) -> Vec<String> 
     let mut complaints = Vec::new();
     let state = &after.header.state;
     if let QueueState::Paused { .. } = state {
-        let starts = commit.effects.iter().map(|it| &it.effect).find(|effect| {
-            matches!(effect, Effect::BuildCandidate(_) | Effect::Land(_))
-        });
+        let starts = commit
+            .effects
+            .iter()
+            .map(|it| &it.effect)
+            .find(|effect| matches!(effect, Effect::BuildCandidate(_) | Effect::Land(_)));
         if let Some(effect) = starts {
             complaints.push(format!("Q5: {} while paused", effect.name()));
         }
@@ -165,8 +168,9 @@ fn stillness(before: &Queue, after: &Queue, commit: &Commit<'_>) -> Vec<String> 
     }
     if *state != QueueState::Running {
         for decision in &commit.journal.decisions {
-            if let Decision::Moved { pr, from: Some(PrState::NotReady), to: PrState::Pending, .. } =
-                decision
+            if let Decision::Moved {
+                pr, from: Some(PrState::NotReady), to: PrState::Pending, ..
+            } = decision
             {
                 complaints.push(format!("Q5: #{pr} enters the line in {}", state.name().word()));
             }

@@ -22,7 +22,7 @@ use super::watch::Watch;
 use crate::fake_host::FakeHost;
 
 /// The most pull requests of a simulation.
-const MOST: u32 = 9;
+const MOST: u32 = 14;
 /// Parts of the repository. What a pull request may clash with is in its own part, or was pushed
 /// from outside.
 const AREAS: u32 = 3;
@@ -45,7 +45,7 @@ pub(super) struct Temper {
     pub(super) flaky: bool,
     /// The most servers at one time.
     pub(super) servers: u32,
-    /// How often the world does something on its own, in a thousand moments.
+    /// How many things happen.
     pub(super) acts: u32,
 }
 
@@ -144,10 +144,10 @@ impl World {
 
     /// Opens a pull request. It may be at fault, and it may write to a file that others of its
     /// area write to.
-    pub(super) fn open(&mut self) {
+    pub(super) fn open(&mut self) -> Option<Authored> {
         let number = u32::try_from(self.prs.len()).unwrap_or(MOST) + 1;
         if number > MOST {
-            return;
+            return None;
         }
         let area = area(number);
         let path = path(number);
@@ -163,6 +163,7 @@ impl World {
         let clashes = self.host.rules.clashes.iter().any(|(a, b)| *a == path || *b == path);
         let spotless = shared.is_none() && !clashes && !is_at_fault(&content);
         self.prs.push(Authored { number: opened, area, path, spotless });
+        self.prs.last().cloned()
     }
 
     /// What an author writes: mostly something good.
@@ -235,7 +236,7 @@ fn temper(random: &mut Random) -> Temper {
         mode: if random.per_mille(300) { Mode::Parallel } else { Mode::Single },
         flaky: random.per_mille(300),
         servers: random.between(1, 3),
-        acts: random.between(30, 80),
+        acts: random.between(40, 120),
     }
 }
 
@@ -244,12 +245,12 @@ fn rules(seed: u64, random: &mut Random) -> Rules {
     let mut clashes = BTreeSet::new();
     for one in 1..=MOST {
         for other in one + 1..=MOST {
-            if area(one) == area(other) && random.per_mille(120) {
+            if area(one) == area(other) && random.per_mille(80) {
                 clashes.insert((path(one), path(other)));
             }
         }
         for pushed in 1..=3 {
-            if random.per_mille(60) {
+            if random.per_mille(40) {
                 clashes.insert((path(one), outside_path(pushed)));
             }
         }
