@@ -69,3 +69,14 @@ fn one_seed() {
         }
     }
 }
+
+/// Lists failing seeds.
+#[test]
+#[ignore = "x"]
+fn list_failing() {
+    for seed in 0..seeds() {
+        if let Err(failure) = run(seed) {
+            println!("SEED {seed}: {}", failure.complaints.first().cloned().unwrap_or_default());
+        }
+    }
+}

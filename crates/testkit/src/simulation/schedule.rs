@@ -36,8 +36,8 @@ struct Wait {
 
 struct State {
     random: Random,
-    /// Faults have stopped.
-    calm: bool,
+    /// Since when there are no more faults.
+    calm_since: Option<Timestamp>,
     trace: Vec<String>,
     violations: Vec<String>,
     last_task: TaskId,
@@ -62,7 +62,7 @@ impl Schedule {
         let clock = Arc::new(ManualClock::default());
         let state = State {
             random: Random::new(seed),
-            calm: false,
+            calm_since: None,
             trace: Vec::new(),
             violations: Vec::new(),
             last_task: 0,
@@ -86,18 +86,24 @@ impl Schedule {
     /// Whether a fault of that many in a thousand cases happens now; never once all is calm.
     pub(super) fn fault(&self, per_mille: u32) -> bool {
         let mut state = self.state();
-        !state.calm && state.random.per_mille(per_mille)
+        state.calm_since.is_none() && state.random.per_mille(per_mille)
     }
 
     pub(super) fn is_calm(&self) -> bool {
-        self.state().calm
+        self.state().calm_since.is_some()
+    }
+
+    /// Whether there were no faults for long enough for everything that was held up by one.
+    pub(super) fn is_calm_for_long(&self) -> bool {
+        let now = self.clock.now();
+        self.state().calm_since.is_some_and(|since| since.plus(Span::minutes(10)) < now)
     }
 
     /// Ends all faults: calls answer at once, and nothing fails any more.
     pub(super) fn calm_down(&self) {
         let now = self.clock.now();
         let mut state = self.state();
-        state.calm = true;
+        state.calm_since = Some(now);
         for wait in state.waits.values_mut().filter(|wait| wait.lane.is_none()) {
             wait.until = wait.until.min(now);
         }
@@ -218,7 +224,7 @@ impl Schedule {
     /// says that it may hold its server's turn.
     pub(super) fn pause(self: &Arc<Self>, in_turn: bool) -> Pause {
         let mut state = self.state();
-        let drawn = if state.calm { 0 } else { state.random.below(1_000) };
+        let drawn = if state.calm_since.is_some() { 0 } else { state.random.below(1_000) };
         let millis = match drawn {
             0..850 => 0,
             850..985 => state.random.between(1, 2_000),

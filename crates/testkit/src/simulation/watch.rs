@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use signalbox_domain::ids::PrNumber;
 use signalbox_domain::ports::{Commit, QueueRef, Version};
 use signalbox_domain::queue::{
-    Decision, Effect, Fact, Input, Mode, PrState, Queue, QueueState, TestRun, absorb,
+    Decision, Effect, Fact, Input, Mode, PrState, Queue, QueueState, TestFailure, TestRun, absorb,
     check_invariants, decide,
 };
 
@@ -109,6 +109,9 @@ impl Watch {
         complaints.extend(stillness(&before, &after, commit));
         let mut seen = self.seen();
         complaints.extend(told(&mut seen.told, &record.decisions));
+        if self.schedule.is_calm_for_long() {
+            complaints.extend(record.decisions.iter().filter_map(waited_in_vain));
+        }
         if let Input::Fact(fact) = &record.input {
             seen.facts.push(fact.clone());
         }
@@ -191,6 +194,12 @@ fn told(last: &mut BTreeMap<PrNumber, PrState>, decisions: &[Decision]) -> Vec<S
         }
     }
     complaints
+}
+
+/// Q8: when every check ends soon, no run waits until its deadline.
+fn waited_in_vain(decision: &Decision) -> Option<String> {
+    let Decision::Moved { pr, reason, .. } = decision else { return None };
+    (reason == TestFailure::Timeout.word()).then(|| format!("Q8: the checks of #{pr} were lost"))
 }
 
 /// A commit in a line of the trace.
