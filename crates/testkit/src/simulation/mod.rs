@@ -73,11 +73,12 @@ pub fn simulate(seed: u64, stores: Stores) -> Result<Report, Failure> {
         };
         (world.complaints(), report)
     }));
-    let trace = schedule.trace();
+    let (trace, under_way) = (schedule.trace(), schedule.under_way());
+    schedule.end();
     match ran {
         Ok((complaints, report)) if complaints.is_empty() => Ok(Report { trace, ..report }),
         Ok((mut complaints, _)) => {
-            complaints.extend(schedule.under_way().into_iter().map(|it| format!("  {it}")));
+            complaints.extend(under_way.into_iter().map(|it| format!("  {it}")));
             Err(Failure { seed, complaints, trace })
         }
         Err(panic) => {

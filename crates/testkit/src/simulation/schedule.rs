@@ -150,6 +150,12 @@ impl Schedule {
         state.tasks.insert(id, Task { server, name: name.into(), work: Box::pin(work) });
     }
 
+    /// Drops all tasks: they hold the schedule, as it holds them.
+    pub(super) fn end(&self) {
+        let tasks = std::mem::take(&mut self.state().tasks);
+        drop(tasks);
+    }
+
     /// Drops a server's tasks where they are.
     pub(super) fn kill(&self, server: ServerId) {
         let killed: Vec<Task> = {
