@@ -1,8 +1,5 @@
 //! What must hold once faults have stopped and the queue had time.
 
-use std::pin::pin;
-use std::task::{Context, Poll, Waker};
-
 use signalbox_domain::ids::PrNumber;
 use signalbox_domain::ports::{Clock as _, Loaded};
 use signalbox_domain::queue::{
@@ -10,15 +7,8 @@ use signalbox_domain::queue::{
 };
 use signalbox_domain::time::Span;
 
+use super::pause::at_once;
 use super::world::World;
-
-/// The answer of a call to a store that answers at once.
-pub(super) fn at_once<T>(call: impl Future<Output = T>) -> T {
-    match pin!(call).poll(&mut Context::from_waker(Waker::noop())) {
-        Poll::Ready(answer) => answer,
-        Poll::Pending => panic!("the store does not answer at once"),
-    }
-}
 
 impl World {
     /// Whether nothing is left to be done.
@@ -122,10 +112,16 @@ impl World {
     fn target(&self) -> Vec<String> {
         let files = self.host.inner.files(&self.repo, "main").unwrap_or_default();
         let mut complaints = Vec::new();
+        let seen = self.host.witnessed().clone();
+        for head in self.host.inner.past_heads(&self.repo, &self.main) {
+            if !seen.heads.contains(&head) && !self.pushed.contains(&head) {
+                complaints.push(format!("Q1: nobody put {head} on the target"));
+            }
+        }
         if !self.host.rules.are_good(&files) {
             complaints.push("Q1: the target is red at the end".to_owned());
         }
-        for pr in &self.host.witnessed().landed {
+        for pr in &seen.landed {
             let path = self.prs.iter().find(|it| it.number == *pr).map(|it| &it.path);
             if path.is_none_or(|path| !files.contains_key(path)) {
                 complaints.push(format!("Q1: #{pr} landed and is not on the target"));

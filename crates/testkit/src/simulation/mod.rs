@@ -9,8 +9,10 @@
 //! failure can be had again from the number alone.
 
 mod acts;
+mod calls;
 mod ending;
 mod host;
+mod pause;
 mod random;
 mod rules;
 mod schedule;

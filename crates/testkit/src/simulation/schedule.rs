@@ -5,15 +5,17 @@
 //! and a crash can be anywhere between two calls.
 
 use std::collections::BTreeMap;
+use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, Waker};
+use std::task::Poll;
 
 use signalbox_domain::ports::Clock;
 use signalbox_domain::queue::Lane;
 use signalbox_domain::testing::ManualClock;
 use signalbox_domain::time::{Span, Timestamp};
 
+use super::pause::{Pause, at_once};
 use super::random::Random;
 
 /// The number of a server; one that is started after a crash has a new one.
@@ -181,8 +183,12 @@ impl Schedule {
         let pause = i64::from(self.draw(|random| random.between(1, 20_000)));
         self.clock.advance(micros(pause));
         let Some((id, mut task)) = self.take_ready() else { return false };
-        let mut context = Context::from_waker(Waker::noop());
-        let ended = task.work.as_mut().poll(&mut context).is_ready();
+        let ended = at_once(poll_fn(|context| match task.work.as_mut().poll(context) {
+            Poll::Ready(()) => Poll::Ready(true),
+            // Stopped by the schedule; else the store itself is waited for.
+            Poll::Pending if self.state().waits.contains_key(&id) => Poll::Ready(false),
+            Poll::Pending => Poll::Pending,
+        }));
         let mut state = self.state();
         state.current = (0, 0);
         if ended {
@@ -252,6 +258,24 @@ impl Schedule {
         Pause { lane: Some((server, lane)), ..self.sleep(span) }
     }
 
+    /// The running task stops.
+    pub(super) fn stopped(&self, until: Timestamp, lane: Option<(ServerId, Lane)>, in_turn: bool) {
+        let mut state = self.state();
+        let (task, server) = state.current;
+        state.waits.insert(task, Wait { until, lane });
+        if in_turn {
+            state.in_turn.insert(server, task);
+        }
+    }
+
+    /// The running task goes on.
+    pub(super) fn resumed(&self) {
+        let mut state = self.state();
+        let (task, server) = state.current;
+        state.waits.remove(&task);
+        state.in_turn.remove(&server);
+    }
+
     /// Ends the sleep of a server's lane.
     pub(super) fn wake(&self, server: ServerId, lane: Lane) {
         let now = self.clock.now();
@@ -272,34 +296,4 @@ impl Schedule {
 fn micros(micros: i64) -> Span {
     let zero = Timestamp::from_unix_micros(0);
     Timestamp::from_unix_micros(micros).since(zero)
-}
-
-/// Stops a task once. The schedule polls it again when its time has come.
-pub(super) struct Pause {
-    schedule: Arc<Schedule>,
-    until: Timestamp,
-    lane: Option<(ServerId, Lane)>,
-    in_turn: bool,
-    begun: bool,
-}
-
-impl Future for Pause {
-    type Output = ();
-
-    fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
-        let this = self.get_mut();
-        let mut state = this.schedule.state();
-        let (task, server) = state.current;
-        if this.begun {
-            state.waits.remove(&task);
-            state.in_turn.remove(&server);
-            return Poll::Ready(());
-        }
-        this.begun = true;
-        state.waits.insert(task, Wait { until: this.until, lane: this.lane });
-        if this.in_turn {
-            state.in_turn.insert(server, task);
-        }
-        Poll::Pending
-    }
 }

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
-use signalbox_domain::ids::{BranchName, OrgId, OrgSlug, PrNumber, RepoName, TokenId};
+use signalbox_domain::ids::{BranchName, OrgId, OrgSlug, PrNumber, RepoName, Sha, TokenId};
 use signalbox_domain::ports::{Notifier, QueueRef, Stores};
 use signalbox_domain::queue::{Lane, MergeMethod, Mode, OptimizationMode, SettingsPatch};
 use signalbox_domain::service::Context;
@@ -62,7 +62,10 @@ pub(super) struct World {
     pub(super) temper: Temper,
     pub(super) prs: Vec<Authored>,
     pub(super) servers: Vec<Server>,
+    /// Pushes to the target past the queue.
     pub(super) outside: u32,
+    /// Where the target was put past the queue.
+    pub(super) pushed: BTreeSet<Sha>,
     last_server: u32,
 }
 
@@ -86,6 +89,8 @@ impl World {
         };
         inner.add_repository(&repo, &[("readme", "calc")]);
         inner.push_branch(&repo, "release", &[("readme", "calc")]);
+        let main = BranchName::new("main").expect("valid");
+        let pushed = inner.past_heads(&repo, &main).into_iter().collect();
         let host = Arc::new(UnreliableHost {
             schedule: schedule.clone(),
             watch: watch.clone(),
@@ -120,11 +125,12 @@ impl World {
             context,
             caller: Arc::new(caller),
             repo,
-            main: BranchName::new("main").expect("valid"),
+            main,
             temper,
             prs: Vec::new(),
             servers: Vec::new(),
             outside: 0,
+            pushed,
             last_server: 0,
         }
     }
