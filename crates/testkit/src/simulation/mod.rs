@@ -23,10 +23,11 @@ mod world;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use signalbox_domain::ports::Stores;
+use signalbox_domain::ports::{Clock as _, Org, Stores};
 use signalbox_domain::queue::{QueueState, RequestedState, SettingsPatch};
 use thiserror::Error;
 
+use pause::at_once;
 use schedule::Schedule;
 use world::World;
 
@@ -114,13 +115,22 @@ impl World {
     /// Creates the queue, and opens some pull requests.
     fn begin(&mut self) {
         self.start_server();
+        let org = Org {
+            id: self.caller.org,
+            slug: self.caller.org_slug.clone(),
+            created_at: self.schedule.clock.now(),
+        };
+        at_once(self.stores.orgs.create(&org)).expect("the first organization");
         let (mode, settings) = (self.temper.mode, self.some_settings(500));
         let (caller, repo, main) = (self.caller.clone(), self.repo.clone(), self.main.clone());
         self.ask("create the queue".to_owned(), |queues| async move {
             queues.create_queue(&caller, &repo, &main, mode, settings.concurrency).await?;
             queues.update_queue(&caller, &repo, &main, settings, None, None).await.map(drop)
         });
-        while self.watch.commits() == 0 {
+        for _ in 0..PATIENCE {
+            if self.watch.commits() > 0 {
+                break;
+            }
             self.go_on(1);
         }
         for _ in 0..self.draw(|random| random.between(2, 6)) {
