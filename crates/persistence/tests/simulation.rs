@@ -7,6 +7,9 @@ use signalbox_testkit::postgres::Server;
 use signalbox_testkit::simulation::simulate;
 use tempfile::TempDir;
 
+/// A database takes about a second for each; memory runs hundreds.
+const SEEDS: std::ops::Range<u64> = 0..6;
+
 fn same_as_in_memory(seeds: std::ops::Range<u64>, url: impl Fn() -> String) {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.expect("a runtime");
@@ -32,7 +35,7 @@ fn same_as_in_memory(seeds: std::ops::Range<u64>, url: impl Fn() -> String) {
 fn sqlite_leads_to_the_same_history() {
     let folder = TempDir::new().expect("a folder");
     let number = std::sync::atomic::AtomicU32::new(0);
-    same_as_in_memory(0..2, || {
+    same_as_in_memory(SEEDS, || {
         let number = number.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
         format!("sqlite://{}", folder.path().join(format!("{number}.db")).display())
     });
@@ -40,5 +43,5 @@ fn sqlite_leads_to_the_same_history() {
 
 #[test]
 fn postgresql_leads_to_the_same_history() {
-    same_as_in_memory(0..2, || Server::shared().create_database());
+    same_as_in_memory(SEEDS, || Server::shared().create_database());
 }
