@@ -8,6 +8,7 @@ use signalbox_domain::queue::{
 use signalbox_domain::time::Span;
 
 use super::pause::at_once;
+use super::watch::apart;
 use super::world::World;
 
 impl World {
@@ -93,9 +94,9 @@ impl World {
     fn injustice(&self, pr: PrNumber, state: &EntryState) -> Option<String> {
         let EntryState::Ended(Exit::Failed { reason, .. }) = state else { return None };
         let blames = match reason {
-            FailReason::MergeConflict | FailReason::RequiredStatus | FailReason::Optimization => {
-                !self.temper.flaky
-            }
+            FailReason::MergeConflict | FailReason::RequiredStatus => !self.temper.flaky,
+            // What follows from a run that took too long says nothing about the files.
+            FailReason::Optimization => !self.temper.flaky && !self.watch.has_timed_out(),
             FailReason::Timeout | FailReason::UpdatedAtMergeTime => false,
             FailReason::ConfigParsingFailure
             | FailReason::ConfigBadRequiredStatuses
@@ -141,7 +142,10 @@ impl World {
             Some(Loaded::Fresh(queue, _)) => Some(*queue),
             Some(Loaded::Current) | None => None,
         };
-        (stored.as_ref() != Some(&folded))
-            .then(|| "Q9: folding the journal does not give the stored state".to_owned())
+        let folded = Some(folded);
+        (stored != folded).then(|| {
+            let apart = apart(&folded, &stored);
+            format!("Q9: folding the journal does not give the stored state:{apart}")
+        })
     }
 }

@@ -79,7 +79,14 @@ impl QueueStore for UnreliableStores {
         queue: QueueRef,
         known: Option<Version>,
     ) -> Result<Option<Loaded>, StoreError> {
-        self.call(true, "load", self.inner.queues.load(queue, known)).await
+        let load = async {
+            let loaded = self.inner.queues.load(queue, known).await?;
+            if let Some(Loaded::Fresh(fresh, version)) = &loaded {
+                self.watch.loaded(fresh, *version);
+            }
+            Ok(loaded)
+        };
+        self.call(true, "load", load).await
     }
 
     async fn commit(&self, commit: &Commit<'_>) -> Result<Version, CommitError> {

@@ -1,6 +1,6 @@
 //! Looks at every commit: whether it is what the planner says, and whether the rules hold.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -29,6 +29,9 @@ struct Seen {
     /// Every fact that was taken in, to be repeated.
     facts: Vec<Fact>,
     commits: usize,
+    /// Whether a run was given up because it took too long.
+    timed_out: bool,
+    version: Option<Version>,
 }
 
 impl Watch {
@@ -69,6 +72,10 @@ impl Watch {
         self.seen().facts.clone()
     }
 
+    pub(super) fn has_timed_out(&self) -> bool {
+        self.seen().timed_out
+    }
+
     pub(super) fn commits(&self) -> usize {
         self.seen().commits
     }
@@ -77,6 +84,18 @@ impl Watch {
         let mut seen = self.seen();
         seen.created = Some(queue.clone());
         seen.now = Some(queue.clone());
+    }
+
+    /// Q9: what a store gives back is what was committed.
+    pub(super) fn loaded(&self, queue: &Queue, version: Version) {
+        let now = self.queue();
+        let known = self.seen().version;
+        if known == Some(version) && now != *queue {
+            self.schedule.violated(format!(
+                "Q9: what was loaded is not what was committed:{}",
+                apart(&now, queue)
+            ));
+        }
     }
 
     pub(super) fn committed(&self, commit: &Commit<'_>, version: Version) {
@@ -90,11 +109,11 @@ impl Watch {
         let mut complaints = Vec::new();
         let after = match transition {
             Ok(transition) => {
-                if transition.queue.header != *commit.header
-                    || transition.changes != *commit.changes
-                    || transition.effects != commit.effects
-                {
-                    complaints.push("Q9: a commit is not what its input leads to".to_owned());
+                let must_be = (&transition.queue.header, &transition.changes, &transition.effects);
+                let is = (commit.header, commit.changes, &commit.effects.to_vec());
+                if must_be != is {
+                    let apart = apart(&must_be, &is);
+                    complaints.push(format!("Q9: a commit is not what its input leads to:{apart}"));
                 }
                 transition.queue
             }
@@ -109,6 +128,7 @@ impl Watch {
         complaints.extend(stillness(&before, &after, commit));
         let mut seen = self.seen();
         complaints.extend(told(&mut seen.told, &record.decisions));
+        seen.timed_out |= record.decisions.iter().any(is_timeout);
         if self.schedule.is_calm_for_long() {
             complaints.extend(record.decisions.iter().filter_map(waited_in_vain));
         }
@@ -116,6 +136,7 @@ impl Watch {
             seen.facts.push(fact.clone());
         }
         seen.now = Some(after);
+        seen.version = Some(version);
         seen.commits += 1;
         drop(seen);
         for complaint in complaints {
@@ -198,8 +219,23 @@ fn told(last: &mut BTreeMap<PrNumber, PrState>, decisions: &[Decision]) -> Vec<S
 
 /// Q8: when every check ends soon, no run waits until its deadline.
 fn waited_in_vain(decision: &Decision) -> Option<String> {
-    let Decision::Moved { pr, reason, .. } = decision else { return None };
-    (reason == TestFailure::Timeout.word()).then(|| format!("Q8: the checks of #{pr} were lost"))
+    let Decision::Moved { pr, .. } = decision else { return None };
+    is_timeout(decision).then(|| format!("Q8: the checks of #{pr} were lost"))
+}
+
+fn is_timeout(decision: &Decision) -> bool {
+    matches!(decision, Decision::Moved { reason, .. } if reason == TestFailure::Timeout.word())
+}
+
+/// The lines in which two values differ, at most a few.
+pub(super) fn apart<T: std::fmt::Debug>(must_be: &T, is: &T) -> String {
+    let (must_be, is) = (format!("{must_be:#?}"), format!("{is:#?}"));
+    let only_in = |one: &str, other: &str, sign: char| {
+        let other: BTreeSet<&str> = other.lines().collect();
+        let own = one.lines().filter(|line| !other.contains(line)).take(12);
+        own.fold(String::new(), |text, line| format!("{text}\n  {sign}{line}"))
+    };
+    only_in(&must_be, &is, '-') + &only_in(&is, &must_be, '+')
 }
 
 /// A commit in a line of the trace.
