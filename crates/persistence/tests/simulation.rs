@@ -14,20 +14,20 @@ fn same_as_in_memory(seeds: std::ops::Range<u64>, url: impl Fn() -> String) {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.expect("a runtime");
     for seed in seeds {
-        let stores: Stores = runtime.block_on(async {
-            let database = signalbox_persistence::connect(&url()).await.expect("a database");
-            database.migrate().await.expect("migrated");
-            database.stores()
+        let database: Stores = runtime.block_on(async {
+            let made = signalbox_persistence::connect(&url()).await.expect("a database");
+            made.migrate().await.expect("migrated");
+            made.stores()
         });
         // The simulation waits for the database by itself; its drivers need the runtime around it.
         let _around = runtime.enter();
-        let kept =
+        let in_memory =
             simulate(seed, MemoryDatabase::new().stores()).unwrap_or_else(|it| panic!("{it}"));
-        let stored = simulate(seed, stores).unwrap_or_else(|it| panic!("{it}"));
-        for (number, (one, two)) in kept.trace.iter().zip(&stored.trace).enumerate() {
+        let stored = simulate(seed, database).unwrap_or_else(|it| panic!("{it}"));
+        for (number, (one, two)) in in_memory.trace.iter().zip(&stored.trace).enumerate() {
             assert_eq!(one, two, "seed {seed}, line {number}");
         }
-        assert_eq!(kept, stored, "seed {seed}");
+        assert_eq!(in_memory, stored, "seed {seed}");
     }
 }
 

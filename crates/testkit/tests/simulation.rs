@@ -8,7 +8,8 @@ use signalbox_testkit::simulation::{Failure, Report, simulate};
 ///
 /// * 34, 78, 332: targets that were reported while a pull request was being submitted were
 ///   forgotten until the next restart.
-const REGRESSIONS: [u64; 3] = [34, 78, 332];
+/// * 9, 24: targets that an entry under test had not taken were its own after the next load.
+const REGRESSIONS: [u64; 5] = [9, 24, 34, 78, 332];
 
 fn run(seed: u64) -> Result<Report, Failure> {
     simulate(seed, MemoryDatabase::new().stores())
@@ -48,7 +49,7 @@ fn run_all(seeds: &[u64]) -> usize {
 
 #[test]
 fn everything_comes_right_whatever_happens() {
-    let seeds = number("SIGNALBOX_SIMULATION_SEEDS").unwrap_or(300);
+    let seeds = number("SIGNALBOX_SIMULATION_SEEDS").unwrap_or(250);
     let seeds: Vec<u64> = (0..seeds).collect();
     let landed = run_all(&seeds);
     assert!(landed >= seeds.len(), "the simulation has become idle: {landed} landings");
