@@ -194,12 +194,3 @@ impl World {
         }
     }
 }
-
-/// Runs the simulations of several seeds, each on stores of its own, and returns the first that
-/// fails.
-pub fn simulate_all(
-    seeds: impl IntoIterator<Item = u64>,
-    stores: impl Fn() -> Stores,
-) -> Result<Vec<Report>, Failure> {
-    seeds.into_iter().map(|seed| simulate(seed, stores())).collect()
-}
