@@ -9,6 +9,7 @@ mod error;
 mod queue;
 mod queue_reads;
 mod step;
+mod submit;
 mod sweep;
 
 pub use access::Authenticator;

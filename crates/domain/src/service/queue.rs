@@ -5,8 +5,7 @@ use std::sync::Arc;
 use crate::ids::{BranchName, OrgId, PrNumber, QueueId, RepoId, RepoName, RunId};
 use crate::ports::{Abilities, CreateError, GitHost, PullRequestQuery, QueueRef, Repository};
 use crate::queue::{
-    Command, Fact, Input, Mode, Priority, Queue, ReportedTargets, RequestedState, Settings,
-    SettingsPatch, Submission, SubmitReason,
+    Command, Fact, Input, Mode, Queue, ReportedTargets, RequestedState, Settings, SettingsPatch,
 };
 use crate::token::{Caller, Scope};
 
@@ -88,42 +87,6 @@ impl QueueService {
         let by = caller.actor();
         let command = Command::Update { settings: Box::new(settings), state, reason, by };
         self.command(caller, Scope::QueueAdmin, repo, branch, command).await
-    }
-
-    /// Puts a pull request into the queue, or changes its priority there.
-    pub async fn submit(
-        &self,
-        caller: &Caller,
-        repo: &RepoName,
-        branch: &BranchName,
-        pr: PrNumber,
-        priority: Option<Priority>,
-        no_batch: Option<bool>,
-    ) -> Result<(), Error> {
-        if priority.is_some_and(Priority::is_urgent) && !caller.may(Scope::QueueUrgent) {
-            return Err(Error::MissingScope(Scope::QueueUrgent));
-        }
-        let repository = self.repository(caller, Scope::QueueSubmit, repo).await?;
-        let queue = self.find(caller.org, &repository, branch).await?;
-        let host = self.git_host(&repository)?;
-        let read_at = self.context().clock.now();
-        let pull_request = host
-            .pull_request(&repository, &PullRequestQuery::Number(pr))
-            .await
-            .map_err(Error::Host)?
-            .ok_or_else(|| Error::UnknownPullRequest { repo: repository.name.clone(), pr })?;
-        let targets = self.context().stores.queues.targets(queue, pr).await?;
-        let submission = Submission {
-            pull_request,
-            read_at,
-            targets,
-            priority,
-            no_batch,
-            reason: SubmitReason::ApiRequested,
-            by: caller.actor(),
-        };
-        let command = Command::Submit(Box::new(submission));
-        self.step(queue, &repository, branch, Input::Command(command)).await.map(drop)
     }
 
     /// Takes a pull request out of the queue.
