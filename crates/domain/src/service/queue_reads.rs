@@ -76,23 +76,11 @@ impl QueueService {
                 found.ok_or_else(never)?.number
             }
         };
-        if let Some(view) = view_entry(&queue, pr) {
-            return Ok(EntrySnapshot {
-                entry: view.entry.clone(),
-                state: view.state,
-                readiness: view.readiness,
-                waits: view.waits,
-                position: view.position,
-            });
+        if let Some(live) = live_snapshot(&queue, pr) {
+            return Ok(live);
         }
         let entry = self.context().stores.reads.entry(queue_ref, pr).await?.ok_or_else(never)?;
-        Ok(EntrySnapshot {
-            state: entry.state.name(),
-            readiness: entry.readiness(branch, queue.mode()),
-            waits: None,
-            position: None,
-            entry,
-        })
+        Ok(stored_snapshot(&queue, entry))
     }
 
     /// A test run of a queue, also one that has ended.
@@ -156,7 +144,7 @@ impl QueueService {
             .collect())
     }
 
-    async fn read(
+    pub(super) async fn read(
         &self,
         caller: &Caller,
         repo: &RepoName,
@@ -169,6 +157,29 @@ impl QueueService {
             None => Err(Error::UnknownQueue { repo: repo.clone(), branch: branch.clone() }),
         }
     }
+}
+
+/// A live entry as the queue has it.
+pub(super) fn live_snapshot(queue: &Queue, pr: PrNumber) -> Option<EntrySnapshot> {
+    view_entry(queue, pr).map(|view| EntrySnapshot {
+        entry: view.entry.clone(),
+        state: view.state,
+        readiness: view.readiness,
+        waits: view.waits,
+        position: view.position,
+    })
+}
+
+/// An entry as it is kept; with what the queue knows of it, unless it has moved on meanwhile.
+pub(super) fn stored_snapshot(queue: &Queue, entry: Entry) -> EntrySnapshot {
+    let live = live_snapshot(queue, entry.pr).filter(|live| live.entry.state == entry.state);
+    live.unwrap_or_else(|| EntrySnapshot {
+        state: entry.state.name(),
+        readiness: entry.readiness(&queue.header.branch, queue.mode()),
+        waits: None,
+        position: None,
+        entry,
+    })
 }
 
 fn snapshot(queue: &Queue, run: TestRun) -> RunSnapshot {
