@@ -1,8 +1,11 @@
 //! Shapes on the wire.
 
+mod cursor;
 mod entry;
 mod field;
 mod forms;
+mod list_requests;
+mod lists;
 mod place;
 mod pull_request_requests;
 mod queue;
@@ -15,6 +18,8 @@ mod words;
 
 pub(crate) use entry::{EntryReply, ListedEntry};
 pub(crate) use field::{Errors, Field, Form, shown};
+pub(crate) use list_requests::{EntriesRequest, ListRequest, Listing, LookUps, ResultsRequest};
+pub(crate) use lists::{EntriesReply, ListReply, ResultsReply};
 pub(crate) use place::{Empty, Request};
 pub(crate) use pull_request_requests::{EntryRequest, PullRequestRequest, Submit, SubmitRequest};
 pub(crate) use queue::{BatchingRuleReply, QueueReply, SettingsReply};

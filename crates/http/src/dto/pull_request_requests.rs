@@ -21,8 +21,12 @@ pub(crate) struct PrByNumber {
 
 impl PrByNumber {
     fn check(pr: Field<Self>, errors: &mut Errors) -> Option<PrNumber> {
-        let pr = errors.required("/pr", pr)?;
-        errors.required("/pr/number", pr.number).map(|number| PrNumber(number.0))
+        Self::check_at("/pr", pr, errors)
+    }
+
+    pub(super) fn check_at(at: &str, pr: Field<Self>, errors: &mut Errors) -> Option<PrNumber> {
+        let pr = errors.required(at, pr)?;
+        errors.required(&format!("{at}/number"), pr.number).map(|number| PrNumber(number.0))
     }
 }
 
