@@ -9,7 +9,7 @@ use crate::time::Window;
 use crate::token::Caller;
 
 use super::queue_reads::{live_snapshot, stored_snapshot};
-use super::{EntrySnapshot, Error, QueueService};
+use super::{EntryDetails, EntrySnapshot, Error, Extras, QueueService};
 
 /// A page of a queue's pull requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub struct EntryPage {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FoundEntries {
     /// In the order in which they were asked for, each once.
-    pub entries: Vec<EntrySnapshot>,
+    pub entries: Vec<EntryDetails>,
     /// Those that were never submitted to the queue, likewise.
     pub not_found: Vec<PrNumber>,
 }
@@ -62,13 +62,14 @@ impl QueueService {
         Ok(EntryPage { entries: shown.collect(), next })
     }
 
-    /// Several pull requests' entries, live or ended.
+    /// Several pull requests' entries, live or ended, with what else is asked for.
     pub async fn entries(
         &self,
         caller: &Caller,
         repo: &RepoName,
         branch: &BranchName,
         prs: &[PrNumber],
+        extras: Extras,
     ) -> Result<FoundEntries, Error> {
         let (queue_ref, queue) = self.read(caller, repo, branch).await?;
         let not_live: Vec<PrNumber> =
@@ -76,12 +77,13 @@ impl QueueService {
         let mut ended = self.context().stores.history.entries(queue_ref, &not_live).await?;
         let (mut entries, mut not_found, mut seen) = (Vec::new(), Vec::new(), BTreeSet::new());
         for pr in prs.iter().copied().filter(|pr| seen.insert(*pr)) {
-            if let Some(live) = live_snapshot(&queue, pr) {
-                entries.push(live);
-            } else if let Some(at) = ended.iter().position(|entry| entry.pr == pr) {
-                entries.push(stored_snapshot(&queue, ended.swap_remove(at)));
-            } else {
-                not_found.push(pr);
+            let kept = ended.iter().position(|entry| entry.pr == pr);
+            let kept = kept.map(|at| stored_snapshot(&queue, ended.swap_remove(at)));
+            match live_snapshot(&queue, pr).or(kept) {
+                Some(found) => {
+                    entries.push(self.with_extras(queue_ref, &queue, found, extras).await?);
+                }
+                None => not_found.push(pr),
             }
         }
         Ok(FoundEntries { entries, not_found })

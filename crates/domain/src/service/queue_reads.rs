@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::ids::{BranchName, PrNumber, RepoName, RunId};
-use crate::ports::{MetricsScope, PullRequestQuery, QueueRef};
+use crate::ports::{MetricsScope, QueueRef};
 use crate::queue::{
     Entry, PrState, Queue, QueueMetrics, Readiness, ReportedTargets, TestRun, WaitReason, measure,
     view_entry,
@@ -48,39 +48,6 @@ impl QueueService {
         branch: &BranchName,
     ) -> Result<Arc<Queue>, Error> {
         self.read(caller, repo, branch).await.map(|(_, queue)| queue)
-    }
-
-    /// A pull request's entry, live or ended.
-    pub async fn entry(
-        &self,
-        caller: &Caller,
-        repo: &RepoName,
-        branch: &BranchName,
-        query: &PullRequestQuery,
-    ) -> Result<EntrySnapshot, Error> {
-        let (queue_ref, queue) = self.read(caller, repo, branch).await?;
-        let never = || Error::NeverSubmitted {
-            repo: repo.clone(),
-            branch: branch.clone(),
-            what: match query {
-                PullRequestQuery::Number(pr) => format!("pull request {pr}"),
-                PullRequestQuery::Branch(name) => format!("a pull request from branch `{name}`"),
-            },
-        };
-        let pr = match query {
-            PullRequestQuery::Number(pr) => *pr,
-            PullRequestQuery::Branch(_) => {
-                let repository = self.repository(caller, Scope::QueueRead, repo).await?;
-                let host = self.git_host(&repository)?;
-                let found = host.pull_request(&repository, query).await.map_err(Error::Host)?;
-                found.ok_or_else(never)?.number
-            }
-        };
-        if let Some(live) = live_snapshot(&queue, pr) {
-            return Ok(live);
-        }
-        let entry = self.context().stores.reads.entry(queue_ref, pr).await?.ok_or_else(never)?;
-        Ok(stored_snapshot(&queue, entry))
     }
 
     /// A test run of a queue, also one that has ended.

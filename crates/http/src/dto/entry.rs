@@ -4,10 +4,12 @@ use serde::Serialize;
 use signalbox_domain::queue::{
     Culprit, Entry, EntryState, Exit, PrState, Priority, Readiness, WaitReason,
 };
-use signalbox_domain::service::EntrySnapshot;
+use signalbox_domain::service::{EntryDetails, EntrySnapshot};
 use utoipa::ToSchema;
 
 use super::Words;
+use super::estimate::EstimateReply;
+use super::timeline::StepReply;
 use super::wait_reason::WaitReasonReply;
 use super::words::{MergeabilityWord, PrStateWord};
 
@@ -205,11 +207,17 @@ pub(crate) struct EntryReply {
     /// How it left; null while it is in the queue.
     #[schema(required)]
     exit: Option<ExitReply>,
+    /// Its way through the queue, the newest step first, at most 200; only when asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    timeline: Option<Vec<StepReply>>,
+    /// When it will be merged if all goes well; only when asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    estimated_time_to_merge: Option<EstimateReply>,
 }
 
 impl EntryReply {
-    pub(crate) fn of(snapshot: &EntrySnapshot, words: Words) -> Self {
-        let EntrySnapshot { entry, state, readiness, waits, position } = snapshot;
+    pub(crate) fn of(details: &EntryDetails, words: Words) -> Self {
+        let EntrySnapshot { entry, state, readiness, waits, position } = &details.snapshot;
         let exit = match &entry.state {
             EntryState::Ended(exit) => Some(ExitReply::of(exit, words)),
             EntryState::NotReady
@@ -226,6 +234,11 @@ impl EntryReply {
             verified_by_test_run: entry.verified_by.map(|run| run.to_string()),
             test_run_id: entry.state.run().map(|run| run.to_string()),
             exit,
+            timeline: details
+                .timeline
+                .as_ref()
+                .map(|steps| steps.iter().map(|it| StepReply::of(entry, it, words)).collect()),
+            estimated_time_to_merge: details.estimate.as_ref().map(EstimateReply::of),
         }
     }
 }

@@ -7,6 +7,7 @@ mod check_output;
 mod conventions;
 mod create_queue;
 mod delete_queue;
+mod entry_extras;
 mod errors;
 mod get_merge_queue_metrics;
 mod get_merge_queue_testing_details;

@@ -1,6 +1,7 @@
 //! `POST /v1/getSubmittedPullRequests`.
 
 use actix_web::web::{Data, Json};
+use signalbox_domain::service::Extras;
 
 use crate::api::Api;
 use crate::body::Asked;
@@ -42,8 +43,9 @@ pub(crate) async fn handle(
     api: Data<Api>,
     Asked { caller, asked }: Asked<EntriesRequest>,
 ) -> Result<Json<EntriesReply>, Problem> {
-    let LookUps { place: (repo, branch), prs, .. } = asked;
-    let found = api.queues.entries(&caller, &repo, &branch, &prs).await?;
+    let LookUps { place: (repo, branch), prs, timeline } = asked;
+    let extras = Extras { timeline, estimate: false };
+    let found = api.queues.entries(&caller, &repo, &branch, &prs, extras).await?;
     let words = Words(caller.enum_case);
     let pull_requests = found.entries.iter().map(|it| EntryReply::of(it, words)).collect();
     let not_found = found.not_found.iter().map(|pr| pr.0).collect();
