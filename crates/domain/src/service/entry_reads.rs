@@ -81,12 +81,11 @@ impl QueueService {
                 found.ok_or_else(never)?
             }
         };
-        let snapshot = match live_snapshot(&queue, pr) {
-            Some(live) => live,
-            None => {
-                let kept = self.context().stores.reads.entry(queue_ref, pr).await?;
-                stored_snapshot(&queue, kept.ok_or_else(never)?)
-            }
+        let snapshot = if let Some(live) = live_snapshot(&queue, pr) {
+            live
+        } else {
+            let kept = self.context().stores.reads.entry(queue_ref, pr).await?;
+            stored_snapshot(&queue, kept.ok_or_else(never)?)
         };
         self.with_extras(queue_ref, &queue, snapshot, extras).await
     }

@@ -1,7 +1,9 @@
 //! A timeline as clients see it: one item a step, with one object named after its state.
 
 use serde::Serialize;
-use signalbox_domain::queue::{Culprit, Entry, FailReason, FailedStatus, PrRef, PrState, Step};
+use signalbox_domain::queue::{
+    CheckConclusion, Culprit, Entry, FailReason, FailedStatus, PrRef, PrState, Step,
+};
 use utoipa::ToSchema;
 
 use super::Words;
@@ -37,7 +39,7 @@ pub(crate) struct FailedStatusReply {
 fn statuses(failed: &[FailedStatus]) -> Vec<FailedStatusReply> {
     let reply = |it: &FailedStatus| FailedStatusReply {
         name: it.name.clone(),
-        conclusion: it.conclusion.map(|conclusion| conclusion.word()),
+        conclusion: it.conclusion.map(CheckConclusion::word),
         url: it.url.clone(),
     };
     failed.iter().map(reply).collect()
