@@ -8,6 +8,7 @@ pub mod pull_requests;
 pub mod queues;
 pub mod reads;
 mod sample;
+pub mod services;
 
 pub use sample::{Sample, at};
 
@@ -50,6 +51,7 @@ macro_rules! store_conformance {
             reads::moves_and_timelines_are_in_order,
             reads::depths_count_live_entries_by_state,
             reads::events_are_paged_in_order,
+            services::updates_at_once_lose_nothing,
         );
     };
     (@tests $fresh:expr; $($suite:ident::$property:ident),+ $(,)?) => {
