@@ -111,7 +111,7 @@ fn there_is_none_without_history_while_paused_or_before_the_line() {
 
 #[test]
 fn a_run_counts_once_and_only_if_it_passed_by_itself() {
-    let passed = |run: u128, reason: PassReason, bisection| Move {
+    let by_run = |run: u128, reason: PassReason, bisection| Move {
         number: 1,
         ordinal: 0,
         at: Timestamp::from_unix_seconds(0),
@@ -127,11 +127,11 @@ fn a_run_counts_once_and_only_if_it_passed_by_itself() {
         details: Vec::new(),
     };
     let passes = [
-        passed(1, PassReason::OwnRun, false),
-        passed(1, PassReason::OwnRun, false),
-        passed(2, PassReason::Successor, false),
-        passed(3, PassReason::OwnRun, true),
-        passed(4, PassReason::OwnRun, false),
+        by_run(1, PassReason::OwnRun, false),
+        by_run(1, PassReason::OwnRun, false),
+        by_run(2, PassReason::Successor, false),
+        by_run(3, PassReason::OwnRun, true),
+        by_run(4, PassReason::OwnRun, false),
     ];
     assert_eq!(durations(&passes), [Span::seconds(1), Span::seconds(4)]);
 }

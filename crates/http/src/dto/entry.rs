@@ -41,7 +41,7 @@ impl ReadinessReply {
 pub(crate) struct ExitReply {
     #[schema(value_type = PrStateWord)]
     state: String,
-    /// Why, in the vocabulary of the events.
+    /// Why, in the vocabulary of the events; in lower case to a token made so.
     #[schema(example = "TEST_RUN_REQUIRED_STATUS_FAILED")]
     reason: String,
     /// Who cancelled it.
@@ -64,7 +64,7 @@ impl ExitReply {
     fn of(exit: &Exit, words: Words) -> Self {
         let mut reply = Self {
             state: words.word(exit.state().word()),
-            reason: exit.reason_word().to_owned(),
+            reason: words.word(exit.reason_word()),
             actor: None,
             culprit: None,
             culprit_pr_number: None,
@@ -95,8 +95,8 @@ impl ExitReply {
     }
 
     /// The exit as a sentence.
-    fn sentence(exit: &Exit) -> String {
-        let reason = exit.reason_word();
+    fn sentence(exit: &Exit, words: Words) -> String {
+        let reason = words.word(exit.reason_word());
         match exit {
             Exit::Merged { .. } => format!("merged: {reason}"),
             Exit::Cancelled { by, .. } => format!("cancelled by {by}: {reason}"),
@@ -118,9 +118,9 @@ impl ExitReply {
 }
 
 /// Why an entry waits or how it ended, as a sentence.
-fn reason(entry: &Entry, waits: Option<&WaitReason>) -> String {
+fn reason(entry: &Entry, waits: Option<&WaitReason>, words: Words) -> String {
     match (&entry.state, waits) {
-        (EntryState::Ended(exit), _) => ExitReply::sentence(exit),
+        (EntryState::Ended(exit), _) => ExitReply::sentence(exit, words),
         (_, Some(waits)) => waits.sentence(),
         (_, None) => String::new(),
     }
@@ -182,7 +182,7 @@ impl ListedEntry {
             pr_base_branch: pull_request.base.to_string(),
             pr_author: pull_request.author.clone(),
             position,
-            reason: reason(entry, waits),
+            reason: reason(entry, waits, words),
             wait_reason: waits.map(Into::into),
         }
     }
