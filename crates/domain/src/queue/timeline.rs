@@ -137,13 +137,9 @@ pub fn timeline(
             let ahead = run.into_iter().flat_map(|run| &run.ahead);
             ahead.map(|(_, pr)| reference(entry, run, *pr)).collect()
         };
-        let waiting_for = match waits.filter(|_| is_now) {
-            Some(WaitReason::BehindPrs { prs } | WaitReason::PredecessorTesting { prs }) => {
-                prs.iter().map(|pr| reference(entry, run, *pr)).collect()
-            }
-            Some(WaitReason::ConflictWithAhead { pr }) => vec![reference(entry, run, *pr)],
-            Some(_) | None => Vec::new(),
-        };
+        let waited_for = waits.filter(|_| is_now).map(waited_for).unwrap_or_default();
+        let waiting_for: Vec<PrRef> =
+            waited_for.iter().map(|pr| reference(entry, run, *pr)).collect();
         let prerequisites = match it.to {
             PrState::Testing => named(run),
             PrState::Pending if is_now => waiting_for.clone(),
@@ -184,6 +180,17 @@ pub fn timeline(
         });
     }
     steps
+}
+
+/// The pull requests that a reason to wait names.
+fn waited_for(waits: &WaitReason) -> Vec<PrNumber> {
+    if let WaitReason::BehindPrs { prs } | WaitReason::PredecessorTesting { prs } = waits {
+        prs.clone()
+    } else if let WaitReason::ConflictWithAhead { pr } = waits {
+        vec![*pr]
+    } else {
+        Vec::new()
+    }
 }
 
 fn failed_statuses(it: &Move, run: Option<&TestRun>) -> Vec<FailedStatus> {

@@ -137,19 +137,18 @@ pub(crate) fn shouted(value: &Value, shape: &Shape, at: &str) -> Vec<String> {
             .iter()
             .filter(|(key, _)| *key != "conclusion")
             .flat_map(|(key, value)| {
-                let known = match unwrapped(shape) {
-                    Shape::Object(keys) => keys.iter().find(|(known, _)| known == key),
-                    _ => None,
+                let known = if let Shape::Object(keys) = unwrapped(shape) {
+                    keys.iter().find(|(known, _)| known == key)
+                } else {
+                    None
                 };
                 let inner = known.map_or(&Shape::Anything, |(_, shape)| unwrapped(shape));
                 shouted(value, inner, &format!("{at}/{key}"))
             })
             .collect(),
         Value::Array(items) => {
-            let inner = match unwrapped(shape) {
-                Shape::List(inner) => unwrapped(inner),
-                _ => &Shape::Anything,
-            };
+            let inner =
+                if let Shape::List(inner) = unwrapped(shape) { inner } else { &Shape::Anything };
             let numbered = items.iter().enumerate();
             numbered.flat_map(|(index, it)| shouted(it, inner, &format!("{at}/{index}"))).collect()
         }
@@ -165,6 +164,6 @@ pub(crate) fn shouted(value: &Value, shape: &Shape, at: &str) -> Vec<String> {
 fn unwrapped(shape: &Shape) -> &Shape {
     match shape {
         Shape::OrNull(inner) | Shape::Optional(inner) => unwrapped(inner),
-        other => other,
+        shape => shape,
     }
 }
