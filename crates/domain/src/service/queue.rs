@@ -4,9 +4,7 @@ use std::sync::Arc;
 
 use crate::ids::{BranchName, OrgId, PrNumber, QueueId, RepoId, RepoName, RunId};
 use crate::ports::{Abilities, CreateError, GitHost, PullRequestQuery, QueueRef, Repository};
-use crate::queue::{
-    Command, Fact, Input, Mode, Queue, ReportedTargets, RequestedState, Settings, SettingsPatch,
-};
+use crate::queue::{Command, Fact, Input, Mode, Queue, RequestedState, Settings, SettingsPatch};
 use crate::token::{Caller, Scope};
 
 use super::step::Stepper;
@@ -113,19 +111,6 @@ impl QueueService {
         self.command(caller, Scope::QueueSubmit, repo, branch, command).await.map(drop)
     }
 
-    /// Says which targets a pull request touches; it need not be in the queue yet.
-    pub async fn set_targets(
-        &self,
-        caller: &Caller,
-        repo: &RepoName,
-        branch: &BranchName,
-        pr: PrNumber,
-        targets: ReportedTargets,
-    ) -> Result<(), Error> {
-        let command = Command::SetTargets { pr, targets };
-        self.command(caller, Scope::QueueSubmit, repo, branch, command).await.map(drop)
-    }
-
     /// Takes in what happened.
     pub async fn absorb(&self, queue: QueueRef, fact: Fact) -> Result<(), Error> {
         self.stepper.absorb(queue, fact).await
@@ -176,7 +161,7 @@ impl QueueService {
         Ok(state.run(run).is_some_and(|run| run.status.is_running()))
     }
 
-    async fn command(
+    pub(super) async fn command(
         &self,
         caller: &Caller,
         scope: Scope,

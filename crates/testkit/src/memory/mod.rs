@@ -5,6 +5,7 @@
 
 mod check_log;
 mod database;
+mod history_store;
 mod org_store;
 mod outbox;
 mod pull_request_store;
