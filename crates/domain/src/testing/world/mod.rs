@@ -84,6 +84,8 @@ pub struct World {
     pub target: Content,
     /// Pull requests that the queue landed, in order.
     pub landed: Vec<u32>,
+    /// Pull requests that ended in the last step.
+    pub ended: BTreeSet<PrNumber>,
     /// Whether targets are reported with a submission, where the mode asks for them.
     pub reports_targets: bool,
     rules: Rules,
@@ -125,6 +127,7 @@ impl World {
             journal: Vec::new(),
             target: Content::new(),
             landed: Vec::new(),
+            ended: BTreeSet::new(),
             reports_targets: true,
             rules,
             commits: BTreeMap::from([(target_sha.clone(), (Content::new(), None))]),
@@ -182,6 +185,8 @@ impl World {
     }
 
     fn commit_transition(&mut self, input: Input, transition: Transition) {
+        let ended = transition.changes.entries.iter().filter(|entry| !entry.is_live());
+        self.ended = ended.map(|entry| entry.pr).collect();
         self.outbox.extend(transition.effects);
         self.queue = transition.queue;
         self.journal.push((self.at, input));
