@@ -93,7 +93,8 @@ pub struct World {
     rules: Rules,
     target_sha: Sha,
     commits: BTreeMap<Sha, (Content, Option<Sha>)>,
-    flaked: BTreeSet<u32>,
+    /// The flaky ones whose first run is over.
+    pub flaked: BTreeSet<u32>,
     proposed: BTreeMap<u32, Proposed>,
     made: u32,
 }
