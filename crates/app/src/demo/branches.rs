@@ -241,7 +241,7 @@ pub(super) static URGENT: [Branch; 3] = [
     },
     Branch {
         name: "hotfix",
-        title: "Add nothing when a number is missing",
+        title: "Take a missing number for 0",
         files: &[("calc.sh", "# A small calculator.\n\nadd() { echo $((${1:-0} + ${2:-0})); }\n")],
         comes: Comes::Urgent,
         end: End { what: "urgent", ..LANDS },

@@ -4,6 +4,7 @@ mod branches;
 mod chapter;
 mod chapters;
 mod client;
+mod report;
 mod repository;
 mod story;
 mod telling;
@@ -74,9 +75,9 @@ pub(crate) async fn run(
         }
         let prs = stage.open_pull_requests(chapter).await?;
         let runs = stage.play(chapter, &prs).await?;
-        ended.push((chapter, verdict::judge(&stage, chapter, &prs, &runs).await?));
+        ended.push((chapter, report::judge(&stage, chapter, &prs, &runs).await?));
     }
-    let good = verdict::sum_up(&stage, &ended).await?;
+    let good = report::sum_up(&stage, &ended).await?;
     let mut signals = Signals::new()?;
     if once {
         server.stop().await;

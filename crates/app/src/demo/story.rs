@@ -114,7 +114,7 @@ impl<'a> Stage<'a> {
         }
         say("Now the queue runs.\n");
         self.call(chapter, "updateQueue", json!({ "state": "RUNNING" })).await?;
-        let mut telling = Telling::new(chapter.target);
+        let mut telling = Telling::new(chapter);
         let follow = self.follow(chapter, prs, &mut telling);
         if let Ok(ended) = tokio::time::timeout(PATIENCE, follow).await {
             ended?;
@@ -149,7 +149,7 @@ impl<'a> Stage<'a> {
         &self,
         chapter: &Chapter,
         prs: &[Pr],
-        telling: &mut Telling,
+        telling: &mut Telling<'_>,
     ) -> Result<(), String> {
         let mut cues = chapter.cues.iter().peekable();
         loop {

@@ -1,8 +1,9 @@
 //! Public events as lines for people, and what they say about test runs.
 
 use signalbox_domain::ids::OrgId;
-use signalbox_domain::queue::{Event, EventKind};
+use signalbox_domain::queue::{Event, EventKind, Mode};
 
+use super::chapter::Chapter;
 use super::story::Pr;
 use crate::terminal::say;
 use crate::wiring::App;
@@ -16,16 +17,16 @@ pub(super) struct Run {
     pub(super) bisection: bool,
 }
 
-/// What has been told of a queue.
-pub(super) struct Telling {
-    target: &'static str,
+/// What has been told of a chapter.
+pub(super) struct Telling<'a> {
+    chapter: &'a Chapter,
     after: i64,
     pub(super) runs: Vec<Run>,
 }
 
-impl Telling {
-    pub(super) const fn new(target: &'static str) -> Self {
-        Self { target, after: 0, runs: Vec::new() }
+impl<'a> Telling<'a> {
+    pub(super) const fn new(chapter: &'a Chapter) -> Self {
+        Self { chapter, after: 0, runs: Vec::new() }
     }
 
     /// Tells what has happened since the last time.
@@ -33,12 +34,12 @@ impl Telling {
         let logged = app.context.stores.reads.events(org, self.after, 1_000).await;
         let logged = logged.map_err(|it| it.to_string())?;
         self.after = logged.last().map_or(self.after, |it| it.position);
-        let of_queue = logged.iter().filter(|it| it.branch.as_str() == self.target);
+        let of_queue = logged.iter().filter(|it| it.branch.as_str() == self.chapter.target);
         let events: Vec<&Event> = of_queue.map(|it| &it.event).collect();
         for together in events.chunk_by(|one, next| is_same(one, next)) {
             let Some(first) = together.first() else { continue };
             let numbers: Vec<u32> = together.iter().filter_map(|it| it.pr).map(|pr| pr.0).collect();
-            if let Some(words) = words(first) {
+            if let Some(words) = words(first, self.chapter.mode) {
                 let time = first.at.to_string();
                 let time = time.get(11..19).unwrap_or_default();
                 say(&format!("  {time}  {:38} {words}", who(&numbers, prs)));
@@ -67,16 +68,19 @@ fn who(numbers: &[u32], prs: &[Pr]) -> String {
     named.join(" ")
 }
 
-fn words(event: &Event) -> Option<String> {
+fn words(event: &Event, mode: Mode) -> Option<String> {
     let reason = event.reason.as_deref().unwrap_or_default();
     Some(match event.kind {
         EventKind::Queued if reason == "MERGE_ITEM_NOW_READY" => "in the line".to_owned(),
         EventKind::Queued => format!("back in the line: {reason}"),
         EventKind::Testing => match (event.is_bisection, event.batched) {
-            (false, false) => "under test, on top of what is ahead".to_owned(),
+            (false, false) => match mode {
+                Mode::Single => "under test, on top of what is ahead".to_owned(),
+                Mode::Parallel => "under test, on top of what is ahead in its lane".to_owned(),
+            },
             (false, true) => "under test together, as one batch".to_owned(),
             (true, true) => "under test as a half of the failed batch".to_owned(),
-            (true, false) => "under test alone, to find the culprit".to_owned(),
+            (true, false) => "under test alone, as a part of the failed batch".to_owned(),
         },
         EventKind::PendingFailure => format!("failed, but the fault may lie elsewhere: {reason}"),
         EventKind::Failed => format!("FAILED: {reason}"),

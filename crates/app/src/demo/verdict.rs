@@ -1,21 +1,20 @@
-//! How a chapter ended, compared with how it should have ended.
+//! When a chapter has ended as it should.
 
 use serde_json::{Value, json};
 
 use super::chapter::{Chapter, End};
-use super::story::{Pr, Stage, pr_of};
+use super::story::{Pr, pr_of};
 use super::telling::Run;
-use crate::terminal::say;
 
 /// What landed, as the API reports it.
-struct Landed {
-    sha: String,
-    tested_tree: String,
-    landed_tree: String,
+pub(super) struct Landed {
+    pub(super) sha: String,
+    pub(super) tested_tree: String,
+    pub(super) reported_tree: String,
 }
 
 /// Whether an entry ended so, and its timeline says why.
-fn is_met(end: &End, entry: &Value, prs: &[Pr]) -> bool {
+pub(super) fn is_met(end: &End, entry: &Value, prs: &[Pr]) -> bool {
     let exit = &entry["exit"];
     let number = |branch| pr_of(prs, branch).map(|pr| pr.number);
     let details = exit["details"].as_array().cloned().unwrap_or_default();
@@ -29,7 +28,7 @@ fn is_met(end: &End, entry: &Value, prs: &[Pr]) -> bool {
 }
 
 /// Whether a step of an entry's timeline has that reason.
-fn timeline_has(entry: &Value, reason: &str) -> bool {
+pub(super) fn timeline_has(entry: &Value, reason: &str) -> bool {
     let steps = entry["timeline"].as_array().map(Vec::as_slice).unwrap_or_default();
     let parts = steps.iter().filter_map(Value::as_object).flat_map(|step| step.values());
     parts.into_iter().any(|part| part["reason"] == reason)
@@ -37,18 +36,18 @@ fn timeline_has(entry: &Value, reason: &str) -> bool {
 
 /// Whether git's tree of a landed commit is the one that it should be: always the one that was
 /// reported, and the one that was tested unless another lane landed meanwhile.
-fn is_right_tree(end: &End, tree: &str, landed: &Landed) -> bool {
-    tree == landed.landed_tree && (tree == landed.tested_tree) != end.joins
+pub(super) fn is_right_tree(end: &End, tree: &str, landed: &Landed) -> bool {
+    tree == landed.reported_tree && (tree == landed.tested_tree) != end.joins
 }
 
 /// The subjects that the target branch should have behind its first commit.
-fn expected_subjects(chapter: &Chapter, prs: &[Pr]) -> Vec<String> {
+pub(super) fn expected_subjects(chapter: &Chapter, prs: &[Pr]) -> Vec<String> {
     let landing = chapter.lands.iter().filter_map(|branch| pr_of(prs, branch));
     landing.map(|pr| format!("{} (#{})", pr.branch.title, pr.number)).collect()
 }
 
 /// Whether all were tested in one run first, then in smaller groups, and then some alone.
-fn is_bisected(runs: &[Run], prs: &[Pr]) -> bool {
+pub(super) fn is_bisected(runs: &[Run], prs: &[Pr]) -> bool {
     let all: Vec<u32> = prs.iter().map(|pr| pr.number).collect();
     let Some((first, later)) = runs.split_first() else { return false };
     let parts = || later.iter().filter(|run| run.bisection);
@@ -56,123 +55,6 @@ fn is_bisected(runs: &[Run], prs: &[Pr]) -> bool {
         && first.prs == all
         && parts().any(|run| run.prs.len() > 1 && run.prs.len() < all.len())
         && parts().any(|run| run.prs.len() == 1)
-}
-
-/// Prints a table, checks what landed with git, and says whether all is as it should be.
-pub(super) async fn judge(
-    stage: &Stage<'_>,
-    chapter: &Chapter,
-    prs: &[Pr],
-    runs: &[Run],
-) -> Result<bool, String> {
-    say(&format!(
-        "\n  {:4} {:9} {:36} {:9}  {:9}  because",
-        "PR", "branch", "what it is", "expected", "ended"
-    ));
-    let mut good = true;
-    let mut landed = Vec::new();
-    for pr in prs {
-        let entry = stage.client.entry(chapter.target, pr.number).await?;
-        let end = &pr.branch.end;
-        let met = is_met(end, &entry, prs);
-        good &= met;
-        say(&row(pr, &entry, met));
-        if entry["state"] == "MERGED" {
-            let part = |key: &str| text(&entry["exit"][key]).to_owned();
-            let it = Landed {
-                sha: part("sha"),
-                tested_tree: part("testedTree"),
-                landed_tree: part("landedTree"),
-            };
-            landed.push((pr, it));
-        }
-    }
-    say("");
-    for (pr, it) in &landed {
-        good &= judge_tree(stage, chapter, pr, it).await?;
-    }
-    for pr in prs {
-        if let Some(reason) = pr.branch.end.told {
-            say(&format!("  #{} should have been told on its way: {reason}", pr.number));
-        }
-    }
-    if chapter.bisects {
-        let bisected = is_bisected(runs, prs);
-        good &= bisected;
-        say(&format!(
-            "  one run of all {}, then {} runs of parts{}",
-            prs.len(),
-            runs.iter().filter(|run| run.bisection).count(),
-            mark(bisected)
-        ));
-    }
-    let subjects = stage.git.subjects(chapter.target).await?;
-    let in_order = subjects == expected_subjects(chapter, prs);
-    good &= in_order;
-    say(&format!("\n  {} now, the newest last:{}", chapter.target, mark(in_order)));
-    for subject in subjects {
-        say(&format!("    {subject}"));
-    }
-    Ok(good)
-}
-
-fn text(value: &Value) -> &str {
-    value.as_str().unwrap_or_default()
-}
-
-const fn mark(met: bool) -> &'static str {
-    if met { "" } else { "   <- not what was expected" }
-}
-
-fn row(pr: &Pr, entry: &Value, met: bool) -> String {
-    let (number, branch, end) = (format!("#{}", pr.number), pr.branch.name, &pr.branch.end);
-    let (state, reason) = (text(&entry["state"]), text(&entry["reason"]));
-    format!(
-        "  {number:4} {branch:9} {:36} {:9}  {state:9}  {reason}{}",
-        end.what,
-        end.state,
-        mark(met)
-    )
-}
-
-async fn judge_tree(
-    stage: &Stage<'_>,
-    chapter: &Chapter,
-    pr: &Pr,
-    landed: &Landed,
-) -> Result<bool, String> {
-    let tree = stage.git.read(&["rev-parse", &format!("{}^{{tree}}", landed.sha)]).await?;
-    let ancestor = ["merge-base", "--is-ancestor", &landed.sha, chapter.target];
-    let on_target = stage.git.read(&ancestor).await.is_ok();
-    let right = on_target && is_right_tree(&pr.branch.end, &tree, landed);
-    let words = match (right, pr.branch.end.joins) {
-        (true, false) => "landed tree = tested tree",
-        (true, true) => "landed tree = tested changes on what another lane has landed",
-        (false, _) => "WRONG TREE",
-    };
-    say(&format!("  #{} {words}: {tree}", pr.number));
-    Ok(right)
-}
-
-/// Says which chapters ended as they should, and returns whether all did.
-pub(super) async fn sum_up(stage: &Stage<'_>, ended: &[(&Chapter, bool)]) -> Result<bool, String> {
-    let listed = ["for-each-ref", "--format=%(refname)", "refs/heads/signalbox-merge"];
-    let stray = stage.git.read(&listed).await?;
-    if !stray.is_empty() {
-        say(&format!("\ntest branches that the next sweep removes: {stray}"));
-    }
-    say("\nThe chapters:");
-    for (chapter, good) in ended {
-        let words = if *good { "as it should" } else { "NOT AS IT SHOULD" };
-        say(&format!("  {:8} ended {words:17} {}", chapter.target, chapter.shows));
-    }
-    let good = ended.iter().all(|(_, good)| *good);
-    say(if good {
-        "\nEverything ended as it should."
-    } else {
-        "\nSomething did not end as it should."
-    });
-    Ok(good)
 }
 
 #[cfg(test)]
@@ -234,7 +116,7 @@ mod tests {
         let landed = |tested: &str, reported: &str| Landed {
             sha: "c".to_owned(),
             tested_tree: tested.to_owned(),
-            landed_tree: reported.to_owned(),
+            reported_tree: reported.to_owned(),
         };
         let (joins, alone) = (end_of(&prs, "frontend"), end_of(&prs, "backend"));
         assert!(is_right_tree(alone, "t", &landed("t", "t")));
@@ -250,7 +132,7 @@ mod tests {
     fn the_order_of_landing_is_that_of_the_chapter() {
         let (urgent, prs) = chapter("urgent");
         let expected = [
-            "Add nothing when a number is missing (#3)",
+            "Take a missing number for 0 (#3)",
             "Teach it to halve (#1)",
             "Teach it to triple (#2)",
         ];
@@ -273,17 +155,19 @@ mod tests {
     }
 
     #[test]
-    fn what_lands_and_who_is_named_are_branches_of_the_chapter() {
+    fn what_a_chapter_names_are_branches_of_its_own() {
         let mut names = Vec::new();
         for chapter in &CHAPTERS {
             names.push(chapter.target);
             names.extend(chapter.branches.iter().map(|branch| branch.name));
             let merged = chapter.branches.iter().filter(|it| it.end.state == "MERGED");
             assert_eq!(merged.count(), chapter.lands.len(), "{}", chapter.target);
+            let of_chapter = |name: &str| chapter.branches.iter().find(|it| it.name == name);
             for name in chapter.lands {
-                assert!(
-                    chapter.branches.iter().any(|it| it.name == *name && it.end.state == "MERGED")
-                );
+                assert!(of_chapter(name).is_some_and(|it| it.end.state == "MERGED"), "{name}");
+            }
+            for (name, _) in chapter.cues.iter().flat_map(|cue| cue.when) {
+                assert!(of_chapter(name).is_some(), "{name}");
             }
         }
         let all = names.len();
