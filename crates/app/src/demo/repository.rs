@@ -141,7 +141,7 @@ pub(super) async fn make(root: &Path, work: &Path) -> Result<Git, String> {
     made.read(&["init", "-q", "--bare"]).await?;
     made.work(&["init", "-q"]).await?;
     made.write(&[
-        ("check.sh", &CHECK.replace("GATES", &quoted).replace("OPEN", Gate::Checks.file())),
+        ("check.sh", &CHECK.replace("OPEN", Gate::Checks.file()).replace("GATES", &quoted)),
         (".signalbox.toml", CONFIG),
         ("calc.sh", CALC),
         ("tests/add.sh", TEST_ADD),
