@@ -54,6 +54,13 @@ test-unit:
 model CASES='100000':
     SIGNALBOX_PROPTEST_CASES={{CASES}} cargo test --release -p signalbox-domain --test model
 
+# Measure operations against floors: all of them, or those that are named; writes target/bench.json
+[group('test')]
+bench *ARGS:
+    cargo build --release -p signalbox
+    cargo build --release -p signalbox-bench
+    target/release/signalbox-bench {{ARGS}}
+
 # Write generated documents anew
 [group('gen')]
 gen:
