@@ -3,7 +3,9 @@
 
 use diesel::prelude::*;
 use diesel_async::pooled_connection::deadpool::Pool;
-use diesel_async::pooled_connection::{AsyncDieselConnectionManager, ManagerConfig};
+use diesel_async::pooled_connection::{
+    AsyncDieselConnectionManager, ManagerConfig, RecyclingMethod,
+};
 use diesel_async::sync_connection_wrapper::SyncConnectionWrapper;
 use diesel_async::{
     AsyncConnection, AsyncPgConnection, RunQueryDsl, SimpleAsyncConnection, TransactionManager,
@@ -62,6 +64,7 @@ impl FloorStore {
     pub(crate) async fn open(url: &str) -> Result<Self, Failure> {
         let store = if let Some(path) = url.strip_prefix("sqlite://") {
             let mut config = ManagerConfig::default();
+            config.recycling_method = RecyclingMethod::Fast;
             config.custom_setup = Box::new(|path: &str| {
                 let path = path.to_owned();
                 async move {
@@ -75,7 +78,9 @@ impl FloorStore {
             let manager = AsyncDieselConnectionManager::new_with_config(path, config);
             Self::Sqlite(Pool::builder(manager).max_size(1).build().during("a pool")?)
         } else {
-            let manager = AsyncDieselConnectionManager::new(url);
+            let mut config = ManagerConfig::default();
+            config.recycling_method = RecyclingMethod::Fast;
+            let manager = AsyncDieselConnectionManager::new_with_config(url, config);
             Self::Postgres(Pool::builder(manager).max_size(16).build().during("a pool")?)
         };
         store.run_sql(TABLES).await?;

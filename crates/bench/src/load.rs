@@ -51,7 +51,7 @@ impl Client {
         for _ in 0..CONNECTIONS {
             let stream = TcpStream::connect(address).await.during("a connection")?;
             stream.set_nodelay(true).during("a connection")?;
-            connections.push(Connection { stream, buffer: Vec::with_capacity(1 << 16) });
+            connections.push(Connection { stream, buffer: Vec::with_capacity(1 << 20) });
         }
         Ok(Self(connections))
     }
@@ -63,6 +63,21 @@ impl Client {
         };
         let (start, end) = connection.exchange(request).await?;
         Ok(connection.buffer.get(start..end).unwrap_or_default().to_vec())
+    }
+
+    /// Sends one request again and again over one connection. Returns the time of all together.
+    pub(crate) async fn repeat(
+        &mut self,
+        request: &Request,
+        times: usize,
+    ) -> Result<Duration, Failure> {
+        let begun = Instant::now();
+        if let Some(connection) = self.0.first_mut() {
+            for _ in 0..times {
+                connection.exchange(request).await?;
+            }
+        }
+        Ok(begun.elapsed())
     }
 
     /// Sends all requests over all connections, each of which takes every fourth of them. Returns

@@ -122,7 +122,8 @@ impl Report {
             text.push('\n');
         }
         let (rounds, cores) = (self.rounds, self.cores);
-        let _ = writeln!(text, "\nMedians of {rounds} rounds, on {cores} cores.");
+        let _ =
+            writeln!(text, "\nRounds: {rounds}, of which the medians are shown. Cores: {cores}.");
         for note in &self.notes {
             let _ = writeln!(text, "\n{note}");
         }

@@ -1,6 +1,7 @@
 //! The product and the floors on sockets: the same HTTP library with the same settings.
 
 use std::net::{SocketAddr, TcpListener};
+use std::time::Duration;
 
 use actix_web::dev::ServerHandle;
 use actix_web::http::header::CONTENT_TYPE;
@@ -32,6 +33,8 @@ macro_rules! listen {
         let server = HttpServer::new($app)
             .disable_signals()
             .workers(workers)
+            // Floor and product wait for each other; neither is to hang up meanwhile.
+            .keep_alive(Duration::from_mins(10))
             .listen(listener)
             .during("a server")?
             .run();

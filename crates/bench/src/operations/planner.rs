@@ -35,6 +35,9 @@ const GOAL: (usize, f64) = (1_000, 20_000.0);
 /// How long a round lasts.
 const ROUND: Duration = Duration::from_millis(600);
 
+/// How long filling a queue may take before its size is given up.
+const FILL: Duration = Duration::from_secs(20);
+
 /// The planner alone.
 pub(crate) struct Planner;
 
@@ -48,8 +51,9 @@ impl Operation for Planner {
         for (kind, universe) in UNIVERSES {
             let mut costs = Vec::new();
             for size in setup.sizes(&SIZES) {
-                let cost = measured(setup, report, kind, universe, *size)?;
-                costs.push((*size, cost));
+                if let Some(cost) = measured(setup, report, kind, universe, *size)? {
+                    costs.push((*size, cost));
+                }
             }
             for pair in costs.windows(2) {
                 let [(small, cheap), (large, dear)] = pair else { continue };
@@ -65,15 +69,28 @@ impl Operation for Planner {
     }
 }
 
-/// Measures one size; returns the microseconds of a step.
+/// Measures one size; returns the microseconds of a step, or nothing when the queue could not be
+/// filled in time.
 fn measured(
     setup: &Setup,
     report: &mut Report,
     kind: &str,
     universe: u64,
     size: usize,
-) -> Result<f64, Failure> {
+) -> Result<Option<f64>, Failure> {
     let mut line = Line::new(universe, size)?;
+    let mut filling = Duration::ZERO;
+    while line.queue.live() < size {
+        filling += line.step()?;
+        if filling > FILL {
+            let (reached, size) = (count(line.queue.live()), count(size));
+            report.note(format!(
+                "{size} entries, {kind}: not measured, only {reached} were submitted within {} s.",
+                FILL.as_secs()
+            ));
+            return Ok(None);
+        }
+    }
     let lasts = if setup.quick { ROUND / 6 } else { ROUND };
     let mut rounds = Vec::new();
     // The first round fills the slots and is not counted.
@@ -98,7 +115,7 @@ fn measured(
         row
     });
     report.note(format!("{} entries, {kind}: {}.", count(size), line.told()));
-    Ok(cost)
+    Ok(Some(cost))
 }
 
 /// A queue that never rests, and just enough of a host.
@@ -135,9 +152,6 @@ impl Line {
         };
         let (head, tree) = (line.sha()?, line.tree()?);
         line.take(&Input::Fact(Fact::TargetSeen { head, tree, read_at: at }))?;
-        while line.queue.live() < size {
-            line.step()?;
-        }
         Ok(line)
     }
 

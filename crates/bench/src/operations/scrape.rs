@@ -54,8 +54,8 @@ impl Operation for Scrape {
                 // One at a time: a scrape is measured as whoever scrapes waits for it.
                 let turns = in_turn(
                     setup.rounds,
-                    async || one_by_one(&mut bare, &simple, scrapes).await,
-                    async || one_by_one(&mut client, &asked, scrapes).await,
+                    async || Ok(micros_each(bare.repeat(&simple, scrapes).await?, scrapes)),
+                    async || Ok(micros_each(client.repeat(&asked, scrapes).await?, scrapes)),
                 )
                 .await?;
                 let data = format!("{}, {} queues, {kilobytes} kB", on.name(), count(*size));
@@ -70,16 +70,4 @@ impl Operation for Scrape {
         }
         Ok(())
     }
-}
-
-async fn one_by_one(
-    client: &mut Client,
-    request: &load::Request,
-    times: usize,
-) -> Result<f64, Failure> {
-    let begun = std::time::Instant::now();
-    for _ in 0..times {
-        client.one(request).await?;
-    }
-    Ok(micros_each(begun.elapsed(), times))
 }
