@@ -58,6 +58,7 @@ model CASES='100000':
 [group('test')]
 simulate N='5000':
     SIGNALBOX_SIMULATION_SEEDS={{N}} cargo test --release -p signalbox-testkit --test simulation
+
 # Measure operations against floors: all of them, or those that are named; writes target/bench.json
 [group('test')]
 bench *ARGS:
