@@ -97,7 +97,6 @@ impl Repo {
         let heads: Result<Vec<String>, Failure> = (0..branches)
             .map(|number| bare.git(&["rev-parse", &format!("change-{number}")], None))
             .collect();
-        // A commit on the target after the branches left it: the merges are real ones.
         Ok(Self { main, heads: heads?, ..bare })
     }
 
@@ -192,6 +191,7 @@ fn history(files: usize, branches: usize) -> String {
         let branch = format!("change-{number}");
         commit(&branch, Some("refs/heads/main"), &mut std::iter::once((file, changed)));
     }
+    // The target goes on after the branches have left it, so that there is something to merge.
     let changed = content(1).replace("first", "changed");
     commit("main", None, &mut std::iter::once((1, changed)));
     text

@@ -109,11 +109,8 @@ fn measured(
     let data = format!("{} entries, {kind} targets", count(size));
     let row = Row::of("planner", data, 1e6 / cost, "steps/s");
     let (of_size, steps) = GOAL;
-    report.add(if size == of_size {
-        row.with_goal(&format!("≥ {}", count(20_000)), 1e6 / cost >= steps)
-    } else {
-        row
-    });
+    let with_goal = |row: Row| row.with_goal("≥ 20,000", 1e6 / cost >= steps);
+    report.add(if size == of_size { with_goal(row) } else { row });
     report.note(format!("{} entries, {kind}: {}.", count(size), line.told()));
     Ok(Some(cost))
 }
