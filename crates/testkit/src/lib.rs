@@ -7,5 +7,6 @@
 
 pub mod conformance;
 pub mod fake_host;
+pub mod fake_results;
 pub mod memory;
 pub mod postgres;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::{
     CheckLog, OrgStore, Outbox, PullRequestStore, QueueStore, ReadStore, RepoStore, TokenStore,
+    UploadStore,
 };
 
 /// Every store of one database.
@@ -25,4 +26,6 @@ pub struct Stores {
     pub pull_requests: Arc<dyn PullRequestStore>,
     /// What checks printed.
     pub check_log: Arc<dyn CheckLog>,
+    /// Uploads of test results.
+    pub uploads: Arc<dyn UploadStore>,
 }

@@ -10,6 +10,7 @@ mod queue;
 mod queue_reads;
 mod step;
 mod sweep;
+mod uploads;
 
 pub use access::Authenticator;
 pub use checks_sink::QueueSink;
@@ -19,3 +20,7 @@ pub use error::Error;
 pub use queue::QueueService;
 pub use queue_reads::{EntrySnapshot, RunSnapshot};
 pub use sweep::Sweeper;
+pub use uploads::{
+    Announced, Intake, PublicRepository, Reception, Sender, UPLOAD_RENEWAL_SECONDS, UploadError,
+    UploadLimits, UploadParts, UploadService,
+};
