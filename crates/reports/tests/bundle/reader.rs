@@ -111,7 +111,10 @@ fn the_same_files_packed_again_have_the_same_digest() {
 #[test]
 fn bombs_and_nonsense_are_refused_with_a_reason() {
     for (bytes, words) in [
-        (plain().file(\"junit/0\", vec![b' '; 64 << 20]).packed(), "unpacked bytes per compressed byte"),
+        (
+            plain().file("junit/0", vec![b' '; 64 << 20]).packed(),
+            "unpacked bytes per compressed byte",
+        ),
         (b"nonsense".to_vec(), "no tar archive"),
         (plain().file("../x", "x").packed(), "none that a bundle has"),
         (ArchiveBuilder::default().file("junit/0", FLAKY).packed(), "not meta.json"),
