@@ -10,6 +10,8 @@ mod queue_requests;
 mod run;
 mod targets_request;
 mod update;
+mod upload;
+mod upload_requests;
 mod wait_reason;
 mod words;
 
@@ -22,4 +24,6 @@ pub(crate) use queue_requests::{Create, CreateRequest, QueueRequest, RunRequest}
 pub(crate) use run::{TestRunReply, TestRunsReply};
 pub(crate) use targets_request::{SetTargets, TargetsRequest};
 pub(crate) use update::{Update, UpdateRequest};
+pub(crate) use upload::{UploadReply, UploadsReply};
+pub(crate) use upload_requests::{AnnounceRequest, ListUploads, ListUploadsRequest};
 pub(crate) use words::Words;
