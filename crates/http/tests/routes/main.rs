@@ -2,6 +2,7 @@
 
 mod support;
 
+mod bundles;
 mod cancel_pull_request;
 mod check_output;
 mod conventions;
@@ -12,9 +13,11 @@ mod get_merge_queue_metrics;
 mod get_merge_queue_testing_details;
 mod get_queue;
 mod get_submitted_pull_request;
+mod quarantine_config;
 mod restart_tests_on_pull_request;
 mod service;
 mod set_impacted_targets;
 mod submit_pull_request;
 mod tenants;
 mod update_queue;
+mod uploads;
