@@ -535,6 +535,7 @@ async fn run_checks(world: &World, config: &str, script: &str, reports: &Reports
         },
         world.host.clone(),
         Arc::new(ManualClock::default()),
+        taken.clone(),
     );
     let job = ChecksJob {
         repository: world.repository.clone(),

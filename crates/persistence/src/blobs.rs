@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::SystemTime;
 
 use async_trait::async_trait;
@@ -27,11 +27,12 @@ pub struct FileBlobs {
     room: Arc<Room>,
 }
 
-/// How many bytes there are, counted once at the start and kept up from then on. Another server on
-/// the same folder is noticed at the next sweep.
+/// How many bytes there are, counted once before the first is written and kept up from then on.
+/// What another server writes into the same folder is noticed at the next sweep.
 struct Room {
     most: u64,
     used: AtomicU64,
+    counted: AtomicBool,
 }
 
 impl Room {
@@ -53,12 +54,23 @@ impl Room {
 }
 
 impl FileBlobs {
-    /// The folder, made if it is not there; at most `most` bytes are kept in it.
-    pub fn open(folder: &Path, most: u64) -> io::Result<Self> {
-        fs::create_dir_all(folder)?;
-        let used = files(folder)?.iter().map(|(_, it)| it.len()).fold(0, u64::saturating_add);
-        let room = Arc::new(Room { most, used: AtomicU64::new(used) });
-        Ok(Self { folder: folder.to_owned(), room })
+    /// Files in that folder, which is made when the first is written; at most `most` bytes are kept
+    /// in it.
+    pub fn new(folder: PathBuf, most: u64) -> Self {
+        let room = Room { most, used: AtomicU64::new(0), counted: AtomicBool::new(false) };
+        Self { folder, room: Arc::new(room) }
+    }
+
+    fn make_folder(&self) -> io::Result<()> {
+        if self.room.counted.load(Ordering::SeqCst) {
+            return Ok(());
+        }
+        fs::create_dir_all(&self.folder)?;
+        let used = files(&self.folder)?.iter().map(|(_, it)| it.len()).fold(0, u64::saturating_add);
+        if !self.room.counted.swap(true, Ordering::SeqCst) {
+            self.room.used.fetch_add(used, Ordering::SeqCst);
+        }
+        Ok(())
     }
 
     /// The file of a key. Keys are made here; one that could lead elsewhere is none.
@@ -162,9 +174,12 @@ impl BlobWriter for Writing {
 impl BlobStore for FileBlobs {
     async fn begin(&self, prefix: &str, limit: u64) -> Result<Box<dyn BlobWriter>, BlobError> {
         self.path(prefix)?;
-        let folder = self.folder.clone();
-        // Made with permissions for its owner only.
-        let file = on_disk(move || tempfile::Builder::new().prefix(UNFINISHED).tempfile_in(folder));
+        let blobs = self.clone();
+        let file = on_disk(move || {
+            blobs.make_folder()?;
+            // Made with permissions for its owner only.
+            tempfile::Builder::new().prefix(UNFINISHED).tempfile_in(blobs.folder)
+        });
         Ok(Box::new(Writing {
             blobs: self.clone(),
             prefix: prefix.to_owned(),
@@ -195,6 +210,9 @@ impl BlobStore for FileBlobs {
 
     async fn sweep(&self, before: Timestamp, limit: u32) -> Result<u64, BlobError> {
         let before = SystemTime::from(OffsetDateTime::from(before));
+        if !self.folder.exists() {
+            return Ok(0);
+        }
         let (folder, room) = (self.folder.clone(), self.room.clone());
         let swept = on_disk(move || {
             let mut swept = 0_u64;

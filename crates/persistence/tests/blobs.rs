@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 fn store(most: u64) -> (FileBlobs, TempDir) {
     let folder = TempDir::new().expect("a folder");
-    (FileBlobs::open(&folder.path().join("uploads"), most).expect("a store"), folder)
+    (FileBlobs::new(folder.path().join("uploads"), most), folder)
 }
 
 async fn put(blobs: &FileBlobs, prefix: &str, content: &[u8]) -> Result<Blob, BlobError> {
@@ -67,7 +67,7 @@ async fn all_together_have_a_limit_and_room_comes_back() {
     put(&blobs, "b-0", &[3; 1]).await.expect_err("full");
     blobs.delete(&small.key).await.expect("removed");
     put(&blobs, "b-0", &[2; 40]).await.expect("kept");
-    let reopened = FileBlobs::open(&folder.path().join("uploads"), 100).expect("a store");
+    let reopened = FileBlobs::new(folder.path().join("uploads"), 100);
     assert!(matches!(put(&reopened, "c-0", &[1]).await, Err(BlobError::Full)));
     assert!(get(&reopened, &first.key).await.is_some());
 }
@@ -76,6 +76,7 @@ async fn all_together_have_a_limit_and_room_comes_back() {
 async fn old_files_are_swept_also_unfinished_ones() {
     let (blobs, folder) = store(100);
     put(&blobs, "a-0", b"x").await.expect("kept");
+    assert_eq!(store(100).0.sweep(Timestamp::from_unix_seconds(0), 9).await.expect("none"), 0);
     std::fs::write(folder.path().join("uploads/.part-left"), b"y").expect("written");
     let (past, future) =
         (Timestamp::from_unix_seconds(0), Timestamp::from_unix_seconds(32_503_680_000));
