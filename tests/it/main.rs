@@ -7,4 +7,5 @@ mod harness;
 mod operations;
 mod restart;
 mod story;
+mod strategies;
 mod uploads;

@@ -13,6 +13,7 @@ mod pull_requests;
 mod push;
 mod reports;
 mod statuses;
+mod trunk_config;
 
 pub use checks::{ChecksConfig, LocalChecksRunner};
 pub use config::{CONFIG_FILE, CheckConfig, RepositoryConfig};
@@ -20,3 +21,4 @@ pub use hooks::HookError;
 pub use host::{HostConfig, PlainGitHost};
 pub use pull_requests::OpenRequest;
 pub use push::{PushAnswer, PushCommand, PushRequest, answer_push, read_push};
+pub use trunk_config::TRUNK_FILE;

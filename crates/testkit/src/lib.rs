@@ -10,3 +10,4 @@ pub mod fake_host;
 pub mod fake_results;
 pub mod memory;
 pub mod postgres;
+pub mod simulation;

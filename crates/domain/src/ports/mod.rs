@@ -12,6 +12,7 @@ mod clock;
 mod error;
 mod exposition;
 mod git_host;
+mod history_store;
 mod id_source;
 mod notifier;
 mod observer;
@@ -38,6 +39,7 @@ pub use exposition::Exposition;
 pub use git_host::{
     Abilities, Built, GitHost, Head, HostError, Hosts, LandAnswer, PullRequestQuery, TestBranch,
 };
+pub use history_store::{EntryFilter, HistoryStore, SubmissionPlace, TestEnds};
 pub use id_source::IdSource;
 pub use notifier::Notifier;
 pub use observer::{Observed, Observer};

@@ -2,11 +2,13 @@
 //! stores of an empty database; [`crate::store_conformance`] makes a test of each.
 
 pub mod accounts;
+pub mod history;
 pub mod outbox;
 pub mod pull_requests;
 pub mod queues;
 pub mod reads;
 mod sample;
+pub mod services;
 pub mod uploads;
 
 pub use sample::{Sample, at};
@@ -22,6 +24,12 @@ macro_rules! store_conformance {
             accounts::a_revoked_token_keeps_the_earlier_time,
             accounts::a_repository_is_registered_once_and_belongs_to_its_organization,
             accounts::a_check_output_is_replaced_capped_and_pruned,
+            history::entries_are_paged_by_submission,
+            history::entries_are_filtered_by_state_and_by_when_they_left,
+            history::several_entries_and_runs_are_found_at_once,
+            history::entries_are_found_by_the_branch_that_they_come_from,
+            history::ends_of_tests_are_paged_and_counted,
+            history::history_is_for_its_own_organization,
             outbox::an_effect_is_leased_once_and_in_order,
             outbox::eight_workers_take_a_thousand_effects_once_each,
             outbox::a_lost_lease_can_do_nothing,
@@ -52,6 +60,7 @@ macro_rules! store_conformance {
             uploads::a_digest_belongs_to_the_first_until_it_fails,
             uploads::uploads_are_listed_in_pages_and_pruned_by_age,
             uploads::a_public_id_is_kept_and_leads_to_its_repository,
+            services::updates_at_once_lose_nothing,
         );
     };
     (@tests $fresh:expr; $($suite:ident::$property:ident),+ $(,)?) => {

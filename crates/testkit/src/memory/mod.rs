@@ -6,6 +6,7 @@
 mod blobs;
 mod check_log;
 mod database;
+mod history_store;
 mod org_store;
 mod outbox;
 mod pull_request_store;
