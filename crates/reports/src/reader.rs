@@ -144,6 +144,12 @@ impl Finding {
 
     /// Whether there are too many runs.
     fn internal(&mut self, report: &Report) -> Result<bool, bundle::internal::InternalError> {
+        // Writers without a command line put the variant here only.
+        if let (Some(meta), Some(uploader)) = (&mut self.meta, report.uploader())
+            && meta.variant.is_empty()
+        {
+            meta.variant.clone_from(&uploader.variant);
+        }
         let mut hash = Sha256::new();
         let full = report.each(|_, run: TestCaseRun| {
             hash.update(run.encode_to_vec());

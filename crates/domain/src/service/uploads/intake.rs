@@ -66,12 +66,13 @@ impl UploadService {
         if !self.admits(sender) {
             return Err(UploadError::TooOften.into());
         }
-        let repository = self.repository_for(sender, repo).await?;
+        sender.may_send()?;
         if sender.org_slug().as_str() != org_slug {
             let wanted = sender.org_slug().to_string();
             let given = org_slug.chars().take(100).collect();
             return Err(UploadError::WrongOrganization { wanted, given }.into());
         }
+        let repository = self.repository_for(sender, repo).await?;
         let context = &self.context;
         let secret = format!("{}{}", context.ids.new_id().simple(), context.ids.new_id().simple());
         let id = UploadId(context.ids.new_id());
