@@ -17,13 +17,13 @@ async fn upload(server: &Server, query: &str, kind: &str, body: impl Into<Vec<u8
 }
 
 fn form(files: &[(&str, &str)]) -> String {
-    let mut form = String::new();
-    for (name, content) in files {
-        form += &format!(
+    let part = |(name, content): &(&str, &str)| {
+        format!(
             "--sep\r\ncontent-disposition: form-data; name=\"file\"; filename=\"{name}\"\r\n\
              content-type: application/xml\r\n\r\n{content}\r\n"
-        );
-    }
+        )
+    };
+    let form: String = files.iter().map(part).collect();
     form + "--sep--\r\n"
 }
 
