@@ -89,6 +89,12 @@ enum Command {
         after_help = "Example: SIGNALBOX_TOKEN=… signalbox queue status --repo git.local/acme/calc"
     )]
     Queue(commands::Queue),
+    /// Test results.
+    #[command(
+        subcommand,
+        after_help = "Example: SIGNALBOX_TOKEN=… signalbox tests upload --repo git.local/acme/calc --branch main --sha 1f0c… junit.xml"
+    )]
+    Tests(commands::Tests),
     /// Check the configuration.
     #[command(after_help = "Example: signalbox check-config --config signalbox.toml")]
     CheckConfig {
@@ -151,6 +157,7 @@ async fn dispatch(cli: Cli) -> Result<ExitCode, String> {
         Command::Repo(action) => commands::repo(&flags, action).await?,
         Command::Pr(action) => commands::pr(&flags, action).await?,
         Command::Queue(action) => commands::queue(action).await?,
+        Command::Tests(action) => commands::tests(action).await?,
         Command::CheckConfig { print_effective } => {
             let config = Config::load(&flags)?;
             let effective = config.effective()?;

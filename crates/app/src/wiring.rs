@@ -6,14 +6,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use async_trait::async_trait;
 use signalbox_domain::ids::{OrgId, OrgSlug};
 use signalbox_domain::ports::{Clock, IdSource, Org};
-use signalbox_domain::service::{Authenticator, Context, EffectRunner, QueueService, Sweeper};
+use signalbox_domain::service::{
+    Authenticator, Context, EffectRunner, QueueService, Sweeper, UploadLimits, UploadParts,
+    UploadService,
+};
 use signalbox_http::{Api, Readiness};
 use signalbox_metrics::{PrometheusObserver, QueueExposition};
-use signalbox_persistence::Database;
+use signalbox_persistence::{Database, FileBlobs};
+use signalbox_reports::Reports;
 
 use crate::adapters::{LoggingObserver, RandomIds, SystemClock, WakeUps};
 use crate::config::Config;
 use crate::hosts::{ConnectedHosts, Parts};
+use crate::results::{CountedResults, LateReports, Offloaded};
 
 /// Everything, put together.
 pub(crate) struct App {
@@ -24,6 +29,7 @@ pub(crate) struct App {
     pub(crate) wake_ups: Arc<WakeUps>,
     pub(crate) metrics: Arc<PrometheusObserver>,
     pub(crate) queues: Arc<QueueService>,
+    pub(crate) uploads: Arc<UploadService>,
     pub(crate) runner: Arc<EffectRunner>,
     pub(crate) sweeper: Arc<Sweeper>,
     pub(crate) stopping: Arc<AtomicBool>,
@@ -76,7 +82,12 @@ impl App {
             let org = stores.orgs.create(&org).await.map_err(|it| chain("organizations", &it))?;
             orgs.push(org.id);
         }
-        let parts = Parts { pull_requests: stores.pull_requests.clone(), clock: clock.clone() };
+        let reports = Arc::new(LateReports::default());
+        let parts = Parts {
+            pull_requests: stores.pull_requests.clone(),
+            clock: clock.clone(),
+            reports: reports.clone(),
+        };
         let hosts = Arc::new(ConnectedHosts::new(&config, &orgs, &parts));
         let wake_ups = Arc::new(WakeUps::default());
         let metrics = Arc::new(PrometheusObserver::new(env!("CARGO_PKG_VERSION")));
@@ -89,7 +100,10 @@ impl App {
             notifier: wake_ups.clone(),
         };
         let queues = Arc::new(QueueService::new(context.clone()));
+        let uploads = Arc::new(uploads(&config, &context));
+        reports.go_to(&uploads);
         Ok(Self {
+            uploads,
             config,
             database,
             hosts,
@@ -109,6 +123,8 @@ impl App {
         let (tokens, orgs) = (context.stores.tokens.clone(), context.stores.orgs.clone());
         Api {
             queues: self.queues.clone(),
+            uploads: self.uploads.clone(),
+            public_url: self.config.server.public_url.is_some().then(|| self.config.public_url()),
             authenticator: Arc::new(Authenticator::new(tokens, orgs, context.clock.clone())),
             exposition: Arc::new(QueueExposition),
             check_log: context.stores.check_log.clone(),
@@ -121,6 +137,23 @@ impl App {
             }),
         }
     }
+}
+
+/// The use cases of uploads on their adapters.
+fn uploads(config: &Config, context: &Context) -> UploadService {
+    const MIB: u64 = 1024 * 1024;
+    let flaky = &config.flaky;
+    let results = Arc::new(CountedResults);
+    let folder = config.data_dir().join("uploads");
+    let parts = UploadParts {
+        blobs: Arc::new(FileBlobs::new(folder, u64::from(flaky.spool_mib) * MIB)),
+        reader: Arc::new(Offloaded(Arc::new(Reports::default()))),
+        sink: results.clone(),
+        quarantine: results,
+    };
+    let bytes = u64::from(flaky.upload_mib) * MIB;
+    let limits = UploadLimits { bytes, ..UploadLimits::default() };
+    UploadService::new(context.clone(), parts, limits)
 }
 
 /// Whether the server may be sent requests.

@@ -9,7 +9,7 @@ use actix_web::web::{Data, ServiceConfig};
 use actix_web::{App, Error};
 use async_trait::async_trait;
 use signalbox_domain::ports::{CheckLog, Clock, Exposition, IdSource, Observer};
-use signalbox_domain::service::{Authenticator, QueueService};
+use signalbox_domain::service::{Authenticator, QueueService, UploadService};
 
 use crate::request_id::with_request_id;
 use crate::routes;
@@ -26,6 +26,11 @@ pub trait Readiness: Send + Sync {
 pub struct Api {
     /// The use cases of queues.
     pub queues: Arc<QueueService>,
+    /// The use cases of uploads.
+    pub uploads: Arc<UploadService>,
+    /// The address by which others reach the server, without a slash at its end; `None`: the one by
+    /// which they did.
+    pub public_url: Option<String>,
     /// Who calls.
     pub authenticator: Arc<Authenticator>,
     /// Writes metrics as text.

@@ -115,6 +115,9 @@ failures! {
     OfUpdate = [ALWAYS, BODY, QUEUE] [ModeChange];
     OfMetrics = [ALWAYS] [Invalid, UnknownRepository];
     OfOutput = [ALWAYS] [UnknownOutput];
+    OfUpload = [ALWAYS, BODY] [UnknownRepository, UploadRefused, NoRoom];
+    OfUploads = [ALWAYS, BODY] [UnknownRepository];
+    OfUploadStatus = [ALWAYS] [UnknownUpload];
     /// Of operations without a token.
     OfOpen = [] [WrongMethod];
 }

@@ -11,6 +11,8 @@ mod openapi;
 mod problem;
 mod request_id;
 mod routes;
+mod sender;
+mod stream;
 
 pub use api::{Api, Readiness, app, configure};
 pub use openapi::document as openapi_document;

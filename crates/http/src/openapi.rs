@@ -32,12 +32,16 @@ use crate::routes::v1;
         v1::update_queue::handle,
         v1::get_merge_queue_metrics::handle,
         v1::check_output::handle,
+        v1::upload_reports::handle,
+        v1::list_uploads::handle,
+        v1::get_upload::handle,
         v1::status::handle,
         v1::openapi::handle,
     ),
     components(schemas(ProblemBody)),
     tags(
         (name = "merge queue", description = "Queues, and pull requests in them."),
+        (name = "flaky tests", description = "Test results, and what is known of tests."),
         (name = "service", description = "The service itself; no token is needed.")
     ),
     modifiers(&Keys)

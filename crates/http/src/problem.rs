@@ -57,6 +57,8 @@ codes! {
     Invalid = "validation_failed", 400, "Invalid request", false;
     /// The token lacks the scope for this operation.
     MissingScope = "missing_scope", 403, "Not allowed", false;
+    /// The address for a bundle has another signature than the one that it was announced with.
+    WrongSignature = "wrong_signature", 403, "Not allowed", false;
     /// There is nothing at this address.
     UnknownPath = "path_not_found", 404, "Not found", false;
     /// The organization has no such repository, or the token may not see it.
@@ -71,6 +73,8 @@ codes! {
     UnknownRun = "test_run_not_found", 404, "Test run not found", false;
     /// The test run has no output of this check.
     UnknownOutput = "check_output_not_found", 404, "Check output not found", false;
+    /// The organization has no such upload, or the token may not see it.
+    UnknownUpload = "upload_not_found", 404, "Upload not found", false;
     /// The address takes other methods; `Allow` names them.
     WrongMethod = "method_not_allowed", 405, "Method not allowed", false;
     /// The repository has a queue for this branch already.
@@ -85,14 +89,18 @@ codes! {
     PullRequestNotOpen = "pull_request_not_open", 409, "Pull request not open", false;
     /// The queue is between two modes.
     ModeChange = "mode_change_in_progress", 409, "Mode change in progress", true;
-    /// The body has more than 20 MiB.
+    /// The body has more than 20 MiB, or an upload more than the server takes.
     TooLarge = "body_too_large", 413, "Request body too large", false;
     /// The body is not declared as JSON, or is compressed.
     WrongContentType = "unsupported_content_type", 415, "Unsupported content type", false;
+    /// The upload is not taken: too late, too many files or none, the wrong place, or too often.
+    UploadRefused = "upload_refused", 422, "Upload refused", false;
     /// The server failed; its log names the cause under the request id.
     Internal = "internal_error", 500, "Internal error", false;
     /// The database or the git host does not answer, or the queue is too busy.
     Unavailable = "unavailable", 503, "Not available", true;
+    /// There is no room for uploads until older ones are removed.
+    NoRoom = "no_room_for_uploads", 507, "No room for uploads", false;
 }
 
 impl Code {

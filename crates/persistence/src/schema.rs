@@ -94,6 +94,23 @@ table! {
     }
 }
 
+table! {
+    uploads (id) {
+        id -> Text, org_id -> Text, repo_id -> Text, state -> Text, secret -> Nullable<Text>,
+        digest -> Nullable<Text>, created_at -> BigInt, format -> Integer, document -> Text,
+    }
+}
+
+table! {
+    upload_jobs (position) {
+        position -> BigInt, org_id -> Text, upload_id -> Text, due_at -> BigInt,
+        lease -> Nullable<Text>, holder -> Nullable<Text>, leased_until -> Nullable<BigInt>,
+        attempts -> Integer, failing_since -> Nullable<BigInt>, last_error -> Nullable<Text>,
+    }
+}
+
+table! { public_repo_ids (id) { id -> Text, org_id -> Text, repo_id -> Text, } }
+
 diesel::joinable!(queues -> repos (repo_id));
 diesel::joinable!(events -> queues (queue_id));
 diesel::joinable!(entry_moves -> queues (queue_id));

@@ -7,6 +7,7 @@ mod org;
 mod pr;
 mod queue;
 mod repo;
+mod tests;
 mod token;
 
 pub(crate) use hook::{Hook, hook};
@@ -15,4 +16,5 @@ pub(crate) use org::{Org, org};
 pub(crate) use pr::{Pr, pr};
 pub(crate) use queue::{Queue, post, queue};
 pub(crate) use repo::{Repo, repo};
+pub(crate) use tests::{Tests, tests};
 pub(crate) use token::{Token, create as create_token, token};

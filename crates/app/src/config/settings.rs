@@ -19,6 +19,8 @@ pub struct Config {
     pub database: Database,
     /// Logs.
     pub log: Log,
+    /// Test results and flaky tests.
+    pub flaky: Flaky,
     /// Organizations and the git hosts that they are connected to.
     pub organizations: Vec<Organization>,
 }
@@ -63,6 +65,34 @@ pub struct Log {
 impl Default for Log {
     fn default() -> Self {
         Self { level: "info".into(), format: LogFormat::Auto }
+    }
+}
+
+/// `[flaky]`.
+#[derive(Clone, Debug, Deserialize, Serialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields, default)]
+pub struct Flaky {
+    /// Megabytes (of 1,048,576 bytes) that one upload may have as it comes.
+    pub upload_mib: u32,
+    /// Megabytes that all uploads in the data folder may have together.
+    pub spool_mib: u32,
+    /// Days that the bytes of uploads are kept.
+    pub keep_bundles_days: u32,
+    /// Days that is kept what became of uploads.
+    pub keep_uploads_days: u32,
+    /// Uploads that are read at the same time.
+    pub readers: u32,
+}
+
+impl Default for Flaky {
+    fn default() -> Self {
+        Self {
+            upload_mib: 256,
+            spool_mib: 10_240,
+            keep_bundles_days: 7,
+            keep_uploads_days: 45,
+            readers: 1,
+        }
     }
 }
 

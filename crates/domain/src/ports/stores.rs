@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{
     CheckLog, HistoryStore, OrgStore, Outbox, PullRequestStore, QueueStore, ReadStore, RepoStore,
-    TokenStore,
+    TokenStore, UploadStore,
 };
 
 /// Every store of one database.
@@ -28,4 +28,6 @@ pub struct Stores {
     pub pull_requests: Arc<dyn PullRequestStore>,
     /// What checks printed.
     pub check_log: Arc<dyn CheckLog>,
+    /// Uploads of test results.
+    pub uploads: Arc<dyn UploadStore>,
 }

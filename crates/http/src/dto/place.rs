@@ -44,7 +44,7 @@ pub(super) fn broken(error: &InvalidName) -> String {
     format!("{:?} {}", error.value, error.rule)
 }
 
-fn check_repo(repo: RepoRef, errors: &mut Errors) -> Option<RepoName> {
+pub(super) fn check_repo(repo: RepoRef, errors: &mut Errors) -> Option<RepoName> {
     let host = errors.required("/repo/host", repo.host);
     let owner = errors.required("/repo/owner", repo.owner);
     let name = errors.required("/repo/name", repo.name);

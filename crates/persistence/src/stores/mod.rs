@@ -11,6 +11,8 @@ mod queue_store;
 mod read_store;
 mod repo_store;
 mod rows;
+mod upload_leases;
+mod upload_store;
 
 use std::sync::Arc;
 
@@ -47,7 +49,8 @@ impl Store {
             tokens: store.clone(),
             repos: store.clone(),
             pull_requests: store.clone(),
-            check_log: store,
+            check_log: store.clone(),
+            uploads: store,
         }
     }
 

@@ -28,7 +28,8 @@ impl MemoryDatabase {
             tokens: shared.clone(),
             repos: shared.clone(),
             pull_requests: shared.clone(),
-            check_log: shared,
+            check_log: shared.clone(),
+            uploads: shared,
         }
     }
 

@@ -1,0 +1,93 @@
+//! The small adapters around results of tests.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock, Weak};
+
+use async_trait::async_trait;
+use signalbox_domain::flaky::{
+    AskedTest, InfrastructureGuard, ReportedRun, RunOutcome, TakenIn, Upload, UploadCounts,
+    UploadSource, admit,
+};
+use signalbox_domain::ids::{OrgId, RepoId};
+use signalbox_domain::ports::{
+    CheckReports, ChecksJob, QuarantineAnswer, QuarantineLookup, ReadError, ReportFile,
+    ReportReader, ResultsSink,
+};
+use signalbox_domain::service::{Error, UploadService};
+use signalbox_domain::upload::FoundReport;
+use tokio::runtime::Handle;
+use tokio::task::spawn_blocking;
+
+/// A reader that works on a thread of its own.
+pub(crate) struct Offloaded(pub(crate) Arc<dyn ReportReader>);
+
+#[async_trait]
+impl ReportReader for Offloaded {
+    async fn read(
+        &self,
+        source: UploadSource,
+        files: Vec<ReportFile>,
+        most_runs: usize,
+    ) -> Result<FoundReport, ReadError> {
+        let (reader, runtime) = (self.0.clone(), Handle::current());
+        let read = spawn_blocking(move || runtime.block_on(reader.read(source, files, most_runs)));
+        read.await.map_err(|error| ReadError::Unavailable(error.to_string()))?
+    }
+}
+
+/// Where reports of checks go, known only after the hosts were made.
+#[derive(Default)]
+pub(crate) struct LateReports(OnceLock<Weak<UploadService>>);
+
+impl LateReports {
+    /// From now on they go there.
+    pub(crate) fn go_to(&self, uploads: &Arc<UploadService>) {
+        self.0.get_or_init(|| Arc::downgrade(uploads));
+    }
+}
+
+#[async_trait]
+impl CheckReports for LateReports {
+    async fn collected(
+        &self,
+        job: &ChecksJob,
+        check: &str,
+        files: Vec<ReportFile>,
+    ) -> Result<(), String> {
+        match self.0.get().and_then(Weak::upgrade) {
+            Some(uploads) => uploads.collected(job, check, files).await,
+            None => Err("the server is starting or stopping".into()),
+        }
+    }
+}
+
+/// Results that are counted, and not judged: no test is flaky, and none is quarantined.
+pub(crate) struct CountedResults;
+
+#[async_trait]
+impl ResultsSink for CountedResults {
+    async fn take_in(&self, upload: &Upload, runs: Vec<ReportedRun>) -> Result<TakenIn, Error> {
+        let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+        let mut last = BTreeMap::new();
+        for run in runs.iter().filter(|run| run.outcome != RunOutcome::Skipped) {
+            last.insert(&run.key, run.outcome);
+        }
+        let failed = last.values().filter(|it| **it == RunOutcome::Failed).count();
+        let (tests, failed) = (count(last.len()), count(failed));
+        let counts = UploadCounts { tests, failed, trust: upload.trust };
+        let admission = admit(InfrastructureGuard::default(), false, counts);
+        Ok(TakenIn { tests, failed, runs: count(runs.len()), admission, repeated: false })
+    }
+}
+
+#[async_trait]
+impl QuarantineLookup for CountedResults {
+    async fn quarantined(
+        &self,
+        _: OrgId,
+        _: RepoId,
+        _: &[AskedTest],
+    ) -> Result<QuarantineAnswer, Error> {
+        Ok(QuarantineAnswer::default())
+    }
+}
