@@ -127,6 +127,9 @@ pub(super) fn absolve(draft: &mut Draft, id: RunId) {
         .first()
         .and_then(|first| Some(draft.queue.entry(first.entry)?.part.as_ref()?.batch))
         .filter(|_| run.bisection && skips(&draft.queue));
+    if !optimistic && batch.is_none() {
+        return;
+    }
     let queue = draft.queue.clone();
     for entry in run.ahead.iter().filter_map(|(_, pr)| queue.entry_of(*pr)) {
         let of_batch = batch.is_some() && entry.part.as_ref().map(|part| part.batch) == batch;
