@@ -23,8 +23,14 @@ fn columns(script: &str) -> Vec<String> {
 
 #[test]
 fn both_databases_have_the_same_tables_and_columns() {
-    let sqlite = include_str!("../../../migrations/sqlite/2026-11-21-000000_create/up.sql");
-    let postgres = include_str!("../../../migrations/postgres/2026-11-21-000000_create/up.sql");
+    let sqlite = concat!(
+        include_str!("../../../migrations/sqlite/2026-11-21-000000_create/up.sql"),
+        include_str!("../../../migrations/sqlite/2026-11-21-000003_flaky/up.sql"),
+    );
+    let postgres = concat!(
+        include_str!("../../../migrations/postgres/2026-11-21-000000_create/up.sql"),
+        include_str!("../../../migrations/postgres/2026-11-21-000003_flaky/up.sql"),
+    );
     assert_eq!(columns(sqlite), columns(postgres));
     assert!(columns(sqlite).contains(&"outbox.leased_until".to_owned()));
 }

@@ -9,6 +9,8 @@ mod checks_runner;
 mod clock;
 mod error;
 mod exposition;
+mod flaky_reads;
+mod flaky_store;
 mod git_host;
 mod id_source;
 mod notifier;
@@ -16,11 +18,13 @@ mod observer;
 mod org_store;
 mod outbox;
 mod pull_request_store;
+mod quarantine_lookup;
 mod queue_store;
 mod read_store;
 mod repo_store;
 mod results;
 mod stores;
+mod test_event_writer;
 mod token_store;
 
 pub use check_log::{CheckLog, CheckOutput, MAX_CHECK_OUTPUT};
@@ -28,6 +32,10 @@ pub use checks_runner::{ChecksJob, ChecksRunner, ChecksSink, SinkClosed};
 pub use clock::Clock;
 pub use error::StoreError;
 pub use exposition::Exposition;
+pub use flaky_reads::{FlakyReads, LoggedTestEvent, MAX_CLUSTERS, Seek, TestList, TestNumbers};
+pub use flaky_store::{
+    CiRun, FlakyCommit, FlakyRepo, FlakyStore, RepoRef, SettingsStep, TestRecord, TestStep, ToldEvent,
+};
 pub use git_host::{
     Abilities, Built, GitHost, Head, HostError, Hosts, LandAnswer, PullRequestQuery, TestBranch,
 };
@@ -37,6 +45,7 @@ pub use observer::{Observed, Observer};
 pub use org_store::{Org, OrgStore};
 pub use outbox::{Backlog, LeaseToken, Leased, Outbox};
 pub use pull_request_store::{NewPullRequest, PullRequestStore, StoredPullRequest};
+pub use quarantine_lookup::{QuarantineAnswer, QuarantineLookup};
 pub use queue_store::{
     Commit, CommitError, CreateError, Loaded, QueueKey, QueueRef, QueueStore, Version,
 };
@@ -44,4 +53,5 @@ pub use read_store::{LoggedEvent, MetricsScope, MoveRecord, QueueDepth, ReadStor
 pub use repo_store::{RepoStore, Repository};
 pub use results::ResultsSink;
 pub use stores::Stores;
+pub use test_event_writer::{TestEventWriter, TestSnapshot};
 pub use token_store::TokenStore;

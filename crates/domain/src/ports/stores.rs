@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{
-    CheckLog, OrgStore, Outbox, PullRequestStore, QueueStore, ReadStore, RepoStore, TokenStore,
+    CheckLog, FlakyReads, FlakyStore, OrgStore, Outbox, PullRequestStore, QueueStore, ReadStore, RepoStore, TokenStore,
 };
 
 /// Every store of one database.
@@ -25,4 +25,8 @@ pub struct Stores {
     pub pull_requests: Arc<dyn PullRequestStore>,
     /// What checks printed.
     pub check_log: Arc<dyn CheckLog>,
+    /// Flaky tests.
+    pub flaky: Arc<dyn FlakyStore>,
+    /// Reads of flaky tests.
+    pub flaky_reads: Arc<dyn FlakyReads>,
 }

@@ -2,8 +2,10 @@
 //! is `sqlite` or `postgres`, and gives the connection type and what the two do differently.
 
 mod accounts;
+mod bulk;
 mod check_log;
 mod commit;
+mod flaky;
 mod outbox;
 mod pull_request_store;
 mod queue_store;
@@ -45,7 +47,9 @@ impl Store {
             tokens: store.clone(),
             repos: store.clone(),
             pull_requests: store.clone(),
-            check_log: store,
+            check_log: store.clone(),
+            flaky: store.clone(),
+            flaky_reads: store,
         }
     }
 

@@ -27,7 +27,9 @@ impl MemoryDatabase {
             tokens: shared.clone(),
             repos: shared.clone(),
             pull_requests: shared.clone(),
-            check_log: shared,
+            check_log: shared.clone(),
+            flaky: shared.clone(),
+            flaky_reads: shared,
         }
     }
 

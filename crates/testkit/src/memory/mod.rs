@@ -5,6 +5,9 @@
 
 mod check_log;
 mod database;
+mod flaky_reads;
+mod flaky_store;
+mod flaky_tables;
 mod org_store;
 mod outbox;
 mod pull_request_store;

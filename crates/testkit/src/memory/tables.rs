@@ -14,6 +14,8 @@ use signalbox_domain::time::Timestamp;
 use signalbox_domain::token::Token;
 use uuid::Uuid;
 
+use super::flaky_tables::FlakyTables;
+
 /// All tables.
 #[derive(Debug, Default)]
 pub(super) struct Tables {
@@ -29,6 +31,7 @@ pub(super) struct Tables {
     pub(super) tokens: BTreeMap<TokenId, Token>,
     pub(super) repos: BTreeMap<(OrgId, RepoId), Repository>,
     pub(super) pull_requests: BTreeMap<(OrgId, RepoId, PrNumber), StoredPullRequest>,
+    pub(super) flaky: FlakyTables,
     pub(super) check_outputs: BTreeMap<(OrgId, RunId, String), CheckOutput>,
 }
 
