@@ -2,12 +2,15 @@
 //! stores of an empty database; [`crate::store_conformance`] makes a test of each.
 
 pub mod accounts;
+pub mod flaky;
+mod flaky_lab;
 pub mod outbox;
 pub mod pull_requests;
 pub mod queues;
 pub mod reads;
 mod sample;
 
+pub use flaky_lab::Lab;
 pub use sample::{Sample, at};
 
 /// Makes one test of each property. The expression gives, in an async block, the stores of an
@@ -21,6 +24,21 @@ macro_rules! store_conformance {
             accounts::a_revoked_token_keeps_the_earlier_time,
             accounts::a_repository_is_registered_once_and_belongs_to_its_organization,
             accounts::a_check_output_is_replaced_capped_and_pruned,
+            flaky::summaries_agree_with_the_runs,
+            flaky::an_upload_is_taken_in_once,
+            flaky::a_disagreement_is_told_and_listed_in_one_commit,
+            flaky::a_step_on_an_old_version_writes_nothing,
+            flaky::uploads_that_come_at_once_know_each_other,
+            flaky::failing_tests_are_found_by_time,
+            flaky::lists_are_paged_in_both_directions,
+            flaky::numbers_are_counted_over_their_time,
+            flaky::quarantine_follows_settings_overrides_and_time,
+            flaky::a_test_is_found_by_every_id_that_is_sent_for_it,
+            flaky::time_resolves_a_monitor,
+            flaky::a_deleted_monitor_resolves_everywhere_at_once,
+            flaky::another_organization_sees_no_tests,
+            flaky::old_history_goes,
+            flaky::a_ticket_is_linked,
             outbox::an_effect_is_leased_once_and_in_order,
             outbox::eight_workers_take_a_thousand_effects_once_each,
             outbox::a_lost_lease_can_do_nothing,
