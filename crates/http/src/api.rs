@@ -9,8 +9,10 @@ use actix_web::web::{Data, ServiceConfig};
 use actix_web::{App, Error};
 use async_trait::async_trait;
 use signalbox_domain::ports::{CheckLog, Clock, Exposition, IdSource, Observer};
-use signalbox_domain::service::{Authenticator, QueueService};
+use signalbox_domain::service::{Authenticator, FlakyService, QueueService};
 
+use crate::dto::tests::TestLinks;
+use crate::paging::PageTokens;
 use crate::request_id::with_request_id;
 use crate::routes;
 
@@ -21,11 +23,26 @@ pub trait Readiness: Send + Sync {
     async fn missing(&self) -> Option<String>;
 }
 
+/// What the routes of flaky tests work with.
+#[derive(Clone)]
+pub struct FlakyApi {
+    /// The use cases of flaky tests.
+    pub service: Arc<FlakyService>,
+    /// Signs page tokens.
+    pub pages: PageTokens,
+    /// Where pages of tests and tickets are.
+    pub links: TestLinks,
+    /// Whether anybody may read the pages of tests.
+    pub public_pages: bool,
+}
+
 /// What the routes work with.
 #[derive(Clone)]
 pub struct Api {
     /// The use cases of queues.
     pub queues: Arc<QueueService>,
+    /// Flaky tests.
+    pub flaky: FlakyApi,
     /// Who calls.
     pub authenticator: Arc<Authenticator>,
     /// Writes metrics as text.

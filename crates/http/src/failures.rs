@@ -115,6 +115,14 @@ failures! {
     OfUpdate = [ALWAYS, BODY, QUEUE] [ModeChange];
     OfMetrics = [ALWAYS] [Invalid, UnknownRepository];
     OfOutput = [ALWAYS] [UnknownOutput];
+    /// Of lists of tests.
+    OfTests = [ALWAYS, BODY] [UnknownRepository, InvalidPageToken];
+    OfTest = [ALWAYS, BODY] [UnknownRepository, UnknownTest];
+    OfFlag = [ALWAYS, BODY] [UnknownRepository, UnknownTest, FlagUnchanged];
+    OfMute = [ALWAYS, BODY] [UnknownRepository, UnknownTest, UnknownMonitor, MuteUnchanged];
+    /// Of settings and new monitors.
+    OfSettings = [ALWAYS, BODY] [UnknownRepository];
+    OfMonitor = [ALWAYS, BODY] [UnknownRepository, UnknownMonitor, MonitorKindFixed];
     /// Of operations without a token.
     OfOpen = [] [WrongMethod];
 }

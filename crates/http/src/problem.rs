@@ -71,6 +71,10 @@ codes! {
     UnknownRun = "test_run_not_found", 404, "Test run not found", false;
     /// The test run has no output of this check.
     UnknownOutput = "check_output_not_found", 404, "Check output not found", false;
+    /// The repository has no such test.
+    UnknownTest = "test_not_found", 404, "Test not found", false;
+    /// The repository has no such monitor.
+    UnknownMonitor = "monitor_not_found", 404, "Monitor not found", false;
     /// The address takes other methods; `Allow` names them.
     WrongMethod = "method_not_allowed", 405, "Method not allowed", false;
     /// The repository has a queue for this branch already.
@@ -85,10 +89,18 @@ codes! {
     PullRequestNotOpen = "pull_request_not_open", 409, "Pull request not open", false;
     /// The queue is between two modes.
     ModeChange = "mode_change_in_progress", 409, "Mode change in progress", true;
+    /// The test is flagged already, or is not flagged.
+    FlagUnchanged = "flag_unchanged", 409, "Nothing to change", false;
+    /// The monitor has never been active for this test, or is not muted.
+    MuteUnchanged = "mute_unchanged", 409, "Nothing to mute or unmute", false;
+    /// A monitor of another kind cannot become this one.
+    MonitorKindFixed = "monitor_kind_fixed", 409, "Kind of monitor is fixed", false;
     /// The body has more than 20 MiB.
     TooLarge = "body_too_large", 413, "Request body too large", false;
     /// The body is not declared as JSON, or is compressed.
     WrongContentType = "unsupported_content_type", 415, "Unsupported content type", false;
+    /// The page token was not issued for this list: the caller's mistake, in spite of the status.
+    InvalidPageToken = "invalid_page_token", 500, "Invalid page token", false;
     /// The server failed; its log names the cause under the request id.
     Internal = "internal_error", 500, "Internal error", false;
     /// The database or the git host does not answer, or the queue is too busy.
@@ -186,6 +198,10 @@ impl Problem {
     }
 }
 
+/// Marks a reply whose status says that the server failed although it did not.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CallersMistake;
+
 impl std::fmt::Display for Problem {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}: {}", self.code.row().code, self.detail)
@@ -212,6 +228,9 @@ impl ResponseError for Problem {
         }
         if let Some(allow) = self.allow {
             reply.insert_header((ALLOW, HeaderValue::from_static(allow)));
+        }
+        if self.code == Code::InvalidPageToken {
+            reply.extensions_mut().insert(CallersMistake);
         }
         let body = ProblemBody {
             r#type: problem_type(row.code),

@@ -194,6 +194,8 @@ table! {
     ci_runs (id) { id -> Text, org_id -> Text, repo_id -> Text, at -> BigInt, document -> Text, }
 }
 
+table! { server_keys (name) { name -> Text, value -> Text, } }
+
 diesel::joinable!(queues -> repos (repo_id));
 diesel::joinable!(events -> queues (queue_id));
 diesel::joinable!(entry_moves -> queues (queue_id));

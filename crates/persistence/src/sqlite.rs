@@ -71,7 +71,8 @@ pub(crate) use locked;
 
 /// Rows of a JSON array, as a query with those columns. The array is parameter 1.
 pub(crate) fn rows_of_json(columns: &[(&str, &str)]) -> String {
-    let read = |(name, kind): &(&str, &str)| format!("CAST(value ->> '{name}' AS {kind}) AS {name}");
+    let read =
+        |(name, kind): &(&str, &str)| format!("CAST(value ->> '{name}' AS {kind}) AS {name}");
     let columns: Vec<String> = columns.iter().map(read).collect();
     format!("SELECT {} FROM json_each($1)", columns.join(", "))
 }

@@ -1,3 +1,4 @@
+DROP TABLE server_keys;
 DROP TABLE ci_runs;
 DROP TABLE test_pull_requests;
 DROP TABLE test_failures;

@@ -183,3 +183,8 @@ CREATE TABLE ci_runs (
     document TEXT NOT NULL
 );
 CREATE INDEX ci_runs_by_age ON ci_runs (at);
+
+CREATE TABLE server_keys (
+    name TEXT NOT NULL PRIMARY KEY,
+    value TEXT NOT NULL
+);

@@ -56,7 +56,11 @@ pub fn excuse(check: FailedCheck<'_>, quarantined: &BTreeSet<String>) -> Excuse 
     };
     let (excused, failing): (Vec<&AskedTest>, Vec<&AskedTest>) =
         check.failing.iter().partition(|test| quarantined.contains(&test.id));
-    if failing.is_empty() { Excuse::Excused(names(&excused)) } else { Excuse::Failing(names(&failing)) }
+    if failing.is_empty() {
+        Excuse::Excused(names(&excused))
+    } else {
+        Excuse::Failing(names(&failing))
+    }
 }
 
 #[cfg(test)]

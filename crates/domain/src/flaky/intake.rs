@@ -235,10 +235,8 @@ fn addition(upload: &Upload, runs: &[&RunRecord]) -> Addition {
             passed: run.outcome == RunOutcome::Passed,
         })
         .collect();
-    let messages = failing().map(|run| Failure {
-        message: run.message.as_deref().unwrap_or_default(),
-        at: run.at,
-    });
+    let messages = failing()
+        .map(|run| Failure { message: run.message.as_deref().unwrap_or_default(), at: run.at });
     Addition {
         summary: Summary::of(&summed),
         hours: hours(runs),

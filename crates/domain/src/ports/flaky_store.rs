@@ -170,6 +170,10 @@ pub trait FlakyStore: Send + Sync {
         ticket: &str,
     ) -> Result<bool, StoreError>;
 
+    /// The key that page tokens are signed with, the same on every server: `new` when none is kept
+    /// yet, which is then kept, else the one that is.
+    async fn page_key(&self, new: [u8; 32]) -> Result<[u8; 32], StoreError>;
+
     /// Keeps a CI run.
     async fn add_ci_run(&self, repo: RepoRef, run: &CiRun) -> Result<(), StoreError>;
 

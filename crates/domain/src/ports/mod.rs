@@ -34,7 +34,8 @@ pub use error::StoreError;
 pub use exposition::Exposition;
 pub use flaky_reads::{FlakyReads, LoggedTestEvent, MAX_CLUSTERS, Seek, TestList, TestNumbers};
 pub use flaky_store::{
-    CiRun, FlakyCommit, FlakyRepo, FlakyStore, RepoRef, SettingsStep, TestRecord, TestStep, ToldEvent,
+    CiRun, FlakyCommit, FlakyRepo, FlakyStore, RepoRef, SettingsStep, TestRecord, TestStep,
+    ToldEvent,
 };
 pub use git_host::{
     Abilities, Built, GitHost, Head, HostError, Hosts, LandAnswer, PullRequestQuery, TestBranch,

@@ -1,4 +1,4 @@
-//! Which tests are quarantined, asked by clients whose tests have failed.
+//! Which failures are excused, asked while a CI job waits for the answer.
 
 use async_trait::async_trait;
 
@@ -6,19 +6,21 @@ use crate::flaky::AskedTest;
 use crate::ids::{OrgId, RepoId};
 use crate::service::Error;
 
-/// What is quarantined of the tests that were asked for.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Which of the tests asked for are quarantined.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct QuarantineAnswer {
-    /// Whether quarantine is switched off for the repository.
+    /// Whether the repository is known and has quarantine switched off. Clients then let every
+    /// failure pass, so it is never said in doubt.
     pub disabled: bool,
-    /// The ids of quarantined tests, as they were asked for.
+    /// The ids of quarantined tests, as they were sent.
     pub ids: Vec<String>,
 }
 
-/// Says which tests are quarantined. In any doubt a test is not.
+/// Answers which tests are quarantined.
 #[async_trait]
 pub trait QuarantineLookup: Send + Sync {
-    /// The quarantined ones of some tests of a repository.
+    /// Which of these tests of a repository are quarantined. None asked for means all that are;
+    /// their ids are then those that clients compute. A repository without results has none.
     async fn quarantined(
         &self,
         org: OrgId,

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use super::{
-    CheckLog, FlakyReads, FlakyStore, OrgStore, Outbox, PullRequestStore, QueueStore, ReadStore, RepoStore, TokenStore,
+    CheckLog, FlakyReads, FlakyStore, OrgStore, Outbox, PullRequestStore, QueueStore, ReadStore,
+    RepoStore, TokenStore,
 };
 
 /// Every store of one database.

@@ -9,6 +9,7 @@ mod queue;
 mod queue_requests;
 mod run;
 mod targets_request;
+pub(crate) mod tests;
 mod update;
 mod wait_reason;
 mod words;

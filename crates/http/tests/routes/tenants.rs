@@ -13,6 +13,7 @@ struct Operation {
     method: String,
     path: String,
     id: String,
+    tag: String,
     body: Value,
 }
 
@@ -34,6 +35,7 @@ fn operations() -> Vec<Operation> {
             operations.push(Operation {
                 method: method.clone(),
                 path: path.replace("{name}", "test"),
+                tag: operation["tags"][0].as_str().unwrap_or_default().to_owned(),
                 id: operation["operationId"].as_str().expect("a name").to_owned(),
                 body,
             });
@@ -113,6 +115,9 @@ async fn another_organization_finds_nothing() {
                 server.post_as(&token, "deleteQueue", request).await.json();
             }
             "getCheckOutput" => drop(reply.problem(404, "check_output_not_found")),
+            _ if operation.tag == "flaky tests" => {
+                drop(reply.problem(404, "repository_not_found"));
+            }
             _ => drop(reply.problem(404, "merge_queue_not_found")),
         }
     }
@@ -149,6 +154,13 @@ async fn each_operation_needs_its_scope_and_no_other() {
             | "cancelPullRequest"
             | "restartTestsOnPullRequest"
             | "setImpactedTargets" => Scope::QueueSubmit,
+            id if operation.tag == "flaky tests" => {
+                if id.starts_with("list") || id.starts_with("get") || id == "previewMonitor" {
+                    Scope::TestsRead
+                } else {
+                    Scope::TestsWrite
+                }
+            }
             _ => Scope::QueueRead,
         };
         let all_others = Scope::ALL.into_iter().filter(|scope| *scope != needed).collect();

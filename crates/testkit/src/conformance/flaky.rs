@@ -289,8 +289,7 @@ pub async fn quarantine_follows_settings_overrides_and_time(stores: &Stores) {
     assert_eq!(lab.quarantined(&names).await[2], false, "what is said to be is confirmed");
     lab.clock.advance(Span::seconds(1));
     assert_eq!(lab.quarantined(&names).await, [true, true, false, false]);
-    let settings = SettingsPatch::default();
-    let settings = lab.service.update_settings(&lab.caller, lab.name(), &settings).await;
+    let settings = lab.service.settings(&lab.caller, lab.name()).await;
     let settings = settings.expect("settings").quarantine;
     let list = |at| TestList::Quarantined { settings, at };
     assert_eq!(ids(stores, lab.repo, list(lab.now())).await.len(), 2);
@@ -451,4 +450,11 @@ pub async fn a_ticket_is_linked(stores: &Stores) {
     assert!(!stores.flaky.link_ticket(lab.repo, unknown, "KAN-3").await.expect("an answer"));
     lab.report(2, vec![lab.run("adds", true)]).await;
     assert_eq!(lab.test("adds").await.ticket.as_deref(), Some("KAN-2"), "runs leave it");
+}
+
+/// The key that was kept first stays.
+pub async fn the_key_of_page_tokens_stays(stores: &Stores) {
+    for new in [[7; 32], [8; 32]] {
+        assert_eq!(stores.flaky.page_key(new).await.expect("a key"), [7; 32]);
+    }
 }

@@ -195,7 +195,8 @@ impl<'a> Lab<'a> {
 
     /// Changes settings.
     pub async fn set(&self, patch: SettingsPatch) {
-        let changed = self.service.update_settings(&self.caller, self.name(), &patch).await;
+        let changed =
+            self.service.update_settings(&self.caller, self.name(), |_| patch.clone()).await;
         changed.expect("changed");
     }
 }

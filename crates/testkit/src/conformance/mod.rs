@@ -39,6 +39,7 @@ macro_rules! store_conformance {
             flaky::another_organization_sees_no_tests,
             flaky::old_history_goes,
             flaky::a_ticket_is_linked,
+            flaky::the_key_of_page_tokens_stays,
             outbox::an_effect_is_leased_once_and_in_order,
             outbox::eight_workers_take_a_thousand_effects_once_each,
             outbox::a_lost_lease_can_do_nothing,

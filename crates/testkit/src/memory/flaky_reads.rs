@@ -127,11 +127,7 @@ impl FlakyReads for MemoryDatabase {
     }
 }
 
-fn numbers(
-    tables: &FlakyTables,
-    place: super::flaky_tables::Place,
-    at: Timestamp,
-) -> TestNumbers {
+fn numbers(tables: &FlakyTables, place: super::flaky_tables::Place, at: Timestamp) -> TestNumbers {
     let mut numbers = TestNumbers::default();
     let (day, week) = (at.minus(Span::hours(24)), at.minus(Span::hours(7 * 24)));
     let hours = tables.hours.range((place, week)..).take_while(|((of, _), _)| *of == place);

@@ -157,6 +157,10 @@ impl FlakyStore for MemoryDatabase {
         Ok(row.map(|row| row.record.ticket = Some(ticket.to_owned())).is_some())
     }
 
+    async fn page_key(&self, new: [u8; 32]) -> Result<[u8; 32], StoreError> {
+        Ok(*self.tables().flaky.page_key.get_or_insert(new))
+    }
+
     async fn add_ci_run(&self, repo: RepoRef, run: &CiRun) -> Result<(), StoreError> {
         self.tables().flaky.ci_runs.push((repo, run.clone()));
         Ok(())

@@ -45,6 +45,7 @@ pub(super) struct FlakyTables {
     pub(super) uploads: BTreeMap<(RepoRef, UploadId), (Timestamp, TakenIn)>,
     pub(super) journal: BTreeMap<(Place, u64), JournalRecord>,
     pub(super) events: Vec<(OrgId, LoggedTestEvent)>,
+    pub(super) page_key: Option<[u8; 32]>,
     pub(super) ci_runs: Vec<(RepoRef, CiRun)>,
 }
 
@@ -90,10 +91,8 @@ impl FlakyTables {
             });
             hour.passed += new.passed;
             hour.failed += new.failed;
-            hour.first_failure_at = [hour.first_failure_at, new.first_failure_at]
-                .into_iter()
-                .flatten()
-                .min();
+            hour.first_failure_at =
+                [hour.first_failure_at, new.first_failure_at].into_iter().flatten().min();
             hour.last_failure_at = hour.last_failure_at.max(new.last_failure_at);
         }
         for new in &addition.failures {

@@ -24,12 +24,7 @@ pub(super) struct Judged {
 
 impl Judged {
     /// A fact taken in.
-    pub(super) fn of(
-        record: TestRecord,
-        settings: &Settings,
-        fact: Fact,
-        at: Timestamp,
-    ) -> Self {
+    pub(super) fn of(record: TestRecord, settings: &Settings, fact: Fact, at: Timestamp) -> Self {
         let transition = absorb(&record.test, settings, &fact, at);
         Self { record, transition, input: Input::Fact(fact) }
     }
@@ -103,10 +98,10 @@ impl FlakyService {
                 record,
                 numbers: counted,
             };
-            let told = transition.events.into_iter().map(|event| ToldEvent {
-                payload: self.writer.payload(&snapshot, &event),
-                event,
-            });
+            let told = transition
+                .events
+                .into_iter()
+                .map(|event| ToldEvent { payload: self.writer.payload(&snapshot, &event), event });
             let events = told.collect();
             let test = snapshot.record.test;
             let due_at = due_at(&test, at);

@@ -15,6 +15,8 @@ const REMEMBERED: usize = 256;
 pub(super) struct QuarantinedTests {
     pub(super) marks: i64,
     pub(super) enabled: bool,
+    /// Somebody has switched it off.
+    pub(super) switched_off: bool,
     pub(super) tests: BTreeSet<TestId>,
     pub(super) aliases: BTreeSet<String>,
 }

@@ -15,6 +15,9 @@ use super::known::QuarantinedTests;
 use super::take_in::by_id;
 use super::{FlakyService, settings_of};
 
+/// How many changes of settings are looked at to find out whether quarantine was ever on.
+const LOOKED_BACK: u32 = 1_000;
+
 #[async_trait]
 impl QuarantineLookup for FlakyService {
     async fn quarantined(
@@ -25,12 +28,16 @@ impl QuarantineLookup for FlakyService {
     ) -> Result<QuarantineAnswer, Error> {
         let repo = RepoRef { org, id: repo };
         let known = self.known_quarantine(repo).await?;
+        let none = QuarantineAnswer { disabled: known.switched_off, ids: Vec::new() };
         if !known.enabled {
-            return Ok(QuarantineAnswer { disabled: true, ids: Vec::new() });
+            return Ok(none);
+        }
+        if asked.is_empty() {
+            return Ok(QuarantineAnswer { ids: self.all_quarantined(repo).await?, ..none });
         }
         let likely: Vec<&AskedTest> = asked.iter().filter(|it| known.may_be(it)).collect();
         if likely.is_empty() {
-            return Ok(QuarantineAnswer { disabled: false, ids: Vec::new() });
+            return Ok(none);
         }
         self.confirmed(repo, &likely).await
     }
@@ -68,6 +75,7 @@ impl FlakyService {
         let mut known = QuarantinedTests {
             marks: now.marks,
             enabled: quarantine.enabled,
+            switched_off: !quarantine.enabled && self.was_ever_on(repo).await?,
             tests: BTreeSet::new(),
             aliases: BTreeSet::new(),
         };
@@ -80,6 +88,34 @@ impl FlakyService {
         let known = Arc::new(known);
         self.known.remember(repo, at, known.clone());
         Ok(known)
+    }
+
+    /// Whether quarantine was on once. Clients let every failure pass when they are told that it is
+    /// switched off, so it is not said of a repository in which nobody has ever switched it.
+    async fn was_ever_on(&self, repo: RepoRef) -> Result<bool, Error> {
+        let log = self.context.stores.flaky_reads.settings_history(repo, LOOKED_BACK).await?;
+        Ok(log.iter().any(|step| step.settings.quarantine.enabled))
+    }
+
+    /// The ids that clients compute for all quarantined tests. An id under which another test is
+    /// known too is left out.
+    async fn all_quarantined(&self, repo: RepoRef) -> Result<Vec<String>, Error> {
+        let stores = &self.context.stores;
+        let at = self.context.clock.now();
+        let settings = settings_of(repo, &stores.flaky.repo(repo).await?).quarantine;
+        let list = TestList::Quarantined { settings, at };
+        let tests: BTreeSet<TestId> =
+            stores.flaky_reads.ids(repo, list).await?.into_iter().collect();
+        let listed: Vec<TestId> = tests.iter().copied().collect();
+        let aliases = stores.flaky.aliases(repo, &listed).await?;
+        let mut sent: BTreeSet<String> = aliases.iter().cloned().collect();
+        for (alias, id) in stores.flaky.holders(repo, &aliases).await? {
+            if !tests.contains(&id) {
+                sent.remove(&alias);
+            }
+        }
+        sent.extend(tests.iter().map(ToString::to_string));
+        Ok(sent.into_iter().collect())
     }
 
     /// The quarantined ones of some tests, found out from what is stored now.
@@ -110,6 +146,6 @@ impl FlakyService {
             record.is_some_and(|record| record.test.is_quarantined(&settings, at))
         };
         let ids = likely.iter().filter(quarantined).map(|asked| asked.id.clone()).collect();
-        Ok(QuarantineAnswer { disabled: !settings.quarantine.enabled, ids })
+        Ok(QuarantineAnswer { disabled: false, ids })
     }
 }

@@ -15,9 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::flaky::{Actor, MAX_HOURS, Settings};
 use crate::ids::RepoName;
-use crate::ports::{
-    CommitError, FlakyCommit, FlakyRepo, RepoRef, Repository, TestEventWriter,
-};
+use crate::ports::{CommitError, FlakyCommit, FlakyRepo, RepoRef, Repository, TestEventWriter};
 use crate::time::{Span, Timestamp};
 use crate::token::{Caller, Scope};
 

@@ -2,9 +2,7 @@
 
 use crate::flaky::{JournalRecord, RunRecord, Settings, TestId, TestStatus};
 use crate::ids::{OrgSlug, RepoName};
-use crate::ports::{
-    RepoRef, Repository, Seek, TestList, TestRecord, TestSnapshot,
-};
+use crate::ports::{RepoRef, Repository, Seek, TestList, TestRecord, TestSnapshot};
 use crate::time::Timestamp;
 use crate::token::{Caller, Scope};
 
@@ -71,8 +69,7 @@ impl FlakyService {
             ListKind::Quarantined => TestList::Quarantined { settings: settings.quarantine, at },
         };
         let records = stores.flaky_reads.list(repo, list, seek, limit).await?;
-        let total =
-            if counted { Some(stores.flaky_reads.count(repo, list).await?) } else { None };
+        let total = if counted { Some(stores.flaky_reads.count(repo, list).await?) } else { None };
         let tests = self.snapshots(&repository, &settings, records, at).await?;
         Ok(ListedTests { tests, total })
     }
@@ -113,22 +110,23 @@ impl FlakyService {
         self.details_of(&repository, repo, test).await
     }
 
-    /// A test with its past, for anybody: only where pages are public. The repository is given by
-    /// owner and name, as links to tests give it; with several hosts the first one that has the
-    /// test is meant.
-    pub async fn public_details(
+    /// A test with its past, as links to tests name it: by the slug of the organization and the
+    /// repository's owner and name. Of several hosts the first one that has the test is meant.
+    /// `None`: there is no such test among the repositories that may be seen.
+    pub async fn details_by_link(
         &self,
         org: &OrgSlug,
         owner: &str,
         name: &str,
         test: TestId,
+        may_see: impl Fn(&RepoName) -> bool + Send,
     ) -> Result<Option<TestDetails>, Error> {
         let stores = &self.context.stores;
         let Some(org) = stores.orgs.find_by_slug(org).await? else { return Ok(None) };
         for repository in stores.repos.list(Some(org.id)).await? {
             let named = repository.name.owner.eq_ignore_ascii_case(owner)
                 && repository.name.name.eq_ignore_ascii_case(name);
-            if named {
+            if named && may_see(&repository.name) {
                 let repo = RepoRef { org: org.id, id: repository.id };
                 match self.details_of(&repository, repo, test).await {
                     Err(Error::UnknownTest { .. }) => {}

@@ -17,14 +17,14 @@ impl FlakyService {
         Ok(settings_of(repo, &self.context.stores.flaky.repo(repo).await?))
     }
 
-    /// Changes settings; returns those that then hold.
+    /// Changes settings; returns those that then hold. The patch may depend on those before.
     pub async fn update_settings(
         &self,
         caller: &Caller,
         name: &RepoName,
-        patch: &SettingsPatch,
+        patch: impl Fn(&Settings) -> SettingsPatch + Send + Sync,
     ) -> Result<Settings, Error> {
-        self.change(caller, name, |settings, _| patch.applied_to(settings)).await
+        self.change(caller, name, |settings, _| patch(settings).applied_to(settings)).await
     }
 
     /// Creates a monitor under a new id; returns it.

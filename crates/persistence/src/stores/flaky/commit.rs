@@ -38,10 +38,8 @@ pub(super) async fn write(conn: &mut Conn, rows: CommitRows) -> Result<i64, DbEr
         .filter(flaky_repos::repo_id.eq(&repo))
         .filter(flaky_repos::org_id.eq(&org))
         .filter(flaky_repos::version.eq(rows.expected));
-    let grown = (
-        flaky_repos::version.eq(next),
-        flaky_repos::marks.eq(flaky_repos::marks + rows.marks),
-    );
+    let grown =
+        (flaky_repos::version.eq(next), flaky_repos::marks.eq(flaky_repos::marks + rows.marks));
     if diesel::update(expected).set(grown).execute(conn).await? != 1 {
         return Err(DbError::Conflict);
     }
@@ -81,12 +79,7 @@ async fn set(
     Ok(())
 }
 
-async fn take_in(
-    conn: &mut Conn,
-    repo: &str,
-    org: &str,
-    rows: IntakeRows,
-) -> Result<(), DbError> {
+async fn take_in(conn: &mut Conn, repo: &str, org: &str, rows: IntakeRows) -> Result<(), DbError> {
     let upload = (
         result_uploads::repo_id.eq(repo),
         result_uploads::id.eq(rows.upload),

@@ -123,13 +123,9 @@ pub(super) async fn list(
     Ok(records)
 }
 
-pub(super) async fn count(
-    conn: &mut Conn,
-    repo: RepoRef,
-    list: TestList,
-) -> Result<u64, DbError> {
-    use diesel::dsl::{count, count_star};
+pub(super) async fn count(conn: &mut Conn, repo: RepoRef, list: TestList) -> Result<u64, DbError> {
     use diesel::AggregateExpressionMethods;
+    use diesel::dsl::{count, count_star};
     let counted: i64 = match list {
         TestList::Failing { from, until } if is_within_an_hour(from, until) => {
             let runs = failing_runs!(repo, from, until);

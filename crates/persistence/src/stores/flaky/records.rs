@@ -12,8 +12,7 @@ use crate::error::DbError;
 use crate::schema::test_cases;
 
 /// The columns of a record.
-pub(super) type RecordRow =
-    (String, Option<String>, i64, i64, Option<i64>, i32, String);
+pub(super) type RecordRow = (String, Option<String>, i64, i64, Option<i64>, i32, String);
 
 pub(super) const RECORD: (
     test_cases::owners,

@@ -21,7 +21,7 @@ use super::rows::CommitRows;
 use super::{commit, prune, summaries};
 use crate::documents::{decode, uuid};
 use crate::error::DbError;
-use crate::schema::{ci_runs, flaky_repos, result_uploads, test_aliases, test_cases};
+use crate::schema::{ci_runs, flaky_repos, result_uploads, server_keys, test_aliases, test_cases};
 
 #[async_trait]
 impl FlakyStore for Store {
@@ -152,7 +152,8 @@ impl FlakyStore for Store {
             .await
             .map_err(DbError::from)?;
         let place = |(org, repo, test): (String, String, String)| {
-            let repo = RepoRef { org: OrgId(uuid("test", &org)?), id: RepoId(uuid("test", &repo)?) };
+            let repo =
+                RepoRef { org: OrgId(uuid("test", &org)?), id: RepoId(uuid("test", &repo)?) };
             Ok((repo, TestId(uuid("test", &test)?)))
         };
         Ok(rows.into_iter().map(place).collect::<Result<_, DbError>>()?)
@@ -202,6 +203,25 @@ impl FlakyStore for Store {
         Ok(job.await?)
     }
 
+    async fn page_key(&self, new: [u8; 32]) -> Result<[u8; 32], StoreError> {
+        let job = self.write(Box::new(move |conn| {
+            async move {
+                let name = server_keys::name.eq("pages");
+                let digits: String = new.iter().map(|byte| format!("{byte:02x}")).collect();
+                diesel::insert_into(server_keys::table)
+                    .values((name, server_keys::value.eq(digits)))
+                    .on_conflict_do_nothing()
+                    .execute(conn)
+                    .await?;
+                let kept: String =
+                    server_keys::table.find("pages").select(server_keys::value).first(conn).await?;
+                key_of(&kept).ok_or_else(|| DbError::corrupt("key", "it has no 64 digits"))
+            }
+            .boxed()
+        }));
+        Ok(job.await?)
+    }
+
     async fn add_ci_run(&self, repo: RepoRef, run: &CiRun) -> Result<(), StoreError> {
         let run = run.clone();
         let job = self.write(Box::new(move |conn| {
@@ -234,4 +254,11 @@ impl FlakyStore for Store {
         let mut conn = self.connection().await?;
         Ok(prune::prune(&mut conn, before.unix_micros(), i64::from(limit)).await?)
     }
+}
+
+fn key_of(digits: &str) -> Option<[u8; 32]> {
+    let pairs = digits.as_bytes().chunks(2).map(|pair| {
+        std::str::from_utf8(pair).ok().and_then(|pair| u8::from_str_radix(pair, 16).ok())
+    });
+    pairs.collect::<Option<Vec<u8>>>()?.try_into().ok()
 }
