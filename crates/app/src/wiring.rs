@@ -6,8 +6,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use async_trait::async_trait;
 use signalbox_domain::ids::{OrgId, OrgSlug};
 use signalbox_domain::ports::{Clock, IdSource, Org};
-use signalbox_domain::service::{Authenticator, Context, EffectRunner, QueueService, Sweeper};
-use signalbox_http::{Api, Readiness};
+use signalbox_domain::service::{
+    Authenticator, Context, EffectRunner, FlakyService, QueueService, Sweeper,
+};
+use signalbox_http::{Api, EventPayloads, FlakyApi, PageTokens, Readiness, TestLinks};
 use signalbox_metrics::{PrometheusObserver, QueueExposition};
 use signalbox_persistence::Database;
 
@@ -24,6 +26,7 @@ pub(crate) struct App {
     pub(crate) wake_ups: Arc<WakeUps>,
     pub(crate) metrics: Arc<PrometheusObserver>,
     pub(crate) queues: Arc<QueueService>,
+    pub(crate) flaky: FlakyApi,
     pub(crate) runner: Arc<EffectRunner>,
     pub(crate) sweeper: Arc<Sweeper>,
     pub(crate) stopping: Arc<AtomicBool>,
@@ -89,7 +92,9 @@ impl App {
             notifier: wake_ups.clone(),
         };
         let queues = Arc::new(QueueService::new(context.clone()));
+        let flaky = flaky(&config, &context).await?;
         Ok(Self {
+            flaky,
             config,
             database,
             hosts,
@@ -109,6 +114,7 @@ impl App {
         let (tokens, orgs) = (context.stores.tokens.clone(), context.stores.orgs.clone());
         Api {
             queues: self.queues.clone(),
+            flaky: self.flaky.clone(),
             authenticator: Arc::new(Authenticator::new(tokens, orgs, context.clock.clone())),
             exposition: Arc::new(QueueExposition),
             check_log: context.stores.check_log.clone(),
@@ -121,6 +127,29 @@ impl App {
             }),
         }
     }
+}
+
+/// The use cases of flaky tests on their adapters.
+async fn flaky(config: &Config, context: &Context) -> Result<FlakyApi, String> {
+    let (one, other) = (context.ids.new_id(), context.ids.new_id());
+    let mut new = [0; 32];
+    let random = one.as_bytes().iter().chain(other.as_bytes());
+    for (byte, random) in new.iter_mut().zip(random) {
+        *byte = *random;
+    }
+    let key = context.stores.flaky.page_key(new).await;
+    let key = key.map_err(|error| chain("the key of page tokens", &error))?;
+    let links = TestLinks {
+        public_url: config.public_url().trim_end_matches('/').to_owned(),
+        ticket_url: config.flaky.ticket_url.clone(),
+    };
+    let writer = Arc::new(EventPayloads(links.clone()));
+    Ok(FlakyApi {
+        service: Arc::new(FlakyService::new(context.clone(), writer)),
+        pages: PageTokens::new(key),
+        links,
+        public_pages: config.flaky.public_pages,
+    })
 }
 
 /// Whether the server may be sent requests.

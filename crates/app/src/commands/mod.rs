@@ -1,5 +1,6 @@
 //! The commands, one file each.
 
+mod flaky_tests;
 mod hook;
 mod migrate;
 mod offline;
@@ -9,6 +10,7 @@ mod queue;
 mod repo;
 mod token;
 
+pub(crate) use flaky_tests::{FlakyTests, flaky_tests};
 pub(crate) use hook::{Hook, hook};
 pub(crate) use migrate::{Migrate, migrate};
 pub(crate) use org::{Org, org};

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use super::{Checks, Config, Database, Host, Log, Organization, Server};
+use super::{Checks, Config, Database, Flaky, Host, Log, Organization, Server};
 
 /// A file with every setting and its default.
 pub fn example() -> String {
@@ -16,6 +16,10 @@ pub fn example() -> String {
             ..Server::default()
         },
         log: Log::default(),
+        flaky: Flaky {
+            ticket_url: Some("https://tickets.example/browse/{id}".into()),
+            ..Flaky::default()
+        },
         organizations: vec![Organization {
             slug: "acme".into(),
             hosts: vec![Host::Git {

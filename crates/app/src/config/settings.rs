@@ -19,6 +19,8 @@ pub struct Config {
     pub database: Database,
     /// Logs.
     pub log: Log,
+    /// Test results and flaky tests.
+    pub flaky: Flaky,
     /// Organizations and the git hosts that they are connected to.
     pub organizations: Vec<Organization>,
 }
@@ -63,6 +65,24 @@ pub struct Log {
 impl Default for Log {
     fn default() -> Self {
         Self { level: "info".into(), format: LogFormat::Auto }
+    }
+}
+
+/// `[flaky]`.
+#[derive(Clone, Debug, Deserialize, Serialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields, default)]
+pub struct Flaky {
+    /// Days that results of tests are kept, and tests that are no longer reported; at least 8.
+    pub history_days: u32,
+    /// The address of a ticket, with `{id}` in it.
+    pub ticket_url: Option<String>,
+    /// Whether anybody may read the pages of tests without a token.
+    pub public_pages: bool,
+}
+
+impl Default for Flaky {
+    fn default() -> Self {
+        Self { history_days: 45, ticket_url: None, public_pages: false }
     }
 }
 

@@ -10,8 +10,6 @@ use super::super::Error;
 use super::judge::{Judged, due_at};
 use super::{FlakyService, settings_of};
 
-/// The most tests that are looked at in one go.
-const DUE_AT_ONCE: u32 = 500;
 /// About the most rows of a kind that are deleted at once.
 const PRUNED_AT_ONCE: u32 = 5_000;
 
@@ -20,7 +18,8 @@ impl FlakyService {
     /// are looked at in one go, there may be more.
     pub async fn measure(&self) -> Result<usize, Error> {
         let at = self.context.clock.now();
-        let due = self.context.stores.flaky.due(at, DUE_AT_ONCE).await?;
+        let limit = u32::try_from(Self::AT_ONCE).unwrap_or(u32::MAX);
+        let due = self.context.stores.flaky.due(at, limit).await?;
         let count = due.len();
         let mut by_repo: BTreeMap<RepoRef, Vec<TestId>> = BTreeMap::new();
         for (repo, test) in due {
@@ -33,9 +32,7 @@ impl FlakyService {
     }
 
     /// The number of tests that [`Self::measure`] looks at in one go.
-    pub const fn at_once() -> u32 {
-        DUE_AT_ONCE
-    }
+    pub const AT_ONCE: usize = 500;
 
     async fn measure_tests(&self, repo: RepoRef, tests: &[TestId]) -> Result<(), Error> {
         let stores = &self.context.stores;
