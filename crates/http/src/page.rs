@@ -3,8 +3,9 @@
 use std::fmt::Write;
 
 use actix_web::HttpResponse;
-use actix_web::http::StatusCode;
 use actix_web::http::header::{CONTENT_SECURITY_POLICY, HeaderName, HeaderValue, REFERRER_POLICY};
+
+use crate::problem::PageKind;
 
 /// Nothing is loaded, nothing is run, nobody frames it.
 const POLICY: &str =
@@ -80,10 +81,10 @@ impl Html {
     }
 
     /// The page as a reply.
-    pub(crate) fn reply(&self, status: StatusCode, title: &str) -> HttpResponse {
+    pub(crate) fn reply(&self, kind: PageKind, title: &str) -> HttpResponse {
         let title = escaped(title);
         let body = &self.0;
-        HttpResponse::build(status)
+        kind.reply()
             .content_type("text/html; charset=utf-8")
             .insert_header((CONTENT_SECURITY_POLICY, POLICY))
             .insert_header((REFERRER_POLICY, "no-referrer"))

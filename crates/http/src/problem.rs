@@ -2,7 +2,7 @@
 
 use actix_web::http::StatusCode;
 use actix_web::http::header::{ALLOW, ContentType, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
-use actix_web::{HttpResponse, ResponseError};
+use actix_web::{HttpResponse, HttpResponseBuilder, ResponseError};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -201,6 +201,33 @@ impl Problem {
 /// Marks a reply whose status says that the server failed although it did not.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CallersMistake;
+
+impl CallersMistake {
+    /// What such a reply is counted as.
+    pub(crate) const COUNTED_AS: u16 = 400;
+}
+
+/// What became of a request for a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PageKind {
+    /// It is shown.
+    Shown,
+    /// Somebody must say who they are first.
+    SignIn,
+    /// There is none, or not for them.
+    Missing,
+}
+
+impl PageKind {
+    /// The beginning of the reply.
+    pub(crate) fn reply(self) -> HttpResponseBuilder {
+        HttpResponse::build(match self {
+            Self::Shown => StatusCode::OK,
+            Self::SignIn => Code::Unauthorized.status(),
+            Self::Missing => Code::UnknownTest.status(),
+        })
+    }
+}
 
 impl std::fmt::Display for Problem {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

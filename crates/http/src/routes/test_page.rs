@@ -1,6 +1,5 @@
 //! `GET /{org}/flaky-tests/test/{id}?repo=OWNER/NAME`: a test for people.
 
-use actix_web::http::StatusCode;
 use actix_web::web::{Data, Path, Query};
 use actix_web::{FromRequest, HttpRequest, HttpResponse};
 use serde::Deserialize;
@@ -13,7 +12,7 @@ use crate::api::Api;
 use crate::body::Authenticated;
 use crate::dto::tests::{TestLinks, decision};
 use crate::page::Html;
-use crate::problem::Problem;
+use crate::problem::{PageKind, Problem};
 
 /// Which repository is meant.
 #[derive(Debug, Deserialize)]
@@ -58,13 +57,13 @@ fn sign_in() -> HttpResponse {
          x-api-token. Signing in with a browser is not possible yet; whoever runs this server can \
          make these pages public with public_pages = true in the section [flaky].",
     );
-    page.reply(StatusCode::UNAUTHORIZED, "A token is needed")
+    page.reply(PageKind::SignIn, "A token is needed")
 }
 
 fn missing() -> HttpResponse {
     let mut page = Html::default();
     page.element("h1", "Not found").element("p", "There is no such test, or you may not see it.");
-    page.reply(StatusCode::NOT_FOUND, "Not found")
+    page.reply(PageKind::Missing, "Not found")
 }
 
 fn percent(rate: f64, runs: u32) -> String {
@@ -133,7 +132,7 @@ fn shown(details: &TestDetails, links: &TestLinks) -> HttpResponse {
     if !decided.is_empty() {
         page.element("h2", "What was decided").table(&["Time", "What"], &decided);
     }
-    page.reply(StatusCode::OK, &key.name)
+    page.reply(PageKind::Shown, &key.name)
 }
 
 fn run(run: &RunRecord) -> Vec<String> {
