@@ -54,6 +54,11 @@ test-unit:
 model CASES='100000':
     SIGNALBOX_PROPTEST_CASES={{CASES}} cargo test --release -p signalbox-domain --test model
 
+# The simulation of the whole system with that many seeds
+[group('test')]
+simulate N='5000':
+    SIGNALBOX_SIMULATION_SEEDS={{N}} cargo test --release -p signalbox-testkit --test simulation
+
 # Write generated documents anew
 [group('gen')]
 gen:

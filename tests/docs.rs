@@ -27,3 +27,14 @@ fn the_page_of_errors_is_not_stale() {
 fn the_example_configuration_is_not_stale() {
     check("docs/operations/config.example.toml", &signalbox::example());
 }
+
+#[test]
+fn the_table_of_states_and_inputs_is_not_stale() {
+    let (path, start, end) = ("docs/domain/queue.md", "<!-- table -->\n", "<!-- end of table -->");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace");
+    let page = std::fs::read_to_string(root.join(path)).expect("the page is there");
+    let (before, rest) = page.split_once(start).expect("it says where the table starts");
+    let (_, after) = rest.split_once(end).expect("it says where the table ends");
+    let table = signalbox_domain::testing::matrix();
+    check(path, &format!("{before}{start}{table}{end}{after}"));
+}

@@ -7,3 +7,4 @@ mod harness;
 mod operations;
 mod restart;
 mod story;
+mod strategies;

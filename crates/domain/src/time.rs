@@ -101,6 +101,11 @@ impl Span {
     /// The shortest span that there is.
     pub const MICROSECOND: Self = Self(1);
 
+    /// That many microseconds; a negative number is no time at all.
+    pub const fn from_micros(micros: i64) -> Self {
+        Self(if micros < 0 { 0 } else { micros })
+    }
+
     /// That many seconds.
     pub fn seconds(seconds: u32) -> Self {
         Self(i64::from(seconds) * 1_000_000)
@@ -114,6 +119,11 @@ impl Span {
     /// That many hours.
     pub fn hours(hours: u32) -> Self {
         Self(i64::from(hours) * 3_600_000_000)
+    }
+
+    /// That many days of 24 hours.
+    pub fn days(days: u32) -> Self {
+        Self(i64::from(days) * 86_400_000_000)
     }
 
     /// The span in microseconds.
@@ -132,6 +142,29 @@ impl Span {
     }
 }
 
+/// A part of time with both ends in it. A missing end is open.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Window {
+    /// The first moment in it.
+    pub since: Option<Timestamp>,
+    /// The last moment in it.
+    pub until: Option<Timestamp>,
+}
+
+impl Window {
+    /// The times from `since` to `until`. Times are shown in milliseconds, so an end that falls on
+    /// one takes the whole of it in: what was shown as `until` is inside.
+    pub fn inclusive(since: Option<Timestamp>, until: Option<Timestamp>) -> Self {
+        let whole = |at: Timestamp| if at.0 % 1_000 == 0 { at.plus(Span(999)) } else { at };
+        Self { since, until: until.map(whole) }
+    }
+
+    /// Whether that moment is inside.
+    pub fn contains(&self, at: Timestamp) -> bool {
+        self.since.is_none_or(|since| since <= at) && self.until.is_none_or(|until| at <= until)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -142,5 +175,15 @@ mod tests {
         assert_eq!(at.to_string(), "2026-09-17T10:16:02.500Z");
         assert_eq!(Timestamp::parse(&at.to_string()), Some(at));
         assert_eq!(Timestamp::parse("yesterday"), None);
+    }
+
+    #[test]
+    fn a_time_that_was_shown_is_inside_the_window_that_it_ends() {
+        let happened = Timestamp::from_unix_micros(1_767_225_600_123_456);
+        let shown = Timestamp::parse(&happened.to_string());
+        assert!(Window::inclusive(shown, shown).contains(happened));
+        let earlier = shown.map(|at| at.minus(Span(1)));
+        assert!(!Window::inclusive(None, earlier).contains(happened));
+        assert!(Window::default().contains(happened));
     }
 }

@@ -1,4 +1,4 @@
-//! Every order in which things can happen, for up to three pull requests: submissions, one
+//! Every order in which things can happen, for up to four pull requests: submissions, one
 //! disturbance at any moment, and effects and facts in any order. States that differ only in
 //! numbers are visited once.
 
@@ -7,7 +7,8 @@ use std::fmt::Write;
 
 use signalbox_domain::ids::{PrNumber, RunId};
 use signalbox_domain::queue::{
-    Command, Effect, EntryState, Fact, Mode, RunStatus, Settings, check_invariants,
+    Command, Effect, EntryState, Fact, Mode, OptimizationMode, RunStatus, Settings,
+    check_invariants,
 };
 use signalbox_domain::testing::{Rules, World};
 
@@ -55,11 +56,12 @@ fn shape(world: &World, acts: &[Act]) -> String {
                     RunStatus::Failed { .. } => "failed",
                     RunStatus::Cancelled { .. } => "cancelled",
                 };
-                format!("{prs:?}on{ahead:?}{status}{}", run.checks.len())
+                let parts = run.bisection;
+                format!("{prs:?}on{ahead:?}{status}{}{parts}", run.checks.len())
             },
         )
     };
-    let mut text = format!("{acts:?}|{:?}|{:?}|", world.target, world.landed);
+    let mut text = format!("{acts:?}|{:?}|{:?}|{:?}|", world.target, world.landed, world.flaked);
     for entry in queue.entries_in_order() {
         let held = match &entry.state {
             EntryState::Pending { held_by, was_held_by, .. } => {
@@ -68,6 +70,7 @@ fn shape(world: &World, acts: &[Act]) -> String {
             _ => String::new(),
         };
         let on = entry.state.run().map(run).unwrap_or_default();
+        let held = format!("{held}{:?}", entry.part.as_ref().map(|part| part.implied));
         let state = entry.state.name().word();
         let _ = write!(text, "{}{state}{held}{on}{}|", entry.pr, entry.pull_request.head);
     }
@@ -179,6 +182,70 @@ fn good_ones_all_land_in_order() {
     for concurrency in 1..=3 {
         let (states, ends) = visit(world(concurrency, &[], &[], &[]), submit(3));
         assert_eq!(ends, BTreeSet::from([vec![1, 2, 3]]), "{states} states");
+    }
+}
+
+#[test]
+fn four_at_once_land_in_order_or_without_the_bad_one() {
+    for bad in 0..=4_u32 {
+        let (_, ends) = visit(world(2, &[bad], &[], &[]), submit(4));
+        let good: Vec<u32> = (1..=4).filter(|pr| *pr != bad).collect();
+        assert_eq!(ends, BTreeSet::from([good]));
+    }
+}
+
+/// A world whose settings are not the usual ones.
+fn world_with(rules: Rules, change: impl FnOnce(&mut Settings)) -> World {
+    let mut settings = Settings::new(Mode::Single, 2);
+    change(&mut settings);
+    World::new(settings, rules)
+}
+
+#[test]
+fn of_a_batch_of_four_only_the_culprit_does_not_land() {
+    for (culprit, skip) in [(1, false), (3, false), (3, true), (4, true)] {
+        let rules = Rules { bad: [culprit].into(), ..Rules::default() };
+        let start = world_with(rules, |settings| {
+            settings.batch = true;
+            settings.batching_min_size = 4;
+            if skip {
+                settings.optimization_mode = OptimizationMode::BisectionSkipRedundantTests;
+            }
+        });
+        let (_, ends) = visit(start, submit(4));
+        let good: Vec<u32> = (1..=4).filter(|pr| *pr != culprit).collect();
+        assert_eq!(ends, BTreeSet::from([good]), "culprit {culprit}");
+    }
+}
+
+#[test]
+fn a_flaky_failure_costs_nobody_a_place_when_success_absolves() {
+    let rules = Rules { flaky: [2].into(), ..Rules::default() };
+    let mut start = world_with(rules, |settings| {
+        settings.can_optimistically_merge = true;
+        settings.pending_failure_depth = 2;
+    });
+    for pr in 1..=3 {
+        start.submit(pr, None).expect("submitted");
+    }
+    let (_, ends) = visit(start, Vec::new());
+    assert_eq!(ends, BTreeSet::from([vec![1, 2, 3]]));
+}
+
+#[test]
+fn lanes_end_well_in_every_order() {
+    let touch = |names: &[u32]| names.iter().copied().collect::<BTreeSet<u32>>();
+    let targets = [(1, touch(&[1])), (2, touch(&[2])), (3, touch(&[1, 2])), (4, touch(&[2]))];
+    for bad in [0, 1] {
+        let rules =
+            Rules { targets: targets.clone().into(), bad: [bad].into(), ..Rules::default() };
+        let start = world_with(rules, |settings| settings.mode = Mode::Parallel);
+        let (_, ends) = visit(start, submit(if bad == 0 { 3 } else { 4 }));
+        for end in ends {
+            let place = |pr: u32| end.iter().position(|it| *it == pr);
+            assert!(place(2) < place(3) && place(3).is_some(), "{end:?}");
+            assert_eq!(place(1).is_none(), bad == 1, "{end:?}");
+        }
     }
 }
 

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use signalbox_domain::ports::HostError;
 
 use crate::git::Git;
+use crate::trunk_config::{self, TRUNK_FILE};
 
 /// The file's name, at the top of the repository.
 pub const CONFIG_FILE: &str = ".signalbox.toml";
@@ -27,7 +28,7 @@ pub struct RepositoryConfig {
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields, default)]
 pub struct MergeConfig {
-    /// The statuses that must succeed; without it, every check.
+    /// The statuses that must succeed; without it, those of `.trunk/trunk.yaml`, else every check.
     pub required_statuses: Option<Vec<String>>,
 }
 
@@ -85,26 +86,57 @@ impl RepositoryConfig {
     }
 }
 
+/// A text file at a commit. `None` without one; the inner error says why it cannot be used.
+async fn file(
+    git: &Git,
+    commit: &str,
+    path: &str,
+) -> Result<Option<Result<String, String>>, HostError> {
+    let Some(blob) = git.resolve(&format!("{commit}:{path}")).await? else { return Ok(None) };
+    let size = git.ok(&["cat-file", "-s", &blob]).await?.text();
+    if size.parse::<u64>().is_ok_and(|size| size > MAX_BYTES) {
+        return Ok(Some(Err(format!("{path}: it has more than {MAX_BYTES} bytes"))));
+    }
+    let done = git.call(&["cat-file", "blob", &blob]).await?;
+    if done.code != 0 {
+        return Ok(Some(Err(format!("{path}: it is not a file"))));
+    }
+    Ok(Some(String::from_utf8(done.stdout).map_err(|_| format!("{path}: it is not UTF-8"))))
+}
+
 /// The configuration at a commit. `None` without a file; the inner error says what is wrong with
 /// it.
 pub(crate) async fn read(
     git: &Git,
     commit: &str,
 ) -> Result<Option<Result<RepositoryConfig, String>>, HostError> {
-    let name = format!("{commit}:{CONFIG_FILE}");
-    let Some(blob) = git.resolve(&name).await? else { return Ok(None) };
-    let size = git.ok(&["cat-file", "-s", &blob]).await?.text();
-    if size.parse::<u64>().is_ok_and(|size| size > MAX_BYTES) {
-        return Ok(Some(Err(format!("{CONFIG_FILE}: it has more than {MAX_BYTES} bytes"))));
+    let text = file(git, commit, CONFIG_FILE).await?;
+    Ok(text.map(|text| text.and_then(|text| RepositoryConfig::parse(&text))))
+}
+
+/// The statuses that the repository requires at a commit: the list in its own file, else the list
+/// in [`TRUNK_FILE`], else every check. `None` without a file that says anything; the inner error
+/// says what is wrong with one.
+pub(crate) async fn required_statuses(
+    git: &Git,
+    commit: &str,
+) -> Result<Option<Result<Vec<String>, String>>, HostError> {
+    let own = match read(git, commit).await? {
+        Some(Ok(config)) => Some(config),
+        Some(Err(words)) => return Ok(Some(Err(words))),
+        None => None,
+    };
+    if let Some(config) = own.as_ref().filter(|it| it.merge.required_statuses.is_some()) {
+        return Ok(Some(Ok(config.required())));
     }
-    let done = git.call(&["cat-file", "blob", &blob]).await?;
-    if done.code != 0 {
-        return Ok(Some(Err(format!("{CONFIG_FILE}: it is not a file"))));
-    }
-    Ok(Some(match String::from_utf8(done.stdout) {
-        Ok(text) => RepositoryConfig::parse(&text),
-        Err(_) => Err(format!("{CONFIG_FILE}: it is not UTF-8")),
-    }))
+    let brought = match file(git, commit, TRUNK_FILE).await? {
+        Some(text) => match text.and_then(|text| trunk_config::required_statuses(&text)) {
+            Ok(names) => names,
+            Err(words) => return Ok(Some(Err(words))),
+        },
+        None => None,
+    };
+    Ok(brought.or_else(|| own.map(|config| config.required())).map(Ok))
 }
 
 #[cfg(test)]

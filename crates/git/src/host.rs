@@ -119,11 +119,9 @@ impl GitHost for PlainGitHost {
         at: &Sha,
     ) -> Result<HostStatuses, HostError> {
         let git = self.git(repository)?;
-        Ok(match config::read(&git, at.as_str()).await? {
+        Ok(match config::required_statuses(&git, at.as_str()).await? {
             None => HostStatuses::default(),
-            Some(Ok(config)) => {
-                HostStatuses { repository: Some(config.required()), ..HostStatuses::default() }
-            }
+            Some(Ok(names)) => HostStatuses { repository: Some(names), ..HostStatuses::default() },
             Some(Err(words)) => {
                 HostStatuses { repository_error: Some(words), ..HostStatuses::default() }
             }

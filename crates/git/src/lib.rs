@@ -12,6 +12,7 @@ mod process;
 mod pull_requests;
 mod push;
 mod statuses;
+mod trunk_config;
 
 pub use checks::{ChecksConfig, LocalChecksRunner};
 pub use config::{CONFIG_FILE, CheckConfig, RepositoryConfig};
@@ -19,3 +20,4 @@ pub use hooks::HookError;
 pub use host::{HostConfig, PlainGitHost};
 pub use pull_requests::OpenRequest;
 pub use push::{PushAnswer, PushCommand, PushRequest, answer_push, read_push};
+pub use trunk_config::TRUNK_FILE;

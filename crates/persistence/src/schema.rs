@@ -30,7 +30,7 @@ table! {
     entries (queue_id, id) {
         queue_id -> Text, id -> Text, org_id -> Text, pr_number -> BigInt, state -> Text,
         live -> Bool, run_id -> Nullable<Text>, updated_at -> BigInt, format -> Integer,
-        document -> Text,
+        document -> Text, submitted_at -> BigInt, head_branch -> Nullable<Text>,
     }
 }
 
@@ -59,6 +59,7 @@ table! {
     entry_moves (queue_id, number, ordinal) {
         queue_id -> Text, number -> BigInt, ordinal -> BigInt, org_id -> Text, repo_id -> Text,
         entry_id -> Text, at -> BigInt, format -> Integer, document -> Text,
+        from_state -> Nullable<Text>, to_state -> Text,
     }
 }
 

@@ -9,3 +9,4 @@ pub mod conformance;
 pub mod fake_host;
 pub mod memory;
 pub mod postgres;
+pub mod simulation;

@@ -12,6 +12,7 @@ mod exposition;
 mod flaky_reads;
 mod flaky_store;
 mod git_host;
+mod history_store;
 mod id_source;
 mod notifier;
 mod observer;
@@ -40,6 +41,7 @@ pub use flaky_store::{
 pub use git_host::{
     Abilities, Built, GitHost, Head, HostError, Hosts, LandAnswer, PullRequestQuery, TestBranch,
 };
+pub use history_store::{EntryFilter, HistoryStore, SubmissionPlace, TestEnds};
 pub use id_source::IdSource;
 pub use notifier::Notifier;
 pub use observer::{Observed, Observer};

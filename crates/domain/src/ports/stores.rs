@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::{
-    CheckLog, FlakyReads, FlakyStore, OrgStore, Outbox, PullRequestStore, QueueStore, ReadStore,
-    RepoStore, TokenStore,
+    CheckLog, FlakyReads, FlakyStore, HistoryStore, OrgStore, Outbox, PullRequestStore, QueueStore,
+    ReadStore, RepoStore, TokenStore,
 };
 
 /// Every store of one database.
@@ -16,6 +16,8 @@ pub struct Stores {
     pub outbox: Arc<dyn Outbox>,
     /// Reads for replies and pages.
     pub reads: Arc<dyn ReadStore>,
+    /// Lists and histories.
+    pub history: Arc<dyn HistoryStore>,
     /// Organizations.
     pub orgs: Arc<dyn OrgStore>,
     /// API tokens.

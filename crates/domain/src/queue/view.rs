@@ -91,18 +91,18 @@ impl<'a> Ahead<'a> {
             let run = other.state.run().and_then(|run| queue.run(run));
             run.is_none_or(|run| run.candidate.is_none())
         };
-        let named = |found: &mut dyn Iterator<Item = &&Entry>| {
-            found.map(|other| other.pr).take(NAMED).collect::<Vec<_>>()
-        };
-        let first = named(&mut self.unsettled.iter().filter(unbuilt).filter(meets));
-        if first.is_empty() { named(&mut self.unsettled.iter().filter(meets)) } else { first }
+        let first = named(self.unsettled.iter().filter(unbuilt).filter(meets));
+        if first.is_empty() { named(self.unsettled.iter().filter(meets)) } else { first }
     }
 
     /// Those that a run's candidate contains.
     fn under(&self, run: &TestRun) -> Vec<PrNumber> {
-        let contained = self.unsettled.iter().filter(|other| run.contains(other.pr));
-        contained.map(|other| other.pr).take(NAMED).collect()
+        named(self.unsettled.iter().filter(|other| run.contains(other.pr)))
     }
+}
+
+fn named<'a, 'b: 'a>(found: impl Iterator<Item = &'a &'b Entry>) -> Vec<PrNumber> {
+    found.map(|other| other.pr).take(NAMED).collect()
 }
 
 fn view<'a>(queue: &'a Queue, entry: &'a Entry, ahead: &Ahead<'_>) -> EntryView<'a> {

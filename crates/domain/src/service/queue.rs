@@ -4,10 +4,7 @@ use std::sync::Arc;
 
 use crate::ids::{BranchName, OrgId, PrNumber, QueueId, RepoId, RepoName, RunId};
 use crate::ports::{Abilities, CreateError, GitHost, PullRequestQuery, QueueRef, Repository};
-use crate::queue::{
-    Command, Fact, Input, Mode, Priority, Queue, ReportedTargets, RequestedState, Settings,
-    SettingsPatch, Submission, SubmitReason,
-};
+use crate::queue::{Command, Fact, Input, Mode, Queue, RequestedState, Settings, SettingsPatch};
 use crate::token::{Caller, Scope};
 
 use super::step::Stepper;
@@ -90,42 +87,6 @@ impl QueueService {
         self.command(caller, Scope::QueueAdmin, repo, branch, command).await
     }
 
-    /// Puts a pull request into the queue, or changes its priority there.
-    pub async fn submit(
-        &self,
-        caller: &Caller,
-        repo: &RepoName,
-        branch: &BranchName,
-        pr: PrNumber,
-        priority: Option<Priority>,
-        no_batch: Option<bool>,
-    ) -> Result<(), Error> {
-        if priority.is_some_and(Priority::is_urgent) && !caller.may(Scope::QueueUrgent) {
-            return Err(Error::MissingScope(Scope::QueueUrgent));
-        }
-        let repository = self.repository(caller, Scope::QueueSubmit, repo).await?;
-        let queue = self.find(caller.org, &repository, branch).await?;
-        let host = self.git_host(&repository)?;
-        let read_at = self.context().clock.now();
-        let pull_request = host
-            .pull_request(&repository, &PullRequestQuery::Number(pr))
-            .await
-            .map_err(Error::Host)?
-            .ok_or_else(|| Error::UnknownPullRequest { repo: repository.name.clone(), pr })?;
-        let targets = self.context().stores.queues.targets(queue, pr).await?;
-        let submission = Submission {
-            pull_request,
-            read_at,
-            targets,
-            priority,
-            no_batch,
-            reason: SubmitReason::ApiRequested,
-            by: caller.actor(),
-        };
-        let command = Command::Submit(Box::new(submission));
-        self.step(queue, &repository, branch, Input::Command(command)).await.map(drop)
-    }
-
     /// Takes a pull request out of the queue.
     pub async fn cancel(
         &self,
@@ -147,19 +108,6 @@ impl QueueService {
         pr: PrNumber,
     ) -> Result<(), Error> {
         let command = Command::Restart { pr, by: caller.actor() };
-        self.command(caller, Scope::QueueSubmit, repo, branch, command).await.map(drop)
-    }
-
-    /// Says which targets a pull request touches; it need not be in the queue yet.
-    pub async fn set_targets(
-        &self,
-        caller: &Caller,
-        repo: &RepoName,
-        branch: &BranchName,
-        pr: PrNumber,
-        targets: ReportedTargets,
-    ) -> Result<(), Error> {
-        let command = Command::SetTargets { pr, targets };
         self.command(caller, Scope::QueueSubmit, repo, branch, command).await.map(drop)
     }
 
@@ -213,7 +161,7 @@ impl QueueService {
         Ok(state.run(run).is_some_and(|run| run.status.is_running()))
     }
 
-    async fn command(
+    pub(super) async fn command(
         &self,
         caller: &Caller,
         scope: Scope,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::ids::{BranchName, PrNumber, RepoName, RunId};
-use crate::ports::{MetricsScope, PullRequestQuery, QueueRef};
+use crate::ports::{MetricsScope, QueueRef};
 use crate::queue::{
     Entry, PrState, Queue, QueueMetrics, Readiness, ReportedTargets, TestRun, WaitReason, measure,
     view_entry,
@@ -48,51 +48,6 @@ impl QueueService {
         branch: &BranchName,
     ) -> Result<Arc<Queue>, Error> {
         self.read(caller, repo, branch).await.map(|(_, queue)| queue)
-    }
-
-    /// A pull request's entry, live or ended.
-    pub async fn entry(
-        &self,
-        caller: &Caller,
-        repo: &RepoName,
-        branch: &BranchName,
-        query: &PullRequestQuery,
-    ) -> Result<EntrySnapshot, Error> {
-        let (queue_ref, queue) = self.read(caller, repo, branch).await?;
-        let never = || Error::NeverSubmitted {
-            repo: repo.clone(),
-            branch: branch.clone(),
-            what: match query {
-                PullRequestQuery::Number(pr) => format!("pull request {pr}"),
-                PullRequestQuery::Branch(name) => format!("a pull request from branch `{name}`"),
-            },
-        };
-        let pr = match query {
-            PullRequestQuery::Number(pr) => *pr,
-            PullRequestQuery::Branch(_) => {
-                let repository = self.repository(caller, Scope::QueueRead, repo).await?;
-                let host = self.git_host(&repository)?;
-                let found = host.pull_request(&repository, query).await.map_err(Error::Host)?;
-                found.ok_or_else(never)?.number
-            }
-        };
-        if let Some(view) = view_entry(&queue, pr) {
-            return Ok(EntrySnapshot {
-                entry: view.entry.clone(),
-                state: view.state,
-                readiness: view.readiness,
-                waits: view.waits,
-                position: view.position,
-            });
-        }
-        let entry = self.context().stores.reads.entry(queue_ref, pr).await?.ok_or_else(never)?;
-        Ok(EntrySnapshot {
-            state: entry.state.name(),
-            readiness: entry.readiness(branch, queue.mode()),
-            waits: None,
-            position: None,
-            entry,
-        })
     }
 
     /// A test run of a queue, also one that has ended.
@@ -156,7 +111,7 @@ impl QueueService {
             .collect())
     }
 
-    async fn read(
+    pub(super) async fn read(
         &self,
         caller: &Caller,
         repo: &RepoName,
@@ -169,6 +124,29 @@ impl QueueService {
             None => Err(Error::UnknownQueue { repo: repo.clone(), branch: branch.clone() }),
         }
     }
+}
+
+/// A live entry as the queue has it.
+pub(super) fn live_snapshot(queue: &Queue, pr: PrNumber) -> Option<EntrySnapshot> {
+    view_entry(queue, pr).map(|view| EntrySnapshot {
+        entry: view.entry.clone(),
+        state: view.state,
+        readiness: view.readiness,
+        waits: view.waits,
+        position: view.position,
+    })
+}
+
+/// An entry as it is kept; with what the queue knows of it, unless it has moved on meanwhile.
+pub(super) fn stored_snapshot(queue: &Queue, entry: Entry) -> EntrySnapshot {
+    let live = live_snapshot(queue, entry.pr).filter(|live| live.entry.state == entry.state);
+    live.unwrap_or_else(|| EntrySnapshot {
+        state: entry.state.name(),
+        readiness: entry.readiness(&queue.header.branch, queue.mode()),
+        waits: None,
+        position: None,
+        entry,
+    })
 }
 
 fn snapshot(queue: &Queue, run: TestRun) -> RunSnapshot {

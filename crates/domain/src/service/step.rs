@@ -1,10 +1,14 @@
 //! One step of a queue: load, decide, commit; again when somebody else was faster.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::ports::{Commit, CommitError, Loaded, Observed, QueueRef, StoreError, Version};
-use crate::queue::{Fact, Input, Lane, Queue, Refusal, Transition, absorb, decide, next_deadline};
+use crate::queue::{
+    Command, Fact, Input, Lane, Queue, Refusal, Submission, Transition, absorb, decide,
+    next_deadline,
+};
 use crate::time::Timestamp;
 
 use super::{Context, Error};
@@ -55,18 +59,33 @@ impl Stepper {
         queue: QueueRef,
         input: &Input,
     ) -> Result<Option<Arc<Queue>>, Error> {
+        Ok(self.step_unless(queue, input, |_| false).await?.map(|(after, _)| after))
+    }
+
+    /// Takes a step, unless the newest state says that the input is out of date. Returns the state
+    /// after it, and whether the step was taken. `None` when there is no such queue.
+    pub(super) async fn step_unless(
+        &self,
+        queue: QueueRef,
+        input: &Input,
+        out_of_date: impl Fn(&Queue) -> bool + Send,
+    ) -> Result<Option<(Arc<Queue>, bool)>, Error> {
         // Steps of this process take turns; only those of other servers can meet.
         let turn = self.turn(queue);
         let _turn = turn.lock().await;
         for _ in 0..ATTEMPTS {
             let at = self.context.clock.now();
             let Some((version, before)) = self.load(queue).await? else { return Ok(None) };
+            if out_of_date(&before) {
+                return Ok(Some((before, false)));
+            }
+            let input = &*self.with_targets(queue, input).await?;
             let transition = apply(&before, input, at)?;
             if transition.is_empty() && transition.queue.header == before.header {
-                return Ok(Some(before));
+                return Ok(Some((before, true)));
             }
             match self.commit(queue, version, &transition, input, at).await {
-                Ok(after) => return Ok(Some(after)),
+                Ok(after) => return Ok(Some((after, true))),
                 Err(CommitError::Conflict) => {
                     self.forget(queue);
                     self.context.observer.observe(&Observed::CommitConflict { queue });
@@ -78,6 +97,22 @@ impl Stepper {
             }
         }
         Err(Error::Busy)
+    }
+
+    /// A submission with the targets that were reported until now. They are read after the state
+    /// was loaded, so a report in between makes the commit fail, and both are read again.
+    async fn with_targets<'a>(
+        &self,
+        queue: QueueRef,
+        input: &'a Input,
+    ) -> Result<Cow<'a, Input>, StoreError> {
+        let Input::Command(Command::Submit(submission)) = input else {
+            return Ok(Cow::Borrowed(input));
+        };
+        let pr = submission.pull_request.number;
+        let targets = self.context.stores.queues.targets(queue, pr).await?;
+        let submission = Submission { targets, ..submission.as_ref().clone() };
+        Ok(Cow::Owned(Input::Command(Command::Submit(Box::new(submission)))))
     }
 
     async fn commit(

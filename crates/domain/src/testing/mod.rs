@@ -10,8 +10,10 @@
 
 mod clock;
 mod ids;
+mod matrix;
 mod world;
 
 pub use clock::ManualClock;
 pub use ids::CountingIds;
+pub use matrix::matrix;
 pub use world::{Content, Rules, World};

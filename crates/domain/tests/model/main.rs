@@ -6,24 +6,24 @@ mod ops;
 mod steps;
 
 use proptest::prelude::*;
+use proptest::test_runner::FileFailurePersistence;
 use signalbox_domain::queue::{Input, fold};
 use signalbox_domain::testing::World;
 
 use ops::{Op, apply, op, rules, settings};
-use steps::{check_liveness, check_step};
+use steps::{Before, check_liveness, check_step};
 
 fn cases() -> u32 {
-    std::env::var("SIGNALBOX_PROPTEST_CASES").ok().and_then(|it| it.parse().ok()).unwrap_or(10_000)
+    std::env::var("SIGNALBOX_PROPTEST_CASES").ok().and_then(|it| it.parse().ok()).unwrap_or(20_000)
+}
+
+fn config(cases: u32) -> ProptestConfig {
+    let kept = FileFailurePersistence::Direct("tests/model/regressions.txt");
+    ProptestConfig { cases, failure_persistence: Some(Box::new(kept)), ..ProptestConfig::default() }
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig {
-        cases: cases(),
-        failure_persistence: Some(Box::new(
-            proptest::test_runner::FileFailurePersistence::Direct("tests/model/regressions.txt")
-        )),
-        ..ProptestConfig::default()
-    })]
+    #![proptest_config(config(cases()))]
 
     #[test]
     fn the_invariants_hold_whatever_happens(
@@ -33,7 +33,7 @@ proptest! {
     ) {
         let mut world = World::new(settings, rules);
         for op in &ops {
-            let before = world.clone();
+            let before = Before::of(&world);
             apply(&mut world, op);
             check_step(&before, &world, op);
         }
@@ -41,6 +41,11 @@ proptest! {
         assert_eq!(fold(world.new_queue.clone(), &world.journal), world.queue, "Q9");
         check_liveness(&mut world);
     }
+
+}
+
+proptest! {
+    #![proptest_config(config(cases() / 4))]
 
     #[test]
     fn a_fact_that_is_told_twice_changes_nothing_the_second_time(

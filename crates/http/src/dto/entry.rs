@@ -4,10 +4,12 @@ use serde::Serialize;
 use signalbox_domain::queue::{
     Culprit, Entry, EntryState, Exit, PrState, Priority, Readiness, WaitReason,
 };
-use signalbox_domain::service::EntrySnapshot;
+use signalbox_domain::service::{EntryDetails, EntrySnapshot};
 use utoipa::ToSchema;
 
 use super::Words;
+use super::estimate::EstimateReply;
+use super::timeline::StepReply;
 use super::wait_reason::WaitReasonReply;
 use super::words::{MergeabilityWord, PrStateWord};
 
@@ -39,7 +41,7 @@ impl ReadinessReply {
 pub(crate) struct ExitReply {
     #[schema(value_type = PrStateWord)]
     state: String,
-    /// Why, in the vocabulary of the events.
+    /// Why, in the vocabulary of the events; in lower case to a token made so.
     #[schema(example = "TEST_RUN_REQUIRED_STATUS_FAILED")]
     reason: String,
     /// Who cancelled it.
@@ -62,7 +64,7 @@ impl ExitReply {
     fn of(exit: &Exit, words: Words) -> Self {
         let mut reply = Self {
             state: words.word(exit.state().word()),
-            reason: exit.reason_word().to_owned(),
+            reason: words.word(exit.reason_word()),
             actor: None,
             culprit: None,
             culprit_pr_number: None,
@@ -93,8 +95,8 @@ impl ExitReply {
     }
 
     /// The exit as a sentence.
-    fn sentence(exit: &Exit) -> String {
-        let reason = exit.reason_word();
+    fn sentence(exit: &Exit, words: Words) -> String {
+        let reason = words.word(exit.reason_word());
         match exit {
             Exit::Merged { .. } => format!("merged: {reason}"),
             Exit::Cancelled { by, .. } => format!("cancelled by {by}: {reason}"),
@@ -116,9 +118,9 @@ impl ExitReply {
 }
 
 /// Why an entry waits or how it ended, as a sentence.
-fn reason(entry: &Entry, waits: Option<&WaitReason>) -> String {
+fn reason(entry: &Entry, waits: Option<&WaitReason>, words: Words) -> String {
     match (&entry.state, waits) {
-        (EntryState::Ended(exit), _) => ExitReply::sentence(exit),
+        (EntryState::Ended(exit), _) => ExitReply::sentence(exit, words),
         (_, Some(waits)) => waits.sentence(),
         (_, None) => String::new(),
     }
@@ -180,7 +182,7 @@ impl ListedEntry {
             pr_base_branch: pull_request.base.to_string(),
             pr_author: pull_request.author.clone(),
             position,
-            reason: reason(entry, waits),
+            reason: reason(entry, waits, words),
             wait_reason: waits.map(Into::into),
         }
     }
@@ -205,11 +207,17 @@ pub(crate) struct EntryReply {
     /// How it left; null while it is in the queue.
     #[schema(required)]
     exit: Option<ExitReply>,
+    /// Its way through the queue, the newest step first, at most 200; only when asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    timeline: Option<Vec<StepReply>>,
+    /// When it will be merged if all goes well; only when asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    estimated_time_to_merge: Option<EstimateReply>,
 }
 
 impl EntryReply {
-    pub(crate) fn of(snapshot: &EntrySnapshot, words: Words) -> Self {
-        let EntrySnapshot { entry, state, readiness, waits, position } = snapshot;
+    pub(crate) fn of(details: &EntryDetails, words: Words) -> Self {
+        let EntrySnapshot { entry, state, readiness, waits, position } = &details.snapshot;
         let exit = match &entry.state {
             EntryState::Ended(exit) => Some(ExitReply::of(exit, words)),
             EntryState::NotReady
@@ -226,6 +234,11 @@ impl EntryReply {
             verified_by_test_run: entry.verified_by.map(|run| run.to_string()),
             test_run_id: entry.state.run().map(|run| run.to_string()),
             exit,
+            timeline: details
+                .timeline
+                .as_ref()
+                .map(|steps| steps.iter().map(|it| StepReply::of(entry, it, words)).collect()),
+            estimated_time_to_merge: details.estimate.as_ref().map(EstimateReply::of),
         }
     }
 }

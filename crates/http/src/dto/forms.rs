@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use serde::de::{IgnoredAny, SeqAccess};
 use signalbox_domain::queue::{MAX_TARGETS, Priority};
+use signalbox_domain::time::Timestamp;
 
 use super::field::{Field, Form};
 
@@ -31,6 +32,18 @@ impl Form for Flag {
 
     fn from_flag(flag: bool) -> Option<Self> {
         Some(Self(flag))
+    }
+}
+
+/// A time.
+#[derive(Debug)]
+pub(crate) struct Time(pub(crate) Timestamp);
+
+impl Form for Time {
+    const RULE: &'static str = "must be a time by RFC 3339, such as 2026-09-17T10:16:02Z";
+
+    fn from_text(text: &str) -> Option<Self> {
+        Timestamp::parse(text).map(Self)
     }
 }
 

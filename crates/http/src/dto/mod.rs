@@ -1,8 +1,12 @@
 //! Shapes on the wire.
 
+mod cursor;
 mod entry;
+mod estimate;
 mod field;
 mod forms;
+mod list_requests;
+mod lists;
 mod place;
 mod pull_request_requests;
 mod queue;
@@ -10,14 +14,19 @@ mod queue_requests;
 mod run;
 mod targets_request;
 pub(crate) mod tests;
+mod timeline;
 mod update;
 mod wait_reason;
 mod words;
 
 pub(crate) use entry::{EntryReply, ListedEntry};
 pub(crate) use field::{Errors, Field, Form, shown};
+pub(crate) use list_requests::{EntriesRequest, ListRequest, Listing, LookUps, ResultsRequest};
+pub(crate) use lists::{EntriesReply, ListReply, ResultsReply};
 pub(crate) use place::{Empty, Request};
-pub(crate) use pull_request_requests::{EntryRequest, PullRequestRequest, Submit, SubmitRequest};
+pub(crate) use pull_request_requests::{
+    EntryRequest, LookUp, PullRequestRequest, Submit, SubmitRequest,
+};
 pub(crate) use queue::{BatchingRuleReply, QueueReply, SettingsReply};
 pub(crate) use queue_requests::{Create, CreateRequest, QueueRequest, RunRequest};
 pub(crate) use run::{TestRunReply, TestRunsReply};

@@ -4,6 +4,7 @@ use serde::Deserialize;
 use signalbox_domain::ids::{BranchName, PrNumber};
 use signalbox_domain::ports::PullRequestQuery;
 use signalbox_domain::queue::Priority;
+use signalbox_domain::service::Extras;
 use utoipa::ToSchema;
 
 use super::field::{Errors, Field, object_form};
@@ -21,8 +22,12 @@ pub(crate) struct PrByNumber {
 
 impl PrByNumber {
     fn check(pr: Field<Self>, errors: &mut Errors) -> Option<PrNumber> {
-        let pr = errors.required("/pr", pr)?;
-        errors.required("/pr/number", pr.number).map(|number| PrNumber(number.0))
+        Self::check_at("/pr", pr, errors)
+    }
+
+    pub(super) fn check_at(at: &str, pr: Field<Self>, errors: &mut Errors) -> Option<PrNumber> {
+        let pr = errors.required(at, pr)?;
+        errors.required(&format!("{at}/number"), pr.number).map(|number| PrNumber(number.0))
     }
 }
 
@@ -170,15 +175,35 @@ pub(crate) struct EntryRequest {
     /// The pull request.
     #[schema(value_type = PrByEither, required)]
     pr: Field<PrByEither>,
+    /// Whether it comes with its `timeline`.
+    #[schema(value_type = Option<bool>)]
+    include_timeline: Field<Flag>,
+    /// Whether it comes with `estimatedTimeToMerge`.
+    #[schema(value_type = Option<bool>)]
+    include_estimated_time_to_merge: Field<Flag>,
+}
+
+/// What a look-up asks for.
+#[derive(Debug)]
+pub(crate) struct LookUp {
+    pub(crate) place: Place,
+    pub(crate) query: PullRequestQuery,
+    pub(crate) extras: Extras,
 }
 
 impl Request for EntryRequest {
-    type Asked = (Place, PullRequestQuery);
+    type Asked = LookUp;
 
-    fn check(self, errors: &mut Errors) -> Option<Self::Asked> {
+    fn check(self, errors: &mut Errors) -> Option<LookUp> {
         let place = check_place(self.repo, self.target_branch, errors);
         let query = PrByEither::check(self.pr, errors);
-        Some((place?, query?))
+        let mut flag =
+            |pointer, field| errors.optional(pointer, field).is_some_and(|it: Flag| it.0);
+        let extras = Extras {
+            timeline: flag("/includeTimeline", self.include_timeline),
+            estimate: flag("/includeEstimatedTimeToMerge", self.include_estimated_time_to_merge),
+        };
+        Some(LookUp { place: place?, query: query?, extras })
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use serde::Serialize;
-use signalbox_domain::queue::{Check, Targets};
+use signalbox_domain::queue::{Check, Member, Targets};
 use signalbox_domain::service::RunSnapshot;
 use utoipa::ToSchema;
 
@@ -62,6 +62,12 @@ pub(crate) struct TestedPullRequest {
     title: String,
 }
 
+impl TestedPullRequest {
+    pub(super) fn of(member: &Member) -> Self {
+        Self { pr_number: member.pr.0, pr_url: member.url.clone(), title: member.title.clone() }
+    }
+}
+
 /// A test run.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -118,15 +124,7 @@ impl TestRunReply {
             status: words.word(run.status.word()),
             check_suites: vec![CheckSuite { check_runs: checks }],
             status_checks: Vec::new(),
-            tested_pull_requests: run
-                .group
-                .iter()
-                .map(|member| TestedPullRequest {
-                    pr_number: member.pr.0,
-                    pr_url: member.url.clone(),
-                    title: member.title.clone(),
-                })
-                .collect(),
+            tested_pull_requests: run.group.iter().map(TestedPullRequest::of).collect(),
             impacted_targets: targets.clone(),
             impacted_targets_for_tested_prs: targets,
             dependent_prs: snapshot.dependent_prs.iter().map(|pr| pr.0).collect(),

@@ -1,8 +1,8 @@
 //! Words of states and modes: written in the case that the caller's token asks for, read in any.
 
 use signalbox_domain::queue::{
-    DirectMergeMode, MergeMethod, Mode, OptimizationMode, PrState, QueueStateName, RequestedState,
-    StatusSource, TestBranchConstructionMode,
+    BisectionPart, BlockReason, DirectMergeMode, MergeMethod, Mode, OptimizationMode, Outcome,
+    PrState, QueueStateName, RequestedState, StatusSource, TestBranchConstructionMode,
 };
 use signalbox_domain::token::EnumCase;
 use utoipa::openapi::schema::{ObjectBuilder, SchemaType, Type};
@@ -78,12 +78,17 @@ described! {
     DirectMergeModeWord, "Whether up-to-date, tested pull requests skip an empty queue.", DirectMergeMode;
     OptimizationModeWord, "Whether bisection skips runs whose result is implied.", OptimizationMode;
     TestBranchConstructionModeWord, "How test branches come to their names.", TestBranchConstructionMode;
+    BlockReasonWord, "What kept a pull request from being merged.", BlockReason;
+    OutcomeWord, "How a time under test ended.", Outcome;
+    BisectionPartWord, "What a test has to do with a bisection.", BisectionPart;
     StatusSourceWord, "Who says which statuses are required.", StatusSource;
 }
 
 described! {
     MergeabilityWord, "What the git host says about merging.",
         ["UNSPECIFIED", "IN_PROGRESS", "MERGEABLE", "NOT_MERGEABLE"];
+    CulpritWord, "What a pull request conflicts with.", ["QUEUE_PR", "BASE_BRANCH"];
+    ConclusionWord, "How a stay in the queue ended.", ["MERGED", "FAILED", "CANCELLED"];
     RunStatusWord, "How far a test run is.",
         ["IN_PROGRESS", "FAILED", "CANCELLED", "SUCCEEDED"];
 }

@@ -59,7 +59,8 @@ pub(crate) fn configure(config: &mut ServiceConfig) {
     }
     operations!(
         post: submit_pull_request, cancel_pull_request, restart_tests_on_pull_request,
-            get_submitted_pull_request, set_impacted_targets, get_merge_queue_testing_details,
+            get_submitted_pull_request, get_submitted_pull_requests, list_pull_requests,
+            list_merge_queue_testing_results, set_impacted_targets, get_merge_queue_testing_details,
             create_queue, delete_queue, get_queue, update_queue;
         get: get_merge_queue_metrics, check_output, status, openapi;
     );

@@ -6,6 +6,7 @@ mod bulk;
 mod check_log;
 mod commit;
 mod flaky;
+mod history_store;
 mod outbox;
 mod pull_request_store;
 mod queue_store;
@@ -43,6 +44,7 @@ impl Store {
             queues: store.clone(),
             outbox: store.clone(),
             reads: store.clone(),
+            history: store.clone(),
             orgs: store.clone(),
             tokens: store.clone(),
             repos: store.clone(),

@@ -56,6 +56,8 @@ pub(super) struct EntryRow {
     updated_at: i64,
     format: i32,
     document: String,
+    submitted_at: i64,
+    head_branch: Option<String>,
 }
 
 #[derive(Insertable, AsChangeset)]
@@ -105,6 +107,8 @@ pub(super) struct MoveRow {
     at: i64,
     format: i32,
     document: String,
+    from_state: Option<String>,
+    to_state: String,
 }
 
 #[derive(Insertable)]
@@ -240,6 +244,8 @@ impl Key {
             updated_at: self.at,
             format: FORMAT,
             document: encode("entry", entry)?,
+            submitted_at: entry.submitted_at.unix_micros(),
+            head_branch: entry.pull_request.head_branch.clone(),
         })
     }
 
@@ -259,7 +265,7 @@ impl Key {
     fn moves(&self, commit: &Commit<'_>) -> Result<Vec<MoveRow>, DbError> {
         let mut rows = Vec::new();
         for (ordinal, decision) in (0_i64..).zip(&commit.journal.decisions) {
-            let Decision::Moved { entry, .. } = decision else { continue };
+            let Decision::Moved { entry, from, to, .. } = decision else { continue };
             rows.push(MoveRow {
                 queue_id: self.queue.clone(),
                 number: column(commit.journal.number),
@@ -270,6 +276,8 @@ impl Key {
                 at: commit.journal.at.unix_micros(),
                 format: FORMAT,
                 document: encode("move", decision)?,
+                from_state: from.map(|state| state.word().to_owned()),
+                to_state: to.word().to_owned(),
             });
         }
         Ok(rows)

@@ -4,11 +4,13 @@
 pub mod accounts;
 pub mod flaky;
 mod flaky_lab;
+pub mod history;
 pub mod outbox;
 pub mod pull_requests;
 pub mod queues;
 pub mod reads;
 mod sample;
+pub mod services;
 
 pub use flaky_lab::Lab;
 pub use sample::{Sample, at};
@@ -40,6 +42,12 @@ macro_rules! store_conformance {
             flaky::old_history_goes,
             flaky::a_ticket_is_linked,
             flaky::the_key_of_page_tokens_stays,
+            history::entries_are_paged_by_submission,
+            history::entries_are_filtered_by_state_and_by_when_they_left,
+            history::several_entries_and_runs_are_found_at_once,
+            history::entries_are_found_by_the_branch_that_they_come_from,
+            history::ends_of_tests_are_paged_and_counted,
+            history::history_is_for_its_own_organization,
             outbox::an_effect_is_leased_once_and_in_order,
             outbox::eight_workers_take_a_thousand_effects_once_each,
             outbox::a_lost_lease_can_do_nothing,
@@ -62,6 +70,7 @@ macro_rules! store_conformance {
             reads::moves_and_timelines_are_in_order,
             reads::depths_count_live_entries_by_state,
             reads::events_are_paged_in_order,
+            services::updates_at_once_lose_nothing,
         );
     };
     (@tests $fresh:expr; $($suite:ident::$property:ident),+ $(,)?) => {

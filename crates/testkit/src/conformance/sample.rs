@@ -10,8 +10,8 @@ use signalbox_domain::ports::{
     Commit, CommitError, Loaded, Org, QueueRef, Repository, Stores, Version,
 };
 use signalbox_domain::queue::{
-    Command, Effect, Fact, Input, Mode, NumberedEffect, Queue, Settings, Transition, absorb,
-    decide, next_deadline,
+    Command, Effect, Fact, Input, Mode, NumberedEffect, Queue, Settings, Submission, Transition,
+    absorb, decide, next_deadline,
 };
 use signalbox_domain::testing::{Rules, World};
 use signalbox_domain::time::{Span, Timestamp};
@@ -39,9 +39,14 @@ pub struct Sample<'a> {
 impl<'a> Sample<'a> {
     /// Makes it.
     pub async fn new(stores: &'a Stores) -> Self {
+        Self::with(stores, Rules::default()).await
+    }
+
+    /// Makes it in a world where some changes are bad.
+    pub async fn with(stores: &'a Stores, rules: Rules) -> Self {
         let org = Self::org(stores, "acme").await;
         let repository = Self::repository(stores, org.id, "calc").await;
-        let mut world = World::new(Settings::new(Mode::Single, 2), Rules::default());
+        let mut world = World::new(Settings::new(Mode::Single, 2), rules);
         let header = &mut world.queue.header;
         (header.id, header.org, header.repo) = (QueueId(Uuid::new_v4()), org.id, repository.id);
         let queue = QueueRef { org: org.id, id: header.id };
@@ -86,11 +91,19 @@ impl<'a> Sample<'a> {
 
     /// Submits a pull request and commits it.
     pub async fn submit(&mut self, pr: u32) {
+        self.submit_with(pr, |_| ()).await;
+    }
+
+    /// Submits a pull request that differs from the world's.
+    pub async fn submit_with(&mut self, pr: u32, change: impl FnOnce(&mut Submission)) {
         let (before, outbox) = (self.world.queue.clone(), self.world.outbox.clone());
         self.world.submit(pr, None).expect("not refused");
-        let Some((_, Input::Command(command))) = self.world.journal.last().cloned() else {
+        let Some((_, Input::Command(mut command))) = self.world.journal.last().cloned() else {
             panic!("a submission is a command");
         };
+        if let Command::Submit(submission) = &mut command {
+            change(submission);
+        }
         (self.world.queue, self.world.outbox) = (before, outbox);
         self.ask(command).await;
     }

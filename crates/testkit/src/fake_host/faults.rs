@@ -73,6 +73,11 @@ impl Faults {
         self.planned.insert((call, nth), failure);
     }
 
+    /// Drops all plans.
+    pub(super) fn forget(&mut self) {
+        self.planned.clear();
+    }
+
     pub(super) fn made(&self, call: Call) -> u32 {
         self.made.get(&call).copied().unwrap_or(0)
     }

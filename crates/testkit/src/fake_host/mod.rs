@@ -8,6 +8,7 @@
 mod checks;
 mod faults;
 mod host;
+mod looks;
 mod model;
 mod pull_requests;
 #[cfg(test)]

@@ -109,7 +109,7 @@ impl FakeHost {
         })
     }
 
-    fn with<T>(&self, name: &RepoName, action: impl FnOnce(&mut Repo) -> T) -> T {
+    pub(super) fn with<T>(&self, name: &RepoName, action: impl FnOnce(&mut Repo) -> T) -> T {
         let mut state = self.state();
         action(state.repos.get_mut(name).expect("the repository was added"))
     }

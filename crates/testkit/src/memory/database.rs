@@ -23,6 +23,7 @@ impl MemoryDatabase {
             queues: shared.clone(),
             outbox: shared.clone(),
             reads: shared.clone(),
+            history: shared.clone(),
             orgs: shared.clone(),
             tokens: shared.clone(),
             repos: shared.clone(),

@@ -8,6 +8,7 @@ mod database;
 mod flaky_reads;
 mod flaky_store;
 mod flaky_tables;
+mod history_store;
 mod org_store;
 mod outbox;
 mod pull_request_store;

@@ -12,7 +12,7 @@ use super::super::lanes::{self, in_line};
 use super::super::order::OrderKey;
 use super::super::{
     Actor, Culprit, Decision, Entry, EntryState, Exit, Part, PassReason, Queue, QueuedReason,
-    TestFailure,
+    RunStatus, TestFailure,
 };
 use super::draft::{Because, Draft};
 use super::leave;
@@ -25,17 +25,28 @@ pub(super) fn split_run(draft: &mut Draft, id: RunId) {
     members.extend(run.group.iter().filter_map(|member| queue.entry(member.entry)));
     let batch =
         members.first().and_then(|first| first.part.as_ref()).map_or(run.number, |part| part.batch);
-    split(draft, Some(id), batch, members);
+    // A run that took too long says nothing about its changes; nothing follows from it.
+    let failed = matches!(
+        run.status,
+        RunStatus::Failed { failure: TestFailure::RequiredStatus | TestFailure::Optimization, .. }
+    );
+    split(draft, Some(id), batch, members, failed);
 }
 
-/// Splits these entries in two parts.
-fn split(draft: &mut Draft, run: Option<RunId>, batch: u64, mut members: Vec<&Entry>) {
+/// Splits these entries in two parts. `failed` says that the whole is known to fail.
+fn split(
+    draft: &mut Draft,
+    run: Option<RunId>,
+    batch: u64,
+    mut members: Vec<&Entry>,
+    failed: bool,
+) {
     members.sort_by_key(|entry| OrderKey::of(entry));
     let (left, right) = members.split_at(members.len().div_ceil(2));
     let prs = |part: &[&Entry]| part.iter().map(|entry| entry.pr).collect::<Vec<PrNumber>>();
     let (left_prs, right_prs) = (prs(left), prs(right));
     draft.decision(Decision::Bisected { run, left: left_prs, right: right_prs });
-    for (half, implied) in [(left, false), (right, true)] {
+    for (half, implied) in [(left, false), (right, failed)] {
         let number = draft.number();
         for entry in half {
             draft.change_entry(entry.id, |entry| {
@@ -60,7 +71,7 @@ pub(super) fn judge_implied(draft: &mut Draft) -> bool {
     let Some((batch, first)) = batch else { return false };
     if members.len() > 1 {
         let run = left_of(&queue, batch, first);
-        split(draft, run, batch, members);
+        split(draft, run, batch, members, true);
     } else {
         let failure = TestFailure::Optimization;
         let details =

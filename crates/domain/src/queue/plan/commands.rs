@@ -130,13 +130,13 @@ fn restart(draft: &mut Draft, pr: PrNumber, by: &Actor) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Reported targets are kept for the pull request. An entry takes them when they hold for its head
-/// or when it has none that do: a late report for an old head changes nothing.
+/// Reported targets are kept for a pull request that is not in the queue. An entry takes them when
+/// they hold for its head or when it has none that do: a late report for an old head changes
+/// nothing.
 fn set_targets(draft: &mut Draft, pr: PrNumber, targets: &ReportedTargets) {
     let targets = Arc::new(targets.clone());
-    draft.put_targets(pr, targets.clone());
     let id = draft.queue.entry_id(pr);
-    let Some(entry) = draft.entry(id) else { return };
+    let Some(entry) = draft.entry(id) else { return draft.put_targets(pr, targets) };
     let head = &entry.pull_request.head;
     let known = entry.targets.as_ref().filter(|known| known.hold_for(head));
     if known.is_some_and(|known| !targets.hold_for(head) || known.targets == targets.targets) {
@@ -145,6 +145,7 @@ fn set_targets(draft: &mut Draft, pr: PrNumber, targets: &ReportedTargets) {
     if leave::is_landing(draft, &entry) {
         return;
     }
+    draft.put_targets(pr, targets.clone());
     draft.change_entry(id, |entry| entry.targets = Some(targets));
     if entry.place == Place::Outside {
         advance::admit(draft, id);

@@ -10,9 +10,9 @@ use uuid::Uuid;
 
 use crate::ids::{BranchName, OrgId, PrNumber, QueueId, RepoId, Sha, TreeId};
 use crate::queue::{
-    Actor, Command, Fact, Input, Mergeability, Mode, NumberedEffect, Priority, PullRequest,
-    PullRequestState, Queue, Refusal, ReportedTargets, Settings, Submission, SubmitReason, Targets,
-    Transition, absorb, decide,
+    Actor, Command, Decision, Fact, Input, Mergeability, Mode, NumberedEffect, Priority,
+    PullRequest, PullRequestState, Queue, Refusal, ReportedTargets, Settings, Submission,
+    SubmitReason, Targets, Transition, absorb, decide,
 };
 use crate::time::{Span, Timestamp};
 
@@ -84,12 +84,17 @@ pub struct World {
     pub target: Content,
     /// Pull requests that the queue landed, in order.
     pub landed: Vec<u32>,
+    /// What was decided in the last step.
+    pub decisions: Vec<Decision>,
+    /// Pull requests that ended in the last step.
+    pub ended: BTreeSet<PrNumber>,
     /// Whether targets are reported with a submission, where the mode asks for them.
     pub reports_targets: bool,
     rules: Rules,
     target_sha: Sha,
     commits: BTreeMap<Sha, (Content, Option<Sha>)>,
-    flaked: BTreeSet<u32>,
+    /// The flaky ones whose first run is over.
+    pub flaked: BTreeSet<u32>,
     proposed: BTreeMap<u32, Proposed>,
     made: u32,
 }
@@ -125,6 +130,8 @@ impl World {
             journal: Vec::new(),
             target: Content::new(),
             landed: Vec::new(),
+            decisions: Vec::new(),
+            ended: BTreeSet::new(),
             reports_targets: true,
             rules,
             commits: BTreeMap::from([(target_sha.clone(), (Content::new(), None))]),
@@ -182,6 +189,9 @@ impl World {
     }
 
     fn commit_transition(&mut self, input: Input, transition: Transition) {
+        let ended = transition.changes.entries.iter().filter(|entry| !entry.is_live());
+        self.ended = ended.map(|entry| entry.pr).collect();
+        self.decisions = transition.decisions;
         self.outbox.extend(transition.effects);
         self.queue = transition.queue;
         self.journal.push((self.at, input));
@@ -290,6 +300,16 @@ impl World {
                 main
             };
         });
+    }
+
+    /// Marks a pull request as unfinished, or as finished again.
+    pub fn redraft(&mut self, pr: u32) {
+        self.change(pr, |it| it.draft = !it.draft);
+    }
+
+    /// What is bad, and what touches what; it may change at any time.
+    pub const fn rules_mut(&mut self) -> &mut Rules {
+        &mut self.rules
     }
 
     /// Merges a pull request by hand, past the queue.

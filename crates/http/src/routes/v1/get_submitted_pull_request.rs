@@ -4,11 +4,14 @@ use actix_web::web::{Data, Json};
 
 use crate::api::Api;
 use crate::body::Asked;
-use crate::dto::{EntryReply, EntryRequest, Words};
+use crate::dto::{EntryReply, EntryRequest, LookUp, Words};
 use crate::failures::OfEntry;
 use crate::problem::Problem;
 
 /// Read a submitted pull request, also after it has left the queue.
+///
+/// By `pr.branch` it is the pull request from that branch that was submitted to this queue: an
+/// open one before all others, else the one that was closed last.
 #[utoipa::path(
     post,
     path = "/v1/getSubmittedPullRequest",
@@ -37,7 +40,7 @@ pub(crate) async fn handle(
     api: Data<Api>,
     Asked { caller, asked }: Asked<EntryRequest>,
 ) -> Result<Json<EntryReply>, Problem> {
-    let ((repo, branch), query) = asked;
-    let snapshot = api.queues.entry(&caller, &repo, &branch, &query).await?;
-    Ok(Json(EntryReply::of(&snapshot, Words(caller.enum_case))))
+    let LookUp { place: (repo, branch), query, extras } = asked;
+    let details = api.queues.entry_details(&caller, &repo, &branch, &query, extras).await?;
+    Ok(Json(EntryReply::of(&details, Words(caller.enum_case))))
 }

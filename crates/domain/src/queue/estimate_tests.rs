@@ -1,0 +1,161 @@
+//! Estimates of small queues.
+
+use proptest::prelude::*;
+use uuid::Uuid;
+
+use super::super::Mode;
+use super::*;
+use crate::ids::EntryId;
+use crate::queue::{
+    Actor, Command, Fact, PrState, ReportedTargets, RequestedState, Settings, SettingsPatch,
+};
+use crate::testing::{Rules, World};
+
+fn minutes(minutes: u32) -> Span {
+    Span::minutes(minutes)
+}
+
+/// A queue whose entries are all in the line, the first of them just started.
+fn world(settings: Settings, prs: u32) -> World {
+    let mut world = World::new(settings, Rules::default());
+    for pr in 1..=prs {
+        world.submit(pr, None).expect("accepted");
+    }
+    world
+}
+
+fn single(concurrency: u32) -> Settings {
+    Settings::new(Mode::Single, concurrency)
+}
+
+fn of(world: &World, pr: u32, history: &[Span]) -> Estimate {
+    estimate(&world.queue, PrNumber(pr), history, world.at)
+}
+
+#[test]
+fn each_slot_takes_the_next_one_when_it_is_free() {
+    let world = world(single(2), 5);
+    let history = [minutes(6), minutes(2), minutes(40)];
+    let times: Vec<_> = (1..=5).map(|pr| of(&world, pr, &history).time).collect();
+    assert_eq!(times, [6, 6, 12, 12, 18].map(|it| Some(minutes(it))));
+    let last = of(&world, 5, &history);
+    assert_eq!((last.runs, last.ahead), (3, [1, 2, 3, 4].map(PrNumber).to_vec()));
+    let words = "about 18 minutes: 4 pull requests are ahead, and 3 earlier test runs took 6 minutes (median)";
+    assert_eq!(last.sentence, words);
+    let first = of(&world, 1, &[Span::seconds(61)]);
+    let words = "about 61 seconds: nothing is ahead, and the only earlier test run took 61 seconds (median)";
+    assert_eq!(first.sentence, words);
+}
+
+#[test]
+fn time_that_has_passed_is_taken_off_and_a_long_run_is_compared_with_long_ones() {
+    let mut world = world(single(1), 1);
+    let history = [minutes(4), minutes(5), minutes(20)];
+    world.wait(minutes(3));
+    assert_eq!(of(&world, 1, &history).time, Some(minutes(2)));
+    world.wait(minutes(3));
+    assert_eq!(of(&world, 1, &history).time, Some(minutes(14)));
+    world.wait(minutes(30));
+    assert_eq!(of(&world, 1, &history).time, Some(Span::ZERO));
+}
+
+#[test]
+fn a_batch_takes_one_run() {
+    let settings = Settings { batch: true, batching_min_size: 2, ..single(1) };
+    let mut world = world(settings, 0);
+    for pr in 1..=5 {
+        world.submit(pr, None).expect("accepted");
+    }
+    let five = of(&world, 5, &[minutes(1)]).time.expect("an estimate");
+    assert!(five <= minutes(4), "{five:?}");
+    let four = of(&world, 4, &[minutes(1)]).time.expect("an estimate");
+    assert!(four <= five);
+}
+
+#[test]
+fn in_lanes_only_shared_targets_are_waited_for() {
+    let mut world = world(Settings::new(Mode::Parallel, 1), 0);
+    for (pr, target) in [(1, "//a"), (2, "//b"), (3, "//a")] {
+        world.submit(pr, None).expect("accepted");
+        let targets = ReportedTargets::only(None, [target.to_owned()]).expect("few");
+        world.ask(Command::SetTargets { pr: PrNumber(pr), targets }).expect("taken");
+    }
+    for entry in world.queue.entries_in_order() {
+        let expected: Vec<PrNumber> = if entry.pr.0 == 3 { vec![PrNumber(1)] } else { Vec::new() };
+        assert_eq!(waits_for(&world.queue, entry), expected, "{}", entry.pr);
+    }
+}
+
+#[test]
+fn there_is_none_without_history_while_paused_or_before_the_line() {
+    let mut world = world(single(1), 2);
+    let none = of(&world, 2, &[]);
+    assert_eq!((none.time, none.runs), (None, 0));
+    assert_eq!(none.sentence, "no estimate: no test run has passed in this queue yet");
+    assert_eq!(of(&world, 7, &[minutes(1)]).sentence, "no estimate: it is not in the queue");
+    let update = Command::Update {
+        settings: Box::new(SettingsPatch::default()),
+        state: Some(RequestedState::Paused),
+        reason: None,
+        by: Actor::Queue,
+    };
+    world.ask(update).expect("accepted");
+    let paused = of(&world, 2, &[minutes(1)]);
+    assert_eq!((paused.time, paused.sentence.as_str()), (None, "no estimate: the queue is paused"));
+    world.submit(3, None).expect("accepted");
+    assert_eq!(of(&world, 3, &[minutes(1)]).time, None, "it does not enter the line");
+    let mut world = self::world(single(1), 1);
+    world.take_in(&Fact::HostUnreachable);
+    let silent = of(&world, 1, &[minutes(1)]);
+    assert!(silent.time.is_none() && silent.sentence.contains("has not answered"), "{silent:?}");
+}
+
+#[test]
+fn a_run_counts_once_and_only_if_it_passed_by_itself() {
+    let by_run = |run: u128, reason: PassReason, bisection| Move {
+        number: 1,
+        ordinal: 0,
+        at: Timestamp::from_unix_seconds(0),
+        entry: EntryId(Uuid::from_u128(1)),
+        pr: PrNumber(1),
+        from: Some(PrState::Testing),
+        to: PrState::TestsPassed,
+        reason: reason.word().to_owned(),
+        actor: String::new(),
+        run: Some(RunId(Uuid::from_u128(run))),
+        bisection,
+        after: Span::seconds(u32::try_from(run).expect("small")),
+        details: Vec::new(),
+    };
+    let passes = [
+        by_run(1, PassReason::OwnRun, false),
+        by_run(1, PassReason::OwnRun, false),
+        by_run(2, PassReason::Successor, false),
+        by_run(3, PassReason::OwnRun, true),
+        by_run(4, PassReason::OwnRun, false),
+    ];
+    assert_eq!(durations(&passes), [Span::seconds(1), Span::seconds(4)]);
+}
+
+proptest! {
+    #[test]
+    fn nobody_is_merged_before_those_ahead_and_slots_never_hurt(
+        prs in 1_u32..12,
+        concurrency in 1_u32..6,
+        history in proptest::collection::vec(1_u32..500, 1..20),
+        waited in 0_u32..600,
+    ) {
+        let history: Vec<Span> = history.into_iter().map(Span::seconds).collect();
+        let mut narrow = world(single(concurrency), prs);
+        let mut wide = world(single(concurrency + 1), prs);
+        for world in [&mut narrow, &mut wide] {
+            world.wait(Span::seconds(waited));
+        }
+        let times = |world: &World| -> Vec<Span> {
+            (1..=prs).map(|pr| of(world, pr, &history).time.expect("an estimate")).collect()
+        };
+        let (narrow, wide) = (times(&narrow), times(&wide));
+        prop_assert!(narrow.is_sorted(), "{narrow:?}");
+        prop_assert!(wide.iter().zip(&narrow).all(|(wide, narrow)| wide <= narrow));
+    }
+}

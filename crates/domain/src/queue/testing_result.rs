@@ -1,0 +1,184 @@
+//! Results of tests: one for each time that a pull request was under test, made from the journal.
+
+use crate::ids::{PrNumber, RunId};
+use crate::time::{Span, Timestamp};
+use crate::words::words;
+
+use super::{Move, PrState, QueuedReason};
+
+words!(
+    /// How a time under test ended.
+    Outcome {
+        /// The pull request counts as tested.
+        Passed = "PASSED",
+        /// A required status failed, it took too long, or the candidate could not be built.
+        Failed = "FAILED",
+        /// It was given up without a result: restarted, or what it was built on has changed.
+        Interrupted = "INTERRUPTED",
+        /// The pull request was taken out of the queue.
+        Cancelled = "CANCELLED",
+    }
+);
+
+words!(
+    /// What a test has to do with a bisection.
+    BisectionPart {
+        /// It was part of one.
+        Within = "IN_BISECTION",
+        /// It led into one.
+        Entered = "ENTERED_BISECTION",
+    }
+);
+
+/// One time that a pull request was under test.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TestingResult {
+    /// The pull request.
+    pub pr: PrNumber,
+    /// The run, when it is known.
+    pub run: Option<RunId>,
+    /// How the pull request's stay in the queue ended; `None` while it goes on.
+    pub conclusion: Option<PrState>,
+    /// What it has to do with a bisection, if anything.
+    pub bisection: Option<BisectionPart>,
+    /// When it ended.
+    pub ended_at: Timestamp,
+    /// How long it took.
+    pub took: Span,
+    /// How it ended.
+    pub outcome: Outcome,
+}
+
+/// Makes the results of tests that ended.
+///
+/// `ends` are moves out of TESTING, in the order in which the results are wanted; `after` are all
+/// moves of the same entries from the earliest of them on, oldest first.
+pub fn testing_results(ends: &[Move], after: &[Move]) -> Vec<TestingResult> {
+    ends.iter().map(|end| result(end, after)).collect()
+}
+
+fn result(end: &Move, after: &[Move]) -> TestingResult {
+    let rest = || after.iter().filter(|it| it.entry == end.entry && it.place() >= end.place());
+    let conclusion = rest().map(|it| it.to).find(|state| state.is_terminal());
+    // The test that comes next is another attempt.
+    let attempt = std::iter::once(end)
+        .chain(rest().skip(1).take_while(|it| it.to != PrState::Testing && it.from.is_some()));
+    let splits = |it: &Move| it.reason == QueuedReason::BisectionRequired.word();
+    let bisection = if end.bisection {
+        Some(BisectionPart::Within)
+    } else if attempt.into_iter().any(splits) {
+        Some(BisectionPart::Entered)
+    } else {
+        None
+    };
+    let outcome = match end.to {
+        PrState::TestsPassed => Outcome::Passed,
+        PrState::Failed | PrState::PendingFailure => Outcome::Failed,
+        PrState::Pending if splits(end) => Outcome::Failed,
+        PrState::Cancelled => Outcome::Cancelled,
+        PrState::NotReady | PrState::Pending | PrState::Testing | PrState::Merged => {
+            Outcome::Interrupted
+        }
+    };
+    // From run to run the move names the new one.
+    let run = end.run.filter(|_| end.to != PrState::Testing);
+    TestingResult {
+        pr: end.pr,
+        run,
+        conclusion,
+        bisection,
+        ended_at: end.at,
+        took: end.after,
+        outcome,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::ids::EntryId;
+
+    fn moved(number: u64, from: PrState, to: PrState, reason: &str) -> Move {
+        Move {
+            number,
+            ordinal: 0,
+            at: Timestamp::from_unix_seconds(i64::try_from(number).expect("small")),
+            entry: EntryId(Uuid::from_u128(1)),
+            pr: PrNumber(1),
+            from: Some(from),
+            to,
+            reason: reason.to_owned(),
+            actor: "merge queue".to_owned(),
+            run: Some(RunId(Uuid::from_u128(u128::from(number)))),
+            bisection: false,
+            after: Span::seconds(90),
+            details: Vec::new(),
+        }
+    }
+
+    fn results(moves: &[Move]) -> Vec<TestingResult> {
+        let ends: Vec<Move> =
+            moves.iter().filter(|it| it.from == Some(PrState::Testing)).cloned().collect();
+        testing_results(&ends, moves)
+    }
+
+    #[test]
+    fn each_attempt_has_its_own_outcome_and_the_conclusion_of_its_stay() {
+        use PrState::{Cancelled, Failed, Merged, NotReady, Pending, Testing, TestsPassed};
+        let seen = results(&[
+            moved(1, Testing, Pending, "PREREQUISITE_MERGE_ITEM_FAILED"),
+            moved(2, Pending, Testing, "TEST_RUN_STARTED"),
+            moved(3, Testing, Failed, "TEST_RUN_REQUIRED_STATUS_FAILED"),
+            Move { from: None, ..moved(4, NotReady, NotReady, "API_REQUESTED") },
+            moved(5, Testing, TestsPassed, "TEST_RUN_PASSED"),
+            moved(6, TestsPassed, Merged, "MERGE_GRAPH_MERGE"),
+            Move { from: None, ..moved(7, NotReady, NotReady, "API_REQUESTED") },
+            moved(8, Testing, Cancelled, "USER_REQUESTED"),
+        ]);
+        let seen: Vec<_> = seen.iter().map(|it| (it.outcome, it.conclusion)).collect();
+        assert_eq!(
+            seen,
+            [
+                (Outcome::Interrupted, Some(Failed)),
+                (Outcome::Failed, Some(Failed)),
+                (Outcome::Passed, Some(Merged)),
+                (Outcome::Cancelled, Some(Cancelled)),
+            ]
+        );
+    }
+
+    #[test]
+    fn a_failure_that_leads_into_a_bisection_says_so_and_so_do_its_parts() {
+        use PrState::{Pending, PendingFailure, Testing, TestsPassed};
+        let split = QueuedReason::BisectionRequired.word();
+        let seen = results(&[
+            moved(1, Testing, PendingFailure, "TEST_RUN_REQUIRED_STATUS_FAILED"),
+            moved(2, PendingFailure, Pending, split),
+            moved(3, Pending, Testing, "TEST_RUN_STARTED"),
+            Move { bisection: true, ..moved(4, Testing, Pending, "BISECTION_TEST_RUN_PASSED") },
+            moved(5, Pending, Testing, "TEST_RUN_STARTED"),
+            moved(6, Testing, Pending, split),
+            moved(7, Pending, Testing, "TEST_RUN_STARTED"),
+            moved(8, Testing, TestsPassed, "TEST_RUN_PASSED"),
+        ]);
+        let seen: Vec<_> = seen.iter().map(|it| (it.outcome, it.bisection)).collect();
+        assert_eq!(
+            seen,
+            [
+                (Outcome::Failed, Some(BisectionPart::Entered)),
+                (Outcome::Interrupted, Some(BisectionPart::Within)),
+                (Outcome::Failed, Some(BisectionPart::Entered)),
+                (Outcome::Passed, None),
+            ]
+        );
+        assert!(results(&[moved(9, Testing, TestsPassed, "")])[0].conclusion.is_none());
+    }
+
+    #[test]
+    fn a_move_from_run_to_run_does_not_name_the_wrong_one() {
+        let seen = results(&[moved(1, PrState::Testing, PrState::Testing, "RETRY")]);
+        assert_eq!((seen[0].run, seen[0].outcome), (None, Outcome::Interrupted));
+    }
+}

@@ -1,0 +1,128 @@
+//! Timelines of small queues.
+
+use std::collections::BTreeSet;
+
+use super::*;
+use crate::queue::{Mode, Settings, absorb, decide, view_entry};
+use crate::testing::{Rules, World};
+
+/// A world whose moves and runs are kept as a store keeps them.
+struct Kept {
+    world: World,
+    moves: Vec<Move>,
+    runs: Vec<TestRun>,
+    entries: Vec<Entry>,
+}
+
+impl Kept {
+    /// Plays a world's inputs once more, and keeps what each step says.
+    fn of(world: World) -> Self {
+        let mut kept =
+            Self { moves: Vec::new(), runs: Vec::new(), entries: Vec::new(), world: world.clone() };
+        let mut queue = world.new_queue;
+        for (at, input) in &world.journal {
+            let transition = match input {
+                crate::queue::Input::Command(command) => match decide(&queue, command, *at) {
+                    Ok(transition) => transition,
+                    Err(_) => continue,
+                },
+                crate::queue::Input::Fact(fact) => absorb(&queue, fact, *at),
+            };
+            let number = transition.queue.header.sequence;
+            let decisions = (0_u64..).zip(&transition.decisions);
+            kept.moves.extend(decisions.filter_map(|(place, it)| Move::of(number, place, *at, it)));
+            for run in &transition.changes.runs {
+                kept.runs.retain(|known| known.id != run.id);
+                kept.runs.push(run.as_ref().clone());
+            }
+            for entry in &transition.changes.entries {
+                kept.entries.retain(|known| known.id != entry.id);
+                kept.entries.push(entry.as_ref().clone());
+            }
+            queue = transition.queue;
+        }
+        kept
+    }
+
+    fn timeline(&self, pr: u32) -> Vec<Step> {
+        let entry = self.entries.iter().find(|entry| entry.pr.0 == pr).expect("submitted");
+        let mut moves: Vec<Move> = self.moves.iter().filter(|it| it.pr.0 == pr).cloned().collect();
+        moves.reverse();
+        let waits = view_entry(&self.world.queue, PrNumber(pr)).and_then(|view| view.waits);
+        timeline(entry, waits.as_ref(), &moves, &self.runs)
+    }
+}
+
+fn world(rules: Rules) -> World {
+    World::new(Settings::new(Mode::Single, 2), rules)
+}
+
+#[test]
+fn a_merged_one_shows_every_step_newest_first_with_its_run() {
+    let mut world = world(Rules::default());
+    world.submit(1, None).expect("accepted");
+    world.submit(2, Some(10)).expect("accepted");
+    world.settle();
+    let steps = Kept::of(world).timeline(2);
+    let states: Vec<PrState> = steps.iter().map(|it| it.state).collect();
+    assert_eq!(states.first(), Some(&PrState::Merged));
+    assert_eq!(states.last(), Some(&PrState::NotReady));
+    assert!(steps.is_sorted_by_key(|it| std::cmp::Reverse(it.at)));
+    let terms: Vec<_> = steps.iter().filter_map(|it| it.terms).collect();
+    assert_eq!(terms, [Terms { priority: Priority::number(10), no_batch: false }]);
+    let testing = steps.iter().find(|it| it.state == PrState::Testing).expect("it was tested");
+    assert!(testing.run.as_ref().is_some_and(|run| run.candidate.is_some()));
+    let ahead: Vec<u32> = testing.prerequisites.iter().map(|it| it.pr.0).collect();
+    assert_eq!(ahead, [1]);
+    let pending = steps.iter().find(|it| it.state == PrState::Pending).expect("it waited");
+    assert_eq!(pending.prerequisites, testing.prerequisites);
+    assert!(steps.iter().all(|it| it.failed_statuses.is_empty() && it.block_reason.is_none()));
+}
+
+#[test]
+fn a_failed_one_says_which_status_and_whose_fault() {
+    let mut world = world(Rules { bad: BTreeSet::from([1]), ..Rules::default() });
+    world.submit(1, None).expect("accepted");
+    world.settle();
+    let steps = Kept::of(world).timeline(1);
+    let failed = &steps[0];
+    assert_eq!(
+        (failed.state, failed.reason.as_str()),
+        (PrState::Failed, FailReason::RequiredStatus.word())
+    );
+    assert_eq!(failed.failed_statuses.len(), 1);
+    assert_eq!(failed.failed_statuses[0].conclusion, Some(CheckConclusion::Failure));
+    assert_eq!(failed.block_reason, Some(BlockReason::FailingRequiredCheck));
+    assert_eq!(failed.culprit, Some(Culprit::Itself));
+}
+
+#[test]
+fn a_waiting_one_names_those_that_it_waits_for_now() {
+    let mut world = world(Rules::default());
+    for pr in 1..=2 {
+        world.submit(pr, None).expect("accepted");
+    }
+    let steps = Kept::of(world).timeline(2);
+    let waiting: Vec<u32> = steps[0].waiting_for.iter().map(|it| it.pr.0).collect();
+    assert_eq!((steps[0].state, waiting), (PrState::Pending, vec![1]));
+    assert_eq!(steps[0].prerequisites, steps[0].waiting_for);
+    assert!(steps[1].waiting_for.is_empty(), "the past waits for nobody");
+}
+
+#[test]
+fn a_conflict_with_the_target_names_the_culprit_only_at_the_end_of_the_last_stay() {
+    let rules = Rules { conflict: BTreeSet::from([(0, 1)]), ..Rules::default() };
+    let mut world = world(rules);
+    world.push_target();
+    world.submit(1, None).expect("accepted");
+    world.settle();
+    world.submit(1, None).expect("accepted");
+    world.settle();
+    let steps = Kept::of(world).timeline(1);
+    let failed: Vec<&Step> = steps.iter().filter(|it| it.state == PrState::Failed).collect();
+    assert_eq!(failed.len(), 2);
+    assert!(failed.iter().all(|it| it.block_reason == Some(BlockReason::MergeConflict)));
+    assert_eq!(failed[0].culprit, Some(Culprit::TargetBranch));
+    assert_eq!(failed[1].culprit, None);
+    assert!(steps.iter().filter(|it| it.terms.is_some()).count() == 1);
+}

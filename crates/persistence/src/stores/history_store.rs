@@ -1,0 +1,277 @@
+//! Lists and histories.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use diesel::prelude::*;
+use diesel_async::RunQueryDsl;
+use futures_util::FutureExt;
+use signalbox_domain::ids::{EntryId, PrNumber, RunId};
+use signalbox_domain::ports::{
+    EntryFilter, HistoryStore, QueueRef, StoreError, SubmissionPlace, TestEnds,
+};
+use signalbox_domain::queue::{Decision, Entry, Move, PrState, ReportedTargets, TestRun};
+use signalbox_domain::time::{Timestamp, Window};
+
+use super::{Conn, Store};
+use crate::documents::{column, decode, number};
+use crate::error::DbError;
+use crate::schema::{entries, entry_moves, impacted_targets, runs};
+
+/// A document with its format.
+type Document = (i32, String);
+/// A move: number, ordinal, time, document.
+type MoveRow = (i64, i64, i64, i32, String);
+
+/// The states that an entry leaves the queue with.
+const TERMINAL: [PrState; 3] = [PrState::Merged, PrState::Failed, PrState::Cancelled];
+
+/// The entries of a queue.
+macro_rules! entries_of {
+    ($queue:expr) => {
+        entries::table
+            .filter(entries::queue_id.eq($queue.id.to_string()))
+            .filter(entries::org_id.eq($queue.org.to_string()))
+    };
+}
+
+/// The moves of a queue.
+macro_rules! moves_of {
+    ($queue:expr) => {
+        entry_moves::table
+            .filter(entry_moves::queue_id.eq($queue.id.to_string()))
+            .filter(entry_moves::org_id.eq($queue.org.to_string()))
+    };
+}
+
+/// The columns of a [`MoveRow`].
+macro_rules! move_columns {
+    () => {
+        (
+            entry_moves::number,
+            entry_moves::ordinal,
+            entry_moves::at,
+            entry_moves::format,
+            entry_moves::document,
+        )
+    };
+}
+
+#[async_trait]
+impl HistoryStore for Store {
+    async fn entries_by_submission(
+        &self,
+        queue: QueueRef,
+        filter: &EntryFilter,
+        before: Option<SubmissionPlace>,
+        limit: u32,
+    ) -> Result<Vec<Entry>, StoreError> {
+        let mut query = entries_of!(queue)
+            .order((entries::submitted_at.desc(), entries::pr_number.desc()))
+            .limit(i64::from(limit))
+            .select((entries::format, entries::document))
+            .into_boxed();
+        if let Some(state) = filter.state {
+            query = query.filter(entries::state.eq(state.word()));
+        }
+        if let Some(window) = filter.concluded {
+            let (since, until) = bounds(window);
+            let concluded = moves_of!(queue)
+                .filter(entry_moves::to_state.eq_any(TERMINAL.map(PrState::word)))
+                .filter(entry_moves::at.between(since, until))
+                .select(entry_moves::entry_id);
+            query = query.filter(entries::id.eq_any(concluded));
+        }
+        if let Some(SubmissionPlace { submitted_at, pr }) = before {
+            let (at, pr) = (submitted_at.unix_micros(), i64::from(pr.0));
+            let same = entries::submitted_at.eq(at).and(entries::pr_number.lt(pr));
+            query = query.filter(entries::submitted_at.lt(at).or(same));
+        }
+        let mut conn = self.connection().await?;
+        let rows: Vec<Document> = query.load(&mut conn).await.map_err(DbError::from)?;
+        Ok(decode_all("entry", &rows)?)
+    }
+
+    async fn entries(&self, queue: QueueRef, prs: &[PrNumber]) -> Result<Vec<Entry>, StoreError> {
+        let numbers: Vec<i64> = prs.iter().map(|pr| i64::from(pr.0)).collect();
+        let entries = self.snapshot(Box::new(move |conn| {
+            async move {
+                let rows: Vec<Document> = entries_of!(queue)
+                    .filter(entries::pr_number.eq_any(&numbers))
+                    .order(entries::pr_number)
+                    .select((entries::format, entries::document))
+                    .load(conn)
+                    .await?;
+                let mut found: Vec<Entry> = decode_all("entry", &rows)?;
+                let mut targets = targets_of(conn, queue, &numbers).await?;
+                for entry in &mut found {
+                    entry.targets = targets.remove(&i64::from(entry.pr.0));
+                }
+                Ok(found)
+            }
+            .boxed()
+        }));
+        Ok(entries.await?)
+    }
+
+    async fn entries_of_branch(
+        &self,
+        queue: QueueRef,
+        head_branch: &str,
+        limit: u32,
+    ) -> Result<Vec<Entry>, StoreError> {
+        let mut conn = self.connection().await?;
+        let rows: Vec<Document> = entries_of!(queue)
+            .filter(entries::head_branch.eq(head_branch))
+            .order((entries::submitted_at.desc(), entries::pr_number.desc()))
+            .limit(i64::from(limit))
+            .select((entries::format, entries::document))
+            .load(&mut conn)
+            .await
+            .map_err(DbError::from)?;
+        Ok(decode_all("entry", &rows)?)
+    }
+
+    async fn runs(&self, queue: QueueRef, wanted: &[RunId]) -> Result<Vec<TestRun>, StoreError> {
+        let mut conn = self.connection().await?;
+        let rows: Vec<Document> = runs::table
+            .filter(runs::queue_id.eq(queue.id.to_string()))
+            .filter(runs::org_id.eq(queue.org.to_string()))
+            .filter(runs::id.eq_any(wanted.iter().map(ToString::to_string)))
+            .select((runs::format, runs::document))
+            .load(&mut conn)
+            .await
+            .map_err(DbError::from)?;
+        let mut found: Vec<TestRun> = decode_all("test run", &rows)?;
+        found.sort_by_key(|run| run.number);
+        Ok(found)
+    }
+
+    async fn test_ends(
+        &self,
+        queue: QueueRef,
+        within: Window,
+        offset: u32,
+        limit: u32,
+    ) -> Result<TestEnds, StoreError> {
+        let ends = self.snapshot(Box::new(move |conn| {
+            async move {
+                let (since, until) = bounds(within);
+                let all = moves_of!(queue)
+                    .filter(entry_moves::from_state.eq(PrState::Testing.word()))
+                    .filter(entry_moves::at.between(since, until));
+                let total: i64 = all.clone().count().get_result(conn).await?;
+                let rows: Vec<MoveRow> = all
+                    .order((
+                        entry_moves::at.desc(),
+                        entry_moves::number.desc(),
+                        entry_moves::ordinal.desc(),
+                    ))
+                    .offset(i64::from(offset))
+                    .limit(i64::from(limit))
+                    .select(move_columns!())
+                    .load(conn)
+                    .await?;
+                Ok(TestEnds { moves: read_all(rows)?, total: number("move", total)? })
+            }
+            .boxed()
+        }));
+        Ok(ends.await?)
+    }
+
+    async fn moves_from(
+        &self,
+        queue: QueueRef,
+        of: &[EntryId],
+        number: u64,
+    ) -> Result<Vec<Move>, StoreError> {
+        let mut conn = self.connection().await?;
+        let rows: Vec<MoveRow> = moves_of!(queue)
+            .filter(entry_moves::entry_id.eq_any(of.iter().map(ToString::to_string)))
+            .filter(entry_moves::number.ge(column(number)))
+            .order((entry_moves::number, entry_moves::ordinal))
+            .select(move_columns!())
+            .load(&mut conn)
+            .await
+            .map_err(DbError::from)?;
+        Ok(read_all(rows)?)
+    }
+
+    async fn moves_of(
+        &self,
+        queue: QueueRef,
+        entry: EntryId,
+        limit: u32,
+    ) -> Result<Vec<Move>, StoreError> {
+        let mut conn = self.connection().await?;
+        let rows: Vec<MoveRow> = moves_of!(queue)
+            .filter(entry_moves::entry_id.eq(entry.to_string()))
+            .order((entry_moves::number.desc(), entry_moves::ordinal.desc()))
+            .limit(i64::from(limit))
+            .select(move_columns!())
+            .load(&mut conn)
+            .await
+            .map_err(DbError::from)?;
+        Ok(read_all(rows)?)
+    }
+
+    async fn passes(&self, queue: QueueRef, limit: u32) -> Result<Vec<Move>, StoreError> {
+        let mut conn = self.connection().await?;
+        let rows: Vec<MoveRow> = moves_of!(queue)
+            .filter(entry_moves::from_state.eq(PrState::Testing.word()))
+            .filter(entry_moves::to_state.eq(PrState::TestsPassed.word()))
+            .order((
+                entry_moves::at.desc(),
+                entry_moves::number.desc(),
+                entry_moves::ordinal.desc(),
+            ))
+            .limit(i64::from(limit))
+            .select(move_columns!())
+            .load(&mut conn)
+            .await
+            .map_err(DbError::from)?;
+        Ok(read_all(rows)?)
+    }
+}
+
+/// The ends of a window as columns; an open end is the end of time.
+fn bounds(window: Window) -> (i64, i64) {
+    let end = |at: Option<Timestamp>, open| at.map_or(open, Timestamp::unix_micros);
+    (end(window.since, i64::MIN), end(window.until, i64::MAX))
+}
+
+fn decode_all<T: serde::de::DeserializeOwned>(
+    what: &'static str,
+    rows: &[Document],
+) -> Result<Vec<T>, DbError> {
+    rows.iter().map(|(format, text)| decode(what, *format, text)).collect()
+}
+
+fn read_all(rows: Vec<MoveRow>) -> Result<Vec<Move>, DbError> {
+    let read = |(record, ordinal, at, format, text): MoveRow| {
+        let decision: Decision = decode("move", format, &text)?;
+        let at = Timestamp::from_unix_micros(at);
+        let (record, ordinal) = (number("move", record)?, number("move", ordinal)?);
+        Move::of(record, ordinal, at, &decision)
+            .ok_or_else(|| DbError::corrupt("move", "it is another decision"))
+    };
+    rows.into_iter().map(read).collect()
+}
+
+async fn targets_of(
+    conn: &mut Conn,
+    queue: QueueRef,
+    prs: &[i64],
+) -> Result<BTreeMap<i64, Arc<ReportedTargets>>, DbError> {
+    let rows: Vec<(i64, i32, String)> = impacted_targets::table
+        .filter(impacted_targets::queue_id.eq(queue.id.to_string()))
+        .filter(impacted_targets::org_id.eq(queue.org.to_string()))
+        .filter(impacted_targets::pr_number.eq_any(prs))
+        .select((impacted_targets::pr_number, impacted_targets::format, impacted_targets::document))
+        .load(conn)
+        .await?;
+    rows.into_iter()
+        .map(|(pr, format, text)| Ok((pr, Arc::new(decode("targets", format, &text)?))))
+        .collect()
+}

@@ -1,0 +1,56 @@
+//! Where tasks stop, and where they do not.
+
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::Thread;
+
+use signalbox_domain::queue::Lane;
+use signalbox_domain::time::Timestamp;
+
+use super::schedule::{Schedule, ServerId};
+
+/// Stops a task once. The schedule polls it again when its time has come.
+pub(super) struct Pause {
+    pub(super) schedule: Arc<Schedule>,
+    pub(super) until: Timestamp,
+    /// A wake-up of this server's lane ends it early.
+    pub(super) lane: Option<(ServerId, Lane)>,
+    /// Whether the task may hold its server's turn meanwhile.
+    pub(super) in_turn: bool,
+    pub(super) begun: bool,
+}
+
+impl Future for Pause {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
+        let this = self.get_mut();
+        if this.begun {
+            this.schedule.resumed();
+            return Poll::Ready(());
+        }
+        this.begun = true;
+        this.schedule.stopped(this.until, this.lane, this.in_turn);
+        Poll::Pending
+    }
+}
+
+/// The answer of a call to a store. Nothing else goes on until it is there, so that the order of
+/// events is the same on a store that answers at once and on one that has threads of its own.
+pub(super) fn at_once<T>(call: impl Future<Output = T>) -> T {
+    struct Unpark(Thread);
+    impl Wake for Unpark {
+        fn wake(self: Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+    let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
+    let (mut call, mut context) = (pin!(call), Context::from_waker(&waker));
+    loop {
+        match call.as_mut().poll(&mut context) {
+            Poll::Ready(answer) => return answer,
+            Poll::Pending => std::thread::park(),
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! A server: the services of one process and the loops that drive them, as the app has them.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use signalbox_domain::ports::{Leased, Notifier, Observed, Observer, QueueRef};
+use signalbox_domain::queue::Lane;
+use signalbox_domain::service::{Context, EffectRunner, QueueService, Sweeper};
+use signalbox_domain::time::Span;
+
+use super::schedule::{Schedule, ServerId};
+
+/// A running server.
+pub(super) struct Server {
+    pub(super) id: ServerId,
+    pub(super) queues: Arc<QueueService>,
+    pub(super) sweeper: Arc<Sweeper>,
+    runner: Arc<EffectRunner>,
+    schedule: Arc<Schedule>,
+}
+
+/// Wake-ups of one server, some of which are lost.
+struct Bell {
+    server: ServerId,
+    schedule: Arc<Schedule>,
+}
+
+impl Notifier for Bell {
+    fn committed(&self, _: QueueRef, lanes: &[Lane]) {
+        for lane in lanes {
+            if !self.schedule.fault(200) {
+                self.schedule.wake(self.server, *lane);
+            }
+        }
+    }
+}
+
+/// Writes conflicts of commits into the trace; commits themselves are seen in the store.
+pub(super) struct Scribe(pub(super) Arc<Schedule>);
+
+impl Observer for Scribe {
+    fn observe(&self, seen: &Observed<'_>) {
+        if let Observed::EffectRun { effect, outcome, .. } = seen {
+            self.0.note_here(format!("{effect} {outcome}"));
+        }
+    }
+}
+
+impl Server {
+    /// Starts a server; `alone` says that no other one is there, so that it may take over what a
+    /// dead one had leased.
+    pub(super) fn start(
+        id: ServerId,
+        context: &Context,
+        schedule: &Arc<Schedule>,
+        alone: bool,
+    ) -> Self {
+        let bell = Bell { server: id, schedule: schedule.clone() };
+        let context = Context { notifier: Arc::new(bell), ..context.clone() };
+        let queues = Arc::new(QueueService::new(context.clone()));
+        let server = Self {
+            id,
+            runner: Arc::new(EffectRunner::new(context.clone(), queues.clone())),
+            sweeper: Arc::new(Sweeper::new(context, queues.clone())),
+            queues,
+            schedule: schedule.clone(),
+        };
+        schedule.note(format!("s{id} starts{}", if alone { " alone" } else { "" }));
+        if alone {
+            let runner = server.runner.clone();
+            schedule.spawn(id, "take over", async move { drop(runner.take_over().await) });
+        }
+        for lane in Lane::ALL {
+            server.lane(*lane);
+        }
+        server.every("deadlines", (1, 15), |sweeper| async move {
+            drop(sweeper.deadlines().await);
+        });
+        server.every("reconcile", (2, 60), |sweeper| async move {
+            drop(sweeper.reconcile(true).await);
+        });
+        server.every("stray branches", (300, 600), |sweeper| async move {
+            drop(sweeper.stray_branches().await);
+        });
+        server
+    }
+
+    /// Does a job again and again, with pauses of that many seconds.
+    fn every<F, R>(&self, name: &str, (least, most): (u32, u32), job: F)
+    where
+        F: Fn(Arc<Sweeper>) -> R + Send + 'static,
+        R: Future<Output = ()> + Send + 'static,
+    {
+        let (schedule, sweeper) = (self.schedule.clone(), self.sweeper.clone());
+        self.schedule.spawn(self.id, name, async move {
+            loop {
+                let seconds = schedule.draw(|random| random.between(least, most));
+                schedule.sleep(Span::seconds(seconds)).await;
+                job(sweeper.clone()).await;
+            }
+        });
+    }
+
+    /// Leases effects of a lane and runs each in a task of its own.
+    fn lane(&self, lane: Lane) {
+        let (id, schedule, runner) = (self.id, self.schedule.clone(), self.runner.clone());
+        self.schedule.spawn(id, lane.word(), async move {
+            loop {
+                let limit = schedule.draw(|random| random.between(1, 4));
+                for leased in runner.lease(lane, limit).await.unwrap_or_default() {
+                    work(id, &schedule, &runner, leased);
+                }
+                let seconds = schedule.draw(|random| random.between(1, 10));
+                schedule.idle(id, lane, Span::seconds(seconds)).await;
+            }
+        });
+    }
+}
+
+/// Runs an effect, and keeps its lease alive meanwhile. A lost lease closes the sink.
+fn work(id: ServerId, schedule: &Arc<Schedule>, runner: &Arc<EffectRunner>, leased: Leased) {
+    let name = leased.effect.name();
+    let sink = Arc::new(runner.sink(&leased));
+    let done = Arc::new(AtomicBool::new(false));
+    let heartbeat = {
+        let (schedule, runner, leased) = (schedule.clone(), runner.clone(), leased.clone());
+        let (sink, done) = (sink.clone(), done.clone());
+        async move {
+            loop {
+                schedule.sleep(Span::seconds(4)).await;
+                if done.load(Ordering::SeqCst) {
+                    return;
+                }
+                if let Ok(false) = runner.renew(&leased).await {
+                    return sink.close();
+                }
+            }
+        }
+    };
+    let (trace, runner) = (schedule.clone(), runner.clone());
+    let work = async move {
+        if let Err(error) = runner.run(&leased, &sink).await {
+            trace.note_here(format!("{} is run again: {error}", leased.effect.name()));
+        }
+        done.store(true, Ordering::SeqCst);
+    };
+    schedule.spawn(id, format!("{name} heartbeat"), heartbeat);
+    schedule.spawn(id, name, work);
+}

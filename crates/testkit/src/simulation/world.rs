@@ -1,0 +1,265 @@
+//! Everything around the servers: the repository, its pull requests, the callers, and the rates at
+//! which things go wrong.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
+
+use signalbox_domain::ids::{BranchName, OrgId, OrgSlug, PrNumber, RepoName, Sha, TokenId};
+use signalbox_domain::ports::{Notifier, QueueRef, Stores};
+use signalbox_domain::queue::{Lane, MergeMethod, Mode, OptimizationMode, SettingsPatch};
+use signalbox_domain::service::Context;
+use signalbox_domain::testing::CountingIds;
+use signalbox_domain::token::{Caller, EnumCase, Scope};
+use uuid::Uuid;
+
+use super::host::{OneHost, UnreliableHost, Witnessed};
+use super::random::Random;
+use super::rules::{BAD, FLAKY, Rules};
+use super::schedule::Schedule;
+use super::server::{Scribe, Server};
+use super::stores::UnreliableStores;
+use super::watch::Watch;
+use crate::fake_host::FakeHost;
+
+/// The most pull requests of a simulation.
+const MOST: u32 = 14;
+/// Parts of the repository. What a pull request may clash with is in its own part, or was pushed
+/// from outside.
+const AREAS: u32 = 3;
+
+/// A pull request as its author knows it.
+#[derive(Clone, Debug)]
+pub(super) struct Authored {
+    pub(super) number: PrNumber,
+    pub(super) area: String,
+    pub(super) path: String,
+    /// Whether it was ever at fault, or conflicts with another, by its files alone.
+    pub(super) spotless: bool,
+}
+
+/// How a seed's world is.
+#[derive(Clone, Debug)]
+pub(super) struct Temper {
+    pub(super) mode: Mode,
+    /// Whether some pull requests fail only sometimes.
+    pub(super) flaky: bool,
+    /// The most servers at one time.
+    pub(super) servers: u32,
+    /// How many things happen.
+    pub(super) acts: u32,
+}
+
+/// The world of a simulation.
+pub(super) struct World {
+    pub(super) schedule: Arc<Schedule>,
+    pub(super) watch: Arc<Watch>,
+    pub(super) host: Arc<UnreliableHost>,
+    pub(super) stores: Stores,
+    pub(super) context: Context,
+    pub(super) caller: Arc<Caller>,
+    pub(super) repo: RepoName,
+    pub(super) main: BranchName,
+    pub(super) temper: Temper,
+    pub(super) prs: Vec<Authored>,
+    pub(super) servers: Vec<Server>,
+    /// Pushes to the target past the queue.
+    pub(super) outside: u32,
+    /// Where the target was put past the queue.
+    pub(super) pushed: BTreeSet<Sha>,
+    last_server: u32,
+}
+
+struct Unheard;
+
+impl Notifier for Unheard {
+    fn committed(&self, _: QueueRef, _: &[Lane]) {}
+}
+
+impl World {
+    pub(super) fn new(seed: u64, stores: Stores, schedule: &Arc<Schedule>) -> Self {
+        let watch = Watch::new(schedule.clone());
+        let repo = RepoName::parse("git.test/acme/calc").expect("valid");
+        let (temper, rules) = schedule.draw(|random| (temper(random), rules(seed, random)));
+        let inner = {
+            let rules = rules.clone();
+            let judge = move |files: &crate::fake_host::Tree| {
+                rules.verdict(files, "test", signalbox_domain::ids::RunId(Uuid::nil()))
+            };
+            Arc::new(FakeHost::new(schedule.clock.clone(), judge))
+        };
+        inner.add_repository(&repo, &[("readme", "calc")]);
+        inner.push_branch(&repo, "release", &[("readme", "calc")]);
+        let main = BranchName::new("main").expect("valid");
+        let pushed = inner.past_heads(&repo, &main).into_iter().collect();
+        let host = Arc::new(UnreliableHost {
+            schedule: schedule.clone(),
+            watch: watch.clone(),
+            inner,
+            rules,
+            seen: Mutex::new(Witnessed::default()),
+        });
+        let wrapped = UnreliableStores::around(stores.clone(), schedule.clone(), watch.clone());
+        let context = Context {
+            stores: wrapped,
+            hosts: Arc::new(OneHost(host.clone())),
+            clock: schedule.clock.clone(),
+            ids: Arc::new(CountingIds::default()),
+            observer: Arc::new(Scribe(schedule.clone())),
+            notifier: Arc::new(Unheard),
+        };
+        let caller = Caller {
+            org: OrgId(Uuid::from_u128(77)),
+            org_slug: OrgSlug::new("acme").expect("valid"),
+            token: TokenId(Uuid::from_u128(78)),
+            name: "simulation".to_owned(),
+            scopes: Scope::ALL.to_vec(),
+            repos: Vec::new(),
+            enum_case: EnumCase::Upper,
+        };
+        schedule.note(format!("{temper:?} {:?}", host.rules.clashes));
+        Self {
+            schedule: schedule.clone(),
+            watch,
+            host,
+            stores,
+            context,
+            caller: Arc::new(caller),
+            repo,
+            main,
+            temper,
+            prs: Vec::new(),
+            servers: Vec::new(),
+            outside: 0,
+            pushed,
+            last_server: 0,
+        }
+    }
+
+    /// Draws something.
+    pub(super) fn draw<T>(&self, draw: impl FnOnce(&mut Random) -> T) -> T {
+        self.schedule.draw(draw)
+    }
+
+    /// Starts another server.
+    pub(super) fn start_server(&mut self) {
+        self.last_server += 1;
+        let alone = self.servers.is_empty() && self.draw(|random| random.per_mille(500));
+        let server = Server::start(self.last_server, &self.context, &self.schedule, alone);
+        self.servers.push(server);
+    }
+
+    /// Opens a pull request. It may be at fault, and it may write to a file that others of its
+    /// area write to.
+    pub(super) fn open(&mut self) -> Option<Authored> {
+        let number = u32::try_from(self.prs.len()).unwrap_or(MOST) + 1;
+        if number > MOST {
+            return None;
+        }
+        let area = area(number);
+        let path = path(number);
+        let content = self.content(number);
+        let shared = self.draw(|random| random.per_mille(200)).then(|| format!("{area}/shared"));
+        let own = number.to_string();
+        let mut files = vec![(path.as_str(), content.as_str())];
+        if let Some(shared) = &shared {
+            files.push((shared, &own));
+        }
+        let opened = self.host.inner.open(&self.repo, "main", &files);
+        self.schedule.note(format!("#{opened} is opened: {files:?}"));
+        let clashes = self.host.rules.clashes.iter().any(|(a, b)| *a == path || *b == path);
+        let spotless = shared.is_none() && !clashes && !is_at_fault(&content);
+        self.prs.push(Authored { number: opened, area, path, spotless });
+        self.prs.last().cloned()
+    }
+
+    /// What an author writes: mostly something good.
+    pub(super) fn content(&self, number: u32) -> String {
+        let (drawn, version) = self.draw(|random| (random.below(100), random.below(1_000)));
+        let word = match drawn {
+            0..18 => BAD,
+            18..32 if self.temper.flaky => FLAKY,
+            _ => "good",
+        };
+        format!("{word} {number} {version}")
+    }
+
+    /// Settings of which each is changed with some luck.
+    pub(super) fn some_settings(&self, per_mille: u32) -> SettingsPatch {
+        self.draw(|random| {
+            let mut of = |low: u32, high: u32| {
+                let value = random.between(low, high);
+                random.per_mille(per_mille).then_some(value)
+            };
+            SettingsPatch {
+                concurrency: of(1, 4),
+                bisection_concurrency: of(0, 3),
+                testing_timeout_minutes: of(0, 2).map(|it| it * 15),
+                pending_failure_depth: of(0, 3),
+                can_optimistically_merge: of(0, 1).map(|it| it == 1),
+                batch: of(0, 1).map(|it| it == 1),
+                batching_min_size: of(1, 4),
+                batching_max_wait_time_minutes: of(0, 3),
+                required_statuses: of(0, 2).map(|it| match it {
+                    0 => Vec::new(),
+                    1 => vec!["test".to_owned()],
+                    _ => vec!["test".to_owned(), "lint".to_owned()],
+                }),
+                optimization_mode: of(0, 1).map(|it| match it {
+                    0 => OptimizationMode::Off,
+                    _ => OptimizationMode::BisectionSkipRedundantTests,
+                }),
+                merge_method: of(0, 2).map(|it| match it {
+                    0 => MergeMethod::Squash,
+                    1 => MergeMethod::MergeCommit,
+                    _ => MergeMethod::Rebase,
+                }),
+                ..SettingsPatch::default()
+            }
+        })
+    }
+}
+
+/// Whether a content may fail on its own.
+pub(super) fn is_at_fault(content: &str) -> bool {
+    content.contains(BAD) || content.contains(FLAKY)
+}
+
+fn area(number: u32) -> String {
+    format!("area-{}", number % AREAS)
+}
+
+fn path(number: u32) -> String {
+    format!("{}/change-{number}", area(number))
+}
+
+/// The file of a push from outside.
+pub(super) fn outside_path(number: u32) -> String {
+    format!("outside/{number}")
+}
+
+fn temper(random: &mut Random) -> Temper {
+    Temper {
+        mode: if random.per_mille(300) { Mode::Parallel } else { Mode::Single },
+        flaky: random.per_mille(300),
+        servers: random.between(1, 3),
+        acts: random.between(40, 120),
+    }
+}
+
+/// Clashes between pull requests of one area, and with what is pushed from outside.
+fn rules(seed: u64, random: &mut Random) -> Rules {
+    let mut clashes = BTreeSet::new();
+    for one in 1..=MOST {
+        for other in one + 1..=MOST {
+            if area(one) == area(other) && random.per_mille(80) {
+                clashes.insert((path(one), path(other)));
+            }
+        }
+        for pushed in 1..=3 {
+            if random.per_mille(40) {
+                clashes.insert((path(one), outside_path(pushed)));
+            }
+        }
+    }
+    Rules { seed, clashes }
+}
