@@ -111,7 +111,7 @@ impl PageTokens {
         bytes.extend(total.to_be_bytes());
         let mac = self.mac(list, &bytes).map(|mac| mac.finalize().into_bytes());
         bytes.extend(mac.unwrap_or_default());
-        bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+        hex(&bytes)
     }
 
     fn mac(&self, list: ListId<'_>, place: &[u8]) -> Option<Hmac<Sha256>> {
@@ -130,12 +130,12 @@ impl PageTokens {
     pub(crate) fn reply(&self, list: ListId<'_>, page: &Page) -> PageReply {
         let pages = page.total.div_ceil(u64::from(list.page_size.max(1)));
         let pages = u32::try_from(pages).unwrap_or(u32::MAX);
-        let (first, last) = (page.ids.first().copied(), page.ids.last().copied());
+        let (start, end) = (page.ids.first().copied(), page.ids.last().copied());
         let token = |turn: Option<Turn>, index| {
             turn.map_or_else(String::new, |turn| self.token(list, turn, index, page.total))
         };
-        let next = last.filter(|_| page.more_after).map(Turn::After);
-        let prev = first.filter(|_| page.more_before).map(Turn::Before);
+        let next = end.filter(|_| page.more_after).map(Turn::After);
+        let prev = start.filter(|_| page.more_before).map(Turn::Before);
         PageReply {
             total_rows: page.total,
             total_pages: pages,
@@ -145,6 +145,11 @@ impl PageTokens {
             last_page_token: token((pages > 0).then_some(Turn::Last), pages.saturating_sub(1)),
         }
     }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    let digits = |byte: &u8| [byte >> 4, byte & 15].map(|it| char::from_digit(it.into(), 16));
+    bytes.iter().flat_map(digits).flatten().collect()
 }
 
 fn unhex(text: &str) -> Option<Vec<u8>> {

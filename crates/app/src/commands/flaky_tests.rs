@@ -9,7 +9,7 @@ use crate::terminal::say;
 
 /// Which repository of which server.
 #[derive(Args)]
-pub(crate) struct Server {
+pub(crate) struct Place {
     /// HOST/OWNER/NAME.
     #[arg(long)]
     repo: String,
@@ -60,7 +60,7 @@ pub(crate) enum FlakyTests {
         #[arg(long, env = "SIGNALBOX_ORG")]
         org: String,
         #[command(flatten)]
-        server: Server,
+        place: Place,
     },
     /// Decide about the quarantine of a test.
     #[command(
@@ -79,7 +79,7 @@ pub(crate) enum FlakyTests {
         #[arg(long)]
         reason: Option<String>,
         #[command(flatten)]
-        server: Server,
+        place: Place,
     },
     /// Flag a test as flaky, whatever monitors say.
     #[command(
@@ -95,14 +95,14 @@ pub(crate) enum FlakyTests {
         #[arg(long)]
         reason: Option<String>,
         #[command(flatten)]
-        server: Server,
+        place: Place,
     },
 }
 
 pub(crate) async fn flaky_tests(action: FlakyTests) -> Result<(), String> {
     match action {
-        FlakyTests::List { which, org, server } => list(which, &org, &server).await,
-        FlakyTests::Quarantine { test, setting, until, reason, server } => {
+        FlakyTests::List { which, org, place } => list(which, &org, &place).await,
+        FlakyTests::Quarantine { test, setting, until, reason, place } => {
             let setting = match setting {
                 Setting::Always => "ALWAYS_QUARANTINE",
                 Setting::Never => "NEVER_QUARANTINE",
@@ -110,23 +110,23 @@ pub(crate) async fn flaky_tests(action: FlakyTests) -> Result<(), String> {
             };
             let body =
                 json!({ "testId": test, "setting": setting, "expiresAt": until, "reason": reason });
-            done(&server, "override-quarantine", body, "decided").await
+            done(&place, "override-quarantine", body, "decided").await
         }
-        FlakyTests::Flag { test, remove, reason, server } => {
+        FlakyTests::Flag { test, remove, reason, place } => {
             let body = json!({ "testId": test, "flagged": !remove, "reason": reason });
-            done(&server, "flag-test", body, if remove { "unflagged" } else { "flagged" }).await
+            done(&place, "flag-test", body, if remove { "unflagged" } else { "flagged" }).await
         }
     }
 }
 
-async fn done(server: &Server, operation: &str, body: Value, word: &str) -> Result<(), String> {
-    let reply = call(server, operation, body).await?;
-    say(&if server.json { reply.to_string() } else { word.to_owned() });
+async fn done(place: &Place, operation: &str, body: Value, word: &str) -> Result<(), String> {
+    let reply = call(place, operation, body).await?;
+    say(&if place.json { reply.to_string() } else { word.to_owned() });
     Ok(())
 }
 
 /// Prints every test of a list, page by page.
-async fn list(which: Which, org: &str, server: &Server) -> Result<(), String> {
+async fn list(which: Which, org: &str, place: &Place) -> Result<(), String> {
     let (operation, key, status) = match which {
         Which::Flaky => ("list-unhealthy-tests", "tests", Some("FLAKY")),
         Which::Broken => ("list-unhealthy-tests", "tests", Some("BROKEN")),
@@ -138,9 +138,9 @@ async fn list(which: Which, org: &str, server: &Server) -> Result<(), String> {
             "org_url_slug": org, "status": status,
             "page_query": { "page_size": 100, "page_token": token },
         });
-        let page = call(server, operation, body).await?;
+        let page = call(place, operation, body).await?;
         for test in page[key].as_array().into_iter().flatten() {
-            say(&if server.json { test.to_string() } else { line(test) });
+            say(&if place.json { test.to_string() } else { line(test) });
         }
         page["page"]["next_page_token"].as_str().unwrap_or_default().clone_into(&mut token);
         if token.is_empty() {
@@ -150,21 +150,21 @@ async fn list(which: Which, org: &str, server: &Server) -> Result<(), String> {
 }
 
 fn line(test: &Value) -> String {
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let words = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let id = if test["id"].is_string() { &test["id"] } else { &test["test_case_id"] };
     let status =
         if test["status"].is_string() { &test["status"] } else { &test["status"]["value"] };
     let quarantined = test["quarantined"].as_bool().unwrap_or(true);
     let mark = if quarantined { ", quarantined" } else { "" };
-    let (variant, status) = (text(&test["variant"]), text(status).to_lowercase());
+    let (variant, status) = (words(&test["variant"]), words(status).to_lowercase());
     let variant = if variant.is_empty() { variant } else { format!(" [{variant}]") };
-    format!("{} {}{variant} ({status}{mark})", text(id), text(&test["name"]))
+    format!("{} {}{variant} ({status}{mark})", words(id), words(&test["name"]))
 }
 
-async fn call(server: &Server, operation: &str, mut body: Value) -> Result<Value, String> {
-    let repo = RepoName::parse(&server.repo).map_err(|error| error.to_string())?;
+async fn call(place: &Place, operation: &str, mut body: Value) -> Result<Value, String> {
+    let repo = RepoName::parse(&place.repo).map_err(|error| error.to_string())?;
     body["repo"] = json!({ "host": repo.host.as_str(), "owner": repo.owner, "name": repo.name });
-    post(&server.server, &server.token, &format!("flaky-tests/{operation}"), &body).await
+    post(&place.server, &place.token, &format!("flaky-tests/{operation}"), &body).await
 }
 
 #[cfg(test)]

@@ -11,6 +11,11 @@ use super::{
     UploadId, admit, cluster_failures, incidents,
 };
 
+/// The most bytes of an id that clients send for a test; under a longer one it is not found.
+const MAX_ALIAS_BYTES: usize = 1_000;
+/// The most bytes of a branch's name that tell it apart.
+const MAX_BRANCH_BYTES: usize = 255;
+
 /// A test that an upload reports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sighting {
@@ -123,7 +128,8 @@ pub fn intake(
             last_failure_at: None,
         });
         let own = id.to_string();
-        sighting.aliases.extend(run.key.sent_ids(&other_files).into_iter().filter(|it| *it != own));
+        let sent = run.key.sent_ids(&other_files).into_iter();
+        sighting.aliases.extend(sent.filter(|it| *it != own && it.len() <= MAX_ALIAS_BYTES));
         if !run.owners.is_empty() {
             sighting.owners.clone_from(&run.owners);
         }
@@ -208,7 +214,7 @@ fn record(upload: &Upload, test: TestId, run: &ReportedRun, counts: bool) -> Run
         outcome: run.outcome,
         attempt: run.attempt,
         counts,
-        branch: upload.branch.clone(),
+        branch: branch_of(upload).to_owned(),
         class: upload.class,
         sha: upload.sha.as_ref().map(|sha| sha.as_str().to_owned()),
         pr: upload.pr,
@@ -217,6 +223,12 @@ fn record(upload: &Upload, test: TestId, run: &ReportedRun, counts: bool) -> Run
         message: failed.then(|| message_of(run).to_owned()),
         quarantined: run.quarantined,
     }
+}
+
+/// The name of the upload's branch, cut between characters.
+fn branch_of(upload: &Upload) -> &str {
+    let end = upload.branch.floor_char_boundary(MAX_BRANCH_BYTES);
+    upload.branch.get(..end).unwrap_or_default()
 }
 
 fn addition(upload: &Upload, runs: &[&RunRecord]) -> Addition {

@@ -125,8 +125,8 @@ fn shown(details: &TestDetails, links: &TestLinks) -> HttpResponse {
     let head = ["Time", "Result", "Commit", "Branch", "Pull request", "Took", "Message"];
     page.element("h2", "Recent runs").table(&head, &runs);
     let decided = details.journal.iter().flat_map(|step| {
-        let lines = step.decisions.iter().filter_map(decision);
-        lines.map(|line| vec![step.at.to_string(), line.line()]).collect::<Vec<_>>()
+        let said = step.decisions.iter().filter_map(decision);
+        said.map(|line| vec![step.at.to_string(), line.line()]).collect::<Vec<_>>()
     });
     let decided: Vec<Vec<String>> = decided.collect();
     if !decided.is_empty() {

@@ -4,6 +4,7 @@
 pub mod accounts;
 pub mod flaky;
 mod flaky_lab;
+pub mod flaky_lists;
 pub mod history;
 pub mod outbox;
 pub mod pull_requests;
@@ -31,9 +32,9 @@ macro_rules! store_conformance {
             flaky::a_disagreement_is_told_and_listed_in_one_commit,
             flaky::a_step_on_an_old_version_writes_nothing,
             flaky::uploads_that_come_at_once_know_each_other,
-            flaky::failing_tests_are_found_by_time,
-            flaky::lists_are_paged_in_both_directions,
-            flaky::numbers_are_counted_over_their_time,
+            flaky_lists::failing_tests_are_found_by_time,
+            flaky_lists::lists_are_paged_in_both_directions,
+            flaky_lists::numbers_are_counted_over_their_time,
             flaky::quarantine_follows_settings_overrides_and_time,
             flaky::a_test_is_found_by_every_id_that_is_sent_for_it,
             flaky::time_resolves_a_monitor,

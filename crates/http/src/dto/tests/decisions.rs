@@ -62,8 +62,8 @@ fn step(record: &JournalRecord) -> StepReply {
     StepReply { number: record.number, at: record.at.to_string(), cause, decisions }
 }
 
-fn by(actor: &Actor) -> Option<String> {
-    Some(actor.full_name.clone())
+fn name(actor: &Actor) -> String {
+    actor.full_name.clone()
 }
 
 fn holder(source: &LabelSource) -> String {
@@ -98,20 +98,20 @@ pub(crate) fn decision(decision: &Decision) -> Option<DecisionReply> {
                 Some(until) => format!("monitor {monitor} muted until {until}"),
                 None => format!("monitor {monitor} muted"),
             },
-            by: by(actor),
+            by: Some(name(actor)),
             reason: reason.clone(),
         },
         Decision::Unmuted { monitor, by: actor } => DecisionReply {
-            by: by(actor),
+            by: Some(name(actor)),
             ..plain("unmuted", format!("monitor {monitor} counts again"))
         },
         Decision::Flagged { reason, by: actor } => DecisionReply {
-            by: by(actor),
+            by: Some(name(actor)),
             reason: reason.clone(),
             ..plain("flagged", "flagged as flaky".to_owned())
         },
         Decision::Unflagged { reason, by: actor } => DecisionReply {
-            by: by(actor),
+            by: Some(name(actor)),
             reason: reason.clone(),
             ..plain("unflagged", "no longer flagged as flaky".to_owned())
         },
@@ -123,15 +123,15 @@ pub(crate) fn decision(decision: &Decision) -> Option<DecisionReply> {
                     updated.expires_at.map_or_else(String::new, |at| format!(" until {at}"));
                 format!("{from} is now {to}{until}")
             },
-            by: by(actor),
+            by: Some(name(actor)),
             reason: reason.clone(),
         },
         Decision::Labelled { label, source, by: actor } => DecisionReply {
-            by: by(actor),
+            by: Some(name(actor)),
             ..plain("labelled", format!("{label:?}, held by {}", holder(source)))
         },
         Decision::Unlabelled { label, source, by: actor } => DecisionReply {
-            by: by(actor),
+            by: Some(name(actor)),
             ..plain("unlabelled", format!("{label:?}, no longer held by {}", holder(source)))
         },
         Decision::Ignored { .. } => return None,

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 use signalbox_domain::flaky::{TestId, TestStatus};
-use signalbox_domain::ids::{OrgSlug, RepoName};
+use signalbox_domain::ids::RepoName;
 use signalbox_domain::service::ListKind;
 use signalbox_domain::time::Span;
 use utoipa::ToSchema;
@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 use super::super::field::{Errors, Field, object_form, shown};
 use super::super::forms::{Count, Text};
 use super::super::place::{RepoRef, Request, check_repository};
-use super::{id, slug, time};
+use super::{NamedOrg, id, slug, time};
 
 /// The longest time of a list of failing tests, in hours.
 const MAX_RANGE_HOURS: u32 = 7 * 24;
@@ -33,7 +33,7 @@ pub(crate) struct PageQuery {
 #[derive(Debug)]
 pub(crate) struct Listing {
     pub(crate) repo: RepoName,
-    pub(crate) org: Option<OrgSlug>,
+    pub(crate) org: NamedOrg,
     pub(crate) kind: ListKind,
     pub(crate) page_size: u32,
     pub(crate) page_token: Option<String>,
@@ -186,7 +186,7 @@ pub(crate) struct DetailsRequest {
 }
 
 impl Request for DetailsRequest {
-    type Asked = (RepoName, Option<OrgSlug>, TestId);
+    type Asked = (RepoName, NamedOrg, TestId);
 
     fn check(self, errors: &mut Errors) -> Option<Self::Asked> {
         let repo = check_repository(self.repo, errors);

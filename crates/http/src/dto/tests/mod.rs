@@ -1,17 +1,20 @@
 //! Shapes of flaky tests on the wire.
 
+mod ci_run;
 mod commands;
 mod decisions;
 mod events;
 mod lists;
+mod monitor_change;
 mod monitor_requests;
 mod monitors;
+mod quarantined;
 mod settings;
 mod test_case;
 
+pub(crate) use ci_run::{CiRunReply, CiRunRequest};
 pub(crate) use commands::{
-    CiRunReply, CiRunRequest, FlagRequest, HistoryRequest, MuteRequest, OverrideRequest,
-    TicketRequest,
+    FlagRequest, HistoryRequest, MuteRequest, OverrideRequest, TicketRequest,
 };
 pub(crate) use decisions::{HistoryReply, SettingsHistoryReply, decision};
 pub use events::EventPayloads;
@@ -49,8 +52,19 @@ pub(super) fn id(errors: &mut Errors, pointer: &str, field: Field<Text>) -> Opti
     errors.keep(pointer, text.parse().map_err(wrong))
 }
 
-/// Reads the slug of an organization; one that cannot be a slug is nobody's.
-pub(super) fn slug(errors: &mut Errors, field: Field<Text>) -> Option<Option<OrgSlug>> {
+/// The organization that a request names; one that cannot be a slug is nobody's.
+#[derive(Debug)]
+pub(crate) struct NamedOrg(Option<OrgSlug>);
+
+impl NamedOrg {
+    /// Whether it is that one.
+    pub(crate) fn is(&self, slug: &OrgSlug) -> bool {
+        self.0.as_ref() == Some(slug)
+    }
+}
+
+/// Reads the slug of an organization.
+pub(super) fn slug(errors: &mut Errors, field: Field<Text>) -> Option<NamedOrg> {
     let Text(text) = errors.required("/org_url_slug", field)?;
-    Some(OrgSlug::new(text).ok())
+    Some(NamedOrg(OrgSlug::new(text).ok()))
 }

@@ -122,7 +122,9 @@ pub(super) async fn numbers(
             });
         }
     }
-    found.values_mut().for_each(|numbers| TestNumbers::rank(&mut numbers.failures));
+    for numbers in found.values_mut() {
+        TestNumbers::rank(&mut numbers.failures);
+    }
     found.retain(|_, numbers| *numbers != TestNumbers::default());
     Ok(found)
 }

@@ -3,6 +3,7 @@
 use serde::Serialize;
 use signalbox_domain::flaky::{MonitorStatus, QuarantineOverride, TestCase, TestStatus};
 use signalbox_domain::ports::{FlakyCommit, RepoRef, TestStep};
+use signalbox_domain::time::Timestamp;
 
 use super::super::bulk::Target;
 use super::intake_rows::IntakeRows;
@@ -67,10 +68,10 @@ impl StateRow {
             org_id: repo.org.to_string(),
             status: test.standing.value.word(),
             quarantine: quarantining.setting.word(),
-            quarantine_until: quarantining.expires_at.map(|at| at.unix_micros()),
+            quarantine_until: quarantining.expires_at.map(Timestamp::unix_micros),
             noted: is_noted(test),
             watched: is_watched(test),
-            due_at: step.due_at.map(|at| at.unix_micros()),
+            due_at: step.due_at.map(Timestamp::unix_micros),
             format: FORMAT,
             document: encode("test", test)?,
         })

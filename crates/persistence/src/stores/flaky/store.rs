@@ -216,7 +216,7 @@ impl FlakyStore for Store {
         let job = self.write(Box::new(move |conn| {
             async move {
                 let name = server_keys::name.eq("pages");
-                let digits: String = new.iter().map(|byte| format!("{byte:02x}")).collect();
+                let digits = digits_of(&new);
                 diesel::insert_into(server_keys::table)
                     .values((name, server_keys::value.eq(digits)))
                     .on_conflict_do_nothing()
@@ -263,6 +263,11 @@ impl FlakyStore for Store {
         let mut conn = self.connection().await?;
         Ok(prune::prune(&mut conn, before.unix_micros(), i64::from(limit)).await?)
     }
+}
+
+fn digits_of(key: &[u8; 32]) -> String {
+    let pair = |byte: &u8| [byte >> 4, byte & 15].map(|it| char::from_digit(it.into(), 16));
+    key.iter().flat_map(pair).flatten().collect()
 }
 
 fn key_of(digits: &str) -> Option<[u8; 32]> {

@@ -26,7 +26,7 @@ pub(crate) async fn handle(
     Asked { caller, asked }: Asked<CiRunRequest>,
 ) -> Result<Json<CiRunReply>, Problem> {
     let (repo, org, document) = asked;
-    own_org(&caller, Scope::TestsWrite, org.as_ref(), &repo)?;
+    own_org(&caller, Scope::TestsWrite, &org, &repo)?;
     let id = api.flaky.service.add_ci_run(&caller, &repo, document).await?;
     Ok(Json(CiRunReply { run_id: id.to_string() }))
 }

@@ -39,7 +39,7 @@ pub(crate) async fn handle(
     Asked { caller, asked }: Asked<DetailsRequest>,
 ) -> Result<Json<TestReply>, Problem> {
     let (repo, org, test) = asked;
-    own_org(&caller, Scope::TestsRead, org.as_ref(), &repo)?;
+    own_org(&caller, Scope::TestsRead, &org, &repo)?;
     let snapshot = api.flaky.service.test(&caller, &repo, test).await?;
     let test = TestCaseReply::of(&snapshot, &api.flaky.links);
     Ok(Json(TestReply { test }))

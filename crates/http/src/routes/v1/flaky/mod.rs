@@ -19,28 +19,23 @@ pub(crate) mod preview_monitor;
 pub(crate) mod update_monitor;
 pub(crate) mod update_settings;
 
-use signalbox_domain::ids::{OrgSlug, RepoName};
+use signalbox_domain::ids::RepoName;
 use signalbox_domain::ports::TestSnapshot;
 use signalbox_domain::service::{Error, ListKind};
 use signalbox_domain::token::{Caller, Scope};
 
 use crate::api::Api;
-use crate::dto::tests::Listing;
+use crate::dto::tests::{Listing, NamedOrg};
 use crate::paging::{ListId, PageReply};
 use crate::problem::Problem;
 
 /// Checks that the organization that a request names is the token's own. To callers, what others
 /// have does not exist.
-fn own_org(
-    caller: &Caller,
-    scope: Scope,
-    org: Option<&OrgSlug>,
-    repo: &RepoName,
-) -> Result<(), Problem> {
+fn own_org(caller: &Caller, scope: Scope, org: &NamedOrg, repo: &RepoName) -> Result<(), Problem> {
     if !caller.may(scope) {
         return Err(Error::MissingScope(scope).into());
     }
-    if org != Some(&caller.org_slug) {
+    if !org.is(&caller.org_slug) {
         return Err(Error::UnknownRepository(repo.clone()).into());
     }
     Ok(())
@@ -53,7 +48,7 @@ async fn listed(
     operation: &str,
     asked: &Listing,
 ) -> Result<(Vec<TestSnapshot>, PageReply), Problem> {
-    own_org(caller, Scope::TestsRead, asked.org.as_ref(), &asked.repo)?;
+    own_org(caller, Scope::TestsRead, &asked.org, &asked.repo)?;
     let filter = match asked.kind {
         ListKind::Failing { from, until } => {
             format!("{} {} {}", asked.repo, from.unix_micros(), until.unix_micros())

@@ -12,7 +12,7 @@ mod partitions;
 
 pub(crate) use partitions::{prepare_day, prune_runs};
 
-#[path = "stores/mod.rs"]
+#[path = "../stores/mod.rs"]
 pub(crate) mod stores;
 
 pub(crate) type Conn = AsyncPgConnection;
