@@ -1,19 +1,11 @@
 //! The small adapters around results of tests.
 
-use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock, Weak};
 
 use async_trait::async_trait;
-use signalbox_domain::flaky::{
-    AskedTest, InfrastructureGuard, ReportedRun, RunOutcome, TakenIn, Upload, UploadCounts,
-    UploadSource, admit,
-};
-use signalbox_domain::ids::{OrgId, RepoId};
-use signalbox_domain::ports::{
-    CheckReports, ChecksJob, QuarantineAnswer, QuarantineLookup, ReadError, ReportFile,
-    ReportReader, ResultsSink,
-};
-use signalbox_domain::service::{Error, UploadService};
+use signalbox_domain::flaky::UploadSource;
+use signalbox_domain::ports::{CheckReports, ChecksJob, ReadError, ReportFile, ReportReader};
+use signalbox_domain::service::UploadService;
 use signalbox_domain::upload::FoundReport;
 use tokio::runtime::Handle;
 use tokio::task::spawn_blocking;
@@ -58,36 +50,5 @@ impl CheckReports for LateReports {
             Some(uploads) => uploads.collected(job, check, files).await,
             None => Err("the server is starting or stopping".into()),
         }
-    }
-}
-
-/// Results that are counted, and not judged: no test is flaky, and none is quarantined.
-pub(crate) struct CountedResults;
-
-#[async_trait]
-impl ResultsSink for CountedResults {
-    async fn take_in(&self, upload: &Upload, runs: Vec<ReportedRun>) -> Result<TakenIn, Error> {
-        let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
-        let mut last = BTreeMap::new();
-        for run in runs.iter().filter(|run| run.outcome != RunOutcome::Skipped) {
-            last.insert(&run.key, run.outcome);
-        }
-        let failed = last.values().filter(|it| **it == RunOutcome::Failed).count();
-        let (tests, failed) = (count(last.len()), count(failed));
-        let counts = UploadCounts { tests, failed, trust: upload.trust };
-        let admission = admit(InfrastructureGuard::default(), false, counts);
-        Ok(TakenIn { tests, failed, runs: count(runs.len()), admission, repeated: false })
-    }
-}
-
-#[async_trait]
-impl QuarantineLookup for CountedResults {
-    async fn quarantined(
-        &self,
-        _: OrgId,
-        _: RepoId,
-        _: &[AskedTest],
-    ) -> Result<QuarantineAnswer, Error> {
-        Ok(QuarantineAnswer::default())
     }
 }

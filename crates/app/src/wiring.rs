@@ -7,10 +7,10 @@ use async_trait::async_trait;
 use signalbox_domain::ids::{OrgId, OrgSlug};
 use signalbox_domain::ports::{Clock, IdSource, Org};
 use signalbox_domain::service::{
-    Authenticator, Context, EffectRunner, QueueService, Sweeper, UploadLimits, UploadParts,
-    UploadService,
+    Authenticator, Context, EffectRunner, FlakyService, QueueService, Sweeper, UploadLimits,
+    UploadParts, UploadService,
 };
-use signalbox_http::{Api, Readiness};
+use signalbox_http::{Api, EventPayloads, FlakyApi, PageTokens, Readiness, TestLinks};
 use signalbox_metrics::{PrometheusObserver, QueueExposition};
 use signalbox_persistence::{Database, FileBlobs};
 use signalbox_reports::Reports;
@@ -18,7 +18,7 @@ use signalbox_reports::Reports;
 use crate::adapters::{LoggingObserver, RandomIds, SystemClock, WakeUps};
 use crate::config::Config;
 use crate::hosts::{ConnectedHosts, Parts};
-use crate::results::{CountedResults, LateReports, Offloaded};
+use crate::results::{LateReports, Offloaded};
 
 /// Everything, put together.
 pub(crate) struct App {
@@ -30,6 +30,7 @@ pub(crate) struct App {
     pub(crate) metrics: Arc<PrometheusObserver>,
     pub(crate) queues: Arc<QueueService>,
     pub(crate) uploads: Arc<UploadService>,
+    pub(crate) flaky: FlakyApi,
     pub(crate) runner: Arc<EffectRunner>,
     pub(crate) sweeper: Arc<Sweeper>,
     pub(crate) stopping: Arc<AtomicBool>,
@@ -100,10 +101,12 @@ impl App {
             notifier: wake_ups.clone(),
         };
         let queues = Arc::new(QueueService::new(context.clone()));
-        let uploads = Arc::new(uploads(&config, &context));
+        let flaky = flaky(&config, &context).await?;
+        let uploads = Arc::new(uploads(&config, &context, &flaky.service));
         reports.go_to(&uploads);
         Ok(Self {
             uploads,
+            flaky,
             config,
             database,
             hosts,
@@ -125,6 +128,7 @@ impl App {
             queues: self.queues.clone(),
             uploads: self.uploads.clone(),
             public_url: self.config.server.public_url.is_some().then(|| self.config.public_url()),
+            flaky: self.flaky.clone(),
             authenticator: Arc::new(Authenticator::new(tokens, orgs, context.clock.clone())),
             exposition: Arc::new(QueueExposition),
             check_log: context.stores.check_log.clone(),
@@ -140,20 +144,42 @@ impl App {
 }
 
 /// The use cases of uploads on their adapters.
-fn uploads(config: &Config, context: &Context) -> UploadService {
+fn uploads(config: &Config, context: &Context, results: &Arc<FlakyService>) -> UploadService {
     const MIB: u64 = 1024 * 1024;
     let flaky = &config.flaky;
-    let results = Arc::new(CountedResults);
     let folder = config.data_dir().join("uploads");
     let parts = UploadParts {
         blobs: Arc::new(FileBlobs::new(folder, u64::from(flaky.spool_mib) * MIB)),
         reader: Arc::new(Offloaded(Arc::new(Reports::default()))),
         sink: results.clone(),
-        quarantine: results,
+        quarantine: results.clone(),
     };
     let bytes = u64::from(flaky.upload_mib) * MIB;
     let limits = UploadLimits { bytes, ..UploadLimits::default() };
     UploadService::new(context.clone(), parts, limits)
+}
+
+/// The use cases of flaky tests on their adapters.
+async fn flaky(config: &Config, context: &Context) -> Result<FlakyApi, String> {
+    let (one, other) = (context.ids.new_id(), context.ids.new_id());
+    let mut new = [0; 32];
+    let random = one.as_bytes().iter().chain(other.as_bytes());
+    for (byte, random) in new.iter_mut().zip(random) {
+        *byte = *random;
+    }
+    let key = context.stores.flaky.page_key(new).await;
+    let key = key.map_err(|error| chain("the key of page tokens", &error))?;
+    let links = TestLinks {
+        public_url: config.public_url().trim_end_matches('/').to_owned(),
+        ticket_url: config.flaky.ticket_url.clone(),
+    };
+    let writer = Arc::new(EventPayloads(links.clone()));
+    Ok(FlakyApi {
+        service: Arc::new(FlakyService::new(context.clone(), writer)),
+        pages: PageTokens::new(key),
+        links,
+        public_pages: config.flaky.public_pages,
+    })
 }
 
 /// Whether the server may be sent requests.

@@ -43,6 +43,16 @@ impl Timestamp {
         Self(self.0.saturating_sub(span.0))
     }
 
+    /// The last multiple of `step` since 1970 that is not after this time; this time itself for an
+    /// empty step.
+    #[must_use]
+    pub const fn floor(self, step: Span) -> Self {
+        match self.0.checked_rem_euclid(step.0) {
+            Some(rest) => Self(self.0.saturating_sub(rest)),
+            None => self,
+        }
+    }
+
     /// How long after `earlier` this is; zero when it is not after it.
     pub fn since(self, earlier: Self) -> Span {
         Span(self.0.saturating_sub(earlier.0).max(0))
@@ -87,6 +97,9 @@ pub struct Span(i64);
 impl Span {
     /// No time at all.
     pub const ZERO: Self = Self(0);
+
+    /// The shortest span that there is.
+    pub const MICROSECOND: Self = Self(1);
 
     /// That many microseconds; a negative number is no time at all.
     pub const fn from_micros(micros: i64) -> Self {

@@ -9,8 +9,10 @@ use actix_web::web::{Data, ServiceConfig};
 use actix_web::{App, Error};
 use async_trait::async_trait;
 use signalbox_domain::ports::{CheckLog, Clock, Exposition, IdSource, Observer};
-use signalbox_domain::service::{Authenticator, QueueService, UploadService};
+use signalbox_domain::service::{Authenticator, FlakyService, QueueService, UploadService};
 
+use crate::dto::tests::TestLinks;
+use crate::paging::PageTokens;
 use crate::request_id::with_request_id;
 use crate::routes;
 
@@ -19,6 +21,19 @@ use crate::routes;
 pub trait Readiness: Send + Sync {
     /// What is missing, if anything: the database, a migration, or the will to go on.
     async fn missing(&self) -> Option<String>;
+}
+
+/// What the routes of flaky tests work with.
+#[derive(Clone)]
+pub struct FlakyApi {
+    /// The use cases of flaky tests.
+    pub service: Arc<FlakyService>,
+    /// Signs page tokens.
+    pub pages: PageTokens,
+    /// Where pages of tests and tickets are.
+    pub links: TestLinks,
+    /// Whether anybody may read the pages of tests.
+    pub public_pages: bool,
 }
 
 /// What the routes work with.
@@ -31,6 +46,8 @@ pub struct Api {
     /// The address by which others reach the server, without a slash at its end; `None`: the one by
     /// which they did.
     pub public_url: Option<String>,
+    /// Flaky tests.
+    pub flaky: FlakyApi,
     /// Who calls.
     pub authenticator: Arc<Authenticator>,
     /// Writes metrics as text.

@@ -1,6 +1,7 @@
 //! Which row of the table each error of a use case finds. The operator's causes are logged here,
 //! once, and stay out of the reply.
 
+use signalbox_domain::flaky;
 use signalbox_domain::ports::{BlobError, HostError, StoreError};
 use signalbox_domain::queue::Refusal;
 use signalbox_domain::service::{Error, UploadError};
@@ -12,6 +13,8 @@ impl From<Error> for Problem {
         let detail = error.to_string();
         let code = match error {
             Error::Refused(refusal) => return refusal.into(),
+            Error::FlakyRefused(refusal) => return refusal.into(),
+            Error::UnknownTest { .. } => Code::UnknownTest,
             Error::UnknownRepository(_) => Code::UnknownRepository,
             Error::UnknownQueue { .. } => Code::UnknownQueue,
             Error::QueueExists { .. } => Code::QueueExists,
@@ -72,6 +75,21 @@ impl From<UploadError> for Problem {
                     "something went wrong; the log has the request id",
                 );
             }
+        };
+        Self::new(code, detail)
+    }
+}
+
+impl From<flaky::Refusal> for Problem {
+    fn from(refusal: flaky::Refusal) -> Self {
+        use flaky::Refusal as R;
+        let detail = refusal.to_string();
+        let code = match refusal {
+            R::InvalidSetting { field, rule } => return Self::invalid(format!("/{field}"), rule),
+            R::NoSuchMonitor { .. } => Code::UnknownMonitor,
+            R::MonitorKindFixed { .. } => Code::MonitorKindFixed,
+            R::MonitorNeverFired { .. } | R::NotMuted { .. } => Code::MuteUnchanged,
+            R::AlreadyFlagged | R::NotFlagged => Code::FlagUnchanged,
         };
         Self::new(code, detail)
     }

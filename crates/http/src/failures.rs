@@ -118,6 +118,14 @@ failures! {
     OfUpload = [ALWAYS, BODY] [UnknownRepository, UploadRefused, NoRoom];
     OfUploads = [ALWAYS, BODY] [UnknownRepository];
     OfUploadStatus = [ALWAYS] [UnknownUpload];
+    /// Of lists of tests.
+    OfTests = [ALWAYS, BODY] [UnknownRepository, InvalidPageToken];
+    OfTest = [ALWAYS, BODY] [UnknownRepository, UnknownTest];
+    OfFlag = [ALWAYS, BODY] [UnknownRepository, UnknownTest, FlagUnchanged];
+    OfMute = [ALWAYS, BODY] [UnknownRepository, UnknownTest, UnknownMonitor, MuteUnchanged];
+    /// Of settings and new monitors.
+    OfSettings = [ALWAYS, BODY] [UnknownRepository];
+    OfMonitor = [ALWAYS, BODY] [UnknownRepository, UnknownMonitor, MonitorKindFixed];
     /// Of operations without a token.
     OfOpen = [] [WrongMethod];
 }

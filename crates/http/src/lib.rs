@@ -8,13 +8,17 @@ mod causes;
 mod dto;
 mod failures;
 mod openapi;
+mod page;
+mod paging;
 mod problem;
 mod request_id;
 mod routes;
 mod sender;
 mod stream;
 
-pub use api::{Api, Readiness, app, configure};
+pub use api::{Api, FlakyApi, Readiness, app, configure};
+pub use dto::tests::{EventPayloads, TestLinks};
 pub use openapi::document as openapi_document;
+pub use paging::PageTokens;
 pub use problem::{Code, error_page};
 pub use request_id::{RequestId, with_request_id};

@@ -2,7 +2,7 @@
 
 use actix_web::http::StatusCode;
 use actix_web::http::header::{ALLOW, ContentType, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
-use actix_web::{HttpResponse, ResponseError};
+use actix_web::{HttpResponse, HttpResponseBuilder, ResponseError};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -75,6 +75,10 @@ codes! {
     UnknownOutput = "check_output_not_found", 404, "Check output not found", false;
     /// The organization has no such upload, or the token may not see it.
     UnknownUpload = "upload_not_found", 404, "Upload not found", false;
+    /// The repository has no such test.
+    UnknownTest = "test_not_found", 404, "Test not found", false;
+    /// The repository has no such monitor.
+    UnknownMonitor = "monitor_not_found", 404, "Monitor not found", false;
     /// The address takes other methods; `Allow` names them.
     WrongMethod = "method_not_allowed", 405, "Method not allowed", false;
     /// The repository has a queue for this branch already.
@@ -89,12 +93,20 @@ codes! {
     PullRequestNotOpen = "pull_request_not_open", 409, "Pull request not open", false;
     /// The queue is between two modes.
     ModeChange = "mode_change_in_progress", 409, "Mode change in progress", true;
+    /// The test is flagged already, or is not flagged.
+    FlagUnchanged = "flag_unchanged", 409, "Nothing to change", false;
+    /// The monitor has never been active for this test, or is not muted.
+    MuteUnchanged = "mute_unchanged", 409, "Nothing to mute or unmute", false;
+    /// A monitor of another kind cannot become this one.
+    MonitorKindFixed = "monitor_kind_fixed", 409, "Kind of monitor is fixed", false;
     /// The body has more than 20 MiB, or an upload more than the server takes.
     TooLarge = "body_too_large", 413, "Request body too large", false;
     /// The body is not declared as JSON, or is compressed.
     WrongContentType = "unsupported_content_type", 415, "Unsupported content type", false;
     /// The upload is not taken: too late, too many files or none, the wrong place, or too often.
     UploadRefused = "upload_refused", 422, "Upload refused", false;
+    /// The page token was not issued for this list: the caller's mistake, in spite of the status.
+    InvalidPageToken = "invalid_page_token", 500, "Invalid page token", false;
     /// The server failed; its log names the cause under the request id.
     Internal = "internal_error", 500, "Internal error", false;
     /// The database or the git host does not answer, or the queue is too busy.
@@ -194,6 +206,37 @@ impl Problem {
     }
 }
 
+/// Marks a reply whose status says that the server failed although it did not.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CallersMistake;
+
+impl CallersMistake {
+    /// What such a reply is counted as.
+    pub(crate) const COUNTED_AS: u16 = 400;
+}
+
+/// What became of a request for a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PageKind {
+    /// It is shown.
+    Shown,
+    /// Somebody must say who they are first.
+    SignIn,
+    /// There is none, or not for them.
+    Missing,
+}
+
+impl PageKind {
+    /// The beginning of the reply.
+    pub(crate) fn reply(self) -> HttpResponseBuilder {
+        HttpResponse::build(match self {
+            Self::Shown => StatusCode::OK,
+            Self::SignIn => Code::Unauthorized.status(),
+            Self::Missing => Code::UnknownTest.status(),
+        })
+    }
+}
+
 impl std::fmt::Display for Problem {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}: {}", self.code.row().code, self.detail)
@@ -220,6 +263,9 @@ impl ResponseError for Problem {
         }
         if let Some(allow) = self.allow {
             reply.insert_header((ALLOW, HeaderValue::from_static(allow)));
+        }
+        if self.code == Code::InvalidPageToken {
+            reply.extensions_mut().insert(CallersMistake);
         }
         let body = ProblemBody {
             r#type: problem_type(row.code),

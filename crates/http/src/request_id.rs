@@ -10,6 +10,7 @@ use signalbox_domain::ports::Observed;
 use tracing::Instrument;
 
 use crate::api::Api;
+use crate::problem::CallersMistake;
 
 const HEADER: HeaderName = HeaderName::from_static("x-request-id");
 
@@ -68,7 +69,8 @@ pub async fn with_request_id(
     }
     if let (Some(api), Some(started)) = (api, started) {
         let took = api.clock.now().since(started);
-        let status = response.status().as_u16();
+        let mistake = response.response().extensions().contains::<CallersMistake>();
+        let status = if mistake { CallersMistake::COUNTED_AS } else { response.status().as_u16() };
         // The path is the caller's text; the operation is one of a few names.
         let operation = response.request().match_name().unwrap_or("unknown").to_owned();
         api.observer.observe(&Observed::Request { operation: &operation, status, took });

@@ -102,6 +102,13 @@ table! {
 }
 
 table! {
+    flaky_repos (repo_id) {
+        repo_id -> Text, org_id -> Text, version -> BigInt, marks -> BigInt, format -> Integer,
+        document -> Nullable<Text>,
+    }
+}
+
+table! {
     upload_jobs (position) {
         position -> BigInt, org_id -> Text, upload_id -> Text, due_at -> BigInt,
         lease -> Nullable<Text>, holder -> Nullable<Text>, leased_until -> Nullable<BigInt>,
@@ -110,6 +117,102 @@ table! {
 }
 
 table! { public_repo_ids (id) { id -> Text, org_id -> Text, repo_id -> Text, } }
+
+table! {
+    flaky_settings_log (repo_id, version) {
+        repo_id -> Text, version -> BigInt, org_id -> Text, at -> BigInt, actor -> Text,
+        format -> Integer, document -> Text,
+    }
+}
+
+table! {
+    test_cases (repo_id, id) {
+        repo_id -> Text, id -> Text, org_id -> Text, status -> Text, quarantine -> Text,
+        quarantine_until -> Nullable<BigInt>, noted -> Bool, watched -> Bool, owners -> Text,
+        ticket -> Nullable<Text>, first_seen_at -> BigInt, last_seen_at -> BigInt,
+        last_failure_at -> Nullable<BigInt>, due_at -> Nullable<BigInt>, format -> Integer,
+        document -> Text,
+    }
+}
+
+table! {
+    test_aliases (repo_id, alias, test_id) {
+        repo_id -> Text, alias -> Text, test_id -> Text, org_id -> Text,
+    }
+}
+
+table! {
+    test_journal (repo_id, test_id, number) {
+        repo_id -> Text, test_id -> Text, number -> BigInt, org_id -> Text, at -> BigInt,
+        format -> Integer, document -> Text,
+    }
+}
+
+table! {
+    test_events (position) {
+        position -> BigInt, org_id -> Text, repo_id -> Text, test_id -> Text, number -> BigInt,
+        at -> BigInt, kind -> Text, payload -> Text,
+    }
+}
+
+table! {
+    result_uploads (repo_id, id) {
+        repo_id -> Text, id -> Text, org_id -> Text, received_at -> BigInt, format -> Integer,
+        upload -> Text, taken_in -> Text,
+    }
+}
+
+// It has no key; this one is for the macro only.
+table! {
+    test_runs (repo_id, test_id, at) {
+        repo_id -> Text, test_id -> Text, org_id -> Text, day -> BigInt, at -> BigInt,
+        attempt -> BigInt, failed -> Bool, format -> Integer, document -> Text,
+    }
+}
+
+table! {
+    test_hours (repo_id, test_id, hour) {
+        repo_id -> Text, test_id -> Text, hour -> BigInt, org_id -> Text, passed -> BigInt,
+        failed -> BigInt, first_failure_at -> Nullable<BigInt>,
+        last_failure_at -> Nullable<BigInt>,
+    }
+}
+
+table! {
+    test_buckets (repo_id, test_id, start, branch) {
+        repo_id -> Text, test_id -> Text, start -> BigInt, branch -> Text, org_id -> Text,
+        class -> Text, passed -> BigInt, failed -> BigInt, last_run_at -> BigInt,
+        last_failure_at -> Nullable<BigInt>,
+    }
+}
+
+table! {
+    test_codes (repo_id, test_id, code, branch) {
+        repo_id -> Text, test_id -> Text, code -> Text, branch -> Text, org_id -> Text,
+        class -> Text, first_success_at -> Nullable<BigInt>,
+        first_failure_at -> Nullable<BigInt>, last_at -> BigInt,
+    }
+}
+
+table! {
+    test_failures (repo_id, test_id, day, fingerprint) {
+        repo_id -> Text, test_id -> Text, day -> BigInt, fingerprint -> Text, org_id -> Text,
+        summary -> Text, occurrences -> BigInt, last_at -> BigInt,
+    }
+}
+
+table! {
+    test_pull_requests (repo_id, test_id, pr_number) {
+        repo_id -> Text, test_id -> Text, pr_number -> BigInt, org_id -> Text,
+        last_failure_at -> BigInt,
+    }
+}
+
+table! {
+    ci_runs (id) { id -> Text, org_id -> Text, repo_id -> Text, at -> BigInt, document -> Text, }
+}
+
+table! { server_keys (name) { name -> Text, value -> Text, } }
 
 diesel::joinable!(queues -> repos (repo_id));
 diesel::joinable!(events -> queues (queue_id));

@@ -71,3 +71,26 @@ macro_rules! locked {
     };
 }
 pub(crate) use locked;
+
+/// Rows of a JSON array, as a query with those columns. The array is parameter 1.
+pub(crate) fn rows_of_json(columns: &[(&str, &str)]) -> String {
+    let read =
+        |(name, kind): &(&str, &str)| format!("CAST(value ->> '{name}' AS {kind}) AS {name}");
+    let columns: Vec<String> = columns.iter().map(read).collect();
+    format!("SELECT {} FROM json_each($1)", columns.join(", "))
+}
+
+/// Results need no room of their own.
+pub(crate) async fn prepare_day(_: &mut Conn, _: i64) -> Result<(), DbError> {
+    Ok(())
+}
+
+/// Deletes some results that came on days before one.
+pub(crate) async fn prune_runs(conn: &mut Conn, before: i64, limit: i64) -> Result<u64, DbError> {
+    use diesel::sql_types::BigInt;
+    use diesel_async::RunQueryDsl;
+    let sql = "DELETE FROM test_runs WHERE rowid IN \
+        (SELECT rowid FROM test_runs WHERE day < $1 ORDER BY day LIMIT $2)";
+    let delete = diesel::sql_query(sql).bind::<BigInt, _>(before).bind::<BigInt, _>(limit);
+    Ok(u64::try_from(delete.execute(conn).await?).unwrap_or(0))
+}

@@ -1,5 +1,6 @@
 //! The commands, one file each.
 
+mod flaky_tests;
 mod hook;
 mod migrate;
 mod offline;
@@ -10,6 +11,7 @@ mod repo;
 mod tests;
 mod token;
 
+use flaky_tests::{FlakyTests, flaky_tests};
 pub(crate) use hook::{Hook, hook};
 pub(crate) use migrate::{Migrate, migrate};
 pub(crate) use org::{Org, org};

@@ -8,6 +8,7 @@ use reqwest::multipart::{Form, Part};
 use serde_json::Value;
 use signalbox_domain::ids::RepoName;
 
+use super::{FlakyTests, flaky_tests};
 use crate::terminal::say;
 
 #[derive(Subcommand)]
@@ -21,6 +22,8 @@ pub(crate) enum Tests {
                       --sha $(git rev-parse HEAD) target/nextest/default/junit.xml"
     )]
     Upload(Upload),
+    #[command(flatten)]
+    Flaky(FlakyTests),
 }
 
 #[derive(Args)]
@@ -63,6 +66,7 @@ pub(crate) struct Upload {
 pub(crate) async fn tests(action: Tests) -> Result<(), String> {
     match action {
         Tests::Upload(upload) => send(upload).await,
+        Tests::Flaky(action) => flaky_tests(action).await,
     }
 }
 

@@ -30,10 +30,26 @@ impl Config {
                 return Err(format!("flaky.{key}: must be from 1 to {most}, but is {value}"));
             }
         }
+        self.flaky()?;
         self.organizations().map_err(|words| match file {
             Some(file) => format!("{}: {words}", file.display()),
             None => words,
         })
+    }
+
+    fn flaky(&self) -> Result<(), String> {
+        let days = self.flaky.history_days;
+        if !(8..=3_650).contains(&days) {
+            return Err(format!("flaky.history_days: {days} must be from 8 to 3650"));
+        }
+        let Some(url) = &self.flaky.ticket_url else { return Ok(()) };
+        let is_web = url.starts_with("https://") || url.starts_with("http://");
+        if !is_web || !url.contains("{id}") {
+            return Err(format!(
+                "flaky.ticket_url: {url:?} must start with https:// and have {{id}} in it"
+            ));
+        }
+        Ok(())
     }
 
     fn organizations(&self) -> Result<(), String> {
@@ -116,6 +132,14 @@ mod tests {
         assert!(words.starts_with("flaky.keep_bundles_days: "), "{words}");
         let words = refusal(|config| config.flaky.upload_mib = 257);
         assert_eq!(words, "flaky.upload_mib: must be from 1 to 256, but is 257");
+        for url in ["https://tickets.example/", "javascript:{id}"] {
+            let words = refusal(|config| config.flaky.ticket_url = Some(url.into()));
+            assert!(words.starts_with("flaky.ticket_url: "), "{words}");
+        }
+        for days in [0, 7, 3_651] {
+            let words = refusal(|config| config.flaky.history_days = days);
+            assert!(words.starts_with("flaky.history_days: "), "{words}");
+        }
         let words = refusal(|config| config.log.level = "loud".into());
         assert!(words.starts_with("log.level: "), "{words}");
     }

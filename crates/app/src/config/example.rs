@@ -16,7 +16,10 @@ pub fn example() -> String {
             ..Server::default()
         },
         log: Log::default(),
-        flaky: Flaky::default(),
+        flaky: Flaky {
+            ticket_url: Some("https://tickets.example/browse/{id}".into()),
+            ..Flaky::default()
+        },
         organizations: vec![Organization {
             slug: "acme".into(),
             hosts: vec![Host::Git {

@@ -82,6 +82,12 @@ pub struct Flaky {
     pub keep_uploads_days: u32,
     /// Uploads that are read at the same time.
     pub readers: u32,
+    /// Days that results of tests are kept, and tests that are no longer reported; at least 8.
+    pub history_days: u32,
+    /// The address of a ticket, with `{id}` in it.
+    pub ticket_url: Option<String>,
+    /// Whether anybody may read the pages of tests without a token.
+    pub public_pages: bool,
 }
 
 impl Default for Flaky {
@@ -92,6 +98,9 @@ impl Default for Flaky {
             keep_bundles_days: 7,
             keep_uploads_days: 45,
             readers: 1,
+            history_days: 45,
+            ticket_url: None,
+            public_pages: false,
         }
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use signalbox_domain::queue::Lane;
-use signalbox_domain::service::{EffectRunner, Error, UploadService};
+use signalbox_domain::service::{EffectRunner, Error, FlakyService, UploadService};
 use signalbox_domain::time::Span;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -71,7 +71,26 @@ impl Loops {
             let before = app.context.clock.now().minus(Span::hours(KEEP_OUTPUT_HOURS));
             Ok(app.context.stores.check_log.prune(before, 1_000).await.map(drop)?)
         });
+        loops.flaky(app);
         loops
+    }
+
+    /// What time does to flaky tests.
+    fn flaky(&mut self, app: &Arc<App>) {
+        let (second, minute) = (Duration::from_secs(1), Duration::from_mins(1));
+        self.every("monitors", 10 * second, app, |app| async move {
+            let service = &app.flaky.service;
+            while service.measure().await? >= FlakyService::AT_ONCE {}
+            Ok(())
+        });
+        self.every("days of results", 60 * minute, app, |app| async move {
+            app.flaky.service.prepare_days().await
+        });
+        self.every("old results", 10 * minute, app, |app| async move {
+            let history = Span::hours(app.config.flaky.history_days.saturating_mul(24));
+            while app.flaky.service.prune(history).await? > 0 {}
+            Ok(())
+        });
     }
 
     fn lane(&mut self, app: &Arc<App>, name: &'static str, lane: Lane, workers: usize) {

@@ -28,6 +28,15 @@ pub struct AskedTest {
     pub key: TestKey,
 }
 
+impl AskedTest {
+    /// The ids that the test would have if the client's id and fields are right, the best first.
+    pub fn computed(&self) -> impl Iterator<Item = TestId> + use<> {
+        let with_info = TestKey { info: self.id.clone(), ..self.key.clone() };
+        let as_sent = Uuid::try_parse(&self.id).ok().map(TestId);
+        [Some(with_info.id()), as_sent, Some(self.key.id())].into_iter().flatten()
+    }
+}
+
 /// The tests of one repository and the ids under which they are asked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TestDirectory {
@@ -54,6 +63,11 @@ impl TestDirectory {
         Ok(id)
     }
 
+    /// Takes in an id under which clients ask for a test, beside those that its key gives.
+    pub fn learn_alias(&mut self, alias: String, id: TestId) {
+        self.aliases.entry(alias).or_default().insert(id);
+    }
+
     /// The test with that id.
     pub fn key(&self, id: TestId) -> Option<&TestKey> {
         self.tests.get(&id)
@@ -64,10 +78,7 @@ impl TestDirectory {
     /// Looked up by the id, then by the fields, then by what was learnt from reports. A test of
     /// another variant is never meant, whatever the id says.
     pub fn resolve(&self, asked: &AskedTest) -> Option<TestId> {
-        let with_info = TestKey { info: asked.id.clone(), ..asked.key.clone() };
-        let as_sent = Uuid::try_parse(&asked.id).ok().map(TestId);
-        let computed = [Some(with_info.id()), as_sent, Some(asked.key.id())];
-        computed.into_iter().flatten().find(|id| self.is_variant(*id, &asked.key)).or_else(|| {
+        asked.computed().find(|id| self.is_variant(*id, &asked.key)).or_else(|| {
             let known = self.aliases.get(&asked.id)?;
             let mut fitting = known.iter().filter(|id| self.is_variant(**id, &asked.key));
             let first = fitting.next()?;

@@ -11,6 +11,8 @@ mod checks_runner;
 mod clock;
 mod error;
 mod exposition;
+mod flaky_reads;
+mod flaky_store;
 mod git_host;
 mod history_store;
 mod id_source;
@@ -26,6 +28,7 @@ mod repo_store;
 mod report_reader;
 mod results;
 mod stores;
+mod test_event_writer;
 mod token_store;
 mod upload_store;
 
@@ -36,6 +39,11 @@ pub use checks_runner::{ChecksJob, ChecksRunner, ChecksSink, SinkClosed};
 pub use clock::Clock;
 pub use error::StoreError;
 pub use exposition::Exposition;
+pub use flaky_reads::{FlakyReads, LoggedTestEvent, MAX_CLUSTERS, Seek, TestList, TestNumbers};
+pub use flaky_store::{
+    CiRun, FlakyCommit, FlakyRepo, FlakyStore, RepoRef, SettingsStep, TestRecord, TestStep,
+    ToldEvent,
+};
 pub use git_host::{
     Abilities, Built, GitHost, Head, HostError, Hosts, LandAnswer, PullRequestQuery, TestBranch,
 };
@@ -55,5 +63,6 @@ pub use repo_store::{RepoStore, Repository};
 pub use report_reader::{ReadError, ReportFile, ReportReader};
 pub use results::ResultsSink;
 pub use stores::Stores;
+pub use test_event_writer::{TestEventWriter, TestSnapshot};
 pub use token_store::TokenStore;
 pub use upload_store::{LeasedUpload, UploadStore};

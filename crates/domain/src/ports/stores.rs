@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::{
-    CheckLog, HistoryStore, OrgStore, Outbox, PullRequestStore, QueueStore, ReadStore, RepoStore,
-    TokenStore, UploadStore,
+    CheckLog, FlakyReads, FlakyStore, HistoryStore, OrgStore, Outbox, PullRequestStore, QueueStore,
+    ReadStore, RepoStore, TokenStore, UploadStore,
 };
 
 /// Every store of one database.
@@ -30,4 +30,8 @@ pub struct Stores {
     pub check_log: Arc<dyn CheckLog>,
     /// Uploads of test results.
     pub uploads: Arc<dyn UploadStore>,
+    /// Flaky tests.
+    pub flaky: Arc<dyn FlakyStore>,
+    /// Reads of flaky tests.
+    pub flaky_reads: Arc<dyn FlakyReads>,
 }

@@ -2,6 +2,7 @@
 
 use thiserror::Error;
 
+use crate::flaky::TestId;
 use crate::ids::{BranchName, PrNumber, RepoName, RunId};
 use crate::ports::{HostError, StoreError};
 use crate::queue::Refusal;
@@ -16,6 +17,17 @@ pub enum Error {
     /// The rules say no.
     #[error(transparent)]
     Refused(#[from] Refusal),
+    /// The rules of flaky tests say no.
+    #[error(transparent)]
+    FlakyRefused(#[from] crate::flaky::Refusal),
+    /// The repository has no such test.
+    #[error("test {test} of {}/{} not found", repo.owner, repo.name)]
+    UnknownTest {
+        /// The repository.
+        repo: RepoName,
+        /// The test.
+        test: TestId,
+    },
     /// The organization has no such repository, or the token may not see it.
     #[error("repository {0} not found")]
     UnknownRepository(RepoName),

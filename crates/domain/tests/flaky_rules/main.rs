@@ -1,5 +1,6 @@
 //! Rules of flaky tests, one at a time.
 
+mod intake;
 mod lab;
 mod monitors;
 mod people;

@@ -13,6 +13,7 @@ mod queue;
 mod queue_requests;
 mod run;
 mod targets_request;
+pub(crate) mod tests;
 mod timeline;
 mod update;
 mod upload;

@@ -44,6 +44,11 @@ pub(super) fn broken(error: &InvalidName) -> String {
     format!("{:?} {}", error.value, error.rule)
 }
 
+/// The repository of a request that names no branch.
+pub(super) fn check_repository(repo: Field<RepoRef>, errors: &mut Errors) -> Option<RepoName> {
+    errors.required("/repo", repo).and_then(|repo| check_repo(repo, errors))
+}
+
 pub(super) fn check_repo(repo: RepoRef, errors: &mut Errors) -> Option<RepoName> {
     let host = errors.required("/repo/host", repo.host);
     let owner = errors.required("/repo/owner", repo.owner);
@@ -63,7 +68,7 @@ pub(super) fn check_place(
     branch: Field<Text>,
     errors: &mut Errors,
 ) -> Option<Place> {
-    let repo = errors.required("/repo", repo).and_then(|repo| check_repo(repo, errors));
+    let repo = check_repository(repo, errors);
     let branch = errors.required("/targetBranch", branch).and_then(|Text(branch)| {
         errors.keep("/targetBranch", BranchName::new(branch).map_err(|error| broken(&error)))
     });

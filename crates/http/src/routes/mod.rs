@@ -1,6 +1,7 @@
 //! The routes: an address, its method, its handler. Another method is told which one to use.
 
 pub(crate) mod health;
+mod test_page;
 pub(crate) mod v1;
 
 use actix_web::web::{self, ServiceConfig};
@@ -91,7 +92,39 @@ pub(crate) fn configure(config: &mut ServiceConfig) {
                 .name("receiveBundle")
                 .route(web::put().to(v1::receive_bundle::handle))
                 .default_service(web::to(use_put)),
-        )
+        );
+    macro_rules! flaky_tests {
+        ($($post:ident),+ $(,)?) => {
+            $(config.service(
+                post(&v1::flaky::$post::__path_handle, v1::flaky::$post::handle),
+            );)+
+        };
+    }
+    flaky_tests!(
+        list_failing_tests,
+        list_unhealthy_tests,
+        list_quarantined_tests,
+        get_test_details,
+        link_ticket_to_test_case,
+        create_ci_run,
+        get_settings,
+        update_settings,
+        get_settings_history,
+        list_monitors,
+        create_monitor,
+        update_monitor,
+        delete_monitor,
+        preview_monitor,
+        flag_test,
+        mute_monitor,
+        override_quarantine,
+        get_test_history,
+    );
+    config
+        .service(get(
+            web::resource("/{org}/flaky-tests/test/{id}").name("testPage"),
+            test_page::handle,
+        ))
         .service(get(web::resource("/healthz").name("healthz"), health::healthz))
         .service(get(web::resource("/readyz").name("readyz"), health::readyz))
         .default_service(web::to(nothing_here));

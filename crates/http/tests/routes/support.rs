@@ -13,12 +13,13 @@ use signalbox_domain::ports::{
 };
 use signalbox_domain::queue::{CheckConclusion, Lane, QueueMetrics};
 use signalbox_domain::service::{
-    Authenticator, Context, EffectRunner, QueueService, UploadLimits, UploadParts, UploadService,
+    Authenticator, Context, EffectRunner, FlakyService, QueueService, UploadLimits, UploadParts,
+    UploadService,
 };
 use signalbox_domain::testing::{CountingIds, ManualClock};
 use signalbox_domain::time::{Span, Timestamp};
 use signalbox_domain::token::{EnumCase, Scope, Token, TokenText};
-use signalbox_http::{Api, Readiness, app};
+use signalbox_http::{Api, EventPayloads, FlakyApi, PageTokens, Readiness, TestLinks, app};
 use signalbox_testkit::fake_host::{FakeHost, FakeHosts};
 use signalbox_testkit::fake_results::FakeResults;
 use signalbox_testkit::memory::{MemoryBlobs, MemoryDatabase};
@@ -150,7 +151,19 @@ impl Server {
         let queues = Arc::new(QueueService::new(context.clone()));
         let authenticator =
             Authenticator::new(stores.tokens.clone(), stores.orgs.clone(), clock.clone());
+        let links = TestLinks {
+            public_url: "https://ci.test".to_owned(),
+            ticket_url: Some("https://tickets.test/{id}".to_owned()),
+        };
+        let writer = Arc::new(EventPayloads(links.clone()));
+        let flaky = FlakyApi {
+            service: Arc::new(FlakyService::new(context.clone(), writer)),
+            pages: PageTokens::new([7; 32]),
+            links,
+            public_pages: false,
+        };
         let api = Api {
+            flaky,
             queues: queues.clone(),
             uploads,
             public_url: None,

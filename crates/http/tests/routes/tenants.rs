@@ -7,12 +7,14 @@ use signalbox_domain::ids::TokenId;
 use signalbox_domain::time::Span;
 use signalbox_domain::token::{Scope, TokenText};
 
+use crate::flaky_lists::make_flaky;
 use crate::support::{Grant, Reply, Server, calc, method};
 
 struct Operation {
     method: String,
     path: String,
     id: String,
+    tag: String,
     body: Value,
 }
 
@@ -39,6 +41,7 @@ fn operations() -> Vec<Operation> {
             operations.push(Operation {
                 method: method.clone(),
                 path: path.replace("{name}", "test"),
+                tag: operation["tags"][0].as_str().unwrap_or_default().to_owned(),
                 id: operation["operationId"].as_str().expect("a name").to_owned(),
                 body,
             });
@@ -106,6 +109,7 @@ async fn another_organization_finds_nothing() {
     let server = Server::new().await;
     let pr = server.submitted("b").await;
     assert_eq!(pr, 1);
+    make_flaky(&server, 1, &["adds"]).await;
     let token = server.grant(Grant { org: "other", ..Grant::default() }).await;
     for operation in operations() {
         let reply = operation.call(&server, Some(&token)).await;
@@ -122,10 +126,17 @@ async fn another_organization_finds_nothing() {
             // A repository of its own under the same name, with no uploads in it.
             "uploadTestReports" => drop(reply.problem(415, "unsupported_content_type")),
             "listTestUploads" => assert_eq!(reply.json()["uploads"], json!([])),
+            // Its own repository of the same name, which has no tests.
+            _ if operation.tag == "flaky tests" => {
+                let nothing = reply.status == 404 || !reply.body.contains("adds");
+                assert!(nothing, "{}: {}", operation.id, reply.body);
+            }
             _ => drop(reply.problem(404, "merge_queue_not_found")),
         }
     }
     assert_eq!(server.entry(pr).await["state"], "TESTING", "nothing happened to the first");
+    let monitors = server.ok("flaky-tests/list-monitors", json!({})).await;
+    assert_eq!(monitors["monitors"].as_array().map(Vec::len), Some(1));
 }
 
 #[actix_web::test]
@@ -161,6 +172,13 @@ async fn each_operation_needs_its_scope_and_no_other() {
             | "setImpactedTargets" => Scope::QueueSubmit,
             "uploadTestReports" => Scope::TestsWrite,
             "listTestUploads" | "getTestUpload" => Scope::TestsRead,
+            id if operation.tag == "flaky tests" => {
+                if id.starts_with("list") || id.starts_with("get") || id == "previewMonitor" {
+                    Scope::TestsRead
+                } else {
+                    Scope::TestsWrite
+                }
+            }
             _ => Scope::QueueRead,
         };
         let all_others = Scope::ALL.into_iter().filter(|scope| *scope != needed).collect();

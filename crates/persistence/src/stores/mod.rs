@@ -2,8 +2,10 @@
 //! is `sqlite` or `postgres`, and gives the connection type and what the two do differently.
 
 mod accounts;
+mod bulk;
 mod check_log;
 mod commit;
+mod flaky;
 mod history_store;
 mod outbox;
 mod pull_request_store;
@@ -50,7 +52,9 @@ impl Store {
             repos: store.clone(),
             pull_requests: store.clone(),
             check_log: store.clone(),
-            uploads: store,
+            uploads: store.clone(),
+            flaky: store.clone(),
+            flaky_reads: store,
         }
     }
 

@@ -2,6 +2,9 @@
 //! stores of an empty database; [`crate::store_conformance`] makes a test of each.
 
 pub mod accounts;
+pub mod flaky;
+mod flaky_lab;
+pub mod flaky_lists;
 pub mod history;
 pub mod outbox;
 pub mod pull_requests;
@@ -11,6 +14,7 @@ mod sample;
 pub mod services;
 pub mod uploads;
 
+pub use flaky_lab::Lab;
 pub use sample::{Sample, at};
 
 /// Makes one test of each property. The expression gives, in an async block, the stores of an
@@ -24,6 +28,22 @@ macro_rules! store_conformance {
             accounts::a_revoked_token_keeps_the_earlier_time,
             accounts::a_repository_is_registered_once_and_belongs_to_its_organization,
             accounts::a_check_output_is_replaced_capped_and_pruned,
+            flaky::summaries_agree_with_the_runs,
+            flaky::an_upload_is_taken_in_once,
+            flaky::a_disagreement_is_told_and_listed_in_one_commit,
+            flaky::a_step_on_an_old_version_writes_nothing,
+            flaky::uploads_that_come_at_once_know_each_other,
+            flaky_lists::failing_tests_are_found_by_time,
+            flaky_lists::lists_are_paged_in_both_directions,
+            flaky_lists::numbers_are_counted_over_their_time,
+            flaky::quarantine_follows_settings_overrides_and_time,
+            flaky::a_test_is_found_by_every_id_that_is_sent_for_it,
+            flaky::time_resolves_a_monitor,
+            flaky::a_deleted_monitor_resolves_everywhere_at_once,
+            flaky::another_organization_sees_no_tests,
+            flaky::old_history_goes,
+            flaky::a_ticket_is_linked,
+            flaky::the_key_of_page_tokens_stays,
             history::entries_are_paged_by_submission,
             history::entries_are_filtered_by_state_and_by_when_they_left,
             history::several_entries_and_runs_are_found_at_once,

@@ -29,7 +29,9 @@ impl MemoryDatabase {
             repos: shared.clone(),
             pull_requests: shared.clone(),
             check_log: shared.clone(),
-            uploads: shared,
+            uploads: shared.clone(),
+            flaky: shared.clone(),
+            flaky_reads: shared,
         }
     }
 

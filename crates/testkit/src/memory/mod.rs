@@ -6,6 +6,9 @@
 mod blobs;
 mod check_log;
 mod database;
+mod flaky_reads;
+mod flaky_store;
+mod flaky_tables;
 mod history_store;
 mod org_store;
 mod outbox;

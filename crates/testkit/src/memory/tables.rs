@@ -16,6 +16,8 @@ use signalbox_domain::token::Token;
 use signalbox_domain::upload::{ContentHash, UploadRecord};
 use uuid::Uuid;
 
+use super::flaky_tables::FlakyTables;
+
 /// All tables.
 #[derive(Debug, Default)]
 pub(super) struct Tables {
@@ -31,6 +33,7 @@ pub(super) struct Tables {
     pub(super) tokens: BTreeMap<TokenId, Token>,
     pub(super) repos: BTreeMap<(OrgId, RepoId), Repository>,
     pub(super) pull_requests: BTreeMap<(OrgId, RepoId, PrNumber), StoredPullRequest>,
+    pub(super) flaky: FlakyTables,
     pub(super) check_outputs: BTreeMap<(OrgId, RunId, String), CheckOutput>,
     pub(super) uploads: BTreeMap<UploadId, UploadRow>,
     pub(super) upload_jobs: BTreeMap<i64, UploadJob>,

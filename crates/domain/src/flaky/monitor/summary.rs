@@ -136,6 +136,36 @@ impl Summary {
         Self { buckets: buckets.into_values().collect(), codes: codes.into_values().collect() }
     }
 
+    /// Adds what another summary of the same test knows. A class stays as it was first seen.
+    pub fn add(&mut self, other: &Self) {
+        for new in &other.buckets {
+            let same = |it: &&mut Bucket| it.start == new.start && it.branch == new.branch;
+            match self.buckets.iter_mut().find(same) {
+                Some(bucket) => {
+                    bucket.passed = bucket.passed.saturating_add(new.passed);
+                    bucket.failed = bucket.failed.saturating_add(new.failed);
+                    bucket.last_run_at = bucket.last_run_at.max(new.last_run_at);
+                    bucket.last_failure_at = bucket.last_failure_at.max(new.last_failure_at);
+                }
+                None => self.buckets.push(new.clone()),
+            }
+        }
+        let earlier = |one: Option<Timestamp>, other: Option<Timestamp>| match (one, other) {
+            (Some(one), Some(other)) => Some(one.min(other)),
+            (one, other) => one.or(other),
+        };
+        for new in &other.codes {
+            let same = |it: &&mut CodeSummary| it.code == new.code && it.branch == new.branch;
+            match self.codes.iter_mut().find(same) {
+                Some(row) => {
+                    row.first_success_at = earlier(row.first_success_at, new.first_success_at);
+                    row.first_failure_at = earlier(row.first_failure_at, new.first_failure_at);
+                }
+                None => self.codes.push(new.clone()),
+            }
+        }
+    }
+
     /// Counts the runs of a scope within the last `window` before `at`, and the last times ever.
     ///
     /// A bucket that began at the window's edge or before it is left out, so that nothing older than

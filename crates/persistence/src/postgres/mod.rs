@@ -10,7 +10,11 @@ use diesel_async::{AnsiTransactionManager, AsyncPgConnection};
 
 use crate::error::DbError;
 
-#[path = "stores/mod.rs"]
+mod partitions;
+
+pub(crate) use partitions::{prepare_day, prune_runs};
+
+#[path = "../stores/mod.rs"]
 pub(crate) mod stores;
 
 pub(crate) type Conn = AsyncPgConnection;
@@ -46,3 +50,11 @@ macro_rules! locked {
     };
 }
 pub(crate) use locked;
+
+/// Rows of a JSON array, as a query with those columns. The array is parameter 1.
+pub(crate) fn rows_of_json(columns: &[(&str, &str)]) -> String {
+    let names: Vec<&str> = columns.iter().map(|(name, _)| *name).collect();
+    let kinds: Vec<String> = columns.iter().map(|(name, kind)| format!("{name} {kind}")).collect();
+    let (names, kinds) = (names.join(", "), kinds.join(", "));
+    format!("SELECT {names} FROM json_to_recordset($1::json) AS given ({kinds})")
+}

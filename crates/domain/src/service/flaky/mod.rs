@@ -1,0 +1,115 @@
+//! Use cases of flaky tests: results come in, are judged, and are asked for.
+
+mod commands;
+mod judge;
+mod known;
+mod lookup;
+mod measure;
+mod preview;
+mod reads;
+mod settings;
+mod take_in;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::flaky::{Actor, MAX_HOURS, Settings};
+use crate::ids::RepoName;
+use crate::ports::{CommitError, FlakyCommit, FlakyRepo, RepoRef, Repository, TestEventWriter};
+use crate::time::{Span, Timestamp};
+use crate::token::{Caller, Scope};
+
+use super::{Context, Error};
+use known::KnownQuarantine;
+
+pub use preview::{Preview, PreviewedTest};
+pub use reads::{ListKind, ListedTests, TestDetails};
+
+/// How often a step is decided again before it is given up.
+const ATTEMPTS: u32 = 32;
+/// The most repositories whose turns are kept.
+const TURNS: usize = 4_096;
+
+/// What is done with flaky tests. Methods with a caller check what the caller may do and see.
+pub struct FlakyService {
+    context: Context,
+    writer: Arc<dyn TestEventWriter>,
+    turns: Mutex<BTreeMap<RepoRef, Arc<async_lock::Mutex<()>>>>,
+    known: KnownQuarantine,
+}
+
+impl FlakyService {
+    /// A service on these adapters.
+    pub fn new(context: Context, writer: Arc<dyn TestEventWriter>) -> Self {
+        let turns = Mutex::new(BTreeMap::new());
+        Self { context, writer, turns, known: KnownQuarantine::default() }
+    }
+
+    /// The caller as the one who did something to a test.
+    pub fn actor(caller: &Caller) -> Actor {
+        Actor { full_name: caller.name.clone(), email: String::new() }
+    }
+
+    /// From when on runs can matter to a monitor.
+    fn horizon(at: Timestamp) -> Timestamp {
+        at.minus(Span::hours(MAX_HOURS))
+    }
+
+    /// The caller's repository of that name, after checking that the token may do and see it.
+    async fn repository(
+        &self,
+        caller: &Caller,
+        scope: Scope,
+        name: &RepoName,
+    ) -> Result<(Repository, RepoRef), Error> {
+        if !caller.may(scope) {
+            return Err(Error::MissingScope(scope));
+        }
+        let unknown = || Error::UnknownRepository(name.clone());
+        if !caller.may_see(name) {
+            return Err(unknown());
+        }
+        // Results may come for a host that this server does not know: then both ways are tried.
+        let host = self.context.hosts.git_host(caller.org, &name.host);
+        let cases = match host.map(|host| host.abilities().case_insensitive_names) {
+            Some(case_insensitive) => vec![case_insensitive],
+            None => vec![false, true],
+        };
+        for case_insensitive in cases {
+            let repos = &self.context.stores.repos;
+            if let Some(found) = repos.find_by_name(caller.org, name, case_insensitive).await? {
+                let reference = RepoRef { org: found.org, id: found.id };
+                return Ok((found, reference));
+            }
+        }
+        Err(unknown())
+    }
+
+    /// Commits a step. `None`: somebody else was faster, and it must be decided again.
+    async fn commit(&self, commit: &FlakyCommit<'_>) -> Result<Option<()>, Error> {
+        match self.context.stores.flaky.commit(commit).await {
+            Ok(_) => {
+                if commit.settings.is_some() || !commit.steps.is_empty() {
+                    self.known.forget(commit.repo);
+                }
+                Ok(Some(()))
+            }
+            Err(CommitError::Conflict) => Ok(None),
+            Err(CommitError::Store(error)) => Err(error.into()),
+        }
+    }
+
+    /// Steps of this process on one repository take turns; only those of other servers can meet.
+    fn turn(&self, repo: RepoRef) -> Arc<async_lock::Mutex<()>> {
+        let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
+        if turns.len() >= TURNS {
+            turns.retain(|_, turn| Arc::strong_count(turn) > 1);
+        }
+        turns.entry(repo).or_default().clone()
+    }
+}
+
+/// The settings that hold: those that were set, or what every repository starts with.
+fn settings_of(repo: RepoRef, known: &FlakyRepo) -> Settings {
+    known.settings.clone().unwrap_or_else(|| Settings::new(repo.id))
+}

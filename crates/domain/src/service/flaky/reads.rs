@@ -1,0 +1,185 @@
+//! Lists of tests and single ones, for callers.
+
+use crate::flaky::{JournalRecord, RunRecord, Settings, TestId, TestStatus};
+use crate::ids::{OrgSlug, RepoName};
+use crate::ports::{RepoRef, Repository, Seek, TestList, TestRecord, TestSnapshot};
+use crate::time::Timestamp;
+use crate::token::{Caller, Scope};
+
+use super::super::Error;
+use super::{FlakyService, settings_of};
+
+/// Which tests are listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ListKind {
+    /// Those that failed within a time; see [`TestList::Failing`].
+    Failing {
+        /// The first moment.
+        from: Timestamp,
+        /// The first moment after.
+        until: Timestamp,
+    },
+    /// Those of a status.
+    Unhealthy(TestStatus),
+    /// Those that are quarantined now.
+    Quarantined,
+}
+
+/// A page of a list.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ListedTests {
+    /// The tests, in ascending order of their ids.
+    pub tests: Vec<TestSnapshot>,
+    /// How many tests the list has, if that was asked for.
+    pub total: Option<u64>,
+}
+
+/// A test with everything that a page shows of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TestDetails {
+    /// The test.
+    pub snapshot: TestSnapshot,
+    /// Its runs, the newest first.
+    pub runs: Vec<RunRecord>,
+    /// Its journal, the newest first.
+    pub journal: Vec<JournalRecord>,
+}
+
+/// How much of a test's past a page shows.
+const SHOWN: u32 = 50;
+
+impl FlakyService {
+    /// A page of a list.
+    pub async fn list(
+        &self,
+        caller: &Caller,
+        name: &RepoName,
+        kind: ListKind,
+        seek: Seek,
+        limit: u32,
+        counted: bool,
+    ) -> Result<ListedTests, Error> {
+        let (repository, repo) = self.repository(caller, Scope::TestsRead, name).await?;
+        let stores = &self.context.stores;
+        let at = self.context.clock.now();
+        let settings = settings_of(repo, &stores.flaky.repo(repo).await?);
+        let list = match kind {
+            ListKind::Failing { from, until } => TestList::Failing { from, until },
+            ListKind::Unhealthy(status) => TestList::Unhealthy(status),
+            ListKind::Quarantined => TestList::Quarantined { settings: settings.quarantine, at },
+        };
+        let records = stores.flaky_reads.list(repo, list, seek, limit).await?;
+        let total = if counted { Some(stores.flaky_reads.count(repo, list).await?) } else { None };
+        let tests = self.snapshots(&repository, &settings, records, at).await?;
+        Ok(ListedTests { tests, total })
+    }
+
+    /// A test.
+    pub async fn test(
+        &self,
+        caller: &Caller,
+        name: &RepoName,
+        test: TestId,
+    ) -> Result<TestSnapshot, Error> {
+        let (repository, repo) = self.repository(caller, Scope::TestsRead, name).await?;
+        self.snapshot(&repository, repo, test).await
+    }
+
+    /// A test's journal, the newest first, before a number if given.
+    pub async fn history(
+        &self,
+        caller: &Caller,
+        name: &RepoName,
+        test: TestId,
+        before: Option<u64>,
+        limit: u32,
+    ) -> Result<Vec<JournalRecord>, Error> {
+        let (repository, repo) = self.repository(caller, Scope::TestsRead, name).await?;
+        self.snapshot(&repository, repo, test).await?;
+        Ok(self.context.stores.flaky_reads.test_journal(repo, test, before, limit).await?)
+    }
+
+    /// A test with its past, for a caller.
+    pub async fn details(
+        &self,
+        caller: &Caller,
+        name: &RepoName,
+        test: TestId,
+    ) -> Result<TestDetails, Error> {
+        let (repository, repo) = self.repository(caller, Scope::TestsRead, name).await?;
+        self.details_of(&repository, repo, test).await
+    }
+
+    /// A test with its past, as links to tests name it: by the slug of the organization and the
+    /// repository's owner and name. Of several hosts the first one that has the test is meant.
+    /// `None`: there is no such test among the repositories that may be seen.
+    pub async fn details_by_link(
+        &self,
+        org: &OrgSlug,
+        owner: &str,
+        name: &str,
+        test: TestId,
+        may_see: impl Fn(&RepoName) -> bool + Send,
+    ) -> Result<Option<TestDetails>, Error> {
+        let stores = &self.context.stores;
+        let Some(org) = stores.orgs.find_by_slug(org).await? else { return Ok(None) };
+        for repository in stores.repos.list(Some(org.id)).await? {
+            let named = repository.name.owner.eq_ignore_ascii_case(owner)
+                && repository.name.name.eq_ignore_ascii_case(name);
+            if named && may_see(&repository.name) {
+                let repo = RepoRef { org: org.id, id: repository.id };
+                match self.details_of(&repository, repo, test).await {
+                    Err(Error::UnknownTest { .. }) => {}
+                    found => return found.map(Some),
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    async fn details_of(
+        &self,
+        repository: &Repository,
+        repo: RepoRef,
+        test: TestId,
+    ) -> Result<TestDetails, Error> {
+        let snapshot = self.snapshot(repository, repo, test).await?;
+        let reads = &self.context.stores.flaky_reads;
+        let runs = reads.recent_runs(repo, test, SHOWN).await?;
+        let journal = reads.test_journal(repo, test, None, SHOWN).await?;
+        Ok(TestDetails { snapshot, runs, journal })
+    }
+
+    async fn snapshot(
+        &self,
+        repository: &Repository,
+        repo: RepoRef,
+        test: TestId,
+    ) -> Result<TestSnapshot, Error> {
+        let stores = &self.context.stores;
+        let settings = settings_of(repo, &stores.flaky.repo(repo).await?);
+        let records = stores.flaky.tests(repo, &[test]).await?;
+        let at = self.context.clock.now();
+        let found = self.snapshots(repository, &settings, records, at).await?.pop();
+        found.ok_or_else(|| Error::UnknownTest { repo: repository.name.clone(), test })
+    }
+
+    async fn snapshots(
+        &self,
+        repository: &Repository,
+        settings: &Settings,
+        records: Vec<TestRecord>,
+        at: Timestamp,
+    ) -> Result<Vec<TestSnapshot>, Error> {
+        let repo = RepoRef { org: repository.org, id: repository.id };
+        let ids: Vec<TestId> = records.iter().map(|record| record.test.id).collect();
+        let mut numbers = self.context.stores.flaky_reads.numbers(repo, &ids, at).await?;
+        let snapshot = |record: TestRecord| TestSnapshot {
+            repo: repository.name.clone(),
+            quarantined: record.test.is_quarantined(settings, at),
+            numbers: numbers.remove(&record.test.id).unwrap_or_default(),
+            record,
+        };
+        Ok(records.into_iter().map(snapshot).collect())
+    }
+}

@@ -1,0 +1,181 @@
+//! The audit of a test, and of settings.
+
+use serde::Serialize;
+use signalbox_domain::flaky::{Actor, Decision, Input, JournalRecord, LabelSource};
+use signalbox_domain::ports::SettingsStep;
+use utoipa::ToSchema;
+
+use super::monitors::MonitorReply;
+use super::settings::FlakySettingsReply;
+
+/// One thing that was decided.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct DecisionReply {
+    /// Its kind.
+    kind: &'static str,
+    /// What was decided, in words.
+    words: String,
+    /// Who; left out for the rules.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    by: Option<String>,
+    /// Why, as it was given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+}
+
+/// One step.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct StepReply {
+    /// Its number within the test.
+    number: u64,
+    /// When.
+    at: String,
+    /// What led to it.
+    cause: &'static str,
+    /// What was decided.
+    decisions: Vec<DecisionReply>,
+}
+
+/// Steps of a test, the newest first.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(example = json!({"history": [{
+    "number": 1, "at": "2026-01-01T00:00:00.000Z", "cause": "flag",
+    "decisions": [{"kind": "flagged", "words": "flagged as flaky", "by": "ada"}]
+}]}))]
+pub(crate) struct HistoryReply {
+    /// The steps.
+    pub(crate) history: Vec<StepReply>,
+}
+
+impl HistoryReply {
+    pub(crate) fn of(records: &[JournalRecord]) -> Self {
+        Self { history: records.iter().map(step).collect() }
+    }
+}
+
+fn step(record: &JournalRecord) -> StepReply {
+    let cause = match &record.input {
+        Input::Command(command) => command.name(),
+        Input::Fact(fact) => fact.name(),
+    };
+    let decisions = record.decisions.iter().filter_map(decision).collect();
+    StepReply { number: record.number, at: record.at.to_string(), cause, decisions }
+}
+
+fn name(actor: &Actor) -> String {
+    actor.full_name.clone()
+}
+
+fn holder(source: &LabelSource) -> String {
+    match source {
+        LabelSource::Person => "people".to_owned(),
+        LabelSource::Monitor(id) => format!("monitor {id}"),
+    }
+}
+
+/// A decision in words; `None` for one that changed nothing.
+pub(crate) fn decision(decision: &Decision) -> Option<DecisionReply> {
+    let plain = |kind, words: String| DecisionReply { kind, words, by: None, reason: None };
+    Some(match decision {
+        Decision::StatusChanged { from, to, reason, .. } => {
+            let words = format!("{} is now {}: {}", from.word(), to.word(), reason.word());
+            plain("status_changed", words)
+        }
+        Decision::ReasonChanged { reason, .. } => {
+            plain("reason_changed", format!("the reason is now {}", reason.word()))
+        }
+        Decision::MonitorMoved { monitor, kind, to, cause, evidence } => {
+            let (kind, to, cause) = (kind.word(), to.word(), cause.word());
+            let seen = evidence.as_ref().map_or_else(String::new, |it| format!(": {it}"));
+            plain("monitor_moved", format!("{kind} monitor {monitor} {to} ({cause}){seen}"))
+        }
+        Decision::MonitorRenewed { monitor, evidence } => {
+            plain("monitor_renewed", format!("monitor {monitor} saw it again: {evidence}"))
+        }
+        Decision::Muted { monitor, until, reason, by: actor } => DecisionReply {
+            kind: "muted",
+            words: match until {
+                Some(until) => format!("monitor {monitor} muted until {until}"),
+                None => format!("monitor {monitor} muted"),
+            },
+            by: Some(name(actor)),
+            reason: reason.clone(),
+        },
+        Decision::Unmuted { monitor, by: actor } => DecisionReply {
+            by: Some(name(actor)),
+            ..plain("unmuted", format!("monitor {monitor} counts again"))
+        },
+        Decision::Flagged { reason, by: actor } => DecisionReply {
+            by: Some(name(actor)),
+            reason: reason.clone(),
+            ..plain("flagged", "flagged as flaky".to_owned())
+        },
+        Decision::Unflagged { reason, by: actor } => DecisionReply {
+            by: Some(name(actor)),
+            reason: reason.clone(),
+            ..plain("unflagged", "no longer flagged as flaky".to_owned())
+        },
+        Decision::QuarantineSet { previous, updated, reason, by: actor } => DecisionReply {
+            kind: "quarantine_set",
+            words: {
+                let (from, to) = (previous.setting.word(), updated.setting.word());
+                let until =
+                    updated.expires_at.map_or_else(String::new, |at| format!(" until {at}"));
+                format!("{from} is now {to}{until}")
+            },
+            by: Some(name(actor)),
+            reason: reason.clone(),
+        },
+        Decision::Labelled { label, source, by: actor } => DecisionReply {
+            by: Some(name(actor)),
+            ..plain("labelled", format!("{label:?}, held by {}", holder(source)))
+        },
+        Decision::Unlabelled { label, source, by: actor } => DecisionReply {
+            by: Some(name(actor)),
+            ..plain("unlabelled", format!("{label:?}, no longer held by {}", holder(source)))
+        },
+        Decision::Ignored { .. } => return None,
+    })
+}
+
+impl DecisionReply {
+    /// The decision on one line.
+    pub(crate) fn line(&self) -> String {
+        let by = self.by.as_ref().map_or_else(String::new, |by| format!(", by {by}"));
+        let reason = self.reason.as_ref().map_or_else(String::new, |it| format!(" ({it})"));
+        format!("{}{by}{reason}", self.words)
+    }
+}
+
+/// A change of settings.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct SettingsStepReply {
+    /// When.
+    at: String,
+    /// Who.
+    by: String,
+    /// The settings after.
+    settings: FlakySettingsReply,
+    /// The monitors after.
+    monitors: Vec<MonitorReply>,
+}
+
+/// Changes of settings, the newest first.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(example = json!({"history": []}))]
+pub(crate) struct SettingsHistoryReply {
+    /// The changes, at most 100.
+    history: Vec<SettingsStepReply>,
+}
+
+impl SettingsHistoryReply {
+    pub(crate) fn of(steps: &[SettingsStep]) -> Self {
+        let reply = |step: &SettingsStep| SettingsStepReply {
+            at: step.at.to_string(),
+            by: step.by.full_name.clone(),
+            settings: FlakySettingsReply::of(&step.settings),
+            monitors: step.settings.monitors.iter().map(MonitorReply::of).collect(),
+        };
+        Self { history: steps.iter().map(reply).collect() }
+    }
+}

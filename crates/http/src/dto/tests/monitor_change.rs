@@ -1,0 +1,137 @@
+//! What requests say of a monitor.
+
+use signalbox_domain::flaky::{
+    Action, BranchClass, BranchPattern, BranchScope, Classification, FailureCount, FailureRate,
+    Monitor, MonitorId, MonitorKind, PassOnRetry, Rule, Template,
+};
+
+use super::super::field::{Errors, Field, shown};
+use super::super::forms::Text;
+
+/// What is said of a monitor; what is left out stays, or is the default.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct MonitorChange {
+    pub(super) name: Option<String>,
+    pub(super) enabled: Option<bool>,
+    pub(super) patterns: Option<Vec<String>>,
+    pub(super) classes: Option<Vec<BranchClass>>,
+    pub(super) action: Option<String>,
+    pub(super) labels: Option<Vec<String>>,
+    pub(super) remove_labels: Option<bool>,
+    pub(super) stale_timeout_hours: Option<u32>,
+    pub(super) recovery_days: Option<u32>,
+    pub(super) activation: Option<u32>,
+    pub(super) resolution: Option<u32>,
+    pub(super) window_hours: Option<u32>,
+    pub(super) min_sample: Option<u32>,
+    pub(super) count: Option<u32>,
+    pub(super) resolution_timeout_hours: Option<u32>,
+}
+
+impl MonitorChange {
+    /// The monitor with this changed. The bounds are the domain's.
+    pub(crate) fn applied_to(&self, monitor: &Monitor) -> Monitor {
+        let mut to = monitor.clone();
+        if let Some(name) = &self.name {
+            to.name.clone_from(name);
+        }
+        to.enabled = self.enabled.unwrap_or(to.enabled);
+        if let Some(patterns) = &self.patterns {
+            to.scope.patterns = patterns.iter().cloned().map(BranchPattern).collect();
+        }
+        if let Some(classes) = &self.classes {
+            to.scope.classes.clone_from(classes);
+        }
+        to.action = self.action_after(to.action);
+        to.stale_timeout_hours = match self.stale_timeout_hours {
+            None => to.stale_timeout_hours,
+            Some(0) => None,
+            Some(hours) => Some(hours),
+        };
+        match &mut to.rule {
+            Rule::PassOnRetry(rule) => {
+                rule.recovery_days = self.recovery_days.unwrap_or(rule.recovery_days);
+            }
+            Rule::FailureRate(rule) => {
+                rule.activation_percent = self.activation.unwrap_or(rule.activation_percent);
+                // Without a threshold of its own it resolves where it activates.
+                let same = monitor.name.is_empty().then_some(rule.activation_percent);
+                let resolution = self.resolution.or(same);
+                rule.resolution_percent = resolution.unwrap_or(rule.resolution_percent);
+                rule.window_hours = self.window_hours.unwrap_or(rule.window_hours);
+                rule.min_sample = self.min_sample.unwrap_or(rule.min_sample);
+            }
+            Rule::FailureCount(rule) => {
+                rule.count = self.count.unwrap_or(rule.count);
+                rule.window_hours = self.window_hours.unwrap_or(rule.window_hours);
+                rule.resolution_timeout_hours =
+                    self.resolution_timeout_hours.unwrap_or(rule.resolution_timeout_hours);
+            }
+        }
+        to
+    }
+
+    fn action_after(&self, before: Action) -> Action {
+        let labels = |before: Action| match before {
+            Action::Label { labels, remove_when_resolved } => (labels, remove_when_resolved),
+            Action::Classify(_) => (Vec::new(), true),
+        };
+        let is_label = match self.action.as_deref() {
+            Some("flaky") => return Action::Classify(Classification::Flaky),
+            Some("broken") => return Action::Classify(Classification::Broken),
+            Some(_) => true,
+            None => matches!(before, Action::Label { .. }),
+        };
+        if !is_label {
+            return before;
+        }
+        let (known, remove) = labels(before);
+        Action::Label {
+            labels: self.labels.clone().unwrap_or(known),
+            remove_when_resolved: self.remove_labels.unwrap_or(remove),
+        }
+    }
+}
+
+/// The monitor that a new one starts as: a template's, or the defaults of its kind. A name is
+/// needed unless the template gives one.
+pub(super) fn start(
+    errors: &mut Errors,
+    kind: Field<Text>,
+    template: Field<Text>,
+) -> Option<Monitor> {
+    let nobody = MonitorId(uuid::Uuid::nil());
+    if let Some(Text(text)) = errors.optional("/template", template) {
+        let rule = "must be broken_on_stable or flaky_in_queue";
+        let wrong = || format!("{rule}, but is {}", shown(&text));
+        let template = errors.keep("/template", Template::parse(&text).ok_or_else(wrong));
+        return template.map(|template| template.monitor(nobody));
+    }
+    let Text(text) = errors.required("/type", kind)?;
+    let rule = "must be pass_on_retry, failure_rate or failure_count";
+    let wrong = || format!("{rule}, but is {}", shown(&text));
+    let rule = match errors.keep("/type", MonitorKind::parse(&text).ok_or_else(wrong))? {
+        MonitorKind::PassOnRetry => Rule::PassOnRetry(PassOnRetry::default()),
+        MonitorKind::FailureRate => Rule::FailureRate(FailureRate {
+            activation_percent: 0,
+            resolution_percent: 0,
+            window_hours: 24,
+            min_sample: 20,
+        }),
+        MonitorKind::FailureCount => Rule::FailureCount(FailureCount {
+            count: 1,
+            window_hours: 24,
+            resolution_timeout_hours: 7 * 24,
+        }),
+    };
+    Some(Monitor {
+        id: nobody,
+        name: String::new(),
+        enabled: true,
+        scope: BranchScope::all(),
+        scope_since: None,
+        action: Action::Classify(Classification::Flaky),
+        rule,
+        stale_timeout_hours: None,
+    })
+}

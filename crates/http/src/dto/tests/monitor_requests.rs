@@ -1,0 +1,247 @@
+//! Requests about monitors.
+
+use serde::Deserialize;
+use signalbox_domain::flaky::{BranchClass, Monitor, MonitorId};
+use signalbox_domain::ids::RepoName;
+use utoipa::ToSchema;
+
+use super::super::field::{Errors, Field, object_form, shown};
+use super::super::forms::{Count, Flag, List, Text};
+use super::super::place::{RepoRef, Request, check_repository};
+use super::id;
+use super::monitor_change::{MonitorChange, start};
+use super::settings::texts;
+
+/// A request with everything that can be said of a monitor, and some keys of its own.
+macro_rules! monitor_requests {
+    ($($(#[$meta:meta])* $name:ident { $($(#[$field_meta:meta])* $field:ident: $kind:ty,)* })+) => {
+        $(
+            #[derive(Debug, Deserialize, ToSchema)]
+            #[serde(rename_all = "camelCase")]
+            $(#[$meta])*
+            pub(crate) struct $name {
+                /// The repository.
+                #[schema(value_type = RepoRef, required)]
+                repo: Field<RepoRef>,
+                $($(#[$field_meta])* $field: $kind,)*
+                /// 1 to 100 characters.
+                #[schema(value_type = Option<String>)]
+                name: Field<Text>,
+                /// Whether it works.
+                #[schema(value_type = Option<bool>)]
+                enabled: Field<Flag>,
+                /// 1 to 10 patterns of branches; `*` is any text, `?` is one character.
+                #[schema(value_type = Option<Vec<String>>)]
+                branch_scope: Field<List<Text>>,
+                /// Classes of branches: `pull_request`, `merge`, `stable`, `other`; none means all.
+                #[schema(value_type = Option<Vec<String>>)]
+                branch_classes: Field<List<Text>>,
+                /// `flaky`, `broken`, or `label` for a dry run.
+                #[schema(value_type = Option<String>)]
+                action: Field<Text>,
+                /// 1 to 10 labels.
+                #[schema(value_type = Option<Vec<String>>)]
+                labels: Field<List<Text>>,
+                /// Whether labels go when it resolves.
+                #[schema(value_type = Option<bool>)]
+                remove_labels_when_resolved: Field<Flag>,
+                /// Hours without a run after which it resolves; 0: never.
+                #[schema(value_type = Option<u32>, maximum = 1080)]
+                stale_timeout_hours: Field<Count>,
+                /// Of pass_on_retry.
+                #[schema(value_type = Option<u32>, minimum = 1, maximum = 15)]
+                recovery_days: Field<Count>,
+                /// Of failure_rate, in percent.
+                #[schema(value_type = Option<u32>, minimum = 1, maximum = 100)]
+                activation_threshold: Field<Count>,
+                /// Of failure_rate, in percent.
+                #[schema(value_type = Option<u32>, minimum = 1, maximum = 100)]
+                resolution_threshold: Field<Count>,
+                /// Of failure_rate and failure_count.
+                #[schema(value_type = Option<u32>, minimum = 1, maximum = 1080)]
+                window_hours: Field<Count>,
+                /// Of failure_rate.
+                #[schema(value_type = Option<u32>, minimum = 1, maximum = 100_000)]
+                minimum_sample_size: Field<Count>,
+                /// Of failure_count.
+                #[schema(value_type = Option<u32>, minimum = 1, maximum = 10_000)]
+                failure_count: Field<Count>,
+                /// Of failure_count.
+                #[schema(value_type = Option<u32>, minimum = 1, maximum = 1080)]
+                resolution_timeout_hours: Field<Count>,
+            }
+
+            impl $name {
+                fn change(
+                    &mut self,
+                    errors: &mut Errors,
+                ) -> (Option<RepoName>, Option<MonitorChange>) {
+                    let repo = check_repository(taken(&mut self.repo), errors);
+                    let classes = texts(errors, "/branchClasses", taken(&mut self.branch_classes));
+                    let classes = classes.map(|words| read_classes(errors, &words));
+                    let action = errors.optional("/action", taken(&mut self.action));
+                    let action = action.map(|Text(text)| read_action(errors, &text));
+                    let patterns = texts(errors, "/branchScope", taken(&mut self.branch_scope));
+                    let labels = texts(errors, "/labels", taken(&mut self.labels));
+                    let name = errors.optional("/name", taken(&mut self.name)).map(|it| it.0);
+                    let mut flag = |pointer, field: &mut Field<Flag>| {
+                        errors.optional(pointer, taken(field)).map(|it| it.0)
+                    };
+                    let enabled = flag("/enabled", &mut self.enabled);
+                    let remove_labels =
+                        flag("/removeLabelsWhenResolved", &mut self.remove_labels_when_resolved);
+                    let mut count = |pointer, field: &mut Field<Count>| {
+                        errors.optional(pointer, taken(field)).map(|it| it.0)
+                    };
+                    let change = MonitorChange {
+                        name,
+                        enabled,
+                        patterns,
+                        classes: classes.flatten(),
+                        action: action.flatten(),
+                        labels,
+                        remove_labels,
+                        stale_timeout_hours: count(
+                            "/staleTimeoutHours",
+                            &mut self.stale_timeout_hours,
+                        ),
+                        recovery_days: count("/recoveryDays", &mut self.recovery_days),
+                        activation: count("/activationThreshold", &mut self.activation_threshold),
+                        resolution: count("/resolutionThreshold", &mut self.resolution_threshold),
+                        window_hours: count("/windowHours", &mut self.window_hours),
+                        min_sample: count("/minimumSampleSize", &mut self.minimum_sample_size),
+                        count: count("/failureCount", &mut self.failure_count),
+                        resolution_timeout_hours: count(
+                            "/resolutionTimeoutHours",
+                            &mut self.resolution_timeout_hours,
+                        ),
+                    };
+                    (repo, Some(change))
+                }
+            }
+        )+
+    };
+}
+
+fn taken<T>(field: &mut Field<T>) -> Field<T> {
+    std::mem::replace(field, Field::Absent)
+}
+
+fn read_classes(errors: &mut Errors, words: &[String]) -> Option<Vec<BranchClass>> {
+    let read = words.iter().enumerate().map(|(at, word)| {
+        let rule = "must be pull_request, merge, stable or other";
+        let wrong = || format!("{rule}, but is {}", shown(word));
+        errors.keep(&format!("/branchClasses/{at}"), BranchClass::parse(word).ok_or_else(wrong))
+    });
+    read.collect()
+}
+
+fn read_action(errors: &mut Errors, text: &str) -> Option<String> {
+    let word = text.to_ascii_lowercase();
+    let known = matches!(word.as_str(), "flaky" | "broken" | "label");
+    let wrong = || format!("must be flaky, broken or label, but is {}", shown(text));
+    errors.keep("/action", known.then_some(word).ok_or_else(wrong))
+}
+
+monitor_requests! {
+    /// A new monitor.
+    #[schema(example = json!({
+        "repo": {"host": "github.com", "owner": "acme", "name": "calc"},
+        "type": "failure_rate", "name": "Often red on main", "branchClasses": ["stable"],
+        "action": "broken", "activationThreshold": 80, "resolutionThreshold": 40,
+        "windowHours": 6, "minimumSampleSize": 10
+    }))]
+    CreateMonitorRequest {
+        /// `pass_on_retry`, `failure_rate` or `failure_count`; or a template.
+        #[schema(value_type = Option<String>)]
+        r#type: Field<Text>,
+        /// `broken_on_stable` or `flaky_in_queue`: what is left out is as there.
+        #[schema(value_type = Option<String>)]
+        template: Field<Text>,
+    }
+    /// A monitor that does not exist, or a change of one that does.
+    #[schema(example = json!({
+        "repo": {"host": "github.com", "owner": "acme", "name": "calc"},
+        "template": "broken_on_stable", "windowHours": 12
+    }))]
+    PreviewMonitorRequest {
+        /// `pass_on_retry`, `failure_rate` or `failure_count`; or a template.
+        #[schema(value_type = Option<String>)]
+        r#type: Field<Text>,
+        /// `broken_on_stable` or `flaky_in_queue`: what is left out is as there.
+        #[schema(value_type = Option<String>)]
+        template: Field<Text>,
+    }
+    /// A change of a monitor: what is left out stays as it is.
+    #[schema(example = json!({
+        "repo": {"host": "github.com", "owner": "acme", "name": "calc"},
+        "monitorId": "0b7d6f5e-6f0e-4f2a-9d58-1d3f6f0f8a11", "recoveryDays": 14
+    }))]
+    UpdateMonitorRequest {
+        /// The monitor.
+        #[schema(value_type = String, required)]
+        monitor_id: Field<Text>,
+    }
+}
+
+impl Request for CreateMonitorRequest {
+    type Asked = (RepoName, Monitor);
+
+    fn check(mut self, errors: &mut Errors) -> Option<Self::Asked> {
+        let start = start(errors, taken(&mut self.r#type), taken(&mut self.template));
+        let (repo, change) = self.change(errors);
+        Some((repo?, change?.applied_to(&start?)))
+    }
+}
+
+impl Request for PreviewMonitorRequest {
+    type Asked = (RepoName, Monitor);
+
+    fn check(mut self, errors: &mut Errors) -> Option<Self::Asked> {
+        let start = start(errors, taken(&mut self.r#type), taken(&mut self.template));
+        let (repo, change) = self.change(errors);
+        let mut monitor = change?.applied_to(&start?);
+        if monitor.name.is_empty() {
+            "preview".clone_into(&mut monitor.name);
+        }
+        Some((repo?, monitor))
+    }
+}
+
+impl Request for UpdateMonitorRequest {
+    type Asked = (RepoName, MonitorId, MonitorChange);
+
+    fn check(mut self, errors: &mut Errors) -> Option<Self::Asked> {
+        let monitor = id(errors, "/monitorId", taken(&mut self.monitor_id));
+        let (repo, change) = self.change(errors);
+        Some((repo?, MonitorId(monitor?), change?))
+    }
+}
+
+/// A monitor.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(example = json!({
+    "repo": {"host": "github.com", "owner": "acme", "name": "calc"},
+    "monitorId": "0b7d6f5e-6f0e-4f2a-9d58-1d3f6f0f8a11"
+}))]
+pub(crate) struct MonitorRequest {
+    /// The repository.
+    #[schema(value_type = RepoRef, required)]
+    repo: Field<RepoRef>,
+    /// The monitor.
+    #[schema(value_type = String, required)]
+    monitor_id: Field<Text>,
+}
+
+impl Request for MonitorRequest {
+    type Asked = (RepoName, MonitorId);
+
+    fn check(self, errors: &mut Errors) -> Option<Self::Asked> {
+        let repo = check_repository(self.repo, errors);
+        let monitor = id(errors, "/monitorId", self.monitor_id);
+        Some((repo?, MonitorId(monitor?)))
+    }
+}
+
+object_form!(CreateMonitorRequest, PreviewMonitorRequest, UpdateMonitorRequest, MonitorRequest,);

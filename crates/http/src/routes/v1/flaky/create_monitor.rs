@@ -1,0 +1,28 @@
+//! `POST /v1/flaky-tests/create-monitor`.
+
+use actix_web::web::{Data, Json};
+
+use crate::api::Api;
+use crate::body::Asked;
+use crate::dto::tests::{CreateMonitorRequest, MonitorReply};
+use crate::failures::OfSettings;
+use crate::problem::Problem;
+
+/// Create a monitor.
+#[utoipa::path(
+    post,
+    path = "/v1/flaky-tests/create-monitor",
+    operation_id = "createMonitor",
+    tag = "flaky tests",
+    request_body = CreateMonitorRequest,
+    responses((status = OK, description = "The monitor.", body = MonitorReply), OfSettings),
+    security(("ApiKeyAuth" = []))
+)]
+pub(crate) async fn handle(
+    api: Data<Api>,
+    Asked { caller, asked }: Asked<CreateMonitorRequest>,
+) -> Result<Json<MonitorReply>, Problem> {
+    let (repo, monitor) = asked;
+    let monitor = api.flaky.service.create_monitor(&caller, &repo, monitor).await?;
+    Ok(Json(MonitorReply::of(&monitor)))
+}

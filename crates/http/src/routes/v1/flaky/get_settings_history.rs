@@ -1,0 +1,27 @@
+//! `POST /v1/flaky-tests/get-settings-history`.
+
+use actix_web::web::{Data, Json};
+
+use crate::api::Api;
+use crate::body::Asked;
+use crate::dto::tests::{RepositoryRequest, SettingsHistoryReply};
+use crate::failures::OfSettings;
+use crate::problem::Problem;
+
+/// Read who changed the settings of flaky tests, and when.
+#[utoipa::path(
+    post,
+    path = "/v1/flaky-tests/get-settings-history",
+    operation_id = "getFlakySettingsHistory",
+    tag = "flaky tests",
+    request_body = RepositoryRequest,
+    responses((status = OK, description = "The changes, the newest first.", body = SettingsHistoryReply), OfSettings),
+    security(("ApiKeyAuth" = []))
+)]
+pub(crate) async fn handle(
+    api: Data<Api>,
+    Asked { caller, asked }: Asked<RepositoryRequest>,
+) -> Result<Json<SettingsHistoryReply>, Problem> {
+    let steps = api.flaky.service.settings_history(&caller, &asked, 100).await?;
+    Ok(Json(SettingsHistoryReply::of(&steps)))
+}

@@ -1,0 +1,29 @@
+//! `POST /v1/flaky-tests/get-test-history`.
+
+use actix_web::web::{Data, Json};
+
+use crate::api::Api;
+use crate::body::Asked;
+use crate::dto::tests::{HistoryReply, HistoryRequest};
+use crate::failures::OfTest;
+use crate::problem::Problem;
+
+/// Read what was decided about a test, and why.
+#[utoipa::path(
+    post,
+    path = "/v1/flaky-tests/get-test-history",
+    operation_id = "getTestHistory",
+    tag = "flaky tests",
+    request_body = HistoryRequest,
+    responses((status = OK, description = "At most 100 steps, the newest first.", body = HistoryReply), OfTest),
+    security(("ApiKeyAuth" = []))
+)]
+pub(crate) async fn handle(
+    api: Data<Api>,
+    Asked { caller, asked }: Asked<HistoryRequest>,
+) -> Result<Json<HistoryReply>, Problem> {
+    let (repo, test, before) = asked;
+    let before = before.map(u64::from);
+    let records = api.flaky.service.history(&caller, &repo, test, before, 100).await?;
+    Ok(Json(HistoryReply::of(&records)))
+}

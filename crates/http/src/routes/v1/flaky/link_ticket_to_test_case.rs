@@ -1,0 +1,28 @@
+//! `POST /v1/flaky-tests/link-ticket-to-test-case`.
+
+use actix_web::web::{Data, Json};
+
+use crate::api::Api;
+use crate::body::Asked;
+use crate::dto::{Empty, tests::TicketRequest};
+use crate::failures::OfTest;
+use crate::problem::Problem;
+
+/// Link a ticket to a test, in place of the one before.
+#[utoipa::path(
+    post,
+    path = "/v1/flaky-tests/link-ticket-to-test-case",
+    operation_id = "linkTicketToTestCase",
+    tag = "flaky tests",
+    request_body = TicketRequest,
+    responses((status = OK, description = "Done.", body = Empty, example = json!({})), OfTest),
+    security(("ApiKeyAuth" = []))
+)]
+pub(crate) async fn handle(
+    api: Data<Api>,
+    Asked { caller, asked }: Asked<TicketRequest>,
+) -> Result<Json<Empty>, Problem> {
+    let (repo, test, ticket) = asked;
+    api.flaky.service.link_ticket(&caller, &repo, test, &ticket).await?;
+    Ok(Json(Empty {}))
+}

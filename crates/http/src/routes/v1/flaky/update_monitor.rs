@@ -1,0 +1,30 @@
+//! `POST /v1/flaky-tests/update-monitor`.
+
+use actix_web::web::{Data, Json};
+use signalbox_domain::flaky::Monitor;
+
+use crate::api::Api;
+use crate::body::Asked;
+use crate::dto::tests::{MonitorReply, UpdateMonitorRequest};
+use crate::failures::OfMonitor;
+use crate::problem::Problem;
+
+/// Change a monitor; what is left out stays as it is. A disabled one resolves for every test at once.
+#[utoipa::path(
+    post,
+    path = "/v1/flaky-tests/update-monitor",
+    operation_id = "updateMonitor",
+    tag = "flaky tests",
+    request_body = UpdateMonitorRequest,
+    responses((status = OK, description = "The monitor after the change.", body = MonitorReply), OfMonitor),
+    security(("ApiKeyAuth" = []))
+)]
+pub(crate) async fn handle(
+    api: Data<Api>,
+    Asked { caller, asked }: Asked<UpdateMonitorRequest>,
+) -> Result<Json<MonitorReply>, Problem> {
+    let (repo, id, change) = asked;
+    let changed = |monitor: &Monitor| Ok(change.applied_to(monitor));
+    let monitor = api.flaky.service.update_monitor(&caller, &repo, id, changed).await?;
+    Ok(Json(MonitorReply::of(&monitor)))
+}

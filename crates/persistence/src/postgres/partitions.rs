@@ -1,0 +1,83 @@
+//! Results of tests are kept in one partition for each day on which they came.
+
+use diesel::prelude::*;
+use diesel::sql_types::{BigInt, Bool, Text};
+use diesel_async::{RunQueryDsl, SimpleAsyncConnection};
+
+use super::Conn;
+use crate::error::DbError;
+
+const PREFIX: &str = "test_runs_d";
+const DAY: i64 = 24 * 3_600 * 1_000_000;
+/// The advisory lock under which partitions are made, so that two servers do not meet.
+const LOCK: i64 = 0x5369_676e_6461;
+
+#[derive(QueryableByName)]
+struct Found {
+    #[diesel(sql_type = Bool)]
+    found: bool,
+}
+
+#[derive(QueryableByName)]
+struct Partition {
+    #[diesel(sql_type = Text)]
+    name: String,
+    #[diesel(sql_type = Bool)]
+    attached: bool,
+    #[diesel(sql_type = Bool)]
+    pending: bool,
+}
+
+/// Makes the partition of the day that begins then, unless it is there.
+pub(crate) async fn prepare_day(conn: &mut Conn, start: i64) -> Result<(), DbError> {
+    let day = start.div_euclid(DAY);
+    let name = format!("{PREFIX}{day}");
+    let known = diesel::sql_query("SELECT to_regclass($1) IS NOT NULL AS found")
+        .bind::<Text, _>(&name)
+        .get_result::<Found>(conn)
+        .await?;
+    if known.found {
+        return Ok(());
+    }
+    let (from, until) = (day * DAY, (day + 1) * DAY);
+    diesel::sql_query("SELECT pg_advisory_xact_lock($1)")
+        .bind::<BigInt, _>(LOCK)
+        .execute(conn)
+        .await?;
+    let make = format!(
+        "CREATE TABLE IF NOT EXISTS {name} PARTITION OF test_runs FOR VALUES FROM ({from}) TO ({until})"
+    );
+    diesel::sql_query(make).execute(conn).await?;
+    Ok(())
+}
+
+/// Drops the partitions of days before one; the row limit does not matter, since nothing is read.
+/// Detaching lets others go on reading and writing; a partition that nobody sees is then dropped.
+/// It must not run within a transaction. Returns how many there were.
+pub(crate) async fn prune_runs(conn: &mut Conn, before: i64, _: i64) -> Result<u64, DbError> {
+    let partitions: Vec<Partition> = diesel::sql_query(
+        "SELECT class.relname::text AS name, parts.inhrelid IS NOT NULL AS attached, \
+         COALESCE(parts.inhdetachpending, FALSE) AS pending FROM pg_class class \
+         LEFT JOIN pg_inherits parts ON parts.inhrelid = class.oid \
+         WHERE class.relkind = 'r' AND class.relname LIKE 'test\\_runs\\_d%' \
+         AND class.relnamespace = (SELECT relnamespace FROM pg_class \
+         WHERE oid = 'test_runs'::regclass)",
+    )
+    .load(conn)
+    .await?;
+    let mut dropped = 0;
+    for Partition { name, attached, pending } in partitions {
+        let day = name.strip_prefix(PREFIX).and_then(|day| day.parse::<i64>().ok());
+        if day.is_none_or(|day| (day + 1) * DAY > before) {
+            continue;
+        }
+        if attached {
+            let how = if pending { "FINALIZE" } else { "CONCURRENTLY" };
+            let detach = format!("ALTER TABLE test_runs DETACH PARTITION {name} {how}");
+            conn.batch_execute(&detach).await?;
+        }
+        conn.batch_execute(&format!("DROP TABLE IF EXISTS {name}")).await?;
+        dropped += 1;
+    }
+    Ok(dropped)
+}

@@ -1,0 +1,129 @@
+//! Writing a step of a repository.
+
+use std::collections::BTreeSet;
+
+use diesel::prelude::*;
+use diesel_async::RunQueryDsl;
+
+use super::super::super::prepare_day;
+use super::super::{Conn, bulk};
+use super::intake_rows::{
+    ALIASES, BUCKETS, CODES, FAILURES, HOURS, IntakeRows, PULL_REQUESTS, RUNS, SEEN, SEEN_SET,
+    SeenRow, TESTS, TestRow,
+};
+use super::rows::{CommitRows, EVENTS, JOURNAL, STATE_SET, STATES, SettingsRow};
+use crate::documents::FORMAT;
+use crate::error::DbError;
+use crate::schema::{flaky_repos, flaky_settings_log, result_uploads, test_cases};
+
+/// Writes a commit inside a transaction; [`DbError::Conflict`] when the version is another one.
+pub(super) async fn write(conn: &mut Conn, rows: CommitRows) -> Result<i64, DbError> {
+    let (repo, org) = (rows.repo.id.to_string(), rows.repo.org.to_string());
+    let next = rows.expected + 1;
+    if rows.expected == 0 {
+        let new = (
+            flaky_repos::repo_id.eq(&repo),
+            flaky_repos::org_id.eq(&org),
+            flaky_repos::version.eq(0_i64),
+            flaky_repos::marks.eq(0_i64),
+            flaky_repos::format.eq(FORMAT),
+        );
+        diesel::insert_into(flaky_repos::table)
+            .values(new)
+            .on_conflict_do_nothing()
+            .execute(conn)
+            .await?;
+    }
+    let expected = flaky_repos::table
+        .filter(flaky_repos::repo_id.eq(&repo))
+        .filter(flaky_repos::org_id.eq(&org))
+        .filter(flaky_repos::version.eq(rows.expected));
+    let grown =
+        (flaky_repos::version.eq(next), flaky_repos::marks.eq(flaky_repos::marks + rows.marks));
+    if diesel::update(expected).set(grown).execute(conn).await? != 1 {
+        return Err(DbError::Conflict);
+    }
+    if let Some(settings) = rows.settings {
+        set(conn, &repo, &org, next, settings).await?;
+    }
+    if let Some(intake) = rows.intake {
+        take_in(conn, &repo, &org, intake).await?;
+    }
+    STATES.update(conn, 3, STATE_SET, &rows.states).await?;
+    JOURNAL.insert(conn, &rows.journal).await?;
+    EVENTS.insert(conn, &rows.events).await?;
+    Ok(next)
+}
+
+async fn set(
+    conn: &mut Conn,
+    repo: &str,
+    org: &str,
+    version: i64,
+    settings: SettingsRow,
+) -> Result<(), DbError> {
+    diesel::update(flaky_repos::table.find(repo))
+        .set((flaky_repos::format.eq(FORMAT), flaky_repos::document.eq(&settings.document)))
+        .execute(conn)
+        .await?;
+    let logged = (
+        flaky_settings_log::repo_id.eq(repo),
+        flaky_settings_log::version.eq(version),
+        flaky_settings_log::org_id.eq(org),
+        flaky_settings_log::at.eq(settings.at),
+        flaky_settings_log::actor.eq(settings.actor),
+        flaky_settings_log::format.eq(FORMAT),
+        flaky_settings_log::document.eq(&settings.document),
+    );
+    diesel::insert_into(flaky_settings_log::table).values(logged).execute(conn).await?;
+    Ok(())
+}
+
+async fn take_in(conn: &mut Conn, repo: &str, org: &str, rows: IntakeRows) -> Result<(), DbError> {
+    let upload = (
+        result_uploads::repo_id.eq(repo),
+        result_uploads::id.eq(rows.upload),
+        result_uploads::org_id.eq(org),
+        result_uploads::received_at.eq(rows.received_at),
+        result_uploads::format.eq(FORMAT),
+        result_uploads::upload.eq(rows.document),
+        result_uploads::taken_in.eq(rows.taken_in),
+    );
+    diesel::insert_into(result_uploads::table).values(upload).execute(conn).await?;
+    see(conn, repo, rows.tests).await?;
+    ALIASES.insert(conn, &rows.aliases).await?;
+    prepare_day(conn, rows.day).await?;
+    RUNS.insert(conn, &rows.runs).await?;
+    HOURS.insert(conn, &rows.hours).await?;
+    BUCKETS.insert(conn, &rows.buckets).await?;
+    CODES.insert(conn, &rows.codes).await?;
+    FAILURES.insert(conn, &rows.failures).await?;
+    PULL_REQUESTS.insert(conn, &rows.pull_requests).await
+}
+
+/// Writes the tests of an upload: new ones whole, of known ones when they were seen.
+async fn see(conn: &mut Conn, repo: &str, tests: Vec<TestRow>) -> Result<(), DbError> {
+    let mut known: BTreeSet<String> = BTreeSet::new();
+    for piece in bulk::pieces(&tests) {
+        let ids: Vec<&str> = piece.iter().map(|test| test.id.as_str()).collect();
+        let found: Vec<String> = test_cases::table
+            .filter(test_cases::repo_id.eq(repo))
+            .filter(test_cases::id.eq_any(ids))
+            .select(test_cases::id)
+            .load(conn)
+            .await?;
+        known.extend(found);
+    }
+    let (seen, new): (Vec<TestRow>, Vec<TestRow>) =
+        tests.into_iter().partition(|test| known.contains(&test.id));
+    TESTS.insert(conn, &new).await?;
+    let again = |test: TestRow| SeenRow {
+        repo_id: test.repo_id,
+        id: test.id,
+        owners: test.owners,
+        last_seen_at: test.last_seen_at,
+        last_failure_at: test.last_failure_at,
+    };
+    let seen: Vec<SeenRow> = seen.into_iter().map(again).collect();
+    SEEN.update(conn, 2, SEEN_SET, &seen).await
+}

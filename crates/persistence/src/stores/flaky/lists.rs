@@ -1,0 +1,180 @@
+//! Lists of tests, read along an index.
+
+use diesel::prelude::*;
+use diesel_async::RunQueryDsl;
+use signalbox_domain::flaky::{AutoQuarantine, QuarantineOverride, QuarantineSettings, TestStatus};
+use signalbox_domain::ports::{RepoRef, Seek, TestList, TestRecord};
+use signalbox_domain::time::{Span, Timestamp};
+
+use super::super::Conn;
+use super::records::{RECORD, RecordRow, record, test_ids, tests};
+use crate::documents::number;
+use crate::error::DbError;
+use crate::schema::{test_cases, test_hours, test_runs};
+
+/// A query over one of the tables, of any shape.
+macro_rules! cases {
+    ($repo:expr) => {
+        test_cases::table
+            .filter(test_cases::repo_id.eq($repo.id.to_string()))
+            .filter(test_cases::org_id.eq($repo.org.to_string()))
+            .into_boxed()
+    };
+}
+
+/// The rule of quarantine as a filter. A test that it leaves out is not quarantined.
+macro_rules! only_quarantined {
+    ($query:expr, $settings:expr, $at:expr) => {{
+        let over = test_cases::quarantine_until.le($at.unix_micros()).assume_not_null();
+        let expires = test_cases::quarantine_until.is_not_null();
+        let always = test_cases::quarantine.eq(QuarantineOverride::Always.word());
+        let follow = test_cases::quarantine.eq(QuarantineOverride::Follow.word());
+        let holds = always.and(diesel::dsl::not(expires.and(over)));
+        let follows = follow.or(always.and(expires.and(over)));
+        let covered = test_cases::status.eq_any(covered($settings));
+        $query.filter(test_cases::noted).filter(holds.or(follows.and(covered)))
+    }};
+}
+
+/// The statuses that are quarantined by themselves.
+fn covered(settings: QuarantineSettings) -> Vec<&'static str> {
+    let (flaky, broken) = (TestStatus::Flaky.word(), TestStatus::Broken.word());
+    match settings.auto {
+        AutoQuarantine::Off => Vec::new(),
+        AutoQuarantine::Flaky => vec![flaky],
+        AutoQuarantine::FlakyAndBroken => vec![flaky, broken],
+    }
+}
+
+/// Hours in which a test failed within a time. What is kept of an hour, its first and its last
+/// failure, decides unless the time begins and ends within one hour.
+macro_rules! failing_hours {
+    ($repo:expr, $from:expr, $until:expr) => {
+        test_hours::table
+            .filter(test_hours::repo_id.eq($repo.id.to_string()))
+            .filter(test_hours::org_id.eq($repo.org.to_string()))
+            .filter(test_hours::last_failure_at.is_not_null())
+            .filter(test_hours::last_failure_at.ge($from.unix_micros()))
+            .filter(test_hours::first_failure_at.lt($until.unix_micros()))
+            .filter(test_hours::hour.ge(hour($from)))
+            .filter(test_hours::hour.lt($until.unix_micros()))
+            .into_boxed()
+    };
+}
+
+macro_rules! failing_runs {
+    ($repo:expr, $from:expr, $until:expr) => {
+        test_runs::table
+            .filter(test_runs::repo_id.eq($repo.id.to_string()))
+            .filter(test_runs::org_id.eq($repo.org.to_string()))
+            .filter(test_runs::failed)
+            .filter(test_runs::at.ge($from.unix_micros()))
+            .filter(test_runs::at.lt($until.unix_micros()))
+            .into_boxed()
+    };
+}
+
+fn hour(at: Timestamp) -> i64 {
+    at.floor(Span::hours(1)).unix_micros()
+}
+
+/// Whether a time begins and ends within one hour.
+fn is_within_an_hour(from: Timestamp, until: Timestamp) -> bool {
+    hour(from) == hour(until)
+}
+
+/// Orders and cuts a query; pages from the end are read backwards.
+macro_rules! page {
+    ($query:expr, $id:expr, $seek:expr, $limit:expr) => {
+        match $seek {
+            Seek::After(None) => $query.order($id.asc()),
+            Seek::After(Some(after)) => $query.filter($id.gt(after.to_string())).order($id.asc()),
+            Seek::Before(None) => $query.order($id.desc()),
+            Seek::Before(Some(end)) => $query.filter($id.lt(end.to_string())).order($id.desc()),
+        }
+        .limit(i64::from($limit))
+    };
+}
+
+pub(super) async fn list(
+    conn: &mut Conn,
+    repo: RepoRef,
+    list: TestList,
+    seek: Seek,
+    limit: u32,
+) -> Result<Vec<TestRecord>, DbError> {
+    if let TestList::Failing { from, until } = list {
+        let ids: Vec<String> = if is_within_an_hour(from, until) {
+            let query = failing_runs!(repo, from, until).select(test_runs::test_id).distinct();
+            page!(query, test_runs::test_id, seek, limit).load(conn).await?
+        } else {
+            let query = failing_hours!(repo, from, until).select(test_hours::test_id).distinct();
+            page!(query, test_hours::test_id, seek, limit).load(conn).await?
+        };
+        return tests(conn, repo, &test_ids(ids)?).await;
+    }
+    let query = filtered(cases!(repo), list);
+    let rows: Vec<RecordRow> =
+        page!(query.select(RECORD), test_cases::id, seek, limit).load(conn).await?;
+    let mut records = rows.into_iter().map(record).collect::<Result<Vec<_>, _>>()?;
+    if matches!(seek, Seek::Before(_)) {
+        records.reverse();
+    }
+    Ok(records)
+}
+
+pub(super) async fn count(conn: &mut Conn, repo: RepoRef, list: TestList) -> Result<u64, DbError> {
+    use diesel::AggregateExpressionMethods;
+    use diesel::dsl::{count, count_star};
+    let counted: i64 = match list {
+        TestList::Failing { from, until } if is_within_an_hour(from, until) => {
+            let runs = failing_runs!(repo, from, until);
+            runs.select(count(test_runs::test_id).aggregate_distinct()).first(conn).await?
+        }
+        TestList::Failing { from, until } => {
+            let hours = failing_hours!(repo, from, until);
+            hours.select(count(test_hours::test_id).aggregate_distinct()).first(conn).await?
+        }
+        TestList::Unhealthy(_) | TestList::Quarantined { .. } => {
+            filtered(cases!(repo), list).select(count_star()).first(conn).await?
+        }
+    };
+    number("count", counted)
+}
+
+pub(super) async fn ids(
+    conn: &mut Conn,
+    repo: RepoRef,
+    list: TestList,
+) -> Result<Vec<signalbox_domain::flaky::TestId>, DbError> {
+    let ids: Vec<String> = match list {
+        TestList::Failing { from, until } if is_within_an_hour(from, until) => {
+            let runs = failing_runs!(repo, from, until).select(test_runs::test_id).distinct();
+            runs.order(test_runs::test_id).load(conn).await?
+        }
+        TestList::Failing { from, until } => {
+            let hours = failing_hours!(repo, from, until).select(test_hours::test_id).distinct();
+            hours.order(test_hours::test_id).load(conn).await?
+        }
+        TestList::Unhealthy(_) | TestList::Quarantined { .. } => {
+            let cases = filtered(cases!(repo), list).select(test_cases::id);
+            cases.order(test_cases::id).load(conn).await?
+        }
+    };
+    test_ids(ids)
+}
+
+type Backend = <Conn as diesel_async::AsyncConnectionCore>::Backend;
+type Cases<'a> = test_cases::BoxedQuery<'a, Backend>;
+
+/// Only the tests of a list. Tests that failed within a time are found elsewhere.
+fn filtered(query: Cases<'static>, list: TestList) -> Cases<'static> {
+    match list {
+        TestList::Failing { .. } => query,
+        TestList::Unhealthy(status) => query.filter(test_cases::status.eq(status.word())),
+        TestList::Quarantined { settings, .. } if !settings.enabled => {
+            query.filter(test_cases::noted.and(diesel::dsl::not(test_cases::noted)))
+        }
+        TestList::Quarantined { settings, at } => only_quarantined!(query, settings, at),
+    }
+}

@@ -1,0 +1,12 @@
+//! Flaky tests: settings, tests, results and what is counted of them.
+
+mod commit;
+mod intake_rows;
+mod lists;
+mod numbers;
+mod prune;
+mod reads;
+mod records;
+mod rows;
+mod store;
+mod summaries;

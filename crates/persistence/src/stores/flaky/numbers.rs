@@ -1,0 +1,130 @@
+//! What is counted of tests, from rows whose number does not depend on the results.
+
+use std::collections::BTreeMap;
+
+use diesel::prelude::*;
+use diesel::sql_types::{BigInt, Text};
+use diesel_async::RunQueryDsl;
+use signalbox_domain::flaky::{FailureCluster, TestId};
+use signalbox_domain::ids::PrNumber;
+use signalbox_domain::ports::{RepoRef, TestNumbers};
+use signalbox_domain::time::{Span, Timestamp};
+
+use super::super::super::rows_of_json;
+use super::super::{Conn, bulk};
+use crate::documents::{FORMAT, decode, encode, number, uuid};
+use crate::error::DbError;
+use crate::schema::test_pull_requests;
+
+#[derive(QueryableByName)]
+struct Counted {
+    #[diesel(sql_type = Text)]
+    test_id: String,
+    #[diesel(sql_type = BigInt)]
+    runs_24h: i64,
+    #[diesel(sql_type = BigInt)]
+    failures_24h: i64,
+    #[diesel(sql_type = BigInt)]
+    runs_7d: i64,
+    #[diesel(sql_type = BigInt)]
+    failures_7d: i64,
+}
+
+#[derive(QueryableByName)]
+struct Cluster {
+    #[diesel(sql_type = Text)]
+    test_id: String,
+    #[diesel(sql_type = Text)]
+    fingerprint: String,
+    #[diesel(sql_type = Text)]
+    summary: String,
+    #[diesel(sql_type = BigInt)]
+    occurrences: i64,
+    #[diesel(sql_type = BigInt)]
+    last_at: i64,
+}
+
+#[derive(serde::Serialize)]
+struct Id<'a> {
+    id: &'a str,
+}
+
+pub(super) async fn numbers(
+    conn: &mut Conn,
+    repo: RepoRef,
+    ids: &[TestId],
+    at: Timestamp,
+) -> Result<BTreeMap<TestId, TestNumbers>, DbError> {
+    let (repo_id, org_id) = (repo.id.to_string(), repo.org.to_string());
+    let (day, week) = (at.minus(Span::hours(24)), at.minus(Span::hours(7 * 24)));
+    let texts: Vec<String> = ids.iter().map(ToString::to_string).collect();
+    let mut found: BTreeMap<TestId, TestNumbers> = BTreeMap::new();
+    // Parameters are numbered in the order in which they appear: SQLite counts them so.
+    let asked = rows_of_json(&[("id", "TEXT")]);
+    for piece in bulk::pieces(&texts) {
+        let json = encode("ids", &piece.iter().map(|id| Id { id }).collect::<Vec<_>>())?;
+        let sql = format!(
+            "WITH asked AS ({asked}) SELECT test_id, \
+             CAST(SUM(CASE WHEN hour > $2 THEN passed + failed ELSE 0 END) AS BIGINT) AS runs_24h, \
+             CAST(SUM(CASE WHEN hour > $2 THEN failed ELSE 0 END) AS BIGINT) AS failures_24h, \
+             CAST(SUM(passed + failed) AS BIGINT) AS runs_7d, \
+             CAST(SUM(failed) AS BIGINT) AS failures_7d \
+             FROM asked JOIN test_hours ON test_id = asked.id \
+             WHERE hour > $3 AND repo_id = $4 AND org_id = $5 GROUP BY test_id"
+        );
+        let counted: Vec<Counted> = diesel::sql_query(sql)
+            .bind::<Text, _>(&json)
+            .bind::<BigInt, _>(day.unix_micros())
+            .bind::<BigInt, _>(week.unix_micros())
+            .bind::<Text, _>(&repo_id)
+            .bind::<Text, _>(&org_id)
+            .load(conn)
+            .await?;
+        for row in counted {
+            let numbers = found.entry(TestId(uuid("hours", &row.test_id)?)).or_default();
+            numbers.runs_24h = number("hours", row.runs_24h)?;
+            numbers.failures_24h = number("hours", row.failures_24h)?;
+            numbers.runs_7d = number("hours", row.runs_7d)?;
+            numbers.failures_7d = number("hours", row.failures_7d)?;
+        }
+        let impacted: Vec<(String, i64)> = test_pull_requests::table
+            .filter(test_pull_requests::repo_id.eq(&repo_id))
+            .filter(test_pull_requests::org_id.eq(&org_id))
+            .filter(test_pull_requests::test_id.eq_any(piece))
+            .filter(test_pull_requests::last_failure_at.gt(week.unix_micros()))
+            .select((test_pull_requests::test_id, test_pull_requests::pr_number))
+            .load(conn)
+            .await?;
+        for (test, pr) in impacted {
+            let numbers = found.entry(TestId(uuid("pull requests", &test)?)).or_default();
+            numbers.pull_requests_7d.insert(PrNumber(number("pull requests", pr)?));
+        }
+        let sql = format!(
+            "WITH asked AS ({asked}) SELECT test_id, fingerprint, MIN(summary) AS summary, \
+             CAST(SUM(occurrences) AS BIGINT) AS occurrences, MAX(last_at) AS last_at \
+             FROM asked JOIN test_failures ON test_id = asked.id \
+             WHERE repo_id = $2 AND org_id = $3 GROUP BY test_id, fingerprint"
+        );
+        let clusters: Vec<Cluster> = diesel::sql_query(sql)
+            .bind::<Text, _>(&json)
+            .bind::<Text, _>(&repo_id)
+            .bind::<Text, _>(&org_id)
+            .load(conn)
+            .await?;
+        for row in clusters {
+            let numbers = found.entry(TestId(uuid("failures", &row.test_id)?)).or_default();
+            let fingerprint = encode("fingerprint", &row.fingerprint)?;
+            numbers.failures.push(FailureCluster {
+                fingerprint: decode("fingerprint", FORMAT, &fingerprint)?,
+                summary: row.summary,
+                occurrence_count: number("failures", row.occurrences)?,
+                last_occurrence: Timestamp::from_unix_micros(row.last_at),
+            });
+        }
+    }
+    for numbers in found.values_mut() {
+        TestNumbers::rank(&mut numbers.failures);
+    }
+    found.retain(|_, numbers| *numbers != TestNumbers::default());
+    Ok(found)
+}

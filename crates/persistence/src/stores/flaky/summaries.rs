@@ -1,0 +1,101 @@
+//! What is counted of runs, in the form that monitors are measured on.
+
+use std::collections::BTreeMap;
+
+use diesel::prelude::*;
+use diesel_async::RunQueryDsl;
+use signalbox_domain::flaky::{BranchClass, Bucket, CodeSummary, SameCode, Summary, TestId};
+use signalbox_domain::ids::{Sha, TreeId};
+use signalbox_domain::ports::RepoRef;
+use signalbox_domain::time::Timestamp;
+
+use super::super::{Conn, bulk};
+use crate::documents::{number, uuid};
+use crate::error::DbError;
+use crate::schema::{test_buckets, test_codes};
+
+type BucketRow = (String, i64, String, String, i64, i64, i64, Option<i64>);
+type CodeRow = (String, String, String, String, Option<i64>, Option<i64>);
+
+pub(super) async fn summaries(
+    conn: &mut Conn,
+    repo: RepoRef,
+    ids: &[TestId],
+    since: Timestamp,
+) -> Result<BTreeMap<TestId, Summary>, DbError> {
+    let (repo_id, org_id) = (repo.id.to_string(), repo.org.to_string());
+    let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
+    let mut summaries: BTreeMap<TestId, Summary> = BTreeMap::new();
+    for piece in bulk::pieces(&ids) {
+        let buckets: Vec<BucketRow> = test_buckets::table
+            .filter(test_buckets::repo_id.eq(&repo_id))
+            .filter(test_buckets::org_id.eq(&org_id))
+            .filter(test_buckets::test_id.eq_any(piece))
+            .filter(test_buckets::start.ge(since.unix_micros()))
+            .order((test_buckets::test_id, test_buckets::start, test_buckets::branch))
+            .select((
+                test_buckets::test_id,
+                test_buckets::start,
+                test_buckets::branch,
+                test_buckets::class,
+                test_buckets::passed,
+                test_buckets::failed,
+                test_buckets::last_run_at,
+                test_buckets::last_failure_at,
+            ))
+            .load(conn)
+            .await?;
+        for (test, start, branch, class, passed, failed, last_run, last_failure) in buckets {
+            summaries.entry(TestId(uuid("bucket", &test)?)).or_default().buckets.push(Bucket {
+                start: Timestamp::from_unix_micros(start),
+                branch,
+                class: class_of(&class)?,
+                passed: number("bucket", passed)?,
+                failed: number("bucket", failed)?,
+                last_run_at: Timestamp::from_unix_micros(last_run),
+                last_failure_at: last_failure.map(Timestamp::from_unix_micros),
+            });
+        }
+        let codes: Vec<CodeRow> = test_codes::table
+            .filter(test_codes::repo_id.eq(&repo_id))
+            .filter(test_codes::org_id.eq(&org_id))
+            .filter(test_codes::test_id.eq_any(piece))
+            .filter(test_codes::last_at.ge(since.unix_micros()))
+            .order((test_codes::test_id, test_codes::code, test_codes::branch))
+            .select((
+                test_codes::test_id,
+                test_codes::code,
+                test_codes::branch,
+                test_codes::class,
+                test_codes::first_success_at,
+                test_codes::first_failure_at,
+            ))
+            .load(conn)
+            .await?;
+        for (test, code, branch, class, success, failure) in codes {
+            summaries.entry(TestId(uuid("code", &test)?)).or_default().codes.push(CodeSummary {
+                code: code_of(&code)?,
+                branch,
+                class: class_of(&class)?,
+                first_success_at: success.map(Timestamp::from_unix_micros),
+                first_failure_at: failure.map(Timestamp::from_unix_micros),
+            });
+        }
+    }
+    Ok(summaries)
+}
+
+fn class_of(word: &str) -> Result<BranchClass, DbError> {
+    BranchClass::parse(word).ok_or_else(|| DbError::corrupt("branch class", word.to_owned()))
+}
+
+fn code_of(text: &str) -> Result<SameCode, DbError> {
+    let corrupt = || DbError::corrupt("code", text.to_owned());
+    let (kind, value) = text.split_once(':').ok_or_else(corrupt)?;
+    match kind {
+        "commit" => Sha::new(value).map(SameCode::Commit).map_err(|_| corrupt()),
+        "tree" => TreeId::new(value).map(SameCode::Tree).map_err(|_| corrupt()),
+        "upload" => Ok(SameCode::Upload(value.to_owned())),
+        _ => Err(corrupt()),
+    }
+}

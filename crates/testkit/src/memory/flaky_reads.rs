@@ -1,0 +1,154 @@
+//! Reads of flaky tests.
+
+use std::collections::BTreeMap;
+
+use async_trait::async_trait;
+use signalbox_domain::flaky::{JournalRecord, RunRecord, TestId};
+use signalbox_domain::ids::OrgId;
+use signalbox_domain::ports::{
+    FlakyReads, LoggedTestEvent, RepoRef, Seek, SettingsStep, StoreError, TestList, TestNumbers,
+    TestRecord,
+};
+use signalbox_domain::time::{Span, Timestamp};
+
+use super::MemoryDatabase;
+use super::flaky_tables::{FlakyTables, merge};
+
+#[async_trait]
+impl FlakyReads for MemoryDatabase {
+    async fn list(
+        &self,
+        repo: RepoRef,
+        list: TestList,
+        seek: Seek,
+        limit: u32,
+    ) -> Result<Vec<TestRecord>, StoreError> {
+        let tables = self.tables();
+        let listed = tables.flaky.listed(repo, list);
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        let page: Vec<&TestRecord> = match seek {
+            Seek::After(after) => listed
+                .into_iter()
+                .filter(|it| after.is_none_or(|after| it.test.id > after))
+                .take(limit)
+                .collect(),
+            Seek::Before(before) => {
+                let listed: Vec<_> = listed
+                    .into_iter()
+                    .filter(|it| before.is_none_or(|before| it.test.id < before))
+                    .collect();
+                listed[listed.len().saturating_sub(limit)..].to_vec()
+            }
+        };
+        Ok(page.into_iter().cloned().collect())
+    }
+
+    async fn count(&self, repo: RepoRef, list: TestList) -> Result<u64, StoreError> {
+        let count = self.tables().flaky.listed(repo, list).len();
+        Ok(u64::try_from(count).unwrap_or(u64::MAX))
+    }
+
+    async fn ids(&self, repo: RepoRef, list: TestList) -> Result<Vec<TestId>, StoreError> {
+        let tables = self.tables();
+        Ok(tables.flaky.listed(repo, list).into_iter().map(|it| it.test.id).collect())
+    }
+
+    async fn numbers(
+        &self,
+        repo: RepoRef,
+        ids: &[TestId],
+        at: Timestamp,
+    ) -> Result<BTreeMap<TestId, TestNumbers>, StoreError> {
+        let tables = self.tables();
+        let mut found = BTreeMap::new();
+        for id in ids {
+            let numbers = numbers(&tables.flaky, (repo, *id), at);
+            if numbers != TestNumbers::default() {
+                found.insert(*id, numbers);
+            }
+        }
+        Ok(found)
+    }
+
+    async fn test_journal(
+        &self,
+        repo: RepoRef,
+        test: TestId,
+        before: Option<u64>,
+        limit: u32,
+    ) -> Result<Vec<JournalRecord>, StoreError> {
+        let tables = self.tables();
+        let records = tables.flaky.journal.iter().rev();
+        let records = records.filter(|((place, number), _)| {
+            *place == (repo, test) && before.is_none_or(|before| *number < before)
+        });
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        Ok(records.take(limit).map(|(_, record)| record.clone()).collect())
+    }
+
+    async fn recent_runs(
+        &self,
+        repo: RepoRef,
+        test: TestId,
+        limit: u32,
+    ) -> Result<Vec<RunRecord>, StoreError> {
+        let tables = self.tables();
+        let runs = tables.flaky.runs.iter();
+        let mut runs: Vec<RunRecord> = runs
+            .filter(|(of, _, run)| *of == repo && run.test == test)
+            .map(|(_, _, run)| run.clone())
+            .collect();
+        runs.sort_by_key(|run| std::cmp::Reverse((run.at, run.attempt, run.upload)));
+        runs.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+        Ok(runs)
+    }
+
+    async fn settings_history(
+        &self,
+        repo: RepoRef,
+        limit: u32,
+    ) -> Result<Vec<SettingsStep>, StoreError> {
+        let tables = self.tables();
+        let log = tables.flaky.repos.get(&repo).into_iter().flat_map(|row| row.log.iter().rev());
+        Ok(log.take(usize::try_from(limit).unwrap_or(usize::MAX)).cloned().collect())
+    }
+
+    async fn test_events(
+        &self,
+        org: OrgId,
+        after: i64,
+        limit: u32,
+    ) -> Result<Vec<LoggedTestEvent>, StoreError> {
+        let tables = self.tables();
+        let events = tables.flaky.events.iter();
+        let events = events.filter(|(of, event)| *of == org && event.position > after);
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        Ok(events.take(limit).map(|(_, event)| event.clone()).collect())
+    }
+}
+
+fn numbers(tables: &FlakyTables, place: super::flaky_tables::Place, at: Timestamp) -> TestNumbers {
+    let mut numbers = TestNumbers::default();
+    let (day, week) = (at.minus(Span::hours(24)), at.minus(Span::hours(7 * 24)));
+    let hours = tables.hours.range((place, week)..).take_while(|((of, _), _)| *of == place);
+    for ((_, hour), count) in hours.filter(|((_, hour), _)| *hour > week) {
+        let runs = count.passed + count.failed;
+        numbers.runs_7d += runs;
+        numbers.failures_7d += count.failed;
+        if *hour > day {
+            numbers.runs_24h += runs;
+            numbers.failures_24h += count.failed;
+        }
+    }
+    let impacted = tables.impacted.iter().filter(|((of, _), last)| *of == place && **last > week);
+    numbers.pull_requests_7d = impacted.map(|((_, pr), _)| *pr).collect();
+    for ((of, _), clusters) in &tables.failures {
+        if *of == place {
+            for cluster in clusters {
+                merge(&mut numbers.failures, cluster);
+            }
+        }
+    }
+    TestNumbers::rank(&mut numbers.failures);
+    numbers
+}

@@ -1,0 +1,200 @@
+//! Flaky tests: settings, tests and summaries.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use async_trait::async_trait;
+use signalbox_domain::flaky::{MonitorStatus, Summary, TakenIn, TestId, UploadId};
+use signalbox_domain::ports::{
+    CiRun, CommitError, FlakyCommit, FlakyRepo, FlakyStore, RepoRef, StoreError, TestRecord,
+    Version,
+};
+use signalbox_domain::time::Timestamp;
+
+use super::MemoryDatabase;
+use super::database::refused;
+
+#[async_trait]
+impl FlakyStore for MemoryDatabase {
+    async fn repo(&self, repo: RepoRef) -> Result<FlakyRepo, StoreError> {
+        let tables = self.tables();
+        let row = tables.flaky.repos.get(&repo);
+        Ok(FlakyRepo {
+            version: Version(row.map_or(0, |row| row.version)),
+            marks: row.map_or(0, |row| row.marks),
+            settings: row.and_then(|row| row.settings.clone()),
+        })
+    }
+
+    async fn tests(&self, repo: RepoRef, ids: &[TestId]) -> Result<Vec<TestRecord>, StoreError> {
+        let tables = self.tables();
+        let ids: BTreeSet<TestId> = ids.iter().copied().collect();
+        let rows = ids.into_iter().filter_map(|id| tables.flaky.tests.get(&(repo, id)));
+        Ok(rows.map(|row| row.record.clone()).collect())
+    }
+
+    async fn watched(&self, repo: RepoRef) -> Result<Vec<TestRecord>, StoreError> {
+        let tables = self.tables();
+        let records = tables.flaky.tests.iter().filter(|((of, _), _)| *of == repo);
+        let watched = records.map(|(_, row)| &row.record).filter(|record| {
+            record.test.monitors.values().any(|it| it.status == MonitorStatus::Active)
+        });
+        Ok(watched.cloned().collect())
+    }
+
+    async fn holders(
+        &self,
+        repo: RepoRef,
+        aliases: &[String],
+    ) -> Result<Vec<(String, TestId)>, StoreError> {
+        let tables = self.tables();
+        let aliases: BTreeSet<&String> = aliases.iter().collect();
+        let mut holders = Vec::new();
+        for ((of, id), row) in &tables.flaky.tests {
+            if *of == repo {
+                let known = row.aliases.iter().filter(|alias| aliases.contains(alias));
+                holders.extend(known.map(|alias| (alias.clone(), *id)));
+            }
+        }
+        holders.sort();
+        Ok(holders)
+    }
+
+    async fn aliases(&self, repo: RepoRef, tests: &[TestId]) -> Result<Vec<String>, StoreError> {
+        let tables = self.tables();
+        let rows = tests.iter().filter_map(|id| tables.flaky.tests.get(&(repo, *id)));
+        let aliases: BTreeSet<String> = rows.flat_map(|row| row.aliases.iter().cloned()).collect();
+        Ok(aliases.into_iter().collect())
+    }
+
+    async fn summaries(
+        &self,
+        repo: RepoRef,
+        ids: &[TestId],
+        since: Timestamp,
+    ) -> Result<BTreeMap<TestId, Summary>, StoreError> {
+        let tables = self.tables();
+        let mut found = BTreeMap::new();
+        for id in ids {
+            let Some(known) = tables.flaky.summaries.get(&(repo, *id)) else { continue };
+            let mut summary = known.clone();
+            summary.buckets.retain(|bucket| bucket.start >= since);
+            summary.codes.retain(|code| {
+                code.first_success_at.max(code.first_failure_at).is_some_and(|at| at >= since)
+            });
+            if !summary.buckets.is_empty() || !summary.codes.is_empty() {
+                found.insert(*id, summary);
+            }
+        }
+        Ok(found)
+    }
+
+    async fn taken_in(&self, repo: RepoRef, id: UploadId) -> Result<Option<TakenIn>, StoreError> {
+        Ok(self.tables().flaky.uploads.get(&(repo, id)).map(|(_, taken_in)| *taken_in))
+    }
+
+    async fn commit(&self, commit: &FlakyCommit<'_>) -> Result<Version, CommitError> {
+        let mut tables = self.tables();
+        let repo = commit.repo;
+        if !tables.repos.contains_key(&(repo.org, repo.id)) {
+            return Err(CommitError::Store(refused(format!("no repository {}", repo.id))));
+        }
+        let flaky = &mut tables.flaky;
+        let row = flaky.repos.entry(repo).or_default();
+        if row.version != commit.expected.0 {
+            return Err(CommitError::Conflict);
+        }
+        row.version += 1;
+        if commit.settings.is_some() || !commit.steps.is_empty() {
+            row.marks += 1;
+        }
+        if let Some(step) = commit.settings {
+            row.settings = Some(step.settings.clone());
+            row.log.push(step.clone());
+        }
+        let version = Version(row.version);
+        if let Some(intake) = commit.intake {
+            flaky.take_in(repo, intake, commit.at);
+        }
+        for step in commit.steps {
+            flaky.step(repo, step);
+        }
+        Ok(version)
+    }
+
+    async fn due(&self, at: Timestamp, limit: u32) -> Result<Vec<(RepoRef, TestId)>, StoreError> {
+        let tables = self.tables();
+        let rows = tables.flaky.tests.iter();
+        let mut due: Vec<_> = rows
+            .filter_map(|(place, row)| Some((row.due_at.filter(|due| *due <= at)?, *place)))
+            .collect();
+        due.sort_by_key(|(due, (_, test))| (*due, *test));
+        due.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+        Ok(due.into_iter().map(|(_, place)| place).collect())
+    }
+
+    async fn postpone(
+        &self,
+        repo: RepoRef,
+        tests: &[(TestId, Option<Timestamp>)],
+    ) -> Result<(), StoreError> {
+        let mut tables = self.tables();
+        for (id, due_at) in tests {
+            if let Some(row) = tables.flaky.tests.get_mut(&(repo, *id)) {
+                row.due_at = *due_at;
+            }
+        }
+        Ok(())
+    }
+
+    async fn link_ticket(
+        &self,
+        repo: RepoRef,
+        test: TestId,
+        ticket: &str,
+    ) -> Result<bool, StoreError> {
+        let mut tables = self.tables();
+        let row = tables.flaky.tests.get_mut(&(repo, test));
+        Ok(row.map(|row| row.record.ticket = Some(ticket.to_owned())).is_some())
+    }
+
+    async fn page_key(&self, new: [u8; 32]) -> Result<[u8; 32], StoreError> {
+        Ok(*self.tables().flaky.page_key.get_or_insert(new))
+    }
+
+    async fn add_ci_run(&self, repo: RepoRef, run: &CiRun) -> Result<(), StoreError> {
+        self.tables().flaky.ci_runs.push((repo, run.clone()));
+        Ok(())
+    }
+
+    async fn prepare_days(&self, _: Timestamp) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    async fn prune(&self, before: Timestamp, _: u32) -> Result<u64, StoreError> {
+        let mut tables = self.tables();
+        let flaky = &mut tables.flaky;
+        let mut gone = 0;
+        let mut count = |kept: bool| {
+            gone += u64::from(!kept);
+            kept
+        };
+        flaky.runs.retain(|(_, received, _)| count(*received >= before));
+        flaky.hours.retain(|(_, hour), _| count(*hour >= before));
+        flaky.failures.retain(|(_, day), _| count(*day >= before));
+        flaky.impacted.retain(|_, at| count(*at >= before));
+        flaky.uploads.retain(|_, (received, _)| count(*received >= before));
+        flaky.ci_runs.retain(|(_, run)| count(run.at >= before));
+        for summary in flaky.summaries.values_mut() {
+            summary.buckets.retain(|bucket| count(bucket.start >= before));
+            summary.codes.retain(|code| {
+                let last = code.first_success_at.max(code.first_failure_at);
+                count(last.is_some_and(|at| at >= before))
+            });
+        }
+        flaky.tests.retain(|_, row| count(row.record.last_seen_at >= before));
+        let kept: BTreeSet<_> = flaky.tests.keys().copied().collect();
+        flaky.journal.retain(|(place, _), _| count(kept.contains(place)));
+        flaky.summaries.retain(|place, _| kept.contains(place));
+        Ok(gone)
+    }
+}

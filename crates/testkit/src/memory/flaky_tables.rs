@@ -1,0 +1,174 @@
+//! What is kept of flaky tests.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use signalbox_domain::flaky::{
+    Addition, FailureCluster, HourCount, Intake, JournalRecord, RunOutcome, RunRecord, Settings,
+    Summary, TakenIn, TestCase, TestId, UploadId,
+};
+use signalbox_domain::ids::{OrgId, PrNumber};
+use signalbox_domain::ports::{
+    CiRun, LoggedTestEvent, RepoRef, SettingsStep, TestList, TestRecord, TestStep,
+};
+use signalbox_domain::time::{Span, Timestamp};
+
+/// A test of a repository.
+pub(super) type Place = (RepoRef, TestId);
+
+/// A repository as a whole.
+#[derive(Debug, Default)]
+pub(super) struct RepoRow {
+    pub(super) version: i64,
+    pub(super) marks: i64,
+    pub(super) settings: Option<Settings>,
+    pub(super) log: Vec<SettingsStep>,
+}
+
+/// A test.
+#[derive(Debug)]
+pub(super) struct TestRow {
+    pub(super) record: TestRecord,
+    pub(super) aliases: BTreeSet<String>,
+    pub(super) due_at: Option<Timestamp>,
+}
+
+/// All tables of flaky tests.
+#[derive(Debug, Default)]
+pub(super) struct FlakyTables {
+    pub(super) repos: BTreeMap<RepoRef, RepoRow>,
+    pub(super) tests: BTreeMap<Place, TestRow>,
+    pub(super) runs: Vec<(RepoRef, Timestamp, RunRecord)>,
+    pub(super) hours: BTreeMap<(Place, Timestamp), HourCount>,
+    pub(super) summaries: BTreeMap<Place, Summary>,
+    pub(super) failures: BTreeMap<(Place, Timestamp), Vec<FailureCluster>>,
+    pub(super) impacted: BTreeMap<(Place, PrNumber), Timestamp>,
+    pub(super) uploads: BTreeMap<(RepoRef, UploadId), (Timestamp, TakenIn)>,
+    pub(super) journal: BTreeMap<(Place, u64), JournalRecord>,
+    pub(super) events: Vec<(OrgId, LoggedTestEvent)>,
+    pub(super) page_key: Option<[u8; 32]>,
+    pub(super) ci_runs: Vec<(RepoRef, CiRun)>,
+}
+
+impl FlakyTables {
+    /// Writes an upload's results.
+    pub(super) fn take_in(&mut self, repo: RepoRef, intake: &Intake, at: Timestamp) {
+        let received = intake.upload.received_at;
+        self.uploads.insert((repo, intake.upload.id), (received, intake.taken_in));
+        for (id, sighting) in &intake.sightings {
+            let row = self.tests.entry((repo, *id)).or_insert_with(|| TestRow {
+                record: TestRecord {
+                    test: TestCase::new(repo.org, repo.id, sighting.key.clone(), at),
+                    owners: Vec::new(),
+                    ticket: None,
+                    first_seen_at: received,
+                    last_seen_at: received,
+                    last_failure_at: None,
+                },
+                aliases: BTreeSet::new(),
+                due_at: None,
+            });
+            let record = &mut row.record;
+            record.last_seen_at = record.last_seen_at.max(received);
+            record.last_failure_at = record.last_failure_at.max(sighting.last_failure_at);
+            if !sighting.owners.is_empty() {
+                record.owners.clone_from(&sighting.owners);
+            }
+            row.aliases.extend(sighting.aliases.iter().cloned());
+        }
+        self.runs.extend(intake.runs.iter().map(|run| (repo, received, run.clone())));
+        for (id, addition) in &intake.additions {
+            self.add((repo, *id), addition);
+        }
+    }
+
+    fn add(&mut self, place: Place, addition: &Addition) {
+        self.summaries.entry(place).or_default().add(&addition.summary);
+        for new in &addition.hours {
+            let hour = self.hours.entry((place, new.hour)).or_insert_with(|| HourCount {
+                passed: 0,
+                failed: 0,
+                ..new.clone()
+            });
+            hour.passed += new.passed;
+            hour.failed += new.failed;
+            hour.first_failure_at =
+                [hour.first_failure_at, new.first_failure_at].into_iter().flatten().min();
+            hour.last_failure_at = hour.last_failure_at.max(new.last_failure_at);
+        }
+        for new in &addition.failures {
+            let day = new.last_occurrence.floor(Span::hours(24));
+            let clusters = self.failures.entry((place, day)).or_default();
+            merge(clusters, new);
+        }
+        if let Some((pr, at)) = addition.impacted {
+            let last = self.impacted.entry((place, pr)).or_insert(at);
+            *last = (*last).max(at);
+        }
+    }
+
+    /// Writes a step of a test.
+    pub(super) fn step(&mut self, repo: RepoRef, step: &TestStep) {
+        let place = (repo, step.test.id);
+        let Some(row) = self.tests.get_mut(&place) else { return };
+        row.record.test = step.test.clone();
+        row.due_at = step.due_at;
+        self.journal.insert((place, step.journal.number), step.journal.clone());
+        for told in &step.events {
+            let event = &told.event;
+            let position = i64::try_from(self.events.len()).unwrap_or(i64::MAX) + 1;
+            let logged = LoggedTestEvent {
+                position,
+                repo: repo.id,
+                test: event.test,
+                number: event.number,
+                at: event.at,
+                kind: event.kind.name().to_owned(),
+                payload: told.payload.clone(),
+            };
+            self.events.push((repo.org, logged));
+        }
+    }
+
+    /// The tests of a list, by id.
+    pub(super) fn listed(&self, repo: RepoRef, list: TestList) -> Vec<&TestRecord> {
+        let failing: BTreeSet<TestId> = match list {
+            TestList::Failing { from, until } => self
+                .runs
+                .iter()
+                .filter(|(of, _, run)| {
+                    *of == repo
+                        && run.outcome == RunOutcome::Failed
+                        && run.at >= from
+                        && run.at < until
+                })
+                .map(|(_, _, run)| run.test)
+                .collect(),
+            TestList::Unhealthy(_) | TestList::Quarantined { .. } => BTreeSet::new(),
+        };
+        let records = self.tests.iter().filter(|((of, _), _)| *of == repo);
+        records
+            .map(|(_, row)| &row.record)
+            .filter(|record| match list {
+                TestList::Failing { .. } => failing.contains(&record.test.id),
+                TestList::Unhealthy(status) => record.test.standing.value == status,
+                TestList::Quarantined { settings, at } => signalbox_domain::flaky::is_quarantined(
+                    settings,
+                    record.test.quarantining(),
+                    record.test.standing.value,
+                    at,
+                ),
+            })
+            .collect()
+    }
+}
+
+/// Counts a failure with its equals.
+pub(super) fn merge(clusters: &mut Vec<FailureCluster>, new: &FailureCluster) {
+    match clusters.iter_mut().find(|it| it.fingerprint == new.fingerprint) {
+        Some(known) => {
+            known.occurrence_count += new.occurrence_count;
+            known.last_occurrence = known.last_occurrence.max(new.last_occurrence);
+        }
+        None => clusters.push(new.clone()),
+    }
+}

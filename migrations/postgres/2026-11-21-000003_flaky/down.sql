@@ -1,0 +1,15 @@
+DROP TABLE server_keys;
+DROP TABLE ci_runs;
+DROP TABLE test_pull_requests;
+DROP TABLE test_failures;
+DROP TABLE test_codes;
+DROP TABLE test_buckets;
+DROP TABLE test_hours;
+DROP TABLE test_runs;
+DROP TABLE result_uploads;
+DROP TABLE test_events;
+DROP TABLE test_journal;
+DROP TABLE test_aliases;
+DROP TABLE test_cases;
+DROP TABLE flaky_settings_log;
+DROP TABLE flaky_repos;
