@@ -7,12 +7,16 @@ use serde_json::{Value, json};
 use signalbox_domain::ids::{BranchName, HostId, OrgId, OrgSlug, RepoName, TokenId};
 use signalbox_domain::ports::{IdSource, Org, Repository, Stores};
 use signalbox_domain::queue::CheckConclusion;
-use signalbox_domain::service::{Authenticator, Context, QueueService};
+use signalbox_domain::service::{
+    Authenticator, Context, QueueService, UploadLimits, UploadParts, UploadService,
+};
 use signalbox_domain::token::{Caller, EnumCase, Scope, Token, TokenText};
 use signalbox_http::Api;
 use signalbox_metrics::{PrometheusObserver, QueueExposition};
 use signalbox_persistence::Database;
 use signalbox_testkit::fake_host::{FakeHost, FakeHosts};
+use signalbox_testkit::fake_results::FakeResults;
+use signalbox_testkit::memory::MemoryBlobs;
 
 use crate::failure::{During, Failure};
 use crate::parts::{Quiet, RandomIds, Ready, SystemClock};
@@ -73,8 +77,18 @@ impl Product {
         let authenticator = Arc::new(Authenticator::new(tokens.0, tokens.1, clock.clone()));
         let caller = authenticator.authenticate(&text).await.during("a token")?;
         let caller = caller.ok_or_else(|| Failure::new("a token", "is not recognized"))?;
+        let results = Arc::new(FakeResults::default());
+        let parts = UploadParts {
+            blobs: Arc::new(MemoryBlobs::new(clock.clone())),
+            reader: Arc::new(signalbox_reports::Reports::default()),
+            sink: results.clone(),
+            quarantine: results,
+        };
+        let uploads = UploadService::new(context.clone(), parts, UploadLimits::default());
         let api = Api {
             queues: Arc::new(QueueService::new(context.clone())),
+            uploads: Arc::new(uploads),
+            public_url: None,
             authenticator,
             exposition: Arc::new(QueueExposition),
             check_log: stores.check_log.clone(),
