@@ -59,6 +59,13 @@ model CASES='100000':
 simulate N='5000':
     SIGNALBOX_SIMULATION_SEEDS={{N}} cargo test --release -p signalbox-testkit --test simulation
 
+# Measure operations against floors: all of them, or those that are named; writes target/bench.json
+[group('test')]
+bench *ARGS:
+    cargo build --release -p signalbox
+    cargo build --release -p signalbox-bench
+    target/release/signalbox-bench {{ARGS}}
+
 # Write generated documents anew
 [group('gen')]
 gen:

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use signalbox_domain::ids::{BranchName, OrgId, OrgSlug, PrNumber, RepoId, RepoName, RunId, Sha};
 use signalbox_domain::ports::{
-    Built, CheckOutput, ChecksJob, ChecksRunner, ChecksSink, GitHost, HostError, LandAnswer, Org,
-    PullRequestQuery, Repository, SinkClosed,
+    Built, CheckOutput, CheckReports, ChecksJob, ChecksRunner, ChecksSink, GitHost, HostError,
+    LandAnswer, Org, PullRequestQuery, ReportFile, Repository, SinkClosed,
 };
 use signalbox_domain::queue::{
     Ahead, BuildCandidate, Candidate, Change, CheckConclusion, CheckReport, ConflictWith, Land,
@@ -500,6 +500,7 @@ async fn names_are_only_names() {
 struct Reports {
     checks: std::sync::Mutex<Vec<CheckReport>>,
     outputs: std::sync::Mutex<Vec<CheckOutput>>,
+    taken: Arc<Taken>,
     closed: AtomicBool,
 }
 
@@ -522,6 +523,27 @@ impl ChecksSink for Reports {
     }
 }
 
+/// Keeps the reports that checks wrote: the check, a file's name, its text.
+#[derive(Default)]
+struct Taken(std::sync::Mutex<Vec<(String, String, String)>>);
+
+#[async_trait]
+impl CheckReports for Taken {
+    async fn collected(
+        &self,
+        _: &ChecksJob,
+        check: &str,
+        files: Vec<ReportFile>,
+    ) -> Result<(), String> {
+        for mut file in files {
+            let mut text = String::new();
+            std::io::Read::read_to_string(&mut file.content, &mut text).expect("text");
+            self.0.lock().expect("a lock").push((check.to_owned(), file.name, text));
+        }
+        Ok(())
+    }
+}
+
 async fn run_checks(world: &World, config: &str, script: &str, reports: &Reports) {
     world.commit(&[(".signalbox.toml", config), ("check.sh", script)], "base");
     let head = world.push("main");
@@ -535,6 +557,7 @@ async fn run_checks(world: &World, config: &str, script: &str, reports: &Reports
         },
         world.host.clone(),
         Arc::new(ManualClock::default()),
+        reports.taken.clone(),
     );
     let job = ChecksJob {
         repository: world.repository.clone(),
@@ -587,6 +610,19 @@ async fn a_check_runs_in_a_clean_checkout_with_a_fixed_environment() {
     let known: Vec<&&str> = variables.iter().filter(|it| wanted.contains(it)).collect();
     assert_eq!(known.len(), wanted.len(), "{text}");
     assert!(variables.len() <= wanted.len() + 3, "nothing else but what sh itself adds: {text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn reports_that_a_check_wrote_are_taken_also_when_it_failed() {
+    let world = World::new().await;
+    let reports = Reports::default();
+    let config = format!("{CONFIG}reports = [\"out/**/junit.xml\"]\n");
+    let script = "mkdir -p out/a; echo '<testsuite/>' > out/a/junit.xml; echo x > out/other.xml\n\
+                  ln -s /etc/passwd out/junit.xml; exit 1\n";
+    run_checks(&world, &config, script, &reports).await;
+    let taken = reports.taken.0.lock().expect("a lock").clone();
+    let wanted = ("test".to_owned(), "out/a/junit.xml".to_owned(), "<testsuite/>\n".to_owned());
+    assert_eq!(taken, [wanted]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -156,6 +156,11 @@ impl System {
         &self.token
     }
 
+    /// Where the server is.
+    pub(crate) fn url(&self) -> String {
+        format!("http://127.0.0.1:{}", self.port)
+    }
+
     /// A new token: its id and its text.
     pub(crate) fn token_with(&self, args: &[&str]) -> (String, String) {
         let created = self.run(&[&["token", "create", "--json"], args].concat());
@@ -171,6 +176,17 @@ impl System {
         path: &str,
         headers: &[(&str, &str)],
         body: String,
+    ) -> Reply {
+        self.send_bytes(method, path, headers, body.into()).await
+    }
+
+    /// Sends a request with any body.
+    pub(crate) async fn send_bytes(
+        &self,
+        method: reqwest::Method,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: reqwest::Body,
     ) -> Reply {
         let url = format!("http://127.0.0.1:{}{path}", self.port);
         let mut request = self.http.request(method, url).body(body);

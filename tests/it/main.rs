@@ -8,3 +8,4 @@ mod operations;
 mod restart;
 mod story;
 mod strategies;
+mod uploads;

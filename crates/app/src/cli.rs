@@ -89,12 +89,12 @@ enum Command {
         after_help = "Example: SIGNALBOX_TOKEN=… signalbox queue status --repo git.local/acme/calc"
     )]
     Queue(commands::Queue),
-    /// Flaky tests of a running server.
+    /// Test results and flaky tests of a running server.
     #[command(
         subcommand,
         after_help = "Example: SIGNALBOX_TOKEN=… signalbox tests list --repo git.local/acme/calc --org acme"
     )]
-    Tests(commands::FlakyTests),
+    Tests(commands::Tests),
     /// Check the configuration.
     #[command(after_help = "Example: signalbox check-config --config signalbox.toml")]
     CheckConfig {
@@ -157,7 +157,7 @@ async fn dispatch(cli: Cli) -> Result<ExitCode, String> {
         Command::Repo(action) => commands::repo(&flags, action).await?,
         Command::Pr(action) => commands::pr(&flags, action).await?,
         Command::Queue(action) => commands::queue(action).await?,
-        Command::Tests(action) => commands::flaky_tests(action).await?,
+        Command::Tests(action) => commands::tests(action).await?,
         Command::CheckConfig { print_effective } => {
             let config = Config::load(&flags)?;
             let effective = config.effective()?;

@@ -5,7 +5,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use signalbox_domain::ids::{HostId, OrgId};
-use signalbox_domain::ports::{ChecksRunner, Clock, GitHost, Hosts, PullRequestStore};
+use signalbox_domain::ports::{
+    CheckReports, ChecksRunner, Clock, GitHost, Hosts, PullRequestStore,
+};
 use signalbox_git::{ChecksConfig, HostConfig, LocalChecksRunner, PlainGitHost};
 
 use crate::config::{Checks, Config, Host};
@@ -27,6 +29,7 @@ pub(crate) struct ConnectedHosts {
 pub(crate) struct Parts {
     pub(crate) pull_requests: Arc<dyn PullRequestStore>,
     pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) reports: Arc<dyn CheckReports>,
 }
 
 impl ConnectedHosts {
@@ -44,7 +47,8 @@ impl ConnectedHosts {
                 pass_env: checks.pass_env.clone(),
                 public_url,
             };
-            let runner = LocalChecksRunner::new(runner, host.clone(), parts.clock.clone());
+            let (clock, reports) = (parts.clock.clone(), parts.reports.clone());
+            let runner = LocalChecksRunner::new(runner, host.clone(), clock, reports);
             Plain { host, runner: Arc::new(runner) }
         };
         let mut configured = BTreeMap::new();

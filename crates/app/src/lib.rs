@@ -8,6 +8,7 @@ mod demo;
 mod hosts;
 mod logs;
 mod loops;
+mod results;
 mod serve;
 mod terminal;
 mod wiring;

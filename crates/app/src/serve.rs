@@ -46,6 +46,8 @@ impl Server {
         if app.database.is_embedded() {
             let taken = app.runner.take_over().await;
             taken.map_err(|error| crate::wiring::chain("leases", &error))?;
+            let taken = app.uploads.hand_back(true).await;
+            taken.map_err(|error| crate::wiring::chain("uploads", &error))?;
         }
         let api = app.api();
         let server = HttpServer::new(move || {

@@ -7,15 +7,18 @@ use async_trait::async_trait;
 use signalbox_domain::ids::{OrgId, OrgSlug};
 use signalbox_domain::ports::{Clock, IdSource, Org};
 use signalbox_domain::service::{
-    Authenticator, Context, EffectRunner, FlakyService, QueueService, Sweeper,
+    Authenticator, Context, EffectRunner, FlakyService, QueueService, Sweeper, UploadLimits,
+    UploadParts, UploadService,
 };
 use signalbox_http::{Api, EventPayloads, FlakyApi, PageTokens, Readiness, TestLinks};
 use signalbox_metrics::{PrometheusObserver, QueueExposition};
-use signalbox_persistence::Database;
+use signalbox_persistence::{Database, FileBlobs};
+use signalbox_reports::Reports;
 
 use crate::adapters::{LoggingObserver, RandomIds, SystemClock, WakeUps};
 use crate::config::Config;
 use crate::hosts::{ConnectedHosts, Parts};
+use crate::results::{LateReports, Offloaded};
 
 /// Everything, put together.
 pub(crate) struct App {
@@ -27,6 +30,7 @@ pub(crate) struct App {
     pub(crate) metrics: Arc<PrometheusObserver>,
     pub(crate) queues: Arc<QueueService>,
     pub(crate) flaky: FlakyApi,
+    pub(crate) uploads: Arc<UploadService>,
     pub(crate) runner: Arc<EffectRunner>,
     pub(crate) sweeper: Arc<Sweeper>,
     pub(crate) stopping: Arc<AtomicBool>,
@@ -79,7 +83,12 @@ impl App {
             let org = stores.orgs.create(&org).await.map_err(|it| chain("organizations", &it))?;
             orgs.push(org.id);
         }
-        let parts = Parts { pull_requests: stores.pull_requests.clone(), clock: clock.clone() };
+        let reports = Arc::new(LateReports::default());
+        let parts = Parts {
+            pull_requests: stores.pull_requests.clone(),
+            clock: clock.clone(),
+            reports: reports.clone(),
+        };
         let hosts = Arc::new(ConnectedHosts::new(&config, &orgs, &parts));
         let wake_ups = Arc::new(WakeUps::default());
         let metrics = Arc::new(PrometheusObserver::new(env!("CARGO_PKG_VERSION")));
@@ -93,8 +102,11 @@ impl App {
         };
         let queues = Arc::new(QueueService::new(context.clone()));
         let flaky = flaky(&config, &context).await?;
+        let uploads = Arc::new(uploads(&config, &context, &flaky.service));
+        reports.go_to(&uploads);
         Ok(Self {
             flaky,
+            uploads,
             config,
             database,
             hosts,
@@ -115,6 +127,8 @@ impl App {
         Api {
             queues: self.queues.clone(),
             flaky: self.flaky.clone(),
+            uploads: self.uploads.clone(),
+            public_url: self.config.server.public_url.is_some().then(|| self.config.public_url()),
             authenticator: Arc::new(Authenticator::new(tokens, orgs, context.clock.clone())),
             exposition: Arc::new(QueueExposition),
             check_log: context.stores.check_log.clone(),
@@ -150,6 +164,22 @@ async fn flaky(config: &Config, context: &Context) -> Result<FlakyApi, String> {
         links,
         public_pages: config.flaky.public_pages,
     })
+}
+
+/// The use cases of uploads on their adapters.
+fn uploads(config: &Config, context: &Context, results: &Arc<FlakyService>) -> UploadService {
+    const MIB: u64 = 1024 * 1024;
+    let flaky = &config.flaky;
+    let folder = config.data_dir().join("uploads");
+    let parts = UploadParts {
+        blobs: Arc::new(FileBlobs::new(folder, u64::from(flaky.spool_mib) * MIB)),
+        reader: Arc::new(Offloaded(Arc::new(Reports::default()))),
+        sink: results.clone(),
+        quarantine: results.clone(),
+    };
+    let bytes = u64::from(flaky.upload_mib) * MIB;
+    let limits = UploadLimits { bytes, ..UploadLimits::default() };
+    UploadService::new(context.clone(), parts, limits)
 }
 
 /// Whether the server may be sent requests.

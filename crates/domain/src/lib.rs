@@ -16,4 +16,5 @@ pub mod service;
 pub mod testing;
 pub mod time;
 pub mod token;
+pub mod upload;
 mod words;

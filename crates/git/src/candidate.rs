@@ -7,7 +7,7 @@ use signalbox_domain::queue::{
 };
 use signalbox_domain::time::Timestamp;
 
-use crate::git::{Git, parse_sha};
+use crate::git::{Git, parse_sha, parse_tree};
 use crate::statuses;
 
 /// The most conflicting paths that are told, and the most bytes of each.
@@ -15,8 +15,8 @@ const MAX_PATHS: (usize, usize) = (100, 1_024);
 
 /// What became of changes put on a commit.
 pub(crate) enum Applied {
-    /// A commit with them.
-    Commit(String),
+    /// A commit with them, and its tree where that is known without asking.
+    Commit { commit: String, tree: Option<TreeId> },
     /// The change at this place in the list conflicts in these paths.
     Conflict { change: usize, paths: Vec<String> },
 }
@@ -29,14 +29,17 @@ pub(crate) async fn build(
 ) -> Result<Built, HostError> {
     let before: Vec<Change> = build.before.iter().map(|(_, change)| change.clone()).collect();
     let ground = match apply(git, build.base.as_str(), &before, build.method, at).await? {
-        Applied::Commit(commit) => commit,
+        Applied::Commit { commit, .. } => commit,
         Applied::Conflict { change, paths } => return before_conflicts(build, change, paths),
     };
     match apply(git, &ground, &build.changes, build.method, at).await? {
-        Applied::Commit(commit) => {
+        Applied::Commit { commit, tree } => {
             let name = format!("refs/heads/{}", build.branch);
             git.move_ref(&name, &commit, None, "signalbox: candidate").await?;
-            let tree = git.tree(&commit).await?;
+            let tree = match tree {
+                Some(tree) => tree,
+                None => git.tree(&commit).await?,
+            };
             let head_checks = head_checks(git, build, &tree, at).await?;
             Ok(Built::Candidate {
                 candidate: Candidate { sha: parse_sha(&commit)?, tree },
@@ -99,7 +102,7 @@ async fn conflict(
         let applied = apply(git, base, alone, build.method, at).await?;
         Ok::<_, HostError>(match applied {
             Applied::Conflict { paths, .. } => Some(paths),
-            Applied::Commit(_) => None,
+            Applied::Commit { .. } => None,
         })
     };
     let pr = changed.pr;
@@ -136,7 +139,7 @@ pub(crate) async fn apply(
     method: MergeMethod,
     at: Timestamp,
 ) -> Result<Applied, HostError> {
-    let mut tip = base.to_owned();
+    let (mut tip, mut tree) = (base.to_owned(), None);
     for (number, change) in changes.iter().enumerate() {
         let applied = match method {
             MergeMethod::Squash => merged(git, &tip, change, false, at).await?,
@@ -144,15 +147,22 @@ pub(crate) async fn apply(
             MergeMethod::Rebase => replayed(git, &tip, change, at).await?,
         };
         match applied {
-            Ok(commit) => tip = commit,
+            Ok(made) => (tip, tree) = (made.commit, made.tree),
             Err(paths) => return Ok(Applied::Conflict { change: number, paths }),
         }
     }
-    Ok(Applied::Commit(tip))
+    let tree = tree.map(|tree| parse_tree(&tree)).transpose()?;
+    Ok(Applied::Commit { commit: tip, tree })
+}
+
+/// A commit, and its tree if it was made just now.
+struct Made {
+    commit: String,
+    tree: Option<String>,
 }
 
 /// A new object, or the conflicting paths.
-pub(crate) type Outcome = Result<String, Vec<String>>;
+pub(crate) type Outcome<T> = Result<T, Vec<String>>;
 
 async fn merged(
     git: &Git,
@@ -160,7 +170,7 @@ async fn merged(
     change: &Change,
     both_parents: bool,
     at: Timestamp,
-) -> Result<Outcome, HostError> {
+) -> Result<Outcome<Made>, HostError> {
     let head = change.head.as_str();
     let tree = match merge_trees(git, tip, head).await? {
         Ok(tree) => tree,
@@ -168,7 +178,8 @@ async fn merged(
     };
     let author = git.author(head).await?;
     let parents = if both_parents { vec![tip, head] } else { vec![tip] };
-    Ok(Ok(git.commit_tree(&tree, &parents, &message(change), &author, at).await?))
+    let commit = git.commit_tree(&tree, &parents, &message(change), &author, at).await?;
+    Ok(Ok(Made { commit, tree: Some(tree) }))
 }
 
 fn message(change: &Change) -> String {
@@ -190,24 +201,29 @@ async fn replayed(
     tip: &str,
     change: &Change,
     at: Timestamp,
-) -> Result<Outcome, HostError> {
+) -> Result<Outcome<Made>, HostError> {
     let head = change.head.as_str();
     let range = format!("{tip}..{head}");
     let list = git.ok(&["rev-list", "--reverse", "--topo-order", "--no-merges", &range]).await?;
-    let mut tip = tip.to_owned();
+    let mut made = Made { commit: tip.to_owned(), tree: None };
     for commit in list.text().lines() {
-        match picked(git, &tip, commit, at).await? {
-            Ok(next) => tip = next,
+        match picked(git, &made.commit, commit, at).await? {
+            Ok(next) => made = next,
             Err(paths) => return Ok(Err(paths)),
         }
     }
-    Ok(Ok(tip))
+    Ok(Ok(made))
 }
 
 /// Puts one commit on another. The merge base must be the commit's own parent: a helper commit
 /// that has the tip's tree and that parent makes it so, also with versions of git that cannot be
 /// told the base.
-async fn picked(git: &Git, tip: &str, commit: &str, at: Timestamp) -> Result<Outcome, HostError> {
+async fn picked(
+    git: &Git,
+    tip: &str,
+    commit: &str,
+    at: Timestamp,
+) -> Result<Outcome<Made>, HostError> {
     let author = git.author(commit).await?;
     let tip_tree = git.tree(tip).await?;
     let parent = git.resolve(&format!("{commit}^1")).await?;
@@ -222,14 +238,19 @@ async fn picked(git: &Git, tip: &str, commit: &str, at: Timestamp) -> Result<Out
         Err(paths) => return Ok(Err(paths)),
     };
     if tree == tip_tree.as_str() {
-        return Ok(Ok(tip.to_owned()));
+        return Ok(Ok(Made { commit: tip.to_owned(), tree: Some(tree) }));
     }
     let message = git.ok(&["show", "-s", "--format=%B", commit]).await?.text();
-    Ok(Ok(git.commit_tree(&tree, &[tip], &message, &author, at).await?))
+    let commit = git.commit_tree(&tree, &[tip], &message, &author, at).await?;
+    Ok(Ok(Made { commit, tree: Some(tree) }))
 }
 
 /// The tree of a merge of two commits, or the conflicting paths.
-pub(crate) async fn merge_trees(git: &Git, ours: &str, theirs: &str) -> Result<Outcome, HostError> {
+pub(crate) async fn merge_trees(
+    git: &Git,
+    ours: &str,
+    theirs: &str,
+) -> Result<Outcome<String>, HostError> {
     let args = ["merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", ours, theirs];
     let done = git.call(&args).await?;
     let text = String::from_utf8_lossy(&done.stdout);

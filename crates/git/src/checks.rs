@@ -7,16 +7,19 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use signalbox_domain::ports::{
-    CheckOutput, ChecksJob, ChecksRunner, ChecksSink, Clock, HostError, SinkClosed,
+    CheckOutput, CheckReports, ChecksJob, ChecksRunner, ChecksSink, Clock, HostError, ReportFile,
+    SinkClosed,
 };
 use signalbox_domain::queue::{CheckConclusion, CheckReport, CheckStatus};
 use tokio::process::Command;
+use tokio::task::spawn_blocking;
 
 use crate::config::{self, CONFIG_FILE, CheckConfig, RepositoryConfig};
 use crate::git::Git;
 use crate::host::PlainGitHost;
 use crate::output::Output;
 use crate::process::{self, Ended};
+use crate::reports;
 
 /// The file that names a running check's process group.
 const RECORD: &str = "process";
@@ -39,6 +42,7 @@ pub struct LocalChecksRunner {
     config: ChecksConfig,
     host: Arc<PlainGitHost>,
     clock: Arc<dyn Clock>,
+    reports: Arc<dyn CheckReports>,
 }
 
 /// How a check ended: the conclusion, a line for people, and what it printed.
@@ -46,16 +50,22 @@ struct Finished {
     conclusion: CheckConclusion,
     summary: String,
     output: String,
+    reports: Vec<ReportFile>,
 }
 
 impl LocalChecksRunner {
     /// A runner for the repositories of that host.
-    pub fn new(mut config: ChecksConfig, host: Arc<PlainGitHost>, clock: Arc<dyn Clock>) -> Self {
+    pub fn new(
+        mut config: ChecksConfig,
+        host: Arc<PlainGitHost>,
+        clock: Arc<dyn Clock>,
+        reports: Arc<dyn CheckReports>,
+    ) -> Self {
         // Git and the checks are run in other folders, where a relative path means another place.
         if let Ok(absolute) = std::path::absolute(&config.work_dir) {
             config.work_dir = absolute;
         }
-        Self { config, host, clock }
+        Self { config, host, clock, reports }
     }
 
     /// Kills what a server that died has left running, and removes its checkouts. For the start of
@@ -134,6 +144,12 @@ impl LocalChecksRunner {
                 at: self.clock.now(),
             })
             .await?;
+            if !result.reports.is_empty() {
+                let taken = self.reports.collected(job, &check.name, result.reports).await;
+                if let Err(error) = taken {
+                    tracing::warn!(check = check.name, error, "reports were not taken in");
+                }
+            }
             let ended = Some((result.conclusion, result.summary));
             let report = self.report(job, &check.name, CheckStatus::Completed, ended);
             sink.report(vec![report]).await?;
@@ -162,6 +178,13 @@ impl LocalChecksRunner {
         let ended = process::run(command, time, &folder.join(RECORD), &mut output).await;
         let took = self.clock.now().since(started).millis();
         let seconds = format!("{}.{}", took / 1_000, took % 1_000 / 100);
+        let patterns = check.reports.clone();
+        // What was opened can be read after the folder is gone.
+        let collected = spawn_blocking(move || reports::collect(&checkout, &patterns)).await;
+        let (reports, left_out) = collected.unwrap_or_default();
+        if left_out > 0 {
+            tracing::warn!(check = check.name, left_out, "reports are too many or too large");
+        }
         drop(cleared);
         let output = output.into_text();
         let (conclusion, summary) = match ended {
@@ -179,7 +202,7 @@ impl LocalChecksRunner {
                 (CheckConclusion::Failure, format!("{program:?} cannot be run: {error}"))
             }
         };
-        Ok(Finished { conclusion, summary, output })
+        Ok(Finished { conclusion, summary, output, reports })
     }
 
     fn command(

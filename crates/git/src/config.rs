@@ -7,6 +7,7 @@ use serde::Deserialize;
 use signalbox_domain::ports::HostError;
 
 use crate::git::Git;
+use crate::reports;
 use crate::trunk_config::{self, TRUNK_FILE};
 
 /// The file's name, at the top of the repository.
@@ -40,9 +41,10 @@ pub struct CheckConfig {
     pub name: String,
     /// The program and its arguments; no shell reads them.
     pub run: Vec<String>,
-    /// JUnit files that it writes, relative to the checkout.
-    #[serde(default)]
-    pub junit: Vec<String>,
+    /// Patterns of the JUnit files that it writes, relative to the checkout: `*` and `?` within a
+    /// name, `**` for any number of folders.
+    #[serde(default, alias = "junit")]
+    pub reports: Vec<String>,
     /// Minutes until it counts as failed; without it the host's setting.
     pub timeout_minutes: Option<u32>,
 }
@@ -69,6 +71,12 @@ impl RepositoryConfig {
             }
             if check.run.first().is_none_or(String::is_empty) {
                 return Err(wrong(format!("check {:?} has nothing to run", check.name)));
+            }
+            for pattern in &check.reports {
+                if let Some(rule) = reports::check(pattern) {
+                    let name = &check.name;
+                    return Err(wrong(format!("check {name:?}: report {pattern:?} {rule}")));
+                }
             }
             if check.timeout_minutes == Some(0) {
                 return Err(wrong(format!("check {:?} has no time to run", check.name)));
@@ -160,6 +168,10 @@ mod tests {
             ("[[checks]]\nname = \"a\"\nrun = []", "check \"a\" has nothing to run"),
             ("[[checks]]\nname = \"a\"\nrun = \"make\"", "checks[0].run"),
             ("[[checks]]\nrun = [\"a\"]", "missing field `name`"),
+            (
+                "[[checks]]\nname = \"a\"\nrun = [\"x\"]\nreports = [\"../x\"]",
+                "report \"../x\" must not lead out of the checkout",
+            ),
             ("nonsense", "expected"),
         ] {
             let error = RepositoryConfig::parse(text).expect_err(text);

@@ -1,7 +1,9 @@
 //! The `git` program: a fixed environment, arguments that are never read as options, no shell.
 
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use signalbox_domain::ids::{Sha, TreeId};
@@ -57,7 +59,7 @@ impl Git {
     }
 
     pub(crate) fn command(&self) -> Command {
-        let mut command = Command::new("git");
+        let mut command = Command::new(program());
         command
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
@@ -181,6 +183,20 @@ impl Git {
             Some(_) | None => Err(HostError::Unavailable { words: done.words() }),
         }
     }
+}
+
+/// Where git is, looked up once. With a bare name and an environment of its own, starting it would
+/// copy the server's memory map each time; with a path the system need not.
+fn program() -> &'static Path {
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    PROGRAM.get_or_init(|| {
+        let is_program = |path: &PathBuf| {
+            std::fs::metadata(path).is_ok_and(|it| it.is_file() && it.mode() & 0o111 != 0)
+        };
+        let folders = std::env::var_os("PATH").unwrap_or_default();
+        let found = std::env::split_paths(&folders).map(|it| it.join("git")).find(is_program);
+        found.unwrap_or_else(|| PathBuf::from("git"))
+    })
 }
 
 async fn finish(mut command: Command, input: Option<&str>) -> Result<Done, HostError> {

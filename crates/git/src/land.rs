@@ -31,8 +31,8 @@ pub(crate) async fn land(git: &Git, land: &Land, at: Timestamp) -> Result<LandAn
         };
         let changes = &land.changes;
         match apply(git, head.sha.as_str(), changes, land.method, at).await? {
-            Applied::Commit(commit) if git.tree(&commit).await? == wanted => commit,
-            Applied::Commit(_) | Applied::Conflict { .. } => {
+            Applied::Commit { commit, .. } if git.tree(&commit).await? == wanted => commit,
+            Applied::Commit { .. } | Applied::Conflict { .. } => {
                 return Ok(LandAnswer::TargetMoved(head));
             }
         }

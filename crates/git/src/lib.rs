@@ -11,6 +11,7 @@ mod output;
 mod process;
 mod pull_requests;
 mod push;
+mod reports;
 mod statuses;
 mod trunk_config;
 

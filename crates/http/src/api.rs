@@ -9,7 +9,7 @@ use actix_web::web::{Data, ServiceConfig};
 use actix_web::{App, Error};
 use async_trait::async_trait;
 use signalbox_domain::ports::{CheckLog, Clock, Exposition, IdSource, Observer};
-use signalbox_domain::service::{Authenticator, FlakyService, QueueService};
+use signalbox_domain::service::{Authenticator, FlakyService, QueueService, UploadService};
 
 use crate::dto::tests::TestLinks;
 use crate::paging::PageTokens;
@@ -43,6 +43,11 @@ pub struct Api {
     pub queues: Arc<QueueService>,
     /// Flaky tests.
     pub flaky: FlakyApi,
+    /// The use cases of uploads.
+    pub uploads: Arc<UploadService>,
+    /// The address by which others reach the server, without a slash at its end; `None`: the one by
+    /// which they did.
+    pub public_url: Option<String>,
     /// Who calls.
     pub authenticator: Arc<Authenticator>,
     /// Writes metrics as text.

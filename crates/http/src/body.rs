@@ -26,7 +26,7 @@ pub(crate) struct Asked<T: Request> {
     pub(crate) asked: T::Asked,
 }
 
-async fn authenticate(request: &HttpRequest) -> Result<Arc<Caller>, Problem> {
+pub(crate) async fn authenticate(request: &HttpRequest) -> Result<Arc<Caller>, Problem> {
     let refused = || Problem::new(Code::Unauthorized, "");
     let api = request.app_data::<Data<Api>>().ok_or_else(refused)?;
     let header = |name| request.headers().get(name).and_then(|value| value.to_str().ok());
@@ -67,7 +67,7 @@ impl<T: Request + Form + 'static> FromRequest for Asked<T> {
     }
 }
 
-fn check_headers(request: &HttpRequest) -> Result<(), Problem> {
+pub(crate) fn check_headers(request: &HttpRequest) -> Result<(), Problem> {
     let header = |name| request.headers().get(name).and_then(|value| value.to_str().ok());
     let length = header(CONTENT_LENGTH).and_then(|length| length.parse::<u64>().ok());
     if length.is_some_and(|length| length > MAX_BODY as u64) {
@@ -99,7 +99,7 @@ fn too_large() -> Problem {
     Problem::new(Code::TooLarge, format!("the body may have at most {MAX_BODY} bytes"))
 }
 
-async fn read(mut payload: Payload) -> Result<Bytes, Problem> {
+pub(crate) async fn read(mut payload: Payload) -> Result<Bytes, Problem> {
     let mut body = BytesMut::new();
     while let Some(chunk) = payload.next().await {
         let chunk = chunk.map_err(|error| malformed(format!("the body was cut off: {error}")))?;

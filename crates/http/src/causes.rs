@@ -2,9 +2,9 @@
 //! once, and stay out of the reply.
 
 use signalbox_domain::flaky;
-use signalbox_domain::ports::{HostError, StoreError};
+use signalbox_domain::ports::{BlobError, HostError, StoreError};
 use signalbox_domain::queue::Refusal;
-use signalbox_domain::service::Error;
+use signalbox_domain::service::{Error, UploadError};
 
 use crate::problem::{Code, Problem};
 
@@ -23,6 +23,7 @@ impl From<Error> for Problem {
             Error::UnknownRun { .. } => Code::UnknownRun,
             Error::MissingScope(_) => Code::MissingScope,
             Error::Busy => Code::Unavailable,
+            Error::Upload(error) => return error.into(),
             Error::Host(error) => return error.into(),
             Error::Store(error) => return error.into(),
         };
@@ -61,6 +62,34 @@ impl From<flaky::Refusal> for Problem {
             R::MonitorKindFixed { .. } => Code::MonitorKindFixed,
             R::MonitorNeverFired { .. } | R::NotMuted { .. } => Code::MuteUnchanged,
             R::AlreadyFlagged | R::NotFlagged => Code::FlagUnchanged,
+        };
+        Self::new(code, detail)
+    }
+}
+
+impl From<UploadError> for Problem {
+    fn from(error: UploadError) -> Self {
+        let detail = error.to_string();
+        let code = match error {
+            UploadError::Unknown(_) => Code::UnknownUpload,
+            UploadError::WrongSignature => Code::WrongSignature,
+            UploadError::Expired
+            | UploadError::WrongOrganization { .. }
+            | UploadError::TooOften
+            | UploadError::TooManyFiles { .. }
+            | UploadError::Empty => Code::UploadRefused,
+            UploadError::Blob(BlobError::TooLarge { .. }) => Code::TooLarge,
+            UploadError::Blob(BlobError::Full) => {
+                tracing::error!("there is no room for uploads");
+                Code::NoRoom
+            }
+            UploadError::Blob(BlobError::Failed(cause)) => {
+                tracing::error!(error = %chain(&*cause), "the folder for uploads cannot be used");
+                return Self::new(
+                    Code::Internal,
+                    "something went wrong; the log has the request id",
+                );
+            }
         };
         Self::new(code, detail)
     }

@@ -123,6 +123,9 @@ failures! {
     /// Of settings and new monitors.
     OfSettings = [ALWAYS, BODY] [UnknownRepository];
     OfMonitor = [ALWAYS, BODY] [UnknownRepository, UnknownMonitor, MonitorKindFixed];
+    OfUpload = [ALWAYS, BODY] [UnknownRepository, UploadRefused, NoRoom];
+    OfUploads = [ALWAYS, BODY] [UnknownRepository];
+    OfUploadStatus = [ALWAYS] [UnknownUpload];
     /// Of operations without a token.
     OfOpen = [] [WrongMethod];
 }

@@ -13,6 +13,8 @@ mod paging;
 mod problem;
 mod request_id;
 mod routes;
+mod sender;
+mod stream;
 
 pub use api::{Api, FlakyApi, Readiness, app, configure};
 pub use dto::tests::{EventPayloads, TestLinks};

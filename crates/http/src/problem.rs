@@ -57,6 +57,8 @@ codes! {
     Invalid = "validation_failed", 400, "Invalid request", false;
     /// The token lacks the scope for this operation.
     MissingScope = "missing_scope", 403, "Not allowed", false;
+    /// The address for a bundle has another signature than the one that it was announced with.
+    WrongSignature = "wrong_signature", 403, "Not allowed", false;
     /// There is nothing at this address.
     UnknownPath = "path_not_found", 404, "Not found", false;
     /// The organization has no such repository, or the token may not see it.
@@ -75,6 +77,8 @@ codes! {
     UnknownTest = "test_not_found", 404, "Test not found", false;
     /// The repository has no such monitor.
     UnknownMonitor = "monitor_not_found", 404, "Monitor not found", false;
+    /// The organization has no such upload, or the token may not see it.
+    UnknownUpload = "upload_not_found", 404, "Upload not found", false;
     /// The address takes other methods; `Allow` names them.
     WrongMethod = "method_not_allowed", 405, "Method not allowed", false;
     /// The repository has a queue for this branch already.
@@ -95,16 +99,20 @@ codes! {
     MuteUnchanged = "mute_unchanged", 409, "Nothing to mute or unmute", false;
     /// A monitor of another kind cannot become this one.
     MonitorKindFixed = "monitor_kind_fixed", 409, "Kind of monitor is fixed", false;
-    /// The body has more than 20 MiB.
+    /// The body has more than 20 MiB, or an upload more than the server takes.
     TooLarge = "body_too_large", 413, "Request body too large", false;
     /// The body is not declared as JSON, or is compressed.
     WrongContentType = "unsupported_content_type", 415, "Unsupported content type", false;
+    /// The upload is not taken: too late, too many files or none, the wrong place, or too often.
+    UploadRefused = "upload_refused", 422, "Upload refused", false;
     /// The page token was not issued for this list: the caller's mistake, in spite of the status.
     InvalidPageToken = "invalid_page_token", 500, "Invalid page token", false;
     /// The server failed; its log names the cause under the request id.
     Internal = "internal_error", 500, "Internal error", false;
     /// The database or the git host does not answer, or the queue is too busy.
     Unavailable = "unavailable", 503, "Not available", true;
+    /// There is no room for uploads until older ones are removed.
+    NoRoom = "no_room_for_uploads", 507, "No room for uploads", false;
 }
 
 impl Code {

@@ -4,10 +4,10 @@
 //! ends with a mark that this format does not know, and cannot say that a name that ends with
 //! `_total` is a gauge, as these are.
 
-use std::fmt::Write as _;
-
 use signalbox_domain::ports::Exposition;
-use signalbox_domain::queue::{BUCKETS_SECONDS, Histogram, QueueMetrics};
+use signalbox_domain::queue::QueueMetrics;
+
+use crate::page::Page;
 
 /// Writes queue metrics as text.
 #[derive(Clone, Copy, Debug, Default)]
@@ -15,151 +15,52 @@ pub struct QueueExposition;
 
 impl Exposition for QueueExposition {
     fn render(&self, queues: &[QueueMetrics]) -> String {
-        let mut page = Page::default();
-        page.gauge("mq_depth_current", "Pull requests in the line now.", queues, |queue| {
-            vec![(None, queue.depth)]
+        let mut page = Page::of(queues);
+        page.gauge("mq_depth_current", "Pull requests in the line now.", |queue| {
+            [("", queue.depth)]
         });
         page.gauge(
             "mq_awaiting_mergeability",
             "Pull requests that were submitted and are not ready to enter the line.",
-            queues,
-            |queue| vec![(None, queue.awaiting_mergeability)],
+            |queue| [("", queue.awaiting_mergeability)],
         );
-        page.gauge("mq_testing_slots_active", "Pull requests under test now.", queues, |queue| {
-            vec![(None, queue.testing_slots_active)]
+        page.gauge("mq_testing_slots_active", "Pull requests under test now.", |queue| {
+            [("", queue.testing_slots_active)]
         });
+        page.label = "conclusion";
         page.gauge(
             "mq_pr_conclusions_1h_total",
             "Pull requests that left the queue in the last hour, by how they left.",
-            queues,
-            |queue| {
-                let labelled = |(how, count)| (Some(("conclusion", how)), count);
-                queue.conclusions.into_iter().map(labelled).collect()
-            },
+            |queue| queue.conclusions,
         );
         page.gauge(
             "mq_pr_restarts_1h_total",
             "Returns from testing to waiting in the last hour.",
-            queues,
-            |queue| vec![(None, queue.restarts)],
+            |queue| [("", queue.restarts)],
         );
         page.histogram(
             "mq_pr_wait_duration_1h_seconds",
             "Time from entering the line to the start of a test, of the last hour.",
-            queues,
-            |queue| vec![(None, &queue.wait)],
+            |queue| std::iter::once(("", &queue.wait)),
         );
         page.histogram(
             "mq_pr_test_duration_1h_seconds",
             "Time under test, of the last hour.",
-            queues,
-            |queue| vec![(None, &queue.test)],
+            |queue| std::iter::once(("", &queue.test)),
         );
         page.histogram(
             "mq_pr_time_in_queue_1h_seconds",
             "Time from entering the line to leaving the queue, of the last hour.",
-            queues,
-            |queue| labelled("conclusion", &queue.time_in_queue),
+            |queue| queue.time_in_queue.iter().map(|(value, histogram)| (*value, histogram)),
         );
+        page.label = "state";
         page.histogram(
             "mq_pr_state_duration_1h_seconds",
             "Time in each state that was left in the last hour.",
-            queues,
-            |queue| labelled("state", &queue.state_duration),
+            |queue| queue.state_duration.iter().map(|(value, histogram)| (*value, histogram)),
         );
         page.text
     }
-}
-
-/// One label beyond those of the queue: its name and value.
-type Extra = Option<(&'static str, &'static str)>;
-
-fn labelled<'a>(
-    label: &'static str,
-    histograms: &'a [(&'static str, Histogram)],
-) -> Vec<(Extra, &'a Histogram)> {
-    histograms.iter().map(|(value, histogram)| (Some((label, *value)), histogram)).collect()
-}
-
-/// The text so far.
-#[derive(Default)]
-struct Page {
-    text: String,
-}
-
-impl Page {
-    fn gauge(
-        &mut self,
-        name: &str,
-        help: &str,
-        queues: &[QueueMetrics],
-        samples: impl Fn(&QueueMetrics) -> Vec<(Extra, u64)>,
-    ) {
-        self.head(name, help, "gauge");
-        for queue in queues {
-            for (extra, value) in samples(queue) {
-                self.sample(name, &labels(queue, extra), &value.to_string());
-            }
-        }
-    }
-
-    fn histogram(
-        &mut self,
-        name: &str,
-        help: &str,
-        queues: &[QueueMetrics],
-        samples: impl Fn(&QueueMetrics) -> Vec<(Extra, &Histogram)>,
-    ) {
-        self.head(name, help, "histogram");
-        for queue in queues {
-            for (extra, histogram) in samples(queue) {
-                let labels = labels(queue, extra);
-                let bucket = format!("{name}_bucket");
-                for (bound, count) in BUCKETS_SECONDS.iter().zip(histogram.buckets) {
-                    let labels = format!("{labels},le=\"{bound}\"");
-                    self.sample(&bucket, &labels, &count.to_string());
-                }
-                let count = histogram.count.to_string();
-                self.sample(&bucket, &format!("{labels},le=\"+Inf\""), &count);
-                self.sample(&format!("{name}_sum"), &labels, &seconds(histogram.sum_micros));
-                self.sample(&format!("{name}_count"), &labels, &count);
-            }
-        }
-    }
-
-    fn head(&mut self, name: &str, help: &str, kind: &str) {
-        let _ = writeln!(self.text, "# HELP {name} {help}\n# TYPE {name} {kind}");
-    }
-
-    fn sample(&mut self, name: &str, labels: &str, value: &str) {
-        let _ = writeln!(self.text, "{name}{{{labels}}} {value}");
-    }
-}
-
-fn labels(queue: &QueueMetrics, extra: Extra) -> String {
-    let mut text = format!(
-        "repo=\"{}\",branch=\"{}\",queue_type=\"{}\"",
-        escaped(&queue.repo),
-        escaped(&queue.branch),
-        escaped(queue.queue_type),
-    );
-    if let Some((label, value)) = extra {
-        let _ = write!(text, ",{label}=\"{}\"", escaped(value));
-    }
-    text
-}
-
-/// A label's value as it may stand between quotes.
-fn escaped(value: &str) -> String {
-    value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
-}
-
-/// Microseconds as seconds, exactly and without needless zeros.
-fn seconds(micros: i64) -> String {
-    let (whole, rest) = (micros.unsigned_abs() / 1_000_000, micros.unsigned_abs() % 1_000_000);
-    let sign = if micros < 0 { "-" } else { "" };
-    let exact = format!("{sign}{whole}.{rest:06}");
-    exact.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
 #[cfg(test)]
@@ -288,18 +189,5 @@ mod tests {
         let page = QueueExposition.render(&queues);
         assert!(page.contains(r#"repo="a\"b\\c\nd","#), "{page}");
         assert!(page.lines().all(|line| line.starts_with(['m', '#'])), "{page}");
-    }
-
-    #[test]
-    fn sums_are_exact() {
-        for (micros, text) in [
-            (0, "0"),
-            (1, "0.000001"),
-            (1_500_000, "1.5"),
-            (10_000_000, "10"),
-            (-2_500_000, "-2.5"),
-        ] {
-            assert_eq!(seconds(micros), text);
-        }
     }
 }

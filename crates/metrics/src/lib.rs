@@ -2,6 +2,7 @@
 
 mod exposition;
 mod observer;
+mod page;
 
 pub use exposition::QueueExposition;
 pub use observer::PrometheusObserver;

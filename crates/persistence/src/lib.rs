@@ -4,6 +4,7 @@
     reason = "the stores are one source that is compiled once for each database"
 )]
 
+mod blobs;
 mod database;
 mod documents;
 mod error;
@@ -11,4 +12,5 @@ mod postgres;
 mod schema;
 mod sqlite;
 
+pub use blobs::FileBlobs;
 pub use database::{ConnectError, Database, MigrationStatus, connect};

@@ -102,6 +102,13 @@ table! {
 }
 
 table! {
+    uploads (id) {
+        id -> Text, org_id -> Text, repo_id -> Text, state -> Text, secret -> Nullable<Text>,
+        digest -> Nullable<Text>, created_at -> BigInt, format -> Integer, document -> Text,
+    }
+}
+
+table! {
     flaky_settings_log (repo_id, version) {
         repo_id -> Text, version -> BigInt, org_id -> Text, at -> BigInt, actor -> Text,
         format -> Integer, document -> Text,
@@ -196,6 +203,16 @@ table! {
 }
 
 table! { server_keys (name) { name -> Text, value -> Text, } }
+
+table! {
+    upload_jobs (position) {
+        position -> BigInt, org_id -> Text, upload_id -> Text, due_at -> BigInt,
+        lease -> Nullable<Text>, holder -> Nullable<Text>, leased_until -> Nullable<BigInt>,
+        attempts -> Integer, failing_since -> Nullable<BigInt>, last_error -> Nullable<Text>,
+    }
+}
+
+table! { public_repo_ids (id) { id -> Text, org_id -> Text, repo_id -> Text, } }
 
 diesel::joinable!(queues -> repos (repo_id));
 diesel::joinable!(events -> queues (queue_id));

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use diesel::SqliteConnection;
 use diesel::connection::AnsiTransactionManager;
-use diesel_async::pooled_connection::AsyncDieselConnectionManager;
-use diesel_async::pooled_connection::ManagerConfig;
 use diesel_async::pooled_connection::deadpool::Pool;
+use diesel_async::pooled_connection::{
+    AsyncDieselConnectionManager, ManagerConfig, RecyclingMethod,
+};
 use diesel_async::sync_connection_wrapper::SyncConnectionWrapper;
 use diesel_async::{AsyncConnection, SimpleAsyncConnection};
 use futures_util::FutureExt;
@@ -28,6 +29,8 @@ const SET_UP: &str = "PRAGMA busy_timeout = 10000; PRAGMA journal_mode = WAL; \
 
 pub(crate) fn pool(path: &str) -> Result<Pool<Conn>, DbError> {
     let mut config = ManagerConfig::default();
+    // A file does not hang up: nothing is asked before each use of a connection.
+    config.recycling_method = RecyclingMethod::Fast;
     config.custom_setup = Box::new(|path: &str| {
         let path = path.to_owned();
         async move {

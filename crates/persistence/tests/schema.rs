@@ -46,7 +46,7 @@ fn both_databases_have_the_same_tables_and_columns() {
     };
     let (sqlite, postgres) = (script("sqlite"), script("postgres"));
     assert_eq!(columns(&sqlite), columns(&postgres));
-    for known in ["outbox.leased_until", "entry_moves.to_state"] {
+    for known in ["outbox.leased_until", "entry_moves.to_state", "uploads.digest"] {
         assert!(columns(&sqlite).contains(&known.to_owned()), "{known}");
     }
 }

@@ -3,5 +3,9 @@
 #![warn(clippy::indexing_slicing, clippy::panic, clippy::as_conversions)]
 
 pub mod bundle;
+mod convert;
 pub mod identity;
 pub mod junit;
+mod reader;
+
+pub use reader::Reports;

@@ -7,6 +7,7 @@
 
 pub mod conformance;
 pub mod fake_host;
+pub mod fake_results;
 pub mod memory;
 pub mod postgres;
 pub mod simulation;

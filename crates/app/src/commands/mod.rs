@@ -8,6 +8,7 @@ mod org;
 mod pr;
 mod queue;
 mod repo;
+mod tests;
 mod token;
 
 pub(crate) use flaky_tests::{FlakyTests, flaky_tests};
@@ -17,4 +18,5 @@ pub(crate) use org::{Org, org};
 pub(crate) use pr::{Pr, pr};
 pub(crate) use queue::{Queue, post, queue};
 pub(crate) use repo::{Repo, repo};
+pub(crate) use tests::{Tests, tests};
 pub(crate) use token::{Token, create as create_token, token};

@@ -34,7 +34,7 @@ pub(crate) enum Repo {
         #[arg(long)]
         json: bool,
     },
-    /// List repositories.
+    /// List repositories, with the public id by which anybody may send test results for each.
     #[command(after_help = "Example: signalbox repo list --json")]
     List {
         /// As JSON.
@@ -81,9 +81,14 @@ pub(crate) async fn repo(flags: &Flags, action: Repo) -> Result<(), String> {
             let repos = app.context.stores.repos.list(None).await;
             for repo in repos.map_err(|error| chain("repositories", &error))? {
                 let (id, name) = (repo.id.to_string(), repo.name.to_string());
-                let line = json!({ "id": id, "name": name, "path": repo.path });
+                let public_id = app.uploads.public_id(&repo).await;
+                let public_id = public_id.map_err(|error| chain("public id", &error))?.to_string();
+                let line = json!({
+                    "id": id, "name": name, "path": repo.path, "publicId": public_id,
+                });
                 let path = repo.path.unwrap_or_default();
-                say(&if json { line.to_string() } else { format!("{name} {path}") });
+                let words = format!("{name} {path} (public id {public_id})");
+                say(&if json { line.to_string() } else { words });
             }
         }
     }

@@ -20,6 +20,17 @@ impl Config {
             return Err(format!("log.level: {level:?} must be one of {known}"));
         }
         self.flaky()?;
+        for (key, value, most) in [
+            ("upload_mib", self.flaky.upload_mib, 256),
+            ("spool_mib", self.flaky.spool_mib, u32::MAX),
+            ("keep_bundles_days", self.flaky.keep_bundles_days, 3_650),
+            ("keep_uploads_days", self.flaky.keep_uploads_days, 3_650),
+            ("readers", self.flaky.readers, 64),
+        ] {
+            if value == 0 || value > most {
+                return Err(format!("flaky.{key}: must be from 1 to {most}, but is {value}"));
+            }
+        }
         self.organizations().map_err(|words| match file {
             Some(file) => format!("{}: {words}", file.display()),
             None => words,
@@ -125,6 +136,10 @@ mod tests {
             let words = refusal(|config| config.flaky.history_days = days);
             assert!(words.starts_with("flaky.history_days: "), "{words}");
         }
+        let words = refusal(|config| config.flaky.keep_bundles_days = 0);
+        assert!(words.starts_with("flaky.keep_bundles_days: "), "{words}");
+        let words = refusal(|config| config.flaky.upload_mib = 257);
+        assert_eq!(words, "flaky.upload_mib: must be from 1 to 256, but is 257");
         let words = refusal(|config| config.log.level = "loud".into());
         assert!(words.starts_with("log.level: "), "{words}");
     }

@@ -78,11 +78,30 @@ pub struct Flaky {
     pub ticket_url: Option<String>,
     /// Whether anybody may read the pages of tests without a token.
     pub public_pages: bool,
+    /// Megabytes (of 1,048,576 bytes) that one upload may have as it comes.
+    pub upload_mib: u32,
+    /// Megabytes that all uploads in the data folder may have together.
+    pub spool_mib: u32,
+    /// Days that the bytes of uploads are kept.
+    pub keep_bundles_days: u32,
+    /// Days that is kept what became of uploads.
+    pub keep_uploads_days: u32,
+    /// Uploads that are read at the same time.
+    pub readers: u32,
 }
 
 impl Default for Flaky {
     fn default() -> Self {
-        Self { history_days: 45, ticket_url: None, public_pages: false }
+        Self {
+            history_days: 45,
+            ticket_url: None,
+            public_pages: false,
+            upload_mib: 256,
+            spool_mib: 10_240,
+            keep_bundles_days: 7,
+            keep_uploads_days: 45,
+            readers: 1,
+        }
     }
 }
 

@@ -43,16 +43,22 @@ impl Client {
         &self.token
     }
 
-    /// Calls an operation; the repository and branch are added.
-    pub(super) async fn call(&self, operation: &str, mut body: Value) -> Result<Value, String> {
+    /// Calls an operation on the queue of a target branch.
+    pub(super) async fn call(
+        &self,
+        target: &str,
+        operation: &str,
+        mut body: Value,
+    ) -> Result<Value, String> {
         body["repo"] = json!({ "host": HOST, "owner": OWNER, "name": NAME });
-        body["targetBranch"] = json!("main");
+        body["targetBranch"] = json!(target);
         let reply = crate::commands::post(&self.server, &self.token, operation, &body).await;
         reply.map_err(|words| format!("{operation}: {words}"))
     }
 
-    /// A pull request's entry.
-    pub(super) async fn entry(&self, number: u32) -> Result<Value, String> {
-        self.call("getSubmittedPullRequest", json!({ "pr": { "number": number } })).await
+    /// A pull request's entry, with its timeline.
+    pub(super) async fn entry(&self, target: &str, number: u32) -> Result<Value, String> {
+        let body = json!({ "pr": { "number": number }, "includeTimeline": true });
+        self.call(target, "getSubmittedPullRequest", body).await
     }
 }

@@ -1,8 +1,13 @@
-//! `signalbox demo`: the whole story on a real git repository, through the real API.
+//! `signalbox demo`: stories of the queue on a real git repository, through the real API.
 
+mod branches;
+mod chapter;
+mod chapters;
 mod client;
+mod report;
 mod repository;
 mod story;
+mod telling;
 mod verdict;
 
 use std::net::{SocketAddr, TcpListener};
@@ -15,10 +20,12 @@ use crate::serve::{Server, Signals};
 use crate::terminal::say;
 use crate::wiring::{App, open_database};
 
+use chapters::CHAPTERS;
 use client::Client;
 use repository::{HOST, NAME, ORG, OWNER};
+use story::Stage;
 
-/// Runs the demo. With `once` it ends when the queue is empty.
+/// Runs the demo. With `once` it ends when the last queue is empty.
 pub(crate) async fn run(
     once: bool,
     listen: Option<SocketAddr>,
@@ -51,12 +58,26 @@ pub(crate) async fn run(
     let server = Server::start(app.clone(), listener).await?;
     let client = Client::for_demo(&app, address).await?;
     say(&format!("The server listens on http://{address}; the repository is {}.", git.bare()));
-    say("Its target branch is main, every candidate is tested with `sh check.sh`,");
-    say("and up to three candidates are tested at the same time, each on top of those ahead.\n");
+    say("Every candidate is tested with `sh check.sh`; each chapter has a target branch, and so a");
+    say("queue, of its own.");
 
-    let prs = story::open_pull_requests(&app, &git).await?;
-    story::tell(&app, &client, &git, &prs).await?;
-    let good = verdict::judge(&client, &git, &prs).await?;
+    let stage = Stage::set(&app, &client, &git).await?;
+    let mut ended = Vec::new();
+    for (number, chapter) in (1..).zip(&CHAPTERS) {
+        say(&format!(
+            "\n== Chapter {number} of {}, on {}: {} ==\n",
+            CHAPTERS.len(),
+            chapter.target,
+            chapter.shows
+        ));
+        for line in chapter.preface {
+            say(line);
+        }
+        let prs = stage.open_pull_requests(chapter).await?;
+        let runs = stage.play(chapter, &prs).await?;
+        ended.push((chapter, report::judge(&stage, chapter, &prs, &runs).await?));
+    }
+    let good = report::sum_up(&stage, &ended).await?;
     let mut signals = Signals::new()?;
     if once {
         server.stop().await;

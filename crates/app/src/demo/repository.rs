@@ -1,8 +1,12 @@
 //! The demo's repository: a calculator in shell, with branches of all kinds.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use tokio::process::Command;
+
+use super::chapter::{Branch, Gate};
+use super::chapters::CHAPTERS;
 
 pub(super) const HOST: &str = "git.local";
 pub(super) const ORG: &str = "acme";
@@ -13,73 +17,14 @@ pub(super) const NAME: &str = "calc";
 pub(super) struct Git {
     bare: PathBuf,
     work: PathBuf,
-    gate: PathBuf,
+    gates: PathBuf,
 }
 
-/// A branch: its name, the subject of its commit, what it is, and its files.
-pub(super) struct Branch {
-    pub(super) name: &'static str,
-    pub(super) title: &'static str,
-    files: &'static [(&'static str, &'static str)],
-}
-
-/// Waits for the gate, so that the outcome does not depend on which machine is how fast.
-const CHECK: &str = "set -eu\nwhile [ ! -e GATE ]; do sleep 0.1; done\nsleep 1\n. ./calc.sh\nfor file in lib/*.sh tests/*.sh; do\n  [ -e \"$file\" ] || continue\n  echo \"== $file\"\n  . \"./$file\"\ndone\necho all passed\n";
+/// The checks wait at a gate; `$gates` is where tests find further ones.
+const CHECK: &str = "set -eu\ngates=GATES\nwhile [ ! -e \"$gates/OPEN\" ]; do sleep 0.1; done\nsleep 0.5\n. ./calc.sh\nfor file in lib/*.sh tests/*.sh; do\n  [ -e \"$file\" ] || continue\n  echo \"== $file\"\n  . \"./$file\"\ndone\necho all passed\n";
 const CONFIG: &str = "[merge]\nrequired_statuses = [\"test\"]\n\n[[checks]]\nname = \"test\"\nrun = [\"sh\", \"check.sh\"]\ntimeout_minutes = 1\n";
 const CALC: &str = "# A small calculator.\n\nadd() { echo $(($1 + $2)); }\n";
 const TEST_ADD: &str = "[ \"$(add 2 3)\" = 5 ]\n";
-
-/// The branches, in the order of their pull requests. The conflict is among the first three, so
-/// that it is found before the checks of the one that it conflicts with are let through the gate.
-pub(super) const BRANCHES: [Branch; 7] = [
-    Branch {
-        name: "subtract",
-        title: "Teach it to subtract",
-        files: &[
-            ("lib/sub.sh", "sub() { echo $(($1 - $2)); }\n"),
-            ("tests/sub.sh", "[ \"$(sub 5 3)\" = 2 ]\n"),
-        ],
-    },
-    Branch {
-        name: "rename",
-        title: "Call add what it is: sum",
-        files: &[
-            ("calc.sh", "# A small calculator.\n\nsum() { echo $(($1 + $2)); }\n"),
-            ("tests/add.sh", "[ \"$(sum 2 3)\" = 5 ]\n"),
-        ],
-    },
-    Branch {
-        name: "comment",
-        title: "Say what add does",
-        files: &[("calc.sh", "# A small calculator.\n\nadd() { echo $(($1 + $2)); } # of two\n")],
-    },
-    Branch {
-        name: "multiply",
-        title: "Teach it to multiply",
-        files: &[
-            ("lib/mul.sh", "mul() { echo $(($1 + $2)); }\n"),
-            ("tests/mul.sh", "[ \"$(mul 3 4)\" = 12 ]\n"),
-        ],
-    },
-    Branch {
-        name: "double",
-        title: "Teach it to double, with add",
-        files: &[
-            ("lib/double.sh", "double() { add \"$1\" \"$1\"; }\n"),
-            ("tests/double.sh", "[ \"$(double 4)\" = 8 ]\n"),
-        ],
-    },
-    Branch {
-        name: "draft",
-        title: "Something half done",
-        files: &[("lib/half.sh", "half() { echo $(($1 / 2)); }\n")],
-    },
-    Branch {
-        name: "readme",
-        title: "Write a README",
-        files: &[("README.md", "# calc\n\nA small calculator.\n")],
-    },
-];
 
 impl Git {
     /// Where the bare repository is.
@@ -92,17 +37,28 @@ impl Git {
         git(&self.bare, args).await
     }
 
-    /// Lets the checks go on.
-    pub(super) fn open_gate(&self) -> Result<(), String> {
-        std::fs::write(&self.gate, "").map_err(|error| self.gate_error(&error))
+    /// Lets the checks go on that wait at a gate.
+    pub(super) fn open(&self, gate: Gate) -> Result<(), String> {
+        std::fs::write(self.gates.join(gate.file()), "").map_err(|error| self.gates_error(&error))
     }
 
-    fn close_gate(&self) -> Result<(), String> {
-        std::fs::remove_file(&self.gate).map_err(|error| self.gate_error(&error))
+    /// Closes all gates, and forgets what tests have left there.
+    pub(super) fn close_gates(&self) -> Result<(), String> {
+        let emptied = match std::fs::remove_dir_all(&self.gates) {
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+            Ok(()) | Err(_) => std::fs::create_dir(&self.gates),
+        };
+        emptied.map_err(|error| self.gates_error(&error))
     }
 
-    fn gate_error(&self, error: &std::io::Error) -> String {
-        format!("{}: {error}", self.gate.display())
+    fn gates_error(&self, error: &std::io::Error) -> String {
+        format!("{}: {error}", self.gates.display())
+    }
+
+    /// The subjects of a branch's commits behind the first one, oldest first.
+    pub(super) async fn subjects(&self, branch: &str) -> Result<Vec<String>, String> {
+        let log = self.read(&["log", "--reverse", "--format=%s", branch]).await?;
+        Ok(log.lines().skip(1).map(ToOwned::to_owned).collect())
     }
 
     async fn work(&self, args: &[&str]) -> Result<String, String> {
@@ -123,6 +79,17 @@ impl Git {
     async fn commit(&self, title: &str) -> Result<(), String> {
         self.work(&["add", "-A"]).await?;
         self.work(&["commit", "-q", "-m", title]).await.map(drop)
+    }
+
+    /// Makes a branch on the first commit, and pushes it.
+    async fn branch(&self, branch: &Branch) -> Result<(), String> {
+        self.work(&["checkout", "-q", "-b", branch.name, "main"]).await?;
+        self.write(branch.files)?;
+        self.commit(branch.title).await?;
+        if self.passes().await? == branch.fails_alone {
+            return Err(format!("branch {} is not what the story needs", branch.name));
+        }
+        self.work(&["push", "-q", &self.bare(), branch.name]).await.map(drop)
     }
 
     /// Whether the checks pass on what is checked out.
@@ -163,31 +130,31 @@ pub(super) async fn make(root: &Path, work: &Path) -> Result<Git, String> {
         std::fs::create_dir_all(folder)
             .map_err(|error| format!("{}: {error}", folder.display()))?;
     }
-    let gate = std::path::absolute(work.with_extension("go")).map_err(|error| error.to_string())?;
-    let quoted = format!("'{}'", gate.display().to_string().replace('\'', r"'\''"));
-    let made = Git { bare, work: work.to_owned(), gate };
-    made.open_gate()?;
+    let gates =
+        std::path::absolute(work.with_extension("gates")).map_err(|error| error.to_string())?;
+    let quoted = format!("'{}'", gates.display().to_string().replace('\'', r"'\''"));
+    let made = Git { bare, work: work.to_owned(), gates };
+    made.close_gates()?;
+    for gate in Gate::ALL {
+        made.open(gate)?;
+    }
     made.read(&["init", "-q", "--bare"]).await?;
     made.work(&["init", "-q"]).await?;
     made.write(&[
-        ("check.sh", &CHECK.replace("GATE", &quoted)),
+        ("check.sh", &CHECK.replace("OPEN", Gate::Checks.file()).replace("GATES", &quoted)),
         (".signalbox.toml", CONFIG),
         ("calc.sh", CALC),
         ("tests/add.sh", TEST_ADD),
     ])?;
     made.commit("A calculator that adds").await?;
     let bare = made.bare();
-    made.work(&["push", "-q", &bare, "main"]).await?;
-    for branch in &BRANCHES {
-        made.work(&["checkout", "-q", "-b", branch.name, "main"]).await?;
-        made.write(branch.files)?;
-        made.commit(branch.title).await?;
-        // Only the multiplication is wrong by itself; the others pass where they were made.
-        if made.passes().await? == (branch.name == "multiply") {
-            return Err(format!("branch {} is not what the story needs", branch.name));
+    for chapter in &CHAPTERS {
+        let target = format!("main:refs/heads/{}", chapter.target);
+        made.work(&["push", "-q", &bare, &target]).await?;
+        for branch in chapter.branches {
+            made.branch(branch).await?;
         }
-        made.work(&["push", "-q", &bare, branch.name]).await?;
     }
-    made.close_gate()?;
+    made.close_gates()?;
     Ok(made)
 }

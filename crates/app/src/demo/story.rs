@@ -1,135 +1,203 @@
-//! What happens in the demo, told as it happens.
+//! What happens in a chapter, made to happen through the API and told as it happens.
 
 use std::time::Duration;
 
-use serde_json::json;
-use signalbox_domain::ids::{BranchName, RepoId, RepoName};
-use signalbox_domain::ports::{GitHost, LoggedEvent, Repository};
-use signalbox_domain::queue::EventKind;
+use serde_json::{Value, json};
+use signalbox_domain::ids::{BranchName, OrgSlug, RepoId, RepoName};
+use signalbox_domain::ports::{GitHost, Repository};
 use signalbox_git::OpenRequest;
 
+use super::chapter::{Action, Branch, Chapter, Comes, Cue, Sign};
 use super::client::Client;
-use super::repository::{BRANCHES, Git, HOST, NAME, ORG, OWNER};
+use super::repository::{Git, HOST, NAME, ORG, OWNER};
+use super::telling::{Run, Telling};
 use crate::terminal::say;
 use crate::wiring::App;
 
-/// The longest that the story may take.
-const PATIENCE: Duration = Duration::from_mins(2);
+/// The longest that a chapter may take.
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// A pull request of the story.
 pub(super) struct Pr {
     pub(super) number: u32,
-    pub(super) branch: &'static str,
-    pub(super) title: &'static str,
+    pub(super) branch: &'static Branch,
 }
 
-/// Registers the repository and opens its pull requests.
-pub(super) async fn open_pull_requests(app: &App, git: &Git) -> Result<Vec<Pr>, String> {
-    let slug = signalbox_domain::ids::OrgSlug::new(ORG).map_err(|it| it.to_string())?;
-    let org = app.context.stores.orgs.find_by_slug(&slug).await.map_err(|it| it.to_string())?;
-    let org = org.ok_or("the organization is missing")?.id;
-    let name = RepoName::new(HOST, OWNER, NAME).map_err(|it| it.to_string())?;
-    let host = app.hosts.plain(org, &name.host);
-    let mut repository = Repository {
-        id: RepoId(app.context.ids.new_id()),
-        org,
-        name,
-        path: None,
-        created_at: app.context.clock.now(),
-    };
-    repository.path = host.locate(&repository).await.map_err(|it| it.to_string())?;
-    let repository = app.context.stores.repos.register(&repository, false).await;
-    let repository = repository.map_err(|it| it.to_string())?;
-    let mut prs = Vec::new();
-    for branch in &BRANCHES {
-        let name = |text: &str| BranchName::new(text).map_err(|it| it.to_string());
-        let request = OpenRequest {
-            branch: name(branch.name)?,
-            target: name("main")?,
-            title: None,
-            body: None,
-            author: None,
+/// Finds the pull request of a branch.
+pub(super) fn pr_of<'a>(prs: &'a [Pr], branch: &str) -> Option<&'a Pr> {
+    prs.iter().find(|pr| pr.branch.name == branch)
+}
+
+/// Everything that a chapter is played with.
+pub(super) struct Stage<'a> {
+    app: &'a App,
+    pub(super) client: &'a Client,
+    pub(super) git: &'a Git,
+    repository: Repository,
+}
+
+impl<'a> Stage<'a> {
+    /// Registers the repository.
+    pub(super) async fn set(
+        app: &'a App,
+        client: &'a Client,
+        git: &'a Git,
+    ) -> Result<Self, String> {
+        let slug = OrgSlug::new(ORG).map_err(|it| it.to_string())?;
+        let org = app.context.stores.orgs.find_by_slug(&slug).await.map_err(|it| it.to_string())?;
+        let org = org.ok_or("the organization is missing")?.id;
+        let name = RepoName::new(HOST, OWNER, NAME).map_err(|it| it.to_string())?;
+        let host = app.hosts.plain(org, &name.host);
+        let mut repository = Repository {
+            id: RepoId(app.context.ids.new_id()),
+            org,
+            name,
+            path: None,
+            created_at: app.context.clock.now(),
         };
-        let opened = host.open_pull_request(&repository, request).await;
-        let number = opened.map_err(|it| it.to_string())?.number.0;
-        say(&format!("  #{number} {}", branch.title));
-        prs.push(Pr { number, branch: branch.name, title: branch.title });
+        repository.path = host.locate(&repository).await.map_err(|it| it.to_string())?;
+        let repository = app.context.stores.repos.register(&repository, false).await;
+        let repository = repository.map_err(|it| it.to_string())?;
+        Ok(Self { app, client, git, repository })
     }
-    let heads = git.read(&["for-each-ref", "--format=%(refname)", "refs/pull"]).await?;
-    if heads.lines().count() != prs.len() {
-        return Err("not every pull request has a head".into());
-    }
-    Ok(prs)
-}
 
-/// Drives the queue through the API until every pull request has left it.
-pub(super) async fn tell(app: &App, client: &Client, git: &Git, prs: &[Pr]) -> Result<(), String> {
-    client.call("createQueue", json!({ "mode": "SINGLE", "concurrency": 3 })).await?;
-    let pause = json!({ "state": "PAUSED", "reason": "the demo submits all at once" });
-    client.call("updateQueue", pause).await?;
-    say("\nThe queue is paused while all of them are submitted, so that their order is certain.");
-    for pr in prs {
-        client.call("submitPullRequest", json!({ "pr": { "number": pr.number } })).await?;
+    /// Opens the pull requests of a chapter.
+    pub(super) async fn open_pull_requests(
+        &self,
+        chapter: &'static Chapter,
+    ) -> Result<Vec<Pr>, String> {
+        let host = self.app.hosts.plain(self.repository.org, &self.repository.name.host);
+        let name = |text: &str| BranchName::new(text).map_err(|it| it.to_string());
+        let mut prs = Vec::new();
+        for branch in chapter.branches {
+            let request = OpenRequest {
+                branch: name(branch.name)?,
+                target: name(chapter.target)?,
+                title: None,
+                body: None,
+                author: None,
+            };
+            let opened = host.open_pull_request(&self.repository, request).await;
+            let number = opened.map_err(|it| it.to_string())?.number.0;
+            let head = format!("refs/pull/{number}/head");
+            self.git
+                .read(&["rev-parse", "--verify", "--quiet", &head])
+                .await
+                .map_err(|_| format!("pull request #{number} has no head"))?;
+            say(&format!("  #{number} {}", branch.title));
+            prs.push(Pr { number, branch });
+        }
+        Ok(prs)
     }
-    let first = prs.first().ok_or("no pull requests")?;
-    let entry = client.entry(first.number).await?;
-    let reason = entry["reason"].as_str().unwrap_or_default();
-    say(&format!("#{} waits: {reason}", first.number));
-    let draft = prs.iter().find(|pr| pr.branch == "draft").ok_or("no draft")?;
-    client.call("cancelPullRequest", json!({ "pr": { "number": draft.number } })).await?;
-    say(&format!("#{} is taken out again. Now the queue runs.\n", draft.number));
-    client.call("updateQueue", json!({ "state": "RUNNING" })).await?;
-    let follow = follow(app, client, git, prs);
-    tokio::time::timeout(PATIENCE, follow)
-        .await
-        .map_err(|_| "the queue did not become empty in two minutes".to_owned())?
-}
 
-/// Prints events until nobody is left in the queue. The checks go on when the conflict was found.
-async fn follow(app: &App, client: &Client, git: &Git, prs: &[Pr]) -> Result<(), String> {
-    let mut after = 0;
-    let mut held = prs.iter().find(|pr| pr.branch == "comment");
-    loop {
-        let queue = client.call("getQueue", json!({})).await?;
-        let empty = queue["enqueuedPullRequests"].as_array().is_some_and(Vec::is_empty);
-        let events = app.context.stores.reads.events(client.org, after, 1_000).await;
-        for event in events.map_err(|it| it.to_string())? {
-            after = event.position;
-            if let Some(line) = line(&event, prs) {
-                say(&line);
+    /// Drives the chapter's queue until every pull request has left it, and returns the test runs
+    /// that were seen. A chapter that comes to no end is said to, and left as it is.
+    pub(super) async fn play(&self, chapter: &Chapter, prs: &[Pr]) -> Result<Vec<Run>, String> {
+        self.git.close_gates()?;
+        let create = json!({ "mode": chapter.mode.word(), "concurrency": chapter.concurrency });
+        self.call(chapter, "createQueue", create).await?;
+        let mut settings = (chapter.settings)();
+        settings["state"] = json!("PAUSED");
+        settings["reason"] = json!("the demo submits all at once");
+        self.call(chapter, "updateQueue", settings).await?;
+        say("\nThe queue is paused while they are submitted, so that their order is certain.");
+        for pr in prs {
+            self.enter(chapter, pr).await?;
+        }
+        let first = prs.first().ok_or("no pull requests")?;
+        let entry = self.client.entry(chapter.target, first.number).await?;
+        let reason = entry["reason"].as_str().unwrap_or_default();
+        say(&format!("#{} waits: {reason}", first.number));
+        for pr in prs.iter().filter(|pr| pr.branch.comes == Comes::AndLeaves) {
+            self.call(chapter, "cancelPullRequest", of(pr)).await?;
+            say(&format!("#{} is taken out again.", pr.number));
+        }
+        say("Now the queue runs.\n");
+        self.call(chapter, "updateQueue", json!({ "state": "RUNNING" })).await?;
+        let mut telling = Telling::new(chapter);
+        let follow = self.follow(chapter, prs, &mut telling);
+        if let Ok(ended) = tokio::time::timeout(PATIENCE, follow).await {
+            ended?;
+        } else {
+            say("\n  The queue did not become empty in a minute.");
+        }
+        Ok(telling.runs)
+    }
+
+    async fn call(&self, at: &Chapter, operation: &str, body: Value) -> Result<Value, String> {
+        self.client.call(at.target, operation, body).await
+    }
+
+    /// Reports what a pull request touches, and submits it unless it comes later.
+    async fn enter(&self, chapter: &Chapter, pr: &Pr) -> Result<(), String> {
+        if !pr.branch.targets.is_empty() {
+            let mut body = of(pr);
+            body["impactedTargets"] = json!(pr.branch.targets);
+            self.call(chapter, "setImpactedTargets", body).await?;
+            say(&format!("#{} touches {}.", pr.number, pr.branch.targets.join(" and ")));
+        }
+        match pr.branch.comes {
+            Comes::First | Comes::AndLeaves => {
+                self.call(chapter, "submitPullRequest", of(pr)).await.map(drop)
+            }
+            Comes::Urgent => Ok(()),
+        }
+    }
+
+    /// Tells events until nobody is left in the queue and nothing is left to be done.
+    async fn follow(
+        &self,
+        chapter: &Chapter,
+        prs: &[Pr],
+        telling: &mut Telling<'_>,
+    ) -> Result<(), String> {
+        let mut cues = chapter.cues.iter().peekable();
+        loop {
+            let queue = self.call(chapter, "getQueue", json!({})).await?;
+            let empty = queue["enqueuedPullRequests"].as_array().is_some_and(Vec::is_empty);
+            telling.go_on(self.app, self.client.org, prs).await?;
+            if empty && cues.peek().is_none() {
+                return Ok(());
+            }
+            if let Some(cue) = cues.peek()
+                && self.can_be_seen(chapter, cue, prs).await?
+            {
+                self.act(chapter, cue.then, prs).await?;
+                cues.next();
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    }
+
+    async fn can_be_seen(&self, chapter: &Chapter, cue: &Cue, prs: &[Pr]) -> Result<bool, String> {
+        for (branch, sign) in cue.when {
+            let pr = pr_of(prs, branch).ok_or("a cue names no branch of its chapter")?;
+            let entry = self.client.entry(chapter.target, pr.number).await?;
+            let seen = match sign {
+                Sign::Waits(kind) => entry["waitReason"]["kind"] == *kind,
+                Sign::Is(state) => entry["state"] == *state,
+            };
+            if !seen {
+                return Ok(false);
             }
         }
-        if empty {
-            return Ok(());
+        Ok(true)
+    }
+
+    async fn act(&self, chapter: &Chapter, action: Action, prs: &[Pr]) -> Result<(), String> {
+        match action {
+            Action::Open(gate) => self.git.open(gate),
+            Action::Submit(branch) => {
+                let pr = pr_of(prs, branch).ok_or("a cue names no branch of its chapter")?;
+                let mut body = of(pr);
+                body["priority"] = json!("urgent");
+                say(&format!("            #{} is submitted, as urgent.", pr.number));
+                self.call(chapter, "submitPullRequest", body).await.map(drop)
+            }
         }
-        if let Some(pr) = held
-            && client.entry(pr.number).await?["waitReason"]["kind"] == "conflict_with_ahead"
-        {
-            git.open_gate()?;
-            held = None;
-        }
-        tokio::time::sleep(Duration::from_millis(100)).await;
     }
 }
 
-fn line(event: &LoggedEvent, prs: &[Pr]) -> Option<String> {
-    let it = &event.event;
-    let number = it.pr?.0;
-    let title = prs.iter().find(|pr| pr.number == number).map_or("", |pr| pr.title);
-    let reason = it.reason.as_deref().unwrap_or_default();
-    let words = match it.kind {
-        EventKind::Queued if reason == "MERGE_ITEM_NOW_READY" => "is in the line".to_owned(),
-        EventKind::Queued => format!("goes back to the line: {reason}"),
-        EventKind::Testing => "is tested on top of what is ahead".to_owned(),
-        EventKind::PendingFailure => format!("failed, but the fault may be ahead: {reason}"),
-        EventKind::Failed => format!("FAILED: {reason}"),
-        EventKind::Canceled => format!("CANCELLED: {reason}"),
-        EventKind::Merged => "MERGED".to_owned(),
-        EventKind::Submitted | EventKind::QueueStateChanged | EventKind::QueueConfigChanged => {
-            return None;
-        }
-    };
-    let time = it.at.to_string();
-    let time = time.get(11..19).unwrap_or_default();
-    Some(format!("  {time}  #{number} {title:30} {words}"))
+fn of(pr: &Pr) -> Value {
+    json!({ "pr": { "number": pr.number } })
 }

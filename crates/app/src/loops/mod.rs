@@ -5,5 +5,6 @@ mod effects;
 mod periodic;
 mod server;
 mod supervise;
+mod uploads;
 
 pub(crate) use server::Loops;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use signalbox_domain::queue::Lane;
-use signalbox_domain::service::{EffectRunner, Error, FlakyService};
+use signalbox_domain::service::{EffectRunner, Error, FlakyService, UploadService};
 use signalbox_domain::time::Span;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -12,6 +12,7 @@ use tokio::task::JoinSet;
 use super::effects::effects;
 use super::periodic::every;
 use super::supervise::supervise;
+use super::uploads::read_uploads;
 use crate::config::{Checks, Config, Host};
 use crate::wiring::{App, chain};
 
@@ -19,6 +20,8 @@ use crate::wiring::{App, chain};
 const HOST_WORKERS: usize = 4;
 /// The first pause before a loop that panicked is started again.
 const RESTART: Duration = Duration::from_secs(1);
+/// How long an idle reader of uploads waits before it looks again.
+const UPLOADS: Duration = Duration::from_millis(500);
 /// How long what checks printed is kept, in hours.
 const KEEP_OUTPUT_HOURS: u32 = 45 * 24;
 
@@ -27,13 +30,15 @@ pub(crate) struct Loops {
     tasks: JoinSet<()>,
     stop: watch::Sender<bool>,
     runner: Arc<EffectRunner>,
+    uploads: Arc<UploadService>,
 }
 
 impl Loops {
     /// Starts them.
     pub(crate) fn start(app: &Arc<App>) -> Self {
         let (stop, _) = watch::channel(false);
-        let mut loops = Self { tasks: JoinSet::new(), stop, runner: app.runner.clone() };
+        let (runner, uploads) = (app.runner.clone(), app.uploads.clone());
+        let mut loops = Self { tasks: JoinSet::new(), stop, runner, uploads };
         loops.lane(app, "host effects", Lane::Host, HOST_WORKERS);
         loops.lane(app, "checks", Lane::Checks, check_workers(&app.config));
         let (second, minute) = (Duration::from_secs(1), Duration::from_mins(1));
@@ -51,6 +56,16 @@ impl Loops {
         );
         loops.every("stray branches", 10 * minute, app, |app| async move {
             app.sweeper.stray_branches().await.map(drop)
+        });
+        for _ in 0..app.config.flaky.readers {
+            loops.every("uploads", UPLOADS, app, read_uploads);
+        }
+        loops.every("old uploads", 60 * minute, app, |app| async move {
+            let now = app.context.clock.now();
+            let before = |days: u32| now.minus(Span::hours(days * 24));
+            let flaky = &app.config.flaky;
+            let (bundles, records) = (flaky.keep_bundles_days, flaky.keep_uploads_days);
+            app.uploads.sweep(before(bundles), before(records)).await
         });
         loops.every("old outputs", 60 * minute, app, |app| async move {
             let before = app.context.clock.now().minus(Span::hours(KEEP_OUTPUT_HOURS));
@@ -107,6 +122,9 @@ impl Loops {
         }
         if let Err(error) = self.runner.hand_back().await {
             tracing::warn!(error = %chain("leases", &error), "leases run out by themselves");
+        }
+        if let Err(error) = self.uploads.hand_back(false).await {
+            tracing::warn!(error = %chain("uploads", &error), "leases run out by themselves");
         }
     }
 }

@@ -4,7 +4,9 @@
 //! To add an adapter: implement the trait in a crate of its own that depends on this one only,
 //! run the suite on it, and name it in the app crate's wiring.
 
+mod blob_store;
 mod check_log;
+mod check_reports;
 mod checks_runner;
 mod clock;
 mod error;
@@ -23,12 +25,16 @@ mod quarantine_lookup;
 mod queue_store;
 mod read_store;
 mod repo_store;
+mod report_reader;
 mod results;
 mod stores;
 mod test_event_writer;
 mod token_store;
+mod upload_store;
 
+pub use blob_store::{Blob, BlobError, BlobStore, BlobWriter};
 pub use check_log::{CheckLog, CheckOutput, MAX_CHECK_OUTPUT};
+pub use check_reports::CheckReports;
 pub use checks_runner::{ChecksJob, ChecksRunner, ChecksSink, SinkClosed};
 pub use clock::Clock;
 pub use error::StoreError;
@@ -54,7 +60,9 @@ pub use queue_store::{
 };
 pub use read_store::{LoggedEvent, MetricsScope, MoveRecord, QueueDepth, ReadStore};
 pub use repo_store::{RepoStore, Repository};
+pub use report_reader::{ReadError, ReportFile, ReportReader};
 pub use results::ResultsSink;
 pub use stores::Stores;
 pub use test_event_writer::{TestEventWriter, TestSnapshot};
 pub use token_store::TokenStore;
+pub use upload_store::{LeasedUpload, UploadStore};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{
     CheckLog, FlakyReads, FlakyStore, HistoryStore, OrgStore, Outbox, PullRequestStore, QueueStore,
-    ReadStore, RepoStore, TokenStore,
+    ReadStore, RepoStore, TokenStore, UploadStore,
 };
 
 /// Every store of one database.
@@ -32,4 +32,6 @@ pub struct Stores {
     pub flaky: Arc<dyn FlakyStore>,
     /// Reads of flaky tests.
     pub flaky_reads: Arc<dyn FlakyReads>,
+    /// Uploads of test results.
+    pub uploads: Arc<dyn UploadStore>,
 }

@@ -2,7 +2,7 @@
 
 use crate::time::Timestamp;
 
-use super::lanes::{batch_due, in_line, meet, to_build_on};
+use super::lanes::{batch_due, meet, to_build_on};
 use super::order::OrderKey;
 use super::{Entry, Mode, Queue, Targets};
 
@@ -15,7 +15,6 @@ use super::{Entry, Mode, Queue, Targets};
 /// lets nothing in.
 pub(super) fn gather<'a>(
     queue: &'a Queue,
-    ahead: &[&'a Entry],
     first: &'a Entry,
     at: Timestamp,
 ) -> (Vec<&'a Entry>, Option<Timestamp>) {
@@ -26,7 +25,7 @@ pub(super) fn gather<'a>(
     let size = usize::try_from(queue.header.settings.batching_min_size).unwrap_or(usize::MAX);
     let closed = match queue.mode() {
         Mode::Single => neighbours(queue, &mut group, size),
-        Mode::Parallel => of_one_lane(queue, ahead, &mut group, size),
+        Mode::Parallel => of_one_lane(queue, &mut group, size),
     };
     let due = group.iter().map(|entry| batch_due(queue, entry)).min().flatten();
     let waits = group.len() < size && !closed;
@@ -37,23 +36,15 @@ pub(super) fn gather<'a>(
 /// it does not wait for a batch.
 pub(super) fn filling(queue: &Queue, entry: &Entry) -> Option<(u32, Timestamp)> {
     queue.header.batch_due?;
-    let mut ahead: Vec<&Entry> = Vec::new();
-    for first in in_line(queue).filter(|other| !is_held(other)) {
-        if first.waits_in_line()
-            && first.part.is_none()
-            && to_build_on(queue, &ahead, first, &[]).is_some()
-        {
-            let (group, until) = gather(queue, &ahead, first, queue.header.created_at);
+    for first in queue.waiting.open().filter_map(|key| queue.entry(key.entry())) {
+        if first.part.is_none() && to_build_on(queue, first, &[]).is_ok() {
+            let (group, until) = gather(queue, first, queue.header.created_at);
             if let Some(until) = until
                 && group.iter().any(|member| member.id == entry.id)
             {
                 return Some((u32::try_from(group.len()).unwrap_or(u32::MAX), until));
             }
         }
-        if first.id == entry.id {
-            return None;
-        }
-        ahead.push(first);
     }
     None
 }
@@ -90,22 +81,17 @@ fn may_join(queue: &Queue, entry: &Entry) -> bool {
     entry.waits_in_line() && entry.part.is_none() && !alone(queue, entry)
 }
 
-fn behind<'a>(queue: &'a Queue, first: &Entry) -> impl Iterator<Item = &'a Entry> + use<'a> {
-    let key = OrderKey::of(first);
-    in_line(queue).skip_while(move |entry| OrderKey::of(entry) <= key)
-}
-
 /// Adds the next entries of the line. Returns whether somebody stands behind them whom nobody may
 /// be put past.
 fn neighbours<'a>(queue: &'a Queue, group: &mut Vec<&'a Entry>, size: usize) -> bool {
     let Some(first) = group.first().copied() else { return false };
-    for entry in behind(queue, first) {
+    for entry in queue.behind(OrderKey::of(first)) {
         if group.len() >= size {
             return false;
         }
         if may_join(queue, entry) {
             group.push(entry);
-        } else if !is_held(entry) {
+        } else if !entry.is_held() {
             return true;
         }
     }
@@ -114,35 +100,20 @@ fn neighbours<'a>(queue: &'a Queue, group: &mut Vec<&'a Entry>, size: usize) -> 
 
 /// Adds the next entries that share a target with the group and depend on nothing else that has
 /// no candidate.
-fn of_one_lane<'a>(
-    queue: &'a Queue,
-    ahead: &[&'a Entry],
-    group: &mut Vec<&'a Entry>,
-    size: usize,
-) -> bool {
+fn of_one_lane<'a>(queue: &'a Queue, group: &mut Vec<&'a Entry>, size: usize) -> bool {
     let Some(first) = group.first().copied() else { return false };
-    let mut before: Vec<&Entry> = ahead.to_vec();
-    before.push(first);
-    for entry in behind(queue, first) {
+    for entry in queue.behind(OrderKey::of(first)) {
         if group.len() >= size {
             return false;
         }
-        if is_held(entry) {
-            continue;
-        }
         if may_join(queue, entry)
             && group.iter().any(|member| meet(Mode::Parallel, member, entry))
-            && to_build_on(queue, &before, entry, group).is_some()
+            && to_build_on(queue, entry, group).is_ok()
         {
             group.push(entry);
         }
-        before.push(entry);
     }
     false
-}
-
-const fn is_held(entry: &Entry) -> bool {
-    matches!(entry.state, super::EntryState::Pending { held_by: Some(_), .. })
 }
 
 #[cfg(test)]

@@ -150,6 +150,11 @@ impl Entry {
         matches!(self.state, EntryState::Pending { held_by: None, .. })
     }
 
+    /// Whether a conflict with one ahead holds it in the line.
+    pub const fn is_held(&self) -> bool {
+        matches!(self.state, EntryState::Pending { held_by: Some(_), .. })
+    }
+
     /// Whether it is still in the queue.
     pub const fn is_live(&self) -> bool {
         !matches!(self.state, EntryState::Ended(_))

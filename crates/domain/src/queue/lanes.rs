@@ -54,37 +54,35 @@ pub(super) enum Next<'a> {
     Wait(Option<Timestamp>),
 }
 
-/// The first group in the line that can be started now.
+/// Who cannot be started, where it stands, and because of whom.
+pub(super) type Blocked = (OrderKey, PrNumber, PrNumber);
+
+/// The first group in the line that can be started now. Adds who was found to be blocked.
 ///
 /// Only entries that are held by a conflict are passed over: they are not part of what is built.
 /// Behind an entry without a candidate nothing starts that depends on it.
-pub(super) fn next_to_start(queue: &Queue, at: Timestamp, free: Free) -> Next<'_> {
-    let mut ahead: Vec<&Entry> = Vec::new();
+pub(super) fn next_to_start<'a>(
+    queue: &'a Queue,
+    at: Timestamp,
+    free: Free,
+    blocked: &mut Vec<Blocked>,
+) -> Next<'a> {
     let mut until: Option<Timestamp> = None;
-    for entry in in_line(queue) {
-        match &entry.state {
-            EntryState::Pending { held_by: Some(_), .. }
-            | EntryState::NotReady
-            | EntryState::Ended(_) => {}
-            EntryState::Pending { held_by: None, .. } => {
-                let slot = match &entry.part {
-                    Some(part) => free.bisection && !follows(queue, part),
-                    None => free.main,
-                };
-                if slot && let Some(found) = group_from(queue, &ahead, entry, at) {
-                    match found {
-                        Next::Start(startable) => return Next::Start(startable),
-                        Next::Wait(due) => until = until.into_iter().chain(due).min(),
-                    }
-                }
-                if queue.mode() == Mode::Single {
-                    break;
-                }
-                ahead.push(entry);
-            }
-            EntryState::Testing { .. }
-            | EntryState::TestsPassed { .. }
-            | EntryState::PendingFailure { .. } => ahead.push(entry),
+    for key in queue.waiting.open() {
+        let Some(entry) = queue.entry(key.entry()) else { continue };
+        let slot = match &entry.part {
+            Some(part) => free.bisection && !follows(queue, part),
+            None => free.main,
+        };
+        if !slot {
+            continue;
+        }
+        match group_from(queue, entry, at) {
+            Ok(Next::Start(startable)) => return Next::Start(startable),
+            Ok(Next::Wait(due)) => until = until.into_iter().chain(due).min(),
+            // What could be built on a failed run changes with what is built on it.
+            Err(by) if matches!(by.state, EntryState::PendingFailure { .. }) => {}
+            Err(by) => blocked.push((*key, entry.pr, by.pr)),
         }
     }
     Next::Wait(until)
@@ -96,75 +94,57 @@ pub(super) fn follows(queue: &Queue, part: &Part) -> bool {
     part.implied && mode == OptimizationMode::BisectionSkipRedundantTests
 }
 
-/// The group that starts with this entry. `None` when something that it depends on has no
-/// candidate to build on.
+/// The group that starts with this entry, or what it depends on that has no candidate to build on.
 fn group_from<'a>(
     queue: &'a Queue,
-    ahead: &[&'a Entry],
     first: &'a Entry,
     at: Timestamp,
-) -> Option<Next<'a>> {
-    let mut on = to_build_on(queue, ahead, first, &[])?;
-    let (group, until) = if let Some(part) = &first.part {
+) -> Result<Next<'a>, &'a Entry> {
+    let mut on = to_build_on(queue, first, &[])?;
+    let group = if let Some(part) = &first.part {
         let same = |entry: &&Entry| {
-            entry.part.as_ref().is_some_and(|it| it.number == part.number)
-                && matches!(entry.state, EntryState::Pending { held_by: None, .. })
+            entry.waits_in_line() && entry.part.as_ref().is_some_and(|it| it.number == part.number)
         };
-        (in_line(queue).filter(same).collect(), None)
+        in_line(queue).filter(same).collect()
     } else {
-        super::batch::gather(queue, ahead, first, at)
-    };
-    if until.is_some() {
-        return Some(Next::Wait(until));
-    }
-    let mut before: Vec<&Entry> = ahead.to_vec();
-    for member in group.iter().skip(1) {
-        for entry in between(queue, before.last().copied(), member) {
-            before.push(entry);
+        let (group, until) = super::batch::gather(queue, first, at);
+        if until.is_some() {
+            return Ok(Next::Wait(until));
         }
-        for entry in to_build_on(queue, &before, member, &group)? {
+        group
+    };
+    for member in group.iter().skip(1) {
+        for entry in to_build_on(queue, member, &group)? {
             if !on.iter().any(|it| it.id == entry.id) {
                 on.push(entry);
             }
         }
     }
     on.sort_by_key(|entry| OrderKey::of(entry));
-    on_what_lands(queue, &group, &on).then_some(Next::Start(Startable { group, on }))
+    if !on_what_lands(queue, &group, &on) {
+        return Ok(Next::Wait(None));
+    }
+    Ok(Next::Start(Startable { group, on }))
 }
 
-/// The entries of the line behind one and before another that are part of what is built.
-fn between<'a>(
-    queue: &'a Queue,
-    behind: Option<&Entry>,
-    before: &Entry,
-) -> impl Iterator<Item = &'a Entry> + use<'a> {
-    let from = behind.map(OrderKey::of);
-    let to = OrderKey::of(before);
-    in_line(queue)
-        .skip_while(move |entry| from.is_some_and(|from| OrderKey::of(entry) <= from))
-        .take_while(move |entry| OrderKey::of(entry) < to)
-        .filter(|entry| !matches!(entry.state, EntryState::Pending { held_by: Some(_), .. }))
-}
-
-/// What an entry depends on directly, in line order, without the members of its own group; `None`
-/// when one of them cannot be built on now.
+/// What an entry depends on directly, in line order, without the members of its own group; or the
+/// nearest of them that cannot be built on now.
 pub(super) fn to_build_on<'a>(
-    queue: &Queue,
-    ahead: &[&'a Entry],
+    queue: &'a Queue,
     entry: &Entry,
     group: &[&Entry],
-) -> Option<Vec<&'a Entry>> {
+) -> Result<Vec<&'a Entry>, &'a Entry> {
     let mut on = Vec::new();
-    for other in ahead.iter().rev() {
+    for other in queue.before(OrderKey::of(entry)) {
         if meet(queue.mode(), other, entry) && !group.iter().any(|it| it.id == other.id) {
             if !can_be_built_on(queue, other, entry) {
-                return None;
+                return Err(other);
             }
-            on.push(*other);
+            on.push(other);
         }
     }
     on.reverse();
-    Some(on)
+    Ok(on)
 }
 
 /// Whether a candidate may be built on another entry's: it has one, and there is hope for it.
@@ -207,13 +187,18 @@ pub(super) fn successors<'a>(queue: &'a Queue, run: &TestRun) -> Vec<&'a TestRun
 /// on the landing candidate, or wait.
 fn on_what_lands(queue: &Queue, group: &[&Entry], on: &[&Entry]) -> bool {
     let Some(landing) = &queue.header.landing else { return true };
-    let lands = |entry: &&Entry| entry.state.run() == Some(landing.run);
-    match queue.mode() {
-        Mode::Single => on.iter().any(lands),
-        Mode::Parallel => in_line(queue).filter(lands).all(|landing| {
-            let meets = |entry: &&Entry| meet(Mode::Parallel, landing, entry);
-            on.iter().any(|entry| entry.id == landing.id) || !group.iter().any(meets)
-        }),
+    let lands = |entry: &Entry| entry.state.run() == Some(landing.run);
+    match (queue.mode(), queue.run(landing.run)) {
+        (Mode::Single, _) => on.iter().any(|entry| lands(entry)),
+        (Mode::Parallel, None) => true,
+        (Mode::Parallel, Some(run)) => {
+            run.prs().filter_map(|pr| queue.entry_of(pr)).filter(|entry| lands(entry)).all(
+                |landing| {
+                    let meets = |entry: &&Entry| meet(Mode::Parallel, landing, entry);
+                    on.iter().any(|entry| entry.id == landing.id) || !group.iter().any(meets)
+                },
+            )
+        }
     }
 }
 
@@ -227,8 +212,7 @@ pub(super) fn contained(queue: &Queue, on: &[&Entry]) -> Vec<(RunId, PrNumber)> 
             continue;
         }
         let Some(run) = entry.state.run().and_then(|run| queue.run(run)) else { continue };
-        let group = run.group.iter().map(|member| member.pr);
-        for pr in run.ahead.iter().map(|(_, pr)| *pr).chain(group) {
+        for pr in run.prs() {
             if let Some(it) = queue.entry_of(pr)
                 && let Some(of) = it.state.run().or(Some(run.id))
                 && seen.insert(pr)
@@ -241,17 +225,16 @@ pub(super) fn contained(queue: &Queue, on: &[&Entry]) -> Vec<(RunId, PrNumber)> 
     found.into_iter().map(|(_, run, pr)| (run, pr)).collect()
 }
 
-/// The run whose candidate contains exactly these, if one of the entries has it.
+/// The run whose candidate contains exactly these, if one of the entries has it: only the last one
+/// can, because what is last in the line is met directly.
 pub(super) fn chain_of<'a>(
     queue: &'a Queue,
     on: &[&Entry],
     contained: &[(RunId, PrNumber)],
 ) -> Option<&'a TestRun> {
-    on.iter().rev().filter_map(|entry| queue.run(entry.state.run()?)).find(|run| {
-        let live = run.ahead.iter().filter(|(_, pr)| queue.entry_of(*pr).is_some()).count();
-        let own = run.group.iter().filter(|member| queue.entry(member.entry).is_some()).count();
-        live + own == contained.len()
-    })
+    let last = on.last().and_then(|entry| queue.run(entry.state.run()?))?;
+    let live = last.prs().filter(|pr| queue.entry_of(*pr).is_some()).count();
+    (live == contained.len()).then_some(last)
 }
 
 /// Whether all that a run was built on has passed or has left.
@@ -285,7 +268,7 @@ pub(super) fn may_be_absolved(queue: &Queue, failed: &TestRun) -> bool {
     let members: Vec<&Entry> =
         failed.group.iter().filter_map(|member| queue.entry(member.entry)).collect();
     let Some(behind) = members.last().map(|last| OrderKey::of(last)) else { return false };
-    let next = in_line(queue).skip_while(|entry| OrderKey::of(entry) <= behind).find(|entry| {
+    let next = queue.behind(behind).find(|entry| {
         entry.waits_in_line() && members.iter().any(|member| meet(queue.mode(), member, entry))
     });
     next.is_some_and(|next| !waits_for(queue, failed, next, &mut BTreeSet::new()))
@@ -295,19 +278,18 @@ pub(super) fn may_be_absolved(queue: &Queue, failed: &TestRun) -> bool {
 /// one behind it that nothing can be built on, or on an entry that does.
 fn waits_for(queue: &Queue, failed: &TestRun, entry: &Entry, seen: &mut BTreeSet<EntryId>) -> bool {
     let contains_it = |run: &TestRun| failed.group.iter().any(|member| run.contains(member.pr));
-    between(queue, None, entry).filter(|other| meet(queue.mode(), other, entry)).any(|other| {
-        match &other.state {
-            EntryState::PendingFailure { run, .. } => {
-                queue.run(*run).is_some_and(contains_it) && !can_be_built_on(queue, other, entry)
-            }
-            EntryState::Pending { .. } => {
-                seen.insert(other.id) && waits_for(queue, failed, other, seen)
-            }
-            EntryState::NotReady
-            | EntryState::Testing { .. }
-            | EntryState::TestsPassed { .. }
-            | EntryState::Ended(_) => false,
+    let before = queue.before(OrderKey::of(entry));
+    before.filter(|other| meet(queue.mode(), other, entry)).any(|other| match &other.state {
+        EntryState::PendingFailure { run, .. } => {
+            queue.run(*run).is_some_and(contains_it) && !can_be_built_on(queue, other, entry)
         }
+        EntryState::Pending { .. } => {
+            seen.insert(other.id) && waits_for(queue, failed, other, seen)
+        }
+        EntryState::NotReady
+        | EntryState::Testing { .. }
+        | EntryState::TestsPassed { .. }
+        | EntryState::Ended(_) => false,
     })
 }
 

@@ -34,6 +34,7 @@ mod timeline;
 mod transition;
 mod view;
 mod wait_reason;
+mod waiting;
 
 pub use command::{Actor, Command, Submission};
 pub use decision::{Decision, IgnoredBecause};

@@ -214,6 +214,11 @@ impl TestRun {
         self.ahead.iter().any(|(_, ahead)| *ahead == pr)
     }
 
+    /// All pull requests that its candidate contains, in line order.
+    pub fn prs(&self) -> impl Iterator<Item = PrNumber> {
+        self.ahead.iter().map(|(_, pr)| *pr).chain(self.group.iter().map(|member| member.pr))
+    }
+
     /// When the silence of required statuses is to be noted; `None` when all were heard of, or
     /// the silence was noted.
     pub fn silence_due(&self) -> Option<Timestamp> {

@@ -1,5 +1,6 @@
 //! The queue. States are enums with data: what a state needs, it carries.
 
+use std::ops::Bound;
 use std::sync::Arc;
 
 use rpds::{RedBlackTreeMapSync, RedBlackTreeSetSync};
@@ -9,6 +10,7 @@ use crate::time::Timestamp;
 use crate::words::words;
 
 use super::order::OrderKey;
+use super::waiting::Waiting;
 use super::{Actor, Entry, Mode, Settings, TestRun};
 
 words!(
@@ -190,16 +192,26 @@ pub struct Header {
 ///
 /// The collections share structure: a copy costs nothing, a change costs the logarithm of the
 /// length. So the cost of a step does not grow with the line.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Queue {
     /// Everything but the collections.
     pub header: Header,
     pub(super) entries: RedBlackTreeMapSync<EntryId, Arc<Entry>>,
     pub(super) line: RedBlackTreeSetSync<OrderKey>,
     pub(super) runs: RedBlackTreeMapSync<RunId, Arc<TestRun>>,
-    /// How many entries wait as parts of split batches.
-    pub(super) waiting_parts: usize,
+    /// The entries by number.
+    numbers: RedBlackTreeMapSync<PrNumber, EntryId>,
+    pub(super) waiting: Waiting,
 }
+
+/// Two queues are the same when they hold the same; what was looked at makes no difference.
+impl PartialEq for Queue {
+    fn eq(&self, other: &Self) -> bool {
+        self.header == other.header && self.entries == other.entries && self.runs == other.runs
+    }
+}
+
+impl Eq for Queue {}
 
 impl Queue {
     /// A new, empty queue in RUNNING.
@@ -243,20 +255,21 @@ impl Queue {
             entries: RedBlackTreeMapSync::new_sync(),
             line: RedBlackTreeSetSync::new_sync(),
             runs: RedBlackTreeMapSync::new_sync(),
-            waiting_parts: 0,
+            numbers: RedBlackTreeMapSync::new_sync(),
+            waiting: Waiting::default(),
         };
         for entry in entries {
             queue.put_entry(Arc::new(entry));
         }
         for run in runs {
-            queue.runs.insert_mut(run.id, Arc::new(run));
+            queue.put_run(Arc::new(run));
         }
         queue
     }
 
     /// The entry of that pull request, if it is live.
     pub fn entry_of(&self, pr: PrNumber) -> Option<&Entry> {
-        self.entry(self.entry_id(pr))
+        self.entry(*self.numbers.get(&pr)?)
     }
 
     /// The live entry with that id.
@@ -301,24 +314,54 @@ impl Queue {
     }
 
     pub(super) fn put_entry(&mut self, entry: Arc<Entry>) {
-        if let Some(old) = self.entries.get(&entry.id) {
-            self.waiting_parts -= usize::from(is_waiting_part(old));
-            self.line.remove_mut(&OrderKey::of(old));
+        let key = OrderKey::of(&entry);
+        let old = self.entries.get(&entry.id).cloned();
+        match &old {
+            Some(old) if OrderKey::of(old) == key => {}
+            Some(old) => {
+                self.line.remove_mut(&OrderKey::of(old));
+                self.line.insert_mut(key);
+            }
+            None => {
+                self.line.insert_mut(key);
+                self.numbers.insert_mut(entry.pr, entry.id);
+            }
         }
-        self.waiting_parts += usize::from(is_waiting_part(&entry));
-        self.line.insert_mut(OrderKey::of(&entry));
+        self.waiting.replace(old.as_deref(), Some(&entry));
         self.entries.insert_mut(entry.id, entry);
     }
 
     pub(super) fn remove_entry(&mut self, id: EntryId) {
-        if let Some(old) = self.entries.get(&id) {
-            self.waiting_parts -= usize::from(is_waiting_part(old));
-            self.line.remove_mut(&OrderKey::of(old));
+        if let Some(old) = self.entries.get(&id).cloned() {
+            self.line.remove_mut(&OrderKey::of(&old));
+            self.numbers.remove_mut(&old.pr);
             self.entries.remove_mut(&id);
+            self.waiting.replace(Some(&old), None);
         }
     }
-}
 
-const fn is_waiting_part(entry: &Entry) -> bool {
-    entry.part.is_some() && entry.waits_in_line()
+    pub(super) fn put_run(&mut self, run: Arc<TestRun>) {
+        let known = self.runs.get(&run.id);
+        let same = known.is_some_and(|known| {
+            known.status == run.status && known.candidate.is_some() == run.candidate.is_some()
+        });
+        if !same {
+            for member in &run.group {
+                self.waiting.wake(member.pr);
+            }
+        }
+        self.runs.insert_mut(run.id, run);
+    }
+
+    /// The entries in the line before this place that are part of what is built, the nearest first.
+    pub(super) fn before(&self, key: OrderKey) -> impl Iterator<Item = &Entry> {
+        let keys = self.line.range(..key).rev();
+        keys.filter_map(|key| self.entry(key.entry())).filter(|entry| !entry.is_held())
+    }
+
+    /// The entries in the line behind this place, the nearest first.
+    pub(super) fn behind(&self, key: OrderKey) -> impl Iterator<Item = &Entry> {
+        let places = (Bound::Excluded(key), Bound::Excluded(OrderKey::first_outside()));
+        self.line.range(places).filter_map(|key| self.entry(key.entry()))
+    }
 }

@@ -35,7 +35,7 @@ pub struct QueueView<'a> {
 
 /// Shows a whole queue.
 pub fn view_queue(queue: &Queue) -> QueueView<'_> {
-    let mut ahead = Ahead::default();
+    let mut ahead = Ahead::of(queue);
     let mut entries = Vec::with_capacity(queue.live());
     for entry in queue.entries_in_order() {
         entries.push(view(queue, entry, &ahead));
@@ -46,7 +46,7 @@ pub fn view_queue(queue: &Queue) -> QueueView<'_> {
 
 /// Shows one live entry; `None` when the pull request has none.
 pub fn view_entry(queue: &Queue, pr: PrNumber) -> Option<EntryView<'_>> {
-    let mut ahead = Ahead::default();
+    let mut ahead = Ahead::of(queue);
     for entry in queue.entries_in_order() {
         if entry.pr == pr {
             return Some(view(queue, entry, &ahead));
@@ -60,14 +60,19 @@ pub fn view_entry(queue: &Queue, pr: PrNumber) -> Option<EntryView<'_>> {
 const NAMED: usize = 20;
 
 /// What stands before an entry in the line.
-#[derive(Default)]
 struct Ahead<'a> {
     count: usize,
+    /// Slots that are taken: by runs of the main line, and by runs of bisections.
+    running: (u32, u32),
     /// Not settled: still to be tested, being tested, or failed.
     unsettled: Vec<&'a Entry>,
 }
 
 impl<'a> Ahead<'a> {
+    fn of(queue: &Queue) -> Self {
+        Self { count: 0, running: lanes::running(queue), unsettled: Vec::new() }
+    }
+
     fn pass(&mut self, entry: &'a Entry) {
         if entry.place == Place::Outside {
             return;
@@ -185,7 +190,7 @@ fn waits_for_its_turn(queue: &Queue, entry: &Entry, ahead: &Ahead<'_>) -> WaitRe
     {
         return WaitReason::PredecessorTesting { prs: ahead.in_the_way_of(queue, entry) };
     }
-    let (main, bisection) = lanes::running(queue);
+    let (main, bisection) = ahead.running;
     let shared = settings.bisection_concurrency == 0;
     let (used, limit) = match entry.part {
         Some(_) if !shared => (bisection, settings.bisection_concurrency),

@@ -8,6 +8,8 @@ use crate::ports::{HostError, StoreError};
 use crate::queue::Refusal;
 use crate::token::Scope;
 
+use super::UploadError;
+
 /// Why a use case did not do what was asked. Refused and not found are the caller's business, the
 /// rest is the operator's.
 #[derive(Debug, Error)]
@@ -76,6 +78,9 @@ pub enum Error {
     /// The token may not do that.
     #[error("this token lacks the scope {}", .0.word())]
     MissingScope(Scope),
+    /// The upload was not taken.
+    #[error(transparent)]
+    Upload(#[from] UploadError),
     /// The host did not answer or refused.
     #[error("the git host could not be asked")]
     Host(#[source] HostError),

@@ -15,6 +15,7 @@ mod step;
 mod submit;
 mod sweep;
 mod targets;
+mod uploads;
 
 pub use access::Authenticator;
 pub use checks_sink::QueueSink;
@@ -27,3 +28,7 @@ pub use history::{EntryPage, FoundEntries, ResultsPage};
 pub use queue::QueueService;
 pub use queue_reads::{EntrySnapshot, RunSnapshot};
 pub use sweep::Sweeper;
+pub use uploads::{
+    Announced, Intake, PublicRepository, Reception, Sender, UPLOAD_RENEWAL_SECONDS, UploadError,
+    UploadLimits, UploadParts, UploadService,
+};

@@ -7,7 +7,7 @@ mod steps;
 
 use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
-use signalbox_domain::queue::{Input, fold};
+use signalbox_domain::queue::{Input, Queue, absorb, decide, fold};
 use signalbox_domain::testing::World;
 
 use ops::{Op, apply, op, rules, settings};
@@ -66,6 +66,34 @@ proptest! {
                 };
                 assert_eq!(entries(&again), entries(&world), "Q9: {fact:?}");
             }
+        }
+    }
+
+    #[test]
+    fn a_queue_that_was_loaded_decides_as_the_one_that_was_kept(
+        rules in rules(),
+        settings in settings(),
+        ops in prop::collection::vec(op(), 1..60),
+    ) {
+        let mut world = World::new(settings, rules);
+        for op in &ops {
+            let (before, steps) = (world.queue.clone(), world.journal.len());
+            apply(&mut world, op);
+            // What was looked at before a load is forgotten, and must make no difference.
+            let mut loaded = Queue::restore(
+                before.header.clone(),
+                before.entries_in_order().cloned(),
+                before.runs().cloned(),
+            );
+            for (at, input) in &world.journal[steps..] {
+                loaded = match input {
+                    Input::Command(command) => {
+                        decide(&loaded, command, *at).expect("it was not refused").queue
+                    }
+                    Input::Fact(fact) => absorb(&loaded, fact, *at).queue,
+                };
+            }
+            assert_eq!(loaded, world.queue, "Q9 after {op:?}");
         }
     }
 }

@@ -16,6 +16,8 @@ mod targets_request;
 pub(crate) mod tests;
 mod timeline;
 mod update;
+mod upload;
+mod upload_requests;
 mod wait_reason;
 mod words;
 
@@ -32,4 +34,6 @@ pub(crate) use queue_requests::{Create, CreateRequest, QueueRequest, RunRequest}
 pub(crate) use run::{TestRunReply, TestRunsReply};
 pub(crate) use targets_request::{SetTargets, TargetsRequest};
 pub(crate) use update::{Update, UpdateRequest};
+pub(crate) use upload::{UploadReply, UploadsReply};
+pub(crate) use upload_requests::{AnnounceRequest, ListUploads, ListUploadsRequest};
 pub(crate) use words::Words;

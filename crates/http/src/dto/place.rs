@@ -49,7 +49,7 @@ pub(super) fn check_repository(repo: Field<RepoRef>, errors: &mut Errors) -> Opt
     errors.required("/repo", repo).and_then(|repo| check_repo(repo, errors))
 }
 
-fn check_repo(repo: RepoRef, errors: &mut Errors) -> Option<RepoName> {
+pub(super) fn check_repo(repo: RepoRef, errors: &mut Errors) -> Option<RepoName> {
     let host = errors.required("/repo/host", repo.host);
     let owner = errors.required("/repo/owner", repo.owner);
     let name = errors.required("/repo/name", repo.name);

@@ -14,6 +14,10 @@ async fn use_post() -> Result<HttpResponse, Problem> {
     Err(Problem::wrong_method("POST"))
 }
 
+async fn use_put() -> Result<HttpResponse, Problem> {
+    Err(Problem::wrong_method("PUT"))
+}
+
 async fn use_get() -> Result<HttpResponse, Problem> {
     Err(Problem::wrong_method("GET, HEAD"))
 }
@@ -61,8 +65,8 @@ pub(crate) fn configure(config: &mut ServiceConfig) {
         post: submit_pull_request, cancel_pull_request, restart_tests_on_pull_request,
             get_submitted_pull_request, get_submitted_pull_requests, list_pull_requests,
             list_merge_queue_testing_results, set_impacted_targets, get_merge_queue_testing_details,
-            create_queue, delete_queue, get_queue, update_queue;
-        get: get_merge_queue_metrics, check_output, status, openapi;
+            create_queue, delete_queue, get_queue, update_queue, upload_reports, list_uploads;
+        get: get_merge_queue_metrics, check_output, get_upload, status, openapi;
     );
     macro_rules! flaky_tests {
         ($($post:ident),+ $(,)?) => {
@@ -91,11 +95,35 @@ pub(crate) fn configure(config: &mut ServiceConfig) {
         override_quarantine,
         get_test_history,
     );
+    let uploader = |path, name, handler| {
+        web::resource(path).name(name).route(handler).default_service(web::to(use_post))
+    };
     config
         .service(get(
             web::resource("/{org}/flaky-tests/test/{id}").name("testPage"),
             test_page::handle,
         ))
+        .service(uploader(
+            v1::get_quarantine_config::PATH,
+            "getQuarantineConfig",
+            web::post().to(v1::get_quarantine_config::handle),
+        ))
+        .service(uploader(
+            v1::create_bundle_upload::PATH,
+            "createBundleUpload",
+            web::post().to(v1::create_bundle_upload::handle),
+        ))
+        .service(uploader(
+            v1::upload_metrics::PATH,
+            "uploadMetrics",
+            web::post().to(v1::upload_metrics::handle),
+        ))
+        .service(
+            web::resource(v1::receive_bundle::PATH)
+                .name("receiveBundle")
+                .route(web::put().to(v1::receive_bundle::handle))
+                .default_service(web::to(use_put)),
+        )
         .service(get(web::resource("/healthz").name("healthz"), health::healthz))
         .service(get(web::resource("/readyz").name("readyz"), health::readyz))
         .default_service(web::to(nothing_here));

@@ -2,6 +2,7 @@
 
 mod support;
 
+mod bundles;
 mod cancel_pull_request;
 mod check_output;
 mod conventions;
@@ -21,6 +22,7 @@ mod list_merge_queue_testing_results;
 mod list_pull_requests;
 mod live_schema;
 mod live_shapes;
+mod quarantine_config;
 mod restart_tests_on_pull_request;
 mod schema;
 mod service;
@@ -28,3 +30,4 @@ mod set_impacted_targets;
 mod submit_pull_request;
 mod tenants;
 mod update_queue;
+mod uploads;

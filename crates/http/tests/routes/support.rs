@@ -12,13 +12,17 @@ use signalbox_domain::ports::{
     Exposition, IdSource, Notifier, Observed, Observer, Org, QueueRef, Stores,
 };
 use signalbox_domain::queue::{CheckConclusion, Lane, QueueMetrics};
-use signalbox_domain::service::{Authenticator, Context, EffectRunner, FlakyService, QueueService};
+use signalbox_domain::service::{
+    Authenticator, Context, EffectRunner, FlakyService, QueueService, UploadLimits, UploadParts,
+    UploadService,
+};
 use signalbox_domain::testing::{CountingIds, ManualClock};
 use signalbox_domain::time::{Span, Timestamp};
 use signalbox_domain::token::{EnumCase, Scope, Token, TokenText};
 use signalbox_http::{Api, EventPayloads, FlakyApi, PageTokens, Readiness, TestLinks, app};
 use signalbox_testkit::fake_host::{FakeHost, FakeHosts};
-use signalbox_testkit::memory::MemoryDatabase;
+use signalbox_testkit::fake_results::FakeResults;
+use signalbox_testkit::memory::{MemoryBlobs, MemoryDatabase};
 
 /// Wake-ups that nobody waits for; the tests run effects themselves.
 struct Quiet;
@@ -89,6 +93,8 @@ pub(crate) struct Server {
     pub(crate) host: Arc<FakeHost>,
     pub(crate) seen: Arc<Seen>,
     pub(crate) ready: Arc<Ready>,
+    pub(crate) results: Arc<FakeResults>,
+    pub(crate) blobs: MemoryBlobs,
     pub(crate) api: Api,
     /// A token of `acme` that may do everything.
     pub(crate) token: String,
@@ -133,6 +139,15 @@ impl Server {
             observer: seen.clone(),
             notifier: Arc::new(Quiet),
         };
+        let (results, blobs) = (Arc::new(FakeResults::default()), MemoryBlobs::new(clock.clone()));
+        let parts = UploadParts {
+            blobs: Arc::new(blobs.clone()),
+            reader: Arc::new(signalbox_reports::Reports::default()),
+            sink: results.clone(),
+            quarantine: results.clone(),
+        };
+        let limits = UploadLimits { bytes: 1_000_000, files: 3, runs: 50_000, public_calls: 5 };
+        let uploads = Arc::new(UploadService::new(context.clone(), parts, limits));
         let queues = Arc::new(QueueService::new(context.clone()));
         let authenticator =
             Authenticator::new(stores.tokens.clone(), stores.orgs.clone(), clock.clone());
@@ -150,6 +165,8 @@ impl Server {
         let api = Api {
             flaky,
             queues: queues.clone(),
+            uploads,
+            public_url: None,
             authenticator: Arc::new(authenticator),
             exposition: Arc::new(Lines),
             check_log: stores.check_log.clone(),
@@ -160,7 +177,8 @@ impl Server {
         };
         let runner = EffectRunner::new(context, queues);
         let token = String::new();
-        let mut server = Self { clock, stores, host, seen, ready, api, token, ids, runner };
+        let mut server =
+            Self { clock, stores, host, seen, ready, results, blobs, api, token, ids, runner };
         server.token = server.grant(Grant::default()).await;
         server
     }
@@ -214,6 +232,13 @@ impl Server {
 
     pub(crate) async fn settle(&self) {
         self.settle_but(&[]).await;
+    }
+
+    /// Reads every upload that waits to be read.
+    pub(crate) async fn read_uploads(&self) {
+        for leased in self.api.uploads.lease(100).await.expect("a lease") {
+            self.api.uploads.read(leased).await.expect("an upload is read");
+        }
     }
 
     /// A pull request that writes a file.

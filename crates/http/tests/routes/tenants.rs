@@ -32,7 +32,12 @@ fn operations() -> Vec<Operation> {
                 body["repo"] = json!({"host": "git.test", "owner": "acme", "name": "calc"});
                 body
             });
-            let path = path.replace("{run}", "00000000-0000-0000-0000-000000000001");
+            let id = "00000000-0000-0000-0000-000000000001";
+            let mut path = path.replace("{run}", id).replace("{upload}", id);
+            let parameters = operation["parameters"].as_array().into_iter().flatten();
+            if parameters.clone().any(|it| it["in"] == "query" && it["required"] == true) {
+                path += "?repo=git.test/acme/calc";
+            }
             operations.push(Operation {
                 method: method.clone(),
                 path: path.replace("{name}", "test"),
@@ -117,6 +122,10 @@ async fn another_organization_finds_nothing() {
                 server.post_as(&token, "deleteQueue", request).await.json();
             }
             "getCheckOutput" => drop(reply.problem(404, "check_output_not_found")),
+            "getTestUpload" => drop(reply.problem(404, "upload_not_found")),
+            // A repository of its own under the same name, with no uploads in it.
+            "uploadTestReports" => drop(reply.problem(415, "unsupported_content_type")),
+            "listTestUploads" => assert_eq!(reply.json()["uploads"], json!([])),
             // Its own repository of the same name, which has no tests.
             _ if operation.tag == "flaky tests" => {
                 let nothing = reply.status == 404 || !reply.body.contains("adds");
@@ -142,6 +151,7 @@ async fn to_a_limited_token_other_repositories_do_not_exist() {
         match operation.id.as_str() {
             "getMergeQueueMetrics" => assert_eq!((reply.status, reply.body.as_str()), (200, "")),
             "getCheckOutput" => drop(reply.problem(404, "check_output_not_found")),
+            "getTestUpload" => drop(reply.problem(404, "upload_not_found")),
             _ => {
                 let problem = reply.problem(404, "repository_not_found");
                 assert_eq!(problem["detail"], "repository git.test/acme/calc not found");
@@ -160,6 +170,8 @@ async fn each_operation_needs_its_scope_and_no_other() {
             | "cancelPullRequest"
             | "restartTestsOnPullRequest"
             | "setImpactedTargets" => Scope::QueueSubmit,
+            "uploadTestReports" => Scope::TestsWrite,
+            "listTestUploads" | "getTestUpload" => Scope::TestsRead,
             id if operation.tag == "flaky tests" => {
                 if id.starts_with("list") || id.starts_with("get") || id == "previewMonitor" {
                     Scope::TestsRead

@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
-use diesel_async::pooled_connection::AsyncDieselConnectionManager;
 use diesel_async::pooled_connection::deadpool::Pool;
+use diesel_async::pooled_connection::{
+    AsyncDieselConnectionManager, ManagerConfig, RecyclingMethod,
+};
 use diesel_async::{AnsiTransactionManager, AsyncPgConnection};
 
 use crate::error::DbError;
@@ -20,7 +22,10 @@ pub(crate) type Conn = AsyncPgConnection;
 const CONNECTIONS: usize = 16;
 
 pub(crate) fn pool(url: &str) -> Result<Pool<Conn>, DbError> {
-    let manager = AsyncDieselConnectionManager::<Conn>::new(url);
+    let mut config = ManagerConfig::default();
+    // The driver knows when a connection has ended, so nothing is asked before each use.
+    config.recycling_method = RecyclingMethod::Fast;
+    let manager = AsyncDieselConnectionManager::<Conn>::new_with_config(url, config);
     Pool::builder(manager)
         .max_size(CONNECTIONS)
         .wait_timeout(Some(Duration::from_secs(30)))

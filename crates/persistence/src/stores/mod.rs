@@ -13,6 +13,8 @@ mod queue_store;
 mod read_store;
 mod repo_store;
 mod rows;
+mod upload_leases;
+mod upload_store;
 
 use std::sync::Arc;
 
@@ -51,7 +53,8 @@ impl Store {
             pull_requests: store.clone(),
             check_log: store.clone(),
             flaky: store.clone(),
-            flaky_reads: store,
+            flaky_reads: store.clone(),
+            uploads: store,
         }
     }
 

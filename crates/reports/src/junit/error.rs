@@ -74,6 +74,20 @@ pub enum JunitError {
     Empty,
 }
 
+impl JunitError {
+    /// Where it was noticed, unless it is about the file as a whole.
+    pub const fn position(&self) -> Option<Position> {
+        match self {
+            Self::Limit { at, .. }
+            | Self::Declaration { at }
+            | Self::Malformed { at, .. }
+            | Self::Truncated { at, .. }
+            | Self::NotJunit { at, .. } => Some(*at),
+            Self::Io(_) | Self::Empty => None,
+        }
+    }
+}
+
 /// Why the source itself stopped the reading.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Stop {

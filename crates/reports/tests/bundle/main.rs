@@ -4,6 +4,7 @@ mod builder;
 mod internal;
 mod members;
 mod properties;
+mod reader;
 mod refusals;
 
 use std::ops::ControlFlow;

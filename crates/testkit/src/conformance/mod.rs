@@ -12,6 +12,7 @@ pub mod queues;
 pub mod reads;
 mod sample;
 pub mod services;
+pub mod uploads;
 
 pub use flaky_lab::Lab;
 pub use sample::{Sample, at};
@@ -71,6 +72,14 @@ macro_rules! store_conformance {
             reads::moves_and_timelines_are_in_order,
             reads::depths_count_live_entries_by_state,
             reads::events_are_paged_in_order,
+            uploads::an_upload_is_created_once_and_found_by_its_own,
+            uploads::bytes_are_received_once,
+            uploads::uploads_are_leased_once_each,
+            uploads::a_lost_upload_lease_can_do_nothing,
+            uploads::an_upload_is_finished_or_comes_again,
+            uploads::a_digest_belongs_to_the_first_until_it_fails,
+            uploads::uploads_are_listed_in_pages_and_pruned_by_age,
+            uploads::a_public_id_is_kept_and_leads_to_its_repository,
             services::updates_at_once_lose_nothing,
         );
     };

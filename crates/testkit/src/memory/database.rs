@@ -30,7 +30,8 @@ impl MemoryDatabase {
             pull_requests: shared.clone(),
             check_log: shared.clone(),
             flaky: shared.clone(),
-            flaky_reads: shared,
+            flaky_reads: shared.clone(),
+            uploads: shared,
         }
     }
 

@@ -3,6 +3,7 @@
 //! The stores keep all promises of the ports' docs but one: what they hold is gone with the
 //! process. They are for tests of everything above a store; nothing here imitates SQL.
 
+mod blobs;
 mod check_log;
 mod database;
 mod flaky_reads;
@@ -17,5 +18,7 @@ mod read_store;
 mod repo_store;
 mod tables;
 mod token_store;
+mod upload_store;
 
+pub use blobs::MemoryBlobs;
 pub use database::MemoryDatabase;

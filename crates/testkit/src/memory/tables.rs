@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use signalbox_domain::flaky::UploadId;
 use signalbox_domain::ids::{
     EntryId, OrgId, OrgSlug, PrNumber, QueueId, RepoId, RepoName, RunId, TokenId,
 };
@@ -12,6 +13,7 @@ use signalbox_domain::queue::{
 };
 use signalbox_domain::time::Timestamp;
 use signalbox_domain::token::Token;
+use signalbox_domain::upload::{ContentHash, UploadRecord};
 use uuid::Uuid;
 
 use super::flaky_tables::FlakyTables;
@@ -33,6 +35,11 @@ pub(super) struct Tables {
     pub(super) pull_requests: BTreeMap<(OrgId, RepoId, PrNumber), StoredPullRequest>,
     pub(super) flaky: FlakyTables,
     pub(super) check_outputs: BTreeMap<(OrgId, RunId, String), CheckOutput>,
+    pub(super) uploads: BTreeMap<UploadId, UploadRow>,
+    pub(super) upload_jobs: BTreeMap<i64, UploadJob>,
+    /// The last number given to a job of reading an upload.
+    pub(super) last_upload_job: i64,
+    pub(super) public_ids: BTreeMap<Uuid, (OrgId, RepoId)>,
 }
 
 /// A queue with everything that hangs on it.
@@ -62,7 +69,26 @@ pub(super) struct OutboxRow {
     pub(super) lease: Option<Lease>,
 }
 
-/// Who works on an effect.
+/// An upload.
+#[derive(Debug)]
+pub(super) struct UploadRow {
+    pub(super) record: UploadRecord,
+    pub(super) secret: Option<ContentHash>,
+    pub(super) digest: Option<ContentHash>,
+}
+
+/// An upload that waits to be read.
+#[derive(Debug)]
+pub(super) struct UploadJob {
+    pub(super) upload: UploadId,
+    pub(super) due_at: Timestamp,
+    pub(super) attempts: u32,
+    pub(super) failing_since: Option<Timestamp>,
+    pub(super) last_error: Option<String>,
+    pub(super) lease: Option<Lease>,
+}
+
+/// Who works on an effect or on an upload.
 #[derive(Debug)]
 pub(super) struct Lease {
     pub(super) id: Uuid,
@@ -74,6 +100,11 @@ impl Tables {
     /// The row of a queue, also of a deleted one, if it belongs to that organization.
     pub(super) fn queue(&self, queue: QueueRef) -> Option<&QueueRow> {
         self.queues.get(&queue.id).filter(|row| row.header.org == queue.org)
+    }
+
+    /// The upload with that id, if it belongs to that organization.
+    pub(super) fn upload(&self, org: OrgId, id: UploadId) -> Option<&UploadRow> {
+        self.uploads.get(&id).filter(|row| row.record.org == org)
     }
 
     /// The name of the repository that a queue belongs to.

@@ -62,7 +62,7 @@ fn split(
 /// Judges a part whose result follows from others: the whole has failed, and all before it has
 /// passed. Returns whether there was one.
 pub(super) fn judge_implied(draft: &mut Draft) -> bool {
-    if draft.queue.waiting_parts == 0 || !draft.queue.header.state.moves() {
+    if draft.queue.waiting.parts == 0 || !draft.queue.header.state.moves() {
         return false;
     }
     let queue = draft.queue.clone();
@@ -127,6 +127,9 @@ pub(super) fn absolve(draft: &mut Draft, id: RunId) {
         .first()
         .and_then(|first| Some(draft.queue.entry(first.entry)?.part.as_ref()?.batch))
         .filter(|_| run.bisection && skips(&draft.queue));
+    if !optimistic && batch.is_none() {
+        return;
+    }
     let queue = draft.queue.clone();
     for entry in run.ahead.iter().filter_map(|(_, pr)| queue.entry_of(*pr)) {
         let of_batch = batch.is_some() && entry.part.as_ref().map(|part| part.batch) == batch;
@@ -152,7 +155,7 @@ fn skips(queue: &Queue) -> bool {
 /// Lets go of the waiting parts of this entry's batch, and of others that depend on it: what they
 /// were to be tested on has changed. They are entries of the line like others again.
 pub(super) fn forget_parts(draft: &mut Draft, changed: &Entry) {
-    if draft.queue.waiting_parts == 0 {
+    if draft.queue.waiting.parts == 0 {
         return;
     }
     let queue = draft.queue.clone();

@@ -125,10 +125,14 @@ fn blame(draft: &mut Draft, entry: EntryId, failure: TestFailure, details: &[Str
 /// and no success behind it may absolve it any more. One is blamed; of several the culprits are
 /// searched. Returns whether there was one.
 pub(super) fn settle(draft: &mut Draft) -> bool {
+    let failed = |run: &TestRun| matches!(run.status, RunStatus::Failed { .. });
+    if !draft.queue.runs().any(failed) {
+        return false;
+    }
     let queue = draft.queue.clone();
     let decided = queue
         .runs()
-        .filter(|run| matches!(run.status, RunStatus::Failed { .. }))
+        .filter(|run| failed(run))
         .filter(|run| !held_by(&queue, run).is_empty())
         .filter(|run| lanes::all_ahead_passed(&queue, run) && !lanes::may_be_absolved(&queue, run))
         .min_by_key(|run| run.number);

@@ -188,6 +188,7 @@ fn update(
     }
     if settings != header.settings {
         draft.queue.header.settings = settings;
+        draft.queue.waiting.wake_all();
         draft.decision(Decision::SettingsChanged { actor: by.to_string() });
         draft.tell_queue(EventKind::QueueConfigChanged, None);
     }

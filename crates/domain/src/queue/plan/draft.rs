@@ -110,7 +110,7 @@ impl Draft {
 
     pub(super) fn put_run(&mut self, run: TestRun) {
         self.changed_runs.insert(run.id);
-        self.queue.runs.insert_mut(run.id, Arc::new(run));
+        self.queue.put_run(Arc::new(run));
     }
 
     pub(super) fn change_run(&mut self, id: RunId, change: impl FnOnce(&mut TestRun)) {
@@ -255,10 +255,7 @@ impl Draft {
             let matters = run.status.is_running()
                 || landing.is_some_and(|landing| landing.runs.contains(&id))
                 || run
-                    .group
-                    .iter()
-                    .map(|member| member.pr)
-                    .chain(run.ahead.iter().map(|(_, pr)| *pr))
+                    .prs()
                     .filter_map(|pr| self.queue.entry_of(pr))
                     .any(|entry| entry.state.run() == Some(id));
             if matters {

@@ -20,12 +20,14 @@ pub(super) fn land(draft: &mut Draft) -> bool {
         return false;
     }
     let Some(expected) = header.target.head.clone() else { return false };
-    let queue = draft.queue.clone();
-    let ready = queue
+    let ready = draft
+        .queue
         .runs()
-        .filter(|run| run.status == RunStatus::Passed && may_land(&queue, run))
+        .filter(|run| run.status == RunStatus::Passed && may_land(&draft.queue, run))
         .min_by_key(|run| run.number);
-    let Some(run) = ready else { return false };
+    let Some(ready) = ready.map(|run| run.id) else { return false };
+    let queue = draft.queue.clone();
+    let Some(run) = queue.run(ready) else { return false };
     let Some(candidate) = run.candidate.clone() else { return false };
     let exact = match queue.mode() {
         Mode::Single => true,
@@ -48,14 +50,9 @@ pub(super) fn land(draft: &mut Draft) -> bool {
 
 /// The live entries that passed by this run, in line order: its group, and what it absolved.
 fn passed_by<'a>(queue: &'a Queue, run: &'a TestRun) -> impl Iterator<Item = &'a Entry> {
-    prs_of(run).filter_map(|pr| queue.entry_of(pr)).filter(
+    run.prs().filter_map(|pr| queue.entry_of(pr)).filter(
         |entry| matches!(entry.state, EntryState::TestsPassed { run: by, .. } if by == run.id),
     )
-}
-
-/// All pull requests that a run's candidate contains, in line order.
-fn prs_of(run: &TestRun) -> impl Iterator<Item = PrNumber> {
-    run.ahead.iter().map(|(_, pr)| *pr).chain(run.group.iter().map(|member| member.pr))
 }
 
 /// Whether everything in the candidate has landed or passed by this run.

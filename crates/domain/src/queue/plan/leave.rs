@@ -1,10 +1,8 @@
 //! Leaving the queue, and going back to the line.
 
-use std::collections::BTreeSet;
-
 use crate::ids::{EntryId, PrNumber, RunId};
 
-use super::super::{Actor, Entry, EntryState, Exit, Place, QueuedReason, RunStatus};
+use super::super::{Actor, Entry, EntryState, Exit, QueuedReason, RunStatus};
 use super::bisect;
 use super::draft::{Because, Draft};
 
@@ -93,10 +91,9 @@ pub(super) fn requeue_run(draft: &mut Draft, id: RunId, reason: QueuedReason, ac
     }
     let Some(run) = draft.run(id) else { return };
     give_up(draft, id, reason.word());
-    let prs = run.ahead.iter().map(|(_, pr)| *pr).chain(run.group.iter().map(|it| it.pr));
-    for pr in prs {
-        let entry = draft.entry(draft.queue.entry_id(pr));
-        let Some(entry) = entry.filter(|it| it.state.run() == Some(id)) else { continue };
+    for pr in run.prs() {
+        let entry = draft.queue.entry_of(pr).filter(|it| it.state.run() == Some(id)).cloned();
+        let Some(entry) = entry else { continue };
         let was_held_by = match &entry.state {
             EntryState::Testing { was_held_by, .. } => *was_held_by,
             EntryState::NotReady
@@ -124,12 +121,11 @@ fn after_requeue(draft: &mut Draft, before: &Entry, reason: QueuedReason) {
 
 /// Lets entries go that were held because they conflict with a pull request that has left.
 pub(super) fn release_held_by(draft: &mut Draft, pr: PrNumber) {
-    let held: BTreeSet<EntryId> = draft
+    let held: Vec<EntryId> = draft
         .queue
-        .entries_in_order()
-        .take_while(|entry| entry.place != Place::Outside)
-        .filter(|entry| matches!(entry.state, EntryState::Pending { held_by: Some(by), .. } if by == pr))
-        .map(|entry| entry.id)
+        .waiting
+        .held_by(pr)
+        .filter_map(|pr| draft.queue.entry_of(pr).map(|entry| entry.id))
         .collect();
     for id in held {
         draft.change_entry(id, |entry| {

@@ -25,7 +25,12 @@ pub(super) fn start(draft: &mut Draft) -> bool {
     }
     // A clone shares everything with the state; the group is read from it while the draft changes.
     let queue = draft.queue.clone();
-    match lanes::next_to_start(&queue, draft.at, free) {
+    let mut blocked = Vec::new();
+    let next = lanes::next_to_start(&queue, draft.at, free, &mut blocked);
+    for (key, pr, by) in blocked {
+        draft.queue.waiting.block(key, pr, by);
+    }
+    match next {
         Next::Start(startable) => open_run(draft, &queue, &startable, &target_head),
         Next::Wait(until) => {
             draft.queue.header.batch_due = until;
@@ -44,7 +49,7 @@ fn free_slots(queue: &Queue) -> Free {
         bisection: bisection < settings.bisection_concurrency,
     };
     let bisection = if shared { free.main } else { free.bisection };
-    Free { main: free.main, bisection: bisection && queue.waiting_parts > 0 }
+    Free { main: free.main, bisection: bisection && queue.waiting.parts > 0 }
 }
 
 /// What a candidate is built from.

@@ -1,0 +1,44 @@
+//! Reads uploads that were received.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use signalbox_domain::ports::LeasedUpload;
+use signalbox_domain::service::{Error, UPLOAD_RENEWAL_SECONDS};
+
+use crate::wiring::{App, chain};
+
+/// Reads what waits, one upload after the other, until there is none or the server stops.
+pub(super) async fn read_uploads(app: Arc<App>) -> Result<(), Error> {
+    while !app.stopping.load(Ordering::SeqCst) {
+        let Some(leased) = app.uploads.lease(1).await?.pop() else { break };
+        read(&app, leased).await?;
+    }
+    Ok(())
+}
+
+/// Reads an upload and keeps its lease alive. A lost lease ends it: somebody else reads it then.
+async fn read(app: &App, leased: LeasedUpload) -> Result<(), Error> {
+    let (id, seen) = (leased.record.id, leased.clone());
+    let heartbeat = async {
+        loop {
+            tokio::time::sleep(Duration::from_secs(u64::from(UPLOAD_RENEWAL_SECONDS))).await;
+            match app.uploads.renew(&seen).await {
+                Ok(true) => {}
+                Ok(false) => return,
+                Err(error) => {
+                    let error = chain("upload", &error);
+                    tracing::warn!(upload.id = %id, %error, "a lease cannot be renewed");
+                }
+            }
+        }
+    };
+    tokio::select! {
+        done = app.uploads.read(leased) => done,
+        () = heartbeat => {
+            tracing::warn!(upload.id = %id, "an upload's lease was lost");
+            Ok(())
+        }
+    }
+}

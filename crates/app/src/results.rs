@@ -1,0 +1,54 @@
+//! The small adapters around results of tests.
+
+use std::sync::{Arc, OnceLock, Weak};
+
+use async_trait::async_trait;
+use signalbox_domain::flaky::UploadSource;
+use signalbox_domain::ports::{CheckReports, ChecksJob, ReadError, ReportFile, ReportReader};
+use signalbox_domain::service::UploadService;
+use signalbox_domain::upload::FoundReport;
+use tokio::runtime::Handle;
+use tokio::task::spawn_blocking;
+
+/// A reader that works on a thread of its own.
+pub(crate) struct Offloaded(pub(crate) Arc<dyn ReportReader>);
+
+#[async_trait]
+impl ReportReader for Offloaded {
+    async fn read(
+        &self,
+        source: UploadSource,
+        files: Vec<ReportFile>,
+        most_runs: usize,
+    ) -> Result<FoundReport, ReadError> {
+        let (reader, runtime) = (self.0.clone(), Handle::current());
+        let read = spawn_blocking(move || runtime.block_on(reader.read(source, files, most_runs)));
+        read.await.map_err(|error| ReadError::Unavailable(error.to_string()))?
+    }
+}
+
+/// Where reports of checks go, known only after the hosts were made.
+#[derive(Default)]
+pub(crate) struct LateReports(OnceLock<Weak<UploadService>>);
+
+impl LateReports {
+    /// From now on they go there.
+    pub(crate) fn go_to(&self, uploads: &Arc<UploadService>) {
+        self.0.get_or_init(|| Arc::downgrade(uploads));
+    }
+}
+
+#[async_trait]
+impl CheckReports for LateReports {
+    async fn collected(
+        &self,
+        job: &ChecksJob,
+        check: &str,
+        files: Vec<ReportFile>,
+    ) -> Result<(), String> {
+        match self.0.get().and_then(Weak::upgrade) {
+            Some(uploads) => uploads.collected(job, check, files).await,
+            None => Err("the server is starting or stopping".into()),
+        }
+    }
+}

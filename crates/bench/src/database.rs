@@ -1,0 +1,59 @@
+//! Throw-away databases of both kinds.
+
+use signalbox_persistence::Database;
+use signalbox_testkit::postgres::Server;
+use tempfile::TempDir;
+
+use crate::failure::{During, Failure};
+use crate::floor_store::FloorStore;
+use crate::setup::Setup;
+
+/// Which database.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum On {
+    /// A file, with `synchronous = FULL` as the product sets it.
+    Sqlite,
+    /// A server on this machine without fsync, as the tests use it.
+    Postgres,
+}
+
+impl On {
+    /// Both.
+    pub(crate) const ALL: [Self; 2] = [Self::Sqlite, Self::Postgres];
+
+    /// Its name.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Sqlite => "SQLite",
+            Self::Postgres => "PostgreSQL",
+        }
+    }
+}
+
+/// A new database with the product's schema, opened by the product and by the floors.
+pub(crate) struct Fresh {
+    /// The product's stores.
+    pub(crate) database: Database,
+    /// What the floors use.
+    pub(crate) floor: FloorStore,
+    _folder: TempDir,
+    _server: Option<Server>,
+}
+
+impl Fresh {
+    /// A new one. PostgreSQL is started for it, and stopped with it.
+    pub(crate) async fn new(setup: &Setup, on: On) -> Result<Self, Failure> {
+        let folder = setup.folder()?;
+        let (url, server) = match on {
+            On::Sqlite => (format!("sqlite://{}", folder.path().join("bench.db").display()), None),
+            On::Postgres => {
+                let server = Server::start();
+                (server.create_database(), Some(server))
+            }
+        };
+        let database = signalbox_persistence::connect(&url).await.during("the database")?;
+        database.migrate().await.during("the schema")?;
+        let floor = FloorStore::open(&url).await?;
+        Ok(Self { database, floor, _folder: folder, _server: server })
+    }
+}

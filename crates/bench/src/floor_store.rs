@@ -1,0 +1,128 @@
+//! What the floors do in the database: the same library and settings as the product, and nothing
+//! but the statements that the work cannot do without.
+
+use diesel::prelude::*;
+use diesel_async::pooled_connection::deadpool::Pool;
+use diesel_async::pooled_connection::{
+    AsyncDieselConnectionManager, ManagerConfig, RecyclingMethod,
+};
+use diesel_async::sync_connection_wrapper::SyncConnectionWrapper;
+use diesel_async::{
+    AsyncConnection, AsyncPgConnection, RunQueryDsl, SimpleAsyncConnection, TransactionManager,
+};
+use futures_util::FutureExt;
+
+use crate::failure::{During, Failure};
+
+diesel::table! {
+    bench_rows (id) { id -> BigInt, document -> Text, }
+}
+diesel::table! {
+    bench_heads (id) { id -> BigInt, version -> BigInt, }
+}
+diesel::table! {
+    queues (id) { id -> Text, repo_id -> Text, branch -> Text, version -> BigInt, document -> Text, }
+}
+
+type Sqlite = SyncConnectionWrapper<SqliteConnection>;
+
+const TABLES: &str = "CREATE TABLE bench_rows (id BIGINT PRIMARY KEY, document TEXT NOT NULL); \
+    CREATE TABLE bench_heads (id BIGINT PRIMARY KEY, version BIGINT NOT NULL); \
+    INSERT INTO bench_heads (id, version) VALUES (1, 0);";
+const SQLITE_SET_UP: &str = "PRAGMA busy_timeout = 10000; PRAGMA journal_mode = WAL; \
+    PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;";
+
+/// Connections for the floors.
+#[derive(Clone)]
+pub(crate) enum FloorStore {
+    /// One connection: writers take turns before they ask the database, as the product's do.
+    Sqlite(Pool<Sqlite>),
+    /// As many as the product has.
+    Postgres(Pool<AsyncPgConnection>),
+}
+
+/// Runs a body on a connection of either kind.
+macro_rules! with {
+    ($store:expr, $conn:ident => $body:expr) => {
+        match $store {
+            Self::Sqlite(pool) => {
+                let mut held = pool.get().await.during("a connection")?;
+                let $conn: &mut Sqlite = &mut held;
+                $body
+            }
+            Self::Postgres(pool) => {
+                let mut held = pool.get().await.during("a connection")?;
+                let $conn: &mut AsyncPgConnection = &mut held;
+                $body
+            }
+        }
+    };
+}
+
+impl FloorStore {
+    /// Opens the database of that URL and makes the floors' own tables.
+    pub(crate) async fn open(url: &str) -> Result<Self, Failure> {
+        let store = if let Some(path) = url.strip_prefix("sqlite://") {
+            let mut config = ManagerConfig::default();
+            config.recycling_method = RecyclingMethod::Fast;
+            config.custom_setup = Box::new(|path: &str| {
+                let path = path.to_owned();
+                async move {
+                    let mut conn = Sqlite::establish(&path).await?;
+                    let set_up = conn.batch_execute(SQLITE_SET_UP).await;
+                    set_up.map_err(diesel::ConnectionError::CouldntSetupConfiguration)?;
+                    Ok(conn)
+                }
+                .boxed()
+            });
+            let manager = AsyncDieselConnectionManager::new_with_config(path, config);
+            Self::Sqlite(Pool::builder(manager).max_size(1).build().during("a pool")?)
+        } else {
+            let mut config = ManagerConfig::default();
+            config.recycling_method = RecyclingMethod::Fast;
+            let manager = AsyncDieselConnectionManager::new_with_config(url, config);
+            Self::Postgres(Pool::builder(manager).max_size(16).build().during("a pool")?)
+        };
+        store.run_sql(TABLES).await?;
+        Ok(store)
+    }
+
+    /// Runs statements as they are.
+    pub(crate) async fn run_sql(&self, sql: &str) -> Result<(), Failure> {
+        with!(self, conn => conn.batch_execute(sql).await.during("a statement"))
+    }
+
+    /// One INSERT and one UPDATE in a transaction.
+    pub(crate) async fn insert_and_update(&self, id: i64, document: &str) -> Result<(), Failure> {
+        with!(self, conn => {
+            type Transactions<C> = <C as AsyncConnection>::TransactionManager;
+            async fn begin<C: AsyncConnection>(conn: &mut C) -> QueryResult<()> {
+                Transactions::<C>::begin_transaction(conn).await
+            }
+            async fn commit<C: AsyncConnection>(conn: &mut C) -> QueryResult<()> {
+                Transactions::<C>::commit_transaction(conn).await
+            }
+            begin(conn).await.during("BEGIN")?;
+            let row = (bench_rows::id.eq(id), bench_rows::document.eq(document));
+            let inserted = diesel::insert_into(bench_rows::table).values(row).execute(conn).await;
+            inserted.during("INSERT")?;
+            diesel::update(bench_heads::table.filter(bench_heads::id.eq(1)))
+                .set(bench_heads::version.eq(id))
+                .execute(conn)
+                .await
+                .during("UPDATE")?;
+            commit(conn).await.during("COMMIT")
+        })
+    }
+
+    /// The row of a repository's queue: its version and how long its document is.
+    pub(crate) async fn queue_row(&self, repo: &str, branch: &str) -> Result<i64, Failure> {
+        let query = queues::table
+            .filter(queues::repo_id.eq(repo))
+            .filter(queues::branch.eq(branch))
+            .select((queues::version, queues::document));
+        let (version, _document): (i64, String) =
+            with!(self, conn => query.first(conn).await.during("SELECT")?);
+        Ok(version)
+    }
+}

@@ -1,0 +1,22 @@
+//! What the command line says.
+
+use std::path::PathBuf;
+
+use clap::Parser;
+
+/// Measures Signalbox against floors in the same run.
+#[derive(Debug, Parser)]
+#[command(name = "signalbox-bench")]
+pub(crate) struct Options {
+    /// The operations to measure; all of them if none is named.
+    pub(crate) operations: Vec<String>,
+    /// One round and the smallest sizes: says whether it works, not how fast.
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// Rounds of each measurement, 1 to 100.
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub(crate) rounds: u32,
+    /// The file that the figures are written to.
+    #[arg(long, default_value = "target/bench.json", value_name = "FILE")]
+    pub(crate) json: PathBuf,
+}

@@ -1,0 +1,121 @@
+//! The product on a database: its stores, use cases and routes, with a git host in memory that
+//! answers at once, and without background work.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use signalbox_domain::ids::{BranchName, HostId, OrgId, OrgSlug, RepoName, TokenId};
+use signalbox_domain::ports::{IdSource, Org, Repository, Stores};
+use signalbox_domain::queue::CheckConclusion;
+use signalbox_domain::service::{Authenticator, Context, QueueService};
+use signalbox_domain::token::{Caller, EnumCase, Scope, Token, TokenText};
+use signalbox_http::Api;
+use signalbox_metrics::{PrometheusObserver, QueueExposition};
+use signalbox_persistence::Database;
+use signalbox_testkit::fake_host::{FakeHost, FakeHosts};
+
+use crate::failure::{During, Failure};
+use crate::parts::{Quiet, RandomIds, Ready, SystemClock};
+
+/// The product, put together.
+pub(crate) struct Product {
+    /// What its routes work with.
+    pub(crate) api: Api,
+    /// Its database.
+    pub(crate) stores: Stores,
+    /// Its git host.
+    pub(crate) host: Arc<FakeHost>,
+    /// Its only organization.
+    pub(crate) org: Org,
+    /// The repository `git.test/acme/calc`.
+    pub(crate) repository: Repository,
+    /// A token that may do everything.
+    pub(crate) token: String,
+    /// Who comes with that token.
+    pub(crate) caller: Arc<Caller>,
+}
+
+impl Product {
+    /// On that database, which has its schema.
+    pub(crate) async fn on(database: &Database) -> Result<Self, Failure> {
+        let stores = database.stores();
+        let (clock, ids) = (Arc::new(SystemClock), Arc::new(RandomIds));
+        let host = Arc::new(FakeHost::new(clock.clone(), |_| CheckConclusion::Success));
+        let name = RepoName::parse("git.test/acme/calc").during("a repository")?;
+        host.add_repository(&name, &[("file", "text")]);
+        let host_id = HostId::new("git.test").during("a host")?;
+        let context = Context {
+            stores: stores.clone(),
+            hosts: Arc::new(FakeHosts::one(&host_id, host.clone())),
+            clock: clock.clone(),
+            ids: ids.clone(),
+            observer: Arc::new(PrometheusObserver::new("bench")),
+            notifier: Arc::new(Quiet),
+        };
+        let slug = OrgSlug::new("acme").during("an organization")?;
+        let org = Org {
+            id: OrgId(ids.new_id()),
+            slug,
+            created_at: signalbox_domain::ports::Clock::now(clock.as_ref()),
+        };
+        let org = stores.orgs.create(&org).await.during("an organization")?;
+        let repository = Repository {
+            id: signalbox_domain::ids::RepoId(ids.new_id()),
+            org: org.id,
+            name,
+            path: None,
+            created_at: org.created_at,
+        };
+        let repository = stores.repos.register(&repository, false).await.during("a repository")?;
+        let (token, text) = token(&org, 0);
+        stores.tokens.insert(&token).await.during("a token")?;
+        let tokens = (stores.tokens.clone(), stores.orgs.clone());
+        let authenticator = Arc::new(Authenticator::new(tokens.0, tokens.1, clock.clone()));
+        let caller = authenticator.authenticate(&text).await.during("a token")?;
+        let caller = caller.ok_or_else(|| Failure::new("a token", "is not recognized"))?;
+        let api = Api {
+            queues: Arc::new(QueueService::new(context.clone())),
+            authenticator,
+            exposition: Arc::new(QueueExposition),
+            check_log: stores.check_log.clone(),
+            observer: context.observer.clone(),
+            clock,
+            ids,
+            readiness: Arc::new(Ready),
+        };
+        Ok(Self { api, stores, host, org, repository, token: text, caller })
+    }
+
+    /// A request's body that names the repository and a branch, and a pull request if given.
+    pub(crate) fn body(&self, branch: &BranchName, pr: Option<u32>) -> Value {
+        let name = &self.repository.name;
+        let repo = json!({
+            "host": name.host.as_str(), "owner": name.owner.as_str(), "name": name.name.as_str()
+        });
+        let mut body = json!({ "repo": repo, "targetBranch": branch.as_str() });
+        if let Some(number) = pr {
+            body["pr"] = json!({ "number": number });
+        }
+        body
+    }
+}
+
+/// A token of that number: what is stored, and its text.
+pub(crate) fn token(org: &Org, number: u64) -> (Token, String) {
+    let mut random = [0; 20];
+    random[..8].copy_from_slice(&number.to_be_bytes());
+    let text = TokenText::from_random(random);
+    let token = Token {
+        id: TokenId(RandomIds.new_id()),
+        org: org.id,
+        name: format!("token {number}"),
+        hash: text.hash(),
+        scopes: Scope::ALL.to_vec(),
+        repos: Vec::new(),
+        enum_case: EnumCase::Upper,
+        created_at: org.created_at,
+        expires_at: None,
+        revoked_at: None,
+    };
+    (token, text.reveal().to_owned())
+}

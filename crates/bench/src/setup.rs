@@ -1,0 +1,39 @@
+//! What every operation starts from: how much to do, and where.
+
+use tempfile::TempDir;
+
+use crate::failure::{During, Failure};
+use crate::options::Options;
+
+/// How much to do, and a folder for it that goes away with the run.
+pub(crate) struct Setup {
+    /// Rounds of each measurement.
+    pub(crate) rounds: u32,
+    /// Whether the smallest sizes are enough.
+    pub(crate) quick: bool,
+    folder: TempDir,
+}
+
+impl Setup {
+    /// As the command line says.
+    pub(crate) fn new(options: &Options) -> Result<Self, Failure> {
+        let rounds = if options.quick { 1 } else { options.rounds };
+        let folder = TempDir::with_prefix("signalbox-bench-").during("a temporary folder")?;
+        Ok(Self { rounds, quick: options.quick, folder })
+    }
+
+    /// A new, empty folder.
+    pub(crate) fn folder(&self) -> Result<TempDir, Failure> {
+        TempDir::new_in(self.folder.path()).during("a temporary folder")
+    }
+
+    /// Sizes a decade apart, smallest first; only the smallest when the run is quick.
+    pub(crate) fn sizes<'a, T>(&self, sizes: &'a [T]) -> &'a [T] {
+        if self.quick { sizes.get(..1).unwrap_or_default() } else { sizes }
+    }
+
+    /// A number of repetitions, a tenth of it when the run is quick.
+    pub(crate) const fn many(&self, count: usize) -> usize {
+        if self.quick { count.div_ceil(10) } else { count }
+    }
+}

@@ -1,0 +1,37 @@
+//! A quick run prints its table and writes its figures.
+
+use std::process::Command;
+
+use tempfile::TempDir;
+
+#[test]
+fn a_quick_run_of_the_planner_prints_a_table_and_writes_figures() {
+    let folder = TempDir::new().expect("a folder");
+    let json = folder.path().join("figures/bench.json");
+    let done = Command::new(env!("CARGO_BIN_EXE_signalbox-bench"))
+        .args(["planner", "--quick", "--json"])
+        .arg(&json)
+        .output()
+        .expect("it can be run");
+    let errors = String::from_utf8_lossy(&done.stderr);
+    assert!(done.status.success(), "{errors}");
+    let table = String::from_utf8_lossy(&done.stdout);
+    for kind in ["sparse", "dense"] {
+        let start = format!("| planner | 100 entries, {kind} targets | – | ");
+        assert!(table.lines().any(|line| line.starts_with(&start)), "{table}");
+    }
+    let figures: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(&json).expect("a file")).expect("JSON");
+    let rows = figures["rows"].as_array().expect("rows");
+    assert_eq!(rows.len(), 2, "{figures}");
+    assert!(rows.iter().all(|row| row["product"].as_f64().is_some_and(|it| it > 0.0)));
+}
+
+#[test]
+fn an_unknown_operation_is_refused_with_the_known_ones() {
+    let done = Command::new(env!("CARGO_BIN_EXE_signalbox-bench")).arg("warp").output();
+    let done = done.expect("it can be run");
+    assert!(!done.status.success());
+    let errors = String::from_utf8_lossy(&done.stderr);
+    assert!(errors.contains("warp") && errors.contains("planner"), "{errors}");
+}

@@ -1,0 +1,65 @@
+//! Uploaded bytes, kept until they are read and a while longer.
+
+use std::io::Read;
+
+use async_trait::async_trait;
+use thiserror::Error;
+
+use crate::time::Timestamp;
+use crate::upload::ContentHash;
+
+/// Why bytes were not kept or not found.
+#[derive(Debug, Error)]
+pub enum BlobError {
+    /// More than may be written at once.
+    #[error("the upload has more than {most} bytes")]
+    TooLarge {
+        /// The limit in bytes.
+        most: u64,
+    },
+    /// The whole store is full.
+    #[error("there is no room for uploads")]
+    Full,
+    /// The store cannot be used.
+    #[error("the folder for uploads cannot be used")]
+    Failed(#[source] Box<dyn std::error::Error + Send + Sync>),
+}
+
+/// Bytes that are kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Blob {
+    /// Where they are; made from the prefix and the content.
+    pub key: String,
+    /// How many.
+    pub bytes: u64,
+    /// Their hash.
+    pub hash: ContentHash,
+}
+
+/// Bytes that are being written. Dropping it leaves nothing behind.
+#[async_trait]
+pub trait BlobWriter: Send {
+    /// Adds bytes, or says that they are too many.
+    async fn write(&mut self, chunk: &[u8]) -> Result<(), BlobError>;
+
+    /// Keeps what was written. It is there whole or not at all, also after a power cut.
+    async fn finish(self: Box<Self>) -> Result<Blob, BlobError>;
+}
+
+/// Keeps uploaded bytes.
+#[async_trait]
+pub trait BlobStore: Send + Sync {
+    /// Begins to write at most `limit` bytes under a key that starts with `prefix`, which has
+    /// letters, digits and hyphens only.
+    async fn begin(&self, prefix: &str, limit: u64) -> Result<Box<dyn BlobWriter>, BlobError>;
+
+    /// The bytes under a key; `None` when they are not there, or no longer.
+    async fn open(&self, key: &str) -> Result<Option<Box<dyn Read + Send>>, BlobError>;
+
+    /// Removes the bytes under a key, if they are there.
+    async fn delete(&self, key: &str) -> Result<(), BlobError>;
+
+    /// Removes up to `limit` blobs that were written before that time, and what was begun before
+    /// it and never finished. Returns how many were removed.
+    async fn sweep(&self, before: Timestamp, limit: u32) -> Result<u64, BlobError>;
+}

@@ -1,0 +1,177 @@
+//! From what an upload's files say to runs of tests.
+
+use std::collections::{BTreeSet, HashMap};
+
+use crate::flaky::{BranchClass, BranchRules, ReportedRun, RunOutcome, TestKey, Upload};
+use crate::ids::{OrgSlug, PrNumber, RepoName, Sha};
+use crate::time::{Span, Timestamp};
+
+use super::ci::{self, CiRun};
+use super::record::{Received, UploadRecord};
+use super::warning::{self, AHEAD_MINUTES, UNSET_DAYS, UploadWarning};
+use super::{BundleMeta, FoundReport, clean_branch};
+
+/// Hours that a test may start before its commit was made: clocks differ.
+const BEFORE_COMMIT_HOURS: u32 = 24;
+/// The most bytes of a name that is only shown.
+const MAX_SHOWN: usize = 1_000;
+/// The most bytes of a variant; uploaders cut there too.
+const MAX_VARIANT: usize = 64;
+
+/// An upload as it is taken in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mapped {
+    /// The upload.
+    pub upload: Upload,
+    /// Its runs.
+    pub runs: Vec<ReportedRun>,
+    /// Why it looks bad.
+    pub warnings: Vec<UploadWarning>,
+}
+
+/// What is known of an upload: what its sender claims, then what its CI system says, then git. When
+/// there is no clone, what the sender told the uploader in git's place counts before the CI system.
+pub fn upload_of(
+    record: &UploadRecord,
+    received: &Received,
+    meta: Option<&BundleMeta>,
+    rules: &BranchRules,
+) -> Upload {
+    let claims = &record.claims;
+    let ci = meta.map(|meta| CiRun::of(&meta.variables)).unwrap_or_default();
+    let git_branch = meta.map(|meta| clean_branch(&meta.branch)).filter(|it| !it.is_empty());
+    let by_ci = if meta.is_some_and(|meta| meta.uncloned) {
+        git_branch.clone().or(ci.branch)
+    } else {
+        ci.branch.or_else(|| git_branch.clone())
+    };
+    let claimed = claims.branch.as_deref().map(clean_branch).filter(|it| !it.is_empty());
+    let branch = claimed.or(by_ci).map(shown).unwrap_or_default();
+    let sha = claims.sha.as_deref().or(meta.map(|meta| meta.sha.as_str()));
+    let in_branch = ci::number(&branch).filter(|_| looks_like_pr(&branch));
+    let pr = claims.pr.or(ci.pr).or(in_branch);
+    let git_author = meta.map(|meta| meta.author.clone()).filter(|it| !it.is_empty());
+    let variant = meta.map_or(claims.variant.as_str(), |meta| meta.variant.as_str());
+    Upload {
+        id: record.id,
+        org: record.org,
+        repo: record.repo,
+        source: record.source,
+        trust: record.trust,
+        received_at: received.at,
+        sha: sha.and_then(|sha| Sha::new(sha.trim().to_ascii_lowercase()).ok()),
+        committed_at: meta.and_then(|meta| meta.committed_at),
+        class: claims.class.unwrap_or_else(|| class(rules, &branch, pr, ci.merge_train)),
+        branch,
+        pr,
+        job_url: claims.job_url.clone().or(ci.job_url).map(shown).filter(|it| is_address(it)),
+        job_name: claims.job_name.clone().or(ci.job_name).map(shown),
+        author: claims.author.clone().or(git_author).or(ci.author).map(shown),
+        variant: cut(variant, MAX_VARIANT).to_owned(),
+    }
+}
+
+/// An upload and its runs, as the sink takes them. Attempts are numbered through all files.
+pub fn map(
+    record: &UploadRecord,
+    received: &Received,
+    found: FoundReport,
+    (org, repo): (&OrgSlug, &RepoName),
+    rules: &BranchRules,
+) -> Mapped {
+    let upload = upload_of(record, received, found.meta.as_ref(), rules);
+    let unreadable = found.files.iter().filter(|file| file.problem.is_some()).count();
+    let warnings = warning::warnings(&upload, &found.runs, unreadable);
+    let excused = found.meta.map(|meta| meta.excused).unwrap_or_default();
+    let (org, repo) = (org.to_string(), repo.to_string());
+    let mut attempts: HashMap<TestKey, u32> = HashMap::new();
+    let runs = found.runs.into_iter().map(|run| {
+        let key = TestKey {
+            org: org.clone(),
+            repo: repo.clone(),
+            parent: run.parent,
+            classname: run.classname,
+            file: run.file,
+            name: run.name,
+            variant: upload.variant.clone(),
+            info: run.info,
+        }
+        .cleaned();
+        let next = attempts.entry(key.clone()).or_default();
+        let attempt = *next;
+        *next = next.saturating_add(1);
+        let failed = run.outcome == RunOutcome::Failed;
+        let quarantined =
+            failed && (run.quarantined || is_excused(&excused, &key, &run.other_files));
+        ReportedRun {
+            key,
+            other_files: run.other_files,
+            outcome: run.outcome,
+            attempt,
+            started_at: run.started_at.filter(|at| believable(*at, &upload)),
+            took: run.took,
+            failure: run.failure.filter(|_| failed),
+            owners: run.owners,
+            quarantined,
+        }
+    });
+    let runs = runs.collect();
+    Mapped { upload, runs, warnings }
+}
+
+/// Whether the uploader said that it excused this test's failure.
+fn is_excused(excused: &BTreeSet<String>, key: &TestKey, other_files: &[String]) -> bool {
+    if excused.is_empty() {
+        return false;
+    }
+    let other_files: Vec<&str> = other_files.iter().map(String::as_str).collect();
+    key.sent_ids(&other_files).iter().any(|id| excused.contains(id))
+}
+
+/// Not before its commit by much, not after its upload, and set at all.
+fn believable(at: Timestamp, upload: &Upload) -> bool {
+    let earliest = upload.received_at.minus(Span::hours(UNSET_DAYS * 24));
+    let of_commit = upload.committed_at.map(|it| it.minus(Span::hours(BEFORE_COMMIT_HOURS)));
+    let latest = upload.received_at.plus(Span::minutes(AHEAD_MINUTES));
+    at >= earliest.max(of_commit.unwrap_or(earliest)) && at <= latest
+}
+
+/// The class of a branch: what known merge queues make, then what belongs to a pull request, then
+/// the repository's rules.
+fn class(
+    rules: &BranchRules,
+    branch: &str,
+    pr: Option<PrNumber>,
+    merge_train: bool,
+) -> BranchClass {
+    let made_by_queue = ["trunk-merge/", "gh-readonly-queue/", "/gtmq_"];
+    let of_queue = merge_train
+        || made_by_queue.iter().any(|part| branch.contains(part))
+        || branch.starts_with("gtmq_");
+    if of_queue {
+        BranchClass::Merge
+    } else {
+        rules.classify(branch, pr.is_some() || looks_like_pr(branch))
+    }
+}
+
+fn looks_like_pr(branch: &str) -> bool {
+    branch.starts_with("pull/") || branch.starts_with("remotes/pull/")
+}
+
+/// Links are shown on pages: nothing but an address of the web is one.
+fn is_address(text: &str) -> bool {
+    text.starts_with("https://") || text.starts_with("http://")
+}
+
+fn shown(text: String) -> String {
+    if text.len() <= MAX_SHOWN { text } else { cut(&text, MAX_SHOWN).to_owned() }
+}
+
+/// The longest start of a text that has at most that many bytes and cuts no character in two.
+fn cut(text: &str, bytes: usize) -> &str {
+    text.get(..text.floor_char_boundary(bytes)).unwrap_or(text)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,173 @@
+//! What becomes of an upload's times, branch, pull request, attempts and excuses.
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+use uuid::Uuid;
+
+use super::super::{Claims, ContentHash, FoundRun, WarningKind};
+use super::*;
+use crate::flaky::{Trust, UploadId, UploadSource};
+use crate::ids::{OrgId, RepoId};
+
+const NOW: i64 = 1_767_225_600;
+
+fn at(seconds: i64) -> Timestamp {
+    Timestamp::from_unix_seconds(NOW + seconds)
+}
+
+fn record(claims: Claims) -> (UploadRecord, Received) {
+    let id = Uuid::from_u128(1);
+    let record = UploadRecord::awaited(
+        UploadId(id),
+        (OrgId(id), RepoId(id)),
+        (UploadSource::Bundle, Trust::Token),
+        claims,
+        at(0),
+    );
+    (record, Received { at: at(0), parts: Vec::new() })
+}
+
+fn run(name: &str, outcome: RunOutcome) -> FoundRun {
+    FoundRun {
+        parent: "suite".into(),
+        classname: "class".into(),
+        file: "file.rs".into(),
+        name: name.into(),
+        info: String::new(),
+        other_files: Vec::new(),
+        outcome,
+        started_at: Some(at(-60)),
+        took: Some(Span::seconds(1)),
+        failure: None,
+        owners: Vec::new(),
+        quarantined: false,
+        told_again: false,
+    }
+}
+
+fn mapped(meta: Option<BundleMeta>, runs: Vec<FoundRun>, claims: Claims) -> Mapped {
+    let (record, received) = record(claims);
+    let found = FoundReport { meta, runs, files: Vec::new(), digest: ContentHash([0; 32]) };
+    let org = OrgSlug::new("acme").expect("a slug");
+    let repo = RepoName::parse("github.com/acme/calc").expect("a name");
+    map(&record, &received, found, (&org, &repo), &BranchRules::default())
+}
+
+fn meta(variables: &[(&str, &str)]) -> BundleMeta {
+    let variables: BTreeMap<String, String> =
+        variables.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
+    BundleMeta {
+        sha: "a".repeat(40),
+        branch: "refs/heads/from-git".into(),
+        committed_at: Some(at(-3_600)),
+        author: "Ada".into(),
+        variables,
+        ..BundleMeta::default()
+    }
+}
+
+fn claims(branch: &str, pr: Option<u32>) -> Claims {
+    Claims { branch: Some(branch.into()), pr: pr.map(PrNumber), ..Claims::default() }
+}
+
+#[test]
+fn the_ci_system_counts_before_git_unless_there_is_no_clone() {
+    let github = [("GITHUB_ACTIONS", "true"), ("GITHUB_REF", "refs/heads/from-ci")];
+    assert_eq!(mapped(Some(meta(&github)), vec![], Claims::default()).upload.branch, "from-ci");
+    let uncloned = BundleMeta { uncloned: true, ..meta(&github) };
+    assert_eq!(mapped(Some(uncloned), vec![], Claims::default()).upload.branch, "from-git");
+    assert_eq!(mapped(Some(meta(&[])), vec![], Claims::default()).upload.branch, "from-git");
+}
+
+#[test]
+fn branches_have_the_class_that_senders_expect() {
+    for (branch, pr, class) in [
+        ("main", None, BranchClass::Stable),
+        ("refs/heads/main", None, BranchClass::Stable),
+        ("main", Some(7), BranchClass::PullRequest),
+        ("pull/7/merge", None, BranchClass::PullRequest),
+        ("remotes/pull/7/head", None, BranchClass::PullRequest),
+        ("trunk-merge/pr-7/x", Some(7), BranchClass::Merge),
+        ("x/gtmq_y", None, BranchClass::Merge),
+        ("gtmq_y", None, BranchClass::Merge),
+        ("gh-readonly-queue/main/pr-7", None, BranchClass::Merge),
+        ("topic", None, BranchClass::Other),
+    ] {
+        assert_eq!(mapped(None, vec![], claims(branch, pr)).upload.class, class, "{branch} {pr:?}");
+    }
+    let by_branch = mapped(None, vec![], claims("refs/pull/7/merge", None)).upload;
+    assert_eq!(by_branch.pr, Some(PrNumber(7)));
+}
+
+#[test]
+fn a_start_is_believed_between_its_commit_and_its_upload() {
+    for (seconds, believed) in
+        [(-60, true), (200, true), (301, false), (-3_600 - 86_400, true), (-3_601 - 86_400, false)]
+    {
+        let run = FoundRun { started_at: Some(at(seconds)), ..run("a", RunOutcome::Passed) };
+        let mapped = mapped(Some(meta(&[])), vec![run], Claims::default());
+        assert_eq!(mapped.runs[0].started_at.is_some(), believed, "{seconds}");
+    }
+}
+
+#[test]
+fn attempts_are_counted_through_all_files() {
+    let runs = vec![
+        run("a", RunOutcome::Failed),
+        run("b", RunOutcome::Passed),
+        run(" a ", RunOutcome::Passed),
+    ];
+    let mapped = mapped(None, runs, Claims::default());
+    let attempts: Vec<u32> = mapped.runs.iter().map(|run| run.attempt).collect();
+    assert_eq!(attempts, [0, 0, 1]);
+    assert_eq!(mapped.runs[0].key.repo, "github.com/acme/calc");
+}
+
+#[test]
+fn an_excused_failure_is_known_by_every_id_that_was_sent_for_it() {
+    let by_attribute = FoundRun { info: "123".into(), ..run("a", RunOutcome::Failed) };
+    let passed = FoundRun { info: "123".into(), ..run("a", RunOutcome::Passed) };
+    let meta = BundleMeta { excused: ["123".to_owned()].into(), ..meta(&[]) };
+    let runs = vec![by_attribute, passed, run("b", RunOutcome::Failed)];
+    let mapped = mapped(Some(meta), runs, Claims::default());
+    let quarantined: Vec<bool> = mapped.runs.iter().map(|run| run.quarantined).collect();
+    assert_eq!(quarantined, [true, false, false]);
+}
+
+#[test]
+fn what_looks_bad_is_said_once_with_a_count() {
+    let nameless =
+        FoundRun { name: String::new(), started_at: None, ..run("", RunOutcome::Passed) };
+    let old = FoundRun { started_at: Some(at(-90_000)), ..run("b", RunOutcome::Passed) };
+    let mapped = mapped(None, vec![nameless, old], Claims::default());
+    let kinds: Vec<(WarningKind, u32)> =
+        mapped.warnings.iter().map(|it| (it.kind, it.count)).collect();
+    assert_eq!(
+        kinds,
+        [
+            (WarningKind::CaseNameMissing, 1),
+            (WarningKind::ShaMissing, 0),
+            (WarningKind::BranchMissing, 0),
+            (WarningKind::TimestampMissing, 1),
+            (WarningKind::TimestampOld, 1),
+            (WarningKind::JobUrlMissing, 0),
+        ]
+    );
+}
+
+#[test]
+fn an_address_of_a_job_is_one_of_the_web() {
+    let claims = |url: &str| Claims { job_url: Some(url.into()), ..Claims::default() };
+    assert_eq!(mapped(None, vec![], claims("javascript:alert(1)")).upload.job_url, None);
+    assert!(mapped(None, vec![], claims("https://ci/1")).upload.job_url.is_some());
+}
+
+proptest! {
+    #[test]
+    fn whatever_is_sent_is_mapped_and_cut(branch in "\\PC{0,1200}", sha in "\\PC{0,50}", variant in "\\PC{0,80}") {
+        let claims = Claims { branch: Some(branch), sha: Some(sha), variant, ..Claims::default() };
+        let upload = mapped(None, vec![], claims).upload;
+        prop_assert!(upload.branch.len() <= MAX_SHOWN && upload.variant.len() <= MAX_VARIANT);
+    }
+}

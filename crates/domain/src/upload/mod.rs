@@ -1,0 +1,14 @@
+//! Uploads of test results: what is known of one, and how what it holds becomes runs of tests. Pure,
+//! as [`crate::flaky`].
+
+mod ci;
+mod found;
+mod mapping;
+mod record;
+mod warning;
+
+pub use ci::{CiRun, clean_branch};
+pub use found::{BundleMeta, FoundFile, FoundReport, FoundRun};
+pub use mapping::{Mapped, map, upload_of};
+pub use record::{Claims, ContentHash, Part, Received, UploadRecord, UploadState};
+pub use warning::{Severity, UploadWarning, WarningKind};

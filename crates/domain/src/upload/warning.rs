@@ -1,0 +1,194 @@
+//! Why an upload looks bad: what its sender can mend.
+
+use crate::flaky::{BranchClass, Upload};
+use crate::time::{Span, Timestamp};
+use crate::words::words;
+
+use super::FoundRun;
+
+/// The most characters of a name, a class or a file.
+const MAX_CHARS: usize = 1_000;
+/// Hours after which a start is old.
+const OLD_HOURS: u32 = 24;
+/// Hours after which a start is stale.
+const STALE_HOURS: u32 = 1;
+/// Minutes that a sender's clock may be ahead.
+pub(super) const AHEAD_MINUTES: u32 = 5;
+/// Days after which a start counts as not set.
+pub(super) const UNSET_DAYS: u32 = 30;
+
+words!(
+    /// How bad it is.
+    Severity {
+        /// Results are kept, but something that matters is missing.
+        Invalid = "invalid",
+        /// Results are kept, and could say more.
+        Suboptimal = "suboptimal",
+    }
+);
+
+words!(
+    /// What is wrong.
+    WarningKind {
+        /// Tests are in a suite without a name.
+        SuiteNameMissing = "suite_name_missing",
+        /// Tests have no name.
+        CaseNameMissing = "case_name_missing",
+        /// The commit is not known.
+        ShaMissing = "sha_missing",
+        /// The branch is not known.
+        BranchMissing = "branch_missing",
+        /// It looks like a run of a pull request, but its number is not known.
+        PrNumberMissing = "pr_number_missing",
+        /// A number of a pull request comes with a branch that is the stable one.
+        PrOnStableBranch = "pr_on_stable_branch",
+        /// There was nothing in it.
+        NoTests = "no_tests",
+        /// A file could not be read to its end.
+        FileUnreadable = "file_unreadable",
+        /// The names of tests, classes or files are too long.
+        NameTooLong = "name_too_long",
+        /// Tests have no class.
+        ClassnameMissing = "classname_missing",
+        /// Tests have no file.
+        FileMissing = "file_missing",
+        /// Tests have no duration.
+        DurationMissing = "duration_missing",
+        /// Tests have no start, or one that is more than 30 days ago.
+        TimestampMissing = "timestamp_missing",
+        /// Tests start in the future.
+        TimestampInFuture = "timestamp_in_future",
+        /// Tests started more than a day ago.
+        TimestampOld = "timestamp_old",
+        /// Tests started more than an hour ago.
+        TimestampStale = "timestamp_stale",
+        /// Several cases of a file cannot be told apart; they count as attempts of one test.
+        SameTestTwice = "same_test_twice",
+        /// The page of the CI job is not known.
+        JobUrlMissing = "job_url_missing",
+    }
+);
+
+impl WarningKind {
+    /// How bad it is.
+    pub const fn severity(self) -> Severity {
+        match self {
+            Self::SuiteNameMissing
+            | Self::CaseNameMissing
+            | Self::ShaMissing
+            | Self::BranchMissing
+            | Self::PrNumberMissing
+            | Self::PrOnStableBranch
+            | Self::FileUnreadable => Severity::Invalid,
+            Self::NoTests
+            | Self::NameTooLong
+            | Self::ClassnameMissing
+            | Self::FileMissing
+            | Self::DurationMissing
+            | Self::TimestampMissing
+            | Self::TimestampInFuture
+            | Self::TimestampOld
+            | Self::TimestampStale
+            | Self::SameTestTwice
+            | Self::JobUrlMissing => Severity::Suboptimal,
+        }
+    }
+
+    /// What is wrong, for people.
+    pub const fn sentence(self) -> &'static str {
+        match self {
+            Self::SuiteNameMissing => "tests are in a suite without a name",
+            Self::CaseNameMissing => "tests have no name",
+            Self::ShaMissing => "the commit is not known, so retries of it cannot be recognized",
+            Self::BranchMissing => "the branch is not known",
+            Self::PrNumberMissing => "the pull request has no number",
+            Self::PrOnStableBranch => "a pull request's number comes with a stable branch",
+            Self::NoTests => "there are no tests in it",
+            Self::FileUnreadable => "files could not be read to their end",
+            Self::NameTooLong => "names have more than 1,000 characters",
+            Self::ClassnameMissing => "tests have no class",
+            Self::FileMissing => "tests have no file",
+            Self::DurationMissing => "tests have no duration",
+            Self::TimestampMissing => "tests have no start, or one that is over 30 days ago",
+            Self::TimestampInFuture => "tests start in the future",
+            Self::TimestampOld => "tests started more than a day before the upload",
+            Self::TimestampStale => "tests started more than an hour before the upload",
+            Self::SameTestTwice => "cases cannot be told apart and count as attempts of one test",
+            Self::JobUrlMissing => "the page of the CI job is not known",
+        }
+    }
+}
+
+/// Something that is wrong with an upload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct UploadWarning {
+    /// What.
+    pub kind: WarningKind,
+    /// With how many attempts or files; 0 when it is about the upload itself.
+    pub count: u32,
+}
+
+/// What is wrong with an upload, the worst first.
+pub(super) fn warnings(
+    upload: &Upload,
+    runs: &[FoundRun],
+    unreadable_files: usize,
+) -> Vec<UploadWarning> {
+    let mut found = Vec::new();
+    let mut whole = |kind, wrong: bool| {
+        if wrong {
+            found.push(UploadWarning { kind, count: 0 });
+        }
+    };
+    let looks_like_pr = upload.class == BranchClass::PullRequest;
+    let stable = ["main", "master"].contains(&upload.branch.as_str());
+    whole(WarningKind::ShaMissing, upload.sha.is_none());
+    whole(WarningKind::BranchMissing, upload.branch.is_empty());
+    whole(WarningKind::PrNumberMissing, looks_like_pr && upload.pr.is_none());
+    whole(WarningKind::PrOnStableBranch, upload.pr.is_some() && stable);
+    whole(WarningKind::NoTests, runs.is_empty());
+    whole(WarningKind::JobUrlMissing, upload.job_url.is_none());
+    let mut some = |kind, count: usize| {
+        if let Ok(count @ 1..) = u32::try_from(count) {
+            found.push(UploadWarning { kind, count });
+        }
+    };
+    some(WarningKind::FileUnreadable, unreadable_files);
+    for kind in WarningKind::ALL {
+        some(*kind, runs.iter().filter(|run| has(run, *kind, upload.received_at)).count());
+    }
+    found.sort_by_key(|it| (it.kind.severity(), it.kind));
+    found
+}
+
+/// Whether an attempt is to blame.
+fn has(run: &FoundRun, kind: WarningKind, received: Timestamp) -> bool {
+    let long = |text: &str| text.len() > MAX_CHARS && text.chars().count() > MAX_CHARS;
+    let before = |hours| received.minus(Span::hours(hours));
+    let set = run.started_at.filter(|at| *at >= before(UNSET_DAYS * 24));
+    match kind {
+        WarningKind::SuiteNameMissing => run.parent.trim().is_empty(),
+        WarningKind::CaseNameMissing => run.name.is_empty(),
+        WarningKind::NameTooLong => long(&run.name) || long(&run.classname) || long(&run.file),
+        WarningKind::ClassnameMissing => run.classname.is_empty(),
+        WarningKind::FileMissing => run.file.is_empty(),
+        WarningKind::DurationMissing => run.took.is_none(),
+        WarningKind::TimestampMissing => set.is_none(),
+        WarningKind::TimestampInFuture => {
+            set.is_some_and(|at| at > received.plus(Span::minutes(AHEAD_MINUTES)))
+        }
+        WarningKind::TimestampOld => set.is_some_and(|at| at < before(OLD_HOURS)),
+        WarningKind::TimestampStale => {
+            set.is_some_and(|at| at >= before(OLD_HOURS) && at < before(STALE_HOURS))
+        }
+        WarningKind::SameTestTwice => run.told_again,
+        WarningKind::ShaMissing
+        | WarningKind::BranchMissing
+        | WarningKind::PrNumberMissing
+        | WarningKind::PrOnStableBranch
+        | WarningKind::NoTests
+        | WarningKind::FileUnreadable
+        | WarningKind::JobUrlMissing => false,
+    }
+}

@@ -1,0 +1,213 @@
+//! Reports that a check wrote: found in its checkout, and nowhere else.
+
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use signalbox_domain::flaky::BranchPattern;
+use signalbox_domain::ports::ReportFile;
+
+/// The most files that are taken from a check.
+const MAX_FILES: usize = 500;
+/// The most bytes of one of them.
+const MAX_FILE_BYTES: u64 = 64 * 1024 * 1024;
+/// The most bytes of all of them.
+const MAX_BYTES: u64 = 256 * 1024 * 1024;
+/// The most names that are looked at.
+const MAX_ENTRIES: usize = 200_000;
+/// The most folders below one another.
+const MAX_DEPTH: usize = 32;
+
+/// The rule that a pattern breaks, if any. Patterns are relative: `*` and `?` stay within a name,
+/// `**` is any number of folders.
+pub(crate) fn check(pattern: &str) -> Option<&'static str> {
+    if pattern.is_empty() || pattern.len() > 1_000 {
+        Some("must have 1 to 1,000 bytes")
+    } else if pattern.starts_with('/') {
+        Some("must be relative to the checkout")
+    } else if pattern.split('/').any(|part| part == "..") {
+        Some("must not lead out of the checkout")
+    } else {
+        None
+    }
+}
+
+/// The files of a checkout that fit one of the patterns, by name, opened. Links are not followed,
+/// and the repository's own folder is not looked at. What exceeds the limits is left out; how many
+/// files that were is the second value.
+pub(crate) fn collect(checkout: &Path, patterns: &[String]) -> (Vec<ReportFile>, usize) {
+    let mut search = Search {
+        patterns: patterns
+            .iter()
+            .map(|it| it.split('/').filter(|it| *it != ".").collect())
+            .collect(),
+        entries: 0,
+        found: Vec::new(),
+    };
+    search.folder(checkout, &mut Vec::new());
+    search.found.sort_unstable();
+    let (mut files, mut bytes, mut left_out) = (Vec::new(), 0_u64, 0);
+    for (name, path) in search.found {
+        let opened = if files.len() < MAX_FILES { open(&path).ok().flatten() } else { None };
+        match opened {
+            Some((file, length)) if bytes.saturating_add(length) <= MAX_BYTES => {
+                bytes += length;
+                // It may grow while it is read: whoever wrote it may still be there.
+                files.push(ReportFile { name, content: Box::new(file.take(length)) });
+            }
+            Some(_) | None => left_out += 1,
+        }
+    }
+    (files, left_out)
+}
+
+/// Opens a plain file that is small enough. A link that took its place meanwhile is none.
+fn open(path: &Path) -> io::Result<Option<(File, u64)>> {
+    let seen = fs::symlink_metadata(path)?;
+    if !seen.is_file() || seen.len() > MAX_FILE_BYTES {
+        return Ok(None);
+    }
+    let file = File::open(path)?;
+    let opened = file.metadata()?;
+    let same = (opened.dev(), opened.ino()) == (seen.dev(), seen.ino());
+    Ok(same.then_some((file, seen.len())))
+}
+
+struct Search<'a> {
+    patterns: Vec<Vec<&'a str>>,
+    entries: usize,
+    found: Vec<(String, PathBuf)>,
+}
+
+impl Search<'_> {
+    fn folder(&mut self, folder: &Path, names: &mut Vec<String>) {
+        let Ok(entries) = fs::read_dir(folder) else { return };
+        for entry in entries.flatten() {
+            self.entries += 1;
+            if self.entries > MAX_ENTRIES {
+                return;
+            }
+            // Of the entry itself: a link is neither a folder nor a file.
+            let Ok(kind) = entry.file_type() else { continue };
+            let Ok(name) = entry.file_name().into_string() else { continue };
+            if names.is_empty() && name == ".git" {
+                continue;
+            }
+            names.push(name);
+            let fits = self.patterns.iter().any(|pattern| {
+                if kind.is_dir() { may_hold(pattern, names) } else { fits(pattern, names) }
+            });
+            if fits && kind.is_dir() && names.len() < MAX_DEPTH {
+                self.folder(&entry.path(), names);
+            } else if fits && kind.is_file() {
+                self.found.push((names.join("/"), entry.path()));
+            }
+            names.pop();
+        }
+    }
+}
+
+fn one(pattern: &str, name: &str) -> bool {
+    BranchPattern(pattern.to_owned()).matches(name)
+}
+
+/// Whether a path fits a pattern.
+fn fits(pattern: &[&str], names: &[String]) -> bool {
+    match (pattern.split_first(), names.split_first()) {
+        (None, None) => true,
+        (Some((&"**", rest)), _) if fits(rest, names) => true,
+        (Some((&"**", _)), Some((_, inner))) => fits(pattern, inner),
+        (Some((first, rest)), Some((name, inner))) => one(first, name) && fits(rest, inner),
+        (Some(_), None) | (None, Some(_)) => false,
+    }
+}
+
+/// Whether something below a folder can fit a pattern.
+fn may_hold(pattern: &[&str], names: &[String]) -> bool {
+    match (pattern.split_first(), names.split_first()) {
+        (Some((&"**", _)), _) => true,
+        (Some((_, rest)), None) => !rest.is_empty() || names.is_empty(),
+        (Some((first, rest)), Some((name, inner))) => one(first, name) && may_hold(rest, inner),
+        (None, _) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn checkout(files: &[&str]) -> tempfile::TempDir {
+        let folder = tempfile::TempDir::new().expect("a folder");
+        for file in files {
+            let path = folder.path().join(file);
+            fs::create_dir_all(path.parent().expect("a folder")).expect("made");
+            fs::write(path, file).expect("written");
+        }
+        folder
+    }
+
+    fn names(folder: &Path, patterns: &[&str]) -> Vec<String> {
+        let patterns: Vec<String> = patterns.iter().map(ToString::to_string).collect();
+        collect(folder, &patterns).0.into_iter().map(|file| file.name).collect()
+    }
+
+    #[test]
+    fn patterns_find_what_they_say() {
+        let folder = checkout(&[
+            "junit.xml",
+            "target/nextest/ci/junit.xml",
+            "target/nextest/junit.xml",
+            "target/other.txt",
+            ".git/junit.xml",
+        ]);
+        let path = folder.path();
+        assert_eq!(names(path, &["junit.xml"]), ["junit.xml"]);
+        assert_eq!(names(path, &["./junit.xml", "*.xml"]), ["junit.xml"], "once");
+        let nextest = ["target/nextest/ci/junit.xml", "target/nextest/junit.xml"];
+        assert_eq!(names(path, &["target/nextest/**/junit.xml"]), nextest);
+        assert_eq!(names(path, &["target/*/*/*.xml"]), nextest[..1]);
+        assert_eq!(names(path, &["**/*.xml"]).len(), 3);
+        assert_eq!(names(path, &["target/other.t?t"]), ["target/other.txt"]);
+        assert!(names(path, &["target", "nothing/**", ".git/*"]).is_empty());
+        let mut text = String::new();
+        let (mut files, left_out) = collect(path, &["junit.xml".to_owned()]);
+        files[0].content.read_to_string(&mut text).expect("text");
+        assert_eq!((text.as_str(), left_out), ("junit.xml", 0));
+    }
+
+    #[test]
+    fn links_lead_nowhere() {
+        let (outside, folder) = (checkout(&["secret.xml"]), checkout(&["own.xml"]));
+        let link = |to: &Path, name: &str| {
+            std::os::unix::fs::symlink(to, folder.path().join(name)).expect("a link");
+        };
+        link(&outside.path().join("secret.xml"), "link.xml");
+        link(outside.path(), "folder");
+        link(folder.path(), "round");
+        assert_eq!(names(folder.path(), &["**/*.xml"]), ["own.xml"]);
+        assert!(names(folder.path(), &["folder/secret.xml", "link.xml"]).is_empty());
+        assert!(open(&folder.path().join("link.xml")).expect("looked at").is_none());
+    }
+
+    #[test]
+    fn what_is_too_much_is_left_out_and_counted() {
+        let many: Vec<String> = (0..MAX_FILES + 3).map(|at| format!("{at:04}.xml")).collect();
+        let folder = checkout(&many.iter().map(String::as_str).collect::<Vec<_>>());
+        let large = File::create(folder.path().join("0000.xml")).expect("a file");
+        large.set_len(MAX_FILE_BYTES + 1).expect("a length");
+        let (files, left_out) = collect(folder.path(), &["*.xml".to_owned()]);
+        assert_eq!((files.len(), left_out), (MAX_FILES, 3));
+        assert_eq!(files[0].name, "0001.xml");
+    }
+
+    #[test]
+    fn patterns_stay_inside() {
+        for pattern in ["", "/etc/*", "../*.xml", "a/../../b", ".."] {
+            assert!(check(pattern).is_some(), "{pattern}");
+        }
+        for pattern in ["a", "**/b.xml", "a..b/*"] {
+            assert_eq!(check(pattern), None, "{pattern}");
+        }
+    }
+}

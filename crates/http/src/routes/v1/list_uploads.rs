@@ -1,0 +1,35 @@
+//! `POST /v1/flaky-tests/list-uploads`.
+
+use actix_web::web::{Data, Json};
+use signalbox_domain::service::Error;
+
+use crate::api::Api;
+use crate::body::Asked;
+use crate::dto::{ListUploads, ListUploadsRequest, UploadsReply};
+use crate::failures::OfUploads;
+use crate::problem::Problem;
+
+/// List the uploads of a repository, newest first: how far each is, what it held, and why it looks
+/// bad.
+#[utoipa::path(
+    post,
+    path = "/v1/flaky-tests/list-uploads",
+    operation_id = "listTestUploads",
+    tag = "flaky tests",
+    request_body = ListUploadsRequest,
+    responses((status = OK, description = "A page of uploads.", body = UploadsReply), OfUploads),
+    security(("ApiKeyAuth" = []))
+)]
+pub(crate) async fn handle(
+    api: Data<Api>,
+    Asked { caller, asked }: Asked<ListUploadsRequest>,
+) -> Result<Json<UploadsReply>, Problem> {
+    let ListUploads { repo, org_slug, after, page_size } = asked;
+    let own = org_slug.as_deref().is_none_or(|slug| slug == caller.org_slug.as_str());
+    // The scope is looked at first: whoever may not read is told that.
+    let uploads = api.uploads.uploads(&caller, &repo, after, page_size + 1).await?;
+    if !own {
+        return Err(Error::UnknownRepository(repo).into());
+    }
+    Ok(Json(UploadsReply::of(&uploads, page_size)))
+}

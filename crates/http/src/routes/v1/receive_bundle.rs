@@ -1,0 +1,43 @@
+//! `PUT /v1/uploads/{upload}/bundle.tar.zst?signature=…`: the bytes of an announced bundle. The
+//! address is the permission; sending the same again changes nothing.
+
+use actix_web::HttpRequest;
+use actix_web::web::{Data, Json, Path, Payload, Query};
+use serde::Deserialize;
+use signalbox_domain::flaky::UploadId;
+use signalbox_domain::service::{Reception, UploadError};
+
+use crate::api::Api;
+use crate::dto::Empty;
+use crate::problem::Problem;
+use crate::stream;
+
+pub(crate) const PATH: &str = "/v1/uploads/{upload}/bundle.tar.zst";
+
+/// What the address carries.
+#[derive(Deserialize)]
+pub(crate) struct Signed {
+    #[serde(default)]
+    signature: String,
+}
+
+pub(crate) async fn handle(
+    request: HttpRequest,
+    api: Data<Api>,
+    path: Path<String>,
+    signed: Query<Signed>,
+    body: Payload,
+) -> Result<Json<Empty>, Problem> {
+    let wrong = || Problem::from(UploadError::WrongSignature);
+    let id = path.parse().map(UploadId).map_err(|_| wrong())?;
+    let most = api.uploads.limits().bytes;
+    match api.uploads.receive(id, &signed.signature).await? {
+        Reception::Open(mut upload) => {
+            stream::check_length(&request, most)?;
+            stream::into_upload(body, &mut upload).await?;
+            api.uploads.complete(*upload).await?;
+        }
+        Reception::Known => stream::drain(body, most).await?,
+    }
+    Ok(Json(Empty {}))
+}

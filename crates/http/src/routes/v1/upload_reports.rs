@@ -1,0 +1,150 @@
+//! `POST /v1/flaky-tests/upload`: JUnit files from whoever has no uploader.
+
+use std::collections::HashMap;
+
+use actix_multipart::Multipart;
+use actix_web::http::header::CONTENT_TYPE;
+use actix_web::web::{Data, Json, Payload, Query};
+use actix_web::{HttpMessage, HttpRequest};
+use futures_util::StreamExt;
+use serde::Serialize;
+use signalbox_domain::ids::{PrNumber, RepoName, Sha};
+use signalbox_domain::service::{Intake, Sender};
+use signalbox_domain::token::Scope;
+use signalbox_domain::upload::Claims;
+use utoipa::ToSchema;
+
+use crate::api::Api;
+use crate::body::Authenticated;
+use crate::dto::{Errors, shown};
+use crate::failures::OfUpload;
+use crate::problem::{Code, Problem};
+use crate::stream;
+
+/// The upload that was made, or that was there already.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(example = json!({
+    "upload_id": "0b7d6f5e-6f0e-5f2a-9d58-1d3f6f0f8a11",
+    "status_url": "/v1/flaky-tests/uploads/0b7d6f5e-6f0e-5f2a-9d58-1d3f6f0f8a11"
+}))]
+pub(crate) struct UploadReportsReply {
+    /// Its id. The same files with the same parameters have the same.
+    upload_id: String,
+    /// Where to ask what became of it.
+    status_url: String,
+}
+
+type Parameters = HashMap<String, String>;
+
+fn claims(parameters: &mut Parameters, errors: &mut Errors) -> (Option<RepoName>, Claims) {
+    let mut take = |name: &str| parameters.remove(name).filter(|value| !value.is_empty());
+    let repo = match take("repo") {
+        None => {
+            errors.add("/repo", "is required");
+            None
+        }
+        Some(text) => errors.keep("/repo", RepoName::parse(&text)),
+    };
+    let sha = take("sha").map(|sha| sha.to_ascii_lowercase());
+    if let Some(sha) = &sha {
+        errors.keep("/sha", Sha::new(sha.as_str()));
+    }
+    let pr = take("pr").and_then(|pr| {
+        let number = pr.parse().ok().filter(|number| *number > 0).map(PrNumber);
+        let wrong = || format!("must be a pull request's number, but is {}", shown(&pr));
+        errors.keep("/pr", number.ok_or_else(wrong))
+    });
+    let claims = Claims {
+        sha,
+        branch: take("branch"),
+        class: None,
+        pr,
+        job_url: take("job_url"),
+        job_name: take("job"),
+        author: take("author"),
+        variant: take("variant").unwrap_or_default(),
+    };
+    (repo, claims)
+}
+
+/// Upload JUnit reports.
+///
+/// Either several files as multipart/form-data, one part each, or one report as the body itself. They
+/// are read after the answer. Sending the same again is no second upload.
+#[utoipa::path(
+    post,
+    path = "/v1/flaky-tests/upload",
+    operation_id = "uploadTestReports",
+    tag = "flaky tests",
+    params(
+        ("repo" = String, Query, description = "The repository: host/owner/name.", example = "github.com/acme/calc"),
+        ("branch" = Option<String>, Query, description = "The branch that was tested."),
+        ("sha" = Option<String>, Query, description = "The commit that was tested."),
+        ("pr" = Option<u32>, Query, description = "The pull request that was tested."),
+        ("job" = Option<String>, Query, description = "The name of the CI job."),
+        ("job_url" = Option<String>, Query, description = "The page of the CI job."),
+        ("author" = Option<String>, Query, description = "Who wrote the commit."),
+        ("variant" = Option<String>, Query, description = "The variant of the tests; part of their identity."),
+    ),
+    request_body(content(
+        (String = "application/xml", example = json!("<testsuite name=\"s\"><testcase name=\"a\"/></testsuite>")),
+        (String = "multipart/form-data"),
+    ), description = "JUnit reports."),
+    responses((status = OK, description = "The upload.", body = UploadReportsReply), OfUpload),
+    security(("ApiKeyAuth" = []))
+)]
+pub(crate) async fn handle(
+    request: HttpRequest,
+    api: Data<Api>,
+    Authenticated(caller): Authenticated,
+    parameters: Query<Parameters>,
+    body: Payload,
+) -> Result<Json<UploadReportsReply>, Problem> {
+    if !caller.may(Scope::TestsWrite) {
+        return Err(signalbox_domain::service::Error::MissingScope(Scope::TestsWrite).into());
+    }
+    let mut errors = Errors::default();
+    let (repo, claims) = claims(&mut parameters.into_inner(), &mut errors);
+    let repo = errors.finish(repo)?;
+    let mut upload = api.uploads.accept(&Sender::Token(caller), &repo, claims).await?;
+    stream::check_length(&request, api.uploads.limits().bytes)?;
+    let essence = request.content_type().trim().to_ascii_lowercase();
+    match essence.as_str() {
+        "multipart/form-data" => {
+            let body = body.into_inner();
+            files(&api, Multipart::new(request.headers(), body), &mut upload).await?;
+        }
+        "application/xml" | "text/xml" | "application/octet-stream" => {
+            api.uploads.next_file(&mut upload, "report.xml").await?;
+            stream::into_upload(body, &mut upload).await?;
+        }
+        _ => {
+            let given = request.headers().get(CONTENT_TYPE).and_then(|it| it.to_str().ok());
+            let detail = format!(
+                "the content type must be multipart/form-data or application/xml, but is {}",
+                shown(given.unwrap_or_default())
+            );
+            return Err(Problem::new(Code::WrongContentType, detail));
+        }
+    }
+    let id = api.uploads.complete(upload).await?.to_string();
+    let status_url = format!("/v1/flaky-tests/uploads/{id}");
+    Ok(Json(UploadReportsReply { upload_id: id, status_url }))
+}
+
+async fn files(api: &Api, mut parts: Multipart, upload: &mut Intake) -> Result<(), Problem> {
+    let malformed = |error: &dyn std::fmt::Display| {
+        Problem::new(Code::MalformedBody, format!("the form cannot be read: {error}"))
+    };
+    while let Some(part) = parts.next().await {
+        let mut part = part.map_err(|error| malformed(&error))?;
+        let file = part.content_disposition().and_then(|it| it.get_filename().map(str::to_owned));
+        let name = file.or_else(|| part.name().map(str::to_owned));
+        api.uploads.next_file(upload, name.as_deref().unwrap_or("report.xml")).await?;
+        while let Some(chunk) = part.next().await {
+            let chunk = chunk.map_err(|error| malformed(&error))?;
+            upload.write(&chunk).await?;
+        }
+    }
+    Ok(())
+}

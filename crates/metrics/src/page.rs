@@ -1,0 +1,132 @@
+//! A page in the text format 0.0.4: families of samples about queues.
+
+use std::fmt::{Display, Write as _};
+
+use signalbox_domain::queue::{BUCKETS_SECONDS, Histogram, QueueMetrics};
+
+/// About how many bytes a queue of one type takes.
+const BYTES_EACH: usize = 16 * 1024;
+
+/// The text so far, and what it is made of. Nearly all of it is labels that repeat, so they are
+/// made once for each queue and copied.
+pub(crate) struct Page<'a> {
+    pub(crate) text: String,
+    /// Each queue with its own labels.
+    queues: Vec<(&'a QueueMetrics, String)>,
+    /// The `le` label of each bucket, after the other labels.
+    bounds: [String; BUCKETS_SECONDS.len()],
+    /// The name of the label beyond those of the queue; a sample may go without.
+    pub(crate) label: &'static str,
+}
+
+impl<'a> Page<'a> {
+    /// An empty page about these queues.
+    pub(crate) fn of(queues: &'a [QueueMetrics]) -> Self {
+        Self {
+            text: String::with_capacity(queues.len() * BYTES_EACH),
+            queues: queues.iter().map(|queue| (queue, labels(queue))).collect(),
+            bounds: BUCKETS_SECONDS.map(|bound| format!(",le=\"{bound}\"")),
+            label: "",
+        }
+    }
+
+    /// Samples of every queue, each with the value of the extra label, or an empty one.
+    pub(crate) fn gauge<const N: usize>(
+        &mut self,
+        name: &str,
+        help: &str,
+        samples: impl Fn(&QueueMetrics) -> [(&'static str, u64); N],
+    ) {
+        self.head(name, help, "gauge");
+        for (queue, labels) in &self.queues {
+            for (extra, value) in samples(queue) {
+                let extra = extra_label(self.label, extra);
+                sample(&mut self.text, [name, ""], [labels, &extra, ""], value);
+            }
+        }
+    }
+
+    /// Histograms of every queue, each with the value of the extra label, or an empty one.
+    pub(crate) fn histogram<H: Iterator<Item = (&'static str, &'a Histogram)>>(
+        &mut self,
+        name: &str,
+        help: &str,
+        histograms: impl Fn(&'a QueueMetrics) -> H,
+    ) {
+        self.head(name, help, "histogram");
+        for (queue, labels) in &self.queues {
+            for (extra, histogram) in histograms(queue) {
+                let extra = extra_label(self.label, extra);
+                for (bound, count) in self.bounds.iter().zip(histogram.buckets) {
+                    sample(&mut self.text, [name, "_bucket"], [labels, &extra, bound], count);
+                }
+                let (sum, count) = (seconds(histogram.sum_micros), histogram.count);
+                let all = ",le=\"+Inf\"";
+                sample(&mut self.text, [name, "_bucket"], [labels, &extra, all], count);
+                sample(&mut self.text, [name, "_sum"], [labels, &extra, ""], sum);
+                sample(&mut self.text, [name, "_count"], [labels, &extra, ""], count);
+            }
+        }
+    }
+
+    fn head(&mut self, name: &str, help: &str, kind: &str) {
+        let _ = writeln!(self.text, "# HELP {name} {help}\n# TYPE {name} {kind}");
+    }
+}
+
+/// One line: a name in two parts, labels in three, a value.
+fn sample(text: &mut String, name: [&str; 2], labels: [&str; 3], value: impl Display) {
+    for part in name {
+        text.push_str(part);
+    }
+    text.push('{');
+    for part in labels {
+        text.push_str(part);
+    }
+    let _ = writeln!(text, "}} {value}");
+}
+
+/// A label after those of the queue; nothing when its value is empty.
+fn extra_label(name: &str, value: &str) -> String {
+    if value.is_empty() { String::new() } else { format!(",{name}=\"{}\"", escaped(value)) }
+}
+
+fn labels(queue: &QueueMetrics) -> String {
+    format!(
+        "repo=\"{}\",branch=\"{}\",queue_type=\"{}\"",
+        escaped(&queue.repo),
+        escaped(&queue.branch),
+        escaped(queue.queue_type),
+    )
+}
+
+/// A label's value as it may stand between quotes.
+fn escaped(value: &str) -> String {
+    value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+}
+
+/// Microseconds as seconds, exactly and without needless zeros.
+fn seconds(micros: i64) -> String {
+    let (whole, rest) = (micros.unsigned_abs() / 1_000_000, micros.unsigned_abs() % 1_000_000);
+    let sign = if micros < 0 { "-" } else { "" };
+    let exact = format!("{sign}{whole}.{rest:06}");
+    exact.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_are_exact() {
+        for (micros, text) in [
+            (0, "0"),
+            (1, "0.000001"),
+            (1_500_000, "1.5"),
+            (10_000_000, "10"),
+            (-2_500_000, "-2.5"),
+        ] {
+            assert_eq!(seconds(micros), text);
+        }
+    }
+}

@@ -1,0 +1,245 @@
+//! Uploaded bytes as files in one folder. A file is written under a name of its own and then
+//! renamed, so a key leads to all of its bytes or to none. Only the server's user may read them.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::SystemTime;
+
+use async_trait::async_trait;
+use sha2::{Digest, Sha256};
+use signalbox_domain::ports::{Blob, BlobError, BlobStore, BlobWriter};
+use signalbox_domain::time::Timestamp;
+use signalbox_domain::upload::ContentHash;
+use tempfile::NamedTempFile;
+use time::OffsetDateTime;
+use tokio::task::spawn_blocking;
+
+/// What names of files begin with that are still being written.
+const UNFINISHED: &str = ".part-";
+
+/// Files in a folder, with a limit on all of them together.
+#[derive(Clone)]
+pub struct FileBlobs {
+    folder: PathBuf,
+    room: Arc<Room>,
+}
+
+/// How many bytes there are, counted once before the first is written and kept up from then on.
+/// What another server writes into the same folder is noticed at the next sweep.
+struct Room {
+    most: u64,
+    used: AtomicU64,
+    counted: AtomicBool,
+}
+
+impl Room {
+    /// Takes room for bytes, or says that there is none.
+    fn take(&self, bytes: u64) -> bool {
+        let used = self.used.fetch_add(bytes, Ordering::SeqCst);
+        let fits = used.saturating_add(bytes) <= self.most;
+        if !fits {
+            self.give_back(bytes);
+        }
+        fits
+    }
+
+    fn give_back(&self, bytes: u64) {
+        let less = |used: u64| Some(used.saturating_sub(bytes));
+        // It always succeeds: the closure never declines.
+        let _before = self.used.fetch_update(Ordering::SeqCst, Ordering::SeqCst, less);
+    }
+}
+
+impl FileBlobs {
+    /// Files in that folder, which is made when the first is written; at most `most` bytes are kept
+    /// in it.
+    pub fn new(folder: PathBuf, most: u64) -> Self {
+        let room = Room { most, used: AtomicU64::new(0), counted: AtomicBool::new(false) };
+        Self { folder, room: Arc::new(room) }
+    }
+
+    fn make_folder(&self) -> io::Result<()> {
+        if self.room.counted.load(Ordering::SeqCst) {
+            return Ok(());
+        }
+        fs::create_dir_all(&self.folder)?;
+        let used = files(&self.folder)?.iter().map(|(_, it)| it.len()).fold(0, u64::saturating_add);
+        if !self.room.counted.swap(true, Ordering::SeqCst) {
+            self.room.used.fetch_add(used, Ordering::SeqCst);
+        }
+        Ok(())
+    }
+
+    /// The file of a key. Keys are made here; one that could lead elsewhere is none.
+    fn path(&self, key: &str) -> Result<PathBuf, BlobError> {
+        let plain = |c: char| c.is_ascii_alphanumeric() || c == '-';
+        if key.is_empty() || !key.chars().all(plain) {
+            return Err(failed(io::Error::other(format!("{key:?} is no key"))));
+        }
+        Ok(self.folder.join(key))
+    }
+}
+
+/// The plain files of a folder.
+fn files(folder: &Path) -> io::Result<Vec<(PathBuf, fs::Metadata)>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder)?.flatten() {
+        // One that is gone by now is not there.
+        let Ok(metadata) = entry.metadata() else { continue };
+        if metadata.is_file() {
+            found.push((entry.path(), metadata));
+        }
+    }
+    Ok(found)
+}
+
+fn failed(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> BlobError {
+    BlobError::Failed(error.into())
+}
+
+/// Does work on files where it keeps nobody waiting.
+async fn on_disk<T: Send + 'static>(
+    work: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> Result<T, BlobError> {
+    spawn_blocking(work).await.map_err(failed)?.map_err(failed)
+}
+
+/// A file that is being written. Dropping it removes it and gives its room back.
+struct Writing {
+    blobs: FileBlobs,
+    prefix: String,
+    limit: u64,
+    written: u64,
+    kept: bool,
+    /// Away while a piece is being written.
+    file: Option<(NamedTempFile, Sha256)>,
+}
+
+impl Drop for Writing {
+    fn drop(&mut self) {
+        if !self.kept {
+            self.blobs.room.give_back(self.written);
+        }
+    }
+}
+
+#[async_trait]
+impl BlobWriter for Writing {
+    async fn write(&mut self, chunk: &[u8]) -> Result<(), BlobError> {
+        let length = u64::try_from(chunk.len()).unwrap_or(u64::MAX);
+        if self.written.saturating_add(length) > self.limit {
+            return Err(BlobError::TooLarge { most: self.limit });
+        }
+        if !self.blobs.room.take(length) {
+            return Err(BlobError::Full);
+        }
+        self.written += length;
+        let lost = || failed(io::Error::other("a piece before was not written"));
+        let (mut file, mut hash) = self.file.take().ok_or_else(lost)?;
+        let chunk = chunk.to_vec();
+        let written = on_disk(move || {
+            file.write_all(&chunk)?;
+            hash.update(&chunk);
+            Ok((file, hash))
+        });
+        self.file = Some(written.await?);
+        Ok(())
+    }
+
+    async fn finish(mut self: Box<Self>) -> Result<Blob, BlobError> {
+        let lost = || failed(io::Error::other("a piece was not written"));
+        let (file, hash) = self.file.take().ok_or_else(lost)?;
+        let hash = ContentHash(hash.finalize().into());
+        let key = format!("{}-{:.16}", self.prefix, hash.to_string());
+        let path = self.blobs.path(&key)?;
+        let folder = self.blobs.folder.clone();
+        let replaced = on_disk(move || {
+            file.as_file().sync_all()?;
+            let replaced = fs::metadata(&path).map_or(0, |it| it.len());
+            file.persist(&path)?;
+            // The name survives a power cut too.
+            File::open(folder)?.sync_all()?;
+            Ok(replaced)
+        });
+        self.blobs.room.give_back(replaced.await?);
+        self.kept = true;
+        Ok(Blob { key, bytes: self.written, hash })
+    }
+}
+
+#[async_trait]
+impl BlobStore for FileBlobs {
+    async fn begin(&self, prefix: &str, limit: u64) -> Result<Box<dyn BlobWriter>, BlobError> {
+        self.path(prefix)?;
+        let blobs = self.clone();
+        let file = on_disk(move || {
+            blobs.make_folder()?;
+            // Made with permissions for its owner only.
+            tempfile::Builder::new().prefix(UNFINISHED).tempfile_in(blobs.folder)
+        });
+        Ok(Box::new(Writing {
+            blobs: self.clone(),
+            prefix: prefix.to_owned(),
+            limit,
+            written: 0,
+            kept: false,
+            file: Some((file.await?, Sha256::new())),
+        }))
+    }
+
+    async fn open(&self, key: &str) -> Result<Option<Box<dyn Read + Send>>, BlobError> {
+        let path = self.path(key)?;
+        let opened = on_disk(move || match File::open(path) {
+            Ok(file) => Ok(Some(file)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        });
+        let buffered = |file| Box::new(io::BufReader::new(file)) as Box<dyn Read + Send>;
+        Ok(opened.await?.map(buffered))
+    }
+
+    async fn delete(&self, key: &str) -> Result<(), BlobError> {
+        let path = self.path(key)?;
+        let removed = on_disk(move || remove(&path)).await?;
+        self.room.give_back(removed.unwrap_or_default());
+        Ok(())
+    }
+
+    async fn sweep(&self, before: Timestamp, limit: u32) -> Result<u64, BlobError> {
+        let before = SystemTime::from(OffsetDateTime::from(before));
+        if !self.folder.exists() {
+            return Ok(0);
+        }
+        let (folder, room) = (self.folder.clone(), self.room.clone());
+        let swept = on_disk(move || {
+            let mut swept = 0_u64;
+            let mut left = 0_u64;
+            let limit = u64::from(limit);
+            for (path, metadata) in files(&folder)? {
+                let is_old = metadata.modified().is_ok_and(|at| at < before);
+                if is_old && swept < limit && remove(&path)?.is_some() {
+                    swept += 1;
+                } else {
+                    left = left.saturating_add(metadata.len());
+                }
+            }
+            // Counted anew: other servers may have written here.
+            room.used.store(left, Ordering::SeqCst);
+            Ok(swept)
+        });
+        swept.await
+    }
+}
+
+/// Removes a file; says how long it was, if it was there.
+fn remove(path: &Path) -> io::Result<Option<u64>> {
+    let length = fs::metadata(path).map(|it| it.len());
+    match length.and_then(|length| fs::remove_file(path).map(|()| length)) {
+        Ok(length) => Ok(Some(length)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}

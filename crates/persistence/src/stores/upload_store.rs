@@ -1,0 +1,310 @@
+//! Uploads, and public ids of repositories.
+
+use async_trait::async_trait;
+use diesel::prelude::*;
+use diesel_async::RunQueryDsl;
+use futures_util::FutureExt;
+use signalbox_domain::flaky::UploadId;
+use signalbox_domain::ids::{OrgId, RepoId};
+use signalbox_domain::ports::{LeaseToken, LeasedUpload, StoreError, UploadStore};
+use signalbox_domain::time::Timestamp;
+use signalbox_domain::upload::{ContentHash, Received, UploadRecord, UploadState};
+use uuid::Uuid;
+
+use super::upload_leases as leases;
+use super::{Conn, Store};
+use crate::documents::{FORMAT, decode, encode, uuid};
+use crate::error::DbError;
+use crate::schema::{public_repo_ids, upload_jobs, uploads};
+
+/// A record as a document. PostgreSQL keeps no NUL, which texts of senders may hold.
+pub(super) fn document(record: &UploadRecord) -> Result<String, DbError> {
+    Ok(encode("upload", record)?.replace("\\u0000", "\\ufffd"))
+}
+
+pub(super) fn record(format: i32, text: &str) -> Result<UploadRecord, DbError> {
+    decode("upload", format, text)
+}
+
+async fn receive(
+    conn: &mut Conn,
+    org: OrgId,
+    id: UploadId,
+    received: Received,
+) -> Result<bool, DbError> {
+    let row: Option<(i32, String)> = uploads::table
+        .find(id.to_string())
+        .filter(uploads::org_id.eq(org.to_string()))
+        .filter(uploads::state.eq(UploadState::Awaited.word()))
+        .select((uploads::format, uploads::document))
+        .first(conn)
+        .await
+        .optional()?;
+    let Some((format, text)) = row else { return Ok(false) };
+    let at = received.at.unix_micros();
+    let kept = UploadRecord {
+        state: UploadState::Received,
+        received: Some(received),
+        ..record(format, &text)?
+    };
+    // Of two that come at once, one changes the row.
+    let waiting =
+        uploads::table.find(id.to_string()).filter(uploads::state.eq(UploadState::Awaited.word()));
+    let changed = diesel::update(waiting)
+        .set((
+            uploads::state.eq(kept.state.word()),
+            uploads::format.eq(FORMAT),
+            uploads::document.eq(document(&kept)?),
+        ))
+        .execute(conn)
+        .await?;
+    if changed == 0 {
+        return Ok(false);
+    }
+    diesel::insert_into(upload_jobs::table)
+        .values((
+            upload_jobs::org_id.eq(org.to_string()),
+            upload_jobs::upload_id.eq(id.to_string()),
+            upload_jobs::due_at.eq(at),
+            upload_jobs::attempts.eq(0),
+        ))
+        .execute(conn)
+        .await?;
+    Ok(true)
+}
+
+#[async_trait]
+impl UploadStore for Store {
+    async fn create(
+        &self,
+        record: &UploadRecord,
+        secret: Option<ContentHash>,
+    ) -> Result<bool, StoreError> {
+        let record = record.clone();
+        let job = self.write(Box::new(move |conn| {
+            async move {
+                let created = diesel::insert_into(uploads::table)
+                    .values((
+                        uploads::id.eq(record.id.to_string()),
+                        uploads::org_id.eq(record.org.to_string()),
+                        uploads::repo_id.eq(record.repo.to_string()),
+                        uploads::state.eq(record.state.word()),
+                        uploads::secret.eq(secret.map(|it| it.to_string())),
+                        uploads::created_at.eq(record.created_at.unix_micros()),
+                        uploads::format.eq(FORMAT),
+                        uploads::document.eq(document(&record)?),
+                    ))
+                    .on_conflict(uploads::id)
+                    .do_nothing()
+                    .execute(conn)
+                    .await?;
+                Ok(created == 1)
+            }
+            .boxed()
+        }));
+        Ok(job.await?)
+    }
+
+    async fn find(&self, org: OrgId, id: UploadId) -> Result<Option<UploadRecord>, StoreError> {
+        let mut conn = self.connection().await?;
+        let row: Option<(i32, String)> = uploads::table
+            .find(id.to_string())
+            .filter(uploads::org_id.eq(org.to_string()))
+            .select((uploads::format, uploads::document))
+            .first(&mut conn)
+            .await
+            .optional()
+            .map_err(DbError::from)?;
+        Ok(row.map(|(format, text)| record(format, &text)).transpose()?)
+    }
+
+    async fn find_by_secret(
+        &self,
+        id: UploadId,
+        secret: ContentHash,
+    ) -> Result<Option<UploadRecord>, StoreError> {
+        let mut conn = self.connection().await?;
+        let row: Option<(i32, String)> = uploads::table
+            .find(id.to_string())
+            .filter(uploads::secret.eq(secret.to_string()))
+            .select((uploads::format, uploads::document))
+            .first(&mut conn)
+            .await
+            .optional()
+            .map_err(DbError::from)?;
+        Ok(row.map(|(format, text)| record(format, &text)).transpose()?)
+    }
+
+    async fn receive(
+        &self,
+        org: OrgId,
+        id: UploadId,
+        received: &Received,
+    ) -> Result<bool, StoreError> {
+        let received = received.clone();
+        let job = self.write(Box::new(move |conn| receive(conn, org, id, received).boxed()));
+        Ok(job.await?)
+    }
+
+    async fn lease(
+        &self,
+        limit: u32,
+        holder: Uuid,
+        now: Timestamp,
+        until: Timestamp,
+    ) -> Result<Vec<LeasedUpload>, StoreError> {
+        let mut conn = self.connection().await?;
+        if !leases::any_due(&mut conn, now).await? {
+            // The usual case needs no turn to write.
+            return Ok(Vec::new());
+        }
+        drop(conn);
+        let job = self
+            .write(Box::new(move |conn| leases::lease(conn, limit, holder, now, until).boxed()));
+        Ok(job.await?)
+    }
+
+    async fn renew(&self, token: LeaseToken, until: Timestamp) -> Result<bool, StoreError> {
+        let job = self.write(Box::new(move |conn| leases::renew(conn, token, until).boxed()));
+        Ok(job.await?)
+    }
+
+    async fn claim(
+        &self,
+        token: LeaseToken,
+        digest: ContentHash,
+    ) -> Result<Option<UploadId>, StoreError> {
+        let claimed =
+            self.write(Box::new(move |conn| leases::claim(conn, token, digest).boxed())).await;
+        match claimed {
+            // Another upload took it between the look and the write; now it is there to be seen.
+            Err(error) if error.is_duplicate() => {
+                let again =
+                    self.write(Box::new(move |conn| leases::claim(conn, token, digest).boxed()));
+                Ok(again.await?)
+            }
+            claimed => Ok(claimed?),
+        }
+    }
+
+    async fn finish(&self, token: LeaseToken, record: &UploadRecord) -> Result<bool, StoreError> {
+        let record = record.clone();
+        let job = self.write(Box::new(move |conn| leases::finish(conn, token, record).boxed()));
+        Ok(job.await?)
+    }
+
+    async fn retry(
+        &self,
+        token: LeaseToken,
+        at: Timestamp,
+        failing_since: Timestamp,
+        error: &str,
+    ) -> Result<bool, StoreError> {
+        let error: String = error.chars().take(1_024).filter(|it| *it != '\0').collect();
+        let job = self.write(Box::new(move |conn| {
+            leases::retry(conn, token, at, failing_since, error).boxed()
+        }));
+        Ok(job.await?)
+    }
+
+    async fn hand_back(&self, holder: Option<Uuid>) -> Result<u64, StoreError> {
+        let job = self.write(Box::new(move |conn| leases::hand_back(conn, holder).boxed()));
+        Ok(job.await?)
+    }
+
+    async fn list(
+        &self,
+        org: OrgId,
+        repo: RepoId,
+        after: Option<(Timestamp, UploadId)>,
+        limit: u32,
+    ) -> Result<Vec<UploadRecord>, StoreError> {
+        let mut conn = self.connection().await?;
+        let mut query = uploads::table
+            .filter(uploads::org_id.eq(org.to_string()))
+            .filter(uploads::repo_id.eq(repo.to_string()))
+            .into_boxed();
+        if let Some((at, id)) = after {
+            let at = at.unix_micros();
+            query = query.filter(
+                uploads::created_at
+                    .lt(at)
+                    .or(uploads::created_at.eq(at).and(uploads::id.lt(id.to_string()))),
+            );
+        }
+        let rows: Vec<(i32, String)> = query
+            .order((uploads::created_at.desc(), uploads::id.desc()))
+            .limit(i64::from(limit))
+            .select((uploads::format, uploads::document))
+            .load(&mut conn)
+            .await
+            .map_err(DbError::from)?;
+        let records = rows.iter().map(|(format, text)| record(*format, text));
+        Ok(records.collect::<Result<_, _>>()?)
+    }
+
+    async fn prune(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
+        let job = self.write(Box::new(move |conn| {
+            async move {
+                let old: Vec<String> = uploads::table
+                    .filter(uploads::created_at.lt(before.unix_micros()))
+                    .order((uploads::created_at, uploads::id))
+                    .limit(i64::from(limit))
+                    .select(uploads::id)
+                    .load(conn)
+                    .await?;
+                let jobs = upload_jobs::table.filter(upload_jobs::upload_id.eq_any(&old));
+                diesel::delete(jobs).execute(conn).await?;
+                let rows = uploads::table.filter(uploads::id.eq_any(&old));
+                let removed = diesel::delete(rows).execute(conn).await?;
+                Ok(u64::try_from(removed).unwrap_or(0))
+            }
+            .boxed()
+        }));
+        Ok(job.await?)
+    }
+
+    async fn public_id(
+        &self,
+        org: OrgId,
+        repo: RepoId,
+        candidate: Uuid,
+    ) -> Result<Uuid, StoreError> {
+        let job = self.write(Box::new(move |conn| {
+            async move {
+                diesel::insert_into(public_repo_ids::table)
+                    .values((
+                        public_repo_ids::id.eq(candidate.to_string()),
+                        public_repo_ids::org_id.eq(org.to_string()),
+                        public_repo_ids::repo_id.eq(repo.to_string()),
+                    ))
+                    .on_conflict(public_repo_ids::repo_id)
+                    .do_nothing()
+                    .execute(conn)
+                    .await?;
+                let kept: String = public_repo_ids::table
+                    .filter(public_repo_ids::org_id.eq(org.to_string()))
+                    .filter(public_repo_ids::repo_id.eq(repo.to_string()))
+                    .select(public_repo_ids::id)
+                    .first(conn)
+                    .await?;
+                uuid("public id", &kept)
+            }
+            .boxed()
+        }));
+        Ok(job.await?)
+    }
+
+    async fn find_public(&self, id: Uuid) -> Result<Option<(OrgId, RepoId)>, StoreError> {
+        let mut conn = self.connection().await?;
+        let row: Option<(String, String)> = public_repo_ids::table
+            .find(id.to_string())
+            .select((public_repo_ids::org_id, public_repo_ids::repo_id))
+            .first(&mut conn)
+            .await
+            .optional()
+            .map_err(DbError::from)?;
+        let Some((org, repo)) = row else { return Ok(None) };
+        Ok(Some((OrgId(uuid("public id", &org)?), RepoId(uuid("public id", &repo)?))))
+    }
+}

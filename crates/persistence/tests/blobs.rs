@@ -1,0 +1,97 @@
+//! Uploaded bytes as files: whole or not at all, within limits, for their owner only.
+
+use std::io::Read;
+use std::os::unix::fs::PermissionsExt;
+
+use signalbox_domain::ports::{Blob, BlobError, BlobStore};
+use signalbox_domain::time::Timestamp;
+use signalbox_domain::upload::ContentHash;
+use signalbox_persistence::FileBlobs;
+use tempfile::TempDir;
+
+fn store(most: u64) -> (FileBlobs, TempDir) {
+    let folder = TempDir::new().expect("a folder");
+    (FileBlobs::new(folder.path().join("uploads"), most), folder)
+}
+
+async fn put(blobs: &FileBlobs, prefix: &str, content: &[u8]) -> Result<Blob, BlobError> {
+    let mut writer = blobs.begin(prefix, 100).await?;
+    for chunk in content.chunks(7) {
+        writer.write(chunk).await?;
+    }
+    writer.finish().await
+}
+
+async fn get(blobs: &FileBlobs, key: &str) -> Option<Vec<u8>> {
+    let mut content = Vec::new();
+    blobs.open(key).await.expect("a read")?.read_to_end(&mut content).expect("bytes");
+    Some(content)
+}
+
+fn names(folder: &TempDir) -> Vec<String> {
+    let entries = std::fs::read_dir(folder.path().join("uploads")).expect("a folder");
+    entries.map(|it| it.expect("an entry").file_name().to_string_lossy().into_owned()).collect()
+}
+
+#[tokio::test]
+async fn what_is_finished_is_kept_whole_and_for_its_owner_only() {
+    let (blobs, folder) = store(1_000);
+    let blob = put(&blobs, "a-0", b"hello, results").await.expect("kept");
+    assert_eq!((blob.bytes, blob.hash), (14, ContentHash::of(b"hello, results")));
+    assert_eq!(get(&blobs, &blob.key).await.as_deref(), Some(&b"hello, results"[..]));
+    let path = folder.path().join("uploads").join(&blob.key);
+    let mode = std::fs::metadata(path).expect("a file").permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    blobs.delete(&blob.key).await.expect("removed");
+    blobs.delete(&blob.key).await.expect("gone already");
+    assert_eq!(get(&blobs, &blob.key).await, None);
+}
+
+#[tokio::test]
+async fn what_is_dropped_or_too_large_leaves_nothing_behind() {
+    let (blobs, folder) = store(1_000);
+    let mut writer = blobs.begin("a-0", 100).await.expect("begun");
+    writer.write(&[1; 60]).await.expect("written");
+    let error = writer.write(&[1; 41]).await.expect_err("too large");
+    assert!(matches!(error, BlobError::TooLarge { most: 100 }));
+    drop(writer);
+    assert!(names(&folder).is_empty());
+}
+
+#[tokio::test]
+async fn all_together_have_a_limit_and_room_comes_back() {
+    let (blobs, folder) = store(100);
+    let first = put(&blobs, "a-0", &[1; 60]).await.expect("kept");
+    assert!(matches!(put(&blobs, "b-0", &[2; 60]).await, Err(BlobError::Full)));
+    let small = put(&blobs, "b-0", &[2; 40]).await.expect("kept: the piece before was given back");
+    put(&blobs, "b-0", &[3; 1]).await.expect_err("full");
+    blobs.delete(&small.key).await.expect("removed");
+    put(&blobs, "b-0", &[2; 40]).await.expect("kept");
+    let reopened = FileBlobs::new(folder.path().join("uploads"), 100);
+    assert!(matches!(put(&reopened, "c-0", &[1]).await, Err(BlobError::Full)));
+    assert!(get(&reopened, &first.key).await.is_some());
+}
+
+#[tokio::test]
+async fn old_files_are_swept_also_unfinished_ones() {
+    let (blobs, folder) = store(100);
+    put(&blobs, "a-0", b"x").await.expect("kept");
+    assert_eq!(store(100).0.sweep(Timestamp::from_unix_seconds(0), 9).await.expect("none"), 0);
+    std::fs::write(folder.path().join("uploads/.part-left"), b"y").expect("written");
+    let (past, future) =
+        (Timestamp::from_unix_seconds(0), Timestamp::from_unix_seconds(32_503_680_000));
+    assert_eq!(blobs.sweep(past, 9).await.expect("swept"), 0);
+    assert_eq!(blobs.sweep(future, 1).await.expect("swept"), 1);
+    assert_eq!(blobs.sweep(future, 9).await.expect("swept"), 1);
+    assert!(names(&folder).is_empty());
+    put(&blobs, "a-0", &[1; 100]).await.expect("there is room for all again");
+}
+
+#[tokio::test]
+async fn a_key_does_not_lead_out_of_the_folder() {
+    let (blobs, _folder) = store(100);
+    for key in ["", "../x", "/etc/passwd", "a/b", ".part-x", "a\0"] {
+        assert!(blobs.open(key).await.is_err(), "{key:?}");
+        assert!(blobs.begin(key, 1).await.is_err(), "{key:?}");
+    }
+}

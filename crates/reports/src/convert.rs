@@ -1,0 +1,110 @@
+//! From what files say to the values of the domain.
+
+use std::time::Duration;
+
+use signalbox_domain::flaky::{ReportedFailure, RunOutcome};
+use signalbox_domain::time::{Span, Timestamp};
+use signalbox_domain::upload::{BundleMeta, FoundRun};
+use time::OffsetDateTime;
+
+use crate::bundle::Meta;
+use crate::bundle::internal::{RunStatus, TestCaseRun};
+use crate::junit::limits::DETAIL_BYTES;
+use crate::junit::{CaseRun, Status};
+
+/// What tells tests of one upload apart: outermost suite, file, class, name and id.
+pub(crate) type Identity = (String, String, String, String, String);
+
+pub(crate) fn identity(run: &FoundRun) -> Identity {
+    let FoundRun { parent, file, classname, name, info, .. } = run;
+    (parent.clone(), file.clone(), classname.clone(), name.clone(), info.clone())
+}
+
+pub(crate) fn meta(meta: Meta) -> BundleMeta {
+    let uncloned = meta.use_uncloned_repo.or(meta.repo.use_uncloned_repo).unwrap_or_default();
+    let mut variables = meta.envs;
+    variables.extend(meta.trunk_envs.unwrap_or_default());
+    let committed = meta.repo.repo_head_commit_epoch;
+    BundleMeta {
+        sha: meta.repo.repo_head_sha,
+        branch: meta.repo.repo_head_branch,
+        committed_at: OffsetDateTime::from_unix_timestamp(committed)
+            .ok()
+            .filter(|_| committed > 0)
+            .map(Timestamp::from),
+        author: meta.repo.repo_head_author_name,
+        uncloned,
+        variant: meta.variant.unwrap_or_default(),
+        variables,
+        excused: meta.quarantined_tests.into_iter().map(|test| test.id).collect(),
+    }
+}
+
+pub(crate) fn case_run(case: &CaseRun<'_>) -> FoundRun {
+    let text = |it: Option<&str>| it.unwrap_or_default().to_owned();
+    let (file, asked_file) = (text(case.file), text(case.asked_file));
+    let outcome = match case.status {
+        Status::Passed => RunOutcome::Passed,
+        Status::Failed | Status::Errored => RunOutcome::Failed,
+        Status::Skipped => RunOutcome::Skipped,
+    };
+    let failed = case.detail.filter(|_| outcome == RunOutcome::Failed);
+    FoundRun {
+        parent: case.parent().to_owned(),
+        classname: text(case.classname),
+        other_files: Some(asked_file).filter(|it| *it != file).into_iter().collect(),
+        file,
+        name: case.name.to_owned(),
+        info: text(case.id),
+        outcome,
+        started_at: case.timestamp.map(Timestamp::from),
+        took: case.duration.map(span),
+        failure: failed.map(|detail| ReportedFailure {
+            message: text(detail.message.or(detail.kind)),
+            text: text(detail.text),
+        }),
+        owners: Vec::new(),
+        quarantined: false,
+        told_again: case.element > 1,
+    }
+}
+
+pub(crate) fn internal_run(run: TestCaseRun) -> FoundRun {
+    // A run that says nothing of how it ended did not run.
+    let outcome = match RunStatus::try_from(run.status) {
+        Ok(RunStatus::Success) => RunOutcome::Passed,
+        Ok(RunStatus::Failure) => RunOutcome::Failed,
+        Ok(RunStatus::Skipped | RunStatus::Unspecified) | Err(_) => RunOutcome::Skipped,
+    };
+    let (started, took) = (run.started(), run.duration());
+    let output = run.test_output.unwrap_or_default();
+    let message = if output.message.is_empty() { run.old_message } else { output.message };
+    let failure = ReportedFailure { message: cut(message), text: cut(output.text) };
+    FoundRun {
+        parent: run.parent_name,
+        classname: run.classname,
+        file: run.file,
+        name: run.name,
+        info: run.id,
+        other_files: Vec::new(),
+        outcome,
+        started_at: started.map(Timestamp::from),
+        took: took.map(span),
+        failure: Some(failure).filter(|_| outcome == RunOutcome::Failed),
+        owners: run.codeowners.into_iter().map(|owner| owner.name).collect(),
+        quarantined: run.is_quarantined,
+        told_again: false,
+    }
+}
+
+fn cut(mut text: String) -> String {
+    text.truncate(text.floor_char_boundary(DETAIL_BYTES));
+    text
+}
+
+/// Durations that a span cannot hold are the longest that it can.
+fn span(duration: Duration) -> Span {
+    let start = Timestamp::from_unix_micros(0);
+    let micros = i64::try_from(duration.as_micros()).unwrap_or(i64::MAX);
+    Timestamp::from_unix_micros(micros).since(start)
+}

@@ -1,0 +1,263 @@
+//! The domain's port for reading uploads, on the readers of this crate.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::io::{self, Read};
+use std::ops::ControlFlow;
+
+use async_trait::async_trait;
+use prost::Message;
+use sha2::{Digest, Sha256};
+use signalbox_domain::flaky::UploadSource;
+use signalbox_domain::ports::{ReadError, ReportFile, ReportReader};
+use signalbox_domain::upload::{BundleMeta, ContentHash, FoundFile, FoundReport, FoundRun};
+
+use crate::bundle::internal::{Report, TestCaseRun};
+use crate::bundle::{self, BundleError, BundleLimits, Member, Meta};
+use crate::convert::{self, Identity};
+use crate::junit::{self, JunitError, Limits};
+
+/// Reads uploads. It works as long as the reading takes and never waits: call it where that hurts
+/// nobody.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Reports {
+    limits: BundleLimits,
+}
+
+impl Reports {
+    /// A reader with these limits of bundles.
+    pub const fn new(limits: BundleLimits) -> Self {
+        Self { limits }
+    }
+}
+
+#[async_trait]
+impl ReportReader for Reports {
+    async fn read(
+        &self,
+        source: UploadSource,
+        files: Vec<ReportFile>,
+        most_runs: usize,
+    ) -> Result<FoundReport, ReadError> {
+        let mut found = Finding::new(most_runs);
+        match source {
+            UploadSource::Bundle => {
+                for file in files {
+                    found.bundle(file, &self.limits)?;
+                }
+            }
+            UploadSource::JUnit | UploadSource::Checks => {
+                for mut file in files {
+                    found.junit(file.name, &mut file.content, &[])?;
+                }
+            }
+        }
+        found.finish()
+    }
+}
+
+/// What `internal.bin` adds to a test of an XML file.
+#[derive(Default)]
+struct Addition {
+    owners: Vec<String>,
+    quarantined: bool,
+}
+
+/// What was found so far.
+struct Finding {
+    most_runs: usize,
+    meta: Option<BundleMeta>,
+    file_owners: BTreeMap<String, Vec<String>>,
+    runs: Vec<FoundRun>,
+    files: Vec<FoundFile>,
+    /// Runs of `internal.bin`, kept back until it is known which tests the XML files have.
+    internal: Vec<FoundRun>,
+    additions: HashMap<Identity, Addition>,
+    hashes: Vec<ContentHash>,
+    internal_hashes: Vec<ContentHash>,
+}
+
+impl Finding {
+    fn new(most_runs: usize) -> Self {
+        Self {
+            most_runs,
+            meta: None,
+            file_owners: BTreeMap::new(),
+            runs: Vec::new(),
+            files: Vec::new(),
+            internal: Vec::new(),
+            additions: HashMap::new(),
+            hashes: Vec::new(),
+            internal_hashes: Vec::new(),
+        }
+    }
+
+    fn too_many(&self) -> ReadError {
+        ReadError::Refused(format!("it has more than {} test runs", self.most_runs))
+    }
+
+    fn bundle(&mut self, file: ReportFile, limits: &BundleLimits) -> Result<(), ReadError> {
+        let mut refused = None;
+        let read = bundle::read(file.content, limits, |member| match self.member(member) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => {
+                refused = Some(error);
+                ControlFlow::Break(())
+            }
+        });
+        if let Some(error) = refused {
+            return Err(error);
+        }
+        read.map(drop).map_err(|error| match error {
+            BundleError::Io(error) => ReadError::Unavailable(error.to_string()),
+            error => ReadError::Refused(error.to_string()),
+        })
+    }
+
+    fn member(&mut self, member: Member<'_>) -> Result<(), ReadError> {
+        match member {
+            Member::Meta(meta) => self.meta(*meta),
+            Member::Internal { index, report } => {
+                let name =
+                    index.map_or_else(|| "internal.bin".to_owned(), |it| format!("internal/{it}"));
+                match report.and_then(|report| self.internal(&report).map(|full| (report, full))) {
+                    Ok((_, true)) => return Err(self.too_many()),
+                    Ok((report, false)) => self.files.push(file(name, report.runs(), None)),
+                    Err(error) => self.files.push(file(name, 0, Some(error.to_string()))),
+                }
+            }
+            Member::Junit { index, content } => {
+                let name = format!("junit/{index}");
+                let owners = self.file_owners.get(&name).cloned().unwrap_or_default();
+                self.junit(name, content, &owners)?;
+            }
+            Member::Codeowners(_) | Member::BazelEvents(_) => {}
+        }
+        Ok(())
+    }
+
+    fn meta(&mut self, meta: Meta) {
+        for file in meta.file_sets.iter().flat_map(|set| &set.files) {
+            self.file_owners.insert(file.path.clone(), file.owners.clone());
+        }
+        self.meta = Some(convert::meta(meta));
+    }
+
+    /// Whether there are too many runs.
+    fn internal(&mut self, report: &Report) -> Result<bool, bundle::internal::InternalError> {
+        // Writers without a command line put the variant here only.
+        if let (Some(meta), Some(uploader)) = (&mut self.meta, report.uploader())
+            && meta.variant.is_empty()
+        {
+            meta.variant.clone_from(&uploader.variant);
+        }
+        let mut hash = Sha256::new();
+        let full = report.each(|_, run: TestCaseRun| {
+            hash.update(run.encode_to_vec());
+            let found = convert::internal_run(run);
+            let addition = self.additions.entry(convert::identity(&found)).or_default();
+            addition.quarantined |= found.quarantined;
+            if addition.owners.is_empty() {
+                addition.owners.clone_from(&found.owners);
+            }
+            self.internal.push(found);
+            if self.internal.len() > self.most_runs {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
+            }
+        })?;
+        self.internal_hashes.push(ContentHash(hash.finalize().into()));
+        Ok(full.is_break())
+    }
+
+    /// Reads a JUnit file. Cases before a mistake are kept, and the mistake is told.
+    fn junit(
+        &mut self,
+        name: String,
+        content: &mut dyn Read,
+        owners: &[String],
+    ) -> Result<(), ReadError> {
+        let mut content = Hashing { input: content, hash: Sha256::new() };
+        let before = self.runs.len();
+        let read = junit::read(&mut content, &Limits::default(), |case| {
+            let mut run = convert::case_run(case);
+            match self.additions.get(&convert::identity(&run)) {
+                Some(addition) => {
+                    run.owners.clone_from(&addition.owners);
+                    run.quarantined = addition.quarantined;
+                }
+                None => run.owners = owners.to_vec(),
+            }
+            self.runs.push(run);
+            if self.runs.len() > self.most_runs {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
+            }
+        });
+        if self.runs.len() > self.most_runs {
+            return Err(self.too_many());
+        }
+        let runs = self.runs.len() - before;
+        match read {
+            Ok(_) => self.files.push(file(name, runs, None)),
+            // The limits of a bundle come through as this too; its reader then refuses it.
+            Err(JunitError::Io(error)) => {
+                self.files.push(file(name, runs, Some(format!("it cannot be read: {error}"))));
+                return Ok(());
+            }
+            Err(error) => {
+                let at = error.position();
+                let mut file = file(name, runs, Some(error.to_string()));
+                (file.line, file.column) = (at.map(|it| it.line), at.map(|it| it.column));
+                self.files.push(file);
+            }
+        }
+        // What the reader did not look at belongs to the file as well.
+        if io::copy(&mut content, &mut io::sink()).is_ok() {
+            self.hashes.push(ContentHash(content.hash.finalize().into()));
+        }
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<FoundReport, ReadError> {
+        // XML files tell more: only tests that they do not have are taken from the message.
+        let known: HashSet<Identity> = self.runs.iter().map(convert::identity).collect();
+        self.runs.extend(
+            self.internal.into_iter().filter(|run| !known.contains(&convert::identity(run))),
+        );
+        if self.runs.len() > self.most_runs {
+            let most = self.most_runs;
+            return Err(ReadError::Refused(format!("it has more than {most} test runs")));
+        }
+        // The message has the time of the upload in it, so the files count where there are any.
+        let mut hashes = if self.hashes.is_empty() { self.internal_hashes } else { self.hashes };
+        hashes.sort_unstable();
+        let texts: Vec<String> = hashes.iter().map(ToString::to_string).collect();
+        Ok(FoundReport {
+            meta: self.meta,
+            runs: self.runs,
+            files: self.files,
+            digest: ContentHash::of_parts(texts.iter().map(String::as_str)),
+        })
+    }
+}
+
+fn file(name: String, runs: usize, problem: Option<String>) -> FoundFile {
+    let runs = u32::try_from(runs).unwrap_or(u32::MAX);
+    FoundFile { name, runs, problem, line: None, column: None }
+}
+
+/// Hashes what is read.
+struct Hashing<'a> {
+    input: &'a mut dyn Read,
+    hash: Sha256,
+}
+
+impl Read for Hashing<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.input.read(buffer)?;
+        self.hash.update(buffer.get(..read).unwrap_or_default());
+        Ok(read)
+    }
+}

@@ -1,0 +1,141 @@
+//! The port of the domain: what an upload's files report together.
+
+use futures_util::FutureExt;
+use prost::Message;
+use signalbox_domain::flaky::{RunOutcome, UploadSource};
+use signalbox_domain::ports::{ReadError, ReportFile, ReportReader};
+use signalbox_domain::upload::FoundReport;
+use signalbox_reports::Reports;
+use signalbox_reports::bundle::BundleLimits;
+use signalbox_reports::bundle::internal::{CodeOwner, RunStatus, TestCaseRun};
+
+use super::builder::{ArchiveBuilder, message};
+use super::{META, plain};
+
+const FLAKY: &str = r#"<testsuite name="s"><testcase name="a" file="a.py">
+    <flakyFailure message="once"/></testcase><testcase name="b"><failure message="m">t</failure>
+    </testcase></testsuite>"#;
+
+fn read_with(source: UploadSource, files: Vec<(&str, Vec<u8>)>) -> Result<FoundReport, ReadError> {
+    let files = files.into_iter().map(|(name, content)| ReportFile {
+        name: name.to_owned(),
+        content: Box::new(std::io::Cursor::new(content)),
+    });
+    let reports = Reports::new(BundleLimits::default());
+    // It never waits, so one look is enough.
+    reports.read(source, files.collect(), 1_000).now_or_never().expect("an answer at once")
+}
+
+fn bundle(archive: &ArchiveBuilder) -> Result<FoundReport, ReadError> {
+    read_with(UploadSource::Bundle, vec![("bundle.tar.zst", archive.packed())])
+}
+
+fn internal(runs: &[TestCaseRun]) -> Vec<u8> {
+    let runs: Vec<Vec<u8>> = runs.iter().map(Message::encode_to_vec).collect();
+    let fields: Vec<(u8, &[u8])> = runs.iter().map(|run| (1, run.as_slice())).collect();
+    message(&[(1, &message(&fields))])
+}
+
+fn failed(name: &str) -> TestCaseRun {
+    TestCaseRun {
+        name: name.into(),
+        parent_name: "s".into(),
+        status: RunStatus::Failure.into(),
+        is_quarantined: true,
+        codeowners: vec![CodeOwner { name: "@acme/b".into() }],
+        ..Default::default()
+    }
+}
+
+#[test]
+fn xml_gives_the_attempts_and_the_message_the_rest() {
+    let archive = plain()
+        .file("internal.bin", internal(&[failed("b"), failed("only here")]))
+        .file("junit/0", FLAKY);
+    let found = bundle(&archive).expect("read");
+    let runs: Vec<(&str, RunOutcome, bool)> =
+        found.runs.iter().map(|it| (it.name.as_str(), it.outcome, it.quarantined)).collect();
+    assert_eq!(
+        runs,
+        [
+            ("a", RunOutcome::Failed, false),
+            ("a", RunOutcome::Passed, false),
+            ("b", RunOutcome::Failed, true),
+            ("only here", RunOutcome::Failed, true),
+        ]
+    );
+    assert_eq!(found.runs[0].owners, ["@acme/a"], "of the file");
+    assert_eq!(found.runs[2].owners, ["@acme/b"], "of the case");
+    let failure = found.runs[2].failure.as_ref().expect("a failure");
+    assert_eq!((failure.message.as_str(), failure.text.as_str()), ("m", "t"));
+    let meta = found.meta.expect("a description");
+    assert_eq!((meta.sha.as_str(), meta.branch.as_str()), ("0123456789abcdef", "refs/heads/main"));
+    assert!(meta.excused.contains("i"));
+}
+
+#[test]
+fn without_xml_the_message_is_all_and_without_a_message_the_xml() {
+    let found = bundle(&plain().file("internal.bin", internal(&[failed("b")]))).expect("read");
+    assert_eq!(found.runs.len(), 1);
+    let broken = plain().file("internal.bin", "\u{7}nonsense").file("junit/0", FLAKY);
+    let found = bundle(&broken).expect("read");
+    assert_eq!(found.runs.len(), 3);
+    assert!(found.files[0].problem.is_some() && found.files[1].problem.is_none());
+}
+
+#[test]
+fn a_mistake_is_told_with_its_place_and_what_came_before_is_kept() {
+    let text = "<testsuite name=\"s\">\n<testcase name=\"a\"/>\n<testcase name=\"b\"></wrong>";
+    let files = vec![("bad.xml", text.as_bytes().to_vec()), ("good.xml", FLAKY.into())];
+    let found = read_with(UploadSource::JUnit, files).expect("read");
+    let [bad, good] = &found.files[..] else { panic!("two files: {:?}", found.files) };
+    assert_eq!((bad.name.as_str(), bad.line, bad.runs), ("bad.xml", Some(3), 1));
+    assert!(bad.column.is_some_and(|column| column > 1));
+    assert_eq!((good.problem.as_ref(), good.runs), (None, 3));
+    assert_eq!(found.runs.len(), 4);
+}
+
+#[test]
+fn the_same_files_packed_again_have_the_same_digest() {
+    let digest = |archive: &ArchiveBuilder| bundle(archive).expect("read").digest;
+    let first = digest(&plain().file("junit/0", FLAKY));
+    let later = META.replace("1700000100", "1700000999").replace("\"u1\"", "\"u9\"");
+    let again = ArchiveBuilder::default()
+        .file("meta.json", later)
+        .file("internal.bin", internal(&[failed("b")]))
+        .file("junit/0", FLAKY);
+    assert_eq!(digest(&again), first);
+    assert_ne!(digest(&plain().file("junit/0", FLAKY.replace("once", "twice"))), first);
+}
+
+#[test]
+fn bombs_and_nonsense_are_refused_with_a_reason() {
+    for (bytes, words) in [
+        (
+            plain().file("junit/0", vec![b' '; 64 << 20]).packed(),
+            "unpacked bytes per compressed byte",
+        ),
+        (b"nonsense".to_vec(), "no tar archive"),
+        (plain().file("../x", "x").packed(), "none that a bundle has"),
+        (ArchiveBuilder::default().file("junit/0", FLAKY).packed(), "not meta.json"),
+        (plain().file("junit/0", FLAKY).packed()[..200].to_vec(), "cut short"),
+    ] {
+        let refused = read_with(UploadSource::Bundle, vec![("bundle.tar.zst", bytes)]);
+        let Err(ReadError::Refused(found)) = refused else { panic!("{words}: {refused:?}") };
+        assert!(found.contains(words), "{words}: {found}");
+    }
+}
+
+#[test]
+fn more_runs_than_allowed_refuse_the_upload() {
+    let many = "<testcase name=\"a\"/>".repeat(1_001);
+    let xml = format!("<testsuite name=\"s\">{many}</testsuite>").into_bytes();
+    for refused in [
+        read_with(UploadSource::JUnit, vec![("a.xml", xml.clone())]),
+        bundle(&plain().file("junit/0", xml)),
+        bundle(&plain().file("internal.bin", internal(&vec![failed("a"); 1_001]))),
+    ] {
+        let Err(ReadError::Refused(words)) = refused else { panic!("{refused:?}") };
+        assert_eq!(words, "it has more than 1000 test runs");
+    }
+}
