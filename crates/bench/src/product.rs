@@ -97,8 +97,6 @@ impl Product {
             uploads: Arc::new(uploads),
             public_url: None,
             queues: Arc::new(QueueService::new(context.clone())),
-            uploads: Arc::new(uploads),
-            public_url: None,
             authenticator,
             exposition: Arc::new(QueueExposition),
             check_log: stores.check_log.clone(),

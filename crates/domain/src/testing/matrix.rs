@@ -121,10 +121,9 @@ fn cell(mut world: World, act: fn(&mut World) -> Result<(), String>) -> String {
     let mut moves: Vec<String> = Vec::new();
     for decision in &world.decisions {
         if let Decision::Moved { pr: WATCHED, to, reason, .. } = decision {
-            moves.push(match to {
-                PrState::Testing => "TESTING".to_owned(),
-                to => format!("{} `{reason}`", to.word()),
-            });
+            let name = to.word();
+            let started = *to == PrState::Testing;
+            moves.push(if started { name.to_owned() } else { format!("{name} `{reason}`") });
         }
     }
     if moves.is_empty() { "–".to_owned() } else { moves.join(" → ") }
@@ -189,6 +188,7 @@ fn asked(answer: Result<(), crate::queue::Refusal>) -> Result<(), String> {
 }
 
 /// Does something outside and tells the queue of it.
+#[expect(clippy::unnecessary_wraps, reason = "it stands where a command may be refused")]
 fn told(world: &mut World, act: impl FnOnce(&mut World)) -> Result<(), String> {
     world.decisions.clear();
     act(world);
