@@ -47,12 +47,12 @@ test *ARGS:
 # Tests that need no database and no server
 [group('test')]
 test-unit:
-    cargo test -p signalbox-domain -p signalbox-http -p signalbox-metrics -p signalbox-git -p signalbox-testkit
+    cargo test -p signalbox-domain -p signalbox-http -p signalbox-metrics -p signalbox-git -p signalbox-reports -p signalbox-testkit
 
-# The queue's model tests with many more histories
+# The model tests of queues and flaky tests with many more histories
 [group('test')]
 model CASES='100000':
-    SIGNALBOX_PROPTEST_CASES={{CASES}} cargo test --release -p signalbox-domain --test model
+    SIGNALBOX_PROPTEST_CASES={{CASES}} cargo test --release -p signalbox-domain --test model --test flaky_model
 
 # The simulation of the whole system with that many seeds
 [group('test')]
