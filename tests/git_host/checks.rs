@@ -1,0 +1,205 @@
+//! The checks runner: what it gives checks, what it takes from them, and how it ends them.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use signalbox_domain::ids::{BranchName, PrNumber, RunId};
+use signalbox_domain::ports::{
+    CheckOutput, CheckReports, ChecksJob, ChecksRunner, ChecksSink, ReportFile, SinkClosed,
+};
+use signalbox_domain::queue::{Candidate, CheckConclusion, CheckReport, RunChecks};
+use signalbox_domain::testing::ManualClock;
+use signalbox_git::{ChecksConfig, LocalChecksRunner};
+use uuid::Uuid;
+
+use crate::World;
+
+/// Keeps what a runner reports.
+#[derive(Default)]
+struct Reports {
+    checks: std::sync::Mutex<Vec<CheckReport>>,
+    outputs: std::sync::Mutex<Vec<CheckOutput>>,
+    taken: Arc<Taken>,
+    closed: AtomicBool,
+}
+
+#[async_trait]
+impl ChecksSink for Reports {
+    async fn report(&self, checks: Vec<CheckReport>) -> Result<(), SinkClosed> {
+        self.checks.lock().expect("a lock").extend(checks);
+        Ok(())
+    }
+
+    async fn output(&self, output: CheckOutput) -> Result<(), SinkClosed> {
+        self.outputs.lock().expect("a lock").push(output);
+        Ok(())
+    }
+
+    async fn closed(&self) {
+        while !self.closed.load(Ordering::SeqCst) {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+}
+
+/// Keeps the reports that checks wrote: the check, a file's name, its text.
+#[derive(Default)]
+struct Taken(std::sync::Mutex<Vec<(String, String, String)>>);
+
+#[async_trait]
+impl CheckReports for Taken {
+    async fn collected(
+        &self,
+        _: &ChecksJob,
+        check: &str,
+        files: Vec<ReportFile>,
+    ) -> Result<(), String> {
+        for mut file in files {
+            let mut text = String::new();
+            std::io::Read::read_to_string(&mut file.content, &mut text).expect("text");
+            self.0.lock().expect("a lock").push((check.to_owned(), file.name, text));
+        }
+        Ok(())
+    }
+}
+
+async fn run_checks(world: &World, config: &str, script: &str, reports: &Reports) {
+    world.commit(&[(".signalbox.toml", config), ("check.sh", script)], "base");
+    let head = world.push("main");
+    let tree = world.tree(&head);
+    let runner = LocalChecksRunner::new(
+        ChecksConfig {
+            work_dir: world.folder.path().join("checks"),
+            timeout_minutes: 1,
+            pass_env: Vec::new(),
+            public_url: "http://localhost".into(),
+        },
+        world.host.clone(),
+        Arc::new(ManualClock::default()),
+        reports.taken.clone(),
+    );
+    let job = ChecksJob {
+        repository: world.repository.clone(),
+        checks: RunChecks {
+            run: RunId(Uuid::new_v4()),
+            candidate: Candidate {
+                sha: head.clone(),
+                tree: signalbox_domain::ids::TreeId::new(tree).expect("a tree"),
+            },
+            branch: BranchName::new("signalbox-merge/pr-1/x").expect("a branch"),
+            config_from: head,
+            prs: vec![PrNumber(1)],
+            required: vec!["test".into(), "missing".into()],
+        },
+    };
+    runner.run(&job, reports).await.expect("it runs");
+    let left = std::fs::read_dir(world.folder.path().join("checks"));
+    assert!(left.is_ok_and(|mut left| left.next().is_none()), "checkouts are removed");
+}
+
+const CONFIG: &str = "[[checks]]\nname = \"test\"\nrun = [\"sh\", \"check.sh\"]\n";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_check_runs_in_a_clean_checkout_with_a_fixed_environment() {
+    let world = World::new().await;
+    let reports = Reports::default();
+    let script = "pwd; git rev-parse HEAD; git branch -a; env | sort | cut -d= -f1; ls -A \"$HOME\"\nexit 3\n";
+    run_checks(&world, CONFIG, script, &reports).await;
+    let checks = reports.checks.lock().expect("a lock").clone();
+    let missing = checks.iter().find(|it| it.name == "missing").expect("a report");
+    assert_eq!(missing.conclusion, Some(CheckConclusion::Failure));
+    assert!(missing.summary.as_deref().is_some_and(|it| it.contains("no check named")));
+    let ended = checks.iter().rfind(|it| it.name == "test").expect("a report");
+    assert_eq!(ended.conclusion, Some(CheckConclusion::Failure));
+    assert!(ended.summary.as_deref().is_some_and(|it| it.contains("exit status: 3")));
+    let text = reports.outputs.lock().expect("a lock")[0].text.clone();
+    let variables: Vec<&str> =
+        text.lines().skip_while(|line| *line != "CI").filter(|it| !it.is_empty()).collect();
+    let wanted = [
+        "CI",
+        "HOME",
+        "LANG",
+        "PATH",
+        "PWD",
+        "SIGNALBOX_BRANCH",
+        "SIGNALBOX_PR",
+        "SIGNALBOX_TEST_RUN",
+        "TMPDIR",
+    ];
+    let known: Vec<&&str> = variables.iter().filter(|it| wanted.contains(it)).collect();
+    assert_eq!(known.len(), wanted.len(), "{text}");
+    assert!(variables.len() <= wanted.len() + 3, "nothing else but what sh itself adds: {text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn reports_that_a_check_wrote_are_taken_also_when_it_failed() {
+    let world = World::new().await;
+    let reports = Reports::default();
+    let config = format!("{CONFIG}reports = [\"out/**/junit.xml\"]\n");
+    let script = "mkdir -p out/a; echo '<testsuite/>' > out/a/junit.xml; echo x > out/other.xml\n\
+                  ln -s /etc/passwd out/junit.xml; exit 1\n";
+    run_checks(&world, &config, script, &reports).await;
+    let taken = reports.taken.0.lock().expect("a lock").clone();
+    let wanted = ("test".to_owned(), "out/a/junit.xml".to_owned(), "<testsuite/>\n".to_owned());
+    assert_eq!(taken, [wanted]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_child_that_goes_on_neither_hangs_the_check_nor_survives_it() {
+    let world = World::new().await;
+    let reports = Reports::default();
+    let begun = Instant::now();
+    run_checks(&world, CONFIG, "sleep 300 & echo $!\nexit 0\n", &reports).await;
+    assert!(begun.elapsed() < Duration::from_secs(20));
+    let text = reports.outputs.lock().expect("a lock")[0].text.clone();
+    let pid = text.trim();
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let alive = !stat.is_empty() && !stat.contains(") Z ");
+    assert!(!alive, "process {pid} is still there: {stat}");
+    let checks = reports.checks.lock().expect("a lock").clone();
+    let ended = checks.iter().rfind(|it| it.name == "test").expect("a report");
+    assert_eq!(ended.conclusion, Some(CheckConclusion::Success));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_check_that_nobody_wants_any_more_is_killed() {
+    let world = World::new().await;
+    let reports = Arc::new(Reports::default());
+    let mark = world.folder.path().join("began");
+    let script = format!("touch {}; sleep 300\n", mark.display());
+    let closer = reports.clone();
+    let marked = mark.clone();
+    tokio::spawn(async move {
+        while !marked.exists() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        closer.closed.store(true, Ordering::SeqCst);
+    });
+    let begun = Instant::now();
+    run_checks(&world, CONFIG, &script, &reports).await;
+    assert!(begun.elapsed() < Duration::from_secs(20));
+    assert!(mark.exists());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_that_is_not_there_and_endless_output_are_failures_with_words() {
+    let world = World::new().await;
+    let reports = Reports::default();
+    let config = "[[checks]]\nname = \"test\"\nrun = [\"no-such-program\"]\n";
+    run_checks(&world, config, "", &reports).await;
+    let checks = reports.checks.lock().expect("a lock").clone();
+    let ended = checks.iter().rfind(|it| it.name == "test").expect("a report");
+    assert!(
+        ended.summary.as_deref().is_some_and(|it| it.contains("\"no-such-program\" cannot be run"))
+    );
+    let reports = Reports::default();
+    let script =
+        "i=0; while [ $i -lt 20000 ]; do echo line $i of very much output; i=$((i+1)); done\n";
+    run_checks(&world, CONFIG, script, &reports).await;
+    let text = reports.outputs.lock().expect("a lock")[0].text.clone();
+    assert!(text.len() <= signalbox_domain::ports::MAX_CHECK_OUTPUT);
+    assert!(text.starts_with("line 0 of") && text.contains("bytes left out"));
+    assert!(text.trim_end().ends_with("line 19999 of very much output"));
+}
