@@ -98,8 +98,9 @@ fn neighbours<'a>(queue: &'a Queue, group: &mut Vec<&'a Entry>, size: usize) -> 
     false
 }
 
-/// Adds the next entries that share a target with the group and depend on nothing else that has
-/// no candidate.
+/// Adds the next entries that share a target with the group and depend on nothing else but what
+/// stands ahead of all of it and has a candidate. What stands between its members is not theirs to
+/// be built on: the first of them would be tested on something behind it.
 fn of_one_lane<'a>(queue: &'a Queue, group: &mut Vec<&'a Entry>, size: usize) -> bool {
     let Some(first) = group.first().copied() else { return false };
     for entry in queue.behind(OrderKey::of(first)) {
@@ -108,7 +109,8 @@ fn of_one_lane<'a>(queue: &'a Queue, group: &mut Vec<&'a Entry>, size: usize) ->
         }
         if may_join(queue, entry)
             && group.iter().any(|member| meet(Mode::Parallel, member, entry))
-            && to_build_on(queue, entry, group).is_ok()
+            && to_build_on(queue, entry, group)
+                .is_ok_and(|on| on.iter().all(|other| OrderKey::of(other) < OrderKey::of(first)))
         {
             group.push(entry);
         }
