@@ -4,6 +4,7 @@
 //! To add an adapter: implement the trait in a crate of its own that depends on this one only,
 //! run the suite on it, and name it in the app crate's wiring.
 
+mod audit_log;
 mod blob_store;
 mod check_log;
 mod check_reports;
@@ -32,6 +33,7 @@ mod test_event_writer;
 mod token_store;
 mod upload_store;
 
+pub use audit_log::{AuditFilter, AuditLog, AuditPlace};
 pub use blob_store::{Blob, BlobError, BlobStore, BlobWriter};
 pub use check_log::{CheckLog, CheckOutput, MAX_CHECK_OUTPUT};
 pub use check_reports::CheckReports;

@@ -33,6 +33,8 @@ pub struct Leased {
     pub attempts: u32,
     /// When the first try failed, if it did.
     pub failing_since: Option<Timestamp>,
+    /// The request that caused it, if one did.
+    pub request: Option<String>,
 }
 
 /// How much waits in a lane.

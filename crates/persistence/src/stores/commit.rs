@@ -67,5 +67,8 @@ pub(super) async fn write(conn: &mut Conn, rows: CommitRows) -> Result<i64, DbEr
     for row in rows.outbox {
         diesel::insert_into(outbox::table).values(&row).execute(conn).await?;
     }
+    if let Some(row) = &rows.audit {
+        row.insert(conn).await?;
+    }
     Ok(next)
 }

@@ -2,6 +2,7 @@
 //! is `sqlite` or `postgres`, and gives the connection type and what the two do differently.
 
 mod accounts;
+mod audit_log;
 mod bulk;
 mod check_log;
 mod commit;
@@ -54,7 +55,8 @@ impl Store {
             check_log: store.clone(),
             uploads: store.clone(),
             flaky: store.clone(),
-            flaky_reads: store,
+            flaky_reads: store.clone(),
+            audit: store,
         }
     }
 

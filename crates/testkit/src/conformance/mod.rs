@@ -2,6 +2,7 @@
 //! stores of an empty database; [`crate::store_conformance`] makes a test of each.
 
 pub mod accounts;
+pub mod audit;
 pub mod flaky;
 mod flaky_lab;
 pub mod flaky_lists;
@@ -28,6 +29,11 @@ macro_rules! store_conformance {
             accounts::a_revoked_token_keeps_the_earlier_time,
             accounts::a_repository_is_registered_once_and_belongs_to_its_organization,
             accounts::a_check_output_is_replaced_capped_and_pruned,
+            audit::records_are_paged_newest_first,
+            audit::records_are_filtered,
+            audit::records_are_for_their_own_organization,
+            audit::old_records_are_pruned,
+            audit::a_commit_writes_its_record_or_nothing,
             flaky::summaries_agree_with_the_runs,
             flaky::an_upload_is_taken_in_once,
             flaky::a_disagreement_is_told_and_listed_in_one_commit,

@@ -118,6 +118,7 @@ impl FlakyStore for MemoryDatabase {
         for step in commit.steps {
             flaky.step(repo, step);
         }
+        tables.audit(commit.audit);
         Ok(version)
     }
 

@@ -95,6 +95,7 @@ impl QueueStore for MemoryDatabase {
                 failing_since: None,
                 last_error: None,
                 lease: None,
+                request: commit.request.map(ToOwned::to_owned),
             };
             tables.outbox.insert(id, row);
         }
@@ -103,6 +104,7 @@ impl QueueStore for MemoryDatabase {
             position += 1;
             tables.events.insert(position, (commit.queue, event.clone()));
         }
+        tables.audit(commit.audit);
         let Some(row) = tables.queues.get_mut(&commit.queue.id) else {
             return Err(CommitError::Conflict);
         };

@@ -1,0 +1,2 @@
+ALTER TABLE outbox DROP COLUMN request_id;
+DROP TABLE audit;
