@@ -6,10 +6,13 @@ mod commands;
 mod config;
 mod demo;
 mod hosts;
+mod lock;
 mod logs;
 mod loops;
 mod results;
+mod scrape;
 mod serve;
+mod telemetry;
 mod terminal;
 mod wiring;
 

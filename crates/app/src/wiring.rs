@@ -7,8 +7,8 @@ use async_trait::async_trait;
 use signalbox_domain::ids::{OrgId, OrgSlug};
 use signalbox_domain::ports::{Clock, IdSource, Org};
 use signalbox_domain::service::{
-    Authenticator, Context, EffectRunner, FlakyService, QueueService, Sweeper, UploadLimits,
-    UploadParts, UploadService,
+    AuditService, Authenticator, Context, EffectRunner, FlakyService, QueueService, Sweeper,
+    UploadLimits, UploadParts, UploadService,
 };
 use signalbox_http::{Api, EventPayloads, FlakyApi, PageTokens, Readiness, TestLinks};
 use signalbox_metrics::{PrometheusObserver, QueueExposition};
@@ -91,7 +91,7 @@ impl App {
         };
         let hosts = Arc::new(ConnectedHosts::new(&config, &orgs, &parts));
         let wake_ups = Arc::new(WakeUps::default());
-        let metrics = Arc::new(PrometheusObserver::new(env!("CARGO_PKG_VERSION")));
+        let metrics = Arc::new(PrometheusObserver::new(env!("CARGO_PKG_VERSION"), clock.now()));
         let context = Context {
             stores,
             hosts: hosts.clone(),
@@ -131,6 +131,7 @@ impl App {
             flaky: self.flaky.clone(),
             authenticator: Arc::new(Authenticator::new(tokens, orgs, context.clock.clone())),
             exposition: Arc::new(QueueExposition),
+            audit: Arc::new(AuditService::new(context.clone())),
             check_log: context.stores.check_log.clone(),
             observer: context.observer.clone(),
             clock: context.clock.clone(),

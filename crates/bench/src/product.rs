@@ -8,7 +8,8 @@ use signalbox_domain::ids::{BranchName, HostId, OrgId, OrgSlug, RepoName, TokenI
 use signalbox_domain::ports::{IdSource, Org, Repository, Stores};
 use signalbox_domain::queue::CheckConclusion;
 use signalbox_domain::service::{
-    Authenticator, Context, FlakyService, QueueService, UploadLimits, UploadParts, UploadService,
+    AuditService, Authenticator, Context, FlakyService, QueueService, UploadLimits, UploadParts,
+    UploadService,
 };
 use signalbox_domain::token::{Caller, EnumCase, Scope, Token, TokenText};
 use signalbox_http::{Api, EventPayloads, FlakyApi, PageTokens, TestLinks};
@@ -99,6 +100,7 @@ impl Product {
             queues: Arc::new(QueueService::new(context.clone())),
             authenticator,
             exposition: Arc::new(QueueExposition),
+            audit: Arc::new(AuditService::new(context.clone())),
             check_log: stores.check_log.clone(),
             observer: context.observer.clone(),
             clock,

@@ -1,4 +1,4 @@
--- Who changed what; and for each effect the request that has caused it.
+-- Who changed what; for each effect the request that has caused it; and what is needed to forget.
 
 CREATE TABLE audit (
     id TEXT NOT NULL PRIMARY KEY,
@@ -15,3 +15,6 @@ CREATE INDEX audit_of_org ON audit (org_id, at, id);
 CREATE INDEX audit_by_age ON audit (at, id);
 
 ALTER TABLE outbox ADD COLUMN request_id TEXT;
+
+CREATE INDEX journal_by_age ON journal (at);
+CREATE INDEX events_by_age ON events (at);

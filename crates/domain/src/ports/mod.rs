@@ -28,6 +28,7 @@ mod read_store;
 mod repo_store;
 mod report_reader;
 mod results;
+mod retention;
 mod stores;
 mod test_event_writer;
 mod token_store;
@@ -64,6 +65,7 @@ pub use read_store::{LoggedEvent, MetricsScope, MoveRecord, QueueDepth, ReadStor
 pub use repo_store::{RepoStore, Repository};
 pub use report_reader::{ReadError, ReportFile, ReportReader};
 pub use results::ResultsSink;
+pub use retention::Retention;
 pub use stores::Stores;
 pub use test_event_writer::{TestEventWriter, TestSnapshot};
 pub use token_store::TokenStore;

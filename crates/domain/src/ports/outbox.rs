@@ -37,10 +37,10 @@ pub struct Leased {
     pub request: Option<String>,
 }
 
-/// How much waits in a lane.
+/// How much waits, in a lane or elsewhere.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Backlog {
-    /// Effects that are due and not leased.
+    /// What is due and not leased.
     pub due: u64,
     /// When the oldest of them became due.
     pub oldest: Option<Timestamp>,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{
     AuditLog, CheckLog, FlakyReads, FlakyStore, HistoryStore, OrgStore, Outbox, PullRequestStore,
-    QueueStore, ReadStore, RepoStore, TokenStore, UploadStore,
+    QueueStore, ReadStore, RepoStore, Retention, TokenStore, UploadStore,
 };
 
 /// Every store of one database.
@@ -36,4 +36,6 @@ pub struct Stores {
     pub flaky_reads: Arc<dyn FlakyReads>,
     /// The audit log.
     pub audit: Arc<dyn AuditLog>,
+    /// Forgetting what is old.
+    pub retention: Arc<dyn Retention>,
 }

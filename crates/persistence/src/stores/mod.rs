@@ -13,6 +13,7 @@ mod pull_request_store;
 mod queue_store;
 mod read_store;
 mod repo_store;
+mod retention;
 mod rows;
 mod upload_leases;
 mod upload_store;
@@ -56,8 +57,14 @@ impl Store {
             uploads: store.clone(),
             flaky: store.clone(),
             flaky_reads: store.clone(),
-            audit: store,
+            audit: store.clone(),
+            retention: store,
         }
+    }
+
+    /// How many connections there are, and how many of them are free.
+    pub(crate) fn pool_status(&self) -> deadpool::Status {
+        self.pool.status()
     }
 
     pub(crate) async fn connection(&self) -> Result<Object<Conn>, DbError> {

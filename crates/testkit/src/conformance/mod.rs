@@ -11,6 +11,7 @@ pub mod outbox;
 pub mod pull_requests;
 pub mod queues;
 pub mod reads;
+pub mod retention;
 mod sample;
 pub mod services;
 pub mod uploads;
@@ -78,6 +79,7 @@ macro_rules! store_conformance {
             reads::moves_and_timelines_are_in_order,
             reads::depths_count_live_entries_by_state,
             reads::events_are_paged_in_order,
+            retention::old_journals_and_events_go_and_queues_stay,
             uploads::an_upload_is_created_once_and_found_by_its_own,
             uploads::bytes_are_received_once,
             uploads::uploads_are_leased_once_each,

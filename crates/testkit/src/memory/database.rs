@@ -32,7 +32,8 @@ impl MemoryDatabase {
             uploads: shared.clone(),
             flaky: shared.clone(),
             flaky_reads: shared.clone(),
-            audit: shared,
+            audit: shared.clone(),
+            retention: shared,
         }
     }
 

@@ -17,6 +17,7 @@ mod pull_request_store;
 mod queue_store;
 mod read_store;
 mod repo_store;
+mod retention;
 mod tables;
 mod token_store;
 mod upload_store;
