@@ -29,7 +29,7 @@ pub(crate) async fn backup(flags: &Flags, file: &Path) -> Result<(), String> {
     database.copy_to(&part).await.map_err(|error| chain(&shown, &error))?;
     let status = whole(&part).await?;
     rename(&part, file)?;
-    let size = std::fs::metadata(file).map(|it| it.len()).unwrap_or(0);
+    let size = std::fs::metadata(file).map_or(0, |it| it.len());
     say(&format!("{} has {size} bytes and {status} migrations", file.display()));
     Ok(())
 }

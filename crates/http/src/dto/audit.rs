@@ -23,60 +23,57 @@ pub(crate) struct AuditQuery {
     pub(crate) limit: u32,
 }
 
+/// Query parameters that are being read.
+struct Parameters<'a> {
+    given: &'a [(String, String)],
+    errors: Errors,
+}
+
+impl Parameters<'_> {
+    /// A parameter, if it is there. One that cannot be read is noted.
+    fn read<T>(
+        &mut self,
+        name: &str,
+        rule: &'static str,
+        parse: impl Fn(&str) -> Option<T>,
+    ) -> Option<T> {
+        let pointer = format!("/{name}");
+        let mut values = self.given.iter().filter(|(key, _)| key == name);
+        let (_, value) = values.next().filter(|(_, value)| !value.is_empty())?;
+        if values.next().is_some() {
+            self.errors.add(pointer, "must be given once");
+            return None;
+        }
+        self.errors.keep(&pointer, parse(value).ok_or(rule))
+    }
+}
+
 impl AuditQuery {
     /// Reads query parameters. Those that are not known are ignored.
     pub(crate) fn read(given: &[(String, String)]) -> Result<Self, Problem> {
-        let mut errors = Errors::default();
-        let mut one = |name: &str| {
-            let mut values = given.iter().filter(|(key, _)| key == name).map(|(_, value)| value);
-            let value = values.next().filter(|value| !value.is_empty());
-            if values.next().is_some() {
-                errors.add(format!("/{name}"), "must be given once");
-            }
-            value.map(String::as_str)
-        };
-        let [action, token, object, repo, since, until, limit, cursor] =
-            ["action", "token", "object", "repo", "since", "until", "limit", "cursor"]
-                .map(&mut one);
-        fn read<T>(
-            errors: &mut Errors,
-            name: &str,
-            given: Option<&str>,
-            parse: impl Fn(&str) -> Option<T>,
-            rule: &'static str,
-        ) -> Option<Option<T>> {
-            let Some(text) = given else { return Some(None) };
-            errors.keep(&format!("/{name}"), parse(text).ok_or(rule)).map(Some)
-        }
-        let action = read(
-            &mut errors,
-            "action",
-            action,
-            AuditAction::parse,
-            "must be the word of an action, such as queue.updated",
-        );
-        let id = |text: &str| text.parse().ok().map(TokenId);
-        let token = read(&mut errors, "token", token, id, "must be the id of a token");
-        let name = |text: &str| RepoName::parse(text).ok();
-        let repo = read(&mut errors, "repo", repo, name, "must have the form host/owner/name");
+        let mut all = Parameters { given, errors: Errors::default() };
+        let word = "must be the word of an action, such as queue.updated";
         let time = "must be a time such as 2026-11-21T12:00:00Z";
-        let since = read(&mut errors, "since", since, Timestamp::parse, time);
-        let until = read(&mut errors, "until", until, Timestamp::parse, time);
         let size = |text: &str| text.parse().ok().filter(|size| (1..=MAX_PAGE).contains(size));
-        let limit = read(&mut errors, "limit", limit, size, "must be from 1 to 100");
-        let rule = "must be the nextCursor of the page before";
-        let before = read(&mut errors, "cursor", cursor, place, rule);
-        let whole = || {
-            let filter = AuditFilter {
-                action: action?,
-                token: token?,
-                object: object.map(ToOwned::to_owned),
-                repos: repo?.into_iter().collect(),
-                window: Window { since: since?, until: until? },
-            };
-            Some(Self { filter, before: before?, limit: limit?.unwrap_or(PAGE) })
+        let filter = AuditFilter {
+            action: all.read("action", word, AuditAction::parse),
+            token: all
+                .read("token", "must be the id of a token", |text| text.parse().ok().map(TokenId)),
+            object: all.read("object", "", |text| Some(text.to_owned())),
+            repos: all
+                .read("repo", "must have the form host/owner/name", |text| {
+                    RepoName::parse(text).ok()
+                })
+                .into_iter()
+                .collect(),
+            window: Window {
+                since: all.read("since", time, Timestamp::parse),
+                until: all.read("until", time, Timestamp::parse),
+            },
         };
-        errors.finish(whole())
+        let limit = all.read("limit", "must be from 1 to 100", size).unwrap_or(PAGE);
+        let before = all.read("cursor", "must be the nextCursor of the page before", place);
+        all.errors.finish(Some(Self { filter, before, limit }))
     }
 }
 

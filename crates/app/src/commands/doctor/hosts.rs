@@ -55,7 +55,7 @@ fn problem(repository: &Repository) -> Option<(bool, String)> {
     let Ok(text) = std::fs::read_to_string(&hook) else {
         return Some((false, format!("{name} takes no pushes to refs/for: {advice}")));
     };
-    let mode = std::fs::metadata(&hook).map(|it| it.permissions().mode()).unwrap_or(0);
+    let mode = std::fs::metadata(&hook).map_or(0, |it| it.permissions().mode());
     if mode & 0o111 == 0 {
         return Some((false, format!("{name}: {} cannot be run: {advice}", hook.display())));
     }

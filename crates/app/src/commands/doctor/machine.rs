@@ -20,7 +20,7 @@ pub(super) fn config(flags: &Flags, config: &Config) -> Finding {
     let name = "config";
     let Some(file) = &flags.config else { return Finding::good(name, "no file; it is good") };
     let shown = file.display();
-    let mode = std::fs::metadata(file).map(|it| it.permissions().mode()).unwrap_or(0);
+    let mode = std::fs::metadata(file).map_or(0, |it| it.permissions().mode());
     if mode & 0o004 != 0 && has_password(&config.database_url()) {
         let words = format!("{shown} has a password in it and everybody can read it: chmod 640");
         return Finding::warning(name, words);
@@ -48,7 +48,7 @@ pub(super) fn data_folder(config: &Config) -> Finding {
     if !folder.is_dir() {
         return Finding::good(name, format!("{shown} will be made when the server starts"));
     }
-    let mode = std::fs::metadata(&folder).map(|it| it.permissions().mode()).unwrap_or(0);
+    let mode = std::fs::metadata(&folder).map_or(0, |it| it.permissions().mode());
     if mode & 0o007 != 0 {
         let words = format!("{shown} is open to everybody (mode {:03o}): chmod 750", mode & 0o777);
         return Finding::warning(name, words);

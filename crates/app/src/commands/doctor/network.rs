@@ -28,9 +28,8 @@ pub(super) async fn listeners(config: &Config) -> Vec<Finding> {
 
 /// Free, or taken by a server of ours.
 async fn listener(name: &'static str, address: SocketAddr, path: &str) -> Finding {
-    let error = match TcpListener::bind(address) {
-        Ok(_) => return Finding::good(name, format!("{address} is free")),
-        Err(error) => error,
+    let Err(error) = TcpListener::bind(address) else {
+        return Finding::good(name, format!("{address} is free"));
     };
     if error.kind() != std::io::ErrorKind::AddrInUse {
         return Finding::bad(name, format!("cannot listen on {address}: {error}"));
