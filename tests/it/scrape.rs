@@ -62,6 +62,7 @@ async fn both_pages_are_read_by_the_reference_parsers(on: On) {
         "signalbox_landed_tree_differs_total 0",
         "signalbox_requests_total{operation=\"submitPullRequest\",status=\"200\"} 1",
         "signalbox_effects_total{effect=\"land\",outcome=\"done\"} 1",
+        "signalbox_host_calls_total{host=\"other\",call=\"land\",outcome=\"ok\"} 1",
         "signalbox_backlog{lane=\"host\"}",
         "signalbox_backlog{lane=\"checks\"}",
         "signalbox_backlog{lane=\"uploads\"}",

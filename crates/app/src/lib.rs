@@ -9,6 +9,7 @@ mod hosts;
 mod lock;
 mod logs;
 mod loops;
+mod measured;
 mod results;
 mod scrape;
 mod serve;

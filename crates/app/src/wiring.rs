@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
 use signalbox_domain::ids::{OrgId, OrgSlug};
-use signalbox_domain::ports::{Clock, IdSource, Org};
+use signalbox_domain::ports::{Clock, IdSource, Observer, Org};
 use signalbox_domain::service::{
     AuditService, Authenticator, Context, EffectRunner, FlakyService, QueueService, Sweeper,
     UploadLimits, UploadParts, UploadService,
@@ -83,21 +83,23 @@ impl App {
             let org = stores.orgs.create(&org).await.map_err(|it| chain("organizations", &it))?;
             orgs.push(org.id);
         }
+        let metrics = Arc::new(PrometheusObserver::new(env!("CARGO_PKG_VERSION"), clock.now()));
+        let observer: Arc<dyn Observer> = Arc::new(LoggingObserver(metrics.clone()));
         let reports = Arc::new(LateReports::default());
         let parts = Parts {
             pull_requests: stores.pull_requests.clone(),
             clock: clock.clone(),
             reports: reports.clone(),
+            observer: observer.clone(),
         };
         let hosts = Arc::new(ConnectedHosts::new(&config, &orgs, &parts));
         let wake_ups = Arc::new(WakeUps::default());
-        let metrics = Arc::new(PrometheusObserver::new(env!("CARGO_PKG_VERSION"), clock.now()));
         let context = Context {
             stores,
             hosts: hosts.clone(),
             clock,
             ids,
-            observer: Arc::new(LoggingObserver(metrics.clone())),
+            observer,
             notifier: wake_ups.clone(),
         };
         let queues = Arc::new(QueueService::new(context.clone()));
