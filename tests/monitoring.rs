@@ -110,10 +110,10 @@ fn rules_and_dashboard_ask_for_metrics_that_there_are_and_for_all_of_the_servers
 
 #[test]
 fn every_alert_is_tested_and_says_what_to_do() {
-    let (rules, tests) = (yaml("alerts.yml"), read("alerts_test.yml"));
-    for rule in rules["groups"][0]["rules"].as_array().expect("rules") {
+    let (alerts, cases) = (yaml("alerts.yml"), read("alerts_test.yml"));
+    for rule in alerts["groups"][0]["rules"].as_array().expect("rules") {
         let name = rule["alert"].as_str().expect("a name");
-        assert!(tests.contains(&format!("alertname: {name}\n")), "{name} is never seen to fire");
+        assert!(cases.contains(&format!("alertname: {name}\n")), "{name} is never seen to fire");
         for part in ["summary", "description"] {
             assert!(rule["annotations"][part].is_string(), "{name} has no {part}");
         }
@@ -150,7 +150,7 @@ fn the_files_for_containers_name_what_there_is() {
         }
     }
     let file = read("deploy/Containerfile");
-    let last = file.rsplit("\nFROM ").next().expect("a stage");
-    assert!(last.contains("\nUSER 10001\n"), "the server is not root");
+    let stage = file.rsplit("\nFROM ").next().expect("a stage");
+    assert!(stage.contains("\nUSER 10001\n"), "the server is not root");
     assert!(file.contains("--locked"), "what is built is what was tested");
 }

@@ -18,13 +18,13 @@ fn collector() -> (String, Receiver<(String, Vec<u8>)>) {
         for connection in listener.incoming().flatten() {
             let told = told.clone();
             std::thread::spawn(move || {
-                let mut reader = BufReader::new(connection.try_clone().expect("a connection"));
-                let mut connection = connection;
+                let mut answers = connection.try_clone().expect("a connection");
+                let mut lines = BufReader::new(connection);
                 loop {
-                    let (mut head, mut length) = (String::new(), 0);
+                    let (mut start, mut length) = (String::new(), 0);
                     loop {
                         let mut line = String::new();
-                        if reader.read_line(&mut line).unwrap_or(0) == 0 {
+                        if lines.read_line(&mut line).unwrap_or(0) == 0 {
                             return;
                         }
                         if let Some(value) = line.to_lowercase().strip_prefix("content-length:") {
@@ -33,13 +33,13 @@ fn collector() -> (String, Receiver<(String, Vec<u8>)>) {
                         if line == "\r\n" {
                             break;
                         }
-                        head += &line;
+                        start += &line;
                     }
                     let mut body = vec![0; length];
-                    reader.read_exact(&mut body).expect("the body");
-                    drop(told.send((head, body)));
+                    lines.read_exact(&mut body).expect("the body");
+                    drop(told.send((start, body)));
                     let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
-                    connection.write_all(answer).expect("answered");
+                    answers.write_all(answer).expect("answered");
                 }
             });
         }
