@@ -55,6 +55,7 @@ use crate::routes::v1;
         v1::flaky::get_test_history::handle,
         v1::status::handle,
         v1::openapi::handle,
+        v1::list_audit::handle,
     ),
     components(schemas(ProblemBody)),
     tags(

@@ -2,6 +2,7 @@
 //! rule is made here.
 
 mod access;
+mod audit;
 mod checks_sink;
 mod context;
 mod effect_runner;
@@ -18,6 +19,7 @@ mod targets;
 mod uploads;
 
 pub use access::Authenticator;
+pub use audit::{AuditService, Deed};
 pub use checks_sink::QueueSink;
 pub use context::Context;
 pub use effect_runner::EffectRunner;

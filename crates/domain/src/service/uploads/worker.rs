@@ -1,7 +1,7 @@
 //! Reading what was received: lease, read, map, take in, finish.
 
 use crate::flaky::{ReportedRun, Upload};
-use crate::ports::{LeasedUpload, ReadError, ReportFile};
+use crate::ports::{LeasedUpload, Observed, ReadError, ReportFile};
 use crate::time::{Span, Timestamp};
 use crate::upload::{
     ContentHash, FoundFile, Mapped, Received, UploadRecord, UploadState, map, upload_of,
@@ -72,19 +72,30 @@ impl UploadService {
     /// read later comes back after a pause. An error is the database's; the lease then runs out and
     /// the upload comes back.
     pub async fn read(&self, leased: LeasedUpload) -> Result<(), Error> {
-        let LeasedUpload { token, record, attempts, failing_since } = leased;
         let started = self.context.clock.now();
+        let outcome = self.try_and_note(leased, started).await?;
+        let took = self.context.clock.now().since(started);
+        self.context.observer.observe(&Observed::Upload { outcome, took });
+        Ok(())
+    }
+
+    async fn try_and_note(
+        &self,
+        leased: LeasedUpload,
+        started: Timestamp,
+    ) -> Result<&'static str, Error> {
+        let LeasedUpload { token, record, attempts, failing_since } = leased;
         let mut done = record;
         let stop = match self.try_read(token, &mut done).await {
             Ok(()) => None,
-            Err(Stop::Lost) => return Ok(()),
+            Err(Stop::Lost) => return Ok("lost"),
             Err(Stop::Later(words)) if attempts + 1 < MAX_ATTEMPTS => {
                 let doubled = 1_u32 << attempts.min(10);
                 let pause = Span::seconds(doubled.min(LONGEST_PAUSE_SECONDS));
                 let (at, since) =
                     (self.context.clock.now().plus(pause), failing_since.unwrap_or(started));
                 self.context.stores.uploads.retry(token, at, since, &words).await?;
-                return Ok(());
+                return Ok("retried");
             }
             Err(Stop::Later(words)) => {
                 Some(format!("given up after {MAX_ATTEMPTS} tries: {words}"))
@@ -92,9 +103,10 @@ impl UploadService {
             Err(Stop::Failed(words)) => Some(words),
         };
         done.state = if stop.is_some() { UploadState::Failed } else { UploadState::Read };
+        let outcome = if stop.is_some() { "failed" } else { "read" };
         done.problem = stop;
-        self.context.stores.uploads.finish(token, &done).await?;
-        Ok(())
+        let kept = self.context.stores.uploads.finish(token, &done).await?;
+        Ok(if kept { outcome } else { "lost" })
     }
 
     async fn try_read(
