@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use signalbox_domain::flaky::BranchPattern;
 use signalbox_domain::ports::ReportFile;
@@ -33,10 +34,20 @@ pub(crate) fn check(pattern: &str) -> Option<&'static str> {
     }
 }
 
-/// The files of a checkout that fit one of the patterns, by name, opened. Links are not followed,
-/// and the repository's own folder is not looked at. What exceeds the limits is left out; how many
-/// files that were is the second value.
-pub(crate) fn collect(checkout: &Path, patterns: &[String]) -> (Vec<ReportFile>, usize) {
+/// The reports of a check.
+#[derive(Default)]
+pub(crate) struct Collected {
+    /// By name, opened.
+    pub(crate) files: Vec<ReportFile>,
+    /// How many files exceed the limits and are left out.
+    pub(crate) left_out: usize,
+    /// How many of the files were there before the check began.
+    pub(crate) old: usize,
+}
+
+/// The files of a checkout that fit one of the patterns. Links are not followed, and the
+/// repository's own folder is not looked at. Those that were last written before `begun` are old.
+pub(crate) fn collect(checkout: &Path, patterns: &[String], begun: SystemTime) -> Collected {
     let mut search = Search {
         patterns: patterns
             .iter()
@@ -47,19 +58,22 @@ pub(crate) fn collect(checkout: &Path, patterns: &[String]) -> (Vec<ReportFile>,
     };
     search.folder(checkout, &mut Vec::new());
     search.found.sort_unstable();
-    let (mut files, mut bytes, mut left_out) = (Vec::new(), 0_u64, 0);
+    let (mut collected, mut bytes) = (Collected::default(), 0_u64);
     for (name, path) in search.found {
-        let opened = if files.len() < MAX_FILES { open(&path).ok().flatten() } else { None };
+        let opened = if collected.files.len() < MAX_FILES { open(&path).ok().flatten() } else { None };
         match opened {
             Some((file, length)) if bytes.saturating_add(length) <= MAX_BYTES => {
                 bytes += length;
+                let written = file.metadata().and_then(|it| it.modified());
+                collected.old += usize::from(!written.is_ok_and(|it| it >= begun));
                 // It may grow while it is read: whoever wrote it may still be there.
-                files.push(ReportFile { name, content: Box::new(file.take(length)) });
+                let content = Box::new(file.take(length));
+                collected.files.push(ReportFile { name, content });
             }
-            Some(_) | None => left_out += 1,
+            Some(_) | None => collected.left_out += 1,
         }
     }
-    (files, left_out)
+    collected
 }
 
 /// Opens a plain file that is small enough. A link that took its place meanwhile is none.
@@ -135,6 +149,8 @@ fn may_hold(pattern: &[&str], names: &[String]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     fn checkout(files: &[&str]) -> tempfile::TempDir {
@@ -149,7 +165,8 @@ mod tests {
 
     fn names(folder: &Path, patterns: &[&str]) -> Vec<String> {
         let patterns: Vec<String> = patterns.iter().map(ToString::to_string).collect();
-        collect(folder, &patterns).0.into_iter().map(|file| file.name).collect()
+        let found = collect(folder, &patterns, SystemTime::UNIX_EPOCH);
+        found.files.into_iter().map(|file| file.name).collect()
     }
 
     #[test]
@@ -171,9 +188,12 @@ mod tests {
         assert_eq!(names(path, &["target/other.t?t"]), ["target/other.txt"]);
         assert!(names(path, &["target", "nothing/**", ".git/*"]).is_empty());
         let mut text = String::new();
-        let (mut files, left_out) = collect(path, &["junit.xml".to_owned()]);
-        files[0].content.read_to_string(&mut text).expect("text");
-        assert_eq!((text.as_str(), left_out), ("junit.xml", 0));
+        let mut found = collect(path, &["junit.xml".to_owned()], SystemTime::UNIX_EPOCH);
+        found.files[0].content.read_to_string(&mut text).expect("text");
+        assert_eq!((text.as_str(), found.left_out, found.old), ("junit.xml", 0, 0));
+        let later = SystemTime::now() + Duration::from_hours(1);
+        let found = collect(path, &["**/*.xml".to_owned()], later);
+        assert_eq!((found.files.len(), found.old), (3, 3), "the check did not write them");
     }
 
     #[test]
@@ -196,9 +216,9 @@ mod tests {
         let folder = checkout(&many.iter().map(String::as_str).collect::<Vec<_>>());
         let large = File::create(folder.path().join("0000.xml")).expect("a file");
         large.set_len(MAX_FILE_BYTES + 1).expect("a length");
-        let (files, left_out) = collect(folder.path(), &["*.xml".to_owned()]);
-        assert_eq!((files.len(), left_out), (MAX_FILES, 3));
-        assert_eq!(files[0].name, "0001.xml");
+        let found = collect(folder.path(), &["*.xml".to_owned()], SystemTime::UNIX_EPOCH);
+        assert_eq!((found.files.len(), found.left_out), (MAX_FILES, 3));
+        assert_eq!(found.files[0].name, "0001.xml");
     }
 
     #[test]
