@@ -1,11 +1,10 @@
 //! The checks runner: what the target branch's configuration says, run on a candidate.
 
 use std::ffi::OsString;
-use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use signalbox_domain::flaky::Excuse;
@@ -27,8 +26,6 @@ use crate::reports::{self, Collected};
 
 /// The file that names a running check's process group.
 const RECORD: &str = "process";
-/// The file whose time says when a check began.
-const BEGUN: &str = "begun";
 
 /// How checks are run.
 #[derive(Clone, Debug)]
@@ -203,14 +200,17 @@ impl LocalChecksRunner {
         let minutes = check.timeout_minutes.unwrap_or(self.config.timeout_minutes);
         let time = Duration::from_secs(u64::from(minutes) * 60);
         let command = self.command(job, check, &folder, &checkout)?;
-        let begun = file_time(&folder).map_err(|error| unavailable(&folder, &error))?;
+        let patterns = check.reports.clone();
+        let before = {
+            let (checkout, patterns) = (checkout.clone(), patterns.clone());
+            spawn_blocking(move || reports::before(&checkout, &patterns)).await.unwrap_or_default()
+        };
         let mut output = Output::default();
         let ended = process::run(command, time, &folder.join(RECORD), &mut output).await;
         let took = self.clock.now().since(started).millis();
         let seconds = format!("{}.{}", took / 1_000, took % 1_000 / 100);
-        let patterns = check.reports.clone();
         // What was opened can be read after the folder is gone.
-        let collected = spawn_blocking(move || reports::collect(&checkout, &patterns, begun));
+        let collected = spawn_blocking(move || reports::collect(&checkout, &patterns, &before));
         let Collected { files, left_out, old } = collected.await.unwrap_or_default();
         if left_out > 0 {
             tracing::warn!(check = check.name, left_out, "reports are too many or too large");
@@ -277,11 +277,6 @@ impl LocalChecksRunner {
 /// for a program that cannot be run, or that a signal has ended.
 fn says_failed(status: ExitStatus) -> bool {
     status.code().is_some_and(|code| (1..=125).contains(&code))
-}
-
-/// The time now as files in a folder get it, which is not as fine as the clock.
-fn file_time(folder: &Path) -> std::io::Result<SystemTime> {
-    File::create(folder.join(BEGUN))?.metadata()?.modified()
 }
 
 

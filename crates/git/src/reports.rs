@@ -1,10 +1,10 @@
 //! Reports that a check wrote: found in its checkout, and nowhere else.
 
-use std::fs::{self, File};
+use std::collections::BTreeMap;
+use std::fs::{self, File, Metadata};
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
 
 use signalbox_domain::flaky::BranchPattern;
 use signalbox_domain::ports::ReportFile;
@@ -45,9 +45,23 @@ pub(crate) struct Collected {
     pub(crate) old: usize,
 }
 
-/// The files of a checkout that fit one of the patterns. Links are not followed, and the
-/// repository's own folder is not looked at. Those that were last written before `begun` are old.
-pub(crate) fn collect(checkout: &Path, patterns: &[String], begun: SystemTime) -> Collected {
+/// The files that fit before a check begins: their names, and what changes when one is written.
+pub(crate) type Before = BTreeMap<String, [i64; 3]>;
+
+/// What fits one of the patterns before a check begins.
+pub(crate) fn before(checkout: &Path, patterns: &[String]) -> Before {
+    let found = find(checkout, patterns).into_iter();
+    let mark = |(name, path): (String, PathBuf)| Some((name, mark(&fs::metadata(path).ok()?)));
+    found.filter_map(mark).collect()
+}
+
+fn mark(file: &Metadata) -> [i64; 3] {
+    [file.ino().cast_signed(), file.ctime(), file.ctime_nsec()]
+}
+
+/// Names and paths of the files that fit one of the patterns, by name. Links are not followed, and
+/// the repository's own folder is not looked at.
+fn find(checkout: &Path, patterns: &[String]) -> Vec<(String, PathBuf)> {
     let mut search = Search {
         patterns: patterns
             .iter()
@@ -58,14 +72,19 @@ pub(crate) fn collect(checkout: &Path, patterns: &[String], begun: SystemTime) -
     };
     search.folder(checkout, &mut Vec::new());
     search.found.sort_unstable();
+    search.found
+}
+
+/// The reports of a check. Those that have not changed since `before` are old.
+pub(crate) fn collect(checkout: &Path, patterns: &[String], before: &Before) -> Collected {
     let (mut collected, mut bytes) = (Collected::default(), 0_u64);
-    for (name, path) in search.found {
+    for (name, path) in find(checkout, patterns) {
         let opened = if collected.files.len() < MAX_FILES { open(&path).ok().flatten() } else { None };
         match opened {
             Some((file, length)) if bytes.saturating_add(length) <= MAX_BYTES => {
                 bytes += length;
-                let written = file.metadata().and_then(|it| it.modified());
-                collected.old += usize::from(!written.is_ok_and(|it| it >= begun));
+                let now = file.metadata().map(|it| mark(&it)).ok();
+                collected.old += usize::from(before.get(&name).copied() == now && now.is_some());
                 // It may grow while it is read: whoever wrote it may still be there.
                 let content = Box::new(file.take(length));
                 collected.files.push(ReportFile { name, content });
@@ -149,8 +168,6 @@ fn may_hold(pattern: &[&str], names: &[String]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     fn checkout(files: &[&str]) -> tempfile::TempDir {
@@ -165,7 +182,7 @@ mod tests {
 
     fn names(folder: &Path, patterns: &[&str]) -> Vec<String> {
         let patterns: Vec<String> = patterns.iter().map(ToString::to_string).collect();
-        let found = collect(folder, &patterns, SystemTime::UNIX_EPOCH);
+        let found = collect(folder, &patterns, &Before::new());
         found.files.into_iter().map(|file| file.name).collect()
     }
 
@@ -188,12 +205,14 @@ mod tests {
         assert_eq!(names(path, &["target/other.t?t"]), ["target/other.txt"]);
         assert!(names(path, &["target", "nothing/**", ".git/*"]).is_empty());
         let mut text = String::new();
-        let mut found = collect(path, &["junit.xml".to_owned()], SystemTime::UNIX_EPOCH);
+        let mut found = collect(path, &["junit.xml".to_owned()], &Before::new());
         found.files[0].content.read_to_string(&mut text).expect("text");
         assert_eq!((text.as_str(), found.left_out, found.old), ("junit.xml", 0, 0));
-        let later = SystemTime::now() + Duration::from_hours(1);
-        let found = collect(path, &["**/*.xml".to_owned()], later);
-        assert_eq!((found.files.len(), found.old), (3, 3), "the check did not write them");
+        let all = ["**/*.xml".to_owned()];
+        let there = before(path, &all);
+        fs::write(path.join("new.xml"), "new").expect("written");
+        let found = collect(path, &all, &there);
+        assert_eq!((found.files.len(), found.old), (4, 3), "the check wrote one of them");
     }
 
     #[test]
@@ -216,7 +235,7 @@ mod tests {
         let folder = checkout(&many.iter().map(String::as_str).collect::<Vec<_>>());
         let large = File::create(folder.path().join("0000.xml")).expect("a file");
         large.set_len(MAX_FILE_BYTES + 1).expect("a length");
-        let found = collect(folder.path(), &["*.xml".to_owned()], SystemTime::UNIX_EPOCH);
+        let found = collect(folder.path(), &["*.xml".to_owned()], &Before::new());
         assert_eq!((found.files.len(), found.left_out), (MAX_FILES, 3));
         assert_eq!(found.files[0].name, "0001.xml");
     }

@@ -115,7 +115,7 @@ impl UploadService {
             return Ok(None);
         };
         let place = (&org.slug, &job.repository.name);
-        let rules = Self::branch_rules();
+        let rules = self.branch_rules(job.repository.org, job.repository.id).await?;
         let mapped = map(intake.record_mut(), &received, found, place, &rules);
         Ok(Some(failed_in_the_end(mapped.runs)))
     }
