@@ -5,6 +5,7 @@ pub mod accounts;
 pub mod flaky;
 mod flaky_lab;
 pub mod flaky_lists;
+pub mod flaky_runs;
 pub mod history;
 pub mod outbox;
 pub mod pull_requests;
