@@ -4,6 +4,7 @@ mod api;
 mod commands;
 mod endings;
 mod excuse;
+mod flaky_scale;
 mod harness;
 mod operations;
 mod restart;

@@ -310,3 +310,50 @@ async fn telemetry_is_always_welcome() {
         assert_eq!(server.call(request.set_payload(payload)).await.status, 200);
     }
 }
+
+/// An archive with a member as it stands, whatever its name and kind.
+fn raw_archive(kind: tar::EntryType, name: &[u8], size: u64, content: &[u8]) -> Vec<u8> {
+    let meta = meta("x", &json!({})).to_string();
+    let mut header = tar::Header::new_gnu();
+    header.set_size(u64::try_from(meta.len()).expect("a length"));
+    let mut archive = tar::Builder::new(Vec::new());
+    archive.append_data(&mut header, "meta.json", meta.as_bytes()).expect("memory");
+    let mut header = tar::Header::new_gnu();
+    header.set_entry_type(kind);
+    header.as_mut_bytes()[..name.len()].copy_from_slice(name);
+    header.set_size(size);
+    header.set_cksum();
+    archive.append(&header, content).expect("memory");
+    let archive = archive.into_inner().expect("memory");
+    zstd::encode_all(&archive[..], 3).expect("memory")
+}
+
+#[actix_web::test]
+async fn a_hostile_archive_fails_with_a_reason_and_counts_nothing() {
+    let server = Server::without_queue().await;
+    let whole = bundle("x", &json!({}), FLAKY);
+    let deep = format!("{}{}", "<testsuite>".repeat(10_000), "</testsuite>".repeat(10_000));
+    let wide = format!("<testsuite><testcase {}/></testsuite>", "a=\"1\" ".repeat(10_000));
+    let entity = "<!DOCTYPE s [<!ENTITY a \"b\">]><testsuite name=\"&a;\"/>";
+    let file = tar::EntryType::Regular;
+    for (what, bytes) in [
+        ("cut off", whole[..whole.len() / 2].to_vec()),
+        ("out of the archive", raw_archive(file, b"../../etc/passwd", 1, b"x")),
+        ("from the root", raw_archive(file, b"/etc/passwd", 1, b"x")),
+        ("a link", raw_archive(tar::EntryType::Symlink, b"junit/0", 0, b"")),
+        ("a device", raw_archive(tar::EntryType::Char, b"junit/0", 0, b"")),
+        ("longer than the archive", raw_archive(file, b"junit/0", 1 << 40, b"x")),
+        ("meta twice", raw_archive(file, b"meta.json", 2, b"{}")),
+        ("a DTD", bundle("x", &json!({}), entity)),
+        ("too deep", bundle("x", &json!({}), &deep)),
+        ("too wide", bundle("x", &json!({}), &wide)),
+    ] {
+        let announced = announce(&server).await;
+        assert_eq!(put(&server, text(&announced, "url"), bytes).await.status, 200, "{what}");
+        server.read_uploads().await;
+        let read = status(&server, text(&announced, "id")).await;
+        assert_eq!(read["state"], "failed", "{what}: {read}");
+        assert!(text(&read, "problem").len() > 10, "{what}: {read}");
+    }
+    assert!(server.results.taken().is_empty());
+}
