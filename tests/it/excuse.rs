@@ -86,9 +86,7 @@ async fn a_quarantined_test_does_not_block_the_queue(on: On) {
     let enable = json!({"quarantineEnabled": true, "autoQuarantine": "flaky"});
     system.call("flaky-tests/update-settings", enable).await;
     land(&system, "retried", &[("flaky", "once\n")]).await;
-    system
-        .until("it is quarantined", async |system| quarantined(system).await == ["flaky"])
-        .await;
+    system.until("it is quarantined", async |system| quarantined(system).await == ["flaky"]).await;
     land(&system, "excused", &[("flaky", "fails\n")]).await;
     let (check, failures) = told(&system, 3).await;
     assert_eq!(check["conclusion"], "SUCCESS", "{check}");

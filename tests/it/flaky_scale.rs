@@ -75,7 +75,8 @@ async fn ten_thousand_failing_tests_in_one_upload(on: On) {
     let uploads = system.call("flaky-tests/list-uploads", asked).await;
     let at = uploads["uploads"][0]["created_at"].as_str().and_then(Timestamp::parse);
     let at = at.expect("a time");
-    let (from, until) = (at.minus(Span::hours(24)).to_string(), at.plus(Span::hours(1)).to_string());
+    let (from, until) =
+        (at.minus(Span::hours(24)).to_string(), at.plus(Span::hours(1)).to_string());
     let range = json!({"start_time": from, "end_time": until});
     let failing = pages(&system, "list-failing-tests", range, "tests").await;
     assert_eq!(failing.len(), FAILING);
@@ -85,9 +86,7 @@ async fn ten_thousand_failing_tests_in_one_upload(on: On) {
         pages(&system, "list-quarantined-tests", json!({}), "quarantined_tests").await;
     assert_eq!(quarantined, failing, "each failed and passed on one commit");
     // The uploader asks for them by their ids, and for others.
-    let test = |id: &String| {
-        json!({"id": id, "name": "t", "parentName": "s", "className": "c", "file": "a.rs"})
-    };
+    let test = |id: &String| json!({"id": id, "name": "t", "parentName": "s", "className": "c", "file": "a.rs"});
     let mut asked: Vec<Value> = failing.iter().map(test).collect();
     asked.push(test(&uuid::Uuid::new_v4().to_string()));
     let question = json!({

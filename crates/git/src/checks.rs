@@ -279,8 +279,6 @@ fn says_failed(status: ExitStatus) -> bool {
     status.code().is_some_and(|code| (1..=125).contains(&code))
 }
 
-
-
 /// Why a job stopped before its end.
 enum Stop {
     /// Nobody wants its reports any more.

@@ -79,7 +79,8 @@ fn find(checkout: &Path, patterns: &[String]) -> Vec<(String, PathBuf)> {
 pub(crate) fn collect(checkout: &Path, patterns: &[String], before: &Before) -> Collected {
     let (mut collected, mut bytes) = (Collected::default(), 0_u64);
     for (name, path) in find(checkout, patterns) {
-        let opened = if collected.files.len() < MAX_FILES { open(&path).ok().flatten() } else { None };
+        let opened =
+            if collected.files.len() < MAX_FILES { open(&path).ok().flatten() } else { None };
         match opened {
             Some((file, length)) if bytes.saturating_add(length) <= MAX_BYTES => {
                 bytes += length;

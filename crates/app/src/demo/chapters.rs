@@ -120,10 +120,7 @@ pub(super) static CHAPTERS: [Chapter; 6] = [
         cues: &[
             Cue { when: &[], then: Action::Open(Gate::Checks) },
             Cue {
-                when: &[
-                    ("clock", Sign::Is("MERGED")),
-                    ("clock", Sign::Quarantined("clock ticks")),
-                ],
+                when: &[("clock", Sign::Is("MERGED")), ("clock", Sign::Quarantined("clock ticks"))],
                 then: Action::Submit("leap"),
             },
         ],

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::{
-    CheckLog, FlakyReads, FlakyStore, HistoryStore, OrgStore, Outbox, PullRequestStore, QueueStore,
-    ReadStore, RepoStore, TokenStore, UploadStore,
+    CheckLog, EventLog, FlakyReads, FlakyStore, HistoryStore, OrgStore, Outbox, PullRequestStore,
+    QueueStore, ReadStore, RepoStore, TokenStore, UploadStore,
 };
 
 /// Every store of one database.
@@ -34,4 +34,6 @@ pub struct Stores {
     pub flaky: Arc<dyn FlakyStore>,
     /// Reads of flaky tests.
     pub flaky_reads: Arc<dyn FlakyReads>,
+    /// Public events.
+    pub event_log: Arc<dyn EventLog>,
 }

@@ -357,3 +357,29 @@ async fn a_hostile_archive_fails_with_a_reason_and_counts_nothing() {
     }
     assert!(server.results.taken().is_empty());
 }
+
+#[actix_web::test]
+async fn an_upload_counts_when_the_first_with_the_same_results_could_not_be_read() {
+    let server = Server::without_queue().await;
+    let mut ids = Vec::new();
+    for _ in 0..2 {
+        let announced = announce(&server).await;
+        let id = text(&announced, "id").to_owned();
+        put(&server, text(&announced, "url"), bundle(&id, &json!({}), FLAKY)).await;
+        ids.push(id);
+        server.clock.advance(Span::seconds(1));
+    }
+    // As often as one upload is tried.
+    server.results.fail(10);
+    server.read_uploads().await;
+    let waiting = status(&server, &ids[1]).await;
+    assert_eq!(waiting["state"], "received", "the first may still be read: {waiting}");
+    for _ in 0..20 {
+        server.clock.advance(Span::minutes(10));
+        server.read_uploads().await;
+    }
+    assert_eq!(status(&server, &ids[0]).await["state"], "failed");
+    let second = status(&server, &ids[1]).await;
+    assert_eq!((&second["state"], &second["repeats"]), (&"read".into(), &Value::Null), "{second}");
+    assert_eq!(server.results.taken().len(), 1);
+}

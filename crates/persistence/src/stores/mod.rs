@@ -5,6 +5,7 @@ mod accounts;
 mod bulk;
 mod check_log;
 mod commit;
+mod event_log;
 mod flaky;
 mod history_store;
 mod outbox;
@@ -54,7 +55,8 @@ impl Store {
             check_log: store.clone(),
             uploads: store.clone(),
             flaky: store.clone(),
-            flaky_reads: store,
+            flaky_reads: store.clone(),
+            event_log: store,
         }
     }
 

@@ -17,9 +17,7 @@ pub async fn a_check_is_excused_by_quarantined_tests_only(stores: &Stores) {
         let check = FailedCheck { failing: &failing, complete: true };
         lab.service.excuse(lab.repo.org, lab.repo.id, check).await
     };
-    let failing = |names: &[&str]| {
-        Excuse::Failing(names.iter().map(ToString::to_string).collect())
-    };
+    let failing = |names: &[&str]| Excuse::Failing(names.iter().map(ToString::to_string).collect());
     assert_eq!(ask(&["flaky"]).await, failing(&["flaky"]), "quarantine is not enabled");
     lab.set(SettingsPatch {
         quarantine_enabled: Some(true),

@@ -44,7 +44,8 @@ impl FlakyService {
         let at = self.context.clock.now();
         let until = run.ended_at.unwrap_or(at).plus(Span::hours(LATE_HOURS));
         let range = (run.started_at, until);
-        let runs = stores.flaky_reads.failed_runs(repo, &candidate.sha, range, MOST_ATTEMPTS).await?;
+        let runs =
+            stores.flaky_reads.failed_runs(repo, &candidate.sha, range, MOST_ATTEMPTS).await?;
         let mut failed: BTreeMap<TestId, (RunRecord, u32)> = BTreeMap::new();
         for run in runs {
             let (_, count) = failed.entry(run.test).or_insert((run, 0));

@@ -98,8 +98,7 @@ impl UploadService {
         intake: &mut Intake,
     ) -> Result<Option<Vec<AskedTest>>, Error> {
         intake.close_file().await?;
-        let received =
-            Received { at: self.context.clock.now(), parts: intake.parts().to_vec() };
+        let received = Received { at: self.context.clock.now(), parts: intake.parts().to_vec() };
         let mut files = Vec::with_capacity(received.parts.len());
         for part in &received.parts {
             let content = self.parts.blobs.open(&part.key).await.map_err(UploadError::from)?;

@@ -145,7 +145,9 @@ impl UploadService {
             let first = first.map_err(Error::from)?;
             if first.is_some_and(|first| first.state != UploadState::Read) {
                 // Should that fail, this one is what counts.
-                return Err(Stop::Later(format!("upload {owner} reports the same and is not read")));
+                return Err(Stop::Later(format!(
+                    "upload {owner} reports the same and is not read"
+                )));
             }
             done.repeats = Some(owner);
             return Ok(());
