@@ -6,6 +6,8 @@ mod backup;
 mod commands;
 mod doctor;
 mod endings;
+mod excuse;
+mod flaky_scale;
 mod harness;
 mod operations;
 mod restart;

@@ -38,7 +38,7 @@ mod upload_store;
 pub use audit_log::{AuditFilter, AuditLog, AuditPlace};
 pub use blob_store::{Blob, BlobError, BlobStore, BlobWriter};
 pub use check_log::{CheckLog, CheckOutput, MAX_CHECK_OUTPUT};
-pub use check_reports::CheckReports;
+pub use check_reports::{CheckReports, LeftReports};
 pub use checks_runner::{ChecksJob, ChecksRunner, ChecksSink, SinkClosed};
 pub use clock::Clock;
 pub use error::StoreError;

@@ -25,7 +25,9 @@ pub use context::Context;
 pub use effect_runner::EffectRunner;
 pub use entry_reads::{EntryDetails, Extras};
 pub use error::Error;
-pub use flaky::{FlakyService, ListKind, ListedTests, Preview, PreviewedTest, TestDetails};
+pub use flaky::{
+    FlakyService, ListKind, ListedTests, Preview, PreviewedTest, RunFailure, TestDetails,
+};
 pub use history::{EntryPage, FoundEntries, ResultsPage};
 pub use queue::QueueService;
 pub use queue_reads::{EntrySnapshot, RunSnapshot};

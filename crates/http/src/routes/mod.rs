@@ -120,6 +120,7 @@ pub(crate) fn configure(config: &mut ServiceConfig) {
         mute_monitor,
         override_quarantine,
         get_test_history,
+        list_failures_of_test_run,
     );
     config
         .service(get(

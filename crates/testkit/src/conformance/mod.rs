@@ -7,6 +7,7 @@ pub mod events;
 pub mod flaky;
 mod flaky_lab;
 pub mod flaky_lists;
+pub mod flaky_runs;
 pub mod history;
 pub mod outbox;
 pub mod pull_requests;
@@ -57,6 +58,8 @@ macro_rules! store_conformance {
             flaky::old_history_goes,
             flaky::a_ticket_is_linked,
             flaky::the_key_of_page_tokens_stays,
+            flaky_runs::a_check_is_excused_by_quarantined_tests_only,
+            flaky_runs::failed_runs_are_found_by_commit_and_time,
             history::entries_are_paged_by_submission,
             history::entries_are_filtered_by_state_and_by_when_they_left,
             history::several_entries_and_runs_are_found_at_once,

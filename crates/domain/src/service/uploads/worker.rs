@@ -1,6 +1,6 @@
 //! Reading what was received: lease, read, map, take in, finish.
 
-use crate::flaky::{ReportedRun, Upload};
+use crate::flaky::{BranchRules, ReportedRun, Upload};
 use crate::ports::{LeasedUpload, Observed, ReadError, ReportFile};
 use crate::time::{Span, Timestamp};
 use crate::upload::{
@@ -132,7 +132,7 @@ impl UploadService {
             ReadError::Unavailable(words) => Stop::Later(words),
         })?;
         note_files(done, &found.files);
-        let rules = Self::branch_rules();
+        let rules = self.branch_rules(done.org, done.repo).await?;
         let upload = upload_of(done, &received, found.meta.as_ref(), &rules);
         done.upload = Some(upload.clone());
         let nothing_read =
@@ -150,9 +150,17 @@ impl UploadService {
         else {
             return Err(Stop::Lost);
         };
-        let Mapped { upload, runs, warnings } = self.mapped(done, &received, found).await?;
+        let Mapped { upload, runs, warnings } = self.mapped(done, &received, found, &rules).await?;
         done.warnings = warnings;
         if owner != done.id {
+            let first = self.context.stores.uploads.find(done.org, owner).await;
+            let first = first.map_err(Error::from)?;
+            if first.is_some_and(|first| first.state != UploadState::Read) {
+                // Should that fail, this one is what counts.
+                return Err(Stop::Later(format!(
+                    "upload {owner} reports the same and is not read"
+                )));
+            }
             done.repeats = Some(owner);
             return Ok(());
         }
@@ -164,6 +172,7 @@ impl UploadService {
         record: &UploadRecord,
         received: &Received,
         found: crate::upload::FoundReport,
+        rules: &BranchRules,
     ) -> Result<Mapped, Stop> {
         let stores = &self.context.stores;
         let org = stores.orgs.find(record.org).await.map_err(Error::from)?;
@@ -171,7 +180,7 @@ impl UploadService {
         let (Some(org), Some(repo)) = (org, repo) else {
             return Err(Stop::Failed("its repository is gone".into()));
         };
-        Ok(map(record, received, found, (&org.slug, &repo.name), &Self::branch_rules()))
+        Ok(map(record, received, found, (&org.slug, &repo.name), rules))
     }
 
     async fn take_in(
