@@ -120,6 +120,7 @@ pub(crate) fn configure(config: &mut ServiceConfig) {
         override_quarantine,
         get_test_history,
     );
+    v1::events::configure(config);
     config
         .service(get(
             web::resource("/{org}/flaky-tests/test/{id}").name("testPage"),
