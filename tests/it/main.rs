@@ -3,6 +3,7 @@
 mod api;
 mod commands;
 mod endings;
+mod events;
 mod harness;
 mod operations;
 mod restart;

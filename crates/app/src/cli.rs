@@ -95,6 +95,12 @@ enum Command {
         after_help = "Example: SIGNALBOX_TOKEN=… signalbox tests upload --repo git.local/acme/calc --branch main --sha 1f0c… junit.xml"
     )]
     Tests(commands::Tests),
+    /// What has happened, and what happens.
+    #[command(
+        subcommand,
+        after_help = "Example: SIGNALBOX_TOKEN=… signalbox events tail --type pull_request.merged"
+    )]
+    Events(commands::Events),
     /// Check the configuration.
     #[command(after_help = "Example: signalbox check-config --config signalbox.toml")]
     CheckConfig {
@@ -158,6 +164,7 @@ async fn dispatch(cli: Cli) -> Result<ExitCode, String> {
         Command::Pr(action) => commands::pr(&flags, action).await?,
         Command::Queue(action) => commands::queue(action).await?,
         Command::Tests(action) => commands::tests(action).await?,
+        Command::Events(action) => commands::events(action).await?,
         Command::CheckConfig { print_effective } => {
             let config = Config::load(&flags)?;
             let effective = config.effective()?;

@@ -1,5 +1,6 @@
 //! The commands, one file each.
 
+mod events;
 mod flaky_tests;
 mod hook;
 mod migrate;
@@ -11,6 +12,7 @@ mod repo;
 mod tests;
 mod token;
 
+pub(crate) use events::{Events, events};
 use flaky_tests::{FlakyTests, flaky_tests};
 pub(crate) use hook::{Hook, hook};
 pub(crate) use migrate::{Migrate, migrate};
