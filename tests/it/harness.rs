@@ -303,6 +303,33 @@ impl System {
         reply.expect("a reply").text().await.expect("a body")
     }
 
+    /// Opens a stream.
+    pub(crate) async fn follow(
+        &self,
+        path: &str,
+    ) -> std::pin::Pin<Box<dyn futures_util::Stream<Item = reqwest::Result<Vec<u8>>>>> {
+        let url = format!("http://127.0.0.1:{}{path}", self.port);
+        let reply = self.http.get(url).header("x-api-token", &self.token).send().await;
+        let reply = reply.expect("a reply").error_for_status().expect("a stream");
+        let pieces = reply.bytes_stream();
+        Box::pin(futures_util::StreamExt::map(pieces, |piece| piece.map(|it| it.to_vec())))
+    }
+
+    /// Another server on the same database.
+    pub(crate) async fn another_server(&self) -> Self {
+        let mut other = Self {
+            folder: TempDir::new().expect("a folder"),
+            database: self.database.clone(),
+            server: None,
+            port: free_port(),
+            token: self.token.clone(),
+            http: self.http.clone(),
+            environment: self.environment.clone(),
+        };
+        other.start().await;
+        other
+    }
+
     pub(crate) async fn submit(&self, pr: u64) {
         self.call("submitPullRequest", json!({ "pr": { "number": pr } })).await;
     }

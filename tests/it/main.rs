@@ -6,6 +6,7 @@ mod backup;
 mod commands;
 mod doctor;
 mod endings;
+mod events;
 mod excuse;
 mod flaky_scale;
 mod harness;

@@ -120,6 +120,12 @@ enum Command {
     /// Who changed what.
     #[command(subcommand, after_help = "Example: signalbox audit list --json")]
     Audit(commands::Audit),
+    /// What has happened, and what happens.
+    #[command(
+        subcommand,
+        after_help = "Example: SIGNALBOX_TOKEN=… signalbox events tail --type pull_request.merged"
+    )]
+    Events(commands::Events),
     /// Check the configuration.
     #[command(after_help = "Example: signalbox check-config --config signalbox.toml")]
     CheckConfig {
@@ -195,6 +201,7 @@ async fn dispatch(cli: Cli) -> Result<ExitCode, String> {
         Command::Backup { file } => commands::backup(&flags, &file).await?,
         Command::Restore { file, replace } => commands::restore(&flags, &file, replace).await?,
         Command::Audit(action) => commands::audit(&flags, action).await?,
+        Command::Events(action) => commands::events(action).await?,
         Command::CheckConfig { print_effective } => {
             let config = Config::load(&flags)?;
             let effective = config.effective()?;

@@ -3,6 +3,7 @@
 mod audit;
 mod backup;
 mod doctor;
+mod events;
 mod flaky_tests;
 mod hook;
 mod migrate;
@@ -17,6 +18,7 @@ mod token;
 pub(crate) use audit::{Audit, audit};
 pub(crate) use backup::{backup, restore};
 pub(crate) use doctor::doctor;
+pub(crate) use events::{Events, events};
 use flaky_tests::{FlakyTests, flaky_tests};
 pub(crate) use hook::{Hook, hook};
 pub(crate) use migrate::{Migrate, migrate};

@@ -72,6 +72,10 @@ impl Loops {
             Ok(app.context.stores.check_log.prune(before, 1_000).await.map(drop)?)
         });
         loops.every("old history", 60 * minute, app, forget);
+        loops.every("events of other servers", second, app, |app| async move {
+            let log = &app.context.stores.event_log;
+            Ok(app.wake_ups.events.look(log.as_ref()).await?)
+        });
         loops.flaky(app);
         loops
     }

@@ -8,6 +8,7 @@ mod context;
 mod effect_runner;
 mod entry_reads;
 mod error;
+mod events;
 mod flaky;
 mod history;
 mod queue;
@@ -25,6 +26,7 @@ pub use context::Context;
 pub use effect_runner::EffectRunner;
 pub use entry_reads::{EntryDetails, Extras};
 pub use error::Error;
+pub use events::{EventService, EventsRead};
 pub use flaky::{
     FlakyService, ListKind, ListedTests, Preview, PreviewedTest, RunFailure, TestDetails,
 };

@@ -122,6 +122,7 @@ pub(crate) fn configure(config: &mut ServiceConfig) {
         get_test_history,
         list_failures_of_test_run,
     );
+    v1::events::configure(config);
     config
         .service(get(
             web::resource("/{org}/flaky-tests/test/{id}").name("testPage"),

@@ -10,6 +10,7 @@ mod create_queue;
 mod delete_queue;
 mod entry_extras;
 mod errors;
+mod events;
 mod flaky;
 mod flaky_lists;
 mod flaky_page;
