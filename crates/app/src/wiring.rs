@@ -10,10 +10,11 @@ use signalbox_domain::service::{
     AuditService, Authenticator, Context, EffectRunner, FlakyService, QueueService, Sweeper,
     UploadLimits, UploadParts, UploadService,
 };
-use signalbox_http::{Api, EventPayloads, FlakyApi, PageTokens, Readiness, TestLinks};
+use signalbox_http::{Api, FlakyApi, PageTokens, Readiness, TestLinks};
 use signalbox_metrics::{PrometheusObserver, QueueExposition};
 use signalbox_persistence::{Database, FileBlobs};
 use signalbox_reports::Reports;
+use signalbox_webhooks::{EventPayloads, Links};
 
 use crate::adapters::{LoggingObserver, RandomIds, SystemClock, WakeUps};
 use crate::config::Config;
@@ -100,6 +101,10 @@ impl App {
             clock,
             ids,
             observer,
+            events: Arc::new(EventPayloads(Links {
+                public_url: config.public_url().trim_end_matches('/').to_owned(),
+                ticket_url: config.flaky.ticket_url.clone(),
+            })),
             notifier: wake_ups.clone(),
         };
         let queues = Arc::new(QueueService::new(context.clone()));
@@ -176,9 +181,8 @@ async fn flaky(config: &Config, context: &Context) -> Result<FlakyApi, String> {
         public_url: config.public_url().trim_end_matches('/').to_owned(),
         ticket_url: config.flaky.ticket_url.clone(),
     };
-    let writer = Arc::new(EventPayloads(links.clone()));
     Ok(FlakyApi {
-        service: Arc::new(FlakyService::new(context.clone(), writer)),
+        service: Arc::new(FlakyService::new(context.clone())),
         pages: PageTokens::new(key),
         links,
         public_pages: config.flaky.public_pages,

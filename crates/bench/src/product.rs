@@ -12,12 +12,13 @@ use signalbox_domain::service::{
     UploadService,
 };
 use signalbox_domain::token::{Caller, EnumCase, Scope, Token, TokenText};
-use signalbox_http::{Api, EventPayloads, FlakyApi, PageTokens, TestLinks};
+use signalbox_http::{Api, FlakyApi, PageTokens, TestLinks};
 use signalbox_metrics::{PrometheusObserver, QueueExposition};
 use signalbox_persistence::Database;
 use signalbox_reports::Reports;
 use signalbox_testkit::fake_host::{FakeHost, FakeHosts};
 use signalbox_testkit::memory::MemoryBlobs;
+use signalbox_webhooks::EventPayloads;
 
 use crate::failure::{During, Failure};
 use crate::parts::{Quiet, RandomIds, Ready, SystemClock};
@@ -55,6 +56,7 @@ impl Product {
             clock: clock.clone(),
             ids: ids.clone(),
             observer: Arc::new(PrometheusObserver::new("bench")),
+            events: Arc::new(EventPayloads::default()),
             notifier: Arc::new(Quiet),
         };
         let slug = OrgSlug::new("acme").during("an organization")?;
@@ -79,8 +81,7 @@ impl Product {
         let caller = authenticator.authenticate(&text).await.during("a token")?;
         let caller = caller.ok_or_else(|| Failure::new("a token", "is not recognized"))?;
         let links = TestLinks { public_url: "http://localhost".to_owned(), ticket_url: None };
-        let writer = Arc::new(EventPayloads(links.clone()));
-        let service = Arc::new(FlakyService::new(context.clone(), writer));
+        let service = Arc::new(FlakyService::new(context.clone()));
         let parts = UploadParts {
             blobs: Arc::new(MemoryBlobs::new(clock.clone())),
             reader: Arc::new(Reports::default()),

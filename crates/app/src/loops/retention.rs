@@ -20,6 +20,6 @@ pub(super) async fn forget(app: Arc<App>) -> Result<(), Error> {
     while goes_on(stores.audit.prune(before(kept.audit_days), AT_ONCE).await?) {}
     let journal = before(kept.journal_days);
     while goes_on(stores.retention.prune_journal(journal, AT_ONCE).await?) {}
-    while goes_on(stores.retention.prune_events(before(kept.events_days), AT_ONCE).await?) {}
+    while goes_on(stores.event_log.prune(before(kept.events_days), AT_ONCE).await?) {}
     Ok(())
 }

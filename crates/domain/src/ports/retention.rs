@@ -13,8 +13,4 @@ pub trait Retention: Send + Sync {
     /// Deletes journal records of queues from before a time, oldest first and at most `limit`, with
     /// the changes of state that are listed from them; returns how many.
     async fn prune_journal(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError>;
-
-    /// Deletes public events of queues from before a time, oldest first and at most `limit`; returns
-    /// how many.
-    async fn prune_events(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError>;
 }

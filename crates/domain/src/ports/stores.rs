@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::{
-    AuditLog, CheckLog, FlakyReads, FlakyStore, HistoryStore, OrgStore, Outbox, PullRequestStore,
-    QueueStore, ReadStore, RepoStore, Retention, TokenStore, UploadStore,
+    AuditLog, CheckLog, EventLog, FlakyReads, FlakyStore, HistoryStore, OrgStore, Outbox,
+    PullRequestStore, QueueStore, ReadStore, RepoStore, Retention, TokenStore, UploadStore,
 };
 
 /// Every store of one database.
@@ -38,4 +38,6 @@ pub struct Stores {
     pub audit: Arc<dyn AuditLog>,
     /// Forgetting what is old.
     pub retention: Arc<dyn Retention>,
+    /// Public events.
+    pub event_log: Arc<dyn EventLog>,
 }

@@ -6,6 +6,7 @@ mod audit_log;
 mod bulk;
 mod check_log;
 mod commit;
+mod event_log;
 mod flaky;
 mod history_store;
 mod outbox;
@@ -58,7 +59,8 @@ impl Store {
             flaky: store.clone(),
             flaky_reads: store.clone(),
             audit: store.clone(),
-            retention: store,
+            retention: store.clone(),
+            event_log: store,
         }
     }
 

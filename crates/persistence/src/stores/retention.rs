@@ -2,14 +2,12 @@
 
 use async_trait::async_trait;
 use diesel::prelude::*;
-use diesel::sql_types::BigInt;
 use diesel_async::RunQueryDsl;
 use futures_util::FutureExt;
 use signalbox_domain::ports::{Retention, StoreError};
 use signalbox_domain::time::Timestamp;
 
 use super::Store;
-use crate::error::DbError;
 use crate::schema::{entry_moves, journal};
 
 /// A record of a journal: queue and number.
@@ -37,23 +35,6 @@ impl Retention for Store {
                     diesel::delete(record).execute(conn).await?;
                 }
                 Ok(u64::try_from(old.len()).unwrap_or(0))
-            }
-            .boxed()
-        }));
-        Ok(job.await?)
-    }
-
-    async fn prune_events(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
-        let before = before.unix_micros();
-        let job = self.write(Box::new(move |conn| {
-            async move {
-                let sql = "DELETE FROM events WHERE position IN \
-                    (SELECT position FROM events WHERE at < $1 ORDER BY at LIMIT $2)";
-                let delete = diesel::sql_query(sql)
-                    .bind::<BigInt, _>(before)
-                    .bind::<BigInt, _>(i64::from(limit));
-                let gone = delete.execute(conn).await.map_err(DbError::from)?;
-                Ok(u64::try_from(gone).unwrap_or(0))
             }
             .boxed()
         }));

@@ -3,6 +3,7 @@
 
 pub mod accounts;
 pub mod audit;
+pub mod events;
 pub mod flaky;
 mod flaky_lab;
 pub mod flaky_lists;
@@ -35,6 +36,11 @@ macro_rules! store_conformance {
             audit::records_are_for_their_own_organization,
             audit::old_records_are_pruned,
             audit::a_commit_writes_its_record_or_nothing,
+            events::events_are_paged_in_order,
+            events::events_are_found_by_kind_and_id,
+            events::old_events_go_and_positions_are_not_given_again,
+            events::events_are_for_their_own_organization,
+            events::a_reader_misses_nothing_while_others_commit,
             flaky::summaries_agree_with_the_runs,
             flaky::an_upload_is_taken_in_once,
             flaky::a_disagreement_is_told_and_listed_in_one_commit,
@@ -78,8 +84,7 @@ macro_rules! store_conformance {
             reads::an_ended_entry_and_run_are_still_read,
             reads::moves_and_timelines_are_in_order,
             reads::depths_count_live_entries_by_state,
-            reads::events_are_paged_in_order,
-            retention::old_journals_and_events_go_and_queues_stay,
+            retention::old_journals_go_and_queues_stay,
             uploads::an_upload_is_created_once_and_found_by_its_own,
             uploads::bytes_are_received_once,
             uploads::uploads_are_leased_once_each,

@@ -33,7 +33,8 @@ impl MemoryDatabase {
             flaky: shared.clone(),
             flaky_reads: shared.clone(),
             audit: shared.clone(),
-            retention: shared,
+            retention: shared.clone(),
+            event_log: shared,
         }
     }
 

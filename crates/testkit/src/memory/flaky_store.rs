@@ -119,6 +119,9 @@ impl FlakyStore for MemoryDatabase {
             flaky.step(repo, step);
         }
         tables.audit(commit.audit);
+        for step in commit.steps {
+            tables.log(repo.org, repo.id, &step.events);
+        }
         Ok(version)
     }
 

@@ -33,14 +33,4 @@ impl Retention for MemoryDatabase {
         }
         Ok(u64::try_from(old.len()).unwrap_or(0))
     }
-
-    async fn prune_events(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
-        let mut tables = self.tables();
-        let all = tables.events.iter().map(|(position, (_, event))| (event.at, *position));
-        let old = oldest(all, before, limit);
-        for position in &old {
-            tables.events.remove(position);
-        }
-        Ok(u64::try_from(old.len()).unwrap_or(0))
-    }
 }
