@@ -234,7 +234,10 @@ impl Config {
             return Ok(());
         }
         let folder = self.data_dir();
-        std::fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))
+        // What is in it is nobody else's business.
+        let mut made = std::fs::DirBuilder::new();
+        let made = std::os::unix::fs::DirBuilderExt::mode(made.recursive(true), 0o750);
+        made.create(&folder).map_err(|error| format!("{}: {error}", folder.display()))
     }
 
     /// The server's own address, without a slash at its end.
