@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use signalbox_domain::ids::RepoName;
 
 use crate::terminal::say;
+use crate::wiring::chain;
 
 /// Which queue of which server.
 #[derive(Args)]
@@ -204,7 +205,7 @@ pub(crate) async fn post(
         .map_err(|error| error.to_string())?;
     let url = format!("{}/v1/{operation}", server.trim_end_matches('/').trim_end_matches("/v1"));
     let request = client.post(&url).header("x-api-token", token).json(body);
-    let reply = request.send().await.map_err(|error| format!("{url}: {error}"))?;
+    let reply = request.send().await.map_err(|error| chain(&url, &error.without_url()))?;
     let (status, text) = (reply.status(), reply.text().await.unwrap_or_default());
     if status.is_success() {
         return serde_json::from_str(&text).map_err(|error| format!("{url}: {error}"));
