@@ -113,7 +113,9 @@ impl QueueService {
             let mut both = measure(&format!("{owner}/{name}"), branch, &depth.counts, moves);
             // Two series with the same labels make the whole page useless.
             if hosts[&(owner, name)].len() > 1 {
-                both.iter_mut().for_each(|it| it.repo_host = Some(host.as_str().to_owned()));
+                for metrics in &mut both {
+                    metrics.repo_host = Some(host.as_str().to_owned());
+                }
             }
             both
         });
