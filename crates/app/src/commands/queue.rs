@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use signalbox_domain::ids::RepoName;
 
 use crate::terminal::say;
+use crate::wiring::chain;
 
 /// Which queue of which server.
 #[derive(Args)]
@@ -224,7 +225,7 @@ fn client() -> Result<reqwest::Client, String> {
 
 /// Sends a request; what came back, or the problem in words.
 async fn answer(request: reqwest::RequestBuilder, url: &str) -> Result<Value, String> {
-    let reply = request.send().await.map_err(|error| format!("{url}: {error}"))?;
+    let reply = request.send().await.map_err(|error| chain(url, &error.without_url()))?;
     let (status, text) = (reply.status(), reply.text().await.unwrap_or_default());
     if status.is_success() {
         return serde_json::from_str(&text).map_err(|error| format!("{url}: {error}"));

@@ -52,7 +52,8 @@ struct Lines;
 
 impl Exposition for Lines {
     fn render(&self, queues: &[QueueMetrics]) -> String {
-        let lines = queues.iter().map(|queue| format!("mq_depth_current {}", queue.depth));
+        let host = |queue: &QueueMetrics| queue.repo_host.clone().unwrap_or_default();
+        let lines = queues.iter().map(|it| format!("mq_depth_current{} {}", host(it), it.depth));
         lines.collect::<Vec<_>>().join("\n")
     }
 }
