@@ -10,6 +10,7 @@ mod check_reports;
 mod checks_runner;
 mod clock;
 mod error;
+mod event_log;
 mod exposition;
 mod flaky_reads;
 mod flaky_store;
@@ -38,6 +39,7 @@ pub use check_reports::CheckReports;
 pub use checks_runner::{ChecksJob, ChecksRunner, ChecksSink, SinkClosed};
 pub use clock::Clock;
 pub use error::StoreError;
+pub use event_log::{EventLog, PublicEvent};
 pub use exposition::Exposition;
 pub use flaky_reads::{FlakyReads, LoggedTestEvent, MAX_CLUSTERS, Seek, TestList, TestNumbers};
 pub use flaky_store::{
