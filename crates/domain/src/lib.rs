@@ -17,4 +17,5 @@ pub mod testing;
 pub mod time;
 pub mod token;
 pub mod upload;
+pub mod webhook;
 mod words;

@@ -32,6 +32,8 @@ mod stores;
 mod test_event_writer;
 mod token_store;
 mod upload_store;
+mod webhook_sender;
+mod webhook_store;
 
 pub use blob_store::{Blob, BlobError, BlobStore, BlobWriter};
 pub use check_log::{CheckLog, CheckOutput, MAX_CHECK_OUTPUT};
@@ -68,3 +70,7 @@ pub use stores::Stores;
 pub use test_event_writer::{TestEventWriter, TestSnapshot};
 pub use token_store::TokenStore;
 pub use upload_store::{LeasedUpload, UploadStore};
+pub use webhook_sender::{
+    EventCatalogue, NewSecret, Outgoing, Posted, SecretError, WebhookSecrets, WebhookSender,
+};
+pub use webhook_store::{EndpointLease, LeasedEndpoint, MessageFilter, WebhookStore};

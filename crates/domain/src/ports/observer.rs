@@ -45,6 +45,13 @@ pub enum Observed<'a> {
         /// How long it took.
         took: Span,
     },
+    /// A webhook was posted, or was to be.
+    WebhookDelivery {
+        /// How it ended, as [`crate::webhook::Outcome::word`].
+        outcome: &'static str,
+        /// How long it took.
+        took: Span,
+    },
 }
 
 /// Sees what happens. Must be quick and must not fail; it runs on the caller's thread.

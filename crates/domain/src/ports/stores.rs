@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{
     CheckLog, FlakyReads, FlakyStore, HistoryStore, OrgStore, Outbox, PullRequestStore, QueueStore,
-    ReadStore, RepoStore, TokenStore, UploadStore,
+    ReadStore, RepoStore, TokenStore, UploadStore, WebhookStore,
 };
 
 /// Every store of one database.
@@ -34,4 +34,6 @@ pub struct Stores {
     pub flaky: Arc<dyn FlakyStore>,
     /// Reads of flaky tests.
     pub flaky_reads: Arc<dyn FlakyReads>,
+    /// Webhooks.
+    pub webhooks: Arc<dyn WebhookStore>,
 }
