@@ -72,8 +72,8 @@ pub trait WebhookStore: Send + Sync {
     /// How many messages of an endpoint are pending.
     async fn waiting(&self, org: OrgId, id: EndpointId) -> Result<u64, StoreError>;
 
-    /// Writes messages and moves the cursor from `from` to `to`, in one transaction. A message that
-    /// is there already stays as it is. `false` when the cursor is elsewhere, or the endpoint is
+    /// Writes messages and moves the cursor from `from` to `to`, in one transaction; a cursor that
+    /// moves is a new version. A message that is there already stays as it is. `false` when the cursor is elsewhere, or the endpoint is
     /// off or gone: nothing is written.
     async fn enqueue(
         &self,
@@ -105,7 +105,7 @@ pub trait WebhookStore: Send + Sync {
     ) -> Result<Vec<Message>, StoreError>;
 
     /// Keeps a try under the next free number, and writes what it does to its message and its
-    /// endpoint, by [`Message::after`] and [`crate::webhook::Health::after`]. `false` when the
+    /// endpoint, if that is on, by [`Message::after`] and [`crate::webhook::Health::after`]. `false` when the
     /// lease was lost: nothing is written, and the message comes again.
     async fn record(
         &self,

@@ -75,10 +75,9 @@ impl Sent {
             Self::Answered { status: 200..=299, .. } => Verdict::Delivered,
             Self::Answered { status: 410, .. } => Verdict::Gone,
             Self::Answered { abort: true, .. } => Verdict::Abort,
-            Self::Answered { .. }
-            | Self::TimedOut
-            | Self::Unreachable(_)
-            | Self::Forbidden(_) => Verdict::Retry,
+            Self::Answered { .. } | Self::TimedOut | Self::Unreachable(_) | Self::Forbidden(_) => {
+                Verdict::Retry
+            }
         }
     }
 }

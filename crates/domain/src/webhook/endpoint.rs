@@ -89,7 +89,10 @@ impl EndpointSettings {
             return refuse("url", format!("must have 1 to {MAX_URL} bytes"));
         }
         if self.description.chars().count() > MAX_DESCRIPTION {
-            return refuse("description", format!("must have at most {MAX_DESCRIPTION} characters"));
+            return refuse(
+                "description",
+                format!("must have at most {MAX_DESCRIPTION} characters"),
+            );
         }
         if self.description.chars().any(char::is_control) {
             return refuse("description", "must have no control characters".into());
@@ -114,7 +117,7 @@ pub struct Endpoint {
     pub id: EndpointId,
     /// Whose.
     pub org: OrgId,
-    /// Counts changes of everything but the cursor and the health that tries change.
+    /// Counts changes.
     pub version: i64,
     /// What the organization says about it.
     pub settings: EndpointSettings,

@@ -15,6 +15,7 @@ mod repo_store;
 mod rows;
 mod upload_leases;
 mod upload_store;
+mod webhooks;
 
 use std::sync::Arc;
 
@@ -54,7 +55,8 @@ impl Store {
             check_log: store.clone(),
             uploads: store.clone(),
             flaky: store.clone(),
-            flaky_reads: store,
+            flaky_reads: store.clone(),
+            webhooks: store,
         }
     }
 

@@ -31,7 +31,8 @@ impl MemoryDatabase {
             check_log: shared.clone(),
             uploads: shared.clone(),
             flaky: shared.clone(),
-            flaky_reads: shared,
+            flaky_reads: shared.clone(),
+            webhooks: shared,
         }
     }
 

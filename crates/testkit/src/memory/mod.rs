@@ -19,6 +19,7 @@ mod repo_store;
 mod tables;
 mod token_store;
 mod upload_store;
+mod webhook_store;
 
 pub use blobs::MemoryBlobs;
 pub use database::MemoryDatabase;

@@ -42,11 +42,7 @@ impl WebhookService {
     }
 
     /// Sends one message and writes down what came of it. `false` when the lease was lost.
-    pub async fn deliver(
-        &self,
-        leased: &LeasedEndpoint,
-        message: &Message,
-    ) -> Result<bool, Error> {
+    pub async fn deliver(&self, leased: &LeasedEndpoint, message: &Message) -> Result<bool, Error> {
         let endpoint = &leased.endpoint;
         let begun = self.context.clock.now();
         let secrets: Vec<Sealed> = endpoint.signing(begun).cloned().collect();
