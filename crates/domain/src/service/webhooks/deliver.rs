@@ -1,11 +1,11 @@
 //! Messages are sent.
 
-use crate::ports::{LeasedEndpoint, Outgoing};
+use crate::ports::{LeasedEndpoint, Outgoing, Posted};
 use crate::time::{Span, Timestamp};
-use crate::webhook::{Attempt, Jitter, Message, Sealed, Sent};
+use crate::webhook::{Attempt, Jitter, Message, Sealed};
 
 use super::super::Error;
-use super::WebhookService;
+use super::{WebhookError, WebhookService};
 
 /// How long a lease on an endpoint lasts, in seconds: a turn, the longest try that was begun in it,
 /// and the time to write it down.
@@ -54,11 +54,10 @@ impl WebhookService {
             at: begun,
             payload: &message.payload,
         };
-        let (headers, sent) = match self.parts.sender.post(&outgoing).await {
-            Ok(posted) => (posted.headers, posted.sent),
-            // The operator's mistake: the message waits, and the log tells why.
-            Err(error) => (Vec::new(), Sent::Forbidden(error.to_string())),
-        };
+        // A secret that cannot be read is the operator's mistake: no try was made, the message
+        // waits, and the log tells why.
+        let posted = self.parts.sender.post(&outgoing).await.map_err(WebhookError::from)?;
+        let Posted { headers, sent } = posted;
         let took = self.context.clock.now().since(begun);
         let (outcome, verdict) = (sent.outcome().word(), sent.verdict());
         let seen = crate::ports::Observed::WebhookDelivery { outcome, took };

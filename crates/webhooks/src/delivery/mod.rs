@@ -1,0 +1,5 @@
+//! Messages are posted.
+
+mod poster;
+
+pub use poster::{Poster, PosterLimits};

@@ -1,0 +1,11 @@
+#![doc = include_str!("../README.md")]
+
+mod delivery;
+mod guard;
+mod signing;
+mod vault;
+
+pub use delivery::{Poster, PosterLimits};
+pub use guard::{Guard, Lookup, Refused, SystemLookup};
+pub use signing::{InvalidSecret, SigningSecret};
+pub use vault::{KeyFileError, Vault};
