@@ -9,7 +9,9 @@ use actix_web::web::{Data, ServiceConfig};
 use actix_web::{App, Error};
 use async_trait::async_trait;
 use signalbox_domain::ports::{CheckLog, Clock, Exposition, IdSource, Observer};
-use signalbox_domain::service::{Authenticator, FlakyService, QueueService, UploadService};
+use signalbox_domain::service::{
+    Authenticator, FlakyService, QueueService, UploadService, WebhookService,
+};
 
 use crate::dto::tests::TestLinks;
 use crate::paging::PageTokens;
@@ -48,6 +50,8 @@ pub struct Api {
     pub public_url: Option<String>,
     /// Flaky tests.
     pub flaky: FlakyApi,
+    /// The use cases of webhooks.
+    pub webhooks: Arc<WebhookService>,
     /// Who calls.
     pub authenticator: Arc<Authenticator>,
     /// Writes metrics as text.

@@ -69,8 +69,8 @@ mod tests {
 
     use super::*;
 
-    /// Made with the npm packages `standardwebhooks` 1.0.0 and `svix` 1.77.0 and the PyPI package
-    /// `standardwebhooks` 1.0.1, which agree: secret, id, time, body, signature.
+    /// Made with the npm packages `standardwebhooks` 1.1.1 and `svix` 1.99.1 and the PyPI package
+    /// `standardwebhooks` 1.1.0, which agree: secret, id, time, body, signature.
     const VECTORS: &str = include_str!("../tests/vectors.tsv");
 
     #[test]

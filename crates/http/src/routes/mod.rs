@@ -120,6 +120,14 @@ pub(crate) fn configure(config: &mut ServiceConfig) {
         override_quarantine,
         get_test_history,
     );
+    macro_rules! webhooks {
+        ($($post:ident),+ $(,)?) => {
+            $(config.service(
+                post(&v1::webhooks::$post::__path_handle, v1::webhooks::$post::handle),
+            );)+
+        };
+    }
+    webhooks!(create, list, get, update, delete, rotate_secret, send_test, list_deliveries, replay);
     config
         .service(get(
             web::resource("/{org}/flaky-tests/test/{id}").name("testPage"),
