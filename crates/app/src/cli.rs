@@ -95,6 +95,12 @@ enum Command {
         after_help = "Example: SIGNALBOX_TOKEN=… signalbox tests upload --repo git.local/acme/calc --branch main --sha 1f0c… junit.xml"
     )]
     Tests(commands::Tests),
+    /// Webhooks of a running server.
+    #[command(
+        subcommand,
+        after_help = "Example: SIGNALBOX_TOKEN=… signalbox webhooks create https://hooks.acme.test/x --event pull_request.merged"
+    )]
+    Webhooks(commands::Webhooks),
     /// Check the configuration.
     #[command(after_help = "Example: signalbox check-config --config signalbox.toml")]
     CheckConfig {
@@ -158,6 +164,7 @@ async fn dispatch(cli: Cli) -> Result<ExitCode, String> {
         Command::Pr(action) => commands::pr(&flags, action).await?,
         Command::Queue(action) => commands::queue(action).await?,
         Command::Tests(action) => commands::tests(action).await?,
+        Command::Webhooks(action) => commands::webhooks(action).await?,
         Command::CheckConfig { print_effective } => {
             let config = Config::load(&flags)?;
             let effective = config.effective()?;

@@ -11,6 +11,7 @@ mod loops;
 mod results;
 mod serve;
 mod terminal;
+mod webhooks;
 mod wiring;
 
 pub use cli::run;

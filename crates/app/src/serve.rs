@@ -48,6 +48,12 @@ impl Server {
             taken.map_err(|error| crate::wiring::chain("leases", &error))?;
             let taken = app.uploads.hand_back(true).await;
             taken.map_err(|error| crate::wiring::chain("uploads", &error))?;
+            let taken = app.webhooks.hand_back(true).await;
+            taken.map_err(|error| crate::wiring::chain("webhooks", &error))?;
+        }
+        let resealed = app.webhooks.reseal().await;
+        if resealed.map_err(|error| crate::wiring::chain("webhooks", &error))? > 0 {
+            tracing::info!("secrets of webhooks are sealed under another key now");
         }
         let api = app.api();
         let server = HttpServer::new(move || {
@@ -113,6 +119,7 @@ pub(crate) async fn serve(mut config: Config, migrate: bool) -> Result<(), Strin
     config.server.listen = listener.local_addr().map_err(|error| error.to_string())?;
     let public_url = config.public_url();
     let database = open_database(&config, migrate).await?;
+    crate::webhooks::check_keys(&config)?;
     let app = App::new(config, database).await?;
     // Before anybody can know that the server is there.
     let mut signals = Signals::new()?;

@@ -8,12 +8,13 @@ use signalbox_domain::ids::{OrgId, OrgSlug};
 use signalbox_domain::ports::{Clock, IdSource, Org};
 use signalbox_domain::service::{
     Authenticator, Context, EffectRunner, FlakyService, QueueService, Sweeper, UploadLimits,
-    UploadParts, UploadService,
+    UploadParts, UploadService, WebhookService,
 };
-use signalbox_http::{Api, EventPayloads, FlakyApi, PageTokens, Readiness, TestLinks};
+use signalbox_http::{Api, FlakyApi, PageTokens, Readiness, TestLinks};
 use signalbox_metrics::{PrometheusObserver, QueueExposition};
 use signalbox_persistence::{Database, FileBlobs};
 use signalbox_reports::Reports;
+use signalbox_webhooks::{EventPayloads, Links};
 
 use crate::adapters::{LoggingObserver, RandomIds, SystemClock, WakeUps};
 use crate::config::Config;
@@ -31,6 +32,7 @@ pub(crate) struct App {
     pub(crate) queues: Arc<QueueService>,
     pub(crate) uploads: Arc<UploadService>,
     pub(crate) flaky: FlakyApi,
+    pub(crate) webhooks: Arc<WebhookService>,
     pub(crate) runner: Arc<EffectRunner>,
     pub(crate) sweeper: Arc<Sweeper>,
     pub(crate) stopping: Arc<AtomicBool>,
@@ -98,15 +100,21 @@ impl App {
             clock,
             ids,
             observer: Arc::new(LoggingObserver(metrics.clone())),
+            events: Arc::new(EventPayloads(Links {
+                public_url: config.public_url().trim_end_matches('/').to_owned(),
+                ticket_url: config.flaky.ticket_url.clone(),
+            })),
             notifier: wake_ups.clone(),
         };
         let queues = Arc::new(QueueService::new(context.clone()));
         let flaky = flaky(&config, &context).await?;
         let uploads = Arc::new(uploads(&config, &context, &flaky.service));
         reports.go_to(&uploads);
+        let webhooks = Arc::new(crate::webhooks::service(&config, &context)?);
         Ok(Self {
             uploads,
             flaky,
+            webhooks,
             config,
             database,
             hosts,
@@ -129,6 +137,7 @@ impl App {
             uploads: self.uploads.clone(),
             public_url: self.config.server.public_url.is_some().then(|| self.config.public_url()),
             flaky: self.flaky.clone(),
+            webhooks: self.webhooks.clone(),
             authenticator: Arc::new(Authenticator::new(tokens, orgs, context.clock.clone())),
             exposition: Arc::new(QueueExposition),
             check_log: context.stores.check_log.clone(),
@@ -173,9 +182,8 @@ async fn flaky(config: &Config, context: &Context) -> Result<FlakyApi, String> {
         public_url: config.public_url().trim_end_matches('/').to_owned(),
         ticket_url: config.flaky.ticket_url.clone(),
     };
-    let writer = Arc::new(EventPayloads(links.clone()));
     Ok(FlakyApi {
-        service: Arc::new(FlakyService::new(context.clone(), writer)),
+        service: Arc::new(FlakyService::new(context.clone())),
         pages: PageTokens::new(key),
         links,
         public_pages: config.flaky.public_pages,

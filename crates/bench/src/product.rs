@@ -9,14 +9,17 @@ use signalbox_domain::ports::{IdSource, Org, Repository, Stores};
 use signalbox_domain::queue::CheckConclusion;
 use signalbox_domain::service::{
     Authenticator, Context, FlakyService, QueueService, UploadLimits, UploadParts, UploadService,
+    WebhookLimits, WebhookParts, WebhookService,
 };
 use signalbox_domain::token::{Caller, EnumCase, Scope, Token, TokenText};
-use signalbox_http::{Api, EventPayloads, FlakyApi, PageTokens, TestLinks};
+use signalbox_http::{Api, FlakyApi, PageTokens, TestLinks};
 use signalbox_metrics::{PrometheusObserver, QueueExposition};
 use signalbox_persistence::Database;
 use signalbox_reports::Reports;
 use signalbox_testkit::fake_host::{FakeHost, FakeHosts};
+use signalbox_testkit::fake_webhooks::FakeWebhooks;
 use signalbox_testkit::memory::MemoryBlobs;
+use signalbox_webhooks::EventPayloads;
 
 use crate::failure::{During, Failure};
 use crate::parts::{Quiet, RandomIds, Ready, SystemClock};
@@ -54,6 +57,7 @@ impl Product {
             clock: clock.clone(),
             ids: ids.clone(),
             observer: Arc::new(PrometheusObserver::new("bench")),
+            events: Arc::new(EventPayloads::default()),
             notifier: Arc::new(Quiet),
         };
         let slug = OrgSlug::new("acme").during("an organization")?;
@@ -78,8 +82,7 @@ impl Product {
         let caller = authenticator.authenticate(&text).await.during("a token")?;
         let caller = caller.ok_or_else(|| Failure::new("a token", "is not recognized"))?;
         let links = TestLinks { public_url: "http://localhost".to_owned(), ticket_url: None };
-        let writer = Arc::new(EventPayloads(links.clone()));
-        let service = Arc::new(FlakyService::new(context.clone(), writer));
+        let service = Arc::new(FlakyService::new(context.clone()));
         let parts = UploadParts {
             blobs: Arc::new(MemoryBlobs::new(clock.clone())),
             reader: Arc::new(Reports::default()),
@@ -87,6 +90,14 @@ impl Product {
             quarantine: service.clone(),
         };
         let uploads = UploadService::new(context.clone(), parts, UploadLimits::default());
+        let hooks = Arc::new(FakeWebhooks::default());
+        let parts = WebhookParts {
+            log: hooks.clone(),
+            catalogue: hooks.clone(),
+            sender: hooks.clone(),
+            secrets: hooks,
+        };
+        let webhooks = WebhookService::new(context.clone(), parts, WebhookLimits::default());
         let api = Api {
             flaky: FlakyApi {
                 service,
@@ -95,6 +106,7 @@ impl Product {
                 public_pages: false,
             },
             uploads: Arc::new(uploads),
+            webhooks: Arc::new(webhooks),
             public_url: None,
             queues: Arc::new(QueueService::new(context.clone())),
             authenticator,

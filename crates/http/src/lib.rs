@@ -17,7 +17,7 @@ mod sender;
 mod stream;
 
 pub use api::{Api, FlakyApi, Readiness, app, configure};
-pub use dto::tests::{EventPayloads, TestLinks};
+pub use dto::tests::TestLinks;
 pub use openapi::document as openapi_document;
 pub use paging::PageTokens;
 pub use problem::{Code, error_page};

@@ -64,9 +64,9 @@ table! {
 }
 
 table! {
-    events (position) {
-        position -> BigInt, org_id -> Text, queue_id -> Text, at -> BigInt, format -> Integer,
-        document -> Text,
+    event_log (position) {
+        position -> BigInt, id -> Text, org_id -> Text, repo_id -> Nullable<Text>, kind -> Text,
+        at -> BigInt, payload -> Text,
     }
 }
 
@@ -145,13 +145,6 @@ table! {
     test_journal (repo_id, test_id, number) {
         repo_id -> Text, test_id -> Text, number -> BigInt, org_id -> Text, at -> BigInt,
         format -> Integer, document -> Text,
-    }
-}
-
-table! {
-    test_events (position) {
-        position -> BigInt, org_id -> Text, repo_id -> Text, test_id -> Text, number -> BigInt,
-        at -> BigInt, kind -> Text, payload -> Text,
     }
 }
 
@@ -241,12 +234,10 @@ table! {
 table! { server_keys (name) { name -> Text, value -> Text, } }
 
 diesel::joinable!(queues -> repos (repo_id));
-diesel::joinable!(events -> queues (queue_id));
 diesel::joinable!(entry_moves -> queues (queue_id));
 diesel::allow_tables_to_appear_in_same_query!(
     queues,
     repos,
-    events,
     entries,
     runs,
     impacted_targets,

@@ -5,7 +5,11 @@ mod guard;
 mod signing;
 mod vault;
 
-pub use delivery::{Poster, PosterLimits};
+pub use delivery::{KnownEvents, Poster, PosterLimits};
 pub use guard::{Guard, Lookup, Refused, SystemLookup};
 pub use signing::{InvalidSecret, SigningSecret};
 pub use vault::{KeyFileError, Vault};
+pub mod catalogue;
+pub mod payloads;
+
+pub use payloads::{EventPayloads, Links};

@@ -3,7 +3,8 @@
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -57,8 +58,9 @@ struct NamedKey {
 
 /// Makes secrets, seals and opens them.
 pub struct Vault {
+    path: Option<PathBuf>,
     /// The first one seals.
-    keys: Vec<NamedKey>,
+    keys: OnceLock<Vec<NamedKey>>,
 }
 
 fn random<const N: usize>() -> Option<[u8; N]> {
@@ -71,39 +73,30 @@ impl Vault {
     /// count for nothing. The first seals, all of them open. A file that is not there is made with a
     /// new key, for its owner's eyes only.
     pub fn open(path: &Path) -> Result<Self, KeyFileError> {
-        let shown = path.display().to_string();
-        let failed = |source| KeyFileError::File { path: shown.clone(), source };
-        let text = match std::fs::read_to_string(path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                let key = random::<KEY_BYTES>().ok_or(KeyFileError::NoRandomness)?;
-                make(path, &STANDARD.encode(key)).map_err(failed)?;
-                // Another server may have been faster: what is there counts.
-                std::fs::read_to_string(path).map_err(failed)?
-            }
-            Err(error) => return Err(failed(error)),
-        };
-        let mut keys = Vec::new();
-        for (at, line) in text.lines().enumerate() {
-            let line = line.trim();
-            if line.is_empty() || line.starts_with('#') {
-                continue;
-            }
-            let no_key = || KeyFileError::NoKey { path: shown.clone(), line: at + 1 };
-            let bytes = STANDARD.decode(line).map_err(|_| no_key())?;
-            let bytes: [u8; KEY_BYTES] = bytes.try_into().map_err(|_| no_key())?;
-            keys.push(named(bytes));
+        let keys = read(path)?;
+        Ok(Self { path: None, keys: OnceLock::from(keys) })
+    }
+
+    /// The keys of a file that is read, or made, when a key is needed.
+    pub const fn at(path: PathBuf) -> Self {
+        Self { path: Some(path), keys: OnceLock::new() }
+    }
+
+    fn keys(&self) -> Result<&[NamedKey], SecretError> {
+        if let (None, Some(path)) = (self.keys.get(), &self.path) {
+            let keys = read(path).map_err(|error| SecretError::Unavailable(Box::new(error)))?;
+            return Ok(self.keys.get_or_init(|| keys));
         }
-        if keys.is_empty() { Err(KeyFileError::Empty(shown)) } else { Ok(Self { keys }) }
+        Ok(self.keys.get().map_or(&[], Vec::as_slice))
     }
 
     /// With one key.
     pub fn with_key(key: [u8; 32]) -> Self {
-        Self { keys: vec![named(key)] }
+        Self { path: None, keys: OnceLock::from(vec![named(key)]) }
     }
 
     fn seal(&self, endpoint: EndpointId, text: &str) -> Result<Sealed, SecretError> {
-        let key = self.keys.first().ok_or_else(|| SecretError::UnknownKey(String::new()))?;
+        let key = self.keys()?.first().ok_or_else(|| SecretError::UnknownKey(String::new()))?;
         let nonce = random::<NONCE_BYTES>().ok_or(SecretError::NoRandomness)?;
         let payload = Payload { msg: text.as_bytes(), aad: endpoint.0.as_bytes() };
         let sealed = key.cipher.encrypt(&XNonce::from(nonce), payload);
@@ -118,7 +111,7 @@ impl Vault {
         endpoint: EndpointId,
         sealed: &Sealed,
     ) -> Result<SigningSecret, SecretError> {
-        let key = self.keys.iter().find(|key| key.id == sealed.key);
+        let key = self.keys()?.iter().find(|key| key.id == sealed.key);
         let key = key.ok_or_else(|| SecretError::UnknownKey(sealed.key.clone()))?;
         let bytes = STANDARD.decode(&sealed.text).map_err(|_| SecretError::Broken)?;
         let (nonce, sealed) = bytes.split_first_chunk().ok_or(SecretError::Broken)?;
@@ -140,12 +133,40 @@ impl WebhookSecrets for Vault {
     }
 
     fn reseal(&self, endpoint: EndpointId, sealed: &Sealed) -> Result<Option<Sealed>, SecretError> {
-        if self.keys.first().is_some_and(|key| key.id == sealed.key) {
+        if self.keys()?.first().is_some_and(|key| key.id == sealed.key) {
             return Ok(None);
         }
         let secret = self.unseal(endpoint, sealed)?;
         self.seal(endpoint, &secret.reveal()).map(Some)
     }
+}
+
+/// The keys of a file, which is made when it is not there.
+fn read(path: &Path) -> Result<Vec<NamedKey>, KeyFileError> {
+    let shown = path.display().to_string();
+    let failed = |source| KeyFileError::File { path: shown.clone(), source };
+    let text = match std::fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            let key = random::<KEY_BYTES>().ok_or(KeyFileError::NoRandomness)?;
+            make(path, &STANDARD.encode(key)).map_err(failed)?;
+            // Another server may have been faster: what is there counts.
+            std::fs::read_to_string(path).map_err(failed)?
+        }
+        Err(error) => return Err(failed(error)),
+    };
+    let mut keys = Vec::new();
+    for (at, line) in text.lines().enumerate() {
+        let line = line.trim();
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let no_key = || KeyFileError::NoKey { path: shown.clone(), line: at + 1 };
+        let bytes = STANDARD.decode(line).map_err(|_| no_key())?;
+        let bytes: [u8; KEY_BYTES] = bytes.try_into().map_err(|_| no_key())?;
+        keys.push(named(bytes));
+    }
+    if keys.is_empty() { Err(KeyFileError::Empty(shown)) } else { Ok(keys) }
 }
 
 /// A key under a name that is made from it and tells nothing about it.

@@ -10,6 +10,7 @@ mod queue;
 mod repo;
 mod tests;
 mod token;
+mod webhooks;
 
 use flaky_tests::{FlakyTests, flaky_tests};
 pub(crate) use hook::{Hook, hook};
@@ -20,3 +21,4 @@ pub(crate) use queue::{Queue, post, queue};
 pub(crate) use repo::{Repo, repo};
 pub(crate) use tests::{Tests, tests};
 pub(crate) use token::{Token, create as create_token, token};
+pub(crate) use webhooks::{Webhooks, webhooks};

@@ -31,6 +31,7 @@ impl Config {
             }
         }
         self.flaky()?;
+        super::webhooks::check(&self.webhooks)?;
         self.organizations().map_err(|words| match file {
             Some(file) => format!("{}: {words}", file.display()),
             None => words,

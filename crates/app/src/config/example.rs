@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use super::{Checks, Config, Database, Flaky, Host, Log, Organization, Server};
+use super::{Checks, Config, Database, Flaky, Host, Log, Organization, Server, Webhooks};
 
 /// A file with every setting and its default.
 pub fn example() -> String {
@@ -19,6 +19,10 @@ pub fn example() -> String {
         flaky: Flaky {
             ticket_url: Some("https://tickets.example/browse/{id}".into()),
             ..Flaky::default()
+        },
+        webhooks: Webhooks {
+            key_file: Some(PathBuf::from("signalbox-data/webhooks.key")),
+            ..Webhooks::default()
         },
         organizations: vec![Organization {
             slug: "acme".into(),

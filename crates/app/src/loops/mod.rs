@@ -6,5 +6,6 @@ mod periodic;
 mod server;
 mod supervise;
 mod uploads;
+mod webhooks;
 
 pub(crate) use server::Loops;

@@ -11,6 +11,7 @@ mod checks_runner;
 mod clock;
 mod error;
 mod event_log;
+mod event_writer;
 mod exposition;
 mod flaky_reads;
 mod flaky_store;
@@ -29,7 +30,6 @@ mod repo_store;
 mod report_reader;
 mod results;
 mod stores;
-mod test_event_writer;
 mod token_store;
 mod upload_store;
 mod webhook_sender;
@@ -42,11 +42,11 @@ pub use checks_runner::{ChecksJob, ChecksRunner, ChecksSink, SinkClosed};
 pub use clock::Clock;
 pub use error::StoreError;
 pub use event_log::{EventLog, PublicEvent};
+pub use event_writer::{EventWriter, QueuePlace, TestSnapshot, ToldEvent};
 pub use exposition::Exposition;
-pub use flaky_reads::{FlakyReads, LoggedTestEvent, MAX_CLUSTERS, Seek, TestList, TestNumbers};
+pub use flaky_reads::{FlakyReads, MAX_CLUSTERS, Seek, TestList, TestNumbers};
 pub use flaky_store::{
     CiRun, FlakyCommit, FlakyRepo, FlakyStore, RepoRef, SettingsStep, TestRecord, TestStep,
-    ToldEvent,
 };
 pub use git_host::{
     Abilities, Built, GitHost, Head, HostError, Hosts, LandAnswer, PullRequestQuery, TestBranch,
@@ -62,12 +62,11 @@ pub use quarantine_lookup::{QuarantineAnswer, QuarantineLookup};
 pub use queue_store::{
     Commit, CommitError, CreateError, Loaded, QueueKey, QueueRef, QueueStore, Version,
 };
-pub use read_store::{LoggedEvent, MetricsScope, MoveRecord, QueueDepth, ReadStore};
+pub use read_store::{MetricsScope, MoveRecord, QueueDepth, ReadStore};
 pub use repo_store::{RepoStore, Repository};
 pub use report_reader::{ReadError, ReportFile, ReportReader};
 pub use results::ResultsSink;
 pub use stores::Stores;
-pub use test_event_writer::{TestEventWriter, TestSnapshot};
 pub use token_store::TokenStore;
 pub use upload_store::{LeasedUpload, UploadStore};
 pub use webhook_sender::{

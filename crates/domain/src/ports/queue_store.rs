@@ -4,10 +4,10 @@ use async_trait::async_trait;
 use thiserror::Error;
 
 use crate::ids::{BranchName, OrgId, PrNumber, QueueId, RepoId};
-use crate::queue::{Changes, Event, Header, JournalRecord, NumberedEffect, Queue, ReportedTargets};
+use crate::queue::{Changes, Header, JournalRecord, NumberedEffect, Queue, ReportedTargets};
 use crate::time::Timestamp;
 
-use super::StoreError;
+use super::{StoreError, ToldEvent};
 
 /// A queue and whose it is. Every access names both: a queue of another organization is not found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -60,7 +60,7 @@ pub struct Commit<'a> {
     /// New effects for the outbox.
     pub effects: &'a [NumberedEffect],
     /// New public events.
-    pub events: &'a [Event],
+    pub events: &'a [ToldEvent],
     /// The time of the step.
     pub at: Timestamp,
 }

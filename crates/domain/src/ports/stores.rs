@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::{
-    CheckLog, FlakyReads, FlakyStore, HistoryStore, OrgStore, Outbox, PullRequestStore, QueueStore,
-    ReadStore, RepoStore, TokenStore, UploadStore, WebhookStore,
+    CheckLog, EventLog, FlakyReads, FlakyStore, HistoryStore, OrgStore, Outbox, PullRequestStore,
+    QueueStore, ReadStore, RepoStore, TokenStore, UploadStore, WebhookStore,
 };
 
 /// Every store of one database.
@@ -36,4 +36,6 @@ pub struct Stores {
     pub flaky_reads: Arc<dyn FlakyReads>,
     /// Webhooks.
     pub webhooks: Arc<dyn WebhookStore>,
+    /// Public events.
+    pub event_log: Arc<dyn EventLog>,
 }

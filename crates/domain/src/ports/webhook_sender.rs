@@ -39,6 +39,9 @@ pub enum SecretError {
     /// The key that it is sealed under is not there.
     #[error("the key {0} of webhook secrets is not in the key file")]
     UnknownKey(String),
+    /// The keys cannot be had.
+    #[error("the keys of webhook secrets cannot be read")]
+    Unavailable(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// It was changed, or belongs to another endpoint.
     #[error("a webhook secret cannot be opened")]
     Broken,

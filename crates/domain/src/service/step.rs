@@ -4,9 +4,11 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::ports::{Commit, CommitError, Loaded, Observed, QueueRef, StoreError, Version};
+use crate::ports::{
+    Commit, CommitError, Loaded, Observed, QueuePlace, QueueRef, StoreError, ToldEvent, Version,
+};
 use crate::queue::{
-    Command, Fact, Input, Lane, Queue, Refusal, Submission, Transition, absorb, decide,
+    Command, Event, Fact, Input, Lane, Queue, Refusal, Submission, Transition, absorb, decide,
     next_deadline,
 };
 use crate::time::Timestamp;
@@ -124,6 +126,7 @@ impl Stepper {
         at: Timestamp,
     ) -> Result<Arc<Queue>, CommitError> {
         let journal = transition.record(input.clone(), at);
+        let events = self.told(queue, transition).await?;
         let commit = Commit {
             queue,
             expected,
@@ -132,7 +135,7 @@ impl Stepper {
             changes: &transition.changes,
             journal: &journal,
             effects: &transition.effects,
-            events: &transition.events,
+            events: &events,
             at,
         };
         let version = self.context.stores.queues.commit(&commit).await?;
@@ -151,6 +154,29 @@ impl Stepper {
             .collect();
         self.context.notifier.committed(queue, &lanes);
         Ok(after)
+    }
+
+    /// What is told of a transition. The repository's name is read with it: hosts may rename.
+    async fn told(
+        &self,
+        queue: QueueRef,
+        transition: &Transition,
+    ) -> Result<Vec<ToldEvent>, StoreError> {
+        if transition.events.is_empty() {
+            return Ok(Vec::new());
+        }
+        let (stores, header) = (&self.context.stores, &transition.queue.header);
+        let Some(repository) = stores.repos.find(queue.org, header.repo).await? else {
+            return Ok(Vec::new());
+        };
+        let place = QueuePlace { repo: repository.name, branch: header.branch.clone() };
+        let told = |event: &Event| ToldEvent {
+            id: self.context.ids.new_id(),
+            kind: event.kind.word(),
+            at: event.at,
+            payload: self.context.events.queue_event(&place, event),
+        };
+        Ok(transition.events.iter().map(told).collect())
     }
 
     /// Takes a fact in. A queue that is gone has no use for it.

@@ -14,15 +14,17 @@ use signalbox_domain::ports::{
 use signalbox_domain::queue::{CheckConclusion, Lane, QueueMetrics};
 use signalbox_domain::service::{
     Authenticator, Context, EffectRunner, FlakyService, QueueService, UploadLimits, UploadParts,
-    UploadService,
+    UploadService, WebhookLimits, WebhookParts, WebhookService,
 };
 use signalbox_domain::testing::{CountingIds, ManualClock};
 use signalbox_domain::time::{Span, Timestamp};
 use signalbox_domain::token::{EnumCase, Scope, Token, TokenText};
-use signalbox_http::{Api, EventPayloads, FlakyApi, PageTokens, Readiness, TestLinks, app};
+use signalbox_http::{Api, FlakyApi, PageTokens, Readiness, TestLinks, app};
 use signalbox_testkit::fake_host::{FakeHost, FakeHosts};
 use signalbox_testkit::fake_results::FakeResults;
+use signalbox_testkit::fake_webhooks::FakeWebhooks;
 use signalbox_testkit::memory::{MemoryBlobs, MemoryDatabase};
+use signalbox_webhooks::{EventPayloads, Links};
 
 /// Wake-ups that nobody waits for; the tests run effects themselves.
 struct Quiet;
@@ -95,6 +97,7 @@ pub(crate) struct Server {
     pub(crate) ready: Arc<Ready>,
     pub(crate) results: Arc<FakeResults>,
     pub(crate) blobs: MemoryBlobs,
+    pub(crate) hooks: Arc<FakeWebhooks>,
     pub(crate) api: Api,
     /// A token of `acme` that may do everything.
     pub(crate) token: String,
@@ -137,6 +140,10 @@ impl Server {
             clock: clock.clone(),
             ids: ids.clone(),
             observer: seen.clone(),
+            events: Arc::new(EventPayloads(Links {
+                public_url: "https://ci.test".to_owned(),
+                ticket_url: Some("https://tickets.test/{id}".to_owned()),
+            })),
             notifier: Arc::new(Quiet),
         };
         let (results, blobs) = (Arc::new(FakeResults::default()), MemoryBlobs::new(clock.clone()));
@@ -149,15 +156,23 @@ impl Server {
         let limits = UploadLimits { bytes: 1_000_000, files: 3, runs: 50_000, public_calls: 5 };
         let uploads = Arc::new(UploadService::new(context.clone(), parts, limits));
         let queues = Arc::new(QueueService::new(context.clone()));
+        let hooks = Arc::new(FakeWebhooks::default());
+        let parts = WebhookParts {
+            log: hooks.clone(),
+            catalogue: hooks.clone(),
+            sender: hooks.clone(),
+            secrets: hooks.clone(),
+        };
+        let limits = WebhookLimits { endpoints: 3, backlog: 100 };
+        let webhooks = WebhookService::new(context.clone(), parts, limits);
         let authenticator =
             Authenticator::new(stores.tokens.clone(), stores.orgs.clone(), clock.clone());
         let links = TestLinks {
             public_url: "https://ci.test".to_owned(),
             ticket_url: Some("https://tickets.test/{id}".to_owned()),
         };
-        let writer = Arc::new(EventPayloads(links.clone()));
         let flaky = FlakyApi {
-            service: Arc::new(FlakyService::new(context.clone(), writer)),
+            service: Arc::new(FlakyService::new(context.clone())),
             pages: PageTokens::new([7; 32]),
             links,
             public_pages: false,
@@ -166,6 +181,7 @@ impl Server {
             flaky,
             queues: queues.clone(),
             uploads,
+            webhooks: Arc::new(webhooks),
             public_url: None,
             authenticator: Arc::new(authenticator),
             exposition: Arc::new(Lines),
@@ -177,8 +193,20 @@ impl Server {
         };
         let runner = EffectRunner::new(context, queues);
         let token = String::new();
-        let mut server =
-            Self { clock, stores, host, seen, ready, results, blobs, api, token, ids, runner };
+        let mut server = Self {
+            clock,
+            stores,
+            host,
+            seen,
+            ready,
+            results,
+            blobs,
+            hooks,
+            api,
+            token,
+            ids,
+            runner,
+        };
         server.token = server.grant(Grant::default()).await;
         server
     }

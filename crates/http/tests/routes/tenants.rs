@@ -126,6 +126,10 @@ async fn another_organization_finds_nothing() {
             // A repository of its own under the same name, with no uploads in it.
             "uploadTestReports" => drop(reply.problem(415, "unsupported_content_type")),
             "listTestUploads" => assert_eq!(reply.json()["uploads"], json!([])),
+            "createWebhook" | "listWebhooks" => {
+                assert!(!reply.body.contains("acme.test/own"), "{}", reply.body);
+            }
+            _ if operation.tag == "webhooks" => drop(reply.problem(404, "webhook_not_found")),
             // Its own repository of the same name, which has no tests.
             _ if operation.tag == "flaky tests" => {
                 let nothing = reply.status == 404 || !reply.body.contains("adds");
@@ -152,6 +156,7 @@ async fn to_a_limited_token_other_repositories_do_not_exist() {
             "getMergeQueueMetrics" => assert_eq!((reply.status, reply.body.as_str()), (200, "")),
             "getCheckOutput" => drop(reply.problem(404, "check_output_not_found")),
             "getTestUpload" => drop(reply.problem(404, "upload_not_found")),
+            _ if operation.tag == "webhooks" => drop(reply.problem(403, "limited_token")),
             _ => {
                 let problem = reply.problem(404, "repository_not_found");
                 assert_eq!(problem["detail"], "repository git.test/acme/calc not found");
@@ -172,6 +177,7 @@ async fn each_operation_needs_its_scope_and_no_other() {
             | "setImpactedTargets" => Scope::QueueSubmit,
             "uploadTestReports" => Scope::TestsWrite,
             "listTestUploads" | "getTestUpload" => Scope::TestsRead,
+            _ if operation.tag == "webhooks" => Scope::QueueAdmin,
             id if operation.tag == "flaky tests" => {
                 if id.starts_with("list") || id.starts_with("get") || id == "previewMonitor" {
                     Scope::TestsRead

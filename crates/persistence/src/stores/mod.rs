@@ -5,6 +5,7 @@ mod accounts;
 mod bulk;
 mod check_log;
 mod commit;
+mod event_log;
 mod flaky;
 mod history_store;
 mod outbox;
@@ -56,6 +57,7 @@ impl Store {
             uploads: store.clone(),
             flaky: store.clone(),
             flaky_reads: store.clone(),
+            event_log: store.clone(),
             webhooks: store,
         }
     }

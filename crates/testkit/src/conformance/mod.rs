@@ -2,6 +2,7 @@
 //! stores of an empty database; [`crate::store_conformance`] makes a test of each.
 
 pub mod accounts;
+pub mod events;
 pub mod flaky;
 mod flaky_lab;
 pub mod flaky_lists;
@@ -29,6 +30,11 @@ macro_rules! store_conformance {
             accounts::a_revoked_token_keeps_the_earlier_time,
             accounts::a_repository_is_registered_once_and_belongs_to_its_organization,
             accounts::a_check_output_is_replaced_capped_and_pruned,
+            events::events_are_paged_in_order,
+            events::events_are_found_by_kind_and_id,
+            events::old_events_go_and_positions_are_not_given_again,
+            events::events_are_for_their_own_organization,
+            events::a_reader_misses_nothing_while_others_commit,
             flaky::summaries_agree_with_the_runs,
             flaky::an_upload_is_taken_in_once,
             flaky::a_disagreement_is_told_and_listed_in_one_commit,
@@ -72,7 +78,6 @@ macro_rules! store_conformance {
             reads::an_ended_entry_and_run_are_still_read,
             reads::moves_and_timelines_are_in_order,
             reads::depths_count_live_entries_by_state,
-            reads::events_are_paged_in_order,
             uploads::an_upload_is_created_once_and_found_by_its_own,
             uploads::bytes_are_received_once,
             uploads::uploads_are_leased_once_each,

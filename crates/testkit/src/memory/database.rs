@@ -32,6 +32,7 @@ impl MemoryDatabase {
             uploads: shared.clone(),
             flaky: shared.clone(),
             flaky_reads: shared.clone(),
+            event_log: shared.clone(),
             webhooks: shared,
         }
     }

@@ -4,10 +4,8 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use signalbox_domain::flaky::{JournalRecord, RunRecord, TestId};
-use signalbox_domain::ids::OrgId;
 use signalbox_domain::ports::{
-    FlakyReads, LoggedTestEvent, RepoRef, Seek, SettingsStep, StoreError, TestList, TestNumbers,
-    TestRecord,
+    FlakyReads, RepoRef, Seek, SettingsStep, StoreError, TestList, TestNumbers, TestRecord,
 };
 use signalbox_domain::time::{Span, Timestamp};
 
@@ -111,19 +109,6 @@ impl FlakyReads for MemoryDatabase {
         let tables = self.tables();
         let log = tables.flaky.repos.get(&repo).into_iter().flat_map(|row| row.log.iter().rev());
         Ok(log.take(usize::try_from(limit).unwrap_or(usize::MAX)).cloned().collect())
-    }
-
-    async fn test_events(
-        &self,
-        org: OrgId,
-        after: i64,
-        limit: u32,
-    ) -> Result<Vec<LoggedTestEvent>, StoreError> {
-        let tables = self.tables();
-        let events = tables.flaky.events.iter();
-        let events = events.filter(|(of, event)| *of == org && event.position > after);
-        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-        Ok(events.take(limit).map(|(_, event)| event.clone()).collect())
     }
 }
 

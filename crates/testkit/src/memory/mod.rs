@@ -6,6 +6,7 @@
 mod blobs;
 mod check_log;
 mod database;
+mod event_log;
 mod flaky_reads;
 mod flaky_store;
 mod flaky_tables;

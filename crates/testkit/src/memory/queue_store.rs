@@ -98,11 +98,7 @@ impl QueueStore for MemoryDatabase {
             };
             tables.outbox.insert(id, row);
         }
-        let mut position = tables.events.last_key_value().map_or(0, |(last, _)| *last);
-        for event in commit.events {
-            position += 1;
-            tables.events.insert(position, (commit.queue, event.clone()));
-        }
+        tables.log(commit.queue.org, commit.header.repo, commit.events);
         let Some(row) = tables.queues.get_mut(&commit.queue.id) else {
             return Err(CommitError::Conflict);
         };

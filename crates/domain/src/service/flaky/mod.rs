@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::flaky::{Actor, MAX_HOURS, Settings};
 use crate::ids::RepoName;
-use crate::ports::{CommitError, FlakyCommit, FlakyRepo, RepoRef, Repository, TestEventWriter};
+use crate::ports::{CommitError, FlakyCommit, FlakyRepo, RepoRef, Repository};
 use crate::time::{Span, Timestamp};
 use crate::token::{Caller, Scope};
 
@@ -33,16 +33,15 @@ const TURNS: usize = 4_096;
 /// What is done with flaky tests. Methods with a caller check what the caller may do and see.
 pub struct FlakyService {
     context: Context,
-    writer: Arc<dyn TestEventWriter>,
     turns: Mutex<BTreeMap<RepoRef, Arc<async_lock::Mutex<()>>>>,
     known: KnownQuarantine,
 }
 
 impl FlakyService {
     /// A service on these adapters.
-    pub fn new(context: Context, writer: Arc<dyn TestEventWriter>) -> Self {
+    pub fn new(context: Context) -> Self {
         let turns = Mutex::new(BTreeMap::new());
-        Self { context, writer, turns, known: KnownQuarantine::default() }
+        Self { context, turns, known: KnownQuarantine::default() }
     }
 
     /// The caller as the one who did something to a test.

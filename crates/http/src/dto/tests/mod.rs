@@ -3,7 +3,7 @@
 mod ci_run;
 mod commands;
 mod decisions;
-mod events;
+mod evidence;
 mod lists;
 mod monitor_change;
 mod monitor_requests;
@@ -17,7 +17,6 @@ pub(crate) use commands::{
     FlagRequest, HistoryRequest, MuteRequest, OverrideRequest, TicketRequest,
 };
 pub(crate) use decisions::{HistoryReply, SettingsHistoryReply, decision};
-pub use events::EventPayloads;
 pub(crate) use lists::{
     DetailsRequest, FailingRequest, Listing, QuarantinedRequest, RepositoryRequest,
     UnhealthyRequest,

@@ -1,13 +1,11 @@
 //! What is posted, and what is made of answers.
 
-mod support;
-
 use std::sync::Arc;
 
 use signalbox_domain::webhook::{MAX_RESPONSE, Outcome, Sent, Verdict};
 use signalbox_webhooks::{Guard, SigningSecret};
 
-use support::{Names, PAYLOAD, Receiver, post, poster, send};
+use crate::support::{Names, PAYLOAD, Receiver, post, poster, send};
 
 fn guard() -> Guard {
     Guard::new(vec!["127.0.0.0/8".parse().expect("a network")], true)

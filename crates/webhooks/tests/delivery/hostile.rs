@@ -1,14 +1,12 @@
 //! No way in through a webhook: hostile URLs, names that lead inside, names that change.
 
-mod support;
-
 use std::net::IpAddr;
 use std::sync::Arc;
 
 use signalbox_domain::webhook::{Outcome, Sent};
 use signalbox_webhooks::{Guard, Refused};
 
-use support::{Names, Receiver, poster, send};
+use crate::support::{Names, Receiver, poster, send};
 
 /// URLs that are refused before anything is looked up.
 const REFUSED: &[&str] = &[
