@@ -110,8 +110,12 @@ async fn another_organization_finds_nothing() {
     let pr = server.submitted("b").await;
     assert_eq!(pr, 1);
     make_flaky(&server, 1, &["adds"]).await;
+    let own = server.ok("webhooks/create", json!({"url": "https://acme.test/own"})).await;
     let token = server.grant(Grant { org: "other", ..Grant::default() }).await;
-    for operation in operations() {
+    for mut operation in operations() {
+        if operation.body["webhookId"].is_string() {
+            operation.body["webhookId"] = own["webhook"]["id"].clone();
+        }
         let reply = operation.call(&server, Some(&token)).await;
         match operation.id.as_str() {
             // Its own: empty, and a queue of its own under the same name.
