@@ -93,6 +93,7 @@ impl Server {
     /// Stops taking requests, ends what is under way, gives leases back.
     pub(crate) async fn stop(self) {
         self.app.stopping.store(true, Ordering::SeqCst);
+        self.app.wake_ups.events.stop();
         // Both at once: nothing new is leased while requests under way come to their end.
         let requests = async {
             for handle in &self.handles {

@@ -7,10 +7,12 @@ use async_trait::async_trait;
 use signalbox_domain::ids::{OrgId, OrgSlug};
 use signalbox_domain::ports::{Clock, IdSource, Org};
 use signalbox_domain::service::{
-    Authenticator, Context, EffectRunner, FlakyService, QueueService, Sweeper, UploadLimits,
-    UploadParts, UploadService, WebhookService,
+    Authenticator, Context, EffectRunner, EventService, FlakyService, QueueService, Sweeper,
+    UploadLimits, UploadParts, UploadService, WebhookService,
 };
-use signalbox_http::{Api, FlakyApi, PageTokens, Readiness, TestLinks};
+use signalbox_http::{
+    Api, EventDescription, EventsApi, FlakyApi, PageTokens, Readiness, TestLinks,
+};
 use signalbox_metrics::{PrometheusObserver, QueueExposition};
 use signalbox_persistence::{Database, FileBlobs};
 use signalbox_reports::Reports;
@@ -138,6 +140,11 @@ impl App {
             public_url: self.config.server.public_url.is_some().then(|| self.config.public_url()),
             flaky: self.flaky.clone(),
             webhooks: self.webhooks.clone(),
+            events: EventsApi {
+                service: Arc::new(EventService::new(context.clone())),
+                hub: self.wake_ups.events.clone(),
+                catalogue: catalogue(),
+            },
             authenticator: Arc::new(Authenticator::new(tokens, orgs, context.clock.clone())),
             exposition: Arc::new(QueueExposition),
             check_log: context.stores.check_log.clone(),
@@ -150,6 +157,16 @@ impl App {
             }),
         }
     }
+}
+
+/// Every public event, as the API describes it.
+fn catalogue() -> Arc<[EventDescription]> {
+    let described = |event: &signalbox_webhooks::catalogue::EventType| EventDescription {
+        kind: event.name.to_owned(),
+        description: event.description.to_owned(),
+        schema: event.schema().to_string(),
+    };
+    signalbox_webhooks::catalogue::ALL.iter().map(described).collect()
 }
 
 /// The use cases of uploads on their adapters.

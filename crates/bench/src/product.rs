@@ -8,11 +8,11 @@ use signalbox_domain::ids::{BranchName, HostId, OrgId, OrgSlug, RepoName, TokenI
 use signalbox_domain::ports::{IdSource, Org, Repository, Stores};
 use signalbox_domain::queue::CheckConclusion;
 use signalbox_domain::service::{
-    Authenticator, Context, FlakyService, QueueService, UploadLimits, UploadParts, UploadService,
-    WebhookLimits, WebhookParts, WebhookService,
+    Authenticator, Context, EventService, FlakyService, QueueService, UploadLimits, UploadParts,
+    UploadService, WebhookLimits, WebhookParts, WebhookService,
 };
 use signalbox_domain::token::{Caller, EnumCase, Scope, Token, TokenText};
-use signalbox_http::{Api, FlakyApi, PageTokens, TestLinks};
+use signalbox_http::{Api, EventHub, EventsApi, FlakyApi, PageTokens, TestLinks};
 use signalbox_metrics::{PrometheusObserver, QueueExposition};
 use signalbox_persistence::Database;
 use signalbox_reports::Reports;
@@ -99,6 +99,11 @@ impl Product {
         };
         let webhooks = WebhookService::new(context.clone(), parts, WebhookLimits::default());
         let api = Api {
+            events: EventsApi {
+                service: Arc::new(EventService::new(context.clone())),
+                hub: EventHub::default(),
+                catalogue: Arc::new([]),
+            },
             flaky: FlakyApi {
                 service,
                 pages: PageTokens::new([7; 32]),

@@ -118,6 +118,9 @@ failures! {
     OfUpload = [ALWAYS, BODY] [UnknownRepository, UploadRefused, NoRoom];
     OfUploads = [ALWAYS, BODY] [UnknownRepository];
     OfUploadStatus = [ALWAYS] [UnknownUpload];
+    OfEvents = [ALWAYS] [Invalid];
+    OfStream = [ALWAYS] [Invalid, TooManyStreams];
+    OfEventSchema = [] [UnknownEvent, WrongMethod];
     /// Of lists of tests.
     OfTests = [ALWAYS, BODY] [UnknownRepository, InvalidPageToken];
     OfTest = [ALWAYS, BODY] [UnknownRepository, UnknownTest];

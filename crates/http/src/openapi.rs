@@ -62,6 +62,10 @@ use crate::routes::v1;
         v1::webhooks::send_test::handle,
         v1::webhooks::list_deliveries::handle,
         v1::webhooks::replay::handle,
+        v1::events::list_events::handle,
+        v1::events::stream_events::handle,
+        v1::events::schemas::handle,
+        v1::events::schema::handle,
         v1::status::handle,
         v1::openapi::handle,
     ),
@@ -70,6 +74,7 @@ use crate::routes::v1;
         (name = "merge queue", description = "Queues, and pull requests in them."),
         (name = "flaky tests", description = "Test results, how tests are judged, and which are quarantined."),
         (name = "webhooks", description = "Where events are sent, and what became of them."),
+        (name = "events", description = "What happened, in the order in which it was committed."),
         (name = "service", description = "The service itself; no token is needed.")
     ),
     modifiers(&Keys)

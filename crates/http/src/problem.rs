@@ -117,6 +117,10 @@ codes! {
     WrongContentType = "unsupported_content_type", 415, "Unsupported content type", false;
     /// The upload is not taken: too late, too many files or none, the wrong place, or too often.
     UploadRefused = "upload_refused", 422, "Upload refused", false;
+    /// The token has as many streams open as it may have.
+    TooManyStreams = "too_many_streams", 429, "Too many streams", true;
+    /// There is no such event.
+    UnknownEvent = "event_not_found", 404, "Event not found", false;
     /// The page token was not issued for this list: the caller's mistake, in spite of the status.
     InvalidPageToken = "invalid_page_token", 500, "Invalid page token", false;
     /// The server failed; its log names the cause under the request id.

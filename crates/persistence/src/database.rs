@@ -148,17 +148,21 @@ impl Database {
         };
         match &self.0 {
             Kind::Sqlite(store) => {
-                let conn = store.connection().await?;
-                let done = apart(move || {
-                    let mut harness = AsyncMigrationHarness::new(conn);
-                    harness.run_pending_migrations(SQLITE).map(drop)
-                });
-                // Each migration is a transaction; one that another process has just run fails on
-                // its first statement, and then nothing is pending any more.
-                if let Err(error) = done.await?
-                    && !self.migration_status().await?.pending.is_empty()
-                {
-                    return Err(words(error));
+                let mut left = pending.len();
+                loop {
+                    let conn = store.connection().await?;
+                    let done = apart(move || {
+                        let mut harness = AsyncMigrationHarness::new(conn);
+                        harness.run_pending_migrations(SQLITE).map(drop)
+                    });
+                    let Err(error) = done.await? else { break };
+                    // Each migration is a transaction; one that another process has just run fails
+                    // on its first statement, and then fewer are left.
+                    match self.migration_status().await?.pending.len() {
+                        0 => break,
+                        fewer if fewer < left => left = fewer,
+                        _ => return Err(words(error)),
+                    }
                 }
             }
             Kind::Postgres(store) => {

@@ -28,6 +28,9 @@ const WEBHOOKS: Duration = Duration::from_millis(500);
 /// How long what checks printed is kept, in hours.
 const KEEP_OUTPUT_HOURS: u32 = 45 * 24;
 
+/// How long public events are kept, in hours.
+const KEEP_EVENTS_HOURS: u32 = 400 * 24;
+
 /// The loops of a server.
 pub(crate) struct Loops {
     tasks: JoinSet<()>,
@@ -75,6 +78,15 @@ impl Loops {
         loops.every("old outputs", 60 * minute, app, |app| async move {
             let before = app.context.clock.now().minus(Span::hours(KEEP_OUTPUT_HOURS));
             Ok(app.context.stores.check_log.prune(before, 1_000).await.map(drop)?)
+        });
+        loops.every("events of other servers", second, app, |app| async move {
+            let log = &app.context.stores.event_log;
+            Ok(app.wake_ups.events.look(log.as_ref()).await?)
+        });
+        loops.every("old events", 60 * minute, app, |app| async move {
+            let before = app.context.clock.now().minus(Span::hours(KEEP_EVENTS_HOURS));
+            while app.context.stores.event_log.prune(before, 1_000).await? > 0 {}
+            Ok(())
         });
         loops.flaky(app);
         loops.webhooks(app);

@@ -3,6 +3,7 @@
 mod cursor;
 mod entry;
 mod estimate;
+mod events;
 mod field;
 mod forms;
 mod list_requests;
@@ -23,6 +24,7 @@ pub(crate) mod webhooks;
 mod words;
 
 pub(crate) use entry::{EntryReply, ListedEntry};
+pub(crate) use events::{CatalogueEntry, CatalogueReply, EventsReply, EventsRequest, position};
 pub(crate) use field::{Errors, Field, Form, shown};
 pub(crate) use list_requests::{EntriesRequest, ListRequest, Listing, LookUps, ResultsRequest};
 pub(crate) use lists::{EntriesReply, ListReply, ResultsReply};

@@ -128,6 +128,7 @@ pub(crate) fn configure(config: &mut ServiceConfig) {
         };
     }
     webhooks!(create, list, get, update, delete, rotate_secret, send_test, list_deliveries, replay);
+    v1::events::configure(config);
     config
         .service(get(
             web::resource("/{org}/flaky-tests/test/{id}").name("testPage"),

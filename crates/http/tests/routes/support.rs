@@ -13,13 +13,15 @@ use signalbox_domain::ports::{
 };
 use signalbox_domain::queue::{CheckConclusion, Lane, QueueMetrics};
 use signalbox_domain::service::{
-    Authenticator, Context, EffectRunner, FlakyService, QueueService, UploadLimits, UploadParts,
-    UploadService, WebhookLimits, WebhookParts, WebhookService,
+    Authenticator, Context, EffectRunner, EventService, FlakyService, QueueService, UploadLimits,
+    UploadParts, UploadService, WebhookLimits, WebhookParts, WebhookService,
 };
 use signalbox_domain::testing::{CountingIds, ManualClock};
 use signalbox_domain::time::{Span, Timestamp};
 use signalbox_domain::token::{EnumCase, Scope, Token, TokenText};
-use signalbox_http::{Api, FlakyApi, PageTokens, Readiness, TestLinks, app};
+use signalbox_http::{
+    Api, EventDescription, EventHub, EventsApi, FlakyApi, PageTokens, Readiness, TestLinks, app,
+};
 use signalbox_testkit::fake_host::{FakeHost, FakeHosts};
 use signalbox_testkit::fake_results::FakeResults;
 use signalbox_testkit::fake_webhooks::FakeWebhooks;
@@ -177,7 +179,19 @@ impl Server {
             links,
             public_pages: false,
         };
+        let described = |event: &signalbox_webhooks::catalogue::EventType| EventDescription {
+            kind: event.name.to_owned(),
+            description: event.description.to_owned(),
+            schema: event.schema().to_string(),
+        };
+        let hub = EventHub::default();
+        let events = EventsApi {
+            service: Arc::new(EventService::new(context.clone())),
+            hub: hub.clone(),
+            catalogue: signalbox_webhooks::catalogue::ALL.iter().map(described).collect(),
+        };
         let api = Api {
+            events,
             flaky,
             queues: queues.clone(),
             uploads,

@@ -31,8 +31,12 @@ fn example(schema: &Value) -> Value {
     let kind = schema["type"].as_str().or_else(|| schema["type"][0].as_str());
     match kind.unwrap_or_default() {
         "object" => {
-            let required: Vec<&str> =
-                schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+            let required: Vec<&str> = schema["required"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .filter_map(Value::as_str)
+                .collect();
             let fields = schema["properties"].as_object().into_iter().flatten();
             let needed = fields.filter(|(name, _)| required.contains(&name.as_str()));
             let fields: Map<String, Value> =
