@@ -66,8 +66,10 @@ use crate::routes::v1;
         v1::events::stream_events::handle,
         v1::events::schemas::handle,
         v1::events::schema::handle,
+        v1::flaky::list_failures_of_test_run::handle,
         v1::status::handle,
         v1::openapi::handle,
+        v1::list_audit::handle,
     ),
     components(schemas(ProblemBody)),
     tags(

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use super::{
-    CheckLog, EventLog, FlakyReads, FlakyStore, HistoryStore, OrgStore, Outbox, PullRequestStore,
-    QueueStore, ReadStore, RepoStore, TokenStore, UploadStore, WebhookStore,
+    AuditLog, CheckLog, EventLog, FlakyReads, FlakyStore, HistoryStore, OrgStore, Outbox,
+    PullRequestStore, QueueStore, ReadStore, RepoStore, Retention, TokenStore, UploadStore,
+    WebhookStore,
 };
 
 /// Every store of one database.
@@ -38,4 +39,8 @@ pub struct Stores {
     pub webhooks: Arc<dyn WebhookStore>,
     /// Public events.
     pub event_log: Arc<dyn EventLog>,
+    /// The audit log.
+    pub audit: Arc<dyn AuditLog>,
+    /// Forgetting what is old.
+    pub retention: Arc<dyn Retention>,
 }

@@ -13,8 +13,8 @@ use signalbox_domain::ports::{
 };
 use signalbox_domain::queue::{CheckConclusion, Lane, QueueMetrics};
 use signalbox_domain::service::{
-    Authenticator, Context, EffectRunner, EventService, FlakyService, QueueService, UploadLimits,
-    UploadParts, UploadService, WebhookLimits, WebhookParts, WebhookService,
+    AuditService, Authenticator, Context, EffectRunner, EventService, FlakyService, QueueService,
+    UploadLimits, UploadParts, UploadService, WebhookLimits, WebhookParts, WebhookService,
 };
 use signalbox_domain::testing::{CountingIds, ManualClock};
 use signalbox_domain::time::{Span, Timestamp};
@@ -199,6 +199,7 @@ impl Server {
             public_url: None,
             authenticator: Arc::new(authenticator),
             exposition: Arc::new(Lines),
+            audit: Arc::new(AuditService::new(context.clone())),
             check_log: stores.check_log.clone(),
             observer: seen.clone(),
             clock: clock.clone(),

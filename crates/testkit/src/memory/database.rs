@@ -33,6 +33,8 @@ impl MemoryDatabase {
             flaky: shared.clone(),
             flaky_reads: shared.clone(),
             event_log: shared.clone(),
+            audit: shared.clone(),
+            retention: shared.clone(),
             webhooks: shared,
         }
     }

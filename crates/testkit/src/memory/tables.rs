@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use signalbox_domain::audit::AuditRecord;
 use signalbox_domain::flaky::UploadId;
 use signalbox_domain::ids::{
     EntryId, OrgId, OrgSlug, PrNumber, QueueId, RepoId, RepoName, RunId, TokenId,
 };
 use signalbox_domain::ports::{
-    CheckOutput, Org, PublicEvent, QueueRef, Repository, StoredPullRequest, ToldEvent, Version,
+    AuditPlace, CheckOutput, Org, PublicEvent, QueueRef, Repository, StoredPullRequest, ToldEvent,
+    Version,
 };
 use signalbox_domain::queue::{
     Effect, Entry, Header, JournalRecord, Landing, ReportedTargets, TestRun,
@@ -46,6 +48,7 @@ pub(super) struct Tables {
     pub(super) last_upload_job: i64,
     pub(super) public_ids: BTreeMap<Uuid, (OrgId, RepoId)>,
     pub(super) webhooks: WebhookTables,
+    pub(super) audit: BTreeMap<AuditPlace, AuditRecord>,
 }
 
 /// A queue with everything that hangs on it.
@@ -73,6 +76,7 @@ pub(super) struct OutboxRow {
     pub(super) failing_since: Option<Timestamp>,
     pub(super) last_error: Option<String>,
     pub(super) lease: Option<Lease>,
+    pub(super) request: Option<String>,
 }
 
 /// An upload.

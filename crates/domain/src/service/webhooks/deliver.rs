@@ -2,7 +2,7 @@
 
 use crate::ports::{LeasedEndpoint, Outgoing, Posted};
 use crate::time::{Span, Timestamp};
-use crate::webhook::{Attempt, Jitter, Message, Sealed};
+use crate::webhook::{ATTEMPTS, Attempt, Jitter, Message, Outcome, Sealed, Sent, Verdict};
 
 use super::super::Error;
 use super::{WebhookError, WebhookService};
@@ -59,7 +59,8 @@ impl WebhookService {
         let posted = self.parts.sender.post(&outgoing).await.map_err(WebhookError::from)?;
         let Posted { headers, sent } = posted;
         let took = self.context.clock.now().since(begun);
-        let (outcome, verdict) = (sent.outcome().word(), sent.verdict());
+        let verdict = sent.verdict();
+        let outcome = told(&sent, verdict, message);
         let seen = crate::ports::Observed::WebhookDelivery { outcome, took };
         self.context.observer.observe(&seen);
         // The store gives it its number.
@@ -90,5 +91,16 @@ impl WebhookService {
         let id = self.context.ids.new_id();
         let [one, two, ..] = *id.as_bytes();
         Jitter::new(u16::from_be_bytes([one, two]))
+    }
+}
+
+/// How a try ended, as it is observed.
+fn told(sent: &Sent, verdict: Verdict, message: &Message) -> &'static str {
+    match verdict {
+        Verdict::Delivered => "delivered",
+        Verdict::Abort | Verdict::Gone => "failed",
+        Verdict::Retry if sent.outcome() == Outcome::Forbidden => "refused",
+        Verdict::Retry if message.failures + 1 >= ATTEMPTS => "failed",
+        Verdict::Retry => "retried",
     }
 }
