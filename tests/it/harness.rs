@@ -169,6 +169,10 @@ impl System {
             .args(args)
             .env("RUST_LOG", "info")
             .envs(self.environment.iter().cloned());
+        let config = self.path("signalbox.toml");
+        if config.exists() {
+            command.env("SIGNALBOX_CONFIG", config);
+        }
         command
     }
 
@@ -367,6 +371,23 @@ impl System {
                 panic!("{what}: waited too long\n{log}");
             }
             tokio::time::sleep(Duration::from_millis(30)).await;
+        }
+    }
+
+    /// The public events of that name, in their order.
+    pub(crate) async fn events(&self, kind: &str) -> Vec<signalbox_domain::ports::PublicEvent> {
+        let database = signalbox_persistence::connect(&self.database).await.expect("a database");
+        let stores = database.stores();
+        let slug = signalbox_domain::ids::OrgSlug::new("acme").expect("a slug");
+        let org = stores.orgs.find_by_slug(&slug).await.expect("a read").expect("it is there");
+        let kinds = [kind.to_owned()];
+        let (mut events, mut position) = (Vec::new(), 0);
+        loop {
+            let page = stores.event_log.after(org.id, position, Some(&kinds), 500).await;
+            let page = page.expect("a page");
+            let Some(last) = page.last() else { return events };
+            position = last.position;
+            events.extend(page);
         }
     }
 

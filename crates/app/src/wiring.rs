@@ -8,7 +8,7 @@ use signalbox_domain::ids::{OrgId, OrgSlug};
 use signalbox_domain::ports::{Clock, IdSource, Observer, Org};
 use signalbox_domain::service::{
     AuditService, Authenticator, Context, EffectRunner, EventService, FlakyService, QueueService,
-    Sweeper, UploadLimits, UploadParts, UploadService,
+    Sweeper, UploadLimits, UploadParts, UploadService, WebhookService,
 };
 use signalbox_http::{
     Api, EventDescription, EventsApi, FlakyApi, PageTokens, Readiness, TestLinks,
@@ -34,6 +34,7 @@ pub(crate) struct App {
     pub(crate) queues: Arc<QueueService>,
     pub(crate) uploads: Arc<UploadService>,
     pub(crate) flaky: FlakyApi,
+    pub(crate) webhooks: Arc<WebhookService>,
     pub(crate) runner: Arc<EffectRunner>,
     pub(crate) sweeper: Arc<Sweeper>,
     pub(crate) stopping: Arc<AtomicBool>,
@@ -113,9 +114,11 @@ impl App {
         let flaky = flaky(&config, &context).await?;
         let uploads = Arc::new(uploads(&config, &context, &flaky.service));
         reports.go_to(&uploads);
+        let webhooks = Arc::new(crate::webhooks::service(&config, &context)?);
         Ok(Self {
             uploads,
             flaky,
+            webhooks,
             config,
             database,
             hosts,
@@ -138,6 +141,7 @@ impl App {
             uploads: self.uploads.clone(),
             public_url: self.config.server.public_url.is_some().then(|| self.config.public_url()),
             flaky: self.flaky.clone(),
+            webhooks: self.webhooks.clone(),
             events: EventsApi {
                 service: Arc::new(EventService::new(context.clone())),
                 hub: self.wake_ups.events.clone(),

@@ -11,6 +11,7 @@ use async_trait::async_trait;
 use signalbox_domain::ports::{CheckLog, Clock, Exposition, IdSource, Observer};
 use signalbox_domain::service::{
     AuditService, Authenticator, EventService, FlakyService, QueueService, UploadService,
+    WebhookService,
 };
 
 use crate::dto::tests::TestLinks;
@@ -73,6 +74,8 @@ pub struct Api {
     pub public_url: Option<String>,
     /// Flaky tests.
     pub flaky: FlakyApi,
+    /// The use cases of webhooks.
+    pub webhooks: Arc<WebhookService>,
     /// Public events.
     pub events: EventsApi,
     /// Who calls.

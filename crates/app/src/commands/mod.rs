@@ -14,6 +14,7 @@ mod queue;
 mod repo;
 mod tests;
 mod token;
+mod webhooks;
 
 pub(crate) use audit::{Audit, audit};
 pub(crate) use backup::{backup, restore};
@@ -28,3 +29,4 @@ pub(crate) use queue::{Queue, post, queue};
 pub(crate) use repo::{Repo, repo};
 pub(crate) use tests::{Tests, tests};
 pub(crate) use token::{Token, create as create_token, token};
+pub(crate) use webhooks::{Webhooks, webhooks};

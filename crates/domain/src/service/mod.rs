@@ -18,6 +18,7 @@ mod submit;
 mod sweep;
 mod targets;
 mod uploads;
+mod webhooks;
 
 pub use access::Authenticator;
 pub use audit::{AuditService, Deed};
@@ -37,4 +38,8 @@ pub use sweep::Sweeper;
 pub use uploads::{
     Announced, Intake, PublicRepository, Reception, Sender, UPLOAD_RENEWAL_SECONDS, UploadError,
     UploadLimits, UploadParts, UploadService,
+};
+pub use webhooks::{
+    CreatedEndpoint, DeliveryPage, EndpointChange, Replay, Replayed, WebhookError, WebhookLimits,
+    WebhookParts, WebhookService,
 };

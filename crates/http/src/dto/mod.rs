@@ -21,6 +21,7 @@ mod update;
 mod upload;
 mod upload_requests;
 mod wait_reason;
+pub(crate) mod webhooks;
 mod words;
 
 pub(crate) use audit::{AuditQuery, AuditReply};

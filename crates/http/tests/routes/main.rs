@@ -33,3 +33,4 @@ mod submit_pull_request;
 mod tenants;
 mod update_queue;
 mod uploads;
+mod webhooks;

@@ -15,7 +15,7 @@ use signalbox_domain::ports::{
 use signalbox_domain::queue::{CheckConclusion, Lane, QueueMetrics};
 use signalbox_domain::service::{
     AuditService, Authenticator, Context, EffectRunner, EventService, FlakyService, QueueService,
-    UploadLimits, UploadParts, UploadService,
+    UploadLimits, UploadParts, UploadService, WebhookLimits, WebhookParts, WebhookService,
 };
 use signalbox_domain::testing::{CountingIds, ManualClock};
 use signalbox_domain::time::{Span, Timestamp};
@@ -25,6 +25,7 @@ use signalbox_http::{
 };
 use signalbox_testkit::fake_host::{FakeHost, FakeHosts};
 use signalbox_testkit::fake_results::FakeResults;
+use signalbox_testkit::fake_webhooks::FakeWebhooks;
 use signalbox_testkit::memory::{MemoryBlobs, MemoryDatabase};
 use signalbox_webhooks::{EventPayloads, Links};
 
@@ -100,6 +101,7 @@ pub(crate) struct Server {
     pub(crate) ready: Arc<Ready>,
     pub(crate) results: Arc<FakeResults>,
     pub(crate) blobs: MemoryBlobs,
+    pub(crate) hooks: Arc<FakeWebhooks>,
     pub(crate) api: Api,
     /// A token of `acme` that may do everything.
     pub(crate) token: String,
@@ -158,6 +160,15 @@ impl Server {
         let limits = UploadLimits { bytes: 1_000_000, files: 3, runs: 50_000, public_calls: 5 };
         let uploads = Arc::new(UploadService::new(context.clone(), parts, limits));
         let queues = Arc::new(QueueService::new(context.clone()));
+        let hooks = Arc::new(FakeWebhooks::default());
+        let parts = WebhookParts {
+            log: hooks.clone(),
+            catalogue: hooks.clone(),
+            sender: hooks.clone(),
+            secrets: hooks.clone(),
+        };
+        let limits = WebhookLimits { endpoints: 3, backlog: 100 };
+        let webhooks = WebhookService::new(context.clone(), parts, limits);
         let authenticator =
             Authenticator::new(stores.tokens.clone(), stores.orgs.clone(), clock.clone());
         let links = TestLinks {
@@ -186,6 +197,7 @@ impl Server {
             flaky,
             queues: queues.clone(),
             uploads,
+            webhooks: Arc::new(webhooks),
             public_url: None,
             authenticator: Arc::new(authenticator),
             exposition: Arc::new(Lines),
@@ -198,8 +210,20 @@ impl Server {
         };
         let runner = EffectRunner::new(context, queues);
         let token = String::new();
-        let mut server =
-            Self { clock, stores, host, seen, ready, results, blobs, api, token, ids, runner };
+        let mut server = Self {
+            clock,
+            stores,
+            host,
+            seen,
+            ready,
+            results,
+            blobs,
+            hooks,
+            api,
+            token,
+            ids,
+            runner,
+        };
         server.token = server.grant(Grant::default()).await;
         server
     }

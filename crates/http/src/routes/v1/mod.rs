@@ -27,3 +27,4 @@ pub(crate) mod submit_pull_request;
 pub(crate) mod update_queue;
 pub(crate) mod upload_metrics;
 pub(crate) mod upload_reports;
+pub(crate) mod webhooks;
