@@ -6,10 +6,14 @@ mod commands;
 mod config;
 mod demo;
 mod hosts;
+mod lock;
 mod logs;
 mod loops;
+mod measured;
 mod results;
+mod scrape;
 mod serve;
+mod telemetry;
 mod terminal;
 mod wiring;
 

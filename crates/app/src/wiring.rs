@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
 use signalbox_domain::ids::{OrgId, OrgSlug};
-use signalbox_domain::ports::{Clock, IdSource, Org};
+use signalbox_domain::ports::{Clock, IdSource, Observer, Org};
 use signalbox_domain::service::{
-    Authenticator, Context, EffectRunner, EventService, FlakyService, QueueService, Sweeper,
-    UploadLimits, UploadParts, UploadService,
+    AuditService, Authenticator, Context, EffectRunner, EventService, FlakyService, QueueService,
+    Sweeper, UploadLimits, UploadParts, UploadService,
 };
 use signalbox_http::{
     Api, EventDescription, EventsApi, FlakyApi, PageTokens, Readiness, TestLinks,
@@ -86,25 +86,27 @@ impl App {
             let org = stores.orgs.create(&org).await.map_err(|it| chain("organizations", &it))?;
             orgs.push(org.id);
         }
+        let metrics = Arc::new(PrometheusObserver::new(env!("CARGO_PKG_VERSION"), clock.now()));
+        let observer: Arc<dyn Observer> = Arc::new(LoggingObserver(metrics.clone()));
         let reports = Arc::new(LateReports::default());
         let parts = Parts {
             pull_requests: stores.pull_requests.clone(),
             clock: clock.clone(),
             reports: reports.clone(),
+            observer: observer.clone(),
         };
         let hosts = Arc::new(ConnectedHosts::new(&config, &orgs, &parts));
         let wake_ups = Arc::new(WakeUps::default());
-        let metrics = Arc::new(PrometheusObserver::new(env!("CARGO_PKG_VERSION")));
         let context = Context {
             stores,
             hosts: hosts.clone(),
             clock,
             ids,
-            observer: Arc::new(LoggingObserver(metrics.clone())),
             events: Arc::new(EventPayloads(Links {
                 public_url: config.public_url().trim_end_matches('/').to_owned(),
                 ticket_url: config.flaky.ticket_url.clone(),
             })),
+            observer,
             notifier: wake_ups.clone(),
         };
         let queues = Arc::new(QueueService::new(context.clone()));
@@ -143,6 +145,7 @@ impl App {
             },
             authenticator: Arc::new(Authenticator::new(tokens, orgs, context.clock.clone())),
             exposition: Arc::new(QueueExposition),
+            audit: Arc::new(AuditService::new(context.clone())),
             check_log: context.stores.check_log.clone(),
             observer: context.observer.clone(),
             clock: context.clock.clone(),

@@ -8,8 +8,8 @@ use signalbox_domain::ids::{BranchName, HostId, OrgId, OrgSlug, RepoName, TokenI
 use signalbox_domain::ports::{IdSource, Org, Repository, Stores};
 use signalbox_domain::queue::CheckConclusion;
 use signalbox_domain::service::{
-    Authenticator, Context, EventService, FlakyService, QueueService, UploadLimits, UploadParts,
-    UploadService,
+    AuditService, Authenticator, Context, EventService, FlakyService, QueueService, UploadLimits,
+    UploadParts, UploadService,
 };
 use signalbox_domain::token::{Caller, EnumCase, Scope, Token, TokenText};
 use signalbox_http::{Api, EventHub, EventsApi, FlakyApi, PageTokens, TestLinks};
@@ -46,6 +46,7 @@ impl Product {
     pub(crate) async fn on(database: &Database) -> Result<Self, Failure> {
         let stores = database.stores();
         let (clock, ids) = (Arc::new(SystemClock), Arc::new(RandomIds));
+        let started = signalbox_domain::ports::Clock::now(clock.as_ref());
         let host = Arc::new(FakeHost::new(clock.clone(), |_| CheckConclusion::Success));
         let name = RepoName::parse("git.test/acme/calc").during("a repository")?;
         host.add_repository(&name, &[("file", "text")]);
@@ -55,16 +56,12 @@ impl Product {
             hosts: Arc::new(FakeHosts::one(&host_id, host.clone())),
             clock: clock.clone(),
             ids: ids.clone(),
-            observer: Arc::new(PrometheusObserver::new("bench")),
+            observer: Arc::new(PrometheusObserver::new("bench", started)),
             events: Arc::new(EventPayloads::default()),
             notifier: Arc::new(Quiet),
         };
         let slug = OrgSlug::new("acme").during("an organization")?;
-        let org = Org {
-            id: OrgId(ids.new_id()),
-            slug,
-            created_at: signalbox_domain::ports::Clock::now(clock.as_ref()),
-        };
+        let org = Org { id: OrgId(ids.new_id()), slug, created_at: started };
         let org = stores.orgs.create(&org).await.during("an organization")?;
         let repository = Repository {
             id: signalbox_domain::ids::RepoId(ids.new_id()),
@@ -106,6 +103,7 @@ impl Product {
             queues: Arc::new(QueueService::new(context.clone())),
             authenticator,
             exposition: Arc::new(QueueExposition),
+            audit: Arc::new(AuditService::new(context.clone())),
             check_log: stores.check_log.clone(),
             observer: context.observer.clone(),
             clock,

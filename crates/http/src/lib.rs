@@ -23,4 +23,4 @@ pub use event_hub::EventHub;
 pub use openapi::document as openapi_document;
 pub use paging::PageTokens;
 pub use problem::{Code, error_page};
-pub use request_id::{RequestId, with_request_id};
+pub use request_id::{RequestId, current_request_id, on_behalf_of, with_request_id};

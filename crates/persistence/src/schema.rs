@@ -76,7 +76,7 @@ table! {
         run_id -> Nullable<Text>, due_at -> BigInt, lease -> Nullable<Text>,
         holder -> Nullable<Text>, leased_until -> Nullable<BigInt>, attempts -> Integer,
         failing_since -> Nullable<BigInt>, last_error -> Nullable<Text>, format -> Integer,
-        document -> Text,
+        document -> Text, request_id -> Nullable<Text>,
     }
 }
 
@@ -217,3 +217,10 @@ diesel::allow_tables_to_appear_in_same_query!(
     impacted_targets,
     entry_moves
 );
+
+table! {
+    audit (id) {
+        id -> Text, org_id -> Text, at -> BigInt, action -> Text, token_id -> Nullable<Text>,
+        object -> Text, repo -> Nullable<Text>, format -> Integer, document -> Text,
+    }
+}

@@ -1,5 +1,8 @@
 //! The commands, one file each.
 
+mod audit;
+mod backup;
+mod doctor;
 mod events;
 mod flaky_tests;
 mod hook;
@@ -12,6 +15,9 @@ mod repo;
 mod tests;
 mod token;
 
+pub(crate) use audit::{Audit, audit};
+pub(crate) use backup::{backup, restore};
+pub(crate) use doctor::doctor;
 pub(crate) use events::{Events, events};
 use flaky_tests::{FlakyTests, flaky_tests};
 pub(crate) use hook::{Hook, hook};

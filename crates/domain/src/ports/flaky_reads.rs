@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use crate::flaky::{
     Addition, FailureCluster, JournalRecord, QuarantineSettings, RunRecord, TestId, TestStatus,
 };
-use crate::ids::PrNumber;
+use crate::ids::{PrNumber, Sha};
 use crate::time::{Span, Timestamp};
 
 use super::{RepoRef, SettingsStep, StoreError, TestRecord};
@@ -161,6 +161,16 @@ pub trait FlakyReads: Send + Sync {
         &self,
         repo: RepoRef,
         test: TestId,
+        limit: u32,
+    ) -> Result<Vec<RunRecord>, StoreError>;
+
+    /// Runs of a commit that failed at `from` or later, and before `until`; the newest first, at
+    /// most `limit`. Its cost grows with the runs of the repository that failed within that time.
+    async fn failed_runs(
+        &self,
+        repo: RepoRef,
+        sha: &Sha,
+        (from, until): (Timestamp, Timestamp),
         limit: u32,
     ) -> Result<Vec<RunRecord>, StoreError>;
 

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 
+use crate::audit::AuditRecord;
 use crate::flaky::{
     Actor, Intake, JournalRecord, Settings, Summary, TakenIn, TestCase, TestId, UploadId,
 };
@@ -92,6 +93,8 @@ pub struct FlakyCommit<'a> {
     pub steps: &'a [TestStep],
     /// The time of the step.
     pub at: Timestamp,
+    /// The record for the audit log, when the step is an administrative change.
+    pub audit: Option<&'a AuditRecord>,
 }
 
 /// What a CI run says of itself, for `create-ci-run`.

@@ -4,6 +4,7 @@
 //! To add an adapter: implement the trait in a crate of its own that depends on this one only,
 //! run the suite on it, and name it in the app crate's wiring.
 
+mod audit_log;
 mod blob_store;
 mod check_log;
 mod check_reports;
@@ -29,13 +30,15 @@ mod read_store;
 mod repo_store;
 mod report_reader;
 mod results;
+mod retention;
 mod stores;
 mod token_store;
 mod upload_store;
 
+pub use audit_log::{AuditFilter, AuditLog, AuditPlace};
 pub use blob_store::{Blob, BlobError, BlobStore, BlobWriter};
 pub use check_log::{CheckLog, CheckOutput, MAX_CHECK_OUTPUT};
-pub use check_reports::CheckReports;
+pub use check_reports::{CheckReports, LeftReports};
 pub use checks_runner::{ChecksJob, ChecksRunner, ChecksSink, SinkClosed};
 pub use clock::Clock;
 pub use error::StoreError;
@@ -64,6 +67,7 @@ pub use read_store::{MetricsScope, MoveRecord, QueueDepth, ReadStore};
 pub use repo_store::{RepoStore, Repository};
 pub use report_reader::{ReadError, ReportFile, ReportReader};
 pub use results::ResultsSink;
+pub use retention::Retention;
 pub use stores::Stores;
 pub use token_store::TokenStore;
 pub use upload_store::{LeasedUpload, UploadStore};

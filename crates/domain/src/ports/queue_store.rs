@@ -3,6 +3,7 @@
 use async_trait::async_trait;
 use thiserror::Error;
 
+use crate::audit::AuditRecord;
 use crate::ids::{BranchName, OrgId, PrNumber, QueueId, RepoId};
 use crate::queue::{Changes, Header, JournalRecord, NumberedEffect, Queue, ReportedTargets};
 use crate::time::Timestamp;
@@ -63,6 +64,10 @@ pub struct Commit<'a> {
     pub events: &'a [ToldEvent],
     /// The time of the step.
     pub at: Timestamp,
+    /// The record for the audit log, when the step is an administrative change.
+    pub audit: Option<&'a AuditRecord>,
+    /// The request that caused the step; its effects keep it.
+    pub request: Option<&'a str>,
 }
 
 /// Why a commit did not happen. Nothing was written.

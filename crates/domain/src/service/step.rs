@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::audit::{AuditRecord, of_queue};
 use crate::ports::{
     Commit, CommitError, Loaded, Observed, QueuePlace, QueueRef, StoreError, ToldEvent, Version,
 };
@@ -13,6 +14,7 @@ use crate::queue::{
 };
 use crate::time::Timestamp;
 
+use super::audit::Deed;
 use super::{Context, Error};
 
 /// How often a step is decided again before it is given up.
@@ -61,7 +63,17 @@ impl Stepper {
         queue: QueueRef,
         input: &Input,
     ) -> Result<Option<Arc<Queue>>, Error> {
-        Ok(self.step_unless(queue, input, |_| false).await?.map(|(after, _)| after))
+        Ok(self.step_unless(queue, input, None, |_| false).await?.map(|(after, _)| after))
+    }
+
+    /// Takes a step that is written to the audit log with what it changes.
+    pub(super) async fn step_by(
+        &self,
+        queue: QueueRef,
+        input: &Input,
+        deed: Option<&Deed>,
+    ) -> Result<Option<Arc<Queue>>, Error> {
+        Ok(self.step_unless(queue, input, deed, |_| false).await?.map(|(after, _)| after))
     }
 
     /// Takes a step, unless the newest state says that the input is out of date. Returns the state
@@ -70,6 +82,7 @@ impl Stepper {
         &self,
         queue: QueueRef,
         input: &Input,
+        deed: Option<&Deed>,
         out_of_date: impl Fn(&Queue) -> bool + Send,
     ) -> Result<Option<(Arc<Queue>, bool)>, Error> {
         // Steps of this process take turns; only those of other servers can meet.
@@ -86,7 +99,12 @@ impl Stepper {
             if transition.is_empty() && transition.queue.header == before.header {
                 return Ok(Some((before, true)));
             }
-            match self.commit(queue, version, &transition, input, at).await {
+            let audit = deed.map(|deed| {
+                let (from, to) = (of_queue(&before.header), of_queue(&transition.queue.header));
+                deed.record(&self.context, &from, &to)
+            });
+            let audit = audit.filter(|it| deleted(&transition) || !it.changes.is_empty());
+            match self.commit(queue, version, &transition, input, at, audit.as_ref()).await {
                 Ok(after) => return Ok(Some((after, true))),
                 Err(CommitError::Conflict) => {
                     self.forget(queue);
@@ -124,9 +142,11 @@ impl Stepper {
         transition: &Transition,
         input: &Input,
         at: Timestamp,
+        audit: Option<&AuditRecord>,
     ) -> Result<Arc<Queue>, CommitError> {
         let journal = transition.record(input.clone(), at);
         let events = self.told(queue, transition).await?;
+        let request = self.context.ids.request_id();
         let commit = Commit {
             queue,
             expected,
@@ -137,6 +157,8 @@ impl Stepper {
             effects: &transition.effects,
             events: &events,
             at,
+            audit,
+            request: request.as_deref(),
         };
         let version = self.context.stores.queues.commit(&commit).await?;
         let after = Arc::new(transition.queue.clone());
@@ -216,6 +238,10 @@ impl Stepper {
     fn forget(&self, queue: QueueRef) {
         self.remembered.lock().unwrap_or_else(PoisonError::into_inner).remove(&queue);
     }
+}
+
+fn deleted(transition: &Transition) -> bool {
+    transition.queue.header.deleted
 }
 
 fn apply(before: &Queue, input: &Input, at: Timestamp) -> Result<Transition, Refusal> {

@@ -1,5 +1,6 @@
 //! Shapes on the wire.
 
+mod audit;
 mod cursor;
 mod entry;
 mod estimate;
@@ -22,6 +23,7 @@ mod upload_requests;
 mod wait_reason;
 mod words;
 
+pub(crate) use audit::{AuditQuery, AuditReply};
 pub(crate) use entry::{EntryReply, ListedEntry};
 pub(crate) use events::{CatalogueEntry, CatalogueReply, EventsReply, EventsRequest, position};
 pub(crate) use field::{Errors, Field, Form, shown};

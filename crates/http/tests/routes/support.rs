@@ -14,8 +14,8 @@ use signalbox_domain::ports::{
 };
 use signalbox_domain::queue::{CheckConclusion, Lane, QueueMetrics};
 use signalbox_domain::service::{
-    Authenticator, Context, EffectRunner, EventService, FlakyService, QueueService, UploadLimits,
-    UploadParts, UploadService,
+    AuditService, Authenticator, Context, EffectRunner, EventService, FlakyService, QueueService,
+    UploadLimits, UploadParts, UploadService,
 };
 use signalbox_domain::testing::{CountingIds, ManualClock};
 use signalbox_domain::time::{Span, Timestamp};
@@ -188,6 +188,7 @@ impl Server {
             public_url: None,
             authenticator: Arc::new(authenticator),
             exposition: Arc::new(Lines),
+            audit: Arc::new(AuditService::new(context.clone())),
             check_log: stores.check_log.clone(),
             observer: seen.clone(),
             clock: clock.clone(),

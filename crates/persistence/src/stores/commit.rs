@@ -64,5 +64,8 @@ pub(super) async fn write(conn: &mut Conn, rows: CommitRows) -> Result<i64, DbEr
         diesel::insert_into(outbox::table).values(&row).execute(conn).await?;
     }
     event_log::write(conn, rows.queue.org, &rows.events).await?;
+    if let Some(row) = &rows.audit {
+        row.insert(conn).await?;
+    }
     Ok(next)
 }

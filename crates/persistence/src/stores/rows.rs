@@ -6,6 +6,7 @@ use signalbox_domain::ports::{Commit, QueueRef};
 use signalbox_domain::queue::{Decision, Entry, Queue, TestRun};
 use signalbox_domain::time::Timestamp;
 
+use super::audit_log::AuditRow;
 use super::event_log::EventRow;
 use crate::documents::{FORMAT, column, encode};
 use crate::error::DbError;
@@ -122,6 +123,7 @@ pub(super) struct OutboxRow {
     attempts: i32,
     format: i32,
     document: String,
+    request_id: Option<String>,
 }
 
 /// Everything that a commit writes, ready to be written.
@@ -138,6 +140,7 @@ pub(super) struct CommitRows {
     pub(super) moves: Vec<MoveRow>,
     pub(super) events: Vec<EventRow>,
     pub(super) outbox: Vec<OutboxRow>,
+    pub(super) audit: Option<AuditRow>,
 }
 
 impl CommitRows {
@@ -198,9 +201,11 @@ impl CommitRows {
                         attempts: 0,
                         format: FORMAT,
                         document: encode("effect", &it.effect)?,
+                        request_id: commit.request.map(ToOwned::to_owned),
                     })
                 })
                 .collect::<Result<_, DbError>>()?,
+            audit: commit.audit.map(AuditRow::of).transpose()?,
         })
     }
 }

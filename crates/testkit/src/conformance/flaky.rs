@@ -112,6 +112,7 @@ pub async fn a_step_on_an_old_version_writes_nothing(stores: &Stores) {
         intake: None,
         steps: &[],
         at: lab.now(),
+        audit: None,
     };
     assert_eq!(stores.flaky.commit(&commit(0)).await.expect("the first"), Version(1));
     for old in [0, 2] {

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use signalbox_domain::audit::AuditRecord;
 use signalbox_domain::ids::{
     BranchName, OrgId, OrgSlug, PrNumber, QueueId, RepoId, RepoName, RunId,
 };
@@ -141,6 +142,17 @@ impl<'a> Sample<'a> {
         transition: &Transition,
         input: Input,
     ) -> Result<(), CommitError> {
+        self.commit_audited(transition, input, None, None).await
+    }
+
+    /// Commits a transition with a record for the audit log, caused by a request.
+    pub async fn commit_audited(
+        &mut self,
+        transition: &Transition,
+        input: Input,
+        audit: Option<&AuditRecord>,
+        request: Option<&str>,
+    ) -> Result<(), CommitError> {
         let journal = transition.record(input, self.world.at);
         let place = QueuePlace {
             repo: self.repository.name.clone(),
@@ -163,6 +175,8 @@ impl<'a> Sample<'a> {
             effects: &transition.effects,
             events: &events,
             at: self.world.at,
+            audit,
+            request,
         };
         self.version = self.stores.queues.commit(&commit).await?;
         Ok(())

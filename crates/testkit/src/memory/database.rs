@@ -32,7 +32,9 @@ impl MemoryDatabase {
             uploads: shared.clone(),
             flaky: shared.clone(),
             flaky_reads: shared.clone(),
-            event_log: shared,
+            event_log: shared.clone(),
+            audit: shared.clone(),
+            retention: shared,
         }
     }
 

@@ -1,9 +1,11 @@
 //! Reads of flaky tests.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
-use signalbox_domain::flaky::{JournalRecord, RunRecord, TestId};
+use signalbox_domain::flaky::{JournalRecord, RunOutcome, RunRecord, TestId};
+use signalbox_domain::ids::Sha;
 use signalbox_domain::ports::{
     FlakyReads, RepoRef, Seek, SettingsStep, StoreError, TestList, TestNumbers, TestRecord,
 };
@@ -97,6 +99,28 @@ impl FlakyReads for MemoryDatabase {
             .map(|(_, _, run)| run.clone())
             .collect();
         runs.sort_by_key(|run| std::cmp::Reverse((run.at, run.attempt, run.upload)));
+        runs.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+        Ok(runs)
+    }
+
+    async fn failed_runs(
+        &self,
+        repo: RepoRef,
+        sha: &Sha,
+        (from, until): (Timestamp, Timestamp),
+        limit: u32,
+    ) -> Result<Vec<RunRecord>, StoreError> {
+        let tables = self.tables();
+        let of_commit = |run: &RunRecord| run.sha.as_deref() == Some(sha.as_str());
+        let mut runs: Vec<RunRecord> = tables
+            .flaky
+            .runs
+            .iter()
+            .filter(|(of, _, run)| *of == repo && run.outcome == RunOutcome::Failed)
+            .filter(|(_, _, run)| run.at >= from && run.at < until && of_commit(run))
+            .map(|(_, _, run)| run.clone())
+            .collect();
+        runs.sort_by_key(|run| (Reverse((run.at, run.attempt)), run.test.to_string()));
         runs.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
         Ok(runs)
     }

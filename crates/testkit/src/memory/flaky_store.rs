@@ -121,6 +121,7 @@ impl FlakyStore for MemoryDatabase {
         for step in commit.steps {
             tables.log(repo.org, repo.id, &step.events);
         }
+        tables.audit(commit.audit);
         Ok(version)
     }
 

@@ -3,6 +3,7 @@
 //! The stores keep all promises of the ports' docs but one: what they hold is gone with the
 //! process. They are for tests of everything above a store; nothing here imitates SQL.
 
+mod audit_log;
 mod blobs;
 mod check_log;
 mod database;
@@ -17,6 +18,7 @@ mod pull_request_store;
 mod queue_store;
 mod read_store;
 mod repo_store;
+mod retention;
 mod tables;
 mod token_store;
 mod upload_store;

@@ -95,10 +95,12 @@ impl QueueStore for MemoryDatabase {
                 failing_since: None,
                 last_error: None,
                 lease: None,
+                request: commit.request.map(ToOwned::to_owned),
             };
             tables.outbox.insert(id, row);
         }
         tables.log(commit.queue.org, commit.header.repo, commit.events);
+        tables.audit(commit.audit);
         let Some(row) = tables.queues.get_mut(&commit.queue.id) else {
             return Err(CommitError::Conflict);
         };

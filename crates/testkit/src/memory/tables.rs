@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use signalbox_domain::audit::AuditRecord;
 use signalbox_domain::flaky::UploadId;
 use signalbox_domain::ids::{
     EntryId, OrgId, OrgSlug, PrNumber, QueueId, RepoId, RepoName, RunId, TokenId,
 };
 use signalbox_domain::ports::{
-    CheckOutput, Org, PublicEvent, QueueRef, Repository, StoredPullRequest, ToldEvent, Version,
+    AuditPlace, CheckOutput, Org, PublicEvent, QueueRef, Repository, StoredPullRequest, ToldEvent,
+    Version,
 };
 use signalbox_domain::queue::{
     Effect, Entry, Header, JournalRecord, Landing, ReportedTargets, TestRun,
@@ -44,6 +46,7 @@ pub(super) struct Tables {
     /// The last number given to a job of reading an upload.
     pub(super) last_upload_job: i64,
     pub(super) public_ids: BTreeMap<Uuid, (OrgId, RepoId)>,
+    pub(super) audit: BTreeMap<AuditPlace, AuditRecord>,
 }
 
 /// A queue with everything that hangs on it.
@@ -71,6 +74,7 @@ pub(super) struct OutboxRow {
     pub(super) failing_since: Option<Timestamp>,
     pub(super) last_error: Option<String>,
     pub(super) lease: Option<Lease>,
+    pub(super) request: Option<String>,
 }
 
 /// An upload.

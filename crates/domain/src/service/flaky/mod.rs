@@ -7,6 +7,7 @@ mod lookup;
 mod measure;
 mod preview;
 mod reads;
+mod run_failures;
 mod settings;
 mod take_in;
 
@@ -24,6 +25,7 @@ use known::KnownQuarantine;
 
 pub use preview::{Preview, PreviewedTest};
 pub use reads::{ListKind, ListedTests, TestDetails};
+pub use run_failures::RunFailure;
 
 /// How often a step is decided again before it is given up.
 const ATTEMPTS: u32 = 32;
@@ -112,6 +114,6 @@ impl FlakyService {
 }
 
 /// The settings that hold: those that were set, or what every repository starts with.
-fn settings_of(repo: RepoRef, known: &FlakyRepo) -> Settings {
+pub(super) fn settings_of(repo: RepoRef, known: &FlakyRepo) -> Settings {
     known.settings.clone().unwrap_or_else(|| Settings::new(repo.id))
 }

@@ -9,6 +9,7 @@ mod monitor_change;
 mod monitor_requests;
 mod monitors;
 mod quarantined;
+mod run_failures;
 mod settings;
 mod test_case;
 
@@ -25,6 +26,7 @@ pub(crate) use monitor_requests::{
     CreateMonitorRequest, MonitorRequest, PreviewMonitorRequest, UpdateMonitorRequest,
 };
 pub(crate) use monitors::{MonitorReply, MonitorsReply, PreviewReply};
+pub(crate) use run_failures::{RunFailuresReply, RunFailuresRequest};
 pub(crate) use settings::{FlakySettingsReply, UpdateSettingsRequest};
 pub use test_case::TestLinks;
 pub(crate) use test_case::{

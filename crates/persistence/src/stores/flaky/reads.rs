@@ -6,6 +6,7 @@ use async_trait::async_trait;
 use diesel::prelude::*;
 use diesel_async::RunQueryDsl;
 use signalbox_domain::flaky::{JournalRecord, RunRecord, TestId};
+use signalbox_domain::ids::Sha;
 use signalbox_domain::ports::{
     FlakyReads, RepoRef, Seek, SettingsStep, StoreError, TestList, TestNumbers, TestRecord,
 };
@@ -92,6 +93,36 @@ impl FlakyReads for Store {
             .map_err(DbError::from)?;
         let run = |(format, text): &(i32, String)| decode("run", *format, text);
         Ok(rows.iter().map(run).collect::<Result<_, DbError>>()?)
+    }
+
+    async fn failed_runs(
+        &self,
+        repo: RepoRef,
+        sha: &Sha,
+        (from, until): (Timestamp, Timestamp),
+        limit: u32,
+    ) -> Result<Vec<RunRecord>, StoreError> {
+        let mut conn = self.connection().await?;
+        // The commit is in the document only: the index finds what failed within the time. A
+        // commit's name has no signs that mean something in a pattern.
+        let names_commit = format!("%\"{sha}\"%");
+        let rows: Vec<(i32, String)> = test_runs::table
+            .filter(test_runs::repo_id.eq(repo.id.to_string()))
+            .filter(test_runs::org_id.eq(repo.org.to_string()))
+            .filter(test_runs::failed)
+            .filter(test_runs::at.ge(from.unix_micros()))
+            .filter(test_runs::at.lt(until.unix_micros()))
+            .filter(test_runs::document.like(names_commit))
+            .order((test_runs::at.desc(), test_runs::attempt.desc(), test_runs::test_id))
+            .limit(i64::from(limit))
+            .select((test_runs::format, test_runs::document))
+            .load(&mut conn)
+            .await
+            .map_err(DbError::from)?;
+        let run = |(format, text): &(i32, String)| decode("run", *format, text);
+        let runs: Vec<RunRecord> = rows.iter().map(run).collect::<Result<_, DbError>>()?;
+        let of_commit = |run: &RunRecord| run.sha.as_deref() == Some(sha.as_str());
+        Ok(runs.into_iter().filter(of_commit).collect())
     }
 
     async fn settings_history(

@@ -5,6 +5,7 @@ use signalbox_domain::flaky::{MonitorStatus, QuarantineOverride, TestCase, TestS
 use signalbox_domain::ports::{FlakyCommit, RepoRef, TestStep};
 use signalbox_domain::time::Timestamp;
 
+use super::super::audit_log::AuditRow;
 use super::super::bulk::Target;
 use super::super::event_log::EventRow;
 use super::intake_rows::IntakeRows;
@@ -122,6 +123,7 @@ pub(super) struct CommitRows {
     pub(super) states: Vec<StateRow>,
     pub(super) journal: Vec<JournalRow>,
     pub(super) events: Vec<EventRow>,
+    pub(super) audit: Option<AuditRow>,
 }
 
 impl CommitRows {
@@ -143,6 +145,7 @@ impl CommitRows {
             states: Vec::with_capacity(commit.steps.len()),
             journal: Vec::with_capacity(commit.steps.len()),
             events: Vec::new(),
+            audit: commit.audit.map(AuditRow::of).transpose()?,
         };
         for step in commit.steps {
             rows.states.push(StateRow::of(repo, step)?);
