@@ -28,7 +28,7 @@ async fn log(system: &System) -> Vec<Value> {
             assert!(errors.is_empty(), "{event:#}\n{errors:#?}");
             seen.push(event.clone());
         }
-        after = page["next"].as_str().expect("a position").to_owned();
+        page["next"].as_str().expect("a position").clone_into(&mut after);
         if events.is_empty() && page["next"] == page["newest"] {
             return seen;
         }

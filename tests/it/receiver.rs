@@ -99,12 +99,12 @@ impl Receiver {
     /// Everything that came, one JSON object a line.
     pub(crate) fn recorded(&self) -> String {
         let seen = self.seen.lock().expect("not poisoned");
-        seen.recorded.iter().map(|it| format!("{it}\n")).collect()
+        seen.recorded.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
     }
 
     async fn serve(&self, mut stream: TcpStream) {
         while let Some((headers, body)) = read(&mut stream).await {
-            let (mood, id) = self.look(&headers, body);
+            let (mood, id) = self.look(&headers, &body);
             let answer = match mood {
                 Mood::Takes => "HTTP/1.1 204 No Content\r\n\r\n",
                 Mood::Fails => "HTTP/1.1 500 No\r\ncontent-length: 5\r\n\r\nsorry",
@@ -125,7 +125,7 @@ impl Receiver {
     }
 
     /// Checks a message, and says what is done with it.
-    fn look(&self, headers: &BTreeMap<String, String>, body: String) -> (Mood, String) {
+    fn look(&self, headers: &BTreeMap<String, String>, body: &str) -> (Mood, String) {
         let mut seen = self.seen.lock().expect("not poisoned");
         let header = |name: &str| headers.get(name).cloned().unwrap_or_default();
         let (id, time) = (header("webhook-id"), header("webhook-timestamp"));
@@ -147,8 +147,8 @@ impl Receiver {
             seen.recorded.push(recorded);
         }
         let number = seen.bodies.len();
-        let known = seen.bodies.insert(id.clone(), body.clone());
-        if known.as_ref().is_some_and(|known| *known != body) {
+        let known = seen.bodies.insert(id.clone(), body.to_owned());
+        if known.as_ref().is_some_and(|known| known != body) {
             seen.complaints.push(format!("{id}: another body under the same id"));
         }
         let mood = if self.moody && known.is_none() { Mood::of(number) } else { Mood::Takes };

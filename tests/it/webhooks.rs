@@ -80,17 +80,23 @@ async fn nothing_is_lost(on: On) {
     let taken = receiver.taken();
     assert_eq!(taken.keys().cloned().collect::<BTreeSet<_>>(), wanted, "none lost, none made up");
     let twice = taken.values().filter(|count| **count > 1).count();
-    println!("{messages} messages, {kills} kills: {twice} came again under the same id");
+    print(&format!("{messages} messages, {kills} kills: {twice} came again under the same id"));
     let bodies: BTreeSet<String> = events.into_iter().map(|event| event.payload).collect();
     assert_eq!(receiver.bodies().into_keys().collect::<BTreeSet<_>>(), bodies);
     assert_eq!(in_state(&system, &nobody, "delivered").await, 0);
     verify(&system, &receiver);
 }
 
+/// What a run with its output shown tells.
+#[expect(clippy::print_stdout, reason = "figures and what was left out belong to the run's output")]
+fn print(line: &str) {
+    println!("{line}");
+}
+
 /// Lets other libraries check what came, where they are installed.
 fn verify(system: &System, receiver: &Receiver) {
     let Some(folder) = std::env::var_os("SIGNALBOX_VERIFIERS") else {
-        println!("not checked by other libraries: SIGNALBOX_VERIFIERS names no folder with them");
+        print("not checked by other libraries: SIGNALBOX_VERIFIERS names no folder with them");
         return;
     };
     let file = system.path("requests.jsonl");
@@ -155,11 +161,11 @@ async fn secrets_are_rotated_with_an_overlap_and_are_never_told_again() {
     assert_eq!(receiver.complaints(), Vec::<String>::new());
     assert!(run(&["list"]).contains(&format!("{url} (on) [all]")));
     let listed = [run(&["list", "--json"]), run(&["deliveries", &id, "--json"])].concat();
-    let text = run(&["deliveries", &id]);
+    let told = run(&["deliveries", &id]);
     assert_eq!(
-        text.lines().filter(|line| line.contains("delivered (tries 1, last 204)")).count(),
+        told.lines().filter(|line| line.contains("delivered (tries 1, last 204)")).count(),
         3,
-        "{text}"
+        "{told}"
     );
     let replayed = run(&["replay", &id, "--since", "2020-01-01T00:00:00Z"]);
     assert_eq!(replayed.trim(), "3 messages are on their way");

@@ -33,12 +33,18 @@ async fn connection(url: &str) -> AsyncPgConnection {
 }
 
 /// Submits a pull request to a new queue, in a task of its own.
-async fn writer(stores: &Stores, sample: &Sample<'_>, branch: &str) -> tokio::task::JoinHandle<()> {
+async fn writer(
+    stores: &Stores,
+    sample: &Sample<'_>,
+    branch: &str,
+    id: u128,
+) -> tokio::task::JoinHandle<()> {
     let mut world = World::new(Settings::new(Mode::Single, 2), Rules::default());
     let header = &mut world.queue.header;
     header.branch = sample.new_queue(branch).header.branch;
     let org = sample.queue.org;
-    (header.id, header.org, header.repo) = (QueueId(Uuid::new_v4()), org, sample.repository.id);
+    (header.id, header.org, header.repo) =
+        (QueueId(Uuid::from_u128(id)), org, sample.repository.id);
     let queue = QueueRef { org, id: header.id };
     stores.queues.create(&world.queue).await.expect("a new queue");
     let (stores, repository) = (stores.clone(), sample.repository.clone());
@@ -79,9 +85,9 @@ async fn an_event_that_is_committed_later_has_no_lower_position() {
     holder.batch_execute(STOP).await.expect("a trigger");
     holder.batch_execute("BEGIN; SELECT pg_advisory_xact_lock(42)").await.expect("held");
 
-    let first = writer(&stores, &sample, "first").await;
+    let first = writer(&stores, &sample, "first", 1).await;
     until_waiting(&mut probe, 1, &first).await;
-    let second = writer(&stores, &sample, "second").await;
+    let second = writer(&stores, &sample, "second", 2).await;
     until_waiting(&mut probe, 2, &second).await;
     let mut seen = after(&stores, sample.queue.org, 0).await;
     let last = seen.last().map_or(0, |it| it.position);
@@ -105,14 +111,14 @@ async fn organizations_do_not_wait_for_each_other() {
     let (mut holder, mut probe) = (connection(&url).await, connection(&url).await);
     holder.batch_execute(STOP).await.expect("a trigger");
     holder.batch_execute("BEGIN; SELECT pg_advisory_xact_lock(42)").await.expect("held");
-    let first = writer(&stores, &sample, "first").await;
+    let first = writer(&stores, &sample, "first", 1).await;
     until_waiting(&mut probe, 1, &first).await;
 
     let org = Sample::org(&stores, "other").await.id;
     let mut world = World::new(Settings::new(Mode::Single, 2), Rules::default());
     let repository = Sample::repository(&stores, org, "calc").await;
     let header = &mut world.queue.header;
-    (header.id, header.org, header.repo) = (QueueId(Uuid::new_v4()), org, repository.id);
+    (header.id, header.org, header.repo) = (QueueId(Uuid::from_u128(3)), org, repository.id);
     let queue = QueueRef { org, id: header.id };
     stores.queues.create(&world.queue).await.expect("a new queue");
     let version = Version(0);

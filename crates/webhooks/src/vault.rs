@@ -173,7 +173,8 @@ fn read(path: &Path) -> Result<Vec<NamedKey>, KeyFileError> {
 fn named(bytes: [u8; KEY_BYTES]) -> NamedKey {
     let digest: [u8; 32] =
         Sha256::digest([b"signalbox webhook key ", bytes.as_slice()].concat()).into();
-    let id = digest.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
+    let [a, b, c, d, ..] = digest;
+    let id = format!("{:08x}", u32::from_be_bytes([a, b, c, d]));
     NamedKey { id, cipher: XChaCha20Poly1305::new(&Key::from(bytes)) }
 }
 

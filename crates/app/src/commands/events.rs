@@ -118,7 +118,7 @@ fn line(event: &Value) -> String {
             let prs: Vec<String> = prs.iter().map(|pr| format!("#{pr}")).collect();
             format!("{} for {}", prs.join(" "), text(&payload["target_branch"]))
         }
-        (.., Value::Object(test)) => test.get("name").map(text).unwrap_or_default(),
+        (.., Value::Object(case)) => case.get("name").map(text).unwrap_or_default(),
         _ => format!("{} is {}", text(&payload["target_branch"]), text(&payload["state"])),
     };
     let reasons = ["queued_reason", "failure_reason", "cancellation_reason", "merged_reason"];

@@ -71,10 +71,9 @@ impl Decision {
         match self.setting {
             Some(Setting::Always) => "ALWAYS_QUARANTINE",
             Some(Setting::Never) => "NEVER_QUARANTINE",
-            Some(Setting::Follow) => "UNSPECIFIED",
             None if always => "ALWAYS_QUARANTINE",
             None if never => "NEVER_QUARANTINE",
-            None => "UNSPECIFIED",
+            Some(Setting::Follow) | None => "UNSPECIFIED",
         }
     }
 }

@@ -139,7 +139,7 @@ fn part(file: &Path) -> Result<Part, String> {
 }
 
 #[cfg(test)]
-mod tests {
+mod checks {
     use clap::Parser;
     use tempfile::TempDir;
 

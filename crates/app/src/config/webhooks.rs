@@ -45,8 +45,7 @@ mod tests {
         };
         assert_eq!(refusal(|it| it.allow = vec!["10.0.0.0/8".into(), "fd00::/8".into()]), "");
         for wrong in ["10.0.0.1", "10.0.0.0/33", "inside", "", "::1"] {
-            let mut webhooks = Webhooks::default();
-            webhooks.allow = vec![wrong.into()];
+            let webhooks = Webhooks { allow: vec![wrong.into()], ..Webhooks::default() };
             assert!(
                 check(&webhooks).is_err_and(|it| it.starts_with("webhooks.allow: ")),
                 "{wrong}"

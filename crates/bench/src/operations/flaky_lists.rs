@@ -138,11 +138,11 @@ async fn pages(
     let row = Row::against(list.name(), data.clone(), &turns).at_least(goal);
     let cost = row.product();
     report.add(row);
-    let last = vec![list.asked(product, &token); requests];
-    client.all(&last).await?;
-    let last = micros_each(client.all(&last).await?, requests) / cost;
-    let row = Row::of(list.name(), format!("{data}: last page ÷ first"), last, "×");
-    report.add(row.with_goal(&format!("≤ {} ×", GOAL.1), last <= GOAL.1));
+    let end = vec![list.asked(product, &token); requests];
+    client.all(&end).await?;
+    let ratio = micros_each(client.all(&end).await?, requests) / cost;
+    let row = Row::of(list.name(), format!("{data}: last page ÷ first"), ratio, "×");
+    report.add(row.with_goal(&format!("≤ {} ×", GOAL.1), ratio <= GOAL.1));
     floor.stop().await;
     server.stop().await;
     Ok(())

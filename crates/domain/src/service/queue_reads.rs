@@ -112,7 +112,7 @@ impl QueueService {
             let branch = depth.branch.as_str();
             let mut both = measure(&format!("{owner}/{name}"), branch, &depth.counts, moves);
             // Two series with the same labels make the whole page useless.
-            if hosts[&(owner, name)].len() > 1 {
+            if hosts.get(&(owner, name)).is_some_and(|hosts| hosts.len() > 1) {
                 for metrics in &mut both {
                     metrics.repo_host = Some(host.as_str().to_owned());
                 }

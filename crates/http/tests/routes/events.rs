@@ -23,7 +23,7 @@ async fn all(server: &Server, token: &str, query: &str) -> Vec<Value> {
         let events = page["events"].as_array().expect("events");
         assert!(events.len() <= 2);
         seen.extend(events.iter().cloned());
-        after = page["next"].as_str().expect("a position").to_owned();
+        page["next"].as_str().expect("a position").clone_into(&mut after);
         if after == page["newest"].as_str().expect("a position") {
             return seen;
         }

@@ -4,6 +4,8 @@ mod parts;
 mod queues;
 mod tests;
 
+use std::fmt::Write as _;
+
 use serde_json::{Value, json};
 
 /// A public event.
@@ -72,13 +74,13 @@ pub fn page() -> String {
     let mut page = String::from(include_str!("head.md"));
     for event in ALL {
         let schema = event.schema();
-        page += &format!("\n## `{}`\n\n{}\n\n", event.name, event.description);
+        let _ = write!(page, "\n## `{}`\n\n{}\n\n", event.name, event.description);
         page += "| field | required | value |\n|---|---|---|\n";
         let required: Vec<&str> =
             schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
         for (field, shape) in schema["properties"].as_object().into_iter().flatten() {
             let needed = if required.contains(&field.as_str()) { "yes" } else { "" };
-            page += &format!("| `{field}` | {needed} | {} |\n", words(shape));
+            let _ = writeln!(page, "| `{field}` | {needed} | {} |", words(shape));
         }
     }
     page

@@ -20,8 +20,8 @@ async fn answered(answer: &str) -> Sent {
 async fn a_message_is_signed_in_both_sets_of_headers() {
     let receiver = Receiver::answering("HTTP/1.1 204 No Content\r\n\r\n").await;
     let poster = poster(guard(), Arc::new(Names::new(Vec::new())));
-    let (secret, posted) = post(&poster, &receiver.url("127.0.0.1")).await;
-    assert_eq!(posted.sent.verdict(), Verdict::Delivered);
+    let (secret, outcome) = post(&poster, &receiver.url("127.0.0.1")).await;
+    assert_eq!(outcome.sent.verdict(), Verdict::Delivered);
     let request = receiver.requests().remove(0);
     let (head, body) = request.split_once("\r\n\r\n").expect("a head and a body");
     assert!(head.starts_with("POST /hook HTTP/1.1\r\n"), "{head}");
@@ -40,7 +40,7 @@ async fn a_message_is_signed_in_both_sets_of_headers() {
     }
     assert_eq!(header("content-type").as_deref(), Some("application/json"));
     assert!(header("user-agent").expect("an agent").starts_with("Signalbox-Webhooks/"));
-    let kept = format!("{:?}", posted.headers);
+    let kept = format!("{:?}", outcome.headers);
     assert!(kept.contains("webhook-id") && kept.contains(id), "{kept}");
     assert!(!kept.contains(&signature), "{kept}");
 }

@@ -25,13 +25,13 @@ impl WebhookService {
             let Some(last) = page.last() else { return Ok(made) };
             after = Some(last.id);
             for endpoint in page.iter().filter(|it| it.health.is_on()) {
-                let end = match newest.get(&endpoint.org) {
-                    Some(end) => *end,
-                    None => {
-                        let end = self.parts.log.newest(endpoint.org).await?;
-                        newest.insert(endpoint.org, end);
-                        end
-                    }
+                let known = newest.get(&endpoint.org).copied();
+                let end = if let Some(end) = known {
+                    end
+                } else {
+                    let end = self.parts.log.newest(endpoint.org).await?;
+                    newest.insert(endpoint.org, end);
+                    end
                 };
                 if end > endpoint.cursor {
                     made += self.feed(endpoint, end).await?;
