@@ -6,22 +6,25 @@ use std::sync::Arc;
 
 use signalbox_domain::ids::{HostId, OrgId};
 use signalbox_domain::ports::{
-    CheckReports, ChecksRunner, Clock, GitHost, Hosts, PullRequestStore,
+    CheckReports, ChecksRunner, Clock, Forge, GitHost, Hosts, PullRequestStore, WebhookDecoder,
 };
 use signalbox_git::{ChecksConfig, HostConfig, LocalChecksRunner, PlainGitHost};
 
 use crate::config::{Checks, Config, Host};
+use crate::github::GitHub;
+use crate::limited::Limited;
 
 /// A plain git host and its runner.
 struct Plain {
     host: Arc<PlainGitHost>,
-    runner: Arc<LocalChecksRunner>,
+    runner: Limited,
 }
 
 /// The hosts that are configured, and for every other name a plain one that knows only the
 /// repositories whose path was given.
 pub(crate) struct ConnectedHosts {
     configured: BTreeMap<(OrgId, HostId), Plain>,
+    github: BTreeMap<(OrgId, HostId), GitHub>,
     other: Plain,
 }
 
@@ -34,7 +37,7 @@ pub(crate) struct Parts {
 
 impl ConnectedHosts {
     /// The hosts of a configuration whose organizations have these ids, in the same order.
-    pub(crate) fn new(config: &Config, orgs: &[OrgId], parts: &Parts) -> Self {
+    pub(crate) fn new(config: &Config, orgs: &[OrgId], parts: &Parts) -> Result<Self, String> {
         let plain = |root: Option<&Path>, checks: &Checks, name: &str| {
             let public_url = config.public_url();
             let host =
@@ -49,18 +52,26 @@ impl ConnectedHosts {
             };
             let (clock, reports) = (parts.clock.clone(), parts.reports.clone());
             let runner = LocalChecksRunner::new(runner, host.clone(), clock, reports);
-            Plain { host, runner: Arc::new(runner) }
+            let limited = Limited::new(Arc::new(runner), checks.concurrency);
+            Plain { host, runner: limited }
         };
-        let mut configured = BTreeMap::new();
+        let (mut configured, mut github) = (BTreeMap::new(), BTreeMap::new());
         for (organization, id) in config.organizations.iter().zip(orgs) {
             for host in &organization.hosts {
-                let Host::Git { host, root, checks } = host;
-                let Ok(name) = HostId::new(host.as_str()) else { continue };
-                let folder = format!("{}-{host}", organization.slug);
-                configured.insert((*id, name), plain(root.as_deref(), checks, &folder));
+                let Ok(name) = HostId::new(host.name()) else { continue };
+                match host {
+                    Host::Git { host, root, checks } => {
+                        let folder = format!("{}-{host}", organization.slug);
+                        configured.insert((*id, name), plain(root.as_deref(), checks, &folder));
+                    }
+                    Host::GitHub(host) => {
+                        let host = GitHub::new(host, config.public_url(), parts.clock.clone())?;
+                        github.insert((*id, name), host);
+                    }
+                }
             }
         }
-        Self { configured, other: plain(None, &Checks::default(), "other") }
+        Ok(Self { configured, github, other: plain(None, &Checks::default(), "other") })
     }
 
     fn of(&self, org: OrgId, host: &HostId) -> &Plain {
@@ -75,17 +86,38 @@ impl ConnectedHosts {
     /// Kills and removes what a server that died has left behind.
     pub(crate) fn sweep_leftovers(&self) {
         for plain in self.configured.values().chain([&self.other]) {
-            plain.runner.sweep_leftovers();
+            plain.runner.inner().sweep_leftovers();
         }
     }
 }
 
 impl Hosts for ConnectedHosts {
     fn git_host(&self, org: OrgId, host: &HostId) -> Option<Arc<dyn GitHost>> {
+        if let Some(github) = self.github.get(&(org, host.clone())) {
+            return Some(github.host.clone());
+        }
         Some(self.of(org, host).host.clone())
     }
 
     fn checks_runner(&self, org: OrgId, host: &HostId) -> Option<Arc<dyn ChecksRunner>> {
-        Some(self.of(org, host).runner.clone())
+        if let Some(github) = self.github.get(&(org, host.clone())) {
+            return Some(github.checks.clone());
+        }
+        Some(Arc::new(self.of(org, host).runner.clone()))
+    }
+
+    fn forge(&self, org: OrgId, host: &HostId) -> Option<Arc<dyn Forge>> {
+        let github = self.github.get(&(org, host.clone()))?;
+        Some(github.host.clone())
+    }
+
+    fn webhook_decoders(&self, host: &HostId) -> Vec<(OrgId, Arc<dyn WebhookDecoder>)> {
+        let named = self.github.iter().filter(|((_, name), _)| name == host);
+        named
+            .map(|((org, _), github)| {
+                let decoder: Arc<dyn WebhookDecoder> = github.host.clone();
+                (*org, decoder)
+            })
+            .collect()
     }
 }

@@ -7,8 +7,8 @@ use async_trait::async_trait;
 use signalbox_domain::ids::{OrgId, OrgSlug};
 use signalbox_domain::ports::{Clock, IdSource, Org};
 use signalbox_domain::service::{
-    Authenticator, Context, EffectRunner, FlakyService, QueueService, Sweeper, UploadLimits,
-    UploadParts, UploadService,
+    Announcer, Authenticator, Context, EffectRunner, FlakyService, HintService, QueueService,
+    Sweeper, UploadLimits, UploadParts, UploadService,
 };
 use signalbox_http::{Api, EventPayloads, FlakyApi, PageTokens, Readiness, TestLinks};
 use signalbox_metrics::{PrometheusObserver, QueueExposition};
@@ -33,6 +33,8 @@ pub(crate) struct App {
     pub(crate) flaky: FlakyApi,
     pub(crate) runner: Arc<EffectRunner>,
     pub(crate) sweeper: Arc<Sweeper>,
+    pub(crate) hints: Arc<HintService>,
+    pub(crate) announcer: Arc<Announcer>,
     pub(crate) stopping: Arc<AtomicBool>,
 }
 
@@ -89,7 +91,7 @@ impl App {
             clock: clock.clone(),
             reports: reports.clone(),
         };
-        let hosts = Arc::new(ConnectedHosts::new(&config, &orgs, &parts));
+        let hosts = Arc::new(ConnectedHosts::new(&config, &orgs, &parts)?);
         let wake_ups = Arc::new(WakeUps::default());
         let metrics = Arc::new(PrometheusObserver::new(env!("CARGO_PKG_VERSION")));
         let context = Context {
@@ -114,6 +116,8 @@ impl App {
             metrics,
             runner: Arc::new(EffectRunner::new(context.clone(), queues.clone())),
             sweeper: Arc::new(Sweeper::new(context.clone(), queues.clone())),
+            hints: Arc::new(HintService::new(context.clone(), queues.clone())),
+            announcer: Arc::new(Announcer::new(context.clone(), queues.clone())),
             queues,
             context,
             stopping: Arc::new(AtomicBool::new(false)),
@@ -126,6 +130,7 @@ impl App {
         let (tokens, orgs) = (context.stores.tokens.clone(), context.stores.orgs.clone());
         Api {
             queues: self.queues.clone(),
+            hints: self.hints.clone(),
             uploads: self.uploads.clone(),
             public_url: self.config.server.public_url.is_some().then(|| self.config.public_url()),
             flaky: self.flaky.clone(),

@@ -9,7 +9,9 @@ use actix_web::web::{Data, ServiceConfig};
 use actix_web::{App, Error};
 use async_trait::async_trait;
 use signalbox_domain::ports::{CheckLog, Clock, Exposition, IdSource, Observer};
-use signalbox_domain::service::{Authenticator, FlakyService, QueueService, UploadService};
+use signalbox_domain::service::{
+    Authenticator, FlakyService, HintService, QueueService, UploadService,
+};
 
 use crate::dto::tests::TestLinks;
 use crate::paging::PageTokens;
@@ -41,6 +43,8 @@ pub struct FlakyApi {
 pub struct Api {
     /// The use cases of queues.
     pub queues: Arc<QueueService>,
+    /// What hosts tell.
+    pub hints: Arc<HintService>,
     /// The use cases of uploads.
     pub uploads: Arc<UploadService>,
     /// The address by which others reach the server, without a slash at its end; `None`: the one by

@@ -15,6 +15,7 @@ mod request_id;
 mod routes;
 mod sender;
 mod stream;
+mod voucher;
 
 pub use api::{Api, FlakyApi, Readiness, app, configure};
 pub use dto::tests::{EventPayloads, TestLinks};

@@ -226,3 +226,9 @@ diesel::allow_tables_to_appear_in_same_query!(
     impacted_targets,
     entry_moves
 );
+
+table! {
+    heard_events (org_id, host, event_id) {
+        org_id -> Text, host -> Text, event_id -> Text, at -> BigInt,
+    }
+}

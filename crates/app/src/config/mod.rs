@@ -11,4 +11,6 @@ pub use example::example;
 pub(crate) use load::Flags;
 pub(crate) use secret::{has_password, without_password};
 pub use settings::Config;
-pub(crate) use settings::{Checks, Database, Flaky, Host, Log, LogFormat, Organization, Server};
+pub(crate) use settings::{
+    Checks, Database, Flaky, GitHub, Host, Log, LogFormat, Organization, Server,
+};

@@ -13,7 +13,9 @@ mod error;
 mod exposition;
 mod flaky_reads;
 mod flaky_store;
+mod forge;
 mod git_host;
+mod heard_store;
 mod history_store;
 mod id_source;
 mod notifier;
@@ -31,6 +33,7 @@ mod stores;
 mod test_event_writer;
 mod token_store;
 mod upload_store;
+mod webhook_decoder;
 
 pub use blob_store::{Blob, BlobError, BlobStore, BlobWriter};
 pub use check_log::{CheckLog, CheckOutput, MAX_CHECK_OUTPUT};
@@ -44,9 +47,14 @@ pub use flaky_store::{
     CiRun, FlakyCommit, FlakyRepo, FlakyStore, RepoRef, SettingsStep, TestRecord, TestStep,
     ToldEvent,
 };
+pub use forge::{
+    Announcement, Comment, Finding, Forge, Permission, Severity, StatusNote, StatusState,
+    TestPullRequest, WorkflowRun,
+};
 pub use git_host::{
     Abilities, Built, GitHost, Head, HostError, Hosts, LandAnswer, PullRequestQuery, TestBranch,
 };
+pub use heard_store::HeardStore;
 pub use history_store::{EntryFilter, HistoryStore, SubmissionPlace, TestEnds};
 pub use id_source::IdSource;
 pub use notifier::Notifier;
@@ -66,3 +74,4 @@ pub use stores::Stores;
 pub use test_event_writer::{TestEventWriter, TestSnapshot};
 pub use token_store::TokenStore;
 pub use upload_store::{LeasedUpload, UploadStore};
+pub use webhook_decoder::{DecodeError, Hint, HostEvent, WebhookDecoder};

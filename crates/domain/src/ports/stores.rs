@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::{
-    CheckLog, FlakyReads, FlakyStore, HistoryStore, OrgStore, Outbox, PullRequestStore, QueueStore,
-    ReadStore, RepoStore, TokenStore, UploadStore,
+    CheckLog, FlakyReads, FlakyStore, HeardStore, HistoryStore, OrgStore, Outbox, PullRequestStore,
+    QueueStore, ReadStore, RepoStore, TokenStore, UploadStore,
 };
 
 /// Every store of one database.
@@ -32,6 +32,8 @@ pub struct Stores {
     pub uploads: Arc<dyn UploadStore>,
     /// Flaky tests.
     pub flaky: Arc<dyn FlakyStore>,
+    /// Events that hosts have told.
+    pub heard: Arc<dyn HeardStore>,
     /// Reads of flaky tests.
     pub flaky_reads: Arc<dyn FlakyReads>,
 }

@@ -2,12 +2,16 @@
 //! rule is made here.
 
 mod access;
+mod announcements;
 mod checks_sink;
+mod comment_command;
 mod context;
 mod effect_runner;
 mod entry_reads;
 mod error;
 mod flaky;
+mod fork_reports;
+mod hints;
 mod history;
 mod queue;
 mod queue_reads;
@@ -18,12 +22,16 @@ mod targets;
 mod uploads;
 
 pub use access::Authenticator;
+pub use announcements::Announcer;
 pub use checks_sink::QueueSink;
+pub use comment_command::CommentCommand;
 pub use context::Context;
 pub use effect_runner::EffectRunner;
 pub use entry_reads::{EntryDetails, Extras};
 pub use error::Error;
 pub use flaky::{FlakyService, ListKind, ListedTests, Preview, PreviewedTest, TestDetails};
+pub use fork_reports::ForkReport;
+pub use hints::{HintService, HookError};
 pub use history::{EntryPage, FoundEntries, ResultsPage};
 pub use queue::QueueService;
 pub use queue_reads::{EntrySnapshot, RunSnapshot};

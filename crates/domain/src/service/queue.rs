@@ -174,7 +174,7 @@ impl QueueService {
         self.step(queue, &repository, branch, Input::Command(command)).await
     }
 
-    async fn step(
+    pub(super) async fn step(
         &self,
         queue: QueueRef,
         repository: &Repository,

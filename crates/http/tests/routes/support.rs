@@ -13,8 +13,8 @@ use signalbox_domain::ports::{
 };
 use signalbox_domain::queue::{CheckConclusion, Lane, QueueMetrics};
 use signalbox_domain::service::{
-    Authenticator, Context, EffectRunner, FlakyService, QueueService, UploadLimits, UploadParts,
-    UploadService,
+    Authenticator, Context, EffectRunner, FlakyService, HintService, QueueService, UploadLimits,
+    UploadParts, UploadService,
 };
 use signalbox_domain::testing::{CountingIds, ManualClock};
 use signalbox_domain::time::{Span, Timestamp};
@@ -165,6 +165,7 @@ impl Server {
         let api = Api {
             flaky,
             queues: queues.clone(),
+            hints: Arc::new(HintService::new(context.clone(), queues.clone())),
             uploads,
             public_url: None,
             authenticator: Arc::new(authenticator),

@@ -6,6 +6,7 @@ mod bulk;
 mod check_log;
 mod commit;
 mod flaky;
+mod heard_store;
 mod history_store;
 mod outbox;
 mod pull_request_store;
@@ -54,6 +55,7 @@ impl Store {
             check_log: store.clone(),
             uploads: store.clone(),
             flaky: store.clone(),
+            heard: store.clone(),
             flaky_reads: store,
         }
     }

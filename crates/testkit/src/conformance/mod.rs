@@ -5,6 +5,7 @@ pub mod accounts;
 pub mod flaky;
 mod flaky_lab;
 pub mod flaky_lists;
+pub mod heard;
 pub mod history;
 pub mod outbox;
 pub mod pull_requests;
@@ -44,6 +45,7 @@ macro_rules! store_conformance {
             flaky::old_history_goes,
             flaky::a_ticket_is_linked,
             flaky::the_key_of_page_tokens_stays,
+            heard::an_event_is_taken_in_once_until_it_is_forgotten,
             history::entries_are_paged_by_submission,
             history::entries_are_filtered_by_state_and_by_when_they_left,
             history::several_entries_and_runs_are_found_at_once,

@@ -9,6 +9,7 @@ mod database;
 mod flaky_reads;
 mod flaky_store;
 mod flaky_tables;
+mod heard_store;
 mod history_store;
 mod org_store;
 mod outbox;
