@@ -8,6 +8,7 @@
 pub mod conformance;
 pub mod fake_host;
 pub mod fake_results;
+pub mod github_double;
 pub mod memory;
 pub mod postgres;
 pub mod simulation;
