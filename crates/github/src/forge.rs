@@ -50,6 +50,26 @@ impl Forge for GitHubHost {
         }))
     }
 
+    async fn comments_since(
+        &self,
+        repository: &Repository,
+        since: Timestamp,
+    ) -> Result<Vec<(PrNumber, u64)>, HostError> {
+        let since = part(&since.to_string());
+        let rest = format!("/issues/comments?sort=updated&direction=asc&since={since}");
+        let found: Vec<wire::IssueComment> =
+            self.client.list(&repository.name, &rest, None).await?;
+        let starts = |it: &wire::IssueComment| {
+            // Only those that may be commands: most comments are for people.
+            it.body.as_deref().is_some_and(|body| body.contains(&self.command_prefix))
+        };
+        let listed = found.iter().filter(|it| starts(it)).filter_map(|it| {
+            let issue = it.issue_url.as_deref()?.rsplit('/').next()?.parse().ok()?;
+            Some((PrNumber(issue), it.id))
+        });
+        Ok(listed.take(1_000).collect())
+    }
+
     async fn react(
         &self,
         repository: &Repository,

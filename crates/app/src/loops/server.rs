@@ -65,6 +65,12 @@ impl Loops {
             app,
             |app| async move { app.announcer.round().await },
         );
+        loops.every(
+            "missed commands",
+            5 * minute,
+            app,
+            |app| async move { app.hints.catch_up().await },
+        );
         loops.every("old host events", 60 * minute, app, |app| async move {
             app.hints.forget().await.map(drop)
         });

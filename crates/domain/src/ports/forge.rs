@@ -134,6 +134,14 @@ pub trait Forge: Send + Sync {
     async fn comment(&self, repository: &Repository, id: u64)
     -> Result<Option<Comment>, HostError>;
 
+    /// The comments that were written or changed since then, oldest first, at most 1,000: the pull
+    /// request of each and its id.
+    async fn comments_since(
+        &self,
+        repository: &Repository,
+        since: Timestamp,
+    ) -> Result<Vec<(PrNumber, u64)>, HostError>;
+
     /// Shows on a comment whether its command was taken.
     async fn react(
         &self,

@@ -19,6 +19,8 @@ use super::{CommentCommand, Context, Error, QueueService};
 /// How old a comment may be whose command is still followed: an event that is sent again later
 /// does nothing.
 const COMMAND_HOURS: u32 = 24;
+/// How far back comments are listed at least, for commands of which nobody was told.
+const LOOK_BACK_MINUTES: u32 = 30;
 /// How long events are remembered, in days.
 const REMEMBERED_DAYS: u32 = 30;
 
@@ -201,10 +203,13 @@ impl HintService {
 
     /// Follows the command in a comment, as it is at the host now, if its author may push there.
     async fn comment(&self, repository: &Repository, pr: PrNumber, id: u64) -> Result<(), Error> {
-        let Some(forge) = self.context.hosts.forge(repository.org, &repository.name.host) else {
+        let (org, host) = (repository.org, &repository.name.host);
+        let Some(forge) = self.context.hosts.forge(org, host) else { return Ok(()) };
+        if !self.takes_commands(repository).await? {
             return Ok(());
-        };
-        if !self.queues(repository).await?.iter().any(|it| it.1.header.settings.commands_enabled) {
+        }
+        let seen = format!("comment {id}");
+        if self.context.stores.heard.was_taken(org, host, &seen).await? {
             return Ok(());
         }
         let comment = forge.comment(repository, id).await.map_err(Error::Host)?;
@@ -231,8 +236,39 @@ impl HintService {
             Err(Error::Busy) => return Err(Error::Busy),
             Err(_) => false,
         };
+        self.context.stores.heard.taken(org, host, &seen, now).await?;
         // Nothing depends on whether this is seen.
         let _seen = forge.react(repository, id, taken).await;
+        Ok(())
+    }
+
+    async fn takes_commands(&self, repository: &Repository) -> Result<bool, Error> {
+        let queues = self.queues(repository).await?;
+        Ok(queues.iter().any(|(_, queue)| queue.header.settings.commands_enabled))
+    }
+
+    /// Follows commands of which nobody was told: the comments of the last minutes are listed, and
+    /// those that were followed already do nothing.
+    pub async fn catch_up(&self) -> Result<(), Error> {
+        // Rounded, so that the host sees the same question for a while.
+        let step = Span::minutes(LOOK_BACK_MINUTES);
+        let since = self.context.clock.now().minus(step).floor(step);
+        let repos = self.context.stores.repos.list(None).await?;
+        for repository in &repos {
+            let host = &repository.name.host;
+            let Some(forge) = self.context.hosts.forge(repository.org, host) else { continue };
+            if !self.takes_commands(repository).await? {
+                continue;
+            }
+            // What cannot be listed now is listed in the next round.
+            let Ok(found) = forge.comments_since(repository, since).await else { continue };
+            for (pr, id) in found {
+                match self.comment(repository, pr, id).await {
+                    Ok(()) | Err(Error::Host(_)) => {}
+                    Err(error) => return Err(error),
+                }
+            }
+        }
         Ok(())
     }
 

@@ -37,8 +37,9 @@ pub(super) fn words(body: &[u8]) -> String {
         }
     }
     if words.is_empty() {
-        words = String::from_utf8_lossy(body).split_whitespace().collect::<Vec<_>>().join(" ");
+        words = String::from_utf8_lossy(body).into_owned();
     }
+    let words = words.split_whitespace().collect::<Vec<_>>().join(" ");
     words.chars().filter(|it| !it.is_control()).take(MAX_WORDS).collect()
 }
 

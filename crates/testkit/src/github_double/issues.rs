@@ -35,6 +35,13 @@ impl State {
         asked.page(found.map(|(id, note)| self.note_json(*id, note)).collect(), |it| it)
     }
 
+    /// issues/list-comments-for-repo
+    pub(super) fn all_notes(&self, asked: &Asked) -> Reply {
+        let since = asked.query.get("since").cloned().unwrap_or_default();
+        let found = self.notes.iter().filter(|(_, note)| note.created_at >= since);
+        asked.page(found.map(|(id, note)| self.note_json(*id, note)).collect(), |it| it)
+    }
+
     /// issues/create-comment
     pub(super) fn create_note(&mut self, asked: &Asked, issue: u64) -> Reply {
         if !self.pulls.contains_key(&issue) {

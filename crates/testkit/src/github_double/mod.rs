@@ -8,6 +8,7 @@
 
 mod auth;
 mod checks;
+mod contract;
 mod events;
 mod faults;
 mod git;
@@ -16,6 +17,9 @@ mod objects;
 mod pulls;
 mod server;
 mod state;
+mod workplace;
 
+pub use contract::{check_requests, fetched};
 pub use faults::Fault;
 pub use server::{GitHubDouble, Logged};
+pub use workplace::Workplace;

@@ -493,6 +493,7 @@ fn route(state: &mut State, asked: &Asked) -> Reply {
         ("POST", ["statuses", sha]) => state.create_status(asked, sha),
         ("GET", ["issues", id, "comments"]) => state.list_notes(asked, number(id)),
         ("POST", ["issues", id, "comments"]) => state.create_note(asked, number(id)),
+        ("GET", ["issues", "comments"]) => state.all_notes(asked),
         (_, ["issues", "comments", id, ..]) => {
             let rest = asked.parts.get(3..).unwrap_or_default();
             state.one_note(asked, number(id), rest)

@@ -9,7 +9,8 @@ use signalbox_domain::ports::{Hint, WebhookDecoder};
 use signalbox_domain::testing::ManualClock;
 use signalbox_github::{Credentials, GitHubHost};
 
-use crate::contract::fetched;
+use signalbox_testkit::github_double::fetched;
+
 use crate::world::config;
 
 fn signed(body: &[u8]) -> String {

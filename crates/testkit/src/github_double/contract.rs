@@ -3,26 +3,31 @@
 
 use std::path::PathBuf;
 
+use super::Logged;
 use serde_json::Value;
-use signalbox_testkit::github_double::Logged;
 
-/// A file that `tests/github/fetch` has made.
-pub(crate) fn fetched(name: &str) -> Option<Value> {
-    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..");
+/// A file that `tests/github/fetch` has made. `None`, said on the output, when it has not.
+pub fn fetched(name: &str) -> Option<Value> {
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
     let target =
         std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), Into::into);
     let path: PathBuf = target.join("github-contract").join(name);
     match std::fs::read_to_string(&path) {
         Ok(text) => Some(serde_json::from_str(&text).expect("JSON")),
         Err(_) => {
-            println!("SKIPPED: {} is missing, run tests/github/fetch", path.display());
+            say_skipped(&path);
             None
         }
     }
 }
 
+#[expect(clippy::print_stdout, reason = "whoever runs the tests is to see it")]
+fn say_skipped(path: &std::path::Path) {
+    println!("SKIPPED: {} is missing, run tests/github/fetch", path.display());
+}
+
 /// Complains about every request that neither edition of the description allows.
-pub(crate) fn check(log: &[Logged]) {
+pub fn check_requests(log: &[Logged]) {
     let Some(contract) = fetched("requests.json") else { return };
     let mut complaints = Vec::new();
     for (edition, operations) in contract.as_object().expect("editions") {
@@ -158,6 +163,7 @@ fn violation(schema: &Value, value: &Value, at: &str) -> Option<String> {
     items.clone().find_map(|item| violation(&schema["items"], item, &format!("{at}/…")))
 }
 
+#[cfg(test)]
 #[test]
 fn the_check_of_requests_can_fail() {
     if fetched("requests.json").is_none() {
