@@ -6,13 +6,15 @@ use std::sync::Arc;
 
 use signalbox_domain::ids::{HostId, OrgId};
 use signalbox_domain::ports::{
-    CheckReports, ChecksRunner, Clock, Forge, GitHost, Hosts, PullRequestStore, WebhookDecoder,
+    CheckReports, ChecksRunner, Clock, Forge, GitHost, Hosts, Observer, PullRequestStore,
+    WebhookDecoder,
 };
 use signalbox_git::{ChecksConfig, HostConfig, LocalChecksRunner, PlainGitHost};
 
 use crate::config::{Checks, Config, Host};
 use crate::github::GitHub;
 use crate::limited::Limited;
+use crate::measured::Measured;
 
 /// A plain git host and its runner.
 struct Plain {
@@ -26,6 +28,8 @@ pub(crate) struct ConnectedHosts {
     configured: BTreeMap<(OrgId, HostId), Plain>,
     github: BTreeMap<(OrgId, HostId), GitHub>,
     other: Plain,
+    observer: Arc<dyn Observer>,
+    clock: Arc<dyn Clock>,
 }
 
 /// What hosts are made of.
@@ -33,6 +37,7 @@ pub(crate) struct Parts {
     pub(crate) pull_requests: Arc<dyn PullRequestStore>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) reports: Arc<dyn CheckReports>,
+    pub(crate) observer: Arc<dyn Observer>,
 }
 
 impl ConnectedHosts {
@@ -71,7 +76,9 @@ impl ConnectedHosts {
                 }
             }
         }
-        Ok(Self { configured, github, other: plain(None, &Checks::default(), "other") })
+        let (observer, clock) = (parts.observer.clone(), parts.clock.clone());
+        let other = plain(None, &Checks::default(), "other");
+        Ok(Self { configured, github, other, observer, clock })
     }
 
     fn of(&self, org: OrgId, host: &HostId) -> &Plain {
@@ -93,10 +100,18 @@ impl ConnectedHosts {
 
 impl Hosts for ConnectedHosts {
     fn git_host(&self, org: OrgId, host: &HostId) -> Option<Arc<dyn GitHost>> {
-        if let Some(github) = self.github.get(&(org, host.clone())) {
-            return Some(github.host.clone());
-        }
-        Some(self.of(org, host).host.clone())
+        let key = (org, host.clone());
+        let (adapter, known): (Arc<dyn GitHost>, bool) = match self.github.get(&key) {
+            Some(github) => (github.host.clone(), true),
+            // Names that are not configured are the callers' choice, and must not become series.
+            None => (self.of(org, host).host.clone(), self.configured.contains_key(&key)),
+        };
+        Some(Arc::new(Measured {
+            host: adapter,
+            name: if known { host.to_string() } else { "other".to_owned() },
+            observer: self.observer.clone(),
+            clock: self.clock.clone(),
+        }))
     }
 
     fn checks_runner(&self, org: OrgId, host: &HostId) -> Option<Arc<dyn ChecksRunner>> {

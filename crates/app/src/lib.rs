@@ -8,10 +8,14 @@ mod demo;
 mod github;
 mod hosts;
 mod limited;
+mod lock;
 mod logs;
 mod loops;
+mod measured;
 mod results;
+mod scrape;
 mod serve;
+mod telemetry;
 mod terminal;
 mod wiring;
 

@@ -77,7 +77,7 @@ impl GitHubHost {
         let mut branches = Vec::new();
         for prefix in [TEMPORARY, TESTED] {
             let rest = format!("/git/matching-refs/heads/{}", path(prefix.trim_end_matches('/')));
-            let found: Vec<wire::Reference> = self.client.list(repo, &rest, None).await?;
+            let found: Vec<wire::Reference> = self.client.pages(repo, &rest, None).await?;
             for one in found {
                 let name = one.name.strip_prefix("refs/heads/").unwrap_or(&one.name);
                 let Ok(branch) = BranchName::new(name) else { continue };

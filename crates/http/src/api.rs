@@ -10,7 +10,7 @@ use actix_web::{App, Error};
 use async_trait::async_trait;
 use signalbox_domain::ports::{CheckLog, Clock, Exposition, IdSource, Observer};
 use signalbox_domain::service::{
-    Authenticator, FlakyService, HintService, QueueService, UploadService,
+    AuditService, Authenticator, FlakyService, HintService, QueueService, UploadService,
 };
 
 use crate::dto::tests::TestLinks;
@@ -56,6 +56,8 @@ pub struct Api {
     pub authenticator: Arc<Authenticator>,
     /// Writes metrics as text.
     pub exposition: Arc<dyn Exposition>,
+    /// Who changed what.
+    pub audit: Arc<AuditService>,
     /// What checks printed.
     pub check_log: Arc<dyn CheckLog>,
     /// Sees requests.

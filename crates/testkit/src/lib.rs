@@ -10,5 +10,8 @@ pub mod fake_host;
 pub mod fake_results;
 pub mod github_double;
 pub mod memory;
+mod plain_events;
 pub mod postgres;
 pub mod simulation;
+
+pub use plain_events::PlainEvents;

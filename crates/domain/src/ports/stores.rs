@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::{
-    CheckLog, FlakyReads, FlakyStore, HeardStore, HistoryStore, OrgStore, Outbox, PullRequestStore,
-    QueueStore, ReadStore, RepoStore, TokenStore, UploadStore,
+    AuditLog, CheckLog, EventLog, FlakyReads, FlakyStore, HeardStore, HistoryStore, OrgStore,
+    Outbox, PullRequestStore, QueueStore, ReadStore, RepoStore, Retention, TokenStore, UploadStore,
 };
 
 /// Every store of one database.
@@ -36,4 +36,10 @@ pub struct Stores {
     pub heard: Arc<dyn HeardStore>,
     /// Reads of flaky tests.
     pub flaky_reads: Arc<dyn FlakyReads>,
+    /// Public events.
+    pub event_log: Arc<dyn EventLog>,
+    /// The audit log.
+    pub audit: Arc<dyn AuditLog>,
+    /// Forgetting what is old.
+    pub retention: Arc<dyn Retention>,
 }

@@ -79,7 +79,7 @@ impl HintService {
             return Ok(false);
         }
         let command = Command::SetTargets { pr: *pr, targets: report.targets.clone() };
-        self.queues.step(queue, repository, &report.branch, Input::Command(command)).await?;
+        self.queues.step(queue, repository, &report.branch, Input::Command(command), None).await?;
         let now = self.context.clock.now();
         self.context.stores.heard.taken(org, host, &used, now).await?;
         Ok(true)

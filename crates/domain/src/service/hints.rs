@@ -319,7 +319,7 @@ impl HintService {
         command: Command,
     ) -> Result<(), Error> {
         let queue = self.queues.find(repository.org, repository, branch).await?;
-        self.queues.step(queue, repository, branch, Input::Command(command)).await.map(drop)
+        self.queues.step(queue, repository, branch, Input::Command(command), None).await.map(drop)
     }
 
     /// The enqueueing label submits, and taking it off cancels, where labels may carry commands.

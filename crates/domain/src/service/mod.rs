@@ -3,6 +3,7 @@
 
 mod access;
 mod announcements;
+mod audit;
 mod checks_sink;
 mod comment_command;
 mod context;
@@ -23,13 +24,16 @@ mod uploads;
 
 pub use access::Authenticator;
 pub use announcements::Announcer;
+pub use audit::{AuditService, Deed};
 pub use checks_sink::QueueSink;
 pub use comment_command::CommentCommand;
 pub use context::Context;
 pub use effect_runner::EffectRunner;
 pub use entry_reads::{EntryDetails, Extras};
 pub use error::Error;
-pub use flaky::{FlakyService, ListKind, ListedTests, Preview, PreviewedTest, TestDetails};
+pub use flaky::{
+    FlakyService, ListKind, ListedTests, Preview, PreviewedTest, RunFailure, TestDetails,
+};
 pub use fork_reports::ForkReport;
 pub use hints::{HintService, HookError};
 pub use history::{EntryPage, FoundEntries, ResultsPage};

@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use signalbox_domain::ids::PrNumber;
 use signalbox_domain::queue::{
-    Command, Effect, Mode, PrState, Settings, SettingsPatch, WaitReason,
+    Command, Effect, Fact, Mode, PrState, Settings, SettingsPatch, WaitReason,
 };
 use signalbox_domain::testing::{Rules, World};
+use signalbox_domain::time::Span;
 
 use crate::{is_checks, run_until, states, update, waits};
 
@@ -149,6 +150,52 @@ fn only_entries_of_one_lane_are_batched() {
     assert_eq!(groups, BTreeSet::from([vec![1, 3], vec![2, 4]]));
     world.settle();
     assert_eq!(world.landed.len(), 4);
+}
+
+#[test]
+fn a_batch_is_not_built_on_what_stands_between_its_members() {
+    // The third is not named: it touches everything.
+    let targets: [(u32, &[u32]); 2] = [(1, &[FRONTEND]), (2, &[BACKEND])];
+    let mut world = lanes(&targets, Rules::default());
+    submit(&mut world, 1..=2);
+    run_until(&mut world, is_checks);
+    let patch = SettingsPatch { batch: Some(true), ..SettingsPatch::default() };
+    update(&mut world, patch, None);
+    submit(&mut world, [3]);
+    // With the third as company the first would have to be tested on the second, which stands
+    // behind it.
+    let by = world.caller();
+    world.ask(Command::Restart { pr: PrNumber(1), by }).expect("restarted");
+    assert_eq!(built_on(&world).get(&1), Some(&vec![]));
+    world.settle();
+    assert_eq!(world.landed.len(), 2);
+    world.wait(Span::minutes(5));
+    world.take_in(&Fact::TimePassed);
+    world.settle();
+    assert_eq!(world.landed.len(), 3);
+}
+
+#[test]
+fn a_batch_takes_nobody_past_one_of_its_lane_that_keeps_its_place() {
+    // The first is not named: it touches everything.
+    let targets: [(u32, &[u32]); 2] = [(2, &[FRONTEND]), (3, &[BACKEND])];
+    let mut world = lanes(&targets, Rules::default());
+    submit(&mut world, [1]);
+    world.submit_with(2, None, Some(true)).expect("submitted");
+    run_until(&mut world, is_checks);
+    let patch =
+        SettingsPatch { batch: Some(true), batching_min_size: Some(2), ..SettingsPatch::default() };
+    update(&mut world, patch, None);
+    submit(&mut world, [3]);
+    // The second is to be alone and is tested on the first: not on a batch with the third in it.
+    world.push_target();
+    world.reconcile();
+    world.settle();
+    assert_eq!(world.landed, [1, 2]);
+    world.wait(Span::minutes(5));
+    world.take_in(&Fact::TimePassed);
+    world.settle();
+    assert_eq!(world.landed, [1, 2, 3]);
 }
 
 #[test]

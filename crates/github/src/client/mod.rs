@@ -166,10 +166,19 @@ impl Client {
         key: Option<&str>,
     ) -> Result<Vec<T>, Refused> {
         let glue = if rest.contains('?') { '&' } else { '?' };
+        self.pages(repo, &format!("{rest}{glue}per_page=100"), key).await
+    }
+
+    /// The same for a list whose pages have a size of their own.
+    pub(crate) async fn pages<T: DeserializeOwned>(
+        &self,
+        repo: &RepoName,
+        rest: &str,
+        key: Option<&str>,
+    ) -> Result<Vec<T>, Refused> {
         let what = format!("GET {rest}");
         let mut items = Vec::new();
-        let first = self.address(repo, &format!("{rest}{glue}per_page=100"))?;
-        let mut next = Some(first);
+        let mut next = Some(self.address(repo, rest)?);
         for _ in 0..MAX_PAGES {
             let Some(address) = next.take() else { break };
             let acting = As::Repository(repo);
