@@ -15,6 +15,7 @@ mod git;
 mod issues;
 mod objects;
 mod pulls;
+mod routes;
 mod server;
 mod state;
 mod workplace;
