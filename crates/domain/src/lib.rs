@@ -18,4 +18,5 @@ pub mod testing;
 pub mod time;
 pub mod token;
 pub mod upload;
+pub mod webhook;
 mod words;

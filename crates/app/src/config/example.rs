@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use super::{
     Checks, Config, Database, Flaky, GitHub, Host, Log, Organization, Retention, Server, Telemetry,
+    Webhooks,
 };
 
 /// A file with every setting and its default.
@@ -26,6 +27,10 @@ pub fn example() -> String {
         flaky: Flaky {
             ticket_url: Some("https://tickets.example/browse/{id}".into()),
             ..Flaky::default()
+        },
+        webhooks: Webhooks {
+            key_file: Some(PathBuf::from("signalbox-data/webhooks.key")),
+            ..Webhooks::default()
         },
         organizations: vec![Organization {
             slug: "acme".into(),

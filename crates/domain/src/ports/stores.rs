@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::{
     AuditLog, CheckLog, EventLog, FlakyReads, FlakyStore, HeardStore, HistoryStore, OrgStore,
     Outbox, PullRequestStore, QueueStore, ReadStore, RepoStore, Retention, TokenStore, UploadStore,
+    WebhookStore,
 };
 
 /// Every store of one database.
@@ -36,6 +37,8 @@ pub struct Stores {
     pub heard: Arc<dyn HeardStore>,
     /// Reads of flaky tests.
     pub flaky_reads: Arc<dyn FlakyReads>,
+    /// Webhooks.
+    pub webhooks: Arc<dyn WebhookStore>,
     /// Public events.
     pub event_log: Arc<dyn EventLog>,
     /// The audit log.

@@ -23,6 +23,7 @@ mod retention;
 mod tables;
 mod token_store;
 mod upload_store;
+mod webhook_store;
 
 pub use blobs::MemoryBlobs;
 pub use database::MemoryDatabase;
