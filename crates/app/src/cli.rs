@@ -107,6 +107,9 @@ enum Command {
         /// As JSON.
         #[arg(long)]
         json: bool,
+        /// Try this git host only, with the credentials of the configuration.
+        #[arg(long)]
+        host: Option<String>,
     },
     /// Copy the embedded database to a new file, also while the server runs.
     #[command(after_help = "Example: signalbox backup /var/backups/signalbox-2026-11-21.db")]
@@ -200,8 +203,8 @@ async fn dispatch(cli: Cli) -> Result<ExitCode, String> {
         Command::Queue(action) => commands::queue(action).await?,
         Command::Tests(action) => commands::tests(action).await?,
         Command::Webhooks(action) => commands::webhooks(action).await?,
-        Command::Doctor { json } => {
-            if !commands::doctor(&flags, json).await {
+        Command::Doctor { json, host } => {
+            if !commands::doctor(&flags, json, host.as_deref()).await {
                 return Ok(ExitCode::FAILURE);
             }
         }

@@ -7,8 +7,8 @@ use async_trait::async_trait;
 use signalbox_domain::ids::{OrgId, OrgSlug};
 use signalbox_domain::ports::{Clock, IdSource, Observer, Org};
 use signalbox_domain::service::{
-    AuditService, Authenticator, Context, EffectRunner, EventService, FlakyService, QueueService,
-    Sweeper, UploadLimits, UploadParts, UploadService, WebhookService,
+    Announcer, AuditService, Authenticator, Context, EffectRunner, EventService, FlakyService,
+    HintService, QueueService, Sweeper, UploadLimits, UploadParts, UploadService, WebhookService,
 };
 use signalbox_http::{
     Api, EventDescription, EventsApi, FlakyApi, PageTokens, Readiness, TestLinks,
@@ -37,6 +37,8 @@ pub(crate) struct App {
     pub(crate) webhooks: Arc<WebhookService>,
     pub(crate) runner: Arc<EffectRunner>,
     pub(crate) sweeper: Arc<Sweeper>,
+    pub(crate) hints: Arc<HintService>,
+    pub(crate) announcer: Arc<Announcer>,
     pub(crate) stopping: Arc<AtomicBool>,
 }
 
@@ -96,7 +98,7 @@ impl App {
             reports: reports.clone(),
             observer: observer.clone(),
         };
-        let hosts = Arc::new(ConnectedHosts::new(&config, &orgs, &parts));
+        let hosts = Arc::new(ConnectedHosts::new(&config, &orgs, &parts)?);
         let wake_ups = Arc::new(WakeUps::default());
         let context = Context {
             stores,
@@ -126,6 +128,8 @@ impl App {
             metrics,
             runner: Arc::new(EffectRunner::new(context.clone(), queues.clone())),
             sweeper: Arc::new(Sweeper::new(context.clone(), queues.clone())),
+            hints: Arc::new(HintService::new(context.clone(), queues.clone())),
+            announcer: Arc::new(Announcer::new(context.clone(), queues.clone())),
             queues,
             context,
             stopping: Arc::new(AtomicBool::new(false)),
@@ -138,6 +142,7 @@ impl App {
         let (tokens, orgs) = (context.stores.tokens.clone(), context.stores.orgs.clone());
         Api {
             queues: self.queues.clone(),
+            hints: self.hints.clone(),
             uploads: self.uploads.clone(),
             public_url: self.config.server.public_url.is_some().then(|| self.config.public_url()),
             flaky: self.flaky.clone(),

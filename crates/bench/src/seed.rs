@@ -47,6 +47,7 @@ pub(crate) async fn submit(product: &Product, queue: QueueRef, many: usize) -> R
             read_at: at,
             targets: None,
             priority: None,
+            force: false,
             no_batch: None,
             reason: SubmitReason::ApiRequested,
             by: Actor::Token("bench".to_owned()),

@@ -10,8 +10,8 @@ use actix_web::{App, Error};
 use async_trait::async_trait;
 use signalbox_domain::ports::{CheckLog, Clock, Exposition, IdSource, Observer};
 use signalbox_domain::service::{
-    AuditService, Authenticator, EventService, FlakyService, QueueService, UploadService,
-    WebhookService,
+    AuditService, Authenticator, EventService, FlakyService, HintService, QueueService,
+    UploadService, WebhookService,
 };
 
 use crate::dto::tests::TestLinks;
@@ -67,6 +67,8 @@ pub struct EventsApi {
 pub struct Api {
     /// The use cases of queues.
     pub queues: Arc<QueueService>,
+    /// What hosts tell.
+    pub hints: Arc<HintService>,
     /// The use cases of uploads.
     pub uploads: Arc<UploadService>,
     /// The address by which others reach the server, without a slash at its end; `None`: the one by

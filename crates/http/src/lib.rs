@@ -16,6 +16,7 @@ mod request_id;
 mod routes;
 mod sender;
 mod stream;
+mod voucher;
 
 pub use api::{Api, EventDescription, EventsApi, FlakyApi, Readiness, app, configure};
 pub use dto::tests::TestLinks;

@@ -59,7 +59,7 @@ codes! {
     MissingScope = "missing_scope", 403, "Not allowed", false;
     /// The operation is about the whole organization, and the token is limited to repositories.
     LimitedToken = "limited_token", 403, "Not allowed", false;
-    /// The address for a bundle has another signature than the one that it was announced with.
+    /// The address for a bundle, or what a git host tells, has another signature than it must have.
     WrongSignature = "wrong_signature", 403, "Not allowed", false;
     /// There is nothing at this address.
     UnknownPath = "path_not_found", 404, "Not found", false;

@@ -246,6 +246,12 @@ diesel::allow_tables_to_appear_in_same_query!(
 diesel::allow_tables_to_appear_in_same_query!(webhook_endpoints, webhook_messages);
 
 table! {
+    heard_events (org_id, host, event_id) {
+        org_id -> Text, host -> Text, event_id -> Text, at -> BigInt,
+    }
+}
+
+table! {
     audit (id) {
         id -> Text, org_id -> Text, at -> BigInt, action -> Text, token_id -> Nullable<Text>,
         object -> Text, repo -> Nullable<Text>, format -> Integer, document -> Text,

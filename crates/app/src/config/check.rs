@@ -6,7 +6,7 @@ use std::path::Path;
 use reqwest::Url;
 use signalbox_domain::ids::{HostId, OrgSlug};
 
-use super::{Config, Host, without_password};
+use super::{Config, GitHub, Host, without_password};
 
 const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
 
@@ -89,12 +89,20 @@ impl Config {
                 return Err(format!("{place}.slug: there is another organization {slug:?}"));
             }
             let mut names = BTreeSet::new();
-            for (at, Host::Git { host, checks, .. }) in organization.hosts.iter().enumerate() {
+            for (at, host) in organization.hosts.iter().enumerate() {
                 let place = format!("{place}.hosts[{at}]");
-                HostId::new(host.as_str()).map_err(|error| format!("{place}.host: {error}"))?;
-                if !names.insert(host) {
-                    return Err(format!("{place}.host: {slug} has another host {host:?}"));
+                let name = host.name();
+                HostId::new(name).map_err(|error| format!("{place}.host: {error}"))?;
+                if !names.insert(name) {
+                    return Err(format!("{place}.host: {slug} has another host {name:?}"));
                 }
+                let checks = match host {
+                    Host::Git { checks, .. } => checks,
+                    Host::GitHub(host) => {
+                        github(host).map_err(|words| format!("{place}.{words}"))?;
+                        continue;
+                    }
+                };
                 for (key, value) in [
                     ("concurrency", checks.concurrency),
                     ("timeout_minutes", checks.timeout_minutes),
@@ -107,6 +115,29 @@ impl Config {
         }
         Ok(())
     }
+}
+
+fn github(host: &GitHub) -> Result<(), String> {
+    match (host.app_id, &host.private_key_file, &host.token_file) {
+        (Some(_), Some(_), None) | (None, None, Some(_)) => {}
+        (None, None, None) => {
+            return Err("app_id: give app_id and private_key_file, or token_file".to_owned());
+        }
+        (Some(_), None, _) => return Err("private_key_file: app_id needs it".to_owned()),
+        (None, Some(_), _) => return Err("app_id: private_key_file needs it".to_owned()),
+        (Some(_), Some(_), Some(_)) => {
+            return Err("token_file: cannot be given together with app_id".to_owned());
+        }
+    }
+    let is_web = |url: &String| url.starts_with("https://") || url.starts_with("http://");
+    if let Some(url) = host.api_url.as_ref().filter(|url| !is_web(url)) {
+        return Err(format!("api_url: {url:?} must start with https:// or http://"));
+    }
+    let one_word = |word: &&String| word.is_empty() || word.contains(char::is_whitespace);
+    if let Some(prefix) = host.command_prefix.as_ref().filter(one_word) {
+        return Err(format!("command_prefix: {prefix:?} must be one word"));
+    }
+    Ok(())
 }
 
 fn public_url(text: &str) -> Result<(), String> {
@@ -194,6 +225,24 @@ mod tests {
             (
                 vec![organization("a", vec![host("h", 0)])],
                 "organizations[0].hosts[0].checks.concurrency: ",
+            ),
+            (
+                vec![organization(
+                    "a",
+                    vec![Host::GitHub(GitHub {
+                        host: "github.com".into(),
+                        app_id: Some(1),
+                        ..GitHub::default()
+                    })],
+                )],
+                "organizations[0].hosts[0].private_key_file: ",
+            ),
+            (
+                vec![organization(
+                    "a",
+                    vec![Host::GitHub(GitHub { host: "github.com".into(), ..GitHub::default() })],
+                )],
+                "organizations[0].hosts[0].app_id: ",
             ),
         ] {
             let words = refusal(|config| config.organizations = organizations);

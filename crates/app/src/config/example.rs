@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use super::{
-    Checks, Config, Database, Flaky, Host, Log, Organization, Retention, Server, Telemetry,
+    Checks, Config, Database, Flaky, GitHub, Host, Log, Organization, Retention, Server, Telemetry,
     Webhooks,
 };
 
@@ -34,11 +34,22 @@ pub fn example() -> String {
         },
         organizations: vec![Organization {
             slug: "acme".into(),
-            hosts: vec![Host::Git {
-                host: "git.local".into(),
-                root: Some(PathBuf::from("/srv/git")),
-                checks: Checks::default(),
-            }],
+            hosts: vec![
+                Host::Git {
+                    host: "git.local".into(),
+                    root: Some(PathBuf::from("/srv/git")),
+                    checks: Checks::default(),
+                },
+                Host::GitHub(GitHub {
+                    host: "github.com".into(),
+                    api_url: Some("https://api.github.com".into()),
+                    app_id: Some(12_345),
+                    private_key_file: Some(PathBuf::from("/etc/signalbox/github-app.pem")),
+                    token_file: None,
+                    webhook_secret_file: Some(PathBuf::from("/etc/signalbox/github-webhook")),
+                    command_prefix: Some("/signalbox".into()),
+                }),
+            ],
         }],
     };
     let text = toml::to_string_pretty(&config).unwrap_or_default();

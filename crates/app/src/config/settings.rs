@@ -226,6 +226,38 @@ pub enum Host {
         #[serde(default)]
         checks: Checks,
     },
+    /// GitHub, or a GitHub Enterprise server.
+    GitHub(GitHub),
+}
+
+/// A host with `kind = "github"`. Either an app with its key, or a token.
+#[derive(Clone, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields)]
+pub struct GitHub {
+    /// The name by which clients call it: `github.com`.
+    pub host: String,
+    /// The API's address; made from the host when it is left out.
+    pub api_url: Option<String>,
+    /// The number of the GitHub App.
+    pub app_id: Option<u64>,
+    /// The file with the app's private key, in PEM form.
+    pub private_key_file: Option<PathBuf>,
+    /// The file with a personal token, instead of an app.
+    pub token_file: Option<PathBuf>,
+    /// The file with the webhook secret: one line, or two while the secret is changed.
+    pub webhook_secret_file: Option<PathBuf>,
+    /// The word that commands in comments start with; `/signalbox` when it is left out.
+    pub command_prefix: Option<String>,
+}
+
+impl Host {
+    /// The name by which clients call it.
+    pub(crate) fn name(&self) -> &str {
+        match self {
+            Self::Git { host, .. } => host,
+            Self::GitHub(github) => &github.host,
+        }
+    }
 }
 
 /// `checks = { … }`.

@@ -20,6 +20,8 @@ use crate::wiring::{App, chain};
 
 /// Effects of the host lane that are run at the same time.
 const HOST_WORKERS: usize = 4;
+/// Candidates whose checks are followed at the same time on a host that runs them itself.
+const FOLLOWED: usize = 256;
 /// The first pause before a loop that panicked is started again.
 const RESTART: Duration = Duration::from_secs(1);
 /// How long an idle reader of uploads waits before it looks again.
@@ -58,6 +60,24 @@ impl Loops {
             app,
             |app| async move { app.sweeper.reconcile(false).await },
         );
+        loops.every("undecided hosts", 3 * second, app, |app| async move {
+            app.sweeper.undecided().await.map(drop)
+        });
+        loops.every(
+            "announcements",
+            2 * second,
+            app,
+            |app| async move { app.announcer.round().await },
+        );
+        loops.every(
+            "missed commands",
+            5 * minute,
+            app,
+            |app| async move { app.hints.catch_up().await },
+        );
+        loops.every("old host events", 60 * minute, app, |app| async move {
+            app.hints.forget().await.map(drop)
+        });
         loops.every("stray branches", 10 * minute, app, |app| async move {
             app.sweeper.stray_branches().await.map(drop)
         });
@@ -158,7 +178,10 @@ impl Loops {
 fn check_workers(config: &Config) -> usize {
     let hosts = config.organizations.iter().flat_map(|it| &it.hosts);
     let configured: usize = hosts
-        .map(|Host::Git { checks, .. }| usize::try_from(checks.concurrency).unwrap_or(usize::MAX))
+        .map(|host| match host {
+            Host::Git { checks, .. } => usize::try_from(checks.concurrency).unwrap_or(usize::MAX),
+            Host::GitHub(_) => FOLLOWED,
+        })
         .fold(0, usize::saturating_add);
     if configured > 0 {
         return configured;

@@ -251,6 +251,7 @@ impl Line {
             read_at: self.at,
             targets: Some(targets),
             priority: None,
+            force: false,
             no_batch: None,
             reason: SubmitReason::ApiRequested,
             by: Actor::Token("bench".to_owned()),

@@ -11,7 +11,7 @@ use crate::queue::{
 };
 use crate::time::Timestamp;
 
-use super::{ChecksRunner, Repository};
+use super::{ChecksRunner, Forge, Repository, WebhookDecoder};
 
 /// What a host can do, as data for the planner's settings and the effect runner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +23,9 @@ pub struct Abilities {
     /// Whether pull requests and targets must be read at short intervals, because the host does
     /// not tell.
     pub needs_polling: bool,
+    /// Whether the host tells what has changed, so that reading everything again is only for what
+    /// was lost on the way.
+    pub tells: bool,
 }
 
 /// Why a host did not do what was asked.
@@ -212,4 +215,17 @@ pub trait Hosts: Send + Sync {
     /// Its checks runner, when checks are run here.
     fn checks_runner(&self, org: crate::ids::OrgId, host: &HostId)
     -> Option<Arc<dyn ChecksRunner>>;
+
+    /// What it can do beyond git, when there are people on it.
+    fn forge(&self, _org: crate::ids::OrgId, _host: &HostId) -> Option<Arc<dyn Forge>> {
+        None
+    }
+
+    /// Who reads what a host of that name tells, for each organization that is connected to it.
+    fn webhook_decoders(
+        &self,
+        _host: &HostId,
+    ) -> Vec<(crate::ids::OrgId, Arc<dyn WebhookDecoder>)> {
+        Vec::new()
+    }
 }

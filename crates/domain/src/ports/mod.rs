@@ -16,7 +16,9 @@ mod event_writer;
 mod exposition;
 mod flaky_reads;
 mod flaky_store;
+mod forge;
 mod git_host;
+mod heard_store;
 mod history_store;
 mod id_source;
 mod notifier;
@@ -34,6 +36,7 @@ mod retention;
 mod stores;
 mod token_store;
 mod upload_store;
+mod webhook_decoder;
 mod webhook_sender;
 mod webhook_store;
 
@@ -51,9 +54,14 @@ pub use flaky_reads::{FlakyReads, MAX_CLUSTERS, Seek, TestList, TestNumbers};
 pub use flaky_store::{
     CiRun, FlakyCommit, FlakyRepo, FlakyStore, RepoRef, SettingsStep, TestRecord, TestStep,
 };
+pub use forge::{
+    Announcement, Comment, Finding, Forge, Permission, Severity, StatusNote, StatusState,
+    TestPullRequest, WorkflowRun,
+};
 pub use git_host::{
     Abilities, Built, GitHost, Head, HostError, Hosts, LandAnswer, PullRequestQuery, TestBranch,
 };
+pub use heard_store::HeardStore;
 pub use history_store::{EntryFilter, HistoryStore, SubmissionPlace, TestEnds};
 pub use id_source::IdSource;
 pub use notifier::Notifier;
@@ -73,6 +81,7 @@ pub use retention::Retention;
 pub use stores::Stores;
 pub use token_store::TokenStore;
 pub use upload_store::{LeasedUpload, UploadStore};
+pub use webhook_decoder::{DecodeError, Hint, HostEvent, WebhookDecoder};
 pub use webhook_sender::{
     EventCatalogue, NewSecret, Outgoing, Posted, SecretError, WebhookSecrets, WebhookSender,
 };

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::{
-    AuditLog, CheckLog, EventLog, FlakyReads, FlakyStore, HistoryStore, OrgStore, Outbox,
-    PullRequestStore, QueueStore, ReadStore, RepoStore, Retention, TokenStore, UploadStore,
+    AuditLog, CheckLog, EventLog, FlakyReads, FlakyStore, HeardStore, HistoryStore, OrgStore,
+    Outbox, PullRequestStore, QueueStore, ReadStore, RepoStore, Retention, TokenStore, UploadStore,
     WebhookStore,
 };
 
@@ -33,6 +33,8 @@ pub struct Stores {
     pub uploads: Arc<dyn UploadStore>,
     /// Flaky tests.
     pub flaky: Arc<dyn FlakyStore>,
+    /// Events that hosts have told.
+    pub heard: Arc<dyn HeardStore>,
     /// Reads of flaky tests.
     pub flaky_reads: Arc<dyn FlakyReads>,
     /// Webhooks.

@@ -47,6 +47,9 @@ pub struct Submission {
     pub priority: Option<Priority>,
     /// Whether it must be tested alone; `None` as for `priority`.
     pub no_batch: Option<bool>,
+    /// Whether it enters the line whatever the host says about merging it.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub force: bool,
     /// How the request came.
     pub reason: SubmitReason,
     /// Who asks.

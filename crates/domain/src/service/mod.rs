@@ -2,14 +2,18 @@
 //! rule is made here.
 
 mod access;
+mod announcements;
 mod audit;
 mod checks_sink;
+mod comment_command;
 mod context;
 mod effect_runner;
 mod entry_reads;
 mod error;
 mod events;
 mod flaky;
+mod fork_reports;
+mod hints;
 mod history;
 mod queue;
 mod queue_reads;
@@ -21,8 +25,10 @@ mod uploads;
 mod webhooks;
 
 pub use access::Authenticator;
+pub use announcements::Announcer;
 pub use audit::{AuditService, Deed};
 pub use checks_sink::QueueSink;
+pub use comment_command::CommentCommand;
 pub use context::Context;
 pub use effect_runner::EffectRunner;
 pub use entry_reads::{EntryDetails, Extras};
@@ -31,6 +37,8 @@ pub use events::{EventService, EventsRead};
 pub use flaky::{
     FlakyService, ListKind, ListedTests, Preview, PreviewedTest, RunFailure, TestDetails,
 };
+pub use fork_reports::ForkReport;
+pub use hints::{HintService, HookError};
 pub use history::{EntryPage, FoundEntries, ResultsPage};
 pub use queue::QueueService;
 pub use queue_reads::{EntrySnapshot, RunSnapshot};

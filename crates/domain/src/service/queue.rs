@@ -197,7 +197,7 @@ impl QueueService {
         self.step(queue, &repository, branch, Input::Command(command), Some(deed)).await
     }
 
-    async fn step(
+    pub(super) async fn step(
         &self,
         queue: QueueRef,
         repository: &Repository,

@@ -2,14 +2,23 @@
 //! the time that it is decided on.
 
 use crate::ids::{BranchName, PrNumber, RepoName};
-use crate::ports::PullRequestQuery;
-use crate::queue::{Command, Input, Priority, Queue, Submission, SubmitReason};
+use crate::ports::{PullRequestQuery, Repository};
+use crate::queue::{Actor, Command, Input, Priority, Queue, Submission, SubmitReason};
 use crate::token::{Caller, Scope};
 
 use super::{Error, QueueService};
 
 /// How often the host is asked for a pull request while landings make its answers old.
 const READS: u32 = 8;
+
+/// What is wished for a pull request that is put into a queue.
+pub(super) struct Wish {
+    pub(super) priority: Option<Priority>,
+    pub(super) no_batch: Option<bool>,
+    pub(super) force: bool,
+    pub(super) reason: SubmitReason,
+    pub(super) by: Actor,
+}
 
 impl QueueService {
     /// Puts a pull request into the queue, or changes its priority there.
@@ -26,12 +35,30 @@ impl QueueService {
             return Err(Error::MissingScope(Scope::QueueUrgent));
         }
         let repository = self.repository(caller, Scope::QueueSubmit, repo).await?;
-        let queue = self.find(caller.org, &repository, branch).await?;
-        let host = self.git_host(&repository)?;
+        let wish = Wish {
+            priority,
+            no_batch,
+            force: false,
+            reason: SubmitReason::ApiRequested,
+            by: caller.actor(),
+        };
+        self.submit_as(&repository, branch, pr, &wish).await
+    }
+
+    /// The same for somebody whose rights were checked elsewhere.
+    pub(super) async fn submit_as(
+        &self,
+        repository: &Repository,
+        branch: &BranchName,
+        pr: PrNumber,
+        wish: &Wish,
+    ) -> Result<(), Error> {
+        let queue = self.find(repository.org, repository, branch).await?;
+        let host = self.git_host(repository)?;
         for _ in 0..READS {
             let read_at = self.context().clock.now();
             let pull_request = host
-                .pull_request(&repository, &PullRequestQuery::Number(pr))
+                .pull_request(repository, &PullRequestQuery::Number(pr))
                 .await
                 .map_err(Error::Host)?
                 .ok_or_else(|| Error::UnknownPullRequest { repo: repository.name.clone(), pr })?;
@@ -39,10 +66,11 @@ impl QueueService {
                 pull_request,
                 read_at,
                 targets: None,
-                priority,
-                no_batch,
-                reason: SubmitReason::ApiRequested,
-                by: caller.actor(),
+                priority: wish.priority,
+                no_batch: wish.no_batch,
+                force: wish.force,
+                reason: wish.reason,
+                by: wish.by.clone(),
             }));
             // What landed since the host was asked may be this pull request: it is asked again.
             let out_of_date = |queue: &Queue| {

@@ -1,11 +1,12 @@
 //! What is looked at again and again: deadlines, hosts that do not tell, and stray branches.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::ports::{GitHost, HostError, PullRequestQuery, QueueKey, Repository};
-use crate::queue::{Entry, Fact, Queue};
+use crate::ports::{GitHost, HostError, PullRequestQuery, QueueKey, QueueRef, Repository};
+use crate::queue::{Entry, EntryState, Fact, Mergeability, Queue};
+use crate::time::{Span, Timestamp};
 
 use super::{Context, Error, QueueService};
 
@@ -15,17 +16,21 @@ const READ_AT_ONCE: usize = 50;
 /// The most queues whose deadlines are looked at in one go.
 const DUE_AT_ONCE: u32 = 100;
 
+/// How long nothing is read again on a host that tells, unless it was away.
+const TOLD_MINUTES: u32 = 10;
+
 /// Looks at everything again, so that a hint that was lost costs time and nothing else.
 pub struct Sweeper {
     context: Context,
     queues: Arc<QueueService>,
     round: AtomicUsize,
+    read_at: Mutex<BTreeMap<QueueRef, Timestamp>>,
 }
 
 impl Sweeper {
     /// A sweeper on these adapters.
     pub const fn new(context: Context, queues: Arc<QueueService>) -> Self {
-        Self { context, queues, round: AtomicUsize::new(0) }
+        Self { context, queues, round: AtomicUsize::new(0), read_at: Mutex::new(BTreeMap::new()) }
     }
 
     /// Lets time pass for every queue that has a deadline behind it. Returns how many there were.
@@ -44,11 +49,55 @@ impl Sweeper {
         for key in self.context.stores.queues.list(None, None).await? {
             if let Some((repository, host)) = self.host_of(&key).await?
                 && (!only_polled || host.abilities().needs_polling)
+                && (!host.abilities().tells || self.is_due(key.queue).await?)
             {
                 self.reconcile_queue(&key, &repository, host.as_ref()).await?;
             }
         }
         Ok(())
+    }
+
+    /// Whether it is time to read a queue of a host that tells.
+    async fn is_due(&self, queue: QueueRef) -> Result<bool, Error> {
+        let state = self.queues.state(queue).await?;
+        let was_away = state.is_some_and(|it| it.header.host.unreachable_since.is_some());
+        let now = self.context.clock.now();
+        let mut read_at = self.read_at.lock().unwrap_or_else(PoisonError::into_inner);
+        let fresh =
+            read_at.get(&queue).is_some_and(|at| now < at.plus(Span::minutes(TOLD_MINUTES)));
+        if fresh && !was_away {
+            return Ok(false);
+        }
+        read_at.insert(queue, now);
+        Ok(true)
+    }
+
+    /// Reads the pull requests again whose host had not made up its mind. Returns how many there
+    /// were.
+    pub async fn undecided(&self) -> Result<usize, Error> {
+        let mut asked = 0;
+        for key in self.context.stores.queues.list(None, None).await? {
+            let Some((repository, host)) = self.host_of(&key).await? else { continue };
+            if host.abilities().needs_polling {
+                continue;
+            }
+            let Some(queue) = self.queues.state(key.queue).await? else { continue };
+            let undecided = |entry: &&Entry| {
+                entry.state == EntryState::NotReady
+                    && entry.pull_request.mergeability == Mergeability::InProgress
+            };
+            let prs = queue.entries_in_order().filter(undecided).map(|entry| entry.pr);
+            for pr in prs.take(READ_AT_ONCE).collect::<Vec<_>>() {
+                asked += 1;
+                let read_at = self.context.clock.now();
+                let query = PullRequestQuery::Number(pr);
+                // What cannot be read now is read in the next round.
+                let Ok(Some(seen)) = host.pull_request(&repository, &query).await else { break };
+                let fact = Fact::PullRequestSeen { pull_request: Box::new(seen), read_at };
+                self.queues.absorb(key.queue, fact).await?;
+            }
+        }
+        Ok(asked)
     }
 
     async fn reconcile_queue(

@@ -1,6 +1,7 @@
 //! The routes: an address, its method, its handler. Another method is told which one to use.
 
 pub(crate) mod health;
+pub(crate) mod hooks;
 mod test_page;
 pub(crate) mod v1;
 
@@ -136,6 +137,12 @@ pub(crate) fn configure(config: &mut ServiceConfig) {
             web::resource("/{org}/flaky-tests/test/{id}").name("testPage"),
             test_page::handle,
         ))
+        .service(
+            web::resource(hooks::PATH)
+                .name("hooks")
+                .route(web::post().to(hooks::handle))
+                .default_service(web::to(use_post)),
+        )
         .service(get(web::resource("/healthz").name("healthz"), health::healthz))
         .service(get(web::resource("/readyz").name("readyz"), health::readyz))
         .default_service(web::to(nothing_here));

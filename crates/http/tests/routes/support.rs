@@ -14,8 +14,9 @@ use signalbox_domain::ports::{
 };
 use signalbox_domain::queue::{CheckConclusion, Lane, QueueMetrics};
 use signalbox_domain::service::{
-    AuditService, Authenticator, Context, EffectRunner, EventService, FlakyService, QueueService,
-    UploadLimits, UploadParts, UploadService, WebhookLimits, WebhookParts, WebhookService,
+    AuditService, Authenticator, Context, EffectRunner, EventService, FlakyService, HintService,
+    QueueService, UploadLimits, UploadParts, UploadService, WebhookLimits, WebhookParts,
+    WebhookService,
 };
 use signalbox_domain::testing::{CountingIds, ManualClock};
 use signalbox_domain::time::{Span, Timestamp};
@@ -196,6 +197,7 @@ impl Server {
             events,
             flaky,
             queues: queues.clone(),
+            hints: Arc::new(HintService::new(context.clone(), queues.clone())),
             uploads,
             webhooks: Arc::new(webhooks),
             public_url: None,

@@ -8,6 +8,7 @@ mod check_log;
 mod commit;
 mod event_log;
 mod flaky;
+mod heard_store;
 mod history_store;
 mod outbox;
 mod pull_request_store;
@@ -58,6 +59,7 @@ impl Store {
             check_log: store.clone(),
             uploads: store.clone(),
             flaky: store.clone(),
+            heard: store.clone(),
             flaky_reads: store.clone(),
             event_log: store.clone(),
             audit: store.clone(),

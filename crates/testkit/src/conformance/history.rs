@@ -80,16 +80,19 @@ pub async fn entries_are_filtered_by_state_and_by_when_they_left(stores: &Stores
     // It failed, and is back: the window still finds it.
     assert_eq!(listed(&sample, window(Some(failed_at), Some(failed_at))).await, [2]);
     assert_eq!(listed(&sample, window(Some(beginning), None)).await, [2, 1]);
-    assert_eq!(listed(&sample, window(Some(failed_at.plus(second)), None)).await, []);
+    assert_eq!(
+        listed(&sample, window(Some(failed_at.plus(second)), None)).await,
+        Vec::<u32>::new()
+    );
     assert_eq!(listed(&sample, window(None, Some(failed_at.minus(second)))).await, [1]);
     let state = |state| EntryFilter { state: Some(state), ..EntryFilter::default() };
-    assert_eq!(listed(&sample, state(PrState::Failed)).await, []);
+    assert_eq!(listed(&sample, state(PrState::Failed)).await, Vec::<u32>::new());
     assert_eq!(listed(&sample, state(PrState::Merged)).await, [1]);
     assert_eq!(listed(&sample, state(PrState::Testing)).await, [2]);
     let both = EntryFilter { state: Some(PrState::Testing), ..window(Some(failed_at), None) };
     assert_eq!(listed(&sample, both).await, [2]);
     let neither = EntryFilter { state: Some(PrState::Pending), ..window(Some(failed_at), None) };
-    assert_eq!(listed(&sample, neither).await, []);
+    assert_eq!(listed(&sample, neither).await, Vec::<u32>::new());
 }
 
 /// Several entries are found at once, with their targets; several runs likewise.

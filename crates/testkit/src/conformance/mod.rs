@@ -8,6 +8,7 @@ pub mod flaky;
 mod flaky_lab;
 pub mod flaky_lists;
 pub mod flaky_runs;
+pub mod heard;
 pub mod history;
 pub mod outbox;
 pub mod pull_requests;
@@ -59,6 +60,7 @@ macro_rules! store_conformance {
             flaky::old_history_goes,
             flaky::a_ticket_is_linked,
             flaky::the_key_of_page_tokens_stays,
+            heard::an_event_is_taken_in_once_until_it_is_forgotten,
             flaky_runs::a_check_is_excused_by_quarantined_tests_only,
             flaky_runs::failed_runs_are_found_by_commit_and_time,
             history::entries_are_paged_by_submission,

@@ -48,6 +48,7 @@ impl FakeHost {
                 case_insensitive_names: false,
                 registers_on_first_use: true,
                 needs_polling: true,
+                tells: false,
             },
             statuses: HostStatuses {
                 repository: Some(vec!["test".to_owned()]),

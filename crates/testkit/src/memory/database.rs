@@ -31,6 +31,7 @@ impl MemoryDatabase {
             check_log: shared.clone(),
             uploads: shared.clone(),
             flaky: shared.clone(),
+            heard: shared.clone(),
             flaky_reads: shared.clone(),
             event_log: shared.clone(),
             audit: shared.clone(),

@@ -11,6 +11,7 @@ mod event_log;
 mod flaky_reads;
 mod flaky_store;
 mod flaky_tables;
+mod heard_store;
 mod history_store;
 mod org_store;
 mod outbox;

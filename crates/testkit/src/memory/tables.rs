@@ -6,7 +6,7 @@ use std::sync::Arc;
 use signalbox_domain::audit::AuditRecord;
 use signalbox_domain::flaky::UploadId;
 use signalbox_domain::ids::{
-    EntryId, OrgId, OrgSlug, PrNumber, QueueId, RepoId, RepoName, RunId, TokenId,
+    EntryId, HostId, OrgId, OrgSlug, PrNumber, QueueId, RepoId, RepoName, RunId, TokenId,
 };
 use signalbox_domain::ports::{
     AuditPlace, CheckOutput, Org, PublicEvent, QueueRef, Repository, StoredPullRequest, ToldEvent,
@@ -42,6 +42,7 @@ pub(super) struct Tables {
     pub(super) pull_requests: BTreeMap<(OrgId, RepoId, PrNumber), StoredPullRequest>,
     pub(super) flaky: FlakyTables,
     pub(super) check_outputs: BTreeMap<(OrgId, RunId, String), CheckOutput>,
+    pub(super) heard: BTreeMap<(OrgId, HostId, String), Timestamp>,
     pub(super) uploads: BTreeMap<UploadId, UploadRow>,
     pub(super) upload_jobs: BTreeMap<i64, UploadJob>,
     /// The last number given to a job of reading an upload.

@@ -19,7 +19,16 @@ pub(super) async fn repositories(config: &Config, stores: &Stores) -> Vec<Findin
             return found;
         }
     };
-    let local: Vec<&Repository> = listed.iter().filter(|it| it.path.is_some()).collect();
+    let elsewhere: Vec<&str> = config
+        .organizations
+        .iter()
+        .flat_map(|it| &it.hosts)
+        .filter(|host| matches!(host, Host::GitHub(_)))
+        .map(Host::name)
+        .collect();
+    let is_local =
+        |it: &&Repository| it.path.is_some() && !elsewhere.contains(&it.name.host.as_str());
+    let local: Vec<&Repository> = listed.iter().filter(is_local).collect();
     let problems: Vec<(bool, String)> = local.iter().filter_map(|it| problem(it)).collect();
     if problems.is_empty() {
         let words = format!("{} can be read", local.len());
@@ -34,7 +43,10 @@ pub(super) async fn repositories(config: &Config, stores: &Stores) -> Vec<Findin
 
 /// The folder of a host's repositories, when it is not there.
 fn root(host: &Host) -> Option<Finding> {
-    let Host::Git { host, root, .. } = host;
+    let (host, root) = match host {
+        Host::Git { host, root, .. } => (host, root),
+        Host::GitHub(_) => return None,
+    };
     let root = root.as_ref()?;
     let missing = std::fs::read_dir(root).err()?;
     Some(Finding::bad("hosts", format!("{host}: {}: {missing}", root.display())))

@@ -1,6 +1,7 @@
 //! `signalbox doctor`: is everything as it must be, and if not, what to do about it.
 
 mod database;
+mod forges;
 mod hosts;
 mod machine;
 mod network;
@@ -53,11 +54,18 @@ impl Finding {
     }
 }
 
-/// Runs every check. Nothing is changed: no migration is run and no folder is made. `true` when
-/// nothing is bad.
-pub(crate) async fn doctor(flags: &Flags, as_json: bool) -> bool {
+/// Runs every check, or only those of one git host. Nothing is changed: no migration is run and no
+/// folder is made. `true` when nothing is bad.
+pub(crate) async fn doctor(flags: &Flags, as_json: bool, host: Option<&str>) -> bool {
     let mut found = Vec::new();
     match Config::load(flags) {
+        Ok(config) if host.is_some() => {
+            let (findings, stores) = database::checks(&config).await;
+            match stores {
+                Some(stores) => found.extend(forges::hosts(&config, &stores, host).await),
+                None => found.extend(findings),
+            }
+        }
         Ok(config) => {
             found.push(machine::config(flags, &config));
             found.push(machine::data_folder(&config));
@@ -69,6 +77,7 @@ pub(crate) async fn doctor(flags: &Flags, as_json: bool) -> bool {
             found.extend(findings);
             if let Some(stores) = stores {
                 found.extend(hosts::repositories(&config, &stores).await);
+                found.extend(forges::hosts(&config, &stores, None).await);
             }
         }
         Err(words) => found.push(Finding::bad("config", words)),

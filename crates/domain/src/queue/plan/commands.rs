@@ -48,7 +48,7 @@ fn submit(draft: &mut Draft, submission: &Submission) -> Result<(), Refusal> {
         seen_at: submission.read_at,
         priority: submission.priority.unwrap_or(Priority::DEFAULT),
         no_batch: submission.no_batch.unwrap_or(false),
-        force_enqueued: false,
+        force_enqueued: submission.force,
         submit_reason: submission.reason,
         submitted_by: submission.by.clone(),
         submitted_at: draft.at,
@@ -79,16 +79,26 @@ fn resubmit(draft: &mut Draft, submission: &Submission) {
     let Some(before) = draft.entry(id) else { return };
     let priority = submission.priority.unwrap_or(before.priority);
     let no_batch = submission.no_batch.unwrap_or(before.no_batch);
-    if priority == before.priority && no_batch == before.no_batch {
+    let force = submission.force || before.force_enqueued;
+    let same = priority == before.priority && no_batch == before.no_batch;
+    if same && force == before.force_enqueued {
         return;
     }
     draft.change_entry(id, |entry| {
         entry.priority = priority;
         entry.no_batch = no_batch;
+        entry.force_enqueued = force;
     });
     let batching = if no_batch { "alone" } else { "in a batch" };
-    let what = format!("priority {}, {batching}", priority.name());
+    let forced = if force && !before.force_enqueued { ", forced" } else { "" };
+    let what = format!("priority {}, {batching}{forced}", priority.name());
     draft.decision(Decision::Changed { pr, what });
+    if force && before.state == EntryState::NotReady {
+        advance::admit(draft, id);
+    }
+    if same {
+        return;
+    }
     if priority.is_urgent() && !before.priority.is_urgent() {
         advance::turned_urgent(draft, id);
     } else if !priority.is_urgent() {

@@ -234,6 +234,7 @@ impl World {
             read_at: self.at,
             targets,
             priority: priority.map(Priority::number),
+            force: false,
             no_batch,
             reason: SubmitReason::ApiRequested,
             by: self.caller(),

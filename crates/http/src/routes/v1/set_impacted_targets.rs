@@ -2,15 +2,19 @@
 
 use actix_web::web::{Data, Json};
 
+use signalbox_domain::service::ForkReport;
+
 use crate::api::Api;
-use crate::body::Asked;
 use crate::dto::{Empty, SetTargets, TargetsRequest};
 use crate::failures::OfQueue;
-use crate::problem::Problem;
+use crate::problem::{Code, Problem};
+use crate::voucher::{Vouched, Voucher};
 
 /// Report which targets a pull request touches, for queues in PARALLEL mode.
 ///
-/// The pull request need not be in the queue yet.
+/// The pull request need not be in the queue yet. Instead of a token, a workflow of a fork may send
+/// the id of its run in `x-forked-workflow-run-id`; the host is asked whether it vouches for the
+/// report.
 #[utoipa::path(
     post,
     path = "/v1/setImpactedTargets",
@@ -22,9 +26,19 @@ use crate::problem::Problem;
 )]
 pub(crate) async fn handle(
     api: Data<Api>,
-    Asked { caller, asked }: Asked<TargetsRequest>,
+    Vouched { by, asked }: Vouched<TargetsRequest>,
 ) -> Result<Json<Empty>, Problem> {
     let SetTargets { place: (repo, branch), pr, targets } = asked;
-    api.queues.set_targets(&caller, &repo, &branch, pr, targets).await?;
+    match by {
+        Voucher::Token(caller) => {
+            api.queues.set_targets(&caller, &repo, &branch, pr, targets).await?;
+        }
+        Voucher::WorkflowRun(workflow_run) => {
+            let report = ForkReport { repo, branch, pr, targets, workflow_run };
+            if !api.hints.targets_from_fork(&report).await? {
+                return Err(Problem::new(Code::Unauthorized, ""));
+            }
+        }
+    }
     Ok(Json(Empty {}))
 }

@@ -1,0 +1,113 @@
+//! Refs: set, deleted, listed.
+
+use reqwest::Method;
+use serde_json::json;
+use signalbox_domain::ids::{BranchName, RepoName, Sha};
+use signalbox_domain::ports::{HostError, TestBranch};
+
+use crate::client::{Refused, path};
+use crate::host::{GitHubHost, sha};
+use crate::wire;
+
+/// Where candidates are built, and where they are tested.
+pub(crate) const TEMPORARY: &str = "signalbox-temp/";
+pub(crate) const TESTED: &str = "signalbox-merge/";
+
+impl GitHubHost {
+    /// Puts a branch of the queue's own on a commit, wherever it was before.
+    pub(crate) async fn put_branch(
+        &self,
+        repo: &RepoName,
+        branch: &str,
+        commit: &str,
+    ) -> Result<(), Refused> {
+        let body = json!({ "ref": format!("refs/heads/{branch}"), "sha": commit });
+        match self.client.call(repo, Method::POST, "/git/refs", Some(&body)).await {
+            Ok(_) => Ok(()),
+            Err(Refused { status: 422, words, .. }) if words.contains("already exists") => {
+                self.move_branch(repo, branch, commit, true).await
+            }
+            Err(refused) => Err(refused),
+        }
+    }
+
+    /// Moves a branch; without `force` only forwards.
+    pub(crate) async fn move_branch(
+        &self,
+        repo: &RepoName,
+        branch: &str,
+        commit: &str,
+        force: bool,
+    ) -> Result<(), Refused> {
+        let rest = format!("/git/refs/heads/{}", path(branch));
+        let body = json!({ "sha": commit, "force": force });
+        self.client.call(repo, Method::PATCH, &rest, Some(&body)).await.map(drop)
+    }
+
+    /// Deletes a branch; one that is gone is fine.
+    pub(crate) async fn drop_branch(&self, repo: &RepoName, branch: &str) -> Result<(), HostError> {
+        let rest = format!("/git/refs/heads/{}", path(branch));
+        match self.client.call(repo, Method::DELETE, &rest, None).await {
+            Ok(_) | Err(Refused { error: HostError::NotFound { .. }, .. }) => Ok(()),
+            Err(Refused { status: 422, words, .. }) if words.contains("does not exist") => Ok(()),
+            Err(refused) => Err(refused.error),
+        }
+    }
+
+    pub(crate) async fn delete(
+        &self,
+        repo: &RepoName,
+        branch: &str,
+        expected: Option<&Sha>,
+    ) -> Result<(), HostError> {
+        if let Some(expected) = expected {
+            let rest = format!("/git/ref/heads/{}", path(branch));
+            let found: Option<wire::Reference> = self.client.find(repo, &rest).await?;
+            if found.is_none_or(|found| found.object.sha != expected.as_str()) {
+                return Ok(());
+            }
+        }
+        self.drop_branch(repo, branch).await
+    }
+
+    pub(crate) async fn list_test_branches(
+        &self,
+        repo: &RepoName,
+    ) -> Result<Vec<TestBranch>, HostError> {
+        let mut branches = Vec::new();
+        for prefix in [TEMPORARY, TESTED] {
+            let rest = format!("/git/matching-refs/heads/{}", path(prefix.trim_end_matches('/')));
+            let found: Vec<wire::Reference> = self.client.pages(repo, &rest, None).await?;
+            for one in found {
+                let name = one.name.strip_prefix("refs/heads/").unwrap_or(&one.name);
+                let Ok(branch) = BranchName::new(name) else { continue };
+                if name.starts_with(prefix) && !self.building.is(name) {
+                    branches.push(TestBranch { branch, sha: sha(&one.object.sha)? });
+                }
+            }
+        }
+        Ok(branches)
+    }
+}
+
+/// The temporary branches that are in use at this moment, which are no strays.
+#[derive(Default)]
+pub(crate) struct Building(std::sync::Mutex<std::collections::BTreeSet<String>>);
+
+impl Building {
+    pub(crate) fn begin(&self, branch: &str) {
+        self.names().insert(branch.to_owned());
+    }
+
+    pub(crate) fn end(&self, branch: &str) {
+        self.names().remove(branch);
+    }
+
+    fn is(&self, branch: &str) -> bool {
+        self.names().contains(branch)
+    }
+
+    fn names(&self) -> std::sync::MutexGuard<'_, std::collections::BTreeSet<String>> {
+        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,56 @@
+//! Addresses of the host's API: parts are encoded where they are put together.
+
+use std::fmt::Write as _;
+
+/// A part of a path: everything but letters, digits and `-._~` is encoded.
+pub(crate) fn part(text: &str) -> String {
+    encoded(text, false)
+}
+
+/// A name with slashes that stay: a ref, or a file.
+pub(crate) fn path(text: &str) -> String {
+    encoded(text, true)
+}
+
+fn encoded(text: &str, keep_slashes: bool) -> String {
+    let mut encoded = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        let plain = byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+        if plain || (keep_slashes && byte == b'/') {
+            encoded.push(char::from(byte));
+        } else {
+            // Writing to a string cannot fail.
+            let _written = write!(encoded, "%{byte:02X}");
+        }
+    }
+    encoded
+}
+
+/// The address of the next page in a `Link` header.
+pub(super) fn next_page(link: &str) -> Option<&str> {
+    link.split(',').find_map(|one| {
+        let (address, parameters) = one.trim().strip_prefix('<')?.split_once('>')?;
+        let is_next = |it: &str| matches!(it.trim(), "rel=\"next\"" | "rel=next");
+        parameters.split(';').any(is_next).then_some(address)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_cannot_break_out_of_their_place() {
+        assert_eq!(part("feature/a b?#%"), "feature%2Fa%20b%3F%23%25");
+        assert_eq!(path("feature/a?b"), "feature/a%3Fb");
+        assert_eq!(part("ü"), "%C3%BC");
+    }
+
+    #[test]
+    fn the_next_page_is_found_among_links() {
+        let link = "<https://h/a?page=1>; rel=\"prev\", <https://h/a?page=3>; rel=\"next\"";
+        assert_eq!(next_page(link), Some("https://h/a?page=3"));
+        assert_eq!(next_page("<https://h/a>; rel=\"last\""), None);
+        assert_eq!(next_page("nonsense"), None);
+    }
+}

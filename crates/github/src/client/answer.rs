@@ -1,0 +1,163 @@
+//! From an answer's status, headers and body to what it means.
+
+use reqwest::header::{HeaderMap, RETRY_AFTER};
+use serde::Deserialize;
+use signalbox_domain::ports::HostError;
+use signalbox_domain::time::{Span, Timestamp};
+
+/// How long to wait when the host asks for fewer calls and does not say for how long.
+const DEFAULT_PAUSE_SECONDS: u32 = 60;
+/// The longest that the host's words may be, in characters.
+const MAX_WORDS: usize = 500;
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Complaint {
+    message: Option<String>,
+    errors: serde_json::Value,
+}
+
+/// The host's words: its message, and what it says of each field.
+pub(super) fn words(body: &[u8]) -> String {
+    let complaint: Complaint = serde_json::from_slice(body).unwrap_or_default();
+    let mut words = complaint.message.unwrap_or_default();
+    let errors = match &complaint.errors {
+        serde_json::Value::Array(errors) => errors.as_slice(),
+        serde_json::Value::String(_) => std::slice::from_ref(&complaint.errors),
+        _ => &[],
+    };
+    for error in errors {
+        let text = error.as_str().or_else(|| error["message"].as_str());
+        let text = text.map(ToOwned::to_owned).or_else(|| {
+            let part = |key: &str| error[key].as_str();
+            Some(format!("{} {}", part("field")?, part("code")?))
+        });
+        if let Some(text) = text.filter(|text| !words.contains(text.as_str())) {
+            words = if words.is_empty() { text } else { format!("{words}: {text}") };
+        }
+    }
+    if words.is_empty() {
+        words = String::from_utf8_lossy(body).into_owned();
+    }
+    let words = words.split_whitespace().collect::<Vec<_>>().join(" ");
+    words.chars().filter(|it| !it.is_control()).take(MAX_WORDS).collect()
+}
+
+/// What the headers say about how many calls are left.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Quota {
+    /// Calls that are left.
+    pub(super) remaining: Option<u64>,
+    /// When there are as many as before again.
+    pub(super) reset: Option<Timestamp>,
+}
+
+impl Quota {
+    pub(super) fn read(headers: &HeaderMap) -> Self {
+        let number = |name: &str| headers.get(name)?.to_str().ok()?.trim().parse::<i64>().ok();
+        Self {
+            remaining: number("x-ratelimit-remaining").and_then(|it| it.try_into().ok()),
+            reset: number("x-ratelimit-reset").map(Timestamp::from_unix_seconds),
+        }
+    }
+
+    /// Until when nothing may be asked, if nothing is left.
+    pub(super) fn used_up(&self, now: Timestamp) -> Option<Timestamp> {
+        let reset = self.reset.filter(|reset| *reset > now)?;
+        (self.remaining == Some(0)).then_some(reset)
+    }
+}
+
+/// When to come back, if the answer asks for fewer calls.
+pub(super) fn limited(
+    status: u16,
+    headers: &HeaderMap,
+    words: &str,
+    now: Timestamp,
+) -> Option<Timestamp> {
+    if !matches!(status, 403 | 429) {
+        return None;
+    }
+    let after = headers.get(RETRY_AFTER).and_then(|it| it.to_str().ok()?.trim().parse().ok());
+    if let Some(seconds) = after {
+        return Some(now.plus(Span::seconds(seconds)));
+    }
+    if let Some(reset) = Quota::read(headers).used_up(now) {
+        return Some(reset);
+    }
+    let lower = words.to_lowercase();
+    let says_so = ["secondary rate limit", "rate limit exceeded", "abuse detection"];
+    let limited = status == 429 || says_so.iter().any(|it| lower.contains(it));
+    limited.then(|| now.plus(Span::seconds(DEFAULT_PAUSE_SECONDS)))
+}
+
+/// The error that a status stands for. Credentials that are not accepted pass as soon as the
+/// operator has changed them: no pull request fails because of them.
+pub(super) fn error(what: &str, status: u16, words: &str) -> HostError {
+    let said = if words.is_empty() { format!("status {status}") } else { words.to_owned() };
+    match status {
+        401 => HostError::Unavailable {
+            words: format!("{what}: the host does not accept our credentials: {said}"),
+        },
+        404 | 410 => HostError::NotFound { what: format!("{what}: {said}") },
+        409 => HostError::Conflict { what: format!("{what}: {said}") },
+        408 | 425 | 500.. => {
+            HostError::Unavailable { words: format!("{what}: status {status}: {said}") }
+        }
+        _ => HostError::Rejected { words: said },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(list: &[(&'static str, &str)]) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        for (name, value) in list {
+            headers.insert(*name, value.parse().expect("a value"));
+        }
+        headers
+    }
+
+    #[test]
+    fn the_words_of_a_complaint_are_kept() {
+        let body = br#"{"message":"Validation Failed","errors":[{"resource":"X","field":"head",
+            "code":"invalid"},{"message":"No commits between main and x"}]}"#;
+        let wanted = "Validation Failed: head invalid: No commits between main and x";
+        assert_eq!(words(body), wanted);
+        assert_eq!(words(b"<html>\n Bad gateway</html>"), "<html> Bad gateway</html>");
+        assert_eq!(words(b""), "");
+        assert_eq!(words(&vec![b'a'; 10_000]).len(), MAX_WORDS);
+    }
+
+    #[test]
+    fn limits_say_when_to_come_back() {
+        let now = Timestamp::from_unix_seconds(1_000);
+        let at = |seconds| Some(Timestamp::from_unix_seconds(seconds));
+        let empty = headers(&[]);
+        let later = headers(&[("retry-after", "30")]);
+        let used = headers(&[("x-ratelimit-remaining", "0"), ("x-ratelimit-reset", "1500")]);
+        assert_eq!(limited(403, &later, "", now), at(1_030));
+        assert_eq!(limited(429, &used, "", now), at(1_500));
+        assert_eq!(limited(429, &empty, "", now), at(1_060));
+        let secondary = "You have exceeded a secondary rate limit.";
+        assert_eq!(limited(403, &empty, secondary, now), at(1_060));
+        let forbidden = "Resource not accessible by integration";
+        assert_eq!(limited(403, &empty, forbidden, now), None);
+        assert_eq!(limited(500, &later, "", now), None);
+    }
+
+    #[test]
+    fn every_status_has_its_error() {
+        for (status, passing) in
+            [(401, true), (403, false), (404, false), (405, false), (409, false), (422, false)]
+        {
+            assert_eq!(error("x", status, "no").is_passing(), passing, "{status}");
+        }
+        assert!((500..600).all(|status| error("x", status, "").is_passing()));
+        assert!(matches!(error("x", 404, ""), HostError::NotFound { .. }));
+        assert!(matches!(error("x", 409, ""), HostError::Conflict { .. }));
+        assert!(matches!(error("x", 422, ""), HostError::Rejected { .. }));
+    }
+}

@@ -1,0 +1,423 @@
+//! Calls to the host's REST API.
+
+mod address;
+mod answer;
+mod auth;
+mod cache;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use reqwest::Method;
+use reqwest::header::{ETAG, IF_NONE_MATCH, LINK};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use signalbox_domain::ids::RepoName;
+use signalbox_domain::ports::{Clock, HostError};
+use signalbox_domain::time::{Span, Timestamp};
+use url::Url;
+
+pub(crate) use address::{part, path};
+pub use auth::{Credentials, CredentialsError};
+
+use answer::Quota;
+use auth::{InstallationToken, Installations, app_token};
+use cache::{Cached, EtagCache};
+
+/// The version of the API that this is written for.
+const API_VERSION: &str = "2022-11-28";
+/// The longest that a call may take.
+const TIMEOUT: Duration = Duration::from_secs(30);
+/// The most bytes of an answer.
+const MAX_ANSWER: usize = 16 * 1024 * 1024;
+/// The most pages of a list that are read, of 100 items each.
+const MAX_PAGES: usize = 50;
+
+/// An answer that was not an error.
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    body: Arc<[u8]>,
+    next: Option<String>,
+    /// The scopes of a classic token, and of an app the permissions that were granted, when told.
+    pub(crate) scopes: Option<String>,
+}
+
+impl Answer {
+    /// What the host says, leniently decoded.
+    pub(crate) fn decoded<T: DeserializeOwned>(&self, what: &str) -> Result<T, HostError> {
+        serde_json::from_slice(&self.body).map_err(|error| unreadable(what, &error))
+    }
+}
+
+/// A call that the host may refuse in ways that the caller tells apart.
+#[derive(Debug)]
+pub(crate) struct Refused {
+    pub(crate) status: u16,
+    pub(crate) words: String,
+    pub(crate) error: HostError,
+}
+
+impl From<Refused> for HostError {
+    fn from(refused: Refused) -> Self {
+        refused.error
+    }
+}
+
+impl From<HostError> for Refused {
+    fn from(error: HostError) -> Self {
+        Self { status: 0, words: error.to_string(), error }
+    }
+}
+
+/// On whose behalf a call is made.
+#[derive(Clone, Copy)]
+enum As<'a> {
+    /// The app itself.
+    App,
+    /// The installation that a repository belongs to, or the holder of the token.
+    Repository(&'a RepoName),
+}
+
+/// Calls the API of one host with one set of credentials.
+pub(crate) struct Client {
+    http: reqwest::Client,
+    api: Url,
+    credentials: Credentials,
+    installations: Installations,
+    cache: EtagCache,
+    blocked_until: Mutex<Option<Timestamp>>,
+    quota: Mutex<Quota>,
+    calls: AtomicU64,
+    pub(crate) clock: Arc<dyn Clock>,
+}
+
+impl Client {
+    /// A client for the API at that address.
+    pub(crate) fn new(
+        api: &Url,
+        credentials: Credentials,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, reqwest::Error> {
+        let http = reqwest::Client::builder()
+            .timeout(TIMEOUT)
+            .user_agent(concat!("signalbox/", env!("CARGO_PKG_VERSION")))
+            .build()?;
+        Ok(Self {
+            http,
+            api: api.clone(),
+            credentials,
+            installations: Installations::default(),
+            cache: EtagCache::default(),
+            blocked_until: Mutex::new(None),
+            quota: Mutex::new(Quota::default()),
+            calls: AtomicU64::new(0),
+            clock,
+        })
+    }
+
+    /// How many calls were made.
+    pub(crate) fn calls(&self) -> u64 {
+        self.calls.load(Ordering::Relaxed)
+    }
+
+    /// How many calls the host says are left.
+    pub(crate) fn remaining(&self) -> Option<u64> {
+        self.quota.lock().unwrap_or_else(PoisonError::into_inner).remaining
+    }
+
+    /// Whether we are an app, and which one.
+    pub(crate) const fn app_id(&self) -> Option<u64> {
+        match &self.credentials {
+            Credentials::App { id, .. } => Some(*id),
+            Credentials::Token(_) => None,
+        }
+    }
+
+    /// Reads `/repos/OWNER/NAME` followed by `rest`; conditional.
+    pub(crate) async fn get<T: DeserializeOwned>(
+        &self,
+        repo: &RepoName,
+        rest: &str,
+    ) -> Result<T, Refused> {
+        let answer = self.call(repo, Method::GET, rest, None).await?;
+        Ok(answer.decoded(&format!("GET {rest}"))?)
+    }
+
+    /// The same; `None` when there is no such thing.
+    pub(crate) async fn find<T: DeserializeOwned>(
+        &self,
+        repo: &RepoName,
+        rest: &str,
+    ) -> Result<Option<T>, HostError> {
+        match self.get(repo, rest).await {
+            Ok(found) => Ok(Some(found)),
+            Err(Refused { error: HostError::NotFound { .. }, .. }) => Ok(None),
+            Err(refused) => Err(refused.error),
+        }
+    }
+
+    /// Every item of a list, from all its pages. `key` names the list within an object.
+    pub(crate) async fn list<T: DeserializeOwned>(
+        &self,
+        repo: &RepoName,
+        rest: &str,
+        key: Option<&str>,
+    ) -> Result<Vec<T>, Refused> {
+        let glue = if rest.contains('?') { '&' } else { '?' };
+        self.pages(repo, &format!("{rest}{glue}per_page=100"), key).await
+    }
+
+    /// The same for a list whose pages have a size of their own.
+    pub(crate) async fn pages<T: DeserializeOwned>(
+        &self,
+        repo: &RepoName,
+        rest: &str,
+        key: Option<&str>,
+    ) -> Result<Vec<T>, Refused> {
+        let what = format!("GET {rest}");
+        let mut items = Vec::new();
+        let mut next = Some(self.address(repo, rest)?);
+        for _ in 0..MAX_PAGES {
+            let Some(address) = next.take() else { break };
+            let acting = As::Repository(repo);
+            let answer = self.send(acting, Method::GET, &address, None).await?;
+            let mut page: Value = answer.decoded(&what)?;
+            let page = match key {
+                Some(key) => page[key].take(),
+                None => page,
+            };
+            let page: Vec<T> =
+                serde_json::from_value(page).map_err(|error| unreadable(&what, &error))?;
+            items.extend(page);
+            next = answer.next.as_deref().map(|next| self.own(next)).transpose()?;
+        }
+        Ok(items)
+    }
+
+    /// Changes something under `/repos/OWNER/NAME`.
+    pub(crate) async fn call(
+        &self,
+        repo: &RepoName,
+        method: Method,
+        rest: &str,
+        body: Option<&Value>,
+    ) -> Result<Answer, Refused> {
+        let address = self.address(repo, rest)?;
+        self.send(As::Repository(repo), method, &address, body).await
+    }
+
+    /// Changes something and reads what became of it.
+    pub(crate) async fn make<T: DeserializeOwned>(
+        &self,
+        repo: &RepoName,
+        method: Method,
+        rest: &str,
+        body: &Value,
+    ) -> Result<T, Refused> {
+        let what = format!("{method} {rest}");
+        let answer = self.call(repo, method, rest, Some(body)).await?;
+        Ok(answer.decoded(&what)?)
+    }
+
+    /// Reads an address outside of repositories, as the app itself where we are one.
+    pub(crate) async fn get_own(&self, path: &str) -> Result<(Value, Answer), Refused> {
+        let address = self.at(path)?;
+        let answer = self.send(As::App, Method::GET, &address, None).await?;
+        let value = answer.decoded(&format!("GET {path}"))?;
+        Ok((value, answer))
+    }
+
+    fn address(&self, repo: &RepoName, rest: &str) -> Result<Url, HostError> {
+        self.at(&format!("repos/{}/{}{rest}", part(&repo.owner), part(&repo.name)))
+    }
+
+    fn at(&self, path: &str) -> Result<Url, HostError> {
+        let base = self.api.as_str().trim_end_matches('/');
+        let url = format!("{base}/{path}");
+        Url::parse(&url).map_err(|error| HostError::Rejected { words: format!("{path}: {error}") })
+    }
+
+    /// An address that the host has named; our credentials go to no other host.
+    fn own(&self, address: &str) -> Result<Url, HostError> {
+        Url::parse(address)
+            .ok()
+            .filter(|url| url.origin() == self.api.origin())
+            .ok_or_else(|| HostError::Rejected { words: "the next page is elsewhere".into() })
+    }
+
+    async fn send(
+        &self,
+        acting: As<'_>,
+        method: Method,
+        address: &Url,
+        body: Option<&Value>,
+    ) -> Result<Answer, Refused> {
+        let token = self.token(acting).await?;
+        let first = self.send_with(&token, &method, address, body).await;
+        // A token that was revoked before its end: one more try with a new one.
+        if let (Err(Refused { status: 401, .. }), As::Repository(repo), Some(_)) =
+            (&first, acting, self.app_id())
+        {
+            self.installations.forget(&key(repo));
+            let token = self.token(acting).await?;
+            return self.send_with(&token, &method, address, body).await;
+        }
+        first
+    }
+
+    async fn token(&self, acting: As<'_>) -> Result<String, HostError> {
+        let (id, key_pair) = match &self.credentials {
+            Credentials::Token(token) => return Ok(token.clone()),
+            Credentials::App { id, key } => (*id, key),
+        };
+        let now = self.clock.now();
+        let own = app_token(id, key_pair, now).ok_or_else(|| HostError::Unavailable {
+            words: "the app's private key cannot sign".into(),
+        })?;
+        let As::Repository(repo) = acting else { return Ok(own) };
+        let key = key(repo);
+        let installation = if let Some(known) = self.installations.of(&key) {
+            known
+        } else {
+            let address = self.address(repo, "/installation")?;
+            let answer = self.send_with(&own, &Method::GET, &address, None).await?;
+            let found: Numbered = answer.decoded("GET /installation")?;
+            self.installations.learn(&key, found.id);
+            found.id
+        };
+        if let Some(token) = self.installations.token(installation, now) {
+            return Ok(token);
+        }
+        let address = self.at(&format!("app/installations/{installation}/access_tokens"))?;
+        let answer = match self.send_with(&own, &Method::POST, &address, None).await {
+            Ok(answer) => answer,
+            Err(refused) => {
+                self.installations.forget(&key);
+                return Err(refused.into());
+            }
+        };
+        let made: MadeToken = answer.decoded("POST /access_tokens")?;
+        let expires_at = made.expires_at.as_deref().and_then(Timestamp::parse);
+        let expires_at = expires_at.unwrap_or_else(|| now.plus(Span::minutes(50)));
+        let text = made.token.clone();
+        self.installations.keep(installation, InstallationToken { text: made.token, expires_at });
+        Ok(text)
+    }
+
+    async fn send_with(
+        &self,
+        token: &str,
+        method: &Method,
+        address: &Url,
+        body: Option<&Value>,
+    ) -> Result<Answer, Refused> {
+        let what = format!("{method} {}", address.path());
+        if let Some(retry_at) = self.blocked() {
+            return Err(HostError::RateLimited { retry_at }.into());
+        }
+        let cached = (method == Method::GET).then(|| self.cache.get(address.as_str())).flatten();
+        let mut request = self
+            .http
+            .request(method.clone(), address.as_str())
+            .header("accept", "application/vnd.github+json")
+            .header("x-github-api-version", API_VERSION)
+            .bearer_auth(token);
+        if let Some(cached) = &cached {
+            request = request.header(IF_NONE_MATCH, &cached.etag);
+        }
+        if let Some(body) = body {
+            request = request.json(body);
+        }
+        self.calls.fetch_add(1, Ordering::Relaxed);
+        let mut reply = request.send().await.map_err(|error| silent(&what, error))?;
+        let (status, headers) = (reply.status().as_u16(), reply.headers().clone());
+        let now = self.clock.now();
+        let quota = Quota::read(&headers);
+        self.note_quota(quota, now);
+        if status == 304
+            && let Some(Cached { body, next, .. }) = cached
+        {
+            return Ok(Answer { status: 200, body, next, scopes: None });
+        }
+        let mut bytes = Vec::new();
+        while let Some(chunk) = reply.chunk().await.map_err(|error| silent(&what, error))? {
+            if bytes.len() + chunk.len() > MAX_ANSWER {
+                let words = format!("{what}: the answer has more than {MAX_ANSWER} bytes");
+                return Err(HostError::Rejected { words }.into());
+            }
+            bytes.extend_from_slice(&chunk);
+        }
+        if !(200..300).contains(&status) {
+            let words = answer::words(&bytes);
+            if let Some(retry_at) = answer::limited(status, &headers, &words, now) {
+                self.block(retry_at);
+                tracing::warn!(%what, %retry_at, "the git host asks for fewer calls");
+                let error = HostError::RateLimited { retry_at };
+                return Err(Refused { status, words, error });
+            }
+            let error = answer::error(&what, status, &words);
+            return Err(Refused { status, words, error });
+        }
+        let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
+        let next = text(LINK.as_str()).and_then(address::next_page).map(ToOwned::to_owned);
+        let body: Arc<[u8]> = bytes.into();
+        if let Some(etag) = text(ETAG.as_str()).filter(|_| method == Method::GET) {
+            let cached = Cached { etag: etag.to_owned(), body: body.clone(), next: next.clone() };
+            self.cache.put(address.as_str(), cached);
+        }
+        let scopes = text("x-oauth-scopes").map(ToOwned::to_owned);
+        Ok(Answer { status, body, next, scopes })
+    }
+
+    fn blocked(&self) -> Option<Timestamp> {
+        let now = self.clock.now();
+        let blocked = self.blocked_until.lock().unwrap_or_else(PoisonError::into_inner);
+        blocked.filter(|until| now < *until)
+    }
+
+    fn block(&self, until: Timestamp) {
+        *self.blocked_until.lock().unwrap_or_else(PoisonError::into_inner) = Some(until);
+    }
+
+    fn note_quota(&self, quota: Quota, now: Timestamp) {
+        if quota.remaining.is_some() {
+            *self.quota.lock().unwrap_or_else(PoisonError::into_inner) = quota;
+        }
+        if let Some(until) = quota.used_up(now) {
+            self.block(until);
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct Numbered {
+    id: u64,
+}
+
+#[derive(Deserialize)]
+struct MadeToken {
+    token: String,
+    expires_at: Option<String>,
+}
+
+fn key(repo: &RepoName) -> String {
+    format!("{}/{}", repo.owner, repo.name).to_lowercase()
+}
+
+fn unreadable(what: &str, error: &serde_json::Error) -> HostError {
+    HostError::Unavailable { words: format!("{what}: the answer cannot be read: {error}") }
+}
+
+/// A call that got no answer. The address is left out of the words: it is in `what`.
+fn silent(what: &str, error: reqwest::Error) -> HostError {
+    let error = error.without_url();
+    let mut words = format!("{what}: {error}");
+    let mut source = std::error::Error::source(&error);
+    while let Some(cause) = source {
+        words = format!("{words}: {cause}");
+        source = cause.source();
+    }
+    HostError::Unavailable { words }
+}

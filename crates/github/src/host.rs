@@ -1,0 +1,185 @@
+//! The host behind the port.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use signalbox_domain::ids::{BranchName, RepoName, Sha, TreeId};
+use signalbox_domain::ports::{
+    Abilities, Built, Clock, GitHost, Head, HostError, LandAnswer, PullRequestQuery, Repository,
+    TestBranch,
+};
+use signalbox_domain::queue::{BuildCandidate, HostStatuses, Land, PullRequest};
+use thiserror::Error;
+use url::Url;
+
+use crate::announce::Shown;
+use crate::branches::Building;
+use crate::client::{Client, Credentials, CredentialsError, part};
+use crate::runner::Waiters;
+use crate::statuses::Requirements;
+use crate::wire;
+
+/// How a host is reached.
+#[derive(Debug)]
+pub struct GitHubConfig {
+    /// The name by which clients call the host: `github.com`.
+    pub host: String,
+    /// The API's address: `https://api.github.com`, or `https://HOST/api/v3`.
+    pub api_url: String,
+    /// Who we are.
+    pub credentials: Credentials,
+    /// The secrets that deliveries may be signed with: one, or two while it is changed. Without
+    /// one, deliveries are refused and everything is read at intervals.
+    pub webhook_secrets: Vec<String>,
+    /// The word that commands in comments start with: `/signalbox`.
+    pub command_prefix: String,
+    /// Where our own pages are, for links; without a slash at its end.
+    pub public_url: String,
+}
+
+/// Why a host cannot be set up.
+#[derive(Debug, Error)]
+pub enum ConfigError {
+    /// The address is no URL, or not one of the web.
+    #[error("api_url {0:?} must start with https:// or http://")]
+    Address(String),
+    /// The credentials cannot be used.
+    #[error(transparent)]
+    Credentials(#[from] CredentialsError),
+    /// The HTTP client cannot be made.
+    #[error("the HTTP client cannot be made: {0}")]
+    Client(String),
+}
+
+/// GitHub, or a GitHub Enterprise server.
+pub struct GitHubHost {
+    pub(crate) client: Client,
+    pub(crate) webhook_secrets: Vec<String>,
+    pub(crate) command_prefix: String,
+    pub(crate) public_url: String,
+    pub(crate) requirements: Requirements,
+    pub(crate) waiters: Waiters,
+    pub(crate) shown: Shown,
+    pub(crate) building: Building,
+}
+
+impl GitHubHost {
+    /// A host with these credentials.
+    pub fn new(config: GitHubConfig, clock: Arc<dyn Clock>) -> Result<Self, ConfigError> {
+        let url = Url::parse(&config.api_url).ok();
+        let url = url.filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
+        let url = url.ok_or_else(|| ConfigError::Address(config.api_url.clone()))?;
+        let client = Client::new(&url, config.credentials, clock);
+        let client = client.map_err(|error| ConfigError::Client(error.to_string()))?;
+        Ok(Self {
+            client,
+            webhook_secrets: config.webhook_secrets,
+            command_prefix: config.command_prefix,
+            public_url: config.public_url,
+            requirements: Requirements::default(),
+            waiters: Waiters::default(),
+            shown: Shown::default(),
+            building: Building::default(),
+        })
+    }
+
+    /// How many calls were made since the start.
+    pub fn calls(&self) -> u64 {
+        self.client.calls()
+    }
+
+    pub(crate) fn tells(&self) -> bool {
+        !self.webhook_secrets.is_empty()
+    }
+
+    /// The head of a branch; one call for the commit and its tree.
+    pub(crate) async fn head_of(
+        &self,
+        repo: &RepoName,
+        branch: &str,
+    ) -> Result<Option<Head>, HostError> {
+        let rest = format!("/branches/{}", part(branch));
+        let found: Option<wire::Branch> = self.client.find(repo, &rest).await?;
+        found
+            .map(|it| {
+                Ok(Head { sha: sha(&it.commit.sha)?, tree: tree(&it.commit.commit.tree.sha)? })
+            })
+            .transpose()
+    }
+}
+
+pub(crate) fn sha(text: &str) -> Result<Sha, HostError> {
+    Sha::new(text).map_err(|error| HostError::Unavailable { words: error.to_string() })
+}
+
+pub(crate) fn tree(text: &str) -> Result<TreeId, HostError> {
+    TreeId::new(text).map_err(|error| HostError::Unavailable { words: error.to_string() })
+}
+
+#[async_trait]
+impl GitHost for GitHubHost {
+    fn abilities(&self) -> Abilities {
+        Abilities {
+            case_insensitive_names: true,
+            registers_on_first_use: true,
+            needs_polling: false,
+            tells: self.tells(),
+        }
+    }
+
+    async fn locate(&self, repository: &Repository) -> Result<Option<String>, HostError> {
+        let found: Option<wire::RepoShort> = self.client.find(&repository.name, "").await?;
+        let name = &repository.name;
+        Ok(found.map(|it| it.full_name.unwrap_or_else(|| format!("{}/{}", name.owner, name.name))))
+    }
+
+    async fn pull_request(
+        &self,
+        repository: &Repository,
+        query: &PullRequestQuery,
+    ) -> Result<Option<PullRequest>, HostError> {
+        self.read_pull_request(&repository.name, query).await
+    }
+
+    async fn head(
+        &self,
+        repository: &Repository,
+        branch: &BranchName,
+    ) -> Result<Option<Head>, HostError> {
+        self.head_of(&repository.name, branch.as_str()).await
+    }
+
+    async fn required_statuses(
+        &self,
+        repository: &Repository,
+        target: &BranchName,
+        at: &Sha,
+    ) -> Result<HostStatuses, HostError> {
+        self.read_required_statuses(&repository.name, target, at).await
+    }
+
+    async fn build_candidate(
+        &self,
+        repository: &Repository,
+        build: &BuildCandidate,
+    ) -> Result<Built, HostError> {
+        self.build(&repository.name, build).await
+    }
+
+    async fn land(&self, repository: &Repository, land: &Land) -> Result<LandAnswer, HostError> {
+        self.land_candidate(&repository.name, land).await
+    }
+
+    async fn delete_branch(
+        &self,
+        repository: &Repository,
+        branch: &BranchName,
+        expected: Option<&Sha>,
+    ) -> Result<(), HostError> {
+        self.delete(&repository.name, branch.as_str(), expected).await
+    }
+
+    async fn test_branches(&self, repository: &Repository) -> Result<Vec<TestBranch>, HostError> {
+        self.list_test_branches(&repository.name).await
+    }
+}

@@ -1,0 +1,24 @@
+#![doc = include_str!("../README.md")]
+
+mod announce;
+mod branches;
+mod candidate;
+mod checks;
+mod client;
+mod diagnose;
+mod forge;
+mod forks;
+mod host;
+mod land;
+mod markdown;
+mod pull_requests;
+mod runner;
+mod statuses;
+mod webhook;
+mod wire;
+mod workbench;
+
+pub use client::{Credentials, CredentialsError};
+pub use host::{ConfigError, GitHubConfig, GitHubHost};
+pub use markdown::neutral;
+pub use runner::GitHubChecks;

@@ -1,0 +1,126 @@
+//! Pull requests as the host shows them.
+
+use signalbox_domain::ids::{BranchName, PrNumber, RepoName};
+use signalbox_domain::ports::{HostError, PullRequestQuery};
+use signalbox_domain::queue::{Mergeability, PullRequest, PullRequestState};
+
+use crate::client::part;
+use crate::host::{GitHubHost, sha};
+use crate::wire;
+
+/// The longest title that is kept, in characters.
+const MAX_TITLE: usize = 1_024;
+/// Who is shown when the account is gone.
+const GHOST: &str = "ghost";
+
+impl GitHubHost {
+    pub(crate) async fn read_pull_request(
+        &self,
+        repo: &RepoName,
+        query: &PullRequestQuery,
+    ) -> Result<Option<PullRequest>, HostError> {
+        let number = match query {
+            PullRequestQuery::Number(number) => Some(number.0),
+            PullRequestQuery::Branch(branch) => self.newest_from(repo, branch).await?,
+        };
+        let Some(number) = number else { return Ok(None) };
+        let found: Option<wire::Pull> = self.client.find(repo, &format!("/pulls/{number}")).await?;
+        found.map(|pull| shown(&pull)).transpose()
+    }
+
+    /// The newest pull request from a branch of the repository itself, open ones first.
+    async fn newest_from(&self, repo: &RepoName, branch: &str) -> Result<Option<u32>, HostError> {
+        let head = part(&format!("{}:{branch}", repo.owner));
+        let rest = format!("/pulls?state=all&sort=created&direction=desc&head={head}");
+        let found: Vec<wire::Pull> = self.client.list(repo, &rest, None).await?;
+        let open = found.iter().find(|pull| pull.state == "open");
+        Ok(open.or_else(|| found.first()).map(|pull| pull.number))
+    }
+}
+
+pub(crate) fn shown(pull: &wire::Pull) -> Result<PullRequest, HostError> {
+    let merged = pull.merged.unwrap_or(false) || pull.merged_at.is_some();
+    let state = match pull.state.as_str() {
+        "open" => PullRequestState::Open,
+        _ if merged => PullRequestState::Merged,
+        _ => PullRequestState::Closed,
+    };
+    let base = BranchName::new(pull.base.name.as_str());
+    let base = base.map_err(|error| HostError::Rejected { words: error.to_string() })?;
+    Ok(PullRequest {
+        number: PrNumber(pull.number),
+        title: pull.title.as_deref().unwrap_or_default().chars().take(MAX_TITLE).collect(),
+        body: pull.body.clone().unwrap_or_default(),
+        author: pull.user.as_ref().map_or(GHOST, |user| &user.login).to_owned(),
+        head: sha(&pull.head.sha)?,
+        head_branch: Some(pull.head.name.clone()),
+        base,
+        state,
+        draft: pull.draft.unwrap_or(false),
+        mergeability: mergeability(pull, state),
+        url: pull.html_url.clone().unwrap_or_default(),
+    })
+}
+
+/// What the host says about merging. `null` is neither yes nor no: it is asked again. A pull
+/// request that is behind is none the worse for it, as the queue builds on the newest target.
+fn mergeability(pull: &wire::Pull, state: PullRequestState) -> Mergeability {
+    if state != PullRequestState::Open {
+        return Mergeability::Unspecified;
+    }
+    let not = |words: &str| Mergeability::NotMergeable(words.to_owned());
+    match (pull.mergeable, pull.mergeable_state.as_deref().unwrap_or_default()) {
+        (None, _) | (Some(true), "unknown") => Mergeability::InProgress,
+        (Some(false), _) | (Some(true), "dirty") => not("it has conflicts with its base branch"),
+        (Some(true), "blocked") => {
+            not("the rules of its base branch are not fulfilled: a review or a check is missing")
+        }
+        (Some(true), _) => Mergeability::Mergeable,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn pull(change: &Value) -> wire::Pull {
+        let sha = "1f0c1b9d2f3f4e5a6b7c8d9e0f1a2b3c4d5e6f70";
+        let mut body = json!({
+            "number": 7, "title": "t", "body": null, "user": null, "state": "open", "draft": false,
+            "merged": false, "mergeable": true, "mergeable_state": "clean", "html_url": "u",
+            "head": {"ref": "fix", "sha": sha, "repo": null},
+            "base": {"ref": "main", "sha": sha, "repo": {"full_name": "a/b"}},
+        });
+        for (key, value) in change.as_object().expect("an object") {
+            body[key] = value.clone();
+        }
+        serde_json::from_value(body).expect("decoded")
+    }
+
+    fn says(change: &Value) -> Mergeability {
+        shown(&pull(change)).expect("shown").mergeability
+    }
+
+    #[test]
+    fn null_is_neither_yes_nor_no() {
+        assert_eq!(says(&json!({"mergeable": null})), Mergeability::InProgress);
+        assert_eq!(says(&json!({"mergeable_state": "unknown"})), Mergeability::InProgress);
+        for fine in ["clean", "behind", "unstable", "has_hooks", "draft", "new word"] {
+            assert_eq!(says(&json!({"mergeable_state": fine})), Mergeability::Mergeable, "{fine}");
+        }
+        for not in [json!({"mergeable": false}), json!({"mergeable_state": "blocked"})] {
+            assert!(matches!(says(&not), Mergeability::NotMergeable(_)), "{not}");
+        }
+    }
+
+    #[test]
+    fn what_is_gone_is_told_without_it() {
+        let seen = shown(&pull(&json!({"state": "closed", "merged": true}))).expect("shown");
+        assert_eq!(seen.state, PullRequestState::Merged);
+        assert_eq!((seen.author.as_str(), seen.body.as_str()), ("ghost", ""));
+        let seen = shown(&pull(&json!({"state": "closed"}))).expect("shown");
+        assert_eq!(seen.state, PullRequestState::Closed);
+    }
+}

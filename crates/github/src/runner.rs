@@ -1,0 +1,111 @@
+//! Waits for what the host's CI says about candidates. Nothing is run here.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use signalbox_domain::ids::Sha;
+use signalbox_domain::ports::{ChecksJob, ChecksRunner, ChecksSink, HostError};
+use signalbox_domain::queue::{CheckReport, CheckStatus};
+use tokio::sync::Notify;
+
+use crate::host::GitHubHost;
+
+/// How long after a hint the host is asked: several checks often report at once.
+const AFTER_HINT: Duration = Duration::from_millis(500);
+/// The first pause between two looks, and the longest, on a host that tells, and on one that does
+/// not.
+const PAUSES_TOLD: (Duration, Duration) = (Duration::from_mins(1), Duration::from_mins(5));
+const PAUSES_UNTOLD: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(30));
+
+/// Who waits for reports on which commit.
+#[derive(Default)]
+pub(crate) struct Waiters(Mutex<BTreeMap<Sha, Arc<Notify>>>);
+
+impl Waiters {
+    fn join(&self, sha: &Sha) -> Arc<Notify> {
+        let mut waiters = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        waiters.entry(sha.clone()).or_default().clone()
+    }
+
+    fn leave(&self, sha: &Sha) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(sha);
+    }
+
+    /// Wakes whoever waits for reports on that commit.
+    pub(crate) fn hint(&self, sha: &Sha) {
+        let waiters = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(waiter) = waiters.get(sha) {
+            // A hint that comes while the host is being asked is kept for the next pause.
+            waiter.notify_one();
+        }
+    }
+}
+
+/// Follows the check runs and commit statuses of candidates until all that are required have
+/// ended.
+pub struct GitHubChecks(Arc<GitHubHost>);
+
+impl GitHubChecks {
+    /// Follows them on that host.
+    pub const fn new(host: Arc<GitHubHost>) -> Self {
+        Self(host)
+    }
+
+    async fn follow(
+        &self,
+        job: &ChecksJob,
+        sink: &dyn ChecksSink,
+        hinted: &Notify,
+    ) -> Result<(), HostError> {
+        let sha = job.checks.candidate.sha.as_str();
+        let (mut pause, longest) = if self.0.tells() { PAUSES_TOLD } else { PAUSES_UNTOLD };
+        let mut told: Vec<CheckReport> = Vec::new();
+        loop {
+            let reports = self.0.reports(&job.repository.name, sha).await?;
+            let fresh = news(&told, &reports);
+            if !fresh.is_empty() && sink.report(fresh).await.is_err() {
+                return Ok(());
+            }
+            if have_ended(&job.checks.required, &reports) {
+                return Ok(());
+            }
+            told = reports;
+            tokio::select! {
+                () = hinted.notified() => tokio::time::sleep(AFTER_HINT).await,
+                () = tokio::time::sleep(pause) => pause = (pause * 2).min(longest),
+                () = sink.closed() => return Ok(()),
+            }
+        }
+    }
+}
+
+/// What is new or has changed since it was told. Times are left out: a check that does not say
+/// when it started is not news every time.
+fn news(told: &[CheckReport], reports: &[CheckReport]) -> Vec<CheckReport> {
+    let same = |one: &CheckReport, other: &CheckReport| {
+        (&one.name, one.status, one.conclusion, &one.url, &one.summary)
+            == (&other.name, other.status, other.conclusion, &other.url, &other.summary)
+    };
+    let is_new = |report: &&CheckReport| !told.iter().any(|it| same(it, report));
+    reports.iter().filter(is_new).cloned().collect()
+}
+
+fn have_ended(required: &[String], reports: &[CheckReport]) -> bool {
+    let ended = |name: &String| {
+        reports.iter().any(|it| it.name == *name && it.status == CheckStatus::Completed)
+    };
+    required.iter().all(ended)
+}
+
+#[async_trait]
+impl ChecksRunner for GitHubChecks {
+    async fn run(&self, job: &ChecksJob, sink: &dyn ChecksSink) -> Result<(), HostError> {
+        let sha = &job.checks.candidate.sha;
+        let hinted = self.0.waiters.join(sha);
+        let done = self.follow(job, sink, &hinted).await;
+        self.0.waiters.leave(sha);
+        done
+    }
+}

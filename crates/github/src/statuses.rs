@@ -1,0 +1,230 @@
+//! What is required of a candidate: by the repository's files, by rulesets, by classic protection.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde::Deserialize;
+use signalbox_domain::ids::{BranchName, RepoName, Sha};
+use signalbox_domain::ports::HostError;
+use signalbox_domain::queue::HostStatuses;
+use signalbox_domain::time::{Span, Timestamp};
+
+use crate::client::{Refused, part, path};
+use crate::host::GitHubHost;
+use crate::wire;
+
+const CONFIG_FILE: &str = ".signalbox.toml";
+const TRUNK_FILE: &str = ".trunk/trunk.yaml";
+/// The most statuses of a list, and the most bytes of a name.
+const MAX_STATUSES: usize = 100;
+const MAX_NAME: usize = 255;
+/// How long the rules of a branch are taken to hold before they are read again.
+const RULES_HOLD_SECONDS: u32 = 60;
+/// The most answers that are remembered.
+const REMEMBERED: usize = 256;
+
+/// The list in the repository, or what is wrong with it.
+type Listed = Option<Result<Vec<String>, String>>;
+
+/// When the rules of a branch were read, and the statuses that they ask for.
+type RulesRead = (Timestamp, Vec<String>);
+
+/// What was read a moment ago. Files are remembered by their commit, which never changes.
+#[derive(Default)]
+pub(crate) struct Requirements {
+    files: Mutex<BTreeMap<(RepoName, Sha), Listed>>,
+    rules: Mutex<BTreeMap<(RepoName, BranchName), RulesRead>>,
+}
+
+impl Requirements {
+    fn listed(&self, key: &(RepoName, Sha)) -> Option<Listed> {
+        self.files.lock().unwrap_or_else(PoisonError::into_inner).get(key).cloned()
+    }
+
+    fn rules(&self, key: &(RepoName, BranchName), now: Timestamp) -> Option<Vec<String>> {
+        let known = self.rules.lock().unwrap_or_else(PoisonError::into_inner);
+        let hold = Span::seconds(RULES_HOLD_SECONDS);
+        known.get(key).filter(|(read_at, _)| now.since(*read_at) < hold).map(|it| it.1.clone())
+    }
+}
+
+fn keep<K: Ord, V>(known: &Mutex<BTreeMap<K, V>>, key: K, value: V) {
+    let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
+    if known.len() >= REMEMBERED {
+        known.pop_first();
+    }
+    known.insert(key, value);
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Config {
+    merge: Option<Merge>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Merge {
+    required_statuses: Option<Vec<String>>,
+}
+
+impl GitHubHost {
+    pub(crate) async fn read_required_statuses(
+        &self,
+        repo: &RepoName,
+        target: &BranchName,
+        at: &Sha,
+    ) -> Result<HostStatuses, HostError> {
+        let listed = self.listed(repo, at).await?;
+        let (repository, repository_error) = match listed {
+            None => (None, None),
+            Some(Ok(names)) => (Some(names), None),
+            Some(Err(words)) => (None, Some(words)),
+        };
+        // The list in the repository wins: nobody else needs to be asked.
+        let branch_protection = if repository.is_some() {
+            None
+        } else {
+            Some(self.rules(repo, target).await?).filter(|names| !names.is_empty())
+        };
+        Ok(HostStatuses { repository, repository_error, branch_protection })
+    }
+
+    async fn listed(&self, repo: &RepoName, at: &Sha) -> Result<Listed, HostError> {
+        let key = (repo.clone(), at.clone());
+        if let Some(known) = self.requirements.listed(&key) {
+            return Ok(known);
+        }
+        let own = match self.file(repo, CONFIG_FILE, at).await? {
+            Some(text) => text.and_then(|text| own_list(&text)).transpose(),
+            None => None,
+        };
+        let listed = match own {
+            Some(own) => Some(own),
+            None => match self.file(repo, TRUNK_FILE, at).await? {
+                Some(text) => text.and_then(|text| trunk_list(&text)).transpose(),
+                None => None,
+            },
+        };
+        keep(&self.requirements.files, key, listed.clone());
+        Ok(listed)
+    }
+
+    /// A text file at a commit. `None` without one; the inner error says why it cannot be used.
+    async fn file(
+        &self,
+        repo: &RepoName,
+        name: &str,
+        at: &Sha,
+    ) -> Result<Option<Result<String, String>>, HostError> {
+        let rest = format!("/contents/{}?ref={at}", path(name));
+        let found: Result<Option<serde_json::Value>, HostError> =
+            self.client.find(repo, &rest).await;
+        let Some(found) = found? else { return Ok(None) };
+        let wrong = |rule: &str| Ok(Some(Err(format!("{name}: {rule}"))));
+        let Ok(found) = serde_json::from_value::<wire::Contents>(found) else {
+            return wrong("it is not a file");
+        };
+        if found.kind.as_deref() != Some("file") || found.encoding.as_deref() != Some("base64") {
+            return wrong("it is not a file of at most 1 MB");
+        }
+        let packed: String = found.content.unwrap_or_default().split_ascii_whitespace().collect();
+        let text = STANDARD.decode(packed).ok().and_then(|bytes| String::from_utf8(bytes).ok());
+        Ok(Some(text.ok_or_else(|| format!("{name}: it is not UTF-8"))))
+    }
+
+    /// The statuses that rulesets and classic protection ask for, each once.
+    async fn rules(&self, repo: &RepoName, target: &BranchName) -> Result<Vec<String>, HostError> {
+        let key = (repo.clone(), target.clone());
+        let now = self.client.clock.now();
+        if let Some(names) = self.requirements.rules(&key, now) {
+            return Ok(names);
+        }
+        let branch = part(target.as_str());
+        let rulesets = format!("/rules/branches/{branch}");
+        let rules = absent(self.client.list::<wire::Rule>(repo, &rulesets, None).await)?;
+        let mut names: Vec<String> = rules
+            .unwrap_or_default()
+            .into_iter()
+            .filter(|rule| rule.kind == "required_status_checks")
+            .flat_map(|rule| rule.parameters.unwrap_or_default().required_status_checks)
+            .map(|check| check.context)
+            .collect();
+        let classic = format!("/branches/{branch}/protection/required_status_checks");
+        let classic: Option<wire::ProtectedChecks> = absent(self.client.get(repo, &classic).await)?;
+        if let Some(classic) = classic {
+            names.extend(classic.contexts);
+            names.extend(classic.checks.into_iter().map(|check| check.context));
+        }
+        let mut each = std::collections::BTreeSet::new();
+        names.retain(|name| each.insert(name.clone()));
+        names.truncate(MAX_STATUSES);
+        keep(&self.requirements.rules, key, (now, names.clone()));
+        Ok(names)
+    }
+}
+
+/// What is not there, or may not be read, asks for nothing: an app without the permission to read
+/// administration settings is told 403, and `doctor` says so.
+fn absent<T>(answer: Result<T, Refused>) -> Result<Option<T>, HostError> {
+    match answer {
+        Ok(found) => Ok(Some(found)),
+        Err(Refused { status: 403 | 404 | 410, error, .. }) if !error.is_passing() => Ok(None),
+        Err(refused) => Err(refused.error),
+    }
+}
+
+fn own_list(text: &str) -> Result<Option<Vec<String>>, String> {
+    let config: Config =
+        toml::from_str(text).map_err(|error| format!("{CONFIG_FILE}: {}", error.message()))?;
+    checked(CONFIG_FILE, config)
+}
+
+fn trunk_list(text: &str) -> Result<Option<Vec<String>>, String> {
+    let options = serde_saphyr::options! {
+        budget: serde_saphyr::budget! {
+            max_events: 100_000,
+            max_depth: 64,
+            max_nodes: 50_000,
+            max_anchors: 1_000,
+            max_aliases: 1_000,
+        },
+        with_snippet: false,
+    };
+    let config: Option<Config> = serde_saphyr::from_str_with_options(text, options)
+        .map_err(|error| format!("{TRUNK_FILE}: {error}"))?;
+    checked(TRUNK_FILE, config.unwrap_or_default())
+}
+
+fn checked(file: &str, config: Config) -> Result<Option<Vec<String>>, String> {
+    let names = config.merge.and_then(|merge| merge.required_statuses);
+    let Some(names) = names else { return Ok(None) };
+    let key = "merge.required_statuses";
+    if names.len() > MAX_STATUSES {
+        return Err(format!("{file}: {key} has more than {MAX_STATUSES} items"));
+    }
+    if names.iter().any(|name| name.is_empty() || name.len() > MAX_NAME) {
+        return Err(format!("{file}: each of {key} must have 1 to {MAX_NAME} bytes"));
+    }
+    Ok(Some(names))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_are_read_from_both_files() {
+        let own = "[merge]\nrequired_statuses = [\"test\"]\n[[checks]]\nname = \"x\"\n";
+        assert_eq!(own_list(own), Ok(Some(vec!["test".to_owned()])));
+        assert_eq!(own_list("[[checks]]\nname = \"x\"\n"), Ok(None));
+        assert!(own_list("[merge").is_err_and(|words| words.starts_with(CONFIG_FILE)));
+        let trunk = "version: 0.1\nmerge:\n  required_statuses:\n    - lint\n";
+        assert_eq!(trunk_list(trunk), Ok(Some(vec!["lint".to_owned()])));
+        assert_eq!(trunk_list("version: 0.1\n"), Ok(None));
+        assert_eq!(trunk_list(""), Ok(None));
+        assert!(own_list("[merge]\nrequired_statuses = [\"\"]").is_err());
+    }
+}

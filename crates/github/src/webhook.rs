@@ -1,0 +1,201 @@
+//! Deliveries: the signature over the bytes as they came, then what may have happened.
+
+use hmac::{Hmac, KeyInit as _, Mac as _};
+use serde_json::Value;
+use sha2::Sha256;
+use signalbox_domain::ids::{BranchName, PrNumber, Sha};
+use signalbox_domain::ports::{DecodeError, Hint, HostEvent, WebhookDecoder};
+
+use crate::host::GitHubHost;
+
+/// The most bytes of a delivery's id.
+const MAX_ID: usize = 100;
+
+impl WebhookDecoder for GitHubHost {
+    fn decode(
+        &self,
+        header: &dyn Fn(&str) -> Option<String>,
+        body: &[u8],
+    ) -> Result<HostEvent, DecodeError> {
+        let signature = header("x-hub-signature-256").ok_or(DecodeError::WrongSignature)?;
+        if !is_signed(&self.webhook_secrets, &signature, body) {
+            return Err(DecodeError::WrongSignature);
+        }
+        let id = header("x-github-delivery").filter(|id| (1..=MAX_ID).contains(&id.len()));
+        let id = id.ok_or(DecodeError::Malformed("it has no id of at most 100 bytes"))?;
+        let event = header("x-github-event");
+        let event = event.ok_or(DecodeError::Malformed("it does not say which event it is"))?;
+        // Hosts may be told to send a form instead; then the body is no JSON.
+        let payload: Value = serde_json::from_slice(body)
+            .map_err(|_| DecodeError::Malformed("its content is not application/json"))?;
+        let part = |key: &str| payload["repository"][key].as_str();
+        let repository = part("full_name")
+            .and_then(|name| name.split_once('/'))
+            .map(|(owner, name)| (owner.to_owned(), name.to_owned()));
+        let hints = hints(&event, &payload);
+        Ok(HostEvent { id, event, repository, hints })
+    }
+}
+
+/// Whether the signature was made with one of the secrets; the time does not tell how much of it
+/// is right.
+fn is_signed(secrets: &[String], signature: &str, body: &[u8]) -> bool {
+    let Some(given) = signature.strip_prefix("sha256=").and_then(unhex) else { return false };
+    secrets.iter().any(|secret| {
+        Hmac::<Sha256>::new_from_slice(secret.as_bytes())
+            .is_ok_and(|mac| mac.chain_update(body).verify_slice(&given).is_ok())
+    })
+}
+
+fn unhex(text: &str) -> Option<Vec<u8>> {
+    if text.len() != 64 {
+        return None;
+    }
+    let digits = text.as_bytes().chunks(2);
+    digits.map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()).collect()
+}
+
+/// What may have happened. Everything that is not needed is left out, so that it costs no call.
+fn hints(event: &str, payload: &Value) -> Vec<Hint> {
+    let action = payload["action"].as_str().unwrap_or_default();
+    let number = |value: &Value| value.as_u64()?.try_into().ok().map(PrNumber);
+    let commit = |value: &Value| Sha::new(value.as_str()?).ok();
+    let text = |value: &Value| value.as_str().map(ToOwned::to_owned);
+    let mut hints = Vec::new();
+    match event {
+        "pull_request" => {
+            let Some(pr) = number(&payload["number"]) else { return hints };
+            let label = text(&payload["label"]["name"]);
+            let by = text(&payload["sender"]["login"]);
+            match (action, label, by) {
+                ("labeled", Some(label), Some(by)) => {
+                    hints.push(Hint::Labelled { pr, label, by });
+                }
+                ("unlabeled", Some(label), Some(by)) => {
+                    hints.push(Hint::Unlabelled { pr, label, by });
+                }
+                _ => hints.push(Hint::PullRequest(pr)),
+            }
+        }
+        "pull_request_review" | "pull_request_review_thread" => {
+            hints.extend(number(&payload["pull_request"]["number"]).map(Hint::PullRequest));
+        }
+        "issue_comment" => {
+            let of_pull_request = payload["issue"]["pull_request"].is_object();
+            let pr = number(&payload["issue"]["number"]);
+            if let (true, "created", Some(pr), Some(id)) =
+                (of_pull_request, action, pr, payload["comment"]["id"].as_u64())
+            {
+                hints.push(Hint::Comment { pr, id });
+            }
+        }
+        "check_run" | "check_suite" | "workflow_run" => {
+            hints.extend(commit(&payload[event]["head_sha"]).map(Hint::Checks));
+        }
+        "status" => hints.extend(commit(&payload["sha"]).map(Hint::Checks)),
+        "push" => {
+            let branch = payload["ref"].as_str().and_then(|it| it.strip_prefix("refs/heads/"));
+            let name = branch.and_then(|name| BranchName::new(name).ok());
+            hints.extend(name.map(|name| Hint::Branch { name, at: commit(&payload["after"]) }));
+        }
+        _ => {}
+    }
+    hints
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use serde_json::json;
+    use signalbox_domain::testing::ManualClock;
+
+    use super::*;
+    use crate::{Credentials, GitHubConfig};
+
+    fn host() -> GitHubHost {
+        let _installed = rustls::crypto::ring::default_provider().install_default();
+        let config = GitHubConfig {
+            host: "github.com".into(),
+            api_url: "https://api.github.com".into(),
+            credentials: Credentials::token("t").expect("a token"),
+            webhook_secrets: vec!["old".into(), "It's a Secret to Everybody".into()],
+            command_prefix: "/signalbox".into(),
+            public_url: "https://queue.example".into(),
+        };
+        GitHubHost::new(config, Arc::new(ManualClock::default())).expect("a host")
+    }
+
+    fn signature(secret: &str, body: &[u8]) -> String {
+        let mac = Hmac::<Sha256>::new_from_slice(secret.as_bytes()).expect("any length");
+        let bytes = mac.chain_update(body).finalize().into_bytes();
+        bytes.iter().fold("sha256=".to_owned(), |text, byte| format!("{text}{byte:02x}"))
+    }
+
+    fn decode(signature: Option<&str>, event: &str, body: &[u8]) -> Result<HostEvent, DecodeError> {
+        let header = |name: &str| match name {
+            "x-hub-signature-256" => signature.map(ToOwned::to_owned),
+            "x-github-delivery" => Some("d-1".to_owned()),
+            "x-github-event" => Some(event.to_owned()),
+            _ => None,
+        };
+        host().decode(&header, body)
+    }
+
+    #[test]
+    fn the_host_s_own_example_of_a_signature_holds() {
+        let secrets = ["It's a Secret to Everybody".to_owned()];
+        let given = "sha256=757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17";
+        assert!(is_signed(&secrets, given, b"Hello, World!"));
+    }
+
+    #[test]
+    fn what_is_not_signed_over_these_bytes_is_refused() {
+        let body = br#"{"zen":"x"}"#;
+        let good = signature("It's a Secret to Everybody", body);
+        assert!(decode(Some(&good), "ping", body).is_ok());
+        assert!(decode(Some(&signature("old", body)), "ping", body).is_ok());
+        let plain = good.replace("sha256=", "sha1=");
+        let mut tampered = good.clone();
+        tampered.pop();
+        for wrong in [None, Some(""), Some("sha256="), Some(plain.as_str()), Some(&tampered)] {
+            assert_eq!(decode(wrong, "ping", body), Err(DecodeError::WrongSignature));
+        }
+        let other = br#"{"zen":"y"}"#;
+        assert_eq!(decode(Some(&good), "ping", other), Err(DecodeError::WrongSignature));
+        let form = b"payload=%7B%7D";
+        let signed = signature("old", form);
+        assert!(matches!(decode(Some(&signed), "ping", form), Err(DecodeError::Malformed(_))));
+    }
+
+    #[test]
+    fn events_become_hints() {
+        let sha = "1f0c1b9d2f3f4e5a6b7c8d9e0f1a2b3c4d5e6f70";
+        let commit = Sha::new(sha).expect("a commit");
+        let one = |event: &str, payload: &Value| hints(event, payload);
+        let pr = PrNumber(7);
+        let labelled = json!({"action": "labeled", "number": 7, "label": {"name": "go"},
+            "sender": {"login": "ada"}});
+        let wanted = Hint::Labelled { pr, label: "go".into(), by: "ada".into() };
+        assert_eq!(one("pull_request", &labelled), [wanted]);
+        let opened = json!({"action": "opened", "number": 7});
+        assert_eq!(one("pull_request", &opened), [Hint::PullRequest(pr)]);
+        let comment = json!({"action": "created", "issue": {"number": 7, "pull_request": {}},
+            "comment": {"id": 5}});
+        assert_eq!(one("issue_comment", &comment), [Hint::Comment { pr, id: 5 }]);
+        let issue = json!({"action": "created", "issue": {"number": 7}, "comment": {"id": 5}});
+        assert!(one("issue_comment", &issue).is_empty());
+        let run = json!({"check_run": {"head_sha": sha}});
+        assert_eq!(one("check_run", &run), [Hint::Checks(commit.clone())]);
+        assert_eq!(one("status", &json!({"sha": sha})), [Hint::Checks(commit.clone())]);
+        let push = json!({"ref": "refs/heads/main", "after": sha});
+        let name = BranchName::new("main").expect("a branch");
+        assert_eq!(one("push", &push), [Hint::Branch { name, at: Some(commit) }]);
+        assert!(one("push", &json!({"ref": "refs/tags/v1"})).is_empty());
+        assert!(one("star", &json!({"number": 7})).is_empty());
+        for event in ["pull_request", "issue_comment", "check_run", "status", "push"] {
+            assert!(one(event, &json!({"number": -1})).is_empty(), "{event}");
+            assert!(one(event, &json!([])).is_empty(), "{event}");
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! Answers of the host, as far as they are used. Decoded leniently: what may be missing may be
+//! missing, whatever the published description says.
+
+use serde::Deserialize;
+
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct User {
+    pub(crate) login: String,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct RepoShort {
+    pub(crate) full_name: Option<String>,
+}
+
+/// One end of a pull request. Its repository is left out: it is null when a fork was deleted.
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct End {
+    #[serde(rename = "ref")]
+    pub(crate) name: String,
+    pub(crate) sha: String,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct Pull {
+    pub(crate) number: u32,
+    pub(crate) title: Option<String>,
+    pub(crate) body: Option<String>,
+    pub(crate) user: Option<User>,
+    pub(crate) state: String,
+    #[serde(default)]
+    pub(crate) draft: Option<bool>,
+    pub(crate) merged: Option<bool>,
+    pub(crate) merged_at: Option<String>,
+    pub(crate) mergeable: Option<bool>,
+    pub(crate) mergeable_state: Option<String>,
+    pub(crate) html_url: Option<String>,
+    pub(crate) head: End,
+    pub(crate) base: End,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct Object {
+    pub(crate) sha: String,
+}
+
+/// A branch with the commit that it points at.
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct Branch {
+    pub(crate) commit: ListedCommit,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct Reference {
+    #[serde(rename = "ref")]
+    pub(crate) name: String,
+    pub(crate) object: Object,
+}
+
+/// Who wrote a commit, as the commit says.
+#[derive(Clone, Debug, Deserialize, serde::Serialize)]
+pub(crate) struct Signature {
+    pub(crate) name: Option<String>,
+    pub(crate) email: Option<String>,
+    pub(crate) date: Option<String>,
+}
+
+/// A commit as git has it.
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct GitCommit {
+    pub(crate) sha: String,
+    pub(crate) tree: Object,
+}
+
+/// The git part of a commit in a list.
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct CommitBody {
+    pub(crate) tree: Object,
+    pub(crate) message: Option<String>,
+    pub(crate) author: Option<Signature>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct ListedCommit {
+    pub(crate) sha: String,
+    pub(crate) commit: CommitBody,
+    #[serde(default)]
+    pub(crate) parents: Vec<Object>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct ChangedFile {
+    pub(crate) filename: String,
+    pub(crate) previous_filename: Option<String>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct Comparison {
+    pub(crate) status: Option<String>,
+    #[serde(default)]
+    pub(crate) commits: Vec<ListedCommit>,
+    #[serde(default)]
+    pub(crate) files: Option<Vec<ChangedFile>>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct CheckOutput {
+    pub(crate) title: Option<String>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct CheckRun {
+    pub(crate) id: u64,
+    pub(crate) name: String,
+    pub(crate) status: Option<String>,
+    pub(crate) conclusion: Option<String>,
+    pub(crate) html_url: Option<String>,
+    pub(crate) details_url: Option<String>,
+    pub(crate) started_at: Option<String>,
+    pub(crate) completed_at: Option<String>,
+    pub(crate) output: Option<CheckOutput>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct CommitStatus {
+    pub(crate) context: String,
+    pub(crate) state: String,
+    pub(crate) description: Option<String>,
+    pub(crate) target_url: Option<String>,
+    pub(crate) updated_at: Option<String>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct Contents {
+    pub(crate) content: Option<String>,
+    pub(crate) encoding: Option<String>,
+    #[serde(rename = "type")]
+    pub(crate) kind: Option<String>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct RequiredCheck {
+    pub(crate) context: String,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct RuleParameters {
+    pub(crate) required_status_checks: Vec<RequiredCheck>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct Rule {
+    #[serde(rename = "type")]
+    pub(crate) kind: String,
+    #[serde(default)]
+    pub(crate) parameters: Option<RuleParameters>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct ProtectedChecks {
+    pub(crate) contexts: Vec<String>,
+    pub(crate) checks: Vec<RequiredCheck>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct IssueComment {
+    pub(crate) id: u64,
+    pub(crate) body: Option<String>,
+    pub(crate) user: Option<User>,
+    pub(crate) created_at: Option<String>,
+    pub(crate) issue_url: Option<String>,
+    pub(crate) performed_via_github_app: Option<AppShort>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct AppShort {
+    pub(crate) id: Option<u64>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct Label {
+    pub(crate) name: String,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct Granted {
+    pub(crate) permission: Option<String>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct WorkflowRun {
+    pub(crate) status: Option<String>,
+    pub(crate) event: Option<String>,
+    pub(crate) head_sha: String,
+    pub(crate) head_repository: Option<RepoShort>,
+    pub(crate) repository: Option<RepoShort>,
+}

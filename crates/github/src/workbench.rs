@@ -1,0 +1,276 @@
+//! Changes put on commits, on the host: a temporary branch is the bench on which it merges.
+
+use std::collections::BTreeSet;
+
+use reqwest::Method;
+use serde_json::{Value, json};
+use signalbox_domain::ids::{RepoName, RunId, TreeId};
+use signalbox_domain::ports::HostError;
+use signalbox_domain::queue::{Change, MergeMethod};
+
+use crate::branches::TEMPORARY;
+use crate::client::Refused;
+use crate::host::{GitHubHost, tree};
+use crate::wire;
+
+/// The most conflicting paths that are told, and the most characters of each.
+const MAX_PATHS: (usize, usize) = (100, 1_024);
+
+/// A commit and its tree.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Made {
+    pub(crate) commit: String,
+    pub(crate) tree: TreeId,
+}
+
+/// What became of changes put on a commit.
+pub(crate) enum Applied {
+    /// A commit with them.
+    Commit(Made),
+    /// The change at this place in the list conflicts in these paths.
+    Conflict { change: usize, paths: Vec<String> },
+}
+
+/// A new commit, or the conflicting paths.
+type Outcome = Result<Made, Vec<String>>;
+
+/// A temporary branch of one run.
+pub(crate) struct Workbench<'a> {
+    host: &'a GitHubHost,
+    repo: &'a RepoName,
+    branch: String,
+    /// Where the branch is, once it is.
+    at: Option<String>,
+}
+
+impl<'a> Workbench<'a> {
+    pub(crate) fn new(host: &'a GitHubHost, repo: &'a RepoName, run: RunId, what: &str) -> Self {
+        let branch = format!("{TEMPORARY}{what}/{run}");
+        host.building.begin(&branch);
+        Self { host, repo, branch, at: None }
+    }
+
+    /// Removes the branch. The sweep of strays finds one that is left.
+    pub(crate) async fn clear(self) {
+        if self.at.is_some()
+            && let Err(error) = self.host.drop_branch(self.repo, &self.branch).await
+        {
+            tracing::debug!(branch = %self.branch, %error, "a temporary branch is left behind");
+        }
+        self.host.building.end(&self.branch);
+    }
+
+    async fn put(&mut self, commit: &str) -> Result<(), HostError> {
+        match self.at.as_deref() {
+            Some(at) if at == commit => return Ok(()),
+            Some(_) => self.host.move_branch(self.repo, &self.branch, commit, true).await?,
+            None => self.host.put_branch(self.repo, &self.branch, commit).await?,
+        }
+        self.at = Some(commit.to_owned());
+        Ok(())
+    }
+
+    /// Merges `theirs` into `ours`. `None` when they conflict.
+    pub(crate) async fn merge(
+        &mut self,
+        ours: &str,
+        theirs: &str,
+        message: &str,
+    ) -> Result<Option<Made>, HostError> {
+        self.put(ours).await?;
+        let body = json!({ "base": self.branch, "head": theirs, "commit_message": message });
+        let answer = self.host.client.call(self.repo, Method::POST, "/merges", Some(&body)).await;
+        match answer {
+            Ok(answer) if answer.status == 204 => Ok(Some(Made {
+                commit: ours.to_owned(),
+                tree: self.host.tree_of(self.repo, ours).await?,
+            })),
+            Ok(answer) => {
+                let made: wire::ListedCommit = answer.decoded("POST /merges")?;
+                self.at = Some(made.sha.clone());
+                Ok(Some(Made { commit: made.sha, tree: tree(&made.commit.tree.sha)? }))
+            }
+            Err(Refused { status: 409, words, .. })
+                if words.to_lowercase().contains("conflict") =>
+            {
+                Ok(None)
+            }
+            // The branch was swept away, or is not visible yet.
+            Err(Refused { status: 404, words, .. }) if words.contains("Base") => {
+                self.at = None;
+                Err(HostError::Unavailable { words: format!("POST /merges: {words}") })
+            }
+            Err(refused) => Err(refused.error),
+        }
+    }
+
+    /// Puts changes on a commit, one after the other.
+    pub(crate) async fn apply(
+        &mut self,
+        base: Made,
+        changes: &[Change],
+        method: MergeMethod,
+    ) -> Result<Applied, HostError> {
+        let mut tip = base;
+        for (number, change) in changes.iter().enumerate() {
+            let applied = match method {
+                MergeMethod::Squash => self.squashed(&tip, change).await?,
+                MergeMethod::MergeCommit => self.merged(&tip, change).await?,
+                MergeMethod::Rebase => self.replayed(&tip, change).await?,
+            };
+            match applied {
+                Ok(made) => tip = made,
+                Err(paths) => return Ok(Applied::Conflict { change: number, paths }),
+            }
+        }
+        Ok(Applied::Commit(tip))
+    }
+
+    async fn merged(&mut self, tip: &Made, change: &Change) -> Result<Outcome, HostError> {
+        let head = change.head.as_str();
+        match self.merge(&tip.commit, head, &message(change)).await? {
+            Some(made) => Ok(Ok(made)),
+            None => Ok(Err(self.conflicting(&tip.commit, head).await?)),
+        }
+    }
+
+    async fn squashed(&mut self, tip: &Made, change: &Change) -> Result<Outcome, HostError> {
+        let head = change.head.as_str();
+        let Some(merged) = self.merge(&tip.commit, head, "signalbox: temporary merge").await?
+        else {
+            return Ok(Err(self.conflicting(&tip.commit, head).await?));
+        };
+        let author = self.host.author_of(self.repo, head).await?;
+        let made = self.commit(&message(change), &merged.tree, &tip.commit, author).await?;
+        Ok(Ok(made))
+    }
+
+    /// Replays the commits of a pull request, oldest first. Merges in between are left out, as git
+    /// itself does; so are commits that change nothing any more.
+    async fn replayed(&mut self, tip: &Made, change: &Change) -> Result<Outcome, HostError> {
+        let rest = format!("/compare/{}...{}", tip.commit, change.head);
+        let commits: Vec<wire::ListedCommit> =
+            self.host.client.list(self.repo, &rest, Some("commits")).await?;
+        let mut tip = tip.clone();
+        for commit in commits.iter().filter(|it| it.parents.len() < 2) {
+            match self.picked(&tip, commit).await? {
+                Ok(made) => tip = made,
+                Err(paths) => return Ok(Err(paths)),
+            }
+        }
+        Ok(Ok(tip))
+    }
+
+    /// Puts one commit on another. The merge base must be the commit's own parent: a helper commit
+    /// that has the tip's tree and that parent makes it so.
+    async fn picked(
+        &mut self,
+        tip: &Made,
+        commit: &wire::ListedCommit,
+    ) -> Result<Outcome, HostError> {
+        let Some(parent) = commit.parents.first() else {
+            let words = format!("commit {} has no parent and cannot be replayed", commit.sha);
+            return Err(HostError::Rejected { words });
+        };
+        if parent.sha == tip.commit {
+            let tree = tree(&commit.commit.tree.sha)?;
+            return Ok(Ok(Made { commit: commit.sha.clone(), tree }));
+        }
+        let helper = self.commit("signalbox: helper", &tip.tree, &parent.sha, Value::Null).await?;
+        let Some(merged) = self.merge(&helper.commit, &commit.sha, "signalbox: helper").await?
+        else {
+            return Ok(Err(self.conflicting(&helper.commit, &commit.sha).await?));
+        };
+        if merged.tree == tip.tree {
+            return Ok(Ok(tip.clone()));
+        }
+        let author = json!(commit.commit.author);
+        let message = commit.commit.message.as_deref().unwrap_or_default();
+        Ok(Ok(self.commit(message, &merged.tree, &tip.commit, author).await?))
+    }
+
+    async fn commit(
+        &self,
+        message: &str,
+        of: &TreeId,
+        parent: &str,
+        author: Value,
+    ) -> Result<Made, HostError> {
+        let mut body = json!({ "message": message, "tree": of.as_str(), "parents": [parent] });
+        if author.is_object() {
+            body["author"] = author;
+        }
+        let rest = "/git/commits";
+        let made: wire::GitCommit =
+            self.host.client.make(self.repo, Method::POST, rest, &body).await?;
+        Ok(Made { commit: made.sha, tree: tree(&made.tree.sha)? })
+    }
+
+    /// The paths that both sides have changed. The host does not say which of them conflict, so
+    /// this may name a few more.
+    async fn conflicting(&self, ours: &str, theirs: &str) -> Result<Vec<String>, HostError> {
+        let (most, longest) = MAX_PATHS;
+        let changed = async |from: &str, to: &str| {
+            let rest = format!("/compare/{from}...{to}");
+            let found: wire::Comparison = self.host.client.get(self.repo, &rest).await?;
+            let files = found.files.unwrap_or_default().into_iter();
+            let names = files.flat_map(|it| [Some(it.filename), it.previous_filename]);
+            Ok::<BTreeSet<String>, Refused>(names.flatten().collect())
+        };
+        // Which paths it are is for people: without them the conflict is the same.
+        let (Ok(mine), Ok(others)) = (changed(theirs, ours).await, changed(ours, theirs).await)
+        else {
+            return Ok(Vec::new());
+        };
+        let both = mine.intersection(&others).take(most);
+        Ok(both.map(|path| path.chars().take(longest).collect()).collect())
+    }
+}
+
+impl GitHubHost {
+    /// The tree of a commit.
+    pub(crate) async fn tree_of(&self, repo: &RepoName, commit: &str) -> Result<TreeId, HostError> {
+        let found: wire::GitCommit =
+            self.client.get(repo, &format!("/git/commits/{commit}")).await?;
+        tree(&found.tree.sha)
+    }
+
+    /// Who wrote a commit, without the time.
+    async fn author_of(&self, repo: &RepoName, commit: &str) -> Result<Value, HostError> {
+        let found: Value = self.client.get(repo, &format!("/git/commits/{commit}")).await?;
+        let part = |key: &str| found["author"][key].as_str().filter(|it| !it.trim().is_empty());
+        Ok(match (part("name"), part("email")) {
+            (Some(name), Some(email)) => json!({ "name": name, "email": email }),
+            _ => Value::Null,
+        })
+    }
+
+    /// Whether the first commit is an ancestor of the second, or the same.
+    pub(crate) async fn is_ancestor(
+        &self,
+        repo: &RepoName,
+        ancestor: &str,
+        commit: &str,
+    ) -> Result<bool, HostError> {
+        let rest = format!("/compare/{ancestor}...{commit}?per_page=1");
+        match self.client.get::<wire::Comparison>(repo, &rest).await {
+            Ok(found) => Ok(matches!(found.status.as_deref(), Some("ahead" | "identical"))),
+            Err(Refused { error: HostError::NotFound { .. }, .. }) => Ok(false),
+            Err(refused) => Err(refused.error),
+        }
+    }
+}
+
+/// The message of a change's commit.
+pub(crate) fn message(change: &Change) -> String {
+    let (title, body) = title_and_body(change);
+    if body.is_empty() { title } else { format!("{title}\n\n{body}") }
+}
+
+/// The two parts of the message of a change's commit.
+pub(crate) fn title_and_body(change: &Change) -> (String, String) {
+    let title = format!("{} (#{})", change.title, change.pr);
+    let lines = change.body.lines().filter(|line| !line.starts_with("merge-commit-title:"));
+    let body = lines.collect::<Vec<_>>().join("\n").trim().to_owned();
+    (title, body)
+}

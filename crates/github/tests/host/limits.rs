@@ -1,0 +1,157 @@
+//! Faults, limits, conditional reads, tokens.
+
+use std::process::Command;
+
+use serde_json::json;
+use signalbox_domain::ids::BranchName;
+use signalbox_domain::ports::{Forge, GitHost, HostError, PullRequestQuery, Severity};
+use signalbox_domain::time::Span;
+use signalbox_github::Credentials;
+use signalbox_testkit::github_double::Fault;
+use tempfile::TempDir;
+
+use crate::world::World;
+
+fn started() -> World {
+    let world = World::new();
+    world.commit(&[("a.txt", "base\n")], "base");
+    world.push("main");
+    world
+}
+
+async fn head(world: &World) -> Result<(), HostError> {
+    let main = BranchName::new("main").expect("a branch");
+    world.host.head(&world.repository, &main).await.map(drop)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_host_in_trouble_is_not_available() {
+    let world = started();
+    for status in [500, 502, 503, 504, 401] {
+        world.double.plan("", "", 1, Fault::Status(status));
+        let answer = head(&world).await;
+        assert!(matches!(answer, Err(HostError::Unavailable { .. })), "{status}: {answer:?}");
+    }
+    head(&world).await.expect("it is back");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_asked_while_the_host_wants_fewer_calls() {
+    let world = started();
+    for (fault, seconds) in [(Fault::QuotaUsedUp, 900), (Fault::Secondary(90), 90)] {
+        world.double.plan("", "", 1, fault);
+        let now = signalbox_domain::ports::Clock::now(&*world.clock);
+        let answer = head(&world).await;
+        let Err(HostError::RateLimited { retry_at }) = answer else { panic!("{answer:?}") };
+        let wait = retry_at.since(now);
+        assert!(wait >= Span::seconds(seconds - 5) && wait <= Span::seconds(seconds + 30));
+        let made = world.double.log().len();
+        let again = head(&world).await;
+        assert!(matches!(again, Err(HostError::RateLimited { .. })), "{again:?}");
+        assert_eq!(world.double.log().len(), made, "the host is left alone");
+        world.clock.advance(wait);
+        head(&world).await.expect("it may be asked again");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_has_not_changed_is_not_sent_again() {
+    let world = started();
+    for _ in 0..3 {
+        head(&world).await.expect("an answer");
+    }
+    let statuses: Vec<u16> = world.double.log().iter().map(|it| it.status).collect();
+    assert_eq!(statuses, [200, 304, 304]);
+    let moved = world.branch("main", "main", &[("b.txt", "b\n")]);
+    let main = BranchName::new("main").expect("a branch");
+    let seen = world.host.head(&world.repository, &main).await.expect("an answer");
+    assert_eq!(seen.map(|it| it.sha), Some(moved));
+}
+
+/// A key pair, as the host hands them out: the private key in PEM form, and the public one as the
+/// double wants it.
+fn key_pair() -> (Vec<u8>, Vec<u8>) {
+    let folder = TempDir::new().expect("a folder");
+    let file = folder.path().join("key.pem");
+    let openssl = |args: &[&str]| {
+        let done =
+            Command::new("openssl").args(args).arg(&file).output().expect("openssl is there");
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+        done.stdout
+    };
+    openssl(&["genrsa", "-traditional", "-out"]);
+    let public = openssl(&["rsa", "-RSAPublicKey_out", "-outform", "DER", "-in"]);
+    (std::fs::read(&file).expect("a key"), public)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_app_signs_for_itself_and_keeps_its_installation_token() {
+    let (private, public) = key_pair();
+    let granted = json!({"contents": "write", "pull_requests": "write", "metadata": "read",
+        "checks": "read", "issues": "read"});
+    let credentials = Credentials::app(77, &private).expect("a key");
+    let world = World::with(credentials, |double| {
+        double.install_app(77, &public, &granted, &["pull_request", "push"]);
+    });
+    world.commit(&[("a.txt", "base\n")], "base");
+    world.push("main");
+    let tokens = || {
+        let log = world.double.log();
+        log.iter().filter(|it| it.path.ends_with("/access_tokens") && it.status == 201).count()
+    };
+    for _ in 0..3 {
+        head(&world).await.expect("an answer");
+    }
+    assert_eq!(tokens(), 1, "the token is kept");
+    world.double.revoke_tokens();
+    head(&world).await.expect("a new token is fetched");
+    assert_eq!(tokens(), 2);
+    world.clock.advance(Span::minutes(56));
+    // The double's own clock has not moved, so the app's own token may look as if from the future.
+    drop(head(&world).await);
+    let tried = world.double.log();
+    assert_eq!(tried.iter().filter(|it| it.path.ends_with("/access_tokens")).count(), 3);
+
+    let found = world.host.diagnose(std::slice::from_ref(&world.repository)).await;
+    assert!(
+        found.iter().any(|it| it.severity == Severity::Problem),
+        "the clocks differ: {found:?}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn doctor_names_what_is_missing() {
+    let (private, public) = key_pair();
+    let granted = json!({"contents": "write", "pull_requests": "write", "metadata": "read",
+        "checks": "read", "issues": "read"});
+    let credentials = Credentials::app(77, &private).expect("a key");
+    let world = World::with(credentials, |double| {
+        double.install_app(77, &public, &granted, &["pull_request", "push"]);
+    });
+    let found = world.host.diagnose(std::slice::from_ref(&world.repository)).await;
+    let of = |severity| {
+        let ids = found.iter().filter(move |it| it.severity == severity);
+        ids.map(|it| it.id.as_str()).collect::<Vec<_>>()
+    };
+    assert_eq!(of(Severity::Problem), ["permission.statuses", "permission.issues"]);
+    let warnings = of(Severity::Warning);
+    for id in ["permission.administration", "permission.actions", "event.issue_comment"] {
+        assert!(warnings.contains(&id), "{id}: {warnings:?}");
+    }
+    assert!(!warnings.contains(&"event.push"));
+    let fine = of(Severity::Fine);
+    for id in ["credentials", "repository.acme/calc", "refs.acme/calc"] {
+        assert!(fine.contains(&id), "{id}: {fine:?}");
+    }
+    assert!(found.iter().all(|it| it.severity == Severity::Fine || !it.fix.is_empty()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn wrong_credentials_fail_nobody() {
+    let world = World::with(Credentials::token("wrong").expect("a token"), |_| {});
+    let query = PullRequestQuery::Number(signalbox_domain::ids::PrNumber(1));
+    let answer = world.host.pull_request(&world.repository, &query).await;
+    let Err(HostError::Unavailable { words }) = answer else { panic!("{answer:?}") };
+    assert!(words.contains("credentials") && !words.contains("wrong"), "{words}");
+    assert!(!format!("{:?}", Credentials::token("sesame")).contains("sesame"));
+}

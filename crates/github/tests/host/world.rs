@@ -1,0 +1,117 @@
+//! A double, an adapter that talks to it, and a place to make commits.
+
+use std::ops::Deref;
+use std::sync::Arc;
+
+use signalbox_domain::ids::{BranchName, OrgId, RepoId, RepoName, RunId, Sha};
+use signalbox_domain::ports::{Built, GitHost, LandAnswer, Repository};
+use signalbox_domain::queue::{BuildCandidate, Candidate, Change, Land, MergeMethod};
+use signalbox_domain::testing::ManualClock;
+use signalbox_domain::time::Timestamp;
+use signalbox_github::{Credentials, GitHubConfig, GitHubHost};
+use signalbox_testkit::github_double::{GitHubDouble, Workplace};
+use uuid::Uuid;
+
+pub(crate) const TOKEN: &str = "ghp_for_tests_only";
+
+pub(crate) struct World {
+    place: Workplace,
+    pub(crate) host: Arc<GitHubHost>,
+    pub(crate) clock: Arc<ManualClock>,
+    pub(crate) repository: Repository,
+}
+
+impl Deref for World {
+    type Target = Workplace;
+
+    fn deref(&self) -> &Workplace {
+        &self.place
+    }
+}
+
+pub(crate) fn config(url: &str, credentials: Credentials) -> GitHubConfig {
+    GitHubConfig {
+        host: "github.com".into(),
+        api_url: url.into(),
+        credentials,
+        webhook_secrets: vec!["secret".into()],
+        command_prefix: "/signalbox".into(),
+        public_url: "https://queue.example".into(),
+    }
+}
+
+impl World {
+    pub(crate) fn new() -> Self {
+        Self::with(Credentials::token(TOKEN).expect("a token"), |_| {})
+    }
+
+    pub(crate) fn with(credentials: Credentials, prepare: impl FnOnce(&GitHubDouble)) -> Self {
+        let _installed = rustls::crypto::ring::default_provider().install_default();
+        let place = Workplace::new(TOKEN);
+        prepare(&place.double);
+        let clock = Arc::new(ManualClock::at(time_now()));
+        let host = GitHubHost::new(config(&place.double.url, credentials), clock.clone());
+        let repository = Repository {
+            id: RepoId(Uuid::new_v4()),
+            org: OrgId(Uuid::new_v4()),
+            name: RepoName::new("github.com", "acme", "calc").expect("a name"),
+            path: None,
+            created_at: Timestamp::from_unix_seconds(0),
+        };
+        Self { place, host: Arc::new(host.expect("a host")), clock, repository }
+    }
+
+    pub(crate) async fn build(&self, build: &BuildCandidate) -> Built {
+        self.host.build_candidate(&self.repository, build).await.expect("an answer")
+    }
+
+    pub(crate) async fn candidate(&self, build: &BuildCandidate) -> Candidate {
+        match self.build(build).await {
+            Built::Candidate { candidate, .. } => candidate,
+            conflict @ Built::Conflict { .. } => panic!("{conflict:?}"),
+        }
+    }
+
+    pub(crate) async fn land(&self, order: &Land) -> LandAnswer {
+        self.host.land(&self.repository, order).await.expect("an answer")
+    }
+
+    /// The temporary branches that are on the host.
+    pub(crate) fn temporary(&self) -> String {
+        self.bare(&["for-each-ref", "--format=%(refname)", "refs/heads/signalbox-temp"])
+    }
+}
+
+pub(crate) fn time_now() -> Timestamp {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let seconds = since.expect("after 1970").as_secs();
+    Timestamp::from_unix_seconds(i64::try_from(seconds).expect("small"))
+}
+
+pub(crate) fn build(head: &Sha, changes: Vec<Change>, method: MergeMethod) -> BuildCandidate {
+    let run = RunId(Uuid::new_v4());
+    BuildCandidate {
+        run,
+        target: BranchName::new("main").expect("a branch"),
+        target_head: head.clone(),
+        base: head.clone(),
+        before: Vec::new(),
+        direct: false,
+        ahead: Vec::new(),
+        changes,
+        method,
+        branch: BranchName::new(format!("signalbox-merge/pr-1/{run}")).expect("a branch"),
+    }
+}
+
+pub(crate) fn land(build: &BuildCandidate, candidate: &Candidate) -> Land {
+    Land {
+        run: build.run,
+        target: build.target.clone(),
+        expected: build.target_head.clone(),
+        candidate: candidate.clone(),
+        exact: true,
+        changes: build.changes.clone(),
+        method: build.method,
+    }
+}

@@ -1,0 +1,251 @@
+//! Refs, commits, merges, comparisons, contents.
+
+use serde_json::{Value, json};
+
+use super::state::{Asked, Reply, State};
+
+impl State {
+    pub(super) fn commit_json(&self, commit: &str) -> Value {
+        let show =
+            |format: &str| self.git.must(&["show", "-s", &format!("--format={format}"), commit]);
+        let signature = |it: &str| {
+            json!({"name": show(&format!("%{it}n")), "email": show(&format!("%{it}e")),
+                "date": show(&format!("%{it}I"))})
+        };
+        let parents = show("%P");
+        let parents: Vec<Value> =
+            parents.split_whitespace().map(|sha| json!({"sha": sha})).collect();
+        json!({
+            "sha": commit,
+            "commit": {
+                "tree": {"sha": show("%T")}, "message": show("%B"),
+                "author": signature("a"), "committer": signature("c"),
+            },
+            "author": null, "committer": null, "parents": parents,
+        })
+    }
+
+    fn git_commit_json(&self, commit: &str) -> Value {
+        let listed = self.commit_json(commit);
+        let mut flat = listed["commit"].clone();
+        flat["sha"] = json!(commit);
+        flat["parents"] = listed["parents"].clone();
+        flat
+    }
+
+    /// repos/get-branch
+    pub(super) fn branch(&self, name: &str) -> Reply {
+        match self.git.branch(name) {
+            Some(sha) => Reply::new(
+                200,
+                json!({
+                    "name": name, "commit": self.commit_json(&sha),
+                    "protected": self.guarded.contains(name),
+                }),
+            ),
+            None => Reply::error(404, "Branch not found"),
+        }
+    }
+
+    fn ref_json(name: &str, sha: &str) -> Value {
+        json!({"ref": name, "node_id": "x", "object": {"sha": sha, "type": "commit"}})
+    }
+
+    /// git/get-ref
+    pub(super) fn get_ref(&self, name: &str) -> Reply {
+        let full = format!("refs/{name}");
+        match self.git.resolve(&full) {
+            Some(sha) => Reply::new(200, Self::ref_json(&full, &sha)),
+            None => Reply::not_found(),
+        }
+    }
+
+    /// git/list-matching-refs
+    pub(super) fn matching_refs(&self, asked: &Asked, prefix: &str) -> Reply {
+        let listed = self.git.must(&["for-each-ref", "--format=%(refname) %(objectname)"]);
+        let wanted = format!("refs/{prefix}");
+        let items = listed.lines().filter_map(|line| line.split_once(' '));
+        let items = items.filter(|(name, _)| name.starts_with(&wanted));
+        asked.page(items.map(|(name, sha)| Self::ref_json(name, sha)).collect(), |it| it)
+    }
+
+    /// git/create-ref
+    pub(super) fn create_ref(&mut self, asked: &Asked) -> Reply {
+        let (name, sha) = (asked.text("ref").to_owned(), asked.text("sha").to_owned());
+        if self.git.resolve(&name).is_some() {
+            return Reply::error(422, "Reference already exists");
+        }
+        if self.git.resolve(&format!("{sha}^{{commit}}")).is_none() {
+            return Reply::error(422, "Object does not exist");
+        }
+        self.git.set_ref(&name, &sha);
+        self.ref_moved(&name, &sha);
+        Reply::new(201, Self::ref_json(&name, &sha))
+    }
+
+    /// git/update-ref
+    pub(super) fn update_ref(&mut self, asked: &Asked, name: &str) -> Reply {
+        let full = format!("refs/{name}");
+        let sha = asked.text("sha").to_owned();
+        let Some(now) = self.git.resolve(&full) else {
+            return Reply::error(422, "Reference does not exist");
+        };
+        if self.git.resolve(&format!("{sha}^{{commit}}")).is_none() {
+            return Reply::error(422, "Object does not exist");
+        }
+        if self.guarded.contains(name.trim_start_matches("heads/")) {
+            let words = "Repository rule violations found\n\nCannot update this protected ref.";
+            return Reply::error(422, words);
+        }
+        let force = asked.body["force"].as_bool().unwrap_or(false);
+        if !force && !self.git.is_ancestor(&now, &sha) {
+            return Reply::error(422, "Update is not a fast forward");
+        }
+        self.git.set_ref(&full, &sha);
+        self.ref_moved(&full, &sha);
+        Reply::new(200, Self::ref_json(&full, &sha))
+    }
+
+    /// git/delete-ref
+    pub(super) fn delete_ref(&mut self, name: &str) -> Reply {
+        let full = format!("refs/{name}");
+        if self.git.resolve(&full).is_none() {
+            return Reply::error(422, "Reference does not exist");
+        }
+        self.git.must(&["update-ref", "-d", &full]);
+        // The host closes pull requests whose branch is gone.
+        let branch = name.trim_start_matches("heads/").to_owned();
+        for pull in self.pulls.values_mut().filter(|it| it.fork.is_none()) {
+            if pull.head_ref == branch {
+                pull.open = false;
+            }
+        }
+        Reply::new(204, Value::Null)
+    }
+
+    /// repos/merge
+    pub(super) fn merge(&mut self, asked: &Asked) -> Reply {
+        let base = asked.text("base").to_owned();
+        let Some(ours) = self.git.branch(&base) else {
+            return Reply::error(404, "Base does not exist");
+        };
+        let Some(theirs) = self.git.commit(asked.text("head")) else {
+            return Reply::error(404, "Head does not exist");
+        };
+        if self.git.is_ancestor(&theirs, &ours) {
+            return Reply::new(204, Value::Null);
+        }
+        let Some(tree) = self.git.merged_tree(&ours, &theirs) else {
+            return Reply::error(409, "Merge conflict");
+        };
+        let message = match asked.text("commit_message") {
+            "" => "Merge",
+            message => message,
+        };
+        let parents = [ours, theirs];
+        let made = self.git.commit_tree(&tree, &parents, message, None).expect("a commit");
+        self.git.set_ref(&format!("refs/heads/{base}"), &made);
+        self.ref_moved(&format!("refs/heads/{base}"), &made);
+        Reply::new(201, self.commit_json(&made))
+    }
+
+    /// git/get-commit
+    pub(super) fn get_commit(&self, sha: &str) -> Reply {
+        match self.git.resolve(&format!("{sha}^{{commit}}")) {
+            Some(sha) => Reply::new(200, self.git_commit_json(&sha)),
+            None => Reply::not_found(),
+        }
+    }
+
+    /// git/create-commit
+    pub(super) fn create_commit(&self, asked: &Asked) -> Reply {
+        let parents = asked.body["parents"].as_array().cloned().unwrap_or_default();
+        let parents: Vec<String> =
+            parents.iter().filter_map(|it| it.as_str().map(ToOwned::to_owned)).collect();
+        let author = &asked.body["author"];
+        let author = author["name"].as_str().zip(author["email"].as_str());
+        let date = asked.body["author"]["date"].as_str();
+        let author = author.map(|(name, address)| (name, address, date));
+        let (tree, message) = (asked.text("tree"), asked.text("message"));
+        match self.git.commit_tree(tree, &parents, message, author) {
+            Some(made) => Reply::new(201, self.git_commit_json(&made)),
+            None => Reply::error(422, "Tree SHA is not a tree object"),
+        }
+    }
+
+    /// repos/compare-commits-with-basehead
+    pub(super) fn compare(&self, asked: &Asked, range: &str) -> Reply {
+        let ends = range.split_once("...");
+        let ends = ends.and_then(|(a, b)| self.git.commit(a).zip(self.git.commit(b)));
+        let Some((from, to)) = ends else { return Reply::not_found() };
+        let Some(base) = self.git.ask(&["merge-base", &from, &to]) else {
+            return Reply::error(404, "No common ancestor");
+        };
+        let list = |range: String| {
+            let listed = self.git.must(&["rev-list", "--reverse", "--topo-order", &range]);
+            listed.lines().map(ToOwned::to_owned).collect::<Vec<String>>()
+        };
+        let (ahead, behind) = (list(format!("{base}..{to}")), list(format!("{base}..{from}")));
+        let status = match (ahead.is_empty(), behind.is_empty()) {
+            (true, true) => "identical",
+            (false, true) => "ahead",
+            (true, false) => "behind",
+            (false, false) => "diverged",
+        };
+        let files = self.git.must(&["diff", "--name-only", "--no-renames", &base, &to]);
+        let files: Vec<Value> = files.lines().map(|it| json!({"filename": it})).collect();
+        let total = ahead.len();
+        let commits = ahead.iter().map(|sha| self.commit_json(sha)).collect();
+        asked.page(commits, |commits| {
+            json!({
+                "status": status, "ahead_by": total, "behind_by": behind.len(),
+                "total_commits": total, "merge_base_commit": self.commit_json(&base),
+                "commits": commits, "files": files,
+            })
+        })
+    }
+
+    /// repos/get-content
+    pub(super) fn contents(&self, asked: &Asked, path: &str) -> Reply {
+        let at = asked.query.get("ref").map_or("main", String::as_str);
+        match self.git.ask(&["cat-file", "blob", &format!("{at}:{path}")]) {
+            Some(text) => Reply::new(
+                200,
+                json!({
+                    "type": "file", "encoding": "base64", "path": path, "size": text.len(),
+                    "content": super::auth::base64(text.as_bytes()),
+                }),
+            ),
+            None => Reply::not_found(),
+        }
+    }
+
+    /// A ref has moved: pull requests follow their branches, those whose head is on their base by
+    /// now are merged, CI starts on test branches.
+    pub(super) fn ref_moved(&mut self, name: &str, sha: &str) {
+        let Some(branch) = name.strip_prefix("refs/heads/") else { return };
+        let mut touched = Vec::new();
+        for (number, pull) in &mut self.pulls {
+            if pull.open && pull.fork.is_none() && pull.head_ref == branch && pull.head != sha {
+                sha.clone_into(&mut pull.head);
+                touched.push((*number, "synchronize"));
+            } else if pull.open && pull.base == branch && self.git.is_ancestor(&pull.head, sha) {
+                (pull.open, pull.merged) = (false, true);
+                touched.push((*number, "closed"));
+            }
+        }
+        for (number, action) in touched {
+            self.tell_of_pull(number, action);
+        }
+        if branch == "main" {
+            self.landed_trees.push(self.git.tree(sha));
+        }
+        let after = json!({"ref": name, "after": sha});
+        if !branch.starts_with("signalbox-temp/") {
+            self.tell("push", after);
+        }
+        if branch.starts_with("signalbox-merge/") {
+            self.run_ci(sha);
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! Which request is answered by what.
+
+use serde_json::{Value, json};
+
+use super::auth::Caller;
+use super::state::{Asked, Reply, State};
+
+fn decoded(text: &str) -> String {
+    let mut bytes = Vec::new();
+    let mut rest = text.as_bytes();
+    while let Some((first, tail)) = rest.split_first() {
+        let hex = tail.get(..2).and_then(|it| std::str::from_utf8(it).ok());
+        let byte = hex.and_then(|it| u8::from_str_radix(it, 16).ok());
+        if let (b'%', Some(byte)) = (first, byte) {
+            bytes.push(byte);
+            rest = tail.get(2..).unwrap_or_default();
+        } else {
+            bytes.push(*first);
+            rest = tail;
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+pub(super) fn dispatch(
+    state: &mut State,
+    method: &str,
+    path: &str,
+    query: &str,
+    body: Value,
+    caller: &Caller,
+    now: i64,
+) -> Reply {
+    let parts: Vec<String> = path.trim_matches('/').split('/').map(decoded).collect();
+    let words: Vec<&str> = parts.iter().map(String::as_str).collect();
+    let of_repository = |words: &[&str]| {
+        words.len() >= 3
+            && words[0] == "repos"
+            && words[1].eq_ignore_ascii_case(&state.owner)
+            && words[2].eq_ignore_ascii_case(&state.name)
+    };
+    match (caller, words.as_slice()) {
+        (Caller::App(id), ["app"]) => return state.own_app(*id),
+        (Caller::App(_), ["app", "installations", "1", "access_tokens"]) => {
+            return state.installation_token(now);
+        }
+        (Caller::App(_), ["repos", _, _, "installation"]) if of_repository(&words) => {
+            return Reply::new(200, json!({"id": 1}));
+        }
+        (Caller::App(_), _) => {
+            return Reply::error(403, "A JSON web token cannot be used here");
+        }
+        (Caller::Person(login), ["user"]) => {
+            return Reply::new(200, json!({"login": login, "id": 2}));
+        }
+        (_, words) if !of_repository(words) => return Reply::not_found(),
+        (Caller::Person(_) | Caller::Installation(_), _) => {}
+    }
+    let pairs = query.split('&').filter_map(|it| it.split_once('='));
+    let (login, app) = match caller {
+        Caller::Person(login) => (login.clone(), None),
+        Caller::App(id) | Caller::Installation(id) => ("signalbox-test[bot]".to_owned(), Some(*id)),
+    };
+    let asked = Asked {
+        method: method.to_owned(),
+        parts: parts[3..].to_vec(),
+        query: pairs.map(|(key, value)| (decoded(key), decoded(value))).collect(),
+        body,
+        login,
+        app,
+    };
+    route(state, &asked)
+}
+
+fn route(state: &mut State, asked: &Asked) -> Reply {
+    let words: Vec<&str> = asked.parts.iter().map(String::as_str).collect();
+    let number = |text: &str| text.parse::<u64>().unwrap_or_default();
+    match (asked.method.as_str(), words.as_slice()) {
+        ("GET", []) => Reply::new(200, state.repository()),
+        ("GET", ["branches", name]) => state.branch(name),
+        ("GET", ["branches", name, "protection", "required_status_checks"]) => {
+            state.classic_checks(name)
+        }
+        ("GET", ["rules", "branches", name]) => state.rules(asked, name),
+        ("GET", ["git", "ref", name @ ..]) => state.get_ref(&name.join("/")),
+        ("GET", ["git", "matching-refs", name @ ..]) => state.matching_refs(asked, &name.join("/")),
+        ("POST", ["git", "refs"]) => state.create_ref(asked),
+        ("PATCH", ["git", "refs", name @ ..]) => state.update_ref(asked, &name.join("/")),
+        ("DELETE", ["git", "refs", name @ ..]) => state.delete_ref(&name.join("/")),
+        ("GET", ["git", "commits", sha]) => state.get_commit(sha),
+        ("POST", ["git", "commits"]) => state.create_commit(asked),
+        ("POST", ["merges"]) => state.merge(asked),
+        ("GET", ["compare", range]) => state.compare(asked, range),
+        ("GET", ["contents", path @ ..]) => state.contents(asked, &path.join("/")),
+        ("GET", ["pulls"]) => state.list_pulls(asked),
+        ("POST", ["pulls"]) => state.create_pull(asked),
+        ("GET", ["pulls", id]) => state.get_pull(number(id)),
+        ("PATCH", ["pulls", id]) => state.update_pull(asked, number(id)),
+        ("PUT", ["pulls", id, "merge"]) => state.merge_pull(asked, number(id)),
+        ("GET", ["commits", sha, "check-runs"]) => state.list_check_runs(asked, sha),
+        ("GET", ["commits", sha, "status"]) => state.combined_status(asked, sha),
+        ("POST", ["statuses", sha]) => state.create_status(asked, sha),
+        ("GET", ["issues", id, "comments"]) => state.list_notes(asked, number(id)),
+        ("POST", ["issues", id, "comments"]) => state.create_note(asked, number(id)),
+        ("GET", ["issues", "comments"]) => state.all_notes(asked),
+        (_, ["issues", "comments", id, ..]) => {
+            let rest = asked.parts.get(3..).unwrap_or_default();
+            state.one_note(asked, number(id), rest)
+        }
+        (_, ["issues", id, "labels"]) => state.labels(asked, number(id), None),
+        ("DELETE", ["issues", id, "labels", name]) => state.labels(asked, number(id), Some(name)),
+        ("GET", ["collaborators", login, "permission"]) => state.permission(login),
+        ("GET", ["actions", "runs", id]) => state.workflow_run(id),
+        _ => Reply::not_found(),
+    }
+}

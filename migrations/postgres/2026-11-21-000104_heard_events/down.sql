@@ -1,0 +1,1 @@
+DROP TABLE heard_events;
