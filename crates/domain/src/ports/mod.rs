@@ -27,6 +27,7 @@ mod read_store;
 mod repo_store;
 mod report_reader;
 mod results;
+mod session_store;
 mod stores;
 mod test_event_writer;
 mod token_store;
@@ -62,6 +63,7 @@ pub use read_store::{LoggedEvent, MetricsScope, MoveRecord, QueueDepth, ReadStor
 pub use repo_store::{RepoStore, Repository};
 pub use report_reader::{ReadError, ReportFile, ReportReader};
 pub use results::ResultsSink;
+pub use session_store::SessionStore;
 pub use stores::Stores;
 pub use test_event_writer::{TestEventWriter, TestSnapshot};
 pub use token_store::TokenStore;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{
     CheckLog, FlakyReads, FlakyStore, HistoryStore, OrgStore, Outbox, PullRequestStore, QueueStore,
-    ReadStore, RepoStore, TokenStore, UploadStore,
+    ReadStore, RepoStore, SessionStore, TokenStore, UploadStore,
 };
 
 /// Every store of one database.
@@ -22,6 +22,8 @@ pub struct Stores {
     pub orgs: Arc<dyn OrgStore>,
     /// API tokens.
     pub tokens: Arc<dyn TokenStore>,
+    /// Sessions of the pages.
+    pub sessions: Arc<dyn SessionStore>,
     /// Repositories.
     pub repos: Arc<dyn RepoStore>,
     /// Pull requests of hosts that keep none.

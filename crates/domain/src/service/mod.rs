@@ -9,8 +9,10 @@ mod entry_reads;
 mod error;
 mod flaky;
 mod history;
+mod page_reads;
 mod queue;
 mod queue_reads;
+mod sessions;
 mod step;
 mod submit;
 mod sweep;
@@ -25,8 +27,10 @@ pub use entry_reads::{EntryDetails, Extras};
 pub use error::Error;
 pub use flaky::{FlakyService, ListKind, ListedTests, Preview, PreviewedTest, TestDetails};
 pub use history::{EntryPage, FoundEntries, ResultsPage};
+pub use page_reads::{PageReads, SeenQueue, Topic};
 pub use queue::QueueService;
 pub use queue_reads::{EntrySnapshot, RunSnapshot};
+pub use sessions::Sessions;
 pub use sweep::Sweeper;
 pub use uploads::{
     Announced, Intake, PublicRepository, Reception, Sender, UPLOAD_RENEWAL_SECONDS, UploadError,

@@ -13,6 +13,7 @@ mod queue_store;
 mod read_store;
 mod repo_store;
 mod rows;
+mod sessions;
 mod upload_leases;
 mod upload_store;
 
@@ -49,6 +50,7 @@ impl Store {
             history: store.clone(),
             orgs: store.clone(),
             tokens: store.clone(),
+            sessions: store.clone(),
             repos: store.clone(),
             pull_requests: store.clone(),
             check_log: store.clone(),

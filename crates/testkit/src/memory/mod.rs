@@ -16,6 +16,7 @@ mod pull_request_store;
 mod queue_store;
 mod read_store;
 mod repo_store;
+mod session_store;
 mod tables;
 mod token_store;
 mod upload_store;
