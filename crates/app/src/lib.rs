@@ -8,6 +8,7 @@ mod demo;
 mod hosts;
 mod logs;
 mod loops;
+mod pages;
 mod results;
 mod serve;
 mod terminal;

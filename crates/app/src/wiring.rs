@@ -34,6 +34,7 @@ pub(crate) struct App {
     pub(crate) runner: Arc<EffectRunner>,
     pub(crate) sweeper: Arc<Sweeper>,
     pub(crate) stopping: Arc<AtomicBool>,
+    pub(crate) authenticator: Arc<Authenticator>,
 }
 
 /// Opens the database of a configuration; brings its schema up to date if asked.
@@ -104,6 +105,8 @@ impl App {
         let flaky = flaky(&config, &context).await?;
         let uploads = Arc::new(uploads(&config, &context, &flaky.service));
         reports.go_to(&uploads);
+        let (tokens, orgs) = (context.stores.tokens.clone(), context.stores.orgs.clone());
+        let authenticator = Arc::new(Authenticator::new(tokens, orgs, context.clock.clone()));
         Ok(Self {
             uploads,
             flaky,
@@ -117,19 +120,19 @@ impl App {
             queues,
             context,
             stopping: Arc::new(AtomicBool::new(false)),
+            authenticator,
         })
     }
 
     /// What the HTTP routes work with.
     pub(crate) fn api(&self) -> Api {
         let context = &self.context;
-        let (tokens, orgs) = (context.stores.tokens.clone(), context.stores.orgs.clone());
         Api {
             queues: self.queues.clone(),
             uploads: self.uploads.clone(),
             public_url: self.config.server.public_url.is_some().then(|| self.config.public_url()),
             flaky: self.flaky.clone(),
-            authenticator: Arc::new(Authenticator::new(tokens, orgs, context.clock.clone())),
+            authenticator: self.authenticator.clone(),
             exposition: Arc::new(QueueExposition),
             check_log: context.stores.check_log.clone(),
             observer: context.observer.clone(),

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use super::{Checks, Config, Database, Flaky, Host, Log, Organization, Server};
+use super::{Checks, Config, Database, Flaky, Host, Log, Organization, Pages, Server};
 
 /// A file with every setting and its default.
 pub fn example() -> String {
@@ -20,6 +20,7 @@ pub fn example() -> String {
             ticket_url: Some("https://tickets.example/browse/{id}".into()),
             ..Flaky::default()
         },
+        pages: Pages::default(),
         organizations: vec![Organization {
             slug: "acme".into(),
             hosts: vec![Host::Git {

@@ -5,11 +5,14 @@ use std::sync::Arc;
 
 use crate::ids::{BranchName, OrgId, QueueId, RepoId, RepoName, TokenId};
 use crate::ports::{MetricsScope, QueueRef, RepoRef, Repository};
-use crate::queue::{Move, Queue};
-use crate::time::Timestamp;
+use crate::queue::{Move, Queue, durations};
+use crate::time::{Span, Timestamp};
 use crate::token::{Caller, Scope, Token};
 
 use super::{Context, Error, QueueService};
+
+/// The most earlier passes that estimates are based on.
+const MAX_PASSES: u32 = 100;
 
 /// A queue that a caller may see.
 #[derive(Clone, Debug)]
@@ -88,6 +91,17 @@ impl PageReads {
         let seen = self.context.stores.reads.moves_since(scope, since).await?;
         let own = seen.into_iter().filter(|it| it.queue == queue);
         Ok(own.filter_map(|it| Move::of(0, 0, it.at, &it.decision)).collect())
+    }
+
+    /// How long the tests of a queue have taken that passed last.
+    pub async fn durations(
+        &self,
+        caller: &Caller,
+        repo: &RepoName,
+        branch: &BranchName,
+    ) -> Result<Vec<Span>, Error> {
+        let (queue, _) = self.queues.read(caller, repo, branch).await?;
+        Ok(durations(&self.context.stores.history.passes(queue, MAX_PASSES).await?))
     }
 
     /// Whether the caller may be told about changes of that.
