@@ -29,6 +29,11 @@ fn the_example_configuration_is_not_stale() {
 }
 
 #[test]
+fn the_page_of_metrics_is_not_stale() {
+    check("docs/operations/metrics.md", &signalbox_metrics::document());
+}
+
+#[test]
 fn the_table_of_states_and_inputs_is_not_stale() {
     let (path, start, end) = ("docs/domain/queue.md", "<!-- table -->\n", "<!-- end of table -->");
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace");

@@ -5,9 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
+use signalbox_domain::flaky::Excuse;
 use signalbox_domain::ids::{BranchName, PrNumber, RunId};
 use signalbox_domain::ports::{
-    CheckOutput, CheckReports, ChecksJob, ChecksRunner, ChecksSink, ReportFile, SinkClosed,
+    CheckOutput, CheckReports, ChecksJob, ChecksRunner, ChecksSink, LeftReports, SinkClosed,
 };
 use signalbox_domain::queue::{Candidate, CheckConclusion, CheckReport, RunChecks};
 use signalbox_domain::testing::ManualClock;
@@ -44,9 +45,14 @@ impl ChecksSink for Reports {
     }
 }
 
-/// Keeps the reports that checks wrote: the check, a file's name, its text.
+/// Keeps the reports that checks wrote: the check, a file's name, its text. What else was said of
+/// them is kept too, and answered with an excuse if there is one.
 #[derive(Default)]
-struct Taken(std::sync::Mutex<Vec<(String, String, String)>>);
+struct Taken {
+    files: std::sync::Mutex<Vec<(String, String, String)>>,
+    ended: std::sync::Mutex<Vec<(bool, bool)>>,
+    excuse: Option<Excuse>,
+}
 
 #[async_trait]
 impl CheckReports for Taken {
@@ -54,14 +60,15 @@ impl CheckReports for Taken {
         &self,
         _: &ChecksJob,
         check: &str,
-        files: Vec<ReportFile>,
-    ) -> Result<(), String> {
-        for mut file in files {
+        left: LeftReports,
+    ) -> Result<Option<Excuse>, String> {
+        self.ended.lock().expect("a lock").push((left.failed, left.whole));
+        for mut file in left.files {
             let mut text = String::new();
             std::io::Read::read_to_string(&mut file.content, &mut text).expect("text");
-            self.0.lock().expect("a lock").push((check.to_owned(), file.name, text));
+            self.files.lock().expect("a lock").push((check.to_owned(), file.name, text));
         }
-        Ok(())
+        Ok(self.excuse.clone())
     }
 }
 
@@ -141,9 +148,67 @@ async fn reports_that_a_check_wrote_are_taken_also_when_it_failed() {
     let script = "mkdir -p out/a; echo '<testsuite/>' > out/a/junit.xml; echo x > out/other.xml\n\
                   ln -s /etc/passwd out/junit.xml; exit 1\n";
     run_checks(&world, &config, script, &reports).await;
-    let taken = reports.taken.0.lock().expect("a lock").clone();
+    let taken = reports.taken.files.lock().expect("a lock").clone();
     let wanted = ("test".to_owned(), "out/a/junit.xml".to_owned(), "<testsuite/>\n".to_owned());
     assert_eq!(taken, [wanted]);
+}
+
+async fn with_excuse(excuse: Excuse, files: &[(&str, &str)], script: &str) -> Reports {
+    let world = World::new().await;
+    if !files.is_empty() {
+        world.commit(files, "before");
+    }
+    let taken = Taken { excuse: Some(excuse), ..Taken::default() };
+    let reports = Reports { taken: Arc::new(taken), ..Reports::default() };
+    let config = format!("{CONFIG}reports = [\"*.xml\"]\n");
+    run_checks(&world, &config, script, &reports).await;
+    reports
+}
+
+fn last(reports: &Reports) -> CheckReport {
+    let checks = reports.checks.lock().expect("a lock");
+    checks.iter().rfind(|it| it.name == "test").expect("a report").clone()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_check_that_is_excused_counts_as_passed_and_says_so() {
+    let script = "echo before; echo '<testsuite/>' > junit.xml; exit 1\n";
+    let reports = with_excuse(Excuse::Excused(vec!["adds".into()]), &[], script).await;
+    let check = last(&reports);
+    assert_eq!(check.conclusion, Some(CheckConclusion::Success));
+    let summary = check.summary.expect("a summary");
+    assert!(summary.starts_with("exit status: 1 after "), "{summary}");
+    assert!(summary.ends_with("; only quarantined tests failed: adds"), "{summary}");
+    let text = reports.outputs.lock().expect("a lock")[0].text.clone();
+    assert_eq!(text, "before\n[only quarantined tests failed: adds]\n");
+    assert_eq!(*reports.taken.ended.lock().expect("a lock"), [(true, true)]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_check_that_is_not_excused_fails_and_names_its_tests() {
+    let script = "echo '<testsuite/>' > junit.xml; exit 1\n";
+    let reports = with_excuse(Excuse::Failing(vec!["adds".into()]), &[], script).await;
+    let check = last(&reports);
+    assert_eq!(check.conclusion, Some(CheckConclusion::Failure));
+    assert!(check.summary.is_some_and(|it| it.ends_with("; tests failed: adds")));
+    let reports = with_excuse(Excuse::Unexplained, &[], script).await;
+    let check = last(&reports);
+    assert_eq!(check.conclusion, Some(CheckConclusion::Failure));
+    assert!(check.summary.is_some_and(|it| it.starts_with("exit status: 1 after ")));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_ended_otherwise_or_is_not_its_own_is_told_apart() {
+    let none = || Excuse::Unexplained;
+    for (script, files, ended) in [
+        ("echo x > a.xml; exit 0\n", &[][..], (false, true)),
+        ("echo x > a.xml; kill -9 $$\n", &[], (false, true)),
+        ("echo x > a.xml; sh -c 'kill -9 $$'; exit $?\n", &[], (false, true)),
+        ("echo x > a.xml; exit 2\n", &[("old.xml", "<testsuite/>")], (true, false)),
+    ] {
+        let reports = with_excuse(none(), files, script).await;
+        assert_eq!(*reports.taken.ended.lock().expect("a lock"), [ended], "{script}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

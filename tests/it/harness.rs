@@ -1,7 +1,7 @@
 //! A server process, a repository, and a client.
 
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -49,6 +49,7 @@ pub(crate) struct System {
     port: u16,
     token: String,
     http: reqwest::Client,
+    environment: Vec<(String, String)>,
 }
 
 /// The program, which `tests/run` builds before the tests: it is beside this test's folder.
@@ -60,7 +61,7 @@ pub(crate) fn program() -> PathBuf {
     program
 }
 
-fn free_port() -> u16 {
+pub(crate) fn free_port() -> u16 {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
     listener.local_addr().expect("its address").port()
 }
@@ -75,6 +76,18 @@ fn output(command: &mut Command) -> String {
 impl System {
     /// A repository with a branch `main`, a check, a running server and a queue.
     pub(crate) async fn new(on: On, check: &str, concurrency: u32) -> Self {
+        Self::with_environment(on, check, concurrency, &[]).await
+    }
+
+    /// The same with variables for every process of the server's program.
+    pub(crate) async fn with_environment(
+        on: On,
+        check: &str,
+        concurrency: u32,
+        environment: &[(&str, &str)],
+    ) -> Self {
+        let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+        let environment = environment.iter().map(own).collect();
         let folder = TempDir::new().expect("a folder");
         let database = match on {
             On::Sqlite => format!("sqlite://{}", folder.path().join("test.db").display()),
@@ -82,8 +95,15 @@ impl System {
         };
         let _installed = rustls::crypto::ring::default_provider().install_default();
         let http = reqwest::Client::builder().timeout(PATIENCE).build().expect("a client");
-        let mut system =
-            Self { folder, database, server: None, port: free_port(), token: String::new(), http };
+        let mut system = Self {
+            folder,
+            database,
+            server: None,
+            port: free_port(),
+            token: String::new(),
+            http,
+            environment,
+        };
         for inner in ["bare.git", "work"] {
             std::fs::create_dir(system.path(inner)).expect("a folder");
         }
@@ -147,13 +167,24 @@ impl System {
             .current_dir(self.folder.path())
             .args(["--database", &self.database, "--data-dir", "data"])
             .args(args)
-            .env("RUST_LOG", "info");
+            .env("RUST_LOG", "info")
+            .envs(self.environment.iter().cloned());
         command
     }
 
     /// The token that requests are sent with.
     pub(crate) fn token(&self) -> &str {
         &self.token
+    }
+
+    /// The database's URL.
+    pub(crate) fn database(&self) -> &str {
+        &self.database
+    }
+
+    /// Another database from now on.
+    pub(crate) fn use_database(&mut self, url: String) {
+        self.database = url;
     }
 
     /// Where the server is.
@@ -219,7 +250,8 @@ impl System {
             .open(self.path("server.log"))
             .expect("a log");
         let mut command = self.command(&["serve", "--listen", &listen]);
-        command.stdout(Stdio::null()).stderr(log);
+        let out = std::fs::File::options().create(true).append(true).open(self.path("server.out"));
+        command.stdout(out.expect("a file")).stderr(log);
         self.server = Some(command.spawn().expect("a server"));
         let url = format!("http://{listen}/readyz");
         let ready = async |system: &Self| {

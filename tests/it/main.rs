@@ -1,11 +1,19 @@
 //! The whole system: a real server process over HTTP, a real bare repository, real checks.
 
 mod api;
+mod audit;
+mod backup;
 mod commands;
+mod doctor;
 mod endings;
+mod excuse;
+mod flaky_scale;
 mod harness;
 mod operations;
 mod restart;
+mod scrape;
+mod secrets;
 mod story;
 mod strategies;
+mod telemetry;
 mod uploads;

@@ -9,7 +9,7 @@ async fn the_demo_ends_by_itself_and_as_it_should() {
     let told = system.run(&["demo", "--once", "--data-dir", &folder]);
     assert!(told.contains("Everything ended as it should."), "{told}");
     assert!(told.contains("landed tree = tested tree"), "{told}");
-    for chapter in ["main", "batches", "rescue", "lanes", "urgent"] {
+    for chapter in ["main", "batches", "rescue", "lanes", "urgent", "flaky"] {
         let mut lines = told.lines().map(str::trim_start);
         let good = lines.any(|it| it.starts_with(chapter) && it.contains("ended as it should"));
         assert!(good, "{chapter}: {told}");

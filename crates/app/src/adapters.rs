@@ -26,6 +26,10 @@ impl IdSource for RandomIds {
     fn new_id(&self) -> Uuid {
         Uuid::new_v4()
     }
+
+    fn request_id(&self) -> Option<String> {
+        signalbox_http::current_request_id()
+    }
 }
 
 /// Wakes the workers of this process.

@@ -95,6 +95,31 @@ enum Command {
         after_help = "Example: SIGNALBOX_TOKEN=… signalbox tests upload --repo git.local/acme/calc --branch main --sha 1f0c… junit.xml"
     )]
     Tests(commands::Tests),
+    /// Check everything that a server needs: one line a check; exit code 1 when one fails.
+    #[command(after_help = "Example: signalbox doctor --config /etc/signalbox.toml --json")]
+    Doctor {
+        /// As JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Copy the embedded database to a new file, also while the server runs.
+    #[command(after_help = "Example: signalbox backup /var/backups/signalbox-2026-11-21.db")]
+    Backup {
+        /// The new file.
+        file: PathBuf,
+    },
+    /// Put a copy in the place of the embedded database; no server may be running.
+    #[command(after_help = "Example: signalbox restore /var/backups/signalbox-2026-11-21.db")]
+    Restore {
+        /// The copy.
+        file: PathBuf,
+        /// Replace a database that is there; it is kept beside the new one.
+        #[arg(long)]
+        replace: bool,
+    },
+    /// Who changed what.
+    #[command(subcommand, after_help = "Example: signalbox audit list --json")]
+    Audit(commands::Audit),
     /// Check the configuration.
     #[command(after_help = "Example: signalbox check-config --config signalbox.toml")]
     CheckConfig {
@@ -148,8 +173,12 @@ async fn dispatch(cli: Cli) -> Result<ExitCode, String> {
         Command::Serve { listen, public_url, no_migrate } => {
             (flags.listen, flags.public_url) = (listen, public_url);
             let config = Config::load(&flags)?;
-            crate::logs::start(&config.log);
-            crate::serve::serve(config, !no_migrate).await?;
+            let exporting = crate::logs::start(&config)?;
+            let served = crate::serve::serve(config, !no_migrate).await;
+            if let Some(exporting) = exporting {
+                exporting.stop().await;
+            }
+            served?;
         }
         Command::Migrate { action } => commands::migrate(&flags, action).await?,
         Command::Token(action) => commands::token(&flags, action).await?,
@@ -158,6 +187,14 @@ async fn dispatch(cli: Cli) -> Result<ExitCode, String> {
         Command::Pr(action) => commands::pr(&flags, action).await?,
         Command::Queue(action) => commands::queue(action).await?,
         Command::Tests(action) => commands::tests(action).await?,
+        Command::Doctor { json } => {
+            if !commands::doctor(&flags, json).await {
+                return Ok(ExitCode::FAILURE);
+            }
+        }
+        Command::Backup { file } => commands::backup(&flags, &file).await?,
+        Command::Restore { file, replace } => commands::restore(&flags, &file, replace).await?,
+        Command::Audit(action) => commands::audit(&flags, action).await?,
         Command::CheckConfig { print_effective } => {
             let config = Config::load(&flags)?;
             let effective = config.effective()?;

@@ -6,11 +6,12 @@ use std::sync::Arc;
 
 use signalbox_domain::ids::{HostId, OrgId};
 use signalbox_domain::ports::{
-    CheckReports, ChecksRunner, Clock, GitHost, Hosts, PullRequestStore,
+    CheckReports, ChecksRunner, Clock, GitHost, Hosts, Observer, PullRequestStore,
 };
 use signalbox_git::{ChecksConfig, HostConfig, LocalChecksRunner, PlainGitHost};
 
 use crate::config::{Checks, Config, Host};
+use crate::measured::Measured;
 
 /// A plain git host and its runner.
 struct Plain {
@@ -23,6 +24,8 @@ struct Plain {
 pub(crate) struct ConnectedHosts {
     configured: BTreeMap<(OrgId, HostId), Plain>,
     other: Plain,
+    observer: Arc<dyn Observer>,
+    clock: Arc<dyn Clock>,
 }
 
 /// What hosts are made of.
@@ -30,6 +33,7 @@ pub(crate) struct Parts {
     pub(crate) pull_requests: Arc<dyn PullRequestStore>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) reports: Arc<dyn CheckReports>,
+    pub(crate) observer: Arc<dyn Observer>,
 }
 
 impl ConnectedHosts {
@@ -60,7 +64,8 @@ impl ConnectedHosts {
                 configured.insert((*id, name), plain(root.as_deref(), checks, &folder));
             }
         }
-        Self { configured, other: plain(None, &Checks::default(), "other") }
+        let (observer, clock) = (parts.observer.clone(), parts.clock.clone());
+        Self { configured, other: plain(None, &Checks::default(), "other"), observer, clock }
     }
 
     fn of(&self, org: OrgId, host: &HostId) -> &Plain {
@@ -82,7 +87,14 @@ impl ConnectedHosts {
 
 impl Hosts for ConnectedHosts {
     fn git_host(&self, org: OrgId, host: &HostId) -> Option<Arc<dyn GitHost>> {
-        Some(self.of(org, host).host.clone())
+        // Names that are not configured are the callers' choice, and must not become series.
+        let known = self.configured.contains_key(&(org, host.clone()));
+        Some(Arc::new(Measured {
+            host: self.of(org, host).host.clone(),
+            name: if known { host.to_string() } else { "other".to_owned() },
+            observer: self.observer.clone(),
+            clock: self.clock.clone(),
+        }))
     }
 
     fn checks_runner(&self, org: OrgId, host: &HostId) -> Option<Arc<dyn ChecksRunner>> {

@@ -6,11 +6,15 @@ mod commands;
 mod config;
 mod demo;
 mod hosts;
+mod lock;
 mod logs;
 mod loops;
+mod measured;
 mod pages;
 mod results;
+mod scrape;
 mod serve;
+mod telemetry;
 mod terminal;
 mod wiring;
 

@@ -1,25 +1,50 @@
-//! Structured logs: for people on a terminal, JSON otherwise.
+//! Structured logs: for people on a terminal, JSON otherwise. Traces go the same way.
 
 use std::io::IsTerminal;
 
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{EnvFilter, Layer};
 
-use crate::config::{Log, LogFormat};
+use crate::config::{Config, Log, LogFormat};
+use crate::telemetry::Exporting;
 
-/// Starts logging to standard error. `RUST_LOG` goes before the configured level.
-pub(crate) fn start(log: &Log) {
-    let filter = EnvFilter::try_from_default_env()
-        .unwrap_or_else(|_| EnvFilter::new(format!("{},actix_server=warn", log.level)));
-    let base = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+/// Libraries that would say too much: what they log at lower levels holds what others have sent.
+const QUIET: &str = "actix_server=warn,actix_http=info,tokio_postgres=info,hyper=info,\
+                     hyper_util=info,reqwest=info,rustls=info,mio=info,opentelemetry=warn,\
+                     opentelemetry_sdk=warn";
+
+/// What is logged: `RUST_LOG` goes before the configured level. Libraries that know secrets stay
+/// quiet unless they are named there.
+fn filter(log: &Log) -> EnvFilter {
+    let own = std::env::var("RUST_LOG").ok().filter(|text| !text.trim().is_empty());
+    let text = own.unwrap_or_else(|| log.level.clone());
+    EnvFilter::try_new(format!("{QUIET},{text}"))
+        .unwrap_or_else(|_| EnvFilter::new(format!("{QUIET},{}", log.level)))
+}
+
+/// Starts logging to standard error, and exporting traces if that is configured.
+pub(crate) fn start(config: &Config) -> Result<Option<Exporting>, String> {
+    let log = &config.log;
+    let exporting = Exporting::start(&config.telemetry)?;
     let json = match log.format {
         LogFormat::Json => true,
         LogFormat::Pretty => false,
         LogFormat::Auto => !std::io::stderr().is_terminal(),
     };
-    // A second start in one process keeps the first.
-    let _started = if json {
-        base.json().with_current_span(true).with_span_list(false).try_init()
+    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+    let lines = if json {
+        lines.json().with_current_span(true).with_span_list(false).boxed()
     } else {
-        base.with_target(false).try_init()
+        lines.with_target(false).with_ansi(std::io::stderr().is_terminal()).boxed()
     };
+    let traces = exporting.as_ref().map(|exporting| {
+        // The exporter's own requests must not become spans that it exports.
+        let own = tracing_subscriber::filter::filter_fn(|it| it.target().starts_with("signalbox"));
+        tracing_opentelemetry::layer().with_tracer(exporting.tracer()).with_filter(own)
+    });
+    // A second start in one process keeps the first.
+    let _started =
+        tracing_subscriber::registry().with(lines.with_filter(filter(log))).with(traces).try_init();
+    Ok(exporting)
 }

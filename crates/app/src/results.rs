@@ -3,8 +3,10 @@
 use std::sync::{Arc, OnceLock, Weak};
 
 use async_trait::async_trait;
-use signalbox_domain::flaky::UploadSource;
-use signalbox_domain::ports::{CheckReports, ChecksJob, ReadError, ReportFile, ReportReader};
+use signalbox_domain::flaky::{Excuse, UploadSource};
+use signalbox_domain::ports::{
+    CheckReports, ChecksJob, LeftReports, ReadError, ReportFile, ReportReader,
+};
 use signalbox_domain::service::UploadService;
 use signalbox_domain::upload::FoundReport;
 use tokio::runtime::Handle;
@@ -44,10 +46,10 @@ impl CheckReports for LateReports {
         &self,
         job: &ChecksJob,
         check: &str,
-        files: Vec<ReportFile>,
-    ) -> Result<(), String> {
+        left: LeftReports,
+    ) -> Result<Option<Excuse>, String> {
         match self.0.get().and_then(Weak::upgrade) {
-            Some(uploads) => uploads.collected(job, check, files).await,
+            Some(uploads) => uploads.collected(job, check, left).await,
             None => Err("the server is starting or stopping".into()),
         }
     }

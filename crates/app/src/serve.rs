@@ -7,10 +7,8 @@ use std::time::Duration;
 
 use actix_web::dev::ServerHandle;
 use actix_web::middleware::{NormalizePath, TrailingSlash, from_fn};
-use actix_web::web::Data;
-use actix_web::{App as WebApp, HttpResponse, HttpServer, web};
+use actix_web::{App as WebApp, HttpServer};
 use signalbox_http::with_request_id;
-use signalbox_metrics::PrometheusObserver;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinHandle;
 
@@ -73,11 +71,9 @@ impl Server {
         let mut handles = vec![server.handle()];
         let mut tasks = vec![tokio::spawn(server)];
         if let Some(listener) = metrics {
-            let observer = Data::from(app.metrics.clone());
+            let app = app.clone();
             let server = HttpServer::new(move || {
-                WebApp::new()
-                    .app_data(observer.clone())
-                    .route("/metrics", web::get().to(own_metrics))
+                WebApp::new().configure(crate::scrape::configure(app.clone()))
             })
             .disable_signals()
             .workers(1)
@@ -107,18 +103,14 @@ impl Server {
     }
 }
 
-async fn own_metrics(observer: Data<PrometheusObserver>) -> HttpResponse {
-    HttpResponse::Ok()
-        .content_type("application/openmetrics-text; version=1.0.0; charset=utf-8")
-        .body(observer.encode())
-}
-
 /// Runs a server until it is told to stop. A second signal ends it at once.
 pub(crate) async fn serve(mut config: Config, migrate: bool) -> Result<(), String> {
     let listener = bind(config.server.listen)?;
     // With port 0 the system has chosen one, and links are to name it.
     config.server.listen = listener.local_addr().map_err(|error| error.to_string())?;
     let public_url = config.public_url();
+    config.make_data_dir()?;
+    let _lock = crate::lock::take(&config)?;
     let database = open_database(&config, migrate).await?;
     let app = App::new(config, database).await?;
     // Before anybody can know that the server is there.

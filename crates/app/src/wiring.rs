@@ -5,15 +5,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
 use signalbox_domain::ids::{OrgId, OrgSlug};
-use signalbox_domain::ports::{Clock, IdSource, Org};
+use signalbox_domain::ports::{Clock, IdSource, Observer, Org};
 use signalbox_domain::service::{
-    Authenticator, Context, EffectRunner, FlakyService, QueueService, Sweeper, UploadLimits,
-    UploadParts, UploadService,
+    AuditService, Authenticator, Context, EffectRunner, FlakyService, QueueService, Sweeper,
+    UploadLimits, UploadParts, UploadService,
 };
-use signalbox_http::{Api, EventPayloads, FlakyApi, PageTokens, Readiness, TestLinks};
+use signalbox_http::{Api, FlakyApi, PageTokens, Readiness, TestLinks};
 use signalbox_metrics::{PrometheusObserver, QueueExposition};
 use signalbox_persistence::{Database, FileBlobs};
 use signalbox_reports::Reports;
+use signalbox_webhooks::{EventPayloads, Links};
 
 use crate::adapters::{LoggingObserver, RandomIds, SystemClock, WakeUps};
 use crate::config::Config;
@@ -84,21 +85,27 @@ impl App {
             let org = stores.orgs.create(&org).await.map_err(|it| chain("organizations", &it))?;
             orgs.push(org.id);
         }
+        let metrics = Arc::new(PrometheusObserver::new(env!("CARGO_PKG_VERSION"), clock.now()));
+        let observer: Arc<dyn Observer> = Arc::new(LoggingObserver(metrics.clone()));
         let reports = Arc::new(LateReports::default());
         let parts = Parts {
             pull_requests: stores.pull_requests.clone(),
             clock: clock.clone(),
             reports: reports.clone(),
+            observer: observer.clone(),
         };
         let hosts = Arc::new(ConnectedHosts::new(&config, &orgs, &parts));
         let wake_ups = Arc::new(WakeUps::default());
-        let metrics = Arc::new(PrometheusObserver::new(env!("CARGO_PKG_VERSION")));
         let context = Context {
             stores,
             hosts: hosts.clone(),
             clock,
             ids,
-            observer: Arc::new(LoggingObserver(metrics.clone())),
+            events: Arc::new(EventPayloads(Links {
+                public_url: config.public_url().trim_end_matches('/').to_owned(),
+                ticket_url: config.flaky.ticket_url.clone(),
+            })),
+            observer,
             notifier: wake_ups.clone(),
         };
         let queues = Arc::new(QueueService::new(context.clone()));
@@ -134,6 +141,7 @@ impl App {
             flaky: self.flaky.clone(),
             authenticator: self.authenticator.clone(),
             exposition: Arc::new(QueueExposition),
+            audit: Arc::new(AuditService::new(context.clone())),
             check_log: context.stores.check_log.clone(),
             observer: context.observer.clone(),
             clock: context.clock.clone(),
@@ -176,9 +184,8 @@ async fn flaky(config: &Config, context: &Context) -> Result<FlakyApi, String> {
         public_url: config.public_url().trim_end_matches('/').to_owned(),
         ticket_url: config.flaky.ticket_url.clone(),
     };
-    let writer = Arc::new(EventPayloads(links.clone()));
     Ok(FlakyApi {
-        service: Arc::new(FlakyService::new(context.clone(), writer)),
+        service: Arc::new(FlakyService::new(context.clone())),
         pages: PageTokens::new(key),
         links,
         public_pages: config.flaky.public_pages,

@@ -21,6 +21,9 @@ diesel::table! {
     bench_heads (id) { id -> BigInt, version -> BigInt, }
 }
 diesel::table! {
+    test_cases (repo_id, id) { repo_id -> Text, id -> Text, status -> Text, document -> Text, }
+}
+diesel::table! {
     queues (id) { id -> Text, repo_id -> Text, branch -> Text, version -> BigInt, document -> Text, }
 }
 
@@ -113,6 +116,22 @@ impl FloorStore {
                 .during("UPDATE")?;
             commit(conn).await.during("COMMIT")
         })
+    }
+
+    /// Documents of a repository's flaky tests, in the order of their ids.
+    pub(crate) async fn flaky_tests(
+        &self,
+        repo: &str,
+        limit: i64,
+    ) -> Result<Vec<(String, String)>, Failure> {
+        let query = test_cases::table
+            .filter(test_cases::repo_id.eq(repo))
+            .filter(test_cases::status.eq("flaky"))
+            .filter(test_cases::id.gt(""))
+            .order(test_cases::id)
+            .limit(limit)
+            .select((test_cases::id, test_cases::document));
+        with!(self, conn => query.load(conn).await.during("SELECT"))
     }
 
     /// The row of a repository's queue: its version and how long its document is.

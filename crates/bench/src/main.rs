@@ -6,6 +6,7 @@
 
 mod database;
 mod failure;
+mod flaky_data;
 mod floor_store;
 mod load;
 mod measure;

@@ -16,6 +16,13 @@ pub(crate) struct Options {
     /// Rounds of each measurement, 1 to 100.
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub(crate) rounds: u32,
+    /// Tests of the largest repository with flaky tests; the smaller ones have a tenth and a
+    /// hundredth.
+    #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u32).range(10_000..=10_000_000))]
+    pub(crate) tests: u32,
+    /// Results in the largest repository with flaky tests.
+    #[arg(long, default_value_t = 10_000_000)]
+    pub(crate) results: u32,
     /// The file that the figures are written to.
     #[arg(long, default_value = "target/bench.json", value_name = "FILE")]
     pub(crate) json: PathBuf,

@@ -8,15 +8,17 @@ use signalbox_domain::ids::{BranchName, HostId, OrgId, OrgSlug, RepoName, TokenI
 use signalbox_domain::ports::{IdSource, Org, Repository, Stores};
 use signalbox_domain::queue::CheckConclusion;
 use signalbox_domain::service::{
-    Authenticator, Context, FlakyService, QueueService, UploadLimits, UploadParts, UploadService,
+    AuditService, Authenticator, Context, FlakyService, QueueService, UploadLimits, UploadParts,
+    UploadService,
 };
 use signalbox_domain::token::{Caller, EnumCase, Scope, Token, TokenText};
-use signalbox_http::{Api, EventPayloads, FlakyApi, PageTokens, TestLinks};
+use signalbox_http::{Api, FlakyApi, PageTokens, TestLinks};
 use signalbox_metrics::{PrometheusObserver, QueueExposition};
 use signalbox_persistence::Database;
 use signalbox_reports::Reports;
 use signalbox_testkit::fake_host::{FakeHost, FakeHosts};
 use signalbox_testkit::memory::MemoryBlobs;
+use signalbox_webhooks::EventPayloads;
 
 use crate::failure::{During, Failure};
 use crate::parts::{Quiet, RandomIds, Ready, SystemClock};
@@ -44,6 +46,7 @@ impl Product {
     pub(crate) async fn on(database: &Database) -> Result<Self, Failure> {
         let stores = database.stores();
         let (clock, ids) = (Arc::new(SystemClock), Arc::new(RandomIds));
+        let started = signalbox_domain::ports::Clock::now(clock.as_ref());
         let host = Arc::new(FakeHost::new(clock.clone(), |_| CheckConclusion::Success));
         let name = RepoName::parse("git.test/acme/calc").during("a repository")?;
         host.add_repository(&name, &[("file", "text")]);
@@ -53,15 +56,12 @@ impl Product {
             hosts: Arc::new(FakeHosts::one(&host_id, host.clone())),
             clock: clock.clone(),
             ids: ids.clone(),
-            observer: Arc::new(PrometheusObserver::new("bench")),
+            observer: Arc::new(PrometheusObserver::new("bench", started)),
+            events: Arc::new(EventPayloads::default()),
             notifier: Arc::new(Quiet),
         };
         let slug = OrgSlug::new("acme").during("an organization")?;
-        let org = Org {
-            id: OrgId(ids.new_id()),
-            slug,
-            created_at: signalbox_domain::ports::Clock::now(clock.as_ref()),
-        };
+        let org = Org { id: OrgId(ids.new_id()), slug, created_at: started };
         let org = stores.orgs.create(&org).await.during("an organization")?;
         let repository = Repository {
             id: signalbox_domain::ids::RepoId(ids.new_id()),
@@ -78,8 +78,7 @@ impl Product {
         let caller = authenticator.authenticate(&text).await.during("a token")?;
         let caller = caller.ok_or_else(|| Failure::new("a token", "is not recognized"))?;
         let links = TestLinks { public_url: "http://localhost".to_owned(), ticket_url: None };
-        let writer = Arc::new(EventPayloads(links.clone()));
-        let service = Arc::new(FlakyService::new(context.clone(), writer));
+        let service = Arc::new(FlakyService::new(context.clone()));
         let parts = UploadParts {
             blobs: Arc::new(MemoryBlobs::new(clock.clone())),
             reader: Arc::new(Reports::default()),
@@ -99,6 +98,7 @@ impl Product {
             queues: Arc::new(QueueService::new(context.clone())),
             authenticator,
             exposition: Arc::new(QueueExposition),
+            audit: Arc::new(AuditService::new(context.clone())),
             check_log: stores.check_log.clone(),
             observer: context.observer.clone(),
             clock,

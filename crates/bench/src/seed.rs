@@ -74,6 +74,8 @@ pub(crate) async fn submit(product: &Product, queue: QueueRef, many: usize) -> R
         effects: &effects,
         events: &[],
         at,
+        audit: None,
+        request: None,
     };
     product.stores.queues.commit(&commit).await.during("a commit").map(drop)
 }

@@ -11,6 +11,7 @@ pub(crate) struct Setup {
     pub(crate) rounds: u32,
     /// Whether the smallest sizes are enough.
     pub(crate) quick: bool,
+    tests: (usize, usize),
     folder: TempDir,
 }
 
@@ -19,7 +20,9 @@ impl Setup {
     pub(crate) fn new(options: &Options) -> Result<Self, Failure> {
         let rounds = if options.quick { 1 } else { options.rounds };
         let folder = TempDir::with_prefix("signalbox-bench-").during("a temporary folder")?;
-        Ok(Self { rounds, quick: options.quick, folder })
+        let number = |it: u32| usize::try_from(it).unwrap_or(usize::MAX);
+        let tests = (number(options.tests), number(options.results));
+        Ok(Self { rounds, quick: options.quick, tests, folder })
     }
 
     /// A new, empty folder.
@@ -30,6 +33,14 @@ impl Setup {
     /// Sizes a decade apart, smallest first; only the smallest when the run is quick.
     pub(crate) fn sizes<'a, T>(&self, sizes: &'a [T]) -> &'a [T] {
         if self.quick { sizes.get(..1).unwrap_or_default() } else { sizes }
+    }
+
+    /// Tests and results of repositories, a decade apart, smallest first; only the smallest when
+    /// the run is quick.
+    pub(crate) fn tests(&self) -> Vec<(usize, usize)> {
+        let (tests, results) = self.tests;
+        let sizes = [100, 10, 1].map(|share| (tests / share, results / share));
+        self.sizes(&sizes).to_vec()
     }
 
     /// A number of repetitions, a tenth of it when the run is quick.

@@ -7,6 +7,7 @@
     clippy::as_conversions
 )]
 
+pub mod audit;
 pub mod flaky;
 pub mod ids;
 pub mod ports;

@@ -2,24 +2,27 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use signalbox_domain::flaky::Excuse;
 use signalbox_domain::ports::{
-    CheckOutput, CheckReports, ChecksJob, ChecksRunner, ChecksSink, Clock, HostError, ReportFile,
+    CheckOutput, CheckReports, ChecksJob, ChecksRunner, ChecksSink, Clock, HostError, LeftReports,
     SinkClosed,
 };
 use signalbox_domain::queue::{CheckConclusion, CheckReport, CheckStatus};
 use tokio::process::Command;
 use tokio::task::spawn_blocking;
 
+use crate::checkout::{Folder, check_out, unavailable};
 use crate::config::{self, CONFIG_FILE, CheckConfig, RepositoryConfig};
 use crate::git::Git;
 use crate::host::PlainGitHost;
 use crate::output::Output;
 use crate::process::{self, Ended};
-use crate::reports;
+use crate::reports::{self, Collected};
 
 /// The file that names a running check's process group.
 const RECORD: &str = "process";
@@ -45,12 +48,19 @@ pub struct LocalChecksRunner {
     reports: Arc<dyn CheckReports>,
 }
 
-/// How a check ended: the conclusion, a line for people, and what it printed.
+/// How a check ended, and what it left behind.
+struct Ran {
+    conclusion: CheckConclusion,
+    summary: String,
+    output: String,
+    left: LeftReports,
+}
+
+/// What is told of a check: the conclusion, a line for people, and what it printed.
 struct Finished {
     conclusion: CheckConclusion,
     summary: String,
     output: String,
-    reports: Vec<ReportFile>,
 }
 
 impl LocalChecksRunner {
@@ -136,6 +146,7 @@ impl LocalChecksRunner {
             let begun = self.report(job, &check.name, CheckStatus::InProgress, None);
             sink.report(vec![begun]).await?;
             let result = self.run_one(job, &git, check, number).await?;
+            let result = self.with_reports(job, &check.name, result).await;
             sink.output(CheckOutput {
                 org: job.repository.org,
                 run: job.checks.run,
@@ -144,17 +155,32 @@ impl LocalChecksRunner {
                 at: self.clock.now(),
             })
             .await?;
-            if !result.reports.is_empty() {
-                let taken = self.reports.collected(job, &check.name, result.reports).await;
-                if let Err(error) = taken {
-                    tracing::warn!(check = check.name, error, "reports were not taken in");
-                }
-            }
             let ended = Some((result.conclusion, result.summary));
             let report = self.report(job, &check.name, CheckStatus::Completed, ended);
             sink.report(vec![report]).await?;
         }
         Ok(())
+    }
+
+    /// Hands the reports over. A check that failed only because of quarantined tests counts as
+    /// passed, and says so in its summary and below its output.
+    async fn with_reports(&self, job: &ChecksJob, check: &str, ended: Ran) -> Finished {
+        let Ran { mut conclusion, mut summary, mut output, left } = ended;
+        if !left.files.is_empty() {
+            match self.reports.collected(job, check, left).await {
+                Ok(None | Some(Excuse::Unexplained)) => {}
+                Ok(Some(excuse @ (Excuse::Excused(_) | Excuse::Failing(_)))) => {
+                    if let Excuse::Excused(_) = excuse {
+                        conclusion = CheckConclusion::Success;
+                    }
+                    let words = excuse.words();
+                    summary = format!("{summary}; {words}");
+                    output = format!("{}\n[{words}]\n", output.trim_end_matches('\n'));
+                }
+                Err(error) => tracing::warn!(check, error, "reports were not taken in"),
+            }
+        }
+        Finished { conclusion, summary, output }
     }
 
     /// Runs one check in a folder of its own, which is removed afterwards.
@@ -164,7 +190,7 @@ impl LocalChecksRunner {
         git: &Git,
         check: &CheckConfig,
         number: usize,
-    ) -> Result<Finished, HostError> {
+    ) -> Result<Ran, HostError> {
         let folder = self.config.work_dir.join(format!("{}-{number}", job.checks.run));
         let cleared = Folder::new(&folder).map_err(|error| unavailable(&folder, &error))?;
         let sha = job.checks.candidate.sha.as_str();
@@ -174,19 +200,25 @@ impl LocalChecksRunner {
         let minutes = check.timeout_minutes.unwrap_or(self.config.timeout_minutes);
         let time = Duration::from_secs(u64::from(minutes) * 60);
         let command = self.command(job, check, &folder, &checkout)?;
+        let patterns = check.reports.clone();
+        let before = {
+            let (checkout, patterns) = (checkout.clone(), patterns.clone());
+            spawn_blocking(move || reports::before(&checkout, &patterns)).await.unwrap_or_default()
+        };
         let mut output = Output::default();
         let ended = process::run(command, time, &folder.join(RECORD), &mut output).await;
         let took = self.clock.now().since(started).millis();
         let seconds = format!("{}.{}", took / 1_000, took % 1_000 / 100);
-        let patterns = check.reports.clone();
         // What was opened can be read after the folder is gone.
-        let collected = spawn_blocking(move || reports::collect(&checkout, &patterns)).await;
-        let (reports, left_out) = collected.unwrap_or_default();
+        let collected = spawn_blocking(move || reports::collect(&checkout, &patterns, &before));
+        let Collected { files, left_out, old } = collected.await.unwrap_or_default();
         if left_out > 0 {
             tracing::warn!(check = check.name, left_out, "reports are too many or too large");
         }
         drop(cleared);
         let output = output.into_text();
+        let failed = matches!(ended, Ok(Ended::Exited(status)) if says_failed(status));
+        let left = LeftReports { files, failed, whole: left_out == 0 && old == 0 };
         let (conclusion, summary) = match ended {
             Ok(Ended::Exited(status)) if status.success() => {
                 (CheckConclusion::Success, format!("succeeded after {seconds} s"))
@@ -202,7 +234,7 @@ impl LocalChecksRunner {
                 (CheckConclusion::Failure, format!("{program:?} cannot be run: {error}"))
             }
         };
-        Ok(Finished { conclusion, summary, output, reports })
+        Ok(Ran { conclusion, summary, output, left })
     }
 
     fn command(
@@ -241,52 +273,10 @@ impl LocalChecksRunner {
     }
 }
 
-fn unavailable(folder: &Path, error: &std::io::Error) -> HostError {
-    HostError::Unavailable { words: format!("{}: {error}", folder.display()) }
-}
-
-/// A folder that is empty to begin with and removed in the end.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(path: &Path) -> std::io::Result<Self> {
-        if path.exists() {
-            std::fs::remove_dir_all(path)?;
-        }
-        for inner in ["home", "tmp", "checkout"] {
-            std::fs::create_dir_all(path.join(inner))?;
-        }
-        Ok(Self(path.to_owned()))
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        if let Err(error) = std::fs::remove_dir_all(&self.0) {
-            tracing::warn!(folder = %self.0.display(), %error, "a checkout stays behind");
-        }
-    }
-}
-
-/// Checks a commit out into an empty folder, as a repository of its own: it borrows the objects,
-/// and has no refs, hooks or settings of the other.
-async fn check_out(git: &Git, folder: &Path, sha: &str) -> Result<(), HostError> {
-    let own = folder.join(".git");
-    let new = Git::at(own.clone());
-    new.ok(&["init", "-q", "--template=", "--", &folder.to_string_lossy()]).await?;
-    let objects = git.dir().canonicalize().unwrap_or_else(|_| git.dir().to_owned());
-    let info = own.join("objects").join("info");
-    let borrowed = format!("{}\n", objects.join("objects").display());
-    std::fs::create_dir_all(&info)
-        .and_then(|()| std::fs::write(info.join("alternates"), borrowed))
-        .map_err(|error| unavailable(&info, &error))?;
-    let folder = folder.to_string_lossy();
-    let args = ["--work-tree", &folder, "checkout", "-q", "--detach", "--force", sha, "--"];
-    // The commit is there: what fails is this machine, which says nothing about the candidate.
-    new.ok(&args).await.map(drop).map_err(|error| match error {
-        HostError::Rejected { words } => HostError::Unavailable { words },
-        other => other,
-    })
+/// Whether a check ended by itself and said that something failed. Above 125 are what shells answer
+/// for a program that cannot be run, or that a signal has ended.
+fn says_failed(status: ExitStatus) -> bool {
+    status.code().is_some_and(|code| (1..=125).contains(&code))
 }
 
 /// Why a job stopped before its end.

@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 mod candidate;
+mod checkout;
 mod checks;
 mod config;
 mod git;

@@ -1,6 +1,7 @@
 //! Reports that a check wrote: found in its checkout, and nowhere else.
 
-use std::fs::{self, File};
+use std::collections::BTreeMap;
+use std::fs::{self, File, Metadata};
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -33,10 +34,34 @@ pub(crate) fn check(pattern: &str) -> Option<&'static str> {
     }
 }
 
-/// The files of a checkout that fit one of the patterns, by name, opened. Links are not followed,
-/// and the repository's own folder is not looked at. What exceeds the limits is left out; how many
-/// files that were is the second value.
-pub(crate) fn collect(checkout: &Path, patterns: &[String]) -> (Vec<ReportFile>, usize) {
+/// The reports of a check.
+#[derive(Default)]
+pub(crate) struct Collected {
+    /// By name, opened.
+    pub(crate) files: Vec<ReportFile>,
+    /// How many files exceed the limits and are left out.
+    pub(crate) left_out: usize,
+    /// How many of the files were there before the check began.
+    pub(crate) old: usize,
+}
+
+/// The files that fit before a check begins: their names, and what changes when one is written.
+pub(crate) type Before = BTreeMap<String, [i64; 3]>;
+
+/// What fits one of the patterns before a check begins.
+pub(crate) fn before(checkout: &Path, patterns: &[String]) -> Before {
+    let found = find(checkout, patterns).into_iter();
+    let mark = |(name, path): (String, PathBuf)| Some((name, mark(&fs::metadata(path).ok()?)));
+    found.filter_map(mark).collect()
+}
+
+fn mark(file: &Metadata) -> [i64; 3] {
+    [file.ino().cast_signed(), file.ctime(), file.ctime_nsec()]
+}
+
+/// Names and paths of the files that fit one of the patterns, by name. Links are not followed, and
+/// the repository's own folder is not looked at.
+fn find(checkout: &Path, patterns: &[String]) -> Vec<(String, PathBuf)> {
     let mut search = Search {
         patterns: patterns
             .iter()
@@ -47,19 +72,28 @@ pub(crate) fn collect(checkout: &Path, patterns: &[String]) -> (Vec<ReportFile>,
     };
     search.folder(checkout, &mut Vec::new());
     search.found.sort_unstable();
-    let (mut files, mut bytes, mut left_out) = (Vec::new(), 0_u64, 0);
-    for (name, path) in search.found {
-        let opened = if files.len() < MAX_FILES { open(&path).ok().flatten() } else { None };
+    search.found
+}
+
+/// The reports of a check. Those that have not changed since `before` are old.
+pub(crate) fn collect(checkout: &Path, patterns: &[String], before: &Before) -> Collected {
+    let (mut collected, mut bytes) = (Collected::default(), 0_u64);
+    for (name, path) in find(checkout, patterns) {
+        let opened =
+            if collected.files.len() < MAX_FILES { open(&path).ok().flatten() } else { None };
         match opened {
             Some((file, length)) if bytes.saturating_add(length) <= MAX_BYTES => {
                 bytes += length;
+                let now = file.metadata().map(|it| mark(&it)).ok();
+                collected.old += usize::from(before.get(&name).copied() == now && now.is_some());
                 // It may grow while it is read: whoever wrote it may still be there.
-                files.push(ReportFile { name, content: Box::new(file.take(length)) });
+                let content = Box::new(file.take(length));
+                collected.files.push(ReportFile { name, content });
             }
-            Some(_) | None => left_out += 1,
+            Some(_) | None => collected.left_out += 1,
         }
     }
-    (files, left_out)
+    collected
 }
 
 /// Opens a plain file that is small enough. A link that took its place meanwhile is none.
@@ -149,7 +183,8 @@ mod tests {
 
     fn names(folder: &Path, patterns: &[&str]) -> Vec<String> {
         let patterns: Vec<String> = patterns.iter().map(ToString::to_string).collect();
-        collect(folder, &patterns).0.into_iter().map(|file| file.name).collect()
+        let found = collect(folder, &patterns, &Before::new());
+        found.files.into_iter().map(|file| file.name).collect()
     }
 
     #[test]
@@ -171,9 +206,14 @@ mod tests {
         assert_eq!(names(path, &["target/other.t?t"]), ["target/other.txt"]);
         assert!(names(path, &["target", "nothing/**", ".git/*"]).is_empty());
         let mut text = String::new();
-        let (mut files, left_out) = collect(path, &["junit.xml".to_owned()]);
-        files[0].content.read_to_string(&mut text).expect("text");
-        assert_eq!((text.as_str(), left_out), ("junit.xml", 0));
+        let mut found = collect(path, &["junit.xml".to_owned()], &Before::new());
+        found.files[0].content.read_to_string(&mut text).expect("text");
+        assert_eq!((text.as_str(), found.left_out, found.old), ("junit.xml", 0, 0));
+        let all = ["**/*.xml".to_owned()];
+        let there = before(path, &all);
+        fs::write(path.join("new.xml"), "new").expect("written");
+        let found = collect(path, &all, &there);
+        assert_eq!((found.files.len(), found.old), (4, 3), "the check wrote one of them");
     }
 
     #[test]
@@ -196,9 +236,9 @@ mod tests {
         let folder = checkout(&many.iter().map(String::as_str).collect::<Vec<_>>());
         let large = File::create(folder.path().join("0000.xml")).expect("a file");
         large.set_len(MAX_FILE_BYTES + 1).expect("a length");
-        let (files, left_out) = collect(folder.path(), &["*.xml".to_owned()]);
-        assert_eq!((files.len(), left_out), (MAX_FILES, 3));
-        assert_eq!(files[0].name, "0001.xml");
+        let found = collect(folder.path(), &["*.xml".to_owned()], &Before::new());
+        assert_eq!((found.files.len(), found.left_out), (MAX_FILES, 3));
+        assert_eq!(found.files[0].name, "0001.xml");
     }
 
     #[test]

@@ -9,7 +9,9 @@ use actix_web::web::{Data, ServiceConfig};
 use actix_web::{App, Error};
 use async_trait::async_trait;
 use signalbox_domain::ports::{CheckLog, Clock, Exposition, IdSource, Observer};
-use signalbox_domain::service::{Authenticator, FlakyService, QueueService, UploadService};
+use signalbox_domain::service::{
+    AuditService, Authenticator, FlakyService, QueueService, UploadService,
+};
 
 use crate::dto::tests::TestLinks;
 use crate::paging::PageTokens;
@@ -52,6 +54,8 @@ pub struct Api {
     pub authenticator: Arc<Authenticator>,
     /// Writes metrics as text.
     pub exposition: Arc<dyn Exposition>,
+    /// Who changed what.
+    pub audit: Arc<AuditService>,
     /// What checks printed.
     pub check_log: Arc<dyn CheckLog>,
     /// Sees requests.

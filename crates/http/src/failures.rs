@@ -114,6 +114,7 @@ failures! {
     OfDelete = [ALWAYS, BODY, QUEUE] [QueueNotEmpty];
     OfUpdate = [ALWAYS, BODY, QUEUE] [ModeChange];
     OfMetrics = [ALWAYS] [Invalid, UnknownRepository];
+    OfAudit = [ALWAYS] [Invalid, UnknownRepository];
     OfOutput = [ALWAYS] [UnknownOutput];
     OfUpload = [ALWAYS, BODY] [UnknownRepository, UploadRefused, NoRoom];
     OfUploads = [ALWAYS, BODY] [UnknownRepository];

@@ -17,8 +17,8 @@ mod sender;
 mod stream;
 
 pub use api::{Api, FlakyApi, Readiness, app, configure};
-pub use dto::tests::{EventPayloads, TestLinks};
+pub use dto::tests::TestLinks;
 pub use openapi::document as openapi_document;
 pub use paging::PageTokens;
 pub use problem::{Code, error_page};
-pub use request_id::{RequestId, with_request_id};
+pub use request_id::{RequestId, current_request_id, on_behalf_of, with_request_id};

@@ -53,8 +53,10 @@ use crate::routes::v1;
         v1::flaky::mute_monitor::handle,
         v1::flaky::override_quarantine::handle,
         v1::flaky::get_test_history::handle,
+        v1::flaky::list_failures_of_test_run::handle,
         v1::status::handle,
         v1::openapi::handle,
+        v1::list_audit::handle,
     ),
     components(schemas(ProblemBody)),
     tags(

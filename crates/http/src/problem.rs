@@ -274,7 +274,7 @@ impl ResponseError for Problem {
             detail: self.detail.clone(),
             code: row.code,
             retryable: row.retryable,
-            request_id: current_request_id(),
+            request_id: current_request_id().unwrap_or_default(),
             errors: self.errors.clone(),
         };
         reply.content_type(PROBLEM_JSON).json(body)

@@ -22,9 +22,17 @@ tokio::task_local! {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequestId(pub String);
 
-/// The id of the request that is being answered.
-pub(crate) fn current_request_id() -> String {
-    CURRENT.try_with(Clone::clone).unwrap_or_default()
+/// The id of the request that is being answered, or that has caused what is done here.
+pub fn current_request_id() -> Option<String> {
+    CURRENT.try_with(Clone::clone).ok()
+}
+
+/// Does what a request has caused, under its id.
+pub async fn on_behalf_of<F: Future>(request: Option<String>, work: F) -> F::Output {
+    match request {
+        Some(request) => CURRENT.scope(request, work).await,
+        None => work.await,
+    }
 }
 
 fn acceptable(id: &str) -> bool {

@@ -1,21 +1,27 @@
 //! The server's own metrics.
 
-use prometheus_client::encoding::{EncodeLabelSet, text};
+use std::sync::atomic::AtomicU64;
+
+use prometheus_client::encoding::text;
 use prometheus_client::metrics::counter::Counter;
-use prometheus_client::metrics::family::{Family, MetricConstructor};
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
 use signalbox_domain::ports::{Observed, Observer};
 use signalbox_domain::queue::Decision;
+use signalbox_domain::time::{Span, Timestamp};
 
-/// Bounds for what is done while somebody waits: requests and steps, in seconds.
-const SHORT: &[f64] = &[0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0];
-/// Bounds for effects, which last from a read of a branch to a whole run of checks, in seconds.
-const LONG: &[f64] = &[0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3600.0, 10_800.0];
+use crate::gauges::{Gauges, Sample};
+use crate::labels::{
+    Bounds, CallLabels, CallOutcomeLabels, EffectLabels, EffectNameLabels, InputLabels, LONG,
+    OperationLabels, OutcomeLabels, QuotaLabels, RequestLabels, SHORT,
+};
 
-/// Counts what it sees on a registry of its own. Labels are operations, kinds of input and names
-/// of effects, never anything that callers choose, so the number of series is bounded.
+/// Counts what it sees on a registry of its own. Labels are operations, kinds of input, names of
+/// effects and configured hosts, never anything that callers choose, so the number of series is
+/// bounded.
 pub struct PrometheusObserver {
     registry: Registry,
     requests: Family<RequestLabels, Counter>,
@@ -26,65 +32,53 @@ pub struct PrometheusObserver {
     effects: Family<EffectLabels, Counter>,
     effect_duration: Family<EffectNameLabels, Histogram, Bounds>,
     landed_tree_differs: Counter,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct RequestLabels {
-    operation: String,
-    status: u16,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct OperationLabels {
-    operation: String,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct InputLabels {
-    input: &'static str,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct EffectLabels {
-    effect: &'static str,
-    outcome: &'static str,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct EffectNameLabels {
-    effect: &'static str,
-}
-
-/// The bounds that a family's histograms are made with.
-#[derive(Clone, Copy)]
-struct Bounds(&'static [f64]);
-
-impl MetricConstructor<Histogram> for Bounds {
-    fn new_metric(&self) -> Histogram {
-        Histogram::new(self.0.iter().copied())
-    }
+    host_calls: Family<CallOutcomeLabels, Counter>,
+    host_call_duration: Family<CallLabels, Histogram, Bounds>,
+    quota_limit: Family<QuotaLabels, Gauge>,
+    quota_remaining: Family<QuotaLabels, Gauge>,
+    quota_reset: Family<QuotaLabels, Gauge<f64, AtomicU64>>,
+    uploads: Family<OutcomeLabels, Counter>,
+    upload_duration: Histogram,
+    deliveries: Family<OutcomeLabels, Counter>,
+    delivery_duration: Histogram,
+    gauges: Gauges,
 }
 
 impl PrometheusObserver {
-    /// An observer that has seen nothing, in a server of that version.
-    pub fn new(version: &str) -> Self {
+    /// An observer that has seen nothing, in a server of that version that started then.
+    pub fn new(version: &str, started: Timestamp) -> Self {
         let mut this = Self {
-            registry: Registry::with_prefix("signalbox"),
+            registry: Registry::default(),
             requests: Family::default(),
             request_duration: Family::new_with_constructor(Bounds(SHORT)),
             steps: Family::default(),
-            step_duration: Bounds(SHORT).new_metric(),
+            step_duration: Histogram::new(SHORT.iter().copied()),
             conflicts: Counter::default(),
             effects: Family::default(),
             effect_duration: Family::new_with_constructor(Bounds(LONG)),
             landed_tree_differs: Counter::default(),
+            host_calls: Family::default(),
+            host_call_duration: Family::new_with_constructor(Bounds(SHORT)),
+            quota_limit: Family::default(),
+            quota_remaining: Family::default(),
+            quota_reset: Family::default(),
+            uploads: Family::default(),
+            upload_duration: Histogram::new(LONG.iter().copied()),
+            deliveries: Family::default(),
+            delivery_duration: Histogram::new(SHORT.iter().copied()),
+            gauges: Gauges::default(),
         };
+        let process = this.registry.sub_registry_with_prefix("process");
+        let start = Gauge::<f64, AtomicU64>::default();
+        start.set(seconds_of(started));
+        let help = "When the server started, in seconds since 1970";
+        process.register_with_unit("start_time", help, Unit::Seconds, start);
         this.register(version);
         this
     }
 
     fn register(&mut self, version: &str) {
-        let registry = &mut self.registry;
+        let registry = self.registry.sub_registry_with_prefix("signalbox");
         let build = Info::new([("version", version.to_owned())]);
         registry.register("build", "The server that runs", build);
         registry.register("requests", "Requests answered", self.requests.clone());
@@ -122,10 +116,61 @@ impl PrometheusObserver {
             "Landings whose tree is not the tested one; anything but 0 needs a look at once",
             self.landed_tree_differs.clone(),
         );
+        registry.register(
+            "host_calls",
+            "Calls of git hosts, by how they ended",
+            self.host_calls.clone(),
+        );
+        registry.register_with_unit(
+            "host_call_duration",
+            "Time of a call of a git host",
+            Unit::Seconds,
+            self.host_call_duration.clone(),
+        );
+        registry.register(
+            "host_quota_limit",
+            "Calls that a git host allows in a period, as it last said",
+            self.quota_limit.clone(),
+        );
+        registry.register(
+            "host_quota_remaining",
+            "Calls that are left in this period, as the git host last said",
+            self.quota_remaining.clone(),
+        );
+        registry.register_with_unit(
+            "host_quota_reset_timestamp",
+            "When the next period begins, in seconds since 1970",
+            Unit::Seconds,
+            self.quota_reset.clone(),
+        );
+        registry.register(
+            "uploads",
+            "Tries at reading uploads of test results, by how they ended",
+            self.uploads.clone(),
+        );
+        registry.register_with_unit(
+            "upload_duration",
+            "Time to read an upload of test results",
+            Unit::Seconds,
+            self.upload_duration.clone(),
+        );
+        registry.register(
+            "webhook_deliveries",
+            "Tries at delivering webhooks, by how they ended",
+            self.deliveries.clone(),
+        );
+        registry.register_with_unit(
+            "webhook_delivery_duration",
+            "Time of a try at delivering a webhook",
+            Unit::Seconds,
+            self.delivery_duration.clone(),
+        );
+        self.gauges.register(registry);
     }
 
-    /// Everything seen so far, in the OpenMetrics text format.
-    pub fn encode(&self) -> String {
+    /// Everything seen so far, with what is true at this moment, in the OpenMetrics text format.
+    pub fn encode(&self, sample: &Sample) -> String {
+        self.gauges.set(sample);
         let mut page = String::new();
         // Writing to a string cannot fail, and metrics must not take the server down.
         let _ = text::encode(&mut page, &self.registry);
@@ -133,12 +178,25 @@ impl PrometheusObserver {
     }
 }
 
+fn seconds(span: Span) -> f64 {
+    span.to_std().as_secs_f64()
+}
+
+fn seconds_of(at: Timestamp) -> f64 {
+    seconds(at.since(Timestamp::from_unix_micros(0)))
+}
+
+/// A gauge holds signed numbers; one that does not fit is the largest that does.
+fn signed(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
 impl Observer for PrometheusObserver {
     fn observe(&self, seen: &Observed<'_>) {
         match seen {
             Observed::Step { input, decisions, took, .. } => {
                 self.steps.get_or_create(&InputLabels { input }).inc();
-                self.step_duration.observe(took.to_std().as_secs_f64());
+                self.step_duration.observe(seconds(*took));
                 let differs = |it: &&Decision| matches!(it, Decision::LandedTreeDiffers { .. });
                 for _ in decisions.iter().filter(differs) {
                     self.landed_tree_differs.inc();
@@ -149,81 +207,39 @@ impl Observer for PrometheusObserver {
             }
             Observed::EffectRun { effect, outcome, took, .. } => {
                 self.effects.get_or_create(&EffectLabels { effect, outcome }).inc();
-                self.effect_duration
-                    .get_or_create(&EffectNameLabels { effect })
-                    .observe(took.to_std().as_secs_f64());
+                let duration = self.effect_duration.get_or_create(&EffectNameLabels { effect });
+                duration.observe(seconds(*took));
             }
             Observed::Request { operation, status, took } => {
                 let operation = (*operation).to_owned();
                 let labels = RequestLabels { operation: operation.clone(), status: *status };
                 self.requests.get_or_create(&labels).inc();
-                self.request_duration
-                    .get_or_create(&OperationLabels { operation })
-                    .observe(took.to_std().as_secs_f64());
+                let duration = self.request_duration.get_or_create(&OperationLabels { operation });
+                duration.observe(seconds(*took));
+            }
+            Observed::HostCall { host, call, outcome, took } => {
+                let host = (*host).to_owned();
+                let labels = CallOutcomeLabels { host: host.clone(), call, outcome };
+                self.host_calls.get_or_create(&labels).inc();
+                let duration = self.host_call_duration.get_or_create(&CallLabels { host, call });
+                duration.observe(seconds(*took));
+            }
+            Observed::HostQuota { host, resource, limit, remaining, resets_at } => {
+                let labels = QuotaLabels { host: (*host).to_owned(), resource };
+                self.quota_limit.get_or_create(&labels).set(signed(*limit));
+                self.quota_remaining.get_or_create(&labels).set(signed(*remaining));
+                self.quota_reset.get_or_create(&labels).set(seconds_of(*resets_at));
+            }
+            Observed::Upload { outcome, took } => {
+                self.uploads.get_or_create(&OutcomeLabels { outcome }).inc();
+                self.upload_duration.observe(seconds(*took));
+            }
+            Observed::WebhookDelivery { outcome, took } => {
+                self.deliveries.get_or_create(&OutcomeLabels { outcome }).inc();
+                self.delivery_duration.observe(seconds(*took));
             }
             // What is seen first in a later version is not counted until somebody says how.
             _ => {}
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use signalbox_domain::ids::{OrgId, QueueId, RunId};
-    use signalbox_domain::ports::QueueRef;
-    use signalbox_domain::time::Span;
-    use uuid::Uuid;
-
-    use super::*;
-
-    fn queue() -> QueueRef {
-        QueueRef { org: OrgId(Uuid::from_u128(1)), id: QueueId(Uuid::from_u128(2)) }
-    }
-
-    fn has(page: &str, line: &str) {
-        assert!(page.lines().any(|it| it == line), "no line {line:?} in\n{page}");
-    }
-
-    #[test]
-    fn requests_steps_and_effects_are_counted_and_timed() {
-        let observer = PrometheusObserver::new("1.2.3");
-        let took = Span::seconds(2);
-        for _ in 0..2 {
-            observer.observe(&Observed::Request { operation: "getQueue", status: 200, took });
-        }
-        observer.observe(&Observed::Step { queue: queue(), input: "submit", decisions: &[], took });
-        observer.observe(&Observed::CommitConflict { queue: queue() });
-        let (effect, outcome) = ("land", "retried");
-        observer.observe(&Observed::EffectRun { queue: queue(), effect, outcome, took });
-
-        let page = observer.encode();
-        has(&page, r#"signalbox_build_info{version="1.2.3"} 1"#);
-        has(&page, r#"signalbox_requests_total{operation="getQueue",status="200"} 2"#);
-        has(&page, r#"signalbox_request_duration_seconds_sum{operation="getQueue"} 4.0"#);
-        has(&page, r#"signalbox_planner_steps_total{input="submit"} 1"#);
-        has(&page, "signalbox_planner_step_duration_seconds_count 1");
-        has(&page, "signalbox_commit_conflicts_total 1");
-        has(&page, r#"signalbox_effects_total{effect="land",outcome="retried"} 1"#);
-        has(&page, r#"signalbox_effect_duration_seconds_count{effect="land"} 1"#);
-        has(&page, "signalbox_landed_tree_differs_total 0");
-        assert!(page.ends_with("# EOF\n"));
-    }
-
-    #[test]
-    fn a_landed_tree_that_was_not_tested_is_counted() {
-        let observer = PrometheusObserver::new("1.2.3");
-        let decisions = [Decision::LandedTreeDiffers {
-            run: RunId(Uuid::nil()),
-            tested: "a".repeat(40),
-            landed: "b".repeat(40),
-        }];
-        let took = Span::ZERO;
-        observer.observe(&Observed::Step {
-            queue: queue(),
-            input: "landed",
-            decisions: &decisions,
-            took,
-        });
-        has(&observer.encode(), "signalbox_landed_tree_differs_total 1");
     }
 }

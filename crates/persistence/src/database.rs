@@ -50,12 +50,25 @@ pub struct MigrationStatus {
     pub pending: Vec<String>,
 }
 
+/// Connections of this process.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PoolState {
+    /// The most that there may be.
+    pub max: usize,
+    /// Those that are open.
+    pub open: usize,
+    /// Those that are open and free.
+    pub idle: usize,
+    /// Callers that wait for one.
+    pub waiting: usize,
+}
+
 /// An open database.
 #[derive(Clone)]
 pub struct Database(Kind);
 
 #[derive(Clone)]
-enum Kind {
+pub(crate) enum Kind {
     Sqlite(sqlite::stores::Store),
     Postgres(postgres::stores::Store),
 }
@@ -75,6 +88,10 @@ pub async fn connect(url: &str) -> Result<Database, ConnectError> {
 }
 
 impl Database {
+    pub(crate) const fn kind(&self) -> &Kind {
+        &self.0
+    }
+
     /// Every store port on this database.
     pub fn stores(&self) -> Stores {
         match &self.0 {
@@ -86,6 +103,20 @@ impl Database {
     /// Whether it is a file that belongs to one server.
     pub const fn is_embedded(&self) -> bool {
         matches!(self.0, Kind::Sqlite(_))
+    }
+
+    /// The state of the connection pool.
+    pub fn pool(&self) -> PoolState {
+        let status = match &self.0 {
+            Kind::Sqlite(store) => store.pool_status(),
+            Kind::Postgres(store) => store.pool_status(),
+        };
+        PoolState {
+            max: status.max_size,
+            open: status.size,
+            idle: status.available,
+            waiting: status.waiting,
+        }
     }
 
     /// Whether it answers.
@@ -148,17 +179,21 @@ impl Database {
         };
         match &self.0 {
             Kind::Sqlite(store) => {
-                let conn = store.connection().await?;
-                let done = apart(move || {
-                    let mut harness = AsyncMigrationHarness::new(conn);
-                    harness.run_pending_migrations(SQLITE).map(drop)
-                });
-                // Each migration is a transaction; one that another process has just run fails on
-                // its first statement, and then nothing is pending any more.
-                if let Err(error) = done.await?
-                    && !self.migration_status().await?.pending.is_empty()
-                {
-                    return Err(words(error));
+                let mut left = pending.len();
+                loop {
+                    let conn = store.connection().await?;
+                    let done = apart(move || {
+                        let mut harness = AsyncMigrationHarness::new(conn);
+                        harness.run_pending_migrations(SQLITE).map(drop)
+                    });
+                    let Err(error) = done.await? else { break };
+                    // Each migration is a transaction; one that another process has just run fails
+                    // on its first statement, and then fewer are left.
+                    match self.migration_status().await?.pending.len() {
+                        0 => break,
+                        fewer if fewer < left => left = fewer,
+                        _ => return Err(words(error)),
+                    }
                 }
             }
             Kind::Postgres(store) => {

@@ -4,6 +4,7 @@
     reason = "the stores are one source that is compiled once for each database"
 )]
 
+mod backup;
 mod blobs;
 mod database;
 mod documents;
@@ -12,5 +13,6 @@ mod postgres;
 mod schema;
 mod sqlite;
 
+pub use backup::BackupError;
 pub use blobs::FileBlobs;
-pub use database::{ConnectError, Database, MigrationStatus, connect};
+pub use database::{ConnectError, Database, MigrationStatus, PoolState, connect};

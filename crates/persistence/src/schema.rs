@@ -71,9 +71,9 @@ table! {
 }
 
 table! {
-    events (position) {
-        position -> BigInt, org_id -> Text, queue_id -> Text, at -> BigInt, format -> Integer,
-        document -> Text,
+    event_log (position) {
+        position -> BigInt, id -> Text, org_id -> Text, repo_id -> Nullable<Text>, kind -> Text,
+        at -> BigInt, payload -> Text,
     }
 }
 
@@ -83,7 +83,7 @@ table! {
         run_id -> Nullable<Text>, due_at -> BigInt, lease -> Nullable<Text>,
         holder -> Nullable<Text>, leased_until -> Nullable<BigInt>, attempts -> Integer,
         failing_since -> Nullable<BigInt>, last_error -> Nullable<Text>, format -> Integer,
-        document -> Text,
+        document -> Text, request_id -> Nullable<Text>,
     }
 }
 
@@ -156,13 +156,6 @@ table! {
 }
 
 table! {
-    test_events (position) {
-        position -> BigInt, org_id -> Text, repo_id -> Text, test_id -> Text, number -> BigInt,
-        at -> BigInt, kind -> Text, payload -> Text,
-    }
-}
-
-table! {
     result_uploads (repo_id, id) {
         repo_id -> Text, id -> Text, org_id -> Text, received_at -> BigInt, format -> Integer,
         upload -> Text, taken_in -> Text,
@@ -222,14 +215,19 @@ table! {
 table! { server_keys (name) { name -> Text, value -> Text, } }
 
 diesel::joinable!(queues -> repos (repo_id));
-diesel::joinable!(events -> queues (queue_id));
 diesel::joinable!(entry_moves -> queues (queue_id));
 diesel::allow_tables_to_appear_in_same_query!(
     queues,
     repos,
-    events,
     entries,
     runs,
     impacted_targets,
     entry_moves
 );
+
+table! {
+    audit (id) {
+        id -> Text, org_id -> Text, at -> BigInt, action -> Text, token_id -> Nullable<Text>,
+        object -> Text, repo -> Nullable<Text>, format -> Integer, document -> Text,
+    }
+}

@@ -21,7 +21,7 @@ fn columns(script: &str) -> Vec<String> {
             let mut words = rest.split(' ');
             let (table, column) = (words.next().unwrap_or_default(), words.nth(2));
             found.push(format!("{table}.{}", column.unwrap_or_default()));
-        } else if line.starts_with("UPDATE ") {
+        } else if ["UPDATE ", "INSERT ", "CREATE INDEX "].iter().any(|it| line.starts_with(it)) {
             // Until the next table only values follow.
             table.clear();
         } else if let Some(column) = line.strip_prefix("    ").filter(|_| !table.is_empty()) {

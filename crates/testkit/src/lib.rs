@@ -9,5 +9,8 @@ pub mod conformance;
 pub mod fake_host;
 pub mod fake_results;
 pub mod memory;
+mod plain_events;
 pub mod postgres;
 pub mod simulation;
+
+pub use plain_events::PlainEvents;

@@ -14,6 +14,7 @@ use signalbox_domain::service::{
 use signalbox_domain::testing::{CountingIds, ManualClock};
 use signalbox_domain::time::Span;
 use signalbox_domain::token::{Caller, EnumCase, Scope};
+use signalbox_testkit::PlainEvents;
 use signalbox_testkit::fake_host::{Call, Failure, FakeHost, FakeHosts, Tree};
 use signalbox_testkit::memory::MemoryDatabase;
 use uuid::Uuid;
@@ -61,6 +62,7 @@ impl Bench {
             clock: clock.clone(),
             ids: Arc::new(CountingIds::default()),
             observer: Arc::new(Unseen),
+            events: Arc::new(PlainEvents),
             notifier: Arc::new(Unseen),
         };
         let caller = Caller {

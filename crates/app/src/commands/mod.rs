@@ -1,5 +1,8 @@
 //! The commands, one file each.
 
+mod audit;
+mod backup;
+mod doctor;
 mod flaky_tests;
 mod hook;
 mod migrate;
@@ -11,6 +14,9 @@ mod repo;
 mod tests;
 mod token;
 
+pub(crate) use audit::{Audit, audit};
+pub(crate) use backup::{backup, restore};
+pub(crate) use doctor::doctor;
 use flaky_tests::{FlakyTests, flaky_tests};
 pub(crate) use hook::{Hook, hook};
 pub(crate) use migrate::{Migrate, migrate};

@@ -1,8 +1,10 @@
 //! What commands that work on the database have in common. A server may run on it meanwhile.
 
+use signalbox_domain::audit::{AuditAction, Facts};
 use signalbox_domain::ids::{OrgId, OrgSlug, RepoName};
 use signalbox_domain::ports::{Org, Repository};
 
+use super::audit::note;
 use crate::config::{Config, Flags};
 use crate::wiring::{App, chain, open_database};
 
@@ -17,8 +19,16 @@ pub(crate) async fn open(flags: &Flags) -> Result<App, String> {
 pub(crate) async fn organization(app: &App, slug: &str) -> Result<Org, String> {
     let slug = OrgSlug::new(slug).map_err(|error| error.to_string())?;
     let context = &app.context;
+    let words = |error| chain("organization", &error);
+    if let Some(known) = context.stores.orgs.find_by_slug(&slug).await.map_err(words)? {
+        return Ok(known);
+    }
     let org = Org { id: OrgId(context.ids.new_id()), slug, created_at: context.clock.now() };
-    context.stores.orgs.create(&org).await.map_err(|error| chain("organization", &error))
+    let kept = context.stores.orgs.create(&org).await.map_err(words)?;
+    let (action, object) =
+        (AuditAction::OrganizationCreated, format!("organization {}", kept.slug));
+    note(app, kept.id, action, object, (&Facts::new(), &Facts::new())).await?;
+    Ok(kept)
 }
 
 /// The registered repository of that name. Several organizations may have it: then one must be

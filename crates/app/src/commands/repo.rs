@@ -4,9 +4,11 @@ use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 use serde_json::json;
+use signalbox_domain::audit::{AuditAction, Facts};
 use signalbox_domain::ids::{RepoId, RepoName};
 use signalbox_domain::ports::{GitHost, Repository};
 
+use super::audit::note;
 use super::offline::{open, organization};
 use crate::config::{Config, Flags, has_password};
 use crate::terminal::say;
@@ -71,6 +73,10 @@ pub(crate) async fn repo(flags: &Flags, action: Repo) -> Result<(), String> {
                 let program = hook_program(flags, &app.config)?;
                 host.install_hook(&new, &program).await.map_err(|error| error.to_string())?;
             }
+            let after = Facts::from([("path".to_owned(), found.clone())]);
+            let object = format!("repository {name}");
+            let action = AuditAction::RepositoryRegistered;
+            note(&app, org.id, action, object, (&Facts::new(), &after)).await?;
             let kept = app.context.stores.repos.register(&new, false).await;
             let kept = kept.map_err(|error| chain("repository", &error))?;
             let id = kept.id.to_string();

@@ -2,10 +2,12 @@
 
 use clap::{Subcommand, ValueEnum};
 use serde_json::json;
+use signalbox_domain::audit::{AuditAction, Facts, of_token};
 use signalbox_domain::ids::{RepoName, TokenId};
 use signalbox_domain::time::Span;
 use signalbox_domain::token::{EnumCase, Scope, Token as Stored, TokenText};
 
+use super::audit::note;
 use super::offline::{open, organization};
 use crate::config::Flags;
 use crate::terminal::say;
@@ -92,6 +94,9 @@ pub(crate) async fn create(app: &App, token: Stored) -> Result<(TokenId, TokenTe
         revoked_at: None,
         ..token
     };
+    let after = of_token(&token);
+    let object = object(id);
+    note(app, token.org, AuditAction::TokenCreated, object, (&Facts::new(), &after)).await?;
     let stored = app.context.stores.tokens.insert(&token).await;
     stored.map_err(|error| chain("token", &error))?;
     Ok((id, text))
@@ -143,6 +148,10 @@ pub(crate) async fn token(flags: &Flags, action: Token) -> Result<(), String> {
         }
         Token::Revoke { id } => {
             let id = parse_id(&id)?;
+            let old = find(&app, id).await?;
+            let end = Stored { revoked_at: Some(now), ..old.clone() };
+            let (from, to) = (of_token(&old), of_token(&end));
+            note(&app, old.org, AuditAction::TokenRevoked, object(id), (&from, &to)).await?;
             let revoked = app.context.stores.tokens.revoke(id, now).await;
             if !revoked.map_err(|error| chain("token", &error))? {
                 return Err(format!("token {id} not found"));
@@ -151,17 +160,33 @@ pub(crate) async fn token(flags: &Flags, action: Token) -> Result<(), String> {
         }
         Token::Rotate { id, overlap, json } => {
             let (id, overlap) = (parse_id(&id)?, span(&overlap)?);
-            let tokens = app.context.stores.tokens.list(None).await;
-            let tokens = tokens.map_err(|error| chain("tokens", &error))?;
-            let old = tokens.into_iter().find(|it| it.id == id && it.is_valid(now));
-            let old = old.ok_or_else(|| format!("token {id} not found, or no longer good"))?;
-            let new = create(&app, old).await?;
-            let revoked = app.context.stores.tokens.revoke(id, now.plus(overlap)).await;
+            let old = find(&app, id).await?;
+            if !old.is_valid(now) {
+                return Err(format!("token {id} is no longer good: create a new one"));
+            }
+            let end = now.plus(overlap);
+            let new = create(&app, old.clone()).await?;
+            let from = of_token(&old);
+            let mut to = of_token(&Stored { revoked_at: Some(end), ..old.clone() });
+            to.insert("replacedBy".into(), new.0.to_string());
+            note(&app, old.org, AuditAction::TokenRotated, object(id), (&from, &to)).await?;
+            let revoked = app.context.stores.tokens.revoke(id, end).await;
             revoked.map_err(|error| chain("token", &error))?;
             show(&new, json);
         }
     }
     Ok(())
+}
+
+fn object(id: TokenId) -> String {
+    format!("token {id}")
+}
+
+async fn find(app: &App, id: TokenId) -> Result<Stored, String> {
+    let tokens = app.context.stores.tokens.list(None).await;
+    let tokens = tokens.map_err(|error| chain("tokens", &error))?;
+    let found = tokens.into_iter().find(|it| it.id == id);
+    found.ok_or_else(|| format!("token {id} not found"))
 }
 
 fn parse_id(text: &str) -> Result<TokenId, String> {

@@ -30,11 +30,38 @@ impl Config {
                 return Err(format!("flaky.{key}: must be from 1 to {most}, but is {value}"));
             }
         }
+        let kept = &self.retention;
+        for (key, value) in [
+            ("audit_days", kept.audit_days),
+            ("journal_days", kept.journal_days),
+            ("events_days", kept.events_days),
+            ("outputs_days", kept.outputs_days),
+        ] {
+            if !(1..=36_500).contains(&value) {
+                return Err(format!("retention.{key}: must be from 1 to 36500, but is {value}"));
+            }
+        }
+        self.telemetry()?;
         self.flaky()?;
         self.organizations().map_err(|words| match file {
             Some(file) => format!("{}: {words}", file.display()),
             None => words,
         })
+    }
+
+    fn telemetry(&self) -> Result<(), String> {
+        let percent = self.telemetry.sample_percent;
+        if percent > 100 {
+            return Err(format!("telemetry.sample_percent: {percent} must be from 0 to 100"));
+        }
+        let Some(url) = &self.telemetry.otlp_endpoint else { return Ok(()) };
+        let key = "telemetry.otlp_endpoint";
+        let url = Url::parse(url).map_err(|error| format!("{key}: it is no URL: {error}"))?;
+        let web = matches!(url.scheme(), "http" | "https") && url.host().is_some();
+        if !web || !url.username().is_empty() || url.password().is_some() {
+            return Err(format!("{key}: must be http://HOST or https://HOST, without a user"));
+        }
+        Ok(())
     }
 
     fn flaky(&self) -> Result<(), String> {

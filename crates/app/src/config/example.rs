@@ -3,7 +3,9 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use super::{Checks, Config, Database, Flaky, Host, Log, Organization, Pages, Server};
+use super::{
+    Checks, Config, Database, Flaky, Host, Log, Organization, Pages, Retention, Server, Telemetry,
+};
 
 /// A file with every setting and its default.
 pub fn example() -> String {
@@ -12,10 +14,15 @@ pub fn example() -> String {
         database: Database { url: Some("sqlite://signalbox-data/signalbox.db".into()) },
         server: Server {
             public_url: Some("http://127.0.0.1:8080".into()),
-            metrics_listen: Some(SocketAddr::from(([127, 0, 0, 1], 9090))),
+            metrics_listen: Some(SocketAddr::from(([127, 0, 0, 1], 9464))),
             ..Server::default()
         },
         log: Log::default(),
+        telemetry: Telemetry {
+            otlp_endpoint: Some("http://127.0.0.1:4318".into()),
+            ..Telemetry::default()
+        },
+        retention: Retention::default(),
         flaky: Flaky {
             ticket_url: Some("https://tickets.example/browse/{id}".into()),
             ..Flaky::default()

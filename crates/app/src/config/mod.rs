@@ -11,4 +11,7 @@ pub use example::example;
 pub(crate) use load::Flags;
 pub(crate) use secret::{has_password, without_password};
 pub use settings::Config;
-pub(crate) use settings::{Checks, Database, Flaky, Host, Log, LogFormat, Organization, Server};
+pub(crate) use settings::{
+    Checks, Database, Flaky, Host, Log, LogFormat, Organization, Pages, Retention, Server,
+    Telemetry,
+};

@@ -19,6 +19,10 @@ pub struct Config {
     pub database: Database,
     /// Logs.
     pub log: Log,
+    /// Traces.
+    pub telemetry: Telemetry,
+    /// How long is kept what grows.
+    pub retention: Retention,
     /// Test results and flaky tests.
     pub flaky: Flaky,
     /// The pages for people.
@@ -67,6 +71,44 @@ pub struct Log {
 impl Default for Log {
     fn default() -> Self {
         Self { level: "info".into(), format: LogFormat::Auto }
+    }
+}
+
+/// `[telemetry]`.
+#[derive(Clone, Debug, Deserialize, Serialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields, default)]
+pub struct Telemetry {
+    /// The address of a collector of traces (OTLP over HTTP), without `/v1/traces`; none are sent
+    /// when it is left out.
+    pub otlp_endpoint: Option<String>,
+    /// How many of a hundred traces are sent.
+    pub sample_percent: u32,
+}
+
+impl Default for Telemetry {
+    fn default() -> Self {
+        Self { otlp_endpoint: None, sample_percent: 100 }
+    }
+}
+
+/// `[retention]`, in days.
+#[derive(Clone, Debug, Deserialize, Serialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields, default)]
+#[expect(clippy::struct_field_names, reason = "the names are keys of the file, with their unit")]
+pub struct Retention {
+    /// The audit log.
+    pub audit_days: u32,
+    /// Journals of queues, and with them timelines and lists of past tests.
+    pub journal_days: u32,
+    /// The log of public events.
+    pub events_days: u32,
+    /// What checks printed.
+    pub outputs_days: u32,
+}
+
+impl Default for Retention {
+    fn default() -> Self {
+        Self { audit_days: 400, journal_days: 400, events_days: 400, outputs_days: 45 }
     }
 }
 

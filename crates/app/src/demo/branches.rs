@@ -11,6 +11,7 @@ const LANDS: End = End {
     names: None,
     told: None,
     joins: false,
+    excused: None,
 };
 const RED: End = End {
     what: "fails its own test",
@@ -245,6 +246,47 @@ pub(super) static URGENT: [Branch; 3] = [
         files: &[("calc.sh", "# A small calculator.\n\nadd() { echo $((${1:-0} + ${2:-0})); }\n")],
         comes: Comes::Urgent,
         end: End { what: "urgent", ..LANDS },
+        ..GOOD
+    },
+];
+
+/// A test that fails by chance: here a counter decides, so that the story is the same each time. It
+/// is tried twice, as runners of tests do, and both attempts are reported.
+const CLOCK: &str = r#"try() {
+  tries=$(($(cat "$gates/tries" 2>/dev/null || echo 0) + 1))
+  echo "$tries" >"$gates/tries"
+  [ "$tries" = 2 ]
+}
+if try; then told=''
+elif try; then told='<flakyFailure message="12:60 is no time"/>'
+else told='<failure message="12:60 is no time"/>'; failed=yes
+fi
+echo "clock ticks: tried up to $tries times $told"
+if [ -n "${SIGNALBOX_TEST_RUN:-}" ]; then
+  {
+    echo '<testsuite name="clock"><testcase name="clock ticks" file="tests/clock.sh">'
+    echo "$told</testcase></testsuite>"
+  } >report.xml
+fi
+"#;
+
+pub(super) static FLAKY: [Branch; 2] = [
+    Branch {
+        name: "clock",
+        title: "Show the time",
+        files: &[("lib/clock.sh", "clock() { date +%H:%M; }\n"), ("tests/clock.sh", CLOCK)],
+        end: End { what: "its test fails, then passes", ..LANDS },
+        ..GOOD
+    },
+    Branch {
+        name: "leap",
+        title: "Know leap years",
+        files: &[
+            ("lib/leap.sh", "leap() { [ $(($1 % 4)) = 0 ]; }\n"),
+            ("tests/leap.sh", "leap 2024\n"),
+        ],
+        comes: Comes::Later,
+        end: End { what: "the clock's test fails", excused: Some("clock ticks"), ..LANDS },
         ..GOOD
     },
 ];

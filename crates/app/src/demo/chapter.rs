@@ -23,6 +23,8 @@ pub(super) struct Chapter {
     pub(super) lands: &'static [&'static str],
     /// Whether all must have been tested in one run first, and then in halves and alone.
     pub(super) bisects: bool,
+    /// Whether the repository quarantines flaky tests from this chapter on.
+    pub(super) quarantines: bool,
 }
 
 /// A branch with a pull request: the subject of its commit, what it contains, how it should end.
@@ -48,6 +50,8 @@ pub(super) enum Comes {
     AndLeaves,
     /// On a cue, with the priority urgent.
     Urgent,
+    /// On a cue.
+    Later,
 }
 
 /// What should become of a branch.
@@ -66,6 +70,8 @@ pub(super) struct End {
     /// Whether another lane lands while it is tested, so that its changes land on a tree that its
     /// own run did not have.
     pub(super) joins: bool,
+    /// The flaky test whose failure must have been excused in its run.
+    pub(super) excused: Option<&'static str>,
 }
 
 /// Something that is done once all of this can be seen.
@@ -81,6 +87,8 @@ pub(super) enum Sign {
     Waits(&'static str),
     /// Its state.
     Is(&'static str),
+    /// That this test is quarantined.
+    Quarantined(&'static str),
 }
 
 /// What is done on a cue.

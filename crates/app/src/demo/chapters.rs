@@ -10,7 +10,7 @@ use super::chapter::{Action, Chapter, Cue, Gate, Sign};
 const AT_ONCE: &[Cue] = &[Cue { when: &[], then: Action::Open(Gate::Checks) }];
 
 /// All chapters, in the order in which they are told.
-pub(super) static CHAPTERS: [Chapter; 5] = [
+pub(super) static CHAPTERS: [Chapter; 6] = [
     Chapter {
         target: "main",
         shows: "one line: each is tested on top of those ahead",
@@ -27,6 +27,7 @@ pub(super) static CHAPTERS: [Chapter; 5] = [
         }],
         lands: &["subtract", "rename", "readme"],
         bisects: false,
+        quarantines: false,
     },
     Chapter {
         target: "batches",
@@ -39,6 +40,7 @@ pub(super) static CHAPTERS: [Chapter; 5] = [
         cues: AT_ONCE,
         lands: &["negate", "maximum", "square"],
         bisects: true,
+        quarantines: false,
     },
     Chapter {
         target: "rescue",
@@ -54,6 +56,7 @@ pub(super) static CHAPTERS: [Chapter; 5] = [
         cues: AT_ONCE,
         lands: &["cube", "modulo"],
         bisects: false,
+        quarantines: false,
     },
     Chapter {
         target: "lanes",
@@ -78,6 +81,7 @@ pub(super) static CHAPTERS: [Chapter; 5] = [
         ],
         lands: &["backend", "frontend", "both"],
         bisects: false,
+        quarantines: false,
     },
     Chapter {
         target: "urgent",
@@ -99,5 +103,29 @@ pub(super) static CHAPTERS: [Chapter; 5] = [
         ],
         lands: &["hotfix", "halve", "triple"],
         bisects: false,
+        quarantines: false,
+    },
+    Chapter {
+        target: "flaky",
+        shows: "a flaky test is found, quarantined, and blocks nobody",
+        preface: &[
+            "One test fails by chance. Its check tries it again and reports both attempts, so it is",
+            "known to be flaky. The repository quarantines such tests: when it fails again, twice,",
+            "the next pull request lands all the same.",
+        ],
+        mode: Mode::Single,
+        concurrency: 1,
+        settings: || json!({}),
+        branches: &branches::FLAKY,
+        cues: &[
+            Cue { when: &[], then: Action::Open(Gate::Checks) },
+            Cue {
+                when: &[("clock", Sign::Is("MERGED")), ("clock", Sign::Quarantined("clock ticks"))],
+                then: Action::Submit("leap"),
+            },
+        ],
+        lands: &["clock", "leap"],
+        bisects: false,
+        quarantines: true,
     },
 ];

@@ -49,7 +49,7 @@ pub(crate) async fn run(
         slug: ORG.into(),
         hosts: vec![Host::Git { host: HOST.into(), root, checks }],
     }];
-    crate::logs::start(&config.log);
+    crate::logs::start(&config)?;
 
     say("Signalbox demo: a real git repository, real checks, the embedded database.\n");
     let git = repository::make(&folder.join("git"), &folder.join("work")).await?;

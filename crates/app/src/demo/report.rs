@@ -33,6 +33,12 @@ pub(super) async fn judge(
             let says = if told { "says" } else { "does not say" };
             notes.push(format!("  #{}'s timeline {says} {reason}{}", pr.number, mark(told)));
         }
+        if let Some(test) = end.excused {
+            let words = excused(stage, chapter, &entry).await?;
+            let told = words.contains(test);
+            good &= told;
+            notes.push(format!("  #{}'s check: {words}{}", pr.number, mark(told)));
+        }
         if entry["state"] == "MERGED" {
             let part = |key: &str| text(&entry["exit"][key]).to_owned();
             let it = Landed {
@@ -68,6 +74,19 @@ pub(super) async fn judge(
         say(&format!("    {subject}"));
     }
     Ok(good)
+}
+
+/// What the check of an entry's run says when quarantined tests were excused; nothing otherwise.
+async fn excused(stage: &Stage<'_>, chapter: &Chapter, entry: &Value) -> Result<String, String> {
+    let run = json!({ "testRunId": entry["verifiedByTestRun"] });
+    let details = stage.client.call(chapter.target, "getMergeQueueTestingDetails", run).await?;
+    let suites = details["checkSuites"].as_array().cloned().unwrap_or_default();
+    let checks = suites.iter().filter_map(|suite| suite["checkRuns"].as_array()).flatten();
+    let mut words = checks.filter(|check| check["conclusion"] == "SUCCESS").filter_map(|check| {
+        let summary = check["summary"].as_str()?;
+        summary.contains("only quarantined tests failed").then(|| summary.to_owned())
+    });
+    Ok(words.next().unwrap_or_default())
 }
 
 fn text(value: &Value) -> &str {

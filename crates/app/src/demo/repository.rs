@@ -21,8 +21,8 @@ pub(super) struct Git {
 }
 
 /// The checks wait at a gate; `$gates` is where tests find further ones.
-const CHECK: &str = "set -eu\ngates=GATES\nwhile [ ! -e \"$gates/OPEN\" ]; do sleep 0.1; done\nsleep 0.5\n. ./calc.sh\nfor file in lib/*.sh tests/*.sh; do\n  [ -e \"$file\" ] || continue\n  echo \"== $file\"\n  . \"./$file\"\ndone\necho all passed\n";
-const CONFIG: &str = "[merge]\nrequired_statuses = [\"test\"]\n\n[[checks]]\nname = \"test\"\nrun = [\"sh\", \"check.sh\"]\ntimeout_minutes = 1\n";
+const CHECK: &str = "set -eu\ngates=GATES\nwhile [ ! -e \"$gates/OPEN\" ]; do sleep 0.1; done\nsleep 0.5\n. ./calc.sh\nfor file in lib/*.sh tests/*.sh; do\n  [ -e \"$file\" ] || continue\n  echo \"== $file\"\n  . \"./$file\"\ndone\n[ -z \"${failed:-}\" ]\necho all passed\n";
+const CONFIG: &str = "[merge]\nrequired_statuses = [\"test\"]\n\n[[checks]]\nname = \"test\"\nrun = [\"sh\", \"check.sh\"]\ntimeout_minutes = 1\nreports = [\"report.xml\"]\n";
 const CALC: &str = "# A small calculator.\n\nadd() { echo $(($1 + $2)); }\n";
 const TEST_ADD: &str = "[ \"$(add 2 3)\" = 5 ]\n";
 

@@ -94,6 +94,11 @@ impl<'a> Stage<'a> {
     /// that were seen. A chapter that comes to no end is said to, and left as it is.
     pub(super) async fn play(&self, chapter: &Chapter, prs: &[Pr]) -> Result<Vec<Run>, String> {
         self.git.close_gates()?;
+        if chapter.quarantines {
+            let settings = json!({ "quarantineEnabled": true, "autoQuarantine": "flaky" });
+            self.call(chapter, "flaky-tests/update-settings", settings).await?;
+            say("\nFlaky tests of the repository are quarantined from now on.");
+        }
         let create = json!({ "mode": chapter.mode.word(), "concurrency": chapter.concurrency });
         self.call(chapter, "createQueue", create).await?;
         let mut settings = (chapter.settings)();
@@ -140,7 +145,7 @@ impl<'a> Stage<'a> {
             Comes::First | Comes::AndLeaves => {
                 self.call(chapter, "submitPullRequest", of(pr)).await.map(drop)
             }
-            Comes::Urgent => Ok(()),
+            Comes::Urgent | Comes::Later => Ok(()),
         }
     }
 
@@ -176,11 +181,23 @@ impl<'a> Stage<'a> {
             let seen = match sign {
                 Sign::Waits(kind) => entry["waitReason"]["kind"] == *kind,
                 Sign::Is(state) => entry["state"] == *state,
+                Sign::Quarantined(test) => self.is_quarantined(chapter, test).await?,
             };
             if !seen {
                 return Ok(false);
             }
         }
+        Ok(true)
+    }
+
+    /// Whether a test is quarantined; says why when it is.
+    async fn is_quarantined(&self, chapter: &Chapter, test: &str) -> Result<bool, String> {
+        let asked = json!({ "org_url_slug": ORG, "page_query": { "page_size": 100 } });
+        let page = self.call(chapter, "flaky-tests/list-quarantined-tests", asked).await?;
+        let tests = page["quarantined_tests"].as_array().cloned().unwrap_or_default();
+        let Some(found) = tests.iter().find(|it| it["name"] == test) else { return Ok(false) };
+        let why = found["status"].as_str().unwrap_or_default();
+        say(&format!("            test \"{test}\" is quarantined, because it is {why}"));
         Ok(true)
     }
 
@@ -190,8 +207,12 @@ impl<'a> Stage<'a> {
             Action::Submit(branch) => {
                 let pr = pr_of(prs, branch).ok_or("a cue names no branch of its chapter")?;
                 let mut body = of(pr);
-                body["priority"] = json!("urgent");
-                say(&format!("            #{} is submitted, as urgent.", pr.number));
+                if pr.branch.comes == Comes::Urgent {
+                    body["priority"] = json!("urgent");
+                    say(&format!("            #{} is submitted, as urgent.", pr.number));
+                } else {
+                    say(&format!("            #{} is submitted.", pr.number));
+                }
                 self.call(chapter, "submitPullRequest", body).await.map(drop)
             }
         }

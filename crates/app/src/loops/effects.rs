@@ -6,8 +6,10 @@ use std::time::Duration;
 use signalbox_domain::ports::Leased;
 use signalbox_domain::queue::Lane;
 use signalbox_domain::service::EffectRunner;
+use signalbox_http::on_behalf_of;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
+use tracing::Instrument;
 
 use super::backoff::Backoff;
 use crate::wiring::{App, chain};
@@ -88,7 +90,17 @@ async fn run(app: Arc<App>, leased: Leased) {
             }
         }
     };
-    let work = app.runner.run(&leased, &sink);
+    let span = tracing::info_span!(
+        "effect",
+        request.id = leased.request.as_deref(),
+        queue.id = %leased.queue.id,
+        effect.name = leased.effect.name(),
+        effect.number = leased.number,
+        effect.attempt = leased.attempts + 1,
+    );
+    let request = leased.request.clone();
+    // What follows from the effect is still the doing of the same request.
+    let work = on_behalf_of(request, app.runner.run(&leased, &sink)).instrument(span);
     tokio::select! {
         done = work => if let Err(error) = done {
             let what = leased.effect.name();

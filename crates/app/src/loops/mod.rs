@@ -3,6 +3,7 @@
 mod backoff;
 mod effects;
 mod periodic;
+mod retention;
 mod server;
 mod supervise;
 mod uploads;

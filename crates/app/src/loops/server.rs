@@ -11,6 +11,7 @@ use tokio::task::JoinSet;
 
 use super::effects::effects;
 use super::periodic::every;
+use super::retention::forget;
 use super::supervise::supervise;
 use super::uploads::read_uploads;
 use crate::config::{Checks, Config, Host};
@@ -22,8 +23,6 @@ const HOST_WORKERS: usize = 4;
 const RESTART: Duration = Duration::from_secs(1);
 /// How long an idle reader of uploads waits before it looks again.
 const UPLOADS: Duration = Duration::from_millis(500);
-/// How long what checks printed is kept, in hours.
-const KEEP_OUTPUT_HOURS: u32 = 45 * 24;
 
 /// The loops of a server.
 pub(crate) struct Loops {
@@ -68,9 +67,11 @@ impl Loops {
             app.uploads.sweep(before(bundles), before(records)).await
         });
         loops.every("old outputs", 60 * minute, app, |app| async move {
-            let before = app.context.clock.now().minus(Span::hours(KEEP_OUTPUT_HOURS));
+            let days = app.config.retention.outputs_days;
+            let before = app.context.clock.now().minus(Span::days(days));
             Ok(app.context.stores.check_log.prune(before, 1_000).await.map(drop)?)
         });
+        loops.every("old history", 60 * minute, app, forget);
         loops.flaky(app);
         loops
     }

@@ -1,6 +1,8 @@
 //! One operation a file. To add one: write its file, and name it in `all`.
 
 mod candidate;
+mod flaky_ingest;
+mod flaky_lists;
 mod get_queue;
 mod planner;
 mod scrape;
@@ -36,6 +38,10 @@ fn all() -> Vec<Box<dyn Operation>> {
         Box::new(scrape::Scrape),
         Box::new(candidate::Candidates),
         Box::new(startup::Startup),
+        Box::new(flaky_ingest::ParseReports),
+        Box::new(flaky_ingest::FlakyIngest),
+        Box::new(flaky_lists::FlakyLists),
+        Box::new(flaky_lists::FlakyPaging),
     ]
 }
 

@@ -38,11 +38,16 @@ impl Excuse {
 }
 
 fn listed(tests: &[String]) -> String {
-    let shown: Vec<&str> = tests.iter().take(10).map(String::as_str).collect();
+    let shown: Vec<String> = tests.iter().take(10).map(|name| shown(name)).collect();
     match tests.len().saturating_sub(shown.len()) {
         0 => shown.join(", "),
         more => format!("{} and {more} more", shown.join(", ")),
     }
+}
+
+/// A name on one line, of at most 120 characters.
+fn shown(name: &str) -> String {
+    name.chars().take(120).map(|it| if it.is_control() { ' ' } else { it }).collect()
 }
 
 /// Decides by the tests that are quarantined, named as they were asked for.
@@ -85,6 +90,12 @@ mod tests {
         assert_eq!(judge(std::slice::from_ref(&b), true), Excuse::Failing(vec!["b".into()]));
         assert_eq!(judge(&[], true), Excuse::Unexplained, "something else failed");
         assert_eq!(judge(&[a], false), Excuse::Unexplained, "it was cut short");
+    }
+
+    #[test]
+    fn the_words_stay_on_one_line() {
+        let words = Excuse::Failing(vec![format!("a\nb{}", "x".repeat(500))]).words();
+        assert!(words.starts_with("tests failed: a bxx") && words.len() < 140, "{words}");
     }
 
     #[test]

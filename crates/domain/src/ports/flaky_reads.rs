@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use crate::flaky::{
     Addition, FailureCluster, JournalRecord, QuarantineSettings, RunRecord, TestId, TestStatus,
 };
-use crate::ids::{OrgId, PrNumber, RepoId};
+use crate::ids::{PrNumber, Sha};
 use crate::time::{Span, Timestamp};
 
 use super::{RepoRef, SettingsStep, StoreError, TestRecord};
@@ -120,25 +120,6 @@ fn share(failures: u32, runs: u32) -> f64 {
     if runs == 0 { 0.0 } else { f64::from(failures) / f64::from(runs) }
 }
 
-/// A public event of a test with its place in the organization's log of such events.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LoggedTestEvent {
-    /// Its position: later events have higher ones.
-    pub position: i64,
-    /// The repository.
-    pub repo: RepoId,
-    /// The test.
-    pub test: TestId,
-    /// Its number within the test.
-    pub number: u64,
-    /// When.
-    pub at: Timestamp,
-    /// The public name.
-    pub kind: String,
-    /// What leaves the house, as JSON.
-    pub payload: String,
-}
-
 /// Reads what was committed.
 #[async_trait]
 pub trait FlakyReads: Send + Sync {
@@ -183,18 +164,20 @@ pub trait FlakyReads: Send + Sync {
         limit: u32,
     ) -> Result<Vec<RunRecord>, StoreError>;
 
+    /// Runs of a commit that failed at `from` or later, and before `until`; the newest first, at
+    /// most `limit`. Its cost grows with the runs of the repository that failed within that time.
+    async fn failed_runs(
+        &self,
+        repo: RepoRef,
+        sha: &Sha,
+        (from, until): (Timestamp, Timestamp),
+        limit: u32,
+    ) -> Result<Vec<RunRecord>, StoreError>;
+
     /// Changes of settings, the newest first, at most `limit`.
     async fn settings_history(
         &self,
         repo: RepoRef,
         limit: u32,
     ) -> Result<Vec<SettingsStep>, StoreError>;
-
-    /// An organization's events of tests after a position, in order, at most `limit`.
-    async fn test_events(
-        &self,
-        org: OrgId,
-        after: i64,
-        limit: u32,
-    ) -> Result<Vec<LoggedTestEvent>, StoreError>;
 }

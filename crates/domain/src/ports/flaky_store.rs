@@ -7,13 +7,14 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 
+use crate::audit::AuditRecord;
 use crate::flaky::{
-    Actor, Event, Intake, JournalRecord, Settings, Summary, TakenIn, TestCase, TestId, UploadId,
+    Actor, Intake, JournalRecord, Settings, Summary, TakenIn, TestCase, TestId, UploadId,
 };
 use crate::ids::{OrgId, RepoId};
 use crate::time::Timestamp;
 
-use super::{CommitError, StoreError, Version};
+use super::{CommitError, StoreError, ToldEvent, Version};
 
 /// A repository and whose it is. Every access names both: that of another organization is empty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -51,15 +52,6 @@ pub struct TestRecord {
     pub last_seen_at: Timestamp,
     /// The last failing run that counts.
     pub last_failure_at: Option<Timestamp>,
-}
-
-/// An event and what leaves the house for it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ToldEvent {
-    /// What happened.
-    pub event: Event,
-    /// The payload as JSON, as it was true at the commit.
-    pub payload: String,
 }
 
 /// A step of one test.
@@ -101,6 +93,8 @@ pub struct FlakyCommit<'a> {
     pub steps: &'a [TestStep],
     /// The time of the step.
     pub at: Timestamp,
+    /// The record for the audit log, when the step is an administrative change.
+    pub audit: Option<&'a AuditRecord>,
 }
 
 /// What a CI run says of itself, for `create-ci-run`.

@@ -4,12 +4,15 @@
 //! To add an adapter: implement the trait in a crate of its own that depends on this one only,
 //! run the suite on it, and name it in the app crate's wiring.
 
+mod audit_log;
 mod blob_store;
 mod check_log;
 mod check_reports;
 mod checks_runner;
 mod clock;
 mod error;
+mod event_log;
+mod event_writer;
 mod exposition;
 mod flaky_reads;
 mod flaky_store;
@@ -27,23 +30,25 @@ mod read_store;
 mod repo_store;
 mod report_reader;
 mod results;
+mod retention;
 mod session_store;
 mod stores;
-mod test_event_writer;
 mod token_store;
 mod upload_store;
 
+pub use audit_log::{AuditFilter, AuditLog, AuditPlace};
 pub use blob_store::{Blob, BlobError, BlobStore, BlobWriter};
 pub use check_log::{CheckLog, CheckOutput, MAX_CHECK_OUTPUT};
-pub use check_reports::CheckReports;
+pub use check_reports::{CheckReports, LeftReports};
 pub use checks_runner::{ChecksJob, ChecksRunner, ChecksSink, SinkClosed};
 pub use clock::Clock;
 pub use error::StoreError;
+pub use event_log::{EventLog, PublicEvent};
+pub use event_writer::{EventWriter, QueuePlace, TestSnapshot, ToldEvent};
 pub use exposition::Exposition;
-pub use flaky_reads::{FlakyReads, LoggedTestEvent, MAX_CLUSTERS, Seek, TestList, TestNumbers};
+pub use flaky_reads::{FlakyReads, MAX_CLUSTERS, Seek, TestList, TestNumbers};
 pub use flaky_store::{
     CiRun, FlakyCommit, FlakyRepo, FlakyStore, RepoRef, SettingsStep, TestRecord, TestStep,
-    ToldEvent,
 };
 pub use git_host::{
     Abilities, Built, GitHost, Head, HostError, Hosts, LandAnswer, PullRequestQuery, TestBranch,
@@ -59,12 +64,12 @@ pub use quarantine_lookup::{QuarantineAnswer, QuarantineLookup};
 pub use queue_store::{
     Commit, CommitError, CreateError, Loaded, QueueKey, QueueRef, QueueStore, Version,
 };
-pub use read_store::{LoggedEvent, MetricsScope, MoveRecord, QueueDepth, ReadStore};
+pub use read_store::{MetricsScope, MoveRecord, QueueDepth, ReadStore};
 pub use repo_store::{RepoStore, Repository};
 pub use report_reader::{ReadError, ReportFile, ReportReader};
 pub use results::ResultsSink;
+pub use retention::Retention;
 pub use session_store::SessionStore;
 pub use stores::Stores;
-pub use test_event_writer::{TestEventWriter, TestSnapshot};
 pub use token_store::TokenStore;
 pub use upload_store::{LeasedUpload, UploadStore};

@@ -1,7 +1,7 @@
 //! What happens inside, for metrics, logs and traces.
 
 use crate::queue::Decision;
-use crate::time::Span;
+use crate::time::{Span, Timestamp};
 
 use super::QueueRef;
 
@@ -42,6 +42,44 @@ pub enum Observed<'a> {
         operation: &'a str,
         /// The status.
         status: u16,
+        /// How long it took.
+        took: Span,
+    },
+    /// A git host was called.
+    HostCall {
+        /// The host's name, as it is configured.
+        host: &'a str,
+        /// What was asked: one of a few names.
+        call: &'static str,
+        /// How it ended: `ok`, `not_found`, `rejected`, `conflict`, `rate_limited`, `unavailable`.
+        outcome: &'static str,
+        /// How long it took.
+        took: Span,
+    },
+    /// A git host said how much may still be asked of it.
+    HostQuota {
+        /// The host's name, as it is configured.
+        host: &'a str,
+        /// What is counted: `core`, `graphql`, …
+        resource: &'static str,
+        /// Calls that are allowed in a period.
+        limit: u64,
+        /// Calls that are left.
+        remaining: u64,
+        /// When the next period begins.
+        resets_at: Timestamp,
+    },
+    /// A try at reading an upload ended.
+    Upload {
+        /// How it ended: `read`, `failed`, `retried`, `lost`.
+        outcome: &'static str,
+        /// How long it took.
+        took: Span,
+    },
+    /// A try at delivering a webhook ended.
+    WebhookDelivery {
+        /// How it ended: `delivered`, `retried`, `failed`, `refused`.
+        outcome: &'static str,
         /// How long it took.
         took: Span,
     },

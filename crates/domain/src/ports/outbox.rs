@@ -33,12 +33,14 @@ pub struct Leased {
     pub attempts: u32,
     /// When the first try failed, if it did.
     pub failing_since: Option<Timestamp>,
+    /// The request that caused it, if one did.
+    pub request: Option<String>,
 }
 
-/// How much waits in a lane.
+/// How much waits, in a lane or elsewhere.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Backlog {
-    /// Effects that are due and not leased.
+    /// What is due and not leased.
     pub due: u64,
     /// When the oldest of them became due.
     pub oldest: Option<Timestamp>,

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 
-use crate::flaky::AskedTest;
+use crate::flaky::{AskedTest, Excuse, FailedCheck, excuse};
 use crate::ids::{OrgId, RepoId};
 use crate::service::Error;
 
@@ -27,4 +27,14 @@ pub trait QuarantineLookup: Send + Sync {
         repo: RepoId,
         asked: &[AskedTest],
     ) -> Result<QuarantineAnswer, Error>;
+
+    /// Whether a failing check of the plain git host counts as passed. When that cannot be found
+    /// out it does not.
+    async fn excuse(&self, org: OrgId, repo: RepoId, check: FailedCheck<'_>) -> Excuse {
+        let answer = self.quarantined(org, repo, check.failing).await;
+        let answer = answer.unwrap_or_default();
+        // Switched off is no reason to let anything pass.
+        let ids = if answer.disabled { Vec::new() } else { answer.ids };
+        excuse(check, &ids.into_iter().collect())
+    }
 }

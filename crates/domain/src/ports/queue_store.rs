@@ -3,11 +3,12 @@
 use async_trait::async_trait;
 use thiserror::Error;
 
+use crate::audit::AuditRecord;
 use crate::ids::{BranchName, OrgId, PrNumber, QueueId, RepoId};
-use crate::queue::{Changes, Event, Header, JournalRecord, NumberedEffect, Queue, ReportedTargets};
+use crate::queue::{Changes, Header, JournalRecord, NumberedEffect, Queue, ReportedTargets};
 use crate::time::Timestamp;
 
-use super::StoreError;
+use super::{StoreError, ToldEvent};
 
 /// A queue and whose it is. Every access names both: a queue of another organization is not found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -60,9 +61,13 @@ pub struct Commit<'a> {
     /// New effects for the outbox.
     pub effects: &'a [NumberedEffect],
     /// New public events.
-    pub events: &'a [Event],
+    pub events: &'a [ToldEvent],
     /// The time of the step.
     pub at: Timestamp,
+    /// The record for the audit log, when the step is an administrative change.
+    pub audit: Option<&'a AuditRecord>,
+    /// The request that caused the step; its effects keep it.
+    pub request: Option<&'a str>,
 }
 
 /// Why a commit did not happen. Nothing was written.

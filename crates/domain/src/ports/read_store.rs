@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 
 use crate::ids::{BranchName, EntryId, OrgId, PrNumber, RepoId, RepoName, RunId};
-use crate::queue::{Decision, Entry, Event, JournalRecord, PrState, TestRun};
+use crate::queue::{Decision, Entry, JournalRecord, PrState, TestRun};
 use crate::time::Timestamp;
 
 use super::{QueueRef, StoreError};
@@ -41,21 +41,6 @@ pub struct MoveRecord {
     pub decision: Decision,
 }
 
-/// A public event with its place in the organization's log.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LoggedEvent {
-    /// Its position: later events have higher ones.
-    pub position: i64,
-    /// The queue.
-    pub queue: QueueRef,
-    /// The repository.
-    pub repo: RepoName,
-    /// The target branch.
-    pub branch: BranchName,
-    /// What happened.
-    pub event: Event,
-}
-
 /// Reads what was committed.
 #[async_trait]
 pub trait ReadStore: Send + Sync {
@@ -91,12 +76,4 @@ pub trait ReadStore: Send + Sync {
     /// The depth of every queue in scope that is not deleted, ordered by repository and branch,
     /// by a number of statements that does not depend on how many queues there are.
     async fn depths(&self, scope: MetricsScope) -> Result<Vec<QueueDepth>, StoreError>;
-
-    /// An organization's events after a position, in order, at most `limit`.
-    async fn events(
-        &self,
-        org: OrgId,
-        after: i64,
-        limit: u32,
-    ) -> Result<Vec<LoggedEvent>, StoreError>;
 }

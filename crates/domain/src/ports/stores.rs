@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use super::{
-    CheckLog, FlakyReads, FlakyStore, HistoryStore, OrgStore, Outbox, PullRequestStore, QueueStore,
-    ReadStore, RepoStore, SessionStore, TokenStore, UploadStore,
+    AuditLog, CheckLog, EventLog, FlakyReads, FlakyStore, HistoryStore, OrgStore, Outbox,
+    PullRequestStore, QueueStore, ReadStore, RepoStore, Retention, SessionStore, TokenStore,
+    UploadStore,
 };
 
 /// Every store of one database.
@@ -36,4 +37,10 @@ pub struct Stores {
     pub flaky: Arc<dyn FlakyStore>,
     /// Reads of flaky tests.
     pub flaky_reads: Arc<dyn FlakyReads>,
+    /// Public events.
+    pub event_log: Arc<dyn EventLog>,
+    /// The audit log.
+    pub audit: Arc<dyn AuditLog>,
+    /// Forgetting what is old.
+    pub retention: Arc<dyn Retention>,
 }

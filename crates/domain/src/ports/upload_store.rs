@@ -8,7 +8,7 @@ use crate::ids::{OrgId, RepoId};
 use crate::time::Timestamp;
 use crate::upload::{ContentHash, Received, UploadRecord};
 
-use super::{LeaseToken, StoreError};
+use super::{Backlog, LeaseToken, StoreError};
 
 /// An upload that was leased to be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,6 +63,9 @@ pub trait UploadStore: Send + Sync {
         now: Timestamp,
         until: Timestamp,
     ) -> Result<Vec<LeasedUpload>, StoreError>;
+
+    /// How much waits to be read.
+    async fn backlog(&self, now: Timestamp) -> Result<Backlog, StoreError>;
 
     /// Extends a lease. `false` when it was lost.
     async fn renew(&self, token: LeaseToken, until: Timestamp) -> Result<bool, StoreError>;

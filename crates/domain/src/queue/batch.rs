@@ -4,7 +4,7 @@ use crate::time::Timestamp;
 
 use super::lanes::{batch_due, meet, to_build_on};
 use super::order::OrderKey;
-use super::{Entry, Mode, Queue, Targets};
+use super::{Entry, Mode, Place, Queue, Targets};
 
 /// The batch that starts with this entry, and until when it should wait to become full; `None`
 /// when it should start now.
@@ -99,20 +99,24 @@ fn neighbours<'a>(queue: &'a Queue, group: &mut Vec<&'a Entry>, size: usize) -> 
 }
 
 /// Adds the next entries that share a target with the group and depend on nothing else but what
-/// stands ahead of all of it and has a candidate. What stands between its members is not theirs to
-/// be built on: the first of them would be tested on something behind it.
+/// stands ahead of all of it and has a candidate: on what stands between its members the first of
+/// them cannot be built. Returns whether somebody of the lane keeps a place there, whom nobody may
+/// be put past.
 fn of_one_lane<'a>(queue: &'a Queue, group: &mut Vec<&'a Entry>, size: usize) -> bool {
     let Some(first) = group.first().copied() else { return false };
-    for entry in queue.behind(OrderKey::of(first)) {
+    let start = OrderKey::of(first);
+    let is_ahead = |on: Vec<&Entry>| on.iter().all(|other| OrderKey::of(other) < start);
+    for entry in queue.behind(start) {
         if group.len() >= size {
             return false;
         }
-        if may_join(queue, entry)
-            && group.iter().any(|member| meet(Mode::Parallel, member, entry))
-            && to_build_on(queue, entry, group)
-                .is_ok_and(|on| on.iter().all(|other| OrderKey::of(other) < OrderKey::of(first)))
-        {
+        if !group.iter().any(|member| meet(Mode::Parallel, member, entry)) {
+            continue;
+        }
+        if may_join(queue, entry) && to_build_on(queue, entry, group).is_ok_and(is_ahead) {
             group.push(entry);
+        } else if !entry.is_held() && !matches!(entry.place, Place::Waiting { .. }) {
+            return true;
         }
     }
     false

@@ -1,37 +1,108 @@
 //! Public events: what is told to the outside, written in the same commit as the state.
 
-use crate::ids::{PrNumber, RunId, Sha};
+use crate::ids::{BranchName, PrNumber, RunId, Sha};
 use crate::time::Timestamp;
-
 use crate::words::words;
 
+use super::{QueueStateName, TestRun};
+
 words!(
-    /// What happened, as the end of the event's public name: `pull_request.<word>`.
+    /// What happened, as the event's public name.
     EventKind {
         /// A pull request was submitted.
-        Submitted = "submitted",
+        Submitted = "pull_request.submitted",
         /// It waits in the line.
-        Queued = "queued",
+        Queued = "pull_request.queued",
         /// It is being tested.
-        Testing = "testing",
+        Testing = "pull_request.testing",
         /// Its run failed; the fault may lie elsewhere.
-        PendingFailure = "pending_failure",
+        PendingFailure = "pull_request.pending_failure",
         /// It was taken out because of a failure.
-        Failed = "failed",
+        Failed = "pull_request.failed",
         /// It was taken out on request.
-        Canceled = "canceled",
+        Canceled = "pull_request.canceled",
         /// It is on the target branch.
-        Merged = "merged",
+        Merged = "pull_request.merged",
+        /// The candidate of several pull requests is made and will be tested as one.
+        BatchSubmitted = "pull_request_batch.submitted",
+        /// Pull requests of a batch wait in the line again.
+        BatchQueued = "pull_request_batch.queued",
+        /// All of a batch is being tested.
+        BatchTesting = "pull_request_batch.testing",
+        /// The run of a batch failed; the last of it is held now.
+        BatchPendingFailure = "pull_request_batch.pending_failure",
+        /// Pull requests of a batch were taken out because of a failure.
+        BatchFailed = "pull_request_batch.failed",
+        /// Pull requests of a batch were taken out on request.
+        BatchCanceled = "pull_request_batch.canceled",
+        /// The last of a batch is on the target branch.
+        BatchMerged = "pull_request_batch.merged",
         /// The queue changed its state.
-        QueueStateChanged = "queue_state_changed",
+        QueueStateChanged = "queue.state_changed",
         /// The queue's settings changed.
-        QueueConfigChanged = "queue_config_changed",
+        QueueConfigChanged = "queue.config_changed",
     }
 );
 
+/// What an event is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Subject {
+    /// A pull request.
+    PullRequest {
+        /// Which.
+        pr: PrNumber,
+        /// Its author.
+        author: String,
+        /// Its page.
+        url: String,
+    },
+    /// Pull requests that are tested as one.
+    Batch {
+        /// Those that the event is about, in line order.
+        prs: Vec<PrNumber>,
+        /// All that are tested together.
+        together: Vec<PrNumber>,
+    },
+    /// The queue itself.
+    Queue {
+        /// Who caused it.
+        by: String,
+        /// Its state before.
+        from: QueueStateName,
+        /// Its state after; the same when only settings changed.
+        to: QueueStateName,
+    },
+}
+
+/// The run that an event tells of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EventRun {
+    /// Which.
+    pub id: RunId,
+    /// Its branch.
+    pub branch: BranchName,
+    /// Its candidate, once built.
+    pub sha: Option<Sha>,
+    /// Whether it tests several pull requests.
+    pub batched: bool,
+    /// Whether it belongs to a bisection.
+    pub bisection: bool,
+}
+
+impl From<&TestRun> for EventRun {
+    fn from(run: &TestRun) -> Self {
+        Self {
+            id: run.id,
+            branch: run.branch.clone(),
+            sha: run.candidate.as_ref().map(|candidate| candidate.sha.clone()),
+            batched: run.group.len() > 1,
+            bisection: run.bisection,
+        }
+    }
+}
+
 /// A public event of a queue. The payload that leaves the house is made from it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Event {
     /// Its number within the queue.
     pub number: u64,
@@ -39,22 +110,10 @@ pub struct Event {
     pub kind: EventKind,
     /// When.
     pub at: Timestamp,
-    /// The pull request, unless it is about the queue.
-    pub pr: Option<PrNumber>,
-    /// The pull request's author.
-    pub author: Option<String>,
-    /// The pull request's page.
-    pub url: Option<String>,
-    /// The reason's word, upper case.
+    /// To whom.
+    pub subject: Subject,
+    /// The reason's word, upper case; of a queue's state what somebody wrote.
     pub reason: Option<String>,
-    /// The run that it is about.
-    pub run: Option<RunId>,
-    /// That run's branch.
-    pub test_branch: Option<String>,
-    /// That run's candidate.
-    pub test_branch_sha: Option<Sha>,
-    /// Whether that run tests several pull requests.
-    pub batched: bool,
-    /// Whether that run belongs to a bisection.
-    pub is_bisection: bool,
+    /// The run that it tells of; every event of a batch has one, with its candidate.
+    pub run: Option<EventRun>,
 }

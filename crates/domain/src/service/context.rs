@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::ports::{Clock, Hosts, IdSource, Notifier, Observer, Stores};
+use crate::ports::{Clock, EventWriter, Hosts, IdSource, Notifier, Observer, Stores};
 
 /// The adapters, as the app wired them.
 #[derive(Clone)]
@@ -17,6 +17,8 @@ pub struct Context {
     pub ids: Arc<dyn IdSource>,
     /// Metrics and logs.
     pub observer: Arc<dyn Observer>,
+    /// Payloads of public events.
+    pub events: Arc<dyn EventWriter>,
     /// Wake-ups of background work.
     pub notifier: Arc<dyn Notifier>,
 }

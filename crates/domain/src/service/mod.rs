@@ -2,6 +2,7 @@
 //! rule is made here.
 
 mod access;
+mod audit;
 mod checks_sink;
 mod context;
 mod effect_runner;
@@ -20,12 +21,15 @@ mod targets;
 mod uploads;
 
 pub use access::Authenticator;
+pub use audit::{AuditService, Deed};
 pub use checks_sink::QueueSink;
 pub use context::Context;
 pub use effect_runner::EffectRunner;
 pub use entry_reads::{EntryDetails, Extras};
 pub use error::Error;
-pub use flaky::{FlakyService, ListKind, ListedTests, Preview, PreviewedTest, TestDetails};
+pub use flaky::{
+    FlakyService, ListKind, ListedTests, Preview, PreviewedTest, RunFailure, TestDetails,
+};
 pub use history::{EntryPage, FoundEntries, ResultsPage};
 pub use page_reads::{PageReads, SeenQueue, Topic};
 pub use queue::QueueService;

@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
+use crate::audit::{AuditAction, Facts, of_queue};
 use crate::ids::{BranchName, OrgId, PrNumber, QueueId, RepoId, RepoName, RunId};
 use crate::ports::{Abilities, CreateError, GitHost, PullRequestQuery, QueueRef, Repository};
 use crate::queue::{Command, Fact, Input, Mode, Queue, RequestedState, Settings, SettingsPatch};
 use crate::token::{Caller, Scope};
 
+use super::audit::Deed;
 use super::step::Stepper;
 use super::{Context, Error};
 
@@ -57,6 +59,9 @@ impl QueueService {
             }
             Err(CreateError::Store(error)) => return Err(error.into()),
         }
+        let deed = Deed::to_queue(caller, AuditAction::QueueCreated, repo, branch);
+        let record = deed.record(context, &Facts::new(), &of_queue(&queue.header));
+        context.stores.audit.append(&record).await?;
         // The first look at the target; the reconcile loop repeats it if this one is lost.
         let queue = QueueRef { org: caller.org, id: queue.header.id };
         self.absorb(queue, Fact::TimePassed).await
@@ -69,7 +74,8 @@ impl QueueService {
         repo: &RepoName,
         branch: &BranchName,
     ) -> Result<(), Error> {
-        self.command(caller, Scope::QueueAdmin, repo, branch, Command::Delete).await.map(drop)
+        let deed = Deed::to_queue(caller, AuditAction::QueueDeleted, repo, branch);
+        self.administer(caller, repo, branch, Command::Delete, &deed).await.map(drop)
     }
 
     /// Changes settings, the state, or both; returns the queue after it.
@@ -83,8 +89,10 @@ impl QueueService {
         reason: Option<String>,
     ) -> Result<Arc<Queue>, Error> {
         let by = caller.actor();
+        let mut deed = Deed::to_queue(caller, AuditAction::QueueUpdated, repo, branch);
+        deed.reason.clone_from(&reason);
         let command = Command::Update { settings: Box::new(settings), state, reason, by };
-        self.command(caller, Scope::QueueAdmin, repo, branch, command).await
+        self.administer(caller, repo, branch, command, &deed).await
     }
 
     /// Takes a pull request out of the queue.
@@ -171,7 +179,22 @@ impl QueueService {
     ) -> Result<Arc<Queue>, Error> {
         let repository = self.repository(caller, scope, repo).await?;
         let queue = self.find(caller.org, &repository, branch).await?;
-        self.step(queue, &repository, branch, Input::Command(command)).await
+        self.step(queue, &repository, branch, Input::Command(command), None).await
+    }
+
+    /// Carries out a command that only those may give who administer queues, and writes it to the
+    /// audit log in the same commit.
+    async fn administer(
+        &self,
+        caller: &Caller,
+        repo: &RepoName,
+        branch: &BranchName,
+        command: Command,
+        deed: &Deed,
+    ) -> Result<Arc<Queue>, Error> {
+        let repository = self.repository(caller, Scope::QueueAdmin, repo).await?;
+        let queue = self.find(caller.org, &repository, branch).await?;
+        self.step(queue, &repository, branch, Input::Command(command), Some(deed)).await
     }
 
     async fn step(
@@ -180,8 +203,9 @@ impl QueueService {
         repository: &Repository,
         branch: &BranchName,
         input: Input,
+        deed: Option<&Deed>,
     ) -> Result<Arc<Queue>, Error> {
-        self.stepper.step(queue, &input).await?.ok_or_else(|| Error::UnknownQueue {
+        self.stepper.step_by(queue, &input, deed).await?.ok_or_else(|| Error::UnknownQueue {
             repo: repository.name.clone(),
             branch: branch.clone(),
         })

@@ -4,13 +4,17 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::ports::{Commit, CommitError, Loaded, Observed, QueueRef, StoreError, Version};
+use crate::audit::{AuditRecord, of_queue};
+use crate::ports::{
+    Commit, CommitError, Loaded, Observed, QueuePlace, QueueRef, StoreError, ToldEvent, Version,
+};
 use crate::queue::{
-    Command, Fact, Input, Lane, Queue, Refusal, Submission, Transition, absorb, decide,
+    Command, Event, Fact, Input, Lane, Queue, Refusal, Submission, Transition, absorb, decide,
     next_deadline,
 };
 use crate::time::Timestamp;
 
+use super::audit::Deed;
 use super::{Context, Error};
 
 /// How often a step is decided again before it is given up.
@@ -59,7 +63,17 @@ impl Stepper {
         queue: QueueRef,
         input: &Input,
     ) -> Result<Option<Arc<Queue>>, Error> {
-        Ok(self.step_unless(queue, input, |_| false).await?.map(|(after, _)| after))
+        Ok(self.step_unless(queue, input, None, |_| false).await?.map(|(after, _)| after))
+    }
+
+    /// Takes a step that is written to the audit log with what it changes.
+    pub(super) async fn step_by(
+        &self,
+        queue: QueueRef,
+        input: &Input,
+        deed: Option<&Deed>,
+    ) -> Result<Option<Arc<Queue>>, Error> {
+        Ok(self.step_unless(queue, input, deed, |_| false).await?.map(|(after, _)| after))
     }
 
     /// Takes a step, unless the newest state says that the input is out of date. Returns the state
@@ -68,6 +82,7 @@ impl Stepper {
         &self,
         queue: QueueRef,
         input: &Input,
+        deed: Option<&Deed>,
         out_of_date: impl Fn(&Queue) -> bool + Send,
     ) -> Result<Option<(Arc<Queue>, bool)>, Error> {
         // Steps of this process take turns; only those of other servers can meet.
@@ -84,7 +99,12 @@ impl Stepper {
             if transition.is_empty() && transition.queue.header == before.header {
                 return Ok(Some((before, true)));
             }
-            match self.commit(queue, version, &transition, input, at).await {
+            let audit = deed.map(|deed| {
+                let (from, to) = (of_queue(&before.header), of_queue(&transition.queue.header));
+                deed.record(&self.context, &from, &to)
+            });
+            let audit = audit.filter(|it| deleted(&transition) || !it.changes.is_empty());
+            match self.commit(queue, version, &transition, input, at, audit.as_ref()).await {
                 Ok(after) => return Ok(Some((after, true))),
                 Err(CommitError::Conflict) => {
                     self.forget(queue);
@@ -122,8 +142,11 @@ impl Stepper {
         transition: &Transition,
         input: &Input,
         at: Timestamp,
+        audit: Option<&AuditRecord>,
     ) -> Result<Arc<Queue>, CommitError> {
         let journal = transition.record(input.clone(), at);
+        let events = self.told(queue, transition).await?;
+        let request = self.context.ids.request_id();
         let commit = Commit {
             queue,
             expected,
@@ -132,8 +155,10 @@ impl Stepper {
             changes: &transition.changes,
             journal: &journal,
             effects: &transition.effects,
-            events: &transition.events,
+            events: &events,
             at,
+            audit,
+            request: request.as_deref(),
         };
         let version = self.context.stores.queues.commit(&commit).await?;
         let after = Arc::new(transition.queue.clone());
@@ -151,6 +176,29 @@ impl Stepper {
             .collect();
         self.context.notifier.committed(queue, &lanes);
         Ok(after)
+    }
+
+    /// What is told of a transition. The repository's name is read with it: hosts may rename.
+    async fn told(
+        &self,
+        queue: QueueRef,
+        transition: &Transition,
+    ) -> Result<Vec<ToldEvent>, StoreError> {
+        if transition.events.is_empty() {
+            return Ok(Vec::new());
+        }
+        let (stores, header) = (&self.context.stores, &transition.queue.header);
+        let Some(repository) = stores.repos.find(queue.org, header.repo).await? else {
+            return Ok(Vec::new());
+        };
+        let place = QueuePlace { repo: repository.name, branch: header.branch.clone() };
+        let told = |event: &Event| ToldEvent {
+            id: self.context.ids.new_id(),
+            kind: event.kind.word(),
+            at: event.at,
+            payload: self.context.events.queue_event(&place, event),
+        };
+        Ok(transition.events.iter().map(told).collect())
     }
 
     /// Takes a fact in. A queue that is gone has no use for it.
@@ -185,6 +233,10 @@ impl Stepper {
     fn forget(&self, queue: QueueRef) {
         self.remembered.lock().unwrap_or_else(PoisonError::into_inner).remove(&queue);
     }
+}
+
+fn deleted(transition: &Transition) -> bool {
+    transition.queue.header.deleted
 }
 
 fn apply(before: &Queue, input: &Input, at: Timestamp) -> Result<Transition, Refusal> {

@@ -50,7 +50,7 @@ impl QueueService {
                 queue.entry_of(pr).is_none() && moved_at.is_some_and(|at| at > read_at)
             };
             let input = Input::Command(command);
-            match self.stepper.step_unless(queue, &input, out_of_date).await? {
+            match self.stepper.step_unless(queue, &input, None, out_of_date).await? {
                 Some((_, true)) => return Ok(()),
                 Some((_, false)) => {}
                 None => {

@@ -1,5 +1,6 @@
 //! What is kept of an upload, from its announcement to its result.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use sha2::{Digest, Sha256};
@@ -73,6 +74,9 @@ pub struct Claims {
     pub author: Option<String>,
     /// Which variant of the run it is; empty when it has none.
     pub variant: String,
+    /// Ids of tests whose failure was excused because they were quarantined.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "BTreeSet::is_empty"))]
+    pub excused: BTreeSet<String>,
 }
 
 /// One file of an upload.

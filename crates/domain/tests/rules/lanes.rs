@@ -176,6 +176,29 @@ fn a_batch_is_not_built_on_what_stands_between_its_members() {
 }
 
 #[test]
+fn a_batch_takes_nobody_past_one_of_its_lane_that_keeps_its_place() {
+    // The first is not named: it touches everything.
+    let targets: [(u32, &[u32]); 2] = [(2, &[FRONTEND]), (3, &[BACKEND])];
+    let mut world = lanes(&targets, Rules::default());
+    submit(&mut world, [1]);
+    world.submit_with(2, None, Some(true)).expect("submitted");
+    run_until(&mut world, is_checks);
+    let patch =
+        SettingsPatch { batch: Some(true), batching_min_size: Some(2), ..SettingsPatch::default() };
+    update(&mut world, patch, None);
+    submit(&mut world, [3]);
+    // The second is to be alone and is tested on the first: not on a batch with the third in it.
+    world.push_target();
+    world.reconcile();
+    world.settle();
+    assert_eq!(world.landed, [1, 2]);
+    world.wait(Span::minutes(5));
+    world.take_in(&Fact::TimePassed);
+    world.settle();
+    assert_eq!(world.landed, [1, 2, 3]);
+}
+
+#[test]
 fn a_hundred_thousand_targets_are_taken_and_one_more_is_not() {
     use signalbox_domain::queue::{MAX_TARGETS, Refusal, ReportedTargets};
     let names = |count: usize| (0..count).map(|it| format!("//target:{it}"));

@@ -1,5 +1,6 @@
 //! Shapes on the wire.
 
+mod audit;
 mod cursor;
 mod entry;
 mod estimate;
@@ -21,6 +22,7 @@ mod upload_requests;
 mod wait_reason;
 mod words;
 
+pub(crate) use audit::{AuditQuery, AuditReply};
 pub(crate) use entry::{EntryReply, ListedEntry};
 pub(crate) use field::{Errors, Field, Form, shown};
 pub(crate) use list_requests::{EntriesRequest, ListRequest, Listing, LookUps, ResultsRequest};

@@ -66,7 +66,8 @@ pub(crate) fn configure(config: &mut ServiceConfig) {
             get_submitted_pull_request, get_submitted_pull_requests, list_pull_requests,
             list_merge_queue_testing_results, set_impacted_targets, get_merge_queue_testing_details,
             create_queue, delete_queue, get_queue, update_queue, upload_reports, list_uploads;
-        get: get_merge_queue_metrics, check_output, get_upload, status, openapi;
+        get: get_merge_queue_metrics, check_output, get_upload, status, openapi,
+            list_audit;
     );
     let uploader = |path, name, handler| {
         web::resource(path).name(name).route(handler).default_service(web::to(use_post))
@@ -119,6 +120,7 @@ pub(crate) fn configure(config: &mut ServiceConfig) {
         mute_monitor,
         override_quarantine,
         get_test_history,
+        list_failures_of_test_run,
     );
     config
         .service(get(

@@ -310,3 +310,76 @@ async fn telemetry_is_always_welcome() {
         assert_eq!(server.call(request.set_payload(payload)).await.status, 200);
     }
 }
+
+/// An archive with a member as it stands, whatever its name and kind.
+fn raw_archive(kind: tar::EntryType, name: &[u8], size: u64, content: &[u8]) -> Vec<u8> {
+    let meta = meta("x", &json!({})).to_string();
+    let mut header = tar::Header::new_gnu();
+    header.set_size(u64::try_from(meta.len()).expect("a length"));
+    let mut archive = tar::Builder::new(Vec::new());
+    archive.append_data(&mut header, "meta.json", meta.as_bytes()).expect("memory");
+    let mut header = tar::Header::new_gnu();
+    header.set_entry_type(kind);
+    header.as_mut_bytes()[..name.len()].copy_from_slice(name);
+    header.set_size(size);
+    header.set_cksum();
+    archive.append(&header, content).expect("memory");
+    let archive = archive.into_inner().expect("memory");
+    zstd::encode_all(&archive[..], 3).expect("memory")
+}
+
+#[actix_web::test]
+async fn a_hostile_archive_fails_with_a_reason_and_counts_nothing() {
+    let server = Server::without_queue().await;
+    let whole = bundle("x", &json!({}), FLAKY);
+    let deep = format!("{}{}", "<testsuite>".repeat(10_000), "</testsuite>".repeat(10_000));
+    let wide = format!("<testsuite><testcase {}/></testsuite>", "a=\"1\" ".repeat(10_000));
+    let entity = "<!DOCTYPE s [<!ENTITY a \"b\">]><testsuite name=\"&a;\"/>";
+    let file = tar::EntryType::Regular;
+    for (what, bytes) in [
+        ("cut off", whole[..whole.len() / 2].to_vec()),
+        ("out of the archive", raw_archive(file, b"../../etc/passwd", 1, b"x")),
+        ("from the root", raw_archive(file, b"/etc/passwd", 1, b"x")),
+        ("a link", raw_archive(tar::EntryType::Symlink, b"junit/0", 0, b"")),
+        ("a device", raw_archive(tar::EntryType::Char, b"junit/0", 0, b"")),
+        ("longer than the archive", raw_archive(file, b"junit/0", 1 << 40, b"x")),
+        ("meta twice", raw_archive(file, b"meta.json", 2, b"{}")),
+        ("a DTD", bundle("x", &json!({}), entity)),
+        ("too deep", bundle("x", &json!({}), &deep)),
+        ("too wide", bundle("x", &json!({}), &wide)),
+    ] {
+        let announced = announce(&server).await;
+        assert_eq!(put(&server, text(&announced, "url"), bytes).await.status, 200, "{what}");
+        server.read_uploads().await;
+        let read = status(&server, text(&announced, "id")).await;
+        assert_eq!(read["state"], "failed", "{what}: {read}");
+        assert!(text(&read, "problem").len() > 10, "{what}: {read}");
+    }
+    assert!(server.results.taken().is_empty());
+}
+
+#[actix_web::test]
+async fn an_upload_counts_when_the_first_with_the_same_results_could_not_be_read() {
+    let server = Server::without_queue().await;
+    let mut ids = Vec::new();
+    for _ in 0..2 {
+        let announced = announce(&server).await;
+        let id = text(&announced, "id").to_owned();
+        put(&server, text(&announced, "url"), bundle(&id, &json!({}), FLAKY)).await;
+        ids.push(id);
+        server.clock.advance(Span::seconds(1));
+    }
+    // As often as one upload is tried.
+    server.results.fail(10);
+    server.read_uploads().await;
+    let waiting = status(&server, &ids[1]).await;
+    assert_eq!(waiting["state"], "received", "the first may still be read: {waiting}");
+    for _ in 0..20 {
+        server.clock.advance(Span::minutes(10));
+        server.read_uploads().await;
+    }
+    assert_eq!(status(&server, &ids[0]).await["state"], "failed");
+    let second = status(&server, &ids[1]).await;
+    assert_eq!((&second["state"], &second["repeats"]), (&"read".into(), &Value::Null), "{second}");
+    assert_eq!(server.results.taken().len(), 1);
+}

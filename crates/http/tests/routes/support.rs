@@ -13,16 +13,17 @@ use signalbox_domain::ports::{
 };
 use signalbox_domain::queue::{CheckConclusion, Lane, QueueMetrics};
 use signalbox_domain::service::{
-    Authenticator, Context, EffectRunner, FlakyService, QueueService, UploadLimits, UploadParts,
-    UploadService,
+    AuditService, Authenticator, Context, EffectRunner, FlakyService, QueueService, UploadLimits,
+    UploadParts, UploadService,
 };
 use signalbox_domain::testing::{CountingIds, ManualClock};
 use signalbox_domain::time::{Span, Timestamp};
 use signalbox_domain::token::{EnumCase, Scope, Token, TokenText};
-use signalbox_http::{Api, EventPayloads, FlakyApi, PageTokens, Readiness, TestLinks, app};
+use signalbox_http::{Api, FlakyApi, PageTokens, Readiness, TestLinks, app};
 use signalbox_testkit::fake_host::{FakeHost, FakeHosts};
 use signalbox_testkit::fake_results::FakeResults;
 use signalbox_testkit::memory::{MemoryBlobs, MemoryDatabase};
+use signalbox_webhooks::{EventPayloads, Links};
 
 /// Wake-ups that nobody waits for; the tests run effects themselves.
 struct Quiet;
@@ -137,6 +138,10 @@ impl Server {
             clock: clock.clone(),
             ids: ids.clone(),
             observer: seen.clone(),
+            events: Arc::new(EventPayloads(Links {
+                public_url: "https://ci.test".to_owned(),
+                ticket_url: Some("https://tickets.test/{id}".to_owned()),
+            })),
             notifier: Arc::new(Quiet),
         };
         let (results, blobs) = (Arc::new(FakeResults::default()), MemoryBlobs::new(clock.clone()));
@@ -155,9 +160,8 @@ impl Server {
             public_url: "https://ci.test".to_owned(),
             ticket_url: Some("https://tickets.test/{id}".to_owned()),
         };
-        let writer = Arc::new(EventPayloads(links.clone()));
         let flaky = FlakyApi {
-            service: Arc::new(FlakyService::new(context.clone(), writer)),
+            service: Arc::new(FlakyService::new(context.clone())),
             pages: PageTokens::new([7; 32]),
             links,
             public_pages: false,
@@ -169,6 +173,7 @@ impl Server {
             public_url: None,
             authenticator: Arc::new(authenticator),
             exposition: Arc::new(Lines),
+            audit: Arc::new(AuditService::new(context.clone())),
             check_log: stores.check_log.clone(),
             observer: seen.clone(),
             clock: clock.clone(),

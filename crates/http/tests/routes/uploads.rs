@@ -160,3 +160,19 @@ async fn an_upload_is_its_organizations_own() {
     }
     server.get("/v1/flaky-tests/uploads/nonsense").await.problem(404, "upload_not_found");
 }
+
+#[actix_web::test]
+async fn a_repositorys_own_branches_decide_the_class_of_an_upload() {
+    let server = Server::without_queue().await;
+    let class = async |job: &str, branch: &str| {
+        let query = format!("&branch={branch}&job={job}");
+        let reply = upload(&server, &query, "application/xml", FLAKY).await;
+        read(&server, &reply).await["branch_class"].clone()
+    };
+    assert_eq!(class("1", "trunk").await, "other");
+    let rules = json!({"stableBranches": ["trunk"], "mergeBranches": ["line/*"]});
+    server.ok("flaky-tests/update-settings", rules).await;
+    assert_eq!(class("2", "trunk").await, "stable");
+    assert_eq!(class("3", "main").await, "other");
+    assert_eq!(class("4", "line/7").await, "merge");
+}

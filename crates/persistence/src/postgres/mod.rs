@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
+use diesel::sql_types::{Integer, Text};
 use diesel_async::pooled_connection::deadpool::Pool;
 use diesel_async::pooled_connection::{
     AsyncDieselConnectionManager, ManagerConfig, RecyclingMethod,
 };
-use diesel_async::{AnsiTransactionManager, AsyncPgConnection};
+use diesel_async::{AnsiTransactionManager, AsyncPgConnection, RunQueryDsl};
+use signalbox_domain::ids::OrgId;
 
 use crate::error::DbError;
 
@@ -50,6 +52,21 @@ macro_rules! locked {
     };
 }
 pub(crate) use locked;
+
+/// The class of the advisory locks of event logs; the organization is the rest of the key.
+const LOG_LOCK: i32 = 0x6c6f_6721;
+
+/// Waits until no other transaction has events of the organization that are not committed. A
+/// position is given before the commit: without turns, one that is committed later could have a
+/// position below one that a reader has passed.
+pub(crate) async fn take_turn_in_log(conn: &mut Conn, org: OrgId) -> Result<(), DbError> {
+    diesel::sql_query("SELECT pg_advisory_xact_lock($1, hashtext($2))")
+        .bind::<Integer, _>(LOG_LOCK)
+        .bind::<Text, _>(org.to_string())
+        .execute(conn)
+        .await?;
+    Ok(())
+}
 
 /// Rows of a JSON array, as a query with those columns. The array is parameter 1.
 pub(crate) fn rows_of_json(columns: &[(&str, &str)]) -> String {

@@ -4,11 +4,10 @@ use diesel::prelude::*;
 use diesel_async::RunQueryDsl;
 
 use super::Conn;
+use super::event_log;
 use super::rows::CommitRows;
 use crate::error::DbError;
-use crate::schema::{
-    entries, entry_moves, events, impacted_targets, journal, outbox, queues, runs,
-};
+use crate::schema::{entries, entry_moves, impacted_targets, journal, outbox, queues, runs};
 
 /// Writes a commit inside a transaction; [`DbError::Conflict`] when the version is another one.
 pub(super) async fn write(conn: &mut Conn, rows: CommitRows) -> Result<i64, DbError> {
@@ -61,11 +60,12 @@ pub(super) async fn write(conn: &mut Conn, rows: CommitRows) -> Result<i64, DbEr
     for row in rows.moves {
         diesel::insert_into(entry_moves::table).values(&row).execute(conn).await?;
     }
-    for row in rows.events {
-        diesel::insert_into(events::table).values(&row).execute(conn).await?;
-    }
     for row in rows.outbox {
         diesel::insert_into(outbox::table).values(&row).execute(conn).await?;
+    }
+    event_log::write(conn, rows.queue.org, &rows.events).await?;
+    if let Some(row) = &rows.audit {
+        row.insert(conn).await?;
     }
     Ok(next)
 }

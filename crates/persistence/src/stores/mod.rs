@@ -2,9 +2,11 @@
 //! is `sqlite` or `postgres`, and gives the connection type and what the two do differently.
 
 mod accounts;
+mod audit_log;
 mod bulk;
 mod check_log;
 mod commit;
+mod event_log;
 mod flaky;
 mod history_store;
 mod outbox;
@@ -12,6 +14,7 @@ mod pull_request_store;
 mod queue_store;
 mod read_store;
 mod repo_store;
+mod retention;
 mod rows;
 mod sessions;
 mod upload_leases;
@@ -56,8 +59,16 @@ impl Store {
             check_log: store.clone(),
             uploads: store.clone(),
             flaky: store.clone(),
-            flaky_reads: store,
+            flaky_reads: store.clone(),
+            event_log: store.clone(),
+            audit: store.clone(),
+            retention: store,
         }
+    }
+
+    /// How many connections there are, and how many of them are free.
+    pub(crate) fn pool_status(&self) -> deadpool::Status {
+        self.pool.status()
     }
 
     pub(crate) async fn connection(&self) -> Result<Object<Conn>, DbError> {

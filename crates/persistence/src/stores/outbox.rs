@@ -16,7 +16,7 @@ use crate::documents::{decode, number, uuid};
 use crate::error::DbError;
 use crate::schema::outbox;
 
-type Row = (i64, String, String, i64, i32, Option<i64>, i32, String);
+type Row = (i64, String, String, i64, i32, Option<i64>, i32, String, Option<String>);
 
 #[async_trait]
 impl Outbox for Store {
@@ -176,13 +176,14 @@ async fn lease_rows(
                 outbox::failing_since,
                 outbox::format,
                 outbox::document,
+                outbox::request_id,
             ))
     )
     .load(conn)
     .await?;
     let mut leased = Vec::with_capacity(rows.len());
     for row in rows {
-        let (position, org, queue, sequence, attempts, failing_since, format, text) = row;
+        let (position, org, queue, sequence, attempts, failing_since, format, text, request) = row;
         // One lease for each row: a lost one is told from its successor, also by one holder.
         let lease = Uuid::new_v5(&holder, format!("{position}:{attempts}:{at}").as_bytes());
         diesel::update(outbox::table)
@@ -205,6 +206,7 @@ async fn lease_rows(
             effect: decode("effect", format, &text)?,
             attempts: number("outbox", i64::from(attempts))?,
             failing_since: failing_since.map(Timestamp::from_unix_micros),
+            request,
         });
     }
     Ok(leased)

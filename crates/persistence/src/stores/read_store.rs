@@ -7,7 +7,7 @@ use diesel::prelude::*;
 use diesel_async::RunQueryDsl;
 use signalbox_domain::ids::{BranchName, EntryId, OrgId, PrNumber, QueueId, RepoName, RunId};
 use signalbox_domain::ports::{
-    LoggedEvent, MetricsScope, MoveRecord, QueueDepth, QueueRef, QueueStore, ReadStore, StoreError,
+    MetricsScope, MoveRecord, QueueDepth, QueueRef, QueueStore, ReadStore, StoreError,
 };
 use signalbox_domain::queue::{Entry, JournalRecord, PrState, TestRun};
 use signalbox_domain::time::Timestamp;
@@ -15,7 +15,7 @@ use signalbox_domain::time::Timestamp;
 use super::Store;
 use crate::documents::{column, decode, number, uuid};
 use crate::error::DbError;
-use crate::schema::{entries, entry_moves, events, journal, queues, repos, runs};
+use crate::schema::{entries, entry_moves, journal, queues, repos, runs};
 
 /// Where a row of a list belongs: queue, host, owner, name, branch.
 type Place = (String, String, String, String, String);
@@ -179,36 +179,6 @@ impl ReadStore for Store {
             depths.push(QueueDepth { queue, repo, branch, counts: of_queue });
         }
         Ok(depths)
-    }
-
-    async fn events(
-        &self,
-        org: OrgId,
-        after: i64,
-        limit: u32,
-    ) -> Result<Vec<LoggedEvent>, StoreError> {
-        let mut conn = self.connection().await?;
-        let rows: Vec<(i64, i32, String, Place)> = events::table
-            .inner_join(queues::table.inner_join(repos::table))
-            .filter(events::org_id.eq(org.to_string()))
-            .filter(events::position.gt(after))
-            .order(events::position)
-            .limit(i64::from(limit))
-            .select((
-                events::position,
-                events::format,
-                events::document,
-                (queues::id, repos::host, repos::owner, repos::name, queues::branch),
-            ))
-            .load(&mut conn)
-            .await
-            .map_err(DbError::from)?;
-        let read = |(position, format, text, place): (i64, i32, String, Place)| {
-            let (queue, repo, branch) = place_of(org, place)?;
-            let event = decode("event", format, &text)?;
-            Ok(LoggedEvent { position, queue, repo, branch, event })
-        };
-        Ok(rows.into_iter().map(read).collect::<Result<_, DbError>>()?)
     }
 }
 

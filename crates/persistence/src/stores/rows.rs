@@ -6,11 +6,11 @@ use signalbox_domain::ports::{Commit, QueueRef};
 use signalbox_domain::queue::{Decision, Entry, Queue, TestRun};
 use signalbox_domain::time::Timestamp;
 
+use super::audit_log::AuditRow;
+use super::event_log::EventRow;
 use crate::documents::{FORMAT, column, encode};
 use crate::error::DbError;
-use crate::schema::{
-    entries, entry_moves, events, impacted_targets, journal, outbox, queues, runs,
-};
+use crate::schema::{entries, entry_moves, impacted_targets, journal, outbox, queues, runs};
 
 #[derive(Insertable)]
 #[diesel(table_name = queues)]
@@ -112,16 +112,6 @@ pub(super) struct MoveRow {
 }
 
 #[derive(Insertable)]
-#[diesel(table_name = events)]
-pub(super) struct EventRow {
-    org_id: String,
-    queue_id: String,
-    at: i64,
-    format: i32,
-    document: String,
-}
-
-#[derive(Insertable)]
 #[diesel(table_name = outbox)]
 pub(super) struct OutboxRow {
     org_id: String,
@@ -133,6 +123,7 @@ pub(super) struct OutboxRow {
     attempts: i32,
     format: i32,
     document: String,
+    request_id: Option<String>,
 }
 
 /// Everything that a commit writes, ready to be written.
@@ -149,6 +140,7 @@ pub(super) struct CommitRows {
     pub(super) moves: Vec<MoveRow>,
     pub(super) events: Vec<EventRow>,
     pub(super) outbox: Vec<OutboxRow>,
+    pub(super) audit: Option<AuditRow>,
 }
 
 impl CommitRows {
@@ -193,16 +185,8 @@ impl CommitRows {
             events: commit
                 .events
                 .iter()
-                .map(|event| {
-                    Ok(EventRow {
-                        org_id: key.org.to_string(),
-                        queue_id: key.queue.clone(),
-                        at: event.at.unix_micros(),
-                        format: FORMAT,
-                        document: encode("event", event)?,
-                    })
-                })
-                .collect::<Result<_, DbError>>()?,
+                .map(|told| EventRow::of(key.org, commit.header.repo, told))
+                .collect(),
             outbox: commit
                 .effects
                 .iter()
@@ -217,9 +201,11 @@ impl CommitRows {
                         attempts: 0,
                         format: FORMAT,
                         document: encode("effect", &it.effect)?,
+                        request_id: commit.request.map(ToOwned::to_owned),
                     })
                 })
                 .collect::<Result<_, DbError>>()?,
+            audit: commit.audit.map(AuditRow::of).transpose()?,
         })
     }
 }

@@ -3,7 +3,7 @@
 use diesel::prelude::*;
 use diesel_async::RunQueryDsl;
 use signalbox_domain::flaky::UploadId;
-use signalbox_domain::ports::{LeaseToken, LeasedUpload};
+use signalbox_domain::ports::{Backlog, LeaseToken, LeasedUpload};
 use signalbox_domain::time::Timestamp;
 use signalbox_domain::upload::{ContentHash, UploadRecord, UploadState};
 use uuid::Uuid;
@@ -16,6 +16,19 @@ use crate::error::DbError;
 use crate::schema::{upload_jobs, uploads};
 
 type Row = (i64, String, i32, Option<i64>);
+
+/// What waits to be read.
+pub(super) async fn backlog(conn: &mut Conn, now: Timestamp) -> Result<Backlog, DbError> {
+    let at = now.unix_micros();
+    let (due, oldest): (i64, Option<i64>) = upload_jobs::table
+        .filter(upload_jobs::due_at.le(at))
+        .filter(upload_jobs::leased_until.is_null().or(upload_jobs::leased_until.le(at)))
+        .select((diesel::dsl::count_star(), diesel::dsl::min(upload_jobs::due_at)))
+        .first(conn)
+        .await?;
+    let oldest = oldest.map(Timestamp::from_unix_micros);
+    Ok(Backlog { due: number("upload job", due)?, oldest })
+}
 
 pub(super) async fn any_due(conn: &mut Conn, now: Timestamp) -> Result<bool, DbError> {
     let at = now.unix_micros();

@@ -6,7 +6,7 @@ use diesel_async::RunQueryDsl;
 use futures_util::FutureExt;
 use signalbox_domain::flaky::UploadId;
 use signalbox_domain::ids::{OrgId, RepoId};
-use signalbox_domain::ports::{LeaseToken, LeasedUpload, StoreError, UploadStore};
+use signalbox_domain::ports::{Backlog, LeaseToken, LeasedUpload, StoreError, UploadStore};
 use signalbox_domain::time::Timestamp;
 use signalbox_domain::upload::{ContentHash, Received, UploadRecord, UploadState};
 use uuid::Uuid;
@@ -162,6 +162,11 @@ impl UploadStore for Store {
         let job = self
             .write(Box::new(move |conn| leases::lease(conn, limit, holder, now, until).boxed()));
         Ok(job.await?)
+    }
+
+    async fn backlog(&self, now: Timestamp) -> Result<Backlog, StoreError> {
+        let mut conn = self.connection().await?;
+        Ok(leases::backlog(&mut conn, now).await?)
     }
 
     async fn renew(&self, token: LeaseToken, until: Timestamp) -> Result<bool, StoreError> {

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use signalbox_domain::flaky::{
-    AskedTest, BranchClass, Event, ReportedFailure, ReportedRun, RunOutcome, SettingsPatch,
-    TakenIn, TestId, TestKey, Trust, Upload, UploadId, UploadSource,
+    AskedTest, BranchClass, ReportedFailure, ReportedRun, RunOutcome, SettingsPatch, TakenIn,
+    TestId, TestKey, Trust, Upload, UploadId, UploadSource,
 };
 use signalbox_domain::ids::{HostId, PrNumber, RepoName, Sha, TokenId};
 use signalbox_domain::ports::{
     Notifier, Observed, Observer, QuarantineLookup, QueueRef, RepoRef, Repository, ResultsSink,
-    Stores, TestEventWriter, TestRecord, TestSnapshot,
+    Stores, TestRecord,
 };
 use signalbox_domain::queue::{CheckConclusion, Lane};
 use signalbox_domain::service::{Context, FlakyService};
@@ -20,6 +20,7 @@ use uuid::Uuid;
 
 use super::{Sample, at};
 use crate::fake_host::{FakeHost, FakeHosts};
+use crate::plain_events::PlainEvents;
 
 struct Unseen;
 
@@ -29,22 +30,6 @@ impl Observer for Unseen {
 
 impl Notifier for Unseen {
     fn committed(&self, _: QueueRef, _: &[Lane]) {}
-}
-
-/// Writes down what was true when an event was told.
-struct Plain;
-
-impl TestEventWriter for Plain {
-    fn payload(&self, test: &TestSnapshot, event: &Event) -> String {
-        format!(
-            "{} {} {} of {} failed, {} pull requests",
-            event.kind.name(),
-            test.record.test.standing.value.word(),
-            test.numbers.failures_7d,
-            test.numbers.runs_7d,
-            test.numbers.pull_requests_7d.len()
-        )
-    }
 }
 
 /// A repository, a service on it, and a clock that is set by hand.
@@ -210,7 +195,8 @@ fn service(stores: &Stores, clock: &Arc<ManualClock>) -> FlakyService {
         clock: clock.clone(),
         ids: Arc::new(CountingIds::default()),
         observer: Arc::new(Unseen),
+        events: Arc::new(PlainEvents),
         notifier: Arc::new(Unseen),
     };
-    FlakyService::new(context, Arc::new(Plain))
+    FlakyService::new(context)
 }

@@ -2,14 +2,18 @@
 //! stores of an empty database; [`crate::store_conformance`] makes a test of each.
 
 pub mod accounts;
+pub mod audit;
+pub mod events;
 pub mod flaky;
 mod flaky_lab;
 pub mod flaky_lists;
+pub mod flaky_runs;
 pub mod history;
 pub mod outbox;
 pub mod pull_requests;
 pub mod queues;
 pub mod reads;
+pub mod retention;
 mod sample;
 pub mod services;
 pub mod sessions;
@@ -31,6 +35,16 @@ macro_rules! store_conformance {
             sessions::old_sessions_go,
             accounts::a_repository_is_registered_once_and_belongs_to_its_organization,
             accounts::a_check_output_is_replaced_capped_and_pruned,
+            events::events_are_paged_in_order,
+            events::events_are_found_by_kind_and_id,
+            events::old_events_go_and_positions_are_not_given_again,
+            events::events_are_for_their_own_organization,
+            events::a_reader_misses_nothing_while_others_commit,
+            audit::records_are_paged_newest_first,
+            audit::records_are_filtered,
+            audit::records_are_for_their_own_organization,
+            audit::old_records_are_pruned,
+            audit::a_commit_writes_its_record_or_nothing,
             flaky::summaries_agree_with_the_runs,
             flaky::an_upload_is_taken_in_once,
             flaky::a_disagreement_is_told_and_listed_in_one_commit,
@@ -47,6 +61,8 @@ macro_rules! store_conformance {
             flaky::old_history_goes,
             flaky::a_ticket_is_linked,
             flaky::the_key_of_page_tokens_stays,
+            flaky_runs::a_check_is_excused_by_quarantined_tests_only,
+            flaky_runs::failed_runs_are_found_by_commit_and_time,
             history::entries_are_paged_by_submission,
             history::entries_are_filtered_by_state_and_by_when_they_left,
             history::several_entries_and_runs_are_found_at_once,
@@ -74,7 +90,7 @@ macro_rules! store_conformance {
             reads::an_ended_entry_and_run_are_still_read,
             reads::moves_and_timelines_are_in_order,
             reads::depths_count_live_entries_by_state,
-            reads::events_are_paged_in_order,
+            retention::old_journals_go_and_queues_stay,
             uploads::an_upload_is_created_once_and_found_by_its_own,
             uploads::bytes_are_received_once,
             uploads::uploads_are_leased_once_each,

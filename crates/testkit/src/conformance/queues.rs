@@ -51,7 +51,7 @@ pub async fn a_commit_is_whole(stores: &Stores) {
     let journal = stores.reads.journal(sample.queue, 0, 10).await.expect("a journal");
     assert_eq!(journal.len(), 1);
     assert!(matches!(journal[0].input, Input::Command(Command::Submit(_))));
-    let events = stores.reads.events(sample.queue.org, 0, 10).await.expect("events");
+    let events = stores.event_log.after(sample.queue.org, 0, None, 10).await.expect("events");
     assert_eq!(events.len(), 3, "submitted, queued, testing");
     let due = stores.outbox.backlog(Lane::Host, sample.world.at).await.expect("a backlog").due;
     assert_eq!(due, 1, "the candidate is to be built");
@@ -65,14 +65,15 @@ pub async fn a_commit_on_an_old_version_writes_nothing(stores: &Stores) {
     let mut sample = Sample::new(stores).await;
     sample.submit(1).await;
     let before = sample.load().await;
-    let events = stores.reads.events(sample.queue.org, 0, 100).await.expect("events").len();
+    let events =
+        stores.event_log.after(sample.queue.org, 0, None, 100).await.expect("events").len();
     sample.version = Version(0);
     let fact = Fact::TargetMissing;
     let transition = absorb(&sample.world.queue, &fact, sample.world.at);
     let refused = sample.commit(&transition, Input::Fact(fact)).await;
     assert!(matches!(refused, Err(CommitError::Conflict)), "{refused:?}");
     assert_eq!(sample.load().await, before);
-    let after = stores.reads.events(sample.queue.org, 0, 100).await.expect("events").len();
+    let after = stores.event_log.after(sample.queue.org, 0, None, 100).await.expect("events").len();
     assert_eq!(after, events);
     let journal = stores.reads.journal(sample.queue, 0, 10).await.expect("a journal");
     assert_eq!(journal.len(), 1);
@@ -153,7 +154,7 @@ pub async fn another_organization_sees_nothing(stores: &Stores) {
     assert!(queues.list(Some(org), None).await.expect("a list").is_empty());
     assert!(reads.entry(queue, PrNumber(1)).await.expect("a read").is_none());
     assert!(reads.journal(queue, 0, 10).await.expect("a read").is_empty());
-    assert!(reads.events(org, 0, 10).await.expect("a read").is_empty());
+    assert!(stores.event_log.after(org, 0, None, 10).await.expect("a read").is_empty());
     let scope = MetricsScope { org, repo: None };
     assert!(reads.depths(scope).await.expect("a read").is_empty());
     let long_ago = sample.world.at.minus(Span::hours(100));

@@ -2,7 +2,7 @@
 
 use signalbox_domain::ids::PrNumber;
 use signalbox_domain::ports::{MetricsScope, Stores};
-use signalbox_domain::queue::{Decision, EventKind, PrState};
+use signalbox_domain::queue::{Decision, PrState};
 use signalbox_domain::time::Span;
 
 use super::Sample;
@@ -69,24 +69,4 @@ pub async fn depths_count_live_entries_by_state(stores: &Stores) {
     counts.sort();
     assert_eq!(counts, [(PrState::Pending, false, 3), (PrState::Testing, false, 1)]);
     assert_eq!(depths[1].repo, sample.repository.name);
-}
-
-/// Events come in the order of their commits, page by page.
-pub async fn events_are_paged_in_order(stores: &Stores) {
-    let mut sample = Sample::new(stores).await;
-    sample.submit(1).await;
-    sample.settle().await;
-    let mut kinds = Vec::new();
-    let mut after = 0;
-    loop {
-        let page = stores.reads.events(sample.queue.org, after, 2).await.expect("a page");
-        let Some(last) = page.last() else { break };
-        assert!(page.len() <= 2);
-        after = last.position;
-        kinds.extend(page.iter().map(|it| it.event.kind));
-    }
-    assert_eq!(
-        kinds,
-        [EventKind::Submitted, EventKind::Queued, EventKind::Testing, EventKind::Merged]
-    );
 }

@@ -3,19 +3,23 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use signalbox_domain::audit::AuditRecord;
 use signalbox_domain::ids::{
     BranchName, OrgId, OrgSlug, PrNumber, QueueId, RepoId, RepoName, RunId,
 };
 use signalbox_domain::ports::{
-    Commit, CommitError, Loaded, Org, QueueRef, Repository, Stores, Version,
+    Commit, CommitError, EventWriter, Loaded, Org, QueuePlace, QueueRef, Repository, Stores,
+    ToldEvent, Version,
 };
 use signalbox_domain::queue::{
-    Command, Effect, Fact, Input, Mode, NumberedEffect, Queue, Settings, Submission, Transition,
-    absorb, decide, next_deadline,
+    Command, Effect, Event, Fact, Input, Mode, NumberedEffect, Queue, Settings, Submission,
+    Transition, absorb, decide, next_deadline,
 };
 use signalbox_domain::testing::{Rules, World};
 use signalbox_domain::time::{Span, Timestamp};
 use uuid::Uuid;
+
+use crate::plain_events::PlainEvents;
 
 /// That many seconds after the samples' beginning.
 pub fn at(seconds: u32) -> Timestamp {
@@ -138,7 +142,29 @@ impl<'a> Sample<'a> {
         transition: &Transition,
         input: Input,
     ) -> Result<(), CommitError> {
+        self.commit_audited(transition, input, None, None).await
+    }
+
+    /// Commits a transition with a record for the audit log, caused by a request.
+    pub async fn commit_audited(
+        &mut self,
+        transition: &Transition,
+        input: Input,
+        audit: Option<&AuditRecord>,
+        request: Option<&str>,
+    ) -> Result<(), CommitError> {
         let journal = transition.record(input, self.world.at);
+        let place = QueuePlace {
+            repo: self.repository.name.clone(),
+            branch: self.world.queue.header.branch.clone(),
+        };
+        let told = |event: &Event| ToldEvent {
+            id: Uuid::new_v4(),
+            kind: event.kind.word(),
+            at: event.at,
+            payload: PlainEvents.queue_event(&place, event),
+        };
+        let events: Vec<ToldEvent> = transition.events.iter().map(told).collect();
         let commit = Commit {
             queue: self.queue,
             expected: self.version,
@@ -147,8 +173,10 @@ impl<'a> Sample<'a> {
             changes: &transition.changes,
             journal: &journal,
             effects: &transition.effects,
-            events: &transition.events,
+            events: &events,
             at: self.world.at,
+            audit,
+            request,
         };
         self.version = self.stores.queues.commit(&commit).await?;
         Ok(())

@@ -15,6 +15,7 @@ use uuid::Uuid;
 
 use super::Sample;
 use crate::fake_host::{FakeHost, FakeHosts};
+use crate::plain_events::PlainEvents;
 
 /// Servers that share the stores.
 const SERVERS: usize = 4;
@@ -39,6 +40,7 @@ fn server(sample: &Sample<'_>, ids: &Arc<CountingIds>) -> Arc<QueueService> {
         clock,
         ids: ids.clone(),
         observer: Arc::new(Unseen),
+        events: Arc::new(PlainEvents),
         notifier: Arc::new(Unseen),
     }))
 }

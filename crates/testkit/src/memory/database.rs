@@ -32,7 +32,10 @@ impl MemoryDatabase {
             check_log: shared.clone(),
             uploads: shared.clone(),
             flaky: shared.clone(),
-            flaky_reads: shared,
+            flaky_reads: shared.clone(),
+            event_log: shared.clone(),
+            audit: shared.clone(),
+            retention: shared,
         }
     }
 

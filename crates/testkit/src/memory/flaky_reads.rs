@@ -1,13 +1,13 @@
 //! Reads of flaky tests.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
-use signalbox_domain::flaky::{JournalRecord, RunRecord, TestId};
-use signalbox_domain::ids::OrgId;
+use signalbox_domain::flaky::{JournalRecord, RunOutcome, RunRecord, TestId};
+use signalbox_domain::ids::Sha;
 use signalbox_domain::ports::{
-    FlakyReads, LoggedTestEvent, RepoRef, Seek, SettingsStep, StoreError, TestList, TestNumbers,
-    TestRecord,
+    FlakyReads, RepoRef, Seek, SettingsStep, StoreError, TestList, TestNumbers, TestRecord,
 };
 use signalbox_domain::time::{Span, Timestamp};
 
@@ -103,6 +103,28 @@ impl FlakyReads for MemoryDatabase {
         Ok(runs)
     }
 
+    async fn failed_runs(
+        &self,
+        repo: RepoRef,
+        sha: &Sha,
+        (from, until): (Timestamp, Timestamp),
+        limit: u32,
+    ) -> Result<Vec<RunRecord>, StoreError> {
+        let tables = self.tables();
+        let of_commit = |run: &RunRecord| run.sha.as_deref() == Some(sha.as_str());
+        let mut runs: Vec<RunRecord> = tables
+            .flaky
+            .runs
+            .iter()
+            .filter(|(of, _, run)| *of == repo && run.outcome == RunOutcome::Failed)
+            .filter(|(_, _, run)| run.at >= from && run.at < until && of_commit(run))
+            .map(|(_, _, run)| run.clone())
+            .collect();
+        runs.sort_by_key(|run| (Reverse((run.at, run.attempt)), run.test.to_string()));
+        runs.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+        Ok(runs)
+    }
+
     async fn settings_history(
         &self,
         repo: RepoRef,
@@ -111,19 +133,6 @@ impl FlakyReads for MemoryDatabase {
         let tables = self.tables();
         let log = tables.flaky.repos.get(&repo).into_iter().flat_map(|row| row.log.iter().rev());
         Ok(log.take(usize::try_from(limit).unwrap_or(usize::MAX)).cloned().collect())
-    }
-
-    async fn test_events(
-        &self,
-        org: OrgId,
-        after: i64,
-        limit: u32,
-    ) -> Result<Vec<LoggedTestEvent>, StoreError> {
-        let tables = self.tables();
-        let events = tables.flaky.events.iter();
-        let events = events.filter(|(of, event)| *of == org && event.position > after);
-        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-        Ok(events.take(limit).map(|(_, event)| event.clone()).collect())
     }
 }
 

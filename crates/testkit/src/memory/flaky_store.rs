@@ -118,6 +118,10 @@ impl FlakyStore for MemoryDatabase {
         for step in commit.steps {
             flaky.step(repo, step);
         }
+        for step in commit.steps {
+            tables.log(repo.org, repo.id, &step.events);
+        }
+        tables.audit(commit.audit);
         Ok(version)
     }
 

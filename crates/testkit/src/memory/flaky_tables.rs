@@ -6,10 +6,8 @@ use signalbox_domain::flaky::{
     Addition, FailureCluster, HourCount, Intake, JournalRecord, RunOutcome, RunRecord, Settings,
     Summary, TakenIn, TestCase, TestId, UploadId,
 };
-use signalbox_domain::ids::{OrgId, PrNumber};
-use signalbox_domain::ports::{
-    CiRun, LoggedTestEvent, RepoRef, SettingsStep, TestList, TestRecord, TestStep,
-};
+use signalbox_domain::ids::PrNumber;
+use signalbox_domain::ports::{CiRun, RepoRef, SettingsStep, TestList, TestRecord, TestStep};
 use signalbox_domain::time::{Span, Timestamp};
 
 /// A test of a repository.
@@ -44,7 +42,6 @@ pub(super) struct FlakyTables {
     pub(super) impacted: BTreeMap<(Place, PrNumber), Timestamp>,
     pub(super) uploads: BTreeMap<(RepoRef, UploadId), (Timestamp, TakenIn)>,
     pub(super) journal: BTreeMap<(Place, u64), JournalRecord>,
-    pub(super) events: Vec<(OrgId, LoggedTestEvent)>,
     pub(super) page_key: Option<[u8; 32]>,
     pub(super) ci_runs: Vec<(RepoRef, CiRun)>,
 }
@@ -113,20 +110,6 @@ impl FlakyTables {
         row.record.test = step.test.clone();
         row.due_at = step.due_at;
         self.journal.insert((place, step.journal.number), step.journal.clone());
-        for told in &step.events {
-            let event = &told.event;
-            let position = i64::try_from(self.events.len()).unwrap_or(i64::MAX) + 1;
-            let logged = LoggedTestEvent {
-                position,
-                repo: repo.id,
-                test: event.test,
-                number: event.number,
-                at: event.at,
-                kind: event.kind.name().to_owned(),
-                payload: told.payload.clone(),
-            };
-            self.events.push((repo.org, logged));
-        }
     }
 
     /// The tests of a list, by id.

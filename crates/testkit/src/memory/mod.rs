@@ -3,9 +3,11 @@
 //! The stores keep all promises of the ports' docs but one: what they hold is gone with the
 //! process. They are for tests of everything above a store; nothing here imitates SQL.
 
+mod audit_log;
 mod blobs;
 mod check_log;
 mod database;
+mod event_log;
 mod flaky_reads;
 mod flaky_store;
 mod flaky_tables;
@@ -16,6 +18,7 @@ mod pull_request_store;
 mod queue_store;
 mod read_store;
 mod repo_store;
+mod retention;
 mod session_store;
 mod tables;
 mod token_store;

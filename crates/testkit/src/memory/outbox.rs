@@ -41,6 +41,7 @@ impl Outbox for MemoryDatabase {
                     effect: row.effect.clone(),
                     attempts: row.attempts,
                     failing_since: row.failing_since,
+                    request: row.request.clone(),
                 });
                 row.attempts += 1;
                 row.lease = Some(Lease { id: lease, holder, until });

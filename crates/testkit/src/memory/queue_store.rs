@@ -95,14 +95,12 @@ impl QueueStore for MemoryDatabase {
                 failing_since: None,
                 last_error: None,
                 lease: None,
+                request: commit.request.map(ToOwned::to_owned),
             };
             tables.outbox.insert(id, row);
         }
-        let mut position = tables.events.last_key_value().map_or(0, |(last, _)| *last);
-        for event in commit.events {
-            position += 1;
-            tables.events.insert(position, (commit.queue, event.clone()));
-        }
+        tables.log(commit.queue.org, commit.header.repo, commit.events);
+        tables.audit(commit.audit);
         let Some(row) = tables.queues.get_mut(&commit.queue.id) else {
             return Err(CommitError::Conflict);
         };

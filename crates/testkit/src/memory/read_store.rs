@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
-use signalbox_domain::ids::{EntryId, OrgId, PrNumber, RunId};
+use signalbox_domain::ids::{EntryId, PrNumber, RunId};
 use signalbox_domain::ports::{
-    LoggedEvent, MetricsScope, MoveRecord, QueueDepth, QueueRef, ReadStore, StoreError,
+    MetricsScope, MoveRecord, QueueDepth, QueueRef, ReadStore, StoreError,
 };
 use signalbox_domain::queue::{Decision, Entry, JournalRecord, PrState, TestRun};
 use signalbox_domain::time::Timestamp;
@@ -93,32 +93,6 @@ impl ReadStore for MemoryDatabase {
             .collect();
         depths.sort_by(|one, other| (&one.repo, &one.branch).cmp(&(&other.repo, &other.branch)));
         Ok(depths)
-    }
-
-    async fn events(
-        &self,
-        org: OrgId,
-        after: i64,
-        limit: u32,
-    ) -> Result<Vec<LoggedEvent>, StoreError> {
-        let tables = self.tables();
-        let later = tables
-            .events
-            .iter()
-            .filter(|(position, (queue, _))| **position > after && queue.org == org);
-        Ok(later
-            .filter_map(|(position, (queue, event))| {
-                let header = &tables.queue(*queue)?.header;
-                Some(LoggedEvent {
-                    position: *position,
-                    queue: *queue,
-                    repo: tables.repo_name(header)?.clone(),
-                    branch: header.branch.clone(),
-                    event: event.clone(),
-                })
-            })
-            .take(count(limit))
-            .collect())
     }
 }
 

@@ -3,13 +3,17 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use signalbox_domain::audit::AuditRecord;
 use signalbox_domain::flaky::UploadId;
 use signalbox_domain::ids::{
     EntryId, OrgId, OrgSlug, PrNumber, QueueId, RepoId, RepoName, RunId, TokenId,
 };
-use signalbox_domain::ports::{CheckOutput, Org, QueueRef, Repository, StoredPullRequest, Version};
+use signalbox_domain::ports::{
+    AuditPlace, CheckOutput, Org, PublicEvent, QueueRef, Repository, StoredPullRequest, ToldEvent,
+    Version,
+};
 use signalbox_domain::queue::{
-    Effect, Entry, Event, Header, JournalRecord, Landing, ReportedTargets, TestRun,
+    Effect, Entry, Header, JournalRecord, Landing, ReportedTargets, TestRun,
 };
 use signalbox_domain::session::{Session, SessionHash};
 use signalbox_domain::time::Timestamp;
@@ -29,7 +33,9 @@ pub(super) struct Tables {
     /// The last number given to a lease.
     pub(super) last_lease: u128,
     /// Public events by position, which grows over all organizations.
-    pub(super) events: BTreeMap<i64, (QueueRef, Event)>,
+    pub(super) events: BTreeMap<i64, PublicEvent>,
+    /// The last position given to an event.
+    pub(super) last_event: i64,
     pub(super) orgs: BTreeMap<OrgSlug, Org>,
     pub(super) tokens: BTreeMap<TokenId, Token>,
     pub(super) sessions: BTreeMap<SessionHash, Session>,
@@ -42,6 +48,7 @@ pub(super) struct Tables {
     /// The last number given to a job of reading an upload.
     pub(super) last_upload_job: i64,
     pub(super) public_ids: BTreeMap<Uuid, (OrgId, RepoId)>,
+    pub(super) audit: BTreeMap<AuditPlace, AuditRecord>,
 }
 
 /// A queue with everything that hangs on it.
@@ -69,6 +76,7 @@ pub(super) struct OutboxRow {
     pub(super) failing_since: Option<Timestamp>,
     pub(super) last_error: Option<String>,
     pub(super) lease: Option<Lease>,
+    pub(super) request: Option<String>,
 }
 
 /// An upload.
@@ -107,6 +115,23 @@ impl Tables {
     /// The upload with that id, if it belongs to that organization.
     pub(super) fn upload(&self, org: OrgId, id: UploadId) -> Option<&UploadRow> {
         self.uploads.get(&id).filter(|row| row.record.org == org)
+    }
+
+    /// Puts events into the log.
+    pub(super) fn log(&mut self, org: OrgId, repo: RepoId, events: &[ToldEvent]) {
+        for told in events {
+            self.last_event += 1;
+            let event = PublicEvent {
+                position: self.last_event,
+                id: told.id,
+                org,
+                repo: Some(repo),
+                kind: told.kind.to_owned(),
+                at: told.at,
+                payload: told.payload.clone(),
+            };
+            self.events.insert(event.position, event);
+        }
     }
 
     /// The name of the repository that a queue belongs to.

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use signalbox_domain::flaky::UploadId;
 use signalbox_domain::ids::{OrgId, RepoId};
-use signalbox_domain::ports::{LeaseToken, LeasedUpload, StoreError, UploadStore};
+use signalbox_domain::ports::{Backlog, LeaseToken, LeasedUpload, StoreError, UploadStore};
 use signalbox_domain::time::Timestamp;
 use signalbox_domain::upload::{ContentHash, Received, UploadRecord, UploadState};
 use uuid::Uuid;
@@ -99,6 +99,17 @@ impl UploadStore for MemoryDatabase {
             leased.push(LeasedUpload { token, record, attempts, failing_since });
         }
         Ok(leased)
+    }
+
+    async fn backlog(&self, now: Timestamp) -> Result<Backlog, StoreError> {
+        let tables = self.tables();
+        let free = |job: &&UploadJob| {
+            job.due_at <= now && job.lease.as_ref().is_none_or(|lease| lease.until <= now)
+        };
+        let due: Vec<Timestamp> =
+            tables.upload_jobs.values().filter(free).map(|job| job.due_at).collect();
+        let count = u64::try_from(due.len()).unwrap_or(u64::MAX);
+        Ok(Backlog { due: count, oldest: due.into_iter().min() })
     }
 
     async fn renew(&self, token: LeaseToken, until: Timestamp) -> Result<bool, StoreError> {

@@ -105,6 +105,7 @@ impl World {
             clock: schedule.clock.clone(),
             ids: Arc::new(CountingIds::default()),
             observer: Arc::new(Scribe(schedule.clone())),
+            events: Arc::new(crate::PlainEvents),
             notifier: Arc::new(Unheard),
         };
         let caller = Caller {

@@ -2,9 +2,6 @@
 
 use actix_web::web::Data;
 use actix_web::{HttpRequest, HttpResponse};
-use signalbox_domain::flaky::TestStatus;
-use signalbox_domain::ports::Seek;
-use signalbox_domain::service::ListKind;
 use signalbox_domain::token::Scope;
 
 use crate::Pages;
@@ -13,11 +10,8 @@ use crate::model::Page;
 use crate::reply::go_to;
 use crate::shell::answer;
 use crate::view::Place;
-use crate::view::home::{Seen, TestCounts, page};
+use crate::view::home::{Seen, page};
 use crate::visitor::{Asked, Visitor, visitor};
-
-/// The most repositories whose tests are counted.
-const REPOSITORIES: usize = 20;
 
 /// `GET /`.
 pub(crate) async fn show(pages: Data<Pages>, request: HttpRequest) -> HttpResponse {
@@ -52,22 +46,7 @@ async fn found(
     }
     let mut tests = Vec::new();
     if visitor.may(Scope::TestsRead) {
-        for repository in
-            pages.reads.repositories(&visitor.caller).await?.into_iter().take(REPOSITORIES)
-        {
-            let count = async |kind| {
-                let seek = Seek::After(None);
-                let list = pages.flaky.list(&visitor.caller, &repository.name, kind, seek, 1, true);
-                Ok::<_, Failure>(list.await?.total.unwrap_or(0))
-            };
-            let counts = TestCounts {
-                flaky: count(ListKind::Unhealthy(TestStatus::Flaky)).await?,
-                broken: count(ListKind::Unhealthy(TestStatus::Broken)).await?,
-                quarantined: count(ListKind::Quarantined).await?,
-                repo: repository.name,
-            };
-            tests.push(counts);
-        }
+        tests = super::tests::counts(pages, &visitor).await?;
     }
     let seen =
         Seen { queues: &queues, tests: &tests, search, visitor: &visitor, now: pages.reads.now() };

@@ -3,11 +3,20 @@
 
 pub(crate) mod actions;
 pub(crate) mod exits;
+pub(crate) mod graph;
+pub(crate) mod health;
 pub(crate) mod home;
+pub(crate) mod left;
 pub(crate) mod pr;
 pub(crate) mod queue;
+pub(crate) mod reference;
 pub(crate) mod run;
+pub(crate) mod settings;
 pub(crate) mod status;
+pub(crate) mod test;
+pub(crate) mod tests;
+pub(crate) mod tokens;
+pub(crate) mod uploads;
 
 use signalbox_domain::ids::{BranchName, RepoName};
 

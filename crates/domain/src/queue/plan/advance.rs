@@ -35,7 +35,7 @@ pub(super) fn change_state(draft: &mut Draft, to: QueueState, by: &Actor, reason
         reason: reason.clone(),
     });
     draft.queue.header.state = to;
-    draft.tell_queue(EventKind::QueueStateChanged, reason);
+    draft.tell_queue(EventKind::QueueStateChanged, by, from, reason);
     admit_all(draft);
 }
 

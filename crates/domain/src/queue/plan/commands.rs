@@ -190,7 +190,8 @@ fn update(
         draft.queue.header.settings = settings;
         draft.queue.waiting.wake_all();
         draft.decision(Decision::SettingsChanged { actor: by.to_string() });
-        draft.tell_queue(EventKind::QueueConfigChanged, None);
+        let state = draft.queue.header.state.name();
+        draft.tell_queue(EventKind::QueueConfigChanged, by, state, None);
     }
     if next == draft.queue.header.state {
         advance::admit_all(draft);

@@ -7,10 +7,10 @@ use crate::ids::{EntryId, PrNumber, RunId};
 use crate::time::Timestamp;
 
 use super::super::{
-    Actor, Changes, Decision, Effect, Entry, EntryState, Event, EventKind, Exit, Header,
-    IgnoredBecause, NumberedEffect, Place, PrState, Queue, ReportedTargets, RunStatus, TestRun,
-    Transition,
+    Actor, Changes, Decision, Effect, Entry, EntryState, Event, Exit, Header, IgnoredBecause,
+    NumberedEffect, Place, PrState, Queue, ReportedTargets, RunStatus, TestRun, Transition,
 };
+use super::tell::BatchNews;
 
 /// Why an entry's state changes: the reason's word, who caused it, and particulars.
 pub(super) struct Because<'a> {
@@ -41,7 +41,8 @@ pub(super) struct Draft {
     targets: Vec<(PrNumber, Arc<ReportedTargets>)>,
     effects: Vec<NumberedEffect>,
     decisions: Vec<Decision>,
-    events: Vec<Event>,
+    pub(super) events: Vec<Event>,
+    pub(super) batches: Vec<BatchNews>,
     before: Header,
 }
 
@@ -58,6 +59,7 @@ impl Draft {
             effects: Vec::new(),
             decisions: Vec::new(),
             events: Vec::new(),
+            batches: Vec::new(),
             before: queue.header.clone(),
         }
     }
@@ -182,52 +184,7 @@ impl Draft {
             entered_line_at: entry.entered_line_at,
             details: because.details,
         });
-        let kind = match to {
-            EntryState::NotReady if from.is_none() => EventKind::Submitted,
-            EntryState::NotReady | EntryState::TestsPassed { .. } => return,
-            EntryState::Pending { .. } => EventKind::Queued,
-            EntryState::Testing { .. } => EventKind::Testing,
-            EntryState::PendingFailure { .. } => EventKind::PendingFailure,
-            EntryState::Ended(Exit::Merged { .. }) => EventKind::Merged,
-            EntryState::Ended(Exit::Failed { .. }) => EventKind::Failed,
-            EntryState::Ended(Exit::Cancelled { .. }) => EventKind::Canceled,
-        };
-        let number = self.number();
-        self.events.push(Event {
-            number,
-            kind,
-            at: self.at,
-            pr: Some(entry.pr),
-            author: Some(entry.pull_request.author.clone()),
-            url: Some(entry.pull_request.url.clone()),
-            reason: Some(because.reason.to_owned()),
-            run,
-            test_branch: state.as_ref().map(|run| run.branch.to_string()),
-            test_branch_sha: state
-                .as_ref()
-                .and_then(|run| Some(run.candidate.as_ref()?.sha.clone())),
-            batched: state.as_ref().is_some_and(|run| run.group.len() > 1),
-            is_bisection: bisection,
-        });
-    }
-
-    /// Tells about the queue itself.
-    pub(super) fn tell_queue(&mut self, kind: EventKind, reason: Option<String>) {
-        let number = self.number();
-        self.events.push(Event {
-            number,
-            kind,
-            at: self.at,
-            pr: None,
-            author: None,
-            url: None,
-            reason,
-            run: None,
-            test_branch: None,
-            test_branch_sha: None,
-            batched: false,
-            is_bisection: false,
-        });
+        self.tell_pull_request(entry, from, to, because.reason, state.as_deref());
     }
 
     /// Ends a run with a result or without one. Its checks are stopped, if any may be under way.
@@ -271,6 +228,7 @@ impl Draft {
     }
 
     pub(super) fn finish(mut self) -> Transition {
+        self.tell_batches();
         self.let_go_of_runs();
         let live = self.changed_runs.iter().filter_map(|id| self.queue.runs.get(id).cloned());
         let runs: Vec<Arc<TestRun>> = live.chain(self.gone_runs.into_values()).collect();

@@ -88,6 +88,7 @@ pub(super) fn candidate_built(
         run.status = RunStatus::Testing;
         run.built_at = Some(at);
     });
+    draft.tell_candidate(id);
     if tree_is_proven(draft, &run, candidate, &names) {
         return checks::pass(draft, id, PassReason::SameTree);
     }

@@ -14,6 +14,7 @@ mod host_facts;
 mod land;
 mod leave;
 mod start;
+mod tell;
 
 use crate::time::{Span, Timestamp};
 

@@ -1,11 +1,13 @@
 //! What people decide about a test.
 
+use crate::audit::{AuditAction, Facts, of_test};
 use crate::flaky::{Command, Input, TestId, decide};
 use crate::ids::RepoName;
 use crate::ports::{CiRun, FlakyCommit};
 use crate::token::{Caller, Scope};
 
 use super::super::Error;
+use super::super::audit::Deed;
 use super::judge::Judged;
 use super::{ATTEMPTS, FlakyService, settings_of};
 
@@ -31,14 +33,25 @@ impl FlakyService {
             };
             let transition = decide(&record.test, &settings, &command, at)?;
             let input = Input::Command(command.clone());
+            let mut deed = Deed::of(caller, action(&command), object(name, test), name);
+            deed.reason = command.reason().cloned();
+            let (from, to) = (of_test(&record.test), of_test(&transition.test));
+            let audit = deed.record(&self.context, &from, &to);
             let judged = vec![Judged { record, transition, input }];
             let steps = self.steps(&repository, &settings, None, judged, at).await?;
             if steps.is_empty() {
                 return Ok(());
             }
             let expected = known.version;
-            let commit =
-                FlakyCommit { repo, expected, settings: None, intake: None, steps: &steps, at };
+            let commit = FlakyCommit {
+                repo,
+                expected,
+                settings: None,
+                intake: None,
+                steps: &steps,
+                at,
+                audit: Some(&audit),
+            };
             if self.commit(&commit).await?.is_some() {
                 return Ok(());
             }
@@ -56,6 +69,10 @@ impl FlakyService {
     ) -> Result<(), Error> {
         let (_, repo) = self.repository(caller, Scope::TestsWrite, name).await?;
         if self.context.stores.flaky.link_ticket(repo, test, ticket).await? {
+            let deed = Deed::of(caller, AuditAction::TicketLinked, object(name, test), name);
+            let after = Facts::from([("ticket".to_owned(), ticket.to_owned())]);
+            let record = deed.record(&self.context, &Facts::new(), &after);
+            self.context.stores.audit.append(&record).await?;
             return Ok(());
         }
         Err(Error::UnknownTest { repo: name.clone(), test })
@@ -73,5 +90,22 @@ impl FlakyService {
         let run = CiRun { id, document, at: self.context.clock.now() };
         self.context.stores.flaky.add_ci_run(repo, &run).await?;
         Ok(id)
+    }
+}
+
+fn object(repo: &RepoName, test: TestId) -> String {
+    format!("test {test} of {repo}")
+}
+
+/// What the audit log calls a command.
+const fn action(command: &Command) -> AuditAction {
+    match command {
+        Command::Flag { .. } => AuditAction::TestFlagged,
+        Command::Unflag { .. } => AuditAction::TestUnflagged,
+        Command::Mute { .. } => AuditAction::MonitorMuted,
+        Command::Unmute { .. } => AuditAction::MonitorUnmuted,
+        Command::SetQuarantine { .. } => AuditAction::QuarantineOverridden,
+        Command::AddLabel { .. } => AuditAction::LabelAdded,
+        Command::RemoveLabel { .. } => AuditAction::LabelRemoved,
     }
 }

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::flaky::{
-    Fact, Input, Intake, MEASURE_EVERY_MINUTES, MonitorStatus, Settings, Summary, TestCase, TestId,
-    Transition, absorb, next_deadline,
+    Event, Fact, Input, Intake, MEASURE_EVERY_MINUTES, MonitorStatus, Settings, Summary, TestCase,
+    TestId, Transition, absorb, next_deadline,
 };
 use crate::ports::{RepoRef, Repository, TestRecord, TestSnapshot, TestStep, ToldEvent};
 use crate::time::{Span, Timestamp};
@@ -98,11 +98,13 @@ impl FlakyService {
                 record,
                 numbers: counted,
             };
-            let told = transition
-                .events
-                .into_iter()
-                .map(|event| ToldEvent { payload: self.writer.payload(&snapshot, &event), event });
-            let events = told.collect();
+            let told = |event: &Event| ToldEvent {
+                id: self.context.ids.new_id(),
+                kind: event.kind.name(),
+                at: event.at,
+                payload: self.context.events.test_event(&snapshot, event),
+            };
+            let events = transition.events.iter().map(told).collect();
             let test = snapshot.record.test;
             let due_at = due_at(&test, at);
             steps.push(TestStep { test, journal, events, due_at });

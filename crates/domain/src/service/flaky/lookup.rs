@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use crate::flaky::{AskedTest, Excuse, FailedCheck, TestDirectory, TestId, excuse};
+use crate::flaky::{AskedTest, TestDirectory, TestId};
 use crate::ids::{OrgId, RepoId};
 use crate::ports::{QuarantineAnswer, QuarantineLookup, RepoRef, TestList};
 use crate::time::Span;
@@ -44,15 +44,6 @@ impl QuarantineLookup for FlakyService {
 }
 
 impl FlakyService {
-    /// Whether a failing check of the plain git host counts as passed. When that cannot be found
-    /// out it does not.
-    pub async fn excuse(&self, org: OrgId, repo: RepoId, check: FailedCheck<'_>) -> Excuse {
-        let answer = self.quarantined(org, repo, check.failing).await;
-        let ids: BTreeSet<String> =
-            answer.map(|answer| answer.ids.into_iter().collect()).unwrap_or_default();
-        excuse(check, &ids)
-    }
-
     /// The quarantined tests of a repository as they were less than a second ago.
     async fn known_quarantine(&self, repo: RepoRef) -> Result<Arc<QuarantinedTests>, Error> {
         let stores = &self.context.stores;

@@ -57,8 +57,15 @@ impl FlakyService {
         let steps = self.steps(&repository, &settings, None, judged, at).await?;
         if !steps.is_empty() {
             let expected = known.version;
-            let commit =
-                FlakyCommit { repo, expected, settings: None, intake: None, steps: &steps, at };
+            let commit = FlakyCommit {
+                repo,
+                expected,
+                settings: None,
+                intake: None,
+                steps: &steps,
+                at,
+                audit: None,
+            };
             // After a conflict the tests are still due, and the next round looks at them again.
             if self.commit(&commit).await?.is_none() {
                 return Ok(());

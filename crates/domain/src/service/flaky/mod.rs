@@ -7,6 +7,7 @@ mod lookup;
 mod measure;
 mod preview;
 mod reads;
+mod run_failures;
 mod settings;
 mod take_in;
 
@@ -15,7 +16,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::flaky::{Actor, MAX_HOURS, Settings};
 use crate::ids::RepoName;
-use crate::ports::{CommitError, FlakyCommit, FlakyRepo, RepoRef, Repository, TestEventWriter};
+use crate::ports::{CommitError, FlakyCommit, FlakyRepo, RepoRef, Repository};
 use crate::time::{Span, Timestamp};
 use crate::token::{Caller, Scope};
 
@@ -24,6 +25,7 @@ use known::KnownQuarantine;
 
 pub use preview::{Preview, PreviewedTest};
 pub use reads::{ListKind, ListedTests, TestDetails};
+pub use run_failures::RunFailure;
 
 /// How often a step is decided again before it is given up.
 const ATTEMPTS: u32 = 32;
@@ -33,16 +35,15 @@ const TURNS: usize = 4_096;
 /// What is done with flaky tests. Methods with a caller check what the caller may do and see.
 pub struct FlakyService {
     context: Context,
-    writer: Arc<dyn TestEventWriter>,
     turns: Mutex<BTreeMap<RepoRef, Arc<async_lock::Mutex<()>>>>,
     known: KnownQuarantine,
 }
 
 impl FlakyService {
     /// A service on these adapters.
-    pub fn new(context: Context, writer: Arc<dyn TestEventWriter>) -> Self {
+    pub fn new(context: Context) -> Self {
         let turns = Mutex::new(BTreeMap::new());
-        Self { context, writer, turns, known: KnownQuarantine::default() }
+        Self { context, turns, known: KnownQuarantine::default() }
     }
 
     /// The caller as the one who did something to a test.
@@ -110,6 +111,6 @@ impl FlakyService {
 }
 
 /// The settings that hold: those that were set, or what every repository starts with.
-fn settings_of(repo: RepoRef, known: &FlakyRepo) -> Settings {
+pub(super) fn settings_of(repo: RepoRef, known: &FlakyRepo) -> Settings {
     known.settings.clone().unwrap_or_else(|| Settings::new(repo.id))
 }

@@ -164,7 +164,7 @@ impl FlakyService {
         found.ok_or_else(|| Error::UnknownTest { repo: repository.name.clone(), test })
     }
 
-    async fn snapshots(
+    pub(super) async fn snapshots(
         &self,
         repository: &Repository,
         settings: &Settings,

@@ -1,5 +1,6 @@
 //! The settings and monitors of a repository.
 
+use crate::audit::{AuditAction, of_flaky_settings};
 use crate::flaky::{Fact, Monitor, MonitorId, Refusal, Settings, SettingsPatch};
 use crate::ids::RepoName;
 use crate::ports::{FlakyCommit, SettingsStep};
@@ -7,6 +8,7 @@ use crate::time::Timestamp;
 use crate::token::{Caller, Scope};
 
 use super::super::Error;
+use super::super::audit::Deed;
 use super::judge::Judged;
 use super::{ATTEMPTS, FlakyService, settings_of};
 
@@ -104,6 +106,10 @@ impl FlakyService {
             let judged = judged.collect();
             let steps = self.steps(&repository, &settings, None, judged, at).await?;
             let changed = SettingsStep { settings, by: Self::actor(caller), at };
+            let object = format!("test settings of {name}");
+            let deed = Deed::of(caller, AuditAction::TestSettingsUpdated, object, name);
+            let (from, to) = (of_flaky_settings(&before), of_flaky_settings(&changed.settings));
+            let audit = deed.record(&self.context, &from, &to);
             let commit = FlakyCommit {
                 repo,
                 expected: known.version,
@@ -111,6 +117,7 @@ impl FlakyService {
                 intake: None,
                 steps: &steps,
                 at,
+                audit: Some(&audit),
             };
             if self.commit(&commit).await?.is_some() {
                 return Ok(changed.settings);

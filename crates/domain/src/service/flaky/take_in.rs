@@ -52,6 +52,7 @@ impl ResultsSink for FlakyService {
                 intake: Some(&intake),
                 steps: &steps,
                 at,
+                audit: None,
             };
             if self.commit(&commit).await?.is_some() {
                 return Ok(intake.taken_in);

@@ -47,7 +47,17 @@ impl Intake {
         Ok(())
     }
 
-    async fn close_file(&mut self) -> Result<(), Error> {
+    /// The files that came so far, but for the one that is still open.
+    pub(super) fn parts(&self) -> &[Part] {
+        &self.parts
+    }
+
+    /// What is kept of the upload.
+    pub(super) const fn record_mut(&mut self) -> &mut UploadRecord {
+        &mut self.record
+    }
+
+    pub(super) async fn close_file(&mut self) -> Result<(), Error> {
         let Some((name, writer)) = self.open.take() else { return Ok(()) };
         let blob = writer.finish().await.map_err(UploadError::from)?;
         self.parts.push(Part { key: blob.key, name, bytes: blob.bytes, hash: blob.hash });

@@ -13,10 +13,11 @@ use uuid::Uuid;
 
 use crate::flaky::{BranchRules, Trust};
 use crate::ids::{OrgId, OrgSlug, RepoId, RepoName};
-use crate::ports::{BlobStore, QuarantineLookup, ReportReader, Repository, ResultsSink};
+use crate::ports::{BlobStore, QuarantineLookup, RepoRef, ReportReader, Repository, ResultsSink};
 use crate::time::{Span, Timestamp};
 use crate::token::{Caller, Scope};
 
+use super::flaky::settings_of;
 use super::{Context, Error};
 
 pub use error::UploadError;
@@ -216,8 +217,10 @@ impl UploadService {
     }
 
     /// How branches of a repository are told apart.
-    fn branch_rules() -> BranchRules {
-        BranchRules::default()
+    async fn branch_rules(&self, org: OrgId, repo: RepoId) -> Result<BranchRules, Error> {
+        let repo = RepoRef { org, id: repo };
+        let known = self.context.stores.flaky.repo(repo).await?;
+        Ok(settings_of(repo, &known).branches)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Reading what was received: lease, read, map, take in, finish.
 
-use crate::flaky::{ReportedRun, Upload};
-use crate::ports::{LeasedUpload, ReadError, ReportFile};
+use crate::flaky::{BranchRules, ReportedRun, Upload};
+use crate::ports::{LeasedUpload, Observed, ReadError, ReportFile};
 use crate::time::{Span, Timestamp};
 use crate::upload::{
     ContentHash, FoundFile, Mapped, Received, UploadRecord, UploadState, map, upload_of,
@@ -72,19 +72,30 @@ impl UploadService {
     /// read later comes back after a pause. An error is the database's; the lease then runs out and
     /// the upload comes back.
     pub async fn read(&self, leased: LeasedUpload) -> Result<(), Error> {
-        let LeasedUpload { token, record, attempts, failing_since } = leased;
         let started = self.context.clock.now();
+        let outcome = self.try_and_note(leased, started).await?;
+        let took = self.context.clock.now().since(started);
+        self.context.observer.observe(&Observed::Upload { outcome, took });
+        Ok(())
+    }
+
+    async fn try_and_note(
+        &self,
+        leased: LeasedUpload,
+        started: Timestamp,
+    ) -> Result<&'static str, Error> {
+        let LeasedUpload { token, record, attempts, failing_since } = leased;
         let mut done = record;
         let stop = match self.try_read(token, &mut done).await {
             Ok(()) => None,
-            Err(Stop::Lost) => return Ok(()),
+            Err(Stop::Lost) => return Ok("lost"),
             Err(Stop::Later(words)) if attempts + 1 < MAX_ATTEMPTS => {
                 let doubled = 1_u32 << attempts.min(10);
                 let pause = Span::seconds(doubled.min(LONGEST_PAUSE_SECONDS));
                 let (at, since) =
                     (self.context.clock.now().plus(pause), failing_since.unwrap_or(started));
                 self.context.stores.uploads.retry(token, at, since, &words).await?;
-                return Ok(());
+                return Ok("retried");
             }
             Err(Stop::Later(words)) => {
                 Some(format!("given up after {MAX_ATTEMPTS} tries: {words}"))
@@ -92,9 +103,10 @@ impl UploadService {
             Err(Stop::Failed(words)) => Some(words),
         };
         done.state = if stop.is_some() { UploadState::Failed } else { UploadState::Read };
+        let outcome = if stop.is_some() { "failed" } else { "read" };
         done.problem = stop;
-        self.context.stores.uploads.finish(token, &done).await?;
-        Ok(())
+        let kept = self.context.stores.uploads.finish(token, &done).await?;
+        Ok(if kept { outcome } else { "lost" })
     }
 
     async fn try_read(
@@ -120,7 +132,7 @@ impl UploadService {
             ReadError::Unavailable(words) => Stop::Later(words),
         })?;
         note_files(done, &found.files);
-        let rules = Self::branch_rules();
+        let rules = self.branch_rules(done.org, done.repo).await?;
         let upload = upload_of(done, &received, found.meta.as_ref(), &rules);
         done.upload = Some(upload.clone());
         let nothing_read =
@@ -138,9 +150,17 @@ impl UploadService {
         else {
             return Err(Stop::Lost);
         };
-        let Mapped { upload, runs, warnings } = self.mapped(done, &received, found).await?;
+        let Mapped { upload, runs, warnings } = self.mapped(done, &received, found, &rules).await?;
         done.warnings = warnings;
         if owner != done.id {
+            let first = self.context.stores.uploads.find(done.org, owner).await;
+            let first = first.map_err(Error::from)?;
+            if first.is_some_and(|first| first.state != UploadState::Read) {
+                // Should that fail, this one is what counts.
+                return Err(Stop::Later(format!(
+                    "upload {owner} reports the same and is not read"
+                )));
+            }
             done.repeats = Some(owner);
             return Ok(());
         }
@@ -152,6 +172,7 @@ impl UploadService {
         record: &UploadRecord,
         received: &Received,
         found: crate::upload::FoundReport,
+        rules: &BranchRules,
     ) -> Result<Mapped, Stop> {
         let stores = &self.context.stores;
         let org = stores.orgs.find(record.org).await.map_err(Error::from)?;
@@ -159,7 +180,7 @@ impl UploadService {
         let (Some(org), Some(repo)) = (org, repo) else {
             return Err(Stop::Failed("its repository is gone".into()));
         };
-        Ok(map(record, received, found, (&org.slug, &repo.name), &Self::branch_rules()))
+        Ok(map(record, received, found, (&org.slug, &repo.name), rules))
     }
 
     async fn take_in(

@@ -82,7 +82,8 @@ pub fn map(
     let upload = upload_of(record, received, found.meta.as_ref(), rules);
     let unreadable = found.files.iter().filter(|file| file.problem.is_some()).count();
     let warnings = warning::warnings(&upload, &found.runs, unreadable);
-    let excused = found.meta.map(|meta| meta.excused).unwrap_or_default();
+    let mut excused = found.meta.map(|meta| meta.excused).unwrap_or_default();
+    excused.extend(record.claims.excused.iter().cloned());
     let (org, repo) = (org.to_string(), repo.to_string());
     let mut attempts: HashMap<TestKey, u32> = HashMap::new();
     let runs = found.runs.into_iter().map(|run| {

@@ -3,12 +3,13 @@
 mod ci_run;
 mod commands;
 mod decisions;
-mod events;
+mod evidence;
 mod lists;
 mod monitor_change;
 mod monitor_requests;
 mod monitors;
 mod quarantined;
+mod run_failures;
 mod settings;
 mod test_case;
 
@@ -17,7 +18,6 @@ pub(crate) use commands::{
     FlagRequest, HistoryRequest, MuteRequest, OverrideRequest, TicketRequest,
 };
 pub(crate) use decisions::{HistoryReply, SettingsHistoryReply, decision};
-pub use events::EventPayloads;
 pub(crate) use lists::{
     DetailsRequest, FailingRequest, Listing, QuarantinedRequest, RepositoryRequest,
     UnhealthyRequest,
@@ -26,6 +26,7 @@ pub(crate) use monitor_requests::{
     CreateMonitorRequest, MonitorRequest, PreviewMonitorRequest, UpdateMonitorRequest,
 };
 pub(crate) use monitors::{MonitorReply, MonitorsReply, PreviewReply};
+pub(crate) use run_failures::{RunFailuresReply, RunFailuresRequest};
 pub(crate) use settings::{FlakySettingsReply, UpdateSettingsRequest};
 pub use test_case::TestLinks;
 pub(crate) use test_case::{

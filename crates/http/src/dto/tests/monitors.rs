@@ -6,7 +6,7 @@ use signalbox_domain::flaky::{Action, Classification, Monitor, Rule};
 use signalbox_domain::service::Preview;
 use utoipa::ToSchema;
 
-use super::events::evidence_value;
+use super::evidence::evidence_value;
 
 /// A monitor.
 #[derive(Debug, Default, Serialize, ToSchema)]

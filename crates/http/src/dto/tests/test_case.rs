@@ -57,7 +57,7 @@ fn encoded(text: &str) -> String {
 }
 
 /// The page of a repository on its host.
-pub(super) fn repository_url(repo: &RepoName) -> String {
+fn repository_url(repo: &RepoName) -> String {
     format!("https://{}/{}/{}", repo.host, repo.owner, repo.name)
 }
 

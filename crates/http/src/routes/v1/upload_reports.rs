@@ -57,12 +57,12 @@ fn claims(parameters: &mut Parameters, errors: &mut Errors) -> (Option<RepoName>
     let claims = Claims {
         sha,
         branch: take("branch"),
-        class: None,
         pr,
         job_url: take("job_url"),
         job_name: take("job"),
         author: take("author"),
         variant: take("variant").unwrap_or_default(),
+        ..Claims::default()
     };
     (repo, claims)
 }

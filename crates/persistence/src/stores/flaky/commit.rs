@@ -6,12 +6,12 @@ use diesel::prelude::*;
 use diesel_async::RunQueryDsl;
 
 use super::super::super::prepare_day;
-use super::super::{Conn, bulk};
+use super::super::{Conn, bulk, event_log};
 use super::intake_rows::{
     ALIASES, BUCKETS, CODES, FAILURES, HOURS, IntakeRows, PULL_REQUESTS, RUNS, SEEN, SEEN_SET,
     SeenRow, TESTS, TestRow,
 };
-use super::rows::{CommitRows, EVENTS, JOURNAL, STATE_SET, STATES, SettingsRow};
+use super::rows::{CommitRows, JOURNAL, STATE_SET, STATES, SettingsRow};
 use crate::documents::FORMAT;
 use crate::error::DbError;
 use crate::schema::{flaky_repos, flaky_settings_log, result_uploads, test_cases};
@@ -51,7 +51,10 @@ pub(super) async fn write(conn: &mut Conn, rows: CommitRows) -> Result<i64, DbEr
     }
     STATES.update(conn, 3, STATE_SET, &rows.states).await?;
     JOURNAL.insert(conn, &rows.journal).await?;
-    EVENTS.insert(conn, &rows.events).await?;
+    event_log::write(conn, rows.repo.org, &rows.events).await?;
+    if let Some(row) = &rows.audit {
+        row.insert(conn).await?;
+    }
     Ok(next)
 }
 

@@ -6,20 +6,17 @@ use async_trait::async_trait;
 use diesel::prelude::*;
 use diesel_async::RunQueryDsl;
 use signalbox_domain::flaky::{JournalRecord, RunRecord, TestId};
-use signalbox_domain::ids::{OrgId, RepoId};
+use signalbox_domain::ids::Sha;
 use signalbox_domain::ports::{
-    FlakyReads, LoggedTestEvent, RepoRef, Seek, SettingsStep, StoreError, TestList, TestNumbers,
-    TestRecord,
+    FlakyReads, RepoRef, Seek, SettingsStep, StoreError, TestList, TestNumbers, TestRecord,
 };
 use signalbox_domain::time::Timestamp;
 
 use super::super::Store;
 use super::{lists, numbers};
-use crate::documents::{FORMAT, column, decode, number, uuid};
+use crate::documents::{FORMAT, column, decode};
 use crate::error::DbError;
-use crate::schema::{flaky_settings_log, test_events, test_journal, test_runs};
-
-type EventRow = (i64, String, String, i64, i64, String, String);
+use crate::schema::{flaky_settings_log, test_journal, test_runs};
 
 #[async_trait]
 impl FlakyReads for Store {
@@ -98,6 +95,36 @@ impl FlakyReads for Store {
         Ok(rows.iter().map(run).collect::<Result<_, DbError>>()?)
     }
 
+    async fn failed_runs(
+        &self,
+        repo: RepoRef,
+        sha: &Sha,
+        (from, until): (Timestamp, Timestamp),
+        limit: u32,
+    ) -> Result<Vec<RunRecord>, StoreError> {
+        let mut conn = self.connection().await?;
+        // The commit is in the document only: the index finds what failed within the time. A
+        // commit's name has no signs that mean something in a pattern.
+        let names_commit = format!("%\"{sha}\"%");
+        let rows: Vec<(i32, String)> = test_runs::table
+            .filter(test_runs::repo_id.eq(repo.id.to_string()))
+            .filter(test_runs::org_id.eq(repo.org.to_string()))
+            .filter(test_runs::failed)
+            .filter(test_runs::at.ge(from.unix_micros()))
+            .filter(test_runs::at.lt(until.unix_micros()))
+            .filter(test_runs::document.like(names_commit))
+            .order((test_runs::at.desc(), test_runs::attempt.desc(), test_runs::test_id))
+            .limit(i64::from(limit))
+            .select((test_runs::format, test_runs::document))
+            .load(&mut conn)
+            .await
+            .map_err(DbError::from)?;
+        let run = |(format, text): &(i32, String)| decode("run", *format, text);
+        let runs: Vec<RunRecord> = rows.iter().map(run).collect::<Result<_, DbError>>()?;
+        let of_commit = |run: &RunRecord| run.sha.as_deref() == Some(sha.as_str());
+        Ok(runs.into_iter().filter(of_commit).collect())
+    }
+
     async fn settings_history(
         &self,
         repo: RepoRef,
@@ -126,43 +153,5 @@ impl FlakyReads for Store {
             })
         };
         Ok(rows.into_iter().map(step).collect::<Result<_, DbError>>()?)
-    }
-
-    async fn test_events(
-        &self,
-        org: OrgId,
-        after: i64,
-        limit: u32,
-    ) -> Result<Vec<LoggedTestEvent>, StoreError> {
-        let mut conn = self.connection().await?;
-        let rows: Vec<EventRow> = test_events::table
-            .filter(test_events::org_id.eq(org.to_string()))
-            .filter(test_events::position.gt(after))
-            .order(test_events::position)
-            .limit(i64::from(limit))
-            .select((
-                test_events::position,
-                test_events::repo_id,
-                test_events::test_id,
-                test_events::number,
-                test_events::at,
-                test_events::kind,
-                test_events::payload,
-            ))
-            .load(&mut conn)
-            .await
-            .map_err(DbError::from)?;
-        let event = |(position, repo, test, count, at, kind, payload): EventRow| {
-            Ok(LoggedTestEvent {
-                position,
-                repo: RepoId(uuid("event", &repo)?),
-                test: TestId(uuid("event", &test)?),
-                number: number("event", count)?,
-                at: Timestamp::from_unix_micros(at),
-                kind,
-                payload,
-            })
-        };
-        Ok(rows.into_iter().map(event).collect::<Result<_, DbError>>()?)
     }
 }

@@ -5,7 +5,9 @@ use signalbox_domain::flaky::{MonitorStatus, QuarantineOverride, TestCase, TestS
 use signalbox_domain::ports::{FlakyCommit, RepoRef, TestStep};
 use signalbox_domain::time::Timestamp;
 
+use super::super::audit_log::AuditRow;
 use super::super::bulk::Target;
+use super::super::event_log::EventRow;
 use super::intake_rows::IntakeRows;
 use crate::documents::{FORMAT, column, encode};
 use crate::error::DbError;
@@ -104,32 +106,6 @@ pub(super) const JOURNAL: Target = Target {
     conflict: "",
 };
 
-/// An event.
-#[derive(Serialize)]
-pub(super) struct EventRow {
-    org_id: String,
-    repo_id: String,
-    test_id: String,
-    number: i64,
-    at: i64,
-    kind: &'static str,
-    payload: String,
-}
-
-pub(super) const EVENTS: Target = Target {
-    table: "test_events",
-    columns: &[
-        ("org_id", "TEXT"),
-        ("repo_id", "TEXT"),
-        ("test_id", "TEXT"),
-        ("number", "BIGINT"),
-        ("at", "BIGINT"),
-        ("kind", "TEXT"),
-        ("payload", "TEXT"),
-    ],
-    conflict: "",
-};
-
 /// New settings.
 pub(super) struct SettingsRow {
     pub(super) at: i64,
@@ -147,6 +123,7 @@ pub(super) struct CommitRows {
     pub(super) states: Vec<StateRow>,
     pub(super) journal: Vec<JournalRow>,
     pub(super) events: Vec<EventRow>,
+    pub(super) audit: Option<AuditRow>,
 }
 
 impl CommitRows {
@@ -168,6 +145,7 @@ impl CommitRows {
             states: Vec::with_capacity(commit.steps.len()),
             journal: Vec::with_capacity(commit.steps.len()),
             events: Vec::new(),
+            audit: commit.audit.map(AuditRow::of).transpose()?,
         };
         for step in commit.steps {
             rows.states.push(StateRow::of(repo, step)?);
@@ -180,15 +158,8 @@ impl CommitRows {
                 format: FORMAT,
                 document: encode("journal record", &step.journal)?,
             });
-            rows.events.extend(step.events.iter().map(|told| EventRow {
-                org_id: repo.org.to_string(),
-                repo_id: repo.id.to_string(),
-                test_id: told.event.test.to_string(),
-                number: column(told.event.number),
-                at: told.event.at.unix_micros(),
-                kind: told.event.kind.name(),
-                payload: told.payload.clone(),
-            }));
+            let told = step.events.iter().map(|told| EventRow::of(repo.org, repo.id, told));
+            rows.events.extend(told);
         }
         Ok(rows)
     }

@@ -10,6 +10,7 @@ pub(crate) mod get_test_details;
 pub(crate) mod get_test_history;
 pub(crate) mod link_ticket_to_test_case;
 pub(crate) mod list_failing_tests;
+pub(crate) mod list_failures_of_test_run;
 pub(crate) mod list_monitors;
 pub(crate) mod list_quarantined_tests;
 pub(crate) mod list_unhealthy_tests;

@@ -1,0 +1,138 @@
+//! What there is to say about the things that can be changed, by field, as text.
+
+use std::collections::BTreeMap;
+
+use crate::flaky::{self, BranchPattern, BranchScope, Monitor, TestCase};
+use crate::queue::{Header, QueueState};
+use crate::token::Token;
+
+/// Values by the names that the API gives to the fields.
+pub type Facts = BTreeMap<String, String>;
+
+fn facts<const N: usize>(list: [(&str, String); N]) -> Facts {
+    list.into_iter().map(|(field, value)| (field.to_owned(), value)).collect()
+}
+
+fn list<'a>(items: impl IntoIterator<Item = &'a String>) -> String {
+    items.into_iter().map(String::as_str).collect::<Vec<_>>().join(", ")
+}
+
+/// The state and the settings of a queue.
+pub fn of_queue(header: &Header) -> Facts {
+    let it = &header.settings;
+    let mut facts = facts([
+        ("state", header.state.name().word().to_owned()),
+        ("mode", it.mode.word().to_owned()),
+        ("concurrency", it.concurrency.to_string()),
+        ("bisectionConcurrency", it.bisection_concurrency.to_string()),
+        ("testingTimeoutMinutes", it.testing_timeout_minutes.to_string()),
+        ("pendingFailureDepth", it.pending_failure_depth.to_string()),
+        ("canOptimisticallyMerge", it.can_optimistically_merge.to_string()),
+        ("batch", it.batch.to_string()),
+        ("batchingMinSize", it.batching_min_size.to_string()),
+        ("batchingMaxWaitTimeMinutes", it.batching_max_wait_time_minutes.to_string()),
+        ("createPrsForTestingBranches", it.create_prs_for_testing_branches.to_string()),
+        ("commentsEnabled", it.comments_enabled.to_string()),
+        ("commandsEnabled", it.commands_enabled.to_string()),
+        ("statusCheckEnabled", it.status_check_enabled.to_string()),
+        ("directMergeMode", it.direct_merge_mode.word().to_owned()),
+        ("optimizationMode", it.optimization_mode.word().to_owned()),
+        ("mergeMethod", it.merge_method.word().to_owned()),
+        ("extensionEnabled", it.extension_enabled.to_string()),
+        ("enqueueingLabel", it.enqueueing_label.clone()),
+        ("labelCommandsEnabled", it.label_commands_enabled.to_string()),
+        ("stateLabelsEnabled", it.state_labels_enabled.to_string()),
+        ("notReadyTimeoutHours", it.not_ready_timeout_hours.to_string()),
+        ("testBranchConstructionMode", it.test_branch_construction_mode.word().to_owned()),
+        ("allowedBotSubmitters", list(&it.allowed_bot_submitters)),
+    ]);
+    let rules = it.batching_rules.iter().map(|rule| {
+        let (pattern, policy) = (&rule.target_pattern, &rule.policy);
+        format!("{pattern}: {policy}")
+    });
+    facts.insert("batchingRules".into(), rules.collect::<Vec<_>>().join(", "));
+    if let Some(names) = &it.required_statuses {
+        facts.insert("requiredStatuses".into(), list(names));
+    }
+    if let QueueState::Paused { by, reason } = &header.state {
+        facts.insert("pausedBy".into(), by.to_string());
+        facts.insert("pausedReason".into(), reason.clone().unwrap_or_default());
+    }
+    facts
+}
+
+fn patterns(patterns: &[BranchPattern]) -> String {
+    list(patterns.iter().map(|pattern| &pattern.0))
+}
+
+fn scope(scope: &BranchScope) -> String {
+    let classes: Vec<&str> = scope.classes.iter().map(|class| class.word()).collect();
+    format!("branches {}; classes {}", patterns(&scope.patterns), classes.join(", "))
+}
+
+fn monitor(it: &Monitor) -> String {
+    let stale = it.stale_timeout_hours.map_or("never".to_owned(), |hours| format!("{hours} h"));
+    let (name, kind, on) = (&it.name, it.rule.kind().word(), if it.enabled { "on" } else { "off" });
+    let (scope, rule, action) = (scope(&it.scope), it.rule, &it.action);
+    format!("{name} ({kind}, {on}): {rule:?}; {action:?}; {scope}; stale after {stale}")
+}
+
+/// The settings of a repository's flaky tests.
+pub fn of_flaky_settings(settings: &flaky::Settings) -> Facts {
+    let guard = settings.guard;
+    let mut facts = facts([
+        ("quarantineEnabled", settings.quarantine.enabled.to_string()),
+        ("autoQuarantine", settings.quarantine.auto.word().to_owned()),
+        ("stableBranches", patterns(&settings.branches.stable)),
+        ("mergeBranches", patterns(&settings.branches.merge)),
+        ("infrastructureGuard", guard.enabled.to_string()),
+        ("infrastructureFailedPercent", guard.failed_percent.to_string()),
+        ("infrastructureMinTests", guard.min_tests.to_string()),
+        ("countPublicUploads", settings.count_public_uploads.to_string()),
+    ]);
+    if let Some(tests) = guard.same_failure_tests {
+        facts.insert("infrastructureSameFailureTests".into(), tests.to_string());
+    }
+    for it in &settings.monitors {
+        facts.insert(format!("monitors.{}", it.id), monitor(it));
+    }
+    facts
+}
+
+/// What people have decided about a test.
+pub fn of_test(test: &TestCase) -> Facts {
+    let quarantining = test.quarantining();
+    let mut facts = facts([
+        ("status", test.standing.value.word().to_owned()),
+        ("quarantine", quarantining.setting.word().to_owned()),
+        ("flagged", test.flag.is_some().to_string()),
+    ]);
+    if let Some(until) = quarantining.expires_at {
+        facts.insert("quarantineExpiresAt".into(), until.to_string());
+    }
+    for (id, record) in &test.monitors {
+        let Some(mute) = &record.mute else { continue };
+        let until = mute.until.map_or("forever".to_owned(), |until| until.to_string());
+        facts.insert(format!("monitors.{id}.mutedUntil"), until);
+    }
+    let labels: Vec<&str> = test.labels.keys().map(String::as_str).collect();
+    facts.insert("labels".into(), labels.join(", "));
+    facts
+}
+
+/// What a token may do, without its text and its hash.
+pub fn of_token(token: &Token) -> Facts {
+    let scopes: Vec<&str> = token.scopes.iter().map(|scope| scope.word()).collect();
+    let repos: Vec<String> = token.repos.iter().map(ToString::to_string).collect();
+    let mut facts = facts([("name", token.name.clone()), ("scopes", scopes.join(", "))]);
+    if !repos.is_empty() {
+        facts.insert("repos".into(), repos.join(", "));
+    }
+    if let Some(at) = token.expires_at {
+        facts.insert("expiresAt".into(), at.to_string());
+    }
+    if let Some(at) = token.revoked_at {
+        facts.insert("revokedAt".into(), at.to_string());
+    }
+    facts
+}

@@ -1,0 +1,153 @@
+//! What the outside is told of a step.
+
+use std::sync::Arc;
+
+use crate::ids::{PrNumber, RunId};
+
+use super::super::{
+    Actor, Entry, EntryState, Event, EventKind, EventRun, Exit, PrState, QueueStateName, RunStatus,
+    Subject, TestRun,
+};
+use super::draft::Draft;
+
+/// What happened to members of a batch within a step: told at its end, as one.
+pub(super) struct BatchNews {
+    run: Arc<TestRun>,
+    kind: EventKind,
+    reason: Option<String>,
+    prs: Vec<PrNumber>,
+}
+
+impl Draft {
+    /// Tells of an entry's change of state, if the outside hears of such changes.
+    pub(super) fn tell_pull_request(
+        &mut self,
+        entry: &Entry,
+        from: Option<PrState>,
+        to: &EntryState,
+        reason: &str,
+        run: Option<&TestRun>,
+    ) {
+        let (kind, of_batch) = match to {
+            EntryState::NotReady if from.is_none() => (EventKind::Submitted, None),
+            EntryState::NotReady | EntryState::TestsPassed { .. } => return,
+            EntryState::Pending { .. } => (EventKind::Queued, Some(EventKind::BatchQueued)),
+            // The batch is told of once its candidate is made.
+            EntryState::Testing { .. } => (EventKind::Testing, None),
+            EntryState::PendingFailure { .. } => {
+                (EventKind::PendingFailure, Some(EventKind::BatchPendingFailure))
+            }
+            EntryState::Ended(Exit::Merged { .. }) => {
+                (EventKind::Merged, Some(EventKind::BatchMerged))
+            }
+            EntryState::Ended(Exit::Failed { .. }) => {
+                (EventKind::Failed, Some(EventKind::BatchFailed))
+            }
+            EntryState::Ended(Exit::Cancelled { .. }) => {
+                (EventKind::Canceled, Some(EventKind::BatchCanceled))
+            }
+        };
+        let subject = Subject::PullRequest {
+            pr: entry.pr,
+            author: entry.pull_request.author.clone(),
+            url: entry.pull_request.url.clone(),
+        };
+        self.event(kind, subject, Some(reason.to_owned()), run.map(EventRun::from));
+        if let Some((kind, run)) = of_batch.zip(run) {
+            self.note_batch(kind, run, entry.pr, reason);
+        }
+    }
+
+    /// Tells about the queue itself.
+    pub(super) fn tell_queue(
+        &mut self,
+        kind: EventKind,
+        by: &Actor,
+        from: QueueStateName,
+        reason: Option<String>,
+    ) {
+        let to = self.queue.header.state.name();
+        self.event(kind, Subject::Queue { by: by.to_string(), from, to }, reason, None);
+    }
+
+    /// The candidate of a run is made: if it is a batch, all of it is under test from now on.
+    pub(super) fn tell_candidate(&mut self, id: RunId) {
+        let Some(run) = self.run(id).filter(|run| run.group.len() > 1) else { return };
+        let prs: Vec<PrNumber> = run.group.iter().map(|member| member.pr).collect();
+        let reasons = prs.iter().filter_map(|pr| self.queue.entry_of(*pr));
+        let mut reasons = reasons.map(|entry| entry.submit_reason);
+        let first = reasons.next();
+        let same = first.filter(|first| reasons.all(|reason| reason == *first));
+        let reason = same.map(|reason| reason.word().to_owned());
+        let news = |kind, reason| BatchNews { run: run.clone(), kind, reason, prs: prs.clone() };
+        let submitted = news(EventKind::BatchSubmitted, reason);
+        let testing = news(EventKind::BatchTesting, None);
+        self.batches.push(submitted);
+        if run.status == RunStatus::Testing {
+            self.batches.push(testing);
+        }
+    }
+
+    fn note_batch(&mut self, kind: EventKind, run: &TestRun, pr: PrNumber, reason: &str) {
+        let is_batch = run.group.len() > 1 && run.candidate.is_some();
+        if !is_batch || !run.group.iter().any(|member| member.pr == pr) {
+            return;
+        }
+        let same = |it: &&mut BatchNews| {
+            it.run.id == run.id && it.kind == kind && it.reason.as_deref() == Some(reason)
+        };
+        if let Some(news) = self.batches.iter_mut().find(same) {
+            news.prs.push(pr);
+            return;
+        }
+        let (run, reason) = (Arc::new(run.clone()), Some(reason.to_owned()));
+        self.batches.push(BatchNews { run, kind, reason, prs: vec![pr] });
+    }
+
+    /// Tells what happened to batches.
+    pub(super) fn tell_batches(&mut self) {
+        for BatchNews { run, kind, reason, prs } in std::mem::take(&mut self.batches) {
+            let waits_for_others = match kind {
+                EventKind::BatchMerged => self.has_member_in(&run, PrState::TestsPassed),
+                EventKind::BatchPendingFailure => self.has_member_in(&run, PrState::Testing),
+                EventKind::Submitted
+                | EventKind::Queued
+                | EventKind::Testing
+                | EventKind::PendingFailure
+                | EventKind::Failed
+                | EventKind::Canceled
+                | EventKind::Merged
+                | EventKind::BatchSubmitted
+                | EventKind::BatchQueued
+                | EventKind::BatchTesting
+                | EventKind::BatchFailed
+                | EventKind::BatchCanceled
+                | EventKind::QueueStateChanged
+                | EventKind::QueueConfigChanged => false,
+            };
+            if !waits_for_others {
+                let together = run.group.iter().map(|member| member.pr).collect();
+                let run = EventRun::from(run.as_ref());
+                self.event(kind, Subject::Batch { prs, together }, reason, Some(run));
+            }
+        }
+    }
+
+    /// Whether a member of the run's group is in that state by this run.
+    fn has_member_in(&self, run: &TestRun, state: PrState) -> bool {
+        let members = run.group.iter().filter_map(|member| self.queue.entry(member.entry));
+        let mut by_it = members.filter(|entry| entry.state.run() == Some(run.id));
+        by_it.any(|entry| entry.state.name() == state)
+    }
+
+    fn event(
+        &mut self,
+        kind: EventKind,
+        subject: Subject,
+        reason: Option<String>,
+        run: Option<EventRun>,
+    ) {
+        let (number, at) = (self.number(), self.at);
+        self.events.push(Event { number, kind, at, subject, reason, run });
+    }
+}

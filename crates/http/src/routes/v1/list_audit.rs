@@ -1,0 +1,40 @@
+//! `GET /v1/audit`.
+
+use actix_web::web::{Data, Json, Query};
+
+use crate::api::Api;
+use crate::body::Authenticated;
+use crate::dto::{AuditQuery, AuditReply};
+use crate::failures::OfAudit;
+use crate::problem::Problem;
+
+/// Read the audit log: who changed what, newest first.
+///
+/// A token that is limited to repositories sees the changes that belong to these.
+#[utoipa::path(
+    get,
+    path = "/v1/audit",
+    operation_id = "listAuditRecords",
+    tag = "service",
+    params(
+        ("action" = Option<String>, Query, description = "Only this kind of change.", example = "queue.updated"),
+        ("token" = Option<String>, Query, description = "Only changes by the token with this id."),
+        ("object" = Option<String>, Query, description = "Only changes of this object, by its whole text."),
+        ("repo" = Option<String>, Query, description = "Only changes that belong to this repository, as `host/owner/name`.", example = "github.com/acme/calc"),
+        ("since" = Option<String>, Query, description = "Only changes at or after this time.", example = "2026-11-21T00:00:00Z"),
+        ("until" = Option<String>, Query, description = "Only changes before this time."),
+        ("limit" = Option<u32>, Query, description = "Records on a page, 1 to 100; 50 when left out.", minimum = 1, maximum = 100),
+        ("cursor" = Option<String>, Query, description = "`nextCursor` of the page before."),
+    ),
+    responses((status = OK, description = "A page of the log.", body = AuditReply), OfAudit),
+    security(("ApiKeyAuth" = []))
+)]
+pub(crate) async fn handle(
+    api: Data<Api>,
+    Authenticated(caller): Authenticated,
+    Query(given): Query<Vec<(String, String)>>,
+) -> Result<Json<AuditReply>, Problem> {
+    let AuditQuery { filter, before, limit } = AuditQuery::read(&given)?;
+    let records = api.audit.list(&caller, filter, before, limit + 1).await?;
+    Ok(Json(AuditReply::of(&records, limit)))
+}

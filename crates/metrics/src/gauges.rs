@@ -1,0 +1,113 @@
+//! What is true at the moment of a scrape: work that waits, and the database's connections.
+
+use std::sync::atomic::AtomicU64;
+
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::{Registry, Unit};
+use signalbox_domain::ports::Backlog;
+use signalbox_domain::time::Timestamp;
+
+use crate::labels::{LaneLabels, StateLabels};
+
+/// What was found when it was asked for.
+#[derive(Clone, Debug)]
+pub struct Sample {
+    /// When.
+    pub at: Timestamp,
+    /// Work that waits, by lane; `None` where the database did not answer.
+    pub backlogs: Vec<(&'static str, Option<Backlog>)>,
+    /// Connections to the database that are in use and that are free.
+    pub connections: (u64, u64),
+    /// The most connections that there may be.
+    pub max_connections: u64,
+    /// Callers that wait for a connection.
+    pub waiting: u64,
+}
+
+impl Default for Sample {
+    fn default() -> Self {
+        Self {
+            at: Timestamp::from_unix_micros(0),
+            backlogs: Vec::new(),
+            connections: (0, 0),
+            max_connections: 0,
+            waiting: 0,
+        }
+    }
+}
+
+#[derive(Default)]
+pub(crate) struct Gauges {
+    due: Family<LaneLabels, Gauge>,
+    oldest: Family<LaneLabels, Gauge<f64, AtomicU64>>,
+    up: Gauge,
+    connections: Family<StateLabels, Gauge>,
+    max_connections: Gauge,
+    waiting: Gauge,
+}
+
+fn signed(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+impl Gauges {
+    pub(crate) fn register(&self, registry: &mut Registry) {
+        registry.register(
+            "backlog",
+            "Work that is due and that nobody has taken, by lane",
+            self.due.clone(),
+        );
+        registry.register_with_unit(
+            "backlog_oldest_age",
+            "For how long the oldest work that nobody has taken has been due; 0 when there is none",
+            Unit::Seconds,
+            self.oldest.clone(),
+        );
+        registry.register(
+            "database_up",
+            "Whether the database answered when this page was made",
+            self.up.clone(),
+        );
+        registry.register(
+            "database_connections",
+            "Connections of this server to its database",
+            self.connections.clone(),
+        );
+        registry.register(
+            "database_connections_max",
+            "The most connections that this server opens",
+            self.max_connections.clone(),
+        );
+        registry.register(
+            "database_connection_waiters",
+            "Callers that wait for a connection",
+            self.waiting.clone(),
+        );
+    }
+
+    pub(crate) fn set(&self, sample: &Sample) {
+        let mut up = true;
+        for (lane, backlog) in &sample.backlogs {
+            let labels = LaneLabels { lane };
+            let Some(backlog) = backlog else {
+                // An old number would look like a new one.
+                self.due.remove(&labels);
+                self.oldest.remove(&labels);
+                up = false;
+                continue;
+            };
+            self.due.get_or_create(&labels).set(signed(backlog.due));
+            let age =
+                backlog.oldest.map_or(0.0, |oldest| sample.at.since(oldest).to_std().as_secs_f64());
+            self.oldest.get_or_create(&labels).set(age);
+        }
+        self.up.set(i64::from(up));
+        let (used, idle) = sample.connections;
+        for (state, count) in [("used", used), ("idle", idle)] {
+            self.connections.get_or_create(&StateLabels { state }).set(signed(count));
+        }
+        self.max_connections.set(signed(sample.max_connections));
+        self.waiting.set(signed(sample.waiting));
+    }
+}

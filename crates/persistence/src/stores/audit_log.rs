@@ -1,0 +1,129 @@
+//! The audit log.
+
+use async_trait::async_trait;
+use diesel::prelude::*;
+use diesel_async::RunQueryDsl;
+use futures_util::FutureExt;
+use signalbox_domain::audit::AuditRecord;
+use signalbox_domain::ids::{OrgId, RepoName};
+use signalbox_domain::ports::{AuditFilter, AuditLog, AuditPlace, StoreError};
+use signalbox_domain::time::Timestamp;
+
+use super::{Conn, Store};
+use crate::documents::{FORMAT, decode, encode};
+use crate::error::DbError;
+use crate::schema::audit;
+
+/// A record as it is written.
+#[derive(Insertable)]
+#[diesel(table_name = audit)]
+pub(super) struct AuditRow {
+    id: String,
+    org_id: String,
+    at: i64,
+    action: String,
+    token_id: Option<String>,
+    object: String,
+    repo: Option<String>,
+    format: i32,
+    document: String,
+}
+
+/// The text that a repository's records are found by.
+fn lookup(repo: &RepoName) -> String {
+    repo.key(true).to_string()
+}
+
+impl AuditRow {
+    pub(super) fn of(record: &AuditRecord) -> Result<Self, DbError> {
+        Ok(Self {
+            id: record.id.to_string(),
+            org_id: record.org.to_string(),
+            at: record.at.unix_micros(),
+            action: record.action.word().to_owned(),
+            token_id: record.actor.token().map(|token| token.to_string()),
+            object: record.object.clone(),
+            repo: record.repo.as_ref().map(lookup),
+            format: FORMAT,
+            document: encode("audit record", record)?,
+        })
+    }
+
+    /// Writes it inside a transaction.
+    pub(super) async fn insert(&self, conn: &mut Conn) -> Result<(), DbError> {
+        diesel::insert_into(audit::table).values(self).execute(conn).await?;
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl AuditLog for Store {
+    async fn append(&self, record: &AuditRecord) -> Result<(), StoreError> {
+        let row = AuditRow::of(record)?;
+        let job = self.write(Box::new(move |conn| async move { row.insert(conn).await }.boxed()));
+        Ok(job.await?)
+    }
+
+    async fn list(
+        &self,
+        org: Option<OrgId>,
+        filter: &AuditFilter,
+        before: Option<AuditPlace>,
+        limit: u32,
+    ) -> Result<Vec<AuditRecord>, StoreError> {
+        let mut query = audit::table.select((audit::format, audit::document)).into_boxed();
+        if let Some(org) = org {
+            query = query.filter(audit::org_id.eq(org.to_string()));
+        }
+        if let Some(action) = filter.action {
+            query = query.filter(audit::action.eq(action.word()));
+        }
+        if let Some(token) = filter.token {
+            query = query.filter(audit::token_id.eq(token.to_string()));
+        }
+        if let Some(object) = &filter.object {
+            query = query.filter(audit::object.eq(object));
+        }
+        if !filter.repos.is_empty() {
+            query = query.filter(audit::repo.eq_any(filter.repos.iter().map(lookup)));
+        }
+        if let Some(since) = filter.window.since {
+            query = query.filter(audit::at.ge(since.unix_micros()));
+        }
+        if let Some(until) = filter.window.until {
+            query = query.filter(audit::at.lt(until.unix_micros()));
+        }
+        if let Some(place) = before {
+            let at = place.at.unix_micros();
+            let same = audit::at.eq(at).and(audit::id.lt(place.id.to_string()));
+            query = query.filter(audit::at.lt(at).or(same));
+        }
+        let mut conn = self.connection().await?;
+        let rows: Vec<(i32, String)> = query
+            .order((audit::at.desc(), audit::id.desc()))
+            .limit(i64::from(limit))
+            .load(&mut conn)
+            .await
+            .map_err(DbError::from)?;
+        let record = |(format, text): &(i32, String)| decode("audit record", *format, text);
+        Ok(rows.iter().map(record).collect::<Result<_, DbError>>()?)
+    }
+
+    async fn prune(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
+        let job = self.write(Box::new(move |conn| {
+            async move {
+                let old: Vec<String> = audit::table
+                    .filter(audit::at.lt(before.unix_micros()))
+                    .order(audit::at)
+                    .limit(i64::from(limit))
+                    .select(audit::id)
+                    .load(conn)
+                    .await?;
+                let gone = diesel::delete(audit::table.filter(audit::id.eq_any(old)));
+                Ok(u64::try_from(gone.execute(conn).await?).unwrap_or(0))
+            }
+            .boxed()
+        }));
+        Ok(job.await?)
+    }
+}

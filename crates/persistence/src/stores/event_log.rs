@@ -1,0 +1,155 @@
+//! The event log: rows go in with the state that they tell of.
+
+use async_trait::async_trait;
+use diesel::dsl::max;
+use diesel::prelude::*;
+use diesel_async::RunQueryDsl;
+use serde::Serialize;
+use signalbox_domain::ids::{OrgId, RepoId};
+use signalbox_domain::ports::{EventLog, PublicEvent, StoreError, ToldEvent};
+use signalbox_domain::time::Timestamp;
+use uuid::Uuid;
+
+use super::super::take_turn_in_log;
+use super::bulk::Target;
+use super::{Conn, Store};
+use crate::documents::uuid;
+use crate::error::DbError;
+use crate::schema::event_log;
+
+/// An event as it is written.
+#[derive(Serialize)]
+pub(super) struct EventRow {
+    id: String,
+    org_id: String,
+    repo_id: String,
+    kind: &'static str,
+    at: i64,
+    payload: String,
+}
+
+const LOG: Target = Target {
+    table: "event_log",
+    columns: &[
+        ("id", "TEXT"),
+        ("org_id", "TEXT"),
+        ("repo_id", "TEXT"),
+        ("kind", "TEXT"),
+        ("at", "BIGINT"),
+        ("payload", "TEXT"),
+    ],
+    conflict: "",
+};
+
+impl EventRow {
+    pub(super) fn of(org: OrgId, repo: RepoId, told: &ToldEvent) -> Self {
+        Self {
+            id: told.id.to_string(),
+            org_id: org.to_string(),
+            repo_id: repo.to_string(),
+            kind: told.kind,
+            at: told.at.unix_micros(),
+            payload: told.payload.clone(),
+        }
+    }
+}
+
+/// Writes events at the end of a transaction. Writers of an organization take turns from here to
+/// their commit, so that positions become visible in their order.
+pub(super) async fn write(conn: &mut Conn, org: OrgId, rows: &[EventRow]) -> Result<(), DbError> {
+    if rows.is_empty() {
+        return Ok(());
+    }
+    take_turn_in_log(conn, org).await?;
+    LOG.insert(conn, rows).await
+}
+
+type Row = (i64, String, Option<String>, String, i64, String);
+
+fn event(org: OrgId, (position, id, repo, kind, at, payload): Row) -> Result<PublicEvent, DbError> {
+    let repo = repo.map(|repo| uuid("event", &repo).map(RepoId)).transpose()?;
+    let (id, at) = (uuid("event", &id)?, Timestamp::from_unix_micros(at));
+    Ok(PublicEvent { position, id, org, repo, kind, at, payload })
+}
+
+#[async_trait]
+impl EventLog for Store {
+    async fn after(
+        &self,
+        org: OrgId,
+        position: i64,
+        kinds: Option<&[String]>,
+        limit: u32,
+    ) -> Result<Vec<PublicEvent>, StoreError> {
+        let mut conn = self.connection().await?;
+        let mut query = event_log::table
+            .filter(event_log::org_id.eq(org.to_string()))
+            .filter(event_log::position.gt(position))
+            .order(event_log::position)
+            .limit(i64::from(limit))
+            .select((
+                event_log::position,
+                event_log::id,
+                event_log::repo_id,
+                event_log::kind,
+                event_log::at,
+                event_log::payload,
+            ))
+            .into_boxed();
+        if let Some(kinds) = kinds {
+            query = query.filter(event_log::kind.eq_any(kinds.to_vec()));
+        }
+        let rows: Vec<Row> = query.load(&mut conn).await.map_err(DbError::from)?;
+        Ok(rows.into_iter().map(|row| event(org, row)).collect::<Result<_, DbError>>()?)
+    }
+
+    async fn event(&self, org: OrgId, id: Uuid) -> Result<Option<PublicEvent>, StoreError> {
+        let mut conn = self.connection().await?;
+        let row: Option<Row> = event_log::table
+            .filter(event_log::org_id.eq(org.to_string()))
+            .filter(event_log::id.eq(id.to_string()))
+            .select((
+                event_log::position,
+                event_log::id,
+                event_log::repo_id,
+                event_log::kind,
+                event_log::at,
+                event_log::payload,
+            ))
+            .first(&mut conn)
+            .await
+            .optional()
+            .map_err(DbError::from)?;
+        Ok(row.map(|row| event(org, row)).transpose()?)
+    }
+
+    async fn newest(&self, org: OrgId) -> Result<i64, StoreError> {
+        let mut conn = self.connection().await?;
+        let newest: Option<i64> = event_log::table
+            .filter(event_log::org_id.eq(org.to_string()))
+            .select(max(event_log::position))
+            .first(&mut conn)
+            .await
+            .map_err(DbError::from)?;
+        Ok(newest.unwrap_or(0))
+    }
+
+    async fn prune(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
+        let mut conn = self.connection().await?;
+        let old: Vec<i64> = event_log::table
+            .filter(event_log::at.lt(before.unix_micros()))
+            .order((event_log::at, event_log::position))
+            .limit(i64::from(limit))
+            .select(event_log::position)
+            .load(&mut conn)
+            .await
+            .map_err(DbError::from)?;
+        let mut gone = 0;
+        for piece in super::bulk::pieces(&old) {
+            let rows = event_log::table.filter(event_log::position.eq_any(piece.to_vec()));
+            let deleted = diesel::delete(rows).execute(&mut conn).await.map_err(DbError::from)?;
+            gone += u64::try_from(deleted).unwrap_or(0);
+        }
+        Ok(gone)
+    }
+}

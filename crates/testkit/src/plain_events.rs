@@ -1,0 +1,31 @@
+//! Payloads for tests that look at other things: a line of what was true.
+
+use signalbox_domain::ports::{EventWriter, QueuePlace, TestSnapshot};
+use signalbox_domain::queue::Subject;
+use signalbox_domain::{flaky, queue};
+
+/// Writes down what was true when an event was told.
+#[derive(Clone, Copy, Debug)]
+pub struct PlainEvents;
+
+impl EventWriter for PlainEvents {
+    fn queue_event(&self, place: &QueuePlace, event: &queue::Event) -> String {
+        let about = match &event.subject {
+            Subject::PullRequest { pr, .. } => pr.to_string(),
+            Subject::Batch { prs, together } => format!("{} of {}", prs.len(), together.len()),
+            Subject::Queue { from, to, .. } => format!("{} to {}", from.word(), to.word()),
+        };
+        format!("{} {about} for {} of {}", event.kind.word(), place.branch, place.repo)
+    }
+
+    fn test_event(&self, test: &TestSnapshot, event: &flaky::Event) -> String {
+        format!(
+            "{} {} {} of {} failed, {} pull requests",
+            event.kind.name(),
+            test.record.test.standing.value.word(),
+            test.numbers.failures_7d,
+            test.numbers.runs_7d,
+            test.numbers.pull_requests_7d.len()
+        )
+    }
+}

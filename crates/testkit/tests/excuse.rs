@@ -1,0 +1,52 @@
+//! A failing check is never excused in doubt.
+
+use async_trait::async_trait;
+use signalbox_domain::flaky::{AskedTest, Excuse, FailedCheck, TestKey};
+use signalbox_domain::ids::{OrgId, RepoId};
+use signalbox_domain::ports::{QuarantineAnswer, QuarantineLookup, StoreError};
+use signalbox_domain::service::Error;
+use signalbox_testkit::fake_results::FakeResults;
+use uuid::Uuid;
+
+/// A database that is away.
+struct Away;
+
+#[async_trait]
+impl QuarantineLookup for Away {
+    async fn quarantined(
+        &self,
+        _: OrgId,
+        _: RepoId,
+        _: &[AskedTest],
+    ) -> Result<QuarantineAnswer, Error> {
+        Err(StoreError::Unavailable("the database is away".into()).into())
+    }
+}
+
+fn asked(name: &str) -> AskedTest {
+    let key = TestKey { name: name.into(), ..TestKey::default() };
+    AskedTest { id: key.id().to_string(), key }
+}
+
+const ORG: OrgId = OrgId(Uuid::from_u128(1));
+const REPO: RepoId = RepoId(Uuid::from_u128(2));
+
+#[tokio::test]
+async fn a_database_that_is_away_excuses_nothing() {
+    let failing = [asked("adds")];
+    let check = FailedCheck { failing: &failing, complete: true };
+    assert_eq!(Away.excuse(ORG, REPO, check).await, Excuse::Failing(vec!["adds".into()]));
+}
+
+#[tokio::test]
+async fn what_is_quarantined_is_excused_unless_quarantine_is_switched_off() {
+    let results = FakeResults::default();
+    let failing = [asked("adds")];
+    let check = FailedCheck { failing: &failing, complete: true };
+    results.quarantine(ORG, REPO, failing[0].key.id());
+    assert_eq!(results.excuse(ORG, REPO, check).await, Excuse::Excused(vec!["adds".into()]));
+    let other = RepoId(Uuid::from_u128(3));
+    assert_eq!(results.excuse(ORG, other, check).await, Excuse::Failing(vec!["adds".into()]));
+    results.disable(ORG, REPO);
+    assert_eq!(results.excuse(ORG, REPO, check).await, Excuse::Failing(vec!["adds".into()]));
+}

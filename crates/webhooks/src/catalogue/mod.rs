@@ -1,0 +1,1 @@
+//! Every public event, with the JSON Schema of its payload.

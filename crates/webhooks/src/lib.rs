@@ -1,0 +1,6 @@
+#![doc = include_str!("../README.md")]
+
+pub mod catalogue;
+pub mod payloads;
+
+pub use payloads::{EventPayloads, Links};

@@ -1,0 +1,79 @@
+//! `signalbox doctor` on a system that is well, and on one that is not.
+
+use std::os::unix::fs::PermissionsExt;
+
+use serde_json::Value;
+
+use crate::harness::{On, System};
+
+/// The exit code, and the status of each check; a check that is told several times counts by its
+/// worst.
+fn examine(system: &System, args: &[&str]) -> (Option<i32>, Value) {
+    let done = system.command(&[&["doctor", "--json"], args].concat()).output().expect("run");
+    let report = serde_json::from_slice(&done.stdout);
+    (done.status.code(), report.unwrap_or_else(|error| panic!("{error}: {done:?}")))
+}
+
+fn statuses(report: &Value, name: &str) -> Vec<String> {
+    let checks = report["checks"].as_array().expect("checks");
+    let of_name = checks.iter().filter(|it| it["name"] == name);
+    of_name.map(|it| it["status"].as_str().expect("a word").to_owned()).collect()
+}
+
+async fn a_system_that_is_well(on: On) {
+    let system = System::new(on, "exit 0\n", 1).await;
+    let (code, report) = examine(&system, &[]);
+    assert_eq!(code, Some(0), "{report}");
+    for name in [
+        "config",
+        "git",
+        "disk_space",
+        "listener",
+        "metrics_listener",
+        "public_url",
+        "database",
+        "migrations",
+        "clock",
+        "repositories",
+    ] {
+        let found = statuses(&report, name);
+        assert!(!found.is_empty() && !found.contains(&"fail".to_owned()), "{name}: {report}");
+    }
+    for name in ["git", "database", "migrations", "repositories"] {
+        assert_eq!(statuses(&report, name), ["ok"], "{report}");
+    }
+}
+
+#[tokio::test]
+async fn a_system_that_is_well_on_sqlite() {
+    a_system_that_is_well(On::Sqlite).await;
+}
+
+#[tokio::test]
+async fn a_system_that_is_well_on_postgres() {
+    a_system_that_is_well(On::Postgres).await;
+}
+
+#[tokio::test]
+async fn what_is_wrong_is_named() {
+    let system = System::new(On::Sqlite, "exit 0\n", 1).await;
+    let data = system.path("data");
+    std::fs::create_dir_all(&data).expect("made");
+    std::fs::set_permissions(&data, PermissionsExt::from_mode(0o777)).expect("changed");
+    let hook = system.path("bare.git").join("hooks/proc-receive");
+    std::fs::remove_file(&hook).expect("removed");
+    let (code, report) = examine(&system, &[]);
+    assert_eq!((code, report["status"].as_str()), (Some(0), Some("warn")), "{report}");
+    assert_eq!(statuses(&report, "data_folder"), ["warn"]);
+    assert_eq!(statuses(&report, "repositories"), ["warn"]);
+
+    std::fs::remove_file(system.path("bare.git").join("HEAD")).expect("removed");
+    let (code, report) = examine(&system, &[]);
+    assert_eq!((code, report["status"].as_str()), (Some(1), Some("fail")), "{report}");
+    assert_eq!(statuses(&report, "repositories"), ["fail"]);
+
+    let done = system.command(&["doctor", "--config", "missing.toml"]).output().expect("run");
+    assert_eq!(done.status.code(), Some(1));
+    let text = String::from_utf8_lossy(&done.stdout).into_owned();
+    assert!(text.starts_with("fail config: missing.toml"), "{text}");
+}
