@@ -24,6 +24,11 @@ fn the_page_of_errors_is_not_stale() {
 }
 
 #[test]
+fn the_page_of_events_is_not_stale() {
+    check("docs/api/events.md", &signalbox_webhooks::catalogue::page());
+}
+
+#[test]
 fn the_example_configuration_is_not_stale() {
     check("docs/operations/config.example.toml", &signalbox::example());
 }

@@ -57,8 +57,38 @@ fn a_mistake_is_one_line_and_wrong_usage_has_its_own_code() {
     );
     let usage = signalbox(folder.path(), &[], &["queue", "stauts"]);
     assert_eq!(usage.status.code(), Some(2), "{usage:?}");
-    let token = ["token", "create", "--org", "acme", "--expires", "soon"];
-    assert!(complaint(&signalbox(folder.path(), &[], &token)).contains("90d"));
+    for span in ["soon", "0d"] {
+        let token = ["token", "create", "--org", "acme", "--expires", span];
+        assert!(complaint(&signalbox(folder.path(), &[], &token)).contains("90d"), "{span}");
+    }
+    let add = ["repo", "add", "git.local/acme/calc", "--org", "acme", "--path", "missing"];
+    complaint(&signalbox(folder.path(), &[], &add));
+    assert_eq!(succeeded(&signalbox(folder.path(), &[], &["org", "list"])), "");
+    let nowhere = ["queue", "status", "--server", "nowhere", "--repo", "git.local/acme/calc"];
+    let words = complaint(&signalbox(folder.path(), &[("SIGNALBOX_TOKEN", "t")], &nowhere));
+    assert!(words.contains("nowhere") && words.contains("relative URL"), "{words}");
+}
+
+#[test]
+fn lists_say_whose_each_thing_is() {
+    let folder = TempDir::new().expect("a folder");
+    let run = |args: &[&str]| succeeded(&signalbox(folder.path(), &[], args));
+    git(folder.path(), &["init", "-q", "--bare", "bare.git"]);
+    for org in ["acme", "beta"] {
+        run(&["token", "create", "--org", org, "--enum-case", "lower"]);
+        run(&["repo", "add", "git.local/acme/calc", "--org", org, "--path", "bare.git"]);
+    }
+    for list in ["token", "repo"] {
+        assert_eq!(run(&[list, "list"]).lines().count(), 2);
+        let shown = run(&[list, "list", "--org", "beta"]);
+        assert!(shown.lines().count() == 1 && shown.contains("beta"), "{shown}");
+        let one: Value =
+            serde_json::from_str(&run(&[list, "list", "--org", "beta", "--json"])).expect("JSON");
+        assert_eq!(one["org"], "beta");
+        assert!(list == "repo" || one["enum_case"] == "lower", "{one}");
+        let unknown = [list, "list", "--org", "nobody"];
+        assert!(complaint(&signalbox(folder.path(), &[], &unknown)).contains("nobody"));
+    }
 }
 
 #[test]

@@ -169,6 +169,10 @@ impl System {
             .args(args)
             .env("RUST_LOG", "info")
             .envs(self.environment.iter().cloned());
+        let config = self.path("signalbox.toml");
+        if config.exists() {
+            command.env("SIGNALBOX_CONFIG", config);
+        }
         command
     }
 
@@ -303,6 +307,33 @@ impl System {
         reply.expect("a reply").text().await.expect("a body")
     }
 
+    /// Opens a stream.
+    pub(crate) async fn follow(
+        &self,
+        path: &str,
+    ) -> std::pin::Pin<Box<dyn futures_util::Stream<Item = reqwest::Result<Vec<u8>>>>> {
+        let url = format!("http://127.0.0.1:{}{path}", self.port);
+        let reply = self.http.get(url).header("x-api-token", &self.token).send().await;
+        let reply = reply.expect("a reply").error_for_status().expect("a stream");
+        let pieces = reply.bytes_stream();
+        Box::pin(futures_util::StreamExt::map(pieces, |piece| piece.map(|it| it.to_vec())))
+    }
+
+    /// Another server on the same database.
+    pub(crate) async fn another_server(&self) -> Self {
+        let mut other = Self {
+            folder: TempDir::new().expect("a folder"),
+            database: self.database.clone(),
+            server: None,
+            port: free_port(),
+            token: self.token.clone(),
+            http: self.http.clone(),
+            environment: self.environment.clone(),
+        };
+        other.start().await;
+        other
+    }
+
     pub(crate) async fn submit(&self, pr: u64) {
         self.call("submitPullRequest", json!({ "pr": { "number": pr } })).await;
     }
@@ -340,6 +371,23 @@ impl System {
                 panic!("{what}: waited too long\n{log}");
             }
             tokio::time::sleep(Duration::from_millis(30)).await;
+        }
+    }
+
+    /// The public events of that name, in their order.
+    pub(crate) async fn events(&self, kind: &str) -> Vec<signalbox_domain::ports::PublicEvent> {
+        let database = signalbox_persistence::connect(&self.database).await.expect("a database");
+        let stores = database.stores();
+        let slug = signalbox_domain::ids::OrgSlug::new("acme").expect("a slug");
+        let org = stores.orgs.find_by_slug(&slug).await.expect("a read").expect("it is there");
+        let kinds = [kind.to_owned()];
+        let (mut events, mut position) = (Vec::new(), 0);
+        loop {
+            let page = stores.event_log.after(org.id, position, Some(&kinds), 500).await;
+            let page = page.expect("a page");
+            let Some(last) = page.last() else { return events };
+            position = last.position;
+            events.extend(page);
         }
     }
 

@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
+use signalbox_domain::ids::OrgId;
 use signalbox_domain::ports::{Clock, IdSource, Notifier, Observed, Observer, QueueRef};
 use signalbox_domain::queue::Lane;
 use signalbox_domain::time::Timestamp;
+use signalbox_http::EventHub;
 use tokio::sync::Notify;
 use uuid::Uuid;
 
@@ -37,6 +39,8 @@ impl IdSource for RandomIds {
 pub(crate) struct WakeUps {
     host: Notify,
     checks: Notify,
+    /// Streams of events.
+    pub(crate) events: EventHub,
 }
 
 impl WakeUps {
@@ -54,6 +58,10 @@ impl Notifier for WakeUps {
         for lane in lanes {
             self.of(*lane).notify_one();
         }
+    }
+
+    fn told(&self, org: OrgId) {
+        self.events.ring(org);
     }
 }
 

@@ -95,6 +95,12 @@ enum Command {
         after_help = "Example: SIGNALBOX_TOKEN=… signalbox tests upload --repo git.local/acme/calc --branch main --sha 1f0c… junit.xml"
     )]
     Tests(commands::Tests),
+    /// Webhooks of a running server.
+    #[command(
+        subcommand,
+        after_help = "Example: SIGNALBOX_TOKEN=… signalbox webhooks create https://hooks.acme.test/x --event pull_request.merged"
+    )]
+    Webhooks(commands::Webhooks),
     /// Check everything that a server needs: one line a check; exit code 1 when one fails.
     #[command(after_help = "Example: signalbox doctor --config /etc/signalbox.toml --json")]
     Doctor {
@@ -120,6 +126,12 @@ enum Command {
     /// Who changed what.
     #[command(subcommand, after_help = "Example: signalbox audit list --json")]
     Audit(commands::Audit),
+    /// What has happened, and what happens.
+    #[command(
+        subcommand,
+        after_help = "Example: SIGNALBOX_TOKEN=… signalbox events tail --type pull_request.merged"
+    )]
+    Events(commands::Events),
     /// Check the configuration.
     #[command(after_help = "Example: signalbox check-config --config signalbox.toml")]
     CheckConfig {
@@ -187,6 +199,7 @@ async fn dispatch(cli: Cli) -> Result<ExitCode, String> {
         Command::Pr(action) => commands::pr(&flags, action).await?,
         Command::Queue(action) => commands::queue(action).await?,
         Command::Tests(action) => commands::tests(action).await?,
+        Command::Webhooks(action) => commands::webhooks(action).await?,
         Command::Doctor { json } => {
             if !commands::doctor(&flags, json).await {
                 return Ok(ExitCode::FAILURE);
@@ -195,6 +208,7 @@ async fn dispatch(cli: Cli) -> Result<ExitCode, String> {
         Command::Backup { file } => commands::backup(&flags, &file).await?,
         Command::Restore { file, replace } => commands::restore(&flags, &file, replace).await?,
         Command::Audit(action) => commands::audit(&flags, action).await?,
+        Command::Events(action) => commands::events(action).await?,
         Command::CheckConfig { print_effective } => {
             let config = Config::load(&flags)?;
             let effective = config.effective()?;

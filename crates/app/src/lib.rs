@@ -16,6 +16,7 @@ mod scrape;
 mod serve;
 mod telemetry;
 mod terminal;
+mod webhooks;
 mod wiring;
 
 pub use cli::run;

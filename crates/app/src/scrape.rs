@@ -36,7 +36,11 @@ async fn sample(app: &App) -> Sample {
     let mut backlogs = Vec::new();
     for lane in Lane::ALL {
         let mut asked = stores.outbox.backlog(*lane, at);
-        backlogs.push((lane.word(), in_time(&mut asked).await));
+        let name = match lane {
+            Lane::Host => "host",
+            Lane::Checks => "checks",
+        };
+        backlogs.push((name, in_time(&mut asked).await));
     }
     backlogs.push(("uploads", in_time(&mut stores.uploads.backlog(at)).await));
     let pool = app.database.pool();

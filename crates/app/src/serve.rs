@@ -46,6 +46,12 @@ impl Server {
             taken.map_err(|error| crate::wiring::chain("leases", &error))?;
             let taken = app.uploads.hand_back(true).await;
             taken.map_err(|error| crate::wiring::chain("uploads", &error))?;
+            let taken = app.webhooks.hand_back(true).await;
+            taken.map_err(|error| crate::wiring::chain("webhooks", &error))?;
+        }
+        let resealed = app.webhooks.reseal().await;
+        if resealed.map_err(|error| crate::wiring::chain("webhooks", &error))? > 0 {
+            tracing::info!("secrets of webhooks are sealed under another key now");
         }
         let api = app.api();
         let pages = app.config.pages.enabled.then(|| crate::pages::pages(&app));
@@ -90,6 +96,7 @@ impl Server {
     /// Stops taking requests, ends what is under way, gives leases back.
     pub(crate) async fn stop(self) {
         self.app.stopping.store(true, Ordering::SeqCst);
+        self.app.wake_ups.events.stop();
         // Both at once: nothing new is leased while requests under way come to their end.
         let requests = async {
             for handle in &self.handles {
@@ -112,6 +119,7 @@ pub(crate) async fn serve(mut config: Config, migrate: bool) -> Result<(), Strin
     config.make_data_dir()?;
     let _lock = crate::lock::take(&config)?;
     let database = open_database(&config, migrate).await?;
+    crate::webhooks::check_keys(&config)?;
     let app = App::new(config, database).await?;
     // Before anybody can know that the server is there.
     let mut signals = Signals::new()?;

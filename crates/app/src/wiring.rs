@@ -7,10 +7,12 @@ use async_trait::async_trait;
 use signalbox_domain::ids::{OrgId, OrgSlug};
 use signalbox_domain::ports::{Clock, IdSource, Observer, Org};
 use signalbox_domain::service::{
-    AuditService, Authenticator, Context, EffectRunner, FlakyService, QueueService, Sweeper,
-    UploadLimits, UploadParts, UploadService,
+    AuditService, Authenticator, Context, EffectRunner, EventService, FlakyService, QueueService,
+    Sweeper, UploadLimits, UploadParts, UploadService, WebhookService,
 };
-use signalbox_http::{Api, FlakyApi, PageTokens, Readiness, TestLinks};
+use signalbox_http::{
+    Api, EventDescription, EventsApi, FlakyApi, PageTokens, Readiness, TestLinks,
+};
 use signalbox_metrics::{PrometheusObserver, QueueExposition};
 use signalbox_persistence::{Database, FileBlobs};
 use signalbox_reports::Reports;
@@ -32,6 +34,7 @@ pub(crate) struct App {
     pub(crate) queues: Arc<QueueService>,
     pub(crate) uploads: Arc<UploadService>,
     pub(crate) flaky: FlakyApi,
+    pub(crate) webhooks: Arc<WebhookService>,
     pub(crate) runner: Arc<EffectRunner>,
     pub(crate) sweeper: Arc<Sweeper>,
     pub(crate) stopping: Arc<AtomicBool>,
@@ -114,9 +117,11 @@ impl App {
         reports.go_to(&uploads);
         let (tokens, orgs) = (context.stores.tokens.clone(), context.stores.orgs.clone());
         let authenticator = Arc::new(Authenticator::new(tokens, orgs, context.clock.clone()));
+        let webhooks = Arc::new(crate::webhooks::service(&config, &context)?);
         Ok(Self {
             uploads,
             flaky,
+            webhooks,
             config,
             database,
             hosts,
@@ -139,6 +144,12 @@ impl App {
             uploads: self.uploads.clone(),
             public_url: self.config.server.public_url.is_some().then(|| self.config.public_url()),
             flaky: self.flaky.clone(),
+            webhooks: self.webhooks.clone(),
+            events: EventsApi {
+                service: Arc::new(EventService::new(context.clone())),
+                hub: self.wake_ups.events.clone(),
+                catalogue: catalogue(),
+            },
             authenticator: self.authenticator.clone(),
             exposition: Arc::new(QueueExposition),
             audit: Arc::new(AuditService::new(context.clone())),
@@ -152,6 +163,16 @@ impl App {
             }),
         }
     }
+}
+
+/// Every public event, as the API describes it.
+fn catalogue() -> Arc<[EventDescription]> {
+    let described = |event: &signalbox_webhooks::catalogue::EventType| EventDescription {
+        kind: event.name.to_owned(),
+        description: event.description.to_owned(),
+        schema: event.schema().to_string(),
+    };
+    signalbox_webhooks::catalogue::ALL.iter().map(described).collect()
 }
 
 /// The use cases of uploads on their adapters.

@@ -8,15 +8,16 @@ use signalbox_domain::ids::{BranchName, HostId, OrgId, OrgSlug, RepoName, TokenI
 use signalbox_domain::ports::{IdSource, Org, Repository, Stores};
 use signalbox_domain::queue::CheckConclusion;
 use signalbox_domain::service::{
-    AuditService, Authenticator, Context, FlakyService, QueueService, UploadLimits, UploadParts,
-    UploadService,
+    AuditService, Authenticator, Context, EventService, FlakyService, QueueService, UploadLimits,
+    UploadParts, UploadService, WebhookLimits, WebhookParts, WebhookService,
 };
 use signalbox_domain::token::{Caller, EnumCase, Scope, Token, TokenText};
-use signalbox_http::{Api, FlakyApi, PageTokens, TestLinks};
+use signalbox_http::{Api, EventHub, EventsApi, FlakyApi, PageTokens, TestLinks};
 use signalbox_metrics::{PrometheusObserver, QueueExposition};
 use signalbox_persistence::Database;
 use signalbox_reports::Reports;
 use signalbox_testkit::fake_host::{FakeHost, FakeHosts};
+use signalbox_testkit::fake_webhooks::FakeWebhooks;
 use signalbox_testkit::memory::MemoryBlobs;
 use signalbox_webhooks::EventPayloads;
 
@@ -86,7 +87,20 @@ impl Product {
             quarantine: service.clone(),
         };
         let uploads = UploadService::new(context.clone(), parts, UploadLimits::default());
+        let hooks = Arc::new(FakeWebhooks::default());
+        let parts = WebhookParts {
+            log: hooks.clone(),
+            catalogue: hooks.clone(),
+            sender: hooks.clone(),
+            secrets: hooks,
+        };
+        let webhooks = WebhookService::new(context.clone(), parts, WebhookLimits::default());
         let api = Api {
+            events: EventsApi {
+                service: Arc::new(EventService::new(context.clone())),
+                hub: EventHub::default(),
+                catalogue: Arc::new([]),
+            },
             flaky: FlakyApi {
                 service,
                 pages: PageTokens::new([7; 32]),
@@ -94,6 +108,7 @@ impl Product {
                 public_pages: false,
             },
             uploads: Arc::new(uploads),
+            webhooks: Arc::new(webhooks),
             public_url: None,
             queues: Arc::new(QueueService::new(context.clone())),
             authenticator,

@@ -20,4 +20,5 @@ pub mod time;
 pub mod token;
 pub mod upload;
 pub mod vocabulary;
+pub mod webhook;
 mod words;

@@ -10,10 +10,12 @@ use actix_web::{App, Error};
 use async_trait::async_trait;
 use signalbox_domain::ports::{CheckLog, Clock, Exposition, IdSource, Observer};
 use signalbox_domain::service::{
-    AuditService, Authenticator, FlakyService, QueueService, UploadService,
+    AuditService, Authenticator, EventService, FlakyService, QueueService, UploadService,
+    WebhookService,
 };
 
 use crate::dto::tests::TestLinks;
+use crate::event_hub::EventHub;
 use crate::paging::PageTokens;
 use crate::request_id::with_request_id;
 use crate::routes;
@@ -38,6 +40,28 @@ pub struct FlakyApi {
     pub public_pages: bool,
 }
 
+/// An event of the catalogue.
+#[derive(Clone, Debug)]
+pub struct EventDescription {
+    /// Its public name.
+    pub kind: String,
+    /// When it is told.
+    pub description: String,
+    /// The JSON Schema of its payload.
+    pub schema: String,
+}
+
+/// What the routes of events work with.
+#[derive(Clone)]
+pub struct EventsApi {
+    /// Reads the log.
+    pub service: Arc<EventService>,
+    /// Wakes and ends streams.
+    pub hub: EventHub,
+    /// Every event that there is.
+    pub catalogue: Arc<[EventDescription]>,
+}
+
 /// What the routes work with.
 #[derive(Clone)]
 pub struct Api {
@@ -50,6 +74,10 @@ pub struct Api {
     pub public_url: Option<String>,
     /// Flaky tests.
     pub flaky: FlakyApi,
+    /// The use cases of webhooks.
+    pub webhooks: Arc<WebhookService>,
+    /// Public events.
+    pub events: EventsApi,
     /// Who calls.
     pub authenticator: Arc<Authenticator>,
     /// Writes metrics as text.

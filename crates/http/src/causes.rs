@@ -4,7 +4,7 @@
 use signalbox_domain::flaky;
 use signalbox_domain::ports::{BlobError, HostError, StoreError};
 use signalbox_domain::queue::Refusal;
-use signalbox_domain::service::{Error, UploadError};
+use signalbox_domain::service::{Error, UploadError, WebhookError};
 
 use crate::problem::{Code, Problem};
 
@@ -24,6 +24,7 @@ impl From<Error> for Problem {
             Error::MissingScope(_) => Code::MissingScope,
             Error::Busy => Code::Unavailable,
             Error::Upload(error) => return error.into(),
+            Error::Webhook(error) => return error.into(),
             Error::Host(error) => return error.into(),
             Error::Store(error) => return error.into(),
         };
@@ -70,6 +71,31 @@ impl From<UploadError> for Problem {
             }
             UploadError::Blob(BlobError::Failed(cause)) => {
                 tracing::error!(error = %chain(&*cause), "the folder for uploads cannot be used");
+                return Self::new(
+                    Code::Internal,
+                    "something went wrong; the log has the request id",
+                );
+            }
+        };
+        Self::new(code, detail)
+    }
+}
+
+impl From<WebhookError> for Problem {
+    fn from(error: WebhookError) -> Self {
+        let detail = error.to_string();
+        let code = match error {
+            WebhookError::UnknownEndpoint(_) => Code::UnknownWebhook,
+            WebhookError::UnknownMessage { .. } => Code::UnknownMessage,
+            WebhookError::Pending(_) => Code::MessagePending,
+            WebhookError::TooMany(_) => Code::TooManyWebhooks,
+            WebhookError::LimitedToken => Code::LimitedToken,
+            WebhookError::Off(_) => Code::WebhookOff,
+            WebhookError::Settings(error) => {
+                return Self::invalid(format!("/{}", error.field), error.rule);
+            }
+            WebhookError::Secret(error) => {
+                tracing::error!(error = %chain(&error), "secrets of webhooks cannot be used");
                 return Self::new(
                     Code::Internal,
                     "something went wrong; the log has the request id",

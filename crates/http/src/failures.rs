@@ -119,6 +119,9 @@ failures! {
     OfUpload = [ALWAYS, BODY] [UnknownRepository, UploadRefused, NoRoom];
     OfUploads = [ALWAYS, BODY] [UnknownRepository];
     OfUploadStatus = [ALWAYS] [UnknownUpload];
+    OfEvents = [ALWAYS] [Invalid];
+    OfStream = [ALWAYS] [Invalid, TooManyStreams];
+    OfEventSchema = [] [UnknownEvent, WrongMethod];
     /// Of lists of tests.
     OfTests = [ALWAYS, BODY] [UnknownRepository, InvalidPageToken];
     OfTest = [ALWAYS, BODY] [UnknownRepository, UnknownTest];
@@ -127,6 +130,11 @@ failures! {
     /// Of settings and new monitors.
     OfSettings = [ALWAYS, BODY] [UnknownRepository];
     OfMonitor = [ALWAYS, BODY] [UnknownRepository, UnknownMonitor, MonitorKindFixed];
+    OfWebhooks = [ALWAYS, BODY] [LimitedToken];
+    OfNewWebhook = [ALWAYS, BODY] [LimitedToken, TooManyWebhooks];
+    OfWebhook = [ALWAYS, BODY] [LimitedToken, UnknownWebhook];
+    OfWebhookSending = [ALWAYS, BODY] [LimitedToken, UnknownWebhook, WebhookOff];
+    OfReplay = [ALWAYS, BODY] [LimitedToken, UnknownWebhook, UnknownMessage, WebhookOff, MessagePending];
     /// Of operations without a token.
     OfOpen = [] [WrongMethod];
 }

@@ -6,6 +6,7 @@ mod api;
 mod body;
 mod causes;
 mod dto;
+mod event_hub;
 mod failures;
 mod openapi;
 mod page;
@@ -16,8 +17,9 @@ mod routes;
 mod sender;
 mod stream;
 
-pub use api::{Api, FlakyApi, Readiness, app, configure};
+pub use api::{Api, EventDescription, EventsApi, FlakyApi, Readiness, app, configure};
 pub use dto::tests::TestLinks;
+pub use event_hub::EventHub;
 pub use openapi::document as openapi_document;
 pub use paging::PageTokens;
 pub use problem::{Code, error_page};

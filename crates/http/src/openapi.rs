@@ -54,6 +54,19 @@ use crate::routes::v1;
         v1::flaky::override_quarantine::handle,
         v1::flaky::get_test_history::handle,
         v1::flaky::list_failures_of_test_run::handle,
+        v1::webhooks::create::handle,
+        v1::webhooks::list::handle,
+        v1::webhooks::get::handle,
+        v1::webhooks::update::handle,
+        v1::webhooks::delete::handle,
+        v1::webhooks::rotate_secret::handle,
+        v1::webhooks::send_test::handle,
+        v1::webhooks::list_deliveries::handle,
+        v1::webhooks::replay::handle,
+        v1::events::list_events::handle,
+        v1::events::stream_events::handle,
+        v1::events::schemas::handle,
+        v1::events::schema::handle,
         v1::status::handle,
         v1::openapi::handle,
         v1::list_audit::handle,
@@ -62,6 +75,8 @@ use crate::routes::v1;
     tags(
         (name = "merge queue", description = "Queues, and pull requests in them."),
         (name = "flaky tests", description = "Test results, how tests are judged, and which are quarantined."),
+        (name = "webhooks", description = "Where events are sent, and what became of them."),
+        (name = "events", description = "What happened, in the order in which it was committed."),
         (name = "service", description = "The service itself; no token is needed.")
     ),
     modifiers(&Keys)

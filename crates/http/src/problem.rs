@@ -57,6 +57,8 @@ codes! {
     Invalid = "validation_failed", 400, "Invalid request", false;
     /// The token lacks the scope for this operation.
     MissingScope = "missing_scope", 403, "Not allowed", false;
+    /// The operation is about the whole organization, and the token is limited to repositories.
+    LimitedToken = "limited_token", 403, "Not allowed", false;
     /// The address for a bundle has another signature than the one that it was announced with.
     WrongSignature = "wrong_signature", 403, "Not allowed", false;
     /// There is nothing at this address.
@@ -79,6 +81,10 @@ codes! {
     UnknownTest = "test_not_found", 404, "Test not found", false;
     /// The repository has no such monitor.
     UnknownMonitor = "monitor_not_found", 404, "Monitor not found", false;
+    /// The organization has no such webhook endpoint.
+    UnknownWebhook = "webhook_not_found", 404, "Webhook endpoint not found", false;
+    /// The webhook endpoint has no such message, or no longer.
+    UnknownMessage = "message_not_found", 404, "Message not found", false;
     /// The address takes other methods; `Allow` names them.
     WrongMethod = "method_not_allowed", 405, "Method not allowed", false;
     /// The repository has a queue for this branch already.
@@ -99,12 +105,22 @@ codes! {
     MuteUnchanged = "mute_unchanged", 409, "Nothing to mute or unmute", false;
     /// A monitor of another kind cannot become this one.
     MonitorKindFixed = "monitor_kind_fixed", 409, "Kind of monitor is fixed", false;
+    /// The organization has as many webhook endpoints as it may.
+    TooManyWebhooks = "too_many_webhooks", 409, "Too many webhook endpoints", false;
+    /// The webhook endpoint is off: nothing is sent to it.
+    WebhookOff = "webhook_off", 409, "Webhook endpoint is off", false;
+    /// The message is on its way already.
+    MessagePending = "message_pending", 409, "Message is pending", false;
     /// The body has more than 20 MiB, or an upload more than the server takes.
     TooLarge = "body_too_large", 413, "Request body too large", false;
     /// The body is not declared as JSON, or is compressed.
     WrongContentType = "unsupported_content_type", 415, "Unsupported content type", false;
     /// The upload is not taken: too late, too many files or none, the wrong place, or too often.
     UploadRefused = "upload_refused", 422, "Upload refused", false;
+    /// The token has as many streams open as it may have.
+    TooManyStreams = "too_many_streams", 429, "Too many streams", true;
+    /// There is no such event.
+    UnknownEvent = "event_not_found", 404, "Event not found", false;
     /// The page token was not issued for this list: the caller's mistake, in spite of the status.
     InvalidPageToken = "invalid_page_token", 500, "Invalid page token", false;
     /// The server failed; its log names the cause under the request id.

@@ -184,6 +184,28 @@ mod tests {
     }
 
     #[test]
+    fn a_repository_that_two_hosts_have_is_named_with_its_host() {
+        let mut queues = measure("acme/calc", "main", &[], &[]).to_vec();
+        queues.extend(measure("acme/calc", "main", &[], &[]));
+        for (queue, host) in queues.iter_mut().zip(["a.test", "a.test", "b.test", "b.test"]) {
+            queue.repo_host = Some(host.to_owned());
+        }
+        let page = QueueExposition.render(&queues);
+        let start = r#"mq_depth_current{repo="acme/calc",branch="main",queue_type="main","#;
+        let hosts = ["a.test", "b.test"].map(|it| format!("{start}repo_host=\"{it}\"}} 0"));
+        assert_eq!(lines(&page, start), hosts);
+        let mut series: Vec<&str> = lines(&page, "mq_")
+            .iter()
+            .filter_map(|it| it.rsplit_once(' '))
+            .map(|it| it.0)
+            .collect();
+        let all = series.len();
+        series.sort_unstable();
+        series.dedup();
+        assert_eq!(series.len(), all);
+    }
+
+    #[test]
     fn values_of_labels_are_escaped() {
         let queues = measure("a\"b\\c\nd", "main", &[], []);
         let page = QueueExposition.render(&queues);

@@ -92,11 +92,13 @@ fn extra_label(name: &str, value: &str) -> String {
 }
 
 fn labels(queue: &QueueMetrics) -> String {
+    let host = queue.repo_host.as_deref().unwrap_or_default();
     format!(
-        "repo=\"{}\",branch=\"{}\",queue_type=\"{}\"",
+        "repo=\"{}\",branch=\"{}\",queue_type=\"{}\"{}",
         escaped(&queue.repo),
         escaped(&queue.branch),
         escaped(queue.queue_type),
+        extra_label("repo_host", host),
     )
 }
 

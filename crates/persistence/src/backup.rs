@@ -71,7 +71,7 @@ impl Database {
         match self.kind() {
             Kind::Sqlite(store) => {
                 let mut conn = store.connection().await?;
-                let whole = "SELECT integrity_check AS line FROM pragma_integrity_check(5)";
+                let whole = "SELECT integrity_check AS line FROM pragma_integrity_check";
                 let lines: Vec<Line> =
                     diesel::sql_query(whole).load(&mut conn).await.map_err(DbError::from)?;
                 let mut found: Vec<String> = lines.into_iter().map(|it| it.line).collect();

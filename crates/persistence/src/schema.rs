@@ -212,6 +212,32 @@ table! {
     ci_runs (id) { id -> Text, org_id -> Text, repo_id -> Text, at -> BigInt, document -> Text, }
 }
 
+table! {
+    webhook_endpoints (id) {
+        id -> Text, org_id -> Text, version -> BigInt, position -> BigInt,
+        failing_since -> Nullable<BigInt>, off_reason -> Nullable<Text>,
+        off_at -> Nullable<BigInt>, lease -> Nullable<Text>, holder -> Nullable<Text>,
+        leased_until -> Nullable<BigInt>, turn -> BigInt, served_at -> BigInt,
+        created_at -> BigInt, format -> Integer, document -> Text,
+    }
+}
+
+table! {
+    webhook_messages (endpoint_id, id) {
+        endpoint_id -> Text, id -> Text, org_id -> Text, event_id -> Text, position -> BigInt,
+        kind -> Text, state -> Text, failures -> Integer, tries -> Integer,
+        next_at -> Nullable<BigInt>, created_at -> BigInt, ended_at -> Nullable<BigInt>,
+        payload -> Text,
+    }
+}
+
+table! {
+    webhook_attempts (endpoint_id, message_id, number) {
+        endpoint_id -> Text, message_id -> Text, number -> BigInt, org_id -> Text,
+        format -> Integer, document -> Text,
+    }
+}
+
 table! { server_keys (name) { name -> Text, value -> Text, } }
 
 diesel::joinable!(queues -> repos (repo_id));
@@ -224,6 +250,7 @@ diesel::allow_tables_to_appear_in_same_query!(
     impacted_targets,
     entry_moves
 );
+diesel::allow_tables_to_appear_in_same_query!(webhook_endpoints, webhook_messages);
 
 table! {
     audit (id) {

@@ -8,6 +8,7 @@
 pub mod conformance;
 pub mod fake_host;
 pub mod fake_results;
+pub mod fake_webhooks;
 pub mod memory;
 mod plain_events;
 pub mod postgres;

@@ -1,4 +1,3 @@
-DROP INDEX events_by_age;
 DROP INDEX journal_by_age;
 ALTER TABLE outbox DROP COLUMN request_id;
 DROP TABLE audit;

@@ -17,4 +17,3 @@ CREATE INDEX audit_by_age ON audit (at, id);
 ALTER TABLE outbox ADD COLUMN request_id TEXT;
 
 CREATE INDEX journal_by_age ON journal (at);
-CREATE INDEX events_by_age ON events (at);

@@ -46,6 +46,39 @@ pub(crate) enum Setting {
     Follow,
 }
 
+/// The decision, as a flag or as a word.
+#[derive(Args)]
+#[group(id = "decision", required = true, multiple = false)]
+pub(crate) struct Decision {
+    /// Quarantined whatever its status.
+    #[arg(long)]
+    always: bool,
+    /// Never quarantined.
+    #[arg(long)]
+    never: bool,
+    /// As the repository's settings say.
+    #[arg(long)]
+    follow: bool,
+    /// The same as a word.
+    #[arg(value_enum)]
+    setting: Option<Setting>,
+}
+
+impl Decision {
+    /// As the API calls it.
+    pub(crate) fn word(&self) -> &'static str {
+        let (always, never) = (self.always, self.never);
+        match self.setting {
+            Some(Setting::Always) => "ALWAYS_QUARANTINE",
+            Some(Setting::Never) => "NEVER_QUARANTINE",
+            Some(Setting::Follow) => "UNSPECIFIED",
+            None if always => "ALWAYS_QUARANTINE",
+            None if never => "NEVER_QUARANTINE",
+            None => "UNSPECIFIED",
+        }
+    }
+}
+
 #[derive(Subcommand)]
 pub(crate) enum FlakyTests {
     /// List flaky, broken or quarantined tests.
@@ -62,16 +95,26 @@ pub(crate) enum FlakyTests {
         #[command(flatten)]
         place: Place,
     },
+    /// List flaky tests, then broken ones.
+    #[command(
+        after_help = "Example: signalbox tests unhealthy --repo git.local/acme/calc --org acme"
+    )]
+    Unhealthy {
+        /// The slug of the token's organization.
+        #[arg(long, env = "SIGNALBOX_ORG")]
+        org: String,
+        #[command(flatten)]
+        place: Place,
+    },
     /// Decide about the quarantine of a test.
     #[command(
-        after_help = "Example: signalbox tests quarantine 06cb6db5-f807-5198-b072-af67a0636f8a always --reason KAN-123 --repo git.local/acme/calc"
+        after_help = "Example: signalbox tests quarantine 06cb6db5-f807-5198-b072-af67a0636f8a --always --reason KAN-123 --repo git.local/acme/calc"
     )]
     Quarantine {
         /// The id of the test.
         test: String,
-        /// What is decided.
-        #[arg(value_enum)]
-        setting: Setting,
+        #[command(flatten)]
+        decision: Decision,
         /// When `always` ends, such as 2026-01-31T12:00:00Z; for ever when it is left out.
         #[arg(long, value_name = "TIME")]
         until: Option<String>,
@@ -102,12 +145,12 @@ pub(crate) enum FlakyTests {
 pub(crate) async fn flaky_tests(action: FlakyTests) -> Result<(), String> {
     match action {
         FlakyTests::List { which, org, place } => list(which, &org, &place).await,
-        FlakyTests::Quarantine { test, setting, until, reason, place } => {
-            let setting = match setting {
-                Setting::Always => "ALWAYS_QUARANTINE",
-                Setting::Never => "NEVER_QUARANTINE",
-                Setting::Follow => "UNSPECIFIED",
-            };
+        FlakyTests::Unhealthy { org, place } => {
+            list(Which::Flaky, &org, &place).await?;
+            list(Which::Broken, &org, &place).await
+        }
+        FlakyTests::Quarantine { test, decision, until, reason, place } => {
+            let setting = decision.word();
             let body =
                 json!({ "testId": test, "setting": setting, "expiresAt": until, "reason": reason });
             done(&place, "override-quarantine", body, "decided").await

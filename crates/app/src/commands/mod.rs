@@ -3,6 +3,7 @@
 mod audit;
 mod backup;
 mod doctor;
+mod events;
 mod flaky_tests;
 mod hook;
 mod migrate;
@@ -13,10 +14,12 @@ mod queue;
 mod repo;
 mod tests;
 mod token;
+mod webhooks;
 
 pub(crate) use audit::{Audit, audit};
 pub(crate) use backup::{backup, restore};
 pub(crate) use doctor::doctor;
+pub(crate) use events::{Events, events};
 use flaky_tests::{FlakyTests, flaky_tests};
 pub(crate) use hook::{Hook, hook};
 pub(crate) use migrate::{Migrate, migrate};
@@ -26,3 +29,4 @@ pub(crate) use queue::{Queue, post, queue};
 pub(crate) use repo::{Repo, repo};
 pub(crate) use tests::{Tests, tests};
 pub(crate) use token::{Token, create as create_token, token};
+pub(crate) use webhooks::{Webhooks, webhooks};

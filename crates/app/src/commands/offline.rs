@@ -1,5 +1,7 @@
 //! What commands that work on the database have in common. A server may run on it meanwhile.
 
+use std::collections::BTreeMap;
+
 use signalbox_domain::audit::{AuditAction, Facts};
 use signalbox_domain::ids::{OrgId, OrgSlug, RepoName};
 use signalbox_domain::ports::{Org, Repository};
@@ -31,6 +33,25 @@ pub(crate) async fn organization(app: &App, slug: &str) -> Result<Org, String> {
     Ok(kept)
 }
 
+/// The organization with that slug, if one is asked for; it must be there.
+pub(crate) async fn existing_organization(
+    app: &App,
+    slug: Option<&str>,
+) -> Result<Option<Org>, String> {
+    let Some(slug) = slug else { return Ok(None) };
+    let slug = OrgSlug::new(slug).map_err(|error| error.to_string())?;
+    let found = app.context.stores.orgs.find_by_slug(&slug).await;
+    let found = found.map_err(|error| chain("organization", &error))?;
+    found.map(Some).ok_or_else(|| format!("organization {slug} not found"))
+}
+
+/// The slugs of all organizations.
+pub(crate) async fn slugs(app: &App) -> Result<BTreeMap<OrgId, OrgSlug>, String> {
+    let orgs = app.context.stores.orgs.list().await;
+    let orgs = orgs.map_err(|error| chain("organizations", &error))?;
+    Ok(orgs.into_iter().map(|org| (org.id, org.slug)).collect())
+}
+
 /// The registered repository of that name. Several organizations may have it: then one must be
 /// named.
 pub(crate) async fn repository(
@@ -39,15 +60,7 @@ pub(crate) async fn repository(
     org: Option<&str>,
 ) -> Result<Repository, String> {
     let name = RepoName::parse(name).map_err(|error| error.to_string())?;
-    let org = match org {
-        Some(slug) => {
-            let slug = OrgSlug::new(slug).map_err(|error| error.to_string())?;
-            let found = app.context.stores.orgs.find_by_slug(&slug).await;
-            let found = found.map_err(|error| chain("organization", &error))?;
-            Some(found.ok_or_else(|| format!("organization {slug} not found"))?.id)
-        }
-        None => None,
-    };
+    let org = existing_organization(app, org).await?.map(|it| it.id);
     let all = app.context.stores.repos.list(org).await;
     let all = all.map_err(|error| chain("repositories", &error))?;
     let mut found = all.into_iter().filter(|it| it.name == name);

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use signalbox_domain::ids::RepoName;
 
 use crate::terminal::say;
+use crate::wiring::chain;
 
 /// Which queue of which server.
 #[derive(Args)]
@@ -196,15 +197,35 @@ pub(crate) async fn post(
     operation: &str,
     body: &Value,
 ) -> Result<Value, String> {
-    // Several calls in one process install it once.
-    let _installed = rustls::crypto::ring::default_provider().install_default();
-    let client = reqwest::Client::builder()
-        .timeout(std::time::Duration::from_secs(30))
-        .build()
-        .map_err(|error| error.to_string())?;
+    let client = client()?;
     let url = format!("{}/v1/{operation}", server.trim_end_matches('/').trim_end_matches("/v1"));
     let request = client.post(&url).header("x-api-token", token).json(body);
-    let reply = request.send().await.map_err(|error| format!("{url}: {error}"))?;
+    answer(request, &url).await
+}
+
+/// Reads an address of the API.
+pub(crate) async fn get(
+    server: &str,
+    token: &str,
+    path: &str,
+    query: &[(&str, &str)],
+) -> Result<Value, String> {
+    let client = client()?;
+    let url = format!("{}/v1/{path}", server.trim_end_matches('/').trim_end_matches("/v1"));
+    let request = client.get(&url).header("x-api-token", token).query(query);
+    answer(request, &url).await
+}
+
+fn client() -> Result<reqwest::Client, String> {
+    // Several calls in one process install it once.
+    let _installed = rustls::crypto::ring::default_provider().install_default();
+    let client = reqwest::Client::builder().timeout(std::time::Duration::from_secs(30));
+    client.build().map_err(|error| error.to_string())
+}
+
+/// Sends a request; what came back, or the problem in words.
+async fn answer(request: reqwest::RequestBuilder, url: &str) -> Result<Value, String> {
+    let reply = request.send().await.map_err(|error| chain(url, &error.without_url()))?;
     let (status, text) = (reply.status(), reply.text().await.unwrap_or_default());
     if status.is_success() {
         return serde_json::from_str(&text).map_err(|error| format!("{url}: {error}"));

@@ -9,7 +9,7 @@ use signalbox_domain::ids::{RepoId, RepoName};
 use signalbox_domain::ports::{GitHost, Repository};
 
 use super::audit::note;
-use super::offline::{open, organization};
+use super::offline::{existing_organization, open, organization, slugs};
 use crate::config::{Config, Flags, has_password};
 use crate::terminal::say;
 use crate::wiring::chain;
@@ -39,6 +39,9 @@ pub(crate) enum Repo {
     /// List repositories, with the public id by which anybody may send test results for each.
     #[command(after_help = "Example: signalbox repo list --json")]
     List {
+        /// Only those of this organization.
+        #[arg(long, value_name = "SLUG")]
+        org: Option<String>,
         /// As JSON.
         #[arg(long)]
         json: bool,
@@ -50,11 +53,11 @@ pub(crate) async fn repo(flags: &Flags, action: Repo) -> Result<(), String> {
     match action {
         Repo::Add { name, org, path, no_hooks, json } => {
             let name = RepoName::parse(&name).map_err(|error| error.to_string())?;
-            let org = organization(&app, &org).await?;
             let absolute = |path: PathBuf| {
                 path.canonicalize().map_err(|error| format!("{}: {error}", path.display()))
             };
             let path = path.map(absolute).transpose()?;
+            let org = organization(&app, &org).await?;
             let new = Repository {
                 id: RepoId(app.context.ids.new_id()),
                 org: org.id,
@@ -83,17 +86,20 @@ pub(crate) async fn repo(flags: &Flags, action: Repo) -> Result<(), String> {
             let line = json!({ "id": id, "name": name.to_string(), "path": found });
             say(&if json { line.to_string() } else { format!("{name} at {found}") });
         }
-        Repo::List { json } => {
-            let repos = app.context.stores.repos.list(None).await;
+        Repo::List { org, json } => {
+            let org = existing_organization(&app, org.as_deref()).await?;
+            let slugs = slugs(&app).await?;
+            let repos = app.context.stores.repos.list(org.map(|it| it.id)).await;
             for repo in repos.map_err(|error| chain("repositories", &error))? {
                 let (id, name) = (repo.id.to_string(), repo.name.to_string());
                 let public_id = app.uploads.public_id(&repo).await;
                 let public_id = public_id.map_err(|error| chain("public id", &error))?.to_string();
+                let org = slugs[&repo.org].as_str();
                 let line = json!({
-                    "id": id, "name": name, "path": repo.path, "publicId": public_id,
+                    "id": id, "org": org, "name": name, "path": repo.path, "publicId": public_id,
                 });
                 let path = repo.path.unwrap_or_default();
-                let words = format!("{name} {path} (public id {public_id})");
+                let words = format!("{name} {path} ({org}, public id {public_id})");
                 say(&if json { line.to_string() } else { words });
             }
         }

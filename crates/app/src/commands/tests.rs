@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
+use glob::MatchOptions;
 use reqwest::multipart::{Form, Part};
 use serde_json::Value;
 use signalbox_domain::ids::RepoName;
@@ -29,8 +30,11 @@ pub(crate) enum Tests {
 #[derive(Args)]
 pub(crate) struct Upload {
     /// JUnit files.
-    #[arg(required = true, value_name = "FILE")]
+    #[arg(required_unless_present = "junit", value_name = "FILE")]
     files: Vec<PathBuf>,
+    /// JUnit files by patterns: `*` and `?` stay within a name, `**` is any number of folders.
+    #[arg(long, value_name = "GLOB", num_args = 1..)]
+    junit: Vec<String>,
     /// HOST/OWNER/NAME.
     #[arg(long)]
     repo: String,
@@ -72,8 +76,12 @@ pub(crate) async fn tests(action: Tests) -> Result<(), String> {
 
 async fn send(upload: Upload) -> Result<(), String> {
     RepoName::parse(&upload.repo).map_err(|error| error.to_string())?;
+    let mut files = upload.files;
+    for pattern in &upload.junit {
+        files.extend(matching(pattern)?);
+    }
     let mut form = Form::new();
-    for file in &upload.files {
+    for file in &files {
         form = form.part("file", part(file)?);
     }
     let pr = upload.pr.map(|pr| pr.to_string());
@@ -106,9 +114,20 @@ async fn send(upload: Upload) -> Result<(), String> {
         return Err(format!("{status}: {}", field("detail").unwrap_or(&text)));
     }
     let path = field("status_url").ok_or_else(|| format!("{url}: the answer has no address"))?;
-    let words = format!("{} files were taken: {server}{path}", upload.files.len());
+    let words = format!("{} files were taken: {server}{path}", files.len());
     say(if upload.json { text.trim_end() } else { &words });
     Ok(())
+}
+
+/// The files that fit a pattern, by name. A pattern that nothing fits is a mistake: the results of
+/// a job would be missing without a word.
+fn matching(pattern: &str) -> Result<Vec<PathBuf>, String> {
+    let wrong = |error: &dyn std::fmt::Display| format!("{pattern:?}: {error}");
+    let options = MatchOptions { require_literal_separator: true, ..MatchOptions::default() };
+    let found = glob::glob_with(pattern, options).map_err(|error| wrong(&error))?;
+    let mut files = found.collect::<Result<Vec<_>, _>>().map_err(|error| wrong(&error))?;
+    files.retain(|file| file.is_file());
+    if files.is_empty() { Err(wrong(&"no file fits")) } else { Ok(files) }
 }
 
 /// A file with its own name.
@@ -117,4 +136,71 @@ fn part(file: &Path) -> Result<Part, String> {
     let name = file.to_string_lossy().into_owned();
     let part = Part::bytes(bytes).file_name(name);
     part.mime_str("application/xml").map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+    use tempfile::TempDir;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(subcommand)]
+        action: Tests,
+    }
+
+    fn read(words: &str) -> Result<Tests, clap::Error> {
+        let place = "--repo git.test/acme/calc --token t";
+        let line = format!("signalbox {words} {place}");
+        Line::try_parse_from(line.split(' ')).map(|it| it.action)
+    }
+
+    #[test]
+    fn reports_are_named_one_by_one_or_by_patterns() {
+        let folder = TempDir::new().expect("a folder");
+        for name in ["a.xml", "b.xml", "c.txt", "deep/er/d.xml"] {
+            let file = folder.path().join(name);
+            std::fs::create_dir_all(file.parent().expect("a folder")).expect("made");
+            std::fs::write(file, "").expect("written");
+        }
+        let names = |pattern: &str| -> Result<Vec<String>, String> {
+            let found = matching(&folder.path().join(pattern).display().to_string())?;
+            let name = |file: PathBuf| file.strip_prefix(folder.path()).map(Path::to_path_buf);
+            let names = found.into_iter().map(|it| name(it).expect("inside").display().to_string());
+            Ok(names.collect())
+        };
+        assert_eq!(names("*.xml").expect("two"), ["a.xml", "b.xml"]);
+        assert_eq!(names("**/*.xml").expect("three"), ["a.xml", "b.xml", "deep/er/d.xml"]);
+        assert!(names("*.json").expect_err("none").ends_with("no file fits"));
+        assert!(names("a[").is_err());
+        let upload = "upload --branch main --sha 1f0c";
+        assert!(read(&format!("{upload} --junit *.xml b/*.xml")).is_ok());
+        assert!(read(&format!("{upload} a.xml b.xml")).is_ok());
+        assert!(read(upload).is_err());
+    }
+
+    #[test]
+    fn a_decision_about_quarantine_is_a_flag_or_a_word_and_only_one() {
+        for (given, word) in [
+            ("--always", "ALWAYS_QUARANTINE"),
+            ("--never", "NEVER_QUARANTINE"),
+            ("--follow", "UNSPECIFIED"),
+            ("never", "NEVER_QUARANTINE"),
+        ] {
+            let Ok(Tests::Flaky(FlakyTests::Quarantine { decision, .. })) =
+                read(&format!("quarantine 1 {given}"))
+            else {
+                panic!("{given} is not read")
+            };
+            assert_eq!(decision.word(), word);
+        }
+        for wrong in
+            ["quarantine 1", "quarantine 1 --always --never", "quarantine 1 never --always"]
+        {
+            assert!(read(wrong).is_err(), "{wrong}");
+        }
+        assert!(read("unhealthy --org acme").is_ok());
+    }
 }

@@ -3,12 +3,12 @@
 use clap::{Subcommand, ValueEnum};
 use serde_json::json;
 use signalbox_domain::audit::{AuditAction, Facts, of_token};
-use signalbox_domain::ids::{RepoName, TokenId};
+use signalbox_domain::ids::{OrgSlug, RepoName, TokenId};
 use signalbox_domain::time::Span;
 use signalbox_domain::token::{EnumCase, Scope, Token as Stored, TokenText};
 
 use super::audit::note;
-use super::offline::{open, organization};
+use super::offline::{existing_organization, open, organization, slugs};
 use crate::config::Flags;
 use crate::terminal::say;
 use crate::wiring::{App, chain};
@@ -55,6 +55,9 @@ pub(crate) enum Token {
     /// List tokens.
     #[command(after_help = "Example: signalbox token list --json")]
     List {
+        /// Only those of this organization.
+        #[arg(long, value_name = "SLUG")]
+        org: Option<String>,
         /// As JSON.
         #[arg(long)]
         json: bool,
@@ -123,6 +126,9 @@ pub(crate) async fn token(flags: &Flags, action: Token) -> Result<(), String> {
             let repos = repos.iter().map(|name| RepoName::parse(name));
             let repos = repos.collect::<Result<Vec<_>, _>>().map_err(|it| it.to_string())?;
             let expires = expires.as_deref().map(span).transpose()?;
+            if expires == Some(Span::ZERO) {
+                return Err("a token must not end at once: use 90d, 12h or 30m".into());
+            }
             let token = Stored {
                 id: TokenId(uuid::Uuid::nil()),
                 org: organization(&app, &org).await?.id,
@@ -140,10 +146,12 @@ pub(crate) async fn token(flags: &Flags, action: Token) -> Result<(), String> {
             };
             show(&create(&app, token).await?, json);
         }
-        Token::List { json } => {
-            let tokens = app.context.stores.tokens.list(None).await;
+        Token::List { org, json } => {
+            let org = existing_organization(&app, org.as_deref()).await?;
+            let slugs = slugs(&app).await?;
+            let tokens = app.context.stores.tokens.list(org.map(|it| it.id)).await;
             for token in tokens.map_err(|error| chain("tokens", &error))? {
-                list(&token, token.is_valid(now), json);
+                list(&token, &slugs[&token.org], token.is_valid(now), json);
             }
         }
         Token::Revoke { id } => {
@@ -201,20 +209,26 @@ fn show((id, text): &(TokenId, TokenText), json: bool) {
     });
 }
 
-fn list(token: &Stored, valid: bool, json: bool) {
+fn list(token: &Stored, org: &OrgSlug, valid: bool, json: bool) {
     let scopes: Vec<&str> = token.scopes.iter().map(|scope| scope.word()).collect();
     let repos: Vec<String> = token.repos.iter().map(ToString::to_string).collect();
     let expires = token.expires_at.map(|at| at.to_string());
+    let case = match token.enum_case {
+        EnumCase::Upper => "upper",
+        EnumCase::Lower => "lower",
+    };
     if json {
         let line = json!({
-            "id": token.id.to_string(), "name": token.name, "scopes": scopes, "repos": repos,
-            "valid": valid, "created_at": token.created_at.to_string(), "expires_at": expires,
+            "id": token.id.to_string(), "org": org.as_str(), "name": token.name,
+            "scopes": scopes, "repos": repos, "enum_case": case, "valid": valid,
+            "created_at": token.created_at.to_string(), "expires_at": expires,
         });
         say(&line.to_string());
         return;
     }
     let state = if valid { "good" } else { "ended" };
-    say(&format!("{} {state:5} {} [{}]", token.id, token.name, scopes.join(" ")));
+    let (id, name, scopes) = (token.id, &token.name, scopes.join(" "));
+    say(&format!("{id} {state:5} {org} {name} [{scopes}] {case}"));
 }
 
 /// Reads `90d`, `12h` or `30m`.

@@ -43,6 +43,7 @@ impl Config {
         }
         self.telemetry()?;
         self.flaky()?;
+        super::webhooks::check(&self.webhooks)?;
         self.organizations().map_err(|words| match file {
             Some(file) => format!("{}: {words}", file.display()),
             None => words,

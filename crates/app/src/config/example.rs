@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use super::{
     Checks, Config, Database, Flaky, Host, Log, Organization, Pages, Retention, Server, Telemetry,
+    Webhooks,
 };
 
 /// A file with every setting and its default.
@@ -28,6 +29,10 @@ pub fn example() -> String {
             ..Flaky::default()
         },
         pages: Pages::default(),
+        webhooks: Webhooks {
+            key_file: Some(PathBuf::from("signalbox-data/webhooks.key")),
+            ..Webhooks::default()
+        },
         organizations: vec![Organization {
             slug: "acme".into(),
             hosts: vec![Host::Git {

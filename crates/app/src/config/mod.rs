@@ -6,6 +6,7 @@ mod example;
 mod load;
 mod secret;
 mod settings;
+mod webhooks;
 
 pub use example::example;
 pub(crate) use load::Flags;
@@ -13,5 +14,5 @@ pub(crate) use secret::{has_password, without_password};
 pub use settings::Config;
 pub(crate) use settings::{
     Checks, Database, Flaky, Host, Log, LogFormat, Organization, Pages, Retention, Server,
-    Telemetry,
+    Telemetry, Webhooks,
 };

@@ -27,6 +27,8 @@ pub struct Config {
     pub flaky: Flaky,
     /// The pages for people.
     pub pages: Pages,
+    /// Webhooks.
+    pub webhooks: Webhooks,
     /// Organizations and the git hosts that they are connected to.
     pub organizations: Vec<Organization>,
 }
@@ -163,6 +165,45 @@ impl Default for Pages {
     }
 }
 
+/// `[webhooks]`.
+#[derive(Clone, Debug, Deserialize, Serialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields, default)]
+pub struct Webhooks {
+    /// The file with the keys that secrets are sealed under; `webhooks.key` in the data folder when it
+    /// is left out. It is made when it is not there.
+    pub key_file: Option<PathBuf>,
+    /// Networks that messages may be sent to although they are not on the public internet, such as
+    /// `10.1.0.0/16`.
+    pub allow: Vec<String>,
+    /// Whether URLs without encryption are taken.
+    pub allow_http: bool,
+    /// Endpoints of one organization.
+    pub endpoints: u32,
+    /// Messages of one endpoint that wait at the same time; further events wait in their log.
+    pub backlog: u32,
+    /// Endpoints that are sent to at the same time.
+    pub workers: u32,
+    /// Messages that are sent to one endpoint at the same time.
+    pub at_once: u32,
+    /// Days that is kept what became of messages.
+    pub keep_days: u32,
+}
+
+impl Default for Webhooks {
+    fn default() -> Self {
+        Self {
+            key_file: None,
+            allow: Vec::new(),
+            allow_http: false,
+            endpoints: 50,
+            backlog: 10_000,
+            workers: 32,
+            at_once: 8,
+            keep_days: 30,
+        }
+    }
+}
+
 /// How logs are written.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
@@ -229,6 +270,12 @@ impl Config {
         self.data_dir.clone().unwrap_or_else(|| PathBuf::from("signalbox-data"))
     }
 
+    /// The file with the keys of webhooks.
+    pub(crate) fn webhook_keys(&self) -> PathBuf {
+        let own = || self.data_dir().join("webhooks.key");
+        self.webhooks.key_file.clone().unwrap_or_else(own)
+    }
+
     /// The database's URL.
     pub(crate) fn database_url(&self) -> String {
         self.database.url.clone().unwrap_or_else(|| {
@@ -250,7 +297,10 @@ impl Config {
             return Ok(());
         }
         let folder = self.data_dir();
-        std::fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))
+        // What is in it is nobody else's business.
+        let mut made = std::fs::DirBuilder::new();
+        let made = std::os::unix::fs::DirBuilderExt::mode(made.recursive(true), 0o750);
+        made.create(&folder).map_err(|error| format!("{}: {error}", folder.display()))
     }
 
     /// The server's own address, without a slash at its end.

@@ -7,5 +7,6 @@ mod retention;
 mod server;
 mod supervise;
 mod uploads;
+mod webhooks;
 
 pub(crate) use server::Loops;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use signalbox_domain::queue::Lane;
-use signalbox_domain::service::{EffectRunner, Error, FlakyService, UploadService};
+use signalbox_domain::service::{EffectRunner, Error, FlakyService, UploadService, WebhookService};
 use signalbox_domain::time::Span;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -14,6 +14,7 @@ use super::periodic::every;
 use super::retention::forget;
 use super::supervise::supervise;
 use super::uploads::read_uploads;
+use super::webhooks;
 use crate::config::{Checks, Config, Host};
 use crate::wiring::{App, chain};
 
@@ -23,6 +24,8 @@ const HOST_WORKERS: usize = 4;
 const RESTART: Duration = Duration::from_secs(1);
 /// How long an idle reader of uploads waits before it looks again.
 const UPLOADS: Duration = Duration::from_millis(500);
+/// How long it takes at most until somebody looks for new events.
+const WEBHOOKS: Duration = Duration::from_millis(500);
 
 /// The loops of a server.
 pub(crate) struct Loops {
@@ -30,6 +33,7 @@ pub(crate) struct Loops {
     stop: watch::Sender<bool>,
     runner: Arc<EffectRunner>,
     uploads: Arc<UploadService>,
+    hooks: Arc<WebhookService>,
 }
 
 impl Loops {
@@ -37,7 +41,8 @@ impl Loops {
     pub(crate) fn start(app: &Arc<App>) -> Self {
         let (stop, _) = watch::channel(false);
         let (runner, uploads) = (app.runner.clone(), app.uploads.clone());
-        let mut loops = Self { tasks: JoinSet::new(), stop, runner, uploads };
+        let hooks = app.webhooks.clone();
+        let mut loops = Self { tasks: JoinSet::new(), stop, runner, uploads, hooks };
         loops.lane(app, "host effects", Lane::Host, HOST_WORKERS);
         loops.lane(app, "checks", Lane::Checks, check_workers(&app.config));
         let (second, minute) = (Duration::from_secs(1), Duration::from_mins(1));
@@ -72,7 +77,12 @@ impl Loops {
             Ok(app.context.stores.check_log.prune(before, 1_000).await.map(drop)?)
         });
         loops.every("old history", 60 * minute, app, forget);
+        loops.every("events of other servers", second, app, |app| async move {
+            let log = &app.context.stores.event_log;
+            Ok(app.wake_ups.events.look(log.as_ref()).await?)
+        });
         loops.flaky(app);
+        loops.webhooks(app);
         loops
     }
 
@@ -92,6 +102,16 @@ impl Loops {
             while app.flaky.service.prune(history).await? > 0 {}
             Ok(())
         });
+    }
+
+    /// What happens is told.
+    fn webhooks(&mut self, app: &Arc<App>) {
+        self.every("new webhook messages", WEBHOOKS, app, webhooks::fan_out);
+        self.every("old webhook messages", Duration::from_mins(10), app, webhooks::prune);
+        let (app, stopped) = (app.clone(), self.stop.subscribe());
+        self.tasks.spawn(supervise("webhooks", RESTART, stopped.clone(), move || {
+            webhooks::deliver(app.clone(), stopped.clone())
+        }));
     }
 
     fn lane(&mut self, app: &Arc<App>, name: &'static str, lane: Lane, workers: usize) {
@@ -126,6 +146,9 @@ impl Loops {
         }
         if let Err(error) = self.uploads.hand_back(false).await {
             tracing::warn!(error = %chain("uploads", &error), "leases run out by themselves");
+        }
+        if let Err(error) = self.hooks.hand_back(false).await {
+            tracing::warn!(error = %chain("webhooks", &error), "leases run out by themselves");
         }
     }
 }

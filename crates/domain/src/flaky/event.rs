@@ -68,6 +68,14 @@ pub enum EventKind {
 }
 
 impl EventKind {
+    /// The public names.
+    pub const NAMES: [&'static str; 4] = [
+        "test_case.status_changed",
+        "v2.test_case.status_changed",
+        "test_case.monitor_status_changed",
+        "test_case.quarantining_setting_changed",
+    ];
+
     /// The public name.
     pub const fn name(&self) -> &'static str {
         match self {

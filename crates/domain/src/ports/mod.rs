@@ -35,6 +35,8 @@ mod session_store;
 mod stores;
 mod token_store;
 mod upload_store;
+mod webhook_sender;
+mod webhook_store;
 
 pub use audit_log::{AuditFilter, AuditLog, AuditPlace};
 pub use blob_store::{Blob, BlobError, BlobStore, BlobWriter};
@@ -73,3 +75,7 @@ pub use session_store::SessionStore;
 pub use stores::Stores;
 pub use token_store::TokenStore;
 pub use upload_store::{LeasedUpload, UploadStore};
+pub use webhook_sender::{
+    EventCatalogue, NewSecret, Outgoing, Posted, SecretError, WebhookSecrets, WebhookSender,
+};
+pub use webhook_store::{EndpointLease, LeasedEndpoint, MessageFilter, WebhookStore};

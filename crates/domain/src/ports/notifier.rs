@@ -1,5 +1,6 @@
 //! Wake-ups.
 
+use crate::ids::OrgId;
 use crate::queue::Lane;
 
 use super::QueueRef;
@@ -9,4 +10,10 @@ use super::QueueRef;
 pub trait Notifier: Send + Sync {
     /// A queue has changed and has new effects in those lanes.
     fn committed(&self, queue: QueueRef, lanes: &[Lane]);
+
+    /// The log of an organization has new events.
+    fn told(&self, org: OrgId) {
+        // Nobody has to listen.
+        let _ = org;
+    }
 }

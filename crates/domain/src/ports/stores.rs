@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{
     AuditLog, CheckLog, EventLog, FlakyReads, FlakyStore, HistoryStore, OrgStore, Outbox,
     PullRequestStore, QueueStore, ReadStore, RepoStore, Retention, SessionStore, TokenStore,
-    UploadStore,
+    UploadStore, WebhookStore,
 };
 
 /// Every store of one database.
@@ -37,6 +37,8 @@ pub struct Stores {
     pub flaky: Arc<dyn FlakyStore>,
     /// Reads of flaky tests.
     pub flaky_reads: Arc<dyn FlakyReads>,
+    /// Webhooks.
+    pub webhooks: Arc<dyn WebhookStore>,
     /// Public events.
     pub event_log: Arc<dyn EventLog>,
     /// The audit log.

@@ -36,6 +36,8 @@ impl Histogram {
 pub struct QueueMetrics {
     /// `owner/name`.
     pub repo: String,
+    /// The host, when a queue beside this one has the same repository and branch on another host.
+    pub repo_host: Option<String>,
     /// The target branch.
     pub branch: String,
     /// `main` or `bisection`.
@@ -91,6 +93,7 @@ pub fn measure<'a>(
         };
         QueueMetrics {
             repo: repo.to_owned(),
+            repo_host: None,
             branch: branch.to_owned(),
             queue_type,
             depth: count(&[

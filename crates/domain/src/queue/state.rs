@@ -80,6 +80,9 @@ pub enum QueueState {
         by: Actor,
         /// Why, if it was said.
         reason: Option<String>,
+        /// The mode in force until the line is empty, when the settings already name another.
+        #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
+        switching_from: Option<Mode>,
     },
     /// What is in the line is finished; nothing new enters.
     Draining,
@@ -99,6 +102,15 @@ impl QueueState {
             Self::Paused { .. } => QueueStateName::Paused,
             Self::Draining => QueueStateName::Draining,
             Self::SwitchingModes { .. } => QueueStateName::SwitchingModes,
+        }
+    }
+
+    /// The mode in force until the line is empty, when the settings already name another.
+    pub const fn switching_from(&self) -> Option<Mode> {
+        match self {
+            Self::SwitchingModes { from } => Some(*from),
+            Self::Paused { switching_from, .. } => *switching_from,
+            Self::Running | Self::Draining => None,
         }
     }
 
@@ -305,11 +317,9 @@ impl Queue {
 
     /// The mode in force: while modes are switched, the old one.
     pub const fn mode(&self) -> Mode {
-        match self.header.state {
-            QueueState::SwitchingModes { from } => from,
-            QueueState::Running | QueueState::Paused { .. } | QueueState::Draining => {
-                self.header.settings.mode
-            }
+        match self.header.state.switching_from() {
+            Some(from) => from,
+            None => self.header.settings.mode,
         }
     }
 

@@ -124,7 +124,7 @@ fn view<'a>(queue: &'a Queue, entry: &'a Entry, ahead: &Ahead<'_>) -> EntryView<
 /// What keeps the whole queue: a pause, or a host that does not answer.
 fn held_up(queue: &Queue) -> Option<WaitReason> {
     let paused = match &queue.header.state {
-        QueueState::Paused { by, reason } => {
+        QueueState::Paused { by, reason, .. } => {
             Some(WaitReason::QueuePaused { by: by.to_string(), reason: reason.clone() })
         }
         QueueState::Running | QueueState::Draining | QueueState::SwitchingModes { .. } => None,

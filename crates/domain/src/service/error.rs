@@ -8,7 +8,7 @@ use crate::ports::{HostError, StoreError};
 use crate::queue::Refusal;
 use crate::token::Scope;
 
-use super::UploadError;
+use super::{UploadError, WebhookError};
 
 /// Why a use case did not do what was asked. Refused and not found are the caller's business, the
 /// rest is the operator's.
@@ -81,6 +81,9 @@ pub enum Error {
     /// The upload was not taken.
     #[error(transparent)]
     Upload(#[from] UploadError),
+    /// What was asked of webhooks was refused.
+    #[error(transparent)]
+    Webhook(#[from] WebhookError),
     /// The host did not answer or refused.
     #[error("the git host could not be asked")]
     Host(#[source] HostError),

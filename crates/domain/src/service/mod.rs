@@ -8,6 +8,7 @@ mod context;
 mod effect_runner;
 mod entry_reads;
 mod error;
+mod events;
 mod flaky;
 mod history;
 mod page_reads;
@@ -19,6 +20,7 @@ mod submit;
 mod sweep;
 mod targets;
 mod uploads;
+mod webhooks;
 
 pub use access::Authenticator;
 pub use audit::{AuditService, Deed};
@@ -27,6 +29,7 @@ pub use context::Context;
 pub use effect_runner::EffectRunner;
 pub use entry_reads::{EntryDetails, Extras};
 pub use error::Error;
+pub use events::{EventService, EventsRead};
 pub use flaky::{
     FlakyService, ListKind, ListedTests, Preview, PreviewedTest, RunFailure, TestDetails,
 };
@@ -39,4 +42,8 @@ pub use sweep::Sweeper;
 pub use uploads::{
     Announced, Intake, PublicRepository, Reception, Sender, UPLOAD_RENEWAL_SECONDS, UploadError,
     UploadLimits, UploadParts, UploadService,
+};
+pub use webhooks::{
+    CreatedEndpoint, DeliveryPage, EndpointChange, Replay, Replayed, WebhookError, WebhookLimits,
+    WebhookParts, WebhookService,
 };

@@ -3,13 +3,14 @@
 
 use std::sync::Arc;
 
+use crate::audit::{AuditAction, AuditActor, of_token};
 use crate::ids::{BranchName, OrgId, QueueId, RepoId, RepoName, TokenId};
 use crate::ports::{MetricsScope, QueueRef, RepoRef, Repository};
 use crate::queue::{Move, Queue, durations};
 use crate::time::{Span, Timestamp};
 use crate::token::{Caller, Scope, Token};
 
-use super::{Context, Error, QueueService};
+use super::{Context, Deed, Error, QueueService};
 
 /// The most earlier passes that estimates are based on.
 const MAX_PASSES: u32 = 100;
@@ -154,8 +155,23 @@ impl PageReads {
 
     /// Revokes a token of the caller's organization, at once. `false`: there is none with that id.
     pub async fn revoke_token(&self, caller: &Caller, id: TokenId) -> Result<bool, Error> {
-        let own = self.tokens(caller).await?.iter().any(|token| token.id == id);
-        Ok(own && self.context.stores.tokens.revoke(id, self.now()).await?)
+        let own = self.tokens(caller).await?;
+        let Some(token) = own.iter().find(|token| token.id == id) else { return Ok(false) };
+        if !self.context.stores.tokens.revoke(id, self.now()).await? {
+            return Ok(false);
+        }
+        let deed = Deed {
+            org: caller.org,
+            actor: AuditActor::caller(caller),
+            action: AuditAction::TokenRevoked,
+            object: format!("token {}", token.name),
+            repo: None,
+            reason: None,
+        };
+        let facts = of_token(token);
+        let record = deed.record(&self.context, &facts, &facts);
+        self.context.stores.audit.append(&record).await?;
+        Ok(true)
     }
 }
 

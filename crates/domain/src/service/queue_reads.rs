@@ -1,9 +1,10 @@
 //! What callers see of queues.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::ids::{BranchName, PrNumber, RepoName, RunId};
-use crate::ports::{MetricsScope, QueueRef};
+use crate::ports::{MetricsScope, QueueDepth, QueueRef};
 use crate::queue::{
     Entry, PrState, Queue, QueueMetrics, Readiness, ReportedTargets, TestRun, WaitReason, measure,
     view_entry,
@@ -96,19 +97,29 @@ impl QueueService {
         let scope = MetricsScope { org: caller.org, repo };
         let since = context.clock.now().minus(Span::hours(1));
         let depths = context.stores.reads.depths(scope).await?;
-        let mut moves = std::collections::BTreeMap::<QueueRef, Vec<_>>::new();
+        let mut moves = BTreeMap::<QueueRef, Vec<_>>::new();
         for seen in context.stores.reads.moves_since(scope, since).await? {
             moves.entry(seen.queue).or_default().push((seen.at, seen.decision));
         }
-        Ok(depths
-            .into_iter()
-            .filter(|depth| caller.may_see(&depth.repo))
-            .flat_map(|depth| {
-                let repo = format!("{}/{}", depth.repo.owner, depth.repo.name);
-                let moves = moves.get(&depth.queue).map(Vec::as_slice).unwrap_or_default();
-                measure(&repo, depth.branch.as_str(), &depth.counts, moves)
-            })
-            .collect())
+        let seen: Vec<_> = depths.into_iter().filter(|depth| caller.may_see(&depth.repo)).collect();
+        let mut hosts = BTreeMap::<_, BTreeSet<&str>>::new();
+        for QueueDepth { repo, .. } in &seen {
+            hosts.entry((&repo.owner, &repo.name)).or_default().insert(repo.host.as_str());
+        }
+        let measured = seen.iter().flat_map(|depth| {
+            let RepoName { host, owner, name } = &depth.repo;
+            let moves = moves.get(&depth.queue).map(Vec::as_slice).unwrap_or_default();
+            let branch = depth.branch.as_str();
+            let mut both = measure(&format!("{owner}/{name}"), branch, &depth.counts, moves);
+            // Two series with the same labels make the whole page useless.
+            if hosts[&(owner, name)].len() > 1 {
+                for metrics in &mut both {
+                    metrics.repo_host = Some(host.as_str().to_owned());
+                }
+            }
+            both
+        });
+        Ok(measured.collect())
     }
 
     pub(super) async fn read(

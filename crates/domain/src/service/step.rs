@@ -175,6 +175,9 @@ impl Stepper {
             .filter(|lane| transition.effects.iter().any(|it| it.effect.lane() == *lane))
             .collect();
         self.context.notifier.committed(queue, &lanes);
+        if !events.is_empty() {
+            self.context.notifier.told(queue.org);
+        }
         Ok(after)
     }
 

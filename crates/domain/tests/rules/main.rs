@@ -2,6 +2,7 @@
 
 mod batches;
 mod lanes;
+mod modes;
 
 use signalbox_domain::ids::PrNumber;
 use signalbox_domain::queue::{

@@ -81,7 +81,7 @@ impl SettingsReply {
     pub(crate) fn of(queue: &Queue, words: Words) -> Self {
         let (header, settings) = (&queue.header, &queue.header.settings);
         let (paused_by, paused_reason) = match &header.state {
-            QueueState::Paused { by, reason } => (Some(by.to_string()), reason.clone()),
+            QueueState::Paused { by, reason, .. } => (Some(by.to_string()), reason.clone()),
             QueueState::Running | QueueState::Draining | QueueState::SwitchingModes { .. } => {
                 (None, None)
             }

@@ -122,6 +122,15 @@ pub(crate) fn configure(config: &mut ServiceConfig) {
         get_test_history,
         list_failures_of_test_run,
     );
+    macro_rules! webhooks {
+        ($($post:ident),+ $(,)?) => {
+            $(config.service(
+                post(&v1::webhooks::$post::__path_handle, v1::webhooks::$post::handle),
+            );)+
+        };
+    }
+    webhooks!(create, list, get, update, delete, rotate_secret, send_test, list_deliveries, replay);
+    v1::events::configure(config);
     config
         .service(get(
             web::resource("/{org}/flaky-tests/test/{id}").name("testPage"),

@@ -2,6 +2,10 @@
 
 use actix_web::test::TestRequest;
 use serde_json::json;
+use signalbox_domain::ids::{OrgSlug, RepoId, RepoName};
+use signalbox_domain::ports::Repository;
+use signalbox_domain::time::Timestamp;
+use uuid::Uuid;
 
 use crate::support::{Grant, Server, calc};
 
@@ -53,4 +57,29 @@ async fn another_organization_and_a_limited_token_see_only_their_own() {
         let reply = server.call(request).await;
         assert_eq!((reply.status, reply.body.as_str()), (200, ""));
     }
+}
+
+/// The page of the whole organization would have every series twice.
+#[actix_web::test]
+async fn the_host_is_named_where_two_hosts_have_the_repository() {
+    let server = Server::new().await;
+    assert_eq!(server.get(PATH).await.body, "mq_depth_current 0\nmq_depth_current 0");
+    let org = server.stores.orgs.find_by_slug(&OrgSlug::new("acme").expect("a slug")).await;
+    let name = RepoName::parse("mirror.test/acme/calc").expect("a name");
+    let mirror = Repository {
+        id: RepoId(Uuid::from_u128(77)),
+        org: org.expect("read").expect("the organization").id,
+        name,
+        path: None,
+        created_at: Timestamp::from_unix_seconds(0),
+    };
+    server.stores.repos.register(&mirror, false).await.expect("registered");
+    let repo = json!({"host": "mirror.test", "owner": "acme", "name": "calc"});
+    server.ok("createQueue", json!({"repo": repo})).await;
+    let all = server.get(PATH).await.body;
+    for host in ["git.test", "mirror.test"] {
+        assert_eq!(all.matches(&format!("mq_depth_current{host} 0")).count(), 2, "{all}");
+    }
+    let one = server.get(&format!("{PATH}?repo=acme/calc&repoHost=git.test")).await.body;
+    assert_eq!(one, "mq_depth_current 0\nmq_depth_current 0");
 }

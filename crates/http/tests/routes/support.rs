@@ -1,8 +1,9 @@
 //! A server on stores and a git host in memory, and what callers see of it.
 
+use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 
-use actix_web::body::to_bytes;
+use actix_web::body::{BoxBody, MessageBody, to_bytes};
 use actix_web::http::Method;
 use actix_web::test::{TestRequest, call_service, init_service};
 use async_trait::async_trait;
@@ -13,15 +14,18 @@ use signalbox_domain::ports::{
 };
 use signalbox_domain::queue::{CheckConclusion, Lane, QueueMetrics};
 use signalbox_domain::service::{
-    AuditService, Authenticator, Context, EffectRunner, FlakyService, QueueService, UploadLimits,
-    UploadParts, UploadService,
+    AuditService, Authenticator, Context, EffectRunner, EventService, FlakyService, QueueService,
+    UploadLimits, UploadParts, UploadService, WebhookLimits, WebhookParts, WebhookService,
 };
 use signalbox_domain::testing::{CountingIds, ManualClock};
 use signalbox_domain::time::{Span, Timestamp};
 use signalbox_domain::token::{EnumCase, Scope, Token, TokenText};
-use signalbox_http::{Api, FlakyApi, PageTokens, Readiness, TestLinks, app};
+use signalbox_http::{
+    Api, EventDescription, EventHub, EventsApi, FlakyApi, PageTokens, Readiness, TestLinks, app,
+};
 use signalbox_testkit::fake_host::{FakeHost, FakeHosts};
 use signalbox_testkit::fake_results::FakeResults;
+use signalbox_testkit::fake_webhooks::FakeWebhooks;
 use signalbox_testkit::memory::{MemoryBlobs, MemoryDatabase};
 use signalbox_webhooks::{EventPayloads, Links};
 
@@ -49,7 +53,8 @@ struct Lines;
 
 impl Exposition for Lines {
     fn render(&self, queues: &[QueueMetrics]) -> String {
-        let lines = queues.iter().map(|queue| format!("mq_depth_current {}", queue.depth));
+        let host = |queue: &QueueMetrics| queue.repo_host.clone().unwrap_or_default();
+        let lines = queues.iter().map(|it| format!("mq_depth_current{} {}", host(it), it.depth));
         lines.collect::<Vec<_>>().join("\n")
     }
 }
@@ -96,6 +101,7 @@ pub(crate) struct Server {
     pub(crate) ready: Arc<Ready>,
     pub(crate) results: Arc<FakeResults>,
     pub(crate) blobs: MemoryBlobs,
+    pub(crate) hooks: Arc<FakeWebhooks>,
     pub(crate) api: Api,
     /// A token of `acme` that may do everything.
     pub(crate) token: String,
@@ -154,6 +160,15 @@ impl Server {
         let limits = UploadLimits { bytes: 1_000_000, files: 3, runs: 50_000, public_calls: 5 };
         let uploads = Arc::new(UploadService::new(context.clone(), parts, limits));
         let queues = Arc::new(QueueService::new(context.clone()));
+        let hooks = Arc::new(FakeWebhooks::default());
+        let parts = WebhookParts {
+            log: hooks.clone(),
+            catalogue: hooks.clone(),
+            sender: hooks.clone(),
+            secrets: hooks.clone(),
+        };
+        let limits = WebhookLimits { endpoints: 3, backlog: 100 };
+        let webhooks = WebhookService::new(context.clone(), parts, limits);
         let authenticator =
             Authenticator::new(stores.tokens.clone(), stores.orgs.clone(), clock.clone());
         let links = TestLinks {
@@ -166,10 +181,23 @@ impl Server {
             links,
             public_pages: false,
         };
+        let described = |event: &signalbox_webhooks::catalogue::EventType| EventDescription {
+            kind: event.name.to_owned(),
+            description: event.description.to_owned(),
+            schema: event.schema().to_string(),
+        };
+        let hub = EventHub::default();
+        let events = EventsApi {
+            service: Arc::new(EventService::new(context.clone())),
+            hub: hub.clone(),
+            catalogue: signalbox_webhooks::catalogue::ALL.iter().map(described).collect(),
+        };
         let api = Api {
+            events,
             flaky,
             queues: queues.clone(),
             uploads,
+            webhooks: Arc::new(webhooks),
             public_url: None,
             authenticator: Arc::new(authenticator),
             exposition: Arc::new(Lines),
@@ -182,8 +210,20 @@ impl Server {
         };
         let runner = EffectRunner::new(context, queues);
         let token = String::new();
-        let mut server =
-            Self { clock, stores, host, seen, ready, results, blobs, api, token, ids, runner };
+        let mut server = Self {
+            clock,
+            stores,
+            host,
+            seen,
+            ready,
+            results,
+            blobs,
+            hooks,
+            api,
+            token,
+            ids,
+            runner,
+        };
         server.token = server.grant(Grant::default()).await;
         server
     }
@@ -267,8 +307,25 @@ impl Server {
             .iter()
             .map(|(name, value)| (name.to_string(), value.to_str().expect("text").to_owned()))
             .collect();
-        let body = to_bytes(response.into_body()).await.unwrap_or_else(|_| panic!("a body"));
-        Reply { status, headers, body: String::from_utf8(body.to_vec()).expect("UTF-8") }
+        let streams =
+            response.headers().get("content-type").is_some_and(|it| it == "text/event-stream");
+        let body = if streams {
+            // It has no end: what comes first.
+            Following(response.into_body().boxed()).next().await.unwrap_or_default()
+        } else {
+            let body = to_bytes(response.into_body()).await.unwrap_or_else(|_| panic!("a body"));
+            String::from_utf8(body.to_vec()).expect("UTF-8")
+        };
+        Reply { status, headers, body }
+    }
+
+    /// Opens a stream.
+    pub(crate) async fn follow(&self, request: TestRequest) -> Following {
+        let service = init_service(app(self.api.clone())).await;
+        let request = request.insert_header(("x-api-token", self.token.as_str()));
+        let response = call_service(&service, request.to_request()).await;
+        assert_eq!(response.status(), 200);
+        Following(response.into_body().boxed())
     }
 
     /// Posts a body, completed by the repository and the branch `main`, with a token.
@@ -308,6 +365,18 @@ impl Server {
     pub(crate) async fn get(&self, path: &str) -> Reply {
         self.call(TestRequest::get().uri(path).insert_header(("x-api-token", self.token.as_str())))
             .await
+    }
+}
+
+/// A reply that goes on.
+pub(crate) struct Following(BoxBody);
+
+impl Following {
+    /// What is sent next; `None` when it has ended.
+    pub(crate) async fn next(&mut self) -> Option<String> {
+        let chunk = std::future::poll_fn(|context| Pin::new(&mut self.0).poll_next(context)).await;
+        let chunk = chunk?.unwrap_or_else(|error| panic!("{error}"));
+        Some(String::from_utf8(chunk.to_vec()).expect("UTF-8"))
     }
 }
 

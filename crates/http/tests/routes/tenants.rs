@@ -110,8 +110,12 @@ async fn another_organization_finds_nothing() {
     let pr = server.submitted("b").await;
     assert_eq!(pr, 1);
     make_flaky(&server, 1, &["adds"]).await;
+    let own = server.ok("webhooks/create", json!({"url": "https://acme.test/own"})).await;
     let token = server.grant(Grant { org: "other", ..Grant::default() }).await;
-    for operation in operations() {
+    for mut operation in operations() {
+        if operation.body["webhookId"].is_string() {
+            operation.body["webhookId"] = own["webhook"]["id"].clone();
+        }
         let reply = operation.call(&server, Some(&token)).await;
         match operation.id.as_str() {
             // Its own: empty, and a queue of its own under the same name.
@@ -122,12 +126,18 @@ async fn another_organization_finds_nothing() {
                 server.post_as(&token, "deleteQueue", request).await.json();
             }
             "getCheckOutput" => drop(reply.problem(404, "check_output_not_found")),
+            "listEvents" => assert_eq!(reply.json()["events"], json!([])),
+            "streamEvents" => assert!(reply.status == 200 && !reply.body.contains("pull_request")),
             "getTestUpload" => drop(reply.problem(404, "upload_not_found")),
             // It comes before operations that write: its own log is empty.
             "listAuditRecords" => assert_eq!(reply.json()["records"], json!([])),
             // A repository of its own under the same name, with no uploads in it.
             "uploadTestReports" => drop(reply.problem(415, "unsupported_content_type")),
             "listTestUploads" => assert_eq!(reply.json()["uploads"], json!([])),
+            "createWebhook" | "listWebhooks" => {
+                assert!(!reply.body.contains("acme.test/own"), "{}", reply.body);
+            }
+            _ if operation.tag == "webhooks" => drop(reply.problem(404, "webhook_not_found")),
             // Its own repository of the same name, which has no tests.
             _ if operation.tag == "flaky tests" => {
                 let nothing = reply.status == 404 || !reply.body.contains("adds");
@@ -153,7 +163,10 @@ async fn to_a_limited_token_other_repositories_do_not_exist() {
         match operation.id.as_str() {
             "getMergeQueueMetrics" => assert_eq!((reply.status, reply.body.as_str()), (200, "")),
             "getCheckOutput" => drop(reply.problem(404, "check_output_not_found")),
+            "listEvents" => assert_eq!(reply.json()["events"], json!([])),
+            "streamEvents" => assert!(reply.status == 200 && !reply.body.contains("pull_request")),
             "getTestUpload" => drop(reply.problem(404, "upload_not_found")),
+            _ if operation.tag == "webhooks" => drop(reply.problem(403, "limited_token")),
             "listAuditRecords" => assert_eq!(reply.json()["records"], json!([])),
             _ => {
                 let problem = reply.problem(404, "repository_not_found");
@@ -175,6 +188,7 @@ async fn each_operation_needs_its_scope_and_no_other() {
             | "setImpactedTargets" => Scope::QueueSubmit,
             "uploadTestReports" => Scope::TestsWrite,
             "listTestUploads" | "getTestUpload" => Scope::TestsRead,
+            _ if operation.tag == "webhooks" => Scope::QueueAdmin,
             id if operation.tag == "flaky tests" => {
                 if id.starts_with("list") || id.starts_with("get") || id == "previewMonitor" {
                     Scope::TestsRead
@@ -182,6 +196,8 @@ async fn each_operation_needs_its_scope_and_no_other() {
                     Scope::TestsWrite
                 }
             }
+            // One of two is enough: see `events`.
+            _ if operation.tag == "events" => continue,
             _ => Scope::QueueRead,
         };
         let all_others = Scope::ALL.into_iter().filter(|scope| *scope != needed).collect();

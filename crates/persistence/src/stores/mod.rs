@@ -19,6 +19,7 @@ mod rows;
 mod sessions;
 mod upload_leases;
 mod upload_store;
+mod webhooks;
 
 use std::sync::Arc;
 
@@ -62,7 +63,8 @@ impl Store {
             flaky_reads: store.clone(),
             event_log: store.clone(),
             audit: store.clone(),
-            retention: store,
+            retention: store.clone(),
+            webhooks: store,
         }
     }
 

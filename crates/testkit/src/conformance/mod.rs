@@ -18,6 +18,7 @@ mod sample;
 pub mod services;
 pub mod sessions;
 pub mod uploads;
+pub mod webhooks;
 
 pub use flaky_lab::Lab;
 pub use sample::{Sample, at};
@@ -100,6 +101,18 @@ macro_rules! store_conformance {
             uploads::uploads_are_listed_in_pages_and_pruned_by_age,
             uploads::a_public_id_is_kept_and_leads_to_its_repository,
             services::updates_at_once_lose_nothing,
+            webhooks::an_endpoint_is_kept_whole_and_belongs_to_its_organization,
+            webhooks::an_organization_has_so_many_endpoints_and_no_more,
+            webhooks::a_change_of_an_old_version_is_not_written,
+            webhooks::messages_and_the_cursor_move_together,
+            webhooks::endpoints_take_turns,
+            webhooks::an_endpoint_is_leased_once,
+            webhooks::a_try_is_kept_and_moves_its_message,
+            webhooks::a_lost_webhook_lease_can_do_nothing,
+            webhooks::an_endpoint_that_only_fails_is_switched_off,
+            webhooks::messages_are_listed_in_pages_and_filtered,
+            webhooks::messages_that_ended_are_replayed,
+            webhooks::old_messages_go_and_deletion_takes_everything,
         );
     };
     (@tests $fresh:expr; $($suite:ident::$property:ident),+ $(,)?) => {

@@ -35,7 +35,8 @@ impl MemoryDatabase {
             flaky_reads: shared.clone(),
             event_log: shared.clone(),
             audit: shared.clone(),
-            retention: shared,
+            retention: shared.clone(),
+            webhooks: shared,
         }
     }
 

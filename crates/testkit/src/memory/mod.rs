@@ -23,6 +23,7 @@ mod session_store;
 mod tables;
 mod token_store;
 mod upload_store;
+mod webhook_store;
 
 pub use blobs::MemoryBlobs;
 pub use database::MemoryDatabase;

@@ -22,6 +22,7 @@ use signalbox_domain::upload::{ContentHash, UploadRecord};
 use uuid::Uuid;
 
 use super::flaky_tables::FlakyTables;
+use super::webhook_store::WebhookTables;
 
 /// All tables.
 #[derive(Debug, Default)]
@@ -48,6 +49,7 @@ pub(super) struct Tables {
     /// The last number given to a job of reading an upload.
     pub(super) last_upload_job: i64,
     pub(super) public_ids: BTreeMap<Uuid, (OrgId, RepoId)>,
+    pub(super) webhooks: WebhookTables,
     pub(super) audit: BTreeMap<AuditPlace, AuditRecord>,
 }
 

@@ -41,11 +41,15 @@ pub(super) fn change_state(draft: &mut Draft, to: QueueState, by: &Actor, reason
 
 /// Modes are switched when the line is empty.
 fn finish_switch(draft: &mut Draft) -> bool {
-    let switching = matches!(draft.queue.header.state, QueueState::SwitchingModes { .. });
-    if !switching || !line_is_empty(&draft.queue) {
+    let state = &draft.queue.header.state;
+    if state.switching_from().is_none() || !line_is_empty(&draft.queue) {
         return false;
     }
-    change_state(draft, QueueState::Running, &Actor::Queue, None);
+    if let QueueState::Paused { switching_from, .. } = &mut draft.queue.header.state {
+        *switching_from = None;
+    } else {
+        change_state(draft, QueueState::Running, &Actor::Queue, None);
+    }
     true
 }
 

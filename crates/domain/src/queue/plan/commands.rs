@@ -164,28 +164,39 @@ fn update(
     let header = &draft.queue.header;
     let mut settings = patch.applied_to(&header.settings)?;
     let mut next = header.state.clone();
-    let switching = matches!(header.state, QueueState::SwitchingModes { .. });
+    let mut switching_from = header.state.switching_from();
+    if let Some(mode) = patch.mode.filter(|mode| *mode != header.settings.mode) {
+        if switching_from.is_some() {
+            return Err(Refusal::ModeChangeInProgress);
+        }
+        if !advance::line_is_empty(&draft.queue) {
+            switching_from = Some(header.settings.mode);
+        }
+        settings.mode = mode;
+    }
     match state {
-        Some(RequestedState::Running) if switching => {}
-        Some(RequestedState::Paused | RequestedState::Draining) if switching => {
+        Some(RequestedState::Draining) if header.state.switching_from().is_some() => {
             return Err(Refusal::ModeChangeInProgress);
         }
         Some(RequestedState::Running) => next = QueueState::Running,
         Some(RequestedState::Draining) => next = QueueState::Draining,
         Some(RequestedState::Paused) => {
-            next = QueueState::Paused { by: by.clone(), reason: reason.map(ToOwned::to_owned) };
+            let (by, reason) = (by.clone(), reason.map(ToOwned::to_owned));
+            next = QueueState::Paused { by, reason, switching_from: None };
         }
         None => {}
     }
-    if let Some(mode) = patch.mode.filter(|mode| *mode != header.settings.mode) {
-        if switching {
-            return Err(Refusal::ModeChangeInProgress);
+    // A pause goes on: what is in the line waits in the old mode.
+    next = match (next, switching_from) {
+        (QueueState::Paused { by, reason, .. }, switching_from) => {
+            QueueState::Paused { by, reason, switching_from }
         }
-        if !advance::line_is_empty(&draft.queue) {
-            next = QueueState::SwitchingModes { from: header.settings.mode };
-        }
-        settings.mode = mode;
-    }
+        (
+            QueueState::Running | QueueState::Draining | QueueState::SwitchingModes { .. },
+            Some(from),
+        ) => QueueState::SwitchingModes { from },
+        (next, None) => next,
+    };
     if settings != header.settings {
         draft.queue.header.settings = settings;
         draft.queue.waiting.wake_all();
@@ -193,7 +204,13 @@ fn update(
         let state = draft.queue.header.state.name();
         draft.tell_queue(EventKind::QueueConfigChanged, by, state, None);
     }
-    if next == draft.queue.header.state {
+    let paused_by = |state: &QueueState| match state {
+        QueueState::Paused { by, reason, .. } => Some((by.clone(), reason.clone())),
+        QueueState::Running | QueueState::Draining | QueueState::SwitchingModes { .. } => None,
+    };
+    let now = &draft.queue.header.state;
+    if next.name() == now.name() && paused_by(&next) == paused_by(now) {
+        draft.queue.header.state = next;
         advance::admit_all(draft);
     } else {
         advance::change_state(draft, next, by, reason);

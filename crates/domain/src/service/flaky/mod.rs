@@ -93,6 +93,9 @@ impl FlakyService {
                 if commit.settings.is_some() || !commit.steps.is_empty() {
                     self.known.forget(commit.repo);
                 }
+                if commit.steps.iter().any(|step| !step.events.is_empty()) {
+                    self.context.notifier.told(commit.repo.org);
+                }
                 Ok(Some(()))
             }
             Err(CommitError::Conflict) => Ok(None),

@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use crate::ids::{BranchName, OrgId, PrNumber, QueueId, RepoId, Sha, TreeId};
 use crate::queue::{
-    Actor, Command, Decision, Fact, Input, Mergeability, Mode, NumberedEffect, Priority,
+    Actor, Command, Decision, Event, Fact, Input, Mergeability, Mode, NumberedEffect, Priority,
     PullRequest, PullRequestState, Queue, Refusal, ReportedTargets, Settings, Submission,
     SubmitReason, Targets, Transition, absorb, decide,
 };
@@ -86,6 +86,8 @@ pub struct World {
     pub landed: Vec<u32>,
     /// What was decided in the last step.
     pub decisions: Vec<Decision>,
+    /// What was told of the last step.
+    pub events: Vec<Event>,
     /// Pull requests that ended in the last step.
     pub ended: BTreeSet<PrNumber>,
     /// Whether targets are reported with a submission, where the mode asks for them.
@@ -131,6 +133,7 @@ impl World {
             target: Content::new(),
             landed: Vec::new(),
             decisions: Vec::new(),
+            events: Vec::new(),
             ended: BTreeSet::new(),
             reports_targets: true,
             rules,
@@ -192,6 +195,7 @@ impl World {
         let ended = transition.changes.entries.iter().filter(|entry| !entry.is_live());
         self.ended = ended.map(|entry| entry.pr).collect();
         self.decisions = transition.decisions;
+        self.events = transition.events;
         self.outbox.extend(transition.effects);
         self.queue = transition.queue;
         self.journal.push((self.at, input));

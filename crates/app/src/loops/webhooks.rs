@@ -1,0 +1,136 @@
+//! Makes messages of events, and sends them.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use futures_util::{StreamExt, stream};
+use signalbox_domain::ports::LeasedEndpoint;
+use signalbox_domain::service::Error;
+use signalbox_domain::time::Span;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use super::backoff::Backoff;
+use crate::wiring::{App, chain};
+
+/// How long an idle loop waits before it looks again.
+const IDLE: Duration = Duration::from_millis(250);
+/// Messages that are read at once, for each that is sent at the same time.
+const READ_AHEAD: u32 = 4;
+
+/// Makes messages until there are no new events.
+pub(super) async fn fan_out(app: Arc<App>) -> Result<(), Error> {
+    while !app.stopping.load(Ordering::SeqCst) && app.webhooks.fan_out().await? > 0 {}
+    Ok(())
+}
+
+/// Removes messages that ended long ago.
+pub(super) async fn prune(app: Arc<App>) -> Result<(), Error> {
+    let kept = Span::days(app.config.webhooks.keep_days);
+    while app.webhooks.prune(kept).await? > 0 {}
+    Ok(())
+}
+
+/// Sends what is due, to as many endpoints at the same time as there are workers. Those whose last
+/// try failed get half of the workers at most, so that they never stand in the way of the others.
+pub(super) async fn deliver(app: Arc<App>, mut stopped: watch::Receiver<bool>) {
+    let workers = usize::try_from(app.config.webhooks.workers).unwrap_or(usize::MAX);
+    let (mut healthy, mut failing) = (JoinSet::new(), JoinSet::new());
+    let mut backoff = Backoff::new(IDLE);
+    while !*stopped.borrow() {
+        let for_failing = (workers / 2).max(1);
+        let free = workers.saturating_sub(healthy.len() + failing.len());
+        let more = lease(&app, free, false, &mut healthy, &mut backoff).await;
+        let free = for_failing.saturating_sub(failing.len());
+        let more = lease(&app, free, true, &mut failing, &mut backoff).await || more;
+        if more && !backoff.is_failing() {
+            continue;
+        }
+        tokio::select! {
+            Some(ended) = healthy.join_next(), if !healthy.is_empty() => told(ended),
+            Some(ended) = failing.join_next(), if !failing.is_empty() => told(ended),
+            () = tokio::time::sleep(backoff.pause()) => {}
+            _ = stopped.wait_for(|stopped| *stopped) => break,
+        }
+    }
+    // Tries under way are finished and written down; none is begun.
+    while let Some(ended) = healthy.join_next().await {
+        told(ended);
+    }
+    while let Some(ended) = failing.join_next().await {
+        told(ended);
+    }
+}
+
+fn told(ended: Result<(), tokio::task::JoinError>) {
+    if let Err(error) = ended {
+        tracing::error!(%error, "an endpoint's turn ended badly; its lease runs out");
+    }
+}
+
+/// Leases endpoints and begins their turns. Whether there were any.
+async fn lease(
+    app: &Arc<App>,
+    free: usize,
+    failing: bool,
+    turns: &mut JoinSet<()>,
+    backoff: &mut Backoff,
+) -> bool {
+    if free == 0 {
+        return false;
+    }
+    match app.webhooks.lease(u32::try_from(free).unwrap_or(u32::MAX), failing).await {
+        Ok(leased) => {
+            backoff.succeeded();
+            let any = !leased.is_empty();
+            for leased in leased {
+                turns.spawn(turn(app.clone(), leased));
+            }
+            any
+        }
+        Err(error) => {
+            backoff.failed();
+            tracing::warn!(error = %chain("webhooks", &error), "endpoints cannot be leased");
+            false
+        }
+    }
+}
+
+/// An endpoint's turn: its messages are sent until none is due, or the turn is over.
+async fn turn(app: Arc<App>, leased: LeasedEndpoint) {
+    let id = leased.endpoint.id;
+    if let Err(error) = send(&app, &leased).await {
+        let error = chain("webhooks", &error);
+        tracing::warn!(webhook.id = %id, %error, "messages wait for the endpoint's next turn");
+        // What failed is likely to fail again at once.
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    if let Err(error) = app.webhooks.release(&leased).await {
+        let error = chain("webhooks", &error);
+        tracing::warn!(webhook.id = %id, %error, "a lease runs out by itself");
+    }
+}
+
+async fn send(app: &App, leased: &LeasedEndpoint) -> Result<(), Error> {
+    let at_once = app.config.webhooks.at_once;
+    let end = app.webhooks.turn_end();
+    loop {
+        let due = app.webhooks.due(leased, end, at_once.saturating_mul(READ_AHEAD)).await?;
+        if due.is_empty() {
+            return Ok(());
+        }
+        let tries = stream::iter(due).map(|message| async move {
+            if app.stopping.load(Ordering::SeqCst) {
+                return Ok(false);
+            }
+            app.webhooks.deliver(leased, &message).await
+        });
+        let mut tries = tries.buffer_unordered(usize::try_from(at_once).unwrap_or(usize::MAX));
+        while let Some(kept) = tries.next().await {
+            if !kept? {
+                return Ok(());
+            }
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! Changes of mode and pauses, in either order.
+
+use signalbox_domain::ids::PrNumber;
+use signalbox_domain::queue::{Command, Mode, QueueState, Refusal, RequestedState, SettingsPatch};
+use signalbox_domain::testing::{Rules, World};
+
+use super::{update, world};
+
+#[test]
+fn a_pause_outlasts_a_change_of_mode() {
+    let paused = |world: &World| matches!(world.queue.header.state, QueueState::Paused { .. });
+    let to = |mode| SettingsPatch { mode: Some(mode), ..SettingsPatch::default() };
+    // The mode is changed while the queue is paused, at once with the pause, or just before it.
+    for order in 0..3 {
+        let mut world = world(1, Rules::default());
+        world.submit(1, None).expect("submitted");
+        let pause = Some(RequestedState::Paused);
+        match order {
+            0 => {
+                update(&mut world, SettingsPatch::default(), pause);
+                update(&mut world, to(Mode::Parallel), None);
+            }
+            1 => update(&mut world, to(Mode::Parallel), pause),
+            _ => {
+                update(&mut world, to(Mode::Parallel), None);
+                update(&mut world, SettingsPatch::default(), pause);
+            }
+        }
+        world.settle();
+        assert!(paused(&world) && world.landed.is_empty(), "order {order}");
+        assert_eq!(world.queue.mode(), Mode::Single, "the old one is in force");
+        let (settings, by) = (Box::new(to(Mode::Single)), world.caller());
+        let back = Command::Update { settings, state: None, reason: None, by };
+        assert_eq!(world.ask(back), Err(Refusal::ModeChangeInProgress));
+        update(&mut world, SettingsPatch::default(), Some(RequestedState::Running));
+        assert_eq!(world.queue.header.state.name().word(), "SWITCHING_MODES");
+        world.settle();
+        assert_eq!(world.landed, [1]);
+        assert_eq!(world.queue.header.state.name().word(), "RUNNING");
+        assert_eq!(world.queue.mode(), Mode::Parallel);
+    }
+}
+
+#[test]
+fn a_paused_queue_has_its_new_mode_when_the_line_is_empty() {
+    let mut world = world(1, Rules::default());
+    let parallel = || SettingsPatch { mode: Some(Mode::Parallel), ..SettingsPatch::default() };
+    world.submit(1, None).expect("submitted");
+    update(&mut world, parallel(), Some(RequestedState::Paused));
+    let (pr, by) = (PrNumber(1), world.caller());
+    world.ask(Command::Cancel { pr, by }).expect("not refused");
+    world.settle();
+    assert_eq!(world.queue.header.state.name().word(), "PAUSED");
+    assert_eq!(world.queue.mode(), Mode::Parallel);
+}

@@ -1,0 +1,12 @@
+//! Webhooks on the wire.
+
+mod replies;
+mod requests;
+
+pub(crate) use replies::{
+    CreatedWebhookReply, DeliveriesReply, ReplayedReply, TestSentReply, WebhookReply, WebhooksReply,
+};
+pub(crate) use requests::{
+    CreateWebhookRequest, DeliveriesRequest, ListWebhooksRequest, ReplayWebhookRequest,
+    RotateWebhookRequest, TestWebhookRequest, UpdateWebhookRequest, WebhookRequest,
+};

@@ -1,0 +1,246 @@
+//! Endpoints and deliveries as they are shown. A secret is shown when it is made, and never again.
+
+use serde::Serialize;
+use signalbox_domain::service::{CreatedEndpoint, DeliveryPage, Replayed};
+use signalbox_domain::time::Timestamp;
+use signalbox_domain::webhook::{Attempt, Endpoint, Message};
+use utoipa::ToSchema;
+
+/// A secret, without its text.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct WebhookSecretReply {
+    /// When it was made.
+    created_at: String,
+    /// When it ends; null for the newest.
+    until: Option<String>,
+}
+
+/// An endpoint.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(example = json!({
+    "id": "00000000-0000-0000-0000-000000000001", "url": "https://hooks.acme.test/signalbox",
+    "description": "The bot in #merges", "events": ["pull_request.merged"], "enabled": true,
+    "offReason": null, "offSince": null, "failingSince": null,
+    "secrets": [{"createdAt": "2026-09-17T10:16:02.000Z", "until": null}],
+    "createdAt": "2026-09-17T10:16:02.000Z", "updatedAt": "2026-09-17T10:16:02.000Z"
+}))]
+pub(crate) struct WebhookReply {
+    /// Its id.
+    id: String,
+    /// Where messages are posted.
+    url: String,
+    /// For people.
+    description: String,
+    /// The names of the events that it gets; all when empty.
+    events: Vec<String>,
+    /// Whether it is sent anything.
+    enabled: bool,
+    /// Why not: `requested`, `failing` (every try failed for five days) or `gone` (it answered 410).
+    off_reason: Option<&'static str>,
+    /// Since when not.
+    off_since: Option<String>,
+    /// When the first of the failures was that no success has followed.
+    failing_since: Option<String>,
+    /// Its secrets, the newest first.
+    secrets: Vec<WebhookSecretReply>,
+    /// When it was made.
+    created_at: String,
+    /// When it was changed last.
+    updated_at: String,
+}
+
+fn shown(at: Option<Timestamp>) -> Option<String> {
+    at.map(|at| at.to_string())
+}
+
+impl WebhookReply {
+    pub(crate) fn of(endpoint: &Endpoint) -> Self {
+        let secret = |secret: &signalbox_domain::webhook::Secret| WebhookSecretReply {
+            created_at: secret.created_at.to_string(),
+            until: shown(secret.until),
+        };
+        let (settings, health) = (&endpoint.settings, endpoint.health);
+        Self {
+            id: endpoint.id.to_string(),
+            url: settings.url.clone(),
+            description: settings.description.clone(),
+            events: settings.kinds.clone(),
+            enabled: health.is_on(),
+            off_reason: health.off.map(|off| off.reason.word()),
+            off_since: shown(health.off.map(|off| off.at)),
+            failing_since: shown(health.failing_since),
+            secrets: endpoint.secrets.iter().map(secret).collect(),
+            created_at: endpoint.created_at.to_string(),
+            updated_at: endpoint.updated_at.to_string(),
+        }
+    }
+}
+
+/// An endpoint with its newest secret, which is shown this once.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct CreatedWebhookReply {
+    /// The endpoint.
+    webhook: WebhookReply,
+    /// The secret: `whsec_` and base64.
+    secret: String,
+}
+
+impl CreatedWebhookReply {
+    pub(crate) fn of(created: CreatedEndpoint) -> Self {
+        Self { webhook: WebhookReply::of(&created.endpoint), secret: created.secret }
+    }
+}
+
+/// Endpoints.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct WebhooksReply {
+    /// In the order in which they were made.
+    webhooks: Vec<WebhookReply>,
+    /// The names of all events.
+    known_events: Vec<String>,
+}
+
+impl WebhooksReply {
+    pub(crate) fn of(endpoints: &[Endpoint], known_events: Vec<String>) -> Self {
+        Self { webhooks: endpoints.iter().map(WebhookReply::of).collect(), known_events }
+    }
+}
+
+/// A header that was sent.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct HeaderReply {
+    /// Its name.
+    name: String,
+    /// Its value; signatures are hidden.
+    value: String,
+}
+
+/// A try.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct AttemptReply {
+    /// Which try of this message, from 1.
+    number: u32,
+    /// When it began.
+    at: String,
+    /// How long it took, in milliseconds.
+    duration_ms: i64,
+    /// How it ended: `delivered`, `rejected`, `timed_out`, `unreachable` or `forbidden`.
+    outcome: &'static str,
+    /// The status of the answer.
+    status: Option<u16>,
+    /// Why there was none.
+    error: Option<String>,
+    /// The headers that were sent.
+    request_headers: Vec<HeaderReply>,
+    /// The beginning of the answer's body, 4096 bytes at most.
+    response: String,
+}
+
+impl AttemptReply {
+    fn of(attempt: &Attempt) -> Self {
+        let header = |(name, value): &(String, String)| HeaderReply {
+            name: name.clone(),
+            value: value.clone(),
+        };
+        Self {
+            number: attempt.number,
+            at: attempt.at.to_string(),
+            duration_ms: attempt.took.millis(),
+            outcome: attempt.outcome.word(),
+            status: attempt.status,
+            error: attempt.error.clone(),
+            request_headers: attempt.headers.iter().map(header).collect(),
+            response: attempt.response.clone(),
+        }
+    }
+}
+
+/// A message on its way to an endpoint, or at its end.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct DeliveryReply {
+    /// The message's id, the same on every try.
+    id: String,
+    /// The event.
+    event: String,
+    /// The event's id.
+    event_id: String,
+    /// How far it is: `pending`, `delivered`, `failed` or `aborted`.
+    state: &'static str,
+    /// When it was made.
+    created_at: String,
+    /// When it came to its end.
+    ended_at: Option<String>,
+    /// When it is tried next.
+    next_attempt_at: Option<String>,
+    /// The tries, oldest first.
+    attempts: Vec<AttemptReply>,
+    /// The body, exactly as it is sent.
+    body: String,
+}
+
+/// A page of deliveries.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct DeliveriesReply {
+    /// Newest first.
+    deliveries: Vec<DeliveryReply>,
+    /// For the next page; null on the last.
+    next_page_token: Option<String>,
+}
+
+impl DeliveriesReply {
+    pub(crate) fn of(page: &DeliveryPage) -> Self {
+        let delivery = |(message, attempts): &(Message, Vec<Attempt>)| DeliveryReply {
+            id: message.id.to_string(),
+            event: message.kind.clone(),
+            event_id: message.event.to_string(),
+            state: message.state.word(),
+            created_at: message.created_at.to_string(),
+            ended_at: shown(message.ended_at),
+            next_attempt_at: shown(message.next_at),
+            attempts: attempts.iter().map(AttemptReply::of).collect(),
+            body: message.payload.clone(),
+        };
+        let last = page.messages.last().filter(|_| page.more);
+        let token =
+            |message: &Message| format!("{}.{}", message.created_at.unix_micros(), message.id);
+        Self {
+            deliveries: page.messages.iter().map(delivery).collect(),
+            next_page_token: last.map(|(message, _)| token(message)),
+        }
+    }
+}
+
+/// A test that is on its way.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct TestSentReply {
+    /// The message.
+    message_id: String,
+}
+
+impl TestSentReply {
+    pub(crate) fn of(message: &Message) -> Self {
+        Self { message_id: message.id.to_string() }
+    }
+}
+
+/// What is sent once more.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ReplayedReply {
+    /// How many messages.
+    messages: u64,
+    /// Whether there may be more than one call replays: then call again.
+    more: bool,
+}
+
+impl ReplayedReply {
+    pub(crate) const fn of(replayed: Replayed) -> Self {
+        Self { messages: replayed.messages, more: replayed.more }
+    }
+}

@@ -1,0 +1,341 @@
+//! Requests about webhooks. Keys that are not known are ignored.
+
+use serde::Deserialize;
+use signalbox_domain::ports::MessageFilter;
+use signalbox_domain::service::{EndpointChange, Replay};
+use signalbox_domain::time::{Span, Timestamp, Window};
+use signalbox_domain::webhook::{EndpointId, EndpointSettings, MessageState};
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use super::super::field::{Errors, Field, object_form};
+use super::super::forms::{Count, Flag, List, Text, Time};
+use super::super::place::Request;
+
+/// The most deliveries of one page, and how many there are unless something else is asked for.
+const PAGE: (u32, u32) = (100, 20);
+/// Hours for which a replaced secret stays good: at most, and unless something else is asked for.
+const OVERLAP: (u32, u32) = (24 * 30, 24);
+
+fn id(pointer: &str, field: Field<Text>, errors: &mut Errors) -> Option<Uuid> {
+    let Text(text) = errors.required(pointer, field)?;
+    errors.keep(pointer, text.parse().map_err(|_| "must be an id as it was shown"))
+}
+
+fn endpoint(field: Field<Text>, errors: &mut Errors) -> Option<EndpointId> {
+    id("/webhookId", field, errors).map(EndpointId)
+}
+
+/// The names of a filter. `None`: it was left out, or something is wrong.
+fn kinds(field: Field<List<Text>>, errors: &mut Errors) -> Option<Vec<String>> {
+    let List(items) = errors.optional("/events", field)?;
+    let mut kinds = Vec::with_capacity(items.len());
+    for (at, item) in items.into_iter().enumerate() {
+        let Text(kind) = errors.required(&format!("/events/{at}"), item)?;
+        if !kinds.contains(&kind) {
+            kinds.push(kind);
+        }
+    }
+    Some(kinds)
+}
+
+/// A new endpoint.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(example = json!({
+    "url": "https://hooks.acme.test/signalbox", "description": "The bot in #merges",
+    "events": ["pull_request.merged", "pull_request.failed"], "enabled": true
+}))]
+pub(crate) struct CreateWebhookRequest {
+    /// Where messages are posted: `https`, 2048 bytes at most.
+    #[schema(value_type = String, required)]
+    url: Field<Text>,
+    /// For people; 500 characters at most.
+    #[schema(value_type = Option<String>)]
+    description: Field<Text>,
+    /// The names of the events that it gets; all when left out or empty.
+    #[schema(value_type = Option<Vec<String>>)]
+    events: Field<List<Text>>,
+    /// Whether it is sent anything; true when left out.
+    #[schema(value_type = Option<bool>)]
+    enabled: Field<Flag>,
+}
+
+/// A new endpoint, checked.
+#[derive(Debug)]
+pub(crate) struct Create {
+    pub(crate) settings: EndpointSettings,
+    pub(crate) enabled: bool,
+}
+
+impl Request for CreateWebhookRequest {
+    type Asked = Create;
+
+    fn check(self, errors: &mut Errors) -> Option<Create> {
+        let url = errors.required("/url", self.url);
+        let description = errors.optional("/description", self.description);
+        let kinds = kinds(self.events, errors).unwrap_or_default();
+        let enabled = errors.optional("/enabled", self.enabled).is_none_or(|it| it.0);
+        let description = description.map(|it| it.0).unwrap_or_default();
+        Some(Create { settings: EndpointSettings { url: url?.0, description, kinds }, enabled })
+    }
+}
+
+/// Nothing in particular.
+#[derive(Debug, Deserialize, ToSchema)]
+#[schema(example = json!({}))]
+pub(crate) struct ListWebhooksRequest {}
+
+impl Request for ListWebhooksRequest {
+    type Asked = ();
+
+    fn check(self, _: &mut Errors) -> Option<()> {
+        Some(())
+    }
+}
+
+/// Which endpoint.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(example = json!({"webhookId": "00000000-0000-0000-0000-000000000001"}))]
+pub(crate) struct WebhookRequest {
+    /// The endpoint.
+    #[schema(value_type = String, required)]
+    webhook_id: Field<Text>,
+}
+
+impl Request for WebhookRequest {
+    type Asked = EndpointId;
+
+    fn check(self, errors: &mut Errors) -> Option<EndpointId> {
+        endpoint(self.webhook_id, errors)
+    }
+}
+
+/// What is to be changed of an endpoint; what is left out stays.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(example = json!({
+    "webhookId": "00000000-0000-0000-0000-000000000001", "enabled": true, "catchUp": true
+}))]
+pub(crate) struct UpdateWebhookRequest {
+    /// The endpoint.
+    #[schema(value_type = String, required)]
+    webhook_id: Field<Text>,
+    /// Where messages are posted.
+    #[schema(value_type = Option<String>)]
+    url: Field<Text>,
+    /// For people.
+    #[schema(value_type = Option<String>)]
+    description: Field<Text>,
+    /// The names of the events that it gets; all when empty.
+    #[schema(value_type = Option<Vec<String>>)]
+    events: Field<List<Text>>,
+    /// Whether it is sent anything. Switching on forgets earlier failures.
+    #[schema(value_type = Option<bool>)]
+    enabled: Field<Flag>,
+    /// With `enabled: true`: also send events that came while it was off, as far as they are kept.
+    #[schema(value_type = Option<bool>)]
+    catch_up: Field<Flag>,
+}
+
+impl Request for UpdateWebhookRequest {
+    type Asked = (EndpointId, EndpointChange);
+
+    fn check(self, errors: &mut Errors) -> Option<Self::Asked> {
+        let id = endpoint(self.webhook_id, errors);
+        let change = EndpointChange {
+            url: errors.optional("/url", self.url).map(|it| it.0),
+            description: errors.optional("/description", self.description).map(|it| it.0),
+            kinds: kinds(self.events, errors),
+            enabled: errors.optional("/enabled", self.enabled).map(|it| it.0),
+            catch_up: errors.optional("/catchUp", self.catch_up).is_some_and(|it| it.0),
+        };
+        Some((id?, change))
+    }
+}
+
+/// A new secret for an endpoint.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(example = json!({
+    "webhookId": "00000000-0000-0000-0000-000000000001", "overlapHours": 24
+}))]
+pub(crate) struct RotateWebhookRequest {
+    /// The endpoint.
+    #[schema(value_type = String, required)]
+    webhook_id: Field<Text>,
+    /// Hours for which messages are signed with the old secret too; 24 when left out, 720 at most.
+    #[schema(value_type = Option<u32>, maximum = 720)]
+    overlap_hours: Field<Count>,
+}
+
+impl Request for RotateWebhookRequest {
+    type Asked = (EndpointId, Span);
+
+    fn check(self, errors: &mut Errors) -> Option<Self::Asked> {
+        let id = endpoint(self.webhook_id, errors);
+        let (most, usual) = OVERLAP;
+        let hours = errors.optional("/overlapHours", self.overlap_hours).map_or(usual, |it| it.0);
+        if hours > most {
+            errors.add("/overlapHours", format!("must be from 0 to {most}, but is {hours}"));
+        }
+        Some((id?, Span::hours(hours)))
+    }
+}
+
+/// A test of an endpoint.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(example = json!({
+    "webhookId": "00000000-0000-0000-0000-000000000001", "event": "pull_request.merged"
+}))]
+pub(crate) struct TestWebhookRequest {
+    /// The endpoint.
+    #[schema(value_type = String, required)]
+    webhook_id: Field<Text>,
+    /// The event whose example is sent; `pull_request.merged` when left out.
+    #[schema(value_type = Option<String>)]
+    event: Field<Text>,
+}
+
+impl Request for TestWebhookRequest {
+    type Asked = (EndpointId, Option<String>);
+
+    fn check(self, errors: &mut Errors) -> Option<Self::Asked> {
+        let id = endpoint(self.webhook_id, errors);
+        let event = errors.optional("/event", self.event).map(|it| it.0);
+        Some((id?, event))
+    }
+}
+
+/// Which deliveries.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(example = json!({
+    "webhookId": "00000000-0000-0000-0000-000000000001", "state": "failed", "pageSize": 20
+}))]
+pub(crate) struct DeliveriesRequest {
+    /// The endpoint.
+    #[schema(value_type = String, required)]
+    webhook_id: Field<Text>,
+    /// Only those in this state: `pending`, `delivered`, `failed` or `aborted`.
+    #[schema(value_type = Option<String>)]
+    state: Field<Text>,
+    /// Only those of this event.
+    #[schema(value_type = Option<String>)]
+    event: Field<Text>,
+    /// Only those made at this time or later.
+    #[schema(value_type = Option<String>)]
+    since: Field<Time>,
+    /// Only those made at this time or earlier.
+    #[schema(value_type = Option<String>)]
+    until: Field<Time>,
+    /// Deliveries of a page; 20 when left out.
+    #[schema(value_type = Option<u32>, minimum = 1, maximum = 100)]
+    page_size: Field<Count>,
+    /// The token of the page before; left out for the first.
+    #[schema(value_type = Option<String>)]
+    page_token: Field<Text>,
+}
+
+/// Which deliveries, checked.
+#[derive(Debug)]
+pub(crate) struct Deliveries {
+    pub(crate) id: EndpointId,
+    pub(crate) filter: MessageFilter,
+    pub(crate) after: Option<(Timestamp, Uuid)>,
+    pub(crate) page_size: u32,
+}
+
+fn place(token: &str) -> Option<(Timestamp, Uuid)> {
+    let (at, id) = token.split_once('.')?;
+    Some((Timestamp::from_unix_micros(at.parse().ok()?), id.parse().ok()?))
+}
+
+impl Request for DeliveriesRequest {
+    type Asked = Deliveries;
+
+    fn check(self, errors: &mut Errors) -> Option<Deliveries> {
+        let id = endpoint(self.webhook_id, errors);
+        let state = errors.optional("/state", self.state).and_then(|Text(word)| {
+            let wrong = "must be pending, delivered, failed or aborted";
+            errors.keep("/state", MessageState::parse(&word).ok_or(wrong))
+        });
+        let kind = errors.optional("/event", self.event).map(|it| it.0);
+        let since = errors.optional("/since", self.since).map(|it| it.0);
+        let until = errors.optional("/until", self.until).map(|it| it.0);
+        let (most, usual) = PAGE;
+        let page_size = errors.optional("/pageSize", self.page_size).map_or(usual, |it| it.0);
+        if !(1..=most).contains(&page_size) {
+            errors.add("/pageSize", format!("must be from 1 to {most}, but is {page_size}"));
+        }
+        let token = errors.optional("/pageToken", self.page_token);
+        let after = token.filter(|Text(token)| !token.is_empty()).and_then(|Text(token)| {
+            let wrong = "must be a token of a page before";
+            errors.keep("/pageToken", place(&token).ok_or(wrong))
+        });
+        let filter = MessageFilter { state, kind, made: Window::inclusive(since, until) };
+        Some(Deliveries { id: id?, filter, after, page_size })
+    }
+}
+
+/// What is sent once more: one message, all that failed since a time, or all of a part of time.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(example = json!({
+    "webhookId": "00000000-0000-0000-0000-000000000001", "failedSince": "2026-09-17T10:16:02Z"
+}))]
+pub(crate) struct ReplayWebhookRequest {
+    /// The endpoint.
+    #[schema(value_type = String, required)]
+    webhook_id: Field<Text>,
+    /// This message.
+    #[schema(value_type = Option<String>)]
+    message_id: Field<Text>,
+    /// Those that failed and were made at this time or later.
+    #[schema(value_type = Option<String>)]
+    failed_since: Field<Time>,
+    /// Those that were made at this time or later, whatever came of them.
+    #[schema(value_type = Option<String>)]
+    since: Field<Time>,
+    /// With `since`: those that were made at this time or earlier.
+    #[schema(value_type = Option<String>)]
+    until: Field<Time>,
+}
+
+impl Request for ReplayWebhookRequest {
+    type Asked = (EndpointId, Replay);
+
+    fn check(self, errors: &mut Errors) -> Option<Self::Asked> {
+        let endpoint = endpoint(self.webhook_id, errors);
+        let message = match self.message_id {
+            Field::Absent => None,
+            given => Some(id("/messageId", given, errors)?),
+        };
+        let failed = errors.optional("/failedSince", self.failed_since).map(|it| it.0);
+        let since = errors.optional("/since", self.since).map(|it| it.0);
+        let until = errors.optional("/until", self.until).map(|it| it.0);
+        let replay = match (message, failed, since, until) {
+            (Some(message), None, None, None) => Replay::One(message),
+            (None, Some(since), None, None) => Replay::Failed(Window::inclusive(Some(since), None)),
+            (None, None, Some(since), until) => Replay::All(Window::inclusive(Some(since), until)),
+            (None, None, None, _) | (Some(_), _, _, _) | (None, Some(_), _, _) => {
+                errors.add("", "must have one of messageId, failedSince and since");
+                return None;
+            }
+        };
+        Some((endpoint?, replay))
+    }
+}
+
+object_form!(
+    CreateWebhookRequest,
+    ListWebhooksRequest,
+    WebhookRequest,
+    UpdateWebhookRequest,
+    RotateWebhookRequest,
+    TestWebhookRequest,
+    DeliveriesRequest,
+    ReplayWebhookRequest,
+);

@@ -1,0 +1,37 @@
+//! `GET /v1/events`.
+
+use actix_web::web::{Data, Json, Query};
+
+use crate::api::Api;
+use crate::body::Authenticated;
+use crate::dto::{EventsReply, EventsRequest};
+use crate::failures::OfEvents;
+use crate::problem::Problem;
+
+/// Page through the public events of the organization.
+///
+/// Every change of a pull request, a batch, a queue or a test is told once, in the order in which
+/// it was committed. An event that is committed later never has a lower position.
+#[utoipa::path(
+    get,
+    path = "/v1/events",
+    operation_id = "listEvents",
+    tag = "events",
+    params(
+        ("after" = Option<String>, Query, description = "Events after this position; without it from the oldest that is kept.", example = "1042"),
+        ("limit" = Option<u32>, Query, description = "How many at most, 1 to 1000; 100 without it."),
+        ("type" = Option<String>, Query, description = "Only events with these names, separated by commas.", example = "pull_request.merged,pull_request.failed"),
+    ),
+    responses((status = OK, description = "The events.", body = EventsReply), OfEvents),
+    security(("ApiKeyAuth" = []))
+)]
+pub(crate) async fn handle(
+    api: Data<Api>,
+    Authenticated(caller): Authenticated,
+    Query(given): Query<Vec<(String, String)>>,
+) -> Result<Json<EventsReply>, Problem> {
+    let asked = EventsRequest::of(&given)?;
+    let after = asked.after.unwrap_or(0);
+    let read = api.events.service.after(&caller, after, asked.kinds.as_deref(), asked.limit);
+    Ok(Json(EventsReply::of(read.await?)?))
+}

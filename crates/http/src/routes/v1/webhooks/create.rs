@@ -1,0 +1,28 @@
+//! `POST /v1/webhooks/create`.
+
+use actix_web::web::{Data, Json};
+
+use crate::api::Api;
+use crate::body::Asked;
+use crate::dto::webhooks::{CreateWebhookRequest, CreatedWebhookReply};
+use crate::failures::OfNewWebhook;
+use crate::problem::Problem;
+
+/// Create an endpoint for webhooks. It gets what happens from now on. The secret in the reply is shown
+/// this once.
+#[utoipa::path(
+    post,
+    path = "/v1/webhooks/create",
+    operation_id = "createWebhook",
+    tag = "webhooks",
+    request_body = CreateWebhookRequest,
+    responses((status = OK, description = "The endpoint and its secret.", body = CreatedWebhookReply), OfNewWebhook),
+    security(("ApiKeyAuth" = []))
+)]
+pub(crate) async fn handle(
+    api: Data<Api>,
+    Asked { caller, asked }: Asked<CreateWebhookRequest>,
+) -> Result<Json<CreatedWebhookReply>, Problem> {
+    let created = api.webhooks.create_endpoint(&caller, asked.settings, asked.enabled).await?;
+    Ok(Json(CreatedWebhookReply::of(created)))
+}

@@ -1,0 +1,28 @@
+//! `POST /v1/webhooks/delete`.
+
+use actix_web::web::{Data, Json};
+
+use crate::api::Api;
+use crate::body::Asked;
+use crate::dto::Empty;
+use crate::dto::webhooks::WebhookRequest;
+use crate::failures::OfWebhook;
+use crate::problem::Problem;
+
+/// Delete an endpoint with its deliveries.
+#[utoipa::path(
+    post,
+    path = "/v1/webhooks/delete",
+    operation_id = "deleteWebhook",
+    tag = "webhooks",
+    request_body = WebhookRequest,
+    responses((status = OK, description = "It is deleted.", body = Empty), OfWebhook),
+    security(("ApiKeyAuth" = []))
+)]
+pub(crate) async fn handle(
+    api: Data<Api>,
+    Asked { caller, asked }: Asked<WebhookRequest>,
+) -> Result<Json<Empty>, Problem> {
+    api.webhooks.delete_endpoint(&caller, asked).await?;
+    Ok(Json(Empty {}))
+}

@@ -1,0 +1,27 @@
+//! `POST /v1/webhooks/get`.
+
+use actix_web::web::{Data, Json};
+
+use crate::api::Api;
+use crate::body::Asked;
+use crate::dto::webhooks::{WebhookReply, WebhookRequest};
+use crate::failures::OfWebhook;
+use crate::problem::Problem;
+
+/// Read an endpoint.
+#[utoipa::path(
+    post,
+    path = "/v1/webhooks/get",
+    operation_id = "getWebhook",
+    tag = "webhooks",
+    request_body = WebhookRequest,
+    responses((status = OK, description = "The endpoint.", body = WebhookReply), OfWebhook),
+    security(("ApiKeyAuth" = []))
+)]
+pub(crate) async fn handle(
+    api: Data<Api>,
+    Asked { caller, asked }: Asked<WebhookRequest>,
+) -> Result<Json<WebhookReply>, Problem> {
+    let endpoint = api.webhooks.endpoint(&caller, asked).await?;
+    Ok(Json(WebhookReply::of(&endpoint)))
+}

@@ -1,0 +1,28 @@
+//! `POST /v1/webhooks/list`.
+
+use actix_web::web::{Data, Json};
+
+use crate::api::Api;
+use crate::body::Asked;
+use crate::dto::webhooks::{ListWebhooksRequest, WebhooksReply};
+use crate::failures::OfWebhooks;
+use crate::problem::Problem;
+
+/// List the endpoints of the organization, and the names of all events.
+#[utoipa::path(
+    post,
+    path = "/v1/webhooks/list",
+    operation_id = "listWebhooks",
+    tag = "webhooks",
+    request_body = ListWebhooksRequest,
+    responses((status = OK, description = "The endpoints.", body = WebhooksReply), OfWebhooks),
+    security(("ApiKeyAuth" = []))
+)]
+pub(crate) async fn handle(
+    api: Data<Api>,
+    Asked { caller, asked }: Asked<ListWebhooksRequest>,
+) -> Result<Json<WebhooksReply>, Problem> {
+    let () = asked;
+    let endpoints = api.webhooks.endpoints(&caller).await?;
+    Ok(Json(WebhooksReply::of(&endpoints, api.webhooks.kinds())))
+}

@@ -1,0 +1,28 @@
+//! `POST /v1/webhooks/replay`.
+
+use actix_web::web::{Data, Json};
+
+use crate::api::Api;
+use crate::body::Asked;
+use crate::dto::webhooks::{ReplayWebhookRequest, ReplayedReply};
+use crate::failures::OfReplay;
+use crate::problem::Problem;
+
+/// Send messages once more, under the same ids: one, all that failed since a time, or all of a part of
+/// time.
+#[utoipa::path(
+    post,
+    path = "/v1/webhooks/replay",
+    operation_id = "replayWebhook",
+    tag = "webhooks",
+    request_body = ReplayWebhookRequest,
+    responses((status = OK, description = "What is on its way.", body = ReplayedReply), OfReplay),
+    security(("ApiKeyAuth" = []))
+)]
+pub(crate) async fn handle(
+    api: Data<Api>,
+    Asked { caller, asked }: Asked<ReplayWebhookRequest>,
+) -> Result<Json<ReplayedReply>, Problem> {
+    let (id, what) = asked;
+    Ok(Json(ReplayedReply::of(api.webhooks.replay(&caller, id, what).await?)))
+}

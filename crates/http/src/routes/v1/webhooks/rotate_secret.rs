@@ -1,0 +1,28 @@
+//! `POST /v1/webhooks/rotate-secret`.
+
+use actix_web::web::{Data, Json};
+
+use crate::api::Api;
+use crate::body::Asked;
+use crate::dto::webhooks::{CreatedWebhookReply, RotateWebhookRequest};
+use crate::failures::OfWebhook;
+use crate::problem::Problem;
+
+/// Give an endpoint a new secret. Messages are signed with the old one too until the overlap is over.
+#[utoipa::path(
+    post,
+    path = "/v1/webhooks/rotate-secret",
+    operation_id = "rotateWebhookSecret",
+    tag = "webhooks",
+    request_body = RotateWebhookRequest,
+    responses((status = OK, description = "The endpoint and its new secret.", body = CreatedWebhookReply), OfWebhook),
+    security(("ApiKeyAuth" = []))
+)]
+pub(crate) async fn handle(
+    api: Data<Api>,
+    Asked { caller, asked }: Asked<RotateWebhookRequest>,
+) -> Result<Json<CreatedWebhookReply>, Problem> {
+    let (id, overlap) = asked;
+    let rotated = api.webhooks.rotate_secret(&caller, id, overlap).await?;
+    Ok(Json(CreatedWebhookReply::of(rotated)))
+}

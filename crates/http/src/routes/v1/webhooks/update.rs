@@ -1,0 +1,28 @@
+//! `POST /v1/webhooks/update`.
+
+use actix_web::web::{Data, Json};
+
+use crate::api::Api;
+use crate::body::Asked;
+use crate::dto::webhooks::{UpdateWebhookRequest, WebhookReply};
+use crate::failures::OfWebhook;
+use crate::problem::Problem;
+
+/// Change an endpoint, or switch it on or off.
+#[utoipa::path(
+    post,
+    path = "/v1/webhooks/update",
+    operation_id = "updateWebhook",
+    tag = "webhooks",
+    request_body = UpdateWebhookRequest,
+    responses((status = OK, description = "The endpoint as it is now.", body = WebhookReply), OfWebhook),
+    security(("ApiKeyAuth" = []))
+)]
+pub(crate) async fn handle(
+    api: Data<Api>,
+    Asked { caller, asked }: Asked<UpdateWebhookRequest>,
+) -> Result<Json<WebhookReply>, Problem> {
+    let (id, change) = asked;
+    let endpoint = api.webhooks.update_endpoint(&caller, id, &change).await?;
+    Ok(Json(WebhookReply::of(&endpoint)))
+}

@@ -1,0 +1,173 @@
+//! Messages and tries are read, replayed and removed.
+
+use diesel::prelude::*;
+use diesel_async::RunQueryDsl;
+use signalbox_domain::ids::OrgId;
+use signalbox_domain::ports::MessageFilter;
+use signalbox_domain::time::Timestamp;
+use signalbox_domain::webhook::{Attempt, EndpointId, Message, MessageState};
+use uuid::Uuid;
+
+use super::super::Conn;
+use super::super::bulk::pieces;
+use super::rows::MessageRow;
+use crate::documents::decode;
+use crate::error::DbError;
+use crate::schema::{webhook_attempts, webhook_messages};
+
+/// The messages of an endpoint that fit a filter.
+macro_rules! fitting {
+    ($org:expr, $id:expr, $filter:expr) => {{
+        let mut query = webhook_messages::table
+            .filter(webhook_messages::endpoint_id.eq($id.to_string()))
+            .filter(webhook_messages::org_id.eq($org.to_string()))
+            .into_boxed();
+        if let Some(state) = $filter.state {
+            query = query.filter(webhook_messages::state.eq(state.word()));
+        }
+        if let Some(kind) = &$filter.kind {
+            query = query.filter(webhook_messages::kind.eq(kind.clone()));
+        }
+        if let Some(since) = $filter.made.since {
+            query = query.filter(webhook_messages::created_at.ge(since.unix_micros()));
+        }
+        if let Some(until) = $filter.made.until {
+            query = query.filter(webhook_messages::created_at.le(until.unix_micros()));
+        }
+        query
+    }};
+}
+
+pub(super) async fn list(
+    conn: &mut Conn,
+    (org, id): (OrgId, EndpointId),
+    filter: &MessageFilter,
+    after: Option<(Timestamp, Uuid)>,
+    limit: u32,
+) -> Result<Vec<Message>, DbError> {
+    let mut query = fitting!(org, id, filter);
+    if let Some((at, message)) = after {
+        let at = at.unix_micros();
+        query = query.filter(webhook_messages::created_at.lt(at).or(
+            webhook_messages::created_at.eq(at).and(webhook_messages::id.lt(message.to_string())),
+        ));
+    }
+    let rows: Vec<MessageRow> = query
+        .order((webhook_messages::created_at.desc(), webhook_messages::id.desc()))
+        .limit(i64::from(limit))
+        .select(MessageRow::as_select())
+        .load(conn)
+        .await?;
+    rows.into_iter().map(MessageRow::into_message).collect()
+}
+
+pub(super) async fn find(
+    conn: &mut Conn,
+    (org, id): (OrgId, EndpointId),
+    message: Uuid,
+) -> Result<Option<Message>, DbError> {
+    let row: Option<MessageRow> = webhook_messages::table
+        .find((id.to_string(), message.to_string()))
+        .filter(webhook_messages::org_id.eq(org.to_string()))
+        .select(MessageRow::as_select())
+        .first(conn)
+        .await
+        .optional()?;
+    row.map(MessageRow::into_message).transpose()
+}
+
+pub(super) async fn attempts(
+    conn: &mut Conn,
+    (org, id): (OrgId, EndpointId),
+    messages: &[Uuid],
+) -> Result<Vec<Attempt>, DbError> {
+    let mut messages: Vec<String> = messages.iter().map(ToString::to_string).collect();
+    messages.sort_unstable();
+    let mut found = Vec::new();
+    for piece in pieces(&messages) {
+        let rows: Vec<(i32, String)> = webhook_attempts::table
+            .filter(webhook_attempts::endpoint_id.eq(id.to_string()))
+            .filter(webhook_attempts::org_id.eq(org.to_string()))
+            .filter(webhook_attempts::message_id.eq_any(piece))
+            .order((webhook_attempts::message_id, webhook_attempts::number))
+            .select((webhook_attempts::format, webhook_attempts::document))
+            .load(conn)
+            .await?;
+        for (format, text) in rows {
+            found.push(decode("webhook attempt", format, &text)?);
+        }
+    }
+    Ok(found)
+}
+
+/// Sets messages that have ended on their way once more, as `Message::replayed` does.
+async fn send_again(
+    conn: &mut Conn,
+    (org, id): (OrgId, EndpointId),
+    messages: &[String],
+    now: Timestamp,
+) -> Result<usize, DbError> {
+    let ended = webhook_messages::table
+        .filter(webhook_messages::endpoint_id.eq(id.to_string()))
+        .filter(webhook_messages::org_id.eq(org.to_string()))
+        .filter(webhook_messages::id.eq_any(messages))
+        .filter(webhook_messages::next_at.is_null());
+    let changed = diesel::update(ended)
+        .set((
+            webhook_messages::state.eq(MessageState::Pending.word()),
+            webhook_messages::failures.eq(0),
+            webhook_messages::next_at.eq(now.unix_micros()),
+            webhook_messages::ended_at.eq(None::<i64>),
+        ))
+        .execute(conn)
+        .await?;
+    Ok(changed)
+}
+
+pub(super) async fn replay(
+    conn: &mut Conn,
+    place: (OrgId, EndpointId),
+    filter: &MessageFilter,
+    now: Timestamp,
+    limit: u32,
+) -> Result<u64, DbError> {
+    let (org, id) = place;
+    let messages: Vec<String> = fitting!(org, id, filter)
+        .filter(webhook_messages::next_at.is_null())
+        .order((webhook_messages::created_at, webhook_messages::id))
+        .limit(i64::from(limit))
+        .select(webhook_messages::id)
+        .load(&mut *conn)
+        .await?;
+    let mut replayed = 0;
+    for piece in pieces(&messages) {
+        replayed += send_again(conn, place, piece, now).await?;
+    }
+    Ok(u64::try_from(replayed).unwrap_or(0))
+}
+
+pub(super) async fn replay_one(
+    conn: &mut Conn,
+    place: (OrgId, EndpointId),
+    message: Uuid,
+    now: Timestamp,
+) -> Result<bool, DbError> {
+    Ok(send_again(conn, place, &[message.to_string()], now).await? == 1)
+}
+
+pub(super) async fn prune(conn: &mut Conn, before: Timestamp, limit: u32) -> Result<u64, DbError> {
+    let old: Vec<(String, String)> = webhook_messages::table
+        .filter(webhook_messages::ended_at.lt(before.unix_micros()))
+        .order(webhook_messages::ended_at)
+        .limit(i64::from(limit))
+        .select((webhook_messages::endpoint_id, webhook_messages::id))
+        .load(&mut *conn)
+        .await?;
+    let mut removed = 0;
+    for key in old {
+        let row = webhook_messages::table.find(key);
+        let still_old = row.filter(webhook_messages::ended_at.lt(before.unix_micros()));
+        removed += diesel::delete(still_old).execute(&mut *conn).await?;
+    }
+    Ok(u64::try_from(removed).unwrap_or(0))
+}

@@ -1,0 +1,260 @@
+//! The use cases of webhooks on stores in memory: what happens when receivers fail and servers die.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use signalbox_domain::ids::{OrgId, OrgSlug, RepoName, TokenId};
+use signalbox_domain::ports::{
+    LeasedEndpoint, Notifier, Observed, Observer, Org, QueueRef, Stores,
+};
+use signalbox_domain::queue::Lane;
+use signalbox_domain::service::{Context, WebhookLimits, WebhookParts, WebhookService};
+use signalbox_domain::testing::{CountingIds, ManualClock};
+use signalbox_domain::time::{Span, Timestamp};
+use signalbox_domain::token::{Caller, EnumCase, Scope};
+use signalbox_domain::webhook::{EndpointId, EndpointSettings, MessageState, OffReason, Sent};
+use signalbox_testkit::fake_host::{FakeHost, FakeHosts};
+use signalbox_testkit::fake_webhooks::FakeWebhooks;
+use signalbox_testkit::memory::MemoryDatabase;
+use uuid::Uuid;
+
+const KIND: &str = "pull_request.merged";
+
+struct Quiet;
+
+impl Notifier for Quiet {
+    fn committed(&self, _: QueueRef, _: &[Lane]) {}
+}
+
+impl Observer for Quiet {
+    fn observe(&self, _: &Observed<'_>) {}
+}
+
+struct House {
+    clock: Arc<ManualClock>,
+    stores: Stores,
+    hooks: Arc<FakeWebhooks>,
+    service: WebhookService,
+    caller: Caller,
+}
+
+impl House {
+    async fn new(backlog: u32) -> Self {
+        let clock = Arc::new(ManualClock::default());
+        let stores = MemoryDatabase::new().stores();
+        let slug = OrgSlug::new("acme").expect("a slug");
+        let org = Org {
+            id: OrgId(Uuid::from_u128(9)),
+            slug,
+            created_at: Timestamp::from_unix_seconds(0),
+        };
+        let org = stores.orgs.create(&org).await.expect("an organization");
+        let host = Arc::new(FakeHost::new(clock.clone(), |_| {
+            signalbox_domain::queue::CheckConclusion::Success
+        }));
+        let context = Context {
+            stores: stores.clone(),
+            hosts: Arc::new(FakeHosts::one(&"git.test".parse().expect("a host"), host)),
+            clock: clock.clone(),
+            ids: Arc::new(CountingIds::default()),
+            observer: Arc::new(Quiet),
+            notifier: Arc::new(Quiet),
+            events: Arc::new(signalbox_testkit::plain_events::PlainEvents),
+        };
+        let hooks = Arc::new(FakeWebhooks::default());
+        let parts = WebhookParts {
+            log: hooks.clone(),
+            catalogue: hooks.clone(),
+            sender: hooks.clone(),
+            secrets: hooks.clone(),
+        };
+        let limits = WebhookLimits { endpoints: 50, backlog };
+        let service = WebhookService::new(context, parts, limits);
+        let caller = Caller {
+            org: org.id,
+            org_slug: org.slug,
+            token: TokenId(Uuid::nil()),
+            name: "ci".to_owned(),
+            scopes: Scope::ALL.to_vec(),
+            repos: Vec::new(),
+            enum_case: EnumCase::Upper,
+        };
+        Self { clock, stores, hooks, service, caller }
+    }
+
+    async fn endpoint(&self, name: &str) -> EndpointId {
+        let settings = EndpointSettings {
+            url: format!("https://{name}.test/"),
+            description: String::new(),
+            kinds: Vec::new(),
+        };
+        let created = self.service.create_endpoint(&self.caller, settings, true).await;
+        created.expect("an endpoint").endpoint.id
+    }
+
+    fn happens(&self, count: usize) -> Vec<Uuid> {
+        let now = signalbox_domain::ports::Clock::now(&*self.clock);
+        (0..count).map(|_| self.hooks.happens(self.caller.org, KIND, now)).collect()
+    }
+
+    async fn fan_out(&self) {
+        while self.service.fan_out().await.expect("messages") > 0 {}
+    }
+
+    async fn leased(&self) -> Vec<LeasedEndpoint> {
+        let healthy = self.service.lease(99, false).await.expect("leases");
+        let failing = self.service.lease(99, true).await.expect("leases");
+        [healthy, failing].concat()
+    }
+
+    /// Every endpoint has a turn.
+    async fn turns(&self) {
+        for leased in self.leased().await {
+            let due = self.service.due(&leased, self.service.turn_end(), 999).await;
+            for message in due.expect("messages") {
+                self.service.deliver(&leased, &message).await.expect("kept or lost");
+            }
+            self.service.release(&leased).await.expect("released");
+        }
+    }
+
+    async fn waiting(&self, id: EndpointId) -> u64 {
+        self.stores.webhooks.waiting(self.caller.org, id).await.expect("a count")
+    }
+}
+
+fn failed() -> Sent {
+    Sent::Answered { status: 500, abort: false, body: String::new() }
+}
+
+#[tokio::test]
+async fn every_message_arrives_under_one_id_although_servers_die_and_receivers_fail() {
+    for seed in 1_u64..40 {
+        let house = House::new(1_000).await;
+        let id = house.endpoint("a").await;
+        let (mut state, mut ids, mut events) = (seed, BTreeMap::new(), Vec::new());
+        let mut draw = |range: u64| {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) % range
+        };
+        for _ in 0..30 {
+            events.extend(house.happens(usize::try_from(draw(3)).expect("small")));
+            house.fan_out().await;
+            for leased in house.leased().await {
+                let due = house.service.due(&leased, house.service.turn_end(), 9).await;
+                for message in due.expect("messages") {
+                    if draw(4) == 0 {
+                        house.hooks.answer([failed()]);
+                    }
+                    if draw(5) == 0 {
+                        // The server dies after the post: another one has the lease by then.
+                        house.service.hand_back(true).await.expect("ended");
+                    }
+                    house.service.deliver(&leased, &message).await.expect("kept or lost");
+                }
+                if draw(2) == 0 {
+                    house.service.release(&leased).await.expect("released");
+                }
+            }
+            house.clock.advance(Span::minutes(u32::try_from(draw(9)).expect("small")));
+        }
+        for _ in 0..12 {
+            house.clock.advance(Span::hours(11));
+            house.turns().await;
+        }
+        assert_eq!(house.waiting(id).await, 0, "seed {seed}");
+        for (_, message, body) in house.hooks.posted() {
+            ids.entry(body).or_insert_with(BTreeSet::new).insert(message);
+        }
+        assert_eq!(ids.len(), events.len(), "seed {seed}: none is lost");
+        assert!(ids.values().all(|ids| ids.len() == 1), "seed {seed}: one id each");
+    }
+}
+
+#[tokio::test]
+async fn an_endpoint_with_a_full_backlog_gets_no_more_until_it_has_room() {
+    let house = House::new(5).await;
+    let (slow, quick) = (house.endpoint("slow").await, house.endpoint("quick").await);
+    let events = house.happens(12);
+    house.fan_out().await;
+    assert_eq!((house.waiting(slow).await, house.waiting(quick).await), (5, 5));
+    for leased in house.leased().await.iter().filter(|it| it.endpoint.id == quick) {
+        let due = house.service.due(leased, house.service.turn_end(), 99).await.expect("messages");
+        for message in due {
+            assert!(house.service.deliver(leased, &message).await.expect("kept"));
+        }
+    }
+    house.fan_out().await;
+    assert_eq!((house.waiting(slow).await, house.waiting(quick).await), (5, 5));
+    house.service.hand_back(true).await.expect("ended");
+    for _ in 0..3 {
+        house.turns().await;
+        house.fan_out().await;
+    }
+    assert_eq!((house.waiting(slow).await, house.waiting(quick).await), (0, 0));
+    assert_eq!(house.hooks.posted().len(), 2 * events.len(), "each once");
+}
+
+#[tokio::test]
+async fn an_endpoint_that_fails_for_five_days_is_switched_off_and_the_other_notices_nothing() {
+    let house = House::new(1_000).await;
+    let dead = house.endpoint("dead").await;
+    let endpoint = async |id| house.service.endpoint(&house.caller, id).await.expect("an endpoint");
+    for _ in 0..24 {
+        house.happens(1);
+        house.fan_out().await;
+        let due = house.leased().await;
+        for leased in due {
+            let due = house.service.due(&leased, house.service.turn_end(), 99).await;
+            for message in due.expect("messages") {
+                house.hooks.answer([failed()]);
+                assert!(house.service.deliver(&leased, &message).await.expect("kept"));
+            }
+            house.service.release(&leased).await.expect("released");
+        }
+        house.clock.advance(Span::hours(6));
+    }
+    let off = endpoint(dead).await.health.off.expect("off");
+    assert_eq!(off.reason, OffReason::Failing);
+    let alive = house.endpoint("alive").await;
+    house.hooks.posted();
+    house.happens(3);
+    house.fan_out().await;
+    house.turns().await;
+    let posted = house.hooks.posted();
+    assert_eq!(posted.len(), 3);
+    assert!(posted.iter().all(|it| it.0 == "https://alive.test/"), "{posted:?}");
+    assert!(endpoint(alive).await.health.is_on());
+    let failed = house.stores.webhooks.messages(
+        house.caller.org,
+        dead,
+        &signalbox_domain::ports::MessageFilter {
+            state: Some(MessageState::Failed),
+            ..Default::default()
+        },
+        None,
+        999,
+    );
+    assert!(!failed.await.expect("messages").is_empty(), "the first ones have used up their tries");
+}
+
+#[tokio::test]
+async fn a_turn_ends_and_a_token_with_less_may_do_nothing() {
+    let house = House::new(1_000).await;
+    house.endpoint("a").await;
+    house.happens(1);
+    house.fan_out().await;
+    let leased = house.leased().await.remove(0);
+    let end = house.service.turn_end();
+    assert_eq!(house.service.due(&leased, end, 9).await.expect("one").len(), 1);
+    house.clock.advance(Span::minutes(1));
+    assert!(house.service.due(&leased, end, 9).await.expect("none").is_empty());
+    let scopes = Scope::ALL.into_iter().filter(|it| *it != Scope::QueueAdmin).collect();
+    let less = Caller { scopes, ..house.caller.clone() };
+    assert!(house.service.endpoints(&less).await.is_err());
+    let repos = vec![RepoName::parse("git.test/acme/calc").expect("a name")];
+    let limited = Caller { repos, ..house.caller.clone() };
+    assert!(house.service.endpoints(&limited).await.is_err());
+}

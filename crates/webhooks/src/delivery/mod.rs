@@ -1,0 +1,7 @@
+//! Messages are posted.
+
+mod known;
+mod poster;
+
+pub use known::KnownEvents;
+pub use poster::{Poster, PosterLimits};

@@ -1,0 +1,183 @@
+//! One POST: signed, guarded, and never longer than it may be.
+
+use std::error::Error as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use reqwest::redirect::Policy;
+use reqwest::{Client, Response};
+use signalbox_domain::ports::{Outgoing, Posted, SecretError, WebhookSender};
+use signalbox_domain::webhook::{MAX_RESPONSE, Sent};
+use tokio::time::{Instant, timeout_at};
+
+use crate::guard::{Guard, GuardedResolver, Lookup, Refused};
+use crate::vault::Vault;
+
+/// Names the sender.
+const AGENT: &str = concat!("Signalbox-Webhooks/", env!("CARGO_PKG_VERSION"));
+/// What a receiver answers that does not want a message again.
+const ABORT: &str = "abort-message";
+/// Stands for a signature in what is kept.
+const HIDDEN: &str = "v1,hidden";
+/// The same headers under both names.
+const NAMES: [[&str; 3]; 2] = [
+    ["webhook-id", "webhook-timestamp", "webhook-signature"],
+    ["svix-id", "svix-timestamp", "svix-signature"],
+];
+
+/// How long a try may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PosterLimits {
+    /// To connect, with looking the name up and the handshake.
+    pub connect: Duration,
+    /// In all, up to the answer's headers.
+    pub total: Duration,
+    /// To read the beginning of the answer's body after that, within `total`.
+    pub body: Duration,
+}
+
+impl Default for PosterLimits {
+    fn default() -> Self {
+        Self {
+            connect: Duration::from_secs(5),
+            total: Duration::from_secs(15),
+            body: Duration::from_secs(2),
+        }
+    }
+}
+
+/// Posts messages.
+pub struct Poster {
+    client: Client,
+    guard: Guard,
+    vault: Arc<Vault>,
+    limits: PosterLimits,
+}
+
+impl Poster {
+    /// A sender that looks names up by `lookup`. An error is the TLS library's.
+    pub fn new(
+        guard: Guard,
+        lookup: Arc<dyn Lookup>,
+        vault: Arc<Vault>,
+        limits: PosterLimits,
+    ) -> Result<Self, reqwest::Error> {
+        // Whoever was first has installed the same one.
+        let _installed = rustls::crypto::ring::default_provider().install_default();
+        let resolver = GuardedResolver { guard: guard.clone(), lookup };
+        let client = Client::builder()
+            .dns_resolver(resolver)
+            .redirect(Policy::none())
+            .no_proxy()
+            .referer(false)
+            .connect_timeout(limits.connect)
+            .timeout(limits.total)
+            .pool_idle_timeout(Duration::from_secs(20))
+            .pool_max_idle_per_host(4)
+            .build()?;
+        Ok(Self { client, guard, vault, limits })
+    }
+
+    /// The headers of a message, and the same as they are kept.
+    fn headers(&self, outgoing: &Outgoing<'_>) -> Result<(HeaderMap, Kept), SecretError> {
+        let id = outgoing.id.to_string();
+        let seconds = outgoing.at.unix_micros().div_euclid(1_000_000);
+        let mut signatures = Vec::with_capacity(outgoing.secrets.len());
+        for sealed in outgoing.secrets {
+            let secret = self.vault.unseal(outgoing.endpoint, sealed)?;
+            signatures.push(secret.sign(&id, seconds, outgoing.payload.as_bytes()));
+        }
+        let hidden = vec![HIDDEN; signatures.len()].join(" ");
+        let (signatures, seconds) = (signatures.join(" "), seconds.to_string());
+        let (mut headers, mut kept) = (HeaderMap::new(), Vec::new());
+        let mut add = |name: &'static str, value: &str, shown: &str| {
+            if let Ok(value) = HeaderValue::from_str(value) {
+                headers.insert(HeaderName::from_static(name), value);
+            }
+            kept.push((name.to_owned(), shown.to_owned()));
+        };
+        add("content-type", "application/json", "application/json");
+        add("user-agent", AGENT, AGENT);
+        for [id_name, time_name, signature_name] in NAMES {
+            add(id_name, &id, &id);
+            add(time_name, &seconds, &seconds);
+            add(signature_name, &signatures, &hidden);
+        }
+        Ok((headers, kept))
+    }
+
+    async fn send(&self, outgoing: &Outgoing<'_>, headers: HeaderMap) -> Sent {
+        // Addresses in a URL pass no resolver: they are checked here, each time.
+        let url = match self.guard.check_url(outgoing.url) {
+            Ok(url) => url,
+            Err(refused) => return Sent::Forbidden(refused.to_string()),
+        };
+        let end = Instant::now() + self.limits.total;
+        let request = self.client.post(url).headers(headers).body(outgoing.payload.to_owned());
+        match timeout_at(end, request.send()).await {
+            Err(_) => Sent::TimedOut,
+            Ok(Err(error)) => failed(&error),
+            Ok(Ok(response)) => {
+                let status = response.status().as_u16();
+                let asks = response.headers().get("webhook-delivery");
+                let abort =
+                    asks.is_some_and(|it| it.as_bytes().eq_ignore_ascii_case(ABORT.as_bytes()));
+                let body = beginning(response, end.min(Instant::now() + self.limits.body)).await;
+                Sent::Answered { status, abort, body }
+            }
+        }
+    }
+}
+
+/// Headers as they are kept.
+type Kept = Vec<(String, String)>;
+
+/// Why there was no answer. Never with the URL, which may have a secret in it.
+fn failed(error: &reqwest::Error) -> Sent {
+    let mut source = error.source();
+    let mut words = "the connection failed".to_owned();
+    while let Some(cause) = source {
+        if let Some(refused) = cause.downcast_ref::<Refused>() {
+            return Sent::Forbidden(refused.to_string());
+        }
+        words = cause.to_string();
+        source = cause.source();
+    }
+    if error.is_timeout() {
+        return if error.is_connect() {
+            Sent::Unreachable("no connection in time".to_owned())
+        } else {
+            Sent::TimedOut
+        };
+    }
+    Sent::Unreachable(words.chars().take(200).collect())
+}
+
+/// The beginning of a body, as far as it comes in time. What is not text is replaced.
+async fn beginning(mut response: Response, end: Instant) -> String {
+    let mut bytes = Vec::new();
+    while bytes.len() < MAX_RESPONSE {
+        match timeout_at(end, response.chunk()).await {
+            Ok(Ok(Some(chunk))) => {
+                let room = MAX_RESPONSE - bytes.len();
+                bytes.extend_from_slice(chunk.get(..room.min(chunk.len())).unwrap_or_default());
+            }
+            Ok(Ok(None) | Err(_)) | Err(_) => break,
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[async_trait]
+impl WebhookSender for Poster {
+    async fn post(&self, outgoing: &Outgoing<'_>) -> Result<Posted, SecretError> {
+        let (headers, kept) = self.headers(outgoing)?;
+        Ok(Posted { headers: kept, sent: self.send(outgoing, headers).await })
+    }
+
+    fn check_url(&self, url: &str) -> Result<(), String> {
+        self.guard.check_url(url).map(drop).map_err(|refused| refused.to_string())
+    }
+}

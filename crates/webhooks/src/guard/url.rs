@@ -1,0 +1,62 @@
+//! What a URL may look like.
+
+use url::{Host, Url};
+
+use super::{Guard, Refused};
+
+/// The host as it was written, without a port.
+fn written_host(text: &str) -> Option<&str> {
+    let rest = text.split_once("://")?.1;
+    let authority = rest.split(['/', '?', '#']).next()?;
+    if authority.starts_with('[') {
+        return authority.split_inclusive(']').next();
+    }
+    authority.split(':').next()
+}
+
+pub(super) fn check(guard: &Guard, text: &str, http: bool) -> Result<Url, Refused> {
+    let refuse = |rule| Err(Refused::Url(rule));
+    let plain = |byte: u8| byte.is_ascii_graphic() && !b"\\<>\"^`{|}".contains(&byte);
+    if !text.bytes().all(plain) {
+        return refuse("must have only characters that a URL may have, with its name in ASCII");
+    }
+    let Ok(url) = Url::parse(text) else { return refuse("must be a URL with a host") };
+    match url.scheme() {
+        "https" => {}
+        "http" if http => {}
+        _ if http => return refuse("must start with https:// or http://"),
+        _ => return refuse("must start with https://"),
+    }
+    if !url.username().is_empty()
+        || url.password().is_some()
+        || text.contains('@') && {
+            let rest = text.split_once("://").map_or(text, |(_, rest)| rest);
+            rest.split(['/', '?', '#']).next().is_some_and(|authority| authority.contains('@'))
+        }
+    {
+        return refuse("must not name a user");
+    }
+    if url.fragment().is_some() {
+        return refuse("must not have a fragment");
+    }
+    if url.port() == Some(0) {
+        return refuse("must not have port 0");
+    }
+    let written = written_host(text).unwrap_or_default();
+    match url.host() {
+        Some(Host::Ipv4(address)) => {
+            if written != address.to_string() {
+                return refuse("must have an address in its usual form, such as 192.0.2.1");
+            }
+            guard.check_address(address.into())?;
+        }
+        Some(Host::Ipv6(address)) => guard.check_address(address.into())?,
+        Some(Host::Domain(name)) => {
+            if name.is_empty() || !written.eq_ignore_ascii_case(name) {
+                return refuse("must have its name written plainly");
+            }
+        }
+        None => return refuse("must be a URL with a host"),
+    }
+    Ok(url)
+}

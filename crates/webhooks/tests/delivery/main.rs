@@ -1,0 +1,5 @@
+//! What is posted, to whom, and to whom not.
+
+mod hostile;
+mod poster;
+mod support;
