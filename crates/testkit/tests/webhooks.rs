@@ -59,7 +59,7 @@ impl House {
             ids: Arc::new(CountingIds::default()),
             observer: Arc::new(Quiet),
             notifier: Arc::new(Quiet),
-            events: Arc::new(signalbox_testkit::plain_events::PlainEvents),
+            events: Arc::new(signalbox_testkit::PlainEvents),
         };
         let hooks = Arc::new(FakeWebhooks::default());
         let parts = WebhookParts {
@@ -227,16 +227,11 @@ async fn an_endpoint_that_fails_for_five_days_is_switched_off_and_the_other_noti
     assert_eq!(posted.len(), 3);
     assert!(posted.iter().all(|it| it.0 == "https://alive.test/"), "{posted:?}");
     assert!(endpoint(alive).await.health.is_on());
-    let failed = house.stores.webhooks.messages(
-        house.caller.org,
-        dead,
-        &signalbox_domain::ports::MessageFilter {
-            state: Some(MessageState::Failed),
-            ..Default::default()
-        },
-        None,
-        999,
-    );
+    let filter = signalbox_domain::ports::MessageFilter {
+        state: Some(MessageState::Failed),
+        ..Default::default()
+    };
+    let failed = house.stores.webhooks.messages(house.caller.org, dead, &filter, None, 999);
     assert!(!failed.await.expect("messages").is_empty(), "the first ones have used up their tries");
 }
 

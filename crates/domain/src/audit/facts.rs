@@ -54,7 +54,7 @@ pub fn of_queue(header: &Header) -> Facts {
     if let Some(names) = &it.required_statuses {
         facts.insert("requiredStatuses".into(), list(names));
     }
-    if let QueueState::Paused { by, reason } = &header.state {
+    if let QueueState::Paused { by, reason, switching_from: _ } = &header.state {
         facts.insert("pausedBy".into(), by.to_string());
         facts.insert("pausedReason".into(), reason.clone().unwrap_or_default());
     }

@@ -191,9 +191,11 @@ impl Stepper {
             return Ok(Vec::new());
         }
         let (stores, header) = (&self.context.stores, &transition.queue.header);
-        let Some(repository) = stores.repos.find(queue.org, header.repo).await? else {
-            return Ok(Vec::new());
-        };
+        let found = stores.repos.find(queue.org, header.repo).await?;
+        let repository = found.ok_or_else(|| StoreError::Corrupt {
+            what: format!("queue {}", queue.id),
+            source: "its repository is not registered".into(),
+        })?;
         let place = QueuePlace { repo: repository.name, branch: header.branch.clone() };
         let told = |event: &Event| ToldEvent {
             id: self.context.ids.new_id(),

@@ -2,7 +2,8 @@
 
 use actix_web::test::TestRequest;
 use serde_json::{Value, json};
-use signalbox_domain::token::Scope;
+use signalbox_domain::time::Span;
+use signalbox_domain::token::{Scope, TokenText};
 
 use crate::flaky_lists::make_flaky;
 use crate::support::{Grant, Server, calc};
@@ -74,7 +75,8 @@ async fn the_whole_test_of_an_event_is_the_test_that_the_api_shows() {
     let events = all(&server, &server.token, "&type=test_case.status_changed").await;
     let mut told = events[0]["payload"]["test_case"].clone();
     let id = told["id"].clone();
-    let shown = server.ok("flaky-tests/get-test-details", json!({"testId": id})).await;
+    let asked = json!({"org_url_slug": "acme", "test_id": id});
+    let shown = server.ok("flaky-tests/get-test-details", asked).await;
     // A list has no deprecated key.
     told.as_object_mut().expect("an object").remove("test_suite");
     assert_eq!(told, shown["test"]);
@@ -150,6 +152,22 @@ async fn a_stream_tells_what_comes_and_goes_on_where_it_was() {
     assert_eq!((stream.next().await, again.next().await), (None, None));
     let refused = server.get("/v1/events/stream").await;
     refused.problem(429, "too_many_streams");
+}
+
+#[actix_web::test]
+async fn a_stream_tells_nothing_after_the_end_of_its_token() {
+    let server = Server::new().await;
+    let org = server.stores.orgs.list().await.expect("organizations")[0].id;
+    let mut stream = server.follow(TestRequest::get().uri("/v1/events/stream")).await;
+    stream.next().await.expect("a beginning");
+    server.submitted("b").await;
+    let hash = TokenText::parse(&server.token).expect("a text").hash();
+    let token = server.stores.tokens.find_by_hash(hash).await.expect("read").expect("a token");
+    let now = server.api.clock.now();
+    assert!(server.stores.tokens.revoke(token.id, now).await.expect("revoked"));
+    server.clock.advance(Span::seconds(1));
+    server.api.events.hub.ring(org);
+    assert_eq!(stream.next().await, None);
 }
 
 #[actix_web::test]

@@ -13,7 +13,7 @@ use signalbox_domain::token::Caller;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::api::Api;
-use crate::body::Authenticated;
+use crate::body::{Authenticated, authenticate};
 use crate::dto::{EventsRequest, position};
 use crate::event_hub::Listening;
 use crate::failures::OfStream;
@@ -21,7 +21,7 @@ use crate::problem::{Code, Problem};
 
 /// How long a stream is silent at most: proxies close what says nothing.
 const HEARTBEAT: Duration = Duration::from_secs(15);
-/// After that a stream ends; the client comes again, and shows its token again.
+/// After that a stream ends, and the client comes again: so servers share their readers anew.
 const LONGEST: Duration = Duration::from_mins(15);
 /// The most events that are sent at once.
 const AT_ONCE: u32 = 200;
@@ -66,6 +66,7 @@ pub(crate) async fn handle(
     let now = Instant::now();
     let follower = Follower {
         api,
+        request,
         caller,
         kinds: asked.kinds,
         after: last.unwrap_or(newest),
@@ -87,6 +88,8 @@ pub(crate) async fn handle(
 /// Somebody who reads along.
 struct Follower {
     api: Data<Api>,
+    /// Shows the token again before anything is sent.
+    request: HttpRequest,
     caller: Arc<Caller>,
     kinds: Option<Vec<String>>,
     after: i64,
@@ -116,6 +119,7 @@ impl Follower {
             let moved = read.next > self.after;
             self.after = read.next;
             if !read.events.is_empty() {
+                authenticate(&self.request).await.ok()?;
                 return Some(Bytes::from(text(&read.events)));
             }
             if moved {
@@ -125,7 +129,10 @@ impl Follower {
                 rung = timeout(HEARTBEAT, self.listening.rung()) => match rung {
                     Ok(true) => {}
                     Ok(false) => return None,
-                    Err(_) => return Some(Bytes::from_static(b":\n\n")),
+                    Err(_) => {
+                        authenticate(&self.request).await.ok()?;
+                        return Some(Bytes::from_static(b":\n\n"));
+                    }
                 },
                 () = sleep_until(self.ends) => return None,
             }
