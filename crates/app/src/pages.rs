@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use actix_web::{HttpMessage, HttpRequest};
 use async_trait::async_trait;
-use signalbox_domain::service::{Context, PageReads, Sessions};
+use signalbox_domain::service::{AuditService, Context, PageReads, Sessions};
 use signalbox_domain::time::Timestamp;
 use signalbox_http::RequestId;
 use signalbox_persistence::Database;
@@ -24,6 +24,7 @@ pub(crate) fn pages(app: &App) -> Pages {
         uploads: app.uploads.clone(),
         sessions: Arc::new(Sessions::new(context.clone(), authenticator.clone())),
         authenticator,
+        audit: Arc::new(AuditService::new(context.clone())),
         server: Arc::new(Facts {
             database: app.database.clone(),
             context: context.clone(),

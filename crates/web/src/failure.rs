@@ -43,6 +43,7 @@ impl From<Error> for Failure {
                 "the token that you signed in with lacks the scope {}",
                 scope.word()
             )),
+            Error::Webhook(_) => Self::Invalid(error.to_string()),
             Error::Upload(_) => Self::Missing,
             Error::Host(cause) => {
                 tracing::warn!(%cause, "the git host could not be asked");

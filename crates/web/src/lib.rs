@@ -19,7 +19,7 @@ use actix_web::HttpRequest;
 use actix_web::web::{Data, ServiceConfig};
 use async_trait::async_trait;
 use signalbox_domain::service::{
-    Authenticator, FlakyService, PageReads, QueueService, Sessions, UploadService,
+    AuditService, Authenticator, FlakyService, PageReads, QueueService, Sessions, UploadService,
 };
 
 pub use view::status::ServerFact;
@@ -44,6 +44,8 @@ pub struct Pages {
     pub reads: Arc<PageReads>,
     /// Signing in.
     pub sessions: Arc<Sessions>,
+    /// Who changed what.
+    pub audit: Arc<AuditService>,
     /// Who calls with a token.
     pub authenticator: Arc<Authenticator>,
     /// What the server says of itself.

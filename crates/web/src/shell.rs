@@ -62,6 +62,7 @@ impl Shell {
             item("Queues", "/".to_owned()),
             item("Tests", format!("/{org}/flaky-tests")),
             item("Tokens", format!("/{org}/tokens")),
+            item("Audit", format!("/{org}/audit")),
             item("Server", "/status".to_owned()),
             item("API", "/reference".to_owned()),
         ];

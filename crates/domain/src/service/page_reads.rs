@@ -164,12 +164,12 @@ impl PageReads {
             org: caller.org,
             actor: AuditActor::caller(caller),
             action: AuditAction::TokenRevoked,
-            object: format!("token {}", token.name),
+            object: format!("token {id}"),
             repo: None,
             reason: None,
         };
-        let facts = of_token(token);
-        let record = deed.record(&self.context, &facts, &facts);
+        let end = Token { revoked_at: Some(self.now()), ..token.clone() };
+        let record = deed.record(&self.context, &of_token(token), &of_token(&end));
         self.context.stores.audit.append(&record).await?;
         Ok(true)
     }

@@ -49,5 +49,6 @@ pub(crate) fn configure(config: &mut ServiceConfig) {
                 .route(web::get().to(server::tokens))
                 .route(web::post().to(server::revoke)),
         )
+        .service(page("/{org}/audit", "pageAudit").route(web::get().to(server::audit)))
         .service(page("/reference", "pageReference").route(web::get().to(server::reference)));
 }

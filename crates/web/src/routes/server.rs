@@ -3,6 +3,8 @@
 use actix_web::web::{Bytes, Data, Path};
 use actix_web::{HttpRequest, HttpResponse};
 use signalbox_domain::ids::TokenId;
+use signalbox_domain::ports::{AuditFilter, AuditPlace};
+use signalbox_domain::time::Timestamp;
 use uuid::Uuid;
 
 use crate::Pages;
@@ -70,4 +72,28 @@ pub(crate) async fn revoke(
         Ok(address) => go_to(&address).finish(),
         Err(failure) => answer(&pages, &request, Err(failure)),
     }
+}
+
+/// `GET /{org}/audit`.
+pub(crate) async fn audit(
+    pages: Data<Pages>,
+    request: HttpRequest,
+    org: Path<String>,
+) -> HttpResponse {
+    let shown = async {
+        let visitor = member(&pages, &request, &org).await?;
+        let asked = Asked::query(&request);
+        let at: Option<i64> = asked.text("at").parse().ok();
+        let id = Uuid::try_parse(asked.text("id")).ok();
+        let before =
+            at.zip(id).map(|(at, id)| AuditPlace { at: Timestamp::from_unix_micros(at), id });
+        let filter = AuditFilter::default();
+        let records = pages.audit.list(&visitor.caller, filter, before, 100).await?;
+        let next = records
+            .last()
+            .filter(|_| records.len() >= view::ROWS)
+            .map(|last| format!("/{org}/audit?at={}&id={}", last.at.unix_micros(), last.id));
+        Ok((Some(visitor), view::audit::page(&records, next, pages.reads.now())))
+    };
+    answer(&pages, &request, shown.await)
 }

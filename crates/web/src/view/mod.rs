@@ -2,6 +2,7 @@
 //! handed in.
 
 pub(crate) mod actions;
+pub(crate) mod audit;
 pub(crate) mod exits;
 pub(crate) mod graph;
 pub(crate) mod health;

@@ -228,7 +228,7 @@ fn notices(seen: &Seen<'_>) -> Vec<Block> {
     let word = header.state.name().named();
     match &header.state {
         QueueState::Running => {}
-        QueueState::Paused { by, reason } => {
+        QueueState::Paused { by, reason, .. } => {
             let by = plain(&by.to_string(), 100);
             let why = reason
                 .as_deref()
