@@ -66,6 +66,18 @@ bench *ARGS:
     cargo build --release -p signalbox-bench
     target/release/signalbox-bench {{ARGS}}
 
+# Journeys through the pages in a real browser
+[group('test')]
+browser *ARGS:
+    cargo build -p signalbox
+    tests/browser/run {{ARGS}}
+
+# Pictures of the pages for the documentation, from a server with something to see
+[group('gen')]
+screenshots:
+    cargo build -p signalbox
+    tests/browser/run --pictures
+
 # Write generated documents anew
 [group('gen')]
 gen:

@@ -48,3 +48,8 @@ fn the_table_of_states_and_inputs_is_not_stale() {
     let table = signalbox_domain::testing::matrix();
     check(path, &format!("{before}{start}{table}{end}{after}"));
 }
+
+#[test]
+fn the_page_of_words_is_not_stale() {
+    check("docs/domain/vocabulary.md", &signalbox_domain::vocabulary::table());
+}

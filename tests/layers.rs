@@ -18,6 +18,7 @@ const ADAPTERS: [&str; 8] = [
     "signalbox-persistence",
     "signalbox-reports",
     "signalbox-testkit",
+    "signalbox-web",
     "signalbox-webhooks",
 ];
 /// What tests depend on, and nothing that is shipped.

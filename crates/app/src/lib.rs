@@ -12,6 +12,7 @@ mod lock;
 mod logs;
 mod loops;
 mod measured;
+mod pages;
 mod results;
 mod scrape;
 mod serve;

@@ -54,10 +54,17 @@ impl Server {
             tracing::info!("secrets of webhooks are sealed under another key now");
         }
         let api = app.api();
+        let pages = app.config.pages.enabled.then(|| crate::pages::pages(&app));
         let server = HttpServer::new(move || {
             WebApp::new()
                 .wrap(from_fn(with_request_id))
                 .wrap(NormalizePath::new(TrailingSlash::Trim))
+                .configure(|config| {
+                    // Before the API, which answers every address that it does not know.
+                    if let Some(pages) = &pages {
+                        signalbox_web::configure(pages.clone())(config);
+                    }
+                })
                 .configure(signalbox_http::configure(api.clone()))
         })
         .disable_signals()

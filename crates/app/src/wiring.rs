@@ -40,6 +40,7 @@ pub(crate) struct App {
     pub(crate) hints: Arc<HintService>,
     pub(crate) announcer: Arc<Announcer>,
     pub(crate) stopping: Arc<AtomicBool>,
+    pub(crate) authenticator: Arc<Authenticator>,
 }
 
 /// Opens the database of a configuration; brings its schema up to date if asked.
@@ -116,6 +117,8 @@ impl App {
         let flaky = flaky(&config, &context).await?;
         let uploads = Arc::new(uploads(&config, &context, &flaky.service));
         reports.go_to(&uploads);
+        let (tokens, orgs) = (context.stores.tokens.clone(), context.stores.orgs.clone());
+        let authenticator = Arc::new(Authenticator::new(tokens, orgs, context.clock.clone()));
         let webhooks = Arc::new(crate::webhooks::service(&config, &context)?);
         Ok(Self {
             uploads,
@@ -133,13 +136,13 @@ impl App {
             queues,
             context,
             stopping: Arc::new(AtomicBool::new(false)),
+            authenticator,
         })
     }
 
     /// What the HTTP routes work with.
     pub(crate) fn api(&self) -> Api {
         let context = &self.context;
-        let (tokens, orgs) = (context.stores.tokens.clone(), context.stores.orgs.clone());
         Api {
             queues: self.queues.clone(),
             hints: self.hints.clone(),
@@ -152,7 +155,7 @@ impl App {
                 hub: self.wake_ups.events.clone(),
                 catalogue: catalogue(),
             },
-            authenticator: Arc::new(Authenticator::new(tokens, orgs, context.clock.clone())),
+            authenticator: self.authenticator.clone(),
             exposition: Arc::new(QueueExposition),
             audit: Arc::new(AuditService::new(context.clone())),
             check_log: context.stores.check_log.clone(),

@@ -13,6 +13,13 @@ table! {
 }
 
 table! {
+    sessions (hash) {
+        hash -> Text, org_id -> Text, token_hash -> Text, created_at -> BigInt,
+        seen_at -> BigInt,
+    }
+}
+
+table! {
     repos (id) {
         id -> Text, org_id -> Text, lookup -> Text, host -> Text, owner -> Text, name -> Text,
         path -> Nullable<Text>, created_at -> BigInt,

@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use super::{
-    Checks, Config, Database, Flaky, GitHub, Host, Log, Organization, Retention, Server, Telemetry,
-    Webhooks,
+    Checks, Config, Database, Flaky, GitHub, Host, Log, Organization, Pages, Retention, Server,
+    Telemetry, Webhooks,
 };
 
 /// A file with every setting and its default.
@@ -28,6 +28,7 @@ pub fn example() -> String {
             ticket_url: Some("https://tickets.example/browse/{id}".into()),
             ..Flaky::default()
         },
+        pages: Pages::default(),
         webhooks: Webhooks {
             key_file: Some(PathBuf::from("signalbox-data/webhooks.key")),
             ..Webhooks::default()

@@ -13,6 +13,6 @@ pub(crate) use load::Flags;
 pub(crate) use secret::{has_password, without_password};
 pub use settings::Config;
 pub(crate) use settings::{
-    Checks, Database, Flaky, GitHub, Host, Log, LogFormat, Organization, Retention, Server,
+    Checks, Database, Flaky, GitHub, Host, Log, LogFormat, Organization, Pages, Retention, Server,
     Telemetry, Webhooks,
 };

@@ -25,6 +25,8 @@ pub struct Config {
     pub retention: Retention,
     /// Test results and flaky tests.
     pub flaky: Flaky,
+    /// The pages for people.
+    pub pages: Pages,
     /// Webhooks.
     pub webhooks: Webhooks,
     /// Organizations and the git hosts that they are connected to.
@@ -146,6 +148,20 @@ impl Default for Flaky {
             ticket_url: None,
             public_pages: false,
         }
+    }
+}
+
+/// `[pages]`.
+#[derive(Clone, Debug, Deserialize, Serialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields, default)]
+pub struct Pages {
+    /// Whether the pages are served. Without them only the API is, and a plain page for each test.
+    pub enabled: bool,
+}
+
+impl Default for Pages {
+    fn default() -> Self {
+        Self { enabled: true }
     }
 }
 

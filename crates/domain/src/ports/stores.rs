@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::{
     AuditLog, CheckLog, EventLog, FlakyReads, FlakyStore, HeardStore, HistoryStore, OrgStore,
-    Outbox, PullRequestStore, QueueStore, ReadStore, RepoStore, Retention, TokenStore, UploadStore,
-    WebhookStore,
+    Outbox, PullRequestStore, QueueStore, ReadStore, RepoStore, Retention, SessionStore,
+    TokenStore, UploadStore, WebhookStore,
 };
 
 /// Every store of one database.
@@ -23,6 +23,8 @@ pub struct Stores {
     pub orgs: Arc<dyn OrgStore>,
     /// API tokens.
     pub tokens: Arc<dyn TokenStore>,
+    /// Sessions of the pages.
+    pub sessions: Arc<dyn SessionStore>,
     /// Repositories.
     pub repos: Arc<dyn RepoStore>,
     /// Pull requests of hosts that keep none.

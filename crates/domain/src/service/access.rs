@@ -33,7 +33,12 @@ impl Authenticator {
     /// the caller cannot tell which.
     pub async fn authenticate(&self, text: &str) -> Result<Option<Arc<Caller>>, StoreError> {
         let Some(text) = TokenText::parse(text) else { return Ok(None) };
-        let (hash, now) = (text.hash(), self.clock.now());
+        self.holder(text.hash()).await
+    }
+
+    /// Who holds the token with that hash. `None` when it is unknown, expired or revoked.
+    pub async fn holder(&self, hash: TokenHash) -> Result<Option<Arc<Caller>>, StoreError> {
+        let now = self.clock.now();
         if let Some(caller) = self.recall(hash, now) {
             return Ok(Some(caller));
         }

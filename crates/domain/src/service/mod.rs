@@ -15,8 +15,10 @@ mod flaky;
 mod fork_reports;
 mod hints;
 mod history;
+mod page_reads;
 mod queue;
 mod queue_reads;
+mod sessions;
 mod step;
 mod submit;
 mod sweep;
@@ -40,8 +42,10 @@ pub use flaky::{
 pub use fork_reports::ForkReport;
 pub use hints::{HintService, HookError};
 pub use history::{EntryPage, FoundEntries, ResultsPage};
+pub use page_reads::{PageReads, SeenQueue, Topic};
 pub use queue::QueueService;
 pub use queue_reads::{EntrySnapshot, RunSnapshot};
+pub use sessions::Sessions;
 pub use sweep::Sweeper;
 pub use uploads::{
     Announced, Intake, PublicRepository, Reception, Sender, UPLOAD_RENEWAL_SECONDS, UploadError,

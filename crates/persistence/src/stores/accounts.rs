@@ -111,7 +111,7 @@ struct TokenRow {
     revoked_at: Option<i64>,
 }
 
-fn hex(hash: TokenHash) -> String {
+pub(super) fn hex(hash: TokenHash) -> String {
     use std::fmt::Write;
     hash.0.iter().fold(String::with_capacity(64), |mut text, byte| {
         // Writing to a String does not fail.
@@ -120,7 +120,7 @@ fn hex(hash: TokenHash) -> String {
     })
 }
 
-fn unhex(text: &str) -> Result<TokenHash, DbError> {
+pub(super) fn unhex(text: &str) -> Result<TokenHash, DbError> {
     let wrong = || DbError::corrupt("token", "its hash is not 64 hexadecimal digits");
     if text.len() != 64 || !text.is_ascii() {
         return Err(wrong());

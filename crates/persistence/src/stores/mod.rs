@@ -17,6 +17,7 @@ mod read_store;
 mod repo_store;
 mod retention;
 mod rows;
+mod sessions;
 mod upload_leases;
 mod upload_store;
 mod webhooks;
@@ -54,6 +55,7 @@ impl Store {
             history: store.clone(),
             orgs: store.clone(),
             tokens: store.clone(),
+            sessions: store.clone(),
             repos: store.clone(),
             pull_requests: store.clone(),
             check_log: store.clone(),

@@ -17,6 +17,7 @@ pub mod reads;
 pub mod retention;
 mod sample;
 pub mod services;
+pub mod sessions;
 pub mod uploads;
 pub mod webhooks;
 
@@ -32,6 +33,8 @@ macro_rules! store_conformance {
             accounts::an_organization_keeps_the_slug_that_it_got_first,
             accounts::a_token_is_found_by_its_hash_with_everything_it_carries,
             accounts::a_revoked_token_keeps_the_earlier_time,
+            sessions::a_session_is_found_noted_and_ended,
+            sessions::old_sessions_go,
             accounts::a_repository_is_registered_once_and_belongs_to_its_organization,
             accounts::a_check_output_is_replaced_capped_and_pruned,
             events::events_are_paged_in_order,

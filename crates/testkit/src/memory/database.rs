@@ -26,6 +26,7 @@ impl MemoryDatabase {
             history: shared.clone(),
             orgs: shared.clone(),
             tokens: shared.clone(),
+            sessions: shared.clone(),
             repos: shared.clone(),
             pull_requests: shared.clone(),
             check_log: shared.clone(),

@@ -20,6 +20,7 @@ mod queue_store;
 mod read_store;
 mod repo_store;
 mod retention;
+mod session_store;
 mod tables;
 mod token_store;
 mod upload_store;

@@ -15,6 +15,7 @@ use signalbox_domain::ports::{
 use signalbox_domain::queue::{
     Effect, Entry, Header, JournalRecord, Landing, ReportedTargets, TestRun,
 };
+use signalbox_domain::session::{Session, SessionHash};
 use signalbox_domain::time::Timestamp;
 use signalbox_domain::token::Token;
 use signalbox_domain::upload::{ContentHash, UploadRecord};
@@ -38,6 +39,7 @@ pub(super) struct Tables {
     pub(super) last_event: i64,
     pub(super) orgs: BTreeMap<OrgSlug, Org>,
     pub(super) tokens: BTreeMap<TokenId, Token>,
+    pub(super) sessions: BTreeMap<SessionHash, Session>,
     pub(super) repos: BTreeMap<(OrgId, RepoId), Repository>,
     pub(super) pull_requests: BTreeMap<(OrgId, RepoId, PrNumber), StoredPullRequest>,
     pub(super) flaky: FlakyTables,

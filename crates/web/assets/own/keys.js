@@ -1,0 +1,43 @@
+// Keys: help, search, rows, and the way to queues and tests. None of them changes anything, and all
+// of them can be switched off.
+(() => {
+  "use strict";
+  const help = document.getElementById("keys");
+  const off = document.getElementById("keys-off");
+  const stored = (value) => {
+    try {
+      if (value === undefined) return localStorage.getItem("keys") === "off";
+      localStorage.setItem("keys", value);
+    } catch { /* without storage the choice holds for this page */ }
+    return false;
+  };
+  off.checked = stored();
+  off.addEventListener("change", () => stored(off.checked ? "off" : "on"));
+
+  const links = () => [...document.querySelectorAll("main tbody tr td:nth-child(-n+2) a")];
+  const step = (by) => {
+    const all = links();
+    if (all.length === 0) return;
+    const at = all.indexOf(document.activeElement);
+    all[Math.min(Math.max(at + by, 0), all.length - 1)].focus();
+  };
+  let leading = 0;
+  document.addEventListener("keydown", (event) => {
+    const typing = event.target.closest("input, textarea, select, [contenteditable]");
+    if (off.checked || typing || event.ctrlKey || event.metaKey || event.altKey) return;
+    const after = Date.now() - leading < 1000;
+    leading = 0;
+    if (after && event.key === "q") location.assign("/");
+    else if (after && event.key === "t") {
+      const tests = document.querySelector('header nav a[href$="/flaky-tests"]');
+      if (tests) location.assign(tests.href);
+    } else if (event.key === "g") leading = Date.now();
+    else if (event.key === "?") help.showModal();
+    else if (event.key === "j") step(1);
+    else if (event.key === "k") step(-1);
+    else if (event.key === "/") {
+      const search = document.querySelector('input[type="search"]');
+      if (search) { event.preventDefault(); search.focus(); }
+    }
+  });
+})();

@@ -1,0 +1,77 @@
+// Live pages: says whether the page is connected, lets people pause updates, keeps what somebody is
+// writing or has opened, and reads changes aloud, at most every five seconds.
+(() => {
+  "use strict";
+  const live = document.getElementById("live");
+  const chip = document.getElementById("connection");
+  const pause = document.getElementById("pause");
+  const spoken = document.getElementById("spoken");
+  if (!live || !window.htmx || !window.Idiomorph) return;
+
+  let paused = false;
+  let missed = false;
+  let last = Date.now();
+  let connected = false;
+
+  const show = () => {
+    const seconds = Math.round((Date.now() - last) / 1000);
+    const text = paused ? "paused by you" : connected ? `live · ${seconds} s ago` : "reconnecting";
+    if (chip.textContent !== text) chip.textContent = text;
+  };
+  chip.hidden = false;
+  pause.hidden = false;
+  setInterval(show, 1000);
+
+  // What somebody has typed, opened or chosen stays as it is.
+  document.addEventListener("input", (event) => { event.target.dataset.dirty = "yes"; });
+  const defaults = window.Idiomorph.defaults;
+  defaults.restoreFocus = true;
+  defaults.callbacks.beforeAttributeUpdated = (name, node) =>
+    !(name === "open" && node.nodeName === "DETAILS");
+  defaults.callbacks.beforeNodeMorphed = (node) => !(node.dataset && node.dataset.dirty);
+
+  let waiting = null;
+  let said = "";
+  let saidAt = 0;
+  const speak = () => {
+    waiting = null;
+    const main = document.getElementById("main");
+    const text = main ? main.dataset.announce : "";
+    if (text && text !== said) {
+      said = text;
+      saidAt = Date.now();
+      spoken.textContent = text;
+    }
+  };
+  said = document.getElementById("main").dataset.announce;
+
+  document.body.addEventListener("htmx:sseOpen", () => { connected = true; last = Date.now(); show(); });
+  document.body.addEventListener("htmx:sseError", () => { connected = false; show(); });
+  document.body.addEventListener("htmx:sseClose", () => { connected = false; show(); });
+  document.body.addEventListener("htmx:beforeRequest", (event) => {
+    if (event.target.id !== "pull") return;
+    const hint = document.getElementById("main").dataset.hint;
+    if (hint) document.getElementById("newer").hidden = false;
+    if (paused || hint) { missed = true; event.preventDefault(); }
+  });
+  document.body.addEventListener("htmx:beforeSwap", (event) => {
+    // A page about an error does not take the place of what is shown.
+    if (event.detail.xhr && event.detail.xhr.status !== 200) event.detail.shouldSwap = false;
+  });
+  document.body.addEventListener("htmx:afterSettle", () => {
+    last = Date.now();
+    show();
+    if (!waiting) waiting = setTimeout(speak, Math.max(0, saidAt + 5000 - Date.now()));
+  });
+  pause.addEventListener("click", () => {
+    paused = !paused;
+    pause.setAttribute("aria-pressed", String(paused));
+    pause.textContent = paused ? "Go on with updates" : "Pause updates";
+    if (!paused && missed) {
+      missed = false;
+      window.htmx.ajax("GET", document.getElementById("pull").getAttribute("hx-get"),
+        { source: "#pull", target: "#main", swap: "morph:outerHTML", select: "#main" });
+    }
+    show();
+  });
+})();

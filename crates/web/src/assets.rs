@@ -1,0 +1,100 @@
+//! Styles, scripts and the icon: part of the program, under addresses that change with their
+//! contents, so that browsers may keep them for good.
+
+use std::sync::LazyLock;
+
+use actix_web::http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
+use actix_web::web::Path;
+use actix_web::{HttpRequest, HttpResponse};
+use sha2::{Digest, Sha256};
+
+use crate::reply::Status;
+
+/// A file that is part of the program.
+pub(crate) struct Asset {
+    pub(crate) name: &'static str,
+    kind: &'static str,
+    bytes: &'static [u8],
+    /// Its address: the name with a part of the hash of its contents.
+    pub(crate) path: String,
+}
+
+const FOREVER: HeaderValue = HeaderValue::from_static("public, max-age=31536000, immutable");
+const SCRIPT: &str = "text/javascript; charset=utf-8";
+
+macro_rules! asset {
+    ($name:literal, $kind:expr, $file:literal) => {
+        Asset::new($name, $kind, include_bytes!(concat!("../assets/", $file)))
+    };
+}
+
+/// Every file.
+pub(crate) static ASSETS: LazyLock<Vec<Asset>> = LazyLock::new(|| {
+    vec![
+        asset!("signalbox.css", "text/css; charset=utf-8", "own/signalbox.css"),
+        asset!("icon.svg", "image/svg+xml", "own/icon.svg"),
+        asset!("htmx.js", SCRIPT, "vendor/htmx-2.0.11.js"),
+        asset!("sse.js", SCRIPT, "vendor/htmx-ext-sse-2.2.4.js"),
+        asset!("idiomorph.js", SCRIPT, "vendor/idiomorph-0.8.0.js"),
+        asset!("live.js", SCRIPT, "own/live.js"),
+        asset!("keys.js", SCRIPT, "own/keys.js"),
+    ]
+});
+
+impl Asset {
+    fn new(name: &'static str, kind: &'static str, bytes: &'static [u8]) -> Self {
+        let digest: [u8; 32] = Sha256::digest(bytes).into();
+        let print: String = digest.iter().take(6).map(|byte| format!("{byte:02x}")).collect();
+        let (stem, end) = name.rsplit_once('.').unwrap_or((name, ""));
+        Self { name, kind, bytes, path: format!("/assets/{stem}-{print}.{end}") }
+    }
+}
+
+/// The address of a file.
+pub(crate) fn path(name: &str) -> String {
+    ASSETS.iter().find(|asset| asset.name == name).map(|it| it.path.clone()).unwrap_or_default()
+}
+
+/// `GET /assets/{file}`.
+pub(crate) async fn handle(request: HttpRequest, _: Path<String>) -> HttpResponse {
+    let Some(asset) = ASSETS.iter().find(|asset| asset.path == request.path()) else {
+        return Status::Missing.reply().finish();
+    };
+    HttpResponse::Ok()
+        .insert_header((CONTENT_TYPE, asset.kind))
+        .insert_header((CACHE_CONTROL, FOREVER))
+        .body(asset.bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn vendored_files_are_those_that_were_published() {
+        let sums = include_str!("../assets/vendor/SHA256SUMS");
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/assets/vendor");
+        let mut scripts = 0;
+        for line in sums.lines() {
+            let (sum, name) = line.split_once("  ").expect("a sum and a name");
+            let bytes = std::fs::read(format!("{folder}/{name}")).expect("the file");
+            let digest: [u8; 32] = Sha256::digest(&bytes).into();
+            let found: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+            assert_eq!(found, sum, "{name} was changed");
+            let licence = name.replace(".js", ".LICENSE");
+            assert!(std::fs::exists(format!("{folder}/{licence}")).expect("a look"), "{licence}");
+            scripts += 1;
+        }
+        let vendored = std::fs::read_dir(folder).expect("the folder").filter_map(Result::ok);
+        let all = vendored.filter(|it| it.path().extension().is_some_and(|end| end == "js"));
+        assert_eq!(all.count(), scripts, "every vendored script has a sum");
+    }
+
+    #[test]
+    fn all_files_together_are_small() {
+        let bytes: usize = ASSETS.iter().map(|asset| asset.bytes.len()).sum();
+        assert!(bytes < 100 * 1024, "{bytes} bytes");
+        let links = ASSETS.iter().map(|asset| path(asset.name)).filter(|path| path.len() > 20);
+        assert_eq!(links.count(), ASSETS.len());
+    }
+}

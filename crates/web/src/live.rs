@@ -1,0 +1,218 @@
+//! What changed, told to open pages: one stream for each tab. What is told is only that something
+//! changed; the page then asks for itself and keeps what is the same.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+
+use actix_web::web::{Bytes, Data};
+use actix_web::{HttpRequest, HttpResponse};
+use futures_util::stream::unfold;
+use signalbox_domain::ids::{OrgId, QueueId, RepoId};
+use signalbox_domain::service::{PageReads, Topic};
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep, sleep_until};
+use uuid::Uuid;
+
+use crate::Pages;
+use crate::failure::Failure;
+use crate::reply::Status;
+use crate::visitor::{Asked, Visitor, visitor};
+
+/// How often the database is asked whether something has changed. One question serves all streams.
+const POLL: Duration = Duration::from_secs(1);
+/// How often a stream says that it is still there.
+const HEARTBEAT: Duration = Duration::from_secs(15);
+/// How often it is looked whether the session of a stream is still good.
+const RECHECK: Duration = Duration::from_secs(1);
+/// The most streams of one server.
+const MAX_STREAMS: usize = 2_000;
+/// The most topics of one stream.
+const MAX_TOPICS: usize = 4;
+
+type Key = (OrgId, Topic);
+
+/// The topics that somebody listens to.
+#[derive(Clone, Default)]
+pub struct Live {
+    topics: Arc<Mutex<BTreeMap<Key, Weak<watch::Sender<u64>>>>>,
+    streams: Arc<AtomicUsize>,
+}
+
+impl Live {
+    /// The versions of a topic, from now on. The first listener starts the asking, and it ends with
+    /// the last one.
+    fn listen(&self, reads: &Arc<PageReads>, key: Key) -> watch::Receiver<u64> {
+        let mut topics = self.topics.lock().unwrap_or_else(PoisonError::into_inner);
+        topics.retain(|_, sender| sender.strong_count() > 0);
+        if let Some(sender) = topics.get(&key).and_then(Weak::upgrade) {
+            return sender.subscribe();
+        }
+        let (sender, receiver) = watch::channel(0);
+        let sender = Arc::new(sender);
+        topics.insert(key, Arc::downgrade(&sender));
+        let reads = reads.clone();
+        tokio::spawn(async move {
+            while sender.receiver_count() > 0 {
+                match reads.version(key.0, key.1).await {
+                    Ok(version) => {
+                        sender
+                            .send_if_modified(|known| std::mem::replace(known, version) != version);
+                    }
+                    Err(error) => tracing::warn!(%error, "changes could not be read"),
+                }
+                sleep(POLL).await;
+            }
+        });
+        receiver
+    }
+}
+
+/// One of the streams that are open.
+struct Place(Arc<AtomicUsize>);
+
+impl Place {
+    fn take(streams: &Arc<AtomicUsize>) -> Option<Self> {
+        let taken = streams.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |open| {
+            (open < MAX_STREAMS).then_some(open + 1)
+        });
+        taken.ok().map(|_| Self(streams.clone()))
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// Reads a topic as pages write it: `org`, `queue:ID` or `tests:ID`.
+fn topic(text: &str) -> Option<Topic> {
+    let id = |text: &str| Uuid::try_parse(text).ok();
+    match text.split_once(':') {
+        None => (text == "org").then_some(Topic::Org),
+        Some(("queue", it)) => id(it).map(|it| Topic::Queue(QueueId(it))),
+        Some(("tests", it)) => id(it).map(|it| Topic::Tests(RepoId(it))),
+        Some(_) => None,
+    }
+}
+
+struct Stream {
+    pages: Data<Pages>,
+    visitor: Visitor,
+    topics: Vec<watch::Receiver<u64>>,
+    _place: Place,
+    number: u64,
+    beat: Instant,
+    greeted: bool,
+}
+
+impl Stream {
+    /// Whether the session, and the token behind it, are still good.
+    async fn is_welcome(&self) -> bool {
+        let Some(session) = &self.visitor.session else { return false };
+        matches!(self.pages.sessions.resume(session).await, Ok(Some(_)))
+    }
+
+    /// What is sent next; `None` ends the stream.
+    async fn next(&mut self) -> Option<Bytes> {
+        if !self.greeted {
+            self.greeted = true;
+            return Some(Bytes::from_static(b"retry: 2000\n: hello\n\n"));
+        }
+        loop {
+            let recheck = Instant::now() + RECHECK;
+            let changed = {
+                let changes = self.topics.iter_mut().map(|it| Box::pin(it.changed()));
+                let any = futures_util::future::select_all(changes);
+                tokio::select! {
+                    (changed, _, _) = any => Some(changed),
+                    () = sleep_until(recheck.min(self.beat)) => None,
+                }
+            };
+            if !self.is_welcome().await {
+                return None;
+            }
+            match changed {
+                Some(Ok(())) => {
+                    // What comes within the same moment is told once.
+                    sleep(Duration::from_millis(100)).await;
+                    for topic in &mut self.topics {
+                        topic.mark_unchanged();
+                    }
+                    self.number += 1;
+                    self.beat = Instant::now() + HEARTBEAT;
+                    let text =
+                        format!("event: changed\nid: {}\ndata: {}\n\n", self.number, self.number);
+                    return Some(Bytes::from(text));
+                }
+                Some(Err(_)) => return None,
+                None if Instant::now() >= self.beat => {
+                    self.beat = Instant::now() + HEARTBEAT;
+                    return Some(Bytes::from_static(b"event: beat\ndata: 1\n\n"));
+                }
+                None => {}
+            }
+        }
+    }
+}
+
+async fn open(pages: &Data<Pages>, request: &HttpRequest) -> Result<Stream, Failure> {
+    let visitor = visitor(pages, request).await?;
+    let asked = Asked::query(request);
+    let mut topics = Vec::new();
+    for text in asked.text("topics").split(',').take(MAX_TOPICS) {
+        let topic = topic(text).ok_or(Failure::Missing)?;
+        if !pages.reads.may_watch(&visitor.caller, topic).await? {
+            return Err(Failure::Missing);
+        }
+        let mut listening = pages.live.listen(&pages.reads, (visitor.caller.org, topic));
+        // What the page shows is as new as its request: only what follows is told. A version that is
+        // not read yet is told once.
+        listening.mark_unchanged();
+        topics.push(listening);
+    }
+    let place = Place::take(&pages.live.streams);
+    let place = place.ok_or_else(|| Failure::Unavailable("too many pages are open".to_owned()))?;
+    let beat = Instant::now() + HEARTBEAT;
+    Ok(Stream {
+        pages: pages.clone(),
+        visitor,
+        topics,
+        _place: place,
+        number: 0,
+        beat,
+        greeted: false,
+    })
+}
+
+/// `GET /ui/events?topics=…`.
+pub(crate) async fn handle(pages: Data<Pages>, request: HttpRequest) -> HttpResponse {
+    match open(&pages, &request).await {
+        Ok(stream) => Status::Shown.reply().content_type("text/event-stream").streaming(unfold(
+            stream,
+            |mut stream| async move {
+                let bytes = stream.next().await?;
+                Some((Ok::<_, std::io::Error>(bytes), stream))
+            },
+        )),
+        Err(failure) => failure.status().reply().finish(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn topics_are_read_and_nothing_else() {
+        let id = Uuid::from_u128(7);
+        assert_eq!(topic("org"), Some(Topic::Org));
+        assert_eq!(topic(&format!("queue:{id}")), Some(Topic::Queue(QueueId(id))));
+        assert_eq!(topic(&format!("tests:{id}")), Some(Topic::Tests(RepoId(id))));
+        for wrong in ["", "queue", "queue:", "queue:x", "all:1", "org:1"] {
+            assert_eq!(topic(wrong), None, "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,275 @@
+//! What a page is made of. Handlers build these values; one template writes them, so that every
+//! page escapes, labels and lays out in the same way.
+
+use signalbox_domain::vocabulary::{Named, Tone, Word};
+
+/// A piece of text with what belongs to it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Cell {
+    /// The text.
+    pub(crate) text: String,
+    /// Where it leads. Only addresses of ours, or checked ones of others.
+    pub(crate) href: Option<String>,
+    /// An icon's name, before the text.
+    pub(crate) icon: Option<&'static str>,
+    /// The name of the tone of the icon.
+    pub(crate) tone: &'static str,
+    /// A second line.
+    pub(crate) sub: Option<String>,
+    /// The time that the text is about, for machines and for the title.
+    pub(crate) time: Option<String>,
+    /// Whether it is a number, which is set flush right.
+    pub(crate) number: bool,
+    /// Whether it is code.
+    pub(crate) code: bool,
+    /// How much of something is done, and of how much.
+    pub(crate) progress: Option<(usize, usize)>,
+    /// A note beside the text, such as `known flaky`.
+    pub(crate) mark: Option<&'static str>,
+}
+
+impl Cell {
+    pub(crate) fn text(text: impl Into<String>) -> Self {
+        Self { text: text.into(), ..Self::default() }
+    }
+
+    pub(crate) fn number(text: impl ToString) -> Self {
+        Self { text: text.to_string(), number: true, ..Self::default() }
+    }
+
+    pub(crate) fn code(text: impl Into<String>) -> Self {
+        Self { text: text.into(), code: true, ..Self::default() }
+    }
+
+    pub(crate) fn word(word: Word) -> Self {
+        Self {
+            text: word.label.to_owned(),
+            icon: Some(word.icon),
+            tone: word.tone.name(),
+            ..Self::default()
+        }
+    }
+
+    pub(crate) fn named(it: &impl Named) -> Self {
+        Self::word(it.named())
+    }
+
+    pub(crate) fn link(mut self, href: impl Into<String>) -> Self {
+        self.href = Some(href.into());
+        self
+    }
+
+    pub(crate) fn maybe_link(mut self, href: Option<String>) -> Self {
+        self.href = href;
+        self
+    }
+
+    pub(crate) fn sub(mut self, sub: impl Into<String>) -> Self {
+        let sub = sub.into();
+        self.sub = (!sub.is_empty()).then_some(sub);
+        self
+    }
+}
+
+/// A column's head.
+#[derive(Clone, Debug)]
+pub(crate) struct Head {
+    pub(crate) label: &'static str,
+    pub(crate) number: bool,
+}
+
+/// A row.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Row {
+    /// Stays the same over updates.
+    pub(crate) id: String,
+    pub(crate) cells: Vec<Cell>,
+}
+
+/// A table. On narrow screens each row becomes a card with labels.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Table {
+    pub(crate) id: String,
+    pub(crate) caption: String,
+    pub(crate) heads: Vec<Head>,
+    pub(crate) rows: Vec<Row>,
+    /// What is said in place of rows.
+    pub(crate) empty: String,
+    /// Whether the caption is only for those who do not see the heading.
+    pub(crate) quiet_caption: bool,
+    /// The next page.
+    pub(crate) more: Option<String>,
+}
+
+impl Table {
+    /// A table; a head that starts with `#` is one of numbers.
+    pub(crate) fn new(id: &str, caption: impl Into<String>, heads: &[&'static str]) -> Self {
+        let head = |label: &&'static str| {
+            let number = label.starts_with('#');
+            Head { label: label.trim_start_matches('#'), number }
+        };
+        Self {
+            id: id.to_owned(),
+            caption: caption.into(),
+            heads: heads.iter().map(head).collect(),
+            empty: "Nothing to show.".to_owned(),
+            quiet_caption: true,
+            ..Self::default()
+        }
+    }
+
+    pub(crate) fn empty(mut self, text: impl Into<String>) -> Self {
+        self.empty = text.into();
+        self
+    }
+
+    /// The label of a column, for rows that are shown as cards.
+    pub(crate) fn label(&self, column: &usize) -> &'static str {
+        self.heads.get(*column).map_or("", |head| head.label)
+    }
+
+    pub(crate) fn push(&mut self, id: impl std::fmt::Display, cells: Vec<Cell>) {
+        let id = format!("{}-{id}", self.id);
+        self.rows.push(Row { id, cells });
+    }
+}
+
+/// A number with its name.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Tile {
+    pub(crate) label: &'static str,
+    pub(crate) value: String,
+    pub(crate) note: String,
+    pub(crate) href: Option<String>,
+}
+
+/// A field of a form.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Field {
+    pub(crate) name: &'static str,
+    pub(crate) label: String,
+    /// `text`, `password`, `number`, `search`, `select` or `lines`.
+    pub(crate) kind: &'static str,
+    pub(crate) value: String,
+    /// Values and labels of a `select`.
+    pub(crate) options: Vec<(String, String)>,
+    pub(crate) hint: String,
+    pub(crate) required: bool,
+}
+
+/// A form. Those that change something are sent by POST and carry the session's form token.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Form {
+    pub(crate) id: String,
+    pub(crate) action: String,
+    pub(crate) post: bool,
+    /// Shown as a closed box with this title; at once when it is empty.
+    pub(crate) title: String,
+    pub(crate) note: String,
+    pub(crate) hidden: Vec<(&'static str, String)>,
+    pub(crate) fields: Vec<Field>,
+    pub(crate) button: String,
+    pub(crate) danger: bool,
+}
+
+/// A step of a timeline.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct TimelineStep {
+    pub(crate) id: String,
+    pub(crate) what: Cell,
+    pub(crate) when: Cell,
+    pub(crate) lines: Vec<Cell>,
+}
+
+/// One thing on a page.
+#[derive(Clone, Debug)]
+pub(crate) enum Block {
+    /// A message that is seen first.
+    Notice { tone: &'static str, icon: &'static str, title: String, text: String },
+    /// The one sentence that the page is opened for.
+    Answer { icon: &'static str, tone: &'static str, label: String, text: String, next: String },
+    /// A paragraph.
+    Text(String),
+    /// Numbers.
+    Tiles(Vec<Tile>),
+    /// Names and values.
+    Facts(Vec<(&'static str, Cell)>),
+    /// Rows.
+    Table(Table),
+    /// A picture, and the same as a table.
+    Chart(Box<crate::svg::Chart>, Table),
+    /// Something to do.
+    Forms(Vec<Form>),
+    /// What happened.
+    Timeline(Vec<TimelineStep>),
+    /// Text as it is.
+    Pre(String),
+    /// Links.
+    Links(Vec<Cell>),
+}
+
+impl Block {
+    pub(crate) fn notice(tone: Tone, icon: &'static str, title: &str, text: &str) -> Self {
+        Self::Notice { tone: tone.name(), icon, title: title.to_owned(), text: text.to_owned() }
+    }
+}
+
+/// A part of a page under a heading; without one when it is empty.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Section {
+    pub(crate) id: String,
+    pub(crate) heading: String,
+    pub(crate) note: String,
+    pub(crate) blocks: Vec<Block>,
+}
+
+impl Section {
+    pub(crate) fn new(id: &str, heading: impl Into<String>) -> Self {
+        Self { id: id.to_owned(), heading: heading.into(), ..Self::default() }
+    }
+
+    pub(crate) fn plain(id: &str) -> Self {
+        Self::new(id, "")
+    }
+
+    pub(crate) fn with(mut self, block: Block) -> Self {
+        self.blocks.push(block);
+        self
+    }
+
+    pub(crate) fn note(mut self, note: impl Into<String>) -> Self {
+        self.note = note.into();
+        self
+    }
+}
+
+/// A link of a menu.
+#[derive(Clone, Debug)]
+pub(crate) struct MenuItem {
+    pub(crate) label: String,
+    pub(crate) href: String,
+    pub(crate) current: bool,
+}
+
+/// What a page says.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Page {
+    pub(crate) title: String,
+    /// The heading, when it is not the title.
+    pub(crate) heading: String,
+    /// A line above the heading.
+    pub(crate) above: Vec<Cell>,
+    /// State and facts beside the heading.
+    pub(crate) beside: Vec<Cell>,
+    /// Pages of the same thing.
+    pub(crate) menu: Vec<MenuItem>,
+    pub(crate) sections: Vec<Section>,
+    /// What the page is told about, as a topic's text; none when it is empty.
+    pub(crate) topic: String,
+    /// The sentence that is read aloud when it changes.
+    pub(crate) announce: String,
+    /// Whether updates are only announced and not shown until somebody asks.
+    pub(crate) only_hint: bool,
+    /// How to get the same from the API.
+    pub(crate) curl: String,
+}

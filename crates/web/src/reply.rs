@@ -1,0 +1,80 @@
+//! Pages as replies: the only file of this crate that knows status codes, and the headers that
+//! every page carries.
+
+use actix_web::http::StatusCode;
+use actix_web::http::header::{
+    CONTENT_SECURITY_POLICY, HeaderName, HeaderValue, LOCATION, REFERRER_POLICY, RETRY_AFTER,
+};
+use actix_web::{HttpResponse, HttpResponseBuilder};
+
+/// Only what is served from here is loaded or run; nothing inline, nobody frames it.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
+    img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; \
+    frame-ancestors 'none'";
+
+/// What became of a request for a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Status {
+    Shown,
+    SignIn,
+    Invalid,
+    Forbidden,
+    Missing,
+    Conflict,
+    TooMany,
+    Internal,
+    Unavailable,
+}
+
+impl Status {
+    const fn code(self) -> StatusCode {
+        match self {
+            Self::Shown => StatusCode::OK,
+            Self::SignIn => StatusCode::UNAUTHORIZED,
+            Self::Invalid => StatusCode::BAD_REQUEST,
+            Self::Forbidden => StatusCode::FORBIDDEN,
+            Self::Missing => StatusCode::NOT_FOUND,
+            Self::Conflict => StatusCode::CONFLICT,
+            Self::TooMany => StatusCode::TOO_MANY_REQUESTS,
+            Self::Internal => StatusCode::INTERNAL_SERVER_ERROR,
+            Self::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
+        }
+    }
+
+    /// The beginning of a reply, with the headers of every page.
+    pub(crate) fn reply(self) -> HttpResponseBuilder {
+        let mut reply = HttpResponse::build(self.code());
+        harden(&mut reply);
+        if matches!(self, Self::TooMany | Self::Unavailable) {
+            reply.insert_header((RETRY_AFTER, "30"));
+        }
+        reply
+    }
+}
+
+fn harden(reply: &mut HttpResponseBuilder) {
+    reply
+        .insert_header((CONTENT_SECURITY_POLICY, POLICY))
+        .insert_header((REFERRER_POLICY, "same-origin"))
+        .insert_header(header("x-frame-options", "DENY"))
+        .insert_header(header("cross-origin-opener-policy", "same-origin"))
+        .insert_header(header("permissions-policy", "camera=(), geolocation=(), microphone=()"))
+        .insert_header(header("cache-control", "no-store"));
+}
+
+fn header(name: &'static str, value: &'static str) -> (HeaderName, HeaderValue) {
+    (HeaderName::from_static(name), HeaderValue::from_static(value))
+}
+
+/// A page.
+pub(crate) fn html(status: Status, body: String) -> HttpResponse {
+    status.reply().content_type("text/html; charset=utf-8").body(body)
+}
+
+/// Sends the browser on with a GET.
+pub(crate) fn go_to(address: &str) -> HttpResponseBuilder {
+    let mut reply = HttpResponse::build(StatusCode::SEE_OTHER);
+    harden(&mut reply);
+    reply.insert_header((LOCATION, address));
+    reply
+}

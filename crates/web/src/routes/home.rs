@@ -1,0 +1,55 @@
+//! Home.
+
+use actix_web::web::Data;
+use actix_web::{HttpRequest, HttpResponse};
+use signalbox_domain::token::Scope;
+
+use crate::Pages;
+use crate::failure::Failure;
+use crate::model::Page;
+use crate::reply::go_to;
+use crate::shell::answer;
+use crate::view::Place;
+use crate::view::home::{Seen, page};
+use crate::visitor::{Asked, Visitor, visitor};
+
+/// `GET /`.
+pub(crate) async fn show(pages: Data<Pages>, request: HttpRequest) -> HttpResponse {
+    let asked = Asked::query(&request);
+    match found(&pages, &request, &asked).await {
+        Ok(Ok((visitor, page))) => answer(&pages, &request, Ok((Some(visitor), page))),
+        Ok(Err(address)) => go_to(&address).finish(),
+        Err(failure) => answer(&pages, &request, Err(failure)),
+    }
+}
+
+/// The page, or the address of the pull request that was searched for.
+async fn found(
+    pages: &Pages,
+    request: &HttpRequest,
+    asked: &Asked,
+) -> Result<Result<(Visitor, Page), String>, Failure> {
+    let visitor = visitor(pages, request).await?;
+    let queues = pages.reads.queues(&visitor.caller).await?;
+    let search = asked.text("q");
+    if let Ok(pr) = search.trim_start_matches('#').parse::<u32>() {
+        let pr = signalbox_domain::ids::PrNumber(pr);
+        let mut of = queues.iter().filter(|it| it.queue.entry_of(pr).is_some());
+        if let (Some(only), None) = (of.next(), of.next()) {
+            let place = Place {
+                org: visitor.org().to_owned(),
+                repo: only.repository.name.clone(),
+                branch: only.queue.header.branch.clone(),
+            };
+            return Ok(Err(place.pr(pr)));
+        }
+    }
+    let mut tests = Vec::new();
+    if visitor.may(Scope::TestsRead) {
+        tests = super::tests::counts(pages, &visitor).await?;
+    }
+    let seen =
+        Seen { queues: &queues, tests: &tests, search, visitor: &visitor, now: pages.reads.now() };
+    let page = page(&seen);
+    Ok(Ok((visitor, page)))
+}

@@ -1,0 +1,54 @@
+//! Which address shows what.
+
+mod home;
+mod queue;
+mod queue_more;
+mod server;
+pub(crate) mod sign_in;
+mod tests;
+
+use actix_web::web::{self, ServiceConfig};
+
+/// Adds every page.
+pub(crate) fn configure(config: &mut ServiceConfig) {
+    let page = |path: &str, name: &str| web::resource(path.to_owned()).name(name);
+    config
+        .service(page("/", "pageHome").route(web::get().to(home::show)))
+        .service(
+            page("/sign-in", "pageSignIn")
+                .route(web::get().to(sign_in::show))
+                .route(web::post().to(sign_in::sign_in)),
+        )
+        .service(page("/sign-out", "pageSignOut").route(web::post().to(sign_in::sign_out)))
+        .service(page("/assets/{file}", "pageAsset").route(web::get().to(crate::assets::handle)))
+        .service(page("/ui/events", "pageEvents").route(web::get().to(crate::live::handle)))
+        .service(page("/status", "pageStatus").route(web::get().to(server::status)))
+        .service(page("/{org}/queue", "pageQueue").route(web::get().to(queue::list)))
+        .service(page("/{org}/queue/pr", "pagePullRequest").route(web::get().to(queue::pr)))
+        .service(page("/{org}/queue/do", "pageDo").route(web::post().to(queue::act)))
+        .service(page("/{org}/queue/left", "pageLeft").route(web::get().to(queue_more::left)))
+        .service(page("/{org}/queue/health", "pageHealth").route(web::get().to(queue_more::health)))
+        .service(page("/{org}/queue/graph", "pageGraph").route(web::get().to(queue_more::graph)))
+        .service(
+            page("/{org}/queue/settings", "pageSettings")
+                .route(web::get().to(queue_more::settings))
+                .route(web::post().to(queue_more::save)),
+        )
+        .service(page("/{org}/flaky-tests", "pageTests").route(web::get().to(tests::dashboard)))
+        .service(
+            page("/{org}/flaky-tests/quarantine", "pageQuarantine")
+                .route(web::get().to(tests::quarantine)),
+        )
+        .service(
+            page("/{org}/flaky-tests/uploads", "pageUploads").route(web::get().to(tests::uploads)),
+        )
+        .service(page("/{org}/flaky-tests/do", "pageTestDo").route(web::post().to(tests::act)))
+        .service(page("/{org}/flaky-tests/test/{id}", "pageTest").route(web::get().to(tests::test)))
+        .service(
+            page("/{org}/tokens", "pageTokens")
+                .route(web::get().to(server::tokens))
+                .route(web::post().to(server::revoke)),
+        )
+        .service(page("/{org}/audit", "pageAudit").route(web::get().to(server::audit)))
+        .service(page("/reference", "pageReference").route(web::get().to(server::reference)));
+}

@@ -1,0 +1,210 @@
+//! Pages of a queue, and what is done there.
+
+use std::collections::BTreeMap;
+
+use actix_web::web::{Bytes, Data, Path};
+use actix_web::{HttpRequest, HttpResponse};
+use signalbox_domain::ids::PrNumber;
+use signalbox_domain::ports::{EntryFilter, PullRequestQuery};
+use signalbox_domain::queue::{
+    Estimate, Priority, RequestedState, SettingsPatch, estimate, view_queue,
+};
+use signalbox_domain::service::Extras;
+use signalbox_domain::time::{Span, Timestamp, Window};
+use signalbox_domain::token::Caller;
+
+use crate::Pages;
+use crate::failure::Failure;
+use crate::reply::go_to;
+use crate::shell::{Shown, answer};
+use crate::view::{self, Place};
+use crate::visitor::{Asked, Visitor, member, sender};
+
+/// The most pull requests whose landing is estimated on one page.
+const ESTIMATES: usize = 40;
+
+/// The queue that an address names, and who looks at it.
+pub(crate) async fn place(
+    pages: &Pages,
+    request: &HttpRequest,
+    org: &str,
+) -> Result<(Visitor, Place, Asked), Failure> {
+    let visitor = member(pages, request, org).await?;
+    let asked = Asked::query(request);
+    let place = Place { org: org.to_owned(), repo: asked.repo()?, branch: asked.branch()? };
+    Ok((visitor, place, asked))
+}
+
+/// The time until now.
+pub(crate) fn last(span: Span, now: Timestamp) -> Window {
+    Window { since: Some(now.minus(span)), until: None }
+}
+
+/// Those that left within a time, the last one first.
+pub(crate) async fn left(
+    pages: &Pages,
+    caller: &Caller,
+    place: &Place,
+    span: Span,
+    take: u32,
+) -> Result<Vec<signalbox_domain::service::EntrySnapshot>, Failure> {
+    let now = pages.reads.now();
+    let filter = EntryFilter { state: None, concluded: Some(last(span, now)) };
+    let listed =
+        pages.queues.pull_requests(caller, &place.repo, &place.branch, &filter, None, take);
+    let mut left = listed.await?.entries;
+    left.retain(|it| !it.entry.is_live());
+    left.sort_by_key(|it| std::cmp::Reverse(it.entry.state_changed_at));
+    Ok(left)
+}
+
+/// `GET /{org}/queue`.
+pub(crate) async fn list(
+    pages: Data<Pages>,
+    request: HttpRequest,
+    org: Path<String>,
+) -> HttpResponse {
+    let shown = show_list(&pages, &request, &org).await;
+    answer(&pages, &request, shown)
+}
+
+async fn show_list(pages: &Pages, request: &HttpRequest, org: &str) -> Shown {
+    let (visitor, place, asked) = place(pages, request, org).await?;
+    let queue = pages.queues.queue(&visitor.caller, &place.repo, &place.branch).await?;
+    let history = pages.reads.durations(&visitor.caller, &place.repo, &place.branch).await?;
+    let left = left(pages, &visitor.caller, &place, Span::days(1), 50).await?;
+    let (view, now) = (view_queue(&queue), pages.reads.now());
+    let offset = usize::try_from(asked.number("after").unwrap_or(0)).unwrap_or(0);
+    let line = view.entries.iter().filter(|it| it.position.is_some());
+    let estimates: BTreeMap<PrNumber, Estimate> = line
+        .skip(offset)
+        .take(ESTIMATES)
+        .map(|it| (it.entry.pr, estimate(&queue, it.entry.pr, &history, now)))
+        .collect();
+    let page = view::queue::page(&view::queue::Seen {
+        place: &place,
+        view: &view,
+        estimates: &estimates,
+        left: &left,
+        visitor: &visitor,
+        offset,
+        now,
+    });
+    Ok((Some(visitor), page))
+}
+
+/// `GET /{org}/queue/pr`.
+pub(crate) async fn pr(
+    pages: Data<Pages>,
+    request: HttpRequest,
+    org: Path<String>,
+) -> HttpResponse {
+    let shown = show_pr(&pages, &request, &org).await;
+    answer(&pages, &request, shown)
+}
+
+async fn show_pr(pages: &Pages, request: &HttpRequest, org: &str) -> Shown {
+    let (visitor, place, asked) = place(pages, request, org).await?;
+    let (caller, pr) = (&visitor.caller, asked.pr()?);
+    let queue = pages.queues.queue(caller, &place.repo, &place.branch).await?;
+    let extras = Extras { timeline: true, estimate: true };
+    let query = PullRequestQuery::Number(pr);
+    let found =
+        pages.queues.entry_details(caller, &place.repo, &place.branch, &query, extras).await;
+    let details = match found {
+        Ok(details) => details,
+        Err(signalbox_domain::service::Error::NeverSubmitted { .. }) => {
+            let page = view::pr::never(&place, pr, &visitor);
+            return Ok((Some(visitor), page));
+        }
+        Err(error) => return Err(error.into()),
+    };
+    let page = view::pr::page(&view::pr::Seen {
+        place: &place,
+        queue: queue.header.id,
+        details: &details,
+        visitor: &visitor,
+        now: pages.reads.now(),
+    });
+    Ok((Some(visitor), page))
+}
+
+/// `POST /{org}/queue/do`.
+pub(crate) async fn act(
+    pages: Data<Pages>,
+    request: HttpRequest,
+    org: Path<String>,
+    body: Bytes,
+) -> HttpResponse {
+    match done(&pages, &request, &org, &Asked::of(&body)).await {
+        Ok(address) => go_to(&address).finish(),
+        Err(failure) => answer(&pages, &request, Err(failure)),
+    }
+}
+
+/// Does what was asked; returns where the browser goes on.
+async fn done(
+    pages: &Pages,
+    request: &HttpRequest,
+    org: &str,
+    sent: &Asked,
+) -> Result<String, Failure> {
+    let visitor = sender(pages, request, sent).await?;
+    if visitor.org() != org {
+        return Err(Failure::Missing);
+    }
+    let place = Place { org: org.to_owned(), repo: sent.repo()?, branch: sent.branch()? };
+    let (queues, caller) = (&pages.queues, &*visitor.caller);
+    let (repo, branch) = (&place.repo, &place.branch);
+    let state = async |state, required: bool| {
+        let reason = Some(sent.text("reason").to_owned()).filter(|it| !it.is_empty());
+        if required && reason.is_none() {
+            return Err(Failure::Invalid("a reason is required".to_owned()));
+        }
+        let patch = SettingsPatch::default();
+        queues.update_queue(caller, repo, branch, patch, Some(state), reason).await?;
+        Ok(())
+    };
+    let said = match sent.text("action") {
+        "submit" => {
+            queues.submit(caller, repo, branch, sent.pr()?, priority(sent)?, None).await?;
+            "submitted"
+        }
+        "priority" => {
+            queues.submit(caller, repo, branch, sent.pr()?, priority(sent)?, None).await?;
+            "priority"
+        }
+        "remove" => {
+            queues.cancel(caller, repo, branch, sent.pr()?).await?;
+            "removed"
+        }
+        "restart" => {
+            queues.restart(caller, repo, branch, sent.pr()?).await?;
+            "restarted"
+        }
+        "pause" => {
+            state(RequestedState::Paused, true).await?;
+            "paused"
+        }
+        "drain" => {
+            state(RequestedState::Draining, true).await?;
+            "draining"
+        }
+        "resume" => {
+            state(RequestedState::Running, false).await?;
+            "running"
+        }
+        _ => return Err(Failure::Invalid("there is no such action".to_owned())),
+    };
+    let back = if sent.has("pr") { place.pr(sent.pr()?) } else { place.path("queue") };
+    Ok(format!("{back}&said={said}"))
+}
+
+fn priority(sent: &Asked) -> Result<Option<Priority>, Failure> {
+    let text = sent.text("priority");
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let named = Priority::named(text).or_else(|| text.parse().ok().map(Priority::number));
+    named.map(Some).ok_or_else(|| Failure::Invalid("there is no such priority".to_owned()))
+}

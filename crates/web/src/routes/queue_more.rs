@@ -1,0 +1,144 @@
+//! The further pages of a queue: those that left, health, graph and settings.
+
+use actix_web::web::{Bytes, Data, Path};
+use actix_web::{HttpRequest, HttpResponse};
+use signalbox_domain::ports::{EntryFilter, SubmissionPlace};
+use signalbox_domain::queue::{PrState, view_queue};
+use signalbox_domain::time::{Span, Timestamp};
+
+use super::queue::{last, place};
+use crate::Pages;
+use crate::failure::Failure;
+use crate::reply::go_to;
+use crate::shell::{Shown, answer};
+use crate::view::{self, Place};
+use crate::visitor::{Asked, sender};
+
+macro_rules! page {
+    ($(#[doc = $doc:literal] $name:ident = $work:ident;)+) => {
+        $(
+            #[doc = $doc]
+            pub(crate) async fn $name(
+                pages: Data<Pages>,
+                request: HttpRequest,
+                org: Path<String>,
+            ) -> HttpResponse {
+                let shown = $work(&pages, &request, &org).await;
+                answer(&pages, &request, shown)
+            }
+        )+
+    };
+}
+
+page! {
+    /// `GET /{org}/queue/left`.
+    left = show_left;
+    /// `GET /{org}/queue/health`.
+    health = show_health;
+    /// `GET /{org}/queue/graph`.
+    graph = show_graph;
+    /// `GET /{org}/queue/settings`.
+    settings = show_settings;
+}
+
+/// 1 to 30 days; a week when nothing else is asked for.
+fn days(asked: &Asked) -> u32 {
+    asked.number("days").filter(|it| (1..=30).contains(it)).unwrap_or(7)
+}
+
+async fn show_left(pages: &Pages, request: &HttpRequest, org: &str) -> Shown {
+    let (visitor, place, asked) = place(pages, request, org).await?;
+    let (now, days) = (pages.reads.now(), days(&asked));
+    let state = PrState::parse(asked.text("state")).filter(|it| it.is_terminal());
+    let filter = EntryFilter { state, concluded: Some(last(Span::days(days), now)) };
+    let after = after(&asked);
+    let listed = pages.queues.pull_requests(
+        &visitor.caller,
+        &place.repo,
+        &place.branch,
+        &filter,
+        after,
+        100,
+    );
+    let listed = listed.await?;
+    let next = listed.next.map(|it| {
+        let state = state.map_or("", |it| it.word());
+        let (at, pr) = (it.submitted_at.unix_micros(), it.pr);
+        format!("{}&days={days}&state={state}&at={at}&pr={pr}", place.path("queue/left"))
+    });
+    let mut left = listed.entries;
+    left.retain(|it| !it.entry.is_live());
+    left.sort_by_key(|it| std::cmp::Reverse(it.entry.state_changed_at));
+    let page =
+        view::left::page(&view::left::Seen { place: &place, left: &left, state, days, next, now });
+    Ok((Some(visitor), page))
+}
+
+/// Where the page before has ended.
+fn after(asked: &Asked) -> Option<SubmissionPlace> {
+    let at: i64 = asked.text("at").parse().ok()?;
+    let pr = asked.pr().ok()?;
+    Some(SubmissionPlace { submitted_at: Timestamp::from_unix_micros(at), pr })
+}
+
+async fn show_health(pages: &Pages, request: &HttpRequest, org: &str) -> Shown {
+    let (visitor, place, asked) = place(pages, request, org).await?;
+    let (now, days) = (pages.reads.now(), days(&asked));
+    let since = now.minus(Span::days(days));
+    let moves = pages.reads.moves_since(&visitor.caller, &place.repo, &place.branch, since).await?;
+    let seen = view::health::Seen { place: &place, moves: &moves, days, now };
+    let page = view::health::page(&seen);
+    Ok((Some(visitor), page))
+}
+
+async fn show_graph(pages: &Pages, request: &HttpRequest, org: &str) -> Shown {
+    let (visitor, place, _) = place(pages, request, org).await?;
+    let queue = pages.queues.queue(&visitor.caller, &place.repo, &place.branch).await?;
+    let page = view::graph::page(&place, &view_queue(&queue));
+    Ok((Some(visitor), page))
+}
+
+async fn show_settings(pages: &Pages, request: &HttpRequest, org: &str) -> Shown {
+    let (visitor, place, asked) = place(pages, request, org).await?;
+    let queue = pages.queues.queue(&visitor.caller, &place.repo, &place.branch).await?;
+    let settings = &queue.header.settings;
+    let proposed = if asked.has("concurrency") {
+        let patch = view::settings::patch(settings, &asked)?;
+        Some(patch.applied_to(settings).map_err(signalbox_domain::service::Error::from)?)
+    } else {
+        None
+    };
+    let page = view::settings::page(&place, &queue, proposed.as_ref(), &visitor);
+    Ok((Some(visitor), page))
+}
+
+/// `POST /{org}/queue/settings`.
+pub(crate) async fn save(
+    pages: Data<Pages>,
+    request: HttpRequest,
+    org: Path<String>,
+    body: Bytes,
+) -> HttpResponse {
+    match saved(&pages, &request, &org, &Asked::of(&body)).await {
+        Ok(address) => go_to(&address).finish(),
+        Err(failure) => answer(&pages, &request, Err(failure)),
+    }
+}
+
+async fn saved(
+    pages: &Pages,
+    request: &HttpRequest,
+    org: &str,
+    sent: &Asked,
+) -> Result<String, Failure> {
+    let visitor = sender(pages, request, sent).await?;
+    if visitor.org() != org {
+        return Err(Failure::Missing);
+    }
+    let place = Place { org: org.to_owned(), repo: sent.repo()?, branch: sent.branch()? };
+    let queue = pages.queues.queue(&visitor.caller, &place.repo, &place.branch).await?;
+    let patch = view::settings::patch(&queue.header.settings, sent)?;
+    let (repo, branch) = (&place.repo, &place.branch);
+    pages.queues.update_queue(&visitor.caller, repo, branch, patch, None, None).await?;
+    Ok(format!("{}&said=settings", place.path("queue/settings")))
+}

@@ -1,0 +1,99 @@
+//! Pages about the server.
+
+use actix_web::web::{Bytes, Data, Path};
+use actix_web::{HttpRequest, HttpResponse};
+use signalbox_domain::ids::TokenId;
+use signalbox_domain::ports::{AuditFilter, AuditPlace};
+use signalbox_domain::time::Timestamp;
+use uuid::Uuid;
+
+use crate::Pages;
+use crate::failure::Failure;
+use crate::reply::go_to;
+use crate::shell::answer;
+use crate::view;
+use crate::visitor::{Asked, member, sender, visitor};
+
+/// `GET /status`.
+pub(crate) async fn status(pages: Data<Pages>, request: HttpRequest) -> HttpResponse {
+    let shown = async {
+        let visitor = visitor(&pages, &request).await?;
+        let facts = pages.server.facts().await;
+        Ok((Some(visitor), view::status::page(&facts)))
+    };
+    answer(&pages, &request, shown.await)
+}
+
+/// `GET /reference`.
+pub(crate) async fn reference(pages: Data<Pages>, request: HttpRequest) -> HttpResponse {
+    let shown = async {
+        let visitor = visitor(&pages, &request).await?;
+        Ok((Some(visitor), view::reference::page(&pages.openapi)))
+    };
+    answer(&pages, &request, shown.await)
+}
+
+/// `GET /{org}/tokens`.
+pub(crate) async fn tokens(
+    pages: Data<Pages>,
+    request: HttpRequest,
+    org: Path<String>,
+) -> HttpResponse {
+    let shown = async {
+        let visitor = member(&pages, &request, &org).await?;
+        let tokens = pages.reads.tokens(&visitor.caller).await?;
+        let page = view::tokens::page(&tokens, &visitor, pages.reads.now());
+        Ok((Some(visitor), page))
+    };
+    answer(&pages, &request, shown.await)
+}
+
+/// `POST /{org}/tokens`: revokes one.
+pub(crate) async fn revoke(
+    pages: Data<Pages>,
+    request: HttpRequest,
+    org: Path<String>,
+    body: Bytes,
+) -> HttpResponse {
+    let done = async {
+        let sent = Asked::of(&body);
+        let visitor = sender(&pages, &request, &sent).await?;
+        if visitor.org() != org.as_str() {
+            return Err(Failure::Missing);
+        }
+        let id = Uuid::try_parse(sent.text("token")).map_err(|_| Failure::Missing)?;
+        if pages.reads.revoke_token(&visitor.caller, TokenId(id)).await? {
+            Ok(format!("/{org}/tokens?said=revoked"))
+        } else {
+            Err(Failure::Missing)
+        }
+    };
+    match done.await {
+        Ok(address) => go_to(&address).finish(),
+        Err(failure) => answer(&pages, &request, Err(failure)),
+    }
+}
+
+/// `GET /{org}/audit`.
+pub(crate) async fn audit(
+    pages: Data<Pages>,
+    request: HttpRequest,
+    org: Path<String>,
+) -> HttpResponse {
+    let shown = async {
+        let visitor = member(&pages, &request, &org).await?;
+        let asked = Asked::query(&request);
+        let at: Option<i64> = asked.text("at").parse().ok();
+        let id = Uuid::try_parse(asked.text("id")).ok();
+        let before =
+            at.zip(id).map(|(at, id)| AuditPlace { at: Timestamp::from_unix_micros(at), id });
+        let filter = AuditFilter::default();
+        let records = pages.audit.list(&visitor.caller, filter, before, 100).await?;
+        let next = records
+            .last()
+            .filter(|_| records.len() >= view::ROWS)
+            .map(|last| format!("/{org}/audit?at={}&id={}", last.at.unix_micros(), last.id));
+        Ok((Some(visitor), view::audit::page(&records, next, pages.reads.now())))
+    };
+    answer(&pages, &request, shown.await)
+}

@@ -1,0 +1,165 @@
+//! Signing in and out.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use actix_web::http::header::SET_COOKIE;
+use actix_web::web::{Bytes, Data};
+use actix_web::{HttpRequest, HttpResponse};
+
+use crate::Pages;
+use crate::failure::Failure;
+use crate::model::{Block, Field, Form, Page, Section};
+use crate::reply::go_to;
+use crate::shell::answer;
+use crate::visitor::{Asked, cookie, from_here, sender, session_of};
+
+/// Attempts with a wrong token within [`WINDOW`] after which nobody may try.
+const MAX_ATTEMPTS: usize = 60;
+const WINDOW: Duration = Duration::from_secs(60);
+
+/// Counts attempts to sign in with a wrong token. A token has 160 random bits, so this keeps the
+/// server from work more than it keeps anybody from guessing.
+#[derive(Clone, Default)]
+pub struct Attempts(Arc<Mutex<VecDeque<Instant>>>);
+
+impl Attempts {
+    fn too_many(&self) -> bool {
+        let mut failed = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        while failed.front().is_some_and(|at| at.elapsed() > WINDOW) {
+            failed.pop_front();
+        }
+        failed.len() >= MAX_ATTEMPTS
+    }
+
+    fn failed(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push_back(Instant::now());
+    }
+}
+
+/// The page for signing in; afterwards the browser goes on to `next`.
+pub(crate) fn page(next: &str, keep: bool, wrong: &str) -> Page {
+    let next = if keep { local(next) } else { "/" };
+    let mut section = Section::plain("sign-in");
+    if !wrong.is_empty() {
+        let notice = Block::notice(
+            signalbox_domain::vocabulary::Tone::Bad,
+            "cross",
+            "Not signed in.",
+            wrong,
+        );
+        section = section.with(notice);
+    }
+    let form = Form {
+        id: "sign-in-form".to_owned(),
+        action: "/sign-in".to_owned(),
+        // Without a session there is no form token: the origin is checked instead.
+        post: true,
+        hidden: vec![("next", next.to_owned())],
+        fields: vec![Field {
+            name: "token",
+            label: "API token".to_owned(),
+            kind: "password",
+            hint:
+                "It starts with sbx_ and is made by `signalbox token create`. What it allows, you \
+                   may do here; when it is revoked, you are signed out."
+                    .to_owned(),
+            required: true,
+            ..Field::default()
+        }],
+        button: "Sign in".to_owned(),
+        ..Form::default()
+    };
+    Page {
+        title: "Sign in".to_owned(),
+        sections: vec![section.with(Block::Forms(vec![form]))],
+        ..Page::default()
+    }
+}
+
+/// An address of this server; home for every other one.
+fn local(next: &str) -> &str {
+    let fine = next.starts_with('/')
+        && !next.starts_with("//")
+        && !next.contains(['\\', '\r', '\n', '\t'])
+        && !next.starts_with("/sign-");
+    if fine { next } else { "/" }
+}
+
+/// `GET /sign-in`.
+pub(crate) async fn show(pages: Data<Pages>, request: HttpRequest) -> HttpResponse {
+    let next = Asked::query(&request).text("next").to_owned();
+    answer(&pages, &request, Ok((None, page(&next, true, ""))))
+}
+
+/// `POST /sign-in`.
+pub(crate) async fn sign_in(pages: Data<Pages>, request: HttpRequest, body: Bytes) -> HttpResponse {
+    let sent = Asked::of(&body);
+    match exchange(&pages, &request, &sent).await {
+        Ok(reply) => reply,
+        Err(Failure::SignIn) => {
+            let wrong = "This token is unknown, has expired or was revoked.";
+            let page = page(sent.text("next"), true, wrong);
+            answer(&pages, &request, Ok((None, page)))
+        }
+        Err(failure) => answer(&pages, &request, Err(failure)),
+    }
+}
+
+async fn exchange(
+    pages: &Pages,
+    request: &HttpRequest,
+    sent: &Asked,
+) -> Result<HttpResponse, Failure> {
+    if !from_here(request, &pages.public_url) {
+        let why = "the form did not come from a page of this server";
+        return Err(Failure::Forbidden(why.to_owned()));
+    }
+    if pages.attempts.too_many() {
+        return Err(Failure::TooMany);
+    }
+    let Some((session, caller)) = pages.sessions.sign_in(sent.text("token")).await? else {
+        pages.attempts.failed();
+        return Err(Failure::SignIn);
+    };
+    if let Some(old) = session_of(pages, request) {
+        pages.sessions.sign_out(&old).await?;
+    }
+    tracing::info!(token.name = %caller.name, org.slug = %caller.org_slug, "signed in");
+    Ok(go_to(local(sent.text("next")))
+        .insert_header((SET_COOKIE, cookie(pages, Some(&session))))
+        .finish())
+}
+
+/// `POST /sign-out`.
+pub(crate) async fn sign_out(
+    pages: Data<Pages>,
+    request: HttpRequest,
+    body: Bytes,
+) -> HttpResponse {
+    let out = async {
+        let visitor = sender(&pages, &request, &Asked::of(&body)).await?;
+        if let Some(session) = &visitor.session {
+            pages.sessions.sign_out(session).await?;
+        }
+        Ok(go_to("/sign-in").insert_header((SET_COOKIE, cookie(&pages, None))).finish())
+    };
+    match out.await {
+        Ok(reply) => reply,
+        Err(failure) => answer(&pages, &request, Err(failure)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::local;
+
+    #[test]
+    fn nobody_is_sent_elsewhere_after_signing_in() {
+        for elsewhere in ["//evil", "https://evil", "/\\evil", "", "evil", "/sign-out", "/a\nb"] {
+            assert_eq!(local(elsewhere), "/", "{elsewhere:?}");
+        }
+        assert_eq!(local("/acme/queue?repo=x"), "/acme/queue?repo=x");
+    }
+}

@@ -1,0 +1,301 @@
+//! Pages of tests and uploads, and what is done there.
+
+use actix_web::web::{Bytes, Data, Path};
+use actix_web::{HttpRequest, HttpResponse};
+use signalbox_domain::flaky::{Command, QuarantineOverride, TestId, TestStatus, UploadId};
+use signalbox_domain::ids::{OrgSlug, RepoName};
+use signalbox_domain::ports::Seek;
+use signalbox_domain::service::{FlakyService, ListKind};
+use signalbox_domain::time::{Span, Timestamp};
+use signalbox_domain::token::Scope;
+use uuid::Uuid;
+
+use crate::Pages;
+use crate::failure::Failure;
+use crate::reply::go_to;
+use crate::shell::{Shown, answer};
+use crate::view::home::TestCounts;
+use crate::view::tests::{List, Place};
+use crate::view::{self, ROWS};
+use crate::visitor::{Asked, Visitor, member, sender, visitor};
+
+/// The most tests of a list that are put in order; longer lists are shown in parts.
+const SORTED: u32 = 500;
+/// The most repositories on one page.
+const REPOSITORIES: usize = 50;
+/// Characters of a reason.
+const REASON: usize = 256;
+
+async fn place(
+    pages: &Pages,
+    request: &HttpRequest,
+    org: &str,
+) -> Result<(Visitor, Place, Asked), Failure> {
+    let visitor = member(pages, request, org).await?;
+    let asked = Asked::query(request);
+    let place = found(pages, &visitor, asked.repo()?).await?;
+    Ok((visitor, place, asked))
+}
+
+async fn found(pages: &Pages, visitor: &Visitor, repo: RepoName) -> Result<Place, Failure> {
+    if !visitor.may(Scope::TestsRead) {
+        return Err(Failure::Forbidden(format!(
+            "the token that you signed in with lacks the scope {}",
+            Scope::TestsRead.word()
+        )));
+    }
+    let all = pages.reads.repositories(&visitor.caller).await?;
+    let it = all.into_iter().find(|it| it.name.key(true) == repo.key(true));
+    let it = it.ok_or(Failure::Missing)?;
+    Ok(Place { org: visitor.org().to_owned(), id: it.id, repo: it.name })
+}
+
+/// `GET /{org}/flaky-tests`.
+pub(crate) async fn dashboard(
+    pages: Data<Pages>,
+    request: HttpRequest,
+    org: Path<String>,
+) -> HttpResponse {
+    let shown = show_dashboard(&pages, &request, &org).await;
+    answer(&pages, &request, shown)
+}
+
+/// How many tests of a repository there are of each kind.
+pub(crate) async fn counts(pages: &Pages, visitor: &Visitor) -> Result<Vec<TestCounts>, Failure> {
+    let mut tests = Vec::new();
+    for repository in
+        pages.reads.repositories(&visitor.caller).await?.into_iter().take(REPOSITORIES)
+    {
+        let count = async |kind| {
+            let seek = Seek::After(None);
+            let list = pages.flaky.list(&visitor.caller, &repository.name, kind, seek, 1, true);
+            Ok::<_, Failure>(list.await?.total.unwrap_or(0))
+        };
+        tests.push(TestCounts {
+            flaky: count(ListKind::Unhealthy(TestStatus::Flaky)).await?,
+            broken: count(ListKind::Unhealthy(TestStatus::Broken)).await?,
+            quarantined: count(ListKind::Quarantined).await?,
+            repo: repository.name,
+        });
+    }
+    Ok(tests)
+}
+
+fn kind(list: List, now: Timestamp) -> ListKind {
+    match list {
+        List::Flaky => ListKind::Unhealthy(TestStatus::Flaky),
+        List::Broken => ListKind::Unhealthy(TestStatus::Broken),
+        List::Quarantined => ListKind::Quarantined,
+        List::Failing => {
+            let until = now.plus(Span::seconds(1));
+            ListKind::Failing { from: now.minus(Span::hours(24)), until }
+        }
+    }
+}
+
+async fn show_dashboard(pages: &Pages, request: &HttpRequest, org: &str) -> Shown {
+    if !Asked::query(request).has("repo") {
+        let visitor = member(pages, request, org).await?;
+        let page = view::tests::repositories(org, &counts(pages, &visitor).await?);
+        return Ok((Some(visitor), page));
+    }
+    let (visitor, place, asked) = place(pages, request, org).await?;
+    let (caller, now) = (&visitor.caller, pages.reads.now());
+    let list = List::ALL.into_iter().find(|it| it.word() == asked.text("list"));
+    let list = list.unwrap_or(List::Flaky);
+    let mut totals = Vec::new();
+    for one in List::ALL {
+        let counted =
+            pages.flaky.list(caller, &place.repo, kind(one, now), Seek::After(None), 1, true);
+        totals.push((one, counted.await?.total.unwrap_or(0)));
+    }
+    let after = Uuid::try_parse(asked.text("after")).ok().map(TestId);
+    let seek = Seek::After(after);
+    let listed = pages.flaky.list(caller, &place.repo, kind(list, now), seek, SORTED, false);
+    let mut tests = listed.await?.tests;
+    let whole = tests.len() < usize::try_from(SORTED).unwrap_or(usize::MAX);
+    let last = tests.last().map(|it| it.record.test.id);
+    let wanted = asked.text("q").to_lowercase();
+    tests.retain(|it| {
+        let key = &it.record.test.key;
+        wanted.is_empty()
+            || key.name.to_lowercase().contains(&wanted)
+            || key.file.to_lowercase().contains(&wanted)
+    });
+    tests.sort_by(|one, other| {
+        let worth = |it: &signalbox_domain::ports::TestSnapshot| {
+            (it.numbers.pull_requests_7d.len(), it.numbers.failures_7d)
+        };
+        worth(other).cmp(&worth(one)).then_with(|| one.record.test.id.cmp(&other.record.test.id))
+    });
+    tests.truncate(ROWS);
+    let next = last
+        .filter(|_| !whole)
+        .map(|last| format!("{}&list={}&after={last}", place.path("flaky-tests"), list.word()));
+    let uploads = pages.uploads.uploads(caller, &place.repo, None, 1).await?;
+    let settings = pages.flaky.settings(caller, &place.repo).await?;
+    let page = view::tests::page(&view::tests::Seen {
+        place: &place,
+        list,
+        search: asked.text("q"),
+        tests: &tests,
+        totals: &totals,
+        last_upload: uploads.first().map(|it| it.created_at),
+        next,
+        settings: &settings,
+        now,
+    });
+    Ok((Some(visitor), page))
+}
+
+/// `GET /{org}/flaky-tests/quarantine`.
+pub(crate) async fn quarantine(
+    pages: Data<Pages>,
+    request: HttpRequest,
+    org: Path<String>,
+) -> HttpResponse {
+    let shown = async {
+        let (visitor, place, _) = place(&pages, &request, &org).await?;
+        let (caller, now) = (&visitor.caller, pages.reads.now());
+        let seek = Seek::After(None);
+        let list = pages.flaky.list(caller, &place.repo, ListKind::Quarantined, seek, 100, false);
+        let tests = list.await?.tests;
+        let settings = pages.flaky.settings(caller, &place.repo).await?;
+        let page = view::tests::quarantine(&place, &tests, &settings, now);
+        Ok((Some(visitor), page))
+    };
+    answer(&pages, &request, shown.await)
+}
+
+/// `GET /{org}/flaky-tests/uploads`.
+pub(crate) async fn uploads(
+    pages: Data<Pages>,
+    request: HttpRequest,
+    org: Path<String>,
+) -> HttpResponse {
+    let shown = async {
+        let (visitor, place, asked) = place(&pages, &request, &org).await?;
+        let at: Option<i64> = asked.text("at").parse().ok();
+        let id = Uuid::try_parse(asked.text("upload")).ok();
+        let after = at.zip(id).map(|(at, id)| (Timestamp::from_unix_micros(at), UploadId(id)));
+        let list = pages.uploads.uploads(&visitor.caller, &place.repo, after, 100).await?;
+        let next = list.last().filter(|_| list.len() >= ROWS).map(|last| {
+            let at = last.created_at.unix_micros();
+            format!("{}&at={at}&upload={}", place.path("flaky-tests/uploads"), last.id)
+        });
+        let page = view::uploads::page(&place, &list, next, pages.reads.now());
+        Ok((Some(visitor), page))
+    };
+    answer(&pages, &request, shown.await)
+}
+
+/// `GET /{org}/flaky-tests/test/{id}`.
+pub(crate) async fn test(
+    pages: Data<Pages>,
+    request: HttpRequest,
+    path: Path<(String, String)>,
+) -> HttpResponse {
+    let (org, id) = path.into_inner();
+    let shown = show_test(&pages, &request, &org, &id).await;
+    answer(&pages, &request, shown)
+}
+
+async fn show_test(pages: &Pages, request: &HttpRequest, org: &str, id: &str) -> Shown {
+    let known = visitor(pages, request).await;
+    let known = match known {
+        Err(Failure::SignIn) if pages.public_tests => None,
+        known => Some(known?),
+    };
+    let own = known.as_ref().filter(|it| it.org() == org && it.may(Scope::TestsRead));
+    if own.is_none() && !pages.public_tests {
+        return Err(Failure::Missing);
+    }
+    let asked = Asked::query(request);
+    let slug = OrgSlug::new(org).map_err(|_| Failure::Missing)?;
+    let id = Uuid::try_parse(id).map_err(|_| Failure::Missing)?;
+    let (owner, name) = asked.text("repo").rsplit_once('/').ok_or(Failure::Missing)?;
+    // An address may name the host too.
+    let full = RepoName::parse(asked.text("repo")).ok();
+    let may_see =
+        |repo: &RepoName| pages.public_tests || own.is_some_and(|it| it.caller.may_see(repo));
+    let mut found = pages.flaky.details_by_link(&slug, owner, name, TestId(id), may_see).await?;
+    if let (None, Some(full)) = (&found, &full) {
+        found = pages
+            .flaky
+            .details_by_link(&slug, &full.owner, &full.name, TestId(id), may_see)
+            .await?;
+    }
+    let details = found.ok_or(Failure::Missing)?;
+    let record = &details.snapshot.record;
+    let place =
+        Place { org: org.to_owned(), id: record.test.repo, repo: details.snapshot.repo.clone() };
+    let ticket = record.ticket.as_deref().zip(pages.ticket_url.as_deref());
+    let ticket = ticket.map(|(id, url)| url.replace("{id}", &crate::text::quoted(id)));
+    let page = view::test::page(&view::test::Seen {
+        place: &place,
+        details: &details,
+        ticket,
+        visitor: own,
+        now: pages.reads.now(),
+    });
+    Ok((known, page))
+}
+
+/// `POST /{org}/flaky-tests/do`.
+pub(crate) async fn act(
+    pages: Data<Pages>,
+    request: HttpRequest,
+    org: Path<String>,
+    body: Bytes,
+) -> HttpResponse {
+    match done(&pages, &request, &org, &Asked::of(&body)).await {
+        Ok(address) => go_to(&address).finish(),
+        Err(failure) => answer(&pages, &request, Err(failure)),
+    }
+}
+
+async fn done(
+    pages: &Pages,
+    request: &HttpRequest,
+    org: &str,
+    sent: &Asked,
+) -> Result<String, Failure> {
+    let visitor = sender(pages, request, sent).await?;
+    if visitor.org() != org {
+        return Err(Failure::Missing);
+    }
+    let place = found(pages, &visitor, sent.repo()?).await?;
+    let test = TestId(Uuid::try_parse(sent.text("test")).map_err(|_| Failure::Missing)?);
+    let (caller, repo) = (&visitor.caller, &place.repo);
+    let reason: String = sent.text("reason").chars().take(REASON).collect();
+    let reason = Some(reason).filter(|it| !it.is_empty());
+    let by = FlakyService::actor(caller);
+    let command = async |command| pages.flaky.command(caller, repo, test, command).await;
+    let said = match sent.text("action") {
+        "flag" => {
+            command(Command::Flag { reason, by }).await?;
+            "flagged"
+        }
+        "unflag" => {
+            command(Command::Unflag { reason, by }).await?;
+            "unflagged"
+        }
+        "quarantine" => {
+            let setting = QuarantineOverride::parse(sent.text("setting"));
+            let setting =
+                setting.ok_or_else(|| Failure::Invalid("there is no such setting".to_owned()))?;
+            command(Command::SetQuarantine { setting, expires_at: None, reason, by }).await?;
+            "quarantine"
+        }
+        "ticket" => {
+            let ticket: String = sent.text("ticket").chars().take(REASON).collect();
+            if ticket.is_empty() {
+                return Err(Failure::Invalid("a ticket is required".to_owned()));
+            }
+            pages.flaky.link_ticket(caller, repo, test, &ticket).await?;
+            "ticket"
+        }
+        _ => return Err(Failure::Invalid("there is no such action".to_owned())),
+    };
+    Ok(format!("{}&said={said}", place.test(test)))
+}

@@ -1,0 +1,131 @@
+//! What surrounds every page.
+
+use actix_web::{HttpRequest, HttpResponse};
+use askama::Template;
+
+use crate::Pages;
+use crate::assets::path;
+use crate::failure::Failure;
+use crate::model::{Block, MenuItem, Page};
+use crate::reply::{Status, html};
+use crate::visitor::{Asked, Visitor};
+
+/// What surrounds a page.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Shell {
+    pub(crate) css: String,
+    pub(crate) icon: String,
+    pub(crate) scripts: Vec<String>,
+    pub(crate) menu: Vec<MenuItem>,
+    pub(crate) who: String,
+    pub(crate) role: &'static str,
+    pub(crate) form_token: String,
+    /// The address of this page.
+    pub(crate) here: String,
+    /// What was just done.
+    pub(crate) said: &'static str,
+    pub(crate) request: String,
+}
+
+#[derive(Template)]
+#[template(path = "page.html")]
+struct Whole<'a> {
+    shell: &'a Shell,
+    page: &'a Page,
+}
+
+/// A page as text.
+pub(crate) fn render(shell: &Shell, page: &Page) -> Result<String, askama::Error> {
+    Whole { shell, page }.render()
+}
+
+impl Shell {
+    /// The surroundings for somebody; for nobody when they are not known.
+    pub(crate) fn new(visitor: Option<&Visitor>, here: &str, said: &str) -> Self {
+        let mut shell = Self {
+            css: path("signalbox.css"),
+            icon: path("icon.svg"),
+            scripts: ["htmx.js", "sse.js", "idiomorph.js", "live.js", "keys.js"].map(path).to_vec(),
+            here: here.to_owned(),
+            said: done(said),
+            ..Self::default()
+        };
+        let Some(visitor) = visitor else { return shell };
+        let org = visitor.org();
+        let item = |label: &str, href: String| {
+            let own = href.split('?').next().unwrap_or_default().to_owned();
+            let at = here.split('?').next().unwrap_or_default();
+            let current = if own == "/" { at == "/" } else { at.starts_with(&own) };
+            MenuItem { label: label.to_owned(), href, current }
+        };
+        shell.menu = vec![
+            item("Queues", "/".to_owned()),
+            item("Tests", format!("/{org}/flaky-tests")),
+            item("Tokens", format!("/{org}/tokens")),
+            item("Audit", format!("/{org}/audit")),
+            item("Server", "/status".to_owned()),
+            item("API", "/reference".to_owned()),
+        ];
+        shell.who = format!("{} · {org}", visitor.caller.name);
+        shell.role = visitor.role();
+        shell.form_token = visitor.session.as_ref().map(|it| it.form_token()).unwrap_or_default();
+        shell
+    }
+}
+
+/// What is said after something was done. Only these sentences can be said.
+fn done(word: &str) -> &'static str {
+    match word {
+        "submitted" => "It was submitted.",
+        "removed" => "It was taken out of the queue.",
+        "restarted" => "Its tests are run again.",
+        "priority" => "Its priority was changed.",
+        "paused" => "The queue is paused.",
+        "draining" => "The queue is draining.",
+        "running" => "The queue is running.",
+        "settings" => "The settings were changed.",
+        "quarantine" => "The quarantine of the test was changed.",
+        "flagged" => "The test was flagged.",
+        "unflagged" => "The flag was taken away.",
+        "ticket" => "The ticket was linked.",
+        "revoked" => "The token was revoked.",
+        _ => "",
+    }
+}
+
+/// What a handler gives: a page and who it is for.
+pub(crate) type Shown = Result<(Option<Visitor>, Page), Failure>;
+
+/// The reply to a request for a page.
+pub(crate) fn answer(pages: &Pages, request: &HttpRequest, shown: Shown) -> HttpResponse {
+    let (status, visitor, page) = match shown {
+        Ok((visitor, page)) => (Status::Shown, visitor, page),
+        Err(Failure::SignIn) => {
+            let here = request.uri().path_and_query().map_or("/", |it| it.as_str());
+            let page = crate::routes::sign_in::page(here, request.method() == "GET", "");
+            (Status::SignIn, None, page)
+        }
+        Err(failure) => (failure.status(), None, failure.page(&(pages.request_id)(request))),
+    };
+    let said = Asked::query(request).text("said").to_owned();
+    let mut shell = Shell::new(visitor.as_ref(), &without_said(request), &said);
+    shell.request = (pages.request_id)(request);
+    match render(&shell, &page) {
+        Ok(body) => html(status, body),
+        Err(error) => {
+            tracing::error!(%error, "a page could not be written");
+            Status::Internal.reply().body("The page could not be written.")
+        }
+    }
+}
+
+/// The address of a request without what was said after the last form.
+fn without_said(request: &HttpRequest) -> String {
+    let kept: Vec<&str> = request
+        .query_string()
+        .split('&')
+        .filter(|it| !it.starts_with("said=") && !it.is_empty())
+        .collect();
+    let path = request.path();
+    if kept.is_empty() { path.to_owned() } else { format!("{path}?{}", kept.join("&")) }
+}

@@ -1,0 +1,134 @@
+//! What can be done with a queue and its pull requests.
+
+use signalbox_domain::ids::PrNumber;
+use signalbox_domain::queue::{PrState, PriorityName, QueueState};
+use signalbox_domain::token::Scope;
+
+use super::Place;
+use crate::model::{Field, Form};
+use crate::visitor::Visitor;
+
+fn form(place: &Place, id: &str, action: &str, button: &str) -> Form {
+    Form {
+        id: id.to_owned(),
+        action: format!("/{}/queue/do", place.org),
+        post: true,
+        hidden: vec![
+            ("action", action.to_owned()),
+            ("repo", place.repo.to_string()),
+            ("branch", place.branch.to_string()),
+        ],
+        button: button.to_owned(),
+        ..Form::default()
+    }
+}
+
+fn priority() -> Field {
+    let named = |name: &PriorityName| (name.word().to_owned(), name.word().to_owned());
+    let mut options = vec![(String::new(), "as it is, or medium".to_owned())];
+    options.extend(PriorityName::ALL.iter().map(named));
+    Field {
+        name: "priority",
+        label: "Priority".to_owned(),
+        kind: "select",
+        options,
+        ..Field::default()
+    }
+}
+
+/// What can be done with a queue as a whole.
+pub(crate) fn of_queue(place: &Place, state: &QueueState, visitor: &Visitor) -> Vec<Form> {
+    let mut forms = Vec::new();
+    if visitor.may_send(Scope::QueueSubmit) {
+        let mut submit = form(place, "submit", "submit", "Submit");
+        submit.title = "Submit a pull request".to_owned();
+        submit.fields = vec![
+            Field {
+                name: "pr",
+                label: "Number of the pull request".to_owned(),
+                kind: "number",
+                required: true,
+                ..Field::default()
+            },
+            priority(),
+        ];
+        forms.push(submit);
+    }
+    if visitor.may_send(Scope::QueueAdmin) {
+        let why = |required| Field {
+            name: "reason",
+            label: "Reason".to_owned(),
+            kind: "text",
+            hint: "Everybody who waits reads it.".to_owned(),
+            required,
+            ..Field::default()
+        };
+        let state_form = |id, button: &str, title: &str, fields| Form {
+            title: title.to_owned(),
+            fields,
+            ..form(place, id, id, button)
+        };
+        match state {
+            QueueState::Running => {
+                forms.push(state_form("pause", "Pause", "Pause the queue", vec![why(true)]));
+                forms.push(state_form("drain", "Drain", "Drain the queue", vec![why(true)]));
+            }
+            QueueState::Draining => {
+                forms.push(state_form("resume", "Resume", "Resume the queue", vec![why(false)]));
+                forms.push(state_form("pause", "Pause", "Pause the queue", vec![why(true)]));
+            }
+            QueueState::Paused { .. } => {
+                forms.push(state_form("resume", "Resume", "Resume the queue", vec![why(false)]));
+                forms.push(state_form("drain", "Drain", "Drain the queue", vec![why(true)]));
+            }
+            QueueState::SwitchingModes { .. } => {
+                forms.push(state_form("pause", "Pause", "Pause the queue", vec![why(true)]));
+            }
+        }
+    }
+    forms
+}
+
+/// What can be done with a pull request.
+pub(crate) fn of_pr(place: &Place, pr: PrNumber, state: PrState, visitor: &Visitor) -> Vec<Form> {
+    if !visitor.may_send(Scope::QueueSubmit) {
+        return Vec::new();
+    }
+    let own = |id: &str, button: &str| {
+        let mut form = form(place, id, id, button);
+        form.hidden.push(("pr", pr.to_string()));
+        form.hidden.push(("back", "pr".to_owned()));
+        form
+    };
+    if state.is_terminal() {
+        return if state == PrState::Merged {
+            Vec::new()
+        } else {
+            vec![own("submit", "Submit it again")]
+        };
+    }
+    let mut forms = Vec::new();
+    match state {
+        PrState::Testing | PrState::PendingFailure => {
+            forms.push(own("restart", "Run its tests again"))
+        }
+        PrState::NotReady
+        | PrState::Pending
+        | PrState::TestsPassed
+        | PrState::Merged
+        | PrState::Failed
+        | PrState::Cancelled => {}
+    }
+    forms.push(Form {
+        title: "Change its priority".to_owned(),
+        fields: vec![priority()],
+        ..own("priority", "Change")
+    });
+    forms.push(Form {
+        title: "Take it out of the queue".to_owned(),
+        note: "What is tested on top of it is tested again.".to_owned(),
+        danger: true,
+        ..own("remove", "Take it out")
+    });
+    forms
+}

@@ -1,0 +1,57 @@
+//! How somebody has left a queue.
+
+use signalbox_domain::queue::{Culprit, Exit};
+use signalbox_domain::vocabulary::{Named, Word};
+
+use super::Place;
+use crate::model::Cell;
+use crate::text::{plain, sentence};
+
+/// The word for an exit's reason.
+pub(crate) fn word(exit: &Exit) -> Word {
+    match exit {
+        Exit::Merged { reason, .. } => reason.named(),
+        Exit::Failed { reason, .. } => reason.named(),
+        Exit::Cancelled { reason, .. } => reason.named(),
+    }
+}
+
+/// What happened, in a sentence or two.
+pub(crate) fn told(exit: &Exit) -> String {
+    let own = sentence(word(exit).sentence);
+    match exit {
+        Exit::Merged { sha: Some(sha), .. } => format!("{own} It is commit {sha}."),
+        Exit::Merged { sha: None, .. } => own,
+        Exit::Failed { details, culprit, .. } => {
+            let fault = match culprit {
+                Culprit::Itself => "It fails on its own.".to_owned(),
+                Culprit::PullRequest(pr) => format!("Pull request #{pr} is at fault."),
+                Culprit::TargetBranch => "The target branch itself is at fault.".to_owned(),
+            };
+            let details = details.iter().take(5).map(|it| plain(it, 300)).collect::<Vec<_>>();
+            let details = if details.is_empty() {
+                String::new()
+            } else {
+                format!(" {}.", details.join("; "))
+            };
+            format!("{own}{details} {fault}")
+        }
+        Exit::Cancelled { by, .. } => format!("{own} By {}.", plain(&by.to_string(), 100)),
+    }
+}
+
+/// Whose fault it was.
+pub(crate) fn culprit(exit: &Exit, place: &Place) -> Cell {
+    match exit {
+        Exit::Failed { culprit, .. } => {
+            let cell = Cell::named(culprit);
+            match culprit {
+                Culprit::PullRequest(pr) => {
+                    Cell { text: format!("#{pr}"), ..cell }.link(place.pr(*pr))
+                }
+                Culprit::Itself | Culprit::TargetBranch => cell,
+            }
+        }
+        Exit::Merged { .. } | Exit::Cancelled { .. } => Cell::text("–"),
+    }
+}

@@ -1,0 +1,251 @@
+//! How a queue has done: what came out of it, how long it took, and how often it started over.
+
+use signalbox_domain::queue::{Move, PassReason, PrState, QueuedReason};
+use signalbox_domain::time::{Span, Timestamp};
+
+use super::Place;
+use crate::model::{Block, Cell, Page, Section, Table, Tile};
+use crate::svg::{Series, lines, stacked};
+use crate::text::span;
+
+/// Below that many pull requests no percentiles are shown.
+const ENOUGH: usize = 20;
+
+/// What the page is made from.
+pub(crate) struct Seen<'a> {
+    pub(crate) place: &'a Place,
+    /// Changes of state, oldest first.
+    pub(crate) moves: &'a [Move],
+    pub(crate) days: u32,
+    pub(crate) now: Timestamp,
+}
+
+/// What came out of a queue within a part of the time.
+#[derive(Default)]
+struct Bucket {
+    label: String,
+    merged: u64,
+    failed: u64,
+    cancelled: u64,
+    stays: Vec<Span>,
+}
+
+fn percentile(sorted: &[Span], percent: usize) -> Option<Span> {
+    let last = sorted.len().checked_sub(1)?;
+    sorted.get((last * percent).div_ceil(100)).copied()
+}
+
+fn buckets(seen: &Seen<'_>) -> Vec<Bucket> {
+    let hours = (seen.days * 24 / 28).max(1);
+    let step = Span::hours(hours);
+    let start = seen.now.minus(Span::days(seen.days));
+    let mut buckets: Vec<Bucket> = (0..seen.days * 24 / hours)
+        .map(|at| {
+            let at = start.plus(Span::hours(hours * at)).to_string();
+            Bucket {
+                label: at.get(5..13).unwrap_or_default().replace('T', " ") + "h",
+                ..Bucket::default()
+            }
+        })
+        .collect();
+    let mut entered = std::collections::BTreeMap::new();
+    for it in seen.moves {
+        if it.from.is_none() {
+            entered.insert(it.entry, it.at);
+        }
+        if !it.to.is_terminal() {
+            continue;
+        }
+        let place = it.at.since(start).micros() / step.micros().max(1);
+        let place = usize::try_from(place).unwrap_or(0).min(buckets.len().saturating_sub(1));
+        let Some(bucket) = buckets.get_mut(place) else { continue };
+        match it.to {
+            PrState::Merged => {
+                bucket.merged += 1;
+                bucket.stays.extend(entered.get(&it.entry).map(|from| it.at.since(*from)));
+            }
+            PrState::Failed => bucket.failed += 1,
+            PrState::Cancelled
+            | PrState::NotReady
+            | PrState::Pending
+            | PrState::Testing
+            | PrState::TestsPassed
+            | PrState::PendingFailure => bucket.cancelled += 1,
+        }
+    }
+    for bucket in &mut buckets {
+        bucket.stays.sort_unstable();
+    }
+    buckets
+}
+
+/// The page.
+pub(crate) fn page(seen: &Seen<'_>) -> Page {
+    let buckets = buckets(seen);
+    let sum = |of: fn(&Bucket) -> u64| -> u64 { buckets.iter().map(of).sum() };
+    let (merged, failed) = (sum(|it| it.merged), sum(|it| it.failed));
+    let mut stays: Vec<Span> = buckets.iter().flat_map(|it| it.stays.clone()).collect();
+    stays.sort_unstable();
+    let tests = seen.moves.iter().filter(|it| it.from == Some(PrState::Testing)).count();
+    let restarts = seen
+        .moves
+        .iter()
+        .filter(|it| it.from == Some(PrState::Testing) && it.to == PrState::Pending);
+    let restarts = restarts.count();
+    let saved = seen
+        .moves
+        .iter()
+        .filter(|it| it.to == PrState::TestsPassed && it.reason == PassReason::Successor.word());
+    let saved = saved.count();
+    let split = seen.moves.iter().filter(|it| it.reason == QueuedReason::BisectionRequired.word());
+    let split = split.count();
+    let per = |count: usize| {
+        let merges = usize::try_from(merged).unwrap_or(0);
+        if merges == 0 {
+            "–".to_owned()
+        } else {
+            format!("{}.{:02}", count / merges, count * 100 / merges % 100)
+        }
+    };
+    let tile = |label, value: String, note: String| Tile { label, value, note, href: None };
+    let success = match merged + failed {
+        0 => "–".to_owned(),
+        all => format!("{} %", merged * 100 / all),
+    };
+    let enough = stays.len() >= ENOUGH;
+    let shown = |percent| {
+        let value = percentile(&stays, percent).filter(|_| enough);
+        value.map_or_else(|| "–".to_owned(), span)
+    };
+    let few = if enough {
+        "to a merge".to_owned()
+    } else {
+        format!("needs {ENOUGH} merges, has {}", stays.len())
+    };
+    let left = seen.place.path("queue/left");
+    let tiles = vec![
+        Tile {
+            href: Some(format!("{left}&days={}", seen.days)),
+            ..tile("Merged", merged.to_string(), format!("in {} d", seen.days))
+        },
+        tile("Success", success, "merged of merged and failed".to_owned()),
+        tile("Half are merged in", shown(50), few.clone()),
+        tile("95 % are merged in", shown(95), few),
+        tile("Tests per merge", per(tests), "1 is best".to_owned()),
+        tile("Restarts per merge", per(restarts), "because something ahead changed".to_owned()),
+        tile(
+            "Proven by a later one",
+            saved.to_string(),
+            "failures that were not theirs".to_owned(),
+        ),
+        tile("In split batches", split.to_string(), "tested again in halves".to_owned()),
+    ];
+    let labels: Vec<String> = buckets.iter().map(|it| it.label.clone()).collect();
+    let series = [
+        Series {
+            class: "good",
+            name: "merged",
+            values: buckets.iter().map(|it| it.merged).collect(),
+        },
+        Series {
+            class: "bad",
+            name: "failed",
+            values: buckets.iter().map(|it| it.failed).collect(),
+        },
+        Series {
+            class: "quiet",
+            name: "cancelled",
+            values: buckets.iter().map(|it| it.cancelled).collect(),
+        },
+    ];
+    let mut twin = Table::new(
+        "outcomes-table",
+        "What came out of the queue",
+        &["Time", "#Merged", "#Failed", "#Cancelled"],
+    )
+    .empty("Nothing has left the queue in this time.");
+    let mut times = Table::new(
+        "times-table",
+        "Minutes from the submission to the merge",
+        &["Time", "#Half", "#95 %", "#Merges"],
+    )
+    .empty("Nothing was merged in this time.");
+    for (at, it) in buckets.iter().enumerate() {
+        if it.merged + it.failed + it.cancelled > 0 {
+            twin.push(
+                at,
+                vec![
+                    Cell::text(&it.label),
+                    Cell::number(it.merged),
+                    Cell::number(it.failed),
+                    Cell::number(it.cancelled),
+                ],
+            );
+        }
+        if let (Some(half), Some(most)) = (percentile(&it.stays, 50), percentile(&it.stays, 95)) {
+            times.push(
+                at,
+                vec![
+                    Cell::text(&it.label),
+                    Cell::number(span(half)),
+                    Cell::number(span(most)),
+                    Cell::number(it.stays.len()),
+                ],
+            );
+        }
+    }
+    let minutes = |percent| -> Vec<Option<u64>> {
+        let of = |it: &Bucket| {
+            percentile(&it.stays, percent)
+                .map(|it| u64::try_from(it.millis() / 60_000).unwrap_or(0))
+        };
+        buckets.iter().map(of).collect()
+    };
+    let outcomes = stacked("outcomes", "What came out of the queue", &labels, &series);
+    let waits = lines(
+        "times",
+        "Minutes from the submission to the merge",
+        &labels,
+        &[("c1", "half", minutes(50)), ("c2", "95 %", minutes(95))],
+        "min",
+    );
+    let range = [1, 7, 30].iter().map(|days| {
+        Cell::text(format!("{days} d"))
+            .link(format!("{}&days={days}", seen.place.path("queue/health")))
+    });
+    Page {
+        title: format!("Health: {}", seen.place.name()),
+        heading: "Health".to_owned(),
+        above: vec![
+            Cell::text("Queues").link("/"),
+            Cell::text(seen.place.name()).link(seen.place.path("queue")),
+        ],
+        menu: seen.place.menu("queue/health"),
+        sections: vec![
+            Section::new("numbers", format!("The last {} d", seen.days))
+                .with(Block::Links(range.collect()))
+                .with(Block::Tiles(tiles)),
+            Section::new("outcomes-part", "Outcomes").with(Block::Chart(Box::new(outcomes), twin)),
+            Section::new("times-part", "Time in the queue")
+                .with(Block::Chart(Box::new(waits), times)),
+        ],
+        curl:
+            "curl -H \"x-api-token: $SIGNALBOX_TOKEN\" \"$SIGNALBOX_URL/v1/getMergeQueueMetrics\""
+                .to_owned(),
+        ..Page::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles_are_of_what_is_there() {
+        let spans: Vec<Span> = (1..=100).map(Span::seconds).collect();
+        assert_eq!(percentile(&spans, 50), Some(Span::seconds(51)));
+        assert_eq!(percentile(&spans, 95), Some(Span::seconds(96)));
+        assert_eq!(percentile(&spans[..1], 95), Some(Span::seconds(1)));
+        assert_eq!(percentile(&[], 50), None);
+    }
+}

@@ -1,0 +1,92 @@
+//! Pages as values, made from what the use cases give. Pure: what is shown depends on what is
+//! handed in.
+
+pub(crate) mod actions;
+pub(crate) mod audit;
+pub(crate) mod exits;
+pub(crate) mod graph;
+pub(crate) mod health;
+pub(crate) mod home;
+pub(crate) mod left;
+pub(crate) mod pr;
+pub(crate) mod queue;
+pub(crate) mod reference;
+pub(crate) mod run;
+pub(crate) mod settings;
+pub(crate) mod status;
+pub(crate) mod test;
+pub(crate) mod tests;
+pub(crate) mod tokens;
+pub(crate) mod uploads;
+
+use signalbox_domain::ids::{BranchName, RepoName};
+
+use crate::model::MenuItem;
+use crate::text::{queue_path, tests_path};
+
+/// The most rows of a table.
+pub(crate) const ROWS: usize = 100;
+
+/// A queue as addresses name it.
+#[derive(Clone, Debug)]
+pub(crate) struct Place {
+    pub(crate) org: String,
+    pub(crate) repo: RepoName,
+    pub(crate) branch: BranchName,
+}
+
+impl Place {
+    pub(crate) fn path(&self, page: &str) -> String {
+        queue_path(&self.org, page, &self.repo, &self.branch)
+    }
+
+    pub(crate) fn pr(&self, pr: signalbox_domain::ids::PrNumber) -> String {
+        crate::text::pr_path(&self.org, &self.repo, &self.branch, pr)
+    }
+
+    /// How it is called in headings.
+    pub(crate) fn name(&self) -> String {
+        format!("{}/{} → {}", self.repo.owner, self.repo.name, self.branch)
+    }
+
+    /// The pages of this queue.
+    pub(crate) fn menu(&self, current: &str) -> Vec<MenuItem> {
+        let pages = [
+            ("Queue", "queue"),
+            ("Graph", "queue/graph"),
+            ("Left the queue", "queue/left"),
+            ("Health", "queue/health"),
+            ("Settings", "queue/settings"),
+        ];
+        let mut menu: Vec<MenuItem> = pages
+            .iter()
+            .map(|(label, page)| MenuItem {
+                label: (*label).to_owned(),
+                href: self.path(page),
+                current: *page == current,
+            })
+            .collect();
+        menu.push(MenuItem {
+            label: "Tests".to_owned(),
+            href: tests_path(&self.org, "flaky-tests", &self.repo),
+            current: false,
+        });
+        menu
+    }
+
+    /// The call of the API that answers the same.
+    pub(crate) fn curl(&self, operation: &str, more: &str) -> String {
+        let (host, owner, name) = (&self.repo.host, &self.repo.owner, &self.repo.name);
+        let body = serde_json::json!({
+            "repo": { "host": host.as_str(), "owner": owner, "name": name },
+            "targetBranch": self.branch.as_str(),
+        });
+        let body = body.to_string();
+        let body = body.strip_suffix('}').unwrap_or(&body);
+        format!(
+            "curl -H \"x-api-token: $SIGNALBOX_TOKEN\" -H 'content-type: application/json' \\\n  \
+             -d '{}{more}}}' \"$SIGNALBOX_URL/v1/{operation}\"",
+            body.replace('\'', "'\\''")
+        )
+    }
+}

@@ -1,0 +1,272 @@
+//! A pull request in a queue: why it waits and what happens next, first of all.
+
+use signalbox_domain::queue::{Entry, EntryState, Readiness, Step, TestRun};
+use signalbox_domain::service::EntryDetails;
+use signalbox_domain::time::Timestamp;
+use signalbox_domain::vocabulary::{Named, reason};
+
+use super::queue::{due, outside};
+use super::{Place, actions, exits, run};
+use crate::model::{Block, Cell, Page, Section, Table, TimelineStep};
+use crate::next;
+use crate::text::{ago, lasting, plain, sentence};
+use crate::visitor::Visitor;
+
+/// What the page is made from.
+pub(crate) struct Seen<'a> {
+    pub(crate) place: &'a Place,
+    pub(crate) queue: signalbox_domain::ids::QueueId,
+    pub(crate) details: &'a EntryDetails,
+    pub(crate) visitor: &'a Visitor,
+    pub(crate) now: Timestamp,
+}
+
+/// The page.
+pub(crate) fn page(seen: &Seen<'_>) -> Page {
+    let (place, snapshot) = (seen.place, &seen.details.snapshot);
+    let entry = &snapshot.entry;
+    let title = format!("#{} {}", entry.pr, plain(&entry.pull_request.title, 300));
+    let mut page = Page {
+        title: format!("#{} in {}", entry.pr, place.name()),
+        heading: title,
+        above: vec![
+            Cell::text("Queues").link("/"),
+            Cell::text(place.name()).link(place.path("queue")),
+        ],
+        beside: vec![Cell::named(&snapshot.state)],
+        topic: format!("queue:{}", seen.queue),
+        announce: format!("Pull request {} is now: {}", entry.pr, snapshot.state.named().label),
+        curl: place.curl(
+            "getSubmittedPullRequest",
+            &format!(",\"pr\":{{\"number\":{}}},\"includeTimeline\":true", entry.pr),
+        ),
+        ..Page::default()
+    };
+    let mut top = Section::plain("why").with(answer(seen)).with(Block::Facts(facts(seen)));
+    let doing = actions::of_pr(place, entry.pr, snapshot.state, seen.visitor);
+    if !doing.is_empty() {
+        top = top.with(Block::Forms(doing));
+    }
+    page.sections.push(top);
+    if entry.is_live() {
+        page.sections.push(readiness(&snapshot.readiness));
+    }
+    let steps = seen.details.timeline.as_deref().unwrap_or_default();
+    if let Some(test) = steps.iter().find_map(|step| step.run.as_ref()) {
+        let own = entry.state.run() == Some(test.id) && test.status.is_running();
+        let heading = if own { "Test run" } else { "Last test run" };
+        page.sections.push(run::section(test, place, seen.now, heading));
+    }
+    page.sections.push(timeline(seen, steps));
+    page.sections.push(attempts(seen, steps));
+    page
+}
+
+fn answer(seen: &Seen<'_>) -> Block {
+    let snapshot = &seen.details.snapshot;
+    if let EntryState::Ended(exit) = &snapshot.entry.state {
+        let word = snapshot.state.named();
+        return Block::Answer {
+            icon: word.icon,
+            tone: word.tone.name(),
+            label: format!(
+                "{} {}",
+                word.label,
+                ago(snapshot.entry.state_changed_at, seen.now).text
+            ),
+            text: exits::told(exit),
+            next: next::afterwards(exit).to_owned(),
+        };
+    }
+    let Some(wait) = &snapshot.waits else {
+        let word = snapshot.state.named();
+        return Block::Answer {
+            icon: word.icon,
+            tone: word.tone.name(),
+            label: word.label.to_owned(),
+            text: sentence(word.sentence),
+            next: String::new(),
+        };
+    };
+    let word = wait.named();
+    Block::Answer {
+        icon: word.icon,
+        tone: word.tone.name(),
+        label: format!("Waiting because: {}", word.label),
+        text: plain(&sentence(&wait.sentence()), 600),
+        next: next::after(wait, seen.now),
+    }
+}
+
+fn facts(seen: &Seen<'_>) -> Vec<(&'static str, Cell)> {
+    let (details, now) = (seen.details, seen.now);
+    let entry = &details.snapshot.entry;
+    let position = details.snapshot.position;
+    let mut facts = Vec::new();
+    if entry.is_live() {
+        let place =
+            position.map_or_else(|| "not in the line".to_owned(), |it| format!("{it} in the line"));
+        facts.push(("Place", Cell::text(place)));
+        let estimate = details.estimate.as_ref();
+        let basis = estimate.map(|it| sentence(&it.sentence)).unwrap_or_default();
+        facts.push(("Merged in", Cell { sub: Some(basis), ..due(estimate) }));
+        facts.push(("In queue", lasting(entry.submitted_at, now)));
+    }
+    facts.extend([
+        ("Priority", Cell::text(entry.priority.name())),
+        ("Author", Cell::text(plain(&entry.pull_request.author, 100))),
+        (
+            "Submitted",
+            ago(entry.submitted_at, now)
+                .sub(format!("by {}", plain(&entry.submitted_by.to_string(), 100))),
+        ),
+        ("Head", Cell::code(entry.pull_request.head.to_string())),
+        ("Page on the host", outside("open", &entry.pull_request.url)),
+    ]);
+    facts
+}
+
+fn readiness(ready: &Readiness) -> Section {
+    let line = |good: bool, what: &str, bad: &str| {
+        let (icon, tone, text) =
+            if good { ("check", "good", what) } else { ("hourglass", "waiting", bad) };
+        Cell { icon: Some(icon), tone, ..Cell::text(text) }
+    };
+    let mut lines = vec![
+        ("Draft", line(!ready.draft, "it is ready for review", "it is a draft")),
+        (
+            "Base",
+            line(ready.does_base_branch_match, "it is this queue's branch", "it is another branch"),
+        ),
+        (
+            "Mergeable",
+            match &ready.mergeability {
+                signalbox_domain::queue::Mergeability::Mergeable => {
+                    line(true, "the host says yes", "")
+                }
+                signalbox_domain::queue::Mergeability::NotMergeable(why) => {
+                    line(false, "", &plain(why, 300))
+                }
+                signalbox_domain::queue::Mergeability::InProgress
+                | signalbox_domain::queue::Mergeability::Unspecified => {
+                    line(false, "", "the host is still computing")
+                }
+            },
+        ),
+    ];
+    if ready.requires_impacted_targets {
+        lines.push((
+            "Targets",
+            line(ready.has_impacted_targets, "reported for its head", "not reported for its head"),
+        ));
+    }
+    Section::new("ready", "Ready to enter").with(Block::Facts(lines))
+}
+
+fn lines(step: &Step, entry: &Entry, place: &Place) -> Vec<Cell> {
+    let mut lines = Vec::new();
+    if let Some(word) = reason(step.state, &step.reason) {
+        lines.push(Cell::word(word).sub(sentence(word.sentence)));
+    }
+    let named = |prs: &[signalbox_domain::queue::PrRef]| {
+        prs.iter().take(20).map(|it| format!("#{}", it.pr)).collect::<Vec<_>>().join(", ")
+    };
+    if !step.prerequisites.is_empty() {
+        lines.push(Cell::text(format!("Behind {}", named(&step.prerequisites))));
+    }
+    let with: Vec<String> = step.tested_with(entry.pr).map(|it| format!("#{}", it.pr)).collect();
+    if !with.is_empty() {
+        lines.push(Cell::text(format!("Together with {}", with.join(", "))));
+    }
+    for failed in &step.failed_statuses {
+        let text = failed.conclusion.map_or("did not end in time", |it| it.named().label);
+        let cell =
+            Cell { icon: Some("cross"), tone: "bad", ..Cell::text(plain(&failed.name, 200)) };
+        lines.push(
+            cell.maybe_link(failed.url.as_deref().and_then(crate::text::elsewhere)).sub(text),
+        );
+    }
+    if step.failed_statuses.is_empty() {
+        lines.extend(step.details.iter().take(10).map(|it| Cell::text(plain(it, 400))));
+    }
+    if let Some(signalbox_domain::queue::Culprit::PullRequest(pr)) = step.culprit {
+        lines.push(Cell::text(format!("#{pr} is at fault")).link(place.pr(pr)));
+    }
+    lines
+}
+
+fn timeline(seen: &Seen<'_>, steps: &[Step]) -> Section {
+    let entry = &seen.details.snapshot.entry;
+    let all = steps.len();
+    let shown = steps.iter().enumerate().take(50).map(|(at, step)| {
+        let by = plain(&step.actor, 100);
+        TimelineStep {
+            id: format!("step-{}", all - at),
+            what: Cell::named(&step.state),
+            when: Cell { sub: Some(format!("by {by}")), ..ago(step.at, seen.now) },
+            lines: lines(step, entry, seen.place),
+        }
+    });
+    Section::new("timeline", "What happened").with(Block::Timeline(shown.collect()))
+}
+
+fn attempts(seen: &Seen<'_>, steps: &[Step]) -> Section {
+    let mut table = Table::new(
+        "attempts",
+        "Attempts at testing it",
+        &["#Run", "Result", "Started", "Tested together", "Commit"],
+    )
+    .empty("It has not been tested yet.");
+    let mut known: Vec<&TestRun> = Vec::new();
+    for test in steps.iter().filter_map(|step| step.run.as_ref()) {
+        if known.iter().all(|it| it.id != test.id) {
+            known.push(test);
+        }
+    }
+    for test in known {
+        let together =
+            test.group.iter().map(|it| format!("#{}", it.pr)).collect::<Vec<_>>().join(", ");
+        let sha = test.candidate.as_ref().map(|it| it.sha.to_string()).unwrap_or_default();
+        table.push(
+            test.number,
+            vec![
+                Cell::number(test.number),
+                Cell::named(&test.status),
+                ago(test.started_at, seen.now),
+                Cell::text(together),
+                Cell::code(sha.chars().take(12).collect::<String>()),
+            ],
+        );
+    }
+    Section::new("attempts-part", "Attempts").with(Block::Table(table))
+}
+
+/// The page of a pull request that was never submitted.
+pub(crate) fn never(place: &Place, pr: signalbox_domain::ids::PrNumber, visitor: &Visitor) -> Page {
+    let answer = Block::Answer {
+        icon: "minus",
+        tone: "quiet",
+        label: "Never submitted".to_owned(),
+        text: format!("Pull request #{pr} was never submitted to this queue."),
+        next: "Submit it here, with `signalbox queue submit`, or through the API.".to_owned(),
+    };
+    let mut section = Section::plain("why").with(answer);
+    let state = signalbox_domain::queue::PrState::Cancelled;
+    let doing = actions::of_pr(place, pr, state, visitor);
+    let doing: Vec<_> = doing
+        .into_iter()
+        .map(|form| crate::model::Form { button: "Submit it".to_owned(), ..form })
+        .collect();
+    if !doing.is_empty() {
+        section = section.with(Block::Forms(doing));
+    }
+    Page {
+        title: format!("#{pr} in {}", place.name()),
+        above: vec![
+            Cell::text("Queues").link("/"),
+            Cell::text(place.name()).link(place.path("queue")),
+        ],
+        sections: vec![section],
+        ..Page::default()
+    }
+}

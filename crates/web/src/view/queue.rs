@@ -1,0 +1,365 @@
+//! The list of a queue: who is where, why, and for how long.
+
+use std::collections::BTreeMap;
+
+use signalbox_domain::ids::{PrNumber, RunId};
+use signalbox_domain::queue::{
+    Culprit, EntryState, EntryView, Estimate, Exit, Mode, PrState, QueueState, QueueView,
+    WaitReason,
+};
+use signalbox_domain::service::EntrySnapshot;
+use signalbox_domain::time::Timestamp;
+use signalbox_domain::vocabulary::{Named, Tone};
+
+use super::{Place, ROWS, actions, exits};
+use crate::model::{Block, Cell, Page, Section, Table, Tile};
+use crate::text::{ago, elsewhere, lasting, plain, sentence, span};
+use crate::visitor::Visitor;
+
+/// What the page is made from.
+pub(crate) struct Seen<'a> {
+    pub(crate) place: &'a Place,
+    pub(crate) view: &'a QueueView<'a>,
+    /// Of those that are shown and in the line.
+    pub(crate) estimates: &'a BTreeMap<PrNumber, Estimate>,
+    /// Those that left last, the newest first.
+    pub(crate) left: &'a [EntrySnapshot],
+    pub(crate) visitor: &'a Visitor,
+    /// How many of the waiting ones come before those that are shown.
+    pub(crate) offset: usize,
+    pub(crate) now: Timestamp,
+}
+
+const COLUMNS: [&str; 7] =
+    ["#Place", "Pull request", "Priority", "State", "Why it waits", "Merged in", "In queue"];
+
+/// A pull request's title with its number and author.
+pub(crate) fn titled(entry: &signalbox_domain::queue::Entry, place: &Place) -> Cell {
+    let title = plain(&entry.pull_request.title, 200);
+    let by = plain(&entry.pull_request.author, 80);
+    Cell::text(format!("#{} {title}", entry.pr)).link(place.pr(entry.pr)).sub(format!("by {by}"))
+}
+
+/// When it will be merged.
+pub(crate) fn due(estimate: Option<&Estimate>) -> Cell {
+    match estimate.map(|it| (it.time, it)) {
+        Some((Some(time), it)) => {
+            let runs = it.runs;
+            Cell::text(format!("about {}", span(time))).sub(format!(
+                "{} ahead, median of {runs} {}",
+                it.ahead.len(),
+                if runs == 1 { "run" } else { "runs" }
+            ))
+        }
+        Some((None, _)) | None => Cell::text("unknown"),
+    }
+}
+
+fn why(waits: Option<&WaitReason>) -> Cell {
+    waits.map_or_else(
+        || Cell::text("–"),
+        |wait| Cell::named(wait).sub(plain(&sentence(&wait.sentence()), 300)),
+    )
+}
+
+fn row(seen: &Seen<'_>, entry: &EntryView<'_>) -> Vec<Cell> {
+    let place = entry.position.map_or_else(|| "–".to_owned(), |it| it.to_string());
+    vec![
+        Cell::number(place),
+        titled(entry.entry, seen.place),
+        Cell::text(entry.entry.priority.name()),
+        Cell::named(&entry.state),
+        why(entry.waits.as_ref()),
+        due(seen.estimates.get(&entry.entry.pr)),
+        lasting(entry.entry.submitted_at, seen.now),
+    ]
+}
+
+/// The order in which parts of the queue are shown.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Part {
+    Merging,
+    Testing,
+    Passed,
+    Doubtful,
+    Waiting,
+    NotReady,
+}
+
+fn part(entry: &EntryView<'_>) -> Part {
+    if entry.waits == Some(WaitReason::Landing) {
+        return Part::Merging;
+    }
+    match entry.state {
+        PrState::Testing => Part::Testing,
+        PrState::TestsPassed => Part::Passed,
+        PrState::PendingFailure => Part::Doubtful,
+        PrState::Pending => Part::Waiting,
+        PrState::NotReady | PrState::Merged | PrState::Failed | PrState::Cancelled => {
+            Part::NotReady
+        }
+    }
+}
+
+impl Part {
+    const ALL: [Self; 6] =
+        [Self::Merging, Self::Testing, Self::Passed, Self::Doubtful, Self::Waiting, Self::NotReady];
+
+    const fn heading(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Merging => ("merging", "Merging now"),
+            Self::Testing => ("testing", "Testing"),
+            Self::Passed => ("passed", "Passed, waiting to merge"),
+            Self::Doubtful => ("doubtful", "Failed once, checking others"),
+            Self::Waiting => ("waiting", "Waiting for a slot"),
+            Self::NotReady => ("not-ready", "Waiting to enter"),
+        }
+    }
+}
+
+/// The page.
+pub(crate) fn page(seen: &Seen<'_>) -> Page {
+    let (place, queue) = (seen.place, seen.view.queue);
+    let header = &queue.header;
+    let name = header.state.name();
+    let mut page = Page {
+        title: place.name(),
+        above: vec![Cell::text("Queues").link("/")],
+        beside: vec![Cell::named(&name), mode(queue.mode())],
+        menu: place.menu("queue"),
+        topic: format!("queue:{}", header.id),
+        curl: place.curl("getQueue", ""),
+        ..Page::default()
+    };
+    let count = |wanted: Part| seen.view.entries.iter().filter(|it| part(it) == wanted).count();
+    let line = seen.view.entries.iter().filter(|it| it.position.is_some()).count();
+    let runs = queue.runs().filter(|run| run.status.is_running()).count();
+    page.announce = format!(
+        "{line} in the line, {} testing, {} waiting",
+        count(Part::Testing),
+        count(Part::Waiting)
+    );
+    let mut top = Section::plain("now");
+    for notice in notices(seen) {
+        top = top.with(notice);
+    }
+    let clears = seen.estimates.values().filter_map(|it| it.time).max();
+    top = top.with(Block::Tiles(vec![
+        tile("In the line", line.to_string(), format!("{} not ready", count(Part::NotReady))),
+        tile(
+            "Testing",
+            format!("{runs} of {}", header.settings.concurrency),
+            "slots in use".to_owned(),
+        ),
+        tile("Passed", count(Part::Passed).to_string(), "waiting to merge".to_owned()),
+        tile(
+            "Line is empty in",
+            clears.map_or_else(|| "–".to_owned(), |it| format!("about {}", span(it))),
+            "if all goes well".to_owned(),
+        ),
+    ]));
+    page.sections.push(top);
+    let mut shown = 0;
+    for part_of in Part::ALL {
+        let (id, heading) = part_of.heading();
+        let own: Vec<&EntryView<'_>> =
+            seen.view.entries.iter().filter(|it| part(it) == part_of).collect();
+        if own.is_empty() {
+            continue;
+        }
+        let mut section = Section::new(id, heading).note(format!("{}", own.len()));
+        let offset = if part_of == Part::Waiting { seen.offset } else { 0 };
+        let room = ROWS.saturating_sub(shown);
+        if part_of == Part::Testing {
+            for group in grouped(&own) {
+                let mut table = Table::new(&format!("run-{}", group.0), "", &COLUMNS);
+                let (caption, progress) = run_caption(seen, group.0);
+                table.caption = caption;
+                table.quiet_caption = false;
+                for entry in group.1.iter().take(room) {
+                    table.push(entry.entry.pr, row(seen, entry));
+                    shown += 1;
+                }
+                section = section.with(Block::Table(table));
+                if let Some(progress) = progress {
+                    section = section.with(Block::Facts(vec![("Required checks", progress)]));
+                }
+            }
+        } else {
+            let mut table = Table::new(id, heading, &COLUMNS);
+            for entry in own.iter().skip(offset).take(room.max(10)) {
+                table.push(entry.entry.pr, row(seen, entry));
+                shown += 1;
+            }
+            let end = offset + table.rows.len();
+            if end < own.len() {
+                if part_of == Part::Waiting {
+                    table.more = Some(format!("{}&after={end}", place.path("queue")));
+                }
+                section.note = format!("{} to {end} of {}", offset + 1, own.len());
+            }
+            section = section.with(Block::Table(table));
+        }
+        page.sections.push(section);
+    }
+    let doing = actions::of_queue(place, &header.state, seen.visitor);
+    if !doing.is_empty() {
+        page.sections.push(Section::new("do", "Actions").with(Block::Forms(doing)));
+    }
+    page.sections.push(left(seen));
+    page
+}
+
+fn tile(label: &'static str, value: String, note: String) -> Tile {
+    Tile { label, value, note, href: None }
+}
+
+fn mode(mode: Mode) -> Cell {
+    Cell::text(match mode {
+        Mode::Single => "one line",
+        Mode::Parallel => "parallel lanes",
+    })
+}
+
+fn notices(seen: &Seen<'_>) -> Vec<Block> {
+    let queue = seen.view.queue;
+    let header = &queue.header;
+    let mut notices = Vec::new();
+    let word = header.state.name().named();
+    match &header.state {
+        QueueState::Running => {}
+        QueueState::Paused { by, reason, .. } => {
+            let by = plain(&by.to_string(), 100);
+            let why = reason
+                .as_deref()
+                .map_or_else(|| "No reason was given.".to_owned(), |it| sentence(&plain(it, 500)));
+            notices.push(Block::notice(
+                Tone::Warning,
+                word.icon,
+                &format!("Paused by {by}."),
+                &why,
+            ));
+        }
+        QueueState::Draining | QueueState::SwitchingModes { .. } => {
+            let text = sentence(word.sentence);
+            notices.push(Block::notice(
+                Tone::Warning,
+                word.icon,
+                &format!("{}.", word.label),
+                &text,
+            ));
+        }
+    }
+    if let Some(since) = header.host.unreachable_since {
+        let text = format!("Nothing moves; last tried since {since}.");
+        notices.push(Block::notice(Tone::Bad, "warning", "The git host does not answer.", &text));
+    }
+    if header.target.missing {
+        let text = "Nothing can be tested or merged until it exists.";
+        notices.push(Block::notice(
+            Tone::Bad,
+            "warning",
+            "The target branch does not exist.",
+            text,
+        ));
+    }
+    let broken = seen.left.iter().find(|it| {
+        matches!(
+            &it.entry.state,
+            EntryState::Ended(Exit::Failed { culprit: Culprit::TargetBranch, .. })
+        )
+    });
+    let mended = seen.left.iter().any(|it| {
+        it.state == PrState::Merged
+            && broken
+                .is_some_and(|broken| it.entry.state_changed_at > broken.entry.state_changed_at)
+    });
+    if let (Some(broken), false) = (broken, mended) {
+        let at = ago(broken.entry.state_changed_at, seen.now).text;
+        let text =
+            format!("The tests of #{} failed {at}, and fail without it too.", broken.entry.pr);
+        notices.push(Block::notice(Tone::Bad, "warning", "The target branch is broken.", &text));
+    }
+    if queue.live() == 0 && notices.is_empty() {
+        let last = seen.left.iter().find(|it| it.state == PrState::Merged);
+        let text = last.map_or_else(
+            || "Nothing was merged in the last day.".to_owned(),
+            |it| {
+                format!(
+                    "The last merge was #{}, {}.",
+                    it.entry.pr,
+                    ago(it.entry.state_changed_at, seen.now).text
+                )
+            },
+        );
+        notices.push(Block::notice(Tone::Good, "check", "The queue is running and empty.", &text));
+    }
+    notices
+}
+
+type Group<'a, 'b> = (RunId, Vec<&'a &'b EntryView<'b>>);
+
+/// Those that are tested together.
+fn grouped<'a, 'b>(entries: &'a [&'b EntryView<'b>]) -> Vec<Group<'a, 'b>> {
+    let mut groups: Vec<Group<'a, 'b>> = Vec::new();
+    for entry in entries {
+        let Some(run) = entry.entry.state.run() else { continue };
+        match groups.iter_mut().find(|(id, _)| *id == run) {
+            Some((_, group)) => group.push(entry),
+            None => groups.push((run, vec![entry])),
+        }
+    }
+    groups
+}
+
+fn run_caption(seen: &Seen<'_>, id: RunId) -> (String, Option<Cell>) {
+    let Some(run) = seen.view.queue.run(id) else { return ("A test run".to_owned(), None) };
+    let kind = match (run.bisection, run.group.len()) {
+        (true, _) => "Part of a batch that failed".to_owned(),
+        (false, 1) => "On its own".to_owned(),
+        (false, many) => format!("Batch of {many}"),
+    };
+    let since = span(seen.now.since(run.started_at));
+    let on = if run.ahead.is_empty() {
+        "on the target branch".to_owned()
+    } else {
+        let named: Vec<String> = run.ahead.iter().take(5).map(|(_, pr)| format!("#{pr}")).collect();
+        let more = run.ahead.len().saturating_sub(5);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        format!("on top of {}{more}", named.join(", "))
+    };
+    let overdue = run.deadline.is_some_and(|end| end < seen.now);
+    let overdue = if overdue { ", overdue" } else { "" };
+    let (done, of) = run.progress();
+    let progress = (of > 0)
+        .then(|| Cell { progress: Some((done, of)), ..Cell::text(format!("{done} of {of} done")) });
+    (format!("{kind}, {on}, since {since}{overdue}"), progress)
+}
+
+fn left(seen: &Seen<'_>) -> Section {
+    let mut table =
+        Table::new("left", "Those that left last", &["Pull request", "How", "Reason", "When"])
+            .empty("Nobody has left the queue in the last day.");
+    for it in seen.left.iter().take(10) {
+        let EntryState::Ended(exit) = &it.entry.state else { continue };
+        let reason = Cell::word(exits::word(exit)).sub(match exit {
+            Exit::Failed { .. } => plain(&exits::told(exit), 240),
+            Exit::Merged { .. } | Exit::Cancelled { .. } => String::new(),
+        });
+        table.push(
+            it.entry.pr,
+            vec![
+                titled(&it.entry, seen.place),
+                Cell::named(&it.state),
+                reason,
+                ago(it.entry.state_changed_at, seen.now),
+            ],
+        );
+    }
+    Section::new("recent", "Recently left").with(Block::Table(table))
+}
+
+/// A link to a page elsewhere, if there is one.
+pub(crate) fn outside(text: &str, address: &str) -> Cell {
+    Cell::text(text).maybe_link(elsewhere(address))
+}

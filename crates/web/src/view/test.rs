@@ -1,0 +1,336 @@
+//! A test: what is known of it, and the evidence.
+
+use signalbox_domain::flaky::{QuarantineOverride, RunOutcome, RunRecord};
+use signalbox_domain::service::TestDetails;
+use signalbox_domain::time::Timestamp;
+use signalbox_domain::token::Scope;
+use signalbox_domain::vocabulary::Named;
+
+use super::tests::{Place, percent};
+use crate::model::{Block, Cell, Field, Form, Page, Section, Table, TimelineStep};
+use crate::text::{ago, elsewhere, plain, sentence};
+use crate::visitor::Visitor;
+
+/// What the page is made from.
+pub(crate) struct Seen<'a> {
+    pub(crate) place: &'a Place,
+    pub(crate) details: &'a TestDetails,
+    pub(crate) ticket: Option<String>,
+    /// Nobody, when the page is public.
+    pub(crate) visitor: Option<&'a Visitor>,
+    pub(crate) now: Timestamp,
+}
+
+/// The page.
+pub(crate) fn page(seen: &Seen<'_>) -> Page {
+    let (place, snapshot, now) = (seen.place, &seen.details.snapshot, seen.now);
+    let (record, numbers) = (&snapshot.record, &snapshot.numbers);
+    let (test, key) = (&record.test, &record.test.key);
+    let standing = &test.standing;
+    let (word, why) = (standing.value.named(), standing.reason.named());
+    let quarantine =
+        if snapshot.quarantined { " It is quarantined: its failures count as passed." } else { "" };
+    let evidence = standing
+        .evidence
+        .as_ref()
+        .map(|it| format!(" {}", sentence(&it.to_string())))
+        .unwrap_or_default();
+    let answer = Block::Answer {
+        icon: word.icon,
+        tone: word.tone.name(),
+        label: format!("{} {}", word.label, ago(standing.since, now).text),
+        text: plain(&format!("{}{evidence}", sentence(why.sentence)), 600),
+        next: format!("{}{quarantine}", sentence(word.sentence)),
+    };
+    let rate =
+        |rate, failed, runs: u32| Cell::text(percent(rate)).sub(format!("{failed} of {runs} runs"));
+    let mut facts = vec![
+        (
+            "Failed in 24 h",
+            rate(numbers.failure_rate_24h(), numbers.failures_24h, numbers.runs_24h),
+        ),
+        ("Failed in 7 d", rate(numbers.failure_rate_7d(), numbers.failures_7d, numbers.runs_7d)),
+        ("Pull requests hit in 7 d", Cell::text(numbers.pull_requests_7d.len().to_string())),
+        ("Quarantine", Cell::named(&test.quarantining().setting)),
+        ("File", Cell::code(plain(&key.file, 300))),
+        ("Suite", Cell::text(plain(&key.parent, 300))),
+        ("Class", Cell::text(plain(&key.classname, 300))),
+        ("Variant", Cell::text(plain(&key.variant, 100))),
+        ("Owners", Cell::text(plain(&record.owners.join(", "), 300))),
+        ("First seen", ago(record.first_seen_at, now)),
+        ("Last seen", ago(record.last_seen_at, now)),
+        ("Id", Cell::code(test.id.to_string())),
+    ];
+    if let Some(ticket) = &record.ticket {
+        let address = seen.ticket.as_deref().and_then(elsewhere);
+        facts.push(("Ticket", Cell::text(plain(ticket, 100)).maybe_link(address)));
+    }
+    facts.retain(|(_, cell)| !cell.text.is_empty());
+    let mut top = Section::plain("why").with(answer);
+    if let Some(decision) = &test.quarantine {
+        let by = plain(&decision.by.full_name, 100);
+        let reason = decision.reason.as_deref().map(|it| plain(it, 300)).unwrap_or_default();
+        let until =
+            decision.quarantining.expires_at.map(|at| format!(" until {at}")).unwrap_or_default();
+        let word = decision.quarantining.setting.named();
+        let title = format!("{} by {by}{until}.", word.label);
+        top = top.with(Block::notice(word.tone, word.icon, &title, &reason));
+    }
+    top = top.with(Block::Facts(facts));
+    let forms = seen.visitor.map(|visitor| forms(seen, visitor)).unwrap_or_default();
+    if !forms.is_empty() {
+        top = top.with(Block::Forms(forms));
+    }
+    Page {
+        title: plain(&key.name, 300),
+        above: vec![
+            Cell::text("Tests").link(format!("/{}/flaky-tests", place.org)),
+            Cell::text(place.name()).link(place.path("flaky-tests")),
+        ],
+        beside: vec![Cell::named(&standing.value)],
+        sections: vec![top, evidence_of(seen), failures(seen), runs(seen), journal(seen)],
+        topic: if seen.visitor.is_some() { format!("tests:{}", place.id) } else { String::new() },
+        only_hint: true,
+        ..Page::default()
+    }
+}
+
+fn forms(seen: &Seen<'_>, visitor: &Visitor) -> Vec<Form> {
+    if !visitor.may_send(Scope::TestsWrite) {
+        return Vec::new();
+    }
+    let test = &seen.details.snapshot.record.test;
+    let form = |action: &str, title: &str, button: &str, fields| Form {
+        id: action.to_owned(),
+        action: format!("/{}/flaky-tests/do", seen.place.org),
+        post: true,
+        title: title.to_owned(),
+        hidden: vec![
+            ("action", action.to_owned()),
+            ("repo", seen.place.repo.to_string()),
+            ("test", test.id.to_string()),
+        ],
+        fields,
+        button: button.to_owned(),
+        ..Form::default()
+    };
+    let reason =
+        || Field { name: "reason", label: "Reason".to_owned(), kind: "text", ..Field::default() };
+    let options = QuarantineOverride::ALL
+        .iter()
+        .map(|it| (it.word().to_owned(), it.named().label.to_owned()));
+    let setting = Field {
+        name: "setting",
+        label: "Quarantine".to_owned(),
+        kind: "select",
+        value: test.quarantining().setting.word().to_owned(),
+        options: options.collect(),
+        ..Field::default()
+    };
+    let flag = if test.flag.is_some() {
+        form("unflag", "Take the flag away", "Take it away", vec![reason()])
+    } else {
+        form("flag", "Flag as flaky", "Flag it", vec![reason()])
+    };
+    let ticket = Field {
+        name: "ticket",
+        label: "Id of the ticket".to_owned(),
+        kind: "text",
+        required: true,
+        ..Field::default()
+    };
+    vec![
+        form("quarantine", "Change its quarantine", "Change", vec![setting, reason()]),
+        flag,
+        form("ticket", "Link a ticket", "Link it", vec![ticket]),
+    ]
+}
+
+fn outcome(run: &RunRecord) -> Cell {
+    let (icon, tone, text) = match run.outcome {
+        RunOutcome::Passed => ("check", "good", "Passed"),
+        RunOutcome::Failed => ("cross", "bad", "Failed"),
+        RunOutcome::Skipped => ("minus", "quiet", "Skipped"),
+    };
+    let mark = if run.quarantined {
+        Some("quarantined")
+    } else if run.counts {
+        None
+    } else {
+        Some("set aside")
+    };
+    Cell { icon: Some(icon), tone, mark, ..Cell::text(text) }
+}
+
+/// What made it flaky: runs that passed and failed on the same commit.
+fn evidence_of(seen: &Seen<'_>) -> Section {
+    let mut table = Table::new(
+        "evidence",
+        "Commits on which it passed and failed",
+        &["Commit", "#Passed", "#Failed", "Last"],
+    )
+    .empty("Among the last runs it did not pass and fail on the same commit.");
+    let mut commits: Vec<(&str, u32, u32, Timestamp)> = Vec::new();
+    for run in &seen.details.runs {
+        let Some(sha) = run.sha.as_deref() else { continue };
+        let (passed, failed) = match run.outcome {
+            RunOutcome::Passed => (1, 0),
+            RunOutcome::Failed => (0, 1),
+            RunOutcome::Skipped => (0, 0),
+        };
+        match commits.iter_mut().find(|it| it.0 == sha) {
+            Some(it) => {
+                it.1 += passed;
+                it.2 += failed;
+            }
+            None => commits.push((sha, passed, failed, run.at)),
+        }
+    }
+    for (sha, passed, failed, at) in commits.into_iter().filter(|it| it.1 > 0 && it.2 > 0).take(10)
+    {
+        table.push(
+            plain(sha, 40),
+            vec![
+                Cell::code(plain(sha, 64)),
+                Cell::number(passed),
+                Cell::number(failed),
+                ago(at, seen.now),
+            ],
+        );
+    }
+    let mut monitors = Table::new(
+        "monitors",
+        "What the monitors say",
+        &["Monitor", "State", "What it saw", "Since"],
+    )
+    .empty("No monitor has found anything.");
+    for (id, record) in &seen.details.snapshot.record.test.monitors {
+        let muted = record.mute.as_ref().map(|_| "muted");
+        monitors.push(
+            id,
+            vec![
+                Cell { mark: muted, ..Cell::text(record.kind.word().replace('_', " ")) },
+                Cell::text(record.status.word()),
+                Cell::text(plain(&record.evidence.to_string(), 300)),
+                ago(record.since, seen.now),
+            ],
+        );
+    }
+    Section::new("evidence-part", "Evidence").with(Block::Table(table)).with(Block::Table(monitors))
+}
+
+fn failures(seen: &Seen<'_>) -> Section {
+    let mut section = Section::new("failures", "Most frequent failures");
+    let failures = &seen.details.snapshot.numbers.failures;
+    if failures.is_empty() {
+        return section.with(Block::Text("No failure is kept.".to_owned()));
+    }
+    for failure in failures {
+        let last = ago(failure.last_occurrence, seen.now).text;
+        section = section
+            .with(Block::Text(format!("{} times, last {last}", failure.occurrence_count)))
+            .with(Block::Pre(plain(&failure.summary, 2_000)));
+    }
+    section
+}
+
+fn runs(seen: &Seen<'_>) -> Section {
+    let heads = ["When", "Result", "Branch", "Pull request", "Commit", "#Took", "Message"];
+    let mut table = Table::new("runs", "Runs", &heads).empty("No run is kept.");
+    for run in &seen.details.runs {
+        let sha: String = run.sha.as_deref().unwrap_or("–").chars().take(12).collect();
+        let job = run.job_url.as_deref().and_then(elsewhere);
+        table.push(
+            table.rows.len(),
+            vec![
+                ago(run.at, seen.now),
+                outcome(run).maybe_link(job),
+                Cell::text(plain(&run.branch, 100)),
+                Cell::text(run.pr.map(|pr| format!("#{pr}")).unwrap_or_else(|| "–".to_owned())),
+                Cell::code(plain(&sha, 12)),
+                Cell::number(
+                    run.took.map(|took| format!("{} ms", took.millis())).unwrap_or_default(),
+                ),
+                Cell::text(plain(run.message.as_deref().unwrap_or("–"), 300)),
+            ],
+        );
+    }
+    Section::new("runs-part", "Recent runs").with(Block::Table(table))
+}
+
+fn journal(seen: &Seen<'_>) -> Section {
+    use signalbox_domain::flaky::Decision;
+    let mut steps = Vec::new();
+    for record in &seen.details.journal {
+        for decision in &record.decisions {
+            let what = match decision {
+                Decision::StatusChanged { to, reason, .. } => {
+                    Some((Cell::named(to), sentence(reason.named().sentence)))
+                }
+                Decision::Flagged { reason, by } => {
+                    let text = reason.as_deref().map(|it| plain(it, 300)).unwrap_or_default();
+                    Some((
+                        Cell {
+                            icon: Some("flag"),
+                            tone: "warning",
+                            ..Cell::text(format!("Flagged by {}", plain(&by.full_name, 80)))
+                        },
+                        text,
+                    ))
+                }
+                Decision::Unflagged { reason, by } => {
+                    let text = reason.as_deref().map(|it| plain(it, 300)).unwrap_or_default();
+                    Some((
+                        Cell {
+                            icon: Some("flag"),
+                            tone: "quiet",
+                            ..Cell::text(format!("Flag taken away by {}", plain(&by.full_name, 80)))
+                        },
+                        text,
+                    ))
+                }
+                Decision::QuarantineSet { updated, by, reason, .. } => {
+                    let by = plain(&by.full_name, 80);
+                    let reason = reason
+                        .as_deref()
+                        .map(|it| format!(": {}", plain(it, 300)))
+                        .unwrap_or_default();
+                    Some((Cell::named(&updated.setting), format!("By {by}{reason}")))
+                }
+                Decision::MonitorMoved { kind, to, .. } => Some((
+                    Cell {
+                        icon: Some("half"),
+                        tone: "quiet",
+                        ..Cell::text(format!(
+                            "Monitor {} is {}",
+                            kind.word().replace('_', " "),
+                            to.word()
+                        ))
+                    },
+                    String::new(),
+                )),
+                Decision::ReasonChanged { .. }
+                | Decision::MonitorRenewed { .. }
+                | Decision::Muted { .. }
+                | Decision::Unmuted { .. }
+                | Decision::Labelled { .. }
+                | Decision::Unlabelled { .. }
+                | Decision::Ignored { .. } => None,
+            };
+            if let Some((what, text)) = what {
+                let lines = if text.is_empty() { Vec::new() } else { vec![Cell::text(text)] };
+                steps.push(TimelineStep {
+                    id: format!("step-{}-{}", record.number, steps.len()),
+                    what,
+                    when: ago(record.at, seen.now),
+                    lines,
+                });
+            }
+        }
+    }
+    if steps.is_empty() {
+        return Section::new("journal", "What was decided")
+            .with(Block::Text("Nothing yet.".to_owned()));
+    }
+    Section::new("journal", "What was decided").with(Block::Timeline(steps))
+}

@@ -1,0 +1,86 @@
+//! Uploads of test results: what came, and what became of it.
+
+use signalbox_domain::flaky::Admission;
+use signalbox_domain::time::{Span, Timestamp};
+use signalbox_domain::upload::UploadRecord;
+use signalbox_domain::vocabulary::Tone;
+
+use super::tests::Place;
+use crate::model::{Block, Cell, Page, Section, Table};
+use crate::text::{ago, elsewhere, plain};
+
+/// A size in at most four digits.
+fn size(bytes: u64) -> String {
+    match bytes {
+        ..10_000 => format!("{bytes} B"),
+        10_000..10_000_000 => format!("{} KB", bytes / 1_000),
+        10_000_000.. => format!("{} MB", bytes / 1_000_000),
+    }
+}
+
+/// The page.
+pub(crate) fn page(
+    place: &Place,
+    uploads: &[UploadRecord],
+    next: Option<String>,
+    now: Timestamp,
+) -> Page {
+    let heads =
+        ["When", "State", "Commit", "Branch", "Job", "#Tests", "#Failed", "#Size", "Warnings"];
+    let mut table = Table::new("uploads", "Uploads", &heads)
+        .empty("Nothing was uploaded yet. The page of tests says how to send results.");
+    for upload in uploads {
+        let claims = &upload.claims;
+        let sha: String = claims.sha.as_deref().unwrap_or("–").chars().take(12).collect();
+        let (tests, failed, aside) = upload.taken_in.as_ref().map_or((0, 0, false), |it| {
+            (it.tests, it.failed, !matches!(it.admission, Admission::Counts))
+        });
+        let mut state = Cell::named(&upload.state)
+            .sub(plain(upload.problem.as_deref().unwrap_or_default(), 200));
+        if aside {
+            state.mark = Some("set aside");
+        }
+        let job = plain(claims.job_name.as_deref().unwrap_or("–"), 80);
+        let bytes = upload.received.as_ref().map_or(0, signalbox_domain::upload::Received::bytes);
+        let troubles = upload.files.iter().filter_map(|file| {
+            let problem = file.problem.as_deref()?;
+            let line = file.line.map(|line| format!(", line {line}")).unwrap_or_default();
+            Some(format!("{}: {}{line}", plain(&file.name, 80), plain(problem, 160)))
+        });
+        let troubles: Vec<String> = troubles.take(3).collect();
+        let warned = match upload.warnings.len() {
+            0 => "–".to_owned(),
+            many => format!("{many}"),
+        };
+        table.push(
+            upload.id,
+            vec![
+                ago(upload.created_at, now),
+                state,
+                Cell::code(plain(&sha, 12)),
+                Cell::text(plain(claims.branch.as_deref().unwrap_or("–"), 100)),
+                Cell::text(job).maybe_link(claims.job_url.as_deref().and_then(elsewhere)),
+                Cell::number(tests),
+                Cell::number(failed),
+                Cell::number(size(bytes)),
+                Cell::text(warned).sub(troubles.join("; ")),
+            ],
+        );
+    }
+    table.more = next;
+    let mut section = Section::plain("list");
+    let last = uploads.first().map(|it| it.created_at);
+    if let Some(last) = last.filter(|at| *at < now.minus(Span::hours(24))) {
+        let text = format!("The last one came {}.", ago(last, now).text);
+        section = section.with(Block::notice(Tone::Warning, "clock", "No upload in 24 h.", &text));
+    }
+    Page {
+        title: format!("Uploads of {}", place.name()),
+        above: vec![Cell::text("Tests").link(format!("/{}/flaky-tests", place.org))],
+        menu: place.menu("flaky-tests/uploads"),
+        sections: vec![section.with(Block::Table(table))],
+        topic: format!("tests:{}", place.id),
+        only_hint: true,
+        ..Page::default()
+    }
+}

@@ -1,0 +1,183 @@
+//! Who looks at a page, and whether what they send comes from a page of ours.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use actix_web::HttpRequest;
+use actix_web::http::header::{COOKIE, HOST, ORIGIN};
+use signalbox_domain::ids::{BranchName, PrNumber, RepoName};
+use signalbox_domain::session::{ABSOLUTE_DAYS, SessionText};
+use signalbox_domain::token::{Caller, Scope};
+
+use crate::Pages;
+use crate::failure::Failure;
+
+/// Who looks at a page.
+#[derive(Clone, Debug)]
+pub(crate) struct Visitor {
+    pub(crate) caller: Arc<Caller>,
+    /// Their session; none for one who sends a token with each request.
+    pub(crate) session: Option<SessionText>,
+}
+
+impl Visitor {
+    pub(crate) fn may(&self, scope: Scope) -> bool {
+        self.caller.may(scope)
+    }
+
+    /// Whether forms are shown: only those who have a session can send them.
+    pub(crate) fn may_send(&self, scope: Scope) -> bool {
+        self.session.is_some() && self.may(scope)
+    }
+
+    /// What they are in front of people.
+    pub(crate) fn role(&self) -> &'static str {
+        if self.may(Scope::QueueAdmin) {
+            "admin"
+        } else if self.may(Scope::QueueSubmit) {
+            "submitter"
+        } else {
+            "viewer"
+        }
+    }
+
+    pub(crate) fn org(&self) -> &str {
+        self.caller.org_slug.as_str()
+    }
+}
+
+/// The name of the cookie. With https it is bound to this host.
+pub(crate) const fn cookie_name(secure: bool) -> &'static str {
+    if secure { "__Host-signalbox" } else { "signalbox" }
+}
+
+/// The cookie of a session, as a header; without one, the cookie that removes it.
+pub(crate) fn cookie(pages: &Pages, session: Option<&SessionText>) -> String {
+    let secure = pages.secure();
+    let (name, value) = (cookie_name(secure), session.map_or("", SessionText::reveal));
+    let seconds = session.map_or(0, |_| u64::from(ABSOLUTE_DAYS) * 24 * 60 * 60);
+    let secure = if secure { "; Secure" } else { "" };
+    format!("{name}={value}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Lax{secure}")
+}
+
+/// The session that a browser sends, good or not.
+pub(crate) fn session_of(pages: &Pages, request: &HttpRequest) -> Option<SessionText> {
+    let name = cookie_name(pages.secure());
+    let headers = request.headers().get_all(COOKIE).filter_map(|value| value.to_str().ok());
+    let mut cookies =
+        headers.flat_map(|value| value.split(';')).filter_map(|it| it.split_once('='));
+    let (_, value) = cookies.find(|(key, _)| key.trim() == name)?;
+    SessionText::parse(value.trim())
+}
+
+/// Who looks, if they are known.
+pub(crate) async fn visitor(pages: &Pages, request: &HttpRequest) -> Result<Visitor, Failure> {
+    let token = request.headers().get("x-api-token").and_then(|value| value.to_str().ok());
+    if let Some(token) = token {
+        let caller = pages.authenticator.authenticate(token).await?;
+        return caller.map(|caller| Visitor { caller, session: None }).ok_or(Failure::SignIn);
+    }
+    let Some(session) = session_of(pages, request) else { return Err(Failure::SignIn) };
+    let caller = pages.sessions.resume(&session).await?.ok_or(Failure::SignIn)?;
+    Ok(Visitor { caller, session: Some(session) })
+}
+
+/// Who looks at a page of that organization. To others it does not exist.
+pub(crate) async fn member(
+    pages: &Pages,
+    request: &HttpRequest,
+    org: &str,
+) -> Result<Visitor, Failure> {
+    let visitor = visitor(pages, request).await?;
+    if visitor.org() == org { Ok(visitor) } else { Err(Failure::Missing) }
+}
+
+/// Whether a form was sent from a page of this server, as far as the browser says.
+pub(crate) fn from_here(request: &HttpRequest, public_url: &str) -> bool {
+    let header = |name| request.headers().get(name).and_then(|value| value.to_str().ok());
+    let Some(origin) = header(ORIGIN) else { return false };
+    if origin == public_url {
+        return true;
+    }
+    let Some(host) = header(HOST) else { return false };
+    origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://")) == Some(host)
+}
+
+/// Who sends a form. It must come from here, in a session, with the form token of that session.
+pub(crate) async fn sender(
+    pages: &Pages,
+    request: &HttpRequest,
+    sent: &Asked,
+) -> Result<Visitor, Failure> {
+    let visitor = visitor(pages, request).await?;
+    let token = visitor.session.as_ref().map(SessionText::form_token);
+    let same = token.is_some_and(|token| token == sent.text("form_token"));
+    if same && from_here(request, &pages.public_url) {
+        return Ok(visitor);
+    }
+    Err(Failure::Forbidden("the form did not come from a page of this server".to_owned()))
+}
+
+/// What was asked for: the values of a query or a form.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Asked(BTreeMap<String, String>);
+
+impl Asked {
+    pub(crate) fn of(text: &[u8]) -> Self {
+        Self(url::form_urlencoded::parse(text).into_owned().collect())
+    }
+
+    pub(crate) fn query(request: &HttpRequest) -> Self {
+        Self::of(request.query_string().as_bytes())
+    }
+
+    /// A value; empty when there is none.
+    pub(crate) fn text(&self, name: &str) -> &str {
+        self.0.get(name).map_or("", |value| value.trim())
+    }
+
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.0.contains_key(name)
+    }
+
+    pub(crate) fn number(&self, name: &str) -> Option<u32> {
+        self.text(name).parse().ok()
+    }
+
+    pub(crate) fn repo(&self) -> Result<RepoName, Failure> {
+        RepoName::parse(self.text("repo")).map_err(|_| Failure::Missing)
+    }
+
+    pub(crate) fn branch(&self) -> Result<BranchName, Failure> {
+        BranchName::new(self.text("branch")).map_err(|_| Failure::Missing)
+    }
+
+    pub(crate) fn pr(&self) -> Result<PrNumber, Failure> {
+        let pr = self.number("pr").filter(|pr| *pr > 0);
+        pr.map(PrNumber).ok_or(Failure::Missing)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use actix_web::test::TestRequest;
+
+    use super::*;
+
+    #[test]
+    fn forms_are_taken_from_pages_of_this_server_only() {
+        let asked = |origin: Option<&str>| {
+            let mut request = TestRequest::post().insert_header((HOST, "box.example:8080"));
+            if let Some(origin) = origin {
+                request = request.insert_header((ORIGIN, origin));
+            }
+            from_here(&request.to_http_request(), "https://queue.example")
+        };
+        assert!(asked(Some("http://box.example:8080")));
+        assert!(asked(Some("https://queue.example")));
+        for wrong in ["null", "http://box.example", "https://evil.example", ""] {
+            assert!(!asked(Some(wrong)), "{wrong}");
+        }
+        assert!(!asked(None));
+    }
+}

@@ -1,0 +1,374 @@
+// Journeys through the pages in a real browser. Ends with 0 when all of them are good, and at once
+// when there is no browser.
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import assert from "node:assert/strict";
+import { executable, launch, signIn, watch } from "./browser.js";
+import { HOSTILE, world } from "./world.js";
+
+if (!executable()) {
+  console.log("no Chromium here: nothing is tested (apt-get install chromium)");
+  process.exit(0);
+}
+const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+const only = process.argv[2];
+const failed = [];
+let count = 0;
+
+const browser = await launch();
+const errors = [];
+const open = async (options = {}) => {
+  const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options });
+  const page = await context.newPage();
+  await watch(page, errors);
+  return page;
+};
+
+async function test(name, body) {
+  if (only && !name.includes(only)) return;
+  count += 1;
+  const started = Date.now();
+  errors.length = 0;
+  try {
+    await body();
+    assert.deepEqual(errors, [], "the page reported errors");
+    console.log(`ok      ${name} (${Date.now() - started} ms)`);
+  } catch (error) {
+    failed.push(name);
+    console.log(`FAILED  ${name}\n${error.stack ?? error}`);
+  }
+}
+
+const noViolations = async (page, where) => {
+  const found = await page.evaluate(async () => {
+    const result = await window.axe.run(document, { resultTypes: ["violations"] });
+    return result.violations.map((it) => `${it.id}: ${it.nodes.slice(0, 3).map((node) => node.html.slice(0, 160)).join(" | ")}`);
+  });
+  assert.deepEqual(found, [], where);
+};
+const noSideScroll = async (page, where) => {
+  const [inner, outer] = await page.evaluate(() => [document.documentElement.scrollWidth, window.innerWidth]);
+  assert.ok(inner <= outer, `${where} is ${inner} px wide in a window of ${outer} px`);
+};
+
+let one;
+try {
+  one = await world();
+  const [, , urgent] = one.numbers;
+  const waiting = one.numbers[4];
+  const stranger = one.numbers.at(-1);
+  const pages = {
+    home: "/", queue: one.queue, "queue that is empty": one.quiet, "pull request under test": one.pr(urgent),
+    "pull request that waits": one.pr(waiting), "pull request that was never submitted": one.pr(stranger),
+    left: one.page("queue/left"), health: one.page("queue/health"), graph: one.page("queue/graph"),
+    settings: one.page("queue/settings"), preview: `${one.page("queue/settings")}&concurrency=7`,
+    "all tests": "/acme/flaky-tests", tests: one.page("flaky-tests"), test: one.test,
+    quarantine: one.page("flaky-tests/quarantine"), uploads: one.page("flaky-tests/uploads"),
+    tokens: "/acme/tokens", audit: "/acme/audit", server: "/status", reference: "/reference", missing: "/acme/queue?repo=a/b/c&branch=x",
+    forbidden: "/other/tokens", "sign in": "/sign-in",
+  };
+  const page = await open();
+
+  await test("nothing is shown to nobody", async () => {
+    for (const address of Object.values(pages).filter((it) => it !== "/sign-in")) {
+      const reply = await page.goto(one.url + address);
+      assert.equal(reply.status(), 401, address);
+      assert.equal(await page.title(), "Sign in · Signalbox");
+    }
+  });
+  await test("a wrong token is refused in words", async () => {
+    await page.goto(`${one.url}/sign-in`);
+    await page.getByLabel("API token").fill("sbx_wrong");
+    await page.getByRole("button", { name: "Sign in" }).click();
+    await page.getByText("unknown, has expired or was revoked").waitFor();
+  });
+  await test("signing in leads back to where one wanted to go", async () => {
+    await page.goto(one.url + one.queue);
+    await page.getByLabel("API token").fill(one.tokens.admin);
+    await page.getByRole("button", { name: "Sign in" }).click();
+    await page.getByRole("heading", { level: 1, name: /acme\/calc/ }).waitFor();
+    const cookie = (await page.context().cookies()).find((it) => it.name === "signalbox");
+    assert.ok(cookie.httpOnly && cookie.sameSite === "Lax" && cookie.path === "/");
+  });
+  await test("a page says why a pull request waits and what comes next", async () => {
+    await page.goto(one.url + one.pr(waiting));
+    await page.getByText("Waiting because:").waitFor();
+    assert.match(await page.locator(".answer").innerText(), /slots are taken|ahead must be built/);
+    assert.match(await page.locator(".answer .next").innerText(), /starts when/);
+  });
+  await test("the queue groups those that are tested together", async () => {
+    await page.goto(one.url + one.queue);
+    await page.getByRole("heading", { name: /^Testing/ }).waitFor();
+    assert.ok(await page.locator("#testing table").count() >= 1);
+    assert.ok(await page.locator("#waiting tbody tr").count() >= 1);
+  });
+  await test("a pull request is found by its number", async () => {
+    await page.goto(`${one.url}/`);
+    await page.getByLabel("Repository, branch or #number").fill(`#${waiting}`);
+    await page.keyboard.press("Enter");
+    await page.waitForURL(/queue\/pr/);
+  });
+  await test("axe finds nothing on any page, light and dark, narrow and wide", async () => {
+    for (const colorScheme of ["light", "dark"]) {
+      const looking = await open({ colorScheme, bypassCSP: true });
+      await signIn(looking, one.url, one.tokens.admin);
+      for (const [name, address] of Object.entries(pages)) {
+        await looking.setViewportSize({ width: 1280, height: 900 });
+        await looking.goto(one.url + address);
+        await looking.evaluate(axe);
+        for (const width of [1280, 320]) {
+          await looking.setViewportSize({ width, height: 900 });
+          await noViolations(looking, `${name}, ${colorScheme}, ${width} px`);
+          await noSideScroll(looking, `${name}, ${width} px`);
+        }
+      }
+      await looking.context().close();
+    }
+  });
+  await test("every reading page is whole without scripts", async () => {
+    const plain = await open({ javaScriptEnabled: false });
+    await signIn(plain, one.url, one.tokens.admin);
+    for (const [name, address] of Object.entries(pages)) {
+      await plain.goto(one.url + address);
+      assert.equal(await plain.locator("h1").count(), 1, name);
+      assert.ok((await plain.locator("main").innerText()).length > 20, name);
+    }
+    await plain.goto(one.url + one.queue);
+    await plain.getByText("Submit a pull request").click();
+    await plain.getByLabel("Number of the pull request").fill(String(stranger));
+    await plain.getByRole("button", { name: "Submit" }).click();
+    await plain.getByText("It was submitted.").waitFor();
+    await plain.context().close();
+  });
+  await test("links of every page lead somewhere", async () => {
+    const seen = new Set();
+    for (const address of Object.values(pages)) {
+      await page.goto(one.url + address);
+      const links = await page.locator("a[href^='/']").evaluateAll((all) => all.map((it) => it.getAttribute("href").split("#")[0]));
+      for (const link of links.filter((it) => it && !seen.has(it))) {
+        seen.add(link);
+        const reply = await page.request.get(one.url + link, { maxRedirects: 2 });
+        assert.ok(reply.ok(), `${link} on ${address}: ${reply.status()}`);
+      }
+    }
+  });
+  await test("the keyboard is enough", async () => {
+    await page.goto(one.url + one.queue);
+    await page.keyboard.press("Tab");
+    assert.equal(await page.evaluate(() => document.activeElement.className), "skip");
+    await page.keyboard.press("j");
+    await page.keyboard.press("j");
+    const first = await page.evaluate(() => document.activeElement.getAttribute("href"));
+    assert.match(first, /queue\/pr/);
+    await page.keyboard.press("k");
+    await page.keyboard.press("?");
+    await page.getByRole("dialog").waitFor();
+    await page.keyboard.press("Escape");
+    await page.keyboard.press("Enter");
+    await page.goto(one.url + one.queue);
+    await page.locator("body").press("g");
+    await page.keyboard.press("t");
+    await page.waitForURL(/flaky-tests$/);
+  });
+  await test("keys can be switched off", async () => {
+    await page.keyboard.press("?");
+    await page.getByLabel("No single-key shortcuts").check();
+    await page.getByRole("button", { name: "Close" }).click();
+    await page.locator("body").press("g");
+    await page.keyboard.press("q");
+    assert.match(page.url(), /flaky-tests/);
+    await page.evaluate(() => localStorage.clear());
+  });
+  await test("a pause needs a reason and everybody reads it", async () => {
+    await page.goto(one.url + one.quiet);
+    await page.getByText("Pause the queue").click();
+    await page.getByLabel("Reason").first().fill("the release is out");
+    await page.getByRole("button", { name: "Pause", exact: true }).click();
+    await page.getByText("The release is out.").waitFor();
+    await page.getByText("Resume the queue").click();
+    await page.getByRole("button", { name: "Resume" }).click();
+    await page.getByText("The queue is running.").first().waitFor();
+  });
+  await test("a change is seen elsewhere within two seconds, and focus, typing and boxes stay", async () => {
+    const other = await open();
+    await signIn(other, one.url, one.tokens.admin);
+    await other.goto(one.url + one.quiet);
+    await other.getByText(/^live/).waitFor();
+    await other.getByText("Pause the queue").click();
+    const field = other.getByLabel("Reason").first();
+    await field.fill("half a sentence");
+    await page.goto(one.url + one.quiet);
+    await page.getByText("Drain the queue").click();
+    await page.locator("#drain-reason").fill("closing time");
+    const started = Date.now();
+    await page.getByRole("button", { name: "Drain", exact: true }).click();
+    await other.locator(".beside").getByText("Draining").waitFor({ timeout: 2000 });
+    console.log(`        seen after ${Date.now() - started} ms`);
+    assert.equal(await field.inputValue(), "half a sentence");
+    assert.ok(await field.evaluate((it) => it === document.activeElement), "the focus was lost");
+    assert.ok(await other.locator("#pause-box").evaluate((it) => it.open), "the box was closed");
+    await other.context().close();
+  });
+  await test("updates wait while they are paused", async () => {
+    const other = await open();
+    await signIn(other, one.url, one.tokens.admin);
+    await other.goto(one.url + one.quiet);
+    await other.getByText(/^live/).waitFor();
+    await other.getByRole("button", { name: "Pause updates" }).click();
+    await other.getByText("paused by you").waitFor();
+    await one.call("updateQueue", { targetBranch: "quiet", state: "RUNNING" });
+    await other.waitForTimeout(1800);
+    assert.equal(await other.locator(".beside").getByText("Draining").count(), 1);
+    await other.getByRole("button", { name: "Go on with updates" }).click();
+    await other.locator(".beside").getByText("Running").waitFor({ timeout: 2000 });
+    await other.context().close();
+  });
+  await test("settings are changed after a preview", async () => {
+    await page.goto(one.url + one.page("queue/settings").replace("branch=main", "branch=quiet"));
+    await page.getByLabel("Slots for testing").fill("4");
+    await page.getByRole("button", { name: "Preview the change" }).click();
+    assert.match(await page.locator("#difference").innerText(), /Slots for testing/);
+    await page.getByRole("button", { name: "Save these changes" }).click();
+    await page.getByText("The settings were changed.").waitFor();
+    assert.equal(await page.getByLabel("Slots for testing").inputValue(), "4");
+  });
+  await test("a setting out of its bounds is refused in words", async () => {
+    await page.goto(`${one.url}${one.page("queue/settings")}&concurrency=0`);
+    await page.getByRole("heading", { name: "That is not possible now" }).waitFor();
+  });
+  await test("a test is flagged, quarantined and linked to a ticket", async () => {
+    await page.goto(one.url + one.test);
+    await page.getByText("Commits on which it passed and failed").first().waitFor({ state: "attached" });
+    await page.getByText("Change its quarantine").click();
+    await page.locator("#quarantine-setting").selectOption("ALWAYS_QUARANTINE");
+    await page.getByRole("button", { name: "Change" }).click();
+    await page.getByText("The quarantine of the test was changed.").waitFor();
+    await page.getByText("Link a ticket").click();
+    await page.getByLabel("Id of the ticket").fill("CALC-7");
+    await page.getByRole("button", { name: "Link it" }).click();
+    await page.getByText("CALC-7").waitFor();
+  });
+  await test("a priority is changed and a pull request is taken out", async () => {
+    await page.goto(one.url + one.pr(waiting));
+    await page.getByText("Change its priority").click();
+    await page.locator("#priority-priority").selectOption("low");
+    await page.getByRole("button", { name: "Change", exact: true }).click();
+    await page.getByText("Its priority was changed.").waitFor();
+    await page.getByText("Take it out of the queue").click();
+    await page.getByRole("button", { name: "Take it out" }).click();
+    await page.getByText("It was taken out of the queue.").waitFor();
+    await page.getByRole("button", { name: "Submit it again" }).waitFor();
+  });
+  await test("a viewer reads and is offered nothing to change", async () => {
+    const reader = await open();
+    await signIn(reader, one.url, one.tokens.viewer);
+    await reader.goto(one.url + one.queue);
+    assert.equal(await reader.locator("main form[method=post]").count(), 0);
+    const reply = await reader.goto(`${one.url}/acme/tokens`);
+    assert.equal(reply.status(), 403);
+    await reader.context().close();
+  });
+  await test("another organization gets the same page as for nothing at all", async () => {
+    const other = await open();
+    await signIn(other, one.url, one.tokens.other);
+    const body = async (address) => {
+      const reply = await other.goto(one.url + address);
+      assert.equal(reply.status(), 404, address);
+      return (await other.locator("main").innerText()).replace(/[0-9a-f]{8}-[0-9a-f-]{27}/g, "ID");
+    };
+    assert.equal(await body(one.queue), await body("/nobody/queue?repo=a/b/c&branch=x"));
+    await body(one.test);
+    await other.context().close();
+  });
+  await test("a form from elsewhere is refused", async () => {
+    const cookie = (await page.context().cookies()).map((it) => `${it.name}=${it.value}`).join("; ");
+    const send = (headers, form) => fetch(`${one.url}/acme/queue/do`, {
+      method: "POST", redirect: "manual", headers: { cookie, ...headers }, body: new URLSearchParams(form),
+    });
+    const form = { action: "resume", repo: "git.local/acme/calc", branch: "quiet" };
+    assert.equal((await send({ origin: one.url }, form)).status, 403, "without the form's token");
+    await page.goto(one.url + one.quiet);
+    const token = await page.locator("input[name=form_token]").first().inputValue();
+    assert.equal((await send({ origin: "https://evil.example" }, { ...form, form_token: token })).status, 403);
+    assert.equal((await send({}, { ...form, form_token: token })).status, 403, "without an origin");
+    assert.equal((await send({ origin: one.url }, { ...form, form_token: token })).status, 303);
+  });
+  await test("charts come with their numbers", async () => {
+    one.open();
+    await one.until("a merge", async () => (await one.call("getSubmittedPullRequest", { pr: { number: urgent } })).state === "MERGED");
+    await page.goto(one.url + one.page("queue/health"));
+    await page.getByText("What came out of the queue as a table").click();
+    assert.ok(await page.locator("#outcomes-table tbody tr").count() >= 1);
+  });
+  await test("a merge is seen on an open page and said aloud", async () => {
+    await page.goto(one.url + one.queue);
+    await page.locator("#recent").getByText("Merged").first().waitFor({ timeout: 10000 });
+    assert.ok(await page.locator("#spoken").getAttribute("role") === "status");
+  });
+  await test("those that left say why", async () => {
+    await one.until("a failure", async () => (await one.call("getSubmittedPullRequest", { pr: { number: one.numbers[1] } })).state === "FAILED");
+    await page.goto(one.url + one.page("queue/left") + "&state=FAILED");
+    assert.match(await page.locator("#left").innerText(), /required check failed/i);
+    await page.goto(one.url + one.pr(one.numbers[1]));
+    assert.match(await page.locator(".answer").innerText(), /fails on its own/i);
+  });
+  await test("the first page is small", async () => {
+    const cold = await open();
+    await signIn(cold, one.url, one.tokens.admin);
+    let bytes = 0;
+    await cold.context().clearCookies({ name: "none" });
+    const fresh = await open({ storageState: await cold.context().storageState() });
+    fresh.on("response", async (reply) => { bytes += Number((await reply.body().catch(() => "")).length); });
+    await fresh.goto(one.url + one.queue);
+    await fresh.waitForTimeout(300);
+    assert.ok(bytes < 120 * 1024, `${bytes} bytes`);
+    await fresh.context().close();
+    await cold.context().close();
+  });
+  await test("a session ends with its token, and with signing out", async () => {
+    const made = JSON.parse(one.box("token", "create", "--org", "acme", "--name", "short", "--json"));
+    const other = await open();
+    await signIn(other, one.url, made.token);
+    await page.goto(`${one.url}/acme/tokens`);
+    await page.getByText("Revoke short").click();
+    await page.locator(`#revoke-${made.id} button`).click();
+    await page.getByText("The token was revoked.").waitFor();
+    await other.waitForTimeout(1100);
+    assert.equal((await other.goto(`${one.url}/`)).status(), 401);
+    await page.getByRole("button", { name: "Sign out" }).click();
+    await page.waitForURL(/sign-in/);
+    assert.equal((await page.goto(`${one.url}/`)).status(), 401);
+    await other.context().close();
+  });
+} finally {
+  await one?.stop();
+}
+
+let two;
+try {
+  two = await world({ hostile: true });
+  await test("names and texts are never markup", async () => {
+    const page = await open();
+    await signIn(page, two.url, two.tokens.admin);
+    for (const address of ["/", two.queue, two.quiet, two.pr(two.numbers[0]), two.pr(two.numbers[2]), two.page("queue/graph"),
+      two.page("queue/left"), two.page("flaky-tests"), two.test, two.page("flaky-tests/quarantine"),
+      two.page("flaky-tests/uploads"), "/acme/tokens", "/acme/audit", `/?q=${encodeURIComponent(HOSTILE)}`,
+      `${two.page("flaky-tests")}&q=${encodeURIComponent(HOSTILE)}`]) {
+      await page.goto(two.url + address);
+      assert.equal(await page.locator("img, main script, main style").count(), 0, address);
+      assert.ok(!(await page.locator("main").innerText()).includes("\u202e"), `${address} turns text around`);
+      await page.setViewportSize({ width: 320, height: 800 });
+      await noSideScroll(page, address);
+      await page.setViewportSize({ width: 1280, height: 900 });
+    }
+    await page.goto(two.url + two.queue);
+    await page.waitForTimeout(1500);
+    await page.getByText("<img src=x onerror=alert(1)>").first().waitFor();
+    await page.context().close();
+  });
+} finally {
+  await two?.stop();
+  await browser.close();
+}
+console.log(failed.length ? `\n${failed.length} of ${count} journeys failed: ${failed.join(", ")}` : `\nall ${count} journeys are good`);
+process.exit(failed.length ? 1 : 0);

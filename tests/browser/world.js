@@ -1,0 +1,151 @@
+// A server with something to see: a queue under test, pull requests of every kind, test results,
+// and names that would like to be markup.
+import { execFileSync, spawn } from "node:child_process";
+import { mkdtempSync, mkdirSync, writeFileSync, rmSync, existsSync } from "node:fs";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+
+const BINARY = process.env.SIGNALBOX_BIN ?? resolve(import.meta.dirname, "../../target/debug/signalbox");
+export const HOSTILE = `<img src=x onerror=alert(1)>"'><script>alert(2)</script>\u202e{{7*7}}`;
+export const REPO = "git.local/acme/calc";
+
+const free = () => new Promise((done) => {
+  const server = createServer().listen(0, "127.0.0.1", () => {
+    const { port } = server.address();
+    server.close(() => done(port));
+  });
+});
+
+export async function world({ hostile = false, nice = false } = {}) {
+  const folder = mkdtempSync(join(tmpdir(), "signalbox-browser-"));
+  const bare = join(folder, "git/acme/calc.git");
+  const work = join(folder, "work");
+  const gate = join(folder, "gate");
+  const port = await free();
+  const url = `http://127.0.0.1:${port}`;
+  const config = join(folder, "signalbox.toml");
+  mkdirSync(bare, { recursive: true });
+  mkdirSync(work);
+  writeFileSync(config, `
+data_dir = "${folder}/data"
+[server]
+listen = "127.0.0.1:${port}"
+[log]
+level = "warn"
+[[organizations]]
+slug = "acme"
+[[organizations.hosts]]
+kind = "git"
+host = "git.local"
+root = "${folder}/git"
+checks = { concurrency = 2 }
+[[organizations]]
+slug = "other"
+`);
+  const git = (...args) => execFileSync("git", ["-c", "user.name=Ada", "-c", "user.email=ada@example.org",
+    "-c", "init.defaultBranch=main", "-c", "core.hooksPath=/dev/null", ...args],
+    { cwd: work, env: { ...process.env, GIT_CONFIG_GLOBAL: "/dev/null", GIT_CONFIG_NOSYSTEM: "1" }, stdio: "pipe" }).toString();
+  const box = (...args) => execFileSync(BINARY, ["--config", config, ...args], { cwd: folder, stdio: "pipe" }).toString();
+
+  git("init", "-q", "--bare", bare);
+  git("init", "-q");
+  writeFileSync(join(work, ".signalbox.toml"), "[merge]\nrequired_statuses = [\"unit tests\", \"lint\"]\n\n[[checks]]\nname = \"unit tests\"\nrun = [\"sh\", \"check.sh\"]\ntimeout_minutes = 9\n\n[[checks]]\nname = \"lint\"\nrun = [\"true\"]\ntimeout_minutes = 9\n");
+  writeFileSync(join(work, "check.sh"), `while [ ! -e "${gate}" ]; do sleep 0.1; done\n[ ! -e broken ] || { echo "assertion failed: 2 + 2 = 5"; exit 1; }\n`);
+  git("add", "-A");
+  git("commit", "-q", "-m", "A calculator");
+  git("push", "-q", bare, "main", "main:refs/heads/quiet");
+  const titles = hostile
+    ? [HOSTILE, `${HOSTILE} again`, "x".repeat(400), "plain"]
+    : ["Subtract two numbers", "Round halves to even", "Read numbers with a comma", "Cache the last result", "Multiply two numbers", "Name the operands"];
+  titles.forEach((title, at) => {
+    git("checkout", "-q", "-b", `change-${at}`, "main");
+    writeFileSync(join(work, `part-${at}`), String(at));
+    if (at === 1) writeFileSync(join(work, "broken"), "yes");
+    git("add", "-A");
+    git("commit", "-q", "-m", "A change");
+    git("push", "-q", bare, `change-${at}`);
+  });
+  box("migrate", "up");
+  const token = (name, ...more) => JSON.parse(box("token", "create", "--org", "acme", "--name", name, "--json", ...more)).token;
+  const tokens = {
+    admin: token(hostile ? HOSTILE.slice(0, 60) : "ada"),
+    viewer: token("viewer", "--scope", "queue:read", "--scope", "tests:read"),
+    other: JSON.parse(box("token", "create", "--org", "other", "--name", "mallory", "--json")).token,
+  };
+  box("repo", "add", REPO, "--org", "acme");
+  const numbers = titles.map((title, at) => JSON.parse(box("pr", "open", REPO, "--branch", `change-${at}`, "--title", title, "--json", ...(hostile ? ["--author", HOSTILE] : ["--author", ["ada", "grace", "linus"][at % 3]]))).number);
+
+  const server = spawn(BINARY, ["--config", config, "serve"], { cwd: folder, stdio: ["ignore", "pipe", "pipe"] });
+  let log = "";
+  server.stdout.on("data", (data) => { log += data; });
+  server.stderr.on("data", (data) => { log += data; });
+  const until = async (what, test, seconds = 30) => {
+    const end = Date.now() + seconds * 1000;
+    for (;;) {
+      if (await test().catch(() => false)) return;
+      if (Date.now() > end) throw new Error(`${what} did not come\n${log.slice(-2000)}`);
+      await new Promise((done) => setTimeout(done, 100));
+    }
+  };
+  await until("the server", async () => (await fetch(`${url}/readyz`)).ok);
+
+  const repo = { host: "git.local", owner: "acme", name: "calc" };
+  const call = async (operation, body) => {
+    const reply = await fetch(`${url}/v1/${operation}`, {
+      method: "POST",
+      headers: { "x-api-token": tokens.admin, "content-type": "application/json" },
+      body: JSON.stringify({ repo, targetBranch: "main", ...body }),
+    });
+    const text = await reply.text();
+    if (!reply.ok) throw new Error(`${operation}: ${reply.status} ${text}`);
+    return text ? JSON.parse(text) : {};
+  };
+  await call("createQueue", { mode: "single", concurrency: 2 });
+  await call("createQueue", { targetBranch: "quiet" });
+  if (hostile) await call("updateQueue", { targetBranch: "quiet", state: "PAUSED", reason: HOSTILE });
+  for (const number of numbers.slice(0, -1)) await call("submitPullRequest", { pr: { number }, priority: number === numbers[2] ? "high" : "medium" });
+  await until("a test", async () => (await call("getSubmittedPullRequest", { pr: { number: numbers[2] } })).state === "TESTING");
+
+  const upload = async (sha, failing) => {
+    const name = hostile ? HOSTILE.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll('"', "&quot;") : "test_sum_of_halves";
+    const text = hostile ? name : "assertion failed: 0.5 + 0.5 = 1.0000001";
+    const cases = [`<testcase name="${name}" classname="calc" file="tests/test_calc.py" time="0.2">${failing ? `<failure message="${text}">${text}</failure>` : ""}</testcase>`,
+      `<testcase name="test_add" classname="calc" file="tests/test_calc.py" time="0.01"/>`];
+    const form = new FormData();
+    form.append("metadata", JSON.stringify({ repo, sha, branch: "main" }));
+    form.append("files", new Blob([`<testsuites><testsuite name="calc">${cases.join("")}</testsuite></testsuites>`], { type: "text/xml" }), "junit.xml");
+    const reply = await fetch(`${url}/v1/uploads`, { method: "POST", headers: { "x-api-token": tokens.admin }, body: form });
+    if (!reply.ok) throw new Error(`upload: ${reply.status} ${await reply.text()}`);
+  };
+  let test = null;
+  const read = async () => {
+    const reply = await fetch(`${url}/v1/flaky-tests/list-unhealthy-tests`, {
+      method: "POST",
+      headers: { "x-api-token": tokens.admin, "content-type": "application/json" },
+      body: JSON.stringify({ repo, org_url_slug: "acme", status: "FLAKY", page_query: { page_size: 10, page_token: "" } }),
+    });
+    const json = await reply.json();
+    test = json.tests?.[0]?.html_url ?? json.tests?.[0]?.id ?? null;
+    return test !== null;
+  };
+  for (const failing of [true, false, true]) await upload("a".repeat(40), failing);
+  await until("a flaky test", read, 40).catch((error) => { if (!nice) throw error; });
+
+  return {
+    url, tokens, numbers, call, box, until, git, folder,
+    test: test && new URL(test, url).pathname + new URL(test, url).search,
+    queue: `/acme/queue?repo=${encodeURIComponent(REPO)}&branch=main`,
+    quiet: `/acme/queue?repo=${encodeURIComponent(REPO)}&branch=quiet`,
+    pr: (number) => `/acme/queue/pr?repo=${encodeURIComponent(REPO)}&branch=main&pr=${number}`,
+    page: (page) => `/acme/${page}?repo=${encodeURIComponent(REPO)}&branch=main`,
+    open: () => writeFileSync(gate, ""),
+    log: () => log,
+    async stop() {
+      writeFileSync(gate, "");
+      server.kill("SIGTERM");
+      await new Promise((done) => { server.once("exit", done); setTimeout(() => { server.kill("SIGKILL"); }, 8000).unref(); });
+      if (existsSync(folder)) rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
+    },
+  };
+}
