@@ -77,6 +77,7 @@ slug = "other"
   const numbers = titles.map((title, at) => JSON.parse(box("pr", "open", REPO, "--branch", `change-${at}`, "--title", title, "--json", ...(hostile ? ["--author", HOSTILE] : ["--author", ["ada", "grace", "linus"][at % 3]]))).number);
 
   const server = spawn(BINARY, ["--config", config, "serve"], { cwd: folder, stdio: ["ignore", "pipe", "pipe"] });
+  process.once("exit", () => server.kill("SIGKILL"));
   let log = "";
   server.stdout.on("data", (data) => { log += data; });
   server.stderr.on("data", (data) => { log += data; });
@@ -105,17 +106,20 @@ slug = "other"
   await call("createQueue", { targetBranch: "quiet" });
   if (hostile) await call("updateQueue", { targetBranch: "quiet", state: "PAUSED", reason: HOSTILE });
   for (const number of numbers.slice(0, -1)) await call("submitPullRequest", { pr: { number }, priority: number === numbers[2] ? "high" : "medium" });
-  await until("a test", async () => (await call("getSubmittedPullRequest", { pr: { number: numbers[2] } })).state === "TESTING");
+  await until("a test", async () => (await call("getSubmittedPullRequest", { pr: { number: numbers[0] } })).state === "TESTING");
 
+  let runs = 0;
   const upload = async (sha, failing) => {
     const name = hostile ? HOSTILE.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll('"', "&quot;") : "test_sum_of_halves";
     const text = hostile ? name : "assertion failed: 0.5 + 0.5 = 1.0000001";
     const cases = [`<testcase name="${name}" classname="calc" file="tests/test_calc.py" time="0.2">${failing ? `<failure message="${text}">${text}</failure>` : ""}</testcase>`,
       `<testcase name="test_add" classname="calc" file="tests/test_calc.py" time="0.01"/>`];
-    const form = new FormData();
-    form.append("metadata", JSON.stringify({ repo, sha, branch: "main" }));
-    form.append("files", new Blob([`<testsuites><testsuite name="calc">${cases.join("")}</testsuite></testsuites>`], { type: "text/xml" }), "junit.xml");
-    const reply = await fetch(`${url}/v1/uploads`, { method: "POST", headers: { "x-api-token": tokens.admin }, body: form });
+    const query = new URLSearchParams({ repo: REPO, sha, branch: "main", job: hostile ? HOSTILE : "unit tests", job_url: `https://ci.example/${runs += 1}` });
+    const reply = await fetch(`${url}/v1/flaky-tests/upload?${query}`, {
+      method: "POST",
+      headers: { "x-api-token": tokens.admin, "content-type": "application/xml" },
+      body: `<testsuites><testsuite name="calc">${cases.join("")}</testsuite></testsuites>`,
+    });
     if (!reply.ok) throw new Error(`upload: ${reply.status} ${await reply.text()}`);
   };
   let test = null;

@@ -1,6 +1,6 @@
 //! Sessions of the pages: a token is exchanged for one, and it ends with the token.
 
-use std::fmt;
+use std::fmt::{self, Write};
 
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
@@ -52,7 +52,11 @@ impl SessionText {
     /// What every form of this session carries. It is made from the text and does not reveal it.
     pub fn form_token(&self) -> String {
         let digest: [u8; 32] = Sha256::digest(format!("signalbox form {}", self.0)).into();
-        digest.iter().map(|byte| format!("{byte:02x}")).collect()
+        digest.iter().fold(String::with_capacity(64), |mut text, byte| {
+            // Writing to a String does not fail.
+            let _written = write!(text, "{byte:02x}");
+            text
+        })
     }
 }
 

@@ -1,6 +1,7 @@
 //! Styles, scripts and the icon: part of the program, under addresses that change with their
 //! contents, so that browsers may keep them for good.
 
+use std::fmt::Write;
 use std::sync::LazyLock;
 
 use actix_web::http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
@@ -44,10 +45,18 @@ pub(crate) static ASSETS: LazyLock<Vec<Asset>> = LazyLock::new(|| {
 impl Asset {
     fn new(name: &'static str, kind: &'static str, bytes: &'static [u8]) -> Self {
         let digest: [u8; 32] = Sha256::digest(bytes).into();
-        let print: String = digest.iter().take(6).map(|byte| format!("{byte:02x}")).collect();
+        let print = hex(digest.get(..6).unwrap_or_default());
         let (stem, end) = name.rsplit_once('.').unwrap_or((name, ""));
         Self { name, kind, bytes, path: format!("/assets/{stem}-{print}.{end}") }
     }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::with_capacity(64), |mut text, byte| {
+        // Writing to a String does not fail.
+        let _written = write!(text, "{byte:02x}");
+        text
+    })
 }
 
 /// The address of a file.
@@ -79,8 +88,7 @@ mod tests {
             let (sum, name) = line.split_once("  ").expect("a sum and a name");
             let bytes = std::fs::read(format!("{folder}/{name}")).expect("the file");
             let digest: [u8; 32] = Sha256::digest(&bytes).into();
-            let found: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-            assert_eq!(found, sum, "{name} was changed");
+            assert_eq!(hex(&digest), sum, "{name} was changed");
             let licence = name.replace(".js", ".LICENSE");
             assert!(std::fs::exists(format!("{folder}/{licence}")).expect("a look"), "{licence}");
             scripts += 1;

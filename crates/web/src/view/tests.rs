@@ -185,8 +185,8 @@ pub(crate) fn page(seen: &Seen<'_>) -> Page {
             top = top
                 .with(Block::notice(Tone::Active, "clock", "Waiting for the first upload.", "Send JUnit XML files from CI:"))
                 .with(Block::Pre(format!(
-                    "curl -H \"x-api-token: $SIGNALBOX_TOKEN\" -F 'files=@junit.xml' \\\n  -F 'metadata={{\"repo\":{{\"host\":\"{}\",\"owner\":\"{}\",\"name\":\"{}\"}}}}' \\\n  \"$SIGNALBOX_URL/v1/uploads\"",
-                    place.repo.host, place.repo.owner, place.repo.name
+                    "curl -H \"x-api-token: $SIGNALBOX_TOKEN\" -H 'content-type: application/xml' \\\n  --data-binary @junit.xml \\\n  \"$SIGNALBOX_URL/v1/flaky-tests/upload?repo={}&branch=main&sha=$(git rev-parse HEAD)\"",
+                    place.repo
                 )));
         }
         Some(at) if at < seen.now.minus(signalbox_domain::time::Span::hours(24)) => {
