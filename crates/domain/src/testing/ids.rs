@@ -10,6 +10,13 @@ use crate::ports::IdSource;
 #[derive(Debug, Default)]
 pub struct CountingIds(AtomicU64);
 
+impl CountingIds {
+    /// Counts on from a number.
+    pub const fn after(number: u64) -> Self {
+        Self(AtomicU64::new(number))
+    }
+}
+
 impl IdSource for CountingIds {
     fn new_id(&self) -> Uuid {
         Uuid::from_u128(u128::from(self.0.fetch_add(1, Ordering::SeqCst) + 1))

@@ -2,8 +2,9 @@
 
 use actix_web::test::TestRequest;
 use serde_json::json;
-use signalbox_domain::ids::{OrgSlug, RepoId, RepoName};
+use signalbox_domain::ids::{BranchName, OrgSlug, QueueId, RepoId, RepoName};
 use signalbox_domain::ports::Repository;
+use signalbox_domain::queue::{Mode, Queue, Settings};
 use signalbox_domain::time::Timestamp;
 use uuid::Uuid;
 
@@ -74,8 +75,11 @@ async fn the_host_is_named_where_two_hosts_have_the_repository() {
         created_at: Timestamp::from_unix_seconds(0),
     };
     server.stores.repos.register(&mirror, false).await.expect("registered");
-    let repo = json!({"host": "mirror.test", "owner": "acme", "name": "calc"});
-    server.ok("createQueue", json!({"repo": repo})).await;
+    let branch = BranchName::new("main").expect("a branch");
+    let (settings, at) = (Settings::new(Mode::Single, 1), mirror.created_at);
+    let id = QueueId(Uuid::from_u128(78));
+    let queue = Queue::new(id, mirror.org, mirror.id, branch, settings, at);
+    server.stores.queues.create(&queue).await.expect("created");
     let all = server.get(PATH).await.body;
     for host in ["git.test", "mirror.test"] {
         assert_eq!(all.matches(&format!("mq_depth_current{host} 0")).count(), 2, "{all}");

@@ -177,6 +177,20 @@ async fn to_a_limited_token_other_repositories_do_not_exist() {
 }
 
 #[actix_web::test]
+async fn failures_of_a_run_need_two_scopes() {
+    let server = Server::new().await;
+    let operation = operations().into_iter().find(|it| it.id == "listFailuresOfTestRun");
+    let operation = operation.expect("an operation");
+    for (held, lacks) in
+        [(Scope::QueueRead, Scope::TestsRead), (Scope::TestsRead, Scope::QueueRead)]
+    {
+        let token = server.grant(Grant { scopes: vec![held], ..Grant::default() }).await;
+        let problem = operation.call(&server, Some(&token)).await.problem(403, "missing_scope");
+        assert_eq!(problem["detail"], format!("this token lacks the scope {}", lacks.word()));
+    }
+}
+
+#[actix_web::test]
 async fn each_operation_needs_its_scope_and_no_other() {
     let server = Server::new().await;
     for operation in operations() {
@@ -186,6 +200,8 @@ async fn each_operation_needs_its_scope_and_no_other() {
             | "cancelPullRequest"
             | "restartTestsOnPullRequest"
             | "setImpactedTargets" => Scope::QueueSubmit,
+            // It needs two: see above.
+            "listFailuresOfTestRun" => continue,
             "uploadTestReports" => Scope::TestsWrite,
             "listTestUploads" | "getTestUpload" => Scope::TestsRead,
             _ if operation.tag == "webhooks" => Scope::QueueAdmin,

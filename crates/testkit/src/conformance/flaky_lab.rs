@@ -63,14 +63,14 @@ impl<'a> Lab<'a> {
             repos: Vec::new(),
             enum_case: EnumCase::Upper,
         };
-        let service = service(stores, &clock);
+        let service = service(stores, &clock, 0);
         let repo = RepoRef { org: org.id, id: repository.id };
         Self { stores, clock, service, repository, repo, caller }
     }
 
     /// Another server on the same stores.
     pub fn another(&self) -> FlakyService {
-        service(self.stores, &self.clock)
+        service(self.stores, &self.clock, 1_000_000)
     }
 
     /// The name of the repository.
@@ -186,14 +186,15 @@ impl<'a> Lab<'a> {
     }
 }
 
-fn service(stores: &Stores, clock: &Arc<ManualClock>) -> FlakyService {
+/// A server, whose ids come after that number.
+fn service(stores: &Stores, clock: &Arc<ManualClock>, after: u64) -> FlakyService {
     let host = FakeHost::new(clock.clone(), |_| CheckConclusion::Success);
     let name = HostId::new("git.local").expect("a host");
     let context = Context {
         stores: stores.clone(),
         hosts: Arc::new(FakeHosts::one(&name, Arc::new(host))),
         clock: clock.clone(),
-        ids: Arc::new(CountingIds::default()),
+        ids: Arc::new(CountingIds::after(after)),
         observer: Arc::new(Unseen),
         events: Arc::new(PlainEvents),
         notifier: Arc::new(Unseen),

@@ -113,7 +113,7 @@ mod tests {
     fn versions_of_git_are_read() {
         assert_eq!(version("git version 2.39.5"), Some((2, 39)));
         assert_eq!(version("git version 2.50.1 (Apple Git-155)"), Some((2, 50)));
-        assert_eq!(version("git version 3.0-rc1"), None);
+        assert_eq!(version("git version 3.0-rc1"), Some((3, 0)));
         assert_eq!(version("hub version 2"), None);
     }
 

@@ -2,6 +2,8 @@
 
 use actix_web::web::{Data, Json};
 use signalbox_domain::ids::RunId;
+use signalbox_domain::service::Error;
+use signalbox_domain::token::Scope;
 
 use crate::api::Api;
 use crate::body::Asked;
@@ -35,6 +37,9 @@ pub(crate) async fn handle(
     api: Data<Api>,
     Asked { caller, asked }: Asked<RunFailuresRequest>,
 ) -> Result<Json<RunFailuresReply>, Problem> {
+    if !caller.may(Scope::TestsRead) {
+        return Err(Error::MissingScope(Scope::TestsRead).into());
+    }
     let ((repo, branch), run) = asked;
     let snapshot = api.queues.run(&caller, &repo, &branch, RunId(run)).await?;
     let failures = api.flaky.service.failures_of(&caller, &repo, &snapshot.run).await?;
