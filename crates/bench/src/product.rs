@@ -8,8 +8,8 @@ use signalbox_domain::ids::{BranchName, HostId, OrgId, OrgSlug, RepoName, TokenI
 use signalbox_domain::ports::{IdSource, Org, Repository, Stores};
 use signalbox_domain::queue::CheckConclusion;
 use signalbox_domain::service::{
-    AuditService, Authenticator, Context, EventService, FlakyService, QueueService, UploadLimits,
-    UploadParts, UploadService, WebhookLimits, WebhookParts, WebhookService,
+    AuditService, Authenticator, Context, EventService, FlakyService, HintService, QueueService,
+    UploadLimits, UploadParts, UploadService, WebhookLimits, WebhookParts, WebhookService,
 };
 use signalbox_domain::token::{Caller, EnumCase, Scope, Token, TokenText};
 use signalbox_http::{Api, EventHub, EventsApi, FlakyApi, PageTokens, TestLinks};
@@ -95,6 +95,7 @@ impl Product {
             secrets: hooks,
         };
         let webhooks = WebhookService::new(context.clone(), parts, WebhookLimits::default());
+        let queues = Arc::new(QueueService::new(context.clone()));
         let api = Api {
             events: EventsApi {
                 service: Arc::new(EventService::new(context.clone())),
@@ -110,7 +111,8 @@ impl Product {
             uploads: Arc::new(uploads),
             webhooks: Arc::new(webhooks),
             public_url: None,
-            queues: Arc::new(QueueService::new(context.clone())),
+            hints: Arc::new(HintService::new(context.clone(), queues.clone())),
+            queues,
             authenticator,
             exposition: Arc::new(QueueExposition),
             audit: Arc::new(AuditService::new(context.clone())),

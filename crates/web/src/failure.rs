@@ -37,14 +37,15 @@ impl From<Error> for Failure {
             | Error::UnknownRepository(_)
             | Error::UnknownQueue { .. }
             | Error::NeverSubmitted { .. }
-            | Error::UnknownRun { .. } => Self::Missing,
-            Error::UnknownPullRequest { .. } => Self::Invalid(error.to_string()),
+            | Error::UnknownRun { .. }
+            | Error::Upload(_) => Self::Missing,
+            Error::UnknownPullRequest { .. } | Error::Webhook(_) => {
+                Self::Invalid(error.to_string())
+            }
             Error::MissingScope(scope) => Self::Forbidden(format!(
                 "the token that you signed in with lacks the scope {}",
                 scope.word()
             )),
-            Error::Webhook(_) => Self::Invalid(error.to_string()),
-            Error::Upload(_) => Self::Missing,
             Error::Host(cause) => {
                 tracing::warn!(%cause, "the git host could not be asked");
                 Self::Unavailable("the git host could not be asked".to_owned())

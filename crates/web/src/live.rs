@@ -127,7 +127,7 @@ impl Stream {
                 let changes = self.topics.iter_mut().map(|it| Box::pin(it.changed()));
                 let any = futures_util::future::select_all(changes);
                 tokio::select! {
-                    (changed, _, _) = any => Some(changed),
+                    (news, _, _) = any => Some(news),
                     () = sleep_until(recheck.min(self.beat)) => None,
                 }
             };

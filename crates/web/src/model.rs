@@ -33,6 +33,7 @@ impl Cell {
         Self { text: text.into(), ..Self::default() }
     }
 
+    #[expect(clippy::needless_pass_by_value, reason = "numbers are given as they are")]
     pub(crate) fn number(text: impl ToString) -> Self {
         Self { text: text.to_string(), number: true, ..Self::default() }
     }
@@ -124,6 +125,7 @@ impl Table {
     }
 
     /// The label of a column, for rows that are shown as cards.
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "templates pass references")]
     pub(crate) fn label(&self, column: &usize) -> &'static str {
         self.heads.get(*column).map_or("", |head| head.label)
     }

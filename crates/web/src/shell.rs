@@ -68,7 +68,11 @@ impl Shell {
         ];
         shell.who = format!("{} · {org}", visitor.caller.name);
         shell.role = visitor.role();
-        shell.form_token = visitor.session.as_ref().map(|it| it.form_token()).unwrap_or_default();
+        shell.form_token = visitor
+            .session
+            .as_ref()
+            .map(signalbox_domain::session::SessionText::form_token)
+            .unwrap_or_default();
         shell
     }
 }

@@ -31,7 +31,7 @@ pub(crate) struct Line {
 pub(crate) struct Text {
     pub(crate) x: i64,
     pub(crate) y: i64,
-    pub(crate) text: String,
+    pub(crate) words: String,
     /// `start`, `middle` or `end`.
     pub(crate) anchor: &'static str,
 }
@@ -112,7 +112,7 @@ pub(crate) fn stacked(id: &str, title: &str, buckets: &[String], series: &[Serie
             chart.texts.push(Text {
                 x: x + step / 2,
                 y: HEIGHT - 4,
-                text: bucket.clone(),
+                words: bucket.clone(),
                 anchor: "middle",
             });
         }
@@ -176,7 +176,7 @@ pub(crate) fn lines(
     }
     for (at, bucket) in buckets.iter().enumerate().step_by((buckets.len() / 8).max(1)) {
         let x = LEFT + whole(at) * step + step / 2;
-        chart.texts.push(Text { x, y: HEIGHT - 4, text: bucket.clone(), anchor: "middle" });
+        chart.texts.push(Text { x, y: HEIGHT - 4, words: bucket.clone(), anchor: "middle" });
     }
     axis(&mut chart, &format!("{most} {unit}"));
     chart
@@ -185,8 +185,8 @@ pub(crate) fn lines(
 fn axis(chart: &mut Chart, most: &str) {
     let base = HEIGHT - BOTTOM;
     chart.lines.push(Line { points: format!("{LEFT},{base} {WIDTH},{base}"), class: "axis" });
-    chart.texts.push(Text { x: LEFT - 4, y: 16, text: most.to_owned(), anchor: "end" });
-    chart.texts.push(Text { x: LEFT - 4, y: base, text: "0".to_owned(), anchor: "end" });
+    chart.texts.push(Text { x: LEFT - 4, y: 16, words: most.to_owned(), anchor: "end" });
+    chart.texts.push(Text { x: LEFT - 4, y: base, words: "0".to_owned(), anchor: "end" });
 }
 
 #[cfg(test)]

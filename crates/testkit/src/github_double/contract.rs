@@ -12,13 +12,11 @@ pub fn fetched(name: &str) -> Option<Value> {
     let target =
         std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), Into::into);
     let path: PathBuf = target.join("github-contract").join(name);
-    match std::fs::read_to_string(&path) {
-        Ok(text) => Some(serde_json::from_str(&text).expect("JSON")),
-        Err(_) => {
-            say_skipped(&path);
-            None
-        }
-    }
+    let Ok(text) = std::fs::read_to_string(&path) else {
+        say_skipped(&path);
+        return None;
+    };
+    Some(serde_json::from_str(&text).expect("JSON"))
 }
 
 #[expect(clippy::print_stdout, reason = "whoever runs the tests is to see it")]

@@ -40,7 +40,7 @@ pub(super) async fn deliver(state: Arc<Mutex<State>>, listener: Arc<Mutex<Option
         let to = listener.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let Some(to) = to else { continue };
         number += 1;
-        let is_one_in = |of: u64| of > 0 && number % of == 0;
+        let is_one_in = |of: u64| of > 0 && number.is_multiple_of(of);
         if is_one_in(to.lose_one_in) {
             continue;
         }

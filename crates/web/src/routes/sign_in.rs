@@ -17,7 +17,7 @@ use crate::visitor::{Asked, cookie, from_here, sender, session_of};
 
 /// Attempts with a wrong token within [`WINDOW`] after which nobody may try.
 const MAX_ATTEMPTS: usize = 60;
-const WINDOW: Duration = Duration::from_secs(60);
+const WINDOW: Duration = Duration::from_mins(1);
 
 /// Counts attempts to sign in with a wrong token. A token has 160 random bits, so this keeps the
 /// server from work more than it keeps anybody from guessing.

@@ -114,7 +114,7 @@ async fn show_dashboard(pages: &Pages, request: &HttpRequest, org: &str) -> Show
     let listed = pages.flaky.list(caller, &place.repo, kind(list, now), seek, SORTED, false);
     let mut tests = listed.await?.tests;
     let whole = tests.len() < usize::try_from(SORTED).unwrap_or(usize::MAX);
-    let last = tests.last().map(|it| it.record.test.id);
+    let end = tests.last().map(|it| it.record.test.id);
     let wanted = asked.text("q").to_lowercase();
     tests.retain(|it| {
         let key = &it.record.test.key;
@@ -129,9 +129,9 @@ async fn show_dashboard(pages: &Pages, request: &HttpRequest, org: &str) -> Show
         worth(other).cmp(&worth(one)).then_with(|| one.record.test.id.cmp(&other.record.test.id))
     });
     tests.truncate(ROWS);
-    let next = last
+    let next = end
         .filter(|_| !whole)
-        .map(|last| format!("{}&list={}&after={last}", place.path("flaky-tests"), list.word()));
+        .map(|end| format!("{}&list={}&after={end}", place.path("flaky-tests"), list.word()));
     let uploads = pages.uploads.uploads(caller, &place.repo, None, 1).await?;
     let settings = pages.flaky.settings(caller, &place.repo).await?;
     let page = view::tests::page(&view::tests::Seen {

@@ -41,7 +41,7 @@ pub(crate) fn of_queue(place: &Place, state: &QueueState, visitor: &Visitor) -> 
     let mut forms = Vec::new();
     if visitor.may_send(Scope::QueueSubmit) {
         let mut submit = form(place, "submit", "submit", "Submit");
-        submit.title = "Submit a pull request".to_owned();
+        "Submit a pull request".clone_into(&mut submit.title);
         submit.fields = vec![
             Field {
                 name: "pr",
@@ -110,7 +110,7 @@ pub(crate) fn of_pr(place: &Place, pr: PrNumber, state: PrState, visitor: &Visit
     let mut forms = Vec::new();
     match state {
         PrState::Testing | PrState::PendingFailure => {
-            forms.push(own("restart", "Run its tests again"))
+            forms.push(own("restart", "Run its tests again"));
         }
         PrState::NotReady
         | PrState::Pending

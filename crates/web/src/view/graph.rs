@@ -90,7 +90,7 @@ fn chart(view: &QueueView<'_>, place: &Place) -> Chart {
             href: place.pr(entry.entry.pr),
         });
         let word: String = entry.state.named().label.chars().take(22).collect();
-        chart.texts.push(Text { x: x + 6, y: y + 34, text: word, anchor: "start" });
+        chart.texts.push(Text { x: x + 6, y: y + 34, words: word, anchor: "start" });
     }
     let target = (10, 24);
     chart.rects.push(Rect {

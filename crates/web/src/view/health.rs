@@ -100,12 +100,9 @@ pub(crate) fn page(seen: &Seen<'_>) -> Page {
     let split = seen.moves.iter().filter(|it| it.reason == QueuedReason::BisectionRequired.word());
     let split = split.count();
     let per = |count: usize| {
-        let merges = usize::try_from(merged).unwrap_or(0);
-        if merges == 0 {
-            "–".to_owned()
-        } else {
-            format!("{}.{:02}", count / merges, count * 100 / merges % 100)
-        }
+        let landed = usize::try_from(merged).unwrap_or(0);
+        let hundredths = (count * 100).checked_div(landed);
+        hundredths.map_or("–".to_owned(), |it| format!("{}.{:02}", it / 100, it % 100))
     };
     let tile = |label, value: String, note: String| Tile { label, value, note, href: None };
     let success = match merged + failed {
@@ -164,7 +161,7 @@ pub(crate) fn page(seen: &Seen<'_>) -> Page {
         &["Time", "#Merged", "#Failed", "#Cancelled"],
     )
     .empty("Nothing has left the queue in this time.");
-    let mut times = Table::new(
+    let mut durations = Table::new(
         "times-table",
         "Minutes from the submission to the merge",
         &["Time", "#Half", "#95 %", "#Merges"],
@@ -183,7 +180,7 @@ pub(crate) fn page(seen: &Seen<'_>) -> Page {
             );
         }
         if let (Some(half), Some(most)) = (percentile(&it.stays, 50), percentile(&it.stays, 95)) {
-            times.push(
+            durations.push(
                 at,
                 vec![
                     Cell::text(&it.label),
@@ -227,7 +224,7 @@ pub(crate) fn page(seen: &Seen<'_>) -> Page {
                 .with(Block::Tiles(tiles)),
             Section::new("outcomes-part", "Outcomes").with(Block::Chart(Box::new(outcomes), twin)),
             Section::new("times-part", "Time in the queue")
-                .with(Block::Chart(Box::new(waits), times)),
+                .with(Block::Chart(Box::new(waits), durations)),
         ],
         curl:
             "curl -H \"x-api-token: $SIGNALBOX_TOKEN\" \"$SIGNALBOX_URL/v1/getMergeQueueMetrics\""

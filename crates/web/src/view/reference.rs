@@ -9,10 +9,13 @@ fn text<'a>(value: &'a Value, key: &str) -> &'a str {
     value.get(key).and_then(Value::as_str).unwrap_or_default()
 }
 
+/// An operation: method, path, description.
+type Call = (String, String, Value);
+
 /// The page.
 pub(crate) fn page(document: &str) -> Page {
     let document: Value = serde_json::from_str(document).unwrap_or_default();
-    let mut groups: Vec<(String, Vec<(String, String, Value)>)> = Vec::new();
+    let mut groups: Vec<(String, Vec<Call>)> = Vec::new();
     let paths = document.get("paths").and_then(Value::as_object).cloned().unwrap_or_default();
     for (path, methods) in paths {
         for (method, operation) in methods.as_object().cloned().unwrap_or_default() {

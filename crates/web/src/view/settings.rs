@@ -156,20 +156,20 @@ pub(crate) fn patch(settings: &Settings, sent: &Asked) -> Result<SettingsPatch, 
             "bisection_concurrency" => patch.bisection_concurrency = Some(number()?),
             "testing_timeout_minutes" => patch.testing_timeout_minutes = Some(number()?),
             "merge_method" => {
-                patch.merge_method = Some(MergeMethod::parse(text).ok_or_else(wrong)?)
+                patch.merge_method = Some(MergeMethod::parse(text).ok_or_else(wrong)?);
             }
             "direct_merge_mode" => {
-                patch.direct_merge_mode = Some(DirectMergeMode::parse(text).ok_or_else(wrong)?)
+                patch.direct_merge_mode = Some(DirectMergeMode::parse(text).ok_or_else(wrong)?);
             }
             "batch" => patch.batch = Some(yes()?),
             "batching_min_size" => patch.batching_min_size = Some(number()?),
             "batching_max_wait_time_minutes" => {
-                patch.batching_max_wait_time_minutes = Some(number()?)
+                patch.batching_max_wait_time_minutes = Some(number()?);
             }
             "can_optimistically_merge" => patch.can_optimistically_merge = Some(yes()?),
             "pending_failure_depth" => patch.pending_failure_depth = Some(number()?),
             "optimization_mode" => {
-                patch.optimization_mode = Some(OptimizationMode::parse(text).ok_or_else(wrong)?)
+                patch.optimization_mode = Some(OptimizationMode::parse(text).ok_or_else(wrong)?);
             }
             "not_ready_timeout_hours" => patch.not_ready_timeout_hours = Some(number()?),
             "required_statuses" => {

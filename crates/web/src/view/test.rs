@@ -246,7 +246,7 @@ fn runs(seen: &Seen<'_>) -> Section {
                 ago(run.at, seen.now),
                 outcome(run).maybe_link(job),
                 Cell::text(plain(&run.branch, 100)),
-                Cell::text(run.pr.map(|pr| format!("#{pr}")).unwrap_or_else(|| "–".to_owned())),
+                Cell::text(run.pr.map_or_else(|| "–".to_owned(), |pr| format!("#{pr}"))),
                 Cell::code(plain(&sha, 12)),
                 Cell::number(
                     run.took.map(|took| format!("{} ms", took.millis())).unwrap_or_default(),
