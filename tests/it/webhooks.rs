@@ -63,7 +63,7 @@ async fn nothing_is_lost(on: On) {
         }
     }
     let patience =
-        std::time::Duration::from_secs(120 + u64::try_from(messages / 20).expect("a size"));
+        std::time::Duration::from_secs(180 + u64::try_from(messages / 20).expect("a size"));
     let what = "every message is taken";
     let all = async |_: &System| receiver.taken().len() >= messages;
     system.until_within(patience, what, all).await;

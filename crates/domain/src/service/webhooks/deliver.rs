@@ -9,7 +9,7 @@ use super::{WebhookError, WebhookService};
 
 /// How long a lease on an endpoint lasts, in seconds: a turn, the longest try that was begun in it,
 /// and the time to write it down.
-const LEASE_SECONDS: u32 = 90;
+const LEASE_SECONDS: u32 = 60;
 /// How long an endpoint's turn lasts, in seconds; a try that was begun is still ended.
 const TURN_SECONDS: u32 = 30;
 
