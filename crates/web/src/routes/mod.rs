@@ -7,11 +7,17 @@ mod server;
 pub(crate) mod sign_in;
 mod tests;
 
+use actix_web::guard::fn_guard;
 use actix_web::web::{self, ServiceConfig};
 
 /// Adds every page.
 pub(crate) fn configure(config: &mut ServiceConfig) {
-    let page = |path: &str, name: &str| web::resource(path.to_owned()).name(name);
+    // No organization takes the addresses of the API.
+    let page = |path: &str, name: &str| {
+        web::resource(path.to_owned())
+            .name(name)
+            .guard(fn_guard(|it| !it.head().uri.path().starts_with("/v1/")))
+    };
     config
         .service(page("/", "pageHome").route(web::get().to(home::show)))
         .service(
