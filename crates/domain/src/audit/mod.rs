@@ -54,14 +54,6 @@ words!(
         LabelRemoved = "label.removed",
         /// A ticket was linked to a test.
         TicketLinked = "ticket.linked",
-        /// A webhook endpoint was made.
-        WebhookCreated = "webhook.created",
-        /// A webhook endpoint was changed.
-        WebhookUpdated = "webhook.updated",
-        /// A webhook endpoint was deleted.
-        WebhookDeleted = "webhook.deleted",
-        /// The secret of a webhook endpoint was replaced.
-        WebhookSecretRotated = "webhook.secret_rotated",
     }
 );
 
