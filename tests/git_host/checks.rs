@@ -78,7 +78,7 @@ async fn run_checks(world: &World, config: &str, script: &str, reports: &Reports
     let tree = world.tree(&head);
     let runner = LocalChecksRunner::new(
         ChecksConfig {
-            work_dir: world.folder.path().join("checks"),
+            work_dir: world.folder().join("checks"),
             timeout_minutes: 1,
             pass_env: Vec::new(),
             public_url: "http://localhost".into(),
@@ -102,7 +102,7 @@ async fn run_checks(world: &World, config: &str, script: &str, reports: &Reports
         },
     };
     runner.run(&job, reports).await.expect("it runs");
-    let left = std::fs::read_dir(world.folder.path().join("checks"));
+    let left = std::fs::read_dir(world.folder().join("checks"));
     assert!(left.is_ok_and(|mut left| left.next().is_none()), "checkouts are removed");
 }
 
@@ -232,7 +232,7 @@ async fn a_child_that_goes_on_neither_hangs_the_check_nor_survives_it() {
 async fn a_check_that_nobody_wants_any_more_is_killed() {
     let world = World::new().await;
     let reports = Arc::new(Reports::default());
-    let mark = world.folder.path().join("began");
+    let mark = world.folder().join("began");
     let script = format!("touch {}; sleep 300\n", mark.display());
     let closer = reports.clone();
     let marked = mark.clone();

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use signalbox_domain::ports::Clock;
+use signalbox_domain::time::Span;
 use signalbox_github::{Credentials, GitHubChecks, GitHubConfig, GitHubHost};
 
 use crate::config::GitHub as Settings;
@@ -32,6 +33,7 @@ impl GitHub {
                 Some(file) => secrets(file).map_err(|words| format!("{name}: {words}"))?,
                 None => Vec::new(),
             },
+            reread_after: Span::seconds(settings.reread_seconds()),
             command_prefix: settings
                 .command_prefix
                 .clone()

@@ -258,7 +258,8 @@ pub(crate) async fn merge_trees(
     let tree = parts.next().unwrap_or_default().trim().to_owned();
     match done.code {
         0 => Ok(Ok(tree)),
-        1 => {
+        // Of a commit that is not there git says the same, but has no tree.
+        1 if !tree.is_empty() => {
             let (most, longest) = MAX_PATHS;
             let cut = |path: &str| path.chars().take(longest).collect::<String>();
             let mut paths: Vec<String> = parts.map(cut).collect();

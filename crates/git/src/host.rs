@@ -79,7 +79,7 @@ impl GitHost for PlainGitHost {
             case_insensitive_names: false,
             registers_on_first_use: true,
             needs_polling: true,
-            tells: false,
+            reread_after: signalbox_domain::time::Span::default(),
         }
     }
 

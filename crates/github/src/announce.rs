@@ -8,6 +8,8 @@ use serde_json::json;
 use signalbox_domain::ids::{PrNumber, RepoName};
 use signalbox_domain::ports::{Announcement, HostError, StatusNote, StatusState, TestPullRequest};
 
+use signalbox_domain::time::{Span, Timestamp};
+
 use crate::client::{Refused, part};
 use crate::host::GitHubHost;
 use crate::wire;
@@ -16,6 +18,9 @@ use crate::wire;
 const MAX_DESCRIPTION: usize = 140;
 /// The most bytes of a comment that the host takes.
 const MAX_COMMENT: usize = 65_000;
+/// How long a pull request without comments is taken to have none, so that ours need not be looked
+/// for.
+const BARE_SECONDS: u32 = 60;
 /// The most comments that are remembered.
 const REMEMBERED: usize = 10_000;
 
@@ -24,6 +29,30 @@ const REMEMBERED: usize = 10_000;
 pub(crate) struct Shown {
     comments: Mutex<BTreeMap<(RepoName, PrNumber, String), u64>>,
     own_login: Mutex<Option<String>>,
+    /// Pull requests that had no comment at all when they were read, and when that was.
+    bare: Mutex<BTreeMap<(RepoName, PrNumber), Timestamp>>,
+}
+
+impl Shown {
+    /// A pull request was read; whether it had a comment then.
+    pub(crate) fn seen(&self, repo: &RepoName, pr: PrNumber, is_bare: bool, at: Timestamp) {
+        let mut bare = self.bare.lock().unwrap_or_else(PoisonError::into_inner);
+        if !is_bare {
+            bare.remove(&(repo.clone(), pr));
+            return;
+        }
+        if bare.len() >= REMEMBERED {
+            bare.pop_first();
+        }
+        bare.insert((repo.clone(), pr), at);
+    }
+
+    /// Whether it had no comment a moment ago.
+    fn is_bare(&self, repo: &RepoName, pr: PrNumber, now: Timestamp) -> bool {
+        let bare = self.bare.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = bare.get(&(repo.clone(), pr));
+        at.is_some_and(|at| now.since(*at) <= Span::seconds(BARE_SECONDS))
+    }
 }
 
 impl GitHubHost {
@@ -85,6 +114,7 @@ impl GitHubHost {
         let known = self.comments().get(&key).copied();
         let id = match known {
             Some(id) => Some(id),
+            None if self.shown.is_bare(repo, pr, self.client.clock.now()) => None,
             None => self.own_comment(repo, pr, &marker).await?,
         };
         if let Some(id) = id {

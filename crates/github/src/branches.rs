@@ -23,12 +23,14 @@ impl GitHubHost {
     ) -> Result<(), Refused> {
         let body = json!({ "ref": format!("refs/heads/{branch}"), "sha": commit });
         match self.client.call(repo, Method::POST, "/git/refs", Some(&body)).await {
-            Ok(_) => Ok(()),
+            Ok(_) => {}
             Err(Refused { status: 422, words, .. }) if words.contains("already exists") => {
-                self.move_branch(repo, branch, commit, true).await
+                self.move_branch(repo, branch, commit, true).await?;
             }
-            Err(refused) => Err(refused),
+            Err(refused) => return Err(refused),
         }
+        self.places.is_at(repo, branch, commit);
+        Ok(())
     }
 
     /// Moves a branch; without `force` only forwards.
@@ -60,14 +62,19 @@ impl GitHubHost {
         branch: &str,
         expected: Option<&Sha>,
     ) -> Result<(), HostError> {
-        if let Some(expected) = expected {
+        // Nobody else names branches as we do: where we have put one it still is.
+        if let Some(expected) = expected
+            && !self.places.was_put(repo, branch, expected)
+        {
             let rest = format!("/git/ref/heads/{}", path(branch));
             let found: Option<wire::Reference> = self.client.find(repo, &rest).await?;
             if found.is_none_or(|found| found.object.sha != expected.as_str()) {
                 return Ok(());
             }
         }
-        self.drop_branch(repo, branch).await
+        self.drop_branch(repo, branch).await?;
+        self.places.is_gone(repo, branch);
+        Ok(())
     }
 
     pub(crate) async fn list_test_branches(
@@ -75,39 +82,18 @@ impl GitHubHost {
         repo: &RepoName,
     ) -> Result<Vec<TestBranch>, HostError> {
         let mut branches = Vec::new();
+        let now = self.client.clock.now();
         for prefix in [TEMPORARY, TESTED] {
             let rest = format!("/git/matching-refs/heads/{}", path(prefix.trim_end_matches('/')));
             let found: Vec<wire::Reference> = self.client.pages(repo, &rest, None).await?;
             for one in found {
                 let name = one.name.strip_prefix("refs/heads/").unwrap_or(&one.name);
                 let Ok(branch) = BranchName::new(name) else { continue };
-                if name.starts_with(prefix) && !self.building.is(name) {
+                if name.starts_with(prefix) && !self.benches.is_kept(name, now) {
                     branches.push(TestBranch { branch, sha: sha(&one.object.sha)? });
                 }
             }
         }
         Ok(branches)
-    }
-}
-
-/// The temporary branches that are in use at this moment, which are no strays.
-#[derive(Default)]
-pub(crate) struct Building(std::sync::Mutex<std::collections::BTreeSet<String>>);
-
-impl Building {
-    pub(crate) fn begin(&self, branch: &str) {
-        self.names().insert(branch.to_owned());
-    }
-
-    pub(crate) fn end(&self, branch: &str) {
-        self.names().remove(branch);
-    }
-
-    fn is(&self, branch: &str) -> bool {
-        self.names().contains(branch)
-    }
-
-    fn names(&self) -> std::sync::MutexGuard<'_, std::collections::BTreeSet<String>> {
-        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }

@@ -16,7 +16,7 @@ impl GitHubHost {
     ) -> Result<Built, HostError> {
         let mut bench = Workbench::new(self, repo, build.run, "build");
         let answer = self.build_on(&mut bench, repo, build).await;
-        bench.clear().await;
+        bench.leave();
         answer
     }
 

@@ -9,11 +9,12 @@ use signalbox_domain::ports::{
     TestBranch,
 };
 use signalbox_domain::queue::{BuildCandidate, HostStatuses, Land, PullRequest};
+use signalbox_domain::time::Span;
 use thiserror::Error;
 use url::Url;
 
 use crate::announce::Shown;
-use crate::branches::Building;
+use crate::benches::{Benches, Places};
 use crate::client::{Client, Credentials, CredentialsError, part};
 use crate::runner::Waiters;
 use crate::statuses::Requirements;
@@ -31,6 +32,9 @@ pub struct GitHubConfig {
     /// The secrets that deliveries may be signed with: one, or two while it is changed. Without
     /// one, deliveries are refused and everything is read at intervals.
     pub webhook_secrets: Vec<String>,
+    /// How long what the host may not have told of is left alone: pull requests and targets are
+    /// read again after it, the checks of a candidate after a tenth to a half of it.
+    pub reread_after: Span,
     /// The word that commands in comments start with: `/signalbox`.
     pub command_prefix: String,
     /// Where our own pages are, for links; without a slash at its end.
@@ -55,12 +59,14 @@ pub enum ConfigError {
 pub struct GitHubHost {
     pub(crate) client: Client,
     pub(crate) webhook_secrets: Vec<String>,
+    pub(crate) reread_after: Span,
     pub(crate) command_prefix: String,
     pub(crate) public_url: String,
     pub(crate) requirements: Requirements,
     pub(crate) waiters: Waiters,
     pub(crate) shown: Shown,
-    pub(crate) building: Building,
+    pub(crate) benches: Benches,
+    pub(crate) places: Places,
 }
 
 impl GitHubHost {
@@ -74,22 +80,20 @@ impl GitHubHost {
         Ok(Self {
             client,
             webhook_secrets: config.webhook_secrets,
+            reread_after: config.reread_after,
             command_prefix: config.command_prefix,
             public_url: config.public_url,
             requirements: Requirements::default(),
             waiters: Waiters::default(),
             shown: Shown::default(),
-            building: Building::default(),
+            benches: Benches::default(),
+            places: Places::default(),
         })
     }
 
     /// How many calls were made since the start.
     pub fn calls(&self) -> u64 {
         self.client.calls()
-    }
-
-    pub(crate) fn tells(&self) -> bool {
-        !self.webhook_secrets.is_empty()
     }
 
     /// The head of a branch; one call for the commit and its tree.
@@ -123,7 +127,7 @@ impl GitHost for GitHubHost {
             case_insensitive_names: true,
             registers_on_first_use: true,
             needs_polling: false,
-            tells: self.tells(),
+            reread_after: self.reread_after,
         }
     }
 

@@ -26,7 +26,7 @@ impl GitHubHost {
     ) -> Result<LandAnswer, HostError> {
         let mut bench = Workbench::new(self, repo, land.run, "land");
         let answer = self.land_on(&mut bench, repo, land).await;
-        bench.clear().await;
+        bench.leave();
         let answer = answer?;
         if let LandAnswer::Landed(head) = &answer {
             self.close_landed(repo, land, head).await;

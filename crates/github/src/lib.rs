@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 mod announce;
+mod benches;
 mod branches;
 mod candidate;
 mod checks;

@@ -24,7 +24,11 @@ impl GitHubHost {
             PullRequestQuery::Branch(branch) => self.newest_from(repo, branch).await?,
         };
         let Some(number) = number else { return Ok(None) };
+        let read_at = self.client.clock.now();
         let found: Option<wire::Pull> = self.client.find(repo, &format!("/pulls/{number}")).await?;
+        if let Some(pull) = &found {
+            self.shown.seen(repo, PrNumber(number), pull.comments == Some(0), read_at);
+        }
         found.map(|pull| shown(&pull)).transpose()
     }
 

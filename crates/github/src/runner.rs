@@ -14,10 +14,6 @@ use crate::host::GitHubHost;
 
 /// How long after a hint the host is asked: several checks often report at once.
 const AFTER_HINT: Duration = Duration::from_millis(500);
-/// The first pause between two looks, and the longest, on a host that tells, and on one that does
-/// not.
-const PAUSES_TOLD: (Duration, Duration) = (Duration::from_mins(1), Duration::from_mins(5));
-const PAUSES_UNTOLD: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(30));
 
 /// Who waits for reports on which commit.
 #[derive(Default)]
@@ -60,7 +56,8 @@ impl GitHubChecks {
         hinted: &Notify,
     ) -> Result<(), HostError> {
         let sha = job.checks.candidate.sha.as_str();
-        let (mut pause, longest) = if self.0.tells() { PAUSES_TOLD } else { PAUSES_UNTOLD };
+        let after = self.0.reread_after.to_std();
+        let (mut pause, longest) = (after / 10, after / 2);
         let mut told: Vec<CheckReport> = Vec::new();
         loop {
             let reports = self.0.reports(&job.repository.name, sha).await?;

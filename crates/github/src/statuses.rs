@@ -16,6 +16,7 @@ use crate::host::GitHubHost;
 use crate::wire;
 
 const CONFIG_FILE: &str = ".signalbox.toml";
+const TRUNK_FOLDER: &str = ".trunk";
 const TRUNK_FILE: &str = ".trunk/trunk.yaml";
 /// The most statuses of a list, and the most bytes of a name.
 const MAX_STATUSES: usize = 100;
@@ -31,15 +32,16 @@ type Listed = Option<Result<Vec<String>, String>>;
 /// When the rules of a branch were read, and the statuses that they ask for.
 type RulesRead = (Timestamp, Vec<String>);
 
-/// What was read a moment ago. Files are remembered by their commit, which never changes.
+/// What was read a moment ago. Files are remembered by their commit, and by what the commit has of
+/// them, neither of which ever changes.
 #[derive(Default)]
 pub(crate) struct Requirements {
-    files: Mutex<BTreeMap<(RepoName, Sha), Listed>>,
+    files: Mutex<BTreeMap<(RepoName, String), Listed>>,
     rules: Mutex<BTreeMap<(RepoName, BranchName), RulesRead>>,
 }
 
 impl Requirements {
-    fn listed(&self, key: &(RepoName, Sha)) -> Option<Listed> {
+    fn listed(&self, key: &(RepoName, String)) -> Option<Listed> {
         self.files.lock().unwrap_or_else(PoisonError::into_inner).get(key).cloned()
     }
 
@@ -93,22 +95,32 @@ impl GitHubHost {
     }
 
     async fn listed(&self, repo: &RepoName, at: &Sha) -> Result<Listed, HostError> {
-        let key = (repo.clone(), at.clone());
-        if let Some(known) = self.requirements.listed(&key) {
+        let by_commit = (repo.clone(), at.as_str().to_owned());
+        if let Some(known) = self.requirements.listed(&by_commit) {
             return Ok(known);
         }
-        let own = match self.file(repo, CONFIG_FILE, at).await? {
-            Some(text) => text.and_then(|text| own_list(&text)).transpose(),
-            None => None,
-        };
-        let listed = match own {
-            Some(own) => Some(own),
-            None => match self.file(repo, TRUNK_FILE, at).await? {
-                Some(text) => text.and_then(|text| trunk_list(&text)).transpose(),
-                None => None,
-            },
-        };
-        keep(&self.requirements.files, key, listed.clone());
+        // Most commits leave the files alone: the root of the tree says so in one call.
+        let root: wire::Tree = self.client.get(repo, &format!("/git/trees/{at}")).await?;
+        let (own, trunk) = (root.has(CONFIG_FILE, at), root.has(TRUNK_FOLDER, at));
+        let by_content = (repo.clone(), format!("{own:?} {trunk:?}"));
+        if let Some(known) = self.requirements.listed(&by_content) {
+            keep(&self.requirements.files, by_commit, known.clone());
+            return Ok(known);
+        }
+        let mut listed = None;
+        if own.is_some()
+            && let Some(text) = self.file(repo, CONFIG_FILE, at).await?
+        {
+            listed = text.and_then(|text| own_list(&text)).transpose();
+        }
+        if listed.is_none()
+            && trunk.is_some()
+            && let Some(text) = self.file(repo, TRUNK_FILE, at).await?
+        {
+            listed = text.and_then(|text| trunk_list(&text)).transpose();
+        }
+        keep(&self.requirements.files, by_commit, listed.clone());
+        keep(&self.requirements.files, by_content, listed.clone());
         Ok(listed)
     }
 

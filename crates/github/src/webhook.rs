@@ -32,7 +32,7 @@ impl WebhookDecoder for GitHubHost {
         let repository = part("full_name")
             .and_then(|name| name.split_once('/'))
             .map(|(owner, name)| (owner.to_owned(), name.to_owned()));
-        let hints = hints(&event, &payload);
+        let hints = hints(&event, &payload, &self.command_prefix);
         Ok(HostEvent { id, event, repository, hints })
     }
 }
@@ -56,7 +56,7 @@ fn unhex(text: &str) -> Option<Vec<u8>> {
 }
 
 /// What may have happened. Everything that is not needed is left out, so that it costs no call.
-fn hints(event: &str, payload: &Value) -> Vec<Hint> {
+fn hints(event: &str, payload: &Value, prefix: &str) -> Vec<Hint> {
     let action = payload["action"].as_str().unwrap_or_default();
     let number = |value: &Value| value.as_u64()?.try_into().ok().map(PrNumber);
     let commit = |value: &Value| Sha::new(value.as_str()?).ok();
@@ -83,8 +83,11 @@ fn hints(event: &str, payload: &Value) -> Vec<Hint> {
         "issue_comment" => {
             let of_pull_request = payload["issue"]["pull_request"].is_object();
             let pr = number(&payload["issue"]["number"]);
-            if let (true, "created", Some(pr), Some(id)) =
-                (of_pull_request, action, pr, payload["comment"]["id"].as_u64())
+            // Most comments are for people, or our own.
+            let body = payload["comment"]["body"].as_str();
+            let may_command = body.is_none_or(|body| body.contains(prefix));
+            if let (true, true, "created", Some(pr), Some(id)) =
+                (of_pull_request, may_command, action, pr, payload["comment"]["id"].as_u64())
             {
                 hints.push(Hint::Comment { pr, id });
             }
@@ -120,6 +123,7 @@ mod tests {
             api_url: "https://api.github.com".into(),
             credentials: Credentials::token("t").expect("a token"),
             webhook_secrets: vec!["old".into(), "It's a Secret to Everybody".into()],
+            reread_after: signalbox_domain::time::Span::minutes(10),
             command_prefix: "/signalbox".into(),
             public_url: "https://queue.example".into(),
         };
@@ -172,7 +176,7 @@ mod tests {
     fn events_become_hints() {
         let sha = "1f0c1b9d2f3f4e5a6b7c8d9e0f1a2b3c4d5e6f70";
         let commit = Sha::new(sha).expect("a commit");
-        let one = |event: &str, payload: &Value| hints(event, payload);
+        let one = |event: &str, payload: &Value| hints(event, payload, "/signalbox");
         let pr = PrNumber(7);
         let labelled = json!({"action": "labeled", "number": 7, "label": {"name": "go"},
             "sender": {"login": "ada"}});
@@ -183,6 +187,12 @@ mod tests {
         let comment = json!({"action": "created", "issue": {"number": 7, "pull_request": {}},
             "comment": {"id": 5}});
         assert_eq!(one("issue_comment", &comment), [Hint::Comment { pr, id: 5 }]);
+        let body = |body: &str| {
+            let mut told = comment.clone();
+            told["comment"]["body"] = json!(body);
+            one("issue_comment", &told).len()
+        };
+        assert_eq!((body("well done"), body("go\n/signalbox merge")), (0, 1));
         let issue = json!({"action": "created", "issue": {"number": 7}, "comment": {"id": 5}});
         assert!(one("issue_comment", &issue).is_empty());
         let run = json!({"check_run": {"head_sha": sha}});

@@ -2,6 +2,7 @@
 //! missing, whatever the published description says.
 
 use serde::Deserialize;
+use signalbox_domain::ids::Sha;
 
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct User {
@@ -35,6 +36,8 @@ pub(crate) struct Pull {
     pub(crate) mergeable: Option<bool>,
     pub(crate) mergeable_state: Option<String>,
     pub(crate) html_url: Option<String>,
+    /// How many comments there are; not in lists.
+    pub(crate) comments: Option<u64>,
     pub(crate) head: End,
     pub(crate) base: End,
 }
@@ -42,6 +45,30 @@ pub(crate) struct Pull {
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct Object {
     pub(crate) sha: String,
+}
+
+/// A folder of a commit.
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct Tree {
+    tree: Vec<TreeEntry>,
+    #[serde(default)]
+    truncated: bool,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+struct TreeEntry {
+    path: String,
+    sha: String,
+}
+
+impl Tree {
+    /// The id of what is there under that name. Of a folder that is too large to be listed it is
+    /// taken to be there, and another one in every commit.
+    pub(crate) fn has(&self, name: &str, at: &Sha) -> Option<String> {
+        let found = self.tree.iter().find(|entry| entry.path == name);
+        let unknown = || self.truncated.then(|| at.as_str().to_owned());
+        found.map(|entry| entry.sha.clone()).or_else(unknown)
+    }
 }
 
 /// A branch with the commit that it points at.
@@ -92,6 +119,13 @@ pub(crate) struct ListedCommit {
 pub(crate) struct ChangedFile {
     pub(crate) filename: String,
     pub(crate) previous_filename: Option<String>,
+}
+
+impl ChangedFile {
+    /// Its name, and its former one.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        [Some(self.filename.as_str()), self.previous_filename.as_deref()].into_iter().flatten()
+    }
 }
 
 #[derive(Clone, Debug, Deserialize)]

@@ -39,34 +39,48 @@ pub(crate) struct Workbench<'a> {
     host: &'a GitHubHost,
     repo: &'a RepoName,
     branch: String,
-    /// Where the branch is, once it is.
+    /// Whether the branch is there, as far as is known.
+    exists: bool,
+    /// Where it is, when that is known.
     at: Option<String>,
 }
 
 impl<'a> Workbench<'a> {
+    /// A bench that is free, or a new one, named after the run.
     pub(crate) fn new(host: &'a GitHubHost, repo: &'a RepoName, run: RunId, what: &str) -> Self {
-        let branch = format!("{TEMPORARY}{what}/{run}");
-        host.building.begin(&branch);
-        Self { host, repo, branch, at: None }
+        let free = host.benches.take(repo);
+        let exists = free.is_some();
+        let branch = free.unwrap_or_else(|| format!("{TEMPORARY}{what}/{run}"));
+        host.benches.begin(&branch);
+        Self { host, repo, branch, exists, at: None }
     }
 
-    /// Removes the branch. The sweep of strays finds one that is left.
-    pub(crate) async fn clear(self) {
-        if self.at.is_some()
-            && let Err(error) = self.host.drop_branch(self.repo, &self.branch).await
-        {
-            tracing::debug!(branch = %self.branch, %error, "a temporary branch is left behind");
-        }
-        self.host.building.end(&self.branch);
+    /// Leaves the branch for the next one. When nobody has come for a while it is a stray.
+    pub(crate) fn leave(self) {
+        let now = self.host.client.clock.now();
+        self.host.benches.end(&self.branch, self.exists.then_some((self.repo, now)));
     }
 
     async fn put(&mut self, commit: &str) -> Result<(), HostError> {
-        match self.at.as_deref() {
-            Some(at) if at == commit => return Ok(()),
-            Some(_) => self.host.move_branch(self.repo, &self.branch, commit, true).await?,
-            None => self.host.put_branch(self.repo, &self.branch, commit).await?,
+        if self.at.as_deref() == Some(commit) {
+            return Ok(());
         }
-        self.at = Some(commit.to_owned());
+        let moved = if self.exists {
+            match self.host.move_branch(self.repo, &self.branch, commit, true).await {
+                // Another server has swept it away.
+                Err(Refused { status: 404 | 422, words, .. }) if words.contains("not exist") => {
+                    false
+                }
+                Err(refused) => return Err(refused.error),
+                Ok(()) => true,
+            }
+        } else {
+            false
+        };
+        if !moved {
+            self.host.put_branch(self.repo, &self.branch, commit).await?;
+        }
+        (self.exists, self.at) = (true, Some(commit.to_owned()));
         Ok(())
     }
 
@@ -97,7 +111,7 @@ impl<'a> Workbench<'a> {
             }
             // The branch was swept away, or is not visible yet.
             Err(Refused { status: 404, words, .. }) if words.contains("Base") => {
-                self.at = None;
+                (self.exists, self.at) = (false, None);
                 Err(HostError::Unavailable { words: format!("POST /merges: {words}") })
             }
             Err(refused) => Err(refused.error),
@@ -213,18 +227,26 @@ impl<'a> Workbench<'a> {
         let changed = async |from: &str, to: &str| {
             let rest = format!("/compare/{from}...{to}");
             let found: wire::Comparison = self.host.client.get(self.repo, &rest).await?;
-            let files = found.files.unwrap_or_default().into_iter();
-            let names = files.flat_map(|it| [Some(it.filename), it.previous_filename]);
-            Ok::<BTreeSet<String>, Refused>(names.flatten().collect())
+            Ok::<_, Refused>(found.files.unwrap_or_default())
         };
         // Which paths it are is for people: without them the conflict is the same.
         let (Ok(mine), Ok(others)) = (changed(theirs, ours).await, changed(ours, theirs).await)
         else {
             return Ok(Vec::new());
         };
-        let both = mine.intersection(&others).take(most);
+        let both = met(&mine, &others).into_iter().chain(met(&others, &mine));
+        let both: BTreeSet<&str> = both.collect();
+        let both = both.into_iter().take(most);
         Ok(both.map(|path| path.chars().take(longest).collect()).collect())
     }
+}
+
+/// The names of the files, the former ones among them, that the other side has changed under any
+/// of them.
+fn met<'a>(files: &'a [wire::ChangedFile], others: &[wire::ChangedFile]) -> Vec<&'a str> {
+    let of_others: BTreeSet<&str> = others.iter().flat_map(wire::ChangedFile::names).collect();
+    let is_met = |file: &&wire::ChangedFile| file.names().any(|name| of_others.contains(name));
+    files.iter().filter(is_met).flat_map(wire::ChangedFile::names).collect()
 }
 
 impl GitHubHost {

@@ -9,6 +9,7 @@ pub mod conformance;
 pub mod fake_host;
 pub mod fake_results;
 pub mod fake_webhooks;
+pub mod git_place;
 pub mod github_double;
 pub mod memory;
 mod plain_events;

@@ -133,6 +133,9 @@ fn github(host: &GitHub) -> Result<(), String> {
     if let Some(url) = host.api_url.as_ref().filter(|url| !is_web(url)) {
         return Err(format!("api_url: {url:?} must start with https:// or http://"));
     }
+    if let Some(seconds) = host.reread_seconds.filter(|it| !(5..=86_400).contains(it)) {
+        return Err(format!("reread_seconds: {seconds} must be between 5 and 86400"));
+    }
     let one_word = |word: &&String| word.is_empty() || word.contains(char::is_whitespace);
     if let Some(prefix) = host.command_prefix.as_ref().filter(one_word) {
         return Err(format!("command_prefix: {prefix:?} must be one word"));

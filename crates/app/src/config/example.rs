@@ -48,6 +48,7 @@ pub fn example() -> String {
                     private_key_file: Some(PathBuf::from("/etc/signalbox/github-app.pem")),
                     token_file: None,
                     webhook_secret_file: Some(PathBuf::from("/etc/signalbox/github-webhook")),
+                    reread_seconds: Some(600),
                     command_prefix: Some("/signalbox".into()),
                 }),
             ],

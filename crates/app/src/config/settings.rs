@@ -262,8 +262,19 @@ pub struct GitHub {
     pub token_file: Option<PathBuf>,
     /// The file with the webhook secret: one line, or two while the secret is changed.
     pub webhook_secret_file: Option<PathBuf>,
+    /// Seconds after which what the host may not have told of is looked for, from 5 to 86,400; 600
+    /// with a webhook secret and 60 without when it is left out.
+    pub reread_seconds: Option<u32>,
     /// The word that commands in comments start with; `/signalbox` when it is left out.
     pub command_prefix: Option<String>,
+}
+
+impl GitHub {
+    /// Seconds after which what the host may not have told of is looked for.
+    pub(crate) fn reread_seconds(&self) -> u32 {
+        let told = self.webhook_secret_file.is_some();
+        self.reread_seconds.unwrap_or(if told { 600 } else { 60 })
+    }
 }
 
 impl Host {
@@ -300,6 +311,16 @@ impl Config {
     /// The folder for data.
     pub(crate) fn data_dir(&self) -> PathBuf {
         self.data_dir.clone().unwrap_or_else(|| PathBuf::from("signalbox-data"))
+    }
+
+    /// The shortest time after which a host is read again for what it did not tell.
+    pub(crate) fn shortest_reread(&self) -> std::time::Duration {
+        let hosts = self.organizations.iter().flat_map(|it| &it.hosts);
+        let seconds = hosts.filter_map(|host| match host {
+            Host::Git { .. } => None,
+            Host::GitHub(github) => Some(github.reread_seconds()),
+        });
+        std::time::Duration::from_secs(seconds.min().unwrap_or(60).into())
     }
 
     /// The file with the keys of webhooks.

@@ -54,12 +54,9 @@ impl Loops {
         loops.every("polled hosts", 2 * second, app, |app| async move {
             app.sweeper.reconcile(true).await
         });
-        loops.every(
-            "all hosts",
-            minute,
-            app,
-            |app| async move { app.sweeper.reconcile(false).await },
-        );
+        loops.every("all hosts", minute.min(app.config.shortest_reread()), app, |app| async move {
+            app.sweeper.reconcile(false).await
+        });
         loops.every("undecided hosts", 3 * second, app, |app| async move {
             app.sweeper.undecided().await.map(drop)
         });

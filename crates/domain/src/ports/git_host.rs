@@ -9,7 +9,7 @@ use crate::ids::{BranchName, HostId, PrNumber, Sha, TreeId};
 use crate::queue::{
     BuildCandidate, Candidate, CheckReport, ConflictWith, HostStatuses, Land, PullRequest,
 };
-use crate::time::Timestamp;
+use crate::time::{Span, Timestamp};
 
 use super::{ChecksRunner, Forge, Repository, WebhookDecoder};
 
@@ -23,9 +23,9 @@ pub struct Abilities {
     /// Whether pull requests and targets must be read at short intervals, because the host does
     /// not tell.
     pub needs_polling: bool,
-    /// Whether the host tells what has changed, so that reading everything again is only for what
-    /// was lost on the way.
-    pub tells: bool,
+    /// How long a queue that was read is not read again to find what the host did not tell of, or
+    /// told of in vain.
+    pub reread_after: Span,
 }
 
 /// Why a host did not do what was asked.

@@ -150,10 +150,16 @@ impl HintService {
         Ok(found)
     }
 
-    /// Only pull requests that are in a queue are read.
+    /// Only pull requests that are in a queue are read, and not those that are just being landed:
+    /// the landing brings its own answer.
     async fn pull_request(&self, repository: &Repository, pr: PrNumber) -> Result<(), Error> {
         let known = self.queues(repository).await?;
-        if known.iter().any(|(_, queue)| queue.entry_of(pr).is_some()) {
+        let is_waiting = |queue: &Queue| {
+            let Some(entry) = queue.entry_of(pr) else { return false };
+            let landing = queue.header.landing.as_ref();
+            !entry.state.run().is_some_and(|run| landing.is_some_and(|it| it.runs.contains(&run)))
+        };
+        if known.iter().any(|(_, queue)| is_waiting(queue)) {
             self.queues.pull_request_hinted(repository.org, repository.id, pr).await?;
         }
         Ok(())

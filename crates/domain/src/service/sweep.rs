@@ -16,9 +16,6 @@ const READ_AT_ONCE: usize = 50;
 /// The most queues whose deadlines are looked at in one go.
 const DUE_AT_ONCE: u32 = 100;
 
-/// How long nothing is read again on a host that tells, unless it was away.
-const TOLD_MINUTES: u32 = 10;
-
 /// Looks at everything again, so that a hint that was lost costs time and nothing else.
 pub struct Sweeper {
     context: Context,
@@ -49,7 +46,7 @@ impl Sweeper {
         for key in self.context.stores.queues.list(None, None).await? {
             if let Some((repository, host)) = self.host_of(&key).await?
                 && (!only_polled || host.abilities().needs_polling)
-                && (!host.abilities().tells || self.is_due(key.queue).await?)
+                && self.is_due(key.queue, host.abilities().reread_after).await?
             {
                 self.reconcile_queue(&key, &repository, host.as_ref()).await?;
             }
@@ -57,14 +54,13 @@ impl Sweeper {
         Ok(())
     }
 
-    /// Whether it is time to read a queue of a host that tells.
-    async fn is_due(&self, queue: QueueRef) -> Result<bool, Error> {
+    /// Whether it is time to read a queue again: the time is over, or its host was away.
+    async fn is_due(&self, queue: QueueRef, after: Span) -> Result<bool, Error> {
         let state = self.queues.state(queue).await?;
         let was_away = state.is_some_and(|it| it.header.host.unreachable_since.is_some());
         let now = self.context.clock.now();
         let mut read_at = self.read_at.lock().unwrap_or_else(PoisonError::into_inner);
-        let fresh =
-            read_at.get(&queue).is_some_and(|at| now < at.plus(Span::minutes(TOLD_MINUTES)));
+        let fresh = read_at.get(&queue).is_some_and(|at| now < at.plus(after));
         if fresh && !was_away {
             return Ok(false);
         }

@@ -38,7 +38,7 @@ async fn a_host_in_trouble_is_not_available() {
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_asked_while_the_host_wants_fewer_calls() {
     let world = started();
-    for (fault, seconds) in [(Fault::QuotaUsedUp, 900), (Fault::Secondary(90), 90)] {
+    for (fault, seconds) in [(Fault::QuotaUsedUp(900), 900), (Fault::Secondary(90), 90)] {
         world.double.plan("", "", 1, fault);
         let now = signalbox_domain::ports::Clock::now(&*world.clock);
         let answer = head(&world).await;

@@ -4,6 +4,7 @@
 #![expect(clippy::disallowed_methods, reason = "tests make ids and clocks of their own")]
 
 mod acting;
+mod conformance;
 mod limits;
 mod people;
 mod reading;

@@ -3,11 +3,11 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
-use signalbox_domain::ids::{BranchName, OrgId, RepoId, RepoName, RunId, Sha};
+use signalbox_domain::ids::{OrgId, RepoId, RepoName};
 use signalbox_domain::ports::{Built, GitHost, LandAnswer, Repository};
-use signalbox_domain::queue::{BuildCandidate, Candidate, Change, Land, MergeMethod};
+use signalbox_domain::queue::{BuildCandidate, Candidate, Land};
 use signalbox_domain::testing::ManualClock;
-use signalbox_domain::time::Timestamp;
+use signalbox_domain::time::{Span, Timestamp};
 use signalbox_github::{Credentials, GitHubConfig, GitHubHost};
 use signalbox_testkit::github_double::{GitHubDouble, Workplace};
 use uuid::Uuid;
@@ -19,6 +19,14 @@ pub(crate) struct World {
     pub(crate) host: Arc<GitHubHost>,
     pub(crate) clock: Arc<ManualClock>,
     pub(crate) repository: Repository,
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            assert!(self.temporary().lines().count() <= 1, "a bench is used again");
+        }
+    }
 }
 
 impl Deref for World {
@@ -35,6 +43,7 @@ pub(crate) fn config(url: &str, credentials: Credentials) -> GitHubConfig {
         api_url: url.into(),
         credentials,
         webhook_secrets: vec!["secret".into()],
+        reread_after: Span::minutes(10),
         command_prefix: "/signalbox".into(),
         public_url: "https://queue.example".into(),
     }
@@ -86,32 +95,4 @@ pub(crate) fn time_now() -> Timestamp {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     let seconds = since.expect("after 1970").as_secs();
     Timestamp::from_unix_seconds(i64::try_from(seconds).expect("small"))
-}
-
-pub(crate) fn build(head: &Sha, changes: Vec<Change>, method: MergeMethod) -> BuildCandidate {
-    let run = RunId(Uuid::new_v4());
-    BuildCandidate {
-        run,
-        target: BranchName::new("main").expect("a branch"),
-        target_head: head.clone(),
-        base: head.clone(),
-        before: Vec::new(),
-        direct: false,
-        ahead: Vec::new(),
-        changes,
-        method,
-        branch: BranchName::new(format!("signalbox-merge/pr-1/{run}")).expect("a branch"),
-    }
-}
-
-pub(crate) fn land(build: &BuildCandidate, candidate: &Candidate) -> Land {
-    Land {
-        run: build.run,
-        target: build.target.clone(),
-        expected: build.target_head.clone(),
-        candidate: candidate.clone(),
-        exact: true,
-        changes: build.changes.clone(),
-        method: build.method,
-    }
 }

@@ -1,5 +1,6 @@
 //! Suites that every adapter of a port must pass. Each property is an async function over the
-//! stores of an empty database; [`crate::store_conformance`] makes a test of each.
+//! stores of an empty database; [`crate::store_conformance`] makes a test of each. Git hosts have
+//! a suite of their own, [`git_host`].
 
 pub mod accounts;
 pub mod audit;
@@ -8,6 +9,7 @@ pub mod flaky;
 mod flaky_lab;
 pub mod flaky_lists;
 pub mod flaky_runs;
+pub mod git_host;
 pub mod heard;
 pub mod history;
 pub mod outbox;

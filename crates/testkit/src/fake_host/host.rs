@@ -48,7 +48,7 @@ impl FakeHost {
                 case_insensitive_names: false,
                 registers_on_first_use: true,
                 needs_polling: true,
-                tells: false,
+                reread_after: signalbox_domain::time::Span::default(),
             },
             statuses: HostStatuses {
                 repository: Some(vec!["test".to_owned()]),

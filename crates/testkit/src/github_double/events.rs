@@ -1,5 +1,6 @@
 //! Webhooks: signed as the host signs them, and lost, doubled or late as the test says.
 
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -13,10 +14,18 @@ use super::state::State;
 pub(super) struct Listener {
     pub(super) url: String,
     pub(super) secret: String,
-    /// One of so many is lost; 0 for none.
-    pub(super) lose_one_in: u64,
-    /// One of so many comes twice; 0 for none.
-    pub(super) double_one_in: u64,
+    pub(super) carelessness: Carelessness,
+}
+
+/// How badly events are delivered: one in so many, 0 for none.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Carelessness {
+    /// Is lost.
+    pub lose: u64,
+    /// Comes twice.
+    pub double: u64,
+    /// Comes after the next ten have come.
+    pub delay: u64,
 }
 
 /// What `X-Hub-Signature-256` says.
@@ -31,7 +40,15 @@ pub(super) async fn deliver(state: Arc<Mutex<State>>, listener: Arc<Mutex<Option
     let http = reqwest::Client::builder().timeout(Duration::from_secs(10)).build();
     let http = http.expect("a client");
     let mut number = 0_u64;
+    let mut late: VecDeque<(u64, String, String)> = VecDeque::new();
     loop {
+        let due = late.front().is_some_and(|(sent, ..)| number >= sent + 10);
+        if let Some((sent, event, body)) = due.then(|| late.pop_front()).flatten() {
+            let to = listener.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            if let Some(to) = to {
+                send(&http, &to, sent, &event, &body).await;
+            }
+        }
         let next = state.lock().unwrap_or_else(PoisonError::into_inner).events.pop_front();
         let Some((event, payload)) = next else {
             tokio::time::sleep(Duration::from_millis(5)).await;
@@ -41,22 +58,30 @@ pub(super) async fn deliver(state: Arc<Mutex<State>>, listener: Arc<Mutex<Option
         let Some(to) = to else { continue };
         number += 1;
         let is_one_in = |of: u64| of > 0 && number.is_multiple_of(of);
-        if is_one_in(to.lose_one_in) {
+        let body = payload.to_string();
+        if is_one_in(to.carelessness.lose) {
             continue;
         }
-        let body = payload.to_string();
-        for _ in 0..=u32::from(is_one_in(to.double_one_in)) {
-            let sent = http
-                .post(&to.url)
-                .header("content-type", "application/json")
-                .header("x-github-event", &event)
-                .header("x-github-delivery", format!("delivery-{number}"))
-                .header("x-hub-signature-256", signature(&to.secret, body.as_bytes()))
-                .body(body.clone())
-                .send()
-                .await;
-            // As with the host itself: who does not listen has missed it.
-            drop(sent);
+        if is_one_in(to.carelessness.delay) {
+            late.push_back((number, event, body));
+            continue;
+        }
+        for _ in 0..=u32::from(is_one_in(to.carelessness.double)) {
+            send(&http, &to, number, &event, &body).await;
         }
     }
+}
+
+async fn send(http: &reqwest::Client, to: &Listener, number: u64, event: &str, body: &str) {
+    let sent = http
+        .post(&to.url)
+        .header("content-type", "application/json")
+        .header("x-github-event", event)
+        .header("x-github-delivery", format!("delivery-{number}"))
+        .header("x-hub-signature-256", signature(&to.secret, body.as_bytes()))
+        .body(body.to_owned())
+        .send()
+        .await;
+    // As with the host itself: who does not listen has missed it.
+    drop(sent);
 }

@@ -21,6 +21,7 @@ mod state;
 mod workplace;
 
 pub use contract::{check_requests, fetched};
+pub use events::Carelessness;
 pub use faults::Fault;
 pub use server::{GitHubDouble, Logged};
 pub use workplace::Workplace;

@@ -192,8 +192,16 @@ impl State {
             (true, false) => "behind",
             (false, false) => "diverged",
         };
-        let files = self.git.must(&["diff", "--name-only", "--no-renames", &base, &to]);
-        let files: Vec<Value> = files.lines().map(|it| json!({"filename": it})).collect();
+        let files = self.git.must(&["diff", "--name-status", "-M", &base, &to]);
+        let files = files.lines().map(|line| {
+            let parts: Vec<&str> = line.split('\t').collect();
+            match parts.as_slice() {
+                [_, before, now] => json!({"filename": now, "previous_filename": before}),
+                [_, name] => json!({"filename": name}),
+                _ => Value::Null,
+            }
+        });
+        let files: Vec<Value> = files.collect();
         let total = ahead.len();
         let commits = ahead.iter().map(|sha| self.commit_json(sha)).collect();
         asked.page(commits, |commits| {
@@ -203,6 +211,22 @@ impl State {
                 "commits": commits, "files": files,
             })
         })
+    }
+
+    /// git/get-tree, of one folder; the id of a commit stands for its root.
+    pub(super) fn get_tree(&self, id: &str) -> Reply {
+        let Some(sha) = self.git.ask(&["rev-parse", "--verify", &format!("{id}^{{tree}}")]) else {
+            return Reply::not_found();
+        };
+        let listed = self.git.must(&["ls-tree", &sha]);
+        let entries = listed.lines().filter_map(|line| {
+            let (about, path) = line.split_once('\t')?;
+            let about: Vec<&str> = about.split(' ').collect();
+            let [mode, kind, object] = about.as_slice() else { return None };
+            Some(json!({"path": path, "mode": mode, "type": kind, "sha": object}))
+        });
+        let entries: Vec<Value> = entries.collect();
+        Reply::new(200, json!({"sha": sha, "tree": entries, "truncated": false}))
     }
 
     /// repos/get-content

@@ -25,6 +25,7 @@ impl State {
                 "repo": {"full_name": format!("{head_owner}/{}", self.name)}},
             "base": {"ref": pull.base, "sha": self.git.branch(&pull.base),
                 "repo": {"full_name": self.full_name()}},
+            "comments": self.notes.values().filter(|note| note.issue == number).count(),
             "labels": pull.labels.iter().map(|it| json!({"name": it})).collect::<Vec<_>>(),
         })
     }
@@ -117,20 +118,23 @@ impl State {
         Reply::new(201, self.pull_json(number, &pull, None))
     }
 
+    /// Closes one that is open.
+    pub(super) fn close(&mut self, number: u64) {
+        let Some(pull) = self.pulls.get_mut(&number).filter(|it| it.open) else { return };
+        pull.open = false;
+        self.tell_of_pull(number, "closed");
+    }
+
     /// pulls/update
     pub(super) fn update_pull(&mut self, asked: &Asked, number: u64) -> Reply {
-        let Some(pull) = self.pulls.get_mut(&number) else { return Reply::not_found() };
+        let Some(pull) = self.pulls.get(&number) else { return Reply::not_found() };
         if pull.merged && asked.text("state") == "open" {
             return Reply::error(422, "Validation Failed");
         }
-        let closes = asked.text("state") == "closed" && pull.open;
-        if closes {
-            pull.open = false;
+        if asked.text("state") == "closed" {
+            self.close(number);
         }
-        let pull = pull.clone();
-        if closes {
-            self.tell_of_pull(number, "closed");
-        }
+        let pull = self.pulls[&number].clone();
         Reply::new(200, self.pull_json(number, &pull, None))
     }
 

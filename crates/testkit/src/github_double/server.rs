@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use signalbox_domain::time::Timestamp;
 
-use super::events::{Listener, deliver};
-use super::faults::{Fault, Planned, meet};
+use super::events::{Carelessness, Listener, deliver};
+use super::faults::{Fault, Planned, Trouble, meet};
 use super::git::Git;
 use super::routes::dispatch;
 use super::state::{Note, Pull, Reply, State};
@@ -79,6 +79,7 @@ impl GitHubDouble {
             null_reads: 1,
             ci: None,
             planned: Vec::new(),
+            trouble: Trouble::default(),
             log: Vec::new(),
             tokens: BTreeSet::new(),
             personal: Some(("queue-bot".to_owned(), token.to_owned())),
@@ -107,6 +108,11 @@ impl GitHubDouble {
         Self { state, listener: events, handle, url }
     }
 
+    /// Whether every event was sent, but for those that come late.
+    pub fn has_told_all(&self) -> bool {
+        self.state().events.is_empty()
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -123,16 +129,11 @@ impl GitHubDouble {
         self.state().tokens.clear();
     }
 
-    /// Sends events there from now on, and not those of before; one in `lose` is lost, and one in
-    /// `double` comes twice, 0 for none.
-    pub fn send_events(&self, url: &str, secret: &str, lose: u64, double: u64) {
+    /// Sends events there from now on, and not those of before.
+    pub fn send_events(&self, url: &str, secret: &str, carelessness: Carelessness) {
         self.state().events.clear();
-        *self.listener.lock().unwrap_or_else(PoisonError::into_inner) = Some(Listener {
-            url: url.to_owned(),
-            secret: secret.to_owned(),
-            lose_one_in: lose,
-            double_one_in: double,
-        });
+        let mut listener = self.listener.lock().unwrap_or_else(PoisonError::into_inner);
+        *listener = Some(Listener { url: url.to_owned(), secret: secret.to_owned(), carelessness });
     }
 
     /// Says how checks on test branches end, from the names of the candidate's files.
@@ -186,6 +187,11 @@ impl GitHubDouble {
         self.state().planned.push(planned);
     }
 
+    /// From now on one request of so many meets the next of these faults, in turn.
+    pub fn trouble(&self, one_in: u64, faults: &[Fault]) {
+        self.state().trouble = Trouble { one_in, faults: faults.to_vec(), seen: 0 };
+    }
+
     /// Opens a pull request from a branch that was pushed into the repository.
     pub fn open(&self, branch: &str, base: &str, title: &str) -> u64 {
         let mut state = self.state();
@@ -207,6 +213,11 @@ impl GitHubDouble {
             nulls_left: 0,
         };
         state.open(pull)
+    }
+
+    /// Somebody closes a pull request.
+    pub fn close(&self, number: u64) {
+        self.state().close(number);
     }
 
     /// Marks a pull request as coming from the fork of somebody.
@@ -323,7 +334,11 @@ async fn answer(shared: Data<Shared>, request: HttpRequest, body: Bytes) -> Http
     let (method, path) = (request.method().to_string(), request.path().to_owned());
     let query = request.query_string().to_owned();
     let mut state = shared.state.lock().unwrap_or_else(PoisonError::into_inner);
-    let fault = meet(&mut state.planned, &method, &path);
+    let (planned, trouble) = {
+        let state = &mut *state;
+        (&mut state.planned, &mut state.trouble)
+    };
+    let fault = meet(planned, trouble, &method, &path);
     let json: Value = serde_json::from_slice(&body).unwrap_or_default();
     let reset = (seconds + 900).to_string();
     let refused = match fault {
@@ -332,13 +347,14 @@ async fn answer(shared: Data<Shared>, request: HttpRequest, body: Bytes) -> Http
             let words = "You have exceeded a secondary rate limit. Please wait a few minutes.";
             Some((Reply::error(403, words), vec![("retry-after", after.to_string())]))
         }
-        Some(Fault::QuotaUsedUp) => {
+        Some(Fault::QuotaUsedUp(after)) => {
             let headers = vec![
                 ("x-ratelimit-remaining", "0".to_owned()),
-                ("x-ratelimit-reset", reset.clone()),
+                ("x-ratelimit-reset", (seconds + i64::from(after)).to_string()),
             ];
             Some((Reply::error(403, "API rate limit exceeded for installation ID 1."), headers))
         }
+        Some(Fault::Broken) => Some((Reply::error(500, "never seen"), Vec::new())),
         Some(Fault::LostAnswer) | None => None,
     };
     let is_refused = refused.is_some();
@@ -385,6 +401,11 @@ async fn answer(shared: Data<Shared>, request: HttpRequest, body: Bytes) -> Http
         http.insert_header(("link", link));
     }
     drop(state);
+    if fault == Some(Fault::Broken) {
+        let broken =
+            futures_util::stream::once(async { Err::<Bytes, _>(std::io::Error::other("planned")) });
+        return http.streaming(broken);
+    }
     if same {
         http.finish()
     } else {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use serde_json::{Value, json};
 
-use super::faults::Planned;
+use super::faults::{Planned, Trouble};
 use super::git::Git;
 use super::server::Logged;
 
@@ -118,6 +118,7 @@ pub(super) struct State {
     pub(super) null_reads: u32,
     pub(super) ci: Option<Ci>,
     pub(super) planned: Vec<Planned>,
+    pub(super) trouble: Trouble,
     pub(super) log: Vec<Logged>,
     pub(super) tokens: BTreeSet<String>,
     pub(super) personal: Option<(String, String)>,

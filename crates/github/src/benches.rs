@@ -1,0 +1,87 @@
+//! Which branches are ours at this moment, and where they were put.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use signalbox_domain::ids::{RepoName, Sha};
+use signalbox_domain::time::{Span, Timestamp};
+
+/// How long a temporary branch that nobody uses is kept for the next candidate.
+const KEPT_MINUTES: u32 = 10;
+/// The most test branches whose places are remembered.
+const REMEMBERED: usize = 10_000;
+
+/// The temporary branches: those that are in use, and those that are free.
+#[derive(Default)]
+pub(crate) struct Benches(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    used: BTreeSet<String>,
+    /// The branch, its repository, and since when it is free.
+    free: BTreeMap<String, (RepoName, Timestamp)>,
+}
+
+impl Benches {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A free one of that repository.
+    pub(crate) fn take(&self, repo: &RepoName) -> Option<String> {
+        let mut state = self.state();
+        let found = state.free.iter().find(|(_, (of, _))| of == repo).map(|it| it.0.clone())?;
+        state.free.remove(&found);
+        Some(found)
+    }
+
+    pub(crate) fn begin(&self, branch: &str) {
+        self.state().used.insert(branch.to_owned());
+    }
+
+    /// Nobody uses it any more; it is free from now on if it is there.
+    pub(crate) fn end(&self, branch: &str, free: Option<(&RepoName, Timestamp)>) {
+        let mut state = self.state();
+        state.used.remove(branch);
+        if let Some((repo, now)) = free {
+            state.free.insert(branch.to_owned(), (repo.clone(), now));
+        }
+    }
+
+    /// Whether it is in use, or may soon be again. One that may not is forgotten.
+    pub(crate) fn is_kept(&self, branch: &str, now: Timestamp) -> bool {
+        let mut state = self.state();
+        let kept = Span::minutes(KEPT_MINUTES);
+        if state.free.get(branch).is_some_and(|(_, since)| now.since(*since) >= kept) {
+            state.free.remove(branch);
+        }
+        state.used.contains(branch) || state.free.contains_key(branch)
+    }
+}
+
+/// Where test branches were put. Nobody else names branches as we do.
+#[derive(Default)]
+pub(crate) struct Places(Mutex<BTreeMap<(RepoName, String), String>>);
+
+impl Places {
+    fn known(&self) -> MutexGuard<'_, BTreeMap<(RepoName, String), String>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn is_at(&self, repo: &RepoName, branch: &str, commit: &str) {
+        let mut known = self.known();
+        if known.len() >= REMEMBERED {
+            known.pop_first();
+        }
+        known.insert((repo.clone(), branch.to_owned()), commit.to_owned());
+    }
+
+    pub(crate) fn was_put(&self, repo: &RepoName, branch: &str, at: &Sha) -> bool {
+        let place = (repo.clone(), branch.to_owned());
+        self.known().get(&place).is_some_and(|commit| commit == at.as_str())
+    }
+
+    pub(crate) fn is_gone(&self, repo: &RepoName, branch: &str) {
+        self.known().remove(&(repo.clone(), branch.to_owned()));
+    }
+}

@@ -1,0 +1,47 @@
+//! What every git host promises.
+
+use async_trait::async_trait;
+use signalbox_domain::ids::{PrNumber, Sha};
+use signalbox_domain::ports::{GitHost, Repository};
+use signalbox_testkit::conformance::git_host::HostWorld;
+use signalbox_testkit::git_place::GitPlace;
+
+use crate::world::World;
+
+#[async_trait]
+impl HostWorld for World {
+    fn place(&self) -> &GitPlace {
+        self
+    }
+
+    fn host(&self) -> &dyn GitHost {
+        self.host.as_ref()
+    }
+
+    fn repository(&self) -> &Repository {
+        &self.repository
+    }
+
+    fn pushed(&self, branch: &str) {
+        self.double.pushed(branch);
+    }
+
+    async fn open(&self, branch: &str) -> PrNumber {
+        let number = self.double.open(branch, "main", &format!("change {branch}"));
+        PrNumber(u32::try_from(number).expect("small"))
+    }
+
+    async fn close(&self, pr: PrNumber) {
+        self.double.close(u64::from(pr.0));
+    }
+
+    fn knows_conflicting_paths(&self) -> bool {
+        false
+    }
+
+    fn report(&self, commit: &Sha, name: &str) {
+        self.double.report(commit.as_str(), name, "completed", Some("success"));
+    }
+}
+
+signalbox_testkit::git_host_conformance!(async { World::new() });

@@ -1,0 +1,142 @@
+//! Landings.
+
+use signalbox_domain::ids::{BranchName, Sha};
+use signalbox_domain::ports::LandAnswer;
+use signalbox_domain::queue::{Land, MergeMethod, PullRequestState};
+
+use super::{Acts as _, HostWorld, build, land};
+
+/// A head that has moved or a target that has moved: nothing is touched. Otherwise the candidate
+/// itself is the target's head, once, however often it is asked for.
+pub async fn landing_moves_the_target_to_what_was_tested_or_not_at_all(world: &dyn HostWorld) {
+    let place = world.place();
+    let main = world.base(&[("a.txt", "base\n")]);
+    let topic = world.change("topic", &[("b.txt", "b\n")]).await;
+    let request = build(&main, vec![topic.clone()], MergeMethod::Squash);
+    let candidate = world.candidate(&request).await;
+    let order = land(&request, &candidate);
+
+    let pushed = world.branch("topic", "topic", &[("late.txt", "late\n")]);
+    assert_eq!(world.land(&order).await, LandAnswer::HeadMoved { pr: topic.pr });
+    assert_eq!(place.bare(&["rev-parse", "main"]), main.as_str(), "not touched");
+    place.git(&["reset", "-q", "--hard", topic.head.as_str()]);
+    assert_ne!(pushed, world.push("topic"));
+
+    let outside = world.branch("main", "main", &[("outside.txt", "x\n")]);
+    let answer = world.land(&order).await;
+    assert!(matches!(&answer, LandAnswer::TargetMoved(it) if it.sha == outside), "{answer:?}");
+    assert_eq!(place.bare(&["rev-parse", "main"]), outside.as_str(), "not touched");
+    place.git(&["reset", "-q", "--hard", main.as_str()]);
+    world.push("main");
+
+    for _ in 0..2 {
+        let LandAnswer::Landed(head) = world.land(&order).await else { panic!("it lands") };
+        assert_eq!((&head.sha, &head.tree), (&candidate.sha, &candidate.tree));
+        assert_eq!(place.bare(&["rev-parse", "main"]), candidate.sha.as_str());
+        let range = format!("{main}..main");
+        assert_eq!(place.bare(&["rev-list", "--count", &range]), "1", "landed once");
+    }
+    assert_ne!(world.read(topic.pr).await.state, PullRequestState::Open);
+}
+
+/// The target has the same tree under another commit: what lands has the tested tree, and is found
+/// again when its answer was lost.
+pub async fn the_same_content_under_another_commit_is_no_other_target(world: &dyn HostWorld) {
+    let place = world.place();
+    let main = world.base(&[("a.txt", "base\n")]);
+    let topic = world.change("topic", &[("b.txt", "b\n")]).await;
+    let request = build(&main, vec![topic], MergeMethod::Squash);
+    let candidate = world.candidate(&request).await;
+    place.branch("main", "main", &[]);
+    let twin = world.push("main");
+    assert_eq!(place.tree(&twin), place.tree(&main));
+    let order = Land { expected: twin, ..land(&request, &candidate) };
+    let answer = world.land(&order).await;
+    let LandAnswer::Landed(head) = &answer else { panic!("{answer:?}") };
+    assert_eq!(head.tree, candidate.tree, "the tree is the tested one");
+    assert_eq!(place.bare(&["rev-parse", "main^{tree}"]), candidate.tree.as_str());
+    assert_eq!(world.land(&order).await, answer, "a repeat whose first answer was lost");
+}
+
+/// Several pull requests land at once, by each method, as what was tested.
+pub async fn groups_land_together(world: &dyn HostWorld) {
+    let mut main = world.base(&[("a.txt", "base\n")]);
+    for (method, name) in [
+        (MergeMethod::Squash, "squash"),
+        (MergeMethod::MergeCommit, "merge"),
+        (MergeMethod::Rebase, "rebase"),
+    ] {
+        let mut group = Vec::new();
+        for number in 0..3 {
+            let name = format!("{name}{number}");
+            group.push(world.change(&name, &[(&format!("{name}.txt"), "x\n")]).await);
+        }
+        let request = build(&main, group.clone(), method);
+        let candidate = world.candidate(&request).await;
+        let answer = world.land(&land(&request, &candidate)).await;
+        let LandAnswer::Landed(head) = answer else { panic!("{method:?}: {answer:?}") };
+        assert_eq!(head.tree, candidate.tree, "{method:?}");
+        assert_eq!(world.place().bare(&["rev-parse", "main"]), head.sha.as_str());
+        for change in group {
+            let state = world.read(change.pr).await.state;
+            assert_ne!(state, PullRequestState::Open, "{method:?}");
+            if method == MergeMethod::MergeCommit {
+                assert_eq!(state, PullRequestState::Merged);
+            }
+        }
+        main = head.sha;
+        world.place().git(&["fetch", "-q", &bare(world), "main"]);
+        world.place().git(&["checkout", "-q", "-B", "main", "FETCH_HEAD"]);
+    }
+}
+
+fn bare(world: &dyn HostWorld) -> String {
+    world.place().bare_folder().display().to_string()
+}
+
+/// A lane lands on what other lanes have landed when the order is not exact and the merge is clean.
+pub async fn lanes_land_beside_each_other_and_only_where_they_do_not_meet(world: &dyn HostWorld) {
+    let main = world.base(&[("a.txt", "base\n"), ("b.txt", "base\n")]);
+    let one = world.change("one", &[("a.txt", "one\n")]).await;
+    let two = world.change("two", &[("b.txt", "two\n")]).await;
+    let both = world.change("both", &[("a.txt", "both\n"), ("c.txt", "both\n")]).await;
+    let mut landings = Vec::new();
+    for change in [one, two, both] {
+        let request = build(&main, vec![change], MergeMethod::Squash);
+        landings.push(land(&request, &world.candidate(&request).await));
+    }
+    let answer = world.land(&landings[0]).await;
+    let LandAnswer::Landed(after_first) = answer else { panic!("{answer:?}") };
+    landings[1].expected = after_first.sha.clone();
+    let exact = world.land(&landings[1]).await;
+    assert_eq!(exact, LandAnswer::TargetMoved(after_first), "the tested tree itself cannot land");
+    landings[1].exact = false;
+    let answer = world.land(&landings[1]).await;
+    let LandAnswer::Landed(after_second) = answer.clone() else { panic!("{answer:?}") };
+    let shown = |file: &str| world.place().bare(&["show", &format!("main:{file}")]);
+    assert_eq!(["a.txt", "b.txt"].map(shown), ["one", "two"]);
+    assert_eq!(world.land(&landings[1]).await, answer, "an answer that was lost is found again");
+    (landings[2].expected, landings[2].exact) = (after_second.sha.clone(), false);
+    let answer = world.land(&landings[2]).await;
+    assert_eq!(answer, LandAnswer::TargetMoved(after_second), "it is in the way of what landed");
+}
+
+/// Names of branches and files and messages of commits are never anything but that.
+pub async fn names_are_only_names(world: &dyn HostWorld) {
+    let place = world.place();
+    let main = world.base(&[("a.txt", "base\n")]);
+    let evil = "x;touch${IFS}pwned;$(touch${IFS}pwned)`id`|\"'&&";
+    let files = [("--upload-pack=touch pwned", "x\n"), ("$(touch pwned)", "y\n")];
+    place.branch(evil, "main", &files);
+    place.git(&["commit", "-q", "--amend", "-m", "$(touch pwned) `touch pwned`\n\n--author=evil"]);
+    let head: Sha = world.push(evil);
+    let pr = world.open(evil).await;
+    let request = build(&main, vec![super::change(pr, &head)], MergeMethod::Squash);
+    let candidate = world.candidate(&request).await;
+    let landed = world.land(&land(&request, &candidate)).await;
+    assert!(matches!(landed, LandAnswer::Landed(_)), "{landed:?}");
+    let folders =
+        [place.clone_folder(), place.bare_folder(), place.folder().to_owned(), ".".into()];
+    assert!(folders.iter().all(|folder| !folder.join("pwned").exists()));
+    assert!(BranchName::new("--help").is_err());
+}

@@ -1,0 +1,178 @@
+//! A whole server, and the host that it works with.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use reqwest::Method;
+use serde_json::{Value, json};
+use signalbox_domain::queue::Change;
+use signalbox_testkit::github_double::{Carelessness, Workplace};
+use tempfile::TempDir;
+
+/// The token by which the server acts.
+const TOKEN: &str = "ghp_for_tests_only";
+
+/// The longest that anything is waited for.
+const PATIENCE: Duration = Duration::from_mins(3);
+
+/// A server, and the world that it works in.
+pub(crate) struct System {
+    pub(crate) world: Workplace,
+    pub(crate) folder: TempDir,
+    server: Child,
+    port: u16,
+    token: String,
+    http: reqwest::Client,
+}
+
+impl Drop for System {
+    fn drop(&mut self) {
+        drop(self.server.kill());
+        drop(self.server.wait());
+    }
+}
+
+/// The program, which `tests/run` builds before the tests: it is beside this test's folder.
+fn program() -> PathBuf {
+    let test = std::env::current_exe().expect("this test's own path");
+    let target = test.parent().and_then(Path::parent).expect("the target folder");
+    let program = target.join("signalbox");
+    assert!(program.exists(), "build it first: cargo build -p signalbox");
+    program
+}
+
+impl System {
+    /// A server that hears of everything, as carefully as that. A check `test` is required by a
+    /// ruleset, and fails where there is a file with `bad` in its name.
+    pub(crate) async fn new(carelessness: Carelessness, queue: Value) -> Self {
+        let _installed = rustls::crypto::ring::default_provider().install_default();
+        let world = Workplace::new(TOKEN);
+        world.commit(&[("a.txt", "base\n")], "base");
+        world.push("main");
+        world.double.require("main", &["test"], &[]);
+        world.double.set_ci(|files| {
+            let bad = files.iter().any(|it| it.contains("bad"));
+            vec![("test", if bad { "failure" } else { "success" })]
+        });
+        let folder = TempDir::new().expect("a folder");
+        let path = |name: &str| folder.path().join(name).display().to_string();
+        std::fs::write(path("token"), TOKEN).expect("written");
+        std::fs::write(path("secret"), "sesame\n").expect("written");
+        let config = format!(
+            "[[organizations]]\nslug = \"acme\"\n[[organizations.hosts]]\nkind = \"github\"\n\
+             host = \"github.com\"\napi_url = {:?}\ntoken_file = {:?}\n\
+             webhook_secret_file = {:?}\nreread_seconds = {}\n",
+            world.double.url,
+            path("token"),
+            path("secret"),
+            // What is lost is found again soon.
+            if carelessness.lose > 0 { 5 } else { 600 },
+        );
+        std::fs::write(path("signalbox.toml"), config).expect("written");
+        let port = {
+            let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+            listener.local_addr().expect("its address").port()
+        };
+        let listen = format!("127.0.0.1:{port}");
+        let run = |args: &[&str]| {
+            let mut command = Command::new(program());
+            command.current_dir(folder.path());
+            command.args(["--config", "signalbox.toml", "--data-dir", "data"]).args(args);
+            command
+        };
+        let created = run(&["token", "create", "--org", "acme", "--json"]).output();
+        let created = created.expect("it can be run");
+        assert!(created.status.success(), "{}", String::from_utf8_lossy(&created.stderr));
+        let created: Value = serde_json::from_slice(&created.stdout).expect("JSON");
+        let log = std::fs::File::create(path("server.log")).expect("a log");
+        let server = run(&["serve", "--listen", &listen])
+            .env("RUST_LOG", "info")
+            .stdout(Stdio::null())
+            .stderr(log)
+            .spawn()
+            .expect("a server");
+        let http = reqwest::Client::builder().timeout(PATIENCE).build().expect("a client");
+        let token = created["token"].as_str().expect("a token").to_owned();
+        let system = Self { world, folder, server, port, token, http };
+        system
+            .until("the server is ready", async |it: &Self| {
+                let ready = it.http.get(format!("http://127.0.0.1:{}/readyz", it.port));
+                ready.send().await.is_ok_and(|reply| reply.status().is_success())
+            })
+            .await;
+        let hooks = format!("http://127.0.0.1:{port}/hooks/github.com");
+        system.world.double.send_events(&hooks, "sesame", carelessness);
+        system.call("createQueue", queue).await;
+        system
+    }
+
+    pub(crate) async fn send(
+        &self,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: String,
+    ) -> (u16, Value) {
+        let url = format!("http://127.0.0.1:{}{path}", self.port);
+        let mut request = self.http.request(Method::POST, url).body(body);
+        request = request.header("content-type", "application/json");
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let reply = request.send().await.expect("a reply");
+        let status = reply.status().as_u16();
+        let text = reply.text().await.expect("a body");
+        (status, serde_json::from_str(&text).unwrap_or(Value::String(text)))
+    }
+
+    pub(crate) async fn try_call(&self, operation: &str, mut body: Value) -> (u16, Value) {
+        body["repo"] = json!({ "host": "github.com", "owner": "Acme", "name": "calc" });
+        body["targetBranch"] = json!("main");
+        let path = format!("/v1/{operation}");
+        self.send(&path, &[("x-api-token", &self.token)], body.to_string()).await
+    }
+
+    pub(crate) async fn call(&self, operation: &str, body: Value) -> Value {
+        let (status, reply) = self.try_call(operation, body).await;
+        assert_eq!(status, 200, "{operation}: {reply}");
+        reply
+    }
+
+    pub(crate) async fn submit(&self, change: &Change) {
+        self.call("submitPullRequest", json!({ "pr": { "number": change.pr.0 } })).await;
+    }
+
+    /// The state of a pull request; empty when it was never submitted.
+    pub(crate) async fn state(&self, change: &Change) -> String {
+        let body = json!({ "pr": { "number": change.pr.0 } });
+        let (_, entry) = self.try_call("getSubmittedPullRequest", body).await;
+        entry["state"].as_str().unwrap_or_default().to_owned()
+    }
+
+    pub(crate) async fn until_state(&self, change: &Change, state: &str) {
+        let what = format!("#{} is {state}", change.pr);
+        self.until(&what, async |it: &Self| it.state(change).await == state).await;
+    }
+
+    /// Waits for something to become true; tells what the server said when it does not.
+    pub(crate) async fn until(&self, what: &str, is_so: impl AsyncFn(&Self) -> bool) {
+        let begun = Instant::now();
+        while !is_so(self).await {
+            if begun.elapsed() > PATIENCE {
+                let log = std::fs::read_to_string(self.folder.path().join("server.log"));
+                let queue = self.call("getQueue", json!({})).await;
+                panic!("{what}: waited too long\n{queue}\n{}", log.unwrap_or_default());
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    /// Every tree that `main` has had since its first was one that a run has passed.
+    pub(crate) fn only_tested_trees_have_landed(&self) {
+        let passed = self.world.double.passed_trees();
+        let landed = self.world.double.landed_trees();
+        for tree in landed.iter().skip(1) {
+            assert!(passed.contains(tree), "{tree} was never tested: {landed:?}");
+        }
+    }
+}
