@@ -32,6 +32,10 @@ impl On {
 
 /// A new database with the product's schema, opened by the product and by the floors.
 pub(crate) struct Fresh {
+    /// Its kind.
+    pub(crate) on: On,
+    /// Where it is.
+    pub(crate) url: String,
     /// The product's stores.
     pub(crate) database: Database,
     /// What the floors use.
@@ -54,6 +58,6 @@ impl Fresh {
         let database = signalbox_persistence::connect(&url).await.during("the database")?;
         database.migrate().await.during("the schema")?;
         let floor = FloorStore::open(&url).await?;
-        Ok(Self { database, floor, _folder: folder, _server: server })
+        Ok(Self { on, url, database, floor, _folder: folder, _server: server })
     }
 }

@@ -19,11 +19,15 @@ pub(crate) type Request = Arc<[u8]>;
 
 /// A request with a JSON body.
 pub(crate) fn post(path: &str, token: &str, body: &Value) -> Request {
-    let body = body.to_string();
+    post_as("application/json", path, token, &body.to_string())
+}
+
+/// A request with a body of that media type.
+pub(crate) fn post_as(media: &str, path: &str, token: &str, body: &str) -> Request {
     let length = body.len();
     format!(
         "POST {path} HTTP/1.1\r\nhost: localhost\r\nx-api-token: {token}\r\n\
-         content-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
+         content-type: {media}\r\ncontent-length: {length}\r\n\r\n{body}"
     )
     .into_bytes()
     .into()
@@ -120,7 +124,7 @@ impl Connection {
         while self.buffer.len() < end {
             self.read_more().await?;
         }
-        if head.starts_with("HTTP/1.1 200 ") {
+        if head.starts_with("HTTP/1.1 2") {
             return Ok((body, end));
         }
         let text = String::from_utf8_lossy(&self.buffer).into_owned();

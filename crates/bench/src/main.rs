@@ -7,12 +7,14 @@
 mod database;
 mod failure;
 mod flaky_data;
+mod flaky_seed;
 mod floor_store;
 mod load;
 mod measure;
 mod operations;
 mod options;
 mod parts;
+mod process;
 mod product;
 mod report;
 mod seed;

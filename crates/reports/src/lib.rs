@@ -2,6 +2,7 @@
 #![warn(missing_docs)]
 #![warn(clippy::indexing_slicing, clippy::panic, clippy::as_conversions)]
 
+mod budget;
 pub mod bundle;
 mod convert;
 pub mod identity;

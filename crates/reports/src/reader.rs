@@ -11,6 +11,7 @@ use signalbox_domain::flaky::UploadSource;
 use signalbox_domain::ports::{ReadError, ReportFile, ReportReader};
 use signalbox_domain::upload::{BundleMeta, ContentHash, FoundFile, FoundReport, FoundRun};
 
+use crate::budget::{Budget, NAMES};
 use crate::bundle::internal::{Report, TestCaseRun};
 use crate::bundle::{self, BundleError, BundleLimits, Member, Meta};
 use crate::convert::{self, Identity};
@@ -65,6 +66,9 @@ struct Addition {
 /// What was found so far.
 struct Finding {
     most_runs: usize,
+    budget: Budget,
+    /// Whether the names of all runs fitted into it.
+    fits: bool,
     meta: Option<BundleMeta>,
     file_owners: BTreeMap<String, Vec<String>>,
     runs: Vec<FoundRun>,
@@ -80,6 +84,8 @@ impl Finding {
     fn new(most_runs: usize) -> Self {
         Self {
             most_runs,
+            budget: Budget::default(),
+            fits: true,
             meta: None,
             file_owners: BTreeMap::new(),
             runs: Vec::new(),
@@ -91,8 +97,17 @@ impl Finding {
         }
     }
 
-    fn too_many(&self) -> ReadError {
-        ReadError::Refused(format!("it has more than {} test runs", self.most_runs))
+    /// Refuses more runs, or more of their names, than there may be.
+    fn within_limits(&self) -> Result<(), ReadError> {
+        if self.runs.len().max(self.internal.len()) > self.most_runs {
+            let most = self.most_runs;
+            return Err(ReadError::Refused(format!("it has more than {most} test runs")));
+        }
+        if !self.fits {
+            let rule = format!("the names of its tests have more than {NAMES} bytes");
+            return Err(ReadError::Refused(rule));
+        }
+        Ok(())
     }
 
     fn bundle(&mut self, file: ReportFile, limits: &BundleLimits) -> Result<(), ReadError> {
@@ -119,11 +134,11 @@ impl Finding {
             Member::Internal { index, report } => {
                 let name =
                     index.map_or_else(|| "internal.bin".to_owned(), |it| format!("internal/{it}"));
-                match report.and_then(|report| self.internal(&report).map(|full| (report, full))) {
-                    Ok((_, true)) => return Err(self.too_many()),
-                    Ok((report, false)) => self.files.push(file(name, report.runs(), None)),
+                match report.and_then(|report| self.internal(&report).map(|()| report)) {
+                    Ok(report) => self.files.push(file(name, report.runs(), None)),
                     Err(error) => self.files.push(file(name, 0, Some(error.to_string()))),
                 }
+                self.within_limits()?;
             }
             Member::Junit { index, content } => {
                 let name = format!("junit/{index}");
@@ -142,8 +157,8 @@ impl Finding {
         self.meta = Some(convert::meta(meta));
     }
 
-    /// Whether there are too many runs.
-    fn internal(&mut self, report: &Report) -> Result<bool, bundle::internal::InternalError> {
+    /// Stops at the first run that is one too many.
+    fn internal(&mut self, report: &Report) -> Result<(), bundle::internal::InternalError> {
         // Writers without a command line put the variant here only.
         if let (Some(meta), Some(uploader)) = (&mut self.meta, report.uploader())
             && meta.variant.is_empty()
@@ -151,23 +166,24 @@ impl Finding {
             meta.variant.clone_from(&uploader.variant);
         }
         let mut hash = Sha256::new();
-        let full = report.each(|_, run: TestCaseRun| {
+        let _stopped = report.each(|_, run: TestCaseRun| {
             hash.update(run.encode_to_vec());
-            let found = convert::internal_run(run);
+            let mut found = convert::internal_run(run);
+            self.fits &= self.budget.take(&mut found);
             let addition = self.additions.entry(convert::identity(&found)).or_default();
             addition.quarantined |= found.quarantined;
             if addition.owners.is_empty() {
                 addition.owners.clone_from(&found.owners);
             }
             self.internal.push(found);
-            if self.internal.len() > self.most_runs {
+            if self.internal.len() > self.most_runs || !self.fits {
                 ControlFlow::Break(())
             } else {
                 ControlFlow::Continue(())
             }
         })?;
         self.internal_hashes.push(ContentHash(hash.finalize().into()));
-        Ok(full.is_break())
+        Ok(())
     }
 
     /// Reads a JUnit file. Cases before a mistake are kept, and the mistake is told.
@@ -188,16 +204,15 @@ impl Finding {
                 }
                 None => run.owners = owners.to_vec(),
             }
+            self.fits &= self.budget.take(&mut run);
             self.runs.push(run);
-            if self.runs.len() > self.most_runs {
+            if self.runs.len() > self.most_runs || !self.fits {
                 ControlFlow::Break(())
             } else {
                 ControlFlow::Continue(())
             }
         });
-        if self.runs.len() > self.most_runs {
-            return Err(self.too_many());
-        }
+        self.within_limits()?;
         let runs = self.runs.len() - before;
         match read {
             Ok(_) => self.files.push(file(name, runs, None)),
@@ -224,12 +239,11 @@ impl Finding {
         // XML files tell more: only tests that they do not have are taken from the message.
         let known: HashSet<Identity> = self.runs.iter().map(convert::identity).collect();
         self.runs.extend(
-            self.internal.into_iter().filter(|run| !known.contains(&convert::identity(run))),
+            std::mem::take(&mut self.internal)
+                .into_iter()
+                .filter(|run| !known.contains(&convert::identity(run))),
         );
-        if self.runs.len() > self.most_runs {
-            let most = self.most_runs;
-            return Err(ReadError::Refused(format!("it has more than {most} test runs")));
-        }
+        self.within_limits()?;
         // The message has the time of the upload in it, so the files count where there are any.
         let mut hashes = if self.hashes.is_empty() { self.internal_hashes } else { self.hashes };
         hashes.sort_unstable();

@@ -1,23 +1,24 @@
-//! An upload of 10,000 tests, the lookup of quarantined tests, and the reading of reports.
+//! An upload of 10,000 tests, the memory that a server needs for it, and the lookup of quarantined
+//! tests.
 
 use std::fmt::Write as _;
-use std::io::Cursor;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use actix_web::HttpResponse;
 use actix_web::web::{self, Bytes, PayloadConfig};
 use async_trait::async_trait;
 use serde_json::json;
-use signalbox_domain::flaky::{RunOutcome, UploadSource};
-use signalbox_domain::ports::{ReportFile, ReportReader, ResultsSink};
-use signalbox_reports::Reports;
+use signalbox_domain::flaky::RunOutcome;
+use signalbox_domain::ports::ResultsSink;
 
 use super::Operation;
 use crate::database::{Fresh, On};
 use crate::failure::{During, Failure};
-use crate::flaky_data::{self, Mix};
+use crate::flaky_data;
+use crate::flaky_seed::{self, Mix};
 use crate::load::{self, Client, Request};
 use crate::measure::{in_turn, micros_each};
+use crate::process::{Running, program};
 use crate::product::Product;
 use crate::report::{Report, Row, count};
 use crate::servers;
@@ -29,11 +30,11 @@ const TESTS: usize = 10_000;
 const ASKED: (usize, usize) = (2_600, 200);
 /// The least share of the floor's throughput of an ingest.
 const INGEST_GOAL: f64 = 0.5;
-/// Reports in MiB.
-const REPORTS: [usize; 3] = [1, 10, 100];
+/// The most memory in MiB that an upload may need beside what a server needs anyway.
+const MEMORY_GOAL: f64 = 64.0;
+/// How often a server is asked whether it has read an upload, and how many times.
+const ASK: (Duration, u32) = (Duration::from_millis(100), 3_000);
 const MIB: usize = 1024 * 1024;
-/// MB a second.
-const PARSE_GOAL: f64 = 100.0;
 
 /// Ingest and quarantine.
 pub(crate) struct FlakyIngest;
@@ -49,10 +50,11 @@ impl Operation for FlakyIngest {
             for (tests, _) in setup.tests() {
                 let fresh = Fresh::new(setup, on).await?;
                 let product = Product::on(&fresh.database).await?;
-                flaky_data::seed(&fresh, &product, tests, 0, Mix::Usual).await?;
+                flaky_seed::seed(&fresh, &product, tests, 0, Mix::Usual).await?;
                 let data = format!("{}, {} tests known", on.name(), count(tests));
                 ingest(setup, report, (&fresh, &product), tests, &data).await?;
                 lookup(setup, report, &product, tests, &data).await?;
+                memory(setup, report, (&fresh, &product), tests, &data).await?;
             }
         }
         Ok(())
@@ -179,66 +181,65 @@ async fn p99(client: &mut Client, request: &Request, times: usize) -> Result<f64
     Ok(costs.get(times * 99 / 100).copied().unwrap_or_default())
 }
 
-/// Reading JUnit XML.
-pub(crate) struct ParseReports;
-
-#[async_trait(?Send)]
-impl Operation for ParseReports {
-    fn name(&self) -> &'static str {
-        "parse-reports"
-    }
-
-    async fn run(&self, setup: &Setup, report: &mut Report) -> Result<(), Failure> {
-        for mib in setup.sizes(&REPORTS) {
-            let text = junit(mib * MIB);
-            let before = peak();
-            let mut best = f64::MAX;
-            for _ in 0..setup.rounds {
-                let content = Box::new(Cursor::new(text.clone()));
-                let file = ReportFile { name: "junit.xml".into(), content };
-                let begun = Instant::now();
-                let reports = Reports::default();
-                let read = reports.read(UploadSource::JUnit, vec![file], usize::MAX);
-                let read = read.await.during("a report")?;
-                best = best.min(begun.elapsed().as_secs_f64());
-                if read.runs.is_empty() || read.files.iter().any(|it| it.problem.is_some()) {
-                    return Err(Failure::new("a report", "was not read"));
-                }
-            }
-            let bytes = f64::from(u32::try_from(text.len()).unwrap_or(u32::MAX));
-            let speed = bytes / 1e6 / best;
-            let data = format!("{mib} MiB");
-            let row = Row::of("parse reports", data.clone(), speed, "MB/s");
-            report.add(row.with_goal("≥ 100", speed >= PARSE_GOAL));
-            let more = peak().saturating_sub(before) / 1024;
-            report.note(format!(
-                "parse reports, {data}: {more} MiB more at the peak, a copy of the report among them."
-            ));
-        }
-        Ok(())
-    }
-}
-
-/// A report of about that many bytes: few cases with much output, as large reports are.
-fn junit(bytes: usize) -> Vec<u8> {
-    let mut text = String::from("<?xml version=\"1.0\"?><testsuites><testsuite name=\"bench\">");
-    let output = "a line of output that a test has printed &amp; that nobody reads\n".repeat(30);
-    let mut number = 0;
-    while text.len() < bytes {
-        number += 1;
+/// What a server's memory grows by at most while it takes in a report of 10,000 tests.
+async fn memory(
+    setup: &Setup,
+    report: &mut Report,
+    (fresh, product): (&Fresh, &Product),
+    tests: usize,
+    data: &str,
+) -> Result<(), Failure> {
+    let Some(program) = program()? else {
+        report.note("ingest: memory was not measured, there is no release program.".to_owned());
+        return Ok(());
+    };
+    let many = TESTS.min(tests);
+    let stride = tests / many;
+    let mut xml = String::from("<testsuite name=\"bench\">");
+    for at in 0..many {
+        let name = flaky_data::name(at * stride);
+        // Writing to a string does not fail.
         let _ = write!(
-            text,
-            "<testcase name=\"test {number}\" classname=\"Calc\" file=\"tests/calc.rs\" \
-             time=\"0.01\"><system-out>{output}</system-out></testcase>"
+            xml,
+            "<testcase name=\"{name}\" classname=\"Calc\" file=\"tests/calc.rs\" time=\"1\"/>"
         );
     }
-    text.push_str("</testsuite></testsuites>");
-    text.into_bytes()
-}
-
-/// The most memory that this process has had, in KiB.
-fn peak() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or_default()
+    xml.push_str("</testsuite>");
+    let folder = setup.folder()?;
+    let server = Running::start(&program, folder.path(), &fresh.url).await?;
+    let mut client = Client::to(server.address).await?;
+    let repo = &product.repository.name;
+    let (mut idle, mut peak) = (0.0, 0.0_f64);
+    for commit in 0..=setup.rounds {
+        if commit == 0 {
+            tokio::time::sleep(Duration::from_secs(2)).await;
+            idle = server.memory()?.resident;
+        }
+        let path = format!(
+            "/v1/flaky-tests/upload?repo={repo}&branch=main&sha={:040x}",
+            0xbe_0000 + commit
+        );
+        let request = load::post_as("application/xml", &path, &product.token, &xml);
+        let answer = client.one(&request).await?;
+        let answer: serde_json::Value = serde_json::from_slice(&answer).during("an answer")?;
+        let status = answer["status_url"].as_str().unwrap_or_default().to_owned();
+        let mut asked = 0;
+        loop {
+            let state = client.one(&load::get(&status, &product.token)).await?;
+            let state: serde_json::Value = serde_json::from_slice(&state).during("an answer")?;
+            match state["state"].as_str().unwrap_or_default() {
+                "read" => break,
+                "failed" => return Err(Failure::new("an upload", state.to_string())),
+                _ if asked == ASK.1 => return Err(Failure::new("an upload", "is never read")),
+                _ => asked += 1,
+            }
+            tokio::time::sleep(ASK.0).await;
+        }
+        peak = server.memory()?.peak;
+    }
+    let more = peak - idle;
+    let data = format!("{data}, {} in the upload: memory above idle", count(many));
+    let row = Row::of("ingest", data, more, "MiB");
+    report.add(row.with_goal(&format!("≤ {MEMORY_GOAL} MiB"), more <= MEMORY_GOAL));
+    Ok(())
 }

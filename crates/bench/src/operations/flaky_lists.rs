@@ -14,7 +14,8 @@ use signalbox_domain::time::Span;
 use super::Operation;
 use crate::database::{Fresh, On};
 use crate::failure::{During, Failure};
-use crate::flaky_data::{self, Mix};
+use crate::flaky_data;
+use crate::flaky_seed::{self, Mix};
 use crate::floor_store::FloorStore;
 use crate::load::{self, Client, Request};
 use crate::measure::{in_turn, micros_each};
@@ -45,7 +46,7 @@ impl Operation for FlakyLists {
                 let fresh = Fresh::new(setup, on).await?;
                 let product = Product::on(&fresh.database).await?;
                 let begun = Instant::now();
-                flaky_data::seed(&fresh, &product, tests, results, Mix::Usual).await?;
+                flaky_seed::seed(&fresh, &product, tests, results, Mix::Usual).await?;
                 let data =
                     format!("{}, {} tests, {} results", on.name(), count(tests), count(results));
                 report.note(format!("{data}: written in {} s.", begun.elapsed().as_secs()));
@@ -183,7 +184,7 @@ impl Operation for FlakyPaging {
             for (tests, _) in setup.tests() {
                 let fresh = Fresh::new(setup, on).await?;
                 let product = Product::on(&fresh.database).await?;
-                flaky_data::seed(&fresh, &product, tests, 0, Mix::AllFlaky).await?;
+                flaky_seed::seed(&fresh, &product, tests, 0, Mix::AllFlaky).await?;
                 let server = servers::product(product.api.clone())?;
                 let mut client = Client::to(server.address).await?;
                 let all: BTreeSet<String> = (0..tests)

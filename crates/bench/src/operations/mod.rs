@@ -4,6 +4,7 @@ mod candidate;
 mod flaky_ingest;
 mod flaky_lists;
 mod get_queue;
+mod parse_reports;
 mod planner;
 mod scrape;
 mod startup;
@@ -38,7 +39,7 @@ fn all() -> Vec<Box<dyn Operation>> {
         Box::new(scrape::Scrape),
         Box::new(candidate::Candidates),
         Box::new(startup::Startup),
-        Box::new(flaky_ingest::ParseReports),
+        Box::new(parse_reports::ParseReports),
         Box::new(flaky_ingest::FlakyIngest),
         Box::new(flaky_lists::FlakyLists),
         Box::new(flaky_lists::FlakyPaging),

@@ -53,8 +53,8 @@ pub use monitor::{
 };
 pub use plan::{absorb, decide, next_deadline};
 pub use quarantine::{
-    AutoQuarantine, QuarantineOverride, QuarantineSettings, Quarantining, TestStatus,
-    is_known_quarantined, is_quarantined,
+    AutoQuarantine, QuarantineOverride, QuarantineSettings, QuarantineSince, Quarantining,
+    TestStatus, is_known_quarantined, is_quarantined,
 };
 pub use reason::{StatusReason, Trigger, TriggerKind};
 pub use refusal::Refusal;

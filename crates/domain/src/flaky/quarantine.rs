@@ -58,6 +58,56 @@ pub struct QuarantineSettings {
     pub auto: AutoQuarantine,
 }
 
+/// Since when the settings have quarantined what they do; `None` where they do not, or have since
+/// before this was kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct QuarantineSince {
+    /// Tests whose override says always: quarantine is enabled.
+    pub enabled: Option<Timestamp>,
+    /// Flaky tests.
+    pub flaky: Option<Timestamp>,
+    /// Broken tests.
+    pub broken: Option<Timestamp>,
+}
+
+impl QuarantineSince {
+    /// The times after settings have changed.
+    pub(super) fn changed(
+        self,
+        from: QuarantineSettings,
+        to: QuarantineSettings,
+        at: Timestamp,
+    ) -> Self {
+        let dated = |since: Option<Timestamp>, test: Quarantining, status: TestStatus| {
+            let covers = |settings| is_quarantined(settings, test, status, at);
+            match (covers(from), covers(to)) {
+                (_, false) => None,
+                (false, true) => Some(at),
+                (true, true) => since,
+            }
+        };
+        let always = Quarantining { setting: QuarantineOverride::Always, expires_at: None };
+        Self {
+            enabled: dated(self.enabled, always, TestStatus::Healthy),
+            flaky: dated(self.flaky, Quarantining::FOLLOW, TestStatus::Flaky),
+            broken: dated(self.broken, Quarantining::FOLLOW, TestStatus::Broken),
+        }
+    }
+
+    /// The time for a test with that override and that status.
+    pub(super) fn of(self, setting: QuarantineOverride, status: TestStatus) -> Option<Timestamp> {
+        match (setting, status) {
+            (QuarantineOverride::Always, _) => self.enabled,
+            (QuarantineOverride::Follow, TestStatus::Flaky) => self.flaky,
+            (QuarantineOverride::Follow, TestStatus::Broken) => self.broken,
+            (QuarantineOverride::Follow, TestStatus::Healthy) | (QuarantineOverride::Never, _) => {
+                None
+            }
+        }
+    }
+}
+
 /// An override, and until when it holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]

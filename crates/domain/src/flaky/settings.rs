@@ -6,7 +6,7 @@ use crate::time::Timestamp;
 use super::branch::check_patterns;
 use super::{
     AutoQuarantine, BranchPattern, BranchRules, InfrastructureGuard, Monitor, MonitorId,
-    QuarantineSettings, Refusal,
+    QuarantineSettings, QuarantineSince, Refusal,
 };
 
 /// The most monitors of one repository.
@@ -18,6 +18,9 @@ pub const MAX_MONITORS: usize = 50;
 pub struct Settings {
     /// Quarantine: off until somebody switches it on.
     pub quarantine: QuarantineSettings,
+    /// Since when that has been so.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub quarantine_since: QuarantineSince,
     /// How branches are told apart.
     pub branches: BranchRules,
     /// Which uploads are set aside.
@@ -34,11 +37,20 @@ impl Settings {
     pub fn new(repo: RepoId) -> Self {
         Self {
             quarantine: QuarantineSettings { enabled: false, auto: AutoQuarantine::Off },
+            quarantine_since: QuarantineSince::default(),
             branches: BranchRules::default(),
             guard: InfrastructureGuard::default(),
             count_public_uploads: false,
             monitors: vec![Monitor::pass_on_retry_of(repo)],
         }
+    }
+
+    /// These settings in place of others from that time on.
+    #[must_use]
+    pub fn in_place_of(mut self, before: &Self, at: Timestamp) -> Self {
+        let since = before.quarantine_since;
+        self.quarantine_since = since.changed(before.quarantine, self.quarantine, at);
+        self
     }
 
     /// The monitor with that id.

@@ -120,6 +120,10 @@ pub struct TestCase {
     pub flag: Option<ManualFlag>,
     /// What was decided about its quarantine; `None` if nothing ever was.
     pub quarantine: Option<QuarantineDecision>,
+    /// Since when it was quarantined as of the last change; `None` if it was not. What settings have
+    /// changed since is not in it: [`TestCase::quarantined_since`].
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub quarantined_at: Option<Timestamp>,
     /// What monitors have said of it.
     pub monitors: BTreeMap<MonitorId, MonitorRecord>,
     /// Labels and who holds them; no label is held by nobody.
@@ -162,6 +166,7 @@ impl TestCase {
             },
             flag: None,
             quarantine: None,
+            quarantined_at: None,
             monitors: BTreeMap::new(),
             labels: BTreeMap::new(),
             measured_at: None,
@@ -179,6 +184,17 @@ impl TestCase {
     /// Whether its next failure counts as passed: [`is_quarantined`].
     pub fn is_quarantined(&self, settings: &Settings, at: Timestamp) -> bool {
         is_quarantined(settings.quarantine, self.quarantining(), self.standing.value, at)
+    }
+
+    /// Since when it is quarantined without a pause; `None` when it is not.
+    pub fn quarantined_since(&self, settings: &Settings, at: Timestamp) -> Option<Timestamp> {
+        if !self.is_quarantined(settings, at) {
+            return None;
+        }
+        let setting = self.quarantining().at(at);
+        let covered = settings.quarantine_since.of(setting, self.standing.value);
+        let covered_later = covered.filter(|it| *it > self.changed_at);
+        Some(covered_later.or(self.quarantined_at).unwrap_or(self.standing.since))
     }
 
     /// The working monitors that are active and not muted for this test.

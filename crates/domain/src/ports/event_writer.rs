@@ -28,6 +28,8 @@ pub struct TestSnapshot {
     pub numbers: TestNumbers,
     /// Whether it is quarantined.
     pub quarantined: bool,
+    /// Since when it is quarantined; `None` when it is not.
+    pub quarantined_since: Option<Timestamp>,
 }
 
 /// A public event as it goes into the log: what leaves the house is made before the commit.

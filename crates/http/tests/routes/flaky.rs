@@ -150,6 +150,10 @@ async fn a_ci_run_gets_an_id() {
     });
     let reply = server.ok("flaky-ci/create-ci-run", run.clone()).await;
     assert!(reply["run_id"].as_str().is_some_and(|id| id.len() == 36));
+    let mut backwards = run.clone();
+    backwards["run_end"] = json!("2025-12-31T23:59:59Z");
+    let pointers = server.post("flaky-ci/create-ci-run", backwards).await.pointers();
+    assert_eq!(pointers, ["/run_end"]);
     let mut bad = run;
     (bad["provider"], bad["attempt"]) = (json!("abacus"), json!(-1));
     let pointers = server.post("flaky-ci/create-ci-run", bad).await.pointers();

@@ -109,6 +109,7 @@ async fn a_flaky_test_is_in_every_list_with_everything_that_is_known() {
     report(&server, 8, &[("adds", false), ("subtracts", true)]).await;
     server.clock.advance(Span::hours(1));
     let (id, flaky_since) = (key("adds").id().to_string(), "2026-01-01T00:00:0");
+    let enabled = server.api.clock.now().to_string();
     let settings = json!({"quarantineEnabled": true, "autoQuarantine": "flaky"});
     server.ok("flaky-tests/update-settings", settings).await;
     let ticket = json!({"test_case_id": id, "external_ticket_id": "KAN-1"});
@@ -154,7 +155,7 @@ async fn a_flaky_test_is_in_every_list_with_everything_that_is_known() {
         json!({
             "test_case_id": id, "name": "adds", "parent": null, "file": "tests/calc.rs",
             "classname": "Calc", "variant": "", "status": "FLAKY", "codeowners": ["@acme/calc"],
-            "quarantine_setting": "AUTO_QUARANTINE", "quarantined_at": since,
+            "quarantine_setting": "AUTO_QUARANTINE", "quarantined_at": enabled,
             "status_last_updated_at": since,
         })
     );

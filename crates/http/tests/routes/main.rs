@@ -14,6 +14,7 @@ mod events;
 mod flaky;
 mod flaky_lists;
 mod flaky_page;
+mod flaky_quarantined;
 mod get_merge_queue_metrics;
 mod get_merge_queue_testing_details;
 mod get_queue;

@@ -6,7 +6,17 @@ use std::fmt;
 use serde::{Deserialize, Deserializer};
 use thiserror::Error;
 
+use super::bounded;
 use crate::identity::RepoName;
+
+/// Sets of files, and files of one set: as many as an archive may have members.
+const FILES: usize = 10_000;
+/// Tests in each list: as many as an upload may have runs.
+const TESTS: usize = 250_000;
+/// Variables. The uploader sends 263 at most.
+const VARIABLES: usize = 10_000;
+/// Owners of one file.
+const OWNERS: usize = 1_000;
 
 /// Which fields a `meta.json` may have, by the uploader's version that brought them. A later
 /// generation has all fields of those before.
@@ -45,9 +55,10 @@ pub struct Meta {
     #[serde(default)]
     pub bundle_upload_id_v2: Option<String>,
     /// Files by the patterns that found them.
+    #[serde(deserialize_with = "bounded::list::<_, _, FILES>")]
     pub file_sets: Vec<FileSet>,
     /// Variables of the CI system.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "bounded::texts::<_, VARIABLES>")]
     pub envs: BTreeMap<String, String>,
     /// When the upload was made, in seconds since 1970 by the uploader's clock.
     pub upload_time_epoch: i64,
@@ -58,7 +69,7 @@ pub struct Meta {
     #[serde(default)]
     pub os_info: Option<String>,
     /// Tests whose failure was excused in this run.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "bounded::list::<_, _, TESTS>")]
     pub quarantined_tests: Vec<MetaTest>,
     /// Where the code owners are.
     #[serde(default)]
@@ -76,7 +87,7 @@ pub struct Meta {
     #[serde(default)]
     pub command_line: Option<String>,
     /// The uploader's own variables without its token.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "bounded::some_texts::<_, VARIABLES>")]
     pub trunk_envs: Option<BTreeMap<String, String>>,
     /// The variant of the tests; part of their identity. Empty and absent are the same.
     #[serde(default)]
@@ -85,7 +96,7 @@ pub struct Meta {
     #[serde(default)]
     pub internal_bundled_file: Option<BundledFile>,
     /// Failed tests that were not excused; absent before generation 0.7.8.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "bounded::some_list::<_, _, TESTS>")]
     pub failed_tests: Option<Vec<MetaTest>>,
     /// The test collection's short id.
     #[serde(default)]
@@ -202,7 +213,7 @@ pub struct FileSet {
     /// What the files are.
     pub file_set_type: FileSetType,
     /// The files.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "bounded::list::<_, _, FILES>")]
     pub files: Vec<BundledFile>,
     /// The pattern.
     #[serde(default)]
@@ -245,7 +256,7 @@ pub struct BundledFile {
     #[serde(default)]
     pub last_modified_epoch_ns: Option<u128>,
     /// Its owners by CODEOWNERS.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "bounded::list::<_, _, OWNERS>")]
     pub owners: Vec<String>,
 }
 

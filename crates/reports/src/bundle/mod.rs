@@ -3,6 +3,7 @@
 //! [`read`] takes any `Read` and calls a closure for each member, while it is there. Only
 //! `meta.json` and protobuf messages are held in memory.
 
+mod bounded;
 mod error;
 mod gauge;
 pub mod internal;

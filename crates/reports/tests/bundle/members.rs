@@ -123,6 +123,13 @@ fn an_invalid_description_names_the_field() {
     assert!(rule.contains("missing field `host`"), "{rule}");
     assert_eq!(invalid(&META.replace(r#""junit/0""#, "7")).0, "file_sets[0].files[0].path");
     assert_eq!(invalid("").0, ".");
+    let variables: Vec<String> = (0..10_001).map(|at| format!("\"v{at}\": \"\"")).collect();
+    let long = format!("{{\"trunk_envs\": {{{}}},", variables.join(","));
+    let (path, rule) = invalid(&META.replacen('{', &long, 1));
+    assert!(path.starts_with("trunk_envs") && rule.contains("at most 10000"), "{path}: {rule}");
+    let tests = vec![r#"{"name": "", "id": ""}"#; 250_001].join(",");
+    let (path, rule) = invalid(&META.replacen('{', &format!("{{\"failed_tests\": [{tests}],"), 1));
+    assert!(path.starts_with("failed_tests") && rule.contains("at most 250000"), "{path}: {rule}");
     assert_eq!(invalid(&format!("{META} 1")).0, ".");
 }
 

@@ -7,7 +7,7 @@ use proptest::option;
 use proptest::prelude::*;
 use signalbox_reports::junit::{Limits, Status};
 
-use super::read;
+use super::{lines, read};
 
 /// A case as it is written, and as it should be read.
 #[derive(Clone, Debug)]
@@ -129,6 +129,14 @@ fn expected(suites: &[(String, Vec<Written>)]) -> Vec<Told> {
 }
 
 /// Pieces of reports, to get further into the reader than bytes of chance do.
+/// Every fixture.
+fn fixtures() -> Vec<Vec<u8>> {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/junit/fixtures");
+    let files = std::fs::read_dir(folder).expect("the fixtures");
+    let files = files.map(|file| std::fs::read(file.expect("a file").path()).expect("a fixture"));
+    files.collect()
+}
+
 fn scraps() -> impl Strategy<Value = String> {
     const SCRAPS: [&str; 28] = [
         "<testsuites>",
@@ -198,6 +206,32 @@ proptest! {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss, reason = "a part of a length")]
         let end = ends[(ends.len() as f64 * part) as usize];
         prop_assert!(read(&whole.as_bytes()[..end], &Limits::default(), |_| ()).is_err());
+    }
+
+    #[test]
+    fn no_damage_to_what_frameworks_write_panics(
+        which in any::<prop::sample::Index>(),
+        damages in vec((any::<prop::sample::Index>(), 0_u8..5, any::<u8>(), 0_usize..40), 1..12),
+    ) {
+        let mut bytes = which.get(&fixtures()).clone();
+        for (at, kind, byte, length) in damages {
+            if bytes.is_empty() {
+                break;
+            }
+            let at = at.index(bytes.len());
+            let end = (at + length).min(bytes.len());
+            match kind {
+                0 => bytes[at] = byte,
+                1 => bytes.insert(at, byte),
+                2 => drop(bytes.drain(at..end)),
+                3 => {
+                    let again = bytes[at..end].to_vec();
+                    drop(bytes.splice(at..at, again));
+                }
+                _ => bytes.truncate(at),
+            }
+        }
+        drop(lines(&bytes[..]));
     }
 
     #[test]

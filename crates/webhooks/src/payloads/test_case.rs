@@ -56,7 +56,10 @@ pub(super) fn whole(links: &Links, snapshot: &TestSnapshot, event: &Event) -> Va
     for (field, text) in some.into_iter().filter(|(_, text)| !text.is_empty()) {
         put(field, json!(text));
     }
-    if let Some(url) = record.ticket.as_deref().and_then(|id| links.ticket(id)) {
+    if let Some(id) = &record.ticket {
+        // Where tickets have no pages, the test's own shows the id.
+        let url = links.ticket(id);
+        let url = url.unwrap_or_else(|| format!("{}#{}", links.test(snapshot), encoded(id)));
         put("ticket", json!({"html_url": url}));
     }
     Value::Object(fields)

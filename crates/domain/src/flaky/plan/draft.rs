@@ -15,6 +15,8 @@ pub(super) struct Draft<'a> {
     /// What last stopped to speak against the test: the reason and the trigger of a status that
     /// gets better by it.
     pub(super) let_go: Option<(StatusReason, Trigger)>,
+    /// Since when the test was quarantined before this step.
+    quarantined_since: Option<Timestamp>,
     decisions: Vec<Decision>,
     events: Vec<EventKind>,
 }
@@ -22,11 +24,13 @@ pub(super) struct Draft<'a> {
 impl<'a> Draft<'a> {
     /// A copy of a state. Time never runs backwards for it.
     pub(super) fn of(test: &TestCase, settings: &'a Settings, at: Timestamp) -> Self {
+        let at = at.max(test.changed_at);
         Self {
             test: test.clone(),
             settings,
-            at: at.max(test.changed_at),
+            at,
             let_go: None,
+            quarantined_since: test.quarantined_since(settings, at),
             decisions: Vec::new(),
             events: Vec::new(),
         }
@@ -103,6 +107,8 @@ impl<'a> Draft<'a> {
         if !transition.is_empty() {
             transition.test.sequence += 1;
             transition.test.changed_at = self.at;
+            let since = self.quarantined_since.unwrap_or(self.at);
+            transition.test.quarantined_at = quarantined.then_some(since);
         }
         transition
     }

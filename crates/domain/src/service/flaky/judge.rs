@@ -95,6 +95,7 @@ impl FlakyService {
             let snapshot = TestSnapshot {
                 repo: repository.name.clone(),
                 quarantined: record.test.is_quarantined(settings, at),
+                quarantined_since: record.test.quarantined_since(settings, at),
                 record,
                 numbers: counted,
             };

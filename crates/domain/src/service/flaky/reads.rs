@@ -177,6 +177,7 @@ impl FlakyService {
         let snapshot = |record: TestRecord| TestSnapshot {
             repo: repository.name.clone(),
             quarantined: record.test.is_quarantined(settings, at),
+            quarantined_since: record.test.quarantined_since(settings, at),
             numbers: numbers.remove(&record.test.id).unwrap_or_default(),
             record,
         };

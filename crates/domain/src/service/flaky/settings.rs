@@ -96,7 +96,7 @@ impl FlakyService {
             let at = self.context.clock.now();
             let known = stores.flaky.repo(repo).await?;
             let before = settings_of(repo, &known);
-            let settings = change(&before, at)?;
+            let settings = change(&before, at)?.in_place_of(&before, at);
             if settings == before {
                 return Ok(settings);
             }

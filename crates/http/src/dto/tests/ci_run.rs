@@ -32,7 +32,7 @@ pub(crate) struct CiRunRequest {
     /// When it started.
     #[schema(value_type = String, required, format = DateTime)]
     run_start: Field<Text>,
-    /// When it ended.
+    /// When it ended, not before it started.
     #[schema(value_type = String, required, format = DateTime)]
     run_end: Field<Text>,
     /// The branch.
@@ -99,6 +99,9 @@ impl Request for CiRunRequest {
         let job = text(errors, "/ci_job_name", self.ci_job_name);
         let start = time(errors, "/run_start", self.run_start);
         let end = time(errors, "/run_end", self.run_end);
+        if start.zip(end).is_some_and(|(start, end)| end < start) {
+            errors.add("/run_end", "must not be before run_start");
+        }
         let branch = text(errors, "/branch", self.branch);
         let sha = text(errors, "/sha", self.sha);
         let attempt = errors.required("/attempt", self.attempt).map(|it| it.0);

@@ -28,7 +28,7 @@ pub(crate) struct QuarantinedTest {
     codeowners: Vec<String>,
     /// `ALWAYS_QUARANTINE`, or `AUTO_QUARANTINE` when it follows from the status.
     quarantine_setting: &'static str,
-    /// When it was quarantined.
+    /// Since when it has been quarantined without a pause.
     quarantined_at: String,
     /// When the status last changed.
     status_last_updated_at: String,
@@ -55,7 +55,7 @@ impl QuarantinedTest {
             codeowners: record.owners.clone(),
             quarantine_setting: always
                 .map_or("AUTO_QUARANTINE", |_| QuarantineOverride::Always.word()),
-            quarantined_at: always.map_or(standing.since, |it| it.at).to_string(),
+            quarantined_at: snapshot.quarantined_since.unwrap_or(standing.since).to_string(),
             status_last_updated_at: standing.since.to_string(),
         }
     }

@@ -33,6 +33,14 @@ impl TestLinks {
         )
     }
 
+    /// The page of the test's ticket. Where tickets have no pages, the test's own, which shows the id;
+    /// the id is its fragment.
+    fn ticket_of(&self, snapshot: &TestSnapshot) -> Option<String> {
+        let id = snapshot.record.ticket.as_ref()?;
+        let own = || format!("{}#{}", self.test(snapshot), encoded(id));
+        Some(self.ticket(id).unwrap_or_else(own))
+    }
+
     /// The page of a ticket: by the pattern, or the id itself when it is an address.
     pub(crate) fn ticket(&self, id: &str) -> Option<String> {
         let url = |text: &str| text.starts_with("https://") || text.starts_with("http://");
@@ -171,14 +179,9 @@ impl TestCaseReply {
             codeowners: record.owners.clone(),
             pull_requests_impacted_last_7d: numbers.pull_requests_7d.len(),
             quarantined: snapshot.quarantined,
-            ticket: ticket(snapshot, links),
+            ticket: links.ticket_of(snapshot).map(|html_url| Link { html_url }),
         }
     }
-}
-
-fn ticket(snapshot: &TestSnapshot, links: &TestLinks) -> Option<Link> {
-    let id = snapshot.record.ticket.as_ref()?;
-    Some(Link { html_url: links.ticket(id)? })
 }
 
 /// A test in the list of unhealthy ones.

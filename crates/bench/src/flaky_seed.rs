@@ -1,0 +1,215 @@
+//! Repositories with many tests: the product takes one upload in, and the database copies its rows
+//! under the names and ids of as many tests as are wanted.
+//!
+//! Rows are written in the order of the tests' ids, so every index grows at its end, and without
+//! waiting for the disk.
+
+use std::fmt::Write as _;
+
+use signalbox_domain::flaky::{AutoQuarantine, ReportedRun, RunOutcome, SettingsPatch};
+use signalbox_domain::ports::{Clock, ResultsSink};
+
+use crate::database::{Fresh, On};
+use crate::failure::{During, Failure};
+use crate::flaky_data::{key, name, run, upload};
+use crate::parts::SystemClock;
+use crate::product::Product;
+
+/// Names and ids that one statement writes.
+const NAMES_AT_ONCE: usize = 5_000;
+/// Rows that one transaction writes.
+const ROWS_AT_ONCE: usize = 250_000;
+/// Of so many tests one is flaky, and so is quarantined.
+const FLAKY_EACH: usize = 100;
+/// Of so many tests one has failed.
+const FAILING_EACH: usize = 20;
+
+/// What is copied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mix {
+    /// One in 100 is flaky, one in 20 has failed, and everything counted of a test is there.
+    Usual,
+    /// All are flaky, and nothing is counted.
+    AllFlaky,
+}
+
+/// The tests whose rows are copied, by their kind.
+const TEMPLATES: [&str; 3] = ["template healthy", "template flaky", "template failing"];
+/// The tables with rows of a test, and their columns but for the test's id.
+const COUNTED: [(&str, &str); 4] = [
+    ("test_hours", "repo_id, hour, org_id, passed, failed, first_failure_at, last_failure_at"),
+    (
+        "test_buckets",
+        "repo_id, start, branch, org_id, class, passed, failed, last_run_at, last_failure_at",
+    ),
+    (
+        "test_codes",
+        "repo_id, code, branch, org_id, class, first_success_at, first_failure_at, last_at",
+    ),
+    ("test_failures", "repo_id, day, fingerprint, org_id, summary, occurrences, last_at"),
+];
+
+/// Writes that many tests, and about that many results of them. Quarantine of flaky tests is on.
+/// A repository is seeded once.
+pub(crate) async fn seed(
+    fresh: &Fresh,
+    product: &Product,
+    tests: usize,
+    results: usize,
+    mix: Mix,
+) -> Result<(), Failure> {
+    let (caller, repo) = (&product.caller, &product.repository.name);
+    let service = &product.api.flaky.service;
+    product.stores.flaky.prepare_days(SystemClock.now()).await.during("partitions")?;
+    let on = SettingsPatch {
+        quarantine_enabled: Some(true),
+        auto_quarantine: Some(AutoQuarantine::Flaky),
+        ..Default::default()
+    };
+    service.update_settings(caller, repo, |_| on.clone()).await.during("settings")?;
+    let [healthy, flaky, failing] = TEMPLATES;
+    let runs = vec![
+        run(product, healthy, RunOutcome::Passed),
+        run(product, flaky, RunOutcome::Failed),
+        ReportedRun { attempt: 1, ..run(product, flaky, RunOutcome::Passed) },
+        run(product, failing, RunOutcome::Failed),
+    ];
+    service.take_in(&upload(product, 1)?, runs).await.during("an upload")?;
+    if fresh.on == On::Sqlite {
+        fresh.floor.run_sql("PRAGMA synchronous = OFF; PRAGMA foreign_keys = OFF").await?;
+    }
+    templates(fresh, product).await?;
+    names(fresh, product, tests, mix).await?;
+    let each = if mix == Mix::Usual { results / tests.max(1) } else { 0 };
+    numbers(fresh, each).await?;
+    let step = ROWS_AT_ONCE / each.max(1);
+    for from in (0..tests).step_by(step) {
+        copy(fresh, from..from + step, mix).await?;
+    }
+    finish(fresh).await
+}
+
+/// Copies of the templates' rows, with the kind and the name of each.
+async fn templates(fresh: &Fresh, product: &Product) -> Result<(), Failure> {
+    let mut kinds = String::new();
+    for (kind, name) in TEMPLATES.iter().enumerate() {
+        let separator = if kind == 0 { "" } else { ", " };
+        let id = key(product, name).id();
+        // Writing to a string does not fail.
+        let _ = write!(kinds, "{separator}({kind}, '{id}', '{name}')");
+    }
+    let mut sql = format!(
+        "CREATE TABLE seed_kinds (kind INTEGER NOT NULL, template TEXT NOT NULL, \
+         name TEXT NOT NULL); INSERT INTO seed_kinds VALUES {kinds}; \
+         CREATE TABLE seed_test_cases AS SELECT k.*, t.* FROM seed_kinds k \
+         JOIN test_cases t ON t.id = k.template; \
+         CREATE TABLE seed_test_runs AS SELECT k.*, t.* FROM seed_kinds k \
+         JOIN test_runs t ON t.test_id = k.template WHERE k.kind = 0;"
+    );
+    for (table, _) in COUNTED {
+        let _ = write!(
+            sql,
+            "CREATE TABLE seed_{table} AS SELECT k.kind, t.* FROM seed_kinds k \
+             JOIN {table} t ON t.test_id = k.template;"
+        );
+    }
+    fresh.floor.run_sql(&sql).await
+}
+
+/// The tests to be made: their place in the order of ids, their kind, id and name.
+async fn names(fresh: &Fresh, product: &Product, tests: usize, mix: Mix) -> Result<(), Failure> {
+    let mut all: Vec<(String, usize)> =
+        (0..tests).map(|number| (key(product, &name(number)).id().to_string(), number)).collect();
+    all.sort_unstable();
+    let table = "CREATE TABLE seed_tests (place INTEGER NOT NULL PRIMARY KEY, \
+        kind INTEGER NOT NULL, id TEXT NOT NULL, name TEXT NOT NULL)";
+    fresh.floor.run_sql(table).await?;
+    for (chunk, tests) in all.chunks(NAMES_AT_ONCE).enumerate() {
+        let mut sql = String::from("INSERT INTO seed_tests VALUES ");
+        for (at, (id, number)) in tests.iter().enumerate() {
+            let kind = match mix {
+                Mix::AllFlaky => 1,
+                Mix::Usual if number % FLAKY_EACH == 0 => 1,
+                Mix::Usual if number % FAILING_EACH == 1 => 2,
+                Mix::Usual => 0,
+            };
+            let separator = if at == 0 { "" } else { ", " };
+            let place = chunk * NAMES_AT_ONCE + at;
+            let _ = write!(sql, "{separator}({place}, {kind}, '{id}', '{}')", name(*number));
+        }
+        fresh.floor.run_sql(&sql).await?;
+    }
+    Ok(())
+}
+
+/// The numbers of a test's results, the last of which comes first in time.
+async fn numbers(fresh: &Fresh, each: usize) -> Result<(), Failure> {
+    let sql = format!(
+        "CREATE TABLE seed_numbers (number INTEGER NOT NULL PRIMARY KEY); \
+         INSERT INTO seed_numbers WITH RECURSIVE n (number) AS \
+         (SELECT 1 UNION ALL SELECT number + 1 FROM n WHERE number < {each}) \
+         SELECT number FROM n WHERE number <= {each}"
+    );
+    fresh.floor.run_sql(&sql).await
+}
+
+/// Copies the templates' rows for the tests of these places.
+async fn copy(fresh: &Fresh, places: std::ops::Range<usize>, mix: Mix) -> Result<(), Failure> {
+    let among = format!("v.place >= {} AND v.place < {}", places.start, places.end);
+    let from = |table: &str| {
+        format!("FROM seed_tests v CROSS JOIN seed_{table} t WHERE t.kind = v.kind AND {among}")
+    };
+    // Only this transaction of PostgreSQL leaves out the look at other tables.
+    let begin = match fresh.on {
+        On::Sqlite => "BEGIN;",
+        On::Postgres => "BEGIN; SET LOCAL session_replication_role = replica;",
+    };
+    let mut sql = format!(
+        "{begin} INSERT INTO test_cases (repo_id, id, org_id, status, quarantine, \
+         quarantine_until, noted, watched, owners, ticket, first_seen_at, last_seen_at, \
+         last_failure_at, due_at, format, document) \
+         SELECT t.repo_id, v.id, t.org_id, t.status, t.quarantine, t.quarantine_until, t.noted, \
+         t.watched, t.owners, t.ticket, t.first_seen_at, t.last_seen_at, t.last_failure_at, \
+         t.due_at, t.format, replace(replace(t.document, t.id, v.id), t.name, v.name) \
+         {} ORDER BY v.place;",
+        from("test_cases")
+    );
+    if mix == Mix::Usual {
+        for (table, columns) in COUNTED {
+            let _ = write!(
+                sql,
+                "INSERT INTO {table} (test_id, {columns}) SELECT v.id, {columns} {} \
+                 ORDER BY v.place;",
+                from(table)
+            );
+        }
+        let _ = write!(
+            sql,
+            "INSERT INTO test_runs (repo_id, test_id, org_id, day, at, attempt, failed, format, \
+             document) SELECT t.repo_id, v.id, t.org_id, t.day, t.at - 1000000 * n.number, \
+             t.attempt, t.failed, t.format, replace(t.document, t.template, v.id) \
+             FROM seed_tests v CROSS JOIN seed_test_runs t CROSS JOIN seed_numbers n \
+             WHERE {among} ORDER BY v.place, n.number DESC;"
+        );
+    }
+    sql.push_str("COMMIT;");
+    fresh.floor.run_sql(&sql).await
+}
+
+/// Takes away what only the copying needed, and leaves the database as the product keeps it: its
+/// statistics are PostgreSQL's own work, and SQLite has none.
+async fn finish(fresh: &Fresh) -> Result<(), Failure> {
+    let others = ["test_cases", "test_runs", "tests", "kinds", "numbers"];
+    let counted = COUNTED.iter().map(|(table, _)| *table);
+    for table in others.into_iter().chain(counted) {
+        fresh.floor.run_sql(&format!("DROP TABLE seed_{table}")).await?;
+    }
+    match fresh.on {
+        On::Sqlite => {
+            let sql = "PRAGMA foreign_keys = ON; PRAGMA synchronous = FULL; \
+                       PRAGMA wal_checkpoint(TRUNCATE)";
+            fresh.floor.run_sql(sql).await
+        }
+        On::Postgres => fresh.floor.run_sql("VACUUM ANALYZE").await,
+    }
+}
