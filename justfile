@@ -59,6 +59,12 @@ model CASES='100000':
 simulate N='5000':
     SIGNALBOX_SIMULATION_SEEDS={{N}} cargo test --release -p signalbox-testkit --test simulation
 
+# That many webhook messages while the server is killed that often: none is lost, on both databases
+[group('test')]
+webhooks MESSAGES='10000' KILLS='10':
+    cargo build -p signalbox
+    SIGNALBOX_WEBHOOK_MESSAGES={{MESSAGES}} SIGNALBOX_WEBHOOK_KILLS={{KILLS}} cargo nextest run --profile proof -p signalbox-tests --test it nothing_is_lost
+
 # Measure operations against floors: all of them, or those that are named; writes target/bench.json
 [group('test')]
 bench *ARGS:

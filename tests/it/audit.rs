@@ -54,6 +54,64 @@ async fn changes_are_told_with_who_did_them_on_postgres() {
     changes_are_told_with_who_did_them(On::Postgres).await;
 }
 
+async fn changes_of_webhooks_are_told_without_their_secrets(on: On) {
+    let system = System::new(on, "exit 0\n", 1).await;
+    let hooks = |operation: &str| format!("webhooks/{operation}");
+    let body = json!({ "url": "https://hooks.acme.test/", "events": ["pull_request.merged"] });
+    let created = system.call(&hooks("create"), body).await;
+    let id = created["webhook"]["id"].as_str().expect("an id").to_owned();
+    let rotated = system.call(&hooks("rotate-secret"), json!({ "webhookId": id })).await;
+    let update = async |change: Value| {
+        let mut body = change;
+        body["webhookId"] = json!(id);
+        system.call(&hooks("update"), body).await;
+    };
+    system.call(&hooks("test"), json!({ "webhookId": id, "event": "queue.state_changed" })).await;
+    update(json!({ "enabled": false })).await;
+    update(json!({ "enabled": false })).await;
+    update(json!({ "url": "https://hooks2.acme.test/", "enabled": true })).await;
+    let none = json!({ "webhookId": id, "failedSince": "2020-01-01T00:00:00Z" });
+    assert_eq!(system.call(&hooks("replay"), none).await["messages"], 0);
+    system.call(&hooks("delete"), json!({ "webhookId": id })).await;
+    let (all, object) = (listed(&system, &[]), format!("webhook {id}"));
+    let own: Vec<&Value> = all.iter().filter(|it| it["object"] == object).collect();
+    let told: Vec<(&str, Vec<&str>)> = own
+        .iter()
+        .rev()
+        .map(|it| {
+            assert_eq!(it["actor"], "token token");
+            let changes = it["changes"].as_array().expect("changes").iter();
+            let fields = changes.map(|it| it["field"].as_str().expect("a name")).collect();
+            (it["action"].as_str().expect("a word"), fields)
+        })
+        .collect();
+    let whole = vec!["description", "enabled", "events", "secrets", "url"];
+    let wanted = [
+        ("webhook.created", whole.clone()),
+        ("webhook.secret_rotated", vec!["secrets"]),
+        ("webhook.test_sent", vec!["event", "messageId"]),
+        ("webhook.updated", vec!["enabled", "offReason"]),
+        ("webhook.updated", vec!["enabled", "offReason", "url"]),
+        ("webhook.deleted", whole),
+    ];
+    assert_eq!(told, wanted, "no change and no replay: no record");
+    let printed = system.run(&["audit", "list", "--json"]);
+    for secret in [&created["secret"], &rotated["secret"]] {
+        let secret = secret.as_str().expect("text").trim_start_matches("whsec_");
+        assert!(!printed.contains(secret), "a secret is in the audit log");
+    }
+}
+
+#[tokio::test]
+async fn changes_of_webhooks_are_told_on_sqlite() {
+    changes_of_webhooks_are_told_without_their_secrets(On::Sqlite).await;
+}
+
+#[tokio::test]
+async fn changes_of_webhooks_are_told_on_postgres() {
+    changes_of_webhooks_are_told_without_their_secrets(On::Postgres).await;
+}
+
 #[tokio::test]
 async fn a_rotated_token_works_beside_its_successor_until_the_overlap_ends() {
     let system = System::new(On::Sqlite, "exit 0\n", 1).await;

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use crate::flaky::{self, BranchPattern, BranchScope, Monitor, TestCase};
 use crate::queue::{Header, QueueState};
 use crate::token::Token;
+use crate::webhook::Endpoint;
 
 /// Values by the names that the API gives to the fields.
 pub type Facts = BTreeMap<String, String>;
@@ -134,5 +135,25 @@ pub fn of_token(token: &Token) -> Facts {
     if let Some(at) = token.revoked_at {
         facts.insert("revokedAt".into(), at.to_string());
     }
+    facts
+}
+
+/// What an endpoint of webhooks is sent and where, without its secrets.
+pub fn of_webhook(endpoint: &Endpoint) -> Facts {
+    let it = &endpoint.settings;
+    let mut facts = facts([
+        ("url", it.url.clone()),
+        ("description", it.description.clone()),
+        ("events", list(&it.kinds)),
+        ("enabled", endpoint.health.is_on().to_string()),
+    ]);
+    if let Some(off) = endpoint.health.off {
+        facts.insert("offReason".into(), off.reason.word().to_owned());
+    }
+    let secrets = endpoint.secrets.iter().map(|secret| {
+        let until = secret.until.map_or(String::new(), |until| format!(", good until {until}"));
+        format!("made {}{until}", secret.created_at)
+    });
+    facts.insert("secrets".into(), secrets.collect::<Vec<_>>().join("; "));
     facts
 }

@@ -12,7 +12,7 @@ use crate::time::Timestamp;
 use crate::token::Caller;
 use crate::words::words;
 
-pub use facts::{Facts, of_flaky_settings, of_queue, of_test, of_token};
+pub use facts::{Facts, of_flaky_settings, of_queue, of_test, of_token, of_webhook};
 
 /// The most bytes of one value in a record; the rest is cut.
 pub const MAX_VALUE: usize = 2_048;
@@ -54,6 +54,18 @@ words!(
         LabelRemoved = "label.removed",
         /// A ticket was linked to a test.
         TicketLinked = "ticket.linked",
+        /// An endpoint of webhooks was made.
+        WebhookCreated = "webhook.created",
+        /// An endpoint was changed, or switched on or off.
+        WebhookUpdated = "webhook.updated",
+        /// An endpoint was deleted.
+        WebhookDeleted = "webhook.deleted",
+        /// An endpoint got a new secret.
+        WebhookSecretRotated = "webhook.secret_rotated",
+        /// An example was sent to an endpoint.
+        WebhookTestSent = "webhook.test_sent",
+        /// Messages were sent to an endpoint once more.
+        WebhookReplayed = "webhook.replayed",
     }
 );
 

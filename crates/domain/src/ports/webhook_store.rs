@@ -3,6 +3,7 @@
 use async_trait::async_trait;
 use uuid::Uuid;
 
+use crate::audit::AuditRecord;
 use crate::ids::OrgId;
 use crate::time::{Timestamp, Window};
 use crate::webhook::{Attempt, Endpoint, EndpointId, Jitter, Message, MessageState, Verdict};
@@ -41,12 +42,18 @@ pub struct MessageFilter {
 }
 
 /// Keeps endpoints and messages. Whatever names an organization sees only what belongs to it.
-/// Deleting an endpoint deletes its messages and tries.
+/// Deleting an endpoint deletes its messages and tries. What takes an audit record writes it in the
+/// transaction of the change, and not at all when nothing is changed.
 #[async_trait]
 pub trait WebhookStore: Send + Sync {
     /// Writes a new endpoint. `false` when its organization has `most` already; then nothing is
     /// written.
-    async fn create(&self, endpoint: &Endpoint, most: u32) -> Result<bool, StoreError>;
+    async fn create(
+        &self,
+        endpoint: &Endpoint,
+        most: u32,
+        record: Option<&AuditRecord>,
+    ) -> Result<bool, StoreError>;
 
     /// One endpoint.
     async fn endpoint(&self, org: OrgId, id: EndpointId) -> Result<Option<Endpoint>, StoreError>;
@@ -64,23 +71,33 @@ pub trait WebhookStore: Send + Sync {
     /// Writes settings, secrets, health and cursor of an endpoint whose version is still that of
     /// `endpoint`; the version goes up by one. `false` when it is another, or there is no such
     /// endpoint: nothing is written.
-    async fn save(&self, endpoint: &Endpoint) -> Result<bool, StoreError>;
+    async fn save(
+        &self,
+        endpoint: &Endpoint,
+        record: Option<&AuditRecord>,
+    ) -> Result<bool, StoreError>;
 
     /// Deletes an endpoint. `false` when there is none.
-    async fn delete(&self, org: OrgId, id: EndpointId) -> Result<bool, StoreError>;
+    async fn delete(
+        &self,
+        org: OrgId,
+        id: EndpointId,
+        record: Option<&AuditRecord>,
+    ) -> Result<bool, StoreError>;
 
     /// How many messages of an endpoint are pending.
     async fn waiting(&self, org: OrgId, id: EndpointId) -> Result<u64, StoreError>;
 
     /// Writes messages and moves the cursor from `from` to `to`, in one transaction; a cursor that
-    /// moves is a new version. A message that is there already stays as it is. `false` when the cursor is elsewhere, or the endpoint is
-    /// off or gone: nothing is written.
+    /// moves is a new version. A message that is there already stays as it is. `false` when the
+    /// cursor is elsewhere, or the endpoint is off or gone: nothing is written.
     async fn enqueue(
         &self,
         org: OrgId,
         id: EndpointId,
         (from, to): (i64, i64),
         messages: &[Message],
+        record: Option<&AuditRecord>,
     ) -> Result<bool, StoreError>;
 
     /// Leases up to `limit` endpoints that are on, have a message due at `now` and are not under a
@@ -156,8 +173,8 @@ pub trait WebhookStore: Send + Sync {
         org: OrgId,
         id: EndpointId,
         filter: &MessageFilter,
-        now: Timestamp,
-        limit: u32,
+        (now, limit): (Timestamp, u32),
+        record: Option<&AuditRecord>,
     ) -> Result<u64, StoreError>;
 
     /// Replays one message that is not pending. `false` when it is, or there is none.
@@ -167,6 +184,7 @@ pub trait WebhookStore: Send + Sync {
         id: EndpointId,
         message: Uuid,
         now: Timestamp,
+        record: Option<&AuditRecord>,
     ) -> Result<bool, StoreError>;
 
     /// Deletes up to `limit` messages that ended before that time, with their tries. Returns how

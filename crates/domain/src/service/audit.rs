@@ -4,6 +4,7 @@ use crate::audit::{AuditAction, AuditActor, AuditChange, AuditRecord, Facts, dif
 use crate::ids::{BranchName, OrgId, RepoName};
 use crate::ports::{AuditFilter, AuditPlace};
 use crate::token::{Caller, Scope};
+use crate::webhook::EndpointId;
 
 use super::{Context, Error};
 
@@ -40,6 +41,18 @@ impl Deed {
     /// What somebody with a shell on the server does.
     pub const fn operator(org: OrgId, action: AuditAction, object: String) -> Self {
         Self { org, actor: AuditActor::Operator, action, object, repo: None, reason: None }
+    }
+
+    /// What a caller does to an endpoint of webhooks.
+    pub(super) fn to_webhook(caller: &Caller, action: AuditAction, id: EndpointId) -> Self {
+        Self {
+            org: caller.org,
+            actor: AuditActor::caller(caller),
+            action,
+            object: format!("webhook {id}"),
+            repo: None,
+            reason: None,
+        }
     }
 
     /// What a caller does to a queue.

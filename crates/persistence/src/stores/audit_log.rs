@@ -56,6 +56,25 @@ impl AuditRow {
     }
 }
 
+/// A record that belongs to a change, if there is one.
+pub(super) struct Note(Option<AuditRow>);
+
+/// The record of a change that is about to be made.
+pub(super) fn noted(record: Option<&AuditRecord>) -> Result<Note, DbError> {
+    Ok(Note(record.map(AuditRow::of).transpose()?))
+}
+
+impl Note {
+    /// Writes it inside the transaction of the change, if that was made; returns whether it was.
+    pub(super) async fn when(&self, changed: bool, conn: &mut Conn) -> Result<bool, DbError> {
+        match &self.0 {
+            Some(row) if changed => row.insert(conn).await?,
+            Some(_) | None => {}
+        }
+        Ok(changed)
+    }
+}
+
 #[async_trait]
 impl AuditLog for Store {
     async fn append(&self, record: &AuditRecord) -> Result<(), StoreError> {

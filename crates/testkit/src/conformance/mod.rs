@@ -21,6 +21,7 @@ mod sample;
 pub mod services;
 pub mod sessions;
 pub mod uploads;
+pub mod webhook_audit;
 pub mod webhooks;
 
 pub use flaky_lab::Lab;
@@ -105,6 +106,8 @@ macro_rules! store_conformance {
             uploads::uploads_are_listed_in_pages_and_pruned_by_age,
             uploads::a_public_id_is_kept_and_leads_to_its_repository,
             services::updates_at_once_lose_nothing,
+            webhook_audit::endpoints_are_changed_with_their_record_or_not_at_all,
+            webhook_audit::messages_are_replayed_with_their_record_or_not_at_all,
             webhooks::an_endpoint_is_kept_whole_and_belongs_to_its_organization,
             webhooks::an_organization_has_so_many_endpoints_and_no_more,
             webhooks::a_change_of_an_old_version_is_not_written,

@@ -16,7 +16,7 @@ use super::{Sample, at};
 
 const HOLDER: Uuid = Uuid::from_u128(1);
 
-fn endpoint(org: OrgId, seconds: u32) -> Endpoint {
+pub(super) fn endpoint(org: OrgId, seconds: u32) -> Endpoint {
     let sealed = Sealed { key: "k1".into(), text: "sealed".into() };
     Endpoint {
         id: EndpointId(Uuid::new_v4()),
@@ -35,14 +35,14 @@ fn endpoint(org: OrgId, seconds: u32) -> Endpoint {
     }
 }
 
-async fn created(stores: &Stores, slug: &str, seconds: u32) -> Endpoint {
+pub(super) async fn created(stores: &Stores, slug: &str, seconds: u32) -> Endpoint {
     let org = Sample::org(stores, slug).await;
     let endpoint = endpoint(org.id, seconds);
-    assert!(stores.webhooks.create(&endpoint, 50).await.expect("created"));
+    assert!(stores.webhooks.create(&endpoint, 50, None).await.expect("created"));
     endpoint
 }
 
-fn message(endpoint: &Endpoint, position: i64, seconds: u32) -> Message {
+pub(super) fn message(endpoint: &Endpoint, position: i64, seconds: u32) -> Message {
     let content = Content {
         event: Uuid::new_v4(),
         position,
@@ -53,23 +53,28 @@ fn message(endpoint: &Endpoint, position: i64, seconds: u32) -> Message {
 }
 
 /// Writes messages; the cursor stays.
-async fn enqueue(stores: &Stores, endpoint: &Endpoint, messages: &[Message]) {
+pub(super) async fn enqueue(stores: &Stores, endpoint: &Endpoint, messages: &[Message]) {
     let (org, id, cursor) = (endpoint.org, endpoint.id, endpoint.cursor);
-    let written = stores.webhooks.enqueue(org, id, (cursor, cursor), messages).await;
+    let written = stores.webhooks.enqueue(org, id, (cursor, cursor), messages, None).await;
     assert!(written.expect("an answer"));
 }
 
-async fn lease(stores: &Stores, limit: u32, failing: bool, now: u32) -> Vec<LeasedEndpoint> {
+pub(super) async fn lease(
+    stores: &Stores,
+    limit: u32,
+    failing: bool,
+    now: u32,
+) -> Vec<LeasedEndpoint> {
     let times = (at(now), at(now + 60));
     stores.webhooks.lease(limit, failing, HOLDER, times).await.expect("a lease")
 }
 
-fn answered(status: u16) -> Sent {
+pub(super) fn answered(status: u16) -> Sent {
     Sent::Answered { status, abort: false, body: "a\0b".into() }
 }
 
 /// A try that ends at that time.
-async fn attempt(
+pub(super) async fn attempt(
     stores: &Stores,
     leased: &LeasedEndpoint,
     message: Uuid,
@@ -95,8 +100,8 @@ pub async fn an_endpoint_is_kept_whole_and_belongs_to_its_organization(stores: &
         std::slice::from_ref(&first)
     );
     let stolen = Endpoint { org: other.org, ..first.clone() };
-    assert!(!stores.webhooks.save(&stolen).await.expect("an answer"));
-    assert!(!stores.webhooks.delete(other.org, first.id).await.expect("an answer"));
+    assert!(!stores.webhooks.save(&stolen, None).await.expect("an answer"));
+    assert!(!stores.webhooks.delete(other.org, first.id, None).await.expect("an answer"));
     let mut all = [first.id, other.id];
     all.sort_unstable();
     let page = async |after| {
@@ -115,12 +120,14 @@ pub async fn an_organization_has_so_many_endpoints_and_no_more(stores: &Stores) 
     let mut racing = tokio::task::JoinSet::new();
     for _ in 0..8 {
         let (stores, endpoint) = (stores.clone(), endpoint(org.id, 0));
-        racing.spawn(async move { stores.webhooks.create(&endpoint, 3).await.expect("an answer") });
+        racing.spawn(async move {
+            stores.webhooks.create(&endpoint, 3, None).await.expect("an answer")
+        });
     }
     assert_eq!(racing.join_all().await.into_iter().filter(|made| *made).count(), 3);
     assert_eq!(stores.webhooks.endpoints(org.id).await.expect("a list").len(), 3);
     let other = Sample::org(&stores, "other").await;
-    assert!(stores.webhooks.create(&endpoint(other.id, 0), 3).await.expect("made"));
+    assert!(stores.webhooks.create(&endpoint(other.id, 0), 3, None).await.expect("made"));
 }
 
 /// Who changes what somebody else has changed meanwhile is told.
@@ -130,8 +137,8 @@ pub async fn a_change_of_an_old_version_is_not_written(stores: &Stores) {
     changed.settings.url = "https://elsewhere.test/".into();
     changed.health = changed.health.switched_off(at(7));
     changed.updated_at = at(7);
-    assert!(stores.webhooks.save(&changed).await.expect("saved"));
-    assert!(!stores.webhooks.save(&first).await.expect("an answer"));
+    assert!(stores.webhooks.save(&changed, None).await.expect("saved"));
+    assert!(!stores.webhooks.save(&first, None).await.expect("an answer"));
     let found = stores.webhooks.endpoint(first.org, first.id).await.expect("a read");
     assert_eq!(found, Some(Endpoint { version: 1, ..changed }));
 }
@@ -144,12 +151,12 @@ pub async fn messages_and_the_cursor_move_together(stores: &Stores) {
     let (org, id) = (first.org, first.id);
     let hooks = &stores.webhooks;
     let both = [one.clone(), two.clone()];
-    assert!(!hooks.enqueue(org, id, (4, 7), &both).await.expect("an answer"));
-    assert!(!hooks.enqueue(other.org, id, (5, 7), &both).await.expect("an answer"));
+    assert!(!hooks.enqueue(org, id, (4, 7), &both, None).await.expect("an answer"));
+    assert!(!hooks.enqueue(other.org, id, (5, 7), &both, None).await.expect("an answer"));
     assert_eq!(hooks.waiting(org, id).await.expect("a count"), 0);
-    assert!(hooks.enqueue(org, id, (5, 6), &both[..1]).await.expect("an answer"));
-    assert!(!hooks.enqueue(org, id, (5, 7), &both).await.expect("an answer"));
-    assert!(hooks.enqueue(org, id, (6, 9), &both).await.expect("the first again"));
+    assert!(hooks.enqueue(org, id, (5, 6), &both[..1], None).await.expect("an answer"));
+    assert!(!hooks.enqueue(org, id, (5, 7), &both, None).await.expect("an answer"));
+    assert!(hooks.enqueue(org, id, (6, 9), &both, None).await.expect("the first again"));
     assert_eq!(hooks.waiting(org, id).await.expect("a count"), 2);
     assert_eq!(hooks.waiting(other.org, id).await.expect("a count"), 0);
     let kept = hooks.message(org, id, one.id).await.expect("a read");
@@ -158,9 +165,9 @@ pub async fn messages_and_the_cursor_move_together(stores: &Stores) {
     let found = hooks.endpoint(org, id).await.expect("a read").expect("an endpoint");
     assert_eq!((found.cursor, found.version), (9, 2));
     let off = Endpoint { health: found.health.switched_off(at(2)), ..found };
-    assert!(hooks.save(&off).await.expect("saved"));
+    assert!(hooks.save(&off, None).await.expect("saved"));
     let more = [message(&first, 10, 2)];
-    assert!(!hooks.enqueue(org, id, (9, 10), &more).await.expect("an answer"), "it is off");
+    assert!(!hooks.enqueue(org, id, (9, 10), &more, None).await.expect("an answer"), "it is off");
 }
 
 /// Who has waited longest is next; those that fail are asked for by themselves.
@@ -169,7 +176,7 @@ pub async fn endpoints_take_turns(stores: &Stores) {
     let mut ids = Vec::new();
     for seconds in 0..3 {
         let endpoint = endpoint(org.id, seconds);
-        stores.webhooks.create(&endpoint, 50).await.expect("created");
+        stores.webhooks.create(&endpoint, 50, None).await.expect("created");
         enqueue(stores, &endpoint, &[message(&endpoint, 6, 10), message(&endpoint, 7, 50)]).await;
         ids.push(endpoint.id);
     }
@@ -200,7 +207,7 @@ pub async fn an_endpoint_is_leased_once(stores: &Stores) {
     let org = Sample::org(stores, "acme").await;
     for seconds in 0..20 {
         let endpoint = endpoint(org.id, seconds);
-        stores.webhooks.create(&endpoint, 50).await.expect("created");
+        stores.webhooks.create(&endpoint, 50, None).await.expect("created");
         enqueue(stores, &endpoint, &[message(&endpoint, 6, 0)]).await;
     }
     let stores = shared(stores);
@@ -354,8 +361,9 @@ pub async fn messages_that_ended_are_replayed(stores: &Stores) {
     let (org, id, hooks) = (first.org, first.id, &stores.webhooks);
     let read = async |message| hooks.message(org, id, message).await.expect("a read").expect("one");
     let stranger = OrgId(Uuid::new_v4());
-    let one =
-        async |org, message| hooks.replay_one(org, id, message, at(20)).await.expect("an answer");
+    let one = async |org, message| {
+        hooks.replay_one(org, id, message, at(20), None).await.expect("an answer")
+    };
     assert!(!one(stranger, all[0].id).await);
     assert!(!one(org, all[3].id).await, "it is pending");
     let before = read(all[0].id).await;
@@ -363,7 +371,7 @@ pub async fn messages_that_ended_are_replayed(stores: &Stores) {
     assert_eq!(read(all[0].id).await, before.replayed(at(20)));
     let aborted = MessageFilter { state: Some(MessageState::Aborted), ..Default::default() };
     let replay = async |org, filter: &MessageFilter, limit| {
-        hooks.replay(org, id, filter, at(30), limit).await.expect("an answer")
+        hooks.replay(org, id, filter, (at(30), limit), None).await.expect("an answer")
     };
     assert_eq!(replay(stranger, &aborted, 9).await, 0);
     assert_eq!(replay(org, &aborted, 1).await, 1);
@@ -393,8 +401,8 @@ pub async fn old_messages_go_and_deletion_takes_everything(stores: &Stores) {
     assert_eq!(hooks.prune(at(99), 9).await.expect("one"), 1);
     assert_eq!(hooks.waiting(org, id).await.expect("a count"), 1, "what waits stays");
     assert!(attempt(stores, &leased, all[2].id, answered(500), at(30)).await);
-    assert!(hooks.delete(org, id).await.expect("deleted"));
-    assert!(!hooks.delete(org, id).await.expect("an answer"));
+    assert!(hooks.delete(org, id, None).await.expect("deleted"));
+    assert!(!hooks.delete(org, id, None).await.expect("an answer"));
     assert_eq!(hooks.endpoint(org, id).await.expect("a read"), None);
     assert_eq!(hooks.message(org, id, all[2].id).await.expect("a read"), None);
     assert!(hooks.attempts(org, id, &[all[2].id]).await.expect("none").is_empty());

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
+use signalbox_domain::audit::AuditRecord;
 use signalbox_domain::ids::OrgId;
 use signalbox_domain::ports::{
     EndpointLease, LeasedEndpoint, MessageFilter, StoreError, WebhookStore,
@@ -72,7 +73,12 @@ fn fits(filter: &MessageFilter, message: &Message) -> bool {
 
 #[async_trait]
 impl WebhookStore for MemoryDatabase {
-    async fn create(&self, endpoint: &Endpoint, most: u32) -> Result<bool, StoreError> {
+    async fn create(
+        &self,
+        endpoint: &Endpoint,
+        most: u32,
+        record: Option<&AuditRecord>,
+    ) -> Result<bool, StoreError> {
         let mut tables = self.tables();
         let endpoints = &mut tables.webhooks.endpoints;
         let there = endpoints.values().filter(|row| row.endpoint.org == endpoint.org).count();
@@ -85,6 +91,7 @@ impl WebhookStore for MemoryDatabase {
         let served_at = endpoint.created_at;
         let row = Row { endpoint: endpoint.clone(), lease: None, turn: 0, served_at };
         endpoints.insert(endpoint.id, row);
+        tables.audit(record);
         Ok(true)
     }
 
@@ -110,7 +117,11 @@ impl WebhookStore for MemoryDatabase {
         Ok(cut(all.filter(|it| after.is_none_or(|after| it.id > after)).collect(), limit))
     }
 
-    async fn save(&self, endpoint: &Endpoint) -> Result<bool, StoreError> {
+    async fn save(
+        &self,
+        endpoint: &Endpoint,
+        record: Option<&AuditRecord>,
+    ) -> Result<bool, StoreError> {
         let mut tables = self.tables();
         let row = tables.webhooks.own_mut(endpoint.org, endpoint.id);
         let Some(row) = row.filter(|row| row.endpoint.version == endpoint.version) else {
@@ -118,10 +129,16 @@ impl WebhookStore for MemoryDatabase {
         };
         let (version, created_at) = (endpoint.version + 1, row.endpoint.created_at);
         row.endpoint = Endpoint { version, created_at, ..endpoint.clone() };
+        tables.audit(record);
         Ok(true)
     }
 
-    async fn delete(&self, org: OrgId, id: EndpointId) -> Result<bool, StoreError> {
+    async fn delete(
+        &self,
+        org: OrgId,
+        id: EndpointId,
+        record: Option<&AuditRecord>,
+    ) -> Result<bool, StoreError> {
         let mut tables = self.tables();
         let webhooks = &mut tables.webhooks;
         if webhooks.own(org, id).is_none() {
@@ -130,6 +147,7 @@ impl WebhookStore for MemoryDatabase {
         webhooks.endpoints.remove(&id);
         webhooks.messages.retain(|(of, _), _| *of != id);
         webhooks.attempts.retain(|(of, _, _), _| *of != id);
+        tables.audit(record);
         Ok(true)
     }
 
@@ -145,6 +163,7 @@ impl WebhookStore for MemoryDatabase {
         id: EndpointId,
         (from, to): (i64, i64),
         messages: &[Message],
+        record: Option<&AuditRecord>,
     ) -> Result<bool, StoreError> {
         let mut tables = self.tables();
         let webhooks = &mut tables.webhooks;
@@ -157,6 +176,7 @@ impl WebhookStore for MemoryDatabase {
         for message in messages.iter().filter(|it| it.org == org && it.endpoint == id) {
             webhooks.messages.entry((id, message.id)).or_insert_with(|| message.clone());
         }
+        tables.audit(record);
         Ok(true)
     }
 
@@ -304,8 +324,8 @@ impl WebhookStore for MemoryDatabase {
         org: OrgId,
         id: EndpointId,
         filter: &MessageFilter,
-        now: Timestamp,
-        limit: u32,
+        (now, limit): (Timestamp, u32),
+        record: Option<&AuditRecord>,
     ) -> Result<u64, StoreError> {
         let mut tables = self.tables();
         let webhooks = &mut tables.webhooks;
@@ -319,6 +339,7 @@ impl WebhookStore for MemoryDatabase {
                 *it = it.clone().replayed(now);
             }
         }
+        tables.audit(record.filter(|_| !found.is_empty()));
         Ok(u64::try_from(found.len()).unwrap_or(u64::MAX))
     }
 
@@ -328,12 +349,14 @@ impl WebhookStore for MemoryDatabase {
         id: EndpointId,
         message: Uuid,
         now: Timestamp,
+        record: Option<&AuditRecord>,
     ) -> Result<bool, StoreError> {
         let mut tables = self.tables();
         let found = tables.webhooks.messages.get_mut(&(id, message));
         let found = found.filter(|it| it.org == org && it.state != MessageState::Pending);
         let Some(found) = found else { return Ok(false) };
         *found = found.clone().replayed(now);
+        tables.audit(record);
         Ok(true)
     }
 

@@ -1,5 +1,6 @@
 //! Endpoints are made, changed and removed.
 
+use crate::audit::{AuditAction, AuditRecord, Facts, of_webhook};
 use crate::ports::WebhookStore;
 use crate::time::Span;
 use crate::token::Caller;
@@ -8,6 +9,7 @@ use crate::webhook::{
 };
 
 use super::super::Error;
+use super::super::audit::Deed;
 use super::{ATTEMPTS, WebhookError, WebhookService};
 
 /// The kind of event whose example is sent as a test, unless another is asked for.
@@ -61,7 +63,9 @@ impl WebhookService {
             updated_at: now,
         };
         let most = self.limits.endpoints;
-        if !self.store().create(&endpoint, most).await? {
+        let deed = Deed::to_webhook(caller, AuditAction::WebhookCreated, id);
+        let record = deed.record(&self.context, &Facts::new(), &of_webhook(&endpoint));
+        if !self.store().create(&endpoint, most, Some(&record)).await? {
             return Err(WebhookError::TooMany(most).into());
         }
         Ok(CreatedEndpoint { endpoint, secret: new.text })
@@ -114,13 +118,17 @@ impl WebhookService {
             endpoint.updated_at = now;
             Ok(endpoint)
         };
-        self.change(caller, id, changed).await
+        let deed = Deed::to_webhook(caller, AuditAction::WebhookUpdated, id);
+        self.change(&deed, id, changed).await
     }
 
     /// Removes an endpoint with its messages.
     pub async fn delete_endpoint(&self, caller: &Caller, id: EndpointId) -> Result<(), Error> {
         Self::may(caller)?;
-        if self.store().delete(caller.org, id).await? {
+        let before = of_webhook(&self.known(caller.org, id).await?);
+        let deed = Deed::to_webhook(caller, AuditAction::WebhookDeleted, id);
+        let record = deed.record(&self.context, &before, &Facts::new());
+        if self.store().delete(caller.org, id, Some(&record)).await? {
             Ok(())
         } else {
             Err(WebhookError::UnknownEndpoint(id).into())
@@ -139,7 +147,8 @@ impl WebhookService {
         let new = self.parts.secrets.create(id).map_err(WebhookError::from)?;
         let now = self.context.clock.now();
         let rotate = |endpoint: Endpoint| Ok(endpoint.rotated(new.sealed.clone(), overlap, now));
-        let endpoint = self.change(caller, id, rotate).await?;
+        let deed = Deed::to_webhook(caller, AuditAction::WebhookSecretRotated, id);
+        let endpoint = self.change(&deed, id, rotate).await?;
         Ok(CreatedEndpoint { endpoint, secret: new.text })
     }
 
@@ -164,10 +173,12 @@ impl WebhookService {
         let event = self.context.ids.new_id();
         let content = Content { event, position: 0, kind: kind.to_owned(), payload };
         let message = Message::new((caller.org, id), content, self.context.clock.now());
+        let sent = [("event", message.kind.clone()), ("messageId", message.id.to_string())];
+        let record = self.note((caller, id), AuditAction::WebhookTestSent, sent);
         for _ in 0..ATTEMPTS {
-            let cursor = self.known(caller.org, id).await?.cursor;
+            let (org, cursor) = (caller.org, self.known(caller.org, id).await?.cursor);
             let messages = std::slice::from_ref(&message);
-            if self.store().enqueue(caller.org, id, (cursor, cursor), messages).await? {
+            if self.store().enqueue(org, id, (cursor, cursor), messages, Some(&record)).await? {
                 return Ok(message);
             }
         }
@@ -190,7 +201,7 @@ impl WebhookService {
                     }
                 }
                 // Somebody who changes it meanwhile does no harm: it is sealed at the next start.
-                if fresh && self.store().save(&endpoint).await? {
+                if fresh && self.store().save(&endpoint, None).await? {
                     changed += 1;
                 }
             }
@@ -204,16 +215,31 @@ impl WebhookService {
         Ok(rule.map_err(refused)?)
     }
 
+    /// The record of what is done with an endpoint that changes nothing of it.
+    pub(super) fn note<const N: usize>(
+        &self,
+        (caller, id): (&Caller, EndpointId),
+        action: AuditAction,
+        what: [(&str, String); N],
+    ) -> AuditRecord {
+        let what = what.into_iter().map(|(field, value)| (field.to_owned(), value)).collect();
+        Deed::to_webhook(caller, action, id).record(&self.context, &Facts::new(), &what)
+    }
+
     /// Changes an endpoint, again when somebody else was faster.
     async fn change(
         &self,
-        caller: &Caller,
+        deed: &Deed,
         id: EndpointId,
         change: impl Fn(Endpoint) -> Result<Endpoint, Error> + Send + Sync,
     ) -> Result<Endpoint, Error> {
         for _ in 0..ATTEMPTS {
-            let changed = change(self.known(caller.org, id).await?)?;
-            if self.store().save(&changed).await? {
+            let endpoint = self.known(deed.org, id).await?;
+            let before = of_webhook(&endpoint);
+            let changed = change(endpoint)?;
+            let record = deed.record(&self.context, &before, &of_webhook(&changed));
+            let record = (!record.changes.is_empty()).then_some(record);
+            if self.store().save(&changed, record.as_ref()).await? {
                 return Ok(Endpoint { version: changed.version + 1, ..changed });
             }
         }

@@ -61,7 +61,7 @@ impl WebhookService {
             Message::new((org, id), Content { event, position, kind, payload }, now)
         };
         let messages: Vec<Message> = events.into_iter().map(message).collect();
-        let written = self.store().enqueue(org, id, (endpoint.cursor, to), &messages).await?;
+        let written = self.store().enqueue(org, id, (endpoint.cursor, to), &messages, None).await?;
         Ok(if written { u64::try_from(messages.len()).unwrap_or(0) } else { 0 })
     }
 }

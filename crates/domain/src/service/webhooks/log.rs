@@ -2,6 +2,8 @@
 
 use uuid::Uuid;
 
+use crate::audit::{AuditAction, AuditRecord};
+use crate::ids::OrgId;
 use crate::ports::MessageFilter;
 use crate::time::{Timestamp, Window};
 use crate::token::Caller;
@@ -82,25 +84,27 @@ impl WebhookService {
             return Err(WebhookError::Off(id).into());
         }
         let (org, now) = (caller.org, self.context.clock.now());
+        let record = self.note((caller, id), AuditAction::WebhookReplayed, told(what));
         let filter = match what {
-            Replay::One(message) => return self.replay_one(org, id, message, now).await,
+            Replay::One(message) => return self.replay_one((org, id), message, now, &record).await,
             Replay::Failed(made) => {
                 MessageFilter { state: Some(MessageState::Failed), kind: None, made }
             }
             Replay::All(made) => MessageFilter { state: None, kind: None, made },
         };
-        let messages = self.store().replay(org, id, &filter, now, MOST_REPLAYED).await?;
+        let messages =
+            self.store().replay(org, id, &filter, (now, MOST_REPLAYED), Some(&record)).await?;
         Ok(Replayed { messages, more: messages >= u64::from(MOST_REPLAYED) })
     }
 
     async fn replay_one(
         &self,
-        org: crate::ids::OrgId,
-        id: EndpointId,
+        (org, id): (OrgId, EndpointId),
         message: Uuid,
         now: Timestamp,
+        record: &AuditRecord,
     ) -> Result<Replayed, Error> {
-        if self.store().replay_one(org, id, message, now).await? {
+        if self.store().replay_one(org, id, message, now, Some(record)).await? {
             return Ok(Replayed { messages: 1, more: false });
         }
         let error = match self.store().message(org, id, message).await? {
@@ -109,4 +113,18 @@ impl WebhookService {
         };
         Err(error.into())
     }
+}
+
+/// What a replay is told as in the audit log.
+fn told(what: Replay) -> [(&'static str, String); 2] {
+    let (which, made) = match what {
+        Replay::One(message) => {
+            return [("replay", "one message".to_owned()), ("messageId", message.to_string())];
+        }
+        Replay::Failed(made) => ("failed messages", made),
+        Replay::All(made) => ("all messages", made),
+    };
+    let time = |at: Option<Timestamp>| at.map_or("…".to_owned(), |at| at.to_string());
+    let made = format!("{} to {}", time(made.since), time(made.until));
+    [("replay", which.to_owned()), ("made", made)]
 }

@@ -2,6 +2,7 @@
 
 use async_trait::async_trait;
 use futures_util::FutureExt;
+use signalbox_domain::audit::AuditRecord;
 use signalbox_domain::ids::OrgId;
 use signalbox_domain::ports::{
     EndpointLease, LeasedEndpoint, MessageFilter, StoreError, WebhookStore,
@@ -11,13 +12,25 @@ use signalbox_domain::webhook::{Attempt, Endpoint, EndpointId, Jitter, Message, 
 use uuid::Uuid;
 
 use super::super::Store;
+use super::super::audit_log::noted;
 use super::{endpoints, leases, messages};
 
 #[async_trait]
 impl WebhookStore for Store {
-    async fn create(&self, endpoint: &Endpoint, most: u32) -> Result<bool, StoreError> {
-        let endpoint = endpoint.clone();
-        let job = self.write(Box::new(move |conn| endpoints::create(conn, endpoint, most).boxed()));
+    async fn create(
+        &self,
+        endpoint: &Endpoint,
+        most: u32,
+        record: Option<&AuditRecord>,
+    ) -> Result<bool, StoreError> {
+        let (endpoint, note) = (endpoint.clone(), noted(record)?);
+        let job = self.write(Box::new(move |conn| {
+            async move {
+                let done = endpoints::create(conn, endpoint, most).await?;
+                note.when(done, conn).await
+            }
+            .boxed()
+        }));
         Ok(job.await?)
     }
 
@@ -40,14 +53,36 @@ impl WebhookStore for Store {
         Ok(endpoints::every(&mut conn, after, limit).await?)
     }
 
-    async fn save(&self, endpoint: &Endpoint) -> Result<bool, StoreError> {
-        let endpoint = endpoint.clone();
-        let job = self.write(Box::new(move |conn| endpoints::save(conn, endpoint).boxed()));
+    async fn save(
+        &self,
+        endpoint: &Endpoint,
+        record: Option<&AuditRecord>,
+    ) -> Result<bool, StoreError> {
+        let (endpoint, note) = (endpoint.clone(), noted(record)?);
+        let job = self.write(Box::new(move |conn| {
+            async move {
+                let done = endpoints::save(conn, endpoint).await?;
+                note.when(done, conn).await
+            }
+            .boxed()
+        }));
         Ok(job.await?)
     }
 
-    async fn delete(&self, org: OrgId, id: EndpointId) -> Result<bool, StoreError> {
-        let job = self.write(Box::new(move |conn| endpoints::delete(conn, org, id).boxed()));
+    async fn delete(
+        &self,
+        org: OrgId,
+        id: EndpointId,
+        record: Option<&AuditRecord>,
+    ) -> Result<bool, StoreError> {
+        let note = noted(record)?;
+        let job = self.write(Box::new(move |conn| {
+            async move {
+                let done = endpoints::delete(conn, org, id).await?;
+                note.when(done, conn).await
+            }
+            .boxed()
+        }));
         Ok(job.await?)
     }
 
@@ -62,10 +97,15 @@ impl WebhookStore for Store {
         id: EndpointId,
         cursor: (i64, i64),
         messages: &[Message],
+        record: Option<&AuditRecord>,
     ) -> Result<bool, StoreError> {
-        let messages = messages.to_vec();
+        let (messages, note) = (messages.to_vec(), noted(record)?);
         let job = self.write(Box::new(move |conn| {
-            endpoints::enqueue(conn, (org, id), cursor, messages).boxed()
+            async move {
+                let done = endpoints::enqueue(conn, (org, id), cursor, messages).await?;
+                note.when(done, conn).await
+            }
+            .boxed()
         }));
         Ok(job.await?)
     }
@@ -160,12 +200,17 @@ impl WebhookStore for Store {
         org: OrgId,
         id: EndpointId,
         filter: &MessageFilter,
-        now: Timestamp,
-        limit: u32,
+        (now, limit): (Timestamp, u32),
+        record: Option<&AuditRecord>,
     ) -> Result<u64, StoreError> {
-        let filter = filter.clone();
+        let (filter, note) = (filter.clone(), noted(record)?);
         let job = self.write(Box::new(move |conn| {
-            async move { messages::replay(conn, (org, id), &filter, now, limit).await }.boxed()
+            async move {
+                let count = messages::replay(conn, (org, id), &filter, now, limit).await?;
+                note.when(count > 0, conn).await?;
+                Ok(count)
+            }
+            .boxed()
         }));
         Ok(job.await?)
     }
@@ -176,9 +221,15 @@ impl WebhookStore for Store {
         id: EndpointId,
         message: Uuid,
         now: Timestamp,
+        record: Option<&AuditRecord>,
     ) -> Result<bool, StoreError> {
+        let note = noted(record)?;
         let job = self.write(Box::new(move |conn| {
-            messages::replay_one(conn, (org, id), message, now).boxed()
+            async move {
+                let done = messages::replay_one(conn, (org, id), message, now).await?;
+                note.when(done, conn).await
+            }
+            .boxed()
         }));
         Ok(job.await?)
     }
