@@ -25,8 +25,11 @@ const ADAPTERS: [&str; 9] = [
 const TESTKIT: &str = "signalbox-testkit";
 /// What measures: it may use every adapter and the testkit, and nothing may use it.
 const BENCH: &str = "signalbox-bench";
-/// The one file that knows status codes.
-const STATUS_CODES: &str = "crates/http/src/problem.rs";
+/// The folders that answer requests, each with its one file that knows status codes.
+const STATUS_CODES: [(&str, &str); 2] = [
+    ("crates/http/src", "crates/http/src/problem.rs"),
+    ("crates/web/src", "crates/web/src/reply.rs"),
+];
 const MAX_LINES: usize = 500;
 
 /// A crate of ours, and the crates of ours that it needs outside its tests.
@@ -69,8 +72,10 @@ fn the_pure_modules_are_pure() {
 
 #[test]
 fn status_codes_are_in_one_file() {
-    let others = sources("crates/http/src").into_iter().filter(|(path, _)| path != STATUS_CODES);
-    agreed(others.flat_map(|source| status_codes(&source)));
+    agreed(STATUS_CODES.iter().flat_map(|(folder, home)| {
+        let others = sources(folder).into_iter().filter(move |(path, _)| path != home);
+        others.flat_map(move |source| status_codes(home, &source))
+    }));
 }
 
 #[test]
@@ -109,10 +114,10 @@ fn the_checks_can_fail() {
         "HttpResponse::NotFound().finish()",
         "HttpResponse::build(code)",
     ] {
-        assert_eq!(status_codes(&source(line)).len(), 1, "{line}");
+        assert_eq!(status_codes("home.rs", &source(line)).len(), 1, "{line}");
     }
     for line in ["const MAX: usize = 500;", "HttpResponse::Ok().body(x)", "// status 404"] {
-        assert!(status_codes(&source(line)).is_empty(), "{line}");
+        assert!(status_codes("home.rs", &source(line)).is_empty(), "{line}");
     }
 
     assert_eq!(shapeless(&source("use std::fmt;\n")).len(), 1);
@@ -175,7 +180,7 @@ fn impurities((path, text): &Source) -> Vec<String> {
     found
 }
 
-fn status_codes((path, text): &Source) -> Vec<String> {
+fn status_codes(home: &str, (path, text): &Source) -> Vec<String> {
     let other_reply = |line: &str| {
         line.split("HttpResponse::").skip(1).any(|rest| {
             rest.starts_with(|it: char| it.is_ascii_alphabetic()) && !rest.starts_with("Ok(")
@@ -190,7 +195,7 @@ fn status_codes((path, text): &Source) -> Vec<String> {
         .filter(|(_, line)| line.contains("StatusCode") || other_reply(line) || error_number(line))
         .map(|(number, line)| {
             format!(
-                "{path}:{number}: answer with a `Problem`; status codes are in {STATUS_CODES} \
+                "{path}:{number}: say what became of the request; status codes are in {home} \
                  only: {}",
                 line.trim()
             )

@@ -4,6 +4,7 @@ import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import assert from "node:assert/strict";
 import { executable, launch, signIn, watch } from "./browser.js";
+import { webhooks } from "./webhooks.js";
 import { HOSTILE, world } from "./world.js";
 
 if (!executable()) {
@@ -25,7 +26,7 @@ const open = async (options = {}) => {
 };
 
 async function test(name, body) {
-  if (only && !name.includes(only)) return;
+  if (only && !only.split(",").some((it) => name.includes(it))) return;
   count += 1;
   const started = Date.now();
   errors.length = 0;
@@ -64,7 +65,7 @@ try {
     settings: one.page("queue/settings"), preview: `${one.page("queue/settings")}&concurrency=7`,
     "all tests": "/acme/flaky-tests", tests: one.page("flaky-tests"), test: one.test,
     quarantine: one.page("flaky-tests/quarantine"), uploads: one.page("flaky-tests/uploads"),
-    tokens: "/acme/tokens", audit: "/acme/audit", server: "/status", reference: "/reference", missing: "/acme/queue?repo=a/b/c&branch=x",
+    webhooks: "/acme/webhooks", "events of webhooks": "/acme/webhooks/events", tokens: "/acme/tokens", audit: "/acme/audit", server: "/status", reference: "/reference", missing: "/acme/queue?repo=a/b/c&branch=x",
     forbidden: "/other/tokens", "sign in": "/sign-in",
   };
   const page = await open();
@@ -108,13 +109,14 @@ try {
     await page.keyboard.press("Enter");
     await page.waitForURL(/queue\/pr/);
   });
-  await test("axe finds nothing on any page, light and dark, narrow and wide", async () => {
+  // Each page, light and dark, narrow and wide.
+  const checked = async (addresses) => {
     const found = [];
     const note = async (check) => { try { await check(); } catch (error) { found.push(error.message); } };
     for (const colorScheme of ["light", "dark"]) {
       const looking = await open({ colorScheme, bypassCSP: true });
       await signIn(looking, one.url, one.tokens.admin);
-      for (const [name, address] of Object.entries(pages)) {
+      for (const [name, address] of Object.entries(addresses)) {
         await looking.setViewportSize({ width: 1280, height: 900 });
         await looking.goto(one.url + address);
         await looking.evaluate(axe);
@@ -127,7 +129,8 @@ try {
       await looking.context().close();
     }
     assert.deepEqual(found, []);
-  });
+  };
+  await test("axe finds nothing on any page, light and dark, narrow and wide", () => checked(pages));
   await test("every reading page is whole without scripts", async () => {
     const plain = await open({ javaScriptEnabled: false });
     await signIn(plain, one.url, one.tokens.admin);
@@ -239,6 +242,27 @@ try {
     await page.getByText("The settings were changed.").waitFor();
     assert.equal(await page.getByLabel("Slots for testing").inputValue(), "4");
   });
+  await test("the second of two editors sees both versions", async () => {
+    const address = one.url + one.page("queue/settings").replace("branch=main", "branch=quiet");
+    const late = await open();
+    await signIn(late, one.url, one.tokens.admin);
+    await late.goto(address);
+    await late.getByLabel("Slots for testing").fill("9");
+    await late.getByRole("button", { name: "Preview the change" }).click();
+    await late.locator("#difference").waitFor();
+    await one.call("updateQueue", { targetBranch: "quiet", concurrency: 6 });
+    const [reply] = await Promise.all([
+      late.waitForResponse((it) => it.request().method() === "POST"),
+      late.getByRole("button", { name: "Save these changes" }).click(),
+    ]);
+    assert.equal(reply.status(), 412);
+    assert.match(await late.locator("#both").innerText(), /Slots for testing\s+6\s+9/);
+    await late.getByRole("button", { name: "Preview mine on top of it" }).click();
+    await late.getByRole("button", { name: "Save these changes" }).click();
+    await late.getByText("The settings were changed.").waitFor();
+    assert.equal(await late.getByLabel("Slots for testing").inputValue(), "9");
+    await late.context().close();
+  });
   await test("a setting out of its bounds is refused in words", async () => {
     await page.goto(`${one.url}${one.page("queue/settings")}&concurrency=0`);
     await page.getByRole("heading", { name: "That is not possible now" }).waitFor();
@@ -332,6 +356,7 @@ try {
     await fresh.context().close();
     await cold.context().close();
   });
+  await webhooks({ test, one, page, open, checked });
   await test("a session ends with its token, and with signing out", async () => {
     const made = JSON.parse(one.box("token", "create", "--org", "acme", "--name", "short", "--json"));
     const other = await open();

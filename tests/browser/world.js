@@ -2,6 +2,7 @@
 // and names that would like to be markup.
 import { execFileSync, spawn } from "node:child_process";
 import { mkdtempSync, mkdirSync, writeFileSync, rmSync, existsSync } from "node:fs";
+import { createServer as createHttpServer } from "node:http";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
@@ -16,6 +17,22 @@ const free = () => new Promise((done) => {
     server.close(() => done(port));
   });
 });
+
+// Something that webhooks are sent to. It answers as it is told; `got` is what came.
+export async function receiver(answer) {
+  const got = [];
+  const server = createHttpServer((request, reply) => {
+    let body = "";
+    request.on("data", (data) => { body += data; });
+    request.on("end", () => {
+      got.push({ headers: request.headers, body });
+      const { status, text } = answer(got.length);
+      reply.writeHead(status, { "content-type": "text/html" }).end(text);
+    });
+  });
+  await new Promise((done) => server.listen(0, "127.0.0.1", done));
+  return { url: `http://127.0.0.1:${server.address().port}/in`, got, stop: () => server.close() };
+}
 
 export async function world({ hostile = false, nice = false } = {}) {
   const folder = mkdtempSync(join(tmpdir(), "signalbox-browser-"));
@@ -33,6 +50,9 @@ data_dir = "${folder}/data"
 listen = "127.0.0.1:${port}"
 [log]
 level = "warn"
+[webhooks]
+allow = ["127.0.0.1/32"]
+allow_http = true
 [[organizations]]
 slug = "acme"
 [[organizations.hosts]]

@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use actix_web::{HttpMessage, HttpRequest};
 use async_trait::async_trait;
-use signalbox_domain::service::{AuditService, Context, PageReads, Sessions};
+use signalbox_domain::service::{AuditService, Context, PageReads, Sessions, TokenService};
 use signalbox_domain::time::Timestamp;
 use signalbox_http::RequestId;
 use signalbox_persistence::Database;
-use signalbox_web::{Attempts, Live, Pages, ServerFact, ServerFacts};
+use signalbox_web::{Attempts, EventInfo, Live, Pages, ServerFact, ServerFacts};
 
 use crate::wiring::App;
 
@@ -22,6 +22,9 @@ pub(crate) fn pages(app: &App) -> Pages {
         queues,
         flaky: app.flaky.service.clone(),
         uploads: app.uploads.clone(),
+        webhooks: app.webhooks.clone(),
+        events: signalbox_webhooks::catalogue::ALL.iter().map(event).collect(),
+        tokens: Arc::new(TokenService::new(context.clone())),
         sessions: Arc::new(Sessions::new(context.clone(), authenticator.clone())),
         authenticator,
         audit: Arc::new(AuditService::new(context.clone())),
@@ -39,6 +42,14 @@ pub(crate) fn pages(app: &App) -> Pages {
         request_id,
         live: Live::default(),
         attempts: Attempts::default(),
+    }
+}
+
+fn event(event: &signalbox_webhooks::catalogue::EventType) -> EventInfo {
+    EventInfo {
+        kind: event.name.to_owned(),
+        description: event.description.to_owned(),
+        schema: format!("{:#}", event.schema()),
     }
 }
 

@@ -1,10 +1,11 @@
 //! Why a page is not shown, and the page that says so.
 
 use signalbox_domain::ports::StoreError;
-use signalbox_domain::service::Error;
+use signalbox_domain::service::{Error, TokenError, WebhookError};
 
 use crate::model::{Block, Page, Section};
 use crate::reply::Status;
+use crate::visitor::Visitor;
 
 /// Why a page is not shown.
 #[derive(Debug)]
@@ -19,6 +20,8 @@ pub(crate) enum Failure {
     Invalid(String),
     /// The rules say no.
     Conflict(String),
+    /// Somebody else was faster; a page that shows what is so now, for the one who asked.
+    Changed(Box<(Visitor, Page)>),
     /// Too many attempts.
     TooMany,
     /// Something does not answer.
@@ -39,9 +42,8 @@ impl From<Error> for Failure {
             | Error::NeverSubmitted { .. }
             | Error::UnknownRun { .. }
             | Error::Upload(_) => Self::Missing,
-            Error::UnknownPullRequest { .. } | Error::Webhook(_) => {
-                Self::Invalid(error.to_string())
-            }
+            Error::UnknownPullRequest { .. } => Self::Invalid(error.to_string()),
+            Error::Webhook(cause) => of_webhook(cause),
             Error::MissingScope(scope) => Self::Forbidden(format!(
                 "the token that you signed in with lacks the scope {}",
                 scope.word()
@@ -55,6 +57,35 @@ impl From<Error> for Failure {
                 tracing::error!(%cause, "a page could not be read");
                 Self::Internal
             }
+        }
+    }
+}
+
+fn of_webhook(error: &WebhookError) -> Failure {
+    match error {
+        WebhookError::UnknownEndpoint(_) | WebhookError::UnknownMessage { .. } => Failure::Missing,
+        WebhookError::LimitedToken => Failure::Forbidden(error.to_string()),
+        WebhookError::Pending(_) | WebhookError::TooMany(_) | WebhookError::Off(_) => {
+            Failure::Conflict(error.to_string())
+        }
+        WebhookError::Settings(_) => Failure::Invalid(error.to_string()),
+        WebhookError::Secret(cause) => {
+            tracing::error!(%cause, "a secret of a webhook could not be made or read");
+            Failure::Unavailable("the keys of webhook secrets cannot be read".to_owned())
+        }
+    }
+}
+
+impl From<TokenError> for Failure {
+    fn from(error: TokenError) -> Self {
+        match error {
+            TokenError::Name | TokenError::NoScope | TokenError::Days => {
+                Self::Invalid(error.to_string())
+            }
+            TokenError::NotYours(_) => Self::Forbidden(error.to_string()),
+            TokenError::Ended(_) => Self::Conflict(error.to_string()),
+            TokenError::Unknown(_) => Self::Missing,
+            TokenError::Other(error) => error.into(),
         }
     }
 }
@@ -73,6 +104,7 @@ impl Failure {
             Self::Forbidden(_) => Status::Forbidden,
             Self::Invalid(_) => Status::Invalid,
             Self::Conflict(_) => Status::Conflict,
+            Self::Changed(_) => Status::Changed,
             Self::TooMany => Status::TooMany,
             Self::Unavailable(_) => Status::Unavailable,
             Self::Internal => Status::Internal,
@@ -101,6 +133,7 @@ impl Failure {
                 crate::text::sentence(why),
                 "Go back: the page shows how things stand.",
             ),
+            Self::Changed(shown) => return shown.1.clone(),
             Self::TooMany => (
                 "Too many attempts",
                 "Somebody has tried to sign in too often.".to_owned(),

@@ -19,7 +19,8 @@ use actix_web::HttpRequest;
 use actix_web::web::{Data, ServiceConfig};
 use async_trait::async_trait;
 use signalbox_domain::service::{
-    AuditService, Authenticator, FlakyService, PageReads, QueueService, Sessions, UploadService,
+    AuditService, Authenticator, FlakyService, PageReads, QueueService, Sessions, TokenService,
+    UploadService, WebhookService,
 };
 
 pub use view::status::ServerFact;
@@ -29,6 +30,17 @@ pub use view::status::ServerFact;
 pub trait ServerFacts: Send + Sync {
     /// The facts as they are now, the most important first.
     async fn facts(&self) -> Vec<ServerFact>;
+}
+
+/// An event that webhooks are told.
+#[derive(Clone, Debug)]
+pub struct EventInfo {
+    /// Its public name.
+    pub kind: String,
+    /// When it is told, in one sentence.
+    pub description: String,
+    /// The JSON Schema of its payload, indented.
+    pub schema: String,
 }
 
 /// What the pages work with.
@@ -42,6 +54,12 @@ pub struct Pages {
     pub uploads: Arc<UploadService>,
     /// What pages show beside the replies of the API.
     pub reads: Arc<PageReads>,
+    /// The use cases of webhooks.
+    pub webhooks: Arc<WebhookService>,
+    /// The events that webhooks are told.
+    pub events: Arc<[EventInfo]>,
+    /// Tokens of an organization.
+    pub tokens: Arc<TokenService>,
     /// Signing in.
     pub sessions: Arc<Sessions>,
     /// Who changed what.

@@ -150,13 +150,21 @@ pub(crate) struct Tile {
 pub(crate) struct Field {
     pub(crate) name: &'static str,
     pub(crate) label: String,
-    /// `text`, `password`, `number`, `search`, `select` or `lines`.
+    /// `text`, `password`, `number`, `search`, `select`, `lines` or `boxes`.
     pub(crate) kind: &'static str,
+    /// The value; of `boxes` those that are ticked, one a line.
     pub(crate) value: String,
-    /// Values and labels of a `select`.
+    /// Values and labels of a `select` or of `boxes`.
     pub(crate) options: Vec<(String, String)>,
     pub(crate) hint: String,
     pub(crate) required: bool,
+}
+
+impl Field {
+    /// Whether a box is ticked.
+    pub(crate) fn ticked(&self, value: &str) -> bool {
+        self.value.lines().any(|it| it == value)
+    }
 }
 
 /// A form. Those that change something are sent by POST and carry the session's form token.
@@ -206,6 +214,8 @@ pub(crate) enum Block {
     Timeline(Vec<TimelineStep>),
     /// Text as it is.
     Pre(String),
+    /// Text as it is, under a name of its own: for sections with several.
+    Part(&'static str, String),
     /// Links.
     Links(Vec<Cell>),
 }

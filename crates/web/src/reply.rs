@@ -21,6 +21,8 @@ pub(crate) enum Status {
     Forbidden,
     Missing,
     Conflict,
+    /// Somebody else was faster.
+    Changed,
     TooMany,
     Internal,
     Unavailable,
@@ -35,6 +37,7 @@ impl Status {
             Self::Forbidden => StatusCode::FORBIDDEN,
             Self::Missing => StatusCode::NOT_FOUND,
             Self::Conflict => StatusCode::CONFLICT,
+            Self::Changed => StatusCode::PRECONDITION_FAILED,
             Self::TooMany => StatusCode::TOO_MANY_REQUESTS,
             Self::Internal => StatusCode::INTERNAL_SERVER_ERROR,
             Self::Unavailable => StatusCode::SERVICE_UNAVAILABLE,

@@ -58,14 +58,15 @@ impl Shell {
             let current = if own == "/" { at == "/" } else { at.starts_with(&own) };
             MenuItem { label: label.to_owned(), href, current }
         };
-        shell.menu = vec![
-            item("Queues", "/".to_owned()),
-            item("Tests", format!("/{org}/flaky-tests")),
-            item("Tokens", format!("/{org}/tokens")),
-            item("Audit", format!("/{org}/audit")),
-            item("Server", "/status".to_owned()),
-            item("API", "/reference".to_owned()),
-        ];
+        shell.menu =
+            vec![item("Queues", "/".to_owned()), item("Tests", format!("/{org}/flaky-tests"))];
+        if visitor.administers() {
+            shell.menu.push(item("Webhooks", format!("/{org}/webhooks")));
+            shell.menu.push(item("Tokens", format!("/{org}/tokens")));
+            shell.menu.push(item("Audit", format!("/{org}/audit")));
+        }
+        shell.menu.push(item("Server", "/status".to_owned()));
+        shell.menu.push(item("API", "/reference".to_owned()));
         shell.who = format!("{} · {org}", visitor.caller.name);
         shell.role = visitor.role();
         shell.form_token = visitor
@@ -93,6 +94,14 @@ fn done(word: &str) -> &'static str {
         "unflagged" => "The flag was taken away.",
         "ticket" => "The ticket was linked.",
         "revoked" => "The token was revoked.",
+        "hook-changed" => "The endpoint was changed.",
+        "hook-on" => "The endpoint is on.",
+        "hook-off" => "The endpoint is off.",
+        "hook-deleted" => "The endpoint was deleted.",
+        "hook-test" => "The test is on its way.",
+        "hook-resent" => "It is on its way once more.",
+        "hook-replayed" => "What failed is on its way once more.",
+        "hook-none" => "Nothing has failed in that time.",
         _ => "",
     }
 }
@@ -109,6 +118,7 @@ pub(crate) fn answer(pages: &Pages, request: &HttpRequest, shown: Shown) -> Http
             let page = crate::routes::sign_in::page(here, request.method() == "GET", "");
             (Status::SignIn, None, page)
         }
+        Err(Failure::Changed(shown)) => (Status::Changed, Some(shown.0), shown.1),
         Err(failure) => (failure.status(), None, failure.page(&(pages.request_id)(request))),
     };
     let said = Asked::query(request).text("said").to_owned();

@@ -8,6 +8,7 @@ use actix_web::http::header::{COOKIE, HOST, ORIGIN};
 use signalbox_domain::ids::{BranchName, PrNumber, RepoName};
 use signalbox_domain::session::{ABSOLUTE_DAYS, SessionText};
 use signalbox_domain::token::{Caller, Scope};
+use uuid::Uuid;
 
 use crate::Pages;
 use crate::failure::Failure;
@@ -28,6 +29,11 @@ impl Visitor {
     /// Whether forms are shown: only those who have a session can send them.
     pub(crate) fn may_send(&self, scope: Scope) -> bool {
         self.session.is_some() && self.may(scope)
+    }
+
+    /// Whether they see webhooks, tokens and the audit log.
+    pub(crate) fn administers(&self) -> bool {
+        self.may(Scope::QueueAdmin) && self.caller.repos.is_empty()
     }
 
     /// What they are in front of people.
@@ -120,20 +126,33 @@ pub(crate) async fn sender(
 
 /// What was asked for: the values of a query or a form.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Asked(BTreeMap<String, String>);
+pub(crate) struct Asked(BTreeMap<String, Vec<String>>);
 
 impl Asked {
     pub(crate) fn of(text: &[u8]) -> Self {
-        Self(url::form_urlencoded::parse(text).into_owned().collect())
+        let mut asked: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for (name, value) in url::form_urlencoded::parse(text).into_owned() {
+            asked.entry(name).or_default().push(value);
+        }
+        Self(asked)
     }
 
     pub(crate) fn query(request: &HttpRequest) -> Self {
         Self::of(request.query_string().as_bytes())
     }
 
-    /// A value; empty when there is none.
+    /// A value, the last one of that name; empty when there is none.
     pub(crate) fn text(&self, name: &str) -> &str {
-        self.0.get(name).map_or("", |value| value.trim())
+        self.0.get(name).and_then(|all| all.last()).map_or("", |value| value.trim())
+    }
+
+    /// Every value of that name.
+    pub(crate) fn all(&self, name: &str) -> &[String] {
+        self.0.get(name).map_or(&[], Vec::as_slice)
+    }
+
+    pub(crate) fn uuid(&self, name: &str) -> Result<Uuid, Failure> {
+        Uuid::try_parse(self.text(name)).map_err(|_| Failure::Missing)
     }
 
     pub(crate) fn has(&self, name: &str) -> bool {

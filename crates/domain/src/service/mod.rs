@@ -23,6 +23,7 @@ mod step;
 mod submit;
 mod sweep;
 mod targets;
+mod tokens;
 mod uploads;
 mod webhooks;
 
@@ -47,6 +48,7 @@ pub use queue::QueueService;
 pub use queue_reads::{EntrySnapshot, RunSnapshot};
 pub use sessions::Sessions;
 pub use sweep::Sweeper;
+pub use tokens::{MAX_TOKEN_DAYS, MAX_TOKEN_NAME, NewToken, TokenError, TokenService};
 pub use uploads::{
     Announced, Intake, PublicRepository, Reception, Sender, UPLOAD_RENEWAL_SECONDS, UploadError,
     UploadLimits, UploadParts, UploadService,

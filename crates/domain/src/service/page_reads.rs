@@ -3,14 +3,13 @@
 
 use std::sync::Arc;
 
-use crate::audit::{AuditAction, AuditActor, of_token};
-use crate::ids::{BranchName, OrgId, QueueId, RepoId, RepoName, TokenId};
+use crate::ids::{BranchName, OrgId, QueueId, RepoId, RepoName};
 use crate::ports::{MetricsScope, QueueRef, RepoRef, Repository};
 use crate::queue::{Move, Queue, durations};
 use crate::time::{Span, Timestamp};
-use crate::token::{Caller, Scope, Token};
+use crate::token::{Caller, Scope};
 
-use super::{Context, Deed, Error, QueueService};
+use super::{Context, Error, QueueService};
 
 /// The most earlier passes that estimates are based on.
 const MAX_PASSES: u32 = 100;
@@ -144,42 +143,5 @@ impl PageReads {
                 Ok(sum)
             }
         }
-    }
-
-    /// The tokens of the caller's organization, newest first. Only for those who may administer all
-    /// of it.
-    pub async fn tokens(&self, caller: &Caller) -> Result<Vec<Token>, Error> {
-        administers(caller)?;
-        Ok(self.context.stores.tokens.list(Some(caller.org)).await?)
-    }
-
-    /// Revokes a token of the caller's organization, at once. `false`: there is none with that id.
-    pub async fn revoke_token(&self, caller: &Caller, id: TokenId) -> Result<bool, Error> {
-        let own = self.tokens(caller).await?;
-        let Some(token) = own.iter().find(|token| token.id == id) else { return Ok(false) };
-        if !self.context.stores.tokens.revoke(id, self.now()).await? {
-            return Ok(false);
-        }
-        let deed = Deed {
-            org: caller.org,
-            actor: AuditActor::caller(caller),
-            action: AuditAction::TokenRevoked,
-            object: format!("token {id}"),
-            repo: None,
-            reason: None,
-        };
-        let end = Token { revoked_at: Some(self.now()), ..token.clone() };
-        let record = deed.record(&self.context, &of_token(token), &of_token(&end));
-        self.context.stores.audit.append(&record).await?;
-        Ok(true)
-    }
-}
-
-/// Whether the caller may administer the whole organization.
-fn administers(caller: &Caller) -> Result<(), Error> {
-    if caller.may(Scope::QueueAdmin) && caller.repos.is_empty() {
-        Ok(())
-    } else {
-        Err(Error::MissingScope(Scope::QueueAdmin))
     }
 }

@@ -95,6 +95,27 @@ impl QueueService {
         self.administer(caller, repo, branch, command, &deed).await
     }
 
+    /// Changes settings if they are still those; returns the queue after it, and whether it was
+    /// changed.
+    pub async fn update_settings(
+        &self,
+        caller: &Caller,
+        repo: &RepoName,
+        branch: &BranchName,
+        expected: &Settings,
+        change: SettingsPatch,
+    ) -> Result<(Arc<Queue>, bool), Error> {
+        let deed = Deed::to_queue(caller, AuditAction::QueueUpdated, repo, branch);
+        let (settings, by) = (Box::new(change), caller.actor());
+        let command = Command::Update { settings, state: None, reason: None, by };
+        let repository = self.repository(caller, Scope::QueueAdmin, repo).await?;
+        let queue = self.find(caller.org, &repository, branch).await?;
+        let changed = |newest: &Queue| newest.header.settings != *expected;
+        let input = Input::Command(command);
+        let taken = self.stepper.step_unless(queue, &input, Some(&deed), changed).await?;
+        taken.ok_or_else(|| Error::UnknownQueue { repo: repo.clone(), branch: branch.clone() })
+    }
+
     /// Takes a pull request out of the queue.
     pub async fn cancel(
         &self,

@@ -7,6 +7,7 @@ mod states;
 mod table;
 mod tests;
 mod waits;
+mod webhooks;
 
 pub use reasons::reason;
 pub use table::table;

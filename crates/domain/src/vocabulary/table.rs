@@ -11,6 +11,7 @@ use crate::queue::{
 };
 use crate::time::Timestamp;
 use crate::upload::UploadState;
+use crate::webhook::{self, MessageState, OffReason};
 
 use super::Named;
 
@@ -86,6 +87,13 @@ pub fn table() -> String {
         "Quarantine of a test" QuarantineOverride,
         "Why a test has its status" StatusReason,
         "State of an upload" UploadState,
+        "State of a message to a webhook" MessageState,
+        "Why a webhook is off" OffReason,
+    );
+    section(
+        &mut page,
+        "Outcome of a try at delivering",
+        webhook::Outcome::ALL.iter().map(|it| (it.word().to_owned(), it.named())),
     );
     section(
         &mut page,
@@ -126,6 +134,9 @@ mod tests {
         labels(PrState::ALL.iter().map(Named::named).collect());
         labels(QueueStateName::ALL.iter().map(Named::named).collect());
         labels(TestStatus::ALL.iter().map(Named::named).collect());
+        labels(MessageState::ALL.iter().map(Named::named).collect());
+        labels(webhook::Outcome::ALL.iter().map(Named::named).collect());
+        labels(OffReason::ALL.iter().map(Named::named).collect());
         labels(waits().iter().map(|(_, wait)| wait.named()).collect());
     }
 }

@@ -46,7 +46,7 @@ async fn found(
     }
     let mut tests = Vec::new();
     if visitor.may(Scope::TestsRead) {
-        tests = super::tests::counts(pages, &visitor).await?;
+        tests = super::test_list::counts(pages, &visitor).await?;
     }
     let seen =
         Seen { queues: &queues, tests: &tests, search, visitor: &visitor, now: pages.reads.now() };

@@ -5,7 +5,9 @@ mod queue;
 mod queue_more;
 mod server;
 pub(crate) mod sign_in;
-mod tests;
+mod test_list;
+mod tokens;
+mod webhooks;
 
 use actix_web::guard::fn_guard;
 use actix_web::web::{self, ServiceConfig};
@@ -40,21 +42,38 @@ pub(crate) fn configure(config: &mut ServiceConfig) {
                 .route(web::get().to(queue_more::settings))
                 .route(web::post().to(queue_more::save)),
         )
-        .service(page("/{org}/flaky-tests", "pageTests").route(web::get().to(tests::dashboard)))
+        .service(page("/{org}/flaky-tests", "pageTests").route(web::get().to(test_list::dashboard)))
         .service(
             page("/{org}/flaky-tests/quarantine", "pageQuarantine")
-                .route(web::get().to(tests::quarantine)),
+                .route(web::get().to(test_list::quarantine)),
         )
         .service(
-            page("/{org}/flaky-tests/uploads", "pageUploads").route(web::get().to(tests::uploads)),
+            page("/{org}/flaky-tests/uploads", "pageUploads")
+                .route(web::get().to(test_list::uploads)),
         )
-        .service(page("/{org}/flaky-tests/do", "pageTestDo").route(web::post().to(tests::act)))
-        .service(page("/{org}/flaky-tests/test/{id}", "pageTest").route(web::get().to(tests::test)))
+        .service(page("/{org}/flaky-tests/do", "pageTestDo").route(web::post().to(test_list::act)))
+        .service(
+            page("/{org}/flaky-tests/test/{id}", "pageTest").route(web::get().to(test_list::test)),
+        )
         .service(
             page("/{org}/tokens", "pageTokens")
-                .route(web::get().to(server::tokens))
-                .route(web::post().to(server::revoke)),
+                .route(web::get().to(tokens::list))
+                .route(web::post().to(tokens::act)),
         )
+        .service(page("/{org}/webhooks", "pageWebhooks").route(web::get().to(webhooks::list)))
+        .service(
+            page("/{org}/webhooks/endpoint", "pageWebhook")
+                .route(web::get().to(webhooks::endpoint)),
+        )
+        .service(
+            page("/{org}/webhooks/message", "pageWebhookMessage")
+                .route(web::get().to(webhooks::message)),
+        )
+        .service(
+            page("/{org}/webhooks/events", "pageWebhookEvents")
+                .route(web::get().to(webhooks::events)),
+        )
+        .service(page("/{org}/webhooks/do", "pageWebhookDo").route(web::post().to(webhooks::act)))
         .service(page("/{org}/audit", "pageAudit").route(web::get().to(server::audit)))
         .service(page("/reference", "pageReference").route(web::get().to(server::reference)));
 }

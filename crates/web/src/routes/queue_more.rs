@@ -108,7 +108,8 @@ async fn show_settings(pages: &Pages, request: &HttpRequest, org: &str) -> Shown
     } else {
         None
     };
-    let page = view::settings::page(&place, &queue, proposed.as_ref(), &visitor);
+    let stale = asked.has("version") && asked.text("version") != view::settings::version(settings);
+    let page = view::settings::page(&place, &queue, proposed.as_ref(), stale, &visitor);
     Ok((Some(visitor), page))
 }
 
@@ -137,8 +138,19 @@ async fn saved(
     }
     let place = Place { org: org.to_owned(), repo: sent.repo()?, branch: sent.branch()? };
     let queue = pages.queues.queue(&visitor.caller, &place.repo, &place.branch).await?;
-    let patch = view::settings::patch(&queue.header.settings, sent)?;
-    let (repo, branch) = (&place.repo, &place.branch);
-    pages.queues.update_queue(&visitor.caller, repo, branch, patch, None, None).await?;
-    Ok(format!("{}&said=settings", place.path("queue/settings")))
+    let settings = &queue.header.settings;
+    let patch = view::settings::patch(settings, sent)?;
+    let wanted = patch.applied_to(settings).map_err(signalbox_domain::service::Error::from)?;
+    let fresh = sent.text("version") == view::settings::version(settings);
+    let (newest, done) = if fresh {
+        let (caller, repo, branch) = (&visitor.caller, &place.repo, &place.branch);
+        pages.queues.update_settings(caller, repo, branch, settings, patch).await?
+    } else {
+        (queue.clone(), false)
+    };
+    if done {
+        return Ok(format!("{}&said=settings", place.path("queue/settings")));
+    }
+    let page = view::settings::changed(&place, &newest, &wanted);
+    Err(Failure::Changed(Box::new((visitor, page))))
 }

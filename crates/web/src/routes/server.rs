@@ -1,18 +1,15 @@
 //! Pages about the server.
 
-use actix_web::web::{Bytes, Data, Path};
+use actix_web::web::{Data, Path};
 use actix_web::{HttpRequest, HttpResponse};
-use signalbox_domain::ids::TokenId;
 use signalbox_domain::ports::{AuditFilter, AuditPlace};
 use signalbox_domain::time::Timestamp;
 use uuid::Uuid;
 
 use crate::Pages;
-use crate::failure::Failure;
-use crate::reply::go_to;
 use crate::shell::answer;
 use crate::view;
-use crate::visitor::{Asked, member, sender, visitor};
+use crate::visitor::{Asked, member, visitor};
 
 /// `GET /status`.
 pub(crate) async fn status(pages: Data<Pages>, request: HttpRequest) -> HttpResponse {
@@ -31,47 +28,6 @@ pub(crate) async fn reference(pages: Data<Pages>, request: HttpRequest) -> HttpR
         Ok((Some(visitor), view::reference::page(&pages.openapi)))
     };
     answer(&pages, &request, shown.await)
-}
-
-/// `GET /{org}/tokens`.
-pub(crate) async fn tokens(
-    pages: Data<Pages>,
-    request: HttpRequest,
-    org: Path<String>,
-) -> HttpResponse {
-    let shown = async {
-        let visitor = member(&pages, &request, &org).await?;
-        let tokens = pages.reads.tokens(&visitor.caller).await?;
-        let page = view::tokens::page(&tokens, &visitor, pages.reads.now());
-        Ok((Some(visitor), page))
-    };
-    answer(&pages, &request, shown.await)
-}
-
-/// `POST /{org}/tokens`: revokes one.
-pub(crate) async fn revoke(
-    pages: Data<Pages>,
-    request: HttpRequest,
-    org: Path<String>,
-    body: Bytes,
-) -> HttpResponse {
-    let done = async {
-        let sent = Asked::of(&body);
-        let visitor = sender(&pages, &request, &sent).await?;
-        if visitor.org() != org.as_str() {
-            return Err(Failure::Missing);
-        }
-        let id = Uuid::try_parse(sent.text("token")).map_err(|_| Failure::Missing)?;
-        if pages.reads.revoke_token(&visitor.caller, TokenId(id)).await? {
-            Ok(format!("/{org}/tokens?said=revoked"))
-        } else {
-            Err(Failure::Missing)
-        }
-    };
-    match done.await {
-        Ok(address) => go_to(&address).finish(),
-        Err(failure) => answer(&pages, &request, Err(failure)),
-    }
 }
 
 /// `GET /{org}/audit`.

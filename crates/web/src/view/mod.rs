@@ -15,9 +15,10 @@ pub(crate) mod run;
 pub(crate) mod settings;
 pub(crate) mod status;
 pub(crate) mod test;
-pub(crate) mod tests;
+pub(crate) mod test_list;
 pub(crate) mod tokens;
 pub(crate) mod uploads;
+pub(crate) mod webhooks;
 
 use signalbox_domain::ids::{BranchName, RepoName};
 
@@ -83,10 +84,15 @@ impl Place {
         });
         let body = body.to_string();
         let body = body.strip_suffix('}').unwrap_or(&body);
-        format!(
-            "curl -H \"x-api-token: $SIGNALBOX_TOKEN\" -H 'content-type: application/json' \\\n  \
-             -d '{}{more}}}' \"$SIGNALBOX_URL/v1/{operation}\"",
-            body.replace('\'', "'\\''")
-        )
+        curl(operation, &format!("{body}{more}}}"))
     }
+}
+
+/// A call of the API.
+pub(crate) fn curl(operation: &str, body: &str) -> String {
+    format!(
+        "curl -H \"x-api-token: $SIGNALBOX_TOKEN\" -H 'content-type: application/json' \\\n  \
+         -d '{}' \"$SIGNALBOX_URL/v1/{operation}\"",
+        body.replace('\'', "'\\''")
+    )
 }

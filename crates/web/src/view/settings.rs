@@ -4,6 +4,8 @@ use signalbox_domain::queue::{
     DirectMergeMode, MergeMethod, Mode, OptimizationMode, Queue, Settings, SettingsPatch,
 };
 
+use sha2::{Digest, Sha256};
+
 use super::Place;
 use crate::failure::Failure;
 use crate::model::{Block, Cell, Field, Form, Page, Section, Table};
@@ -135,6 +137,67 @@ fn all(settings: &Settings) -> Vec<Setting> {
     ]
 }
 
+/// Names the settings as they are: another one after every change of them.
+pub(crate) fn version(settings: &Settings) -> String {
+    let mut hash = Sha256::new();
+    for one in all(settings) {
+        hash.update(format!("{}\0{}\0", one.name, one.value));
+    }
+    let digest: [u8; 32] = hash.finalize().into();
+    let first = digest.iter().take(8).fold(0, |sum, byte| sum << 8 | u64::from(*byte));
+    format!("{first:016x}")
+}
+
+/// The page for somebody whose form was filled in before somebody else changed the settings.
+pub(crate) fn changed(place: &Place, queue: &Queue, wanted: &Settings) -> Page {
+    let mut table = Table::new("both", "Both versions", &["Setting", "Now", "In your form"])
+        .empty("Your form says what is so already.");
+    let mut mine = vec![("repo", place.repo.to_string()), ("branch", place.branch.to_string())];
+    for (now, wanted) in all(&queue.header.settings).into_iter().zip(all(wanted)) {
+        if now.value != wanted.value {
+            let cells = [now.label, &now.value, &wanted.value].map(shown).map(Cell::text);
+            table.push(now.name, cells.to_vec());
+        }
+        mine.push((wanted.name, wanted.value));
+    }
+    let notice = Block::notice(
+        Tone::Warning,
+        "warning",
+        "Nothing was saved.",
+        "Somebody changed the settings after you had opened the form.",
+    );
+    let again = Form {
+        id: "mine".to_owned(),
+        action: format!("/{}/queue/settings", place.org),
+        hidden: mine,
+        button: "Preview mine on top of it".to_owned(),
+        ..Form::default()
+    };
+    let start = Cell::text("Start again from how it is now").link(place.path("queue/settings"));
+    Page {
+        title: format!("Settings changed meanwhile: {}", place.name()),
+        heading: "The settings were changed meanwhile".to_owned(),
+        above: above(place),
+        menu: place.menu("queue/settings"),
+        sections: vec![
+            Section::plain("why").with(notice),
+            Section::new("both-part", "Both versions")
+                .with(Block::Table(table))
+                .with(Block::Forms(vec![again]))
+                .with(Block::Links(vec![start])),
+        ],
+        ..Page::default()
+    }
+}
+
+fn above(place: &Place) -> Vec<Cell> {
+    vec![Cell::text("Queues").link("/"), Cell::text(place.name()).link(place.path("queue"))]
+}
+
+fn shown(value: &str) -> String {
+    if value.is_empty() { "–".to_owned() } else { plain(value, 500) }
+}
+
 /// What a form asks for, beside the settings as they are: only what differs.
 pub(crate) fn patch(settings: &Settings, sent: &Asked) -> Result<SettingsPatch, Failure> {
     let mut patch = SettingsPatch::default();
@@ -188,11 +251,13 @@ pub(crate) fn patch(settings: &Settings, sent: &Asked) -> Result<SettingsPatch, 
     Ok(patch)
 }
 
-/// The page: with `proposed` also the difference, and the form that makes it so.
+/// The page: with `proposed` also the difference, and the form that makes it so. `stale` says that
+/// the form was filled in beside other settings than those of now.
 pub(crate) fn page(
     place: &Place,
     queue: &Queue,
     proposed: Option<&Settings>,
+    stale: bool,
     visitor: &Visitor,
 ) -> Page {
     let settings = &queue.header.settings;
@@ -202,7 +267,7 @@ pub(crate) fn page(
         vec![
             ("repo", place.repo.to_string()),
             ("branch", place.branch.to_string()),
-            ("version", queue.header.sequence.to_string()),
+            ("version", version(settings)),
         ]
     };
     if let Some(proposed) = proposed {
@@ -211,9 +276,6 @@ pub(crate) fn page(
         let mut change = hidden();
         for (old, new) in now.iter().zip(all(proposed)) {
             if old.value != new.value {
-                let shown = |value: &str| {
-                    if value.is_empty() { "–".to_owned() } else { plain(value, 500) }
-                };
                 table.push(
                     old.name,
                     vec![
@@ -227,7 +289,13 @@ pub(crate) fn page(
         }
         change.push(("save", "yes".to_owned()));
         let any = !table.rows.is_empty();
-        let mut section = Section::new("preview", "Preview").with(Block::Table(table));
+        let mut section = Section::new("preview", "Preview");
+        if stale {
+            let text = "What you see here is your form beside the settings as they are now.";
+            let title = "Somebody changed the settings after you had opened the form.";
+            section = section.with(Block::notice(Tone::Warning, "warning", title, text));
+        }
+        section = section.with(Block::Table(table));
         if proposed.mode != settings.mode {
             let text = "The line is emptied in the old mode first; nothing new enters meanwhile.";
             section =
@@ -245,7 +313,7 @@ pub(crate) fn page(
         }
         sections.push(section);
     }
-    let shown = proposed.map_or_else(|| all(settings), all);
+    let values = proposed.map_or_else(|| all(settings), all);
     if visitor.may_send(Scope::QueueAdmin) {
         let field = |one: Setting| {
             let lines = one.options == ["lines"];
@@ -273,8 +341,8 @@ pub(crate) fn page(
         let form = Form {
             id: "settings-form".to_owned(),
             action: format!("/{}/queue/settings", place.org),
-            hidden: vec![("repo", place.repo.to_string()), ("branch", place.branch.to_string())],
-            fields: shown.into_iter().map(field).collect(),
+            hidden: hidden(),
+            fields: values.into_iter().map(field).collect(),
             button: "Preview the change".to_owned(),
             ..Form::default()
         };
@@ -298,10 +366,7 @@ pub(crate) fn page(
     Page {
         title: format!("Settings: {}", place.name()),
         heading: "Settings".to_owned(),
-        above: vec![
-            Cell::text("Queues").link("/"),
-            Cell::text(place.name()).link(place.path("queue")),
-        ],
+        above: above(place),
         menu: place.menu("queue/settings"),
         sections,
         curl: place.curl("updateQueue", ",\"concurrency\":3"),

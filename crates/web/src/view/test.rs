@@ -6,7 +6,7 @@ use signalbox_domain::time::Timestamp;
 use signalbox_domain::token::Scope;
 use signalbox_domain::vocabulary::Named;
 
-use super::tests::{Place, percent};
+use super::test_list::{Place, percent};
 use crate::model::{Block, Cell, Field, Form, Page, Section, Table, TimelineStep};
 use crate::text::{ago, elsewhere, plain, sentence};
 use crate::visitor::Visitor;

@@ -1,9 +1,11 @@
 //! API tokens of an organization.
 
-use signalbox_domain::time::Timestamp;
-use signalbox_domain::token::Token;
+use signalbox_domain::service::MAX_TOKEN_DAYS;
+use signalbox_domain::time::{Span, Timestamp};
+use signalbox_domain::token::{Scope, Token, TokenText};
+use signalbox_domain::vocabulary::Tone;
 
-use crate::model::{Block, Cell, Form, Page, Section, Table};
+use crate::model::{Block, Cell, Field, Form, Page, Section, Table};
 use crate::text::{ago, plain};
 use crate::visitor::Visitor;
 
@@ -17,60 +19,173 @@ pub(crate) fn page(tokens: &[Token], visitor: &Visitor, now: Timestamp) -> Page 
     .empty("There is no token.");
     let mut forms = Vec::new();
     for token in tokens.iter().take(super::ROWS) {
-        let scopes: Vec<&str> = token.scopes.iter().map(|scope| scope.word()).collect();
-        let repos: Vec<String> = token.repos.iter().map(ToString::to_string).collect();
-        let repos = if repos.is_empty() { "all".to_owned() } else { repos.join(", ") };
-        let good = token.is_valid(now);
         let own = token.id == visitor.caller.token;
-        let state = match (good, token.revoked_at.is_some()) {
-            (true, _) => Cell { icon: Some("check"), tone: "good", ..Cell::text("Good") },
-            (false, true) => Cell { icon: Some("minus"), tone: "quiet", ..Cell::text("Revoked") },
-            (false, false) => Cell { icon: Some("clock"), tone: "quiet", ..Cell::text("Expired") },
-        };
-        let ends = token.revoked_at.or(token.expires_at);
-        table.push(
-            token.id,
-            vec![
-                Cell { mark: own.then_some("yours"), ..Cell::text(plain(&token.name, 100)) },
-                Cell::text(scopes.join(", ")),
-                Cell::text(plain(&repos, 300)),
-                state,
-                ago(token.created_at, now),
-                ends.map_or_else(|| Cell::text("never"), |at| ago(at, now)),
-            ],
-        );
-        if good && visitor.session.is_some() {
-            let note = if own {
-                "You are signed in with this token and will be signed out."
-            } else {
-                "Whoever uses it is refused within a second."
-            };
-            forms.push(Form {
-                id: format!("revoke-{}", token.id),
-                action: format!("/{}/tokens", visitor.org()),
-                post: true,
-                title: format!("Revoke {}", plain(&token.name, 60)),
-                note: note.to_owned(),
-                hidden: vec![("token", token.id.to_string())],
-                button: "Revoke it".to_owned(),
-                danger: true,
-                ..Form::default()
-            });
+        table.push(token.id, row(token, own, now));
+        if token.is_valid(now) && visitor.session.is_some() {
+            forms.extend(of_token(token, own, visitor));
         }
     }
-    let create = "signalbox token create --help".to_owned();
-    Page {
-        title: "Tokens".to_owned(),
-        sections: vec![
-            Section::plain("list").with(Block::Table(table)),
-            Section::new("revoke", "Revoke").with(Block::Forms(forms)),
-            Section::new("make", "Make one")
-                .with(Block::Text(
-                    "Tokens are made on the command line, where their text is shown once."
-                        .to_owned(),
-                ))
-                .with(Block::Pre(create)),
-        ],
-        ..Page::default()
+    let mut sections = Vec::new();
+    let good = || tokens.iter().filter(|it| it.is_valid(now));
+    let endless = good().filter(|it| it.expires_at.is_none() && it.revoked_at.is_none()).count();
+    if endless > 0 {
+        let text = "Give them an end: replace them by ones that have one.";
+        let title = format!("Tokens that never end: {endless}.");
+        let notice = Block::notice(Tone::Warning, "warning", &title, text);
+        sections.push(Section::plain("warnings").with(notice));
     }
+    sections.push(Section::plain("list").with(Block::Table(table)));
+    if visitor.session.is_some() {
+        let make = Section::new("make", "New token").with(Block::Forms(vec![create(visitor)]));
+        sections.push(make);
+    }
+    if !forms.is_empty() {
+        sections.push(Section::new("revoke", "Replace or revoke").with(Block::Forms(forms)));
+    }
+    Page { title: "Tokens".to_owned(), sections, ..Page::default() }
+}
+
+fn row(token: &Token, own: bool, now: Timestamp) -> Vec<Cell> {
+    let scopes: Vec<&str> = token.scopes.iter().map(|scope| scope.word()).collect();
+    let repos: Vec<String> = token.repos.iter().map(ToString::to_string).collect();
+    let repos = if repos.is_empty() { "all".to_owned() } else { repos.join(", ") };
+    let state = match (token.is_valid(now), token.revoked_at.is_some()) {
+        (true, false) => Cell { icon: Some("check"), tone: "good", ..Cell::text("Good") },
+        (true, true) => Cell { icon: Some("clock"), tone: "quiet", ..Cell::text("Replaced") },
+        (false, true) => Cell { icon: Some("minus"), tone: "quiet", ..Cell::text("Revoked") },
+        (false, false) => Cell { icon: Some("clock"), tone: "quiet", ..Cell::text("Expired") },
+    };
+    let ends = token.revoked_at.or(token.expires_at);
+    vec![
+        Cell { mark: own.then_some("yours"), ..Cell::text(plain(&token.name, 100)) },
+        Cell::text(scopes.join(", ")),
+        Cell::text(plain(&repos, 300)),
+        state,
+        ago(token.created_at, now),
+        ends.map_or_else(|| Cell::text("never"), |at| ago(at, now)),
+    ]
+}
+
+fn post(visitor: &Visitor, action: &str) -> Form {
+    Form {
+        action: format!("/{}/tokens", visitor.org()),
+        post: true,
+        hidden: vec![("action", action.to_owned())],
+        ..Form::default()
+    }
+}
+
+fn of_token(token: &Token, own: bool, visitor: &Visitor) -> Vec<Form> {
+    let name = plain(&token.name, 60);
+    let mut forms = Vec::new();
+    let mine = |scope: &Scope| visitor.may(*scope);
+    if token.revoked_at.is_none() && token.scopes.iter().all(mine) {
+        let mut rotate = Form {
+            id: format!("rotate-{}", token.id),
+            title: format!("Replace {name}"),
+            note: "The new one allows the same; its text is shown once.".to_owned(),
+            fields: vec![Field {
+                name: "hours",
+                label: "The old one ends".to_owned(),
+                kind: "select",
+                options: [
+                    ("0", "at once"),
+                    ("1", "in an hour"),
+                    ("24", "in a day"),
+                    ("168", "in 7 days"),
+                ]
+                .map(|(hours, label)| (hours.to_owned(), label.to_owned()))
+                .to_vec(),
+                value: "1".to_owned(),
+                ..Field::default()
+            }],
+            button: "Replace it".to_owned(),
+            ..post(visitor, "rotate")
+        };
+        rotate.hidden.push(("token", token.id.to_string()));
+        forms.push(rotate);
+    }
+    let note = if own {
+        "You are signed in with this token and will be signed out."
+    } else {
+        "Whoever uses it is refused within a second."
+    };
+    let mut revoke = Form {
+        id: format!("revoke-{}", token.id),
+        title: format!("Revoke {name}"),
+        note: note.to_owned(),
+        button: "Revoke it".to_owned(),
+        danger: true,
+        ..post(visitor, "revoke")
+    };
+    revoke.hidden.push(("token", token.id.to_string()));
+    forms.push(revoke);
+    forms
+}
+
+fn create(visitor: &Visitor) -> Form {
+    let means = |scope: Scope| match scope {
+        Scope::QueueRead => "read queues",
+        Scope::QueueSubmit => "submit, restart and take out",
+        Scope::QueueUrgent => "submit as urgent",
+        Scope::QueueAdmin => "administer queues, webhooks and tokens",
+        Scope::TestsRead => "read test results",
+        Scope::TestsWrite => "upload results, change quarantine",
+    };
+    let offered = Scope::ALL.into_iter().filter(|scope| visitor.may(*scope));
+    let option =
+        |scope: Scope| (scope.word().to_owned(), format!("{}: {}", scope.word(), means(scope)));
+    Form {
+        id: "create".to_owned(),
+        title: "Make a token".to_owned(),
+        note: "Its text is shown once.".to_owned(),
+        fields: vec![
+            Field {
+                name: "name",
+                label: "Name".to_owned(),
+                kind: "text",
+                hint: "It stands for whoever uses it, in queues and in the audit log.".to_owned(),
+                required: true,
+                ..Field::default()
+            },
+            Field {
+                name: "scope",
+                label: "Allows".to_owned(),
+                kind: "boxes",
+                options: offered.map(option).collect(),
+                value: format!("{}\n{}", Scope::QueueRead.word(), Scope::TestsRead.word()),
+                ..Field::default()
+            },
+            Field {
+                name: "days",
+                label: "Ends after, in days".to_owned(),
+                kind: "number",
+                value: "90".to_owned(),
+                hint: format!("1 to {MAX_TOKEN_DAYS}; empty: never."),
+                ..Field::default()
+            },
+            Field {
+                name: "repos",
+                label: "Repositories".to_owned(),
+                kind: "lines",
+                hint: "HOST/OWNER/NAME, one a line; empty: all of the organization.".to_owned(),
+                ..Field::default()
+            },
+        ],
+        button: "Make it".to_owned(),
+        ..post(visitor, "create")
+    }
+}
+
+/// The page with the text of a token that was just made.
+pub(crate) fn made(org: &str, token: &Token, text: &TokenText) -> Page {
+    let scopes: Vec<&str> = token.scopes.iter().map(|scope| scope.word()).collect();
+    let ends = token.expires_at.map(|at| format!(" until {}", at.floor(Span::seconds(1))));
+    let next = format!(
+        "{} allows {}{}.",
+        plain(&token.name, 100),
+        scopes.join(", "),
+        ends.unwrap_or_default()
+    );
+    super::webhooks::secret("The token was made", text.reveal(), &next, &format!("/{org}/tokens"))
 }

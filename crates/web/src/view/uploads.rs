@@ -5,7 +5,7 @@ use signalbox_domain::time::{Span, Timestamp};
 use signalbox_domain::upload::UploadRecord;
 use signalbox_domain::vocabulary::Tone;
 
-use super::tests::Place;
+use super::test_list::Place;
 use crate::model::{Block, Cell, Page, Section, Table};
 use crate::text::{ago, elsewhere, plain};
 

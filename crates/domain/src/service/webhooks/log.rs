@@ -71,6 +71,21 @@ impl WebhookService {
         Ok(DeliveryPage { messages: found.into_iter().map(with_tries).collect(), more })
     }
 
+    /// One message, with its tries, the first one first.
+    pub async fn delivery(
+        &self,
+        caller: &Caller,
+        id: EndpointId,
+        message: Uuid,
+    ) -> Result<(Message, Vec<Attempt>), Error> {
+        Self::may(caller)?;
+        self.known(caller.org, id).await?;
+        let found = self.store().message(caller.org, id, message).await?;
+        let found = found.ok_or(WebhookError::UnknownMessage { endpoint: id, message })?;
+        let attempts = self.store().attempts(caller.org, id, &[message]).await?;
+        Ok((found, attempts))
+    }
+
     /// Sends messages once more, under the same ids.
     pub async fn replay(
         &self,

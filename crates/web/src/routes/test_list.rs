@@ -15,7 +15,7 @@ use crate::failure::Failure;
 use crate::reply::go_to;
 use crate::shell::{Shown, answer};
 use crate::view::home::TestCounts;
-use crate::view::tests::{List, Place};
+use crate::view::test_list::{List, Place};
 use crate::view::{self, ROWS};
 use crate::visitor::{Asked, Visitor, member, sender, visitor};
 
@@ -96,7 +96,7 @@ fn kind(list: List, now: Timestamp) -> ListKind {
 async fn show_dashboard(pages: &Pages, request: &HttpRequest, org: &str) -> Shown {
     if !Asked::query(request).has("repo") {
         let visitor = member(pages, request, org).await?;
-        let page = view::tests::repositories(org, &counts(pages, &visitor).await?);
+        let page = view::test_list::repositories(org, &counts(pages, &visitor).await?);
         return Ok((Some(visitor), page));
     }
     let (visitor, place, asked) = place(pages, request, org).await?;
@@ -134,7 +134,7 @@ async fn show_dashboard(pages: &Pages, request: &HttpRequest, org: &str) -> Show
         .map(|end| format!("{}&list={}&after={end}", place.path("flaky-tests"), list.word()));
     let uploads = pages.uploads.uploads(caller, &place.repo, None, 1).await?;
     let settings = pages.flaky.settings(caller, &place.repo).await?;
-    let page = view::tests::page(&view::tests::Seen {
+    let page = view::test_list::page(&view::test_list::Seen {
         place: &place,
         list,
         search: asked.text("q"),
@@ -161,7 +161,7 @@ pub(crate) async fn quarantine(
         let list = pages.flaky.list(caller, &place.repo, ListKind::Quarantined, seek, 100, false);
         let tests = list.await?.tests;
         let settings = pages.flaky.settings(caller, &place.repo).await?;
-        let page = view::tests::quarantine(&place, &tests, &settings, now);
+        let page = view::test_list::quarantine(&place, &tests, &settings, now);
         Ok((Some(visitor), page))
     };
     answer(&pages, &request, shown.await)

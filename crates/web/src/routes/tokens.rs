@@ -1,0 +1,96 @@
+//! Tokens, and what is done with them.
+
+use actix_web::web::{Bytes, Data, Path};
+use actix_web::{HttpRequest, HttpResponse};
+use signalbox_domain::ids::{RepoName, TokenId};
+use signalbox_domain::service::NewToken;
+use signalbox_domain::time::Span;
+use signalbox_domain::token::Scope;
+
+use crate::Pages;
+use crate::failure::Failure;
+use crate::model::Page;
+use crate::reply::go_to;
+use crate::shell::answer;
+use crate::view;
+use crate::visitor::{Asked, Visitor, member, sender};
+
+/// The longest overlap of two tokens that the form offers, in hours.
+const MAX_OVERLAP: u32 = 168;
+
+/// `GET /{org}/tokens`.
+pub(crate) async fn list(
+    pages: Data<Pages>,
+    request: HttpRequest,
+    org: Path<String>,
+) -> HttpResponse {
+    let shown = async {
+        let visitor = member(&pages, &request, &org).await?;
+        let tokens = pages.tokens.tokens(&visitor.caller).await?;
+        let page = view::tokens::page(&tokens, &visitor, pages.reads.now());
+        Ok((Some(visitor), page))
+    };
+    answer(&pages, &request, shown.await)
+}
+
+/// `POST /{org}/tokens`.
+pub(crate) async fn act(
+    pages: Data<Pages>,
+    request: HttpRequest,
+    org: Path<String>,
+    body: Bytes,
+) -> HttpResponse {
+    match done(&pages, &request, &org, &Asked::of(&body)).await {
+        Ok(None) => go_to(&format!("/{org}/tokens?said=revoked")).finish(),
+        Ok(Some(shown)) => {
+            let (visitor, page) = *shown;
+            answer(&pages, &request, Ok((Some(visitor), page)))
+        }
+        Err(failure) => answer(&pages, &request, Err(failure)),
+    }
+}
+
+/// Does what was asked; a page when there is a text to be shown, this once.
+async fn done(
+    pages: &Pages,
+    request: &HttpRequest,
+    org: &str,
+    sent: &Asked,
+) -> Result<Option<Box<(Visitor, Page)>>, Failure> {
+    let visitor = sender(pages, request, sent).await?;
+    if visitor.org() != org {
+        return Err(Failure::Missing);
+    }
+    let (token, text) = match sent.text("action") {
+        "create" => pages.tokens.create(&visitor.caller, asked(sent)?).await?,
+        "rotate" => {
+            let overlap = Span::hours(sent.number("hours").unwrap_or(1).min(MAX_OVERLAP));
+            let id = TokenId(sent.uuid("token")?);
+            pages.tokens.rotate(&visitor.caller, id, overlap).await?
+        }
+        "revoke" => {
+            let id = TokenId(sent.uuid("token")?);
+            let revoked = pages.tokens.revoke(&visitor.caller, id).await?;
+            return if revoked { Ok(None) } else { Err(Failure::Missing) };
+        }
+        _ => return Err(Failure::Invalid("there is no such action".to_owned())),
+    };
+    let page = view::tokens::made(org, &token, &text);
+    Ok(Some(Box::new((visitor, page))))
+}
+
+fn asked(sent: &Asked) -> Result<NewToken, Failure> {
+    let invalid = |why: &str| Failure::Invalid(why.to_owned());
+    let scopes = sent.all("scope").iter().map(|word| Scope::parse(word));
+    let scopes = scopes.collect::<Option<Vec<_>>>();
+    let repos = sent.text("repos").lines().map(str::trim).filter(|it| !it.is_empty());
+    let repos = repos.map(RepoName::parse).collect::<Result<Vec<_>, _>>();
+    let days = sent.text("days");
+    let days = if days.is_empty() { Ok(None) } else { days.parse().map(Some) };
+    Ok(NewToken {
+        name: sent.text("name").to_owned(),
+        scopes: scopes.ok_or_else(|| invalid("there is no such scope"))?,
+        repos: repos.map_err(|error| invalid(&error.to_string()))?,
+        days: days.map_err(|_| invalid("days must be a number"))?,
+    })
+}

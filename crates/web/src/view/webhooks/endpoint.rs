@@ -1,0 +1,214 @@
+//! One endpoint: how it is, what can be done with it, and what was sent to it.
+
+use signalbox_domain::time::Timestamp;
+use signalbox_domain::vocabulary::{Named, Tone};
+use signalbox_domain::webhook::{Attempt, Endpoint, Message, MessageState};
+
+use super::{endpoint_path, fields, form, meaning, menu, message_path, state};
+use crate::model::{Block, Cell, Field, Form, Page, Section, Table};
+use crate::text::{ago, plain, sentence, span};
+use crate::visitor::Visitor;
+
+/// What was sent, as it was asked for.
+pub(crate) struct Log {
+    /// The newest first, each with its tries.
+    pub(crate) messages: Vec<(Message, Vec<Attempt>)>,
+    pub(crate) state: Option<MessageState>,
+    pub(crate) kind: String,
+    pub(crate) next: Option<String>,
+}
+
+/// The page.
+pub(crate) fn page(
+    endpoint: &Endpoint,
+    log: &Log,
+    kinds: &[String],
+    visitor: &Visitor,
+    now: Timestamp,
+) -> Page {
+    let org = visitor.org();
+    let mut above = Section::plain("facts");
+    if let Some(off) = endpoint.health.off {
+        let word = off.reason.named();
+        let text = format!("{} It was {}.", sentence(word.sentence), ago(off.at, now).text);
+        above = above.with(Block::notice(word.tone, word.icon, "It is sent nothing.", &text));
+    } else if let Some(since) = endpoint.health.failing_since {
+        let text =
+            format!("Since {}. {}", span(now.since(since)), sentence(meaning(&endpoint.health)));
+        above = above.with(Block::notice(Tone::Warning, "warning", "It fails.", &text));
+    }
+    above = above.with(Block::Facts(facts(endpoint, now)));
+    if visitor.session.is_some() {
+        above = above.with(Block::Forms(forms(org, endpoint, kinds)));
+    }
+    let body = format!("{{\"webhookId\": \"{}\", \"pageSize\": 100}}", endpoint.id);
+    Page {
+        title: format!("Webhook {}", plain(&endpoint.settings.url, 120)),
+        above: vec![Cell::text("Webhooks").link(format!("/{org}/webhooks"))],
+        beside: vec![
+            state(&endpoint.health),
+            Cell::text(plain(&endpoint.settings.description, 500)),
+        ],
+        menu: menu(org, ""),
+        sections: vec![above, deliveries(org, endpoint, log, kinds, now)],
+        curl: super::super::curl("webhooks/deliveries", &body),
+        ..Page::default()
+    }
+}
+
+fn facts(endpoint: &Endpoint, now: Timestamp) -> Vec<(&'static str, Cell)> {
+    let kinds = &endpoint.settings.kinds;
+    let kinds = if kinds.is_empty() { "all".to_owned() } else { kinds.join(", ") };
+    let secrets: Vec<String> = endpoint
+        .secrets
+        .iter()
+        .filter(|it| it.until.is_none_or(|until| now < until))
+        .map(|it| match it.until {
+            None => format!("one made {}", ago(it.created_at, now).text),
+            Some(until) => format!("an old one for {} more", span(until.since(now))),
+        })
+        .collect();
+    vec![
+        ("State", state(&endpoint.health).sub(sentence(meaning(&endpoint.health)))),
+        ("Events", Cell::text(kinds)),
+        ("Signed with", Cell::text(secrets.join(", and "))),
+        ("Made", ago(endpoint.created_at, now)),
+        ("Changed", ago(endpoint.updated_at, now)),
+        ("Id", Cell::code(endpoint.id.to_string())),
+    ]
+}
+
+fn choice(name: &'static str, label: &str, options: Vec<(String, String)>, value: &str) -> Field {
+    Field {
+        name,
+        label: label.to_owned(),
+        kind: "select",
+        options,
+        value: value.to_owned(),
+        ..Field::default()
+    }
+}
+
+fn forms(org: &str, endpoint: &Endpoint, kinds: &[String]) -> Vec<Form> {
+    let id = endpoint.id;
+    let plain_options = || kinds.iter().map(|it| (it.clone(), it.clone())).collect::<Vec<_>>();
+    let hours = |all: &[(u32, &str)]| {
+        all.iter().map(|(hours, label)| (hours.to_string(), (*label).to_owned())).collect()
+    };
+    let mut forms = Vec::new();
+    if endpoint.health.is_on() {
+        forms.push(Form {
+            fields: vec![choice("event", "Event", plain_options(), "pull_request.merged")],
+            note: "An example is signed and tried as any other message.".to_owned(),
+            ..form(org, id, "test", "Send a test", "Send it")
+        });
+        let since = hours(&[(1, "hour"), (24, "day"), (168, "7 days"), (720, "30 days")]);
+        forms.push(Form {
+            fields: vec![choice("hours", "Made in the last", since, "24")],
+            note: "Receivers get them under the same ids as before.".to_owned(),
+            ..form(org, id, "replay", "Send what failed once more", "Send them again")
+        });
+    } else {
+        forms.push(Form {
+            fields: vec![Field {
+                name: "catch_up",
+                label: "What happened meanwhile".to_owned(),
+                kind: "boxes",
+                options: vec![("yes".to_owned(), "is sent too".to_owned())],
+                ..Field::default()
+            }],
+            ..form(org, id, "enable", "Switch it on", "Switch it on")
+        });
+    }
+    forms.push(Form {
+        fields: fields(kinds, Some(endpoint)),
+        ..form(org, id, "update", "Change it", "Change it")
+    });
+    let overlap = hours(&[(0, "at once"), (1, "in an hour"), (24, "in a day"), (168, "in 7 days")]);
+    forms.push(Form {
+        fields: vec![choice("hours", "The old secret ends", overlap, "24")],
+        note: "Until then messages are signed with both. The new one is shown once.".to_owned(),
+        ..form(org, id, "rotate", "Give it a new secret", "Make a new secret")
+    });
+    if endpoint.health.is_on() {
+        forms.push(Form {
+            note: "It is sent nothing until somebody switches it on.".to_owned(),
+            ..form(org, id, "disable", "Switch it off", "Switch it off")
+        });
+    }
+    forms.push(Form {
+        note: "What was sent to it is deleted too.".to_owned(),
+        danger: true,
+        ..form(org, id, "delete", "Delete it", "Delete it")
+    });
+    forms
+}
+
+fn deliveries(
+    org: &str,
+    endpoint: &Endpoint,
+    log: &Log,
+    kinds: &[String],
+    now: Timestamp,
+) -> Section {
+    let heads = ["Event", "State", "Made", "#Tries", "Next try", "Last answer", "#Took"];
+    let filtered = log.state.is_some() || !log.kind.is_empty();
+    let empty = if filtered {
+        "Nothing that this filter lets through."
+    } else {
+        "Nothing was sent yet. Send a test to see how it goes."
+    };
+    let mut table = Table::new("deliveries", "Deliveries", &heads).empty(empty);
+    for (message, attempts) in &log.messages {
+        let last = attempts.last();
+        let answer = last.map_or_else(
+            || Cell::text("–"),
+            |it| match it.status {
+                Some(status) => Cell::text(status.to_string()),
+                None => Cell::named(&it.outcome),
+            },
+        );
+        table.push(
+            message.id,
+            vec![
+                Cell::text(plain(&message.kind, 100))
+                    .link(message_path(org, endpoint.id, message.id))
+                    .sub(if message.position == 0 { "a test" } else { "" }),
+                Cell::named(&message.state),
+                ago(message.created_at, now),
+                Cell::number(message.tries),
+                message.next_at.map_or_else(|| Cell::text("–"), |at| ago(at, now)),
+                answer,
+                last.map_or_else(
+                    || Cell::number("–"),
+                    |it| Cell::number(format!("{} ms", it.took.millis())),
+                ),
+            ],
+        );
+    }
+    table.more.clone_from(&log.next);
+    let mut states = vec![(String::new(), "any".to_owned())];
+    let word = |it: &MessageState| (it.word().to_owned(), it.named().label.to_owned());
+    states.extend(MessageState::ALL.iter().map(word));
+    let mut events = vec![(String::new(), "any".to_owned())];
+    events.extend(kinds.iter().map(|it| (it.clone(), it.clone())));
+    let filter = Form {
+        id: "filter".to_owned(),
+        action: format!("/{org}/webhooks/endpoint"),
+        hidden: vec![("id", endpoint.id.to_string())],
+        fields: vec![
+            choice("state", "State", states, log.state.map_or("", |it| it.word())),
+            choice("event", "Event", events, &log.kind),
+        ],
+        button: "Show".to_owned(),
+        ..Form::default()
+    };
+    let mut section = Section::new("deliveries-part", "Deliveries")
+        .with(Block::Forms(vec![filter]))
+        .with(Block::Table(table));
+    if filtered {
+        let all = Cell::text("Show all deliveries").link(endpoint_path(org, endpoint.id));
+        section = section.with(Block::Links(vec![all]));
+    }
+    section
+}

@@ -1,0 +1,73 @@
+//! Two people who change the settings of one queue.
+
+use signalbox_domain::queue::Mode;
+
+use crate::support::{Browser, House, calc, main_branch};
+
+const PATH: &str = "/acme/queue/settings?repo=git.test%2Facme%2Fcalc&branch=main";
+const SAVE: &str = "/acme/queue/settings";
+
+async fn house() -> House {
+    let house = House::new().await;
+    let queues = &house.pages.queues;
+    let (caller, repo, branch) = (&house.caller, calc(), main_branch());
+    let made = queues.create_queue(caller, &repo, &branch, Mode::Single, Some(2));
+    made.await.expect("a queue");
+    house.settle().await;
+    house
+}
+
+/// The version that the form of a preview carries.
+async fn version(browser: &Browser<'_>) -> String {
+    let page = browser.get(&format!("{PATH}&concurrency=9")).await;
+    page.between("name=\"version\" value=\"", "\"").to_owned()
+}
+
+async fn slots(house: &House) -> u32 {
+    let queue = house.pages.queues.queue(&house.caller, &calc(), &main_branch()).await;
+    queue.expect("a queue").header.settings.concurrency
+}
+
+fn form<'a>(slots: &'a str, version: &'a str) -> [(&'a str, &'a str); 4] {
+    [
+        ("repo", "git.test/acme/calc"),
+        ("branch", "main"),
+        ("concurrency", slots),
+        ("version", version),
+    ]
+}
+
+#[actix_web::test]
+async fn the_second_of_two_editors_sees_both_versions() {
+    let house = house().await;
+    let (ada, grace) = (house.admin().await, house.admin().await);
+    let (seen, also_seen) = (version(&ada).await, version(&grace).await);
+    assert_eq!((seen.len(), &seen), (16, &also_seen));
+    let reply = ada.post(SAVE, &form("5", &seen)).await;
+    assert_eq!(reply.status, 303, "{}", reply.body);
+    let late = grace.post(SAVE, &form("7", &also_seen)).await;
+    assert_eq!(late.status, 412);
+    assert!(late.body.contains("Nothing was saved."));
+    let row = late.between("id=\"both-concurrency\"", "</tr>");
+    assert!(row.contains(">5<") && row.contains(">7<"), "{row}");
+    assert_eq!(slots(&house).await, 5);
+    let preview = grace.get(&format!("{PATH}&concurrency=7&version={also_seen}")).await;
+    assert!(preview.body.contains("Somebody changed the settings after you had opened the form."));
+    let newest = version(&grace).await;
+    assert_eq!(grace.post(SAVE, &form("7", &newest)).await.status, 303);
+    assert_eq!(slots(&house).await, 7);
+}
+
+#[actix_web::test]
+async fn what_the_queue_does_is_no_change_of_its_settings() {
+    let house = house().await;
+    let admin = house.admin().await;
+    let seen = version(&admin).await;
+    let pr = house.host.open(&calc(), "main", &[("b", "2")]);
+    let (queues, caller) = (&house.pages.queues, &house.caller);
+    queues.submit(caller, &calc(), &main_branch(), pr, None, None).await.expect("submitted");
+    house.settle().await;
+    assert_eq!(admin.post(SAVE, &form("3", &seen)).await.status, 303);
+    assert_eq!(admin.post(SAVE, &form("4", "")).await.status, 412, "without a version");
+    assert_eq!(slots(&house).await, 3);
+}
