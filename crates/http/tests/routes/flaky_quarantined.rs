@@ -10,7 +10,7 @@ async fn quarantined(server: &Server) -> Value {
     server.ok(QUARANTINED, query(json!({}))).await["quarantined_tests"][0].clone()
 }
 
-async fn hour_later(server: &Server) -> String {
+fn hour_later(server: &Server) -> String {
     server.clock.advance(Span::hours(1));
     server.api.clock.now().to_string()
 }
@@ -27,27 +27,27 @@ async fn a_test_is_quarantined_since_settings_or_overrides_said_so() {
         let body = json!({"testId": key("adds").id().to_string(), "setting": setting});
         server.ok("flaky-tests/override-quarantine", body).await;
     };
-    let enabled = hour_later(&server).await;
+    let enabled = hour_later(&server);
     settings("flaky").await;
     let test = quarantined(&server).await;
     assert_eq!(test["quarantined_at"], enabled, "it was flaky before quarantine was enabled");
     assert!(test["status_last_updated_at"].as_str().expect("a time") < enabled.as_str());
-    hour_later(&server).await;
+    hour_later(&server);
     setting("ALWAYS_QUARANTINE").await;
     assert_eq!(quarantined(&server).await["quarantined_at"], enabled, "without a pause");
-    hour_later(&server).await;
+    hour_later(&server);
     settings("flaky_and_broken").await;
     setting("UNSPECIFIED").await;
     assert_eq!(quarantined(&server).await["quarantined_at"], enabled, "nor one here");
     setting("NEVER_QUARANTINE").await;
     assert_eq!(quarantined(&server).await, Value::Null);
-    let follows = hour_later(&server).await;
+    let follows = hour_later(&server);
     setting("UNSPECIFIED").await;
     assert_eq!(quarantined(&server).await["quarantined_at"], follows);
-    hour_later(&server).await;
+    hour_later(&server);
     settings("off").await;
     assert_eq!(quarantined(&server).await, Value::Null);
-    let again = hour_later(&server).await;
+    let again = hour_later(&server);
     settings("flaky").await;
     assert_eq!(quarantined(&server).await["quarantined_at"], again);
 }

@@ -26,7 +26,10 @@ pub(super) fn base64(bytes: &[u8]) -> String {
 impl State {
     /// Who holds the token; the reason when nobody does.
     pub(super) fn caller(&self, authorization: &str, now: i64) -> Result<Caller, String> {
-        let token = authorization.strip_prefix("Bearer ").ok_or("Requires authentication")?;
+        let (scheme, token) = authorization.split_once(' ').ok_or("Requires authentication")?;
+        if !["bearer", "token"].contains(&scheme.to_lowercase().as_str()) {
+            return Err("Requires authentication".to_owned());
+        }
         if let Some((login, known)) = &self.personal
             && token == known
         {

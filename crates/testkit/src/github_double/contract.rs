@@ -8,15 +8,22 @@ use serde_json::Value;
 
 /// A file that `tests/github/fetch` has made. `None`, said on the output, when it has not.
 pub fn fetched(name: &str) -> Option<Value> {
+    let text = std::fs::read_to_string(fetched_path(name)?).expect("text");
+    Some(serde_json::from_str(&text).expect("JSON"))
+}
+
+/// Where something is that `tests/github/fetch` has made. `None`, said on the output, when it has
+/// not.
+pub fn fetched_path(name: &str) -> Option<PathBuf> {
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
     let target =
         std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), Into::into);
     let path: PathBuf = target.join("github-contract").join(name);
-    let Ok(text) = std::fs::read_to_string(&path) else {
+    if !path.exists() {
         say_skipped(&path);
         return None;
-    };
-    Some(serde_json::from_str(&text).expect("JSON"))
+    }
+    Some(path.canonicalize().expect("a path"))
 }
 
 #[expect(clippy::print_stdout, reason = "whoever runs the tests is to see it")]

@@ -7,7 +7,7 @@ use super::state::{Asked, Note, Reply, State};
 impl State {
     fn note_json(&self, id: u64, note: &Note) -> Value {
         json!({
-            "id": id, "body": note.body, "user": {"login": note.author, "id": 9},
+            "id": id, "url": self.url(&format!("/issues/comments/{id}")), "body": note.body, "user": {"login": note.author, "id": 9},
             "created_at": note.created_at, "issue_url": self.url(&format!("/issues/{}", note.issue)),
             "performed_via_github_app": note.app.map(|id| json!({"id": id, "slug": "app"})),
         })
@@ -85,7 +85,9 @@ impl State {
         match (asked.method.as_str(), name) {
             ("GET", None) => {}
             ("POST", None) => {
-                let labels = asked.body["labels"].as_array().cloned().unwrap_or_default();
+                // Either form is allowed.
+                let labels = asked.body["labels"].as_array().or(asked.body.as_array());
+                let labels = labels.cloned().unwrap_or_default();
                 for label in labels.iter().filter_map(Value::as_str) {
                     if pull.labels.insert(label.to_owned()) {
                         changed.push((label.to_owned(), "labeled"));

@@ -20,7 +20,7 @@ mod server;
 mod state;
 mod workplace;
 
-pub use contract::{check_requests, fetched};
+pub use contract::{check_requests, fetched, fetched_path};
 pub use events::Carelessness;
 pub use faults::Fault;
 pub use server::{GitHubDouble, Logged};

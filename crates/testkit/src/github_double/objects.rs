@@ -6,20 +6,20 @@ use super::state::{Asked, Reply, State};
 
 impl State {
     pub(super) fn commit_json(&self, commit: &str) -> Value {
-        let show =
-            |format: &str| self.git.must(&["show", "-s", &format!("--format={format}"), commit]);
-        let signature = |it: &str| {
-            json!({"name": show(&format!("%{it}n")), "email": show(&format!("%{it}e")),
-                "date": show(&format!("%{it}I"))})
+        let format = "--format=%P%x00%T%x00%an%x00%ae%x00%aI%x00%cn%x00%ce%x00%cI%x00%B";
+        let shown = self.git.must(&["show", "-s", format, commit]);
+        let parts: Vec<&str> = shown.splitn(9, '\0').collect();
+        let [parents, tree, author @ .., message] = parts.as_slice() else {
+            panic!("{commit}: {shown:?}");
         };
-        let parents = show("%P");
+        let signature = |it: &[&str]| json!({"name": it[0], "email": it[1], "date": it[2]});
         let parents: Vec<Value> =
             parents.split_whitespace().map(|sha| json!({"sha": sha})).collect();
         json!({
             "sha": commit,
             "commit": {
-                "tree": {"sha": show("%T")}, "message": show("%B"),
-                "author": signature("a"), "committer": signature("c"),
+                "tree": {"sha": tree}, "message": message.trim_end(),
+                "author": signature(&author[..3]), "committer": signature(&author[3..]),
             },
             "author": null, "committer": null, "parents": parents,
         })
@@ -47,15 +47,16 @@ impl State {
         }
     }
 
-    fn ref_json(name: &str, sha: &str) -> Value {
-        json!({"ref": name, "node_id": "x", "object": {"sha": sha, "type": "commit"}})
+    fn ref_json(&self, name: &str, sha: &str) -> Value {
+        let url = self.url(&format!("/git/{name}"));
+        json!({"ref": name, "node_id": "x", "url": url, "object": {"sha": sha, "type": "commit"}})
     }
 
     /// git/get-ref
     pub(super) fn get_ref(&self, name: &str) -> Reply {
         let full = format!("refs/{name}");
         match self.git.resolve(&full) {
-            Some(sha) => Reply::new(200, Self::ref_json(&full, &sha)),
+            Some(sha) => Reply::new(200, self.ref_json(&full, &sha)),
             None => Reply::not_found(),
         }
     }
@@ -66,7 +67,7 @@ impl State {
         let wanted = format!("refs/{prefix}");
         let items = listed.lines().filter_map(|line| line.split_once(' '));
         let items = items.filter(|(name, _)| name.starts_with(&wanted));
-        asked.page(items.map(|(name, sha)| Self::ref_json(name, sha)).collect(), |it| it)
+        asked.page(items.map(|(name, sha)| self.ref_json(name, sha)).collect(), |it| it)
     }
 
     /// git/create-ref
@@ -80,7 +81,7 @@ impl State {
         }
         self.git.set_ref(&name, &sha);
         self.ref_moved(&name, &sha);
-        Reply::new(201, Self::ref_json(&name, &sha))
+        Reply::new(201, self.ref_json(&name, &sha))
     }
 
     /// git/update-ref
@@ -103,7 +104,7 @@ impl State {
         }
         self.git.set_ref(&full, &sha);
         self.ref_moved(&full, &sha);
-        Reply::new(200, Self::ref_json(&full, &sha))
+        Reply::new(200, self.ref_json(&full, &sha))
     }
 
     /// git/delete-ref
@@ -211,6 +212,14 @@ impl State {
                 "commits": commits, "files": files,
             })
         })
+    }
+
+    /// repos/get-commit
+    pub(super) fn one_commit(&self, sha: &str) -> Reply {
+        match self.git.commit(sha) {
+            Some(sha) => Reply::new(200, self.commit_json(&sha)),
+            None => Reply::not_found(),
+        }
     }
 
     /// git/get-tree, of one folder; the id of a commit stands for its root.

@@ -20,6 +20,8 @@ impl State {
             "state": state, "draft": pull.draft, "merged": pull.merged, "mergeable": mergeable,
             "mergeable_state": word, "merged_at": pull.merged.then_some("2026-01-01T00:00:00Z"),
             "user": {"login": pull.author, "id": 9},
+            "url": self.url(&format!("/pulls/{number}")),
+            "issue_url": self.url(&format!("/issues/{number}")),
             "html_url": format!("https://github.example/{}/pull/{number}", self.full_name()),
             "head": {"ref": pull.head_ref, "sha": pull.head,
                 "repo": {"full_name": format!("{head_owner}/{}", self.name)}},
