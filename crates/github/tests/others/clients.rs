@@ -5,7 +5,8 @@ use std::path::Path;
 use std::process::Command;
 
 use serde_json::{Value, json};
-use signalbox_testkit::github_double::{Workplace, fetched_path};
+use signalbox_testkit::git_place::GitPlace;
+use signalbox_testkit::github_double::{GitHubDouble, fetched_path};
 
 use crate::script;
 
@@ -19,19 +20,22 @@ fn drives(interpreter: &str, name: &str, library: &str, mark: &str) {
     }
     let folder = fetched_path("others").expect("a folder");
     let _installed = rustls::crypto::ring::default_provider().install_default();
-    let world = Workplace::new(TOKEN);
-    world.commit(&[("a.txt", "base\n")], "base");
-    let main = world.push("main");
-    world.branch("topic", "main", &[("b.txt", "b\n")]);
+    // Not held against the description of the host: what they send is theirs.
+    let place = GitPlace::new("bare.git");
+    let double = GitHubDouble::start(&place.bare_folder(), "acme", "calc", TOKEN);
+    place.commit(&[("a.txt", "base\n")], "base");
+    let main = place.push("main");
+    place.branch("topic", "main", &[("b.txt", "b\n")]);
+    place.push("topic");
     let run = Command::new(interpreter)
         .arg(script(name))
-        .args([folder.as_path(), Path::new(&world.double.url), Path::new(TOKEN)])
+        .args([folder.as_path(), Path::new(&double.url), Path::new(TOKEN)])
         .output()
         .expect("the interpreter");
     assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
     let seen: Value = serde_json::from_slice(&run.stdout).expect("JSON");
-    let landed = world.bare(&["rev-parse", "main"]);
-    assert_eq!(world.bare(&["show", "main:b.txt"]), "b", "it has landed");
+    let landed = place.bare(&["rev-parse", "main"]);
+    assert_eq!(place.bare(&["show", "main:b.txt"]), "b", "it has landed");
     let wanted = json!({
         "repository": "acme/calc", "main": main.as_str(), "listed": [1],
         "statuses": [format!("by-{mark}: success")], "comments": ["two"], "labels": ["queued"],
