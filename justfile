@@ -72,6 +72,12 @@ bench *ARGS:
     cargo build --release -p signalbox-bench
     target/release/signalbox-bench {{ARGS}}
 
+# A day of so many pull requests on a double of GitHub: with everything that can go wrong, and counted
+[group('test')]
+github-day N='500':
+    cargo build -p signalbox
+    SIGNALBOX_GITHUB_PRS={{N}} cargo test -p signalbox-tests --test github day -- --nocapture --test-threads 1
+
 # Journeys through the pages in a real browser
 [group('test')]
 browser *ARGS:
