@@ -18,6 +18,10 @@ pub(crate) enum On {
     Postgres,
 }
 
+/// A stream, piece by piece.
+pub(crate) type Pieces =
+    std::pin::Pin<Box<dyn futures_util::Stream<Item = reqwest::Result<Vec<u8>>>>>;
+
 /// A reply as it came.
 pub(crate) struct Reply {
     pub(crate) status: u16,
@@ -308,12 +312,15 @@ impl System {
     }
 
     /// Opens a stream.
-    pub(crate) async fn follow(
-        &self,
-        path: &str,
-    ) -> std::pin::Pin<Box<dyn futures_util::Stream<Item = reqwest::Result<Vec<u8>>>>> {
+    pub(crate) async fn follow(&self, path: &str) -> Pieces {
+        self.follow_from(path, "").await
+    }
+
+    /// Opens a stream again after the event with that id.
+    pub(crate) async fn follow_from(&self, path: &str, last: &str) -> Pieces {
         let url = format!("http://127.0.0.1:{}{path}", self.port);
-        let reply = self.http.get(url).header("x-api-token", &self.token).send().await;
+        let request = self.http.get(url).header("x-api-token", &self.token);
+        let reply = request.header("last-event-id", last).send().await;
         let reply = reply.expect("a reply").error_for_status().expect("a stream");
         let pieces = reply.bytes_stream();
         Box::pin(futures_util::StreamExt::map(pieces, |piece| piece.map(|it| it.to_vec())))

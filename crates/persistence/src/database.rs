@@ -1,7 +1,9 @@
 //! Opening a database and keeping its schema up to date.
 
+use diesel::dsl::sql;
 use diesel::migration::{Migration, MigrationSource, MigrationVersion};
 use diesel::prelude::*;
+use diesel::sql_types::Bool;
 use diesel_async::{AsyncMigrationHarness, RunQueryDsl, SimpleAsyncConnection};
 use diesel_migrations::{EmbeddedMigrations, MigrationHarness, embed_migrations};
 use signalbox_domain::ports::{StoreError, Stores};
@@ -140,7 +142,7 @@ impl Database {
             Kind::Sqlite(_) => versions::<diesel::sqlite::Sqlite>(&SQLITE)?,
             Kind::Postgres(_) => versions::<diesel::pg::Pg>(&POSTGRES)?,
         };
-        let applied = self.applied().await;
+        let applied = self.applied().await?;
         if let Some(newer) = applied.iter().find(|version| !known.contains(version)) {
             return Err(ConnectError::NewerSchema(newer.clone()));
         }
@@ -149,22 +151,31 @@ impl Database {
     }
 
     /// The versions in the database; none before its first migration.
-    async fn applied(&self) -> Vec<String> {
+    async fn applied(&self) -> Result<Vec<String>, ConnectError> {
         diesel::table! {
             __diesel_schema_migrations (version) { version -> Text, run_on -> Timestamp, }
         }
         use __diesel_schema_migrations::dsl::{__diesel_schema_migrations as table, version};
-        match &self.0 {
-            Kind::Sqlite(store) => match store.connection().await {
-                Ok(mut conn) => table.select(version).order(version).load(&mut conn).await.ok(),
-                Err(_) => None,
-            },
-            Kind::Postgres(store) => match store.connection().await {
-                Ok(mut conn) => table.select(version).order(version).load(&mut conn).await.ok(),
-                Err(_) => None,
-            },
+        // Asked first, because a database that fails is not one without the table.
+        macro_rules! versions {
+            ($store:expr, $is_there:literal) => {{
+                let mut conn = $store.connection().await?;
+                let is_there = diesel::select(sql::<Bool>($is_there));
+                if !is_there.get_result(&mut conn).await.map_err(DbError::from)? {
+                    return Ok(Vec::new());
+                }
+                table.select(version).order(version).load(&mut conn).await.map_err(DbError::from)?
+            }};
         }
-        .unwrap_or_default()
+        Ok(match &self.0 {
+            Kind::Sqlite(store) => versions!(
+                store,
+                "EXISTS (SELECT 1 FROM sqlite_master WHERE name = '__diesel_schema_migrations')"
+            ),
+            Kind::Postgres(store) => {
+                versions!(store, "to_regclass('__diesel_schema_migrations') IS NOT NULL")
+            }
+        })
     }
 
     /// Brings the schema up to date. Of several servers that start at once, one does it and the

@@ -148,3 +148,15 @@ async fn a_url_that_is_no_database_is_refused_without_its_password() {
     let refused = connect("postgres://u:secret@127.0.0.1:1/d").await.err().expect("refused");
     assert!(!format!("{refused:?} {refused}").contains("secret"), "{refused:?}");
 }
+
+#[tokio::test]
+async fn a_database_that_is_gone_is_not_one_that_needs_migrations() {
+    let server = Server::start();
+    let database = connect(&server.create_database()).await.expect("a database");
+    let pending = async || database.migration_status().await.map(|status| status.pending.len());
+    assert!(pending().await.expect("a status") > 0);
+    database.migrate().await.expect("migrated");
+    assert_eq!(pending().await.expect("a status"), 0);
+    drop(server);
+    assert!(matches!(pending().await, Err(ConnectError::Connection(_))));
+}

@@ -222,13 +222,16 @@ fn list(token: &Stored, org: &OrgSlug, valid: bool, json: bool) {
             "id": token.id.to_string(), "org": org.as_str(), "name": token.name,
             "scopes": scopes, "repos": repos, "enum_case": case, "valid": valid,
             "created_at": token.created_at.to_string(), "expires_at": expires,
+            "revoked_at": token.revoked_at.map(|at| at.to_string()),
         });
         say(&line.to_string());
         return;
     }
     let state = if valid { "good" } else { "ended" };
     let (id, name, scopes) = (token.id, &token.name, scopes.join(" "));
-    say(&format!("{id} {state:5} {org} {name} [{scopes}] {case}"));
+    let end = token.expires_at.into_iter().chain(token.revoked_at).min();
+    let end = end.map_or(String::new(), |at| format!(" until {at}"));
+    say(&format!("{id} {state:5} {org} {name} [{scopes}] {case}{end}"));
 }
 
 /// Reads `90d`, `12h` or `30m`.

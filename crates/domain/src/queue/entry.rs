@@ -6,7 +6,7 @@ use crate::ids::{BranchName, EntryId, PrNumber, RunId, TreeId};
 use crate::time::Timestamp;
 
 use super::{
-    Actor, Exit, Mergeability, Mode, PassReason, Place, PrState, Priority, PullRequest,
+    Actor, EventBatch, Exit, Mergeability, Mode, PassReason, Place, PrState, Priority, PullRequest,
     QueuedReason, Readiness, ReportedTargets, SubmitReason, TestFailure,
 };
 
@@ -119,6 +119,10 @@ pub struct Entry {
     /// What was proved of it by a run of its own that passed.
     #[cfg_attr(feature = "serde", serde(default))]
     pub proven: Option<Proven>,
+    /// The batch that it was tested in, once a run of others has absolved it: what becomes of it is
+    /// told of that batch.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
+    pub absolved: Option<Box<EventBatch>>,
 }
 
 /// A part of a failed batch. Entries with the same part are tested together.

@@ -76,6 +76,7 @@ pub enum Subject {
 
 /// The run that an event tells of.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct EventRun {
     /// Which.
     pub id: RunId,
@@ -98,6 +99,26 @@ impl From<&TestRun> for EventRun {
             batched: run.group.len() > 1,
             bisection: run.bisection,
         }
+    }
+}
+
+/// A batch that events tell of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct EventBatch {
+    /// Its run.
+    pub run: EventRun,
+    /// All that are tested together, in line order.
+    pub together: Vec<PrNumber>,
+}
+
+impl EventBatch {
+    /// The batch that a run tests; `None` for one pull request alone, and before there is a
+    /// candidate.
+    pub fn of(run: &TestRun) -> Option<Self> {
+        let is_batch = run.group.len() > 1 && run.candidate.is_some();
+        let together = || run.group.iter().map(|member| member.pr).collect();
+        is_batch.then(|| Self { run: EventRun::from(run), together: together() })
     }
 }
 

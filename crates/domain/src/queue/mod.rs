@@ -41,7 +41,7 @@ pub use decision::{Decision, IgnoredBecause};
 pub use effect::{Ahead, BuildCandidate, Change, Effect, Land, Lane, NumberedEffect, RunChecks};
 pub use entry::{Entry, EntryState, Part, Proven};
 pub use estimate::{Estimate, PERCENTILE, durations, estimate};
-pub use event::{Event, EventKind, EventRun, Subject};
+pub use event::{Event, EventBatch, EventKind, EventRun, Subject};
 pub use fact::{CheckReport, ConflictWith, Fact, HostStatuses, LandRefusal};
 pub use invariant::{Violation, check as check_invariants};
 pub use journal::{Input, JournalRecord, fold};

@@ -86,11 +86,14 @@ pub enum QueueState {
     },
     /// What is in the line is finished; nothing new enters.
     Draining,
-    /// The line empties in the old mode; then the queue runs in the new one, which the settings
-    /// already name.
+    /// The line empties in the old mode; then the queue runs or drains in the new one, which the
+    /// settings already name.
     SwitchingModes {
         /// The mode in force until the line is empty.
         from: Mode,
+        /// Whether it drains on after that, because it did before.
+        #[cfg_attr(feature = "serde", serde(default))]
+        draining: bool,
     },
 }
 
@@ -108,7 +111,7 @@ impl QueueState {
     /// The mode in force until the line is empty, when the settings already name another.
     pub const fn switching_from(&self) -> Option<Mode> {
         match self {
-            Self::SwitchingModes { from } => Some(*from),
+            Self::SwitchingModes { from, .. } => Some(*from),
             Self::Paused { switching_from, .. } => *switching_from,
             Self::Running | Self::Draining => None,
         }

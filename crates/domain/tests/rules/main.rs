@@ -3,6 +3,7 @@
 mod batches;
 mod lanes;
 mod modes;
+mod reasons;
 
 use signalbox_domain::ids::PrNumber;
 use signalbox_domain::queue::{

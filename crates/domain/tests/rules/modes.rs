@@ -1,10 +1,12 @@
 //! Changes of mode and pauses, in either order.
 
 use signalbox_domain::ids::PrNumber;
-use signalbox_domain::queue::{Command, Mode, QueueState, Refusal, RequestedState, SettingsPatch};
+use signalbox_domain::queue::{
+    Command, Mode, PrState, QueueState, Refusal, RequestedState, SettingsPatch,
+};
 use signalbox_domain::testing::{Rules, World};
 
-use super::{update, world};
+use super::{states, update, world};
 
 #[test]
 fn a_pause_outlasts_a_change_of_mode() {
@@ -52,4 +54,41 @@ fn a_paused_queue_has_its_new_mode_when_the_line_is_empty() {
     world.settle();
     assert_eq!(world.queue.header.state.name().word(), "PAUSED");
     assert_eq!(world.queue.mode(), Mode::Parallel);
+}
+
+#[test]
+fn a_drain_outlasts_a_change_of_mode() {
+    let to = |mode| SettingsPatch { mode: Some(mode), ..SettingsPatch::default() };
+    let state = |world: &World| world.queue.header.state.name().word();
+    // The mode is changed while the queue drains, or at once with the drain.
+    for order in 0..2 {
+        let mut world = world(1, Rules::default());
+        world.submit(1, None).expect("submitted");
+        if order == 0 {
+            update(&mut world, SettingsPatch::default(), Some(RequestedState::Draining));
+            update(&mut world, to(Mode::Parallel), None);
+        } else {
+            update(&mut world, to(Mode::Parallel), Some(RequestedState::Draining));
+        }
+        assert_eq!(state(&world), "SWITCHING_MODES", "order {order}");
+        world.submit(2, None).expect("submitted");
+        world.settle();
+        assert_eq!((world.landed.as_slice(), state(&world)), (&[1][..], "DRAINING"));
+        assert_eq!(world.queue.mode(), Mode::Parallel);
+        assert_eq!(states(&world), [(2, PrState::NotReady)]);
+        update(&mut world, SettingsPatch::default(), Some(RequestedState::Running));
+        assert_eq!(state(&world), "RUNNING");
+    }
+}
+
+#[test]
+fn who_asks_for_running_while_modes_are_switched_has_ended_the_drain() {
+    let mut world = world(1, Rules::default());
+    world.submit(1, None).expect("submitted");
+    let parallel = SettingsPatch { mode: Some(Mode::Parallel), ..SettingsPatch::default() };
+    update(&mut world, parallel, Some(RequestedState::Draining));
+    update(&mut world, SettingsPatch::default(), Some(RequestedState::Running));
+    assert_eq!(world.queue.header.state.name().word(), "SWITCHING_MODES");
+    world.settle();
+    assert_eq!(world.queue.header.state.name().word(), "RUNNING");
 }

@@ -72,8 +72,8 @@ impl SettingsReply {
     /// a state that nobody asked for.
     pub(crate) fn after_update(queue: &Queue, words: Words) -> Self {
         let mut reply = Self::of(queue, words);
-        if let QueueState::SwitchingModes { .. } = queue.header.state {
-            reply.state = words.word("RUNNING");
+        if let QueueState::SwitchingModes { draining, .. } = queue.header.state {
+            reply.state = words.word(if draining { "DRAINING" } else { "RUNNING" });
         }
         reply
     }

@@ -45,11 +45,17 @@ fn finish_switch(draft: &mut Draft) -> bool {
     if state.switching_from().is_none() || !line_is_empty(&draft.queue) {
         return false;
     }
-    if let QueueState::Paused { switching_from, .. } = &mut draft.queue.header.state {
-        *switching_from = None;
-    } else {
-        change_state(draft, QueueState::Running, &Actor::Queue, None);
-    }
+    let next = match &mut draft.queue.header.state {
+        QueueState::Paused { switching_from, .. } => {
+            *switching_from = None;
+            return true;
+        }
+        QueueState::SwitchingModes { draining: true, .. } => QueueState::Draining,
+        QueueState::SwitchingModes { draining: false, .. }
+        | QueueState::Running
+        | QueueState::Draining => QueueState::Running,
+    };
+    change_state(draft, next, &Actor::Queue, None);
     true
 }
 

@@ -11,8 +11,8 @@ use crate::ids::{EntryId, PrNumber, RunId};
 use super::super::lanes::{self, in_line};
 use super::super::order::OrderKey;
 use super::super::{
-    Actor, Culprit, Decision, Entry, EntryState, Exit, Part, PassReason, Queue, QueuedReason,
-    RunStatus, TestFailure,
+    Actor, Culprit, Decision, Entry, EntryState, EventBatch, Exit, Part, PassReason, Queue,
+    QueuedReason, RunStatus, TestFailure,
 };
 use super::draft::{Because, Draft};
 use super::leave;
@@ -139,8 +139,12 @@ pub(super) fn absolve(draft: &mut Draft, id: RunId) {
         }
         let reason = if optimistic { PassReason::Successor } else { PassReason::Optimization };
         let own = entry.state.run();
+        let batch = own.and_then(|own| EventBatch::of(&*draft.run(own)?)).map(Box::new);
         let to = EntryState::TestsPassed { run: id, reason };
         draft.move_entry(entry.id, to, Because::new(reason.word(), &Actor::Queue));
+        if batch.is_some() {
+            draft.change_entry(entry.id, |entry| entry.absolved = batch);
+        }
         if let Some(own) = own {
             leave::give_up(draft, own, reason.word());
         }

@@ -60,6 +60,7 @@ fn submit(draft: &mut Draft, submission: &Submission) -> Result<(), Refusal> {
         verified_by: None,
         part: None,
         proven: None,
+        absolved: None,
     };
     let because = Because::new(submission.reason.word(), &submission.by);
     draft.tell(&entry, None, &EntryState::NotReady, because);
@@ -196,15 +197,16 @@ fn update(
         }
         None => {}
     }
-    // A pause goes on: what is in the line waits in the old mode.
+    // A pause goes on: what is in the line waits in the old mode. So does a drain, afterwards.
     next = match (next, switching_from) {
         (QueueState::Paused { by, reason, .. }, switching_from) => {
             QueueState::Paused { by, reason, switching_from }
         }
-        (
-            QueueState::Running | QueueState::Draining | QueueState::SwitchingModes { .. },
-            Some(from),
-        ) => QueueState::SwitchingModes { from },
+        (QueueState::Running, Some(from)) => QueueState::SwitchingModes { from, draining: false },
+        (QueueState::Draining, Some(from)) => QueueState::SwitchingModes { from, draining: true },
+        (QueueState::SwitchingModes { draining, .. }, Some(from)) => {
+            QueueState::SwitchingModes { from, draining }
+        }
         (next, None) => next,
     };
     if settings != header.settings {

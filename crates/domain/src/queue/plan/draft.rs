@@ -156,6 +156,9 @@ impl Draft {
             | EntryState::TestsPassed { .. }
             | EntryState::PendingFailure { .. } => {}
         }
+        if !matches!(to, EntryState::TestsPassed { .. }) {
+            entry.absolved = None;
+        }
         entry.state = to;
         self.put_entry(entry);
     }

@@ -1,18 +1,16 @@
 //! What the outside is told of a step.
 
-use std::sync::Arc;
-
 use crate::ids::{PrNumber, RunId};
 
 use super::super::{
-    Actor, Entry, EntryState, Event, EventKind, EventRun, Exit, PrState, QueueStateName, RunStatus,
-    Subject, TestRun,
+    Actor, Entry, EntryState, Event, EventBatch, EventKind, EventRun, Exit, PrState,
+    QueueStateName, RunStatus, Subject, TestRun,
 };
 use super::draft::Draft;
 
 /// What happened to members of a batch within a step: told at its end, as one.
 pub(super) struct BatchNews {
-    run: Arc<TestRun>,
+    batch: EventBatch,
     kind: EventKind,
     reason: Option<String>,
     prs: Vec<PrNumber>,
@@ -53,8 +51,13 @@ impl Draft {
             url: entry.pull_request.url.clone(),
         };
         self.event(kind, subject, Some(reason.to_owned()), run.map(EventRun::from));
-        if let Some((kind, run)) = of_batch.zip(run) {
-            self.note_batch(kind, run, entry.pr, reason);
+        let batch = || match &entry.absolved {
+            Some(batch) => Some(EventBatch::clone(batch)),
+            None => EventBatch::of(run?),
+        };
+        let batch = of_batch.zip(of_batch.and_then(|_| batch()));
+        if let Some((kind, batch)) = batch.filter(|(_, it)| it.together.contains(&entry.pr)) {
+            self.note_batch(kind, batch, entry.pr, reason);
         }
     }
 
@@ -72,14 +75,16 @@ impl Draft {
 
     /// The candidate of a run is made: if it is a batch, all of it is under test from now on.
     pub(super) fn tell_candidate(&mut self, id: RunId) {
-        let Some(run) = self.run(id).filter(|run| run.group.len() > 1) else { return };
-        let prs: Vec<PrNumber> = run.group.iter().map(|member| member.pr).collect();
+        let Some(run) = self.run(id) else { return };
+        let Some(batch) = EventBatch::of(&run) else { return };
+        let prs = batch.together.clone();
         let reasons = prs.iter().filter_map(|pr| self.queue.entry_of(*pr));
         let mut reasons = reasons.map(|entry| entry.submit_reason);
         let first = reasons.next();
         let same = first.filter(|first| reasons.all(|reason| reason == *first));
         let reason = same.map(|reason| reason.word().to_owned());
-        let news = |kind, reason| BatchNews { run: run.clone(), kind, reason, prs: prs.clone() };
+        let news =
+            |kind, reason| BatchNews { batch: batch.clone(), kind, reason, prs: prs.clone() };
         let submitted = news(EventKind::BatchSubmitted, reason);
         let testing = news(EventKind::BatchTesting, None);
         self.batches.push(submitted);
@@ -88,28 +93,26 @@ impl Draft {
         }
     }
 
-    fn note_batch(&mut self, kind: EventKind, run: &TestRun, pr: PrNumber, reason: &str) {
-        let is_batch = run.group.len() > 1 && run.candidate.is_some();
-        if !is_batch || !run.group.iter().any(|member| member.pr == pr) {
-            return;
-        }
+    fn note_batch(&mut self, kind: EventKind, batch: EventBatch, pr: PrNumber, reason: &str) {
         let same = |it: &&mut BatchNews| {
-            it.run.id == run.id && it.kind == kind && it.reason.as_deref() == Some(reason)
+            it.batch.run.id == batch.run.id
+                && it.kind == kind
+                && it.reason.as_deref() == Some(reason)
         };
         if let Some(news) = self.batches.iter_mut().find(same) {
             news.prs.push(pr);
             return;
         }
-        let (run, reason) = (Arc::new(run.clone()), Some(reason.to_owned()));
-        self.batches.push(BatchNews { run, kind, reason, prs: vec![pr] });
+        let reason = Some(reason.to_owned());
+        self.batches.push(BatchNews { batch, kind, reason, prs: vec![pr] });
     }
 
     /// Tells what happened to batches.
     pub(super) fn tell_batches(&mut self) {
-        for BatchNews { run, kind, reason, prs } in std::mem::take(&mut self.batches) {
+        for BatchNews { batch, kind, reason, prs } in std::mem::take(&mut self.batches) {
             let waits_for_others = match kind {
-                EventKind::BatchMerged => self.has_member_in(&run, PrState::TestsPassed),
-                EventKind::BatchPendingFailure => self.has_member_in(&run, PrState::Testing),
+                EventKind::BatchMerged => self.has_member_in(&batch, PrState::TestsPassed),
+                EventKind::BatchPendingFailure => self.has_member_in(&batch, PrState::Testing),
                 EventKind::Submitted
                 | EventKind::Queued
                 | EventKind::Testing
@@ -126,17 +129,20 @@ impl Draft {
                 | EventKind::QueueConfigChanged => false,
             };
             if !waits_for_others {
-                let together = run.group.iter().map(|member| member.pr).collect();
-                let run = EventRun::from(run.as_ref());
+                let EventBatch { run, together } = batch;
                 self.event(kind, Subject::Batch { prs, together }, reason, Some(run));
             }
         }
     }
 
-    /// Whether a member of the run's group is in that state by this run.
-    fn has_member_in(&self, run: &TestRun, state: PrState) -> bool {
-        let members = run.group.iter().filter_map(|member| self.queue.entry(member.entry));
-        let mut by_it = members.filter(|entry| entry.state.run() == Some(run.id));
+    /// Whether a member of the batch is in that state by the batch's run, or absolved by another.
+    fn has_member_in(&self, batch: &EventBatch, state: PrState) -> bool {
+        let members = batch.together.iter().filter_map(|pr| self.queue.entry_of(*pr));
+        let run_of = |entry: &Entry| match &entry.absolved {
+            Some(own) => Some(own.run.id),
+            None => entry.state.run(),
+        };
+        let mut by_it = members.filter(|entry| run_of(entry) == Some(batch.run.id));
         by_it.any(|entry| entry.state.name() == state)
     }
 

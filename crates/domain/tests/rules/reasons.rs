@@ -1,0 +1,402 @@
+//! Each cause is told with its reason: what receivers of events read.
+
+use signalbox_domain::ids::PrNumber;
+use signalbox_domain::queue::{
+    Actor, Command, DirectMergeMode, Effect, Event, Fact, HostStatuses, Input, LandRefusal, Mode,
+    OptimizationMode, RequestedState, Settings, SettingsPatch, Subject, absorb, decide,
+};
+use signalbox_domain::testing::{Rules, World};
+use signalbox_domain::time::Span;
+
+use crate::{bad, is_checks, run_until, update, world};
+
+/// Everything that the outside was told since the queue was new.
+pub(crate) fn events(world: &World) -> Vec<Event> {
+    let mut queue = world.new_queue.clone();
+    let mut events = Vec::new();
+    for (at, input) in &world.journal {
+        let transition = match input {
+            Input::Command(command) => decide(&queue, command, *at).expect("it was not refused"),
+            Input::Fact(fact) => absorb(&queue, fact, *at),
+        };
+        events.extend(transition.events);
+        queue = transition.queue;
+    }
+    events
+}
+
+/// What is told of a pull request: the end of each name, and its reason.
+fn told(world: &World, pr: u32) -> Vec<(&'static str, String)> {
+    let of_it =
+        |event: &Event| matches!(event.subject, Subject::PullRequest { pr: it, .. } if it.0 == pr);
+    let short = |event: Event| {
+        let name = event.kind.word().trim_start_matches("pull_request.");
+        (name, event.reason.unwrap_or_default())
+    };
+    events(world).into_iter().filter(of_it).map(short).collect()
+}
+
+fn submitted(concurrency: u32, rules: Rules, prs: u32) -> World {
+    let mut world = world(concurrency, rules);
+    for pr in 1..=prs {
+        world.submit(pr, None).expect("submitted");
+    }
+    world
+}
+
+/// Two pull requests, the first of them under test and the second behind it.
+fn two() -> World {
+    let mut world = submitted(2, Rules::default(), 2);
+    run_until(&mut world, is_checks);
+    world
+}
+
+fn set(world: &mut World, patch: SettingsPatch) {
+    update(world, patch, None);
+}
+
+fn batch_of(size: u32, rules: Rules, mode: OptimizationMode) -> World {
+    let mut world = world(4, rules);
+    let patch = SettingsPatch {
+        batch: Some(true),
+        batching_min_size: Some(size),
+        optimization_mode: Some(mode),
+        ..SettingsPatch::default()
+    };
+    set(&mut world, patch);
+    for pr in 1..=size {
+        world.submit(pr, None).expect("submitted");
+    }
+    world.settle();
+    world
+}
+
+/// What the host does with the first effect of that kind is what the test says.
+fn answered(
+    mut world: World,
+    stop: fn(&Effect) -> bool,
+    answer: impl Fn(&Effect) -> Fact,
+) -> World {
+    run_until(&mut world, stop);
+    let effect = world.outbox.remove(0).effect;
+    world.take_in(&answer(&effect));
+    world.settle();
+    world
+}
+
+const fn is_build(effect: &Effect) -> bool {
+    matches!(effect, Effect::BuildCandidate(_))
+}
+
+const fn is_land(effect: &Effect) -> bool {
+    matches!(effect, Effect::Land(_))
+}
+
+fn refused_landing(because: &LandRefusal) -> World {
+    answered(submitted(1, Rules::default(), 1), is_land, |effect| {
+        let Effect::Land(land) = effect else { panic!("{effect:?}") };
+        Fact::LandRefused { run: land.run, because: because.clone() }
+    })
+}
+
+/// A candidate that the host has built, with these statuses.
+fn built_with(statuses: &HostStatuses) -> World {
+    let mut world = submitted(1, Rules::default(), 1);
+    run_until(&mut world, is_build);
+    let effect = world.outbox.remove(0).effect;
+    world.run(&effect);
+    let Some(Fact::CandidateBuilt { statuses: own, .. }) = world.facts.last_mut() else {
+        panic!("{:?}", world.facts)
+    };
+    own.clone_from(statuses);
+    world.settle();
+    world
+}
+
+fn changed_by_host(change: impl Fn(&mut World)) -> World {
+    let mut world = two();
+    change(&mut world);
+    world.settle();
+    world
+}
+
+#[test]
+fn why_one_waits_again() {
+    let asked = |by: Actor| {
+        let mut world = two();
+        world.ask(Command::Restart { pr: PrNumber(1), by }).expect("not refused");
+        world
+    };
+    let cancelled = || {
+        let mut world = two();
+        let by = world.caller();
+        world.ask(Command::Cancel { pr: PrNumber(1), by }).expect("not refused");
+        world
+    };
+    let merged_by_hand = || {
+        changed_by_host(|world| {
+            world.merge_by_hand(1);
+            // The host tells of the pull request before it tells of the target.
+            world.facts.reverse();
+        })
+    };
+    let urgent = || {
+        let mut world = two();
+        world.submit(3, Some(0)).expect("submitted");
+        world
+    };
+    let targets = || {
+        let mut world = World::new(Settings::new(Mode::Parallel, 2), Rules::default());
+        world.submit(1, None).expect("submitted");
+        world.submit(2, None).expect("submitted");
+        run_until(&mut world, is_checks);
+        world.retouch(1, [7].into());
+        world
+    };
+    let conflict = || {
+        let rules = Rules { conflict: [(1, 2)].into(), ..Rules::default() };
+        let mut world = submitted(2, rules, 2);
+        run_until(&mut world, is_checks);
+        let checks = world.outbox.remove(0);
+        run_until(&mut world, is_checks);
+        world.outbox.push(checks);
+        world
+    };
+    let settled = |mut world: World| {
+        world.settle();
+        world
+    };
+    let split = || batch_of(2, bad(&[1]), OptimizationMode::Off);
+    for (pr, world, reason) in vec![
+        (1, two(), "MERGE_ITEM_NOW_READY"),
+        (1, changed_by_host(World::push_target), "MANUAL_PUSH_TO_TARGET_BRANCH"),
+        (2, cancelled(), "PREREQUISITE_MERGE_ITEM_CANCELLED"),
+        (2, settled(submitted(2, bad(&[1]), 2)), "PREREQUISITE_MERGE_ITEM_FAILED"),
+        (2, merged_by_hand(), "PREREQUISITE_MERGE_ITEM_MANUALLY_MERGED"),
+        (1, asked(Actor::Token("ci".into())), "TESTS_RESTARTED_BY_API_REQUEST"),
+        (1, asked(Actor::User("ada".into())), "TESTS_RESTARTED_BY_USER"),
+        (1, urgent(), "SKIP_THE_LINE_INTERRUPTED"),
+        (2, split(), "BISECTION_REQUIRED"),
+        (2, targets(), "IMPACTED_TARGETS_CHANGED"),
+        (2, conflict(), "CONFLICT_WITH_PULL_REQUEST_AHEAD"),
+    ] {
+        let told = told(&world, pr);
+        assert_eq!(told[0], ("submitted", "API_REQUESTED".to_owned()));
+        let queued: Vec<&str> =
+            told.iter().filter(|it| it.0 == "queued").map(|it| it.1.as_str()).collect();
+        let first = reason == "MERGE_ITEM_NOW_READY";
+        assert_eq!(queued.get(usize::from(!first)), Some(&reason), "#{pr}: {told:?}");
+    }
+}
+
+#[test]
+fn why_one_failed() {
+    let timeout = || {
+        let mut world = submitted(1, Rules::default(), 1);
+        run_until(&mut world, is_checks);
+        world.wait(Span::minutes(300));
+        world.take_in(&Fact::TimePassed);
+        world
+    };
+    let conflict = || {
+        let rules = Rules { conflict: [(1, 2)].into(), ..Rules::default() };
+        let mut world = submitted(1, rules, 1);
+        world.settle();
+        world.submit(2, None).expect("submitted");
+        world.settle();
+        world
+    };
+    let failing = || {
+        let mut world = submitted(1, bad(&[1]), 1);
+        world.settle();
+        world
+    };
+    let refused = || {
+        answered(submitted(1, Rules::default(), 1), is_build, |effect| {
+            let Effect::BuildCandidate(build) = effect else { panic!("{effect:?}") };
+            Fact::CandidateRefused { run: build.run, words: "no".into() }
+        })
+    };
+    let broken =
+        HostStatuses { repository_error: Some("line 3".into()), ..HostStatuses::default() };
+    let words = LandRefusal::Refused { words: "protected".into() };
+    let skipped = || batch_of(8, bad(&[8]), OptimizationMode::BisectionSkipRedundantTests);
+    for (pr, world, reason) in vec![
+        (1, failing(), "TEST_RUN_REQUIRED_STATUS_FAILED"),
+        (1, timeout(), "TEST_RUN_TIMEOUT"),
+        (8, skipped(), "TEST_RUN_FAILED_BY_OPTIMIZATION"),
+        (2, conflict(), "START_TEST_RUN_MERGE_CONFLICT"),
+        (1, refused(), "START_TEST_RUN_RETRY_EXHAUSTED"),
+        (1, built_with(&HostStatuses::default()), "START_TEST_RUN_NO_REQUIRED_STATUSES"),
+        (1, built_with(&broken), "START_TEST_RUN_CONFIG_PARSING_FAILURE"),
+        (
+            1,
+            refused_landing(&LandRefusal::HeadMoved { pr: PrNumber(1) }),
+            "PR_UPDATED_AT_MERGE_TIME",
+        ),
+        (1, refused_landing(&words), "GITHUB_API_MERGE_PR_FAILED"),
+    ] {
+        let told = told(&world, pr);
+        assert_eq!(told.last(), Some(&("failed", reason.to_owned())), "#{pr}: {told:?}");
+    }
+}
+
+#[test]
+fn why_one_was_cancelled() {
+    let asked = || {
+        let mut world = two();
+        let by = world.caller();
+        world.ask(Command::Cancel { pr: PrNumber(1), by }).expect("not refused");
+        world
+    };
+    let waited = || {
+        let mut world = world(1, Rules::default());
+        world.retarget(1);
+        world.facts.clear();
+        world.submit(1, None).expect("submitted");
+        world.wait(Span::hours(24));
+        world.take_in(&Fact::TimePassed);
+        world
+    };
+    let elsewhere = || {
+        changed_by_host(|world| {
+            let mut merged = world.pull_request(1);
+            merged.state = signalbox_domain::queue::PullRequestState::Merged;
+            merged.base = signalbox_domain::ids::BranchName::new("other").expect("a branch");
+            let (pull_request, read_at) = (Box::new(merged), world.at);
+            world.facts.push(Fact::PullRequestSeen { pull_request, read_at });
+        })
+    };
+    for (world, reason) in [
+        (asked(), "USER_REQUESTED"),
+        (changed_by_host(|world| world.close_or_reopen(1)), "PR_CLOSED"),
+        (changed_by_host(|world| world.push(1)), "PR_PUSHED_TO"),
+        (changed_by_host(|world| world.retarget(1)), "PR_BASE_BRANCH_CHANGED"),
+        (changed_by_host(|world| world.redraft(1)), "PR_CONVERTED_TO_DRAFT"),
+        (elsewhere(), "PR_MERGED_INTO_OTHER_BRANCH"),
+        (waited(), "NOT_READY_TIMEOUT_EXPIRED"),
+    ] {
+        let told = told(&world, 1);
+        assert_eq!(told.last(), Some(&("canceled", reason.to_owned())), "{told:?}");
+    }
+}
+
+#[test]
+fn how_one_was_merged() {
+    let merged = || {
+        let mut world = submitted(1, Rules::default(), 1);
+        world.settle();
+        world
+    };
+    let direct = || {
+        let mut world = world(1, Rules::default());
+        let mode = Some(DirectMergeMode::Always);
+        set(&mut world, SettingsPatch { direct_merge_mode: mode, ..SettingsPatch::default() });
+        world.submit(1, None).expect("submitted");
+        run_until(&mut world, is_build);
+        let effect = world.outbox.remove(0).effect;
+        world.run(&effect);
+        let Some(Fact::CandidateBuilt { head_checks, .. }) = world.facts.last_mut() else {
+            panic!("{:?}", world.facts)
+        };
+        *head_checks = vec![signalbox_domain::queue::Check {
+            name: "test".into(),
+            status: signalbox_domain::queue::CheckStatus::Completed,
+            conclusion: Some(signalbox_domain::queue::CheckConclusion::Success),
+            url: String::new(),
+            summary: None,
+            at: world.at,
+        }];
+        world.settle();
+        world
+    };
+    for (world, reason) in [
+        (merged(), "MERGE_GRAPH_MERGE"),
+        (changed_by_host(|world| world.merge_by_hand(1)), "MANUAL_MERGE"),
+        (direct(), "MERGE_GRAPH_DIRECT_MERGE"),
+    ] {
+        let told = told(&world, 1);
+        assert_eq!(told.last(), Some(&("merged", reason.to_owned())), "{told:?}");
+    }
+}
+
+#[test]
+fn a_queue_tells_who_moved_it_and_from_where() {
+    let mut world = two();
+    let parallel = SettingsPatch { mode: Some(Mode::Parallel), ..SettingsPatch::default() };
+    set(&mut world, parallel);
+    world.settle();
+    update(&mut world, SettingsPatch::default(), Some(RequestedState::Paused));
+    let moved: Vec<String> = events(&world)
+        .into_iter()
+        .filter(|event| event.kind.word() == "queue.state_changed")
+        .map(|event| match event.subject {
+            Subject::Queue { by, from, to } => format!("{by}: {} to {}", from.word(), to.word()),
+            other @ (Subject::PullRequest { .. } | Subject::Batch { .. }) => panic!("{other:?}"),
+        })
+        .collect();
+    let (token, queue) = (world.caller(), Actor::Queue);
+    let wanted = [
+        format!("{token}: RUNNING to SWITCHING_MODES"),
+        format!("{queue}: SWITCHING_MODES to RUNNING"),
+        format!("{token}: RUNNING to PAUSED"),
+    ];
+    assert_eq!(moved, wanted);
+}
+
+/// A batch that the batch behind it has absolved lands with that one, and is told of as merged.
+#[test]
+fn an_absolved_batch_is_told_of_to_its_end() {
+    let absolved = || {
+        let mut world = world(4, Rules { flaky: [1].into(), ..Rules::default() });
+        let patch = SettingsPatch {
+            batch: Some(true),
+            batching_min_size: Some(2),
+            can_optimistically_merge: Some(true),
+            pending_failure_depth: Some(1),
+            ..SettingsPatch::default()
+        };
+        set(&mut world, patch);
+        for pr in 1..=4 {
+            world.submit(pr, None).expect("submitted");
+        }
+        world
+    };
+    let of_batches = |world: &World| -> Vec<(&'static str, Vec<u32>, String)> {
+        let mut told = Vec::new();
+        for event in events(world) {
+            let Subject::Batch { prs, together } = event.subject else { continue };
+            let run = event.run.expect("a run");
+            assert!(run.batched && run.sha.is_some());
+            assert!(prs.iter().all(|pr| together.contains(pr)), "{prs:?} of {together:?}");
+            let name = event.kind.word().trim_start_matches("pull_request_batch.");
+            told.push((name, prs.iter().map(|pr| pr.0).collect(), run.id.to_string()));
+        }
+        told
+    };
+    let mut world = absolved();
+    world.settle();
+    assert_eq!(world.landed, [1, 2, 3, 4]);
+    let told = of_batches(&world);
+    let run = |name: &str, prs: &[u32]| {
+        let found = told.iter().find(|it| it.0 == name && it.1 == prs);
+        found.unwrap_or_else(|| panic!("{name} {prs:?}: {told:#?}")).2.clone()
+    };
+    for prs in [[1, 2], [3, 4]] {
+        assert_eq!(run("merged", &prs), run("submitted", &prs), "of the same batch");
+    }
+    assert_eq!(told.iter().filter(|it| it.0 == "merged").count(), 2, "{told:#?}");
+    // One that leaves before it lands has left the batch that it was tested in.
+    let mut world = absolved();
+    run_until(&mut world, is_land);
+    world.outbox.clear();
+    let refused = LandRefusal::HeadMoved { pr: PrNumber(2) };
+    let landing = world.queue.header.landing.as_ref().expect("a landing").run;
+    world.take_in(&Fact::LandRefused { run: landing, because: refused });
+    let told = of_batches(&world);
+    let failed = told.iter().filter(|it| it.0 == "failed").collect::<Vec<_>>();
+    assert_eq!(failed.len(), 1, "{told:#?}");
+    assert_eq!(failed[0].1, [2]);
+    let own = told.iter().find(|it| it.0 == "submitted" && it.1 == [1, 2]).expect("told");
+    assert_eq!(failed[0].2, own.2);
+}
