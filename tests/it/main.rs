@@ -13,6 +13,7 @@ mod harness;
 mod operations;
 mod prometheus;
 mod receiver;
+mod requests;
 mod restart;
 mod scrape;
 mod secrets;

@@ -84,6 +84,9 @@ impl Observer for LoggingObserver {
                 let duration_ms = took.millis();
                 tracing::debug!(queue.id = %queue.id, effect, outcome, duration_ms, "effect");
             }
+            Observed::WebhookDelivery { outcome, took } => {
+                tracing::info!(outcome, duration_ms = took.millis(), "webhook");
+            }
             _ => {}
         }
         self.0.observe(seen);

@@ -73,7 +73,7 @@ table! {
 table! {
     event_log (position) {
         position -> BigInt, id -> Text, org_id -> Text, repo_id -> Nullable<Text>, kind -> Text,
-        at -> BigInt, payload -> Text,
+        at -> BigInt, payload -> Text, request_id -> Nullable<Text>,
     }
 }
 
@@ -227,7 +227,7 @@ table! {
         endpoint_id -> Text, id -> Text, org_id -> Text, event_id -> Text, position -> BigInt,
         kind -> Text, state -> Text, failures -> Integer, tries -> Integer,
         next_at -> Nullable<BigInt>, created_at -> BigInt, ended_at -> Nullable<BigInt>,
-        payload -> Text,
+        payload -> Text, request_id -> Nullable<Text>,
     }
 }
 

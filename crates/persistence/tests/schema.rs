@@ -149,7 +149,7 @@ async fn a_url_that_is_no_database_is_refused_without_its_password() {
     assert!(!format!("{refused:?} {refused}").contains("secret"), "{refused:?}");
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_database_that_is_gone_is_not_one_that_needs_migrations() {
     let server = Server::start();
     let database = connect(&server.create_database()).await.expect("a database");

@@ -38,7 +38,16 @@ impl FakeWebhooks {
         let position = i64::try_from(number).unwrap_or(i64::MAX) * 10;
         let payload = format!("{{\"type\":\"{kind}\",\"number\":{number}}}");
         let kind = kind.to_owned();
-        events.push(PublicEvent { position, id, org, repo: None, kind, at, payload });
+        events.push(PublicEvent {
+            position,
+            id,
+            org,
+            repo: None,
+            kind,
+            at,
+            payload,
+            request: None,
+        });
         id
     }
 
@@ -90,7 +99,12 @@ impl WebhookSender for FakeWebhooks {
     async fn post(&self, outgoing: &Outgoing<'_>) -> Result<Posted, SecretError> {
         let post = (outgoing.url.to_owned(), outgoing.id, outgoing.payload.to_owned());
         locked(&self.posted).push(post);
-        let taken = Sent::Answered { status: 200, abort: false, body: "taken".to_owned() };
+        let taken = Sent::Answered {
+            status: 200,
+            abort: false,
+            retry_after: None,
+            body: "taken".to_owned(),
+        };
         let sent = locked(&self.answers).pop_front().unwrap_or(taken);
         let headers = vec![
             ("webhook-id".to_owned(), outgoing.id.to_string()),

@@ -124,7 +124,7 @@ impl House {
 }
 
 fn failed() -> Sent {
-    Sent::Answered { status: 500, abort: false, body: String::new() }
+    Sent::Answered { status: 500, abort: false, retry_after: None, body: String::new() }
 }
 
 #[tokio::test]
@@ -252,4 +252,30 @@ async fn a_turn_ends_and_a_token_with_less_may_do_nothing() {
     let repos = vec![RepoName::parse("git.test/acme/calc").expect("a name")];
     let limited = Caller { repos, ..house.caller.clone() };
     assert!(house.service.endpoints(&limited).await.is_err());
+}
+
+#[tokio::test]
+async fn a_receiver_that_asks_for_time_gets_it_and_no_more_than_ten_hours() {
+    for (asked, left_alone) in [(20, 20), (7_200, 7_200), (90_000, 36_000)] {
+        let house = House::new(1_000).await;
+        house.endpoint("busy").await;
+        house.happens(1);
+        house.fan_out().await;
+        let retry_after = Some(Span::seconds(asked));
+        house.hooks.answer([Sent::Answered {
+            status: 503,
+            abort: false,
+            retry_after,
+            body: String::new(),
+        }]);
+        house.turns().await;
+        assert_eq!(house.hooks.posted().len(), 1);
+        house.clock.advance(Span::seconds(left_alone - 1));
+        house.turns().await;
+        assert_eq!(house.hooks.posted().len(), 0, "{asked} s were asked for");
+        // A tenth is added by chance at most.
+        house.clock.advance(Span::seconds(left_alone / 10 + 1));
+        house.turns().await;
+        assert_eq!(house.hooks.posted().len(), 1, "{asked} s are over");
+    }
 }

@@ -10,6 +10,7 @@ use signalbox_domain::service::Error;
 use signalbox_domain::time::Span;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
+use tracing::Instrument;
 
 use super::backoff::Backoff;
 use crate::wiring::{App, chain};
@@ -124,7 +125,15 @@ async fn send(app: &App, leased: &LeasedEndpoint) -> Result<(), Error> {
             if app.stopping.load(Ordering::SeqCst) {
                 return Ok(false);
             }
-            app.webhooks.deliver(leased, &message).await
+            let span = tracing::info_span!(
+                "webhook",
+                request.id = message.request.as_deref(),
+                webhook.id = %message.endpoint,
+                message.id = %message.id,
+                event.id = %message.event,
+                event.type = message.kind,
+            );
+            app.webhooks.deliver(leased, &message).instrument(span).await
         });
         let mut tries = tries.buffer_unordered(usize::try_from(at_once).unwrap_or(usize::MAX));
         while let Some(kept) = tries.next().await {

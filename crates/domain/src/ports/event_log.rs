@@ -25,6 +25,8 @@ pub struct PublicEvent {
     pub at: Timestamp,
     /// The payload as JSON, exactly as it leaves the house.
     pub payload: String,
+    /// The request that has caused it, if one has. It does not leave the house.
+    pub request: Option<String>,
 }
 
 /// Reads the event log.

@@ -43,6 +43,8 @@ pub struct ToldEvent {
     pub at: Timestamp,
     /// The payload as JSON.
     pub payload: String,
+    /// The request that has caused it.
+    pub request: Option<String>,
 }
 
 /// Writes payloads. They are written before the commit and kept with it, so that what is told is

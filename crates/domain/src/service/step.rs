@@ -202,6 +202,7 @@ impl Stepper {
             kind: event.kind.word(),
             at: event.at,
             payload: self.context.events.queue_event(&place, event),
+            request: self.context.ids.request_id(),
         };
         Ok(transition.events.iter().map(told).collect())
     }

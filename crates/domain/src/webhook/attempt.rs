@@ -33,6 +33,8 @@ pub enum Sent {
         status: u16,
         /// Whether it asked not to be sent this message again.
         abort: bool,
+        /// How long it asked to be left alone; only statuses 429 and 503 ask.
+        retry_after: Option<Span>,
         /// The beginning of its body, [`MAX_RESPONSE`] bytes at most.
         body: String,
     },
@@ -104,6 +106,9 @@ pub struct Attempt {
     pub headers: Vec<(String, String)>,
     /// The beginning of the answer's body, [`MAX_RESPONSE`] bytes at most.
     pub response: String,
+    /// Until when the receiver asked to be left alone.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
+    pub not_before: Option<Timestamp>,
 }
 
 impl Attempt {
@@ -115,12 +120,16 @@ impl Attempt {
         sent: Sent,
     ) -> Self {
         let outcome = sent.outcome();
+        let not_before = match &sent {
+            Sent::Answered { retry_after, .. } => retry_after.map(|wait| at.plus(took).plus(wait)),
+            Sent::TimedOut | Sent::Unreachable(_) | Sent::Forbidden(_) => None,
+        };
         let (status, error, response) = match sent {
             Sent::Answered { status, body, .. } => (Some(status), None, cut(body)),
             Sent::TimedOut => (None, Some("no answer in time".to_owned()), String::new()),
             Sent::Unreachable(why) | Sent::Forbidden(why) => (None, Some(why), String::new()),
         };
-        Self { message, number, at, took, outcome, status, error, headers, response }
+        Self { message, number, at, took, outcome, status, error, headers, response, not_before }
     }
 }
 
@@ -137,7 +146,7 @@ mod tests {
     use super::*;
 
     fn answered(status: u16, abort: bool) -> Verdict {
-        Sent::Answered { status, abort, body: String::new() }.verdict()
+        Sent::Answered { status, abort, retry_after: None, body: String::new() }.verdict()
     }
 
     #[test]
@@ -160,7 +169,7 @@ mod tests {
     #[test]
     fn an_answer_is_cut_between_characters() {
         let body = "ä".repeat(3_000);
-        let sent = Sent::Answered { status: 500, abort: false, body };
+        let sent = Sent::Answered { status: 500, abort: false, retry_after: None, body };
         let times = (Timestamp::from_unix_seconds(0), Span::ZERO);
         let kept = Attempt::of((Uuid::nil(), 1), times, Vec::new(), sent);
         assert_eq!((kept.response.len(), kept.outcome), (MAX_RESPONSE, Outcome::Rejected));

@@ -33,6 +33,8 @@ pub struct Content {
     pub kind: String,
     /// The body, exactly as it is sent.
     pub payload: String,
+    /// The request that has caused the event.
+    pub request: Option<String>,
 }
 
 /// An event on its way to one endpoint.
@@ -64,12 +66,14 @@ pub struct Message {
     pub ended_at: Option<Timestamp>,
     /// The body, exactly as it is sent.
     pub payload: String,
+    /// The request that has caused the event; for logs.
+    pub request: Option<String>,
 }
 
 impl Message {
     /// A message for an event, due at once. The same event makes the same id for the same endpoint.
     pub fn new((org, endpoint): (OrgId, EndpointId), content: Content, now: Timestamp) -> Self {
-        let Content { event, position, kind, payload } = content;
+        let Content { event, position, kind, payload, request } = content;
         Self {
             org,
             endpoint,
@@ -84,18 +88,26 @@ impl Message {
             created_at: now,
             ended_at: None,
             payload,
+            request,
         }
     }
 
-    /// After a try that ended at that time.
+    /// After a try that ended at that time, whose receiver asked to be left alone until
+    /// `not_before`.
     #[must_use]
-    pub fn after(self, verdict: Verdict, at: Timestamp, jitter: Jitter) -> Self {
+    pub fn after(
+        self,
+        verdict: Verdict,
+        at: Timestamp,
+        jitter: Jitter,
+        not_before: Option<Timestamp>,
+    ) -> Self {
         let failures = match verdict {
             Verdict::Delivered => self.failures,
             Verdict::Retry | Verdict::Abort | Verdict::Gone => self.failures.saturating_add(1),
         };
         let next_at = match verdict {
-            Verdict::Retry => next_attempt(failures, at, jitter),
+            Verdict::Retry => next_attempt(failures, at, jitter, not_before),
             Verdict::Delivered | Verdict::Abort | Verdict::Gone => None,
         };
         let state = match verdict {
@@ -134,6 +146,7 @@ mod tests {
             position: 7,
             kind: "pull_request.merged".into(),
             payload: "{}".into(),
+            request: None,
         };
         let place = (OrgId(Uuid::from_u128(2)), EndpointId(Uuid::from_u128(3)));
         Message::new(place, content, START)
@@ -156,7 +169,7 @@ mod tests {
             let (mut message, id) = (message(), message().id);
             for (verdict, random) in verdicts {
                 let Some(at) = message.next_at else { break };
-                message = message.after(verdict, at, Jitter::new(random));
+                message = message.after(verdict, at, Jitter::new(random), None);
                 let pending = message.state == MessageState::Pending;
                 prop_assert_eq!(pending, message.next_at.is_some());
                 prop_assert_eq!(pending, message.ended_at.is_none());
@@ -174,7 +187,7 @@ mod tests {
         let mut message = message();
         for number in 1..=ATTEMPTS {
             let at = message.next_at.expect("another try");
-            message = message.after(Verdict::Retry, at, Jitter::NONE);
+            message = message.after(Verdict::Retry, at, Jitter::NONE, None);
             assert_eq!(message.tries, number);
         }
         assert_eq!((message.state, message.next_at), (MessageState::Failed, None));

@@ -14,4 +14,4 @@ pub use endpoint::{
 };
 pub use health::{FAILING_DAYS, Health, Off, OffReason};
 pub use message::{Content, Message, MessageState};
-pub use schedule::{ATTEMPTS, Jitter, next_attempt};
+pub use schedule::{ATTEMPTS, Jitter, LONGEST_WAIT, next_attempt};

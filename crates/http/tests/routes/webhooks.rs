@@ -50,7 +50,7 @@ async fn send(server: &Server) {
 }
 
 fn answered(status: u16) -> Sent {
-    Sent::Answered { status, abort: false, body: format!("status {status}") }
+    Sent::Answered { status, abort: false, retry_after: None, body: format!("status {status}") }
 }
 
 #[actix_web::test]
@@ -234,7 +234,7 @@ async fn deliveries_tell_every_try_and_are_paged() {
 async fn messages_are_replayed_under_their_ids() {
     let server = Server::new().await;
     let id = created(&server).await;
-    let abort = Sent::Answered { status: 400, abort: true, body: String::new() };
+    let abort = Sent::Answered { status: 400, abort: true, retry_after: None, body: String::new() };
     server.hooks.answer([answered(200), abort, answered(410)]);
     for _ in 0..3 {
         happens(&server, "pull_request.merged").await;

@@ -26,6 +26,7 @@ pub(super) struct EventRow {
     kind: &'static str,
     at: i64,
     payload: String,
+    request_id: Option<String>,
 }
 
 const LOG: Target = Target {
@@ -37,6 +38,7 @@ const LOG: Target = Target {
         ("kind", "TEXT"),
         ("at", "BIGINT"),
         ("payload", "TEXT"),
+        ("request_id", "TEXT"),
     ],
     conflict: "",
 };
@@ -50,6 +52,7 @@ impl EventRow {
             kind: told.kind,
             at: told.at.unix_micros(),
             payload: told.payload.clone(),
+            request_id: told.request.clone(),
         }
     }
 }
@@ -64,12 +67,15 @@ pub(super) async fn write(conn: &mut Conn, org: OrgId, rows: &[EventRow]) -> Res
     LOG.insert(conn, rows).await
 }
 
-type Row = (i64, String, Option<String>, String, i64, String);
+type Row = (i64, String, Option<String>, String, i64, String, Option<String>);
 
-fn event(org: OrgId, (position, id, repo, kind, at, payload): Row) -> Result<PublicEvent, DbError> {
+fn event(
+    org: OrgId,
+    (position, id, repo, kind, at, payload, request): Row,
+) -> Result<PublicEvent, DbError> {
     let repo = repo.map(|repo| uuid("event", &repo).map(RepoId)).transpose()?;
     let (id, at) = (uuid("event", &id)?, Timestamp::from_unix_micros(at));
-    Ok(PublicEvent { position, id, org, repo, kind, at, payload })
+    Ok(PublicEvent { position, id, org, repo, kind, at, payload, request })
 }
 
 #[async_trait]
@@ -94,6 +100,7 @@ impl EventLog for Store {
                 event_log::kind,
                 event_log::at,
                 event_log::payload,
+                event_log::request_id,
             ))
             .into_boxed();
         if let Some(kinds) = kinds {
@@ -115,6 +122,7 @@ impl EventLog for Store {
                 event_log::kind,
                 event_log::at,
                 event_log::payload,
+                event_log::request_id,
             ))
             .first(&mut conn)
             .await

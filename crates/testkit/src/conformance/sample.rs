@@ -163,6 +163,7 @@ impl<'a> Sample<'a> {
             kind: event.kind.word(),
             at: event.at,
             payload: PlainEvents.queue_event(&place, event),
+            request: request.map(ToOwned::to_owned),
         };
         let events: Vec<ToldEvent> = transition.events.iter().map(told).collect();
         let commit = Commit {

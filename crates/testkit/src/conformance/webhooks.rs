@@ -48,6 +48,7 @@ pub(super) fn message(endpoint: &Endpoint, position: i64, seconds: u32) -> Messa
         position,
         kind: "pull_request.merged".into(),
         payload: "{\"a\": \"ä\"}".into(),
+        request: Some("r-7".into()),
     };
     Message::new((endpoint.org, endpoint.id), content, at(seconds))
 }
@@ -70,7 +71,7 @@ pub(super) async fn lease(
 }
 
 pub(super) fn answered(status: u16) -> Sent {
-    Sent::Answered { status, abort: false, body: "a\0b".into() }
+    Sent::Answered { status, abort: false, retry_after: None, body: "a\0b".into() }
 }
 
 /// A try that ends at that time.
@@ -241,7 +242,7 @@ pub async fn a_try_is_kept_and_moves_its_message(stores: &Stores) {
     assert!(attempt(stores, &leased, sent.id, answered(500), at(2)).await);
     let (org, id, hooks) = (first.org, first.id, &stores.webhooks);
     let kept = hooks.message(org, id, sent.id).await.expect("a read").expect("a message");
-    let failed = sent.clone().after(answered(500).verdict(), at(2), Jitter::NONE);
+    let failed = sent.clone().after(answered(500).verdict(), at(2), Jitter::NONE, None);
     assert_eq!(kept, failed);
     assert_eq!(kept.next_at, Some(at(7)));
     let health = async || hooks.endpoint(org, id).await.expect("a read").expect("one").health;
@@ -354,7 +355,7 @@ pub async fn messages_that_ended_are_replayed(stores: &Stores) {
     let all: Vec<Message> = (1..=4).map(|it| message(&first, i64::from(it), it)).collect();
     enqueue(stores, &first, &all).await;
     let leased = lease(stores, 1, false, 9).await.remove(0);
-    let abort = Sent::Answered { status: 400, abort: true, body: String::new() };
+    let abort = Sent::Answered { status: 400, abort: true, retry_after: None, body: String::new() };
     for (message, sent) in [(&all[0], answered(200)), (&all[1], abort.clone()), (&all[2], abort)] {
         assert!(attempt(stores, &leased, message.id, sent, at(9)).await);
     }

@@ -132,6 +132,7 @@ impl Tables {
                 kind: told.kind.to_owned(),
                 at: told.at,
                 payload: told.payload.clone(),
+                request: told.request.clone(),
             };
             self.events.insert(event.position, event);
         }

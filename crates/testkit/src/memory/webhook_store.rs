@@ -248,7 +248,7 @@ impl WebhookStore for MemoryDatabase {
             endpoint.version += i64::from(health != endpoint.health);
             endpoint.health = health;
         }
-        let after = message.after(verdict, at, jitter);
+        let after = message.after(verdict, at, jitter, attempt.not_before);
         let kept = Attempt { number: after.tries, ..attempt.clone() };
         webhooks.attempts.insert((key.0, key.1, kept.number), kept);
         webhooks.messages.insert(key, after);

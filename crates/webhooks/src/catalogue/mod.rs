@@ -62,7 +62,11 @@ catalogue! {
     "test_case.quarantining_setting_changed", tests::setting_changed, "Whether a test is quarantined was decided by a person, or such a decision ended.";
     "v2.test_case.status_changed", tests::status_changed_v2, "A test has another status, told in the second form.";
     "test_case.monitor_status_changed", tests::monitor_status_changed, "A monitor became active for a test, or resolved.";
+    "test_case.investigation_completed", tests::investigation_completed, "The cause of a test's failures was looked into. This server makes no investigations: it sends the event as a test only.";
 }
+
+/// Events of the catalogue that nothing here causes: they can be asked for, and sent as a test.
+pub const NEVER_CAUSED: &[&str] = &["test_case.investigation_completed"];
 
 /// The event of that name.
 pub fn find(name: &str) -> Option<&'static EventType> {

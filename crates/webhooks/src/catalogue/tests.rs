@@ -128,3 +128,23 @@ pub(super) fn monitor_status_changed(name: &'static str) -> Value {
         ("test_case", true, slim()),
     ])
 }
+
+/// Somebody has looked for the cause of a test's failures.
+pub(super) fn investigation_completed(name: &'static str) -> Value {
+    let fact = object([
+        ("fact_type", true, string()),
+        ("content", true, string()),
+        ("confidence", true, share()),
+    ]);
+    object([
+        ("type", true, json!({"const": name})),
+        ("investigation_id", true, format("uuid")),
+        ("confidence", true, share()),
+        ("created_at", true, format("date-time")),
+        ("markdown_summary", true, string()),
+        ("failure_message", true, string()),
+        ("facts", true, array(&fact)),
+        ("repository", true, repository()),
+        ("test_case", true, slim()),
+    ])
+}

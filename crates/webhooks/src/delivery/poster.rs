@@ -2,14 +2,15 @@
 
 use std::error::Error as _;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use async_trait::async_trait;
-use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 use reqwest::redirect::Policy;
 use reqwest::{Client, Response};
 use signalbox_domain::ports::{Outgoing, Posted, SecretError, WebhookSender};
-use signalbox_domain::webhook::{MAX_RESPONSE, Sent};
+use signalbox_domain::time::Span;
+use signalbox_domain::webhook::{LONGEST_WAIT, MAX_RESPONSE, Sent};
 use tokio::time::{Instant, timeout_at};
 
 use crate::guard::{Guard, GuardedResolver, Lookup, Refused};
@@ -114,7 +115,8 @@ impl Poster {
             Ok(url) => url,
             Err(refused) => return Sent::Forbidden(refused.to_string()),
         };
-        let end = Instant::now() + self.limits.total;
+        let start = Instant::now();
+        let end = start + self.limits.total;
         let request = self.client.post(url).headers(headers).body(outgoing.payload.to_owned());
         match timeout_at(end, request.send()).await {
             Err(_) => Sent::TimedOut,
@@ -124,11 +126,30 @@ impl Poster {
                 let asks = response.headers().get("webhook-delivery");
                 let abort =
                     asks.is_some_and(|it| it.as_bytes().eq_ignore_ascii_case(ABORT.as_bytes()));
+                let begun = u64::try_from(outgoing.at.unix_micros()).unwrap_or(0);
+                let now = UNIX_EPOCH + Duration::from_micros(begun) + start.elapsed();
+                let retry_after = retry_after(status, response.headers(), now);
                 let body = beginning(response, end.min(Instant::now() + self.limits.body)).await;
-                Sent::Answered { status, abort, body }
+                Sent::Answered { status, abort, retry_after, body }
             }
         }
     }
+}
+
+/// How long a receiver wants to be left alone, as seconds or as a date; at most [`LONGEST_WAIT`].
+fn retry_after(status: u16, headers: &HeaderMap, now: SystemTime) -> Option<Span> {
+    if !matches!(status, 429 | 503) {
+        return None;
+    }
+    let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
+    let digits = !text.is_empty() && text.bytes().all(|it| it.is_ascii_digit());
+    let wait = if digits {
+        text.parse().map_or(Duration::MAX, Duration::from_secs)
+    } else {
+        httpdate::parse_http_date(text).ok()?.duration_since(now).unwrap_or_default()
+    };
+    let micros = i64::try_from(wait.as_micros()).unwrap_or(i64::MAX);
+    Some(Span::from_micros(micros).min(LONGEST_WAIT))
 }
 
 /// Headers as they are kept.
@@ -179,5 +200,41 @@ impl WebhookSender for Poster {
 
     fn check_url(&self, url: &str) -> Result<(), String> {
         self.guard.check_url(url).map(drop).map_err(|refused| refused.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seconds_and_dates_are_read_and_bounded() {
+        let now = UNIX_EPOCH + Duration::from_secs(784_111_777);
+        let read = |status, value: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(RETRY_AFTER, HeaderValue::from_str(value).expect("a value"));
+            retry_after(status, &headers, now)
+        };
+        for (value, wait) in [
+            ("0", Some(Span::ZERO)),
+            (" 120 ", Some(Span::seconds(120))),
+            ("36001", Some(LONGEST_WAIT)),
+            ("99999999999999999999999", Some(LONGEST_WAIT)),
+            ("Sun, 06 Nov 1994 08:51:37 GMT", Some(Span::minutes(2))),
+            ("Sun, 06 Nov 1994 08:00:00 GMT", Some(Span::ZERO)),
+            ("Fri, 31 Dec 9999 23:59:59 GMT", Some(LONGEST_WAIT)),
+            ("", None),
+            ("-5", None),
+            ("1.5", None),
+            ("soon", None),
+        ] {
+            for status in [429, 503] {
+                assert_eq!(read(status, value), wait, "{status} {value:?}");
+            }
+            for status in [200, 302, 400, 500] {
+                assert_eq!(read(status, value), None, "{status} {value:?}");
+            }
+        }
+        assert_eq!(retry_after(503, &HeaderMap::new(), now), None);
     }
 }

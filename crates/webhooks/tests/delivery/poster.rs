@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use signalbox_domain::webhook::{MAX_RESPONSE, Outcome, Sent, Verdict};
+use signalbox_domain::time::Span;
+use signalbox_domain::webhook::{LONGEST_WAIT, MAX_RESPONSE, Outcome, Sent, Verdict};
 use signalbox_webhooks::{Guard, SigningSecret};
 
 use crate::support::{Names, PAYLOAD, Receiver, post, poster, send};
@@ -61,6 +62,21 @@ async fn statuses_decide() {
     }
     let abort = "HTTP/1.1 400 No\r\nwebhook-delivery: Abort-Message\r\ncontent-length: 0\r\n\r\n";
     assert_eq!(answered(abort).await.verdict(), Verdict::Abort);
+}
+
+#[tokio::test]
+async fn a_receiver_says_how_long_it_wants_to_be_left_alone() {
+    for (answer, wait) in [
+        ("429 Slow\r\nretry-after: 90", Some(Span::seconds(90))),
+        ("503 Busy\r\nRetry-After: 999999999", Some(LONGEST_WAIT)),
+        ("500 No\r\nretry-after: 90", None),
+        ("503 Busy", None),
+    ] {
+        let sent = answered(&format!("HTTP/1.1 {answer}\r\ncontent-length: 0\r\n\r\n")).await;
+        assert_eq!(sent.verdict(), Verdict::Retry);
+        let Sent::Answered { retry_after, .. } = sent else { panic!("{sent:?}") };
+        assert_eq!(retry_after, wait, "{answer}");
+    }
 }
 
 #[tokio::test]

@@ -104,6 +104,7 @@ impl FlakyService {
                 kind: event.kind.name(),
                 at: event.at,
                 payload: self.context.events.test_event(&snapshot, event),
+                request: self.context.ids.request_id(),
             };
             let events = transition.events.iter().map(told).collect();
             let test = snapshot.record.test;

@@ -171,7 +171,8 @@ impl WebhookService {
             WebhookError::from(SettingsError { field: "event", rule })
         })?;
         let event = self.context.ids.new_id();
-        let content = Content { event, position: 0, kind: kind.to_owned(), payload };
+        let request = self.context.ids.request_id();
+        let content = Content { event, position: 0, kind: kind.to_owned(), payload, request };
         let message = Message::new((caller.org, id), content, self.context.clock.now());
         let sent = [("event", message.kind.clone()), ("messageId", message.id.to_string())];
         let record = self.note((caller, id), AuditAction::WebhookTestSent, sent);

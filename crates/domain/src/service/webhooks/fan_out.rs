@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::ids::OrgId;
+use crate::ports::PublicEvent;
 use crate::time::Timestamp;
 use crate::webhook::{Content, Endpoint, Message};
 
@@ -56,9 +57,9 @@ impl WebhookService {
         // With all of them seen, those up to `end` that the filter passes over are done with too.
         let to = if all { seen.max(end) } else { seen };
         let now: Timestamp = self.context.clock.now();
-        let message = |event: crate::ports::PublicEvent| {
-            let crate::ports::PublicEvent { id: event, position, kind, payload, .. } = event;
-            Message::new((org, id), Content { event, position, kind, payload }, now)
+        let message = |event: PublicEvent| {
+            let PublicEvent { id: event, position, kind, payload, request, .. } = event;
+            Message::new((org, id), Content { event, position, kind, payload, request }, now)
         };
         let messages: Vec<Message> = events.into_iter().map(message).collect();
         let written = self.store().enqueue(org, id, (endpoint.cursor, to), &messages, None).await?;

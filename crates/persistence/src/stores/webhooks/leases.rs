@@ -135,7 +135,7 @@ pub(super) async fn record(
         .optional()?;
     let Some(row) = row else { return Ok(false) };
     let at = attempt.at.plus(attempt.took);
-    let after = row.into_message()?.after(verdict, at, jitter);
+    let after = row.into_message()?.after(verdict, at, jitter, attempt.not_before);
     diesel::update(webhook_messages::table.find((&endpoint, &message)))
         .set(Progress::of(&after))
         .execute(&mut *conn)

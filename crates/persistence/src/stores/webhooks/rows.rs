@@ -109,6 +109,7 @@ pub(super) struct MessageRow {
     created_at: i64,
     ended_at: Option<i64>,
     payload: String,
+    request_id: Option<String>,
 }
 
 /// A count for a signed column.
@@ -132,6 +133,7 @@ impl MessageRow {
             created_at: message.created_at.unix_micros(),
             ended_at: message.ended_at.map(Timestamp::unix_micros),
             payload: message.payload.clone(),
+            request_id: message.request.clone(),
         }
     }
 
@@ -152,6 +154,7 @@ impl MessageRow {
             created_at: Timestamp::from_unix_micros(self.created_at),
             ended_at: self.ended_at.map(Timestamp::from_unix_micros),
             payload: self.payload,
+            request: self.request_id,
         })
     }
 }
