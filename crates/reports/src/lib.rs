@@ -8,5 +8,6 @@ mod convert;
 pub mod identity;
 pub mod junit;
 mod reader;
+mod reruns;
 
 pub use reader::Reports;

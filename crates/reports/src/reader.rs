@@ -16,6 +16,7 @@ use crate::bundle::internal::{Report, TestCaseRun};
 use crate::bundle::{self, BundleError, BundleLimits, Member, Meta};
 use crate::convert::{self, Identity};
 use crate::junit::{self, JunitError, Limits};
+use crate::reruns;
 
 /// Reads uploads. It works as long as the reading takes and never waits: call it where that hurts
 /// nobody.
@@ -197,7 +198,9 @@ impl Finding {
         let before = self.runs.len();
         let read = junit::read(&mut content, &Limits::default(), |case| {
             let mut run = convert::case_run(case);
-            match self.additions.get(&convert::identity(&run)) {
+            let known = !self.additions.is_empty();
+            let addition = known.then(|| convert::identity(&run));
+            match addition.and_then(|identity| self.additions.get(&identity)) {
                 Some(addition) => {
                     run.owners.clone_from(&addition.owners);
                     run.quarantined = addition.quarantined;
@@ -215,7 +218,10 @@ impl Finding {
         self.within_limits()?;
         let runs = self.runs.len() - before;
         match read {
-            Ok(_) => self.files.push(file(name, runs, None)),
+            Ok(summary) => {
+                reruns::mark(self.runs.get_mut(before..).unwrap_or_default(), &summary);
+                self.files.push(file(name, runs, None));
+            }
             // The limits of a bundle come through as this too; its reader then refuses it.
             Err(JunitError::Io(error)) => {
                 self.files.push(file(name, runs, Some(format!("it cannot be read: {error}"))));
@@ -237,12 +243,12 @@ impl Finding {
 
     fn finish(mut self) -> Result<FoundReport, ReadError> {
         // XML files tell more: only tests that they do not have are taken from the message.
-        let known: HashSet<Identity> = self.runs.iter().map(convert::identity).collect();
-        self.runs.extend(
-            std::mem::take(&mut self.internal)
-                .into_iter()
-                .filter(|run| !known.contains(&convert::identity(run))),
-        );
+        let internal = std::mem::take(&mut self.internal);
+        if !internal.is_empty() {
+            let known: HashSet<Identity> = self.runs.iter().map(convert::identity).collect();
+            let unknown = |run: &FoundRun| !known.contains(&convert::identity(run));
+            self.runs.extend(internal.into_iter().filter(unknown));
+        }
         self.within_limits()?;
         // The message has the time of the upload in it, so the files count where there are any.
         let mut hashes = if self.hashes.is_empty() { self.internal_hashes } else { self.hashes };

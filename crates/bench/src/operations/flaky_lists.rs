@@ -9,7 +9,7 @@ use actix_web::web::{self, Data, Json};
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use signalbox_domain::ports::Clock;
-use signalbox_domain::time::Span;
+use signalbox_domain::time::{Span, Timestamp};
 
 use super::Operation;
 use crate::database::{Fresh, On};
@@ -50,9 +50,14 @@ impl Operation for FlakyLists {
                 let data =
                     format!("{}, {} tests, {} results", on.name(), count(tests), count(results));
                 report.note(format!("{data}: written in {} s.", begun.elapsed().as_secs()));
+                // One server for all of them: the stores' connections end with its workers.
+                let server = servers::product(product.api.clone())?;
+                let mut client = Client::to(server.address).await?;
                 for list in LISTS {
-                    pages(setup, report, (&fresh, &product), list, &data).await?;
+                    let served = (&fresh, &product, &mut client);
+                    pages(setup, report, served, list, &data).await?;
                 }
+                server.stop().await;
             }
         }
         Ok(())
@@ -85,7 +90,8 @@ impl List {
         }
     }
 
-    fn asked(self, product: &Product, token: &str) -> Request {
+    /// A page; of failing tests those of the week until then, the same for all pages of a list.
+    fn asked(self, product: &Product, until: Timestamp, token: &str) -> Request {
         let name = &product.repository.name;
         let mut body = json!({
             "repo": {"host": name.host.as_str(), "owner": name.owner.as_str(),
@@ -93,7 +99,6 @@ impl List {
             "org_url_slug": product.org.slug.as_str(),
             "page_query": {"page_size": 100, "page_token": token}
         });
-        let until = SystemClock.now().plus(Span::hours(1));
         match self {
             Self::Unhealthy => body["status"] = json!("FLAKY"),
             Self::Quarantined => {}
@@ -109,13 +114,12 @@ impl List {
 async fn pages(
     setup: &Setup,
     report: &mut Report,
-    (fresh, product): (&Fresh, &Product),
+    (fresh, product, client): (&Fresh, &Product, &mut Client),
     list: List,
     data: &str,
 ) -> Result<(), Failure> {
-    let server = servers::product(product.api.clone())?;
-    let mut client = Client::to(server.address).await?;
-    let first = list.asked(product, "");
+    let until = SystemClock.now().plus(Span::hours(1));
+    let first = list.asked(product, until, "");
     let shown: Value = serde_json::from_slice(&client.one(&first).await?).during("a page")?;
     let token = shown["page"]["last_page_token"].as_str().unwrap_or_default().to_owned();
     let total = shown["page"]["total_rows"].as_u64().unwrap_or_default();
@@ -139,13 +143,12 @@ async fn pages(
     let row = Row::against(list.name(), data.clone(), &turns).at_least(goal);
     let cost = row.product();
     report.add(row);
-    let end = vec![list.asked(product, &token); requests];
+    let end = vec![list.asked(product, until, &token); requests];
     client.all(&end).await?;
     let ratio = micros_each(client.all(&end).await?, requests) / cost;
     let row = Row::of(list.name(), format!("{data}: last page ÷ first"), ratio, "×");
     report.add(row.with_goal(&format!("≤ {} ×", GOAL.1), ratio <= GOAL.1));
     floor.stop().await;
-    server.stop().await;
     Ok(())
 }
 
@@ -223,12 +226,13 @@ async fn walk(
 ) -> Result<(f64, usize), Failure> {
     let mut token = String::new();
     let (mut took, mut pages) = (0.0, 0);
+    let until = SystemClock.now().plus(Span::hours(1));
     for direction in ["next_page_token", "prev_page_token"] {
         let mut seen: Vec<String> = Vec::with_capacity(all.len());
         let mut changes = all.iter();
         loop {
             let begun = Instant::now();
-            let page = client.one(&list.asked(product, &token)).await?;
+            let page = client.one(&list.asked(product, until, &token)).await?;
             took += begun.elapsed().as_secs_f64() * 1e6;
             pages += 1;
             let page: Value = serde_json::from_slice(&page).during("a page")?;

@@ -18,13 +18,18 @@ impl<R: Read, S: FnMut(&CaseRun<'_>) -> ControlFlow<()>> Reading<R, S> {
     pub(super) fn open_suite(&mut self, tag: &BytesStart<'_>) -> Result<(), JunitError> {
         let mut suite = Suite::default();
         let mut name = Kept::default();
+        let mut tests: Option<u64> = None;
         self.each_attribute(tag, |key, value| match key {
+            "tests" => tests = value.trim().parse().ok(),
             "name" => name.set_escaped(value, FIELD_BYTES),
             "file" => suite.file.set_escaped(value, FIELD_BYTES),
             "filepath" => suite.filepath.set_escaped(value, FIELD_BYTES),
             "timestamp" => suite.timestamp = values::timestamp(value),
             _ => {}
         })?;
+        if self.suites.is_empty() {
+            self.declared = self.declared.and_then(|sum| sum.checked_add(tests?));
+        }
         self.summary.suites += 1;
         self.names.push(name.as_str().to_owned());
         self.suites.push(suite);

@@ -170,6 +170,8 @@ pub struct Summary {
     pub suites: u64,
     /// `<testcase>` elements.
     pub cases: u64,
+    /// Tests by the `tests` attributes of the outermost suites; 0 where one has none.
+    pub declared: u64,
     /// Attempts that were delivered; at least one per case.
     pub attempts: u64,
     /// The encoding's standard name.

@@ -45,6 +45,8 @@ pub(super) struct Reading<R, S> {
     seen: Seen,
     had_root: bool,
     pub(super) summary: Summary,
+    /// The sum of the outermost suites' `tests`; `None` when one has none.
+    pub(super) declared: Option<u64>,
 }
 
 impl<R: Read, S: FnMut(&CaseRun<'_>) -> ControlFlow<()>> Reading<R, S> {
@@ -65,6 +67,7 @@ impl<R: Read, S: FnMut(&CaseRun<'_>) -> ControlFlow<()>> Reading<R, S> {
             seen: Seen::default(),
             had_root: false,
             summary: Summary::default(),
+            declared: Some(0),
         }
     }
 
@@ -110,6 +113,7 @@ impl<R: Read, S: FnMut(&CaseRun<'_>) -> ControlFlow<()>> Reading<R, S> {
         }
         self.summary.encoding = self.reader.get_ref().encoding();
         self.summary.replaced = self.reader.get_ref().replaced();
+        self.summary.declared = self.declared.unwrap_or_default();
         Ok(self.summary)
     }
 

@@ -139,3 +139,26 @@ fn more_runs_than_allowed_refuse_the_upload() {
         assert_eq!(words, "it has more than 1000 test runs");
     }
 }
+
+/// As pytest-rerunfailures writes it: what failed and was run again has no mark.
+#[test]
+fn reruns_without_a_mark_are_told_by_the_count() {
+    use RunOutcome::{Failed, Passed, Skipped};
+    let report = |tests: usize| {
+        let cases = "<testcase name=\"gives up\"/><testcase name=\"gives up\"/>\
+                     <testcase name=\"gives up\"><failure message=\"m\"/></testcase>\
+                     <testcase name=\"recovers\"/><testcase name=\"recovers\"/>\
+                     <testcase name=\"skips\"><skipped/></testcase>";
+        let xml = format!(
+            "<testsuites><testsuite name=\"pytest\" tests=\"{tests}\">{cases}</testsuite></testsuites>"
+        );
+        let found =
+            read_with(UploadSource::JUnit, vec![("a.xml", xml.into_bytes())]).expect("read");
+        found.runs.iter().map(|it| it.outcome).collect::<Vec<_>>()
+    };
+    assert_eq!(report(3), [Failed, Failed, Failed, Failed, Passed, Skipped]);
+    // Other counts say something else: tests that a framework does not tell apart, or nothing.
+    for tests in [0, 4, 6] {
+        assert_eq!(report(tests), [Passed, Passed, Failed, Passed, Passed, Skipped], "{tests}");
+    }
+}
