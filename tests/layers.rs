@@ -10,11 +10,12 @@ use std::process::Command;
 /// Crates that may not be anywhere below the domain, with everything that starts like them.
 const BANNED: [&str; 7] = ["tokio", "actix", "diesel", "hyper", "reqwest", "tracing", "serde_json"];
 /// What depends on the domain and on nothing else of ours.
-const ADAPTERS: [&str; 9] = [
+const ADAPTERS: [&str; 10] = [
     "signalbox-git",
     "signalbox-github",
     "signalbox-http",
     "signalbox-metrics",
+    "signalbox-oidc",
     "signalbox-persistence",
     "signalbox-reports",
     "signalbox-testkit",

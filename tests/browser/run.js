@@ -4,8 +4,10 @@ import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import assert from "node:assert/strict";
 import { executable, launch, signIn, watch } from "./browser.js";
+import { oidc, provider, settings } from "./oidc.js";
+import { servers } from "./servers.js";
 import { webhooks } from "./webhooks.js";
-import { HOSTILE, world } from "./world.js";
+import { HOSTILE, free, world } from "./world.js";
 
 if (!executable()) {
   console.log("no Chromium here: nothing is tested (apt-get install chromium)");
@@ -25,8 +27,10 @@ const open = async (options = {}) => {
   return page;
 };
 
+const wanted = (name) => !only || only.split(",").some((it) => name.includes(it));
+
 async function test(name, body) {
-  if (only && !only.split(",").some((it) => name.includes(it))) return;
+  if (!wanted(name)) return;
   count += 1;
   const started = Date.now();
   errors.length = 0;
@@ -54,7 +58,10 @@ const noSideScroll = async (page, where) => {
 
 let one;
 try {
-  one = await world();
+  const port = await free();
+  const identity = await provider(`http://127.0.0.1:${port}/sign-in/back`);
+  process.once("exit", () => identity.stop());
+  one = await world({ port, more: (folder) => settings(folder, identity.issuer) });
   const [first] = one.numbers;
   const waiting = one.numbers[4];
   const stranger = one.numbers.at(-1);
@@ -356,6 +363,7 @@ try {
     await fresh.context().close();
     await cold.context().close();
   });
+  await oidc({ test, one, open });
   await webhooks({ test, one, page, open, checked });
   await test("a session ends with its token, and with signing out", async () => {
     const made = JSON.parse(one.box("token", "create", "--org", "acme", "--name", "short", "--json"));
@@ -375,6 +383,8 @@ try {
 } finally {
   await one?.stop();
 }
+
+await servers({ test, open, wanted });
 
 let two;
 try {

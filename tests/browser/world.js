@@ -1,7 +1,7 @@
 // A server with something to see: a queue under test, pull requests of every kind, test results,
 // and names that would like to be markup.
 import { execFileSync, spawn } from "node:child_process";
-import { mkdtempSync, mkdirSync, writeFileSync, rmSync, existsSync } from "node:fs";
+import { mkdtempSync, mkdirSync, readFileSync, writeFileSync, rmSync, existsSync } from "node:fs";
 import { createServer as createHttpServer } from "node:http";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
@@ -11,7 +11,7 @@ const BINARY = process.env.SIGNALBOX_BIN ?? resolve(import.meta.dirname, "../../
 export const HOSTILE = `<img src=x onerror=alert(1)>"'><script>alert(2)</script>\u202e{{7*7}}`;
 export const REPO = "git.local/acme/calc";
 
-const free = () => new Promise((done) => {
+export const free = () => new Promise((done) => {
   const server = createServer().listen(0, "127.0.0.1", () => {
     const { port } = server.address();
     server.close(() => done(port));
@@ -34,12 +34,12 @@ export async function receiver(answer) {
   return { url: `http://127.0.0.1:${server.address().port}/in`, got, stop: () => server.close() };
 }
 
-export async function world({ hostile = false, nice = false } = {}) {
+export async function world({ hostile = false, nice = false, more = () => "", port = 0, database = "" } = {}) {
   const folder = mkdtempSync(join(tmpdir(), "signalbox-browser-"));
   const bare = join(folder, "git/acme/calc.git");
   const work = join(folder, "work");
   const gate = join(folder, "gate");
-  const port = await free();
+  port ||= await free();
   const url = `http://127.0.0.1:${port}`;
   const config = join(folder, "signalbox.toml");
   mkdirSync(bare, { recursive: true });
@@ -48,8 +48,10 @@ export async function world({ hostile = false, nice = false } = {}) {
 data_dir = "${folder}/data"
 [server]
 listen = "127.0.0.1:${port}"
+public_url = "${url}"
 [log]
 level = "warn"
+${database && `[database]\nurl = "${database}"`}
 [webhooks]
 allow = ["127.0.0.1/32"]
 allow_http = true
@@ -62,7 +64,7 @@ root = "${folder}/git"
 checks = { concurrency = 2 }
 [[organizations]]
 slug = "other"
-`);
+${more(folder)}`);
   const git = (...args) => execFileSync("git", ["-c", "user.name=Ada", "-c", "user.email=ada@example.org",
     "-c", "init.defaultBranch=main", "-c", "core.hooksPath=/dev/null", ...args],
     { cwd: work, env: { ...process.env, GIT_CONFIG_GLOBAL: "/dev/null", GIT_CONFIG_NOSYSTEM: "1" }, stdio: "pipe" }).toString();
@@ -156,8 +158,22 @@ slug = "other"
   for (const failing of [true, false, true]) await upload("a".repeat(40), failing);
   await until("a flaky test", read, 40).catch((error) => { if (!nice) throw error; });
 
+  // Another server on the same database.
+  const second = async () => {
+    const other = await free();
+    const file = join(folder, "second.toml");
+    const text = readFileSync(config, "utf8").replaceAll(`127.0.0.1:${port}`, `127.0.0.1:${other}`);
+    writeFileSync(file, text.replace(`${folder}/data`, `${folder}/data-second`));
+    const child = spawn(BINARY, ["--config", file, "serve"], { cwd: folder, stdio: "ignore" });
+    process.once("exit", () => child.kill("SIGKILL"));
+    const at = `http://127.0.0.1:${other}`;
+    await until("the second server", async () => (await fetch(`${at}/readyz`)).ok);
+    const stop = () => new Promise((done) => { child.once("exit", done); child.kill("SIGTERM"); setTimeout(() => child.kill("SIGKILL"), 8000).unref(); });
+    return { url: at, stop };
+  };
+
   return {
-    url, tokens, numbers, call, box, until, git, folder,
+    second, url, tokens, numbers, call, box, until, git, folder,
     test: test && new URL(test, url).pathname + new URL(test, url).search,
     queue: `/acme/queue?repo=${encodeURIComponent(REPO)}&branch=main`,
     quiet: `/acme/queue?repo=${encodeURIComponent(REPO)}&branch=quiet`,

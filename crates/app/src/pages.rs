@@ -5,19 +5,51 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use actix_web::{HttpMessage, HttpRequest};
 use async_trait::async_trait;
+use signalbox_domain::identity::AdmissionPolicy;
+use signalbox_domain::ids::OrgSlug;
 use signalbox_domain::service::{AuditService, Context, PageReads, Sessions, TokenService};
 use signalbox_domain::time::Timestamp;
 use signalbox_http::RequestId;
 use signalbox_persistence::Database;
-use signalbox_web::{Attempts, EventInfo, Live, Pages, ServerFact, ServerFacts};
+use signalbox_web::{Attempts, EventInfo, Live, Pages, ServerFact, ServerFacts, SignInWith};
 
-use crate::wiring::App;
+use crate::config::Config;
+use crate::wiring::{App, chain};
+
+/// The identity provider, if one is configured.
+fn sign_in_with(config: &Config, context: &Context) -> Result<Option<Arc<SignInWith>>, String> {
+    let Some(oidc) = &config.oidc else { return Ok(None) };
+    let path = oidc.client_secret_file.display();
+    let secret = std::fs::read_to_string(&oidc.client_secret_file)
+        .map_err(|error| format!("oidc.client_secret_file: {path}: {error}"))?;
+    let settings = signalbox_oidc::Settings {
+        issuer: oidc.issuer.clone(),
+        client_id: oidc.client_id.clone(),
+        client_secret: secret.trim().to_owned(),
+        scopes: oidc.scopes.clone(),
+        groups_claim: oidc.groups_claim.clone(),
+    };
+    let _installed = rustls::crypto::ring::default_provider().install_default();
+    let provider = signalbox_oidc::Provider::new(settings, context.clock.clone());
+    let policy = AdmissionPolicy {
+        domains: oidc.allowed_domains.clone(),
+        groups: oidc.allowed_groups.clone(),
+        admins: oidc.admin_groups.clone(),
+        submitters: oidc.submitter_groups.clone(),
+    };
+    Ok(Some(Arc::new(SignInWith {
+        provider: Arc::new(provider.map_err(|error| chain("oidc", &error))?),
+        policy,
+        org: OrgSlug::new(oidc.organization.as_str()).map_err(|error| error.to_string())?,
+        label: oidc.label.clone(),
+    })))
+}
 
 /// What the pages work with.
-pub(crate) fn pages(app: &App) -> Pages {
+pub(crate) fn pages(app: &App) -> Result<Pages, String> {
     let context = &app.context;
     let (queues, authenticator) = (app.queues.clone(), app.authenticator.clone());
-    Pages {
+    Ok(Pages {
         reads: Arc::new(PageReads::new(context.clone(), queues.clone())),
         queues,
         flaky: app.flaky.service.clone(),
@@ -25,6 +57,7 @@ pub(crate) fn pages(app: &App) -> Pages {
         webhooks: app.webhooks.clone(),
         events: signalbox_webhooks::catalogue::ALL.iter().map(event).collect(),
         tokens: Arc::new(TokenService::new(context.clone())),
+        sign_in_with: sign_in_with(&app.config, context)?,
         sessions: Arc::new(Sessions::new(context.clone(), authenticator.clone())),
         authenticator,
         audit: Arc::new(AuditService::new(context.clone())),
@@ -42,7 +75,7 @@ pub(crate) fn pages(app: &App) -> Pages {
         request_id,
         live: Live::default(),
         attempts: Attempts::default(),
-    }
+    })
 }
 
 fn event(event: &signalbox_webhooks::catalogue::EventType) -> EventInfo {

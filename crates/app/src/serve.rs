@@ -54,7 +54,7 @@ impl Server {
             tracing::info!("secrets of webhooks are sealed under another key now");
         }
         let api = app.api();
-        let pages = app.config.pages.enabled.then(|| crate::pages::pages(&app));
+        let pages = app.config.pages.enabled.then(|| crate::pages::pages(&app)).transpose()?;
         let server = HttpServer::new(move || {
             WebApp::new()
                 .wrap(from_fn(with_request_id))

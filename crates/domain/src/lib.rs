@@ -9,6 +9,7 @@
 
 pub mod audit;
 pub mod flaky;
+pub mod identity;
 pub mod ids;
 pub mod ports;
 pub mod queue;

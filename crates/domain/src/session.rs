@@ -49,6 +49,12 @@ impl SessionText {
         SessionHash(Sha256::digest(self.0.as_bytes()).into())
     }
 
+    /// The hash of the token that stands behind this session alone, when somebody signed in without
+    /// one. No text of a token has it.
+    pub fn own_token(&self) -> TokenHash {
+        TokenHash(Sha256::digest(format!("signalbox session token {}", self.0)).into())
+    }
+
     /// What every form of this session carries. It is made from the text and does not reveal it.
     pub fn form_token(&self) -> String {
         let digest: [u8; 32] = Sha256::digest(format!("signalbox form {}", self.0)).into();

@@ -16,6 +16,8 @@ pub(crate) enum Failure {
     Missing,
     /// They may see it and may not do that.
     Forbidden(String),
+    /// They are known and may not come in.
+    Denied(String),
     /// What was sent cannot be used.
     Invalid(String),
     /// The rules say no.
@@ -101,7 +103,7 @@ impl Failure {
         match self {
             Self::SignIn => Status::SignIn,
             Self::Missing => Status::Missing,
-            Self::Forbidden(_) => Status::Forbidden,
+            Self::Forbidden(_) | Self::Denied(_) => Status::Forbidden,
             Self::Invalid(_) => Status::Invalid,
             Self::Conflict(_) => Status::Conflict,
             Self::Changed(_) => Status::Changed,
@@ -124,6 +126,11 @@ impl Failure {
                 "Not allowed",
                 crate::text::sentence(why),
                 "Sign in with a token that has this scope, or ask somebody who has one.",
+            ),
+            Self::Denied(why) => (
+                "You may not sign in",
+                crate::text::sentence(why),
+                "Ask whoever runs this server to let you in, or sign in with an API token.",
             ),
             Self::Invalid(why) => {
                 ("That cannot be done", crate::text::sentence(why), "Go back and correct it.")

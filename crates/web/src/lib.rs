@@ -10,6 +10,7 @@ mod routes;
 mod shell;
 mod svg;
 mod text;
+mod twin;
 mod view;
 mod visitor;
 
@@ -18,6 +19,9 @@ use std::sync::Arc;
 use actix_web::HttpRequest;
 use actix_web::web::{Data, ServiceConfig};
 use async_trait::async_trait;
+use signalbox_domain::identity::AdmissionPolicy;
+use signalbox_domain::ids::OrgSlug;
+use signalbox_domain::ports::IdentityProvider;
 use signalbox_domain::service::{
     AuditService, Authenticator, FlakyService, PageReads, QueueService, Sessions, TokenService,
     UploadService, WebhookService,
@@ -43,6 +47,18 @@ pub struct EventInfo {
     pub schema: String,
 }
 
+/// An identity provider that people sign in with.
+pub struct SignInWith {
+    /// The provider.
+    pub provider: Arc<dyn IdentityProvider>,
+    /// Who may sign in, and as what.
+    pub policy: AdmissionPolicy,
+    /// Where they belong.
+    pub org: OrgSlug,
+    /// What it is called on the page.
+    pub label: String,
+}
+
 /// What the pages work with.
 #[derive(Clone)]
 pub struct Pages {
@@ -60,6 +76,8 @@ pub struct Pages {
     pub events: Arc<[EventInfo]>,
     /// Tokens of an organization.
     pub tokens: Arc<TokenService>,
+    /// The identity provider that people sign in with, if there is one.
+    pub sign_in_with: Option<Arc<SignInWith>>,
     /// Signing in.
     pub sessions: Arc<Sessions>,
     /// Who changed what.

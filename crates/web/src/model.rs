@@ -285,3 +285,11 @@ pub(crate) struct Page {
     /// How to get the same from the API.
     pub(crate) curl: String,
 }
+
+impl Page {
+    /// Whether there is a table with rows.
+    pub(crate) fn has_table(&self) -> bool {
+        let mut blocks = self.sections.iter().flat_map(|section| &section.blocks);
+        blocks.any(|it| matches!(it, Block::Table(table) if !table.rows.is_empty()))
+    }
+}

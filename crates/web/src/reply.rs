@@ -74,6 +74,15 @@ pub(crate) fn html(status: Status, body: String) -> HttpResponse {
     status.reply().content_type("text/html; charset=utf-8").body(body)
 }
 
+/// The same page for programs.
+pub(crate) fn data(status: Status, kind: &'static str, body: String) -> HttpResponse {
+    status
+        .reply()
+        .insert_header(header("x-content-type-options", "nosniff"))
+        .content_type(kind)
+        .body(body)
+}
+
 /// Sends the browser on with a GET.
 pub(crate) fn go_to(address: &str) -> HttpResponseBuilder {
     let mut reply = HttpResponse::build(StatusCode::SEE_OTHER);

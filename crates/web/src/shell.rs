@@ -7,7 +7,8 @@ use crate::Pages;
 use crate::assets::path;
 use crate::failure::Failure;
 use crate::model::{Block, MenuItem, Page};
-use crate::reply::{Status, html};
+use crate::reply::{Status, data, html};
+use crate::twin::{self, Form};
 use crate::visitor::{Asked, Visitor};
 
 /// What surrounds a page.
@@ -25,6 +26,8 @@ pub(crate) struct Shell {
     /// What was just done.
     pub(crate) said: &'static str,
     pub(crate) request: String,
+    /// The addresses of the same for programs: JSON and CSV.
+    pub(crate) twins: Option<(String, String)>,
 }
 
 #[derive(Template)]
@@ -82,6 +85,7 @@ impl Shell {
 fn done(word: &str) -> &'static str {
     match word {
         "submitted" => "It was submitted.",
+        "some-removed" => "They were taken out of the queue.",
         "removed" => "It was taken out of the queue.",
         "restarted" => "Its tests are run again.",
         "priority" => "Its priority was changed.",
@@ -115,15 +119,25 @@ pub(crate) fn answer(pages: &Pages, request: &HttpRequest, shown: Shown) -> Http
         Ok((visitor, page)) => (Status::Shown, visitor, page),
         Err(Failure::SignIn) => {
             let here = request.uri().path_and_query().map_or("/", |it| it.as_str());
-            let page = crate::routes::sign_in::page(here, request.method() == "GET", "");
+            let page = crate::routes::sign_in::page(pages, here, request.method() == "GET", "");
             (Status::SignIn, None, page)
         }
         Err(Failure::Changed(shown)) => (Status::Changed, Some(shown.0), shown.1),
         Err(failure) => (failure.status(), None, failure.page(&(pages.request_id)(request))),
     };
+    match Form::of(request) {
+        Form::Html => {}
+        Form::Json => return data(status, "application/json", twin::json(&page)),
+        Form::Csv => return data(status, "text/csv; charset=utf-8", twin::csv(&page)),
+    }
     let said = Asked::query(request).text("said").to_owned();
     let mut shell = Shell::new(visitor.as_ref(), &without_said(request), &said);
     shell.request = (pages.request_id)(request);
+    if status == Status::Shown && visitor.is_some() && request.method() == "GET" {
+        let joined = if shell.here.contains('?') { '&' } else { '?' };
+        let twin = |form: &str| format!("{}{joined}format={form}", shell.here);
+        shell.twins = Some((twin("json"), twin("csv")));
+    }
     match render(&shell, &page) {
         Ok(body) => html(status, body),
         Err(error) => {

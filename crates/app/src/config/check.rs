@@ -44,6 +44,9 @@ impl Config {
         self.telemetry()?;
         self.flaky()?;
         super::webhooks::check(&self.webhooks)?;
+        if let Some(oidc) = &self.oidc {
+            oidc.check(self).map_err(|rule| format!("oidc.{rule}"))?;
+        }
         self.organizations().map_err(|words| match file {
             Some(file) => format!("{}: {words}", file.display()),
             None => words,

@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use super::{
-    Checks, Config, Database, Flaky, GitHub, Host, Log, Organization, Pages, Retention, Server,
-    Telemetry, Webhooks,
+    Checks, Config, Database, Flaky, GitHub, Host, Log, Oidc, Organization, Pages, Retention,
+    Server, Telemetry, Webhooks,
 };
 
 /// A file with every setting and its default.
@@ -33,6 +33,19 @@ pub fn example() -> String {
             key_file: Some(PathBuf::from("signalbox-data/webhooks.key")),
             ..Webhooks::default()
         },
+        oidc: Some(Oidc {
+            issuer: "https://id.example.org".into(),
+            client_id: "signalbox".into(),
+            client_secret_file: PathBuf::from("/etc/signalbox/oidc-secret"),
+            organization: "acme".into(),
+            label: "single sign-on".into(),
+            scopes: vec!["profile".into(), "email".into()],
+            groups_claim: "groups".into(),
+            allowed_domains: vec!["example.org".into()],
+            allowed_groups: vec!["engineering".into()],
+            admin_groups: vec!["release".into()],
+            submitter_groups: vec!["engineering".into()],
+        }),
         organizations: vec![Organization {
             slug: "acme".into(),
             hosts: vec![

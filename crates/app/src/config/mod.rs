@@ -4,6 +4,7 @@ mod check;
 mod environment;
 mod example;
 mod load;
+mod oidc;
 mod secret;
 mod settings;
 mod webhooks;
@@ -13,6 +14,6 @@ pub(crate) use load::Flags;
 pub(crate) use secret::{has_password, without_password};
 pub use settings::Config;
 pub(crate) use settings::{
-    Checks, Database, Flaky, GitHub, Host, Log, LogFormat, Organization, Pages, Retention, Server,
-    Telemetry, Webhooks,
+    Checks, Database, Flaky, GitHub, Host, Log, LogFormat, Oidc, Organization, Pages, Retention,
+    Server, Telemetry, Webhooks,
 };

@@ -29,6 +29,8 @@ pub struct Config {
     pub pages: Pages,
     /// Webhooks.
     pub webhooks: Webhooks,
+    /// The identity provider that people sign in with; by tokens alone when it is left out.
+    pub oidc: Option<Oidc>,
     /// Organizations and the git hosts that they are connected to.
     pub organizations: Vec<Organization>,
 }
@@ -202,6 +204,53 @@ impl Default for Webhooks {
             keep_days: 30,
         }
     }
+}
+
+/// `[oidc]`.
+#[derive(Clone, Debug, Deserialize, Serialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields)]
+pub struct Oidc {
+    /// The provider's address, exactly as it calls itself.
+    pub issuer: String,
+    /// What this server is called there.
+    pub client_id: String,
+    /// The file with the client's secret.
+    pub client_secret_file: PathBuf,
+    /// The organization that people belong to who sign in with it.
+    pub organization: String,
+    /// What it is called on the page for signing in.
+    #[serde(default = "single_sign_on")]
+    pub label: String,
+    /// What is asked for beside `openid`.
+    #[serde(default = "usual_scopes")]
+    pub scopes: Vec<String>,
+    /// The claim with groups; with dots for one inside others.
+    #[serde(default = "groups")]
+    pub groups_claim: String,
+    /// Domains of verified addresses that may sign in; every one when it is empty.
+    #[serde(default)]
+    pub allowed_domains: Vec<String>,
+    /// Groups whose members may sign in; everybody when it is empty.
+    #[serde(default)]
+    pub allowed_groups: Vec<String>,
+    /// Groups whose members may do everything.
+    #[serde(default)]
+    pub admin_groups: Vec<String>,
+    /// Groups whose members may submit; others read.
+    #[serde(default)]
+    pub submitter_groups: Vec<String>,
+}
+
+fn single_sign_on() -> String {
+    "single sign-on".to_owned()
+}
+
+fn usual_scopes() -> Vec<String> {
+    vec!["profile".to_owned(), "email".to_owned()]
+}
+
+fn groups() -> String {
+    "groups".to_owned()
 }
 
 /// How logs are written.

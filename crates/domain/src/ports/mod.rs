@@ -21,6 +21,7 @@ mod git_host;
 mod heard_store;
 mod history_store;
 mod id_source;
+mod identity_provider;
 mod notifier;
 mod observer;
 mod org_store;
@@ -65,6 +66,7 @@ pub use git_host::{
 pub use heard_store::HeardStore;
 pub use history_store::{EntryFilter, HistoryStore, SubmissionPlace, TestEnds};
 pub use id_source::IdSource;
+pub use identity_provider::{IdentityError, IdentityProvider, Leaving};
 pub use notifier::Notifier;
 pub use observer::{Observed, Observer};
 pub use org_store::{Org, OrgStore};

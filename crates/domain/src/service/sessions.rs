@@ -2,12 +2,15 @@
 
 use std::sync::Arc;
 
+use crate::audit::{AuditAction, AuditActor, Facts, of_token};
+use crate::identity::{Identity, Role};
+use crate::ids::{OrgId, OrgSlug, TokenId};
 use crate::ports::StoreError;
 use crate::session::{ABSOLUTE_DAYS, IDLE_HOURS, NOTE_MINUTES, Session, SessionText};
 use crate::time::Span;
-use crate::token::{Caller, TokenText};
+use crate::token::{Caller, EnumCase, Token, TokenHash, TokenText};
 
-use super::{Authenticator, Context};
+use super::{Authenticator, Context, Deed};
 
 /// Signing in to the pages.
 pub struct Sessions {
@@ -29,21 +32,70 @@ impl Sessions {
         let text = text.trim();
         let Some(token) = TokenText::parse(text) else { return Ok(None) };
         let Some(caller) = self.authenticator.authenticate(text).await? else { return Ok(None) };
-        let (ids, now) = (&self.context.ids, self.context.clock.now());
-        let session = SessionText::from_random(ids.new_id(), ids.new_id());
-        let store = &self.context.stores.sessions;
-        let begun = Session {
-            hash: session.hash(),
-            org: caller.org,
-            token: token.hash(),
+        let session = self.new_text();
+        self.begin(caller.org, token.hash(), &session).await?;
+        Ok(Some((session, caller)))
+    }
+
+    /// A new session for somebody that an identity provider vouches for. It stands on a token of its
+    /// own, whose text nobody has, so it is listed and revoked as every other. `None`: there is no
+    /// such organization.
+    pub async fn sign_in_as(
+        &self,
+        slug: &OrgSlug,
+        who: &Identity,
+        role: Role,
+    ) -> Result<Option<SessionText>, StoreError> {
+        let stores = &self.context.stores;
+        let Some(org) = stores.orgs.find_by_slug(slug).await? else { return Ok(None) };
+        let (session, now) = (self.new_text(), self.context.clock.now());
+        let name = who.email.as_deref().unwrap_or(&who.name);
+        let name: String = name.chars().filter(|it| !it.is_control()).take(80).collect();
+        let token = Token {
+            id: TokenId(self.context.ids.new_id()),
+            org: org.id,
+            name: format!("{name} (signed in)"),
+            hash: session.own_token(),
+            scopes: role.scopes(),
+            repos: Vec::new(),
+            enum_case: EnumCase::Upper,
             created_at: now,
-            seen_at: now,
+            expires_at: Some(now.plus(Span::days(ABSOLUTE_DAYS))),
+            revoked_at: None,
         };
+        let deed = Deed {
+            org: org.id,
+            actor: AuditActor::Token { id: token.id, name: token.name.clone() },
+            action: AuditAction::TokenCreated,
+            object: format!("token {}", token.id),
+            repo: None,
+            reason: Some(format!("signed in as {} ({})", role.word(), who.subject)),
+        };
+        let record = deed.record(&self.context, &Facts::new(), &of_token(&token));
+        stores.audit.append(&record).await?;
+        stores.tokens.insert(&token).await?;
+        self.begin(org.id, token.hash, &session).await?;
+        Ok(Some(session))
+    }
+
+    fn new_text(&self) -> SessionText {
+        SessionText::from_random(self.context.ids.new_id(), self.context.ids.new_id())
+    }
+
+    async fn begin(
+        &self,
+        org: OrgId,
+        token: TokenHash,
+        session: &SessionText,
+    ) -> Result<(), StoreError> {
+        let now = self.context.clock.now();
+        let store = &self.context.stores.sessions;
+        let begun = Session { hash: session.hash(), org, token, created_at: now, seen_at: now };
         store.begin(&begun).await?;
         store
             .prune(now.minus(Span::hours(IDLE_HOURS)), now.minus(Span::days(ABSOLUTE_DAYS)))
             .await?;
-        Ok(Some((session, caller)))
+        Ok(())
     }
 
     /// Who comes back with a session. `None`: it has ended, or its token is no longer good.
@@ -61,8 +113,15 @@ impl Sessions {
         Ok(caller)
     }
 
-    /// Ends a session.
+    /// Ends a session, with its token when that was made for it alone.
     pub async fn sign_out(&self, text: &SessionText) -> Result<(), StoreError> {
-        self.context.stores.sessions.end(text.hash()).await.map(drop)
+        let stores = &self.context.stores;
+        if let Some(session) = stores.sessions.session(text.hash()).await? {
+            let token = stores.tokens.find_by_hash(session.token).await?;
+            if let Some(token) = token.filter(|it| it.hash == text.own_token()) {
+                stores.tokens.revoke(token.id, self.context.clock.now()).await?;
+            }
+        }
+        stores.sessions.end(text.hash()).await.map(drop)
     }
 }

@@ -40,4 +40,18 @@
       if (search) { event.preventDefault(); search.focus(); }
     }
   });
+
+  const offer = () => {
+    if (!navigator.clipboard) return;
+    for (const button of document.querySelectorAll("[data-copy]")) button.hidden = false;
+  };
+  offer();
+  document.addEventListener("htmx:afterSwap", offer);
+  document.addEventListener("click", async (event) => {
+    const button = event.target.closest("[data-copy]");
+    if (!button) return;
+    const text = document.getElementById(button.dataset.copy).textContent;
+    const done = await navigator.clipboard.writeText(text).then(() => true, () => false);
+    button.textContent = done ? "Copied" : "It cannot be copied here";
+  });
 })();

@@ -1,6 +1,7 @@
 //! Which address shows what.
 
 mod home;
+mod identity;
 mod queue;
 mod queue_more;
 mod server;
@@ -27,6 +28,8 @@ pub(crate) fn configure(config: &mut ServiceConfig) {
                 .route(web::get().to(sign_in::show))
                 .route(web::post().to(sign_in::sign_in)),
         )
+        .service(page("/sign-in/with", "pageSignInWith").route(web::get().to(identity::leave)))
+        .service(page("/sign-in/back", "pageSignInBack").route(web::get().to(identity::returned)))
         .service(page("/sign-out", "pageSignOut").route(web::post().to(sign_in::sign_out)))
         .service(page("/assets/{file}", "pageAsset").route(web::get().to(crate::assets::handle)))
         .service(page("/ui/events", "pageEvents").route(web::get().to(crate::live::handle)))

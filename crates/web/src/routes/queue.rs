@@ -23,6 +23,9 @@ use crate::visitor::{Asked, Visitor, member, sender};
 /// The most pull requests whose landing is estimated on one page.
 const ESTIMATES: usize = 40;
 
+/// The most pull requests that are taken out at once.
+const MOST_AT_ONCE: usize = 100;
+
 /// The queue that an address names, and who looks at it.
 pub(crate) async fn place(
     pages: &Pages,
@@ -178,6 +181,16 @@ async fn done(
             queues.cancel(caller, repo, branch, sent.pr()?).await?;
             "removed"
         }
+        "remove-several" => {
+            if sent.text("confirm") != "remove" {
+                let why = "nothing was taken out: type remove to confirm";
+                return Err(Failure::Invalid(why.to_owned()));
+            }
+            for pr in numbers(sent.text("numbers"))? {
+                queues.cancel(caller, repo, branch, pr).await?;
+            }
+            "some-removed"
+        }
         "restart" => {
             queues.restart(caller, repo, branch, sent.pr()?).await?;
             "restarted"
@@ -198,6 +211,15 @@ async fn done(
     };
     let back = if sent.has("pr") { place.pr(sent.pr()?) } else { place.path("queue") };
     Ok(format!("{back}&said={said}"))
+}
+
+/// Numbers of pull requests, with spaces or commas between them.
+fn numbers(text: &str) -> Result<Vec<PrNumber>, Failure> {
+    let parts = text.split([' ', ',', '\n', '\t']).map(|it| it.trim_start_matches('#'));
+    let read = |it: &str| it.parse().ok().filter(|it| *it > 0).map(PrNumber);
+    let all: Option<Vec<PrNumber>> = parts.filter(|it| !it.is_empty()).map(read).collect();
+    let wrong = || Failure::Invalid(format!("give 1 to {MOST_AT_ONCE} numbers of pull requests"));
+    all.filter(|it| (1..=MOST_AT_ONCE).contains(&it.len())).ok_or_else(wrong)
 }
 
 fn priority(sent: &Asked) -> Result<Option<Priority>, Failure> {

@@ -69,8 +69,15 @@ async fn show_left(pages: &Pages, request: &HttpRequest, org: &str) -> Shown {
     let mut left = listed.entries;
     left.retain(|it| !it.entry.is_live());
     left.sort_by_key(|it| std::cmp::Reverse(it.entry.state_changed_at));
-    let page =
-        view::left::page(&view::left::Seen { place: &place, left: &left, state, days, next, now });
+    let page = view::left::page(&view::left::Seen {
+        place: &place,
+        left: &left,
+        state,
+        days,
+        next,
+        visitor: &visitor,
+        now,
+    });
     Ok((Some(visitor), page))
 }
 

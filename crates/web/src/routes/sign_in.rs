@@ -10,7 +10,7 @@ use actix_web::{HttpRequest, HttpResponse};
 
 use crate::Pages;
 use crate::failure::Failure;
-use crate::model::{Block, Field, Form, Page, Section};
+use crate::model::{Block, Cell, Field, Form, Page, Section};
 use crate::reply::go_to;
 use crate::shell::answer;
 use crate::visitor::{Asked, cookie, from_here, sender, session_of};
@@ -39,7 +39,7 @@ impl Attempts {
 }
 
 /// The page for signing in; afterwards the browser goes on to `next`.
-pub(crate) fn page(next: &str, keep: bool, wrong: &str) -> Page {
+pub(crate) fn page(pages: &Pages, next: &str, keep: bool, wrong: &str) -> Page {
     let next = if keep { local(next) } else { "/" };
     let mut section = Section::plain("sign-in");
     if !wrong.is_empty() {
@@ -50,6 +50,11 @@ pub(crate) fn page(next: &str, keep: bool, wrong: &str) -> Page {
             wrong,
         );
         section = section.with(notice);
+    }
+    if let Some(with) = &pages.sign_in_with {
+        let href = format!("/sign-in/with?next={}", crate::text::quoted(next));
+        let link = Cell::text(format!("Sign in with {}", with.label)).link(href);
+        section = section.with(Block::Links(vec![link]));
     }
     let form = Form {
         id: "sign-in-form".to_owned(),
@@ -79,7 +84,7 @@ pub(crate) fn page(next: &str, keep: bool, wrong: &str) -> Page {
 }
 
 /// An address of this server; home for every other one.
-fn local(next: &str) -> &str {
+pub(crate) fn local(next: &str) -> &str {
     let fine = next.starts_with('/')
         && !next.starts_with("//")
         && !next.contains(['\\', '\r', '\n', '\t'])
@@ -90,7 +95,7 @@ fn local(next: &str) -> &str {
 /// `GET /sign-in`.
 pub(crate) async fn show(pages: Data<Pages>, request: HttpRequest) -> HttpResponse {
     let next = Asked::query(&request).text("next").to_owned();
-    answer(&pages, &request, Ok((None, page(&next, true, ""))))
+    answer(&pages, &request, Ok((None, page(&pages, &next, true, ""))))
 }
 
 /// `POST /sign-in`.
@@ -100,7 +105,7 @@ pub(crate) async fn sign_in(pages: Data<Pages>, request: HttpRequest, body: Byte
         Ok(reply) => reply,
         Err(Failure::SignIn) => {
             let wrong = "This token is unknown, has expired or was revoked.";
-            let page = page(sent.text("next"), true, wrong);
+            let page = page(&pages, sent.text("next"), true, wrong);
             answer(&pages, &request, Ok((None, page)))
         }
         Err(failure) => answer(&pages, &request, Err(failure)),

@@ -128,10 +128,22 @@ async fn show_dashboard(pages: &Pages, request: &HttpRequest, org: &str) -> Show
         };
         worth(other).cmp(&worth(one)).then_with(|| one.record.test.id.cmp(&other.record.test.id))
     });
-    tests.truncate(ROWS);
-    let next = end
-        .filter(|_| !whole)
-        .map(|end| format!("{}&list={}&after={end}", place.path("flaky-tests"), list.word()));
+    // Tests are sorted by what they cost within a block; a block has several pages.
+    let from = usize::try_from(asked.number("from").unwrap_or(0)).unwrap_or(0);
+    let (all, shown) = (tests.len(), from.saturating_add(ROWS));
+    let tests: Vec<_> = tests.into_iter().skip(from).take(ROWS).collect();
+    let more = format!(
+        "{}&list={}&q={}",
+        place.path("flaky-tests"),
+        list.word(),
+        crate::text::quoted(asked.text("q"))
+    );
+    let next = if shown < all {
+        let after = after.map_or_else(String::new, |it| format!("&after={it}"));
+        Some(format!("{more}{after}&from={shown}"))
+    } else {
+        end.filter(|_| !whole).map(|end| format!("{more}&after={end}"))
+    };
     let uploads = pages.uploads.uploads(caller, &place.repo, None, 1).await?;
     let settings = pages.flaky.settings(caller, &place.repo).await?;
     let page = view::test_list::page(&view::test_list::Seen {

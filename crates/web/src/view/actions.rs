@@ -53,6 +53,23 @@ pub(crate) fn of_queue(place: &Place, state: &QueueState, visitor: &Visitor) -> 
             priority(),
         ];
         forms.push(submit);
+        let mut several = form(place, "remove-several", "remove-several", "Take them out");
+        "Take several out".clone_into(&mut several.title);
+        "What is tested on top of them is tested again.".clone_into(&mut several.note);
+        several.danger = true;
+        let text = |name, label: &str, hint: &str| Field {
+            name,
+            label: label.to_owned(),
+            kind: "text",
+            hint: hint.to_owned(),
+            required: true,
+            ..Field::default()
+        };
+        several.fields = vec![
+            text("numbers", "Numbers of the pull requests", "With spaces or commas between them."),
+            text("confirm", "Type remove to confirm", ""),
+        ];
+        forms.push(several);
     }
     if visitor.may_send(Scope::QueueAdmin) {
         let why = |required| Field {
@@ -87,6 +104,19 @@ pub(crate) fn of_queue(place: &Place, state: &QueueState, visitor: &Visitor) -> 
         }
     }
     forms
+}
+
+/// Submitting once more those that have left.
+pub(crate) fn again(place: &Place, prs: &[PrNumber], visitor: &Visitor) -> Vec<Form> {
+    if !visitor.may_send(Scope::QueueSubmit) {
+        return Vec::new();
+    }
+    let one = |pr: &PrNumber| {
+        let mut one = form(place, &format!("again-{pr}"), "submit", &format!("Submit #{pr} again"));
+        one.hidden.push(("pr", pr.to_string()));
+        one
+    };
+    prs.iter().map(one).collect()
 }
 
 /// What can be done with a pull request.

@@ -5,9 +5,13 @@ use signalbox_domain::service::EntrySnapshot;
 use signalbox_domain::time::Timestamp;
 use signalbox_domain::vocabulary::Named;
 
-use super::{Place, exits, queue::titled};
+use super::{Place, actions, exits, queue::titled};
 use crate::model::{Block, Cell, Field, Form, Page, Section, Table, Tile};
 use crate::text::{ago, plain, span};
+use crate::visitor::Visitor;
+
+/// The most pull requests that are offered to be submitted again.
+const MOST_AGAIN: usize = 20;
 
 /// What the page is made from.
 pub(crate) struct Seen<'a> {
@@ -17,6 +21,7 @@ pub(crate) struct Seen<'a> {
     pub(crate) state: Option<PrState>,
     pub(crate) days: u32,
     pub(crate) next: Option<String>,
+    pub(crate) visitor: &'a Visitor,
     pub(crate) now: Timestamp,
 }
 
@@ -97,6 +102,18 @@ pub(crate) fn page(seen: &Seen<'_>) -> Page {
         );
     }
     table.more.clone_from(&seen.next);
+    let mut sections = vec![
+        Section::plain("numbers")
+            .with(Block::Tiles(tiles))
+            .with(Block::Forms(vec![filter]))
+            .with(Block::Table(table)),
+    ];
+    let again = seen.left.iter().filter(|it| it.state != PrState::Merged);
+    let again: Vec<_> = again.map(|it| it.entry.pr).take(MOST_AGAIN).collect();
+    let forms = actions::again(seen.place, &again, seen.visitor);
+    if !forms.is_empty() {
+        sections.push(Section::new("again", "Submit again").with(Block::Forms(forms)));
+    }
     Page {
         title: format!("Left the queue: {}", seen.place.name()),
         heading: "Left the queue".to_owned(),
@@ -105,12 +122,7 @@ pub(crate) fn page(seen: &Seen<'_>) -> Page {
             Cell::text(seen.place.name()).link(seen.place.path("queue")),
         ],
         menu: seen.place.menu("queue/left"),
-        sections: vec![
-            Section::plain("numbers")
-                .with(Block::Tiles(tiles))
-                .with(Block::Forms(vec![filter]))
-                .with(Block::Table(table)),
-        ],
+        sections,
         curl: seen.place.curl("listPullRequests", ""),
         ..Page::default()
     }

@@ -1,6 +1,9 @@
 //! Pages on stores in memory: what is shown to whom, and what forms do.
 
+mod identity;
 mod settings;
+mod snapshots;
 mod support;
 mod tokens;
+mod twins;
 mod webhooks;

@@ -144,6 +144,7 @@ impl House {
                 schema: "{\"title\": \"pull_request.merged\"}".to_owned(),
             }]),
             tokens: Arc::new(TokenService::new(context.clone())),
+            sign_in_with: None,
             sessions: Arc::new(Sessions::new(context.clone(), authenticator.clone())),
             audit: Arc::new(AuditService::new(context.clone())),
             authenticator,
@@ -219,9 +220,14 @@ impl House {
 
     /// Runs effects until there are none.
     pub(crate) async fn settle(&self) {
+        self.settle_but(&[]).await;
+    }
+
+    /// Runs effects until there are none, but not those of these lanes.
+    pub(crate) async fn settle_but(&self, held: &[Lane]) {
         for _ in 0..100 {
             let mut idle = true;
-            for lane in Lane::ALL {
+            for lane in Lane::ALL.iter().filter(|lane| !held.contains(lane)) {
                 for leased in self.runner.lease(*lane, 10).await.expect("a lease") {
                     idle = false;
                     let sink = self.runner.sink(&leased);

@@ -1,0 +1,142 @@
+//! Who somebody is by an identity provider, and what they may do here.
+
+use thiserror::Error;
+
+use crate::token::Scope;
+use crate::words::words;
+
+words! {
+    /// What somebody may do.
+    Role {
+        /// Read.
+        Viewer = "viewer",
+        /// Also submit, restart, take out, and change quarantine.
+        Submitter = "submitter",
+        /// Everything.
+        Admin = "admin",
+    }
+}
+
+impl Role {
+    /// What a token of this role allows.
+    pub fn scopes(self) -> Vec<Scope> {
+        let reads = vec![Scope::QueueRead, Scope::TestsRead];
+        match self {
+            Self::Viewer => reads,
+            Self::Submitter => [reads, vec![Scope::QueueSubmit, Scope::TestsWrite]].concat(),
+            Self::Admin => Scope::ALL.to_vec(),
+        }
+    }
+}
+
+/// Who somebody is, as the identity provider vouches for it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Identity {
+    /// The provider's own name for them; never empty.
+    pub subject: String,
+    /// What people call them; the subject when the provider says nothing.
+    pub name: String,
+    /// Their address, only if the provider has verified it.
+    pub email: Option<String>,
+    /// The values of the claim that roles are made from.
+    pub groups: Vec<String>,
+}
+
+/// Who may sign in, and as what. A list that is empty allows everybody.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AdmissionPolicy {
+    /// Domains of verified addresses.
+    pub domains: Vec<String>,
+    /// Groups, one of which somebody must be in.
+    pub groups: Vec<String>,
+    /// Groups whose members are admins.
+    pub admins: Vec<String>,
+    /// Groups whose members are submitters.
+    pub submitters: Vec<String>,
+}
+
+/// Why somebody may not sign in.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum Denied {
+    /// Their address is of another domain, or not verified.
+    #[error("only people with a verified address of {0} may sign in here")]
+    Domain(String),
+    /// They are in none of the groups.
+    #[error("only members of {0} may sign in here")]
+    Group(String),
+}
+
+impl AdmissionPolicy {
+    /// What somebody may do here.
+    pub fn role(&self, who: &Identity) -> Result<Role, Denied> {
+        let domain = who.email.as_deref().and_then(|it| it.rsplit_once('@')).map(|(_, it)| it);
+        let own = |it: &String| domain.is_some_and(|domain| domain.eq_ignore_ascii_case(it));
+        if !self.domains.is_empty() && !self.domains.iter().any(own) {
+            return Err(Denied::Domain(self.domains.join(", ")));
+        }
+        let member = |groups: &[String]| groups.iter().any(|it| who.groups.contains(it));
+        if !self.groups.is_empty() && !member(&self.groups) {
+            return Err(Denied::Group(self.groups.join(", ")));
+        }
+        Ok(if member(&self.admins) {
+            Role::Admin
+        } else if member(&self.submitters) {
+            Role::Submitter
+        } else {
+            Role::Viewer
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(all: &[&str]) -> Vec<String> {
+        all.iter().map(ToString::to_string).collect()
+    }
+
+    fn who(email: Option<&str>, groups: &[&str]) -> Identity {
+        Identity {
+            subject: "1".into(),
+            name: "Ada".into(),
+            email: email.map(ToOwned::to_owned),
+            groups: words(groups),
+        }
+    }
+
+    #[test]
+    fn roles_come_from_groups() {
+        let policy = AdmissionPolicy {
+            admins: words(&["ops"]),
+            submitters: words(&["dev"]),
+            ..AdmissionPolicy::default()
+        };
+        let role = |groups: &[&str]| policy.role(&who(None, groups));
+        assert_eq!(role(&[]), Ok(Role::Viewer));
+        assert_eq!(role(&["Ops"]), Ok(Role::Viewer));
+        assert_eq!(role(&["dev"]), Ok(Role::Submitter));
+        assert_eq!(role(&["dev", "ops"]), Ok(Role::Admin));
+        assert!(!Role::Submitter.scopes().contains(&Scope::QueueAdmin));
+        assert_eq!(Role::Viewer.scopes(), [Scope::QueueRead, Scope::TestsRead]);
+    }
+
+    #[test]
+    fn only_the_domain_of_a_verified_address_counts() {
+        let policy =
+            AdmissionPolicy { domains: words(&["example.org"]), ..AdmissionPolicy::default() };
+        assert_eq!(policy.role(&who(Some("ada@Example.org"), &[])), Ok(Role::Viewer));
+        for wrong in
+            [None, Some("ada@example.org.evil"), Some("ada@sub.example.org"), Some("example.org")]
+        {
+            assert!(matches!(policy.role(&who(wrong, &[])), Err(Denied::Domain(_))), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn somebody_in_no_group_is_denied() {
+        let policy = AdmissionPolicy { groups: words(&["staff"]), ..AdmissionPolicy::default() };
+        assert_eq!(policy.role(&who(None, &["staff"])), Ok(Role::Viewer));
+        assert_eq!(policy.role(&who(None, &["guests"])), Err(Denied::Group("staff".into())));
+    }
+}

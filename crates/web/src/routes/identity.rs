@@ -1,0 +1,121 @@
+//! Signing in with an identity provider: leaving for it, and coming back.
+
+use actix_web::http::header::{COOKIE, SET_COOKIE};
+use actix_web::web::Data;
+use actix_web::{HttpRequest, HttpResponse};
+use signalbox_domain::ports::{IdentityError, Leaving};
+
+use super::sign_in::local;
+use crate::failure::Failure;
+use crate::reply::go_to;
+use crate::shell::answer;
+use crate::visitor::{Asked, cookie, session_of};
+use crate::{Pages, SignInWith};
+
+/// Seconds that somebody may be away.
+const AWAY_SECONDS: u32 = 600;
+
+const fn name(secure: bool) -> &'static str {
+    if secure { "__Host-signalbox-leaving" } else { "signalbox-leaving" }
+}
+
+/// The cookie that a browser keeps while somebody is away; without one, the cookie that removes it.
+fn leaving_cookie(pages: &Pages, kept: Option<(&Leaving, &str)>) -> String {
+    let value = kept.map_or_else(String::new, |(it, next)| {
+        format!("{}.{}.{}.{}", it.state, it.nonce, it.verifier, crate::text::quoted(next))
+    });
+    let seconds = if kept.is_some() { AWAY_SECONDS } else { 0 };
+    let secure = if pages.secure() { "; Secure" } else { "" };
+    let name = name(pages.secure());
+    format!("{name}={value}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Lax{secure}")
+}
+
+/// What the browser has kept.
+fn kept(pages: &Pages, request: &HttpRequest) -> Option<(Leaving, String)> {
+    let headers = request.headers().get_all(COOKIE).filter_map(|value| value.to_str().ok());
+    let mut cookies =
+        headers.flat_map(|value| value.split(';')).filter_map(|it| it.split_once('='));
+    let (_, value) = cookies.find(|(key, _)| key.trim() == name(pages.secure()))?;
+    let mut parts = value.trim().splitn(4, '.');
+    let mut part = || parts.next().filter(|it| !it.is_empty()).map(ToOwned::to_owned);
+    let leaving = Leaving { state: part()?, nonce: part()?, verifier: part()? };
+    let next = Asked::of(format!("next={}", part()?).as_bytes());
+    Some((leaving, next.text("next").to_owned()))
+}
+
+fn back(pages: &Pages) -> String {
+    format!("{}/sign-in/back", pages.public_url.trim_end_matches('/'))
+}
+
+fn configured(pages: &Pages) -> Result<&SignInWith, Failure> {
+    pages.sign_in_with.as_deref().ok_or(Failure::Missing)
+}
+
+impl From<IdentityError> for Failure {
+    fn from(error: IdentityError) -> Self {
+        tracing::warn!(%error, "somebody could not sign in");
+        match error {
+            IdentityError::Unavailable(_) => Self::Unavailable(error.to_string()),
+            IdentityError::Refused(_) => Self::Denied(error.to_string()),
+        }
+    }
+}
+
+/// `GET /sign-in/with`: off to the provider.
+pub(crate) async fn leave(pages: Data<Pages>, request: HttpRequest) -> HttpResponse {
+    let left = async {
+        let with = configured(&pages)?;
+        let (address, leaving) = with.provider.leave(&back(&pages)).await?;
+        let asked = Asked::query(&request);
+        let cookie = leaving_cookie(&pages, Some((&leaving, local(asked.text("next")))));
+        Ok(go_to(&address).insert_header((SET_COOKIE, cookie)).finish())
+    };
+    match left.await {
+        Ok(reply) => reply,
+        Err(failure) => answer(&pages, &request, Err(failure)),
+    }
+}
+
+/// `GET /sign-in/back`: here again.
+pub(crate) async fn returned(pages: Data<Pages>, request: HttpRequest) -> HttpResponse {
+    match arrived(&pages, &request).await {
+        Ok(reply) => reply,
+        Err(failure) => answer(&pages, &request, Err(failure)),
+    }
+}
+
+async fn arrived(pages: &Pages, request: &HttpRequest) -> Result<HttpResponse, Failure> {
+    let with = configured(pages)?;
+    let asked = Asked::query(request);
+    let lost = || {
+        let why =
+            "this was not begun in this browser, or took longer than ten minutes: sign in again";
+        Failure::Invalid(why.to_owned())
+    };
+    let (leaving, next) = kept(pages, request).ok_or_else(lost)?;
+    if asked.text("state") != leaving.state {
+        return Err(lost());
+    }
+    if asked.has("error") {
+        let said = crate::text::plain(asked.text("error"), 100);
+        return Err(Failure::Denied(format!("the identity provider says no: {said}")));
+    }
+    let who = with.provider.returned(&back(pages), &leaving, asked.text("code")).await?;
+    let role = with.policy.role(&who).map_err(|denied| {
+        tracing::warn!(identity.subject = %who.subject, %denied, "somebody may not sign in");
+        Failure::Denied(denied.to_string())
+    })?;
+    let session = pages.sessions.sign_in_as(&with.org, &who, role).await?;
+    let session = session.ok_or_else(|| {
+        tracing::error!(org.slug = %with.org, "the organization of oidc is not there");
+        Failure::Internal
+    })?;
+    if let Some(old) = session_of(pages, request) {
+        pages.sessions.sign_out(&old).await?;
+    }
+    tracing::info!(identity.subject = %who.subject, role = role.word(), "signed in");
+    Ok(go_to(local(&next))
+        .append_header((SET_COOKIE, leaving_cookie(pages, None)))
+        .append_header((SET_COOKIE, cookie(pages, Some(&session))))
+        .finish())
+}

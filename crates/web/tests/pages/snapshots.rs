@@ -1,0 +1,244 @@
+//! What pages look like: nothing there, the usual, names that would like to be markup, a lot of it,
+//! and errors. The files beside this one are read by people; `cargo insta review` shows changes.
+
+use signalbox_domain::flaky::{
+    BranchClass, ReportedFailure, ReportedRun, RunOutcome, TestKey, Trust, Upload, UploadId,
+    UploadSource,
+};
+use signalbox_domain::ids::{PrNumber, Sha};
+use signalbox_domain::ports::{Repository, ResultsSink};
+use signalbox_domain::queue::{Lane, Mode, RequestedState, SettingsPatch};
+use signalbox_domain::time::Span;
+use signalbox_domain::token::Scope;
+use uuid::Uuid;
+
+use crate::support::{Browser, House, calc, main_branch};
+
+const HOSTILE: &str = "<img src=x onerror=alert(1)>\"'><script>alert(2)</script>\u{202e}{{7*7}}";
+const QUEUE: &str = "repo=git.test%2Facme%2Fcalc&branch=main";
+
+/// A house with a queue of one slot.
+async fn house() -> House {
+    let house = House::new().await;
+    let (caller, repo, branch) = (&house.caller, calc(), main_branch());
+    let queues = &house.pages.queues;
+    queues.create_queue(caller, &repo, &branch, Mode::Single, Some(1)).await.expect("a queue");
+    house.settle().await;
+    house
+}
+
+/// Pull requests that are submitted, with these titles. The checks of the first one hang.
+async fn submit(house: &House, titles: &[&str]) {
+    for (at, title) in titles.iter().enumerate() {
+        let file = format!("part-{at}");
+        let pr = house.host.open(&calc(), "main", &[(file.as_str(), "new")]);
+        house.host.edit(&calc(), pr, |it| {
+            (*title).clone_into(&mut it.title);
+            (*title).clone_into(&mut it.author);
+        });
+        let (caller, repo, branch) = (&house.caller, calc(), main_branch());
+        let queues = &house.pages.queues;
+        queues.submit(caller, &repo, &branch, pr, None, None).await.expect("submitted");
+        house.clock.advance(Span::minutes(1));
+    }
+    house.settle_but(&[Lane::Checks]).await;
+}
+
+async fn repository(house: &House) -> Repository {
+    let repos = house.stores.repos.list(None).await.expect("a list");
+    repos.into_iter().next().expect("the repository")
+}
+
+/// A test of that name that passes and fails on the same code.
+async fn flaky(house: &House, name: &str, message: &str) {
+    let repo = repository(house).await;
+    for (at, passed) in [(1_u32, false), (2, true)] {
+        let now = house.pages.reads.now();
+        let upload = Upload {
+            id: UploadId(Uuid::new_v5(&repo.id.0, format!("{name} {at}").as_bytes())),
+            org: repo.org,
+            repo: repo.id,
+            source: UploadSource::JUnit,
+            trust: Trust::Token,
+            received_at: now,
+            sha: Some(Sha::new("a".repeat(40)).expect("a commit")),
+            committed_at: None,
+            branch: "topic".into(),
+            class: BranchClass::PullRequest,
+            pr: Some(PrNumber(1)),
+            job_url: None,
+            job_name: None,
+            author: None,
+            variant: String::new(),
+        };
+        let failure = ReportedFailure { message: message.into(), text: message.into() };
+        let run = ReportedRun {
+            key: TestKey { classname: "Calc".into(), name: name.into(), ..TestKey::default() },
+            other_files: Vec::new(),
+            outcome: if passed { RunOutcome::Passed } else { RunOutcome::Failed },
+            attempt: 0,
+            started_at: None,
+            took: None,
+            failure: (!passed).then_some(failure),
+            owners: vec!["@acme/calc".into()],
+            quarantined: false,
+        };
+        house.pages.flaky.take_in(&upload, vec![run]).await.expect("taken in");
+        house.clock.advance(Span::seconds(1));
+    }
+}
+
+/// Every page about the queue, its tests and the organization.
+fn pages() -> Vec<(&'static str, String)> {
+    let queue = |page: &str| format!("/acme/{page}?{QUEUE}");
+    vec![
+        ("home", "/".to_owned()),
+        ("queue", queue("queue")),
+        ("pull_request", format!("{}&pr=1", queue("queue/pr"))),
+        ("left", queue("queue/left")),
+        ("health", queue("queue/health")),
+        ("graph", queue("queue/graph")),
+        ("settings", queue("queue/settings")),
+        ("all_tests", "/acme/flaky-tests".to_owned()),
+        ("tests", queue("flaky-tests")),
+        ("quarantine", queue("flaky-tests/quarantine")),
+        ("uploads", queue("flaky-tests/uploads")),
+        ("webhooks", "/acme/webhooks".to_owned()),
+        ("events", "/acme/webhooks/events".to_owned()),
+        ("tokens", "/acme/tokens".to_owned()),
+        ("audit", "/acme/audit".to_owned()),
+        ("server", "/status".to_owned()),
+    ]
+}
+
+/// What is in `main`, without what is another on every run.
+fn main_part(body: &str) -> String {
+    let main = body.split_once("<main").map_or("", |(_, rest)| rest);
+    let main = main.split_once("</main>").map_or("", |(main, _)| main);
+    let mut text = String::from("<main");
+    for (at, part) in main.split("name=\"form_token\" value=\"").enumerate() {
+        if at == 0 {
+            text.push_str(part);
+        } else {
+            text.push_str("name=\"form_token\" value=\"FORM_TOKEN");
+            text.push_str(part.get(64..).unwrap_or_default());
+        }
+    }
+    let lines = text.lines().map(str::trim_end).filter(|it| !it.is_empty());
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+async fn shown(browser: &Browser<'_>, path: &str) -> String {
+    let reply = browser.get(path).await;
+    assert_eq!(reply.status, 200, "{path}");
+    main_part(&reply.body)
+}
+
+/// Those who look may read everything and change nothing, so that there are few forms.
+const READER: [Scope; 3] = [Scope::QueueRead, Scope::TestsRead, Scope::QueueAdmin];
+
+#[actix_web::test]
+async fn pages_with_nothing_on_them() {
+    let house = house().await;
+    let browser = house.browser("ada", &READER).await;
+    for (name, path) in pages() {
+        insta::assert_snapshot!(format!("empty_{name}"), shown(&browser, &path).await);
+    }
+}
+
+#[actix_web::test]
+async fn pages_as_they_usually_are() {
+    let house = house().await;
+    submit(&house, &["Subtract two numbers", "Round halves to even", "Cache the last result"])
+        .await;
+    flaky(&house, "subtracts", "expected 3, got 4").await;
+    let browser = house.browser("ada", &READER).await;
+    for (name, path) in pages() {
+        insta::assert_snapshot!(format!("typical_{name}"), shown(&browser, &path).await);
+    }
+}
+
+#[actix_web::test]
+async fn names_that_would_like_to_be_markup() {
+    let house = house().await;
+    submit(&house, &[HOSTILE, HOSTILE]).await;
+    flaky(&house, HOSTILE, HOSTILE).await;
+    let (caller, repo, branch) = (&house.caller, calc(), main_branch());
+    let (patch, paused) = (SettingsPatch::default(), Some(RequestedState::Paused));
+    let reason = Some(HOSTILE.to_owned());
+    let queues = &house.pages.queues;
+    queues.update_queue(caller, &repo, &branch, patch, paused, reason).await.expect("paused");
+    let browser = house.browser(HOSTILE, &READER).await;
+    let mut seen = 0;
+    for (name, path) in pages() {
+        let page = shown(&browser, &path).await;
+        for markup in ["<img", "<script", "onerror=alert(1)>\"", "\u{202e}"] {
+            assert!(!page.contains(markup), "{name}: {markup}\n{page}");
+        }
+        seen += usize::from(page.contains("&#60;script&#62;alert(2)"));
+        if ["queue", "pull_request", "tests", "audit"].contains(&name) {
+            insta::assert_snapshot!(format!("hostile_{name}"), page);
+        }
+    }
+    assert!(seen >= 6, "the names are shown as text on {seen} pages");
+}
+
+#[actix_web::test]
+async fn a_lot_of_it_is_shown_in_pages() {
+    let house = house().await;
+    let titles: Vec<String> = (0..250).map(|at| format!("Change {at}")).collect();
+    submit(&house, &titles.iter().map(String::as_str).collect::<Vec<_>>()).await;
+    for at in 0..120 {
+        flaky(&house, &format!("case {at}"), "no").await;
+    }
+    let browser = house.browser("ada", &READER).await;
+    for (name, path) in pages() {
+        let page = shown(&browser, &path).await;
+        let rows = page.matches("<tr role=\"row\" id=").count();
+        assert!(rows <= 202, "{name} has {rows} rows");
+        assert!(page.len() < 400_000, "{name} has {} bytes", page.len());
+    }
+    for path in [format!("/acme/queue?{QUEUE}"), format!("/acme/flaky-tests?{QUEUE}")] {
+        let page = shown(&browser, &path).await;
+        let next = page.split("rel=\"next\"").next().filter(|it| it.len() < page.len());
+        let next = next
+            .and_then(|it| it.rsplit("href=\"").next())
+            .unwrap_or_else(|| panic!("{path} has no next page"));
+        let next = next.trim_end_matches(['"', ' ']).replace("&#38;", "&");
+        let more = shown(&browser, &next).await;
+        assert!(more.matches("<tr role=\"row\" id=").count() >= 20, "{next}");
+    }
+}
+
+#[actix_web::test]
+async fn errors_say_what_to_do_next() {
+    let house = house().await;
+    let browser = house.browser("ada", &[Scope::QueueRead]).await;
+    let nobody = |path: &str| house.call(actix_web::test::TestRequest::get().uri(path));
+    for (name, path, status) in [
+        ("missing", "/acme/queue?repo=a/b/c&branch=x", 404),
+        ("other_organization", "/other/tokens", 404),
+        ("forbidden", "/acme/tokens", 403),
+        (
+            "nonsense",
+            "/acme/queue/settings?repo=git.test/acme/calc&branch=main&mode=x&concurrency=2",
+            400,
+        ),
+    ] {
+        let reply = browser.get(path).await;
+        assert_eq!(reply.status, status, "{path}");
+        insta::assert_snapshot!(format!("error_{name}"), main_part(&reply.body));
+    }
+    let reply = nobody("/acme/tokens").await;
+    assert_eq!(reply.status, 401);
+    insta::assert_snapshot!("error_sign_in", main_part(&reply.body));
+    let reply = nobody("/sign-in/back?code=1&state=2").await;
+    assert_eq!(reply.status, 404, "without an identity provider there is no way back");
+    house.host.set_down(true);
+    let admin = house.admin().await;
+    let form =
+        [("action", "submit"), ("repo", "git.test/acme/calc"), ("branch", "main"), ("pr", "7")];
+    let reply = admin.post("/acme/queue/do", &form).await;
+    assert_eq!(reply.status, 503);
+    insta::assert_snapshot!("error_host", main_part(&reply.body));
+}
