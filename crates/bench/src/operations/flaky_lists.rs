@@ -54,8 +54,8 @@ impl Operation for FlakyLists {
                 let server = servers::product(product.api.clone())?;
                 let mut client = Client::to(server.address).await?;
                 for list in LISTS {
-                    let served = (&fresh, &product, &mut client);
-                    pages(setup, report, served, list, &data).await?;
+                    let fresh_side = (&fresh, &product, &mut client);
+                    pages(setup, report, fresh_side, list, &data).await?;
                 }
                 server.stop().await;
             }

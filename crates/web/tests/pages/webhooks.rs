@@ -8,7 +8,7 @@ use crate::support::{Browser, House};
 const DO: &str = "/acme/webhooks/do";
 
 fn answered(status: u16, body: &str) -> Sent {
-    Sent::Answered { status, abort: false, body: body.to_owned() }
+    Sent::Answered { status, abort: false, retry_after: None, body: body.to_owned() }
 }
 
 /// Makes an endpoint; returns its id.
@@ -102,7 +102,7 @@ async fn the_log_is_filtered_and_paged_and_what_failed_is_sent_again() {
     let house = House::new().await;
     let admin = house.admin().await;
     let id = made(&admin).await;
-    let gone = Sent::Answered { status: 400, abort: true, body: String::new() };
+    let gone = Sent::Answered { status: 400, abort: true, retry_after: None, body: String::new() };
     house.hooks.answer([gone]);
     test_message(&house, &admin, &id).await;
     for _ in 0..60 {
