@@ -34,6 +34,12 @@ pub(crate) fn micros_each(took: Duration, count: usize) -> f64 {
     took.as_secs_f64() * 1e6 / f64::from(u32::try_from(count.max(1)).unwrap_or(u32::MAX))
 }
 
+/// The value that so many of a hundred do not exceed. 0 of no values.
+pub(crate) fn percentile(values: &mut [f64], of_hundred: usize) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() * of_hundred / 100).copied().unwrap_or_default()
+}
+
 /// The middle value; the mean of the two in the middle of an even number. 0 of no values.
 pub(crate) fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();

@@ -1,12 +1,17 @@
 //! Styles, scripts and the icon: part of the program, under addresses that change with their
 //! contents, so that browsers may keep them for good.
 
-use std::fmt::Write;
+use std::fmt::Write as _;
+use std::io::Write as _;
 use std::sync::LazyLock;
 
-use actix_web::http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
-use actix_web::web::Path;
+use actix_web::http::header::{
+    ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, HeaderValue, VARY,
+};
+use actix_web::web::{Bytes, Path};
 use actix_web::{HttpRequest, HttpResponse};
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use sha2::{Digest, Sha256};
 
 use crate::reply::Status;
@@ -16,6 +21,8 @@ pub(crate) struct Asset {
     pub(crate) name: &'static str,
     kind: &'static str,
     bytes: &'static [u8],
+    /// The same, packed by gzip.
+    packed: Bytes,
     /// Its address: the name with a part of the hash of its contents.
     pub(crate) path: String,
 }
@@ -47,8 +54,28 @@ impl Asset {
         let digest: [u8; 32] = Sha256::digest(bytes).into();
         let print = hex(digest.get(..6).unwrap_or_default());
         let (stem, end) = name.rsplit_once('.').unwrap_or((name, ""));
-        Self { name, kind, bytes, path: format!("/assets/{stem}-{print}.{end}") }
+        let path = format!("/assets/{stem}-{print}.{end}");
+        Self { name, kind, bytes, packed: packed(bytes).into(), path }
     }
+}
+
+/// Only files are packed. Pages carry the form token of a session beside what others have written,
+/// which must not be told by how well both pack together.
+fn packed(bytes: &[u8]) -> Vec<u8> {
+    let mut packer = GzEncoder::new(Vec::new(), Compression::best());
+    // Writing to a vector does not fail; without it nothing is packed.
+    packer.write_all(bytes).and_then(|()| packer.finish()).unwrap_or_default()
+}
+
+/// Whether the browser takes gzip: it names it, and not with a weight of nothing.
+fn takes_gzip(request: &HttpRequest) -> bool {
+    let header = request.headers().get(ACCEPT_ENCODING).and_then(|value| value.to_str().ok());
+    header.unwrap_or_default().split(',').any(|part| {
+        let mut words = part.split(';').map(str::trim);
+        let none =
+            |weight: &str| weight.strip_prefix("q=").and_then(|it| it.parse().ok()) == Some(0.0);
+        words.next() == Some("gzip") && !words.any(none)
+    })
 }
 
 fn hex(bytes: &[u8]) -> String {
@@ -69,10 +96,15 @@ pub(crate) async fn handle(request: HttpRequest, _: Path<String>) -> HttpRespons
     let Some(asset) = ASSETS.iter().find(|asset| asset.path == request.path()) else {
         return Status::Missing.reply().finish();
     };
-    HttpResponse::Ok()
+    let mut reply = HttpResponse::Ok();
+    reply
         .insert_header((CONTENT_TYPE, asset.kind))
         .insert_header((CACHE_CONTROL, FOREVER))
-        .body(asset.bytes)
+        .insert_header((VARY, ACCEPT_ENCODING.as_str()));
+    if takes_gzip(&request) && !asset.packed.is_empty() {
+        return reply.insert_header((CONTENT_ENCODING, "gzip")).body(asset.packed.clone());
+    }
+    reply.body(asset.bytes)
 }
 
 #[cfg(test)]
@@ -99,9 +131,33 @@ mod tests {
     }
 
     #[test]
+    fn files_are_packed_for_those_who_take_it() {
+        use std::io::Read as _;
+        for asset in ASSETS.iter() {
+            let mut text = Vec::new();
+            let mut unpacked = flate2::read::GzDecoder::new(asset.packed.as_ref());
+            unpacked.read_to_end(&mut text).expect("it is gzip");
+            assert_eq!(text, asset.bytes, "{}", asset.name);
+        }
+        for (header, takes) in [
+            ("gzip, deflate, br, zstd", true),
+            ("br;q=1.0, gzip;q=0.8", true),
+            ("gzip;q=0", false),
+            ("identity", false),
+            ("", false),
+        ] {
+            let request = actix_web::test::TestRequest::default();
+            let request = request.insert_header((ACCEPT_ENCODING, header)).to_http_request();
+            assert_eq!(takes_gzip(&request), takes, "{header}");
+        }
+    }
+
+    #[test]
     fn all_files_together_are_small() {
         let bytes: usize = ASSETS.iter().map(|asset| asset.bytes.len()).sum();
         assert!(bytes < 100 * 1024, "{bytes} bytes");
+        let sent: usize = ASSETS.iter().map(|asset| asset.packed.len()).sum();
+        assert!(sent < 32 * 1024, "{sent} bytes are sent");
         let links = ASSETS.iter().map(|asset| path(asset.name)).filter(|path| path.len() > 20);
         assert_eq!(links.count(), ASSETS.len());
     }

@@ -17,7 +17,7 @@ use crate::failure::{During, Failure};
 use crate::flaky_data;
 use crate::flaky_seed::{self, Mix};
 use crate::load::{self, Client, Request};
-use crate::measure::{in_turn, micros_each};
+use crate::measure::{in_turn, micros_each, percentile};
 use crate::process::{Running, program};
 use crate::product::Product;
 use crate::report::{Report, Row, count};
@@ -177,8 +177,7 @@ async fn p99(client: &mut Client, request: &Request, times: usize) -> Result<f64
     for _ in 0..times {
         costs.push(client.repeat(request, 1).await?.as_secs_f64() * 1e6);
     }
-    costs.sort_by(f64::total_cmp);
-    Ok(costs.get(times * 99 / 100).copied().unwrap_or_default())
+    Ok(percentile(&mut costs, 99))
 }
 
 /// What a server's memory grows by at most while it takes in a report of 10,000 tests.
