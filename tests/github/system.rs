@@ -70,10 +70,7 @@ impl System {
             if carelessness.lose > 0 { 5 } else { 600 },
         );
         std::fs::write(path("signalbox.toml"), config).expect("written");
-        let port = {
-            let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
-            listener.local_addr().expect("its address").port()
-        };
+        let port = signalbox_tests::free_port();
         let listen = format!("127.0.0.1:{port}");
         let run = |args: &[&str]| {
             let mut command = Command::new(program());

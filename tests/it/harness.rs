@@ -65,11 +65,6 @@ pub(crate) fn program() -> PathBuf {
     program
 }
 
-pub(crate) fn free_port() -> u16 {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
-    listener.local_addr().expect("its address").port()
-}
-
 fn output(command: &mut Command) -> String {
     let done = command.output().expect("it can be run");
     let errors = String::from_utf8_lossy(&done.stderr);
@@ -103,7 +98,7 @@ impl System {
             folder,
             database,
             server: None,
-            port: free_port(),
+            port: signalbox_tests::free_port(),
             token: String::new(),
             http,
             environment,
@@ -332,7 +327,7 @@ impl System {
             folder: TempDir::new().expect("a folder"),
             database: self.database.clone(),
             server: None,
-            port: free_port(),
+            port: signalbox_tests::free_port(),
             token: self.token.clone(),
             http: self.http.clone(),
             environment: self.environment.clone(),

@@ -5,7 +5,9 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
 
-use crate::harness::{On, System, free_port};
+use signalbox_tests::free_port;
+
+use crate::harness::{On, System};
 
 /// The configuration that the documentation shows.
 fn documented() -> String {

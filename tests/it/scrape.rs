@@ -3,7 +3,9 @@
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-use crate::harness::{On, System, free_port};
+use signalbox_tests::free_port;
+
+use crate::harness::{On, System};
 
 const READ: &str = r#"
 import sys

@@ -15,20 +15,22 @@ fn older(org: &str, repo: &str, queue: &str) -> String {
          VALUES ('{org}', '{queue}', 1767225600000000, 1, '{document}'); \
          INSERT INTO test_events (org_id, repo_id, test_id, number, at, kind, payload) \
          VALUES ('{org}', '{repo}', 't', 1, 1767225601000000, 'test_case.status_changed', '{{}}'); \
-         DELETE FROM __diesel_schema_migrations WHERE version = '20261121000101'"
+         DELETE FROM __diesel_schema_migrations WHERE version IN ('20261121000101', '20261121000131')"
     )
 }
 
-async fn older_events_are_in_the_log(url: &str, down: &str, sql: impl AsyncFn(&str)) {
+async fn older_events_are_in_the_log(url: &str, downs: [&str; 2], sql: impl AsyncFn(&str)) {
     let database = connect(url).await.expect("a database");
     database.migrate().await.expect("migrated");
     let sample_of = database.stores();
     let sample = Sample::new(&sample_of).await;
     let (org, repo, queue) = (sample.queue.org, sample.repository.id, sample.queue.id);
-    sql(down).await;
+    for down in downs {
+        sql(down).await;
+    }
     sql(&older(&org.to_string(), &repo.to_string(), &queue.to_string())).await;
     let database = connect(url).await.expect("a database");
-    assert_eq!(database.migrate().await.expect("migrated").len(), 1);
+    assert_eq!(database.migrate().await.expect("migrated").len(), 2);
     let stores = database.stores();
     let events = stores.event_log.after(org, 0, None, 9).await.expect("events");
     let kinds: Vec<&str> = events.iter().map(|it| it.kind.as_str()).collect();
@@ -59,8 +61,11 @@ async fn older_events_are_in_the_log_on_sqlite() {
     use diesel::connection::SimpleConnection;
     let folder = TempDir::new().expect("a folder");
     let path = folder.path().join("test.db").display().to_string();
-    let down = include_str!("../../../migrations/sqlite/2026-11-21-000101_events/down.sql");
-    older_events_are_in_the_log(&format!("sqlite://{path}"), down, async |sql| {
+    let downs = [
+        include_str!("../../../migrations/sqlite/2026-11-21-000131_event_requests/down.sql"),
+        include_str!("../../../migrations/sqlite/2026-11-21-000101_events/down.sql"),
+    ];
+    older_events_are_in_the_log(&format!("sqlite://{path}"), downs, async |sql| {
         let mut conn = diesel::SqliteConnection::establish(&path).expect("a connection");
         conn.batch_execute(sql).expect("written");
     })
@@ -71,8 +76,11 @@ async fn older_events_are_in_the_log_on_sqlite() {
 async fn older_events_are_in_the_log_on_postgres() {
     use diesel_async::{AsyncConnection, SimpleAsyncConnection};
     let url = Server::shared().create_database();
-    let down = include_str!("../../../migrations/postgres/2026-11-21-000101_events/down.sql");
-    older_events_are_in_the_log(&url, down, async |sql| {
+    let downs = [
+        include_str!("../../../migrations/postgres/2026-11-21-000131_event_requests/down.sql"),
+        include_str!("../../../migrations/postgres/2026-11-21-000101_events/down.sql"),
+    ];
+    older_events_are_in_the_log(&url, downs, async |sql| {
         let conn = diesel_async::AsyncPgConnection::establish(&url).await;
         conn.expect("a connection").batch_execute(sql).await.expect("written");
     })
