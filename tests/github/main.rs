@@ -57,7 +57,7 @@ async fn five_pull_requests_are_queued_by_requests_and_by_a_comment() {
         .until("the pull requests show it", async |it: &System| {
             let double = &it.world.double;
             let comments = double.comments(number(&first));
-            comments.iter().any(|(_, body)| body.contains("has landed"))
+            comments.iter().any(|(_, body)| body.contains("Merged: it is on the target branch"))
                 && double.statuses(bad.head.as_str()).iter().any(|(_, state)| state == "failure")
         })
         .await;

@@ -3,6 +3,8 @@
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use signalbox_domain::ids::RepoName;
+use signalbox_domain::queue::{PrState, QueueStateName};
+use signalbox_domain::vocabulary::Named;
 
 use crate::terminal::say;
 use crate::wiring::chain;
@@ -169,7 +171,9 @@ async fn status(place: &Place) -> Result<(), String> {
     }
     let entries = queue["enqueuedPullRequests"].as_array().cloned().unwrap_or_default();
     let text = |key: &str| queue[key].as_str().unwrap_or_default().to_owned();
-    say(&format!("{} is {}: {} pull requests", text("branch"), text("state"), entries.len()));
+    let state = text("state");
+    let state = QueueStateName::parse(&state.to_uppercase()).map_or(state, |it| label(&it));
+    say(&format!("{}: {state}, {} pull requests", text("branch"), entries.len()));
     for entry in &entries {
         say(&format!("  {}", line(entry)));
     }
@@ -180,7 +184,13 @@ fn line(entry: &Value) -> String {
     let text = |key: &str| entry[key].as_str().unwrap_or_default().to_owned();
     let position = entry["position"].as_u64().map_or_else(|| "-".into(), |it| it.to_string());
     let (number, state) = (entry["prNumber"].as_u64().unwrap_or(0), text("state"));
-    format!("{position:>3} #{number} {state:15} {} ({})", text("prTitle"), text("reason"))
+    let state = PrState::parse(&state.to_uppercase()).map_or(state, |it| label(&it));
+    format!("{position:>3} #{number} {state:28} {} ({})", text("prTitle"), text("reason"))
+}
+
+/// How a state is called in front of people.
+fn label(state: &impl Named) -> String {
+    state.named().label.to_owned()
 }
 
 async fn call(place: &Place, operation: &str, mut body: Value) -> Result<Value, String> {

@@ -10,6 +10,7 @@ use crate::ports::{
 };
 use crate::queue::{Culprit, Entry, EntryState, Exit, PrState, Queue, RunStatus};
 use crate::time::{Span, Timestamp, Window};
+use crate::vocabulary::{Named as _, reason};
 
 use super::{Context, Error, QueueService};
 
@@ -221,15 +222,16 @@ impl Words {
                 list.iter().take(20).map(|it| format!("\n- {}", forge.neutral(it))).collect();
             items.concat()
         };
-        let (state, line, more) = match &entry.state {
+        let called = |state: PrState, word: &str| {
+            reason(state, word).map_or_else(|| forge.neutral(word), |it| it.label.to_owned())
+        };
+        let (state, why, more) = match &entry.state {
             EntryState::NotReady => {
                 let reason = entry.readiness(&queue.header.branch, queue.mode()).missing();
                 let more = reason.map(|it| forge.neutral(&it.sentence())).unwrap_or_default();
-                (StatusState::Pending, "waits until it is ready".to_owned(), more)
+                (StatusState::Pending, None, more)
             }
-            EntryState::Pending { .. } => {
-                (StatusState::Pending, "is in the line".to_owned(), String::new())
-            }
+            EntryState::Pending { .. } => (StatusState::Pending, None, String::new()),
             EntryState::Testing { .. }
             | EntryState::TestsPassed { .. }
             | EntryState::PendingFailure { .. } => {
@@ -238,7 +240,7 @@ impl Words {
                     format!("The test branch is {}.", forge.neutral(run.branch.as_str()))
                 });
                 let more = more.filter(|_| matches!(entry.state, EntryState::Testing { .. }));
-                (StatusState::Pending, "is being tested".to_owned(), more.unwrap_or_default())
+                (StatusState::Pending, None, more.unwrap_or_default())
             }
             EntryState::Ended(Exit::Merged { sha, tested_tree, landed_tree, .. }) => {
                 let mut more =
@@ -249,7 +251,7 @@ impl Words {
                         "{more} The landed tree {landed} {verdict} the tested tree {tested}."
                     );
                 }
-                (StatusState::Success, "has landed".to_owned(), more)
+                (StatusState::Success, None, more)
             }
             EntryState::Ended(Exit::Failed { reason, culprit, details }) => {
                 let whose = match culprit {
@@ -257,20 +259,20 @@ impl Words {
                     Culprit::PullRequest(pr) => format!(" because of #{pr}"),
                     Culprit::TargetBranch => " because of the target branch".to_owned(),
                 };
-                let reason = reason.word();
-                let more = format!("{}{whose}:{}", forge.neutral(reason), neutral(details));
-                (StatusState::Failure, format!("failed: {reason}"), more)
+                let why = called(PrState::Failed, reason.word());
+                let more = format!("{why}{whose}:{}", neutral(details));
+                (StatusState::Failure, Some(why), more)
             }
             EntryState::Ended(Exit::Cancelled { reason, by }) => {
-                let more = format!(
-                    "{} by {}.",
-                    forge.neutral(reason.word()),
-                    forge.neutral(&by.to_string())
-                );
-                (StatusState::Failure, "was taken out of the queue".to_owned(), more)
+                let why = called(PrState::Cancelled, reason.word());
+                let more = format!("{why}, by {}.", forge.neutral(&by.to_string()));
+                (StatusState::Failure, Some(why), more)
             }
         };
-        let comment = format!("**Merge queue {branch}**: this pull request {line}.\n\n{more}");
+        let word = phase(&entry.state).named();
+        let line = why.map_or_else(|| word.label.into(), |why| format!("{}: {why}", word.label));
+        let comment =
+            format!("**Merge queue {branch}**: {}: {}.\n\n{more}", word.label, word.sentence);
         Self { state, line, comment }
     }
 }
