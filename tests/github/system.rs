@@ -89,7 +89,11 @@ impl System {
             .stderr(log)
             .spawn()
             .expect("a server");
-        let http = reqwest::Client::builder().timeout(PATIENCE).build().expect("a client");
+        let http = reqwest::Client::builder()
+            .timeout(PATIENCE)
+            .pool_max_idle_per_host(0)
+            .build()
+            .expect("a client");
         let token = created["token"].as_str().expect("a token").to_owned();
         let system = Self { world, folder, server, port, token, http };
         system

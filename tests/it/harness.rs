@@ -93,7 +93,11 @@ impl System {
             On::Postgres => signalbox_testkit::postgres::Server::shared().create_database(),
         };
         let _installed = rustls::crypto::ring::default_provider().install_default();
-        let http = reqwest::Client::builder().timeout(PATIENCE).build().expect("a client");
+        let http = reqwest::Client::builder()
+            .timeout(PATIENCE)
+            .pool_max_idle_per_host(0)
+            .build()
+            .expect("a client");
         let mut system = Self {
             folder,
             database,
