@@ -21,5 +21,4 @@ for (const edition of ["api.github.com", "ghes-3.17"]) {
   }
 }
 fs.writeFileSync("requests.json", JSON.stringify(requests));
-const examples = require("@octokit/webhooks-examples/api.github.com/index.json");
-fs.writeFileSync("webhooks.json", JSON.stringify(examples));
+fs.copyFileSync("node_modules/@octokit/webhooks-examples/api.github.com/index.json", "webhooks.json");
