@@ -23,6 +23,8 @@ use crate::setup::Setup;
 
 /// Live entries of the queue.
 const SIZES: [(usize, usize); 3] = [(50, 300), (500, 300), (5_000, 100)];
+/// Pull requests that a page shows at most.
+const SHOWN: usize = 100;
 /// The size that the goals are about, milliseconds of 95 of 100 requests, and KiB.
 const GOALS: (usize, f64, f64) = (500, 50.0, 120.0);
 
@@ -54,6 +56,10 @@ impl Operation for Pages {
                 let repo = product.repository.name.to_string();
                 let path = format!("/acme/queue?repo={}&branch=main", repo.replace('/', "%2F"));
                 let page = get(server.address, &path, &cookie).await?;
+                let rows = page.body.matches("<tr role=\"row\" id=").count();
+                if rows < (*size).min(SHOWN) {
+                    return Err(Failure::new("the page", format!("shows {rows} pull requests")));
+                }
                 let asked = request(&path, &cookie, "");
                 let floor = servers::bytes(page.body.clone().into_bytes())?;
                 let mut client = Client::to(server.address).await?;
