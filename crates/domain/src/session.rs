@@ -55,14 +55,23 @@ impl SessionText {
         TokenHash(Sha256::digest(format!("signalbox session token {}", self.0)).into())
     }
 
-    /// What every form of this session carries. It is made from the text and does not reveal it.
-    pub fn form_token(&self) -> String {
-        let digest: [u8; 32] = Sha256::digest(format!("signalbox form {}", self.0)).into();
-        digest.iter().fold(String::with_capacity(64), |mut text, byte| {
+    /// What the forms of a page of this session carry: 96 hexadecimal digits, an id of the page that
+    /// nobody can guess and a digest of it and the text, which it does not reveal. Each page has
+    /// another one, so that nothing is learned of it from how well many pages pack.
+    pub fn form_token(&self, page: Uuid) -> String {
+        let page = page.simple();
+        let digest: [u8; 32] = Sha256::digest(format!("signalbox form {page} {}", self.0)).into();
+        digest.iter().fold(page.to_string(), |mut text, byte| {
             // Writing to a String does not fail.
             let _written = write!(text, "{byte:02x}");
             text
         })
+    }
+
+    /// Whether a form carries what a page of this session gave it.
+    pub fn is_form_token(&self, sent: &str) -> bool {
+        let page = sent.get(..32).and_then(|page| Uuid::try_parse(page).ok());
+        page.is_some_and(|page| self.form_token(page) == sent)
     }
 }
 
@@ -104,7 +113,16 @@ mod tests {
         assert_eq!(SessionText::parse(&text.reveal().to_uppercase().replace('0', "g")), None);
         assert_eq!(SessionText::parse(""), None);
         assert!(!format!("{text:?}").contains(text.reveal()));
-        assert!(!text.form_token().contains(text.reveal()));
+        let page = Uuid::from_u128(5);
+        let token = text.form_token(page);
+        assert!(!token.contains(text.reveal()));
+        assert!(text.is_form_token(&token));
+        assert_ne!(token, text.form_token(Uuid::from_u128(6)), "each page has its own");
+        let other = SessionText::from_random(Uuid::from_u128(7), Uuid::from_u128(10));
+        assert!(!other.is_form_token(&token), "of another session");
+        for bad in ["", "5", &token[..95], &token[32..], &token.replace('5', "6")] {
+            assert!(!text.is_form_token(bad), "{bad}");
+        }
     }
 
     #[test]

@@ -2,7 +2,6 @@
 //! contents, so that browsers may keep them for good.
 
 use std::fmt::Write as _;
-use std::io::Write as _;
 use std::sync::LazyLock;
 
 use actix_web::http::header::{
@@ -10,10 +9,9 @@ use actix_web::http::header::{
 };
 use actix_web::web::{Bytes, Path};
 use actix_web::{HttpRequest, HttpResponse};
-use flate2::Compression;
-use flate2::write::GzEncoder;
 use sha2::{Digest, Sha256};
 
+use crate::packing::{self, takes_gzip};
 use crate::reply::Status;
 
 /// A file that is part of the program.
@@ -55,27 +53,8 @@ impl Asset {
         let print = hex(digest.get(..6).unwrap_or_default());
         let (stem, end) = name.rsplit_once('.').unwrap_or((name, ""));
         let path = format!("/assets/{stem}-{print}.{end}");
-        Self { name, kind, bytes, packed: packed(bytes).into(), path }
+        Self { name, kind, bytes, packed: packing::file(bytes).into(), path }
     }
-}
-
-/// Only files are packed. Pages carry the form token of a session beside what others have written,
-/// which must not be told by how well both pack together.
-fn packed(bytes: &[u8]) -> Vec<u8> {
-    let mut packer = GzEncoder::new(Vec::new(), Compression::best());
-    // Writing to a vector does not fail; without it nothing is packed.
-    packer.write_all(bytes).and_then(|()| packer.finish()).unwrap_or_default()
-}
-
-/// Whether the browser takes gzip: it names it, and not with a weight of nothing.
-fn takes_gzip(request: &HttpRequest) -> bool {
-    let header = request.headers().get(ACCEPT_ENCODING).and_then(|value| value.to_str().ok());
-    header.unwrap_or_default().split(',').any(|part| {
-        let mut words = part.split(';').map(str::trim);
-        let none =
-            |weight: &str| weight.strip_prefix("q=").and_then(|it| it.parse().ok()) == Some(0.0);
-        words.next() == Some("gzip") && !words.any(none)
-    })
 }
 
 fn hex(bytes: &[u8]) -> String {
@@ -131,24 +110,13 @@ mod tests {
     }
 
     #[test]
-    fn files_are_packed_for_those_who_take_it() {
+    fn packed_files_are_the_same() {
         use std::io::Read as _;
         for asset in ASSETS.iter() {
             let mut text = Vec::new();
             let mut unpacked = flate2::read::GzDecoder::new(asset.packed.as_ref());
             unpacked.read_to_end(&mut text).expect("it is gzip");
             assert_eq!(text, asset.bytes, "{}", asset.name);
-        }
-        for (header, takes) in [
-            ("gzip, deflate, br, zstd", true),
-            ("br;q=1.0, gzip;q=0.8", true),
-            ("gzip;q=0", false),
-            ("identity", false),
-            ("", false),
-        ] {
-            let request = actix_web::test::TestRequest::default();
-            let request = request.insert_header((ACCEPT_ENCODING, header)).to_http_request();
-            assert_eq!(takes_gzip(&request), takes, "{header}");
         }
     }
 

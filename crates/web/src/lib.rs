@@ -5,6 +5,7 @@ mod failure;
 mod live;
 mod model;
 mod next;
+mod packing;
 mod reply;
 mod routes;
 mod shell;

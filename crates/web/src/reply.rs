@@ -3,7 +3,8 @@
 
 use actix_web::http::StatusCode;
 use actix_web::http::header::{
-    CONTENT_SECURITY_POLICY, HeaderName, HeaderValue, LOCATION, REFERRER_POLICY, RETRY_AFTER,
+    CONTENT_ENCODING, CONTENT_SECURITY_POLICY, HeaderName, HeaderValue, LOCATION, REFERRER_POLICY,
+    RETRY_AFTER,
 };
 use actix_web::{HttpResponse, HttpResponseBuilder};
 
@@ -72,6 +73,13 @@ fn header(name: &'static str, value: &'static str) -> (HeaderName, HeaderValue) 
 /// A page.
 pub(crate) fn html(status: Status, body: String) -> HttpResponse {
     status.reply().content_type("text/html; charset=utf-8").body(body)
+}
+
+/// A page that was packed by gzip.
+pub(crate) fn packed_html(status: Status, body: Vec<u8>) -> HttpResponse {
+    let mut reply = status.reply();
+    reply.content_type("text/html; charset=utf-8").insert_header((CONTENT_ENCODING, "gzip"));
+    reply.body(body)
 }
 
 /// The same page for programs.

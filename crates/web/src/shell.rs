@@ -7,7 +7,8 @@ use crate::Pages;
 use crate::assets::path;
 use crate::failure::Failure;
 use crate::model::{Block, MenuItem, Page};
-use crate::reply::{Status, data, html};
+use crate::packing;
+use crate::reply::{Status, data, html, packed_html};
 use crate::twin::{self, Form};
 use crate::visitor::{Asked, Visitor};
 
@@ -72,11 +73,6 @@ impl Shell {
         shell.menu.push(item("API", "/reference".to_owned()));
         shell.who = format!("{} · {org}", visitor.caller.name);
         shell.role = visitor.role();
-        shell.form_token = visitor
-            .session
-            .as_ref()
-            .map(signalbox_domain::session::SessionText::form_token)
-            .unwrap_or_default();
         shell
     }
 }
@@ -133,18 +129,38 @@ pub(crate) fn answer(pages: &Pages, request: &HttpRequest, shown: Shown) -> Http
     let said = Asked::query(request).text("said").to_owned();
     let mut shell = Shell::new(visitor.as_ref(), &without_said(request), &said);
     shell.request = (pages.request_id)(request);
+    if let Some(session) = visitor.as_ref().and_then(|visitor| visitor.session.as_ref()) {
+        shell.form_token = pages.sessions.form_token(session);
+    }
     if status == Status::Shown && visitor.is_some() && request.method() == "GET" {
         let joined = if shell.here.contains('?') { '&' } else { '?' };
         let twin = |form: &str| format!("{}{joined}format={form}", shell.here);
         shell.twins = Some((twin("json"), twin("csv")));
     }
     match render(&shell, &page) {
-        Ok(body) => html(status, body),
+        Ok(body) => packed_if_taken(request, status, &shell, body),
         Err(error) => {
             tracing::error!(%error, "a page could not be written");
             Status::Internal.reply().body("The page could not be written.")
         }
     }
+}
+
+/// A page as the browser takes it. The answer to a form is never packed: it may show a secret.
+fn packed_if_taken(
+    request: &HttpRequest,
+    status: Status,
+    shell: &Shell,
+    body: String,
+) -> HttpResponse {
+    if request.method() == "GET" && packing::takes_gzip(request) {
+        let padding = shell.form_token.get(..2).and_then(|it| u8::from_str_radix(it, 16).ok());
+        let packed = packing::page(&body, padding.unwrap_or_default());
+        if !packed.is_empty() {
+            return packed_html(status, packed);
+        }
+    }
+    html(status, body)
 }
 
 /// The address of a request without what was said after the last form.

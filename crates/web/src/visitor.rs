@@ -116,9 +116,9 @@ pub(crate) async fn sender(
     sent: &Asked,
 ) -> Result<Visitor, Failure> {
     let visitor = visitor(pages, request).await?;
-    let token = visitor.session.as_ref().map(SessionText::form_token);
-    let same = token.is_some_and(|token| token == sent.text("form_token"));
-    if same && from_here(request, &pages.public_url) {
+    let token = sent.text("form_token");
+    let own = visitor.session.as_ref().is_some_and(|session| session.is_form_token(token));
+    if own && from_here(request, &pages.public_url) {
         return Ok(visitor);
     }
     Err(Failure::Forbidden("the form did not come from a page of this server".to_owned()))

@@ -113,6 +113,11 @@ impl Sessions {
         Ok(caller)
     }
 
+    /// What the forms of a page carry that is shown now.
+    pub fn form_token(&self, text: &SessionText) -> String {
+        text.form_token(self.context.ids.new_id())
+    }
+
     /// Ends a session, with its token when that was made for it alone.
     pub async fn sign_out(&self, text: &SessionText) -> Result<(), StoreError> {
         let stores = &self.context.stores;

@@ -1,6 +1,7 @@
 //! Pages on stores in memory: what is shown to whom, and what forms do.
 
 mod identity;
+mod packing;
 mod settings;
 mod snapshots;
 mod support;

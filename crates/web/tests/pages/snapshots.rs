@@ -121,7 +121,7 @@ fn main_part(body: &str) -> String {
             text.push_str(part);
         } else {
             text.push_str("name=\"form_token\" value=\"FORM_TOKEN");
-            text.push_str(part.get(64..).unwrap_or_default());
+            text.push_str(part.find('"').and_then(|end| part.get(end..)).unwrap_or_default());
         }
     }
     let lines = text.lines().map(str::trim_end).filter(|it| !it.is_empty());

@@ -1,5 +1,6 @@
 //! Pages on stores, a git host and receivers in memory, and a browser without scripts.
 
+use std::io::Read as _;
 use std::sync::{Arc, Mutex};
 
 use actix_web::App;
@@ -66,7 +67,7 @@ impl Reply {
 /// Somebody who is signed in.
 pub(crate) struct Browser<'a> {
     house: &'a House,
-    cookie: String,
+    pub(crate) cookie: String,
 }
 
 /// A server of pages with one repository, `git.test/acme/calc`. Its checks fail on a file `bad`.
@@ -256,7 +257,7 @@ impl House {
         }
     }
 
-    async fn send(&self, path: &str, form: &[(&str, &str)], cookie: &str) -> Reply {
+    pub(crate) async fn send(&self, path: &str, form: &[(&str, &str)], cookie: &str) -> Reply {
         let request = TestRequest::post()
             .uri(path)
             .insert_header(("host", "box.test"))
@@ -276,10 +277,18 @@ impl House {
             (name.to_string(), value.to_str().expect("text").to_owned())
         };
         let headers = response.headers().iter().map(text).collect();
+        let response_is_packed = response.headers().contains_key("content-encoding");
         let body = to_bytes(response.into_body()).await.unwrap_or_else(|_| panic!("a body"));
-        let body = String::from_utf8(body.to_vec()).expect("UTF-8");
+        let body = if response_is_packed { unpacked(&body) } else { body.to_vec() };
+        let body = String::from_utf8(body).expect("UTF-8");
         Reply { status, headers, body }
     }
+}
+
+fn unpacked(bytes: &[u8]) -> Vec<u8> {
+    let mut text = Vec::new();
+    flate2::read::GzDecoder::new(bytes).read_to_end(&mut text).expect("it is gzip");
+    text
 }
 
 impl Browser<'_> {
@@ -292,7 +301,7 @@ impl Browser<'_> {
     pub(crate) async fn post(&self, path: &str, form: &[(&str, &str)]) -> Reply {
         let any = self.get("/").await;
         let token = any.between("name=\"form_token\" value=\"", "\"").to_owned();
-        assert_eq!(token.len(), 64, "a page carries the token of forms");
+        assert_eq!(token.len(), 96, "a page carries the token of forms");
         let form = [form, &[("form_token", token.as_str())]].concat();
         self.house.send(path, &form, &self.cookie).await
     }
