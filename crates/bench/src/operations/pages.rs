@@ -55,12 +55,12 @@ impl Operation for Pages {
                 let cookie = sign_in(server.address, &product.token).await?;
                 let repo = product.repository.name.to_string();
                 let path = format!("/acme/queue?repo={}&branch=main", repo.replace('/', "%2F"));
-                let page = get(server.address, &path, &cookie).await?;
+                let page = get(server.address, &path, &cookie, "").await?;
                 let rows = page.body.matches("<tr role=\"row\" id=").count();
                 if rows < (*size).min(SHOWN) {
                     return Err(Failure::new("the page", format!("shows {rows} pull requests")));
                 }
-                let asked = request(&path, &cookie, "");
+                let asked = request(&path, &cookie, PACKED);
                 let floor = servers::bytes(page.body.clone().into_bytes())?;
                 let mut client = Client::to(server.address).await?;
                 let mut bare = Client::to(floor.address).await?;
@@ -120,10 +120,18 @@ async fn exchange(address: SocketAddr, request: &[u8]) -> Result<Reply, Failure>
     Ok(Reply { head: head.to_owned(), body: body.to_owned(), bytes: reply.len() })
 }
 
-/// A page or a part of one, as a browser asks for it.
-async fn get(address: SocketAddr, path: &str, cookie: &str) -> Result<Reply, Failure> {
-    let more = "connection: close\r\naccept-encoding: gzip, br\r\n";
-    let reply = exchange(address, &request(path, cookie, more)).await?;
+/// What a browser says of how it takes replies.
+const PACKED: &str = "accept-encoding: gzip, br\r\n";
+
+/// A page or a part of one.
+async fn get(
+    address: SocketAddr,
+    path: &str,
+    cookie: &str,
+    encoding: &str,
+) -> Result<Reply, Failure> {
+    let more = format!("connection: close\r\n{encoding}");
+    let reply = exchange(address, &request(path, cookie, &more)).await?;
     if reply.head.starts_with("HTTP/1.1 200") {
         return Ok(reply);
     }
@@ -159,9 +167,9 @@ async fn cold(address: SocketAddr, path: &str, cookie: &str, page: &str) -> Resu
             }
         }
     }
-    let mut bytes = get(address, path, cookie).await?.bytes;
+    let mut bytes = get(address, path, cookie, PACKED).await?.bytes;
     for part in &parts {
-        bytes += get(address, part, cookie).await?.bytes;
+        bytes += get(address, part, cookie, PACKED).await?.bytes;
     }
     Ok(f64::from(u32::try_from(bytes).unwrap_or(u32::MAX)) / 1024.0)
 }

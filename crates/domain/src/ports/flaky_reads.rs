@@ -147,6 +147,15 @@ pub trait FlakyReads: Send + Sync {
         at: Timestamp,
     ) -> Result<BTreeMap<TestId, TestNumbers>, StoreError>;
 
+    /// Of that only the pull requests in which these tests failed within 7 days before a time. A test
+    /// without any is left out.
+    async fn pull_requests(
+        &self,
+        repo: RepoRef,
+        ids: &[TestId],
+        at: Timestamp,
+    ) -> Result<BTreeMap<TestId, BTreeSet<PrNumber>>, StoreError>;
+
     /// A test's journal, the newest first, before a number if given, at most `limit`.
     async fn test_journal(
         &self,

@@ -4,6 +4,7 @@
 //! and committed on it, so that no two uploads are judged without knowing each other.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 
@@ -88,7 +89,7 @@ pub struct FlakyCommit<'a> {
     /// New settings.
     pub settings: Option<&'a SettingsStep>,
     /// An upload's results.
-    pub intake: Option<&'a Intake>,
+    pub intake: Option<&'a Arc<Intake>>,
     /// The tests that changed. They exist, or are seen in the intake.
     pub steps: &'a [TestStep],
     /// The time of the step.

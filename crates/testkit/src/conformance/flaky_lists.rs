@@ -105,4 +105,11 @@ pub async fn numbers_are_counted_over_their_time(stores: &Stores) {
     let later = numbers(lab.now().plus(Span::hours(3 * 24))).await;
     assert_eq!((later.runs_24h, later.runs_7d, later.failures_7d), (0, 3, 2));
     assert_eq!(later.pull_requests_7d.iter().map(|pr| pr.0).collect::<Vec<_>>(), [12]);
+    let impacted = async |days: u32| {
+        let at = lab.now().plus(Span::hours(days * 24));
+        stores.flaky_reads.pull_requests(lab.repo, &[id], at).await.expect("a read")
+    };
+    assert_eq!(impacted(0).await, [(id, now.pull_requests_7d)].into());
+    assert_eq!(impacted(3).await, [(id, later.pull_requests_7d)].into());
+    assert!(impacted(8).await.is_empty(), "a test without any is left out");
 }

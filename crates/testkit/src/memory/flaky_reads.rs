@@ -1,11 +1,11 @@
 //! Reads of flaky tests.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use async_trait::async_trait;
 use signalbox_domain::flaky::{JournalRecord, RunOutcome, RunRecord, TestId};
-use signalbox_domain::ids::Sha;
+use signalbox_domain::ids::{PrNumber, Sha};
 use signalbox_domain::ports::{
     FlakyReads, RepoRef, Seek, SettingsStep, StoreError, TestList, TestNumbers, TestRecord,
 };
@@ -68,6 +68,17 @@ impl FlakyReads for MemoryDatabase {
             }
         }
         Ok(found)
+    }
+
+    async fn pull_requests(
+        &self,
+        repo: RepoRef,
+        ids: &[TestId],
+        at: Timestamp,
+    ) -> Result<BTreeMap<TestId, BTreeSet<PrNumber>>, StoreError> {
+        let numbers = self.numbers(repo, ids, at).await?.into_iter();
+        let impacted = numbers.map(|(test, numbers)| (test, numbers.pull_requests_7d));
+        Ok(impacted.filter(|(_, impacted)| !impacted.is_empty()).collect())
     }
 
     async fn test_journal(

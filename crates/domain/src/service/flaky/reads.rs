@@ -1,8 +1,10 @@
 //! Lists of tests and single ones, for callers.
 
+use std::collections::BTreeMap;
+
 use crate::flaky::{JournalRecord, RunRecord, Settings, TestId, TestStatus};
 use crate::ids::{OrgSlug, RepoName};
-use crate::ports::{RepoRef, Repository, Seek, TestList, TestRecord, TestSnapshot};
+use crate::ports::{RepoRef, Repository, Seek, TestList, TestNumbers, TestRecord, TestSnapshot};
 use crate::time::Timestamp;
 use crate::token::{Caller, Scope};
 
@@ -49,7 +51,7 @@ pub struct TestDetails {
 const SHOWN: u32 = 50;
 
 impl FlakyService {
-    /// A page of a list.
+    /// A page of a list with everything that is counted of its tests.
     pub async fn list(
         &self,
         caller: &Caller,
@@ -58,6 +60,37 @@ impl FlakyService {
         seek: Seek,
         limit: u32,
         counted: bool,
+    ) -> Result<ListedTests, Error> {
+        let asked = (seek, limit, counted);
+        self.list_with(caller, name, kind, asked, NumbersRead::All).await
+    }
+
+    /// The same with no more numbers than the API's list of that kind tells: all of failing tests, the
+    /// pull requests of unhealthy ones, none of quarantined ones.
+    pub async fn list_told(
+        &self,
+        caller: &Caller,
+        name: &RepoName,
+        kind: ListKind,
+        seek: Seek,
+        limit: u32,
+        counted: bool,
+    ) -> Result<ListedTests, Error> {
+        let read = match kind {
+            ListKind::Failing { .. } => NumbersRead::All,
+            ListKind::Unhealthy(_) => NumbersRead::PullRequests,
+            ListKind::Quarantined => NumbersRead::None,
+        };
+        self.list_with(caller, name, kind, (seek, limit, counted), read).await
+    }
+
+    async fn list_with(
+        &self,
+        caller: &Caller,
+        name: &RepoName,
+        kind: ListKind,
+        (seek, limit, counted): (Seek, u32, bool),
+        read: NumbersRead,
     ) -> Result<ListedTests, Error> {
         let (repository, repo) = self.repository(caller, Scope::TestsRead, name).await?;
         let stores = &self.context.stores;
@@ -70,7 +103,8 @@ impl FlakyService {
         };
         let records = stores.flaky_reads.list(repo, list, seek, limit).await?;
         let total = if counted { Some(stores.flaky_reads.count(repo, list).await?) } else { None };
-        let tests = self.snapshots(&repository, &settings, records, at).await?;
+        let numbers = self.numbers(repo, &records, read, at).await?;
+        let tests = snapshots(&repository, &settings, records, numbers, at);
         Ok(ListedTests { tests, total })
     }
 
@@ -172,15 +206,55 @@ impl FlakyService {
         at: Timestamp,
     ) -> Result<Vec<TestSnapshot>, Error> {
         let repo = RepoRef { org: repository.org, id: repository.id };
-        let ids: Vec<TestId> = records.iter().map(|record| record.test.id).collect();
-        let mut numbers = self.context.stores.flaky_reads.numbers(repo, &ids, at).await?;
-        let snapshot = |record: TestRecord| TestSnapshot {
-            repo: repository.name.clone(),
-            quarantined: record.test.is_quarantined(settings, at),
-            quarantined_since: record.test.quarantined_since(settings, at),
-            numbers: numbers.remove(&record.test.id).unwrap_or_default(),
-            record,
-        };
-        Ok(records.into_iter().map(snapshot).collect())
+        let numbers = self.numbers(repo, &records, NumbersRead::All, at).await?;
+        Ok(snapshots(repository, settings, records, numbers, at))
     }
+
+    async fn numbers(
+        &self,
+        repo: RepoRef,
+        records: &[TestRecord],
+        read: NumbersRead,
+        at: Timestamp,
+    ) -> Result<BTreeMap<TestId, TestNumbers>, Error> {
+        let reads = &self.context.stores.flaky_reads;
+        let ids: Vec<TestId> = records.iter().map(|record| record.test.id).collect();
+        match read {
+            NumbersRead::All => Ok(reads.numbers(repo, &ids, at).await?),
+            NumbersRead::PullRequests => {
+                let impacted = reads.pull_requests(repo, &ids, at).await?.into_iter();
+                let numbers = impacted.map(|(test, pull_requests_7d)| {
+                    (test, TestNumbers { pull_requests_7d, ..TestNumbers::default() })
+                });
+                Ok(numbers.collect())
+            }
+            NumbersRead::None => Ok(BTreeMap::new()),
+        }
+    }
+}
+
+/// Which numbers are read with a list's tests.
+#[derive(Clone, Copy, Debug)]
+enum NumbersRead {
+    All,
+    PullRequests,
+    None,
+}
+
+/// Tests with what was read of them.
+fn snapshots(
+    repository: &Repository,
+    settings: &Settings,
+    records: Vec<TestRecord>,
+    mut numbers: BTreeMap<TestId, TestNumbers>,
+    at: Timestamp,
+) -> Vec<TestSnapshot> {
+    let snapshot = |record: TestRecord| TestSnapshot {
+        repo: repository.name.clone(),
+        quarantined: record.test.is_quarantined(settings, at),
+        quarantined_since: record.test.quarantined_since(settings, at),
+        numbers: numbers.remove(&record.test.id).unwrap_or_default(),
+        record,
+    };
+    records.into_iter().map(snapshot).collect()
 }

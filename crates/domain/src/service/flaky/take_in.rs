@@ -1,6 +1,7 @@
 //! Results come in: kept, counted and judged in one commit.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 
@@ -42,7 +43,7 @@ impl ResultsSink for FlakyService {
                 // Stored tests have different ids, so they cannot collide.
                 directory.learn(&record.test.key, &[]).ok();
             }
-            let intake = intake(upload, &runs, &settings, directory);
+            let intake = Arc::new(intake(upload, &runs, &settings, directory));
             let judged = self.judge(repo, &settings, &intake, records, at).await?;
             let steps = self.steps(&repository, &settings, Some(&intake), judged, at).await?;
             let commit = FlakyCommit {

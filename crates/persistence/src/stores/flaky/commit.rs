@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use diesel::prelude::*;
 use diesel_async::RunQueryDsl;
+use signalbox_domain::flaky::{Addition, Intake, Sighting, TestId};
 
 use super::super::super::prepare_day;
 use super::super::{Conn, bulk, event_log};
@@ -12,7 +13,7 @@ use super::intake_rows::{
     SeenRow, TESTS, TestRow,
 };
 use super::rows::{CommitRows, JOURNAL, STATE_SET, STATES, SettingsRow};
-use crate::documents::FORMAT;
+use crate::documents::{FORMAT, encode};
 use crate::error::DbError;
 use crate::schema::{flaky_repos, flaky_settings_log, result_uploads, test_cases};
 
@@ -46,8 +47,8 @@ pub(super) async fn write(conn: &mut Conn, rows: CommitRows) -> Result<i64, DbEr
     if let Some(settings) = rows.settings {
         set(conn, &repo, &org, next, settings).await?;
     }
-    if let Some(intake) = rows.intake {
-        take_in(conn, &repo, &org, intake).await?;
+    if let Some((intake, rows)) = &rows.intake {
+        take_in(conn, &repo, &org, (intake, rows)).await?;
     }
     STATES.update(conn, 3, STATE_SET, &rows.states).await?;
     JOURNAL.insert(conn, &rows.journal).await?;
@@ -82,41 +83,53 @@ async fn set(
     Ok(())
 }
 
-async fn take_in(conn: &mut Conn, repo: &str, org: &str, rows: IntakeRows) -> Result<(), DbError> {
+async fn take_in(
+    conn: &mut Conn,
+    repo: &str,
+    org: &str,
+    (intake, rows): (&Intake, &IntakeRows),
+) -> Result<(), DbError> {
     let upload = (
         result_uploads::repo_id.eq(repo),
-        result_uploads::id.eq(rows.upload),
+        result_uploads::id.eq(intake.upload.id.to_string()),
         result_uploads::org_id.eq(org),
         result_uploads::received_at.eq(rows.received_at),
         result_uploads::format.eq(FORMAT),
-        result_uploads::upload.eq(rows.document),
-        result_uploads::taken_in.eq(rows.taken_in),
+        result_uploads::upload.eq(encode("upload", &intake.upload)?),
+        result_uploads::taken_in.eq(encode("upload's result", &intake.taken_in)?),
     );
     diesel::insert_into(result_uploads::table).values(upload).execute(conn).await?;
-    see(conn, repo, rows.tests).await?;
-    ALIASES.insert(conn, &rows.aliases).await?;
+    let sightings: Vec<&Sighting> = intake.sightings.values().collect();
+    for piece in bulk::pieces(&sightings) {
+        see(conn, repo, rows.tests(piece)?).await?;
+        ALIASES.insert(conn, &rows.aliases(piece)).await?;
+    }
     prepare_day(conn, rows.day).await?;
-    RUNS.insert(conn, &rows.runs).await?;
-    HOURS.insert(conn, &rows.hours).await?;
-    BUCKETS.insert(conn, &rows.buckets).await?;
-    CODES.insert(conn, &rows.codes).await?;
-    FAILURES.insert(conn, &rows.failures).await?;
-    PULL_REQUESTS.insert(conn, &rows.pull_requests).await
+    for piece in bulk::pieces(&intake.runs) {
+        RUNS.insert(conn, &rows.runs(piece)?).await?;
+    }
+    let additions: Vec<(&TestId, &Addition)> = intake.additions.iter().collect();
+    for piece in bulk::pieces(&additions) {
+        let counted = rows.counted(piece);
+        HOURS.insert(conn, &counted.hours).await?;
+        BUCKETS.insert(conn, &counted.buckets).await?;
+        CODES.insert(conn, &counted.codes).await?;
+        FAILURES.insert(conn, &counted.failures).await?;
+        PULL_REQUESTS.insert(conn, &counted.pull_requests).await?;
+    }
+    Ok(())
 }
 
-/// Writes the tests of an upload: new ones whole, of known ones when they were seen.
+/// Writes some tests of an upload: new ones whole, of known ones when they were seen.
 async fn see(conn: &mut Conn, repo: &str, tests: Vec<TestRow>) -> Result<(), DbError> {
-    let mut known: BTreeSet<String> = BTreeSet::new();
-    for piece in bulk::pieces(&tests) {
-        let ids: Vec<&str> = piece.iter().map(|test| test.id.as_str()).collect();
-        let found: Vec<String> = test_cases::table
-            .filter(test_cases::repo_id.eq(repo))
-            .filter(test_cases::id.eq_any(ids))
-            .select(test_cases::id)
-            .load(conn)
-            .await?;
-        known.extend(found);
-    }
+    let ids: Vec<&str> = tests.iter().map(|test| test.id.as_str()).collect();
+    let known: Vec<String> = test_cases::table
+        .filter(test_cases::repo_id.eq(repo))
+        .filter(test_cases::id.eq_any(ids))
+        .select(test_cases::id)
+        .load(conn)
+        .await?;
+    let known: BTreeSet<String> = known.into_iter().collect();
     let (seen, new): (Vec<TestRow>, Vec<TestRow>) =
         tests.into_iter().partition(|test| known.contains(&test.id));
     TESTS.insert(conn, &new).await?;

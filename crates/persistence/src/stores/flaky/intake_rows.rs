@@ -1,7 +1,9 @@
 //! Rows of an upload's results.
 
 use serde::Serialize;
-use signalbox_domain::flaky::{Addition, Intake, RunOutcome, SameCode, Sighting, TestCase, TestId};
+use signalbox_domain::flaky::{
+    Addition, Intake, RunOutcome, RunRecord, SameCode, Sighting, TestCase, TestId,
+};
 use signalbox_domain::ports::RepoRef;
 use signalbox_domain::time::{Span, Timestamp};
 
@@ -129,17 +131,17 @@ pub(super) const SEEN_SET: &str = "owners = CASE WHEN new.owners = '[]' \
         WHEN test_cases.last_failure_at >= new.last_failure_at \
         THEN test_cases.last_failure_at ELSE new.last_failure_at END";
 
-/// Everything that an upload writes.
+/// Makes the rows of an upload, some at a time: rows need more memory than what they are made of.
 pub(super) struct IntakeRows {
-    pub(super) upload: String,
-    pub(super) document: String,
-    pub(super) taken_in: String,
+    repo: RepoRef,
+    at: Timestamp,
     pub(super) received_at: i64,
     pub(super) day: i64,
-    /// Every reported test, as if it were new.
-    pub(super) tests: Vec<TestRow>,
-    pub(super) aliases: Vec<AliasRow>,
-    pub(super) runs: Vec<RunRow>,
+}
+
+/// Rows of what is counted of some tests.
+#[derive(Default)]
+pub(super) struct CountedRows {
     pub(super) hours: Vec<HourRow>,
     pub(super) buckets: Vec<BucketRow>,
     pub(super) codes: Vec<CodeRow>,
@@ -165,75 +167,80 @@ pub(super) fn code_text(code: &SameCode) -> String {
 }
 
 impl IntakeRows {
-    pub(super) fn of(repo: RepoRef, intake: &Intake, at: Timestamp) -> Result<Self, DbError> {
-        let upload = &intake.upload;
-        let day = upload.received_at.floor(Span::hours(24)).unix_micros();
-        let mut rows = Self {
-            upload: upload.id.to_string(),
-            document: encode("upload", upload)?,
-            taken_in: encode("upload's result", &intake.taken_in)?,
-            received_at: upload.received_at.unix_micros(),
-            day,
-            tests: Vec::with_capacity(intake.sightings.len()),
-            aliases: Vec::new(),
-            runs: Vec::with_capacity(intake.runs.len()),
-            hours: Vec::new(),
-            buckets: Vec::new(),
-            codes: Vec::new(),
-            failures: Vec::new(),
-            pull_requests: Vec::new(),
+    pub(super) fn of(repo: RepoRef, intake: &Intake, at: Timestamp) -> Self {
+        let received_at = intake.upload.received_at;
+        let day = received_at.floor(Span::hours(24)).unix_micros();
+        Self { repo, at, received_at: received_at.unix_micros(), day }
+    }
+
+    /// The repository, a test and the organization, as columns.
+    fn own(&self, test: TestId) -> (String, String, String) {
+        (self.repo.id.to_string(), test.to_string(), self.repo.org.to_string())
+    }
+
+    /// Reported tests, as if they were new.
+    pub(super) fn tests(&self, sightings: &[&Sighting]) -> Result<Vec<TestRow>, DbError> {
+        let row = |sighting: &&Sighting| {
+            let (repo, key) = (self.repo, sighting.key.clone());
+            let test = TestCase::new(repo.org, repo.id, key, self.at);
+            let (repo_id, id, org_id) = self.own(sighting.id);
+            Ok(TestRow {
+                repo_id,
+                id,
+                org_id,
+                status: test.standing.value.word(),
+                quarantine: test.quarantining().setting.word(),
+                noted: false,
+                watched: false,
+                owners: storable(&encode("owners", &sighting.owners)?),
+                first_seen_at: self.received_at,
+                last_seen_at: self.received_at,
+                last_failure_at: micros(sighting.last_failure_at),
+                format: FORMAT,
+                document: encode("test", &test)?,
+            })
         };
-        for sighting in intake.sightings.values() {
-            rows.see(repo, sighting, at)?;
-        }
-        for run in &intake.runs {
-            rows.runs.push(RunRow {
-                repo_id: repo.id.to_string(),
-                test_id: run.test.to_string(),
-                org_id: repo.org.to_string(),
-                day,
+        sightings.iter().map(row).collect()
+    }
+
+    pub(super) fn aliases(&self, sightings: &[&Sighting]) -> Vec<AliasRow> {
+        let aliases = sightings.iter().flat_map(|it| it.aliases.iter().map(|alias| (it.id, alias)));
+        let row = |(test, alias): (TestId, &String)| {
+            let (repo_id, test_id, org_id) = self.own(test);
+            AliasRow { repo_id, alias: storable(alias), test_id, org_id }
+        };
+        aliases.map(row).collect()
+    }
+
+    pub(super) fn runs(&self, runs: &[RunRecord]) -> Result<Vec<RunRow>, DbError> {
+        let row = |run: &RunRecord| {
+            let (repo_id, test_id, org_id) = self.own(run.test);
+            Ok(RunRow {
+                repo_id,
+                test_id,
+                org_id,
+                day: self.day,
                 at: run.at.unix_micros(),
                 attempt: i64::from(run.attempt),
                 failed: run.outcome == RunOutcome::Failed,
                 format: FORMAT,
                 document: encode("run", run)?,
-            });
-        }
-        for (id, addition) in &intake.additions {
-            rows.add(repo, *id, addition);
-        }
-        Ok(rows)
+            })
+        };
+        runs.iter().map(row).collect()
     }
 
-    fn see(&mut self, repo: RepoRef, sighting: &Sighting, at: Timestamp) -> Result<(), DbError> {
-        let test = TestCase::new(repo.org, repo.id, sighting.key.clone(), at);
-        let own = || (repo.id.to_string(), sighting.id.to_string(), repo.org.to_string());
-        let (repo_id, id, org_id) = own();
-        self.tests.push(TestRow {
-            repo_id,
-            id,
-            org_id,
-            status: test.standing.value.word(),
-            quarantine: test.quarantining().setting.word(),
-            noted: false,
-            watched: false,
-            owners: storable(&encode("owners", &sighting.owners)?),
-            first_seen_at: self.received_at,
-            last_seen_at: self.received_at,
-            last_failure_at: micros(sighting.last_failure_at),
-            format: FORMAT,
-            document: encode("test", &test)?,
-        });
-        self.aliases.extend(sighting.aliases.iter().map(|alias| {
-            let (repo_id, test_id, org_id) = own();
-            AliasRow { repo_id, alias: storable(alias), test_id, org_id }
-        }));
-        Ok(())
+    pub(super) fn counted(&self, additions: &[(&TestId, &Addition)]) -> CountedRows {
+        let mut rows = CountedRows::default();
+        for (id, addition) in additions {
+            self.count(**id, addition, &mut rows);
+        }
+        rows
     }
 
-    fn add(&mut self, repo: RepoRef, id: TestId, addition: &Addition) {
-        let own = || (repo.id.to_string(), id.to_string(), repo.org.to_string());
-        self.hours.extend(addition.hours.iter().map(|hour| {
+    fn count(&self, id: TestId, addition: &Addition, rows: &mut CountedRows) {
+        let own = || self.own(id);
+        rows.hours.extend(addition.hours.iter().map(|hour| {
             let (repo_id, test_id, org_id) = own();
             HourRow {
                 repo_id,
@@ -246,7 +253,7 @@ impl IntakeRows {
                 last_failure_at: micros(hour.last_failure_at),
             }
         }));
-        self.buckets.extend(addition.summary.buckets.iter().map(|bucket| {
+        rows.buckets.extend(addition.summary.buckets.iter().map(|bucket| {
             let (repo_id, test_id, org_id) = own();
             BucketRow {
                 repo_id,
@@ -261,7 +268,7 @@ impl IntakeRows {
                 last_failure_at: micros(bucket.last_failure_at),
             }
         }));
-        self.codes.extend(addition.summary.codes.iter().map(|code| {
+        rows.codes.extend(addition.summary.codes.iter().map(|code| {
             let (repo_id, test_id, org_id) = own();
             let last = code.first_success_at.max(code.first_failure_at);
             CodeRow {
@@ -276,7 +283,7 @@ impl IntakeRows {
                 last_at: micros(last).unwrap_or(self.received_at),
             }
         }));
-        self.failures.extend(addition.failures.iter().map(|failure| {
+        rows.failures.extend(addition.failures.iter().map(|failure| {
             let (repo_id, test_id, org_id) = own();
             FailureRow {
                 repo_id,
@@ -289,7 +296,7 @@ impl IntakeRows {
                 last_at: failure.last_occurrence.unix_micros(),
             }
         }));
-        self.pull_requests.extend(addition.impacted.map(|(pr, at)| {
+        rows.pull_requests.extend(addition.impacted.map(|(pr, at)| {
             let (repo_id, test_id, org_id) = own();
             let pr_number = i64::from(pr.0);
             let last_failure_at = at.unix_micros();

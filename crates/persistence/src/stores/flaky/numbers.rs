@@ -1,6 +1,6 @@
 //! What is counted of tests, from rows whose number does not depend on the results.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use diesel::prelude::*;
 use diesel::sql_types::{BigInt, Text};
@@ -88,18 +88,6 @@ pub(super) async fn numbers(
             numbers.runs_7d = number("hours", row.runs_7d)?;
             numbers.failures_7d = number("hours", row.failures_7d)?;
         }
-        let impacted: Vec<(String, i64)> = test_pull_requests::table
-            .filter(test_pull_requests::repo_id.eq(&repo_id))
-            .filter(test_pull_requests::org_id.eq(&org_id))
-            .filter(test_pull_requests::test_id.eq_any(piece))
-            .filter(test_pull_requests::last_failure_at.gt(week.unix_micros()))
-            .select((test_pull_requests::test_id, test_pull_requests::pr_number))
-            .load(conn)
-            .await?;
-        for (test, pr) in impacted {
-            let numbers = found.entry(TestId(uuid("pull requests", &test)?)).or_default();
-            numbers.pull_requests_7d.insert(PrNumber(number("pull requests", pr)?));
-        }
         let sql = format!(
             "WITH asked AS ({asked}) SELECT test_id, fingerprint, MIN(summary) AS summary, \
              CAST(SUM(occurrences) AS BIGINT) AS occurrences, MAX(last_at) AS last_at \
@@ -123,9 +111,38 @@ pub(super) async fn numbers(
             });
         }
     }
+    for (test, impacted) in pull_requests(conn, repo, ids, at).await? {
+        found.entry(test).or_default().pull_requests_7d = impacted;
+    }
     for numbers in found.values_mut() {
         TestNumbers::rank(&mut numbers.failures);
     }
     found.retain(|_, numbers| *numbers != TestNumbers::default());
+    Ok(found)
+}
+
+pub(super) async fn pull_requests(
+    conn: &mut Conn,
+    repo: RepoRef,
+    ids: &[TestId],
+    at: Timestamp,
+) -> Result<BTreeMap<TestId, BTreeSet<PrNumber>>, DbError> {
+    let week = at.minus(Span::hours(7 * 24)).unix_micros();
+    let texts: Vec<String> = ids.iter().map(ToString::to_string).collect();
+    let mut found: BTreeMap<TestId, BTreeSet<PrNumber>> = BTreeMap::new();
+    for piece in bulk::pieces(&texts) {
+        let impacted: Vec<(String, i64)> = test_pull_requests::table
+            .filter(test_pull_requests::repo_id.eq(repo.id.to_string()))
+            .filter(test_pull_requests::org_id.eq(repo.org.to_string()))
+            .filter(test_pull_requests::test_id.eq_any(piece))
+            .filter(test_pull_requests::last_failure_at.gt(week))
+            .select((test_pull_requests::test_id, test_pull_requests::pr_number))
+            .load(conn)
+            .await?;
+        for (test, pr) in impacted {
+            let of_test = found.entry(TestId(uuid("pull requests", &test)?)).or_default();
+            of_test.insert(PrNumber(number("pull requests", pr)?));
+        }
+    }
     Ok(found)
 }

@@ -1,12 +1,12 @@
 //! Reads for replies, lists and pages.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use async_trait::async_trait;
 use diesel::prelude::*;
 use diesel_async::RunQueryDsl;
 use signalbox_domain::flaky::{JournalRecord, RunRecord, TestId};
-use signalbox_domain::ids::Sha;
+use signalbox_domain::ids::{PrNumber, Sha};
 use signalbox_domain::ports::{
     FlakyReads, RepoRef, Seek, SettingsStep, StoreError, TestList, TestNumbers, TestRecord,
 };
@@ -49,6 +49,16 @@ impl FlakyReads for Store {
     ) -> Result<BTreeMap<TestId, TestNumbers>, StoreError> {
         let mut conn = self.connection().await?;
         Ok(numbers::numbers(&mut conn, repo, ids, at).await?)
+    }
+
+    async fn pull_requests(
+        &self,
+        repo: RepoRef,
+        ids: &[TestId],
+        at: Timestamp,
+    ) -> Result<BTreeMap<TestId, BTreeSet<PrNumber>>, StoreError> {
+        let mut conn = self.connection().await?;
+        Ok(numbers::pull_requests(&mut conn, repo, ids, at).await?)
     }
 
     async fn test_journal(

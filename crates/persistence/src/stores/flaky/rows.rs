@@ -1,7 +1,9 @@
 //! Rows of a repository's steps.
 
+use std::sync::Arc;
+
 use serde::Serialize;
-use signalbox_domain::flaky::{MonitorStatus, QuarantineOverride, TestCase, TestStatus};
+use signalbox_domain::flaky::{Intake, MonitorStatus, QuarantineOverride, TestCase, TestStatus};
 use signalbox_domain::ports::{FlakyCommit, RepoRef, TestStep};
 use signalbox_domain::time::Timestamp;
 
@@ -119,7 +121,7 @@ pub(super) struct CommitRows {
     pub(super) expected: i64,
     pub(super) marks: i64,
     pub(super) settings: Option<SettingsRow>,
-    pub(super) intake: Option<IntakeRows>,
+    pub(super) intake: Option<(Arc<Intake>, IntakeRows)>,
     pub(super) states: Vec<StateRow>,
     pub(super) journal: Vec<JournalRow>,
     pub(super) events: Vec<EventRow>,
@@ -141,7 +143,7 @@ impl CommitRows {
             expected: commit.expected.0,
             marks: i64::from(commit.settings.is_some() || !commit.steps.is_empty()),
             settings: settings.transpose()?,
-            intake: commit.intake.map(|it| IntakeRows::of(repo, it, commit.at)).transpose()?,
+            intake: commit.intake.map(|it| (it.clone(), IntakeRows::of(repo, it, commit.at))),
             states: Vec::with_capacity(commit.steps.len()),
             journal: Vec::with_capacity(commit.steps.len()),
             events: Vec::new(),
