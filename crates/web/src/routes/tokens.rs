@@ -62,7 +62,7 @@ async fn done(
         return Err(Failure::Missing);
     }
     let (token, text) = match sent.text("action") {
-        "create" => pages.tokens.create(&visitor.caller, asked(sent)?).await?,
+        "create" => pages.tokens.create(&visitor.caller, asked(&visitor, sent)?).await?,
         "rotate" => {
             let overlap = Span::hours(sent.number("hours").unwrap_or(1).min(MAX_OVERLAP));
             let id = TokenId(sent.uuid("token")?);
@@ -79,18 +79,19 @@ async fn done(
     Ok(Some(Box::new((visitor, page))))
 }
 
-fn asked(sent: &Asked) -> Result<NewToken, Failure> {
+fn asked(visitor: &Visitor, sent: &Asked) -> Result<NewToken, Failure> {
     let invalid = |why: &str| Failure::Invalid(why.to_owned());
     let scopes = sent.all("scope").iter().map(|word| Scope::parse(word));
     let scopes = scopes.collect::<Option<Vec<_>>>();
     let repos = sent.text("repos").lines().map(str::trim).filter(|it| !it.is_empty());
     let repos = repos.map(RepoName::parse).collect::<Result<Vec<_>, _>>();
     let days = sent.text("days");
-    let days = if days.is_empty() { Ok(None) } else { days.parse().map(Some) };
+    let days = if days.is_empty() { Ok(None) } else { days.parse().map(Span::days).map(Some) };
     Ok(NewToken {
         name: sent.text("name").to_owned(),
         scopes: scopes.ok_or_else(|| invalid("there is no such scope"))?,
         repos: repos.map_err(|error| invalid(&error.to_string()))?,
-        days: days.map_err(|_| invalid("days must be a number"))?,
+        good_for: days.map_err(|_| invalid("days must be a number"))?,
+        enum_case: visitor.caller.enum_case,
     })
 }
