@@ -8,6 +8,7 @@ use crate::assets::path;
 use crate::failure::Failure;
 use crate::model::{Block, MenuItem, Page};
 use crate::reply::{Status, data, html};
+use crate::text::plain;
 use crate::twin::{self, Form};
 use crate::visitor::{Asked, Visitor};
 
@@ -70,7 +71,7 @@ impl Shell {
         }
         shell.menu.push(item("Server", "/status".to_owned()));
         shell.menu.push(item("API", "/reference".to_owned()));
-        shell.who = format!("{} · {org}", visitor.caller.name);
+        shell.who = format!("{} · {org}", plain(&visitor.caller.name, 60));
         shell.role = visitor.role();
         shell.form_token = visitor
             .session

@@ -11,7 +11,7 @@ use signalbox_domain::queue::{
 };
 use signalbox_domain::service::Extras;
 use signalbox_domain::time::{Span, Timestamp, Window};
-use signalbox_domain::token::Caller;
+use signalbox_domain::token::{Caller, Scope};
 
 use crate::Pages;
 use crate::failure::Failure;
@@ -122,10 +122,16 @@ async fn show_pr(pages: &Pages, request: &HttpRequest, org: &str) -> Shown {
         }
         Err(error) => return Err(error.into()),
     };
+    let run = view::pr::newest_run(&details).filter(|_| visitor.may(Scope::TestsRead));
+    let failures = match run {
+        Some(run) => pages.flaky.failures_of(caller, &place.repo, run).await?,
+        None => Vec::new(),
+    };
     let page = view::pr::page(&view::pr::Seen {
         place: &place,
-        queue: queue.header.id,
+        queue: &queue,
         details: &details,
+        failures: &failures,
         visitor: &visitor,
         now: pages.reads.now(),
     });

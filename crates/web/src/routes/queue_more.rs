@@ -93,7 +93,14 @@ async fn show_health(pages: &Pages, request: &HttpRequest, org: &str) -> Shown {
     let (now, days) = (pages.reads.now(), days(&asked));
     let since = now.minus(Span::days(days));
     let moves = pages.reads.moves_since(&visitor.caller, &place.repo, &place.branch, since).await?;
-    let seen = view::health::Seen { place: &place, moves: &moves, days, now };
+    let queue = pages.queues.queue(&visitor.caller, &place.repo, &place.branch).await?;
+    let mut line = (0, 0);
+    for entry in queue.entries_in_order() {
+        let state = entry.state.name();
+        line.0 += u64::from(state != PrState::NotReady);
+        line.1 += u64::from(state == PrState::Testing);
+    }
+    let seen = view::health::Seen { place: &place, moves: &moves, line, days, now };
     let page = view::health::page(&seen);
     Ok((Some(visitor), page))
 }

@@ -1,6 +1,8 @@
 //! Pages on stores in memory: what is shown to whom, and what forms do.
 
 mod identity;
+mod pull_request;
+mod reports;
 mod settings;
 mod snapshots;
 mod support;
