@@ -7,7 +7,7 @@ use crate::Pages;
 use crate::assets::path;
 use crate::failure::Failure;
 use crate::model::{Block, MenuItem, Page};
-use crate::reply::{Status, data, html};
+use crate::reply::{Status, data, go_to, html};
 use crate::text::plain;
 use crate::twin::{self, Form};
 use crate::visitor::{Asked, Visitor};
@@ -113,6 +113,30 @@ fn done(word: &str) -> &'static str {
 
 /// What a handler gives: a page and who it is for.
 pub(crate) type Shown = Result<(Option<Visitor>, Page), Failure>;
+
+/// What became of a form.
+pub(crate) enum Done {
+    /// The browser goes on there.
+    GoTo(String),
+    /// A page is shown, this once: what is on it is kept nowhere.
+    Once(Box<(Visitor, Page)>),
+}
+
+/// The reply to a form.
+pub(crate) fn follow(
+    pages: &Pages,
+    request: &HttpRequest,
+    done: Result<Done, Failure>,
+) -> HttpResponse {
+    match done {
+        Ok(Done::GoTo(address)) => go_to(&address).finish(),
+        Ok(Done::Once(shown)) => {
+            let (visitor, page) = *shown;
+            answer(pages, request, Ok((Some(visitor), page)))
+        }
+        Err(failure) => answer(pages, request, Err(failure)),
+    }
+}
 
 /// The reply to a request for a page.
 pub(crate) fn answer(pages: &Pages, request: &HttpRequest, shown: Shown) -> HttpResponse {

@@ -13,8 +13,7 @@ use uuid::Uuid;
 use crate::Pages;
 use crate::failure::Failure;
 use crate::model::Page;
-use crate::reply::go_to;
-use crate::shell::{Shown, answer};
+use crate::shell::{Done, Shown, answer, follow};
 use crate::view::home::TestCounts;
 use crate::view::test_list::{List, Place};
 use crate::view::{self, ROWS};
@@ -273,10 +272,8 @@ pub(crate) async fn act(
     org: Path<String>,
     body: Bytes,
 ) -> HttpResponse {
-    match done(&pages, &request, &org, &Asked::of(&body)).await {
-        Ok(address) => go_to(&address).finish(),
-        Err(failure) => answer(&pages, &request, Err(failure)),
-    }
+    let done = done(&pages, &request, &org, &Asked::of(&body)).await;
+    follow(&pages, &request, done)
 }
 
 async fn done(
@@ -284,11 +281,8 @@ async fn done(
     request: &HttpRequest,
     org: &str,
     sent: &Asked,
-) -> Result<String, Failure> {
-    let visitor = sender(pages, request, sent).await?;
-    if visitor.org() != org {
-        return Err(Failure::Missing);
-    }
+) -> Result<Done, Failure> {
+    let visitor = sender(pages, request, org, sent).await?;
     let place = found(pages, &visitor, sent.repo()?).await?;
     let test = TestId(Uuid::try_parse(sent.text("test")).map_err(|_| Failure::Missing)?);
     let (caller, repo) = (&visitor.caller, &place.repo);
@@ -322,5 +316,5 @@ async fn done(
         }
         _ => return Err(Failure::Invalid("there is no such action".to_owned())),
     };
-    Ok(format!("{}&said={said}", place.test(test)))
+    Ok(Done::GoTo(format!("{}&said={said}", place.test(test))))
 }
