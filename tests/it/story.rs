@@ -57,7 +57,7 @@ async fn the_demo_says_where_a_page_tells_why_somebody_waits() {
         asked.text().await.expect("a page")
     };
     let shown = look().await;
-    for words in ["Waiting because: ", "class=\"next\"", "median of 1 run"] {
+    for words in ["Waiting because: ", "class=\"next\"", "2 pull requests are ahead"] {
         assert!(shown.contains(words), "{words}: {shown}");
     }
     std::fs::write(&gate, "").expect("the gate");

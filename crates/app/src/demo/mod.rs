@@ -34,6 +34,8 @@ pub(crate) async fn run(
 ) -> Result<ExitCode, String> {
     let temporary = tempfile::tempdir().map_err(|error| error.to_string())?;
     let folder = data_dir.unwrap_or_else(|| temporary.path().to_owned());
+    // git is called in several folders.
+    let folder = std::path::absolute(folder).map_err(|error| error.to_string())?;
     std::fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     let any = if once { 0 } else { 8080 };
     let listen = listen.unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], any)));
