@@ -32,7 +32,16 @@ struct Facts;
 #[async_trait]
 impl ServerFacts for Facts {
     async fn facts(&self) -> Vec<ServerFact> {
-        vec![ServerFact { name: "Version", value: "1.2.3".to_owned(), good: true }]
+        let fact = |name, value: &str, good, advice| ServerFact {
+            name,
+            value: value.to_owned(),
+            good,
+            advice,
+        };
+        vec![
+            fact("Version", "1.2.3", true, "Nobody reads this."),
+            fact("Migrations to do", "1", false, "Run signalbox migrate up."),
+        ]
     }
 }
 
