@@ -98,6 +98,10 @@ pub(crate) fn percent(rate: f64) -> String {
     format!("{:.1} %", rate * 100.0)
 }
 
+fn or_dash(text: String) -> String {
+    if text.is_empty() { "–".to_owned() } else { text }
+}
+
 fn row(test: &TestSnapshot, place: &Place, now: Timestamp) -> Vec<Cell> {
     let (record, key) = (&test.record, &test.record.test.key);
     let whereabouts = [&key.file, &key.parent, &key.classname];
@@ -114,7 +118,7 @@ fn row(test: &TestSnapshot, place: &Place, now: Timestamp) -> Vec<Cell> {
         Cell::number(percent(numbers.failure_rate_7d()))
             .sub(format!("{} of {} runs", numbers.failures_7d, numbers.runs_7d)),
         Cell::number(numbers.pull_requests_7d.len()),
-        Cell::text(plain(&record.owners.join(", "), 120)),
+        Cell::text(or_dash(plain(&record.owners.join(", "), 120))),
         Cell::text(plain(record.ticket.as_deref().unwrap_or("–"), 60)),
         record.last_failure_at.map_or_else(|| Cell::text("–"), |at| ago(at, now)),
     ]
