@@ -95,10 +95,10 @@ screenshots:
 gen:
     SIGNALBOX_UPDATE=1 cargo test -p signalbox-tests --test docs
 
-# The whole story on a real repository
+# The whole story on a real repository, and pages to look at
 [group('run')]
 demo:
-    cargo run --release -- demo --once
+    cargo run --release -- demo
 
 # A server on the embedded database
 [group('run')]

@@ -7,7 +7,8 @@ import { executable, launch, signIn, watch } from "./browser.js";
 import { oidc, provider, settings } from "./oidc.js";
 import { servers } from "./servers.js";
 import { webhooks } from "./webhooks.js";
-import { HOSTILE, free, world } from "./world.js";
+import { further } from "./further.js";
+import { HIDDEN, HOSTILE, free, world } from "./world.js";
 
 if (!executable()) {
   console.log("no Chromium here: nothing is tested (apt-get install chromium)");
@@ -363,6 +364,7 @@ try {
     await fresh.context().close();
     await cold.context().close();
   });
+  await further({ test, one, page, open, pages });
   await oidc({ test, one, open });
   await webhooks({ test, one, page, open, checked });
   await test("a session ends with its token, and with signing out", async () => {
@@ -392,13 +394,16 @@ try {
   await test("names and texts are never markup", async () => {
     const page = await open();
     await signIn(page, two.url, two.tokens.admin);
-    for (const address of ["/", two.queue, two.quiet, two.pr(two.numbers[0]), two.pr(two.numbers[2]), two.page("queue/graph"),
+    for (const address of ["/", two.queue, two.quiet, ...two.numbers.map(two.pr), two.page("queue/graph"),
+      ...["queue", "queue/graph", "queue/left", "queue/health", "queue/settings"].map(two.odd),
       two.page("queue/left"), two.page("flaky-tests"), two.test, two.page("flaky-tests/quarantine"),
       two.page("flaky-tests/uploads"), "/acme/tokens", "/acme/audit", `/?q=${encodeURIComponent(HOSTILE)}`,
       `${two.page("flaky-tests")}&q=${encodeURIComponent(HOSTILE)}`]) {
       await page.goto(two.url + address);
-      assert.equal(await page.locator("img, main script, main style").count(), 0, address);
-      assert.ok(!(await page.locator("main").innerText()).includes("\u202e"), `${address} turns text around`);
+      assert.equal(await page.locator("img, base, svg[onload], main script, main style").count(), 0, address);
+      assert.equal(await page.locator("a[href^='javascript' i], [style], [onerror], [onload]").count(), 0, address);
+      const words = `${await page.title()} ${await page.locator("body").innerText()}`;
+      assert.ok(!HIDDEN.test(words), `${address} turns or hides text: ${JSON.stringify(HIDDEN.exec(words))}`);
       await page.setViewportSize({ width: 320, height: 800 });
       await noSideScroll(page, address);
       await page.setViewportSize({ width: 1280, height: 900 });
@@ -406,6 +411,9 @@ try {
     await page.goto(two.url + two.queue);
     await page.waitForTimeout(1500);
     await page.getByText("<img src=x onerror=alert(1)>").first().waitFor();
+    await page.getByText("\u{1f468}\u200d\u{1f469}\u200d\u{1f467}").first().waitFor();
+    const tall = await page.locator("main tr").evaluateAll((rows) => rows.filter((row) => row.offsetHeight > 400).length);
+    assert.equal(tall, 0, "a row is taller than a window");
     await page.context().close();
   });
 } finally {

@@ -110,8 +110,8 @@ export async function webhooks({ test, one, page, open, checked }) {
     await page.locator("form[id^=rotate] button:visible").click();
     assert.match(await page.locator("#secret pre").innerText(), /^sbx_/);
     await page.goto(`${one.url}/acme/audit`);
-    await page.getByText("token rotated").first().waitFor();
-    await page.getByText("token created").first().waitFor();
+    await page.locator("#audit").getByText("token rotated").first().waitFor();
+    await page.locator("#audit").getByText("token created").first().waitFor();
   });
   target.stop();
 }

@@ -9,6 +9,20 @@ import { join, resolve } from "node:path";
 
 const BINARY = process.env.SIGNALBOX_BIN ?? resolve(import.meta.dirname, "../../target/debug/signalbox");
 export const HOSTILE = `<img src=x onerror=alert(1)>"'><script>alert(2)</script>\u202e{{7*7}}`;
+// Further titles that would like to be something else, or to hide what they are.
+const FURTHER = [
+  `long ${"y".repeat(10000)}`,
+  "\u05e2\u05d1\u05e8\u05d9\u05ea \u2067123\u2069 \u0645\u0631\u062d\u0628\u0627",
+  "zero\u200b\u2060\ufeffwidth\u00ad ad\u200dmin \u3164\u2800",
+  `tower ${"a" + "\u0336\u0489\u030d".repeat(60)}`,
+  "\u{1f468}\u200d\u{1f469}\u200d\u{1f467} \u{1f3f3}\ufe0f\u200d\u{1f308} \u26d4",
+  "line one\nline two\r\n\tthree \u2028 four\u0007",
+  "</script></style></textarea></title></svg><!-- ]]> <base href=//evil.example>",
+  "javascript:alert(5)//.notice{position:fixed} url(//evil.example) &lt;b&gt; %3Cb%3E ${7*7} <%= 7 %>",
+];
+// What turns or hides text.
+export const HIDDEN = /[\u0007\u00ad\u200b\u2028\u2029\u202a-\u202e\u2060-\u206f\u2800\u3164\ufeff]/;
+export const ODD_BRANCH = "<svg/onload=alert(6)>\u202e'\"";
 export const REPO = "git.local/acme/calc";
 
 export const free = () => new Promise((done) => {
@@ -78,8 +92,9 @@ ${more(folder)}`);
   git("commit", "-q", "-m", "A calculator");
   git("push", "-q", bare, "main", "main:refs/heads/quiet");
   const titles = hostile
-    ? [HOSTILE, `${HOSTILE} again`, "x".repeat(400), "plain"]
+    ? [HOSTILE, `${HOSTILE} again`, "x".repeat(400), ...FURTHER, "plain"]
     : ["Subtract two numbers", "Round halves to even", "Read numbers with a comma", "Cache the last result", "Multiply two numbers", "Name the operands"];
+  if (hostile) git("push", "-q", bare, `main:refs/heads/${ODD_BRANCH}`);
   titles.forEach((title, at) => {
     git("checkout", "-q", "-b", `change-${at}`, "main");
     writeFileSync(join(work, `part-${at}`), String(at));
@@ -126,6 +141,7 @@ ${more(folder)}`);
   };
   await call("createQueue", { mode: "single", concurrency: 2 });
   await call("createQueue", { targetBranch: "quiet" });
+  if (hostile) await call("createQueue", { targetBranch: ODD_BRANCH });
   if (hostile) await call("updateQueue", { targetBranch: "quiet", state: "PAUSED", reason: HOSTILE });
   for (const number of numbers.slice(0, -1)) await call("submitPullRequest", { pr: { number }, priority: number === numbers[2] ? "high" : "medium" });
   await until("a test", async () => (await call("getSubmittedPullRequest", { pr: { number: numbers[0] } })).state === "TESTING");
@@ -136,7 +152,7 @@ ${more(folder)}`);
     const text = hostile ? name : "assertion failed: 0.5 + 0.5 = 1.0000001";
     const cases = [`<testcase name="${name}" classname="calc" file="tests/test_calc.py" time="0.2">${failing ? `<failure message="${text}">${text}</failure>` : ""}</testcase>`,
       `<testcase name="test_add" classname="calc" file="tests/test_calc.py" time="0.01"/>`];
-    const query = new URLSearchParams({ repo: REPO, sha, branch: "main", job: hostile ? HOSTILE : "unit tests", job_url: `https://ci.example/${runs += 1}` });
+    const query = new URLSearchParams({ repo: REPO, sha, branch: "main", job: hostile ? HOSTILE : "unit tests", job_url: hostile && runs ? "javascript:alert(7)" : `https://ci.example/${runs += 1}` });
     const reply = await fetch(`${url}/v1/flaky-tests/upload?${query}`, {
       method: "POST",
       headers: { "x-api-token": tokens.admin, "content-type": "application/xml" },
@@ -173,11 +189,12 @@ ${more(folder)}`);
   };
 
   return {
-    second, url, tokens, numbers, call, box, until, git, folder,
+    second, upload, url, tokens, numbers, call, box, until, git, folder,
     test: test && new URL(test, url).pathname + new URL(test, url).search,
     queue: `/acme/queue?repo=${encodeURIComponent(REPO)}&branch=main`,
     quiet: `/acme/queue?repo=${encodeURIComponent(REPO)}&branch=quiet`,
     pr: (number) => `/acme/queue/pr?repo=${encodeURIComponent(REPO)}&branch=main&pr=${number}`,
+    odd: (page) => `/acme/${page}?repo=${encodeURIComponent(REPO)}&branch=${encodeURIComponent(ODD_BRANCH)}`,
     page: (page) => `/acme/${page}?repo=${encodeURIComponent(REPO)}&branch=main`,
     open: () => writeFileSync(gate, ""),
     log: () => log,

@@ -16,6 +16,7 @@ mod pages;
 mod results;
 mod scrape;
 mod serve;
+mod server_facts;
 mod telemetry;
 mod terminal;
 mod webhooks;

@@ -1,19 +1,16 @@
 //! The pages on their adapters.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use actix_web::{HttpMessage, HttpRequest};
-use async_trait::async_trait;
 use signalbox_domain::identity::AdmissionPolicy;
 use signalbox_domain::ids::OrgSlug;
 use signalbox_domain::service::{AuditService, Context, PageReads, Sessions, TokenService};
-use signalbox_domain::time::Timestamp;
 use signalbox_http::RequestId;
-use signalbox_persistence::Database;
-use signalbox_web::{Attempts, EventInfo, Live, Pages, ServerFact, ServerFacts, SignInWith};
+use signalbox_web::{Attempts, EventInfo, Live, Pages, SignInWith};
 
 use crate::config::Config;
+use crate::server_facts::Facts;
 use crate::wiring::{App, chain};
 
 /// The identity provider, if one is configured.
@@ -61,13 +58,7 @@ pub(crate) fn pages(app: &App) -> Result<Pages, String> {
         sessions: Arc::new(Sessions::new(context.clone(), authenticator.clone())),
         authenticator,
         audit: Arc::new(AuditService::new(context.clone())),
-        server: Arc::new(Facts {
-            database: app.database.clone(),
-            context: context.clone(),
-            stopping: app.stopping.clone(),
-            started: context.clock.now(),
-            public_url: app.config.public_url(),
-        }),
+        server: Arc::new(Facts::of(app)),
         openapi: signalbox_http::openapi_document().into(),
         public_url: app.config.public_url(),
         ticket_url: app.config.flaky.ticket_url.clone(),
@@ -88,51 +79,4 @@ fn event(event: &signalbox_webhooks::catalogue::EventType) -> EventInfo {
 
 fn request_id(request: &HttpRequest) -> String {
     request.extensions().get::<RequestId>().map(|id| id.0.clone()).unwrap_or_default()
-}
-
-/// What the server says of itself.
-struct Facts {
-    database: Database,
-    context: Context,
-    stopping: Arc<AtomicBool>,
-    started: Timestamp,
-    public_url: String,
-}
-
-#[async_trait]
-impl ServerFacts for Facts {
-    async fn facts(&self) -> Vec<ServerFact> {
-        let fact = |name, value: String, good| ServerFact { name, value, good };
-        let now = self.context.clock.now();
-        let up = now.since(self.started).to_std().as_secs() / 60;
-        let asked = self.context.clock.now();
-        let (pending, readable) = match self.database.migration_status().await {
-            Ok(status) => (status.pending.len(), true),
-            Err(error) => {
-                tracing::warn!(%error, "the status page could not read the database");
-                (0, false)
-            }
-        };
-        let took = self.context.clock.now().since(asked).millis();
-        let kind = if self.database.is_embedded() { "SQLite" } else { "PostgreSQL" };
-        let https = self.public_url.starts_with("https://");
-        let stopping = self.stopping.load(Ordering::SeqCst);
-        vec![
-            fact("Version", env!("CARGO_PKG_VERSION").to_owned(), true),
-            fact("Running for", format!("{up} min"), !stopping),
-            fact("Database", format!("{kind}, answers in {took} ms"), readable),
-            fact("Migrations to do", pending.to_string(), pending == 0),
-            fact("Public address", self.public_url.clone(), true),
-            fact(
-                "Cookies",
-                if https {
-                    "bound to this host by https"
-                } else {
-                    "not protected: the address is http"
-                }
-                .to_owned(),
-                true,
-            ),
-        ]
-    }
 }

@@ -15,5 +15,6 @@ pub mod memory;
 mod plain_events;
 pub mod postgres;
 pub mod simulation;
+pub mod small_server;
 
 pub use plain_events::PlainEvents;

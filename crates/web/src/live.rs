@@ -32,24 +32,26 @@ const MAX_STREAMS: usize = 2_000;
 const MAX_TOPICS: usize = 4;
 
 type Key = (OrgId, Topic);
+/// What is known of a topic; `None` until it was read for the first time.
+type Version = Option<u64>;
 
 /// The topics that somebody listens to.
 #[derive(Clone, Default)]
 pub struct Live {
-    topics: Arc<Mutex<BTreeMap<Key, Weak<watch::Sender<u64>>>>>,
+    topics: Arc<Mutex<BTreeMap<Key, Weak<watch::Sender<Version>>>>>,
     streams: Arc<AtomicUsize>,
 }
 
 impl Live {
     /// The versions of a topic, from now on. The first listener starts the asking, and it ends with
     /// the last one.
-    fn listen(&self, reads: &Arc<PageReads>, key: Key) -> watch::Receiver<u64> {
+    fn listen(&self, reads: &Arc<PageReads>, key: Key) -> watch::Receiver<Version> {
         let mut topics = self.topics.lock().unwrap_or_else(PoisonError::into_inner);
         topics.retain(|_, sender| sender.strong_count() > 0);
         if let Some(sender) = topics.get(&key).and_then(Weak::upgrade) {
             return sender.subscribe();
         }
-        let (sender, receiver) = watch::channel(0);
+        let (sender, receiver) = watch::channel(None);
         let sender = Arc::new(sender);
         topics.insert(key, Arc::downgrade(&sender));
         let reads = reads.clone();
@@ -57,6 +59,7 @@ impl Live {
             while sender.receiver_count() > 0 {
                 match reads.version(key.0, key.1).await {
                     Ok(version) => {
+                        let version = Some(version);
                         sender
                             .send_if_modified(|known| std::mem::replace(known, version) != version);
                     }
@@ -101,7 +104,9 @@ fn topic(text: &str) -> Option<Topic> {
 struct Stream {
     pages: Data<Pages>,
     visitor: Visitor,
-    topics: Vec<watch::Receiver<u64>>,
+    topics: Vec<watch::Receiver<Version>>,
+    /// What the page shows of each topic, as far as the page has said it.
+    shown: Vec<Version>,
     _place: Place,
     number: u64,
     beat: Instant,
@@ -115,11 +120,35 @@ impl Stream {
         matches!(self.pages.sessions.resume(session).await, Ok(Some(_)))
     }
 
+    /// Whether there is something that the page does not show. It is told once.
+    fn has_news(&mut self) -> bool {
+        let mut news = false;
+        for (topic, shown) in self.topics.iter_mut().zip(&mut self.shown) {
+            let known = *topic.borrow_and_update();
+            if known.is_some() && known != *shown {
+                *shown = known;
+                news = true;
+            }
+        }
+        news
+    }
+
+    /// Says that something has changed.
+    fn told(&mut self) -> Bytes {
+        self.number += 1;
+        self.beat = Instant::now() + HEARTBEAT;
+        Bytes::from(format!("event: changed\nid: {0}\ndata: {0}\n\n", self.number))
+    }
+
     /// What is sent next; `None` ends the stream.
     async fn next(&mut self) -> Option<Bytes> {
         if !self.greeted {
             self.greeted = true;
             return Some(Bytes::from_static(b"retry: 2000\n: hello\n\n"));
+        }
+        // What has changed between the page and its stream is told at once.
+        if self.has_news() {
+            return Some(self.told());
         }
         loop {
             let recheck = Instant::now() + RECHECK;
@@ -138,14 +167,9 @@ impl Stream {
                 Some(Ok(())) => {
                     // What comes within the same moment is told once.
                     sleep(Duration::from_millis(100)).await;
-                    for topic in &mut self.topics {
-                        topic.mark_unchanged();
+                    if self.has_news() {
+                        return Some(self.told());
                     }
-                    self.number += 1;
-                    self.beat = Instant::now() + HEARTBEAT;
-                    let text =
-                        format!("event: changed\nid: {}\ndata: {}\n\n", self.number, self.number);
-                    return Some(Bytes::from(text));
                 }
                 Some(Err(_)) => return None,
                 None if Instant::now() >= self.beat => {
@@ -162,16 +186,15 @@ async fn open(pages: &Data<Pages>, request: &HttpRequest) -> Result<Stream, Fail
     let visitor = visitor(pages, request).await?;
     let asked = Asked::query(request);
     let mut topics = Vec::new();
+    let mut shown = Vec::new();
+    let mut since = asked.text("since").split(',');
     for text in asked.text("topics").split(',').take(MAX_TOPICS) {
         let topic = topic(text).ok_or(Failure::Missing)?;
         if !pages.reads.may_watch(&visitor.caller, topic).await? {
             return Err(Failure::Missing);
         }
-        let mut listening = pages.live.listen(&pages.reads, (visitor.caller.org, topic));
-        // What the page shows is as new as its request: only what follows is told. A version that is
-        // not read yet is told once.
-        listening.mark_unchanged();
-        topics.push(listening);
+        topics.push(pages.live.listen(&pages.reads, (visitor.caller.org, topic)));
+        shown.push(since.next().and_then(|it| it.parse().ok()));
     }
     let place = Place::take(&pages.live.streams);
     let place = place.ok_or_else(|| Failure::Unavailable("too many pages are open".to_owned()))?;
@@ -180,6 +203,7 @@ async fn open(pages: &Data<Pages>, request: &HttpRequest) -> Result<Stream, Fail
         pages: pages.clone(),
         visitor,
         topics,
+        shown,
         _place: place,
         number: 0,
         beat,
@@ -187,7 +211,7 @@ async fn open(pages: &Data<Pages>, request: &HttpRequest) -> Result<Stream, Fail
     })
 }
 
-/// `GET /ui/events?topics=…`.
+/// `GET /ui/events?topics=…&since=…`: the topics, and the version of each that the page shows.
 pub(crate) async fn handle(pages: Data<Pages>, request: HttpRequest) -> HttpResponse {
     match open(&pages, &request).await {
         Ok(stream) => Status::Shown.reply().content_type("text/event-stream").streaming(unfold(

@@ -22,6 +22,8 @@ pub(crate) struct Cell {
     pub(crate) number: bool,
     /// Whether it is code.
     pub(crate) code: bool,
+    /// Whether its text is something to copy.
+    pub(crate) copy: bool,
     /// How much of something is done, and of how much.
     pub(crate) progress: Option<(usize, usize)>,
     /// A note beside the text, such as `known flaky`.
@@ -40,6 +42,11 @@ impl Cell {
 
     pub(crate) fn code(text: impl Into<String>) -> Self {
         Self { text: text.into(), code: true, ..Self::default() }
+    }
+
+    /// Code that people want to have elsewhere, such as an id.
+    pub(crate) fn to_copy(text: impl Into<String>) -> Self {
+        Self { copy: true, ..Self::code(text) }
     }
 
     pub(crate) fn word(word: Word) -> Self {
@@ -278,6 +285,8 @@ pub(crate) struct Page {
     pub(crate) sections: Vec<Section>,
     /// What the page is told about, as a topic's text; none when it is empty.
     pub(crate) topic: String,
+    /// The version of the topic that the page shows, or an earlier one.
+    pub(crate) version: u64,
     /// The sentence that is read aloud when it changes.
     pub(crate) announce: String,
     /// Whether updates are only announced and not shown until somebody asks.

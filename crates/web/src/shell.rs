@@ -8,7 +8,8 @@ use crate::assets::path;
 use crate::failure::Failure;
 use crate::model::{Block, MenuItem, Page};
 use crate::packing;
-use crate::reply::{Status, data, html, packed_html};
+use crate::reply::{Status, data, go_to, html, packed_html};
+use crate::text::plain;
 use crate::twin::{self, Form};
 use crate::visitor::{Asked, Visitor};
 
@@ -71,7 +72,7 @@ impl Shell {
         }
         shell.menu.push(item("Server", "/status".to_owned()));
         shell.menu.push(item("API", "/reference".to_owned()));
-        shell.who = format!("{} · {org}", visitor.caller.name);
+        shell.who = format!("{} · {org}", plain(&visitor.caller.name, 60));
         shell.role = visitor.role();
         shell
     }
@@ -108,6 +109,30 @@ fn done(word: &str) -> &'static str {
 
 /// What a handler gives: a page and who it is for.
 pub(crate) type Shown = Result<(Option<Visitor>, Page), Failure>;
+
+/// What became of a form.
+pub(crate) enum Done {
+    /// The browser goes on there.
+    GoTo(String),
+    /// A page is shown, this once: what is on it is kept nowhere.
+    Once(Box<(Visitor, Page)>),
+}
+
+/// The reply to a form.
+pub(crate) fn follow(
+    pages: &Pages,
+    request: &HttpRequest,
+    done: Result<Done, Failure>,
+) -> HttpResponse {
+    match done {
+        Ok(Done::GoTo(address)) => go_to(&address).finish(),
+        Ok(Done::Once(shown)) => {
+            let (visitor, page) = *shown;
+            answer(pages, request, Ok((Some(visitor), page)))
+        }
+        Err(failure) => answer(pages, request, Err(failure)),
+    }
+}
 
 /// The reply to a request for a page.
 pub(crate) fn answer(pages: &Pages, request: &HttpRequest, shown: Shown) -> HttpResponse {

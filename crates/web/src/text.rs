@@ -39,15 +39,53 @@ pub(crate) fn sentence(text: &str) -> String {
     format!("{}{}{end}", first.to_uppercase(), chars.as_str())
 }
 
-/// A text without characters that turn or hide other text, and no longer than that.
+/// The most marks that are set above and below one letter; more of them cover other lines.
+const MARKS: u32 = 3;
+
+/// Whether a character turns or hides other text, or shows nothing where one would expect something.
+fn is_hidden(c: char) -> bool {
+    (c.is_control() && c != '\n' && c != '\t')
+        || matches!(
+            c,
+            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
+                | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+                | '\u{2060}'..='\u{206f}' | '\u{2800}' | '\u{3164}' | '\u{feff}' | '\u{ffa0}'
+                | '\u{fff0}'..='\u{fffb}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}'
+                | '\u{e0000}'..='\u{e0fff}'
+        )
+}
+
+/// Whether a character is a mark on the one before it.
+const fn is_mark(c: char) -> bool {
+    matches!(
+        c,
+        '\u{300}'..='\u{36f}' | '\u{483}'..='\u{489}' | '\u{1ab0}'..='\u{1aff}' | '\u{1dc0}'..='\u{1dff}'
+            | '\u{20d0}'..='\u{20ff}' | '\u{fe20}'..='\u{fe2f}'
+    )
+}
+
+/// A text without characters that turn or hide other text, and no longer than that. Joiners stay
+/// where they join: within an emoji, and between letters that are not Latin.
 pub(crate) fn plain(text: &str, most: usize) -> String {
-    let hidden = |c: char| {
-        (c.is_control() && c != '\n' && c != '\t')
-            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
-    };
-    let mut out: String =
-        text.chars().take(most).map(|c| if hidden(c) { '\u{fffd}' } else { c }).collect();
-    if text.chars().nth(most).is_some() {
+    let mut out = String::new();
+    let (mut before, mut marks) = ('a', 0);
+    let mut chars = text.chars().peekable();
+    for _ in 0..most {
+        let Some(c) = chars.next() else { return out };
+        marks = if is_mark(c) { marks + 1 } else { 0 };
+        let next = chars.peek().copied().unwrap_or('a');
+        let joins = matches!(c, '\u{200c}' | '\u{200d}')
+            && [before, next].iter().all(|it| *it > '\u{24f}' && !is_hidden(*it));
+        if joins || !is_hidden(c) {
+            if marks <= MARKS {
+                out.push(c);
+            }
+        } else {
+            out.push('\u{fffd}');
+        }
+        before = c;
+    }
+    if chars.peek().is_some() {
         out.push('…');
     }
     out
@@ -97,6 +135,26 @@ mod tests {
         for (seconds, text) in [(5, "5 s"), (90, "2 min"), (7_200, "2 h"), (864_000, "10 d")] {
             assert_eq!(span(Span::seconds(seconds)), text);
         }
+    }
+
+    #[test]
+    fn joiners_stay_where_they_join_and_nowhere_else() {
+        let family = "\u{1f468}\u{200d}\u{1f469}\u{200d}\u{1f467}";
+        let persian = "\u{645}\u{6cc}\u{200c}\u{62e}";
+        for text in [family, persian, "\u{2764}\u{fe0f}\u{200d}\u{1f525}", "e\u{301}"] {
+            assert_eq!(plain(text, 100), text);
+        }
+        assert_eq!(plain("ad\u{200d}min", 100), "ad\u{fffd}min");
+        assert_eq!(plain("\u{5d0}\u{200d}\u{200d}\u{5d0}", 100), "\u{5d0}\u{fffd}\u{fffd}\u{5d0}");
+    }
+
+    #[test]
+    fn what_shows_nothing_is_shown_and_towers_of_marks_are_cut() {
+        for hidden in ['\u{ad}', '\u{61c}', '\u{2028}', '\u{3164}', '\u{e0041}', '\u{fff9}', '\0'] {
+            assert_eq!(plain(&format!("a{hidden}b"), 9), "a\u{fffd}b", "{hidden:?}");
+        }
+        let tower = format!("a{}b", "\u{336}".repeat(50));
+        assert_eq!(plain(&tower, 100), "a\u{336}\u{336}\u{336}b");
     }
 
     #[test]

@@ -110,7 +110,7 @@ pub(crate) fn from_here(request: &HttpRequest, public_url: &str) -> bool {
 }
 
 /// Who sends a form. It must come from here, in a session, with the form token of that session.
-pub(crate) async fn sender(
+pub(crate) async fn session_holder(
     pages: &Pages,
     request: &HttpRequest,
     sent: &Asked,
@@ -122,6 +122,17 @@ pub(crate) async fn sender(
         return Ok(visitor);
     }
     Err(Failure::Forbidden("the form did not come from a page of this server".to_owned()))
+}
+
+/// Who sends a form about that organization. To others it does not exist.
+pub(crate) async fn sender(
+    pages: &Pages,
+    request: &HttpRequest,
+    org: &str,
+    sent: &Asked,
+) -> Result<Visitor, Failure> {
+    let visitor = session_holder(pages, request, sent).await?;
+    if visitor.org() == org { Ok(visitor) } else { Err(Failure::Missing) }
 }
 
 /// What was asked for: the values of a query or a form.

@@ -28,5 +28,5 @@ pub(crate) use pr::{Pr, pr};
 pub(crate) use queue::{Queue, post, queue};
 pub(crate) use repo::{Repo, repo};
 pub(crate) use tests::{Tests, tests};
-pub(crate) use token::{Token, create as create_token, token};
+pub(crate) use token::{Token, token};
 pub(crate) use webhooks::{Webhooks, webhooks};

@@ -2,19 +2,15 @@
 
 use clap::{Subcommand, ValueEnum};
 use serde_json::json;
-use signalbox_domain::audit::{AuditAction, Facts, of_token};
 use signalbox_domain::ids::{OrgSlug, RepoName, TokenId};
+use signalbox_domain::service::{MAX_TOKEN_DAYS, NewToken, TokenError, TokenService};
 use signalbox_domain::time::Span;
 use signalbox_domain::token::{EnumCase, Scope, Token as Stored, TokenText};
 
-use super::audit::note;
 use super::offline::{existing_organization, open, organization, slugs};
 use crate::config::Flags;
 use crate::terminal::say;
-use crate::wiring::{App, chain};
-
-/// The longest span that can be asked for: a hundred years.
-const MAX_DAYS: u32 = 36_500;
+use crate::wiring::chain;
 
 #[derive(Clone, Copy, ValueEnum)]
 pub(crate) enum Case {
@@ -84,35 +80,11 @@ pub(crate) enum Token {
     },
 }
 
-/// Makes a token and returns its id and text.
-pub(crate) async fn create(app: &App, token: Stored) -> Result<(TokenId, TokenText), String> {
-    let mut random = [0; 20];
-    getrandom::fill(&mut random).map_err(|error| error.to_string())?;
-    let text = TokenText::from_random(random);
-    let id = TokenId(app.context.ids.new_id());
-    let token = Stored {
-        id,
-        hash: text.hash(),
-        created_at: app.context.clock.now(),
-        revoked_at: None,
-        ..token
-    };
-    let after = of_token(&token);
-    let object = object(id);
-    note(app, token.org, AuditAction::TokenCreated, object, (&Facts::new(), &after)).await?;
-    let stored = app.context.stores.tokens.insert(&token).await;
-    stored.map_err(|error| chain("token", &error))?;
-    Ok((id, text))
-}
-
 pub(crate) async fn token(flags: &Flags, action: Token) -> Result<(), String> {
     let app = open(flags).await?;
-    let now = app.context.clock.now();
+    let tokens = TokenService::new(app.context.clone());
     match action {
         Token::Create { org, name, scopes, repos, expires, enum_case, json } => {
-            if name.is_empty() || name.chars().count() > 100 {
-                return Err("a token's name must have 1 to 100 characters".into());
-            }
             let scope = |word: &String| {
                 Scope::parse(word).ok_or_else(|| {
                     let all: Vec<&str> = Scope::ALL.into_iter().map(Scope::word).collect();
@@ -129,26 +101,17 @@ pub(crate) async fn token(flags: &Flags, action: Token) -> Result<(), String> {
             if expires == Some(Span::ZERO) {
                 return Err("a token must not end at once: use 90d, 12h or 30m".into());
             }
-            let token = Stored {
-                id: TokenId(uuid::Uuid::nil()),
-                org: organization(&app, &org).await?.id,
-                name,
-                hash: TokenText::from_random([0; 20]).hash(),
-                scopes: granted,
-                repos,
-                enum_case: match enum_case {
-                    Case::Upper => EnumCase::Upper,
-                    Case::Lower => EnumCase::Lower,
-                },
-                created_at: now,
-                expires_at: expires.map(|span| now.plus(span)),
-                revoked_at: None,
+            let enum_case = match enum_case {
+                Case::Upper => EnumCase::Upper,
+                Case::Lower => EnumCase::Lower,
             };
-            show(&create(&app, token).await?, json);
+            let new = NewToken { name, scopes: granted, repos, good_for: expires, enum_case };
+            let org = organization(&app, &org).await?.id;
+            show(tokens.create_as_operator(org, new).await, json)?;
         }
         Token::List { org, json } => {
             let org = existing_organization(&app, org.as_deref()).await?;
-            let slugs = slugs(&app).await?;
+            let (slugs, now) = (slugs(&app).await?, app.context.clock.now());
             let tokens = app.context.stores.tokens.list(org.map(|it| it.id)).await;
             for token in tokens.map_err(|error| chain("tokens", &error))? {
                 list(&token, &slugs[&token.org], token.is_valid(now), json);
@@ -156,57 +119,36 @@ pub(crate) async fn token(flags: &Flags, action: Token) -> Result<(), String> {
         }
         Token::Revoke { id } => {
             let id = parse_id(&id)?;
-            let old = find(&app, id).await?;
-            let end = Stored { revoked_at: Some(now), ..old.clone() };
-            let (from, to) = (of_token(&old), of_token(&end));
-            note(&app, old.org, AuditAction::TokenRevoked, object(id), (&from, &to)).await?;
-            let revoked = app.context.stores.tokens.revoke(id, now).await;
-            if !revoked.map_err(|error| chain("token", &error))? {
-                return Err(format!("token {id} not found"));
+            let revoked = tokens.revoke_as_operator(id).await.map_err(TokenError::Other);
+            if !revoked.map_err(|it| words(&it))? {
+                return Err(words(&TokenError::Unknown(id)));
             }
             say(&format!("token {id} is revoked"));
         }
         Token::Rotate { id, overlap, json } => {
             let (id, overlap) = (parse_id(&id)?, span(&overlap)?);
-            let old = find(&app, id).await?;
-            if !old.is_valid(now) {
-                return Err(format!("token {id} is no longer good: create a new one"));
-            }
-            let end = now.plus(overlap);
-            let new = create(&app, old.clone()).await?;
-            let from = of_token(&old);
-            let mut to = of_token(&Stored { revoked_at: Some(end), ..old.clone() });
-            to.insert("replacedBy".into(), new.0.to_string());
-            note(&app, old.org, AuditAction::TokenRotated, object(id), (&from, &to)).await?;
-            let revoked = app.context.stores.tokens.revoke(id, end).await;
-            revoked.map_err(|error| chain("token", &error))?;
-            show(&new, json);
+            show(tokens.rotate_as_operator(id, overlap).await, json)?;
         }
     }
     Ok(())
 }
 
-fn object(id: TokenId) -> String {
-    format!("token {id}")
-}
-
-async fn find(app: &App, id: TokenId) -> Result<Stored, String> {
-    let tokens = app.context.stores.tokens.list(None).await;
-    let tokens = tokens.map_err(|error| chain("tokens", &error))?;
-    let found = tokens.into_iter().find(|it| it.id == id);
-    found.ok_or_else(|| format!("token {id} not found"))
+fn words(error: &TokenError) -> String {
+    if let TokenError::Other(cause) = error { chain("token", cause) } else { error.to_string() }
 }
 
 fn parse_id(text: &str) -> Result<TokenId, String> {
     text.parse().map(TokenId).map_err(|_| format!("{text:?} is no token id"))
 }
 
-fn show((id, text): &(TokenId, TokenText), json: bool) {
+fn show(made: Result<(Stored, TokenText), TokenError>, json: bool) -> Result<(), String> {
+    let (Stored { id, .. }, text) = made.map_err(|it| words(&it))?;
     say(&if json {
         json!({ "id": id.to_string(), "token": text.reveal() }).to_string()
     } else {
         format!("{}\nThis is shown once. Its id is {id}.", text.reveal())
     });
+    Ok(())
 }
 
 fn list(token: &Stored, org: &OrgSlug, valid: bool, json: bool) {
@@ -245,8 +187,8 @@ fn span(text: &str) -> Result<Span, String> {
         'm' => Some(number),
         _ => return Err(wrong()),
     };
-    let longest = format!("{text:?} is too long: at most {MAX_DAYS}d");
-    minutes.filter(|it| *it <= MAX_DAYS * 24 * 60).map(Span::minutes).ok_or(longest)
+    let longest = format!("{text:?} is too long: at most {MAX_TOKEN_DAYS}d");
+    minutes.filter(|it| *it <= MAX_TOKEN_DAYS * 24 * 60).map(Span::minutes).ok_or(longest)
 }
 
 #[cfg(test)]

@@ -3,11 +3,11 @@
 use std::net::SocketAddr;
 
 use serde_json::{Value, json};
-use signalbox_domain::ids::{OrgId, TokenId};
-use signalbox_domain::token::{EnumCase, Scope, Token, TokenText};
+use signalbox_domain::ids::OrgId;
+use signalbox_domain::service::{NewToken, TokenService};
+use signalbox_domain::token::Scope;
 
 use super::repository::{HOST, NAME, ORG, OWNER};
-use crate::commands::create_token;
 use crate::wiring::App;
 
 /// Calls the API with a token of its own.
@@ -22,19 +22,10 @@ impl Client {
         let slug = signalbox_domain::ids::OrgSlug::new(ORG).map_err(|it| it.to_string())?;
         let org = app.context.stores.orgs.find_by_slug(&slug).await;
         let org = org.map_err(|it| it.to_string())?.ok_or("the organization is missing")?;
-        let token = Token {
-            id: TokenId(uuid::Uuid::nil()),
-            org: org.id,
-            name: "demo".into(),
-            hash: TokenText::from_random([0; 20]).hash(),
-            scopes: Scope::ALL.to_vec(),
-            repos: Vec::new(),
-            enum_case: EnumCase::Upper,
-            created_at: app.context.clock.now(),
-            expires_at: None,
-            revoked_at: None,
-        };
-        let (_, text) = create_token(app, token).await?;
+        let new =
+            NewToken { name: "demo".into(), scopes: Scope::ALL.to_vec(), ..NewToken::default() };
+        let made = TokenService::new(app.context.clone()).create_as_operator(org.id, new).await;
+        let (_, text) = made.map_err(|it| it.to_string())?;
         let server = format!("http://{address}");
         Ok(Self { server, token: text.reveal().to_owned(), org: org.id })
     }

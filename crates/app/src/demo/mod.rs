@@ -6,6 +6,7 @@ mod chapters;
 mod client;
 mod report;
 mod repository;
+mod scene;
 mod story;
 mod telling;
 mod verdict;
@@ -33,6 +34,8 @@ pub(crate) async fn run(
 ) -> Result<ExitCode, String> {
     let temporary = tempfile::tempdir().map_err(|error| error.to_string())?;
     let folder = data_dir.unwrap_or_else(|| temporary.path().to_owned());
+    // git is called in several folders.
+    let folder = std::path::absolute(folder).map_err(|error| error.to_string())?;
     std::fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     let any = if once { 0 } else { 8080 };
     let listen = listen.unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], any)));
@@ -43,7 +46,9 @@ pub(crate) async fn run(
     config.server.listen = address;
     config.log.level = "warn".into();
     config.log.format = LogFormat::Pretty;
-    let checks = Checks { concurrency: 3, ..Checks::default() };
+    // Two of the checks wait for somebody who looks at the pages.
+    let concurrency = if once { 3 } else { 5 };
+    let checks = Checks { concurrency, ..Checks::default() };
     let root = Some(folder.join("git"));
     config.organizations = vec![Organization {
         slug: ORG.into(),
@@ -62,6 +67,11 @@ pub(crate) async fn run(
     say("queue, of its own.");
 
     let stage = Stage::set(&app, &client, &git).await?;
+    let scene = if once { Vec::new() } else { scene::set(&stage, &git).await? };
+    if !once {
+        scene::tell(address, client.token(), &git, &scene);
+        say("\nMeanwhile the stories:");
+    }
     let mut ended = Vec::new();
     for (number, chapter) in (1..).zip(&CHAPTERS) {
         say(&format!(
@@ -83,7 +93,9 @@ pub(crate) async fn run(
         server.stop().await;
         return Ok(if good { ExitCode::SUCCESS } else { ExitCode::FAILURE });
     }
-    say("\nThe server stays up until you stop it. Try:\n");
+    say("\nThe server stays up until you stop it.");
+    scene::tell(address, client.token(), &git, &scene);
+    say("\nOr ask the API:\n");
     say(&format!("  export SIGNALBOX_TOKEN={}", client.token()));
     say(&format!(
         "  curl -s http://{address}/v1/getQueue -H \"x-api-token: $SIGNALBOX_TOKEN\" \\\n    \

@@ -18,11 +18,15 @@ pub(super) struct Git {
     bare: PathBuf,
     work: PathBuf,
     gates: PathBuf,
+    /// What the tests wait for that are to be looked at.
+    held: PathBuf,
 }
 
 /// The checks wait at a gate; `$gates` is where tests find further ones.
 const CHECK: &str = "set -eu\ngates=GATES\nwhile [ ! -e \"$gates/OPEN\" ]; do sleep 0.1; done\nsleep 0.5\n. ./calc.sh\nfor file in lib/*.sh tests/*.sh; do\n  [ -e \"$file\" ] || continue\n  echo \"== $file\"\n  . \"./$file\"\ndone\n[ -z \"${failed:-}\" ]\necho all passed\n";
 const CONFIG: &str = "[merge]\nrequired_statuses = [\"test\"]\n\n[[checks]]\nname = \"test\"\nrun = [\"sh\", \"check.sh\"]\ntimeout_minutes = 1\nreports = [\"report.xml\"]\n";
+/// How checks are run that are to be looked at: for a week, if need be.
+const HELD: &str = "timeout_minutes = 10080";
 const CALC: &str = "# A small calculator.\n\nadd() { echo $(($1 + $2)); }\n";
 const TEST_ADD: &str = "[ \"$(add 2 3)\" = 5 ]\n";
 
@@ -76,6 +80,45 @@ impl Git {
         Ok(())
     }
 
+    /// Makes a branch with one commit on top of another one, and pushes it.
+    pub(super) async fn grow(
+        &self,
+        from: &str,
+        name: &str,
+        title: &str,
+        files: &[(&str, &str)],
+    ) -> Result<(), String> {
+        self.work(&["checkout", "-q", "-b", name, from]).await?;
+        self.write(files)?;
+        self.commit(title).await?;
+        self.work(&["push", "-q", &self.bare(), name]).await.map(drop)
+    }
+
+    /// Makes a target branch whose tests wait as long as its own gate is closed.
+    pub(super) async fn hold(&self, target: &str) -> Result<(), String> {
+        let check = format!("set -eu\nwhile [ ! -e {} ]; do sleep 0.1; done\n", quoted(&self.held));
+        let check =
+            format!("{check}sleep 3\n. ./calc.sh\nfor file in lib/*.sh; do . \"./$file\"; done\n");
+        let config = CONFIG.replace("timeout_minutes = 1\nreports = [\"report.xml\"]", HELD);
+        let files = [("check.sh", check.as_str()), (".signalbox.toml", config.as_str())];
+        self.grow("main", target, "Test when the gate opens", &files).await
+    }
+
+    /// The file that the tests of that branch wait for.
+    pub(super) fn gate(&self) -> String {
+        self.held.display().to_string()
+    }
+
+    /// Lets the tests of that branch go on.
+    pub(super) fn release(&self) -> Result<(), String> {
+        std::fs::write(&self.held, "").map_err(|error| format!("{}: {error}", self.gate()))
+    }
+
+    /// Lets the tests of that branch wait.
+    pub(super) fn withhold(&self) -> Result<(), String> {
+        std::fs::remove_file(&self.held).map_err(|error| format!("{}: {error}", self.gate()))
+    }
+
     async fn commit(&self, title: &str) -> Result<(), String> {
         self.work(&["add", "-A"]).await?;
         self.work(&["commit", "-q", "-m", title]).await.map(drop)
@@ -98,6 +141,11 @@ impl Git {
         let done = Command::new("sh").args(check).current_dir(&self.work).output().await;
         Ok(done.map_err(|error| error.to_string())?.status.success())
     }
+}
+
+/// A path as a word for the shell.
+fn quoted(path: &Path) -> String {
+    format!("'{}'", path.display().to_string().replace('\'', r"'\''"))
 }
 
 async fn git(folder: &Path, args: &[&str]) -> Result<String, String> {
@@ -132,8 +180,9 @@ pub(super) async fn make(root: &Path, work: &Path) -> Result<Git, String> {
     }
     let gates =
         std::path::absolute(work.with_extension("gates")).map_err(|error| error.to_string())?;
-    let quoted = format!("'{}'", gates.display().to_string().replace('\'', r"'\''"));
-    let made = Git { bare, work: work.to_owned(), gates };
+    let held = gates.with_extension("go");
+    let quoted = quoted(&gates);
+    let made = Git { bare, work: work.to_owned(), gates, held };
     made.close_gates()?;
     for gate in Gate::ALL {
         made.open(gate)?;

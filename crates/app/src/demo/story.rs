@@ -61,24 +61,34 @@ impl<'a> Stage<'a> {
         Ok(Self { app, client, git, repository })
     }
 
+    /// Opens a pull request, and returns its number.
+    pub(super) async fn open(
+        &self,
+        branch: &str,
+        target: &str,
+        author: Option<&str>,
+    ) -> Result<u32, String> {
+        let host = self.app.hosts.plain(self.repository.org, &self.repository.name.host);
+        let name = |text: &str| BranchName::new(text).map_err(|it| it.to_string());
+        let request = OpenRequest {
+            branch: name(branch)?,
+            target: name(target)?,
+            title: None,
+            body: None,
+            author: author.map(ToOwned::to_owned),
+        };
+        let opened = host.open_pull_request(&self.repository, request).await;
+        Ok(opened.map_err(|it| it.to_string())?.number.0)
+    }
+
     /// Opens the pull requests of a chapter.
     pub(super) async fn open_pull_requests(
         &self,
         chapter: &'static Chapter,
     ) -> Result<Vec<Pr>, String> {
-        let host = self.app.hosts.plain(self.repository.org, &self.repository.name.host);
-        let name = |text: &str| BranchName::new(text).map_err(|it| it.to_string());
         let mut prs = Vec::new();
         for branch in chapter.branches {
-            let request = OpenRequest {
-                branch: name(branch.name)?,
-                target: name(chapter.target)?,
-                title: None,
-                body: None,
-                author: None,
-            };
-            let opened = host.open_pull_request(&self.repository, request).await;
-            let number = opened.map_err(|it| it.to_string())?.number.0;
+            let number = self.open(branch.name, chapter.target, None).await?;
             let head = format!("refs/pull/{number}/head");
             self.git
                 .read(&["rev-parse", "--verify", "--quiet", &head])

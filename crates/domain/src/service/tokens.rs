@@ -1,12 +1,13 @@
-//! Tokens of an organization: made, replaced and revoked by those who administer all of it.
+//! Tokens of an organization: made, replaced and revoked by those who administer all of it, and by
+//! whoever has a shell on the server.
 
 use sha2::{Digest, Sha256};
 use thiserror::Error as Derive;
 
 use crate::audit::{AuditAction, AuditActor, Facts, of_token};
-use crate::ids::{RepoName, TokenId};
+use crate::ids::{OrgId, RepoName, TokenId};
 use crate::time::Span;
-use crate::token::{Caller, Scope, Token, TokenText};
+use crate::token::{Caller, EnumCase, Scope, Token, TokenText};
 
 use super::{Context, Deed, Error};
 
@@ -56,8 +57,10 @@ pub struct NewToken {
     pub scopes: Vec<Scope>,
     /// The repositories that it is limited to; none: all of the organization.
     pub repos: Vec<RepoName>,
-    /// After how many days it ends; `None`: never.
-    pub days: Option<u32>,
+    /// How long it is good for, at most [`MAX_TOKEN_DAYS`]; `None`: it never ends.
+    pub good_for: Option<Span>,
+    /// How replies to it write states and modes.
+    pub enum_case: EnumCase,
 }
 
 /// Tokens of an organization.
@@ -77,45 +80,25 @@ impl TokenService {
         Ok(self.context.stores.tokens.list(Some(caller.org)).await?)
     }
 
-    /// Makes a token. Its text is in the reply and nowhere else.
+    /// Makes a token. Its text is in the reply and nowhere else. Nobody gives away what they may not
+    /// do themselves.
     pub async fn create(
         &self,
         caller: &Caller,
         new: NewToken,
     ) -> Result<(Token, TokenText), TokenError> {
         administers(caller)?;
-        let NewToken { name, scopes, repos, days } = new;
-        if name.is_empty()
-            || name.chars().count() > MAX_TOKEN_NAME
-            || name.chars().any(char::is_control)
-        {
-            return Err(TokenError::Name);
-        }
-        if scopes.is_empty() {
-            return Err(TokenError::NoScope);
-        }
-        if let Some(scope) = scopes.iter().find(|scope| !caller.may(**scope)) {
-            return Err(TokenError::NotYours(*scope));
-        }
-        if days.is_some_and(|days| !(1..=MAX_TOKEN_DAYS).contains(&days)) {
-            return Err(TokenError::Days);
-        }
-        let now = self.context.clock.now();
-        let text = self.text();
-        let token = Token {
-            id: TokenId(self.context.ids.new_id()),
-            org: caller.org,
-            name,
-            hash: text.hash(),
-            scopes,
-            repos,
-            enum_case: caller.enum_case,
-            created_at: now,
-            expires_at: days.map(|days| now.plus(Span::days(days))),
-            revoked_at: None,
-        };
-        self.write(caller, &token).await?;
-        Ok((token, text))
+        within(caller, &new.scopes)?;
+        self.make(AuditActor::caller(caller), caller.org, new).await
+    }
+
+    /// Makes a token for an organization, by a command on the server.
+    pub async fn create_as_operator(
+        &self,
+        org: OrgId,
+        new: NewToken,
+    ) -> Result<(Token, TokenText), TokenError> {
+        self.make(AuditActor::Operator, org, new).await
     }
 
     /// Replaces a token by a new one that allows the same; the old one stays good for `overlap`.
@@ -125,13 +108,80 @@ impl TokenService {
         id: TokenId,
         overlap: Span,
     ) -> Result<(Token, TokenText), TokenError> {
-        let now = self.context.clock.now();
         let old = self.find(caller, id).await?.ok_or(TokenError::Unknown(id))?;
-        if !old.is_valid(now) {
-            return Err(TokenError::Ended(id));
+        within(caller, &old.scopes)?;
+        self.replace(AuditActor::caller(caller), old, overlap).await
+    }
+
+    /// Replaces a token of any organization, by a command on the server.
+    pub async fn rotate_as_operator(
+        &self,
+        id: TokenId,
+        overlap: Span,
+    ) -> Result<(Token, TokenText), TokenError> {
+        let old = self.any(id).await?.ok_or(TokenError::Unknown(id))?;
+        self.replace(AuditActor::Operator, old, overlap).await
+    }
+
+    /// Revokes a token, at once. `false`: the organization has none with that id.
+    pub async fn revoke(&self, caller: &Caller, id: TokenId) -> Result<bool, Error> {
+        let Some(token) = self.find(caller, id).await? else { return Ok(false) };
+        self.end(AuditActor::caller(caller), &token).await
+    }
+
+    /// Revokes a token of any organization, by a command on the server. `false`: there is none with
+    /// that id.
+    pub async fn revoke_as_operator(&self, id: TokenId) -> Result<bool, Error> {
+        let Some(token) = self.any(id).await? else { return Ok(false) };
+        self.end(AuditActor::Operator, &token).await
+    }
+
+    async fn make(
+        &self,
+        actor: AuditActor,
+        org: OrgId,
+        new: NewToken,
+    ) -> Result<(Token, TokenText), TokenError> {
+        let NewToken { name, scopes, repos, good_for, enum_case } = new;
+        if name.is_empty()
+            || name.chars().count() > MAX_TOKEN_NAME
+            || name.chars().any(char::is_control)
+        {
+            return Err(TokenError::Name);
         }
-        if let Some(scope) = old.scopes.iter().find(|scope| !caller.may(**scope)) {
-            return Err(TokenError::NotYours(*scope));
+        if scopes.is_empty() {
+            return Err(TokenError::NoScope);
+        }
+        if good_for.is_some_and(|it| it == Span::ZERO || it > Span::days(MAX_TOKEN_DAYS)) {
+            return Err(TokenError::Days);
+        }
+        let now = self.context.clock.now();
+        let text = self.text();
+        let token = Token {
+            id: TokenId(self.context.ids.new_id()),
+            org,
+            name,
+            hash: text.hash(),
+            scopes,
+            repos,
+            enum_case,
+            created_at: now,
+            expires_at: good_for.map(|span| now.plus(span)),
+            revoked_at: None,
+        };
+        self.write(actor, &token).await?;
+        Ok((token, text))
+    }
+
+    async fn replace(
+        &self,
+        actor: AuditActor,
+        old: Token,
+        overlap: Span,
+    ) -> Result<(Token, TokenText), TokenError> {
+        let now = self.context.clock.now();
+        if !old.is_valid(now) {
+            return Err(TokenError::Ended(old.id));
         }
         let text = self.text();
         let new = Token {
@@ -141,26 +191,28 @@ impl TokenService {
             revoked_at: None,
             ..old.clone()
         };
-        self.write(caller, &new).await?;
+        self.write(actor.clone(), &new).await?;
         let end = now.plus(overlap);
         let mut to = of_token(&Token { revoked_at: Some(end), ..old.clone() });
         to.insert("replacedBy".into(), new.id.to_string());
-        self.note(caller, AuditAction::TokenRotated, id, (&of_token(&old), &to)).await?;
-        self.context.stores.tokens.revoke(id, end).await?;
+        self.note(actor, AuditAction::TokenRotated, &old, (&of_token(&old), &to)).await?;
+        self.context.stores.tokens.revoke(old.id, end).await?;
         Ok((new, text))
     }
 
-    /// Revokes a token, at once. `false`: the organization has none with that id.
-    pub async fn revoke(&self, caller: &Caller, id: TokenId) -> Result<bool, Error> {
-        let Some(token) = self.find(caller, id).await? else { return Ok(false) };
+    /// Notes the end of a token, then ends it.
+    async fn end(&self, actor: AuditActor, token: &Token) -> Result<bool, Error> {
         let now = self.context.clock.now();
-        if !self.context.stores.tokens.revoke(id, now).await? {
-            return Ok(false);
-        }
         let end = Token { revoked_at: Some(now), ..token.clone() };
-        let facts = (&of_token(&token), &of_token(&end));
-        self.note(caller, AuditAction::TokenRevoked, id, facts).await?;
-        Ok(true)
+        let facts = (&of_token(token), &of_token(&end));
+        self.note(actor, AuditAction::TokenRevoked, token, facts).await?;
+        Ok(self.context.stores.tokens.revoke(token.id, now).await?)
+    }
+
+    /// A token of any organization.
+    async fn any(&self, id: TokenId) -> Result<Option<Token>, Error> {
+        let all = self.context.stores.tokens.list(None).await?;
+        Ok(all.into_iter().find(|token| token.id == id))
     }
 
     async fn find(&self, caller: &Caller, id: TokenId) -> Result<Option<Token>, Error> {
@@ -168,27 +220,21 @@ impl TokenService {
     }
 
     /// Notes a new token, then writes it: there is never one that the log does not know.
-    async fn write(&self, caller: &Caller, token: &Token) -> Result<(), Error> {
+    async fn write(&self, actor: AuditActor, token: &Token) -> Result<(), Error> {
         let facts = (&Facts::new(), &of_token(token));
-        self.note(caller, AuditAction::TokenCreated, token.id, facts).await?;
+        self.note(actor, AuditAction::TokenCreated, token, facts).await?;
         Ok(self.context.stores.tokens.insert(token).await?)
     }
 
     async fn note(
         &self,
-        caller: &Caller,
+        actor: AuditActor,
         action: AuditAction,
-        id: TokenId,
+        token: &Token,
         (before, after): (&Facts, &Facts),
     ) -> Result<(), Error> {
-        let deed = Deed {
-            org: caller.org,
-            actor: AuditActor::caller(caller),
-            action,
-            object: format!("token {id}"),
-            repo: None,
-            reason: None,
-        };
+        let object = format!("token {}", token.id);
+        let deed = Deed { org: token.org, actor, action, object, repo: None, reason: None };
         let record = deed.record(&self.context, before, after);
         Ok(self.context.stores.audit.append(&record).await?)
     }
@@ -214,5 +260,13 @@ fn administers(caller: &Caller) -> Result<(), Error> {
         Ok(())
     } else {
         Err(Error::MissingScope(Scope::QueueAdmin))
+    }
+}
+
+/// Whether the caller may do all of that themselves.
+fn within(caller: &Caller, scopes: &[Scope]) -> Result<(), TokenError> {
+    match scopes.iter().find(|scope| !caller.may(**scope)) {
+        Some(scope) => Err(TokenError::NotYours(*scope)),
+        None => Ok(()),
     }
 }

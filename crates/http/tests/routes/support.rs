@@ -9,17 +9,15 @@ use actix_web::test::{TestRequest, call_service, init_service};
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use signalbox_domain::ids::{OrgId, OrgSlug, PrNumber, RepoName, TokenId};
-use signalbox_domain::ports::{
-    Exposition, IdSource, Notifier, Observed, Observer, Org, QueueRef, Stores,
-};
-use signalbox_domain::queue::{CheckConclusion, Lane, QueueMetrics};
+use signalbox_domain::ports::{Exposition, IdSource, Observed, Observer, Org, Stores};
+use signalbox_domain::queue::{Lane, QueueMetrics};
 use signalbox_domain::service::{
     AuditService, Authenticator, Context, EffectRunner, EventService, FlakyService, HintService,
     QueueService, UploadLimits, UploadParts, UploadService, WebhookLimits, WebhookParts,
     WebhookService,
 };
 use signalbox_domain::testing::{CountingIds, ManualClock};
-use signalbox_domain::time::{Span, Timestamp};
+use signalbox_domain::time::Timestamp;
 use signalbox_domain::token::{EnumCase, Scope, Token, TokenText};
 use signalbox_http::{
     Api, EventDescription, EventHub, EventsApi, FlakyApi, PageTokens, Readiness, TestLinks, app,
@@ -28,14 +26,9 @@ use signalbox_testkit::fake_host::{FakeHost, FakeHosts};
 use signalbox_testkit::fake_results::FakeResults;
 use signalbox_testkit::fake_webhooks::FakeWebhooks;
 use signalbox_testkit::memory::{MemoryBlobs, MemoryDatabase};
+pub(crate) use signalbox_testkit::small_server::calc;
+use signalbox_testkit::small_server::{Quiet, calc_host, settle};
 use signalbox_webhooks::{EventPayloads, Links};
-
-/// Wake-ups that nobody waits for; the tests run effects themselves.
-struct Quiet;
-
-impl Notifier for Quiet {
-    fn committed(&self, _: QueueRef, _: &[Lane]) {}
-}
 
 /// Remembers which requests were seen.
 #[derive(Default)]
@@ -110,10 +103,6 @@ pub(crate) struct Server {
     runner: EffectRunner,
 }
 
-pub(crate) fn calc() -> RepoName {
-    RepoName::parse("git.test/acme/calc").expect("a name")
-}
-
 impl Server {
     /// With a queue for `main`.
     pub(crate) async fn new() -> Self {
@@ -126,14 +115,7 @@ impl Server {
     pub(crate) async fn without_queue() -> Self {
         let clock = Arc::new(ManualClock::default());
         let stores = MemoryDatabase::new().stores();
-        let host = Arc::new(FakeHost::new(clock.clone(), |files| {
-            if files.contains_key("bad") {
-                CheckConclusion::Failure
-            } else {
-                CheckConclusion::Success
-            }
-        }));
-        host.add_repository(&calc(), &[("a", "1")]);
+        let host = calc_host(clock.clone());
         let (ids, seen, ready) = (
             Arc::new(CountingIds::default()),
             Arc::new(Seen::default()),
@@ -260,21 +242,7 @@ impl Server {
 
     /// Runs effects until there are none, but not those of these lanes.
     pub(crate) async fn settle_but(&self, held: &[Lane]) {
-        for _ in 0..100 {
-            let mut idle = true;
-            for lane in Lane::ALL.iter().filter(|lane| !held.contains(lane)) {
-                for leased in self.runner.lease(*lane, 10).await.expect("a lease") {
-                    idle = false;
-                    let sink = self.runner.sink(&leased);
-                    self.runner.run(&leased, &sink).await.expect("an effect is run");
-                }
-            }
-            if idle {
-                return;
-            }
-            self.clock.advance(Span::seconds(1));
-        }
-        panic!("effects do not come to an end");
+        settle(&self.runner, &self.clock, held).await;
     }
 
     pub(crate) async fn settle(&self) {

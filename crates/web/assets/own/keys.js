@@ -24,7 +24,7 @@
   let leading = 0;
   document.addEventListener("keydown", (event) => {
     const typing = event.target.closest("input, textarea, select, [contenteditable]");
-    if (off.checked || typing || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (off.checked || typing || help.open || event.ctrlKey || event.metaKey || event.altKey) return;
     const after = Date.now() - leading < 1000;
     leading = 0;
     if (after && event.key === "q") location.assign("/");
@@ -37,21 +37,31 @@
     else if (event.key === "k") step(-1);
     else if (event.key === "/") {
       const search = document.querySelector('input[type="search"]');
-      if (search) { event.preventDefault(); search.focus(); }
+      event.preventDefault();
+      if (search) search.focus();
+      else location.assign("/#search-q");
     }
   });
 
+  const buttons = "[data-copy], [data-link]";
   const offer = () => {
     if (!navigator.clipboard) return;
-    for (const button of document.querySelectorAll("[data-copy]")) button.hidden = false;
+    for (const button of document.querySelectorAll(buttons)) button.hidden = false;
   };
   offer();
   document.addEventListener("htmx:afterSwap", offer);
+  // Copies what stands before the button, or the address of the page.
   document.addEventListener("click", async (event) => {
-    const button = event.target.closest("[data-copy]");
+    const button = event.target.closest(buttons);
     if (!button) return;
-    const text = document.getElementById(button.dataset.copy).textContent;
+    const { link } = button.dataset;
+    const text = link === undefined ? button.previousElementSibling.textContent : new URL(link, location.href).href;
     const done = await navigator.clipboard.writeText(text).then(() => true, () => false);
+    const label = button.dataset.label ?? button.textContent;
+    button.dataset.label = label;
     button.textContent = done ? "Copied" : "It cannot be copied here";
+    const spoken = document.getElementById("spoken");
+    if (spoken) spoken.textContent = button.textContent;
+    setTimeout(() => { button.textContent = label; }, 3000);
   });
 })();

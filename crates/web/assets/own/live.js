@@ -4,7 +4,7 @@
   "use strict";
   const live = document.getElementById("live");
   const chip = document.getElementById("connection");
-  const pause = document.getElementById("pause");
+  const pause = document.getElementById("pause-updates");
   const spoken = document.getElementById("spoken");
   if (!live || !window.htmx || !window.Idiomorph) return;
 
@@ -13,6 +13,7 @@
   let last = Date.now();
   let connected = false;
 
+  // The server says every 15 seconds that nothing has changed.
   const show = () => {
     const seconds = Math.round((Date.now() - last) / 1000);
     const text = paused ? "paused by you" : connected ? `live · ${seconds} s ago` : "reconnecting";
@@ -28,6 +29,9 @@
   defaults.restoreFocus = true;
   defaults.callbacks.beforeAttributeUpdated = (name, node) =>
     !(name === "open" && node.nodeName === "DETAILS");
+  // What was just done is said for a while, whatever changes meanwhile.
+  const opened = Date.now();
+  defaults.callbacks.beforeNodeRemoved = (node) => node.id !== "said" || Date.now() - opened > 10000;
   defaults.callbacks.beforeNodeMorphed = (node) => !(node.dataset && node.dataset.dirty);
 
   let waiting = null;
@@ -45,14 +49,27 @@
   };
   said = document.getElementById("main").dataset.announce;
 
-  document.body.addEventListener("htmx:sseOpen", () => { connected = true; last = Date.now(); show(); });
+  // Times grow old where nothing happens: such a page asks for itself once a minute.
+  let asked = Date.now();
+  const heard = () => {
+    last = Date.now();
+    show();
+    const hint = document.getElementById("main").dataset.hint;
+    if (last - asked < 60000 || paused || hint || document.hidden) return;
+    window.htmx.trigger("#pull", "sse:changed");
+  };
+  document.body.addEventListener("htmx:sseOpen", (event) => {
+    connected = true;
+    event.detail.source.addEventListener("beat", heard);
+    heard();
+  });
   document.body.addEventListener("htmx:sseError", () => { connected = false; show(); });
   document.body.addEventListener("htmx:sseClose", () => { connected = false; show(); });
   document.body.addEventListener("htmx:beforeRequest", (event) => {
     if (event.target.id !== "pull") return;
     const hint = document.getElementById("main").dataset.hint;
     if (hint) document.getElementById("newer").hidden = false;
-    if (paused || hint) { missed = true; event.preventDefault(); }
+    if (paused || hint) { missed = true; event.preventDefault(); } else asked = Date.now();
   });
   document.body.addEventListener("htmx:beforeSwap", (event) => {
     // A page about an error does not take the place of what is shown.

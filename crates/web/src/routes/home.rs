@@ -2,6 +2,7 @@
 
 use actix_web::web::Data;
 use actix_web::{HttpRequest, HttpResponse};
+use signalbox_domain::service::Topic;
 use signalbox_domain::token::Scope;
 
 use crate::Pages;
@@ -30,6 +31,7 @@ async fn found(
     asked: &Asked,
 ) -> Result<Result<(Visitor, Page), String>, Failure> {
     let visitor = visitor(pages, request).await?;
+    let version = pages.reads.version(visitor.caller.org, Topic::Org).await?;
     let queues = pages.reads.queues(&visitor.caller).await?;
     let search = asked.text("q");
     if let Ok(pr) = search.trim_start_matches('#').parse::<u32>() {
@@ -50,6 +52,6 @@ async fn found(
     }
     let seen =
         Seen { queues: &queues, tests: &tests, search, visitor: &visitor, now: pages.reads.now() };
-    let page = page(&seen);
+    let page = Page { version, ..page(&seen) };
     Ok(Ok((visitor, page)))
 }

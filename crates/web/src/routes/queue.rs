@@ -11,12 +11,11 @@ use signalbox_domain::queue::{
 };
 use signalbox_domain::service::Extras;
 use signalbox_domain::time::{Span, Timestamp, Window};
-use signalbox_domain::token::Caller;
+use signalbox_domain::token::{Caller, Scope};
 
 use crate::Pages;
 use crate::failure::Failure;
-use crate::reply::go_to;
-use crate::shell::{Shown, answer};
+use crate::shell::{Done, Shown, answer, follow};
 use crate::view::{self, Place};
 use crate::visitor::{Asked, Visitor, member, sender};
 
@@ -122,10 +121,16 @@ async fn show_pr(pages: &Pages, request: &HttpRequest, org: &str) -> Shown {
         }
         Err(error) => return Err(error.into()),
     };
+    let run = view::pr::newest_run(&details).filter(|_| visitor.may(Scope::TestsRead));
+    let failures = match run {
+        Some(run) => pages.flaky.failures_of(caller, &place.repo, run).await?,
+        None => Vec::new(),
+    };
     let page = view::pr::page(&view::pr::Seen {
         place: &place,
-        queue: queue.header.id,
+        queue: &queue,
         details: &details,
+        failures: &failures,
         visitor: &visitor,
         now: pages.reads.now(),
     });
@@ -139,23 +144,18 @@ pub(crate) async fn act(
     org: Path<String>,
     body: Bytes,
 ) -> HttpResponse {
-    match done(&pages, &request, &org, &Asked::of(&body)).await {
-        Ok(address) => go_to(&address).finish(),
-        Err(failure) => answer(&pages, &request, Err(failure)),
-    }
+    let done = done(&pages, &request, &org, &Asked::of(&body)).await;
+    follow(&pages, &request, done)
 }
 
-/// Does what was asked; returns where the browser goes on.
+/// Does what was asked.
 async fn done(
     pages: &Pages,
     request: &HttpRequest,
     org: &str,
     sent: &Asked,
-) -> Result<String, Failure> {
-    let visitor = sender(pages, request, sent).await?;
-    if visitor.org() != org {
-        return Err(Failure::Missing);
-    }
+) -> Result<Done, Failure> {
+    let visitor = sender(pages, request, org, sent).await?;
     let place = Place { org: org.to_owned(), repo: sent.repo()?, branch: sent.branch()? };
     let (queues, caller) = (&pages.queues, &*visitor.caller);
     let (repo, branch) = (&place.repo, &place.branch);
@@ -210,7 +210,7 @@ async fn done(
         _ => return Err(Failure::Invalid("there is no such action".to_owned())),
     };
     let back = if sent.has("pr") { place.pr(sent.pr()?) } else { place.path("queue") };
-    Ok(format!("{back}&said={said}"))
+    Ok(Done::GoTo(format!("{back}&said={said}")))
 }
 
 /// Numbers of pull requests, with spaces or commas between them.

@@ -9,8 +9,7 @@ use signalbox_domain::time::{Span, Timestamp};
 use super::queue::{last, place};
 use crate::Pages;
 use crate::failure::Failure;
-use crate::reply::go_to;
-use crate::shell::{Shown, answer};
+use crate::shell::{Done, Shown, answer, follow};
 use crate::view::{self, Place};
 use crate::visitor::{Asked, sender};
 
@@ -93,7 +92,14 @@ async fn show_health(pages: &Pages, request: &HttpRequest, org: &str) -> Shown {
     let (now, days) = (pages.reads.now(), days(&asked));
     let since = now.minus(Span::days(days));
     let moves = pages.reads.moves_since(&visitor.caller, &place.repo, &place.branch, since).await?;
-    let seen = view::health::Seen { place: &place, moves: &moves, days, now };
+    let queue = pages.queues.queue(&visitor.caller, &place.repo, &place.branch).await?;
+    let mut line = (0, 0);
+    for entry in queue.entries_in_order() {
+        let state = entry.state.name();
+        line.0 += u64::from(state != PrState::NotReady);
+        line.1 += u64::from(state == PrState::Testing);
+    }
+    let seen = view::health::Seen { place: &place, moves: &moves, line, days, now };
     let page = view::health::page(&seen);
     Ok((Some(visitor), page))
 }
@@ -127,10 +133,8 @@ pub(crate) async fn save(
     org: Path<String>,
     body: Bytes,
 ) -> HttpResponse {
-    match saved(&pages, &request, &org, &Asked::of(&body)).await {
-        Ok(address) => go_to(&address).finish(),
-        Err(failure) => answer(&pages, &request, Err(failure)),
-    }
+    let done = saved(&pages, &request, &org, &Asked::of(&body)).await;
+    follow(&pages, &request, done)
 }
 
 async fn saved(
@@ -138,11 +142,8 @@ async fn saved(
     request: &HttpRequest,
     org: &str,
     sent: &Asked,
-) -> Result<String, Failure> {
-    let visitor = sender(pages, request, sent).await?;
-    if visitor.org() != org {
-        return Err(Failure::Missing);
-    }
+) -> Result<Done, Failure> {
+    let visitor = sender(pages, request, org, sent).await?;
     let place = Place { org: org.to_owned(), repo: sent.repo()?, branch: sent.branch()? };
     let queue = pages.queues.queue(&visitor.caller, &place.repo, &place.branch).await?;
     let settings = &queue.header.settings;
@@ -156,7 +157,7 @@ async fn saved(
         (queue.clone(), false)
     };
     if done {
-        return Ok(format!("{}&said=settings", place.path("queue/settings")));
+        return Ok(Done::GoTo(format!("{}&said=settings", place.path("queue/settings"))));
     }
     let page = view::settings::changed(&place, &newest, &wanted);
     Err(Failure::Changed(Box::new((visitor, page))))

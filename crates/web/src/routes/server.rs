@@ -2,6 +2,7 @@
 
 use actix_web::web::{Data, Path};
 use actix_web::{HttpRequest, HttpResponse};
+use signalbox_domain::audit::AuditAction;
 use signalbox_domain::ports::{AuditFilter, AuditPlace};
 use signalbox_domain::time::Timestamp;
 use uuid::Uuid;
@@ -43,13 +44,18 @@ pub(crate) async fn audit(
         let id = Uuid::try_parse(asked.text("id")).ok();
         let before =
             at.zip(id).map(|(at, id)| AuditPlace { at: Timestamp::from_unix_micros(at), id });
-        let filter = AuditFilter::default();
-        let records = pages.audit.list(&visitor.caller, filter, before, 100).await?;
-        let next = records
-            .last()
-            .filter(|_| records.len() >= view::ROWS)
-            .map(|last| format!("/{org}/audit?at={}&id={}", last.at.unix_micros(), last.id));
-        Ok((Some(visitor), view::audit::page(&records, next, pages.reads.now())))
+        let filter = AuditFilter {
+            action: AuditAction::parse(asked.text("action")),
+            object: Some(asked.text("object").to_owned()).filter(|it| !it.is_empty()),
+            ..AuditFilter::default()
+        };
+        let records = pages.audit.list(&visitor.caller, filter.clone(), before, 100).await?;
+        let next = records.last().filter(|_| records.len() >= view::ROWS).map(|last| {
+            let here = view::audit::path(&org, filter.action, filter.object.as_deref());
+            format!("{here}&at={}&id={}", last.at.unix_micros(), last.id)
+        });
+        let page = view::audit::page(&org, &filter, &records, next, pages.reads.now());
+        Ok((Some(visitor), page))
     };
     answer(&pages, &request, shown.await)
 }

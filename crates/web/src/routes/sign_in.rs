@@ -13,7 +13,7 @@ use crate::failure::Failure;
 use crate::model::{Block, Cell, Field, Form, Page, Section};
 use crate::reply::go_to;
 use crate::shell::answer;
-use crate::visitor::{Asked, cookie, from_here, sender, session_of};
+use crate::visitor::{Asked, cookie, from_here, session_holder, session_of};
 
 /// Attempts with a wrong token within [`WINDOW`] after which nobody may try.
 const MAX_ATTEMPTS: usize = 60;
@@ -144,7 +144,7 @@ pub(crate) async fn sign_out(
     body: Bytes,
 ) -> HttpResponse {
     let out = async {
-        let visitor = sender(&pages, &request, &Asked::of(&body)).await?;
+        let visitor = session_holder(&pages, &request, &Asked::of(&body)).await?;
         if let Some(session) = &visitor.session {
             pages.sessions.sign_out(session).await?;
         }

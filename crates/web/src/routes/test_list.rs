@@ -5,15 +5,15 @@ use actix_web::{HttpRequest, HttpResponse};
 use signalbox_domain::flaky::{Command, QuarantineOverride, TestId, TestStatus, UploadId};
 use signalbox_domain::ids::{OrgSlug, RepoName};
 use signalbox_domain::ports::Seek;
-use signalbox_domain::service::{FlakyService, ListKind};
+use signalbox_domain::service::{FlakyService, ListKind, Topic};
 use signalbox_domain::time::{Span, Timestamp};
 use signalbox_domain::token::Scope;
 use uuid::Uuid;
 
 use crate::Pages;
 use crate::failure::Failure;
-use crate::reply::go_to;
-use crate::shell::{Shown, answer};
+use crate::model::Page;
+use crate::shell::{Done, Shown, answer, follow};
 use crate::view::home::TestCounts;
 use crate::view::test_list::{List, Place};
 use crate::view::{self, ROWS};
@@ -48,6 +48,11 @@ async fn found(pages: &Pages, visitor: &Visitor, repo: RepoName) -> Result<Place
     let it = all.into_iter().find(|it| it.name.key(true) == repo.key(true));
     let it = it.ok_or(Failure::Missing)?;
     Ok(Place { org: visitor.org().to_owned(), id: it.id, repo: it.name })
+}
+
+/// What an open page of these tests has to be told of: whatever comes after this.
+async fn version(pages: &Pages, visitor: &Visitor, place: &Place) -> Result<u64, Failure> {
+    Ok(pages.reads.version(visitor.caller.org, Topic::Tests(place.id)).await?)
 }
 
 /// `GET /{org}/flaky-tests`.
@@ -100,6 +105,7 @@ async fn show_dashboard(pages: &Pages, request: &HttpRequest, org: &str) -> Show
         return Ok((Some(visitor), page));
     }
     let (visitor, place, asked) = place(pages, request, org).await?;
+    let version = version(pages, &visitor, &place).await?;
     let (caller, now) = (&visitor.caller, pages.reads.now());
     let list = List::ALL.into_iter().find(|it| it.word() == asked.text("list"));
     let list = list.unwrap_or(List::Flaky);
@@ -157,7 +163,7 @@ async fn show_dashboard(pages: &Pages, request: &HttpRequest, org: &str) -> Show
         settings: &settings,
         now,
     });
-    Ok((Some(visitor), page))
+    Ok((Some(visitor), Page { version, ..page }))
 }
 
 /// `GET /{org}/flaky-tests/quarantine`.
@@ -168,13 +174,14 @@ pub(crate) async fn quarantine(
 ) -> HttpResponse {
     let shown = async {
         let (visitor, place, _) = place(&pages, &request, &org).await?;
+        let version = version(&pages, &visitor, &place).await?;
         let (caller, now) = (&visitor.caller, pages.reads.now());
         let seek = Seek::After(None);
         let list = pages.flaky.list(caller, &place.repo, ListKind::Quarantined, seek, 100, false);
         let tests = list.await?.tests;
         let settings = pages.flaky.settings(caller, &place.repo).await?;
         let page = view::test_list::quarantine(&place, &tests, &settings, now);
-        Ok((Some(visitor), page))
+        Ok((Some(visitor), Page { version, ..page }))
     };
     answer(&pages, &request, shown.await)
 }
@@ -187,6 +194,7 @@ pub(crate) async fn uploads(
 ) -> HttpResponse {
     let shown = async {
         let (visitor, place, asked) = place(&pages, &request, &org).await?;
+        let version = version(&pages, &visitor, &place).await?;
         let at: Option<i64> = asked.text("at").parse().ok();
         let id = Uuid::try_parse(asked.text("upload")).ok();
         let after = at.zip(id).map(|(at, id)| (Timestamp::from_unix_micros(at), UploadId(id)));
@@ -196,7 +204,7 @@ pub(crate) async fn uploads(
             format!("{}&at={at}&upload={}", place.path("flaky-tests/uploads"), last.id)
         });
         let page = view::uploads::page(&place, &list, next, pages.reads.now());
-        Ok((Some(visitor), page))
+        Ok((Some(visitor), Page { version, ..page }))
     };
     answer(&pages, &request, shown.await)
 }
@@ -250,7 +258,11 @@ async fn show_test(pages: &Pages, request: &HttpRequest, org: &str, id: &str) ->
         visitor: own,
         now: pages.reads.now(),
     });
-    Ok((known, page))
+    let version = match own {
+        Some(visitor) => version(pages, visitor, &place).await?,
+        None => 0,
+    };
+    Ok((known, Page { version, ..page }))
 }
 
 /// `POST /{org}/flaky-tests/do`.
@@ -260,10 +272,8 @@ pub(crate) async fn act(
     org: Path<String>,
     body: Bytes,
 ) -> HttpResponse {
-    match done(&pages, &request, &org, &Asked::of(&body)).await {
-        Ok(address) => go_to(&address).finish(),
-        Err(failure) => answer(&pages, &request, Err(failure)),
-    }
+    let done = done(&pages, &request, &org, &Asked::of(&body)).await;
+    follow(&pages, &request, done)
 }
 
 async fn done(
@@ -271,11 +281,8 @@ async fn done(
     request: &HttpRequest,
     org: &str,
     sent: &Asked,
-) -> Result<String, Failure> {
-    let visitor = sender(pages, request, sent).await?;
-    if visitor.org() != org {
-        return Err(Failure::Missing);
-    }
+) -> Result<Done, Failure> {
+    let visitor = sender(pages, request, org, sent).await?;
     let place = found(pages, &visitor, sent.repo()?).await?;
     let test = TestId(Uuid::try_parse(sent.text("test")).map_err(|_| Failure::Missing)?);
     let (caller, repo) = (&visitor.caller, &place.repo);
@@ -309,5 +316,5 @@ async fn done(
         }
         _ => return Err(Failure::Invalid("there is no such action".to_owned())),
     };
-    Ok(format!("{}&said={said}", place.test(test)))
+    Ok(Done::GoTo(format!("{}&said={said}", place.test(test))))
 }

@@ -9,9 +9,7 @@ use signalbox_domain::token::Scope;
 
 use crate::Pages;
 use crate::failure::Failure;
-use crate::model::Page;
-use crate::reply::go_to;
-use crate::shell::answer;
+use crate::shell::{Done, answer, follow};
 use crate::view;
 use crate::visitor::{Asked, Visitor, member, sender};
 
@@ -40,29 +38,20 @@ pub(crate) async fn act(
     org: Path<String>,
     body: Bytes,
 ) -> HttpResponse {
-    match done(&pages, &request, &org, &Asked::of(&body)).await {
-        Ok(None) => go_to(&format!("/{org}/tokens?said=revoked")).finish(),
-        Ok(Some(shown)) => {
-            let (visitor, page) = *shown;
-            answer(&pages, &request, Ok((Some(visitor), page)))
-        }
-        Err(failure) => answer(&pages, &request, Err(failure)),
-    }
+    let done = done(&pages, &request, &org, &Asked::of(&body)).await;
+    follow(&pages, &request, done)
 }
 
-/// Does what was asked; a page when there is a text to be shown, this once.
+/// Does what was asked; a page when there is a text to be shown.
 async fn done(
     pages: &Pages,
     request: &HttpRequest,
     org: &str,
     sent: &Asked,
-) -> Result<Option<Box<(Visitor, Page)>>, Failure> {
-    let visitor = sender(pages, request, sent).await?;
-    if visitor.org() != org {
-        return Err(Failure::Missing);
-    }
+) -> Result<Done, Failure> {
+    let visitor = sender(pages, request, org, sent).await?;
     let (token, text) = match sent.text("action") {
-        "create" => pages.tokens.create(&visitor.caller, asked(sent)?).await?,
+        "create" => pages.tokens.create(&visitor.caller, asked(&visitor, sent)?).await?,
         "rotate" => {
             let overlap = Span::hours(sent.number("hours").unwrap_or(1).min(MAX_OVERLAP));
             let id = TokenId(sent.uuid("token")?);
@@ -71,26 +60,28 @@ async fn done(
         "revoke" => {
             let id = TokenId(sent.uuid("token")?);
             let revoked = pages.tokens.revoke(&visitor.caller, id).await?;
-            return if revoked { Ok(None) } else { Err(Failure::Missing) };
+            let list = format!("/{org}/tokens?said=revoked");
+            return if revoked { Ok(Done::GoTo(list)) } else { Err(Failure::Missing) };
         }
         _ => return Err(Failure::Invalid("there is no such action".to_owned())),
     };
     let page = view::tokens::made(org, &token, &text);
-    Ok(Some(Box::new((visitor, page))))
+    Ok(Done::Once(Box::new((visitor, page))))
 }
 
-fn asked(sent: &Asked) -> Result<NewToken, Failure> {
+fn asked(visitor: &Visitor, sent: &Asked) -> Result<NewToken, Failure> {
     let invalid = |why: &str| Failure::Invalid(why.to_owned());
     let scopes = sent.all("scope").iter().map(|word| Scope::parse(word));
     let scopes = scopes.collect::<Option<Vec<_>>>();
     let repos = sent.text("repos").lines().map(str::trim).filter(|it| !it.is_empty());
     let repos = repos.map(RepoName::parse).collect::<Result<Vec<_>, _>>();
     let days = sent.text("days");
-    let days = if days.is_empty() { Ok(None) } else { days.parse().map(Some) };
+    let days = if days.is_empty() { Ok(None) } else { days.parse().map(Span::days).map(Some) };
     Ok(NewToken {
         name: sent.text("name").to_owned(),
         scopes: scopes.ok_or_else(|| invalid("there is no such scope"))?,
         repos: repos.map_err(|error| invalid(&error.to_string()))?,
-        days: days.map_err(|_| invalid("days must be a number"))?,
+        good_for: days.map_err(|_| invalid("days must be a number"))?,
+        enum_case: visitor.caller.enum_case,
     })
 }

@@ -9,9 +9,7 @@ use signalbox_domain::webhook::{EndpointId, EndpointSettings, MessageState};
 
 use crate::Pages;
 use crate::failure::Failure;
-use crate::model::Page;
-use crate::reply::go_to;
-use crate::shell::{Shown, answer};
+use crate::shell::{Done, Shown, answer, follow};
 use crate::view::webhooks as view;
 use crate::visitor::{Asked, Visitor, member, sender};
 
@@ -125,14 +123,6 @@ pub(crate) async fn events(
     answer(&pages, &request, shown.await)
 }
 
-/// What became of a form.
-enum Done {
-    /// The browser goes on there.
-    GoTo(String),
-    /// A secret is shown, this once.
-    Secret(Box<(Visitor, Page)>),
-}
-
 /// `POST /{org}/webhooks/do`.
 pub(crate) async fn act(
     pages: Data<Pages>,
@@ -140,14 +130,8 @@ pub(crate) async fn act(
     org: Path<String>,
     body: Bytes,
 ) -> HttpResponse {
-    match done(&pages, &request, &org, &Asked::of(&body)).await {
-        Ok(Done::GoTo(address)) => go_to(&address).finish(),
-        Ok(Done::Secret(shown)) => {
-            let (visitor, page) = *shown;
-            answer(&pages, &request, Ok((Some(visitor), page)))
-        }
-        Err(failure) => answer(&pages, &request, Err(failure)),
-    }
+    let done = done(&pages, &request, &org, &Asked::of(&body)).await;
+    follow(&pages, &request, done)
 }
 
 fn settings(sent: &Asked) -> EndpointSettings {
@@ -161,7 +145,7 @@ fn settings(sent: &Asked) -> EndpointSettings {
 fn secret(visitor: Visitor, org: &str, created: &CreatedEndpoint, title: &str) -> Done {
     let back = view::endpoint_path(org, created.endpoint.id);
     let next = "The receiver checks the signature of every message with it.";
-    Done::Secret(Box::new((visitor, view::secret(title, &created.secret, next, &back))))
+    Done::Once(Box::new((visitor, view::secret(title, &created.secret, next, &back))))
 }
 
 async fn done(
@@ -170,10 +154,7 @@ async fn done(
     org: &str,
     sent: &Asked,
 ) -> Result<Done, Failure> {
-    let visitor = sender(pages, request, sent).await?;
-    if visitor.org() != org {
-        return Err(Failure::Missing);
-    }
+    let visitor = sender(pages, request, org, sent).await?;
     let (hooks, caller) = (&pages.webhooks, visitor.caller.clone());
     let hours = sent.number("hours").unwrap_or(24);
     if sent.text("action") == "create" {

@@ -72,34 +72,38 @@ pub(crate) fn of_queue(place: &Place, state: &QueueState, visitor: &Visitor) -> 
         forms.push(several);
     }
     if visitor.may_send(Scope::QueueAdmin) {
-        let why = |required| Field {
+        let why = |id: &str, required| Field {
             name: "reason",
             label: "Reason".to_owned(),
             kind: "text",
-            hint: "Everybody who waits reads it.".to_owned(),
+            hint: match id {
+                "pause" => "Everybody who waits reads it.",
+                _ => "It is kept in the audit log.",
+            }
+            .to_owned(),
             required,
             ..Field::default()
         };
-        let state_form = |id, button: &str, title: &str, fields| Form {
+        let state_form = |id: &str, button: &str, title: &str, required| Form {
             title: title.to_owned(),
-            fields,
+            fields: vec![why(id, required)],
             ..form(place, id, id, button)
         };
         match state {
             QueueState::Running => {
-                forms.push(state_form("pause", "Pause", "Pause the queue", vec![why(true)]));
-                forms.push(state_form("drain", "Drain", "Drain the queue", vec![why(true)]));
+                forms.push(state_form("pause", "Pause", "Pause the queue", true));
+                forms.push(state_form("drain", "Drain", "Drain the queue", true));
             }
             QueueState::Draining => {
-                forms.push(state_form("resume", "Resume", "Resume the queue", vec![why(false)]));
-                forms.push(state_form("pause", "Pause", "Pause the queue", vec![why(true)]));
+                forms.push(state_form("resume", "Resume", "Resume the queue", false));
+                forms.push(state_form("pause", "Pause", "Pause the queue", true));
             }
             QueueState::Paused { .. } => {
-                forms.push(state_form("resume", "Resume", "Resume the queue", vec![why(false)]));
-                forms.push(state_form("drain", "Drain", "Drain the queue", vec![why(true)]));
+                forms.push(state_form("resume", "Resume", "Resume the queue", false));
+                forms.push(state_form("drain", "Drain", "Drain the queue", true));
             }
             QueueState::SwitchingModes { .. } => {
-                forms.push(state_form("pause", "Pause", "Pause the queue", vec![why(true)]));
+                forms.push(state_form("pause", "Pause", "Pause the queue", true));
             }
         }
     }

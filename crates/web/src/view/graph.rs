@@ -195,6 +195,7 @@ pub(crate) fn page(place: &Place, view: &QueueView<'_>) -> Page {
         ],
         menu: place.menu("queue/graph"),
         topic: format!("queue:{}", view.queue.header.id),
+        version: view.queue.header.sequence,
         sections: vec![section],
         curl: place.curl("getQueue", ""),
         ..Page::default()

@@ -4,6 +4,7 @@ use signalbox_domain::queue::{Move, PassReason, PrState, QueuedReason};
 use signalbox_domain::time::{Span, Timestamp};
 
 use super::Place;
+use super::load::{self, Parts};
 use crate::model::{Block, Cell, Page, Section, Table, Tile};
 use crate::svg::{Series, lines, stacked};
 use crate::text::span;
@@ -16,6 +17,8 @@ pub(crate) struct Seen<'a> {
     pub(crate) place: &'a Place,
     /// Changes of state, oldest first.
     pub(crate) moves: &'a [Move],
+    /// How many stand in the line now, and how many of them are under test.
+    pub(crate) line: (u64, u64),
     pub(crate) days: u32,
     pub(crate) now: Timestamp,
 }
@@ -35,19 +38,19 @@ fn percentile(sorted: &[Span], percent: usize) -> Option<Span> {
     sorted.get((last * percent).div_ceil(100)).copied()
 }
 
-fn buckets(seen: &Seen<'_>) -> Vec<Bucket> {
+fn parts(seen: &Seen<'_>) -> Parts {
     let hours = (seen.days * 24 / 28).max(1);
-    let step = Span::hours(hours);
-    let start = seen.now.minus(Span::days(seen.days));
-    let mut buckets: Vec<Bucket> = (0..seen.days * 24 / hours)
-        .map(|at| {
-            let at = start.plus(Span::hours(hours * at)).to_string();
-            Bucket {
-                label: at.get(5..13).unwrap_or_default().replace('T', " ") + "h",
-                ..Bucket::default()
-            }
-        })
-        .collect();
+    let (step, start) = (Span::hours(hours), seen.now.minus(Span::days(seen.days)));
+    let label = |at| {
+        let at = start.plus(Span::hours(hours * at)).to_string();
+        at.get(5..13).unwrap_or_default().replace('T', " ") + "h"
+    };
+    Parts { start, step, labels: (0..seen.days * 24 / hours).map(label).collect() }
+}
+
+fn buckets(seen: &Seen<'_>, parts: &Parts) -> Vec<Bucket> {
+    let label = |label: &String| Bucket { label: label.clone(), ..Bucket::default() };
+    let mut buckets: Vec<Bucket> = parts.labels.iter().map(label).collect();
     let mut entered = std::collections::BTreeMap::new();
     for it in seen.moves {
         if it.from.is_none() {
@@ -56,9 +59,7 @@ fn buckets(seen: &Seen<'_>) -> Vec<Bucket> {
         if !it.to.is_terminal() {
             continue;
         }
-        let place = it.at.since(start).micros() / step.micros().max(1);
-        let place = usize::try_from(place).unwrap_or(0).min(buckets.len().saturating_sub(1));
-        let Some(bucket) = buckets.get_mut(place) else { continue };
+        let Some(bucket) = buckets.get_mut(parts.of(it.at)) else { continue };
         match it.to {
             PrState::Merged => {
                 bucket.merged += 1;
@@ -81,7 +82,8 @@ fn buckets(seen: &Seen<'_>) -> Vec<Bucket> {
 
 /// The page.
 pub(crate) fn page(seen: &Seen<'_>) -> Page {
-    let buckets = buckets(seen);
+    let parts = parts(seen);
+    let buckets = buckets(seen, &parts);
     let sum = |of: fn(&Bucket) -> u64| -> u64 { buckets.iter().map(of).sum() };
     let (merged, failed) = (sum(|it| it.merged), sum(|it| it.failed));
     let mut stays: Vec<Span> = buckets.iter().flat_map(|it| it.stays.clone()).collect();
@@ -206,6 +208,8 @@ pub(crate) fn page(seen: &Seen<'_>) -> Page {
         &[("c1", "half", minutes(50)), ("c2", "95 %", minutes(95))],
         "min",
     );
+    let spent = load::time_by_state(seen.moves, &parts);
+    let depth = load::depth(seen.moves, &parts, seen.line);
     let range = [1, 7, 30].iter().map(|days| {
         Cell::text(format!("{days} d"))
             .link(format!("{}&days={days}", seen.place.path("queue/health")))
@@ -225,6 +229,10 @@ pub(crate) fn page(seen: &Seen<'_>) -> Page {
             Section::new("outcomes-part", "Outcomes").with(Block::Chart(Box::new(outcomes), twin)),
             Section::new("times-part", "Time in the queue")
                 .with(Block::Chart(Box::new(waits), durations)),
+            Section::new("spent-part", "Where the time went")
+                .with(Block::Chart(Box::new(spent.0), spent.1)),
+            Section::new("depth-part", "Length of the line")
+                .with(Block::Chart(Box::new(depth.0), depth.1)),
         ],
         curl:
             "curl -H \"x-api-token: $SIGNALBOX_TOKEN\" \"$SIGNALBOX_URL/v1/getMergeQueueMetrics\""

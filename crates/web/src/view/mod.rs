@@ -8,6 +8,8 @@ pub(crate) mod graph;
 pub(crate) mod health;
 pub(crate) mod home;
 pub(crate) mod left;
+pub(crate) mod load;
+pub(crate) mod neighbours;
 pub(crate) mod pr;
 pub(crate) mod queue;
 pub(crate) mod reference;
@@ -23,7 +25,7 @@ pub(crate) mod webhooks;
 use signalbox_domain::ids::{BranchName, RepoName};
 
 use crate::model::MenuItem;
-use crate::text::{queue_path, tests_path};
+use crate::text::{plain, queue_path, tests_path};
 
 /// The most rows of a table.
 pub(crate) const ROWS: usize = 100;
@@ -47,7 +49,8 @@ impl Place {
 
     /// How it is called in headings.
     pub(crate) fn name(&self) -> String {
-        format!("{}/{} → {}", self.repo.owner, self.repo.name, self.branch)
+        let branch = plain(self.branch.as_str(), 250);
+        format!("{} → {branch}", plain(&format!("{}/{}", self.repo.owner, self.repo.name), 250))
     }
 
     /// The pages of this queue.

@@ -1,12 +1,13 @@
 //! A pull request in a queue: why it waits and what happens next, first of all.
 
-use signalbox_domain::queue::{Entry, EntryState, Readiness, Step, TestRun};
-use signalbox_domain::service::EntryDetails;
+use signalbox_domain::ids::PrNumber;
+use signalbox_domain::queue::{Culprit, Entry, EntryState, Exit, Queue, Readiness, Step, TestRun};
+use signalbox_domain::service::{EntryDetails, RunFailure};
 use signalbox_domain::time::Timestamp;
 use signalbox_domain::vocabulary::{Named, reason};
 
 use super::queue::{due, outside};
-use super::{Place, actions, exits, run};
+use super::{Place, actions, exits, neighbours, run};
 use crate::model::{Block, Cell, Page, Section, Table, TimelineStep};
 use crate::next;
 use crate::text::{ago, lasting, plain, sentence};
@@ -15,8 +16,11 @@ use crate::visitor::Visitor;
 /// What the page is made from.
 pub(crate) struct Seen<'a> {
     pub(crate) place: &'a Place,
-    pub(crate) queue: signalbox_domain::ids::QueueId,
+    /// The queue, as it was before the pull request was looked up.
+    pub(crate) queue: &'a Queue,
     pub(crate) details: &'a EntryDetails,
+    /// The tests that failed in the run that is shown.
+    pub(crate) failures: &'a [RunFailure],
     pub(crate) visitor: &'a Visitor,
     pub(crate) now: Timestamp,
 }
@@ -34,7 +38,8 @@ pub(crate) fn page(seen: &Seen<'_>) -> Page {
             Cell::text(place.name()).link(place.path("queue")),
         ],
         beside: vec![Cell::named(&snapshot.state)],
-        topic: format!("queue:{}", seen.queue),
+        topic: format!("queue:{}", seen.queue.header.id),
+        version: seen.queue.header.sequence,
         announce: format!("Pull request {} is now: {}", entry.pr, snapshot.state.named().label),
         curl: place.curl(
             "getSubmittedPullRequest",
@@ -42,7 +47,12 @@ pub(crate) fn page(seen: &Seen<'_>) -> Page {
         ),
         ..Page::default()
     };
-    let mut top = Section::plain("why").with(answer(seen)).with(Block::Facts(facts(seen)));
+    let mut top = Section::plain("why").with(answer(seen));
+    if let Some(pr) = culprit(entry) {
+        let link = Cell::text(format!("See #{pr}, which is at fault")).link(place.pr(pr));
+        top = top.with(Block::Links(vec![link]));
+    }
+    top = top.with(Block::Facts(facts(seen)));
     let doing = actions::of_pr(place, entry.pr, snapshot.state, seen.visitor);
     if !doing.is_empty() {
         top = top.with(Block::Forms(doing));
@@ -52,14 +62,21 @@ pub(crate) fn page(seen: &Seen<'_>) -> Page {
         page.sections.push(readiness(&snapshot.readiness));
     }
     let steps = seen.details.timeline.as_deref().unwrap_or_default();
-    if let Some(test) = steps.iter().find_map(|step| step.run.as_ref()) {
+    if let Some(test) = newest_run(seen.details) {
         let own = entry.state.run() == Some(test.id) && test.status.is_running();
         let heading = if own { "Test run" } else { "Last test run" };
         page.sections.push(run::section(test, place, seen.now, heading));
+        page.sections.extend(run::failures(seen.failures, place, seen.now));
     }
+    page.sections.extend(neighbours::section(place, seen.queue, entry.pr));
     page.sections.push(timeline(seen, steps));
     page.sections.push(attempts(seen, steps));
     page
+}
+
+/// The run that is shown: the last one that the timeline knows.
+pub(crate) fn newest_run(details: &EntryDetails) -> Option<&TestRun> {
+    details.timeline.as_deref().unwrap_or_default().iter().find_map(|step| step.run.as_ref())
 }
 
 fn answer(seen: &Seen<'_>) -> Block {
@@ -98,6 +115,15 @@ fn answer(seen: &Seen<'_>) -> Block {
     }
 }
 
+/// The other pull request whose fault it is.
+fn culprit(entry: &Entry) -> Option<PrNumber> {
+    let EntryState::Ended(Exit::Failed { culprit, .. }) = &entry.state else { return None };
+    match culprit {
+        Culprit::PullRequest(pr) => Some(*pr),
+        Culprit::Itself | Culprit::TargetBranch => None,
+    }
+}
+
 fn facts(seen: &Seen<'_>) -> Vec<(&'static str, Cell)> {
     let (details, now) = (seen.details, seen.now);
     let entry = &details.snapshot.entry;
@@ -108,7 +134,7 @@ fn facts(seen: &Seen<'_>) -> Vec<(&'static str, Cell)> {
             position.map_or_else(|| "not in the line".to_owned(), |it| format!("{it} in the line"));
         facts.push(("Place", Cell::text(place)));
         let estimate = details.estimate.as_ref();
-        let basis = estimate.map(|it| sentence(&it.sentence)).unwrap_or_default();
+        let basis = estimate.map(|it| plain(&sentence(&it.sentence), 600)).unwrap_or_default();
         facts.push(("Merged in", Cell { sub: Some(basis), ..due(estimate) }));
         facts.push(("In queue", lasting(entry.submitted_at, now)));
     }
@@ -120,7 +146,7 @@ fn facts(seen: &Seen<'_>) -> Vec<(&'static str, Cell)> {
             ago(entry.submitted_at, now)
                 .sub(format!("by {}", plain(&entry.submitted_by.to_string(), 100))),
         ),
-        ("Head", Cell::code(entry.pull_request.head.to_string())),
+        ("Head", Cell::to_copy(entry.pull_request.head.to_string())),
         ("Page on the host", outside("open", &entry.pull_request.url)),
     ]);
     facts

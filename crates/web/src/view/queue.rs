@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use signalbox_domain::ids::{PrNumber, RunId};
 use signalbox_domain::queue::{
-    Culprit, EntryState, EntryView, Estimate, Exit, Mode, PrState, QueueState, QueueView,
+    Culprit, EntryState, EntryView, Estimate, Exit, Mode, PrState, QueueState, QueueView, TestRun,
     WaitReason,
 };
 use signalbox_domain::service::EntrySnapshot;
-use signalbox_domain::time::Timestamp;
+use signalbox_domain::time::{Span, Timestamp};
 use signalbox_domain::vocabulary::{Named, Tone};
 
 use super::{Place, ROWS, actions, exits};
@@ -40,12 +40,21 @@ pub(crate) fn titled(entry: &signalbox_domain::queue::Entry, place: &Place) -> C
     Cell::text(format!("#{} {title}", entry.pr)).link(place.pr(entry.pr)).sub(format!("by {by}"))
 }
 
+/// A time to come, as far as one can tell. None is left where tests take longer than they used to.
+fn about(time: Span) -> String {
+    if time < Span::seconds(1) {
+        "any moment now".to_owned()
+    } else {
+        format!("about {}", span(time))
+    }
+}
+
 /// When it will be merged.
 pub(crate) fn due(estimate: Option<&Estimate>) -> Cell {
     match estimate.map(|it| (it.time, it)) {
         Some((Some(time), it)) => {
             let runs = it.runs;
-            Cell::text(format!("about {}", span(time))).sub(format!(
+            Cell::text(about(time)).sub(format!(
                 "{} ahead, median of {runs} {}",
                 it.ahead.len(),
                 if runs == 1 { "run" } else { "runs" }
@@ -64,12 +73,14 @@ fn why(waits: Option<&WaitReason>) -> Cell {
 
 fn row(seen: &Seen<'_>, entry: &EntryView<'_>) -> Vec<Cell> {
     let place = entry.position.map_or_else(|| "–".to_owned(), |it| it.to_string());
+    let under_test = entry.run.filter(|_| entry.state == PrState::Testing);
+    let progress = under_test.map(TestRun::progress).filter(|(_, of)| *of > 0);
     vec![
         Cell::number(place),
         titled(entry.entry, seen.place),
         Cell::text(entry.entry.priority.name()),
         Cell::named(&entry.state),
-        why(entry.waits.as_ref()),
+        Cell { progress, ..why(entry.waits.as_ref()) },
         due(seen.estimates.get(&entry.entry.pr)),
         lasting(entry.entry.submitted_at, seen.now),
     ]
@@ -128,6 +139,7 @@ pub(crate) fn page(seen: &Seen<'_>) -> Page {
         beside: vec![Cell::named(&name), mode(queue.mode())],
         menu: place.menu("queue"),
         topic: format!("queue:{}", header.id),
+        version: header.sequence,
         curl: place.curl("getQueue", ""),
         ..Page::default()
     };
@@ -154,7 +166,7 @@ pub(crate) fn page(seen: &Seen<'_>) -> Page {
         tile("Passed", count(Part::Passed).to_string(), "waiting to merge".to_owned()),
         tile(
             "Line is empty in",
-            clears.map_or_else(|| "–".to_owned(), |it| format!("about {}", span(it))),
+            clears.map_or_else(|| "–".to_owned(), about),
             "if all goes well".to_owned(),
         ),
     ]));
@@ -173,20 +185,16 @@ pub(crate) fn page(seen: &Seen<'_>) -> Page {
         if part_of == Part::Testing {
             for group in grouped(&own) {
                 let mut table = Table::new(&format!("run-{}", group.0), "", &COLUMNS);
-                let (caption, progress) = run_caption(seen, group.0);
-                table.caption = caption;
+                table.caption = run_caption(seen, group.0);
                 table.quiet_caption = false;
                 for entry in group.1.iter().take(room) {
                     table.push(entry.entry.pr, row(seen, entry));
                     shown += 1;
                 }
                 section = section.with(Block::Table(table));
-                if let Some(progress) = progress {
-                    section = section.with(Block::Facts(vec![("Required checks", progress)]));
-                }
             }
         } else {
-            let mut table = Table::new(id, heading, &COLUMNS);
+            let mut table = Table::new(&format!("{id}-table"), heading, &COLUMNS);
             for entry in own.iter().skip(offset).take(room.max(10)) {
                 table.push(entry.entry.pr, row(seen, entry));
                 shown += 1;
@@ -251,7 +259,8 @@ fn notices(seen: &Seen<'_>) -> Vec<Block> {
         }
     }
     if let Some(since) = header.host.unreachable_since {
-        let text = format!("Nothing moves; last tried since {since}.");
+        let text =
+            format!("Nothing moves. It has been silent for {}.", span(seen.now.since(since)));
         notices.push(Block::notice(Tone::Bad, "warning", "The git host does not answer.", &text));
     }
     if header.target.missing {
@@ -312,8 +321,8 @@ fn grouped<'a, 'b>(entries: &'a [&'b EntryView<'b>]) -> Vec<Group<'a, 'b>> {
     groups
 }
 
-fn run_caption(seen: &Seen<'_>, id: RunId) -> (String, Option<Cell>) {
-    let Some(run) = seen.view.queue.run(id) else { return ("A test run".to_owned(), None) };
+fn run_caption(seen: &Seen<'_>, id: RunId) -> String {
+    let Some(run) = seen.view.queue.run(id) else { return "A test run".to_owned() };
     let kind = match (run.bisection, run.group.len()) {
         (true, _) => "Part of a batch that failed".to_owned(),
         (false, 1) => "On its own".to_owned(),
@@ -330,10 +339,7 @@ fn run_caption(seen: &Seen<'_>, id: RunId) -> (String, Option<Cell>) {
     };
     let overdue = run.deadline.is_some_and(|end| end < seen.now);
     let overdue = if overdue { ", overdue" } else { "" };
-    let (done, of) = run.progress();
-    let progress = (of > 0)
-        .then(|| Cell { progress: Some((done, of)), ..Cell::text(format!("{done} of {of} done")) });
-    (format!("{kind}, {on}, since {since}{overdue}"), progress)
+    format!("{kind}, {on}, since {since}{overdue}")
 }
 
 fn left(seen: &Seen<'_>) -> Section {

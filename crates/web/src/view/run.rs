@@ -1,9 +1,11 @@
 //! A test run: what it is built from and how its checks go.
 
+use signalbox_domain::flaky::TestStatus;
 use signalbox_domain::queue::TestRun;
+use signalbox_domain::service::RunFailure;
 use signalbox_domain::time::Timestamp;
 
-use super::Place;
+use super::{Place, test_list};
 use crate::model::{Block, Cell, Section, Table};
 use crate::text::{ago, elsewhere, plain, span};
 
@@ -15,13 +17,16 @@ pub(crate) fn section(run: &TestRun, place: &Place, now: Timestamp, heading: &st
     let mut facts = vec![
         ("Result", Cell::named(&run.status)),
         ("Tested together", Cell::text(together)),
-        ("On top of", Cell::text(if ahead.is_empty() { place.branch.to_string() } else { ahead })),
-        ("Branch", Cell::code(run.branch.to_string())),
+        (
+            "On top of",
+            Cell::text(if ahead.is_empty() { plain(place.branch.as_str(), 250) } else { ahead }),
+        ),
+        ("Branch", Cell::to_copy(plain(run.branch.as_str(), 250))),
         ("Started", ago(run.started_at, now)),
         ("Took", Cell::text(span(ended.since(run.started_at)))),
     ];
     if let Some(candidate) = &run.candidate {
-        facts.push(("Commit", Cell::code(candidate.sha.to_string())));
+        facts.push(("Commit", Cell::to_copy(candidate.sha.to_string())));
     }
     let mut table = Table::new(
         "checks",
@@ -63,4 +68,43 @@ pub(crate) fn section(run: &TestRun, place: &Place, now: Timestamp, heading: &st
         );
     }
     Section::new("run", heading).with(Block::Facts(facts)).with(Block::Table(table))
+}
+
+/// The tests that failed in a run: first those that nobody knows to be flaky. `None` when there are
+/// none.
+pub(crate) fn failures(failed: &[RunFailure], place: &Place, now: Timestamp) -> Option<Section> {
+    if failed.is_empty() {
+        return None;
+    }
+    let rank = |it: &RunFailure| {
+        let flaky = it.test.record.test.standing.value == TestStatus::Flaky;
+        u8::from(flaky) + 2 * u8::from(it.last.quarantined)
+    };
+    let mut sorted: Vec<(u8, &RunFailure)> = failed.iter().map(|it| (rank(it), it)).collect();
+    sorted.sort_by_key(|(rank, _)| *rank);
+    let fresh = sorted.iter().filter(|(rank, _)| *rank == 0).count();
+    let heads = ["Test", "What is known", "#Failures", "Message", "When"];
+    let mut table = Table::new("failed-tests", "Tests that failed in the run", &heads);
+    for (rank, it) in sorted.into_iter().take(super::ROWS) {
+        let test = &it.test.record.test;
+        let tests =
+            test_list::Place { org: place.org.clone(), id: test.repo, repo: place.repo.clone() };
+        let mark = match rank {
+            0 => None,
+            1 => Some("known flaky"),
+            2.. => Some("quarantined: counts as passed"),
+        };
+        table.push(
+            test.id,
+            vec![
+                Cell::text(plain(&test.key.name, 240)).link(tests.test(test.id)),
+                Cell { mark, ..Cell::named(&test.standing.value) },
+                Cell::number(it.failures),
+                Cell::text(plain(it.last.message.as_deref().unwrap_or("–"), 300)),
+                ago(it.last.at, now),
+            ],
+        );
+    }
+    let note = format!("{fresh} not known to be flaky");
+    Some(Section::new("failed", "Tests that failed in it").note(note).with(Block::Table(table)))
 }

@@ -12,6 +12,8 @@ pub struct ServerFact {
     pub value: String,
     /// Whether that is as it should be.
     pub good: bool,
+    /// What to do when it is not.
+    pub advice: &'static str,
 }
 
 /// The page.
@@ -25,7 +27,11 @@ pub(crate) fn page(facts: &[ServerFact]) -> Page {
         };
         table.push(
             table.rows.len(),
-            vec![Cell::text(fact.name), state, Cell::text(plain(&fact.value, 300))],
+            vec![
+                Cell::text(fact.name),
+                state,
+                Cell::text(plain(&fact.value, 300)).sub(if fact.good { "" } else { fact.advice }),
+            ],
         );
     }
     Page {

@@ -59,7 +59,7 @@ pub(crate) fn page(seen: &Seen<'_>) -> Page {
         ("Owners", Cell::text(plain(&record.owners.join(", "), 300))),
         ("First seen", ago(record.first_seen_at, now)),
         ("Last seen", ago(record.last_seen_at, now)),
-        ("Id", Cell::code(test.id.to_string())),
+        ("Id", Cell::to_copy(test.id.to_string())),
     ];
     if let Some(ticket) = &record.ticket {
         let address = seen.ticket.as_deref().and_then(elsewhere);

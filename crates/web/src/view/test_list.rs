@@ -23,11 +23,11 @@ impl Place {
     }
 
     pub(crate) fn name(&self) -> String {
-        format!("{}/{}", self.repo.owner, self.repo.name)
+        plain(&format!("{}/{}", self.repo.owner, self.repo.name), 250)
     }
 
     pub(crate) fn test(&self, id: impl std::fmt::Display) -> String {
-        let repo = crate::text::quoted(&self.name());
+        let repo = crate::text::quoted(&format!("{}/{}", self.repo.owner, self.repo.name));
         format!("/{}/flaky-tests/test/{id}?repo={repo}", self.org)
     }
 
@@ -98,6 +98,10 @@ pub(crate) fn percent(rate: f64) -> String {
     format!("{:.1} %", rate * 100.0)
 }
 
+fn or_dash(text: String) -> String {
+    if text.is_empty() { "–".to_owned() } else { text }
+}
+
 fn row(test: &TestSnapshot, place: &Place, now: Timestamp) -> Vec<Cell> {
     let (record, key) = (&test.record, &test.record.test.key);
     let whereabouts = [&key.file, &key.parent, &key.classname];
@@ -114,13 +118,14 @@ fn row(test: &TestSnapshot, place: &Place, now: Timestamp) -> Vec<Cell> {
         Cell::number(percent(numbers.failure_rate_7d()))
             .sub(format!("{} of {} runs", numbers.failures_7d, numbers.runs_7d)),
         Cell::number(numbers.pull_requests_7d.len()),
-        Cell::text(plain(&record.owners.join(", "), 120)),
+        Cell::text(or_dash(plain(&record.owners.join(", "), 120))),
+        Cell::text(plain(record.ticket.as_deref().unwrap_or("–"), 60)),
         record.last_failure_at.map_or_else(|| Cell::text("–"), |at| ago(at, now)),
     ]
 }
 
-const COLUMNS: [&str; 6] =
-    ["Test", "Status", "#Failed in 7 d", "#Pull requests hit", "Owners", "Last failure"];
+const COLUMNS: [&str; 7] =
+    ["Test", "Status", "#Failed in 7 d", "#Pull requests hit", "Owners", "Ticket", "Last failure"];
 
 /// The dashboard.
 pub(crate) fn page(seen: &Seen<'_>) -> Page {
@@ -173,7 +178,13 @@ pub(crate) fn page(seen: &Seen<'_>) -> Page {
             Some(_) => format!("No test of this kind: {}.", seen.list.label().to_lowercase()),
         }
     } else {
-        "No test matches. Clear the search to see them all.".to_owned()
+        "No test matches.".to_owned()
+    };
+    let all = if seen.search.is_empty() {
+        Vec::new()
+    } else {
+        let path = format!("{}&list={}", place.path("flaky-tests"), seen.list.word());
+        vec![Cell::text("Clear the search").link(path)]
     };
     for test in seen.tests {
         table.push(test.record.test.id, row(test, place, seen.now));
@@ -210,6 +221,7 @@ pub(crate) fn page(seen: &Seen<'_>) -> Page {
             Section::new("list", seen.list.label())
                 .note("those that fail most often first")
                 .with(Block::Forms(vec![filter]))
+                .with(Block::Links(all))
                 .with(Block::Table(table)),
         ],
         topic: format!("tests:{}", place.id),
@@ -264,14 +276,18 @@ pub(crate) fn quarantine(
         }
     };
     let on = if settings.quarantine.enabled { "on" } else { "off" };
+    let mut section = Section::plain("quarantine");
+    if !settings.quarantine.enabled {
+        let text = "Switched on, failures of quarantined tests count as passed: the uploader \
+                    then ends well although they failed. Switch it on with updateSettings.";
+        section = section.with(Block::notice(Tone::Quiet, "shield", "Quarantine is off.", text));
+    }
     let facts = vec![("Quarantine", Cell::text(on)), ("What is quarantined", Cell::text(word))];
     Page {
         title: format!("Quarantine of {}", place.name()),
         above: vec![Cell::text("Tests").link(format!("/{}/flaky-tests", place.org))],
         menu: place.menu("flaky-tests/quarantine"),
-        sections: vec![
-            Section::plain("quarantine").with(Block::Facts(facts)).with(Block::Table(table)),
-        ],
+        sections: vec![section.with(Block::Facts(facts)).with(Block::Table(table))],
         topic: format!("tests:{}", place.id),
         only_hint: true,
         ..Page::default()

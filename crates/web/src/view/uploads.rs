@@ -47,7 +47,8 @@ pub(crate) fn page(
             let line = file.line.map(|line| format!(", line {line}")).unwrap_or_default();
             Some(format!("{}: {}{line}", plain(&file.name, 80), plain(problem, 160)))
         });
-        let troubles: Vec<String> = troubles.take(3).collect();
+        let warnings = upload.warnings.iter().map(|it| it.kind.sentence().to_owned());
+        let troubles: Vec<String> = troubles.take(3).chain(warnings.take(5)).collect();
         let warned = match upload.warnings.len() {
             0 => "–".to_owned(),
             many => format!("{many}"),
@@ -82,5 +83,39 @@ pub(crate) fn page(
         topic: format!("tests:{}", place.id),
         only_hint: true,
         ..Page::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use signalbox_domain::flaky::{Trust, UploadId, UploadSource};
+    use signalbox_domain::ids::{OrgId, RepoId, RepoName};
+    use signalbox_domain::upload::{Claims, UploadWarning, WarningKind};
+    use uuid::Uuid;
+
+    use super::*;
+
+    #[test]
+    fn warnings_are_told_in_words_and_a_job_leads_to_the_web_or_nowhere() {
+        let now = Timestamp::from_unix_seconds(100);
+        let claims = Claims {
+            job_name: Some("\u{202e}tests".to_owned()),
+            job_url: Some("javascript:alert(1)".to_owned()),
+            ..Claims::default()
+        };
+        let ids = (OrgId(Uuid::nil()), RepoId(Uuid::nil()));
+        let from = (UploadSource::JUnit, Trust::Token);
+        let mut upload = UploadRecord::awaited(UploadId(Uuid::nil()), ids, from, claims, now);
+        upload.warnings = vec![UploadWarning { kind: WarningKind::ShaMissing, count: 0 }];
+        let repo = RepoName::parse("git.test/acme/calc").expect("a name");
+        let place = Place { org: "acme".to_owned(), id: ids.1, repo };
+        let page = page(&place, &[upload], None, now);
+        let mut blocks = page.sections.iter().flat_map(|it| &it.blocks);
+        let found = blocks.find_map(|it| if let Block::Table(it) = it { Some(it) } else { None });
+        let cells = &found.expect("a table").rows[0].cells;
+        let text = |at: usize| (cells[at].text.as_str(), cells[at].href.as_deref());
+        assert_eq!(text(4), ("\u{fffd}tests", None));
+        assert_eq!(cells[8].text, "1");
+        assert_eq!(cells[8].sub.as_deref(), Some(WarningKind::ShaMissing.sentence()));
     }
 }

@@ -2,6 +2,8 @@
 
 mod identity;
 mod packing;
+mod pull_request;
+mod reports;
 mod settings;
 mod snapshots;
 mod support;

@@ -1,17 +1,11 @@
 //! What pages look like: nothing there, the usual, names that would like to be markup, a lot of it,
 //! and errors. The files beside this one are read by people; `cargo insta review` shows changes.
 
-use signalbox_domain::flaky::{
-    BranchClass, ReportedFailure, ReportedRun, RunOutcome, TestKey, Trust, Upload, UploadId,
-    UploadSource,
-};
-use signalbox_domain::ids::{PrNumber, Sha};
-use signalbox_domain::ports::{Repository, ResultsSink};
 use signalbox_domain::queue::{Lane, Mode, RequestedState, SettingsPatch};
 use signalbox_domain::time::Span;
 use signalbox_domain::token::Scope;
-use uuid::Uuid;
 
+use crate::reports::report;
 use crate::support::{Browser, House, calc, main_branch};
 
 const HOSTILE: &str = "<img src=x onerror=alert(1)>\"'><script>alert(2)</script>\u{202e}{{7*7}}";
@@ -44,47 +38,10 @@ async fn submit(house: &House, titles: &[&str]) {
     house.settle_but(&[Lane::Checks]).await;
 }
 
-async fn repository(house: &House) -> Repository {
-    let repos = house.stores.repos.list(None).await.expect("a list");
-    repos.into_iter().next().expect("the repository")
-}
-
 /// A test of that name that passes and fails on the same code.
 async fn flaky(house: &House, name: &str, message: &str) {
-    let repo = repository(house).await;
-    for (at, passed) in [(1_u32, false), (2, true)] {
-        let now = house.pages.reads.now();
-        let upload = Upload {
-            id: UploadId(Uuid::new_v5(&repo.id.0, format!("{name} {at}").as_bytes())),
-            org: repo.org,
-            repo: repo.id,
-            source: UploadSource::JUnit,
-            trust: Trust::Token,
-            received_at: now,
-            sha: Some(Sha::new("a".repeat(40)).expect("a commit")),
-            committed_at: None,
-            branch: "topic".into(),
-            class: BranchClass::PullRequest,
-            pr: Some(PrNumber(1)),
-            job_url: None,
-            job_name: None,
-            author: None,
-            variant: String::new(),
-        };
-        let failure = ReportedFailure { message: message.into(), text: message.into() };
-        let run = ReportedRun {
-            key: TestKey { classname: "Calc".into(), name: name.into(), ..TestKey::default() },
-            other_files: Vec::new(),
-            outcome: if passed { RunOutcome::Passed } else { RunOutcome::Failed },
-            attempt: 0,
-            started_at: None,
-            took: None,
-            failure: (!passed).then_some(failure),
-            owners: vec!["@acme/calc".into()],
-            quarantined: false,
-        };
-        house.pages.flaky.take_in(&upload, vec![run]).await.expect("taken in");
-        house.clock.advance(Span::seconds(1));
+    for failure in [Some(message), None] {
+        report(house, &"a".repeat(40), name, failure).await;
     }
 }
 
@@ -131,6 +88,11 @@ fn main_part(body: &str) -> String {
 async fn shown(browser: &Browser<'_>, path: &str) -> String {
     let reply = browser.get(path).await;
     assert_eq!(reply.status, 200, "{path}");
+    let ids = reply.body.split(" id=\"").skip(1).filter_map(|it| it.split('"').next());
+    let mut ids: Vec<&str> = ids.collect();
+    ids.sort_unstable();
+    let twice = ids.windows(2).find(|it| it[0] == it[1]);
+    assert_eq!(twice, None, "{path} has an id twice");
     main_part(&reply.body)
 }
 

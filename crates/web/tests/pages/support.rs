@@ -7,41 +7,42 @@ use actix_web::App;
 use actix_web::body::to_bytes;
 use actix_web::test::{TestRequest, call_service, init_service};
 use async_trait::async_trait;
-use signalbox_domain::ids::{BranchName, OrgId, OrgSlug, RepoName, TokenId};
-use signalbox_domain::ports::{IdSource, Notifier, Observed, Observer, Org, QueueRef, Stores};
-use signalbox_domain::queue::{CheckConclusion, Lane};
+use signalbox_domain::ids::{BranchName, OrgId, OrgSlug, TokenId};
+use signalbox_domain::ports::{IdSource, Org, Stores};
+use signalbox_domain::queue::Lane;
 use signalbox_domain::service::{
     AuditService, Authenticator, Context, EffectRunner, FlakyService, PageReads, QueueService,
     Sessions, TokenService, UploadLimits, UploadParts, UploadService, WebhookLimits, WebhookParts,
     WebhookService,
 };
 use signalbox_domain::testing::{CountingIds, ManualClock};
-use signalbox_domain::time::{Span, Timestamp};
+use signalbox_domain::time::Timestamp;
 use signalbox_domain::token::{Caller, EnumCase, Scope, Token, TokenText};
 use signalbox_testkit::fake_host::{FakeHost, FakeHosts};
 use signalbox_testkit::fake_webhooks::FakeWebhooks;
 use signalbox_testkit::memory::{MemoryBlobs, MemoryDatabase};
+pub(crate) use signalbox_testkit::small_server::calc;
+use signalbox_testkit::small_server::{Quiet, calc_host, settle};
 use signalbox_web::{Attempts, EventInfo, Live, Pages, ServerFact, ServerFacts};
 
 /// Where the pages are.
 pub(crate) const HERE: &str = "http://box.test";
-
-struct Quiet;
-
-impl Notifier for Quiet {
-    fn committed(&self, _: QueueRef, _: &[Lane]) {}
-}
-
-impl Observer for Quiet {
-    fn observe(&self, _: &Observed<'_>) {}
-}
 
 struct Facts;
 
 #[async_trait]
 impl ServerFacts for Facts {
     async fn facts(&self) -> Vec<ServerFact> {
-        vec![ServerFact { name: "Version", value: "1.2.3".to_owned(), good: true }]
+        let fact = |name, value: &str, good, advice| ServerFact {
+            name,
+            value: value.to_owned(),
+            good,
+            advice,
+        };
+        vec![
+            fact("Version", "1.2.3", true, "Nobody reads this."),
+            fact("Migrations to do", "1", false, "Run signalbox migrate up."),
+        ]
     }
 }
 
@@ -83,10 +84,6 @@ pub(crate) struct House {
     said: Mutex<u32>,
 }
 
-pub(crate) fn calc() -> RepoName {
-    RepoName::parse("git.test/acme/calc").expect("a name")
-}
-
 pub(crate) fn main_branch() -> BranchName {
     BranchName::new("main").expect("a branch")
 }
@@ -95,14 +92,7 @@ impl House {
     pub(crate) async fn new() -> Self {
         let clock = Arc::new(ManualClock::default());
         let stores = MemoryDatabase::new().stores();
-        let host = Arc::new(FakeHost::new(clock.clone(), |files| {
-            if files.contains_key("bad") {
-                CheckConclusion::Failure
-            } else {
-                CheckConclusion::Success
-            }
-        }));
-        host.add_repository(&calc(), &[("a", "1")]);
+        let host = calc_host(clock.clone());
         let ids = Arc::new(CountingIds::default());
         let context = Context {
             stores: stores.clone(),
@@ -226,21 +216,7 @@ impl House {
 
     /// Runs effects until there are none, but not those of these lanes.
     pub(crate) async fn settle_but(&self, held: &[Lane]) {
-        for _ in 0..100 {
-            let mut idle = true;
-            for lane in Lane::ALL.iter().filter(|lane| !held.contains(lane)) {
-                for leased in self.runner.lease(*lane, 10).await.expect("a lease") {
-                    idle = false;
-                    let sink = self.runner.sink(&leased);
-                    self.runner.run(&leased, &sink).await.expect("an effect is run");
-                }
-            }
-            if idle {
-                return;
-            }
-            self.clock.advance(Span::seconds(1));
-        }
-        panic!("effects do not come to an end");
+        settle(&self.runner, &self.clock, held).await;
     }
 
     /// Every endpoint that has something to send has a turn.

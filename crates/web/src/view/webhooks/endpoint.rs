@@ -74,7 +74,7 @@ fn facts(endpoint: &Endpoint, now: Timestamp) -> Vec<(&'static str, Cell)> {
         ("Signed with", Cell::text(secrets.join(", and "))),
         ("Made", ago(endpoint.created_at, now)),
         ("Changed", ago(endpoint.updated_at, now)),
-        ("Id", Cell::code(endpoint.id.to_string())),
+        ("Id", Cell::to_copy(endpoint.id.to_string())),
     ]
 }
 

@@ -43,8 +43,8 @@ pub(crate) fn page(
         ),
         ("Made", ago(message.created_at, now)),
         ("Tries", Cell::text(message.tries.to_string())),
-        ("Id of the message", Cell::code(message.id.to_string())),
-        ("Id of the event", Cell::code(message.event.to_string())),
+        ("Id of the message", Cell::to_copy(message.id.to_string())),
+        ("Id of the event", Cell::to_copy(message.event.to_string())),
     ]));
     let waits = message.state == MessageState::Pending;
     if visitor.session.is_some() && endpoint.health.is_on() && !waits {

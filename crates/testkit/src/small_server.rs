@@ -1,0 +1,64 @@
+//! What tests of a server on adapters in memory have in common: a repository whose checks can be
+//! made to fail, effects that are run by hand, and wake-ups that nobody waits for.
+
+use std::sync::Arc;
+
+use signalbox_domain::ids::RepoName;
+use signalbox_domain::ports::{Notifier, Observed, Observer, QueueRef};
+use signalbox_domain::queue::{CheckConclusion, Lane};
+use signalbox_domain::service::EffectRunner;
+use signalbox_domain::testing::ManualClock;
+use signalbox_domain::time::Span;
+
+use crate::fake_host::FakeHost;
+
+/// The most rounds of effects, each a second long.
+const ROUNDS: u32 = 100;
+/// Effects of a lane that are leased at once.
+const AT_ONCE: u32 = 10;
+
+/// Nobody waits and nobody looks: tests run effects themselves.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Quiet;
+
+impl Notifier for Quiet {
+    fn committed(&self, _: QueueRef, _: &[Lane]) {}
+}
+
+impl Observer for Quiet {
+    fn observe(&self, _: &Observed<'_>) {}
+}
+
+/// The repository `git.test/acme/calc`.
+pub fn calc() -> RepoName {
+    RepoName::parse("git.test/acme/calc").expect("a name")
+}
+
+/// A host with [`calc`], which has the file `a`. Checks fail on a tree with a file `bad`.
+pub fn calc_host(clock: Arc<ManualClock>) -> Arc<FakeHost> {
+    let host = FakeHost::new(clock, |files| {
+        if files.contains_key("bad") { CheckConclusion::Failure } else { CheckConclusion::Success }
+    });
+    host.add_repository(&calc(), &[("a", "1")]);
+    Arc::new(host)
+}
+
+/// Runs effects until there are none, but not those of these lanes. Each round takes a second of the
+/// clock. Panics when an effect cannot be run, or when there still are some after 100 rounds.
+pub async fn settle(runner: &EffectRunner, clock: &ManualClock, held: &[Lane]) {
+    for _ in 0..ROUNDS {
+        let mut idle = true;
+        for lane in Lane::ALL.iter().filter(|lane| !held.contains(lane)) {
+            for leased in runner.lease(*lane, AT_ONCE).await.expect("a lease") {
+                idle = false;
+                let sink = runner.sink(&leased);
+                runner.run(&leased, &sink).await.expect("an effect is run");
+            }
+        }
+        if idle {
+            return;
+        }
+        clock.advance(Span::seconds(1));
+    }
+    panic!("effects do not come to an end");
+}

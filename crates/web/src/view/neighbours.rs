@@ -1,0 +1,36 @@
+//! Who stands beside a pull request in the line.
+
+use std::cmp::Ordering;
+
+use signalbox_domain::ids::PrNumber;
+use signalbox_domain::queue::{Queue, view_queue};
+
+use super::Place;
+use super::queue::titled;
+use crate::model::{Block, Cell, Section, Table};
+
+/// The most pull requests that are shown on each side.
+const MOST: usize = 5;
+
+/// Those before and behind it, the nearest ones; `None` when it is not in the line.
+pub(crate) fn section(place: &Place, queue: &Queue, pr: PrNumber) -> Option<Section> {
+    let view = view_queue(queue);
+    let line: Vec<_> = view.entries.iter().filter(|it| it.position.is_some()).collect();
+    let own = line.iter().position(|it| it.entry.pr == pr)?;
+    let heads = ["#Place", "Pull request", "State", "Where"];
+    let mut table =
+        Table::new("neighbours", "Beside it in the line", &heads).empty("It is alone in the line.");
+    let near = line.iter().enumerate().skip(own.saturating_sub(MOST));
+    for (at, it) in near.take_while(|(at, _)| *at <= own + MOST) {
+        let side = match at.cmp(&own) {
+            Ordering::Less => "ahead",
+            Ordering::Equal => continue,
+            Ordering::Greater => "behind",
+        };
+        let number = Cell::number(it.position.unwrap_or_default());
+        let row = vec![number, titled(it.entry, place), Cell::named(&it.state), Cell::text(side)];
+        table.push(it.entry.pr, row);
+    }
+    let note = format!("{own} ahead, {} behind", line.len() - own - 1);
+    Some(Section::new("beside", "Beside it in the line").note(note).with(Block::Table(table)))
+}

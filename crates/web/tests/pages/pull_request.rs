@@ -1,0 +1,75 @@
+//! The page of a pull request: what it says beside why it waits.
+
+use signalbox_domain::queue::{Lane, Mode};
+
+use crate::reports::report;
+use crate::support::{House, calc, main_branch};
+
+const PAGE: &str = "/acme/queue/pr?repo=git.test%2Facme%2Fcalc&branch=main&pr=";
+
+/// A queue with two slots and these files' pull requests; their checks have not begun.
+async fn house(files: &[&str]) -> House {
+    let house = House::new().await;
+    let (caller, repo, branch) = (&house.caller, calc(), main_branch());
+    let queues = &house.pages.queues;
+    queues.create_queue(caller, &repo, &branch, Mode::Single, Some(2)).await.expect("a queue");
+    for (at, file) in files.iter().enumerate() {
+        let pr = house.host.open(&calc(), "main", &[(*file, format!("new {at}").as_str())]);
+        queues.submit(caller, &repo, &branch, pr, None, None).await.expect("submitted");
+    }
+    house.settle_but(&[Lane::Checks]).await;
+    house
+}
+
+#[actix_web::test]
+async fn tests_that_nobody_knows_to_be_flaky_come_first() {
+    let house = house(&["a1"]).await;
+    let admin = house.admin().await;
+    let page = admin.get(&format!("{PAGE}1")).await;
+    let shown = page.between("<dt>Commit</dt>", "</dd>").to_owned();
+    let sha = shown.split_once("<code>").and_then(|(_, rest)| rest.split_once("</code>"));
+    let sha = sha.expect("the commit of the run").0.to_owned();
+    assert!(!page.body.contains("Tests that failed in it"));
+    let old = "a".repeat(40);
+    for (sha, name, failure) in [
+        (&old, "a wobbly test", Some("no")),
+        (&old, "a wobbly test", None),
+        (&sha, "a wobbly test", Some("no again")),
+        (&sha, "the sum", Some("expected 5, got 4")),
+    ] {
+        report(&house, sha, name, failure).await;
+    }
+    let page = admin.get(&format!("{PAGE}1")).await;
+    assert!(page.body.contains("1 not known to be flaky"), "{}", page.body);
+    let table = page.between("id=\"failed-tests\"", "</table>");
+    let place = |words: &str| table.find(words).unwrap_or_else(|| panic!("{words}: {table}"));
+    assert!(place("the sum") < place("a wobbly test"));
+    assert!(place("a wobbly test") < place("known flaky"));
+    assert!(place("expected 5, got 4") < place("no again"));
+}
+
+#[actix_web::test]
+async fn neighbours_in_the_line_are_shown_and_at_most_five_on_each_side() {
+    let files: Vec<String> = (1..=13).map(|at| format!("file-{at}")).collect();
+    let house = house(&files.iter().map(String::as_str).collect::<Vec<_>>()).await;
+    let admin = house.admin().await;
+    let page = admin.get(&format!("{PAGE}7")).await;
+    assert!(page.body.contains("6 ahead, 6 behind"), "{}", page.body);
+    let table = page.between("id=\"neighbours\"", "</table>").to_owned();
+    let rows: Vec<u32> =
+        (1..=13).filter(|at| table.contains(&format!("id=\"neighbours-{at}\""))).collect();
+    assert_eq!(rows, [2, 3, 4, 5, 6, 8, 9, 10, 11, 12]);
+    assert_eq!((table.matches(">ahead<").count(), table.matches(">behind<").count()), (5, 5));
+}
+
+#[actix_web::test]
+async fn a_failure_that_is_not_its_own_leads_to_the_one_at_fault() {
+    let house = house(&["a", "a"]).await;
+    house.settle().await;
+    let admin = house.admin().await;
+    let (first, second) =
+        (admin.get(&format!("{PAGE}1")).await, admin.get(&format!("{PAGE}2")).await);
+    assert!(first.body.contains("Merged"), "{}", first.body);
+    assert!(second.body.contains("See #1, which is at fault"), "{}", second.body);
+    assert!(!first.body.contains("which is at fault"));
+}

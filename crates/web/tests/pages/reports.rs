@@ -1,0 +1,51 @@
+//! Results of tests, as CI sends them.
+
+use signalbox_domain::flaky::{
+    BranchClass, ReportedFailure, ReportedRun, RunOutcome, TestKey, Trust, Upload, UploadId,
+    UploadSource,
+};
+use signalbox_domain::ids::{PrNumber, Sha};
+use signalbox_domain::ports::ResultsSink;
+use signalbox_domain::time::Span;
+use uuid::Uuid;
+
+use crate::support::House;
+
+/// One run of a test of that name on that commit: it failed with this message, or passed. A second
+/// goes by.
+pub(crate) async fn report(house: &House, sha: &str, name: &str, failure: Option<&str>) {
+    let repos = house.stores.repos.list(None).await.expect("a list");
+    let repo = repos.into_iter().next().expect("the repository");
+    let now = house.pages.reads.now();
+    let upload = Upload {
+        id: UploadId(Uuid::new_v5(&repo.id.0, format!("{name} {sha} {failure:?}").as_bytes())),
+        org: repo.org,
+        repo: repo.id,
+        source: UploadSource::JUnit,
+        trust: Trust::Token,
+        received_at: now,
+        sha: Some(Sha::new(sha).expect("a commit")),
+        committed_at: None,
+        branch: "topic".into(),
+        class: BranchClass::PullRequest,
+        pr: Some(PrNumber(1)),
+        job_url: None,
+        job_name: None,
+        author: None,
+        variant: String::new(),
+    };
+    let failed = |message: &str| ReportedFailure { message: message.into(), text: message.into() };
+    let run = ReportedRun {
+        key: TestKey { classname: "Calc".into(), name: name.into(), ..TestKey::default() },
+        other_files: Vec::new(),
+        outcome: if failure.is_none() { RunOutcome::Passed } else { RunOutcome::Failed },
+        attempt: 0,
+        started_at: None,
+        took: None,
+        failure: failure.map(failed),
+        owners: vec!["@acme/calc".into()],
+        quarantined: false,
+    };
+    house.pages.flaky.take_in(&upload, vec![run]).await.expect("taken in");
+    house.clock.advance(Span::seconds(1));
+}

@@ -1,0 +1,127 @@
+// Further journeys: what is told to pages that were just opened, copying, keys, and the form of pages.
+import assert from "node:assert/strict";
+import { signIn } from "./browser.js";
+
+export async function further({ test, one, page, open, pages }) {
+  const gone = ["missing", "forbidden", "sign in"];
+  await test("every page has a title of its own and no id twice", async () => {
+    const titles = new Map();
+    for (const [name, address] of Object.entries(pages)) {
+      await page.goto(one.url + address);
+      const twice = await page.evaluate(() => {
+        const all = [...document.querySelectorAll("[id]")].map((it) => it.id);
+        return all.filter((it, at) => all.indexOf(it) !== at);
+      });
+      assert.deepEqual(twice, [], name);
+      const title = await page.title();
+      if (!gone.includes(name) && name !== "preview") {
+        assert.ok(!titles.has(title), `${name} and ${titles.get(title)} are both called ${title}`);
+        titles.set(title, name);
+      }
+    }
+  });
+  await test("a page of tests that was just opened tells of no news", async () => {
+    await page.goto(one.url + one.page("flaky-tests"));
+    await page.getByText(/^live/).waitFor();
+    // Longer than the server takes to ask the database for the first time.
+    await page.waitForTimeout(2500);
+    assert.ok(await page.locator("#newer").isHidden(), "there is no news");
+    await one.upload("b".repeat(40), true);
+    await page.locator("#newer").waitFor({ timeout: 10000 });
+  });
+  await test("what has changed before a page is connected is seen once it is", async () => {
+    const late = await open();
+    await signIn(late, one.url, one.tokens.admin);
+    // Another page listens, so that the server knows the newest version already.
+    await page.goto(one.url + one.quiet);
+    await page.getByText(/^live/).waitFor();
+    let connect;
+    const held = new Promise((done) => { connect = done; });
+    await late.route("**/ui/events*", async (route) => { await held; await route.continue(); });
+    await late.goto(one.url + one.quiet);
+    await late.locator(".beside").getByText("Running").waitFor();
+    await one.call("updateQueue", { targetBranch: "quiet", state: "DRAINING" });
+    await page.locator(".beside").getByText("Draining").waitFor({ timeout: 3000 });
+    connect();
+    await late.locator(".beside").getByText("Draining").waitFor({ timeout: 3000 });
+    await one.call("updateQueue", { targetBranch: "quiet", state: "RUNNING" });
+    await late.context().close();
+  });
+  await test("times do not grow old on a page where nothing happens", async () => {
+    const still = await open();
+    await still.clock.install();
+    await signIn(still, one.url, one.tokens.admin);
+    await still.goto(one.url + one.quiet);
+    await still.getByText(/^live/).waitFor();
+    await still.clock.fastForward(61000);
+    const again = (it) => it.url() === one.url + one.quiet && it.resourceType() === "xhr";
+    await still.waitForRequest(again, { timeout: 20000 });
+    await still.context().close();
+  });
+  await test("calls, ids and the link of a page can be copied", async () => {
+    const writer = await open({ permissions: ["clipboard-read", "clipboard-write"] });
+    await signIn(writer, one.url, one.tokens.admin);
+    const copied = () => writer.evaluate(() => navigator.clipboard.readText());
+    await writer.goto(one.url + one.page("queue/settings"));
+    await writer.getByText("The same from the API").focus();
+    await writer.keyboard.press("Enter");
+    await writer.getByRole("button", { name: "Copy it" }).focus();
+    await writer.keyboard.press("Enter");
+    await writer.getByRole("button", { name: "Copied" }).waitFor();
+    assert.match(await copied(), /^curl -H "x-api-token: \$SIGNALBOX_TOKEN"[^]*updateQueue"$/);
+    assert.equal(await writer.locator("#spoken").innerText(), "Copied");
+    await writer.getByRole("button", { name: "Copy the link to this page" }).click();
+    await writer.getByRole("button", { name: "Copied" }).first().waitFor();
+    assert.equal(await copied(), one.url + one.page("queue/settings"));
+    await writer.goto(one.url + one.test);
+    const id = /test\/([0-9a-f-]{36})/.exec(one.test)[1];
+    await writer.locator("dd").filter({ hasText: id }).getByRole("button", { name: "Copy" }).click();
+    await writer.getByRole("button", { name: "Copied" }).waitFor();
+    assert.equal(await copied(), id);
+    await writer.context().close();
+  });
+  await test("several pull requests are taken out with the keyboard", async () => {
+    const number = one.numbers[4];
+    await one.call("updateQueue", { targetBranch: "main", state: "PAUSED", reason: "to take some out" });
+    await one.call("submitPullRequest", { pr: { number } });
+    await page.goto(one.url + one.queue);
+    await page.getByText("Take several out").focus();
+    await page.keyboard.press("Enter");
+    await page.keyboard.press("Tab");
+    await page.keyboard.type(`#${number}`);
+    await page.keyboard.press("Tab");
+    await page.keyboard.type("no");
+    await page.keyboard.press("Enter");
+    await page.getByText("Nothing was taken out: type remove to confirm.").waitFor();
+    await page.goto(one.url + one.queue);
+    await page.getByText("Take several out").focus();
+    await page.keyboard.press("Enter");
+    await page.keyboard.press("Tab");
+    await page.keyboard.type(`#${number}`);
+    await page.keyboard.press("Tab");
+    await page.keyboard.type("remove");
+    await page.keyboard.press("Enter");
+    await page.getByText("They were taken out of the queue.").waitFor();
+    const { state } = await one.call("getSubmittedPullRequest", { pr: { number } });
+    assert.equal(state, "CANCELLED");
+    await one.call("updateQueue", { targetBranch: "main", state: "RUNNING" });
+  });
+  await test("the search is one key away from every page", async () => {
+    await page.goto(one.url + one.page("queue/health"));
+    await page.locator("body").press("/");
+    await page.waitForURL(/#search-q$/);
+    await page.waitForFunction(() => document.activeElement.id === "search-q");
+  });
+  await test("the audit log is narrowed down by what was done and to what", async () => {
+    await page.goto(`${one.url}/acme/audit`);
+    await page.getByLabel("What", { exact: true }).selectOption("queue.updated");
+    await page.getByRole("button", { name: "Show" }).click();
+    await page.waitForURL(/action=queue.updated/);
+    const kinds = await page.locator("#audit tbody td:nth-child(3)").allInnerTexts();
+    assert.ok(kinds.length > 0 && kinds.every((it) => it.includes("queue updated")), kinds.join());
+    await page.locator("#audit tbody td:nth-child(4) a").filter({ hasText: "quiet" }).first().click();
+    await page.waitForURL(/object=queue/);
+    const objects = await page.locator("#audit tbody td:nth-child(4)").allInnerTexts();
+    assert.ok(objects.length > 0 && objects.every((it) => it.includes("quiet")), objects.join());
+  });
+}
