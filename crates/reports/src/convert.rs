@@ -9,7 +9,7 @@ use time::OffsetDateTime;
 
 use crate::bundle::Meta;
 use crate::bundle::internal::{RunStatus, TestCaseRun};
-use crate::junit::limits::DETAIL_BYTES;
+use crate::junit::limits::{DETAIL_BYTES, FIELD_BYTES};
 use crate::junit::{CaseRun, Status};
 
 /// What tells tests of one upload apart: outermost suite, file, class, name and id.
@@ -81,10 +81,10 @@ pub(crate) fn internal_run(run: TestCaseRun) -> FoundRun {
     let message = if output.message.is_empty() { run.old_message } else { output.message };
     let failure = ReportedFailure { message: cut(message), text: cut(output.text) };
     FoundRun {
-        parent: run.parent_name,
-        classname: run.classname,
-        file: run.file,
-        name: run.name,
+        parent: name(run.parent_name),
+        classname: name(run.classname),
+        file: name(run.file),
+        name: name(run.name),
         info: run.id,
         other_files: Vec::new(),
         outcome,
@@ -95,6 +95,13 @@ pub(crate) fn internal_run(run: TestCaseRun) -> FoundRun {
         quarantined: run.is_quarantined,
         told_again: false,
     }
+}
+
+/// A name as the reader of XML takes it, so that both find the same test.
+fn name(text: String) -> String {
+    let trimmed = text.trim();
+    let end = trimmed.floor_char_boundary(FIELD_BYTES);
+    if end == text.len() { text } else { trimmed.get(..end).unwrap_or_default().to_owned() }
 }
 
 fn cut(mut text: String) -> String {

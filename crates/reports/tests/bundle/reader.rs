@@ -84,6 +84,26 @@ fn without_xml_the_message_is_all_and_without_a_message_the_xml() {
 }
 
 #[test]
+fn both_readings_of_a_case_are_one_test() {
+    let blanks = TestCaseRun { parent_name: " s ".into(), ..failed("  b\t") };
+    let archive = plain().file("internal.bin", internal(&[blanks])).file("junit/0", FLAKY);
+    let runs = bundle(&archive).expect("read").runs;
+    let names: Vec<(&str, bool)> =
+        runs.iter().map(|it| (it.name.as_str(), it.quarantined)).collect();
+    assert_eq!(names, [("a", false), ("a", false), ("b", true)]);
+    let long = TestCaseRun { name: format!("  {}", "ü".repeat(5_000)), ..failed("") };
+    let runs = bundle(&plain().file("internal.bin", internal(&[long]))).expect("read").runs;
+    assert_eq!(runs[0].name, "ü".repeat(4_000));
+}
+
+#[test]
+fn a_kind_of_files_that_only_later_uploaders_know_is_no_mistake() {
+    let later = META.replace("\"Junit\"", "\"Later\"");
+    let archive = ArchiveBuilder::default().file("meta.json", later).file("junit/0", FLAKY);
+    assert_eq!(bundle(&archive).expect("read").runs.len(), 3);
+}
+
+#[test]
 fn a_mistake_is_told_with_its_place_and_what_came_before_is_kept() {
     let text = "<testsuite name=\"s\">\n<testcase name=\"a\"/>\n<testcase name=\"b\"></wrong>";
     let files = vec![("bad.xml", text.as_bytes().to_vec()), ("good.xml", FLAKY.into())];
