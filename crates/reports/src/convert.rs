@@ -49,6 +49,15 @@ pub(crate) fn case_run(case: &CaseRun<'_>) -> FoundRun {
         Status::Skipped => RunOutcome::Skipped,
     };
     let failed = case.detail.filter(|_| outcome == RunOutcome::Failed);
+    let failure = failed.map(|detail| {
+        // What says no more than that it failed does not hide what does.
+        let telling = |it: &&str| detail.text.is_none() || !it.eq_ignore_ascii_case("failed");
+        let kind = detail.kind.filter(|_| detail.text.is_none());
+        ReportedFailure {
+            message: text(detail.message.filter(telling).or(kind)),
+            text: text(detail.text),
+        }
+    });
     FoundRun {
         parent: case.parent().to_owned(),
         classname: text(case.classname),
@@ -59,10 +68,7 @@ pub(crate) fn case_run(case: &CaseRun<'_>) -> FoundRun {
         outcome,
         started_at: case.timestamp.map(Timestamp::from),
         took: case.duration.map(span),
-        failure: failed.map(|detail| ReportedFailure {
-            message: text(detail.message.or(detail.kind)),
-            text: text(detail.text),
-        }),
+        failure,
         owners: Vec::new(),
         quarantined: false,
         told_again: case.element > 1,
