@@ -72,6 +72,27 @@ fn gotestsum_tells_failures_of_all_reruns_first() {
 }
 
 #[test]
+fn nextest_tells_every_retry() {
+    ran(
+        include_bytes!("fixtures/nextest-retries.xml"),
+        &[
+            "passed #1 cart | tests::adds",
+            "failed #1 cart | tests::aborts",
+            "failed #2 cart | tests::aborts",
+            "failed #3 cart | tests::aborts",
+            "failed #1 cart | tests::rounds",
+            "failed #2 cart | tests::rounds",
+            "failed #3 cart | tests::rounds",
+            "failed #1 cart | tests::wobbles",
+            "passed #2 cart | tests::wobbles",
+            "failed #1 cart | tests::hangs",
+            "failed #2 cart | tests::hangs",
+            "failed #3 cart | tests::hangs",
+        ],
+    );
+}
+
+#[test]
 fn node_tells_what_is_to_be_done_as_skipped_though_it_failed() {
     ran(
         include_bytes!("fixtures/node-test.xml"),
