@@ -268,6 +268,15 @@ impl System {
         self.until("the server is ready", ready).await;
     }
 
+    /// The most memory that the server has had, in MiB, as Linux tells it.
+    pub(crate) fn peak_memory(&self) -> u64 {
+        let server = self.server.as_ref().expect("a running server").id();
+        let status = std::fs::read_to_string(format!("/proc/{server}/status")).expect("its status");
+        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("its peak");
+        let kibibytes = peak.split_whitespace().next().expect("a number");
+        kibibytes.parse::<u64>().expect("a number") / 1024
+    }
+
     /// Kills the server without warning.
     pub(crate) fn kill(&mut self) {
         let mut server = self.server.take().expect("a running server");

@@ -8,6 +8,7 @@ mod causes;
 mod dto;
 mod event_hub;
 mod failures;
+mod json_guard;
 mod openapi;
 mod page;
 mod paging;

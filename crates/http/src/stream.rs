@@ -11,6 +11,7 @@ use signalbox_domain::service::Intake;
 use tokio::sync::mpsc;
 use tokio::task::spawn_blocking;
 
+use crate::json_guard::Guarded;
 use crate::problem::{Code, Problem};
 
 /// Pieces that wait for a slow reader.
@@ -72,15 +73,16 @@ impl Read for Pieces {
     }
 }
 
-/// Reads JSON while it comes. What the type has no field for takes no memory.
+/// Reads JSON while it comes. What the type has no field for takes no memory, and neither does what is
+/// nested too deep or one text that is too long.
 pub(crate) async fn json<T: DeserializeOwned + Send + 'static>(
     mut body: Payload,
     most: u64,
 ) -> Result<T, Problem> {
     let (sender, coming) = mpsc::channel(WAITING);
     let reading = spawn_blocking(move || {
-        let pieces = io::BufReader::new(Pieces { coming, piece: Bytes::new() });
-        serde_json::from_reader(pieces)
+        let pieces = Guarded::new(Pieces { coming, piece: Bytes::new() });
+        serde_json::from_reader(io::BufReader::new(pieces))
     });
     let mut left = most;
     let mut stopped = None;

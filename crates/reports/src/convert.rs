@@ -9,7 +9,7 @@ use time::OffsetDateTime;
 
 use crate::bundle::Meta;
 use crate::bundle::internal::{RunStatus, TestCaseRun};
-use crate::junit::limits::DETAIL_BYTES;
+use crate::junit::limits::{DETAIL_BYTES, FIELD_BYTES};
 use crate::junit::{CaseRun, Status};
 
 /// What tells tests of one upload apart: outermost suite, file, class, name and id.
@@ -49,6 +49,15 @@ pub(crate) fn case_run(case: &CaseRun<'_>) -> FoundRun {
         Status::Skipped => RunOutcome::Skipped,
     };
     let failed = case.detail.filter(|_| outcome == RunOutcome::Failed);
+    let failure = failed.map(|detail| {
+        // What says no more than that it failed does not hide what does.
+        let telling = |it: &&str| detail.text.is_none() || !it.eq_ignore_ascii_case("failed");
+        let kind = detail.kind.filter(|_| detail.text.is_none());
+        ReportedFailure {
+            message: text(detail.message.filter(telling).or(kind)),
+            text: text(detail.text),
+        }
+    });
     FoundRun {
         parent: case.parent().to_owned(),
         classname: text(case.classname),
@@ -59,10 +68,7 @@ pub(crate) fn case_run(case: &CaseRun<'_>) -> FoundRun {
         outcome,
         started_at: case.timestamp.map(Timestamp::from),
         took: case.duration.map(span),
-        failure: failed.map(|detail| ReportedFailure {
-            message: text(detail.message.or(detail.kind)),
-            text: text(detail.text),
-        }),
+        failure,
         owners: Vec::new(),
         quarantined: false,
         told_again: case.element > 1,
@@ -81,10 +87,10 @@ pub(crate) fn internal_run(run: TestCaseRun) -> FoundRun {
     let message = if output.message.is_empty() { run.old_message } else { output.message };
     let failure = ReportedFailure { message: cut(message), text: cut(output.text) };
     FoundRun {
-        parent: run.parent_name,
-        classname: run.classname,
-        file: run.file,
-        name: run.name,
+        parent: name(run.parent_name),
+        classname: name(run.classname),
+        file: name(run.file),
+        name: name(run.name),
         info: run.id,
         other_files: Vec::new(),
         outcome,
@@ -95,6 +101,13 @@ pub(crate) fn internal_run(run: TestCaseRun) -> FoundRun {
         quarantined: run.is_quarantined,
         told_again: false,
     }
+}
+
+/// A name as the reader of XML takes it, so that both find the same test.
+fn name(text: String) -> String {
+    let trimmed = text.trim();
+    let end = trimmed.floor_char_boundary(FIELD_BYTES);
+    if end == text.len() { text } else { trimmed.get(..end).unwrap_or_default().to_owned() }
 }
 
 fn cut(mut text: String) -> String {

@@ -1,8 +1,9 @@
 //! Reruns that a report does not name.
 //!
 //! pytest-rerunfailures writes a case for every attempt, and what an attempt that was run again failed
-//! with into none of them: it looks as if it had passed. Only the suite's count tells: it counts each
-//! test once.
+//! with into none of them: it looks as if it had passed. pytest tells each test of a run apart, so a case
+//! that another one of the same test follows in its only suite was run again. Its count has fewer tests
+//! than there are cases then; with as many, somebody wanted each test to run more than once.
 
 use std::collections::HashMap;
 
@@ -15,11 +16,10 @@ use crate::junit::Summary;
 /// What is told of such a failure.
 const MESSAGE: &str = "failed and was run again; the report does not say with what";
 
-/// Marks attempts as failed that a later case of the same test follows, when the report has exactly as
-/// many of them as it has cases beyond those that it counts.
+/// Marks attempts of a report by pytest as failed that a later case of the same test follows.
 pub(crate) fn mark(runs: &mut [FoundRun], summary: &Summary) {
-    let beyond = summary.cases.saturating_sub(summary.declared);
-    if summary.declared == 0 || beyond == 0 {
+    let reruns = summary.declared > 0 && summary.cases > summary.declared;
+    if !summary.pytest || summary.suites != 1 || !reruns {
         return;
     }
     let mut last: HashMap<Identity, usize> = HashMap::new();
@@ -27,13 +27,8 @@ pub(crate) fn mark(runs: &mut [FoundRun], summary: &Summary) {
     for (at, run) in runs.iter().enumerate() {
         earlier.extend(last.insert(convert::identity(run), at));
     }
-    let all_passed =
-        earlier.iter().all(|at| runs.get(*at).is_some_and(|it| it.outcome == RunOutcome::Passed));
-    if !all_passed || u64::try_from(earlier.len()).ok() != Some(beyond) {
-        return;
-    }
     for at in earlier {
-        if let Some(run) = runs.get_mut(at) {
+        if let Some(run) = runs.get_mut(at).filter(|it| it.outcome == RunOutcome::Passed) {
             run.outcome = RunOutcome::Failed;
             let (message, text) = (MESSAGE.to_owned(), String::new());
             run.failure = Some(ReportedFailure { message, text });

@@ -90,6 +90,7 @@ pub fn of_flaky_settings(settings: &flaky::Settings) -> Facts {
         ("infrastructureFailedPercent", guard.failed_percent.to_string()),
         ("infrastructureMinTests", guard.min_tests.to_string()),
         ("countPublicUploads", settings.count_public_uploads.to_string()),
+        ("gateWhileOff", settings.gate_while_off.to_string()),
     ]);
     if let Some(tests) = guard.same_failure_tests {
         facts.insert("infrastructureSameFailureTests".into(), tests.to_string());

@@ -50,11 +50,11 @@ pub struct TestKey {
 }
 
 impl TestKey {
-    /// The key as a report's reader makes it: name, class and file without surrounding blanks and
-    /// cut to [`MAX_NAME_BYTES`].
+    /// The key as a report's reader makes it: names and file without surrounding blanks and cut to
+    /// [`MAX_NAME_BYTES`].
     #[must_use]
     pub fn cleaned(mut self) -> Self {
-        for part in [&mut self.name, &mut self.classname, &mut self.file] {
+        for part in [&mut self.parent, &mut self.name, &mut self.classname, &mut self.file] {
             *part = cut(part.trim(), MAX_NAME_BYTES).into();
         }
         self

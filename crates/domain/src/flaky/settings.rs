@@ -28,6 +28,10 @@ pub struct Settings {
     /// Whether uploads that anybody could have sent feed monitors. Off: an outsider could otherwise
     /// make a test flaky, have it quarantined and pass a bad change.
     pub count_public_uploads: bool,
+    /// What uploaders are told while quarantine is switched off: that no test is quarantined, so that
+    /// their step fails with the tests. Off: that it is switched off, and their step then passes.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub gate_while_off: bool,
     /// At most [`MAX_MONITORS`], in the order of creation, each id once.
     pub monitors: Vec<Monitor>,
 }
@@ -41,6 +45,7 @@ impl Settings {
             branches: BranchRules::default(),
             guard: InfrastructureGuard::default(),
             count_public_uploads: false,
+            gate_while_off: false,
             monitors: vec![Monitor::pass_on_retry_of(repo)],
         }
     }
@@ -115,6 +120,8 @@ pub struct SettingsPatch {
     pub guard: Option<InfrastructureGuard>,
     /// Whether uploads that anybody could have sent feed monitors.
     pub count_public_uploads: Option<bool>,
+    /// Whether uploaders fail with their tests while quarantine is switched off.
+    pub gate_while_off: Option<bool>,
 }
 
 impl SettingsPatch {
@@ -148,6 +155,9 @@ impl SettingsPatch {
         }
         if let Some(count) = self.count_public_uploads {
             to.count_public_uploads = count;
+        }
+        if let Some(gate) = self.gate_while_off {
+            to.gate_while_off = gate;
         }
         Ok(to)
     }

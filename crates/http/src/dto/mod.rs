@@ -11,6 +11,7 @@ mod list_requests;
 mod lists;
 mod place;
 mod pull_request_requests;
+mod question;
 mod queue;
 mod queue_requests;
 mod run;
@@ -34,6 +35,7 @@ pub(crate) use place::{Empty, Request};
 pub(crate) use pull_request_requests::{
     EntryRequest, LookUp, PullRequestRequest, Submit, SubmitRequest,
 };
+pub(crate) use question::{AskedCase, AskedRepo, Question};
 pub(crate) use queue::{BatchingRuleReply, QueueReply, SettingsReply};
 pub(crate) use queue_requests::{Create, CreateRequest, QueueRequest, RunRequest};
 pub(crate) use run::{TestRunReply, TestRunsReply};

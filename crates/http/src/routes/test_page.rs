@@ -1,9 +1,10 @@
-//! `GET /{org}/flaky-tests/test/{id}?repo=OWNER/NAME`: a test for people.
+//! `GET /{org}/flaky-tests/test/{id}?repo=OWNER/NAME`: a test for people. The id is that of the test, or
+//! one that the public uploader prints for it.
 
 use actix_web::web::{Data, Path, Query};
 use actix_web::{FromRequest, HttpRequest, HttpResponse};
 use serde::Deserialize;
-use signalbox_domain::flaky::{RunOutcome, RunRecord, TestId};
+use signalbox_domain::flaky::{RunOutcome, RunRecord};
 use signalbox_domain::ids::OrgSlug;
 use signalbox_domain::service::TestDetails;
 use signalbox_domain::token::Scope;
@@ -36,16 +37,14 @@ pub(crate) async fn handle(
         return Ok(sign_in());
     }
     let Ok(org) = OrgSlug::new(org) else { return Ok(missing()) };
-    let (Ok(id), Some((owner, name))) = (id.parse(), question.repo.rsplit_once('/')) else {
-        return Ok(missing());
-    };
+    let Some((owner, name)) = question.repo.rsplit_once('/') else { return Ok(missing()) };
     let own = caller.as_ref().filter(|it| it.org_slug == org && it.may(Scope::TestsRead));
     if own.is_none() && !public {
         return Ok(missing());
     }
     let may_see = |repo: &_| public || own.is_some_and(|caller| caller.may_see(repo));
     let service = &api.flaky.service;
-    let found = service.details_by_link(&org, owner, name, TestId(id), may_see).await?;
+    let found = service.details_by_link(&org, owner, name, &id, may_see).await?;
     Ok(found.map_or_else(missing, |details| shown(&details, &api.flaky.links)))
 }
 

@@ -99,14 +99,11 @@ async fn who_asks_is_settled_first() {
     let token = server.grant(Grant { scopes, ..Grant::default() }).await;
     let reply = ask(&server, &token, &question("calc", "acme", &[])).await;
     reply.problem(403, "missing_scope");
-    let request = TestRequest::post().uri("/v1/metrics/getQuarantineConfig");
-    let request = request.insert_header(("x-api-token", server.token.as_str()));
     for body in ["", "{", "[]", "{\"repo\": 7}", "{\"repo\": {\"host\": \"h\"}} trailing"] {
         let request = TestRequest::post().uri("/v1/metrics/getQuarantineConfig");
         let request = request.insert_header(("x-api-token", server.token.as_str()));
         server.call(request.set_payload(body)).await.problem(400, "malformed_body");
     }
-    drop(request);
 }
 
 #[actix_web::test]
@@ -120,4 +117,66 @@ async fn ten_thousand_failures_with_full_messages_fit_into_one_question() {
     assert!(body.to_string().len() > 40_000_000, "more than other routes take");
     let reply = ask(&server, &server.token, &body).await;
     assert_eq!(reply.json()["testIds"], json!(["7"]));
+}
+
+#[actix_web::test]
+async fn fields_may_be_null_or_missing_and_others_are_passed_over() {
+    let (server, repository) = with_repository().await;
+    let bare = TestKey { org: "acme".into(), repo: calc().to_string(), ..TestKey::default() };
+    let bare = TestKey { parent: "s".into(), name: "a".into(), ..bare };
+    server.results.quarantine(repository.org, repository.id, bare.id());
+    let null = json!({
+        "name": "a", "parentName": "s", "className": null, "file": null, "id": "null",
+        "timestamp_millis": null, "is_quarantined": null, "failure_message": null, "variant": null
+    });
+    let missing = json!({"name": "a", "parentName": "s", "id": "missing", "later": {"x": [[1]]}});
+    let nothing = json!({});
+    let mut body = question("calc", "acme", &[null, missing, nothing]);
+    body["remoteUrls"] = Value::Null;
+    body["later"] = json!({"deep": [[[{}]]]});
+    let reply = ask(&server, &server.token, &body).await;
+    assert_eq!(reply.json(), json!({"isDisabled": false, "testIds": ["null", "missing"]}));
+    body["testIdentifiers"] = Value::Null;
+    let all = ask(&server, &server.token, &body).await.json();
+    assert_eq!(all["testIds"], json!([bare.id().to_string()]), "as the RSpec plug-in asks");
+    body["orgUrlSlug"] = Value::Null;
+    let none = ask(&server, &server.token, &body).await.json();
+    assert_eq!(none, json!({"isDisabled": false, "testIds": []}));
+}
+
+#[actix_web::test]
+async fn names_are_compared_as_they_are_kept() {
+    let (server, repository) = with_repository().await;
+    let long = "v".repeat(100);
+    let kept = key("a", &long[..64]);
+    server.results.quarantine(repository.org, repository.id, kept.id());
+    let mut asked = test("  a\n", "1", "m");
+    asked["variant"] = json!(long);
+    asked["parentName"] = json!(" s ");
+    let mut other = asked.clone();
+    (other["id"], other["variant"]) = (json!("2"), json!("w".repeat(100)));
+    let reply = ask(&server, &server.token, &question("calc", "acme", &[asked, other])).await;
+    assert_eq!(reply.json()["testIds"], json!(["1"]));
+}
+
+#[actix_web::test]
+async fn a_question_that_means_harm_is_refused_before_it_takes_memory() {
+    let (server, _) = with_repository().await;
+    let start = question("calc", "acme", &[]).to_string().replace("\"testIdentifiers\":[]}", "");
+    assert!(start.ends_with(','), "{start}");
+    for (what, end) in [
+        (
+            "more than 250000 tests",
+            format!("\"testIdentifiers\":[{}{{}}]}}", "{},".repeat(250_000)),
+        ),
+        ("nested more than 64 deep", format!("\"x\":{}", "[".repeat(1_000_000))),
+        ("more than 8388608 bytes", format!("\"x\":\"{}\"}}", "x".repeat((8 << 20) + 1))),
+    ] {
+        let request = TestRequest::post().uri("/v1/metrics/getQuarantineConfig");
+        let request = request.insert_header(("x-api-token", server.token.as_str()));
+        let reply = server.call(request.set_payload(format!("{start}{end}"))).await;
+        assert!(reply.body.contains(what), "{what}: {}", reply.body);
+        // Not one that uploaders try again.
+        reply.problem(400, "malformed_body");
+    }
 }

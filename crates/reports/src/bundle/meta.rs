@@ -239,6 +239,9 @@ pub enum FileSetType {
     Junit,
     /// The uploader's protobuf.
     Internal,
+    /// Something that only later uploaders know.
+    #[serde(other)]
+    Other,
 }
 
 /// A file in the bundle.

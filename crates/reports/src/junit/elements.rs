@@ -15,6 +15,13 @@ use super::text::Kept;
 use super::{CaseRun, Status, values};
 
 impl<R: Read, S: FnMut(&CaseRun<'_>) -> ControlFlow<()>> Reading<R, S> {
+    pub(super) fn open_suites(&mut self, tag: &BytesStart<'_>) -> Result<(), JunitError> {
+        let mut pytest = false;
+        self.each_attribute(tag, |key, value| pytest |= key == "name" && value == "pytest tests")?;
+        self.summary.pytest |= pytest;
+        Ok(())
+    }
+
     pub(super) fn open_suite(&mut self, tag: &BytesStart<'_>) -> Result<(), JunitError> {
         let mut suite = Suite::default();
         let mut name = Kept::default();
@@ -29,6 +36,7 @@ impl<R: Read, S: FnMut(&CaseRun<'_>) -> ControlFlow<()>> Reading<R, S> {
         })?;
         if self.suites.is_empty() {
             self.declared = self.declared.and_then(|sum| sum.checked_add(tests?));
+            self.summary.pytest |= name.as_str() == "pytest";
         }
         self.summary.suites += 1;
         self.names.push(name.as_str().to_owned());

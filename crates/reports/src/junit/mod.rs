@@ -174,6 +174,8 @@ pub struct Summary {
     pub declared: u64,
     /// Attempts that were delivered; at least one per case.
     pub attempts: u64,
+    /// Whether pytest wrote it: by the name that it gives its suite or the root.
+    pub pytest: bool,
     /// The encoding's standard name.
     pub encoding: &'static str,
     /// Whether something could not be decoded and was replaced by U+FFFD.

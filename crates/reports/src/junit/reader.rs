@@ -178,7 +178,10 @@ impl<R: Read, S: FnMut(&CaseRun<'_>) -> ControlFlow<()>> Reading<R, S> {
         let parent = self.open.last().copied();
         let element = match (parent, name) {
             (None, _) if self.had_root => return Err(self.malformed("a second root element")),
-            (None | Some(Element::Suites | Element::Suite), "testsuites") => Element::Suites,
+            (None | Some(Element::Suites | Element::Suite), "testsuites") => {
+                self.open_suites(tag)?;
+                Element::Suites
+            }
             (None | Some(Element::Suites | Element::Suite), "testsuite") => {
                 self.open_suite(tag)?;
                 Element::Suite

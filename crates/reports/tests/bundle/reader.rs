@@ -83,6 +83,46 @@ fn without_xml_the_message_is_all_and_without_a_message_the_xml() {
     assert!(found.files[0].problem.is_some() && found.files[1].problem.is_none());
 }
 
+/// A message that every failure has, or the kind of an exception, must not make all of them one cluster.
+#[test]
+fn a_failure_is_told_by_what_tells_most() {
+    let xml = r#"<testsuite name="s"><testcase name="a"><failure message="Failed" type="">got 3</failure>
+        </testcase><testcase name="b"><failure type="AssertionError">expected 2</failure></testcase>
+        <testcase name="c"><error type="IOException"/></testcase>
+        <testcase name="d"><failure message="Failed"/></testcase>
+        <testcase name="e"><failure message="boom" type="T">trace</failure></testcase></testsuite>"#;
+    let found = read_with(UploadSource::JUnit, vec![("a.xml", xml.into())]).expect("read");
+    let told: Vec<(&str, &str)> = found
+        .runs
+        .iter()
+        .map(|it| it.failure.as_ref().expect("a failure"))
+        .map(|it| (it.message.as_str(), it.text.as_str()))
+        .collect();
+    let expected =
+        [("", "got 3"), ("", "expected 2"), ("IOException", ""), ("Failed", ""), ("boom", "trace")];
+    assert_eq!(told, expected);
+}
+
+#[test]
+fn both_readings_of_a_case_are_one_test() {
+    let blanks = TestCaseRun { parent_name: " s ".into(), ..failed("  b\t") };
+    let archive = plain().file("internal.bin", internal(&[blanks])).file("junit/0", FLAKY);
+    let runs = bundle(&archive).expect("read").runs;
+    let names: Vec<(&str, bool)> =
+        runs.iter().map(|it| (it.name.as_str(), it.quarantined)).collect();
+    assert_eq!(names, [("a", false), ("a", false), ("b", true)]);
+    let long = TestCaseRun { name: format!("  {}", "ü".repeat(5_000)), ..failed("") };
+    let runs = bundle(&plain().file("internal.bin", internal(&[long]))).expect("read").runs;
+    assert_eq!(runs[0].name, "ü".repeat(4_000));
+}
+
+#[test]
+fn a_kind_of_files_that_only_later_uploaders_know_is_no_mistake() {
+    let later = META.replace("\"Junit\"", "\"Later\"");
+    let archive = ArchiveBuilder::default().file("meta.json", later).file("junit/0", FLAKY);
+    assert_eq!(bundle(&archive).expect("read").runs.len(), 3);
+}
+
 #[test]
 fn a_mistake_is_told_with_its_place_and_what_came_before_is_kept() {
     let text = "<testsuite name=\"s\">\n<testcase name=\"a\"/>\n<testcase name=\"b\"></wrong>";
@@ -144,21 +184,44 @@ fn more_runs_than_allowed_refuse_the_upload() {
 #[test]
 fn reruns_without_a_mark_are_told_by_the_count() {
     use RunOutcome::{Failed, Passed, Skipped};
-    let report = |tests: usize| {
+    let report = |suite: &str, tests: usize| {
         let cases = "<testcase name=\"gives up\"/><testcase name=\"gives up\"/>\
                      <testcase name=\"gives up\"><failure message=\"m\"/></testcase>\
                      <testcase name=\"recovers\"/><testcase name=\"recovers\"/>\
                      <testcase name=\"skips\"><skipped/></testcase>";
         let xml = format!(
-            "<testsuites><testsuite name=\"pytest\" tests=\"{tests}\">{cases}</testsuite></testsuites>"
+            "<testsuites><testsuite name=\"{suite}\" tests=\"{tests}\">{cases}</testsuite></testsuites>"
         );
         let found =
             read_with(UploadSource::JUnit, vec![("a.xml", xml.into_bytes())]).expect("read");
         found.runs.iter().map(|it| it.outcome).collect::<Vec<_>>()
     };
-    assert_eq!(report(3), [Failed, Failed, Failed, Failed, Passed, Skipped]);
-    // Other counts say something else: tests that a framework does not tell apart, or nothing.
-    for tests in [0, 4, 6] {
-        assert_eq!(report(tests), [Passed, Passed, Failed, Passed, Passed, Skipped], "{tests}");
+    assert_eq!(report("pytest", 3), [Failed, Failed, Failed, Failed, Passed, Skipped]);
+    // No count, and one of every case: nothing was run again. Another framework's count may leave out
+    // cases of other kinds, such as those that are to be written.
+    for (suite, tests) in [("pytest", 0), ("pytest", 6), ("cart", 3), ("cart", 5)] {
+        let plain = [Passed, Passed, Failed, Passed, Passed, Skipped];
+        assert_eq!(report(suite, tests), plain, "{suite} {tests}");
     }
+}
+
+/// pytest counts an attempt whose teardown fails twice, and one that ran again not at all, so the count
+/// fits nothing.
+#[test]
+fn reruns_without_a_mark_are_told_beside_errors_of_teardowns() {
+    use RunOutcome::{Failed, Passed, Skipped};
+    let xml = include_bytes!("../junit/fixtures/pytest-rerunfailures.xml").to_vec();
+    let found = read_with(UploadSource::JUnit, vec![("a.xml", xml)]).expect("read");
+    let outcomes = |name: &str| {
+        let runs = found.runs.iter().filter(|it| it.name == name);
+        runs.map(|it| it.outcome).collect::<Vec<_>>()
+    };
+    let failing = ["test_takes[\\xfc]", "test_rounds", "test_known_no_more", "test_setup"];
+    for name in failing.into_iter().chain(["test_teardown"]) {
+        assert_eq!(outcomes(name), [Failed; 3], "{name}");
+    }
+    assert_eq!(outcomes("test_both"), [Failed; 4], "its call and its teardown");
+    assert_eq!(outcomes("test_wobbles"), [Failed, Passed]);
+    assert_eq!(outcomes("test_takes[1]"), [Passed]);
+    assert_eq!((outcomes("test_ships"), outcomes("test_broken")), (vec![Skipped], vec![Failed]));
 }

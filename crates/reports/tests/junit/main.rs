@@ -4,6 +4,7 @@ mod frameworks;
 mod properties;
 mod reading;
 mod refusals;
+mod reruns;
 
 use std::fmt::Write;
 use std::io::Read;

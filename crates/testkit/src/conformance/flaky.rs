@@ -6,7 +6,8 @@ use signalbox_domain::flaky::{
 };
 use signalbox_domain::ids::OrgId;
 use signalbox_domain::ports::{
-    CommitError, FlakyCommit, QuarantineLookup, RepoRef, ResultsSink, Stores, TestList, Version,
+    CommitError, FlakyCommit, QuarantineAnswer, QuarantineLookup, RepoRef, ResultsSink, Stores,
+    TestList, Version,
 };
 use signalbox_domain::service::FlakyService;
 use signalbox_domain::time::{Span, Timestamp};
@@ -203,8 +204,12 @@ pub async fn quarantine_follows_settings_overrides_and_time(stores: &Stores) {
     let answer = lab.service.quarantined(lab.repo.org, lab.repo.id, &[lab.asked("flaky")]).await;
     let answer = answer.expect("an answer");
     assert!(answer.disabled && answer.ids.is_empty());
+    let gate = Some(true);
+    lab.set(SettingsPatch { gate_while_off: gate, ..SettingsPatch::default() }).await;
+    let answer = lab.service.quarantined(lab.repo.org, lab.repo.id, &[lab.asked("flaky")]).await;
+    assert_eq!(answer.expect("an answer"), QuarantineAnswer::default(), "failures stay failures");
     let log = stores.flaky_reads.settings_history(lab.repo, 10).await.expect("a log");
-    assert_eq!(log.len(), 2, "what changes nothing is not logged");
+    assert_eq!(log.len(), 3, "what changes nothing is not logged");
     assert!(!log[0].settings.quarantine.enabled && log[0].by.full_name == "ada");
 }
 
@@ -230,10 +235,29 @@ pub async fn a_test_is_found_by_every_id_that_is_sent_for_it(stores: &Stores) {
     variant.key.variant = "mac".into();
     let mut stranger = lab.asked("subtracts");
     stranger.id = "case-18".into();
-    let asked = [lab.asked("adds"), other_file.clone(), attribute.clone(), variant, stranger];
+    let mut nul = lab.asked("adds");
+    nul.id = "a\0b".into();
+    let asked =
+        [lab.asked("adds"), other_file.clone(), attribute.clone(), nul.clone(), variant, stranger];
     let answer = lab.service.quarantined(lab.repo.org, lab.repo.id, &asked).await;
     let ids = answer.expect("an answer").ids;
-    assert_eq!(ids, [asked[0].id.clone(), other_file.id, attribute.id.clone()]);
+    assert_eq!(ids, [asked[0].id.clone(), other_file.id.clone(), attribute.id.clone(), nul.id]);
+    let org = stores.orgs.find(lab.repo.org).await.expect("a read").expect("an organization").slug;
+    let linked = async |id: &str| {
+        let (owner, name) = (&lab.name().owner, &lab.name().name);
+        let found = lab.service.details_by_link(&org, owner, name, id, |_| true).await;
+        found.expect("a read").map(|it| it.snapshot.record.test.id)
+    };
+    let test = lab.test("adds").await.test.id;
+    for id in [&test.to_string(), &other_file.id, "case-17"] {
+        assert_eq!(linked(id).await, Some(test), "{id}");
+    }
+    for id in ["", "case-18", "a\0b", "00000000-0000-5000-8000-000000000000"] {
+        assert_eq!(linked(id).await, None, "{id}");
+    }
+    let by_alias = TestId(other_file.id.parse().expect("an id"));
+    let found = lab.service.test(&lab.caller, lab.name(), by_alias).await.expect("a test");
+    assert_eq!(found.record.test.id, test);
     // A second test under the same attribute: nobody knows which one is meant.
     let mut second = lab.run("multiplies", true);
     second.key.info = "case-17".into();
@@ -242,6 +266,7 @@ pub async fn a_test_is_found_by_every_id_that_is_sent_for_it(stores: &Stores) {
     vague.key.name = "renamed".into();
     let answer = lab.service.quarantined(lab.repo.org, lab.repo.id, &[vague]).await;
     assert_eq!(answer.expect("an answer").ids, Vec::<String>::new());
+    assert_eq!(linked("case-17").await, None);
 }
 
 /// A monitor resolves by the clock, and only if the test has run.

@@ -232,18 +232,14 @@ async fn show_test(pages: &Pages, request: &HttpRequest, org: &str, id: &str) ->
     }
     let asked = Asked::query(request);
     let slug = OrgSlug::new(org).map_err(|_| Failure::Missing)?;
-    let id = Uuid::try_parse(id).map_err(|_| Failure::Missing)?;
     let (owner, name) = asked.text("repo").rsplit_once('/').ok_or(Failure::Missing)?;
     // An address may name the host too.
     let full = RepoName::parse(asked.text("repo")).ok();
     let may_see =
         |repo: &RepoName| pages.public_tests || own.is_some_and(|it| it.caller.may_see(repo));
-    let mut found = pages.flaky.details_by_link(&slug, owner, name, TestId(id), may_see).await?;
+    let mut found = pages.flaky.details_by_link(&slug, owner, name, id, may_see).await?;
     if let (None, Some(full)) = (&found, &full) {
-        found = pages
-            .flaky
-            .details_by_link(&slug, &full.owner, &full.name, TestId(id), may_see)
-            .await?;
+        found = pages.flaky.details_by_link(&slug, &full.owner, &full.name, id, may_see).await?;
     }
     let details = found.ok_or(Failure::Missing)?;
     let record = &details.snapshot.record;

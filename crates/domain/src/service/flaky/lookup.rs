@@ -62,11 +62,13 @@ impl FlakyService {
             self.known.remember(repo, at, known.clone());
             return Ok(known);
         }
-        let quarantine = settings_of(repo, &now).quarantine;
+        let settings = settings_of(repo, &now);
+        let quarantine = settings.quarantine;
+        let may_be_off = !quarantine.enabled && !settings.gate_while_off;
         let mut known = QuarantinedTests {
             marks: now.marks,
             enabled: quarantine.enabled,
-            switched_off: !quarantine.enabled && self.was_ever_on(repo).await?,
+            switched_off: may_be_off && self.was_ever_on(repo).await?,
             tests: BTreeSet::new(),
             aliases: BTreeSet::new(),
         };
@@ -118,8 +120,10 @@ impl FlakyService {
         let stores = &self.context.stores;
         let at = self.context.clock.now();
         let settings = settings_of(repo, &stores.flaky.repo(repo).await?);
-        let sent: BTreeSet<String> = likely.iter().map(|asked| asked.id.clone()).collect();
-        let sent: Vec<String> = sent.into_iter().collect();
+        // No database keeps a NUL, so no test is known by one.
+        let sent = likely.iter().map(|asked| &asked.id).filter(|id| !id.contains('\0'));
+        let sent: BTreeSet<&String> = sent.collect();
+        let sent: Vec<String> = sent.into_iter().cloned().collect();
         let holders = stores.flaky.holders(repo, &sent).await?;
         let computed = likely.iter().flat_map(|asked| asked.computed());
         let ids: BTreeSet<TestId> = computed.chain(holders.iter().map(|(_, id)| *id)).collect();

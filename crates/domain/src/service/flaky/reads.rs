@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use uuid::Uuid;
+
 use crate::flaky::{JournalRecord, RunRecord, Settings, TestId, TestStatus};
 use crate::ids::{OrgSlug, RepoName};
 use crate::ports::{RepoRef, Repository, Seek, TestList, TestNumbers, TestRecord, TestSnapshot};
@@ -108,7 +110,7 @@ impl FlakyService {
         Ok(ListedTests { tests, total })
     }
 
-    /// A test.
+    /// A test, by its id or by one under which clients ask for it and no other.
     pub async fn test(
         &self,
         caller: &Caller,
@@ -116,7 +118,12 @@ impl FlakyService {
         test: TestId,
     ) -> Result<TestSnapshot, Error> {
         let (repository, repo) = self.repository(caller, Scope::TestsRead, name).await?;
-        self.snapshot(&repository, repo, test).await
+        match self.snapshot(&repository, repo, test).await {
+            Err(Error::UnknownTest { .. }) => {}
+            found => return found,
+        }
+        let meant = self.meant(repo, &test.to_string()).await?;
+        self.snapshot(&repository, repo, meant.unwrap_or(test)).await
     }
 
     /// A test's journal, the newest first, before a number if given.
@@ -145,14 +152,15 @@ impl FlakyService {
     }
 
     /// A test with its past, as links to tests name it: by the slug of the organization and the
-    /// repository's owner and name. Of several hosts the first one that has the test is meant.
+    /// repository's owner and name, and by the test's id or one under which clients ask for it and no
+    /// other. Of several hosts the first one that has the test is meant.
     /// `None`: there is no such test among the repositories that may be seen.
     pub async fn details_by_link(
         &self,
         org: &OrgSlug,
         owner: &str,
         name: &str,
-        test: TestId,
+        test: &str,
         may_see: impl Fn(&RepoName) -> bool + Send,
     ) -> Result<Option<TestDetails>, Error> {
         let stores = &self.context.stores;
@@ -162,13 +170,28 @@ impl FlakyService {
                 && repository.name.name.eq_ignore_ascii_case(name);
             if named && may_see(&repository.name) {
                 let repo = RepoRef { org: org.id, id: repository.id };
-                match self.details_of(&repository, repo, test).await {
-                    Err(Error::UnknownTest { .. }) => {}
-                    found => return found.map(Some),
+                let own = Uuid::try_parse(test).ok().map(TestId);
+                for id in [own, self.meant(repo, test).await?].into_iter().flatten() {
+                    match self.details_of(&repository, repo, id).await {
+                        Err(Error::UnknownTest { .. }) => {}
+                        found => return found.map(Some),
+                    }
                 }
             }
         }
         Ok(None)
+    }
+
+    /// The only test for which clients send that id.
+    async fn meant(&self, repo: RepoRef, sent: &str) -> Result<Option<TestId>, Error> {
+        if sent.contains('\0') {
+            return Ok(None);
+        }
+        let holders = self.context.stores.flaky.holders(repo, &[sent.to_owned()]).await?;
+        Ok(match holders.as_slice() {
+            [(_, only)] => Some(*only),
+            [] | [_, _, ..] => None,
+        })
     }
 
     async fn details_of(

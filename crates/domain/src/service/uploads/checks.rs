@@ -121,7 +121,8 @@ impl UploadService {
 }
 
 /// The tests whose last attempt that ran failed.
-fn failed_in_the_end(runs: Vec<ReportedRun>) -> Vec<AskedTest> {
+fn failed_in_the_end(mut runs: Vec<ReportedRun>) -> Vec<AskedTest> {
+    runs.sort_by_key(|run| run.attempt);
     let mut last: BTreeMap<TestKey, bool> = BTreeMap::new();
     for run in runs {
         match run.outcome {

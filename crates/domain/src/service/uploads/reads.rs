@@ -5,7 +5,7 @@ use crate::ids::RepoName;
 use crate::ports::{QuarantineAnswer, Repository};
 use crate::time::Timestamp;
 use crate::token::{Caller, Scope};
-use crate::upload::UploadRecord;
+use crate::upload::{UploadRecord, kept_variant};
 
 use super::{Error, Sender, UploadError, UploadService, may};
 
@@ -39,9 +39,10 @@ impl UploadService {
         let (org, name) = (org_slug.to_owned(), repository.name.to_string());
         let asked: Vec<AskedTest> = asked
             .into_iter()
-            .map(|test| AskedTest {
-                key: TestKey { org: org.clone(), repo: name.clone(), ..test.key }.cleaned(),
-                ..test
+            .map(|test| {
+                let variant = kept_variant(&test.key.variant).to_owned();
+                let (org, repo) = (org.clone(), name.clone());
+                AskedTest { key: TestKey { org, repo, variant, ..test.key }.cleaned(), ..test }
             })
             .collect();
         self.parts.quarantine.quarantined(sender.org(), repository.id, &asked).await

@@ -67,8 +67,13 @@ pub fn upload_of(
         job_url: claims.job_url.clone().or(ci.job_url).map(shown).filter(|it| is_address(it)),
         job_name: claims.job_name.clone().or(ci.job_name).map(shown),
         author: claims.author.clone().or(git_author).or(ci.author).map(shown),
-        variant: cut(variant, MAX_VARIANT).to_owned(),
+        variant: kept_variant(variant).to_owned(),
     }
+}
+
+/// What is kept of a variant's name.
+pub(crate) fn kept_variant(variant: &str) -> &str {
+    cut(variant, MAX_VARIANT)
 }
 
 /// An upload and its runs, as the sink takes them. Attempts are numbered through all files.
@@ -85,7 +90,6 @@ pub fn map(
     let mut excused = found.meta.map(|meta| meta.excused).unwrap_or_default();
     excused.extend(record.claims.excused.iter().cloned());
     let (org, repo) = (org.to_string(), repo.to_string());
-    let mut attempts: HashMap<TestKey, u32> = HashMap::new();
     let runs = found.runs.into_iter().map(|run| {
         let key = TestKey {
             org: org.clone(),
@@ -98,9 +102,6 @@ pub fn map(
             info: run.info,
         }
         .cleaned();
-        let next = attempts.entry(key.clone()).or_default();
-        let attempt = *next;
-        *next = next.saturating_add(1);
         let failed = run.outcome == RunOutcome::Failed;
         let quarantined =
             failed && (run.quarantined || is_excused(&excused, &key, &run.other_files));
@@ -108,7 +109,7 @@ pub fn map(
             key,
             other_files: run.other_files,
             outcome: run.outcome,
-            attempt,
+            attempt: 0,
             started_at: run.started_at.filter(|at| believable(*at, &upload)),
             took: run.took,
             failure: run.failure.filter(|_| failed),
@@ -116,8 +117,34 @@ pub fn map(
             quarantined,
         }
     });
-    let runs = runs.collect();
+    let mut runs: Vec<ReportedRun> = runs.collect();
+    let attempts = attempts(&runs);
+    for (run, attempt) in runs.iter_mut().zip(attempts) {
+        run.attempt = attempt;
+    }
     Mapped { upload, runs, warnings }
+}
+
+/// Which attempt at its test each run is, from 0: in the order in which they started when that is known
+/// of all of them, else in the order of the files. A rerun's file may come before that of the first run.
+fn attempts(runs: &[ReportedRun]) -> Vec<u32> {
+    let mut tests: HashMap<&TestKey, Vec<(Option<Timestamp>, usize)>> =
+        HashMap::with_capacity(runs.len());
+    for (at, run) in runs.iter().enumerate() {
+        tests.entry(&run.key).or_default().push((run.started_at, at));
+    }
+    let mut attempts = vec![0; runs.len()];
+    for mut places in tests.into_values().filter(|places| places.len() > 1) {
+        if places.iter().all(|(started, _)| started.is_some()) {
+            places.sort_by_key(|(started, _)| *started);
+        }
+        for (number, (_, at)) in (0..).zip(places) {
+            if let Some(attempt) = attempts.get_mut(at) {
+                *attempt = number;
+            }
+        }
+    }
+    attempts
 }
 
 /// Whether the uploader said that it excused this test's failure.

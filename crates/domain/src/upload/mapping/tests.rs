@@ -171,3 +171,26 @@ proptest! {
         prop_assert!(upload.branch.len() <= MAX_SHOWN && upload.variant.len() <= MAX_VARIANT);
     }
 }
+
+#[test]
+fn attempts_are_numbered_by_their_starts_when_all_are_known() {
+    use RunOutcome::{Failed, Passed};
+    let started = |seconds: Option<i64>, outcome| FoundRun {
+        started_at: seconds.map(at),
+        ..run("a", outcome)
+    };
+    let numbers = |runs: Vec<FoundRun>| -> Vec<(RunOutcome, u32)> {
+        let runs = mapped(None, runs, Claims::default()).runs;
+        runs.into_iter().map(|it| (it.outcome, it.attempt)).collect()
+    };
+    // The file of the rerun comes first in the bundle.
+    let rerun_first = vec![started(Some(-10), Passed), started(Some(-60), Failed)];
+    assert_eq!(numbers(rerun_first), [(Passed, 1), (Failed, 0)]);
+    let one_is_unknown = vec![started(Some(-10), Passed), started(None, Failed)];
+    assert_eq!(numbers(one_is_unknown), [(Passed, 0), (Failed, 1)]);
+    let at_once = vec![started(Some(-60), Failed), started(Some(-60), Passed)];
+    assert_eq!(numbers(at_once), [(Failed, 0), (Passed, 1)]);
+    // What cannot be believed is not known.
+    let ahead = vec![started(Some(9_999), Passed), started(Some(-60), Failed)];
+    assert_eq!(numbers(ahead), [(Passed, 0), (Failed, 1)]);
+}

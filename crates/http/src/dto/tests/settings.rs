@@ -19,7 +19,7 @@ use super::super::place::{RepoRef, Request, check_repository};
     "stableBranches": ["main"], "mergeBranches": ["signalbox-merge/*"],
     "infrastructureGuard": true, "infrastructureFailedPercent": 80,
     "infrastructureMinTests": 20, "infrastructureSameFailureTests": null,
-    "countPublicUploads": false
+    "countPublicUploads": false, "gateWhileOff": false
 }))]
 pub(crate) struct FlakySettingsReply {
     /// Whether there is quarantine.
@@ -40,6 +40,9 @@ pub(crate) struct FlakySettingsReply {
     infrastructure_same_failure_tests: Option<u32>,
     /// Whether uploads count that anybody could have sent.
     count_public_uploads: bool,
+    /// Whether uploaders fail with their tests while quarantine is off. Otherwise they are told that
+    /// it is off, and let every failure pass.
+    gate_while_off: bool,
 }
 
 fn patterns(patterns: &[BranchPattern]) -> Vec<String> {
@@ -59,6 +62,7 @@ impl FlakySettingsReply {
             infrastructure_min_tests: guard.min_tests,
             infrastructure_same_failure_tests: guard.same_failure_tests,
             count_public_uploads: settings.count_public_uploads,
+            gate_while_off: settings.gate_while_off,
         }
     }
 }
@@ -101,6 +105,9 @@ pub(crate) struct UpdateSettingsRequest {
     /// Whether uploads count that anybody could have sent.
     #[schema(value_type = Option<bool>)]
     count_public_uploads: Field<Flag>,
+    /// Whether uploaders fail with their tests while quarantine is off.
+    #[schema(value_type = Option<bool>)]
+    gate_while_off: Field<Flag>,
 }
 
 /// A change of settings that was asked for. The guard is changed field by field, so it needs the
@@ -164,6 +171,7 @@ impl Request for UpdateSettingsRequest {
         let quarantine_enabled = flag("/quarantineEnabled", self.quarantine_enabled);
         let guard = flag("/infrastructureGuard", self.infrastructure_guard);
         let count_public_uploads = flag("/countPublicUploads", self.count_public_uploads);
+        let gate_while_off = flag("/gateWhileOff", self.gate_while_off);
         let mut count = |pointer, field| errors.optional::<Count>(pointer, field).map(|it| it.0);
         let failed_percent =
             count("/infrastructureFailedPercent", self.infrastructure_failed_percent);
@@ -177,6 +185,7 @@ impl Request for UpdateSettingsRequest {
             merge_branches,
             guard: None,
             count_public_uploads,
+            gate_while_off,
         };
         let repo = repo?;
         Some(SettingsChange { repo, patch, guard, failed_percent, min_tests, same_failure_tests })

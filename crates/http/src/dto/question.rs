@@ -1,0 +1,137 @@
+//! The public uploader's question which failures are excused. It may be large and come from anybody
+//! who knows a public id, so what is kept of it has bounds.
+
+use std::fmt;
+
+use serde::de::{Deserializer, Error, SeqAccess, Visitor};
+use signalbox_domain::flaky::{AskedTest, TestKey};
+
+/// The most tests of a question: as many as an upload may have runs.
+const TESTS: usize = 250_000;
+/// The most bytes of their names, ids, files and variants together.
+const KEPT_BYTES: usize = 64 * 1024 * 1024;
+
+/// A question. Fields that are not here, such as messages, are passed over.
+#[derive(Debug, serde::Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Question {
+    pub(crate) repo: AskedRepo,
+    pub(crate) org_url_slug: Option<String>,
+    #[serde(default, deserialize_with = "tests")]
+    pub(crate) test_identifiers: Vec<AskedCase>,
+}
+
+/// The repository that is asked about.
+#[derive(Debug, serde::Deserialize)]
+pub(crate) struct AskedRepo {
+    pub(crate) host: String,
+    pub(crate) owner: String,
+    pub(crate) name: String,
+}
+
+/// A test that failed. `null` and nothing are the same.
+#[derive(Debug, serde::Deserialize)]
+pub(crate) struct AskedCase {
+    name: Option<String>,
+    #[serde(rename = "parentName", alias = "parent_name")]
+    parent: Option<String>,
+    #[serde(rename = "className", alias = "class_name")]
+    class: Option<String>,
+    file: Option<String>,
+    id: Option<String>,
+    variant: Option<String>,
+}
+
+impl AskedCase {
+    /// Bytes of its texts.
+    fn bytes(&self) -> usize {
+        let Self { name, parent, class, file, id, variant } = self;
+        [name, parent, class, file, id, variant].into_iter().flatten().map(String::len).sum()
+    }
+
+    pub(crate) fn asked(self) -> AskedTest {
+        AskedTest {
+            key: TestKey {
+                parent: self.parent.unwrap_or_default(),
+                classname: self.class.unwrap_or_default(),
+                file: self.file.unwrap_or_default(),
+                name: self.name.unwrap_or_default(),
+                variant: self.variant.unwrap_or_default(),
+                ..TestKey::default()
+            },
+            id: self.id.unwrap_or_default(),
+        }
+    }
+}
+
+fn tests<'de, D: Deserializer<'de>>(input: D) -> Result<Vec<AskedCase>, D::Error> {
+    struct Cases;
+
+    impl<'de> Visitor<'de> for Cases {
+        type Value = Vec<AskedCase>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("an array of tests")
+        }
+
+        fn visit_unit<E: Error>(self) -> Result<Self::Value, E> {
+            Ok(Vec::new())
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Self::Value, A::Error> {
+            let (mut cases, mut left) = (Vec::new(), KEPT_BYTES);
+            while let Some(case) = items.next_element::<AskedCase>()? {
+                if cases.len() >= TESTS {
+                    let rule = format!("testIdentifiers has more than {TESTS} tests");
+                    return Err(A::Error::custom(rule));
+                }
+                left = left.checked_sub(case.bytes()).ok_or_else(|| {
+                    let rule = format!("the names of the tests have more than {KEPT_BYTES} bytes");
+                    A::Error::custom(rule)
+                })?;
+                cases.push(case);
+            }
+            Ok(cases)
+        }
+    }
+
+    input.deserialize_any(Cases)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::Deserialize as _;
+    use serde_json::json;
+
+    use super::*;
+
+    fn read(tests: &serde_json::Value) -> Result<Question, String> {
+        let repo = json!({"host": "h", "owner": "o", "name": "n"});
+        let question = json!({"repo": repo, "orgUrlSlug": null, "testIdentifiers": tests});
+        Question::deserialize(question).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn null_and_nothing_are_the_same() {
+        let question = read(&json!([{}, {"name": null, "parentName": null, "variant": null}]));
+        let asked: Vec<AskedTest> = question
+            .expect("a question")
+            .test_identifiers
+            .into_iter()
+            .map(AskedCase::asked)
+            .collect();
+        let empty = AskedTest { id: String::new(), key: TestKey::default() };
+        assert_eq!(asked, [empty.clone(), empty]);
+        assert!(read(&json!(null)).expect("a question").test_identifiers.is_empty());
+    }
+
+    #[test]
+    fn what_is_kept_has_bounds() {
+        let many = read(&json!(vec![json!({}); TESTS + 1])).expect_err("too many");
+        assert!(many.contains("more than 250000 tests"), "{many}");
+        let long = json!({"name": "x".repeat(KEPT_BYTES / 4), "failure_message": "m"});
+        assert!(read(&json!(vec![long.clone(); 4])).is_ok());
+        let bytes = read(&json!(vec![long; 5])).expect_err("too long");
+        assert!(bytes.contains("more than 67108864 bytes"), "{bytes}");
+    }
+}

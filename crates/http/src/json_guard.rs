@@ -1,0 +1,102 @@
+//! JSON that would take more memory than it is worth, refused while it comes. A parser holds a whole
+//! text and a sign for every open bracket before anybody can look at them.
+
+use std::io::{self, Read};
+
+/// The most brackets that may be open.
+const DEPTH: u32 = 64;
+/// The most bytes of one text as it is written.
+const TEXT_BYTES: u32 = 8 * 1024 * 1024;
+
+/// Where in the JSON a reader is.
+#[derive(Clone, Copy, Debug)]
+enum Place {
+    Between,
+    /// In a text, after so many of its bytes.
+    Text(u32),
+    /// After a backslash in a text.
+    Escape(u32),
+}
+
+/// Passes JSON on as it is, until something in it is too deep or too long.
+#[derive(Debug)]
+pub(crate) struct Guarded<R> {
+    input: R,
+    place: Place,
+    depth: u32,
+}
+
+impl<R> Guarded<R> {
+    pub(crate) const fn new(input: R) -> Self {
+        Self { input, place: Place::Between, depth: 0 }
+    }
+
+    fn see(&mut self, byte: u8) -> io::Result<()> {
+        self.place = match (self.place, byte) {
+            (Place::Between, b'"') => Place::Text(0),
+            (Place::Between, b'[' | b'{') => {
+                self.depth += 1;
+                Place::Between
+            }
+            (Place::Between, b']' | b'}') => {
+                self.depth = self.depth.saturating_sub(1);
+                Place::Between
+            }
+            (Place::Between, _) | (Place::Text(_), b'"') => Place::Between,
+            (Place::Text(bytes), b'\\') => Place::Escape(bytes + 1),
+            (Place::Text(bytes) | Place::Escape(bytes), _) => Place::Text(bytes + 1),
+        };
+        if self.depth > DEPTH {
+            return Err(io::Error::other(format!("it is nested more than {DEPTH} deep")));
+        }
+        match self.place {
+            Place::Text(bytes) if bytes > TEXT_BYTES => {
+                Err(io::Error::other(format!("a text in it has more than {TEXT_BYTES} bytes")))
+            }
+            Place::Between | Place::Text(_) | Place::Escape(_) => Ok(()),
+        }
+    }
+}
+
+impl<R: Read> Read for Guarded<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.input.read(buffer)?;
+        for byte in buffer.get(..read).unwrap_or_default() {
+            self.see(*byte)?;
+        }
+        Ok(read)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn passed(json: &str) -> Result<String, String> {
+        let mut text = String::new();
+        let read = Guarded::new(json.as_bytes()).read_to_string(&mut text);
+        read.map(|_| text).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn plain_json_passes_unchanged() {
+        let texts = r#"{"a [[[ \" {": ["\\", "]", {}], "b": "\\\""}"#;
+        let deep = format!("{}{}", "[".repeat(64), "]".repeat(64));
+        let in_a_row = "[{}]".repeat(1_000);
+        let long = format!("\"{}\"", "x".repeat(8 << 20));
+        for json in [texts, &deep, &in_a_row, &long] {
+            assert_eq!(passed(json).as_deref(), Ok(json));
+        }
+    }
+
+    #[test]
+    fn what_is_deep_or_long_does_not() {
+        let deep = passed(&format!("{{\"x\": {}", "[".repeat(64))).expect_err("too deep");
+        assert_eq!(deep, "it is nested more than 64 deep");
+        let plain = format!("[\"{}", "x".repeat((8 << 20) + 1));
+        for long in [plain, format!("\"{}", "\\n".repeat(5 << 20))] {
+            let long = passed(&long).expect_err("too long");
+            assert_eq!(long, "a text in it has more than 8388608 bytes");
+        }
+    }
+}
