@@ -116,14 +116,14 @@ impl Span {
         Self(i64::from(minutes) * 60_000_000)
     }
 
-    /// That many hours.
+    /// That many hours, or the longest span that there is.
     pub fn hours(hours: u32) -> Self {
-        Self(i64::from(hours) * 3_600_000_000)
+        Self(i64::from(hours).saturating_mul(3_600_000_000))
     }
 
-    /// That many days of 24 hours.
+    /// That many days of 24 hours, or the longest span that there is.
     pub fn days(days: u32) -> Self {
-        Self(i64::from(days) * 86_400_000_000)
+        Self(i64::from(days).saturating_mul(86_400_000_000))
     }
 
     /// The span in microseconds.

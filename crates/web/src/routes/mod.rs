@@ -63,6 +63,7 @@ pub(crate) fn configure(config: &mut ServiceConfig) {
                 .route(web::get().to(tokens::list))
                 .route(web::post().to(tokens::act)),
         )
+        .service(page("/{org}/settings", "pageToTokens").route(web::get().to(tokens::hinted)))
         .service(page("/{org}/webhooks", "pageWebhooks").route(web::get().to(webhooks::list)))
         .service(
             page("/{org}/webhooks/endpoint", "pageWebhook")

@@ -31,6 +31,16 @@ pub(crate) async fn list(
     answer(&pages, &request, shown.await)
 }
 
+/// `GET /{org}/settings`: where uploaders say that tokens are.
+pub(crate) async fn hinted(
+    pages: Data<Pages>,
+    request: HttpRequest,
+    org: Path<String>,
+) -> HttpResponse {
+    let done = member(&pages, &request, &org).await;
+    follow(&pages, &request, done.map(|_| Done::GoTo(format!("/{org}/tokens"))))
+}
+
 /// `POST /{org}/tokens`.
 pub(crate) async fn act(
     pages: Data<Pages>,

@@ -66,6 +66,7 @@ async fn a_token_that_breaks_a_rule_is_refused_in_words() {
         ("", "queue:read", "1", "", "1 to 100 characters"),
         ("x", "", "1", "", "no such scope"),
         ("x", "queue:read", "0", "", "1 to 36500 days"),
+        ("x", "queue:read", "4294967295", "", "1 to 36500 days"),
         ("x", "queue:read", "soon", "", "must be a number"),
         ("x", "queue:read", "1", "nonsense", "nonsense"),
     ] {
@@ -101,6 +102,17 @@ async fn a_replaced_token_is_good_until_the_overlap_ends() {
     assert_eq!(admin.post(PATH, &form).await.status, 409, "it has ended already");
     let done = deeds(&house).await;
     assert_eq!(done, ["token ada token.rotated", "token ada token.created"]);
+}
+
+#[actix_web::test]
+async fn the_address_that_uploaders_print_leads_to_the_tokens() {
+    let house = House::new().await;
+    let admin = house.admin().await;
+    let reply = admin.get("/acme/settings").await;
+    assert_eq!((reply.status, reply.header("location")), (303, Some(PATH)));
+    assert_eq!(admin.get("/other/settings").await.status, 404);
+    let nobody = actix_web::test::TestRequest::get().uri("/acme/settings");
+    assert_eq!(house.call(nobody).await.status, 401);
 }
 
 #[actix_web::test]
