@@ -247,8 +247,10 @@ async fn walk(
             }
             seen.extend(ids);
             if let Some(id) = changes.next() {
+                let repo = product.repository.id;
                 let sql = format!(
-                    "UPDATE test_cases SET last_seen_at = last_seen_at + 1 WHERE id = '{id}'"
+                    "UPDATE test_cases SET last_seen_at = last_seen_at + 1 \
+                     WHERE repo_id = '{repo}' AND id = '{id}'"
                 );
                 fresh.floor.run_sql(&sql).await?;
             }
