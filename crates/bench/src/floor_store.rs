@@ -21,7 +21,9 @@ diesel::table! {
     bench_heads (id) { id -> BigInt, version -> BigInt, }
 }
 diesel::table! {
-    test_cases (repo_id, id) { repo_id -> Text, id -> Text, status -> Text, document -> Text, }
+    test_cases (repo_id, id) {
+        repo_id -> Text, id -> Text, org_id -> Text, status -> Text, document -> Text,
+    }
 }
 diesel::table! {
     queues (id) { id -> Text, repo_id -> Text, branch -> Text, version -> BigInt, document -> Text, }
@@ -121,11 +123,12 @@ impl FloorStore {
     /// Documents of a repository's flaky tests, in the order of their ids.
     pub(crate) async fn flaky_tests(
         &self,
-        repo: &str,
+        (repo, org): (&str, &str),
         limit: i64,
     ) -> Result<Vec<(String, String)>, Failure> {
         let query = test_cases::table
             .filter(test_cases::repo_id.eq(repo))
+            .filter(test_cases::org_id.eq(org))
             .filter(test_cases::status.eq("flaky"))
             .filter(test_cases::id.gt(""))
             .order(test_cases::id)

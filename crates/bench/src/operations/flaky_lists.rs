@@ -123,8 +123,8 @@ async fn pages(
     let shown: Value = serde_json::from_slice(&client.one(&first).await?).during("a page")?;
     let token = shown["page"]["last_page_token"].as_str().unwrap_or_default().to_owned();
     let total = shown["page"]["total_rows"].as_u64().unwrap_or_default();
-    let repo = product.repository.id.to_string();
-    let floor = floor(fresh.floor.clone(), repo, shown)?;
+    let ids = (product.repository.id.to_string(), product.org.id.to_string());
+    let floor = floor(fresh.floor.clone(), ids, shown)?;
     let mut bare = Client::to(floor.address).await?;
     let requests = setup.many(REQUESTS);
     let simple = vec![load::post("/", "", &json!({})); requests];
@@ -155,11 +155,16 @@ async fn pages(
 /// What the floor's handler shows, and where it reads the rows.
 struct Known {
     repo: String,
+    org: String,
     shown: Value,
 }
 
-fn floor(store: FloorStore, repo: String, shown: Value) -> Result<Listening, Failure> {
-    let known = Arc::new(Known { repo, shown });
+fn floor(
+    store: FloorStore,
+    (repo, org): (String, String),
+    shown: Value,
+) -> Result<Listening, Failure> {
+    let known = Arc::new(Known { repo, org, shown });
     servers::floor(move |config| {
         config
             .app_data(Data::new(store.clone()))
@@ -169,7 +174,7 @@ fn floor(store: FloorStore, repo: String, shown: Value) -> Result<Listening, Fai
 }
 
 async fn show(store: Data<FloorStore>, known: Data<Known>, _body: Json<Value>) -> HttpResponse {
-    let read = store.flaky_tests(&known.repo, 100).await;
+    let read = store.flaky_tests((&known.repo, &known.org), 100).await;
     reply(read.map(|_| HttpResponse::Ok().json(&known.shown)))
 }
 
