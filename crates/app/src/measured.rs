@@ -32,6 +32,8 @@ impl Measured {
             Ok(_) => "ok",
             Err(HostError::RateLimited { .. }) => "rate_limited",
             Err(HostError::Unavailable { .. }) => "unavailable",
+            Err(HostError::AccessDenied { .. }) => "access_denied",
+            Err(HostError::CredentialRejected { .. }) => "credential_rejected",
             Err(HostError::Rejected { .. }) => "rejected",
             Err(HostError::NotFound { .. }) => "not_found",
             Err(HostError::Conflict { .. }) => "conflict",

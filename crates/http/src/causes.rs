@@ -128,6 +128,14 @@ impl From<HostError> for Problem {
             HostError::RateLimited { .. } | HostError::Unavailable { .. } => {
                 Self::new(Code::Unavailable, "the git host does not answer; try again later")
             }
+            HostError::AccessDenied { .. } => Self::new(
+                Code::HostAccess,
+                "the git host denies this server access; `signalbox doctor` says what is missing",
+            ),
+            HostError::CredentialRejected { .. } => Self::new(
+                Code::HostAccess,
+                "the git host rejects this server's credential; an operator must replace it",
+            ),
             HostError::Rejected { .. }
             | HostError::NotFound { .. }
             | HostError::Conflict { .. } => {

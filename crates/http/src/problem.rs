@@ -125,6 +125,8 @@ codes! {
     InvalidPageToken = "invalid_page_token", 500, "Invalid page token", false;
     /// The server failed; its log names the cause under the request id.
     Internal = "internal_error", 500, "Internal error", false;
+    /// The git host denies access or rejects the server's credential: an operator must act.
+    HostAccess = "git_host_access", 502, "Git host denies access", true;
     /// The database or the git host does not answer, or the queue is too busy.
     Unavailable = "unavailable", 503, "Not available", true;
     /// There is no room for uploads until older ones are removed.

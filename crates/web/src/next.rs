@@ -57,6 +57,12 @@ pub(crate) fn after(wait: &WaitReason, now: Timestamp) -> String {
         WaitReason::HostUnreachable { .. } => {
             "The queue tries again by itself; whoever runs the server can see more in its log.".into()
         }
+        WaitReason::HostAccessDenied { .. } => {
+            "Continues when an operator restores the server's access; `signalbox doctor` says what is missing.".into()
+        }
+        WaitReason::HostCredentialRejected { .. } => {
+            "Continues when an operator replaces the server's credential for this host.".into()
+        }
         WaitReason::TargetBranchMissing => "Create the branch on the host, or delete this queue.".into(),
         WaitReason::TargetUnknown => "It goes on as soon as the host has answered.".into(),
     }

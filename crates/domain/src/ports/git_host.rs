@@ -7,7 +7,8 @@ use thiserror::Error;
 
 use crate::ids::{BranchName, HostId, PrNumber, Sha, TreeId};
 use crate::queue::{
-    BuildCandidate, Candidate, CheckReport, ConflictWith, HostStatuses, Land, PullRequest,
+    BuildCandidate, Candidate, CheckReport, ConflictWith, HostStatuses, HostTrouble,
+    HostTroubleKind, Land, PullRequest,
 };
 use crate::time::{Span, Timestamp};
 
@@ -37,13 +38,31 @@ pub enum HostError {
         /// When to try again.
         retry_at: Timestamp,
     },
-    /// The host does not answer: try again later.
+    /// The host does not answer, or it or the machine that it runs on is unwell: no disk, no
+    /// permission on a folder, a lock in the way, unreadable objects. Says nothing about any
+    /// change; try again later.
     #[error("the host is not available: {words}")]
     Unavailable {
         /// What was seen.
         words: String,
     },
-    /// The host understood and said no.
+    /// The host does not let this installation do it: a missing permission, an IP allow list, an
+    /// archived repository, a repository that is no longer visible. Says nothing about any change;
+    /// an operator must act, then the same call succeeds.
+    #[error("the host denies access: {words}")]
+    AccessDenied {
+        /// The host's words, and what it was asked for.
+        words: String,
+    },
+    /// The host does not accept the credential. Says nothing about any change; an operator must
+    /// replace it, then the same call succeeds.
+    #[error("the host rejected the credential: {words}")]
+    CredentialRejected {
+        /// The host's words.
+        words: String,
+    },
+    /// The host understood and refuses this very change. The only error that may fail a pull
+    /// request, besides [`Conflict`](Self::Conflict).
     #[error("the host refused: {words}")]
     Rejected {
         /// The host's words.
@@ -67,9 +86,26 @@ impl HostError {
     /// Whether the same call may succeed later.
     pub const fn is_passing(&self) -> bool {
         match self {
-            Self::RateLimited { .. } | Self::Unavailable { .. } => true,
+            Self::RateLimited { .. }
+            | Self::Unavailable { .. }
+            | Self::AccessDenied { .. }
+            | Self::CredentialRejected { .. } => true,
             Self::Rejected { .. } | Self::NotFound { .. } | Self::Conflict { .. } => false,
         }
+    }
+
+    /// What is wrong with the host itself, if that is what this says.
+    pub fn trouble(&self) -> Option<HostTrouble> {
+        let (kind, words) = match self {
+            Self::Unavailable { words } => (HostTroubleKind::Unreachable, words),
+            Self::AccessDenied { words } => (HostTroubleKind::AccessDenied, words),
+            Self::CredentialRejected { words } => (HostTroubleKind::CredentialRejected, words),
+            Self::RateLimited { .. }
+            | Self::Rejected { .. }
+            | Self::NotFound { .. }
+            | Self::Conflict { .. } => return None,
+        };
+        Some(HostTrouble { kind, words: words.clone() })
     }
 }
 

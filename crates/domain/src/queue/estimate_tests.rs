@@ -105,7 +105,7 @@ fn there_is_none_without_history_while_paused_or_before_the_line() {
     world.submit(3, None).expect("accepted");
     assert_eq!(of(&world, 3, &[minutes(1)]).time, None, "it does not enter the line");
     let mut world = self::world(single(1), 1);
-    world.take_in(&Fact::HostUnreachable);
+    world.take_in(&World::host_lost());
     let silent = of(&world, 1, &[minutes(1)]);
     assert!(silent.time.is_none() && silent.sentence.contains("has not answered"), "{silent:?}");
 }

@@ -5,7 +5,7 @@ use crate::ids::{BranchName, PrNumber, RunId, Sha, TreeId};
 
 use crate::time::Timestamp;
 
-use super::{Candidate, Check, PullRequest};
+use super::{Candidate, Check, HostTrouble, PullRequest};
 
 /// A check as its source reports it.
 pub type CheckReport = Check;
@@ -142,8 +142,11 @@ pub enum Fact {
         /// Why.
         because: LandRefusal,
     },
-    /// The host did not answer.
-    HostUnreachable,
+    /// The host did not do what was asked, for a reason that says nothing about any change.
+    HostUnreachable {
+        /// What is wrong with it.
+        trouble: HostTrouble,
+    },
     /// The host answered again.
     HostReachable,
     /// Time has passed; deadlines are looked at.
@@ -164,7 +167,7 @@ impl Fact {
             Self::ChecksReported { .. } => "checks_reported",
             Self::Landed { .. } => "landed",
             Self::LandRefused { .. } => "land_refused",
-            Self::HostUnreachable => "host_unreachable",
+            Self::HostUnreachable { .. } => "host_unreachable",
             Self::HostReachable => "host_reachable",
             Self::TimePassed => "time_passed",
         }

@@ -66,7 +66,8 @@ pub use settings::{
     TestBranchConstructionMode,
 };
 pub use state::{
-    Header, HostHealth, Landing, PrState, Queue, QueueState, QueueStateName, RequestedState, Target,
+    Header, HostHealth, HostTrouble, HostTroubleKind, Landing, PrState, Queue, QueueState,
+    QueueStateName, RequestedState, Target,
 };
 pub use targets::{MAX_TARGETS, ReportedTargets, TargetSet, Targets};
 pub use testing_result::{BisectionPart, Outcome, TestingResult, testing_results};

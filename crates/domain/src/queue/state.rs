@@ -162,12 +162,37 @@ const fn yes() -> bool {
     true
 }
 
+words!(
+    /// What keeps the host from doing what a queue asks. None of it says anything about a change.
+    HostTroubleKind {
+        /// It does not answer, or it is unwell.
+        Unreachable = "UNREACHABLE",
+        /// It does not let this installation do it.
+        AccessDenied = "ACCESS_DENIED",
+        /// It does not accept the credential.
+        CredentialRejected = "CREDENTIAL_REJECTED",
+    }
+);
+
+/// What is wrong with the host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct HostTrouble {
+    /// Which kind of trouble.
+    pub kind: HostTroubleKind,
+    /// The host's or the system's words, at most 500 characters are kept.
+    pub words: String,
+}
+
 /// Whether the host answers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct HostHealth {
     /// Since when it does not; `None` when it does.
     pub unreachable_since: Option<Timestamp>,
+    /// What was seen last; `None` while it answers.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub trouble: Option<HostTrouble>,
 }
 
 /// A queue without its entries and runs.

@@ -3,8 +3,8 @@
 use crate::ids::PrNumber;
 
 use super::{
-    Entry, EntryState, Place, PrState, Queue, QueueState, Readiness, RunStatus, TestRun,
-    WaitReason, batch, lanes,
+    Entry, EntryState, HostTroubleKind, Place, PrState, Queue, QueueState, Readiness, RunStatus,
+    TestRun, WaitReason, batch, lanes,
 };
 
 /// An entry as it is shown.
@@ -133,7 +133,17 @@ fn held_up(queue: &Queue) -> Option<WaitReason> {
 }
 
 fn unreachable(queue: &Queue) -> Option<WaitReason> {
-    queue.header.host.unreachable_since.map(|since| WaitReason::HostUnreachable { since })
+    let host = &queue.header.host;
+    let since = host.unreachable_since?;
+    let Some(trouble) = &host.trouble else {
+        return Some(WaitReason::HostUnreachable { since, detail: String::new() });
+    };
+    let detail = trouble.words.clone();
+    Some(match trouble.kind {
+        HostTroubleKind::Unreachable => WaitReason::HostUnreachable { since, detail },
+        HostTroubleKind::AccessDenied => WaitReason::HostAccessDenied { since, detail },
+        HostTroubleKind::CredentialRejected => WaitReason::HostCredentialRejected { since, detail },
+    })
 }
 
 fn waits(queue: &Queue, entry: &Entry, ahead: &Ahead<'_>) -> Option<WaitReason> {

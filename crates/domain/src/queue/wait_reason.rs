@@ -49,8 +49,12 @@ pub enum WaitReason {
     QueueDraining,
     /// The queue changes its mode when its line is empty.
     QueueSwitchingModes,
-    /// The git host does not answer.
-    HostUnreachable { since: Timestamp },
+    /// The git host does not answer, or it is unwell; `detail` says what was seen.
+    HostUnreachable { since: Timestamp, detail: String },
+    /// The git host does not let this installation do what the queue needs.
+    HostAccessDenied { since: Timestamp, detail: String },
+    /// The git host does not accept this installation's credential.
+    HostCredentialRejected { since: Timestamp, detail: String },
     /// The target branch does not exist.
     TargetBranchMissing,
     /// The target branch's head has not been read yet.
@@ -110,8 +114,17 @@ impl WaitReason {
                 "the queue is switching modes and lets nothing new in until its line is empty"
                     .into()
             }
-            Self::HostUnreachable { since } => {
+            Self::HostUnreachable { since, detail } if detail.is_empty() => {
                 format!("the git host has not answered since {since}")
+            }
+            Self::HostUnreachable { since, detail } => {
+                format!("the git host has not been available since {since}: {detail}")
+            }
+            Self::HostAccessDenied { since, detail } => {
+                format!("the git host has denied access since {since}: {detail}")
+            }
+            Self::HostCredentialRejected { since, detail } => {
+                format!("the git host has rejected the server's credential since {since}: {detail}")
             }
             Self::TargetBranchMissing => "the target branch does not exist on the host".into(),
             Self::TargetUnknown => "the target branch's head is being read".into(),

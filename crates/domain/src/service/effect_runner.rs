@@ -8,7 +8,9 @@ use crate::ports::{
     Built, ChecksJob, ChecksRunner, GitHost, HostError, LandAnswer, Leased, Observed,
     PullRequestQuery, QueueRef, Repository,
 };
-use crate::queue::{BuildCandidate, Effect, Fact, Land, LandRefusal, Lane};
+use crate::queue::{
+    BuildCandidate, Effect, Fact, HostTrouble, HostTroubleKind, Land, LandRefusal, Lane,
+};
 use crate::time::{Span, Timestamp};
 
 use super::checks_sink::QueueSink;
@@ -111,19 +113,21 @@ impl EffectRunner {
         error: &HostError,
         started: Timestamp,
     ) -> Result<&'static str, Error> {
-        if !error.is_passing() {
+        if is_final(&leased.effect, error) {
             if let Some(fact) = refused(&leased.effect, error) {
                 self.queues.absorb(leased.queue, fact).await?;
             }
             return self.done(leased).await;
         }
         let failing_since = leased.failing_since.unwrap_or(started);
-        if let HostError::Unavailable { .. } = error {
-            self.queues.absorb(leased.queue, Fact::HostUnreachable).await?;
+        if let Some(trouble) = trouble(error) {
+            self.queues.absorb(leased.queue, Fact::HostUnreachable { trouble }).await?;
         }
         let at = match error {
             HostError::RateLimited { retry_at } => *retry_at,
             HostError::Unavailable { .. }
+            | HostError::AccessDenied { .. }
+            | HostError::CredentialRejected { .. }
             | HostError::Rejected { .. }
             | HostError::NotFound { .. }
             | HostError::Conflict { .. } => {
@@ -261,6 +265,36 @@ async fn land_candidate(
     })
 }
 
+/// What is wrong with the host, as it keeps an effect from its end. A refusal that is no answer to
+/// what was asked is trouble of the host's too.
+fn trouble(error: &HostError) -> Option<HostTrouble> {
+    if let HostError::RateLimited { .. } = error {
+        return None;
+    }
+    Some(error.trouble().unwrap_or_else(|| HostTrouble {
+        kind: HostTroubleKind::Unreachable,
+        words: error.to_string(),
+    }))
+}
+
+/// Whether the host has spoken its last word on an effect. Only a host that refuses this very
+/// change says something about it: what cannot be found may come back, and a read that is refused
+/// says nothing about what it was to read. A branch that cannot be deleted is left to the sweep.
+fn is_final(effect: &Effect, error: &HostError) -> bool {
+    match effect {
+        Effect::BuildCandidate(_) | Effect::RunChecks(_) | Effect::Land(_) => match error {
+            HostError::Rejected { .. } | HostError::Conflict { .. } => true,
+            HostError::RateLimited { .. }
+            | HostError::Unavailable { .. }
+            | HostError::AccessDenied { .. }
+            | HostError::CredentialRejected { .. }
+            | HostError::NotFound { .. } => false,
+        },
+        Effect::InspectPullRequest { .. } | Effect::InspectTarget { .. } => false,
+        Effect::CancelChecks { .. } | Effect::DeleteBranch { .. } => !error.is_passing(),
+    }
+}
+
 /// The fact that a final refusal of the host stands for.
 fn refused(effect: &Effect, error: &HostError) -> Option<Fact> {
     let words = error.to_string();
@@ -270,8 +304,9 @@ fn refused(effect: &Effect, error: &HostError) -> Option<Fact> {
         Effect::Land(land) => {
             Some(Fact::LandRefused { run: land.run, because: LandRefusal::Refused { words } })
         }
-        Effect::InspectPullRequest { pr } => Some(Fact::PullRequestGone { pr: *pr }),
-        Effect::InspectTarget { .. } => Some(Fact::TargetMissing),
-        Effect::CancelChecks { .. } | Effect::DeleteBranch { .. } => None,
+        Effect::InspectPullRequest { .. }
+        | Effect::InspectTarget { .. }
+        | Effect::CancelChecks { .. }
+        | Effect::DeleteBranch { .. } => None,
     }
 }

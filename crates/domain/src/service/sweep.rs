@@ -112,16 +112,12 @@ impl Sweeper {
                     self.queues.absorb(key.queue, fact).await?;
                 }
             }
-            Err(HostError::Unavailable { .. }) => {
-                self.queues.absorb(key.queue, Fact::HostUnreachable).await?;
-            }
             // A limit passes by itself, and a refusal to read says nothing about the queue.
-            Err(
-                HostError::RateLimited { .. }
-                | HostError::Rejected { .. }
-                | HostError::NotFound { .. }
-                | HostError::Conflict { .. },
-            ) => {}
+            Err(error) => {
+                if let Some(trouble) = error.trouble() {
+                    self.queues.absorb(key.queue, Fact::HostUnreachable { trouble }).await?;
+                }
+            }
         }
         Ok(())
     }

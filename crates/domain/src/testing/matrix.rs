@@ -85,7 +85,7 @@ const INPUTS: [Input; 19] = [
         world.wait(Span::hours(24));
         told(world, |world| world.facts.push(Fact::TimePassed))
     }),
-    ("the host is silent", |world| told(world, |world| world.facts.push(Fact::HostUnreachable))),
+    ("the host is silent", |world| told(world, |world| world.facts.push(World::host_lost()))),
     ("pause", |world| state(world, RequestedState::Paused)),
     ("drain", |world| state(world, RequestedState::Draining)),
     ("change the mode", |world| {

@@ -49,7 +49,12 @@ fn waits() -> Vec<(&'static str, WaitReason)> {
         ("queue_paused", WaitReason::QueuePaused { by: String::new(), reason: None }),
         ("queue_draining", WaitReason::QueueDraining),
         ("queue_switching_modes", WaitReason::QueueSwitchingModes),
-        ("host_unreachable", WaitReason::HostUnreachable { since: at }),
+        ("host_unreachable", WaitReason::HostUnreachable { since: at, detail: String::new() }),
+        ("host_access_denied", WaitReason::HostAccessDenied { since: at, detail: String::new() }),
+        (
+            "host_credential_rejected",
+            WaitReason::HostCredentialRejected { since: at, detail: String::new() },
+        ),
         ("target_branch_missing", WaitReason::TargetBranchMissing),
         ("target_unknown", WaitReason::TargetUnknown),
     ]

@@ -91,6 +91,18 @@ impl Named for WaitReason {
             Self::HostUnreachable { .. } => {
                 word("Host unreachable", "warning", Tone::Bad, "the git host does not answer")
             }
+            Self::HostAccessDenied { .. } => word(
+                "Host denies access",
+                "warning",
+                Tone::Bad,
+                "the git host does not let this server do what the queue needs",
+            ),
+            Self::HostCredentialRejected { .. } => word(
+                "Credential rejected",
+                "warning",
+                Tone::Bad,
+                "the git host does not accept this server's credential",
+            ),
             Self::TargetBranchMissing => word(
                 "Target branch missing",
                 "warning",

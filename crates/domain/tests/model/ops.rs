@@ -173,7 +173,7 @@ pub(crate) fn apply(world: &mut World, op: &Op) {
             world.wait(Span::minutes(*minutes));
             world.take_in(&Fact::TimePassed);
         }
-        Op::HostLost => world.take_in(&Fact::HostUnreachable),
+        Op::HostLost => world.take_in(&World::host_lost()),
         Op::HostBack => world.take_in(&Fact::HostReachable),
         Op::Reconcile => world.reconcile(),
     }

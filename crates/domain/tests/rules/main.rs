@@ -103,8 +103,11 @@ fn everybody_waits_for_exactly_one_reason() {
     let of_one = WaitReason::ChecksRunning { done: 0, of: 1 };
     assert_eq!(waits(&world, 1), of_one);
     assert_eq!(waits(&world, 3), WaitReason::SlotsFull { used: 2, limit: 2 });
-    world.take_in(&Fact::HostUnreachable);
-    assert_eq!(waits(&world, 3), WaitReason::HostUnreachable { since: world.at });
+    world.take_in(&World::host_lost());
+    assert_eq!(
+        waits(&world, 3),
+        WaitReason::HostUnreachable { since: world.at, detail: "no answer".into() }
+    );
     world.take_in(&Fact::HostReachable);
     update(&mut world, SettingsPatch::default(), Some(RequestedState::Paused));
     let paused =
@@ -182,7 +185,7 @@ fn a_run_that_takes_too_long_fails_and_a_silent_host_extends_its_time() {
     let names = vec!["test".to_owned()];
     assert_eq!(waits(&world, 1), WaitReason::ChecksSilent { names, since });
     assert_eq!(next_deadline(&world.queue), Some(due));
-    world.take_in(&Fact::HostUnreachable);
+    world.take_in(&World::host_lost());
     assert_eq!(next_deadline(&world.queue), None);
     world.wait(Span::minutes(400));
     world.take_in(&Fact::TimePassed);

@@ -50,7 +50,11 @@ pub(crate) enum WaitReasonReply {
     /// The queue changes its mode when its line is empty.
     QueueSwitchingModes,
     /// The git host does not answer.
-    HostUnreachable { since: String },
+    HostUnreachable { since: String, detail: String },
+    /// The git host does not let this installation do what the queue needs.
+    HostAccessDenied { since: String, detail: String },
+    /// The git host does not accept this installation's credential.
+    HostCredentialRejected { since: String, detail: String },
     /// The target branch does not exist.
     TargetBranchMissing,
     /// The target branch is being read.
@@ -92,8 +96,14 @@ impl From<&WaitReason> for WaitReasonReply {
             }
             WaitReason::QueueDraining => Self::QueueDraining,
             WaitReason::QueueSwitchingModes => Self::QueueSwitchingModes,
-            WaitReason::HostUnreachable { since } => {
-                Self::HostUnreachable { since: since.to_string() }
+            WaitReason::HostUnreachable { since, detail } => {
+                Self::HostUnreachable { since: since.to_string(), detail: detail.clone() }
+            }
+            WaitReason::HostAccessDenied { since, detail } => {
+                Self::HostAccessDenied { since: since.to_string(), detail: detail.clone() }
+            }
+            WaitReason::HostCredentialRejected { since, detail } => {
+                Self::HostCredentialRejected { since: since.to_string(), detail: detail.clone() }
             }
             WaitReason::TargetBranchMissing => Self::TargetBranchMissing,
             WaitReason::TargetUnknown => Self::TargetUnknown,
@@ -140,8 +150,12 @@ mod tests {
                 json!({"kind": "conflict_with_ahead", "pr": 3}),
             ),
             (
-                WaitReason::HostUnreachable { since: at },
-                json!({"kind": "host_unreachable", "since": time}),
+                WaitReason::HostUnreachable { since: at, detail: "no answer".into() },
+                json!({"kind": "host_unreachable", "since": time, "detail": "no answer"}),
+            ),
+            (
+                WaitReason::HostAccessDenied { since: at, detail: "archived".into() },
+                json!({"kind": "host_access_denied", "since": time, "detail": "archived"}),
             ),
         ] {
             let reply = serde_json::to_value(WaitReasonReply::from(&reason)).expect("JSON");

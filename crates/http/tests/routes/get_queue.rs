@@ -1,7 +1,7 @@
 //! `POST /v1/getQueue`.
 
 use serde_json::{Value, json};
-use signalbox_domain::queue::Mergeability;
+use signalbox_domain::queue::{Fact, HostTrouble, HostTroubleKind, Mergeability};
 use signalbox_domain::token::EnumCase;
 
 use crate::support::{Grant, Server, calc};
@@ -127,7 +127,8 @@ async fn words_follow_the_case_of_the_token() {
 async fn times_in_wait_reasons_are_times() {
     let server = Server::new().await;
     let stuck = server.stores.queues.list(None, None).await.expect("queues");
-    let down = signalbox_domain::queue::Fact::HostUnreachable;
+    let trouble = HostTrouble { kind: HostTroubleKind::Unreachable, words: "no answer".to_owned() };
+    let down = Fact::HostUnreachable { trouble };
     let pr = server.submitted("b").await;
     server.api.queues.absorb(stuck[0].queue, down).await.expect("taken in");
     let waits = server.entry(pr).await["waitReason"].clone();

@@ -37,6 +37,10 @@ pub enum Failure {
     AnswerLost,
     /// The host wants fewer calls until then.
     RateLimited(Timestamp),
+    /// The host does not let this installation do it.
+    AccessDenied,
+    /// The host does not accept the credential.
+    CredentialRejected,
     /// The host says no.
     Rejected,
     /// The host knows no such thing.
@@ -51,6 +55,8 @@ impl Failure {
         match self {
             Self::Unavailable | Self::AnswerLost => HostError::Unavailable { words },
             Self::RateLimited(retry_at) => HostError::RateLimited { retry_at },
+            Self::AccessDenied => HostError::AccessDenied { words },
+            Self::CredentialRejected => HostError::CredentialRejected { words },
             Self::Rejected => HostError::Rejected { words },
             Self::NotFound => HostError::NotFound { what: words },
             Self::Conflict => HostError::Conflict { what: words },

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use signalbox_domain::ids::{PrNumber, RunId};
 use signalbox_domain::queue::{
-    Culprit, EntryState, EntryView, Estimate, Exit, Mode, PrState, QueueState, QueueView, TestRun,
-    WaitReason,
+    Culprit, EntryState, EntryView, Estimate, Exit, HostTroubleKind, Mode, PrState, QueueState,
+    QueueView, TestRun, WaitReason,
 };
 use signalbox_domain::service::EntrySnapshot;
 use signalbox_domain::time::{Span, Timestamp};
@@ -259,9 +259,19 @@ fn notices(seen: &Seen<'_>) -> Vec<Block> {
         }
     }
     if let Some(since) = header.host.unreachable_since {
-        let text =
-            format!("Nothing moves. It has been silent for {}.", span(seen.now.since(since)));
-        notices.push(Block::notice(Tone::Bad, "warning", "The git host does not answer.", &text));
+        let lasted = span(seen.now.since(since));
+        let trouble = header.host.trouble.as_ref();
+        let title = match trouble.map_or(HostTroubleKind::Unreachable, |trouble| trouble.kind) {
+            HostTroubleKind::Unreachable => "The git host does not answer.",
+            HostTroubleKind::AccessDenied => "The git host denies access.",
+            HostTroubleKind::CredentialRejected => "The git host rejects this server's credential.",
+        };
+        let detail = trouble.map_or("", |trouble| trouble.words.as_str());
+        let text = match detail {
+            "" => format!("Nothing moves. It has been so for {lasted}."),
+            detail => format!("Nothing moves. It has been so for {lasted}: {detail}"),
+        };
+        notices.push(Block::notice(Tone::Bad, "warning", title, &text));
     }
     if header.target.missing {
         let text = "Nothing can be tested or merged until it exists.";

@@ -1,13 +1,16 @@
 //! What happened: which function takes it in.
 
 use super::super::{
-    Actor, CancelReason, Decision, EntryState, Exit, Fact, IgnoredBecause, MergeReason, PrState,
-    PullRequest, PullRequestState, QueuedReason, TestFailure,
+    Actor, CancelReason, Decision, EntryState, Exit, Fact, HostTrouble, IgnoredBecause,
+    MergeReason, PrState, PullRequest, PullRequestState, QueuedReason, TestFailure,
 };
 use super::draft::{Because, Draft};
 use super::{advance, checks, host_facts, land, leave};
 use crate::ids::{EntryId, PrNumber, RunId};
 use crate::time::{Span, Timestamp};
+
+/// How many characters of a host's words are kept.
+const KEPT_WORDS: usize = 500;
 
 pub(super) fn take_in(draft: &mut Draft, fact: &Fact) {
     match fact {
@@ -31,7 +34,7 @@ pub(super) fn take_in(draft: &mut Draft, fact: &Fact) {
         Fact::ChecksReported { run, sha, checks } => checks::reported(draft, *run, sha, checks),
         Fact::Landed { run, sha, tree } => land::landed(draft, *run, sha, tree),
         Fact::LandRefused { run, because } => land::refused(draft, *run, because),
-        Fact::HostUnreachable => host_unreachable(draft),
+        Fact::HostUnreachable { trouble } => host_unreachable(draft, trouble),
         Fact::HostReachable => host_reachable(draft),
         Fact::TimePassed => time_passed(draft),
     }
@@ -121,11 +124,16 @@ fn pull_request_gone(draft: &mut Draft, pr: PrNumber) {
     leave::leave(draft, id, exit, &Actor::Host);
 }
 
-fn host_unreachable(draft: &mut Draft) {
-    if draft.queue.header.host.unreachable_since.is_some() {
+fn host_unreachable(draft: &mut Draft, trouble: &HostTrouble) {
+    let words = trouble.words.chars().take(KEPT_WORDS).collect();
+    let trouble = HostTrouble { kind: trouble.kind, words };
+    let at = draft.at;
+    let host = &mut draft.queue.header.host;
+    if host.trouble.as_ref().map(|known| known.kind) == Some(trouble.kind) {
         return draft.ignored(IgnoredBecause::Known);
     }
-    draft.queue.header.host.unreachable_since = Some(draft.at);
+    host.unreachable_since.get_or_insert(at);
+    host.trouble = Some(trouble);
 }
 
 /// The host is back: deadlines move by the time that it was away.
@@ -133,6 +141,7 @@ fn host_reachable(draft: &mut Draft) {
     let Some(since) = draft.queue.header.host.unreachable_since.take() else {
         return draft.ignored(IgnoredBecause::Known);
     };
+    draft.queue.header.host.trouble = None;
     let away = draft.at.since(since);
     for id in running(draft) {
         draft.change_run(id, |run| {

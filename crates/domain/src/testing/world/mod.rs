@@ -10,9 +10,9 @@ use uuid::Uuid;
 
 use crate::ids::{BranchName, OrgId, PrNumber, QueueId, RepoId, Sha, TreeId};
 use crate::queue::{
-    Actor, Command, Decision, Event, Fact, Input, Mergeability, Mode, NumberedEffect, Priority,
-    PullRequest, PullRequestState, Queue, Refusal, ReportedTargets, Settings, Submission,
-    SubmitReason, Targets, Transition, absorb, decide,
+    Actor, Command, Decision, Event, Fact, HostTrouble, HostTroubleKind, Input, Mergeability, Mode,
+    NumberedEffect, Priority, PullRequest, PullRequestState, Queue, Refusal, ReportedTargets,
+    Settings, Submission, SubmitReason, Targets, Transition, absorb, decide,
 };
 use crate::time::{Span, Timestamp};
 
@@ -116,6 +116,12 @@ fn tree_of(content: &Content) -> TreeId {
 }
 
 impl World {
+    /// The fact that the host does not answer.
+    pub fn host_lost() -> Fact {
+        let words = "no answer".to_owned();
+        Fact::HostUnreachable { trouble: HostTrouble { kind: HostTroubleKind::Unreachable, words } }
+    }
+
     /// A new queue for `main` with these settings; its target is read.
     pub fn new(settings: Settings, rules: Rules) -> Self {
         let at = Timestamp::from_unix_seconds(1_767_225_600);
