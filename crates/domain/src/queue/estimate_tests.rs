@@ -7,7 +7,7 @@ use super::super::Mode;
 use super::*;
 use crate::ids::EntryId;
 use crate::queue::{
-    Actor, Command, Fact, PrState, ReportedTargets, RequestedState, Settings, SettingsPatch,
+    Actor, Command, PrState, ReportedTargets, RequestedState, Settings, SettingsPatch,
 };
 use crate::testing::{Rules, World};
 
