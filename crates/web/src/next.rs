@@ -23,11 +23,18 @@ pub(crate) fn after(wait: &WaitReason, now: Timestamp) -> String {
         WaitReason::RequiredChecksUnknown => {
             "The queue is reading which checks are required; nothing to do.".into()
         }
-        WaitReason::SlotsFull { .. } => "It starts when one of the tests that run now ends.".into(),
+        WaitReason::SlotsFull { ahead: 0, .. } => "Starts when a running test finishes.".into(),
+        WaitReason::SlotsFull { ahead, .. } => {
+            format!("Starts when a slot is free and the {ahead} ahead of it have started.")
+        }
         WaitReason::BatchFilling { until, .. } => {
             format!("Its batch starts when it is full, at the latest in {}.", span(until.since(now)))
         }
-        WaitReason::BehindPrs { .. } => "It starts when those ahead have been built.".into(),
+        WaitReason::BehindPrs { .. } => "Starts when the pull requests ahead have been built.".into(),
+        WaitReason::BehindLanding { .. } => "Continues when that merge is done.".into(),
+        WaitReason::Unexplained => {
+            "The server lets the queue advance again by itself; please report it with the server's log.".into()
+        }
         WaitReason::BuildingCandidate => "Its tests start when the candidate is pushed.".into(),
         WaitReason::ChecksRunning { .. } => {
             "When all required checks have passed it merges, after what is ahead of it.".into()

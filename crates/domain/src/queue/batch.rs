@@ -98,7 +98,7 @@ fn neighbours<'a>(queue: &'a Queue, group: &mut Vec<&'a Entry>, size: usize) -> 
     false
 }
 
-/// Adds the next entries that share a target with the group and depend on nothing else but what
+/// Adds the next entries that share a target with each member of the group and depend on nothing else but what
 /// stands ahead of all of it and has a candidate: on what stands between its members the first of
 /// them cannot be built. Returns whether somebody of the lane keeps a place there, whom nobody may
 /// be put past.
@@ -110,10 +110,16 @@ fn of_one_lane<'a>(queue: &'a Queue, group: &mut Vec<&'a Entry>, size: usize) ->
         if group.len() >= size {
             return false;
         }
-        if !group.iter().any(|member| meet(Mode::Parallel, member, entry)) {
+        let of_lane = group.iter().filter(|member| meet(Mode::Parallel, member, entry)).count();
+        if of_lane == 0 {
             continue;
         }
-        if may_join(queue, entry) && to_build_on(queue, entry, group).is_ok_and(is_ahead) {
+        // Who shares a target with a part of the group only must not wait for the rest of it.
+        let with_all = of_lane == group.len();
+        if with_all
+            && may_join(queue, entry)
+            && to_build_on(queue, entry, group).is_ok_and(is_ahead)
+        {
             group.push(entry);
         } else if !entry.is_held() && !matches!(entry.place, Place::Waiting { .. }) {
             return true;

@@ -18,6 +18,8 @@ words!(
         Superseded = "SUPERSEDED",
         /// It says what is known already.
         Known = "KNOWN",
+        /// It names a pull request or a run that has no part in the run that it is about.
+        NotOfRun = "NOT_OF_RUN",
         /// No landing of that run is under way.
         NoSuchLanding = "NO_SUCH_LANDING",
     }

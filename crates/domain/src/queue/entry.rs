@@ -146,6 +146,9 @@ pub struct Proven {
     pub tree: TreeId,
     /// The statuses that had succeeded.
     pub statuses: Vec<String>,
+    /// What else was in that tree, besides the target branch.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub with: Vec<PrNumber>,
 }
 
 impl Entry {

@@ -149,6 +149,12 @@ pub enum Fact {
     },
     /// The host answered again.
     HostReachable,
+    /// The effect of a run that the host was to answer is gone without an answer. Never expected;
+    /// the watch over waiting entries finds it.
+    AnswerLost {
+        /// Of which run.
+        run: RunId,
+    },
     /// Time has passed; deadlines are looked at.
     TimePassed,
 }
@@ -169,6 +175,7 @@ impl Fact {
             Self::LandRefused { .. } => "land_refused",
             Self::HostUnreachable { .. } => "host_unreachable",
             Self::HostReachable => "host_reachable",
+            Self::AnswerLost { .. } => "answer_lost",
             Self::TimePassed => "time_passed",
         }
     }

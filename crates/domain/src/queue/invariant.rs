@@ -6,7 +6,9 @@
 
 use crate::ids::{PrNumber, RunId};
 
+use super::justified::{tested_by_a_run_that_ended, unjustified};
 use super::lanes::meet;
+use super::order::OrderKey;
 use super::{Entry, EntryState, Mode, Place, Queue, RunStatus, TestRun};
 
 /// An invariant that does not hold: its id and what was seen.
@@ -19,6 +21,10 @@ pub fn check(queue: &Queue) -> Vec<Violation> {
     green_target(queue, &line, &mut violations);
     no_lost_pull_request(queue, &line, &mut violations);
     order(&line, &mut violations);
+    violations.extend(unjustified(queue).into_iter().map(|(_, why)| ("Q10", why)));
+    if let Some(pr) = tested_by_a_run_that_ended(queue) {
+        violations.push(("Q10", format!("#{pr} is under test by a run that has ended")));
+    }
     violations
 }
 
@@ -82,11 +88,20 @@ fn built_in_order(
 fn only_its_lane(queue: &Queue, run: &TestRun, violations: &mut Vec<Violation>) {
     let live = |pr: PrNumber| queue.entry_of(pr);
     let mut linked: Vec<&Entry> = run.group.iter().filter_map(|it| live(it.pr)).collect();
+    for (at, one) in linked.iter().enumerate() {
+        if let Some(two) = linked[..at].iter().find(|two| !meet(Mode::Parallel, one, two)) {
+            let text = format!("#{} and #{} share no target and a batch", two.pr, one.pr);
+            violations.push(("Q6", text));
+        }
+    }
     let mut open: Vec<&Entry> = run.ahead.iter().filter_map(|(_, pr)| live(*pr)).collect();
     // What has left may have been the link.
     let links_gone = run.ahead.len() > open.len() || linked.len() < run.group.len();
+    let needs = |later: &Entry, earlier: &Entry| {
+        OrderKey::of(earlier) < OrderKey::of(later) && meet(Mode::Parallel, later, earlier)
+    };
     while let Some(at) =
-        open.iter().position(|other| linked.iter().any(|entry| meet(Mode::Parallel, other, entry)))
+        open.iter().position(|other| linked.iter().any(|entry| needs(entry, other)))
     {
         linked.push(open.swap_remove(at));
     }

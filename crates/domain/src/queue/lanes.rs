@@ -5,7 +5,7 @@
 //! stored anywhere, they follow from the targets. An entry without targets for its head touches
 //! everything. All functions are pure and look at one state.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::ids::{EntryId, PrNumber, RunId};
 use crate::time::{Span, Timestamp};
@@ -127,6 +127,11 @@ fn group_from<'a>(
     Ok(Next::Start(Startable { group, on }))
 }
 
+/// What keeps an entry, or the group that starts with it, from being built while a slot is free.
+pub(super) fn blocker<'a>(queue: &'a Queue, entry: &'a Entry) -> Option<&'a Entry> {
+    group_from(queue, entry, queue.header.created_at).err()
+}
+
 /// What an entry depends on directly, in line order, without the members of its own group; or the
 /// nearest of them that cannot be built on now.
 pub(super) fn to_build_on<'a>(
@@ -203,26 +208,26 @@ fn on_what_lands(queue: &Queue, group: &[&Entry], on: &[&Entry]) -> bool {
 }
 
 /// Everything that a candidate on these entries contains besides its own group, in line order,
-/// each with the run that it is tested in.
+/// each with the run that it is tested in: the entries, what they depend on, and so on. What
+/// happens to be tested in one batch with them is left out unless they depend on it (Q6).
 pub(super) fn contained(queue: &Queue, on: &[&Entry]) -> Vec<(RunId, PrNumber)> {
-    let mut seen = BTreeSet::new();
-    let mut found = Vec::new();
-    for entry in on.iter().rev() {
-        if seen.contains(&entry.pr) {
+    let mut found = BTreeMap::new();
+    let mut open: Vec<&Entry> = on.to_vec();
+    while let Some(entry) = open.pop() {
+        let key = OrderKey::of(entry);
+        let Some(run) = entry.state.run() else { continue };
+        if found.insert(key, (run, entry.pr)).is_some() {
             continue;
         }
-        let Some(run) = entry.state.run().and_then(|run| queue.run(run)) else { continue };
-        for pr in run.prs() {
-            if let Some(it) = queue.entry_of(pr)
-                && let Some(of) = it.state.run().or(Some(run.id))
-                && seen.insert(pr)
-            {
-                found.push((OrderKey::of(it), of, pr));
+        match queue.mode() {
+            // All that is ahead is among the entries.
+            Mode::Single => {}
+            Mode::Parallel => {
+                open.extend(queue.before(key).filter(|it| meet(Mode::Parallel, it, entry)));
             }
         }
     }
-    found.sort_unstable_by_key(|(key, ..)| *key);
-    found.into_iter().map(|(_, run, pr)| (run, pr)).collect()
+    found.into_values().collect()
 }
 
 /// The run whose candidate contains exactly these, if one of the entries has it: only the last one
@@ -246,32 +251,45 @@ pub(super) fn all_ahead_passed(queue: &Queue, run: &TestRun) -> bool {
     run.ahead.iter().all(|(_, pr)| passed(*pr))
 }
 
-/// Whether a success behind a failed run may still absolve it: one of the next
-/// `pendingFailureDepth` groups is under test, or can still be started for that.
+/// What may still absolve a failed run.
+pub(super) enum Absolver {
+    /// A run behind it that is under test.
+    Running,
+    /// This entry, which is still to be built on it.
+    Next(PrNumber),
+}
+
+/// Whether a success behind a failed run may still absolve it.
 pub(super) fn may_be_absolved(queue: &Queue, failed: &TestRun) -> bool {
+    absolver(queue, failed).is_some()
+}
+
+/// Whose success behind a failed run may still absolve it: one of the next `pendingFailureDepth`
+/// groups is under test, or can still be started for that.
+pub(super) fn absolver(queue: &Queue, failed: &TestRun) -> Option<Absolver> {
     let settings = &queue.header.settings;
     let depth = usize::try_from(settings.pending_failure_depth).unwrap_or(usize::MAX);
     if depth == 0 {
-        return false;
+        return None;
     }
     let successors = successors(queue, failed);
-    let running = |run: &&TestRun| run.status.is_running();
-    if successors.iter().copied().take(depth).any(|run| running(&run)) {
-        return true;
+    if successors.iter().take(depth).any(|run| run.status.is_running()) {
+        return Some(Absolver::Running);
     }
     let full = successors.len() >= depth;
     let can_be_built_on = failed.candidate.is_some() && !failed.bisection;
     if !settings.can_optimistically_merge || full || !can_be_built_on {
-        return false;
+        return None;
     }
     // One more group will be built on it, as soon as it can.
     let members: Vec<&Entry> =
         failed.group.iter().filter_map(|member| queue.entry(member.entry)).collect();
-    let Some(behind) = members.last().map(|last| OrderKey::of(last)) else { return false };
+    let behind = members.last().map(|last| OrderKey::of(last))?;
     let next = queue.behind(behind).find(|entry| {
         entry.waits_in_line() && members.iter().any(|member| meet(queue.mode(), member, entry))
     });
-    next.is_some_and(|next| !waits_for(queue, failed, next, &mut BTreeSet::new()))
+    next.filter(|next| !waits_for(queue, failed, next, &mut BTreeSet::new()))
+        .map(|next| Absolver::Next(next.pr))
 }
 
 /// Whether an entry cannot be started before that failed run is settled: it depends on a failed

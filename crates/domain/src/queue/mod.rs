@@ -15,6 +15,7 @@ mod event;
 mod fact;
 mod invariant;
 mod journal;
+mod justified;
 mod lanes;
 mod metrics;
 mod moves;
@@ -45,6 +46,7 @@ pub use event::{Event, EventBatch, EventKind, EventRun, Subject};
 pub use fact::{CheckReport, ConflictWith, Fact, HostStatuses, LandRefusal};
 pub use invariant::{Violation, check as check_invariants};
 pub use journal::{Input, JournalRecord, fold};
+pub use justified::{Awaited, awaited, unjustified};
 pub use metrics::{BUCKETS_SECONDS, Histogram, QueueMetrics, measure};
 pub use moves::Move;
 pub use order::Place;
@@ -53,8 +55,8 @@ pub use priority::{Priority, PriorityName};
 pub use pull_request::{Mergeability, PullRequest, PullRequestState};
 pub use readiness::Readiness;
 pub use reason::{
-    CancelReason, Culprit, Exit, FailReason, MergeReason, PassReason, QueuedReason, SubmitReason,
-    TestFailure,
+    CancelReason, Culprit, Evidence, Exit, FailReason, MergeReason, PassReason, QueuedReason,
+    SubmitReason, TestFailure,
 };
 pub use refusal::Refusal;
 pub use run::{

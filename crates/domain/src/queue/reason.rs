@@ -42,6 +42,8 @@ words!(
         BisectionPassed = "BISECTION_TEST_RUN_PASSED",
         /// Its impacted targets were reported anew.
         TargetsChanged = "IMPACTED_TARGETS_CHANGED",
+        /// The host's answer was lost, and it is asked again.
+        AnswerLost = "HOST_ANSWER_LOST",
         /// It conflicts with a pull request ahead and waits for that one.
         ConflictWithAhead = "CONFLICT_WITH_PULL_REQUEST_AHEAD",
     }
@@ -153,6 +155,34 @@ pub enum Culprit {
     PullRequest(PrNumber),
     /// What is on the target branch.
     TargetBranch,
+    /// The git host, which refused what it was asked.
+    Host,
+}
+
+/// What was seen of a pull request that failed its tests: what else its failed candidate contained,
+/// and whether it passed without some of that before. Without anything else in the candidate, it
+/// was seen to fail on its own.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct Evidence {
+    /// The pull requests ahead that the failed candidate contained, all of which passed, in line
+    /// order; at most the last 20.
+    pub on_top_of: Vec<PrNumber>,
+    /// How many there were.
+    pub ahead: u32,
+    /// Those of them that were not yet in a candidate with which it passed; empty when it never
+    /// passed at its present head.
+    pub passed_without: Vec<PrNumber>,
+}
+
+impl Evidence {
+    /// The most pull requests that are named.
+    pub const NAMED: usize = 20;
+
+    /// Whether it was seen to fail with nothing else but the target branch.
+    pub const fn is_alone(&self) -> bool {
+        self.ahead == 0
+    }
 }
 
 /// How an entry left.
@@ -178,6 +208,9 @@ pub enum Exit {
         culprit: Culprit,
         /// What exactly: failed statuses, conflicting paths, the host's words.
         details: Vec<String>,
+        /// What was seen, when its tests failed.
+        #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
+        evidence: Option<Box<Evidence>>,
     },
     /// Taken out on request.
     Cancelled {

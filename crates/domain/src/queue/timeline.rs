@@ -184,7 +184,7 @@ pub fn timeline(
 
 /// The pull requests that a reason to wait names.
 fn waited_for(waits: &WaitReason) -> Vec<PrNumber> {
-    if let WaitReason::BehindPrs { prs } | WaitReason::PredecessorTesting { prs } = waits {
+    if let WaitReason::BehindPrs { prs, .. } | WaitReason::PredecessorTesting { prs } = waits {
         prs.clone()
     } else if let WaitReason::ConflictWithAhead { pr } = waits {
         vec![*pr]

@@ -3,8 +3,8 @@
 use crate::ids::PrNumber;
 
 use super::{
-    Entry, EntryState, HostTroubleKind, Place, PrState, Queue, QueueState, Readiness, RunStatus,
-    TestRun, WaitReason, batch, lanes,
+    Entry, EntryState, HostTroubleKind, Mode, Place, PrState, Queue, QueueState, Readiness,
+    RunStatus, TestRun, WaitReason, batch, lanes,
 };
 
 /// An entry as it is shown.
@@ -39,7 +39,7 @@ pub fn view_queue(queue: &Queue) -> QueueView<'_> {
     let mut entries = Vec::with_capacity(queue.live());
     for entry in queue.entries_in_order() {
         entries.push(view(queue, entry, &ahead));
-        ahead.pass(entry);
+        ahead.pass(queue, entry);
     }
     QueueView { queue, entries }
 }
@@ -51,7 +51,7 @@ pub fn view_entry(queue: &Queue, pr: PrNumber) -> Option<EntryView<'_>> {
         if entry.pr == pr {
             return Some(view(queue, entry, &ahead));
         }
-        ahead.pass(entry);
+        ahead.pass(queue, entry);
     }
     None
 }
@@ -64,24 +64,37 @@ struct Ahead<'a> {
     count: usize,
     /// Slots that are taken: by runs of the main line, and by runs of bisections.
     running: (u32, u32),
+    /// How many wait for a slot.
+    waiting: u32,
     /// Not settled: still to be tested, being tested, or failed.
     unsettled: Vec<&'a Entry>,
+    /// Those of them that have no candidate.
+    unbuilt: Vec<&'a Entry>,
 }
 
 impl<'a> Ahead<'a> {
     fn of(queue: &Queue) -> Self {
-        Self { count: 0, running: lanes::running(queue), unsettled: Vec::new() }
+        let running = lanes::running(queue);
+        Self { count: 0, running, waiting: 0, unsettled: Vec::new(), unbuilt: Vec::new() }
     }
 
-    fn pass(&mut self, entry: &'a Entry) {
+    fn pass(&mut self, queue: &Queue, entry: &'a Entry) {
         if entry.place == Place::Outside {
             return;
         }
         self.count += 1;
         match &entry.state {
-            EntryState::Testing { .. }
-            | EntryState::PendingFailure { .. }
-            | EntryState::Pending { held_by: None, .. } => self.unsettled.push(entry),
+            EntryState::Pending { held_by: None, .. } => {
+                self.waiting += 1;
+                self.unsettled.push(entry);
+                self.unbuilt.push(entry);
+            }
+            EntryState::Testing { run, .. } | EntryState::PendingFailure { run, .. } => {
+                self.unsettled.push(entry);
+                if queue.run(*run).is_none_or(|run| run.candidate.is_none()) {
+                    self.unbuilt.push(entry);
+                }
+            }
             EntryState::Pending { held_by: Some(_), .. }
             | EntryState::NotReady
             | EntryState::TestsPassed { .. }
@@ -89,15 +102,33 @@ impl<'a> Ahead<'a> {
         }
     }
 
-    /// Those that an entry depends on directly and that have no candidate, else all of them.
-    fn in_the_way_of(&self, queue: &Queue, entry: &Entry) -> Vec<PrNumber> {
-        let meets = |other: &&&Entry| lanes::meet(queue.mode(), other, entry);
-        let unbuilt = |other: &&&Entry| {
-            let run = other.state.run().and_then(|run| queue.run(run));
-            run.is_none_or(|run| run.candidate.is_none())
+    /// Those that an entry depends on directly and that have no candidate, else the one that it
+    /// cannot be built on in spite of its candidate.
+    fn in_the_way_of(&self, queue: &Queue, entry: &Entry, by: &Entry) -> WaitReason {
+        let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+        let (first, ahead) = match queue.mode() {
+            Mode::Single => (named(self.unbuilt.iter()), count(self.unbuilt.len())),
+            Mode::Parallel => {
+                let meets = |other: &&&Entry| lanes::meet(Mode::Parallel, other, entry);
+                let met = || self.unbuilt.iter().filter(meets);
+                (named(met()), count(met().count()))
+            }
         };
-        let first = named(self.unsettled.iter().filter(unbuilt).filter(meets));
-        if first.is_empty() { named(self.unsettled.iter().filter(meets)) } else { first }
+        if first.is_empty() {
+            WaitReason::BehindPrs { prs: vec![by.pr], ahead: 1 }
+        } else {
+            WaitReason::BehindPrs { prs: first, ahead }
+        }
+    }
+
+    /// Those that must have passed before the result of a part of a batch follows.
+    fn before_part(&self, queue: &Queue, entry: &Entry) -> Vec<PrNumber> {
+        let batch = |entry: &Entry| entry.part.as_ref().map(|part| part.batch);
+        let number = |entry: &Entry| entry.part.as_ref().map(|part| part.number);
+        named(self.unsettled.iter().filter(|other| {
+            number(other) != number(entry)
+                && (batch(other) == batch(entry) || lanes::meet(queue.mode(), other, entry))
+        }))
     }
 
     /// Those that a run's candidate contains.
@@ -169,21 +200,45 @@ fn waits(queue: &Queue, entry: &Entry, ahead: &Ahead<'_>) -> Option<WaitReason> 
         EntryState::TestsPassed { .. } => held_up(queue).unwrap_or_else(|| {
             let prs = run.map(|run| ahead.under(run)).unwrap_or_default();
             if prs.is_empty() {
-                WaitReason::Landing
+                waits_for_landing(queue, run)
             } else {
                 WaitReason::PredecessorTesting { prs }
             }
         }),
         EntryState::PendingFailure { .. } => {
             let prs = run.map(|run| ahead.under(run)).unwrap_or_default();
-            if prs.is_empty() {
-                let depth = header.settings.pending_failure_depth;
-                held_up(queue).unwrap_or(WaitReason::SuccessorWindow { depth, until: None })
-            } else {
-                WaitReason::PredecessorTesting { prs }
+            if !prs.is_empty() {
+                return Some(WaitReason::PredecessorTesting { prs });
             }
+            let depth = header.settings.pending_failure_depth;
+            let window = run.and_then(|run| lanes::absolver(queue, run));
+            held_up(queue).unwrap_or(match window {
+                Some(_) => WaitReason::SuccessorWindow { depth, until: None },
+                None => WaitReason::Unexplained,
+            })
         }
     })
+}
+
+/// Why an entry that has passed, as has all that its candidate contains, is not on the target.
+fn waits_for_landing(queue: &Queue, run: Option<&TestRun>) -> WaitReason {
+    let header = &queue.header;
+    let landing = header.landing.as_ref();
+    if landing.is_some_and(|landing| run.is_some_and(|run| landing.runs.contains(&run.id))) {
+        return WaitReason::Landing;
+    }
+    behind_landing(queue).unwrap_or(match (&header.target.head, header.target.missing) {
+        (Some(_), _) => WaitReason::Unexplained,
+        (None, true) => WaitReason::TargetBranchMissing,
+        (None, false) => WaitReason::TargetUnknown,
+    })
+}
+
+fn behind_landing(queue: &Queue) -> Option<WaitReason> {
+    let landing = queue.header.landing.as_ref()?;
+    let run = queue.run(landing.run);
+    let live = run.into_iter().flat_map(TestRun::prs).filter(|pr| queue.entry_of(*pr).is_some());
+    Some(WaitReason::BehindLanding { prs: live.take(NAMED).collect() })
 }
 
 /// Why an entry in the line has no run.
@@ -198,7 +253,11 @@ fn waits_for_its_turn(queue: &Queue, entry: &Entry, ahead: &Ahead<'_>) -> WaitRe
     if let Some(part) = &entry.part
         && lanes::follows(queue, part)
     {
-        return WaitReason::PredecessorTesting { prs: ahead.in_the_way_of(queue, entry) };
+        let prs = ahead.before_part(queue, entry);
+        if prs.is_empty() {
+            return WaitReason::Unexplained;
+        }
+        return WaitReason::PredecessorTesting { prs };
     }
     let (main, bisection) = ahead.running;
     let shared = settings.bisection_concurrency == 0;
@@ -207,12 +266,15 @@ fn waits_for_its_turn(queue: &Queue, entry: &Entry, ahead: &Ahead<'_>) -> WaitRe
         Some(_) | None => (main + if shared { bisection } else { 0 }, settings.concurrency),
     };
     if used >= limit {
-        return WaitReason::SlotsFull { used, limit };
+        return WaitReason::SlotsFull { used, limit, ahead: ahead.waiting };
     }
     if let Some((have, until)) = batch::filling(queue, entry) {
         return WaitReason::BatchFilling { have, target: settings.batching_min_size, until };
     }
-    WaitReason::BehindPrs { prs: ahead.in_the_way_of(queue, entry) }
+    match lanes::blocker(queue, entry) {
+        Some(by) => ahead.in_the_way_of(queue, entry, by),
+        None => behind_landing(queue).unwrap_or(WaitReason::Unexplained),
+    }
 }
 
 fn waits_for_checks(run: Option<&TestRun>) -> WaitReason {

@@ -23,12 +23,12 @@ pub enum WaitReason {
     HostMergeability { detail: String },
     /// The statuses that must succeed are not known yet.
     RequiredChecksUnknown,
-    /// Every slot is taken.
-    SlotsFull { used: u32, limit: u32 },
+    /// Every slot is taken; `ahead` others in front of it wait for one too.
+    SlotsFull { used: u32, limit: u32, ahead: u32 },
     /// Its batch is not full yet.
     BatchFilling { have: u32, target: u32, until: Timestamp },
-    /// Others are ahead and have no candidate to build on yet.
-    BehindPrs { prs: Vec<PrNumber> },
+    /// `ahead` others are in front of it and have no candidate to build on yet.
+    BehindPrs { prs: Vec<PrNumber>, ahead: u32 },
     /// Its candidate is being built.
     BuildingCandidate,
     /// Its checks are running.
@@ -41,8 +41,12 @@ pub enum WaitReason {
     SuccessorWindow { depth: u32, until: Option<Timestamp> },
     /// It conflicts with one ahead, and waits until that has left or landed.
     ConflictWithAhead { pr: PrNumber },
+    /// These are being put on the target branch, and one landing follows another.
+    BehindLanding { prs: Vec<PrNumber> },
     /// It is being put on the target branch.
     Landing,
+    /// Nothing in the queue keeps it: a breach of Q10, and a fault of this program.
+    Unexplained,
     /// The queue is paused.
     QueuePaused { by: String, reason: Option<String> },
     /// The queue lets nothing new in.
@@ -64,9 +68,9 @@ pub enum WaitReason {
 impl WaitReason {
     /// A sentence for people.
     pub fn sentence(&self) -> String {
-        let list = |prs: &[PrNumber]| {
+        let list = |prs: &[PrNumber], count: u32| {
             let named: Vec<String> = prs.iter().take(5).map(|pr| format!("#{pr}")).collect();
-            let more = prs.len().saturating_sub(named.len());
+            let more = (count as usize).max(prs.len()).saturating_sub(named.len());
             let named = named.join(", ");
             if more == 0 { named } else { format!("{named} and {more} more") }
         };
@@ -80,13 +84,30 @@ impl WaitReason {
             }
             Self::HostMergeability { detail } => format!("the host says: {detail}"),
             Self::RequiredChecksUnknown => "its required statuses are not known yet".into(),
-            Self::SlotsFull { used, limit } => {
+            Self::SlotsFull { used, limit, ahead: 0 } => {
                 format!("all test slots are taken ({used} of {limit})")
+            }
+            Self::SlotsFull { used, limit, ahead } => {
+                let (others, wait) = if *ahead == 1 {
+                    ("1 pull request ahead of it".to_owned(), "waits")
+                } else {
+                    (format!("{ahead} pull requests ahead of it"), "wait")
+                };
+                format!("all test slots are taken ({used} of {limit}) and {others} {wait} for one")
             }
             Self::BatchFilling { have, target, until } => {
                 format!("its batch is filling: {have} of {target}, at the latest until {until}")
             }
-            Self::BehindPrs { prs } => format!("{} ahead must be built first", list(prs)),
+            Self::BehindPrs { prs, ahead } => {
+                format!("{} ahead must be built first", list(prs, *ahead))
+            }
+            Self::BehindLanding { prs } => {
+                let count = u32::try_from(prs.len()).unwrap_or(u32::MAX);
+                format!("{} must be on the target branch first", list(prs, count))
+            }
+            Self::Unexplained => {
+                "nothing that Signalbox knows keeps it; this is a fault of Signalbox".into()
+            }
             Self::BuildingCandidate => "its candidate is being built".into(),
             Self::ChecksRunning { done, of } => format!("{done} of {of} required checks are done"),
             Self::ChecksSilent { names, since } => {
@@ -97,7 +118,7 @@ impl WaitReason {
                     named.join(" or ")
                 )
             }
-            Self::PredecessorTesting { prs } => format!("waits for {} ahead", list(prs)),
+            Self::PredecessorTesting { prs } => format!("waits for {} ahead", list(prs, 0)),
             Self::SuccessorWindow { depth, .. } => format!(
                 "its tests failed; up to {depth} levels of later pull requests may still absolve it"
             ),

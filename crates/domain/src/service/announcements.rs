@@ -8,9 +8,9 @@ use crate::ports::{
     Announcement, EntryFilter, Forge, HostError, QueueKey, QueueRef, Repository, StatusNote,
     StatusState, TestPullRequest,
 };
-use crate::queue::{Culprit, Entry, EntryState, Exit, PrState, Queue, RunStatus};
+use crate::queue::{Entry, EntryState, Exit, PrState, Queue, RunStatus};
 use crate::time::{Span, Timestamp, Window};
-use crate::vocabulary::{Named as _, reason};
+use crate::vocabulary::{Named as _, blame, reason};
 
 use super::{Context, Error, QueueService};
 
@@ -253,14 +253,10 @@ impl Words {
                 }
                 (StatusState::Success, None, more)
             }
-            EntryState::Ended(Exit::Failed { reason, culprit, details }) => {
-                let whose = match culprit {
-                    Culprit::Itself => String::new(),
-                    Culprit::PullRequest(pr) => format!(" because of #{pr}"),
-                    Culprit::TargetBranch => " because of the target branch".to_owned(),
-                };
+            EntryState::Ended(exit @ Exit::Failed { reason, details, .. }) => {
+                let blame = blame(exit).unwrap_or_default();
                 let why = called(PrState::Failed, reason.word());
-                let more = format!("{why}{whose}:{}", neutral(details));
+                let more = format!("{why}: {blame}{}", neutral(details));
                 (StatusState::Failure, Some(why), more)
             }
             EntryState::Ended(Exit::Cancelled { reason, by }) => {

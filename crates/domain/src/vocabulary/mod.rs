@@ -2,6 +2,7 @@
 //! and the documentation use these words and no others. Each match is exhaustive, so a new variant
 //! does not compile without its word.
 
+mod blame;
 mod reasons;
 mod states;
 mod table;
@@ -9,6 +10,7 @@ mod tests;
 mod waits;
 mod webhooks;
 
+pub use blame::blame;
 pub use reasons::reason;
 pub use table::table;
 

@@ -57,6 +57,12 @@ impl Named for QueuedReason {
                 Tone::Quiet,
                 "somebody pushed to the target branch past the queue",
             ),
+            Self::AnswerLost => word(
+                "Answer lost",
+                "switch",
+                Tone::Warning,
+                "the git host's answer was lost, so it is asked again",
+            ),
             Self::PredecessorCancelled => word(
                 "One ahead was cancelled",
                 "switch",

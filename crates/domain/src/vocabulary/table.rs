@@ -36,15 +36,17 @@ fn waits() -> Vec<(&'static str, WaitReason)> {
         ("missing_targets", WaitReason::MissingTargets),
         ("host_mergeability", WaitReason::HostMergeability { detail: String::new() }),
         ("required_checks_unknown", WaitReason::RequiredChecksUnknown),
-        ("slots_full", WaitReason::SlotsFull { used: 0, limit: 0 }),
+        ("slots_full", WaitReason::SlotsFull { used: 0, limit: 0, ahead: 0 }),
         ("batch_filling", WaitReason::BatchFilling { have: 0, target: 0, until: at }),
-        ("behind_prs", WaitReason::BehindPrs { prs: vec![pr] }),
+        ("behind_prs", WaitReason::BehindPrs { prs: vec![pr], ahead: 1 }),
         ("building_candidate", WaitReason::BuildingCandidate),
         ("checks_running", WaitReason::ChecksRunning { done: 0, of: 0 }),
         ("checks_silent", WaitReason::ChecksSilent { names: Vec::new(), since: at }),
         ("predecessor_testing", WaitReason::PredecessorTesting { prs: vec![pr] }),
         ("successor_window", WaitReason::SuccessorWindow { depth: 0, until: None }),
         ("conflict_with_ahead", WaitReason::ConflictWithAhead { pr }),
+        ("behind_landing", WaitReason::BehindLanding { prs: vec![pr] }),
+        ("unexplained", WaitReason::Unexplained),
         ("landing", WaitReason::Landing),
         ("queue_paused", WaitReason::QueuePaused { by: String::new(), reason: None }),
         ("queue_draining", WaitReason::QueueDraining),
@@ -109,6 +111,7 @@ pub fn table() -> String {
         ("itself", Culprit::Itself),
         ("pull_request", Culprit::PullRequest(PrNumber(1))),
         ("target_branch", Culprit::TargetBranch),
+        ("host", Culprit::Host),
     ];
     let culprits = culprits.into_iter().map(|(name, it)| (name.to_owned(), it.named()));
     section(&mut page, "Whose fault it is", culprits);

@@ -73,6 +73,18 @@ impl Named for WaitReason {
                 Tone::Warning,
                 "it conflicts with a pull request ahead",
             ),
+            Self::BehindLanding { .. } => word(
+                "Another merge first",
+                "clock",
+                Tone::Waiting,
+                "another pull request is being put on the target branch",
+            ),
+            Self::Unexplained => word(
+                "Unexplained",
+                "warning",
+                Tone::Bad,
+                "nothing that Signalbox knows keeps it; this is a fault of Signalbox",
+            ),
             Self::Landing => {
                 word("Merging", "merge", Tone::Active, "it is being put on the target branch")
             }
@@ -122,9 +134,13 @@ impl Named for WaitReason {
 impl Named for Culprit {
     fn named(&self) -> Word {
         match self {
-            Self::Itself => {
-                word("The pull request itself", "cross", Tone::Bad, "it fails on its own")
-            }
+            Self::Itself => word(
+                "The pull request itself",
+                "cross",
+                Tone::Bad,
+                "no other change is known to be at fault",
+            ),
+            Self::Host => word("The git host", "warning", Tone::Warning, "the git host refused it"),
             Self::PullRequest(_) => word(
                 "Another pull request",
                 "warning",

@@ -5,10 +5,14 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 use signalbox_domain::ids::PrNumber;
 use signalbox_domain::queue::{
-    Command, Fact, Mode, OptimizationMode, RequestedState, Settings, SettingsPatch,
+    Command, ConflictWith, DirectMergeMode, Fact, MergeMethod, Mode, OptimizationMode,
+    RequestedState, Settings, SettingsPatch,
 };
 use signalbox_domain::testing::{Rules, World};
 use signalbox_domain::time::Span;
+
+/// One more than the highest number of a pull request.
+const PRS: u32 = 10;
 
 /// One thing that happens.
 #[derive(Clone, Debug)]
@@ -31,13 +35,15 @@ pub(crate) enum Op {
     /// Takes a waiting fact in; the second says whether it also stays, to be told again.
     Tell(usize, bool),
     Wait(u32),
+    /// A fact about that run names a pull request, and a run, that may have no part in it.
+    Stray(usize, usize, u32),
     HostLost,
     HostBack,
     Reconcile,
 }
 
 pub(crate) fn op() -> impl Strategy<Value = Op> {
-    let pr = 1..6_u32;
+    let pr = 1..PRS;
     prop_oneof![
         6 => (
             pr.clone(),
@@ -58,12 +64,14 @@ pub(crate) fn op() -> impl Strategy<Value = Op> {
             1 => Just(RequestedState::Paused),
             1 => Just(RequestedState::Draining)
         ].prop_map(Op::State),
-        2 => patch().prop_map(Op::Set),
+        3 => patch().prop_map(Op::Set),
         14 => (any::<prop::sample::Index>(), prop::bool::weighted(0.1))
             .prop_map(|(at, stays)| Op::Run(at.index(64), stays)),
         14 => (any::<prop::sample::Index>(), prop::bool::weighted(0.1))
             .prop_map(|(at, stays)| Op::Tell(at.index(64), stays)),
         1 => (1..400_u32).prop_map(Op::Wait),
+        1 => (any::<prop::sample::Index>(), any::<prop::sample::Index>(), 1..PRS)
+            .prop_map(|(run, other, pr)| Op::Stray(run.index(16), other.index(16), pr)),
         1 => Just(Op::HostLost),
         1 => Just(Op::HostBack),
         1 => Just(Op::Reconcile),
@@ -71,20 +79,23 @@ pub(crate) fn op() -> impl Strategy<Value = Op> {
 }
 
 pub(crate) fn rules() -> impl Strategy<Value = Rules> {
-    let pr = || 1..6_u32;
+    let pr = || 1..PRS;
     let some = || prop::collection::btree_set(pr(), 0..3);
     let pairs = || {
         prop::collection::btree_set((pr(), pr()), 0..3)
             .prop_map(|set| set.into_iter().filter(|(a, b)| a != b).collect())
     };
-    let targets = prop::collection::btree_map(pr(), targets(), 0..6);
+    let targets = prop::collection::btree_map(pr(), targets(), 0..10);
     (some(), pairs(), pairs(), some(), targets).prop_map(
         |(bad, clash, conflict, flaky, targets)| Rules { bad, clash, conflict, flaky, targets },
     )
 }
 
 fn targets() -> impl Strategy<Value = BTreeSet<u32>> {
-    prop::collection::btree_set(1..5_u32, 0..3)
+    prop_oneof![
+        8 => prop::collection::btree_set(1..5_u32, 0..3),
+        1 => prop::collection::btree_set(1..13_u32, 0..13),
+    ]
 }
 
 /// One setting that changes what the planner does.
@@ -97,7 +108,7 @@ fn patch() -> impl Strategy<Value = SettingsPatch> {
         any::<bool>()
             .prop_map(move |it| SettingsPatch { can_optimistically_merge: Some(it), ..none() }),
         any::<bool>().prop_map(move |it| SettingsPatch { batch: Some(it), ..none() }),
-        (1..5_u32).prop_map(move |it| SettingsPatch { batching_min_size: Some(it), ..none() }),
+        (1..9_u32).prop_map(move |it| SettingsPatch { batching_min_size: Some(it), ..none() }),
         (0..9_u32).prop_map(move |it| SettingsPatch {
             batching_max_wait_time_minutes: Some(it),
             ..none()
@@ -109,6 +120,16 @@ fn patch() -> impl Strategy<Value = SettingsPatch> {
         .prop_map(move |it| SettingsPatch { optimization_mode: Some(it), ..none() }),
         prop_oneof![Just(Mode::Single), Just(Mode::Parallel)]
             .prop_map(move |it| SettingsPatch { mode: Some(it), ..none() }),
+        prop_oneof![Just(DirectMergeMode::Off), Just(DirectMergeMode::Always)]
+            .prop_map(move |it| SettingsPatch { direct_merge_mode: Some(it), ..none() }),
+        prop_oneof![Just(0_u32), 1..400_u32]
+            .prop_map(move |it| SettingsPatch { testing_timeout_minutes: Some(it), ..none() }),
+        (0..3_u32)
+            .prop_map(move |it| SettingsPatch { not_ready_timeout_hours: Some(it), ..none() }),
+        prop_oneof![Just(MergeMethod::Squash), Just(MergeMethod::Rebase)]
+            .prop_map(move |it| SettingsPatch { merge_method: Some(it), ..none() }),
+        prop_oneof![Just(Vec::new()), Just(vec!["test".to_owned()])]
+            .prop_map(move |it| SettingsPatch { required_statuses: Some(it), ..none() }),
     ]
 }
 
@@ -172,6 +193,19 @@ pub(crate) fn apply(world: &mut World, op: &Op) {
         Op::Wait(minutes) => {
             world.wait(Span::minutes(*minutes));
             world.take_in(&Fact::TimePassed);
+        }
+        Op::Stray(run, other, pr) => {
+            let ids: Vec<_> = world.queue.runs().map(|run| run.id).collect();
+            let Some(run) = ids.get(run % ids.len().max(1)).copied() else { return };
+            let Some(other) = ids.get(other % ids.len().max(1)).copied() else { return };
+            let of_it = world.queue.run(run).expect("it is live");
+            // What is true may be said, too: only strays are drawn here.
+            if of_it.group.iter().any(|member| member.pr.0 == *pr) {
+                return;
+            }
+            let (pr, paths) = (PrNumber(*pr), vec!["file".to_owned()]);
+            let with = ConflictWith::Ahead(other);
+            world.take_in(&Fact::CandidateConflict { run, pr, with, paths });
         }
         Op::HostLost => world.take_in(&World::host_lost()),
         Op::HostBack => world.take_in(&Fact::HostReachable),

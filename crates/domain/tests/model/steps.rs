@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use signalbox_domain::queue::{
-    Effect, EntryState, PrState, Queue, QueueState, RequestedState, check_invariants,
+    Awaited, Effect, EntryState, Fact, PrState, Queue, QueueState, RequestedState, awaited,
+    check_invariants,
 };
 use signalbox_domain::testing::World;
 
@@ -25,6 +26,10 @@ impl Before {
 pub(crate) fn check_step(before: &Before, after: &World, op: &Op) {
     let violations = check_invariants(&after.queue);
     assert!(violations.is_empty(), "{violations:?} after {op:?}");
+    // Q10: what the queue waits for from the host is on its way.
+    for wanted in awaited(&after.queue) {
+        assert!(is_on_its_way(after, wanted), "Q10: nothing answers {wanted:?} after {op:?}");
+    }
     let new_effects: Vec<&Effect> = after
         .outbox
         .iter()
@@ -71,6 +76,29 @@ pub(crate) fn check_step(before: &Before, after: &World, op: &Op) {
             let was = before.queue.entry(entry.id).map(|it| it.state.name());
             let entered = was == Some(PrState::NotReady) && entry.state.name() == PrState::Pending;
             assert!(!entered, "Q5: #{} entered by {op:?}", entry.pr);
+        }
+    }
+}
+
+/// Whether an effect, or a fact that is yet to be taken in, answers what the queue waits for.
+fn is_on_its_way(world: &World, wanted: Awaited) -> bool {
+    let effects = || world.outbox.iter().map(|it| &it.effect);
+    match wanted {
+        Awaited::Candidate(run) => {
+            effects().any(|it| matches!(it, Effect::BuildCandidate(it) if it.run == run))
+                || world.facts.iter().any(|fact| match fact {
+                    Fact::CandidateBuilt { run: of, .. }
+                    | Fact::CandidateConflict { run: of, .. }
+                    | Fact::CandidateRefused { run: of, .. } => *of == run,
+                    _ => false,
+                })
+        }
+        Awaited::Landing(run) => {
+            effects().any(|it| matches!(it, Effect::Land(it) if it.run == run))
+                || world.facts.iter().any(|fact| match fact {
+                    Fact::Landed { run: of, .. } | Fact::LandRefused { run: of, .. } => *of == run,
+                    _ => false,
+                })
         }
     }
 }

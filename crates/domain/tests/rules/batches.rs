@@ -138,7 +138,7 @@ fn parts_have_slots_of_their_own() {
         |effect| matches!(effect, Effect::BuildCandidate(build) if build.changes.len() == 2),
     );
     assert_eq!(world.queue.slots_used(), (0, 1));
-    assert_eq!(waits(&world, 4), WaitReason::SlotsFull { used: 1, limit: 1 });
+    assert_eq!(waits(&world, 4), WaitReason::SlotsFull { used: 1, limit: 1, ahead: 1 });
     let Effect::BuildCandidate(build) = &world.outbox[0].effect else { panic!("a build") };
     assert!(build.branch.as_str().ends_with("-bisection"), "{}", build.branch);
     world.settle();
@@ -160,9 +160,9 @@ fn runs_whose_result_follows_are_skipped_when_the_queue_says_so() {
     };
     let (all, _) = count(OptimizationMode::Off);
     let (fewer, exit) = count(OptimizationMode::BisectionSkipRedundantTests);
-    assert_eq!((all, fewer), (7, 4), "the whole, and two or one for each halving");
+    assert_eq!((all, fewer), (7, 5), "the whole, one for each halving, one to confirm");
     let Exit::Failed { reason, .. } = exit else { panic!("it failed") };
-    assert_eq!(reason, FailReason::Optimization);
+    assert_eq!(reason, FailReason::RequiredStatus, "nobody is taken out by inference");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Rules of the queue, one at a time.
 
 mod batches;
+mod fairness;
 mod lanes;
 mod modes;
 mod reasons;
@@ -98,11 +99,11 @@ fn everybody_waits_for_exactly_one_reason() {
         world.submit(pr, None).expect("submitted");
     }
     assert_eq!(waits(&world, 1), WaitReason::BuildingCandidate);
-    assert_eq!(waits(&world, 2), WaitReason::BehindPrs { prs: vec![PrNumber(1)] });
+    assert_eq!(waits(&world, 2), WaitReason::BehindPrs { prs: vec![PrNumber(1)], ahead: 1 });
     run_until(&mut world, is_checks);
     let of_one = WaitReason::ChecksRunning { done: 0, of: 1 };
     assert_eq!(waits(&world, 1), of_one);
-    assert_eq!(waits(&world, 3), WaitReason::SlotsFull { used: 2, limit: 2 });
+    assert_eq!(waits(&world, 3), WaitReason::SlotsFull { used: 2, limit: 2, ahead: 0 });
     world.take_in(&World::host_lost());
     assert_eq!(
         waits(&world, 3),
@@ -168,7 +169,9 @@ fn a_conflict_with_one_ahead_ends_with_that_one_named() {
     assert_eq!(waits(&world, 2), WaitReason::ConflictWithAhead { pr: PrNumber(1) });
     world.outbox.push(checks);
     world.settle();
-    let Exit::Failed { reason, culprit, details } = exit(&world, 2) else { panic!("it failed") };
+    let Exit::Failed { reason, culprit, details, .. } = exit(&world, 2) else {
+        panic!("it failed")
+    };
     assert_eq!(reason, FailReason::MergeConflict);
     assert_eq!(culprit, Culprit::PullRequest(PrNumber(1)));
     assert_eq!(details, ["file"]);

@@ -224,7 +224,7 @@ fn why_one_failed() {
     for (pr, world, reason) in vec![
         (1, failing(), "TEST_RUN_REQUIRED_STATUS_FAILED"),
         (1, timeout(), "TEST_RUN_TIMEOUT"),
-        (8, skipped(), "TEST_RUN_FAILED_BY_OPTIMIZATION"),
+        (8, skipped(), "TEST_RUN_REQUIRED_STATUS_FAILED"),
         (2, conflict(), "START_TEST_RUN_MERGE_CONFLICT"),
         (1, refused(), "START_TEST_RUN_RETRY_EXHAUSTED"),
         (1, built_with(&HostStatuses::default()), "START_TEST_RUN_NO_REQUIRED_STATUSES"),

@@ -83,6 +83,7 @@ impl ExitReply {
                 let (word, pr) = match culprit {
                     Culprit::Itself => ("itself", None),
                     Culprit::TargetBranch => ("target_branch", None),
+                    Culprit::Host => ("host", None),
                     Culprit::PullRequest(pr) => ("pull_request", Some(pr.0)),
                 };
                 reply.culprit = Some(word.to_owned());
@@ -102,7 +103,7 @@ impl ExitReply {
             Exit::Cancelled { by, .. } => format!("cancelled by {by}: {reason}"),
             Exit::Failed { culprit, details, .. } => {
                 let fault = match culprit {
-                    Culprit::Itself => String::new(),
+                    Culprit::Itself | Culprit::Host => String::new(),
                     Culprit::TargetBranch => " with the target branch".to_owned(),
                     Culprit::PullRequest(pr) => format!(" with #{pr}"),
                 };

@@ -282,7 +282,7 @@ fn conflict_culprit(entry: &Entry, step: &Step, words: Words) -> Option<Conflict
         return None;
     }
     let (word, pr) = match step.culprit.as_ref()? {
-        Culprit::Itself => return None,
+        Culprit::Itself | Culprit::Host => return None,
         Culprit::TargetBranch => ("BASE_BRANCH", None),
         Culprit::PullRequest(pr) => ("QUEUE_PR", Some(step.reference(entry, *pr))),
     };

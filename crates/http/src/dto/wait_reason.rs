@@ -24,11 +24,20 @@ pub(crate) enum WaitReasonReply {
     /// The required statuses are not known yet.
     RequiredChecksUnknown,
     /// Every test slot is taken.
-    SlotsFull { used: u32, limit: u32 },
+    SlotsFull {
+        used: u32,
+        limit: u32,
+        /// How many pull requests ahead wait for a slot too.
+        ahead: u32,
+    },
     /// Its batch is not full yet.
     BatchFilling { have: u32, target: u32, until: String },
     /// These are ahead and must be built first.
-    BehindPrs { prs: Vec<u32> },
+    BehindPrs {
+        prs: Vec<u32>,
+        /// How many there are; at most 20 are named.
+        ahead: u32,
+    },
     /// Its candidate is being built.
     BuildingCandidate,
     /// Its checks are running.
@@ -41,8 +50,12 @@ pub(crate) enum WaitReasonReply {
     SuccessorWindow { depth: u32, until: Option<String> },
     /// It conflicts with this one ahead.
     ConflictWithAhead { pr: u32 },
+    /// These are being put on the target branch; it is next.
+    BehindLanding { prs: Vec<u32> },
     /// It is being put on the target branch.
     Landing,
+    /// Nothing that the server knows keeps it: a fault of the server, which is counted and reported.
+    Unexplained,
     /// The queue is paused.
     QueuePaused { by: String, reason: Option<String> },
     /// The queue lets nothing new in.
@@ -72,11 +85,15 @@ impl From<&WaitReason> for WaitReasonReply {
                 Self::HostMergeability { detail: detail.clone() }
             }
             WaitReason::RequiredChecksUnknown => Self::RequiredChecksUnknown,
-            WaitReason::SlotsFull { used, limit } => Self::SlotsFull { used: *used, limit: *limit },
+            WaitReason::SlotsFull { used, limit, ahead } => {
+                Self::SlotsFull { used: *used, limit: *limit, ahead: *ahead }
+            }
             WaitReason::BatchFilling { have, target, until } => {
                 Self::BatchFilling { have: *have, target: *target, until: until.to_string() }
             }
-            WaitReason::BehindPrs { prs } => Self::BehindPrs { prs: numbers(prs) },
+            WaitReason::BehindPrs { prs, ahead } => {
+                Self::BehindPrs { prs: numbers(prs), ahead: *ahead }
+            }
             WaitReason::BuildingCandidate => Self::BuildingCandidate,
             WaitReason::ChecksRunning { done, of } => Self::ChecksRunning { done: *done, of: *of },
             WaitReason::ChecksSilent { names, since } => {
@@ -90,7 +107,9 @@ impl From<&WaitReason> for WaitReasonReply {
                 until: until.as_ref().map(ToString::to_string),
             },
             WaitReason::ConflictWithAhead { pr } => Self::ConflictWithAhead { pr: pr.0 },
+            WaitReason::BehindLanding { prs } => Self::BehindLanding { prs: numbers(prs) },
             WaitReason::Landing => Self::Landing,
+            WaitReason::Unexplained => Self::Unexplained,
             WaitReason::QueuePaused { by, reason } => {
                 Self::QueuePaused { by: by.clone(), reason: reason.clone() }
             }
@@ -130,8 +149,8 @@ mod tests {
                 json!({"kind": "batch_filling", "have": 2, "target": 4, "until": time}),
             ),
             (
-                WaitReason::BehindPrs { prs: prs.clone() },
-                json!({"kind": "behind_prs", "prs": [3, 5]}),
+                WaitReason::BehindPrs { prs: prs.clone(), ahead: 2 },
+                json!({"kind": "behind_prs", "prs": [3, 5], "ahead": 2}),
             ),
             (
                 WaitReason::PredecessorTesting { prs },

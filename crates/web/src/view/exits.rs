@@ -1,7 +1,7 @@
 //! How somebody has left a queue.
 
 use signalbox_domain::queue::{Culprit, Exit};
-use signalbox_domain::vocabulary::{Named, Word};
+use signalbox_domain::vocabulary::{Named, Word, blame};
 
 use super::Place;
 use crate::model::Cell;
@@ -22,12 +22,8 @@ pub(crate) fn told(exit: &Exit) -> String {
     match exit {
         Exit::Merged { sha: Some(sha), .. } => format!("{own} It is commit {sha}."),
         Exit::Merged { sha: None, .. } => own,
-        Exit::Failed { details, culprit, .. } => {
-            let fault = match culprit {
-                Culprit::Itself => "It fails on its own.".to_owned(),
-                Culprit::PullRequest(pr) => format!("Pull request #{pr} is at fault."),
-                Culprit::TargetBranch => "The target branch itself is at fault.".to_owned(),
-            };
+        Exit::Failed { details, .. } => {
+            let fault = blame(exit).unwrap_or_default();
             let details = details.iter().take(5).map(|it| plain(it, 300)).collect::<Vec<_>>();
             let details = if details.is_empty() {
                 String::new()
@@ -49,7 +45,7 @@ pub(crate) fn culprit(exit: &Exit, place: &Place) -> Cell {
                 Culprit::PullRequest(pr) => {
                     Cell { text: format!("#{pr}"), ..cell }.link(place.pr(*pr))
                 }
-                Culprit::Itself | Culprit::TargetBranch => cell,
+                Culprit::Itself | Culprit::TargetBranch | Culprit::Host => cell,
             }
         }
         Exit::Merged { .. } | Exit::Cancelled { .. } => Cell::text("–"),

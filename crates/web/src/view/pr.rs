@@ -120,7 +120,7 @@ fn culprit(entry: &Entry) -> Option<PrNumber> {
     let EntryState::Ended(Exit::Failed { culprit, .. }) = &entry.state else { return None };
     match culprit {
         Culprit::PullRequest(pr) => Some(*pr),
-        Culprit::Itself | Culprit::TargetBranch => None,
+        Culprit::Itself | Culprit::TargetBranch | Culprit::Host => None,
     }
 }
 

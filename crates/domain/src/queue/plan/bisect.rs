@@ -11,8 +11,8 @@ use crate::ids::{EntryId, PrNumber, RunId};
 use super::super::lanes::{self, in_line};
 use super::super::order::OrderKey;
 use super::super::{
-    Actor, Culprit, Decision, Entry, EntryState, EventBatch, Exit, Part, PassReason, Queue,
-    QueuedReason, RunStatus, TestFailure,
+    Actor, Decision, Entry, EntryState, EventBatch, Part, PassReason, Queue, QueuedReason,
+    RunStatus, TestFailure,
 };
 use super::draft::{Because, Draft};
 use super::leave;
@@ -59,8 +59,9 @@ fn split(
     }
 }
 
-/// Judges a part whose result follows from others: the whole has failed, and all before it has
-/// passed. Returns whether there was one.
+/// Splits a part whose result follows from others without a run: the whole has failed, and all
+/// before the part has passed. One that is alone is tested for confirmation. Returns whether there
+/// was one.
 pub(super) fn judge_implied(draft: &mut Draft) -> bool {
     if draft.queue.waiting.parts == 0 || !draft.queue.header.state.moves() {
         return false;
@@ -73,11 +74,12 @@ pub(super) fn judge_implied(draft: &mut Draft) -> bool {
         let run = left_of(&queue, batch, first);
         split(draft, run, batch, members, true);
     } else {
-        let failure = TestFailure::Optimization;
-        let details =
-            vec!["the batch failed, and everything in it before this one has passed".to_owned()];
-        let exit = Exit::Failed { reason: failure.into(), culprit: Culprit::Itself, details };
-        leave::leave(draft, first, exit, &Actor::Queue);
+        // The whole may have failed by a flake: nobody is taken out without a run of its own.
+        draft.change_entry(first, |entry| {
+            if let Some(part) = &mut entry.part {
+                part.implied = false;
+            }
+        });
     }
     true
 }
@@ -96,9 +98,11 @@ fn implied_part(queue: &Queue) -> Option<Vec<&Entry>> {
 
 fn all_before_passed(queue: &Queue, entry: &Entry) -> bool {
     let key = OrderKey::of(entry);
+    let batch = |entry: &Entry| entry.part.as_ref().map(|part| part.batch);
+    let of_batch = |other: &Entry| batch(other).is_some() && batch(other) == batch(entry);
     in_line(queue)
         .take_while(|other| OrderKey::of(other) < key)
-        .filter(|other| lanes::meet(queue.mode(), other, entry))
+        .filter(|other| of_batch(other) || lanes::meet(queue.mode(), other, entry))
         .all(|other| {
             matches!(
                 other.state,

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use crate::ids::{EntryId, RunId, Sha};
+use crate::ids::{EntryId, PrNumber, RunId, Sha};
 
 use super::super::{
-    Actor, CheckReport, CheckStatus, Culprit, EntryState, Exit, IgnoredBecause, PassReason, Proven,
-    Queue, RunStatus, TestFailure, TestRun, lanes,
+    Actor, CheckReport, CheckStatus, Culprit, EntryState, Evidence, Exit, IgnoredBecause,
+    PassReason, Proven, Queue, RunStatus, TestFailure, TestRun, lanes,
 };
 use super::draft::{Because, Draft};
 use super::{bisect, leave};
@@ -71,7 +71,8 @@ pub(super) fn pass(draft: &mut Draft, id: RunId, reason: PassReason) {
     draft.end_run(id, RunStatus::Passed);
     let proven = draft.run(id).and_then(|run| {
         let tree = run.candidate.as_ref()?.tree.clone();
-        Some(Proven { tree, statuses: run.required.as_ref()?.names.clone() })
+        let with = run.prs().collect();
+        Some(Proven { tree, statuses: run.required.as_ref()?.names.clone(), with })
     });
     for entry in testing(draft, id) {
         draft.change_entry(entry, |entry| entry.proven.clone_from(&proven));
@@ -94,7 +95,7 @@ pub(super) fn fail(draft: &mut Draft, id: RunId, failure: TestFailure, details: 
             let because = Because::new(failure.word(), &Actor::Queue).with(details.to_vec());
             draft.move_entry(entry, to, because);
         } else {
-            blame(draft, entry, failure, details);
+            blame(draft, entry, id, failure, details);
         }
     }
 }
@@ -112,13 +113,27 @@ fn all_ahead_landed(draft: &Draft, run: &TestRun) -> bool {
     run.ahead.iter().all(|(_, pr)| draft.queue.entry_of(*pr).is_none())
 }
 
-fn blame(draft: &mut Draft, entry: EntryId, failure: TestFailure, details: &[String]) {
+fn blame(draft: &mut Draft, entry: EntryId, run: RunId, failure: TestFailure, details: &[String]) {
     let exit = Exit::Failed {
         reason: failure.into(),
         culprit: Culprit::Itself,
         details: details.to_vec(),
+        evidence: evidence(draft, entry, run).map(Box::new),
     };
     leave::leave(draft, entry, exit, &Actor::Queue);
+}
+
+/// What was seen when a run of this entry alone failed.
+fn evidence(draft: &Draft, entry: EntryId, run: RunId) -> Option<Evidence> {
+    let (entry, run) = (draft.queue.entry(entry)?, draft.run(run)?);
+    let ahead: Vec<PrNumber> = run.ahead.iter().map(|(_, pr)| *pr).collect();
+    let named = &ahead[ahead.len().saturating_sub(Evidence::NAMED)..];
+    let proven = entry.proven.as_ref();
+    let passed_without = proven.map_or_else(Vec::new, |proven| {
+        named.iter().filter(|pr| !proven.with.contains(pr)).copied().collect()
+    });
+    let count = u32::try_from(ahead.len()).unwrap_or(u32::MAX);
+    Some(Evidence { on_top_of: named.to_vec(), ahead: count, passed_without })
 }
 
 /// Settles a held failure: everything ahead has passed or landed, so it is the group's own fault,
@@ -140,7 +155,7 @@ pub(super) fn settle(draft: &mut Draft) -> bool {
     match held_by(&queue, run).as_slice() {
         [] => false,
         [(entry, failure, details)] => {
-            blame(draft, *entry, *failure, details);
+            blame(draft, *entry, run.id, *failure, details);
             true
         }
         _ => {

@@ -62,6 +62,7 @@ fn submit(draft: &mut Draft, submission: &Submission) -> Result<(), Refusal> {
         proven: None,
         absolved: None,
     };
+    forget_earlier(draft, pr);
     let because = Because::new(submission.reason.word(), &submission.by);
     draft.tell(&entry, None, &EntryState::NotReady, because);
     let id = entry.id;
@@ -71,6 +72,14 @@ fn submit(draft: &mut Draft, submission: &Submission) -> Result<(), Refusal> {
     }
     advance::admit(draft, id);
     Ok(())
+}
+
+/// What candidates contain of an earlier submission is on the target: they do not wait for this one.
+fn forget_earlier(draft: &mut Draft, pr: PrNumber) {
+    let runs = draft.queue.runs().filter(|run| run.contains(pr)).map(|run| run.id);
+    for run in runs.collect::<Vec<_>>() {
+        draft.change_run(run, |run| run.ahead.retain(|(_, ahead)| *ahead != pr));
+    }
 }
 
 /// A live entry that is submitted again takes the new priority and batching, nothing else.

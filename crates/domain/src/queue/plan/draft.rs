@@ -163,6 +163,20 @@ impl Draft {
         self.put_entry(entry);
     }
 
+    /// Has an entry that passed by one run count as passed by another one.
+    pub(super) fn pass_on(&mut self, id: EntryId, to: RunId) {
+        self.change_entry(id, |entry| {
+            if let EntryState::TestsPassed { run, .. } = &mut entry.state {
+                *run = to;
+            }
+        });
+    }
+
+    /// Notes that a run may no longer matter.
+    pub(super) fn left(&mut self, run: RunId) {
+        self.left_runs.insert(run);
+    }
+
     /// Records a change of state in the journal and in the events.
     pub(super) fn tell(
         &mut self,

@@ -36,6 +36,7 @@ pub(super) fn take_in(draft: &mut Draft, fact: &Fact) {
         Fact::LandRefused { run, because } => land::refused(draft, *run, because),
         Fact::HostUnreachable { trouble } => host_unreachable(draft, trouble),
         Fact::HostReachable => host_reachable(draft),
+        Fact::AnswerLost { run } => answer_lost(draft, *run),
         Fact::TimePassed => time_passed(draft),
     }
 }
@@ -122,6 +123,19 @@ fn pull_request_gone(draft: &mut Draft, pr: PrNumber) {
     }
     let exit = Exit::Cancelled { reason: CancelReason::Closed, by: Actor::Host };
     leave::leave(draft, id, exit, &Actor::Host);
+}
+
+/// The host is asked again: a landing is handed over once more, which repeats nothing; a candidate
+/// is built anew.
+fn answer_lost(draft: &mut Draft, id: RunId) {
+    if draft.queue.header.landing.as_ref().is_some_and(|landing| landing.run == id) {
+        draft.queue.header.landing = None;
+        return;
+    }
+    if draft.run(id).is_none_or(|run| !run.status.is_running()) {
+        return draft.ignored(IgnoredBecause::NoSuchRun);
+    }
+    leave::requeue_run(draft, id, QueuedReason::AnswerLost, &Actor::Queue);
 }
 
 fn host_unreachable(draft: &mut Draft, trouble: &HostTrouble) {

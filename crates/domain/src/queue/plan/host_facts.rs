@@ -159,7 +159,8 @@ fn fail_group(
     let Some(run) = draft.run(id) else { return };
     draft.end_run(id, RunStatus::Cancelled { reason: reason.word().to_owned() });
     for member in &run.group {
-        let exit = Exit::Failed { reason, culprit: culprit.clone(), details: details.to_vec() };
+        let (culprit, details) = (culprit.clone(), details.to_vec());
+        let exit = Exit::Failed { reason, culprit, details, evidence: None };
         leave::leave(draft, member.entry, exit, &Actor::Queue);
     }
 }
@@ -169,7 +170,7 @@ pub(super) fn candidate_refused(draft: &mut Draft, id: RunId, words: &str) {
         return draft.ignored(IgnoredBecause::NoSuchRun);
     }
     let details = [words.to_owned()];
-    fail_group(draft, id, FailReason::StartRefused, &Culprit::Itself, &details);
+    fail_group(draft, id, FailReason::StartRefused, &Culprit::Host, &details);
 }
 
 /// The changes conflict: with the target itself, which is final, or with a pull request ahead,
@@ -184,13 +185,25 @@ pub(super) fn candidate_conflict(
     let Some(run) = draft.run(id).filter(|run| run.status == RunStatus::Building) else {
         return draft.ignored(IgnoredBecause::NoSuchRun);
     };
+    let Some(place) = run.group.iter().position(|member| member.pr == pr) else {
+        return draft.ignored(IgnoredBecause::NotOfRun);
+    };
     let entry = draft.queue.entry_id(pr);
     let holder = match with {
         ConflictWith::Target => None,
         ConflictWith::Ahead(with) => {
-            run.ahead.iter().rev().find(|(run, _)| *run == with).map(|(_, pr)| *pr)
+            let Some((_, ahead)) = run.ahead.iter().rev().find(|(run, _)| *run == with) else {
+                return draft.ignored(IgnoredBecause::NotOfRun);
+            };
+            Some(*ahead)
         }
-        ConflictWith::Group(pr) => Some(pr),
+        ConflictWith::Group(with) => {
+            // Changes are put on in order: one can only conflict with those before it.
+            if !run.group.iter().take(place).any(|member| member.pr == with) {
+                return draft.ignored(IgnoredBecause::NotOfRun);
+            }
+            Some(with)
+        }
     };
     let was_held_by = draft.queue.entry(entry).and_then(|entry| match &entry.state {
         EntryState::Testing { was_held_by, .. } => *was_held_by,
@@ -223,6 +236,7 @@ pub(super) fn candidate_conflict(
                 reason: FailReason::MergeConflict,
                 culprit,
                 details: paths.to_vec(),
+                evidence: None,
             };
             leave::leave(draft, entry, exit, &Actor::Queue);
         }

@@ -7,7 +7,7 @@ use crate::ids::{PrNumber, RunId, Sha, TreeId};
 use super::super::{
     Actor, Change, Culprit, Decision, Effect, Entry, EntryState, Exit, FailReason, IgnoredBecause,
     Land, LandRefusal, Landing, MergeReason, Mode, PassReason, Queue, QueuedReason, RunStatus,
-    TestRun,
+    TestRun, lanes,
 };
 use super::draft::{Because, Draft};
 use super::{facts, host_facts, leave, start};
@@ -20,12 +20,14 @@ pub(super) fn land(draft: &mut Draft) -> bool {
         return false;
     }
     let Some(expected) = header.target.head.clone() else { return false };
+    let live = |run: &TestRun| run.prs().filter(|pr| draft.queue.entry_of(*pr).is_some()).count();
     let ready = draft
         .queue
         .runs()
         .filter(|run| run.status == RunStatus::Passed && may_land(&draft.queue, run))
-        .min_by_key(|run| run.number);
+        .min_by_key(|run| (live(run), run.number));
     let Some(ready) = ready.map(|run| run.id) else { return false };
+    adopt(draft, ready);
     let queue = draft.queue.clone();
     let Some(run) = queue.run(ready) else { return false };
     let Some(candidate) = run.candidate.clone() else { return false };
@@ -55,20 +57,24 @@ fn passed_by<'a>(queue: &'a Queue, run: &'a TestRun) -> impl Iterator<Item = &'a
     )
 }
 
-/// Whether everything in the candidate has landed or passed by this run.
+/// Whether everything in the candidate has landed or passed, by whichever run: this one has tested
+/// all of it together. Of several runs the one that lands the fewest pull requests goes first.
 fn may_land(queue: &Queue, run: &TestRun) -> bool {
-    let settled = |pr| match queue.entry_of(pr).map(|entry| &entry.state) {
-        None => true,
-        Some(EntryState::TestsPassed { run: by, .. }) => *by == run.id,
-        Some(
-            EntryState::NotReady
-            | EntryState::Pending { .. }
-            | EntryState::Testing { .. }
-            | EntryState::PendingFailure { .. }
-            | EntryState::Ended(_),
-        ) => false,
-    };
-    run.ahead.iter().all(|(_, pr)| settled(*pr)) && passed_by(queue, run).next().is_some()
+    lanes::all_ahead_passed(queue, run) && passed_by(queue, run).next().is_some()
+}
+
+/// What the candidate contains lands with it, also what another run has passed. From here on it
+/// counts as passed by the run that lands.
+fn adopt(draft: &mut Draft, id: RunId) {
+    let Some(run) = draft.run(id) else { return };
+    for pr in run.prs() {
+        let entry = draft.queue.entry_id(pr);
+        let other = draft.queue.entry(entry).and_then(|entry| entry.state.run());
+        if let Some(other) = other.filter(|other| *other != id) {
+            draft.pass_on(entry, id);
+            draft.left(other);
+        }
+    }
 }
 
 /// The candidate is on the target. Where the tested tree itself had to land, it must have; if the
@@ -134,6 +140,12 @@ fn stand_on_target(draft: &mut Draft, landed: &TestRun, head: &Sha) {
     }
 }
 
+/// Whether that pull request lands by this run.
+fn passed(draft: &Draft, id: RunId, pr: PrNumber) -> bool {
+    let run = draft.queue.run(id);
+    run.is_some_and(|run| passed_by(&draft.queue, run).any(|entry| entry.pr == pr))
+}
+
 pub(super) fn refused(draft: &mut Draft, id: RunId, because: &LandRefusal) {
     let Some(landing) = draft.queue.header.landing.clone().filter(|landing| landing.run == id)
     else {
@@ -142,10 +154,15 @@ pub(super) fn refused(draft: &mut Draft, id: RunId, because: &LandRefusal) {
     draft.queue.header.landing = None;
     let fail = |draft: &mut Draft, pr: PrNumber, reason, culprit, details: Vec<String>| {
         let entry = draft.queue.entry_id(pr);
-        let exit = Exit::Failed { reason, culprit, details };
+        let exit = Exit::Failed { reason, culprit, details, evidence: None };
         leave::leave(draft, entry, exit, &Actor::Host);
     };
     match because {
+        LandRefusal::HeadMoved { pr } if !passed(draft, id, *pr) => {
+            // It has no part in this landing, which is tried again with a run of its own.
+            draft.ignored(IgnoredBecause::NotOfRun);
+            leave::requeue_run_and_behind(draft, id, QueuedReason::AnswerLost);
+        }
         LandRefusal::HeadMoved { pr } => {
             fail(draft, *pr, FailReason::UpdatedAtMergeTime, Culprit::Itself, Vec::new());
         }
@@ -166,7 +183,7 @@ pub(super) fn refused(draft: &mut Draft, id: RunId, because: &LandRefusal) {
             let prs: BTreeSet<PrNumber> = passed_by(&queue, &run).map(|entry| entry.pr).collect();
             for pr in prs {
                 let details = vec![words.clone()];
-                fail(draft, pr, FailReason::MergeRefused, Culprit::Itself, details);
+                fail(draft, pr, FailReason::MergeRefused, Culprit::Host, details);
             }
         }
     }

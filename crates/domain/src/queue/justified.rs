@@ -1,0 +1,151 @@
+//! Q10, justified waiting: every live entry waits for something that exists and will end: a run, an
+//! answer of the host, a deadline, a setting or a person that must act, or another entry that does.
+
+use std::collections::BTreeMap;
+
+use crate::ids::{PrNumber, RunId};
+
+use super::lanes::{Absolver, absolver};
+use super::{EntryState, Queue, QueueState, RunStatus, WaitReason, view_queue};
+
+/// The entries whose wait reason names nothing that exists, or that wait for one another in a
+/// circle, each with what was seen. Empty when all is well.
+pub fn unjustified(queue: &Queue) -> Vec<(PrNumber, String)> {
+    let view = view_queue(queue);
+    let waits: BTreeMap<PrNumber, &WaitReason> =
+        view.entries.iter().filter_map(|it| Some((it.entry.pr, it.waits.as_ref()?))).collect();
+    let mut found = Vec::new();
+    for (pr, reason) in &waits {
+        if let Some(why) = untrue(queue, *pr, reason) {
+            found.push((*pr, why));
+        }
+    }
+    if found.is_empty() {
+        found.extend(circle(queue, &waits));
+    }
+    found
+}
+
+/// What is wrong with a reason, looked at alone.
+fn untrue(queue: &Queue, pr: PrNumber, reason: &WaitReason) -> Option<String> {
+    let header = &queue.header;
+    let entry = queue.entry_of(pr)?;
+    let run = entry.state.run().and_then(|run| queue.run(run));
+    let is_running = || run.is_some_and(|run| run.status.is_running());
+    let live = |prs: &[PrNumber]| {
+        !prs.is_empty() && prs.iter().all(|it| *it != pr && queue.entry_of(*it).is_some())
+    };
+    let holds = match reason {
+        WaitReason::Draft
+        | WaitReason::BaseBranchDiffers
+        | WaitReason::MissingTargets
+        | WaitReason::HostMergeability { .. } => {
+            !entry.readiness(&header.branch, queue.mode()).is_ready()
+        }
+        WaitReason::SlotsFull { used, .. } => *used > 0,
+        WaitReason::BatchFilling { until, .. } => header.batch_due.is_some_and(|due| due <= *until),
+        WaitReason::RequiredChecksUnknown
+        | WaitReason::BuildingCandidate
+        | WaitReason::ChecksRunning { .. }
+        | WaitReason::ChecksSilent { .. } => is_running(),
+        WaitReason::BehindPrs { prs, .. } | WaitReason::PredecessorTesting { prs } => live(prs),
+        WaitReason::ConflictWithAhead { pr } => live(&[*pr]),
+        WaitReason::SuccessorWindow { .. } => run.is_some_and(|run| absolver(queue, run).is_some()),
+        WaitReason::BehindLanding { .. } | WaitReason::Landing => {
+            let landing = header.landing.as_ref().and_then(|landing| queue.run(landing.run));
+            landing.is_some_and(|run| run.status == RunStatus::Passed)
+        }
+        WaitReason::QueuePaused { .. } => matches!(header.state, QueueState::Paused { .. }),
+        WaitReason::QueueDraining | WaitReason::QueueSwitchingModes => !header.state.lets_in(),
+        WaitReason::HostUnreachable { .. }
+        | WaitReason::HostAccessDenied { .. }
+        | WaitReason::HostCredentialRejected { .. } => header.host.unreachable_since.is_some(),
+        WaitReason::TargetBranchMissing => header.target.missing,
+        WaitReason::TargetUnknown => header.target.head.is_none(),
+        WaitReason::Unexplained => false,
+    };
+    (!holds).then(|| format!("#{pr} is {} and waits for {reason:?}", entry.state.name().word()))
+}
+
+/// Entries that wait for one another, so that none of them ever moves.
+fn circle(queue: &Queue, waits: &BTreeMap<PrNumber, &WaitReason>) -> Option<(PrNumber, String)> {
+    #[derive(Clone, Copy, PartialEq)]
+    enum Seen {
+        Open,
+        Done,
+    }
+    let mut seen: BTreeMap<PrNumber, Seen> = BTreeMap::new();
+    for start in waits.keys() {
+        let mut path = vec![(*start, waits_on(queue, *start, waits))];
+        while let Some((pr, next)) = path.last_mut() {
+            seen.entry(*pr).or_insert(Seen::Open);
+            match next.pop() {
+                None => {
+                    seen.insert(*pr, Seen::Done);
+                    path.pop();
+                }
+                Some(other) => match seen.get(&other) {
+                    Some(Seen::Done) => {}
+                    Some(Seen::Open) => {
+                        let text = format!("#{pr} and #{other} wait for each other");
+                        return Some((*pr, text));
+                    }
+                    None => path.push((other, waits_on(queue, other, waits))),
+                },
+            }
+        }
+    }
+    None
+}
+
+/// The entries that an entry waits for.
+fn waits_on(queue: &Queue, pr: PrNumber, waits: &BTreeMap<PrNumber, &WaitReason>) -> Vec<PrNumber> {
+    match waits.get(&pr) {
+        Some(WaitReason::BehindPrs { prs, .. } | WaitReason::PredecessorTesting { prs }) => {
+            prs.clone()
+        }
+        Some(WaitReason::ConflictWithAhead { pr }) => vec![*pr],
+        Some(WaitReason::SuccessorWindow { .. }) => {
+            let run = queue.entry_of(pr).and_then(|entry| queue.run(entry.state.run()?));
+            match run.and_then(|run| absolver(queue, run)) {
+                Some(Absolver::Next(next)) => vec![next],
+                Some(Absolver::Running) | None => Vec::new(),
+            }
+        }
+        Some(_) | None => Vec::new(),
+    }
+}
+
+/// An answer that the queue waits for: an effect that answers it must be in the outbox.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Awaited {
+    /// The candidate of that run.
+    Candidate(RunId),
+    /// The landing of that run.
+    Landing(RunId),
+}
+
+impl Awaited {
+    /// The run that it is about.
+    pub const fn run(self) -> RunId {
+        match self {
+            Self::Candidate(run) | Self::Landing(run) => run,
+        }
+    }
+}
+
+/// The answers of the host that a queue waits for.
+pub fn awaited(queue: &Queue) -> Vec<Awaited> {
+    let building = queue.runs().filter(|run| run.status == RunStatus::Building);
+    let landing = queue.header.landing.as_ref().map(|landing| Awaited::Landing(landing.run));
+    building.map(|run| Awaited::Candidate(run.id)).chain(landing).collect()
+}
+
+/// Whether an entry that is under test has a run that ends.
+pub(super) fn tested_by_a_run_that_ended(queue: &Queue) -> Option<PrNumber> {
+    queue.entries_in_order().find_map(|entry| {
+        let EntryState::Testing { run, .. } = &entry.state else { return None };
+        let ends = queue.run(*run).is_some_and(|run| run.status.is_running());
+        (!ends).then_some(entry.pr)
+    })
+}

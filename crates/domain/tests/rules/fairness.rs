@@ -1,0 +1,271 @@
+//! Nobody is stuck, nobody is taken out for another's fault, and nobody waits for whom it shares no
+//! target with.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use signalbox_domain::ids::{PrNumber, RunId};
+use signalbox_domain::queue::{
+    ConflictWith, Culprit, Decision, Effect, Exit, Fact, IgnoredBecause, LandRefusal, Mode,
+    OptimizationMode, PrState, Settings, SettingsPatch, WaitReason, unjustified,
+};
+use signalbox_domain::testing::{Rules, World};
+use signalbox_domain::time::Span;
+use signalbox_domain::vocabulary::blame;
+
+use crate::{exit, is_checks, run_until, states, update, waits};
+
+fn submit(world: &mut World, prs: impl IntoIterator<Item = u32>) {
+    for pr in prs {
+        world.submit(pr, None).expect("submitted");
+    }
+}
+
+fn targets(of: &[(u32, &[u32])]) -> BTreeMap<u32, BTreeSet<u32>> {
+    of.iter().map(|(pr, names)| (*pr, names.iter().copied().collect())).collect()
+}
+
+/// Builds every candidate and leaves the checks in the outbox.
+fn build_all(world: &mut World) {
+    while let Some(at) = world.outbox.iter().position(|it| !is_checks(&it.effect)) {
+        let effect = world.outbox.remove(at);
+        world.run(&effect.effect);
+        while !world.facts.is_empty() {
+            let fact = world.facts.remove(0);
+            world.take_in(&fact);
+        }
+    }
+}
+
+/// Runs the waiting checks of the run that this pull request is under test in.
+fn check(world: &mut World, pr: u32) {
+    let of_it = |effect: &Effect| matches!(effect, Effect::RunChecks(checks) if checks.prs.contains(&PrNumber(pr)));
+    let at = world.outbox.iter().position(|it| of_it(&it.effect)).expect("checks that wait");
+    let effect = world.outbox.remove(at);
+    world.run(&effect.effect);
+    while !world.facts.is_empty() {
+        let fact = world.facts.remove(0);
+        world.take_in(&fact);
+    }
+}
+
+fn optimistic() -> SettingsPatch {
+    SettingsPatch { can_optimistically_merge: Some(true), ..SettingsPatch::default() }
+}
+
+#[test]
+fn what_passed_by_different_runs_lands_together() {
+    for mode in [Mode::Single, Mode::Parallel] {
+        let mut world = World::new(Settings::new(mode, 3), Rules::default());
+        submit(&mut world, 1..=3);
+        build_all(&mut world);
+        check(&mut world, 2);
+        // From here on a success absolves what is ahead: #1 passes by the run of #3, #2 has its own.
+        update(&mut world, optimistic(), None);
+        check(&mut world, 3);
+        assert_eq!(unjustified(&world.queue), []);
+        assert_eq!(waits(&world, 1), WaitReason::Landing, "{mode:?}");
+        world.settle();
+        assert_eq!(world.landed, [1, 2, 3], "{mode:?}");
+    }
+}
+
+#[test]
+fn a_setting_that_is_taken_back_in_the_middle_stops_nobody() {
+    let mut world = World::new(Settings::new(Mode::Single, 4), Rules::default());
+    submit(&mut world, 1..=4);
+    build_all(&mut world);
+    check(&mut world, 2);
+    update(&mut world, optimistic(), None);
+    check(&mut world, 4);
+    let back = SettingsPatch { can_optimistically_merge: Some(false), ..optimistic() };
+    update(&mut world, back, None);
+    world.settle();
+    assert_eq!(world.landed, [1, 2, 3, 4]);
+}
+
+fn batches(mode: Mode, slots: u32, size: u32, skip: bool, rules: Rules) -> World {
+    let mut world = World::new(Settings::new(mode, slots), rules);
+    let optimization_mode = Some(if skip {
+        OptimizationMode::BisectionSkipRedundantTests
+    } else {
+        OptimizationMode::Off
+    });
+    let patch = SettingsPatch {
+        batch: Some(true),
+        batching_min_size: Some(size),
+        batching_max_wait_time_minutes: Some(5),
+        optimization_mode,
+        ..SettingsPatch::default()
+    };
+    update(&mut world, patch, None);
+    world
+}
+
+/// Lets the queue come to rest, also where a batch waits to fill.
+fn settle_batches(world: &mut World) {
+    for _ in 0..4 {
+        world.settle();
+        world.wait(Span::minutes(5));
+        world.take_in(&Fact::TimePassed);
+    }
+    world.settle();
+}
+
+#[test]
+fn nobody_is_taken_out_because_a_stranger_in_the_batch_was_bad() {
+    for skip in [false, true] {
+        let (a, c) = (1, 3);
+        let of = targets(&[(1, &[a, c]), (2, &[c]), (3, &[c]), (4, &[a])]);
+        let rules = Rules { targets: of, bad: [3].into(), ..Rules::default() };
+        let mut world = batches(Mode::Parallel, 4, 4, skip, rules);
+        submit(&mut world, 1..=4);
+        settle_batches(&mut world);
+        let landed: BTreeSet<u32> = world.landed.iter().copied().collect();
+        assert_eq!(landed, [1, 2, 4].into(), "skip {skip}");
+        assert!(matches!(exit(&world, 3), Exit::Failed { .. }));
+    }
+}
+
+#[test]
+fn one_flaky_red_of_a_batch_of_eight_takes_nobody_out() {
+    for (size, flaky) in (2..=8).flat_map(|size| (1..=size).map(move |flaky| (size, flaky))) {
+        let rules = Rules { flaky: [flaky].into(), ..Rules::default() };
+        let mut world = batches(Mode::Single, 4, size, true, rules);
+        submit(&mut world, 1..=size);
+        world.settle();
+        assert_eq!(world.landed, (1..=size).collect::<Vec<_>>(), "flaky #{flaky} of {size}");
+    }
+}
+
+#[test]
+fn those_that_share_no_target_never_wait_for_one_another() {
+    let of = targets(&[(1, &[3, 5]), (2, &[5]), (3, &[3]), (4, &[3])]);
+    let rules = Rules { targets: of, bad: [2].into(), ..Rules::default() };
+    let mut world = batches(Mode::Parallel, 6, 2, false, rules);
+    submit(&mut world, 1..=4);
+    build_all(&mut world);
+    for run in world.queue.runs() {
+        let group: Vec<u32> = run.group.iter().map(|member| member.pr.0).collect();
+        let ahead: Vec<u32> = run.ahead.iter().map(|(_, pr)| pr.0).collect();
+        match group.as_slice() {
+            [1, 2] => assert!(ahead.is_empty()),
+            [3, 4] => assert_eq!(ahead, [1], "#2 shares no target with them"),
+            other => panic!("{other:?} on {ahead:?}"),
+        }
+    }
+    settle_batches(&mut world);
+    let landed: BTreeSet<u32> = world.landed.iter().copied().collect();
+    assert_eq!(landed, [1, 3, 4].into());
+    let red = crate::decisions(&world).into_iter().filter(|decision| {
+        matches!(decision, Decision::Moved { pr, to, .. }
+            if pr.0 > 2 && matches!(to, PrState::PendingFailure | PrState::Failed))
+    });
+    assert_eq!(red.count(), 0, "neither #3 nor #4 goes red because of #2");
+}
+
+#[test]
+fn a_fact_about_a_pull_request_outside_the_run_is_ignored() {
+    let mut world = World::new(Settings::new(Mode::Single, 3), Rules::default());
+    submit(&mut world, 1..=3);
+    let build = |world: &World, pr: u32| -> RunId {
+        let run = world.queue.entry_of(PrNumber(pr)).and_then(|entry| entry.state.run());
+        run.expect("it is under test")
+    };
+    run_until(
+        &mut world,
+        |effect| matches!(effect, Effect::BuildCandidate(build) if build.changes[0].pr.0 == 2),
+    );
+    let (first, second) = (build(&world, 1), build(&world, 2));
+    let before = states(&world);
+    let conflict = |run, pr: u32, with| Fact::CandidateConflict {
+        run,
+        pr: PrNumber(pr),
+        with,
+        paths: vec!["file".into()],
+    };
+    for fact in [
+        conflict(second, 1, ConflictWith::Target),
+        conflict(second, 3, ConflictWith::Ahead(first)),
+        conflict(second, 2, ConflictWith::Ahead(second)),
+        conflict(second, 2, ConflictWith::Group(PrNumber(1))),
+        conflict(second, 2, ConflictWith::Group(PrNumber(2))),
+        conflict(second, 9, ConflictWith::Target),
+    ] {
+        world.take_in(&fact);
+        let because = IgnoredBecause::NotOfRun;
+        assert_eq!(world.decisions, [Decision::Ignored { because }], "{fact:?}");
+        assert_eq!(states(&world), before);
+    }
+    world.settle();
+    assert_eq!(world.landed, [1, 2, 3]);
+}
+
+#[test]
+fn a_landing_that_is_refused_for_a_stranger_is_tried_again() {
+    let mut world = World::new(Settings::new(Mode::Single, 2), Rules::default());
+    submit(&mut world, 1..=2);
+    run_until(&mut world, |effect| matches!(effect, Effect::Land(_)));
+    let run = world.queue.header.landing.as_ref().expect("it lands").run;
+    world.outbox.remove(0);
+    let because = LandRefusal::HeadMoved { pr: PrNumber(2) };
+    world.take_in(&Fact::LandRefused { run, because });
+    assert!(world.queue.entry_of(PrNumber(2)).is_some(), "nobody fails");
+    world.settle();
+    assert_eq!(world.landed, [1, 2]);
+}
+
+#[test]
+fn an_answer_that_is_lost_is_asked_for_again() {
+    let mut world = World::new(Settings::new(Mode::Single, 2), Rules::default());
+    submit(&mut world, [1]);
+    let run = |world: &World| world.queue.runs().next().expect("a run").id;
+    world.outbox.clear();
+    let fact = Fact::AnswerLost { run: run(&world) };
+    world.take_in(&fact);
+    run_until(&mut world, |effect| matches!(effect, Effect::Land(_)));
+    world.outbox.retain(|it| !matches!(it.effect, Effect::Land(_)));
+    let fact = Fact::AnswerLost { run: run(&world) };
+    world.take_in(&fact);
+    world.settle();
+    assert_eq!(world.landed, [1]);
+}
+
+#[test]
+fn one_far_behind_is_told_how_many_are_ahead() {
+    let mut world = World::new(Settings::new(Mode::Single, 5), Rules::default());
+    submit(&mut world, 1..=250);
+    build_all(&mut world);
+    assert_eq!(waits(&world, 250), WaitReason::SlotsFull { used: 5, limit: 5, ahead: 244 });
+    assert_eq!(waits(&world, 6), WaitReason::SlotsFull { used: 5, limit: 5, ahead: 0 });
+    let sentence = waits(&world, 250).sentence();
+    assert!(sentence.contains("244 pull requests ahead of it"), "{sentence}");
+}
+
+#[test]
+fn blame_claims_what_was_seen() {
+    let told = |world: &World, pr| blame(&exit(world, pr)).expect("it failed");
+    // Alone on the target.
+    let mut world = World::new(Settings::new(Mode::Single, 1), crate::bad(&[1]));
+    submit(&mut world, [1]);
+    world.settle();
+    assert_eq!(told(&world, 1), "It fails on its own.");
+    // On top of another one that passes.
+    let mut world = World::new(Settings::new(Mode::Single, 2), crate::bad(&[2]));
+    submit(&mut world, 1..=2);
+    world.settle();
+    let sentence = "It failed on top of #1, without which it has not been tested.";
+    assert_eq!(told(&world, 2), sentence);
+    // It passes, then an urgent one comes with which it does not go together.
+    let rules = Rules { clash: [(1, 8)].into(), ..Rules::default() };
+    let mut world = World::new(Settings::new(Mode::Single, 2), rules);
+    submit(&mut world, [9, 1]);
+    build_all(&mut world);
+    check(&mut world, 1);
+    world.submit(8, Some(0)).expect("submitted");
+    world.settle();
+    assert_eq!(world.landed, [8, 9]);
+    let sentence = "It passed without #8 and failed on top of #8 and #9.";
+    assert_eq!(told(&world, 1), sentence);
+    let Exit::Failed { culprit, .. } = exit(&world, 1) else { panic!("it failed") };
+    assert_eq!(culprit, Culprit::Itself);
+}
