@@ -8,7 +8,8 @@ use signalbox_domain::ids::{OrgId, OrgSlug};
 use signalbox_domain::ports::{Clock, IdSource, Observer, Org};
 use signalbox_domain::service::{
     Announcer, AuditService, Authenticator, Context, EffectRunner, EventService, FlakyService,
-    HintService, QueueService, Sweeper, UploadLimits, UploadParts, UploadService, WebhookService,
+    HintService, QueueService, Sweeper, UploadLimits, UploadParts, UploadService, Watch,
+    WebhookService,
 };
 use signalbox_http::{
     Api, EventDescription, EventsApi, FlakyApi, PageTokens, Readiness, TestLinks,
@@ -37,6 +38,7 @@ pub(crate) struct App {
     pub(crate) webhooks: Arc<WebhookService>,
     pub(crate) runner: Arc<EffectRunner>,
     pub(crate) sweeper: Arc<Sweeper>,
+    pub(crate) watch: Watch,
     pub(crate) hints: Arc<HintService>,
     pub(crate) announcer: Arc<Announcer>,
     pub(crate) stopping: Arc<AtomicBool>,
@@ -131,6 +133,7 @@ impl App {
             metrics,
             runner: Arc::new(EffectRunner::new(context.clone(), queues.clone())),
             sweeper: Arc::new(Sweeper::new(context.clone(), queues.clone())),
+            watch: Watch::new(context.clone(), queues.clone()),
             hints: Arc::new(HintService::new(context.clone(), queues.clone())),
             announcer: Arc::new(Announcer::new(context.clone(), queues.clone())),
             queues,

@@ -7,7 +7,7 @@ use std::fmt::Write;
 
 use signalbox_domain::ids::{PrNumber, RunId};
 use signalbox_domain::queue::{
-    Command, Effect, EntryState, Fact, Mode, OptimizationMode, RunStatus, Settings,
+    Command, Effect, EntryState, Fact, Mode, OptimizationMode, RunStatus, Settings, SettingsPatch,
     check_invariants,
 };
 use signalbox_domain::testing::{Rules, World};
@@ -21,6 +21,38 @@ enum Act {
     Push(u32),
     PushTarget,
     Urgent(u32),
+    Set(Setting),
+}
+
+/// A setting that is changed, whatever it was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+enum Setting {
+    Optimistic(bool),
+    Depth(u32),
+    Concurrency(u32),
+    Batches(u32),
+    OtherMode,
+}
+
+fn patch(world: &World, setting: Setting) -> SettingsPatch {
+    let mut patch = SettingsPatch::default();
+    match setting {
+        Setting::Optimistic(on) => patch.can_optimistically_merge = Some(on),
+        Setting::Depth(depth) => patch.pending_failure_depth = Some(depth),
+        Setting::Concurrency(slots) => patch.concurrency = Some(slots),
+        Setting::Batches(size) => {
+            patch.batch = Some(true);
+            patch.batching_min_size = Some(size);
+            patch.batching_max_wait_time_minutes = Some(0);
+        }
+        Setting::OtherMode => {
+            patch.mode = Some(match world.queue.header.settings.mode {
+                Mode::Single => Mode::Parallel,
+                Mode::Parallel => Mode::Single,
+            });
+        }
+    }
+    patch
 }
 
 fn act(world: &mut World, act: Act) {
@@ -32,6 +64,10 @@ fn act(world: &mut World, act: Act) {
         Act::Restart(pr) => drop(world.ask(Command::Restart { pr: PrNumber(pr), by })),
         Act::Push(pr) => world.push(pr),
         Act::PushTarget => world.push_target(),
+        Act::Set(setting) => {
+            let settings = Box::new(patch(world, setting));
+            drop(world.ask(Command::Update { settings, state: None, reason: None, by }));
+        }
     }
 }
 
@@ -286,6 +322,39 @@ fn a_disturbance_at_any_moment_leaves_main_green_and_the_line_empty() {
             let landed: BTreeSet<u32> = end.iter().copied().collect();
             assert_eq!(landed.len(), end.len(), "nothing lands twice");
             assert!(landed.contains(&2), "{disturbance:?}: the other one lands");
+        }
+    }
+}
+
+#[test]
+fn a_setting_that_is_changed_at_any_moment_stops_nobody() {
+    for (setting, bad, optimistic) in [
+        (Setting::Optimistic(true), &[][..], false),
+        (Setting::Optimistic(true), &[1], false),
+        (Setting::Optimistic(false), &[], true),
+        (Setting::Depth(2), &[2], false),
+        (Setting::Concurrency(1), &[], false),
+        (Setting::Batches(2), &[2], false),
+        (Setting::OtherMode, &[], false),
+    ] {
+        let rules = Rules { bad: bad.iter().copied().collect(), ..Rules::default() };
+        let start = world_with(rules, |settings| {
+            settings.concurrency = 3;
+            settings.can_optimistically_merge = optimistic;
+            settings.pending_failure_depth = u32::from(optimistic);
+        });
+        let acts = [&submit(3)[..], &[Act::Set(setting)]].concat();
+        let (_, ends) = visit(start, acts);
+        for end in ends {
+            // Switching modes lets nothing in for a while; who was late waits outside the line.
+            let expected = (1..=3).filter(|pr| !bad.contains(pr));
+            let all = expected.collect::<Vec<u32>>();
+            let right = if setting == Setting::OtherMode {
+                end.iter().all(|pr| all.contains(pr))
+            } else {
+                end == all
+            };
+            assert!(right, "{setting:?}: {end:?}");
         }
     }
 }

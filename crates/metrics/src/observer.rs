@@ -32,6 +32,8 @@ pub struct PrometheusObserver {
     effects: Family<EffectLabels, Counter>,
     effect_duration: Family<EffectNameLabels, Histogram, Bounds>,
     landed_tree_differs: Counter,
+    unexplained_waits: Gauge,
+    answers_lost: Counter,
     host_calls: Family<CallOutcomeLabels, Counter>,
     host_call_duration: Family<CallLabels, Histogram, Bounds>,
     quota_limit: Family<QuotaLabels, Gauge>,
@@ -57,6 +59,8 @@ impl PrometheusObserver {
             effects: Family::default(),
             effect_duration: Family::new_with_constructor(Bounds(LONG)),
             landed_tree_differs: Counter::default(),
+            unexplained_waits: Gauge::default(),
+            answers_lost: Counter::default(),
             host_calls: Family::default(),
             host_call_duration: Family::new_with_constructor(Bounds(SHORT)),
             quota_limit: Family::default(),
@@ -115,6 +119,16 @@ impl PrometheusObserver {
             "landed_tree_differs",
             "Landings whose tree is not the tested one; anything but 0 needs a look at once",
             self.landed_tree_differs.clone(),
+        );
+        registry.register(
+            "unexplained_waits",
+            "Pull requests that wait for nothing known; anything but 0 is a fault of Signalbox",
+            self.unexplained_waits.clone(),
+        );
+        registry.register(
+            "answers_lost",
+            "Effects that were gone without an answer of the host, and were run again",
+            self.answers_lost.clone(),
         );
         registry.register(
             "host_calls",
@@ -229,6 +243,10 @@ impl Observer for PrometheusObserver {
                 self.quota_limit.get_or_create(&labels).set(signed(*limit));
                 self.quota_remaining.get_or_create(&labels).set(signed(*remaining));
                 self.quota_reset.get_or_create(&labels).set(seconds_of(*resets_at));
+            }
+            Observed::Waits { unexplained, lost } => {
+                self.unexplained_waits.set(signed(*unexplained));
+                self.answers_lost.inc_by(*lost);
             }
             Observed::Upload { outcome, took } => {
                 self.uploads.get_or_create(&OutcomeLabels { outcome }).inc();

@@ -75,6 +75,19 @@ impl Loops {
         loops.every("old host events", 60 * minute, app, |app| async move {
             app.hints.forget().await.map(drop)
         });
+        loops.every("waiting entries", minute, app, |app| async move {
+            let looked = app.watch.look().await?;
+            for it in &looked.unexplained {
+                tracing::error!(
+                    queue = %it.queue.queue.id, branch = %it.queue.branch, pr = %it.pr,
+                    seen = it.why, "a pull request waits for nothing known; please report this"
+                );
+            }
+            for run in &looked.lost {
+                tracing::error!(%run, "an effect was gone without an answer; it runs again");
+            }
+            Ok(())
+        });
         loops.every("stray branches", 10 * minute, app, |app| async move {
             app.sweeper.stray_branches().await.map(drop)
         });

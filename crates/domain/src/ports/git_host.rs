@@ -129,12 +129,14 @@ pub enum Built {
         /// reported on that head.
         head_checks: Vec<CheckReport>,
     },
-    /// The changes conflict; no branch is left behind.
+    /// The changes conflict; no branch is left behind. An answer that names a pull request or a run
+    /// that has no part in what was asked is ignored, and the host is asked again.
     Conflict {
-        /// Which pull request of the group conflicts.
+        /// Which pull request of the group conflicts: one of [`BuildCandidate::changes`].
         pr: PrNumber,
-        /// With what: the target if it conflicts with that alone, else the first run ahead, else a
-        /// pull request of the same group.
+        /// With what: the target if it conflicts with that alone, else the first run ahead of which
+        /// that is true (one of [`BuildCandidate::ahead`]), else a pull request that comes before it
+        /// in [`BuildCandidate::changes`].
         with: ConflictWith,
         /// The conflicting paths, at most 100, each at most 1,024 bytes.
         paths: Vec<String>,
@@ -148,7 +150,7 @@ pub enum LandAnswer {
     Landed(Head),
     /// A pull request's head is not the tested one; the target was not touched.
     HeadMoved {
-        /// Which pull request.
+        /// Which pull request: one of [`Land::changes`].
         pr: PrNumber,
     },
     /// The target is elsewhere and the tested tree would not be what lands; it was not touched.

@@ -69,6 +69,13 @@ pub enum Observed<'a> {
         /// When the next period begins.
         resets_at: Timestamp,
     },
+    /// The watch over waiting entries has looked at all queues.
+    Waits {
+        /// Entries that wait for nothing that is known: a fault of this program.
+        unexplained: u64,
+        /// Effects that were gone without an answer and were asked for again.
+        lost: u64,
+    },
     /// A try at reading an upload ended.
     Upload {
         /// How it ended: `read`, `failed`, `retried`, `lost`.

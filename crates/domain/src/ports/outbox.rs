@@ -80,6 +80,10 @@ pub trait Outbox: Send + Sync {
     /// its next renewal. Returns how many were removed.
     async fn revoke_checks(&self, queue: QueueRef, run: RunId) -> Result<u64, StoreError>;
 
+    /// The runs of a queue for which the outbox holds an [`Effect::BuildCandidate`] or an
+    /// [`Effect::Land`], leased or not.
+    async fn answering(&self, queue: QueueRef) -> Result<Vec<RunId>, StoreError>;
+
     /// Gives back everything that `holder` has leased, due at once; everything that anybody has
     /// leased for `None`, which only the start of the only server on a database may ask for.
     async fn hand_back(&self, holder: Option<Uuid>) -> Result<u64, StoreError>;

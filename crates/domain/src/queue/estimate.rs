@@ -67,19 +67,49 @@ pub fn estimate(queue: &Queue, pr: PrNumber, history: &[Span], now: Timestamp) -
         return none(ahead, "no test run has passed in this queue yet".to_owned());
     };
     let time = Simulation::new(queue, &history, usual, now).merged_after(view.entry);
+    let overdue = overdue(queue, view.entry, history.last().copied(), now);
     let sentence = format!(
-        "about {}: {}, and {} {} took {} (median)",
+        "about {}: {}{}, and {} {} took {} (median)",
         words(time),
         match ahead.len() {
             0 => "nothing is ahead".to_owned(),
             1 => "1 pull request is ahead".to_owned(),
             more => format!("{more} pull requests are ahead"),
         },
+        overdue.map_or_else(String::new, |(pr, since)| {
+            let whose = if pr == view.entry.pr { "its".to_owned() } else { format!("#{pr}'s") };
+            format!(", {whose} test run is overdue (running {})", words(since))
+        }),
         if runs == 1 { "the only".to_owned() } else { runs.to_string() },
         if runs == 1 { "earlier test run" } else { "earlier test runs" },
         words(usual),
     );
     Estimate { time: Some(time), runs, ahead, sentence }
+}
+
+/// Whose run takes longer than any before, of the entry and those that it waits for, and for how
+/// long it has run.
+fn overdue(
+    queue: &Queue,
+    entry: &Entry,
+    longest: Option<Span>,
+    now: Timestamp,
+) -> Option<(PrNumber, Span)> {
+    let upto = in_line(queue).filter(|it| it.id == entry.id || meet(queue.mode(), it, entry));
+    let mut seen = false;
+    for other in upto {
+        if seen {
+            break;
+        }
+        seen = other.id == entry.id;
+        let EntryState::Testing { run, .. } = &other.state else { continue };
+        let run = queue.run(*run).filter(|run| run.status.is_running())?;
+        let lasted = now.since(run.started_at);
+        if longest.is_some_and(|longest| lasted > longest) {
+            return Some((other.pr, lasted));
+        }
+    }
+    None
 }
 
 fn median(sorted: &[Span]) -> Option<Span> {
@@ -120,7 +150,10 @@ impl<'a> Simulation<'a> {
             // Of the runs that took longer than this one has taken, the median.
             let from = history.partition_point(|it| *it <= elapsed);
             let longer = history.get(from..).and_then(median);
-            longer.map_or(Span::ZERO, |it| Span::from_micros(it.micros() - elapsed.micros()))
+            // One that takes longer than any before is expected to take as long again, at most until
+            // its deadline: the longer it runs, the less the others say about it.
+            let again = || run.deadline.map_or(elapsed, |due| due.since(now).min(elapsed));
+            longer.map_or_else(again, |it| Span::from_micros(it.micros() - elapsed.micros()))
         };
         let running: BTreeMap<RunId, Span> = queue
             .runs()

@@ -107,7 +107,28 @@ fn there_is_none_without_history_while_paused_or_before_the_line() {
     let mut world = self::world(single(1), 1);
     world.take_in(&World::host_lost());
     let silent = of(&world, 1, &[minutes(1)]);
-    assert!(silent.time.is_none() && silent.sentence.contains("has not answered"), "{silent:?}");
+    assert!(
+        silent.time.is_none() && silent.sentence.contains("has not been available"),
+        "{silent:?}"
+    );
+}
+
+#[test]
+fn a_run_that_is_overdue_is_said_to_be_and_the_estimate_follows() {
+    let mut world = world(single(1), 2);
+    let history = [Span::seconds(3), Span::seconds(4)];
+    world.wait(Span::minutes(31));
+    let first = of(&world, 1, &history);
+    assert_eq!(first.time, Some(Span::minutes(31)), "it is expected to take as long again");
+    let said = "its test run is overdue (running 31 minutes)";
+    assert!(first.sentence.contains(said), "{}", first.sentence);
+    let second = of(&world, 2, &history);
+    assert_eq!(second.time, Some(Span::seconds(31 * 60 + 4)));
+    let said = "#1's test run is overdue (running 31 minutes)";
+    assert!(second.sentence.contains(said), "{}", second.sentence);
+    // No later than its deadline.
+    world.wait(Span::minutes(200));
+    assert_eq!(of(&world, 1, &history).time, Some(Span::minutes(69)));
 }
 
 #[test]

@@ -155,6 +155,24 @@ impl Settings {
     }
 }
 
+impl Settings {
+    /// Settings that have no effect, or not the one that their names promise, beside the others; a
+    /// sentence each. Empty for settings that make sense together.
+    pub fn warnings(&self) -> Vec<&'static str> {
+        let mut found = Vec::new();
+        if self.pending_failure_depth > 0 && !self.can_optimistically_merge {
+            found.push(
+                "pendingFailureDepth without canOptimisticallyMerge only delays failures: \
+                 a failed pull request waits for those behind it, and their success does not help it",
+            );
+        }
+        if self.batch && self.batching_min_size == 1 {
+            found.push("batchingMinSize 1 makes every batch a single pull request");
+        }
+        found
+    }
+}
+
 /// A partial change of settings: what is `None` stays as it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(default))]

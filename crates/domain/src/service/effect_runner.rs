@@ -4,12 +4,14 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
+use crate::ids::PrNumber;
 use crate::ports::{
     Built, ChecksJob, ChecksRunner, GitHost, HostError, LandAnswer, Leased, Observed,
     PullRequestQuery, QueueRef, Repository,
 };
 use crate::queue::{
-    BuildCandidate, Effect, Fact, HostTrouble, HostTroubleKind, Land, LandRefusal, Lane,
+    BuildCandidate, ConflictWith, Effect, Fact, HostTrouble, HostTroubleKind, Land, LandRefusal,
+    Lane,
 };
 use crate::time::{Span, Timestamp};
 
@@ -238,13 +240,34 @@ async fn build_candidate(
 ) -> Result<Fact, HostError> {
     let statuses = host.required_statuses(repository, &build.target, &build.target_head).await?;
     let run = build.run;
-    Ok(match host.build_candidate(repository, build).await? {
+    let built = host.build_candidate(repository, build).await?;
+    if let Built::Conflict { pr, with, .. } = &built
+        && !is_about(build, *pr, *with)
+    {
+        let words = format!("the answer is about #{pr} and {with:?}, which were not asked about");
+        return Err(HostError::Unavailable { words });
+    }
+    Ok(match built {
         Built::Candidate { candidate, head_checks } => {
             let branch = build.branch.clone();
             Fact::CandidateBuilt { run, branch, candidate, statuses, head_checks }
         }
         Built::Conflict { pr, with, paths } => Fact::CandidateConflict { run, pr, with, paths },
     })
+}
+
+/// Whether a conflict is one of what was to be built.
+fn is_about(build: &BuildCandidate, pr: PrNumber, with: ConflictWith) -> bool {
+    let place = |pr: PrNumber| build.changes.iter().position(|change| change.pr == pr);
+    let Some(at) = place(pr) else { return false };
+    match with {
+        ConflictWith::Target => true,
+        ConflictWith::Ahead(run) => {
+            build.ahead.iter().any(|ahead| ahead.run == run)
+                || build.before.iter().any(|(before, _)| *before == run)
+        }
+        ConflictWith::Group(other) => place(other).is_some_and(|other| other < at),
+    }
 }
 
 async fn land_candidate(

@@ -25,6 +25,7 @@ mod sweep;
 mod targets;
 mod tokens;
 mod uploads;
+mod watch;
 mod webhooks;
 
 pub use access::Authenticator;
@@ -53,6 +54,7 @@ pub use uploads::{
     Announced, Intake, PublicRepository, Reception, Sender, UPLOAD_RENEWAL_SECONDS, UploadError,
     UploadLimits, UploadParts, UploadService,
 };
+pub use watch::{Looked, Unexplained, Watch};
 pub use webhooks::{
     CreatedEndpoint, DeliveryPage, EndpointChange, Replay, Replayed, WebhookError, WebhookLimits,
     WebhookParts, WebhookService,

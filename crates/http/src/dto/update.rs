@@ -55,7 +55,8 @@ pub(crate) struct UpdateRequest {
     /// Minutes until a test run counts as failed; 0 means never.
     #[schema(value_type = Option<u32>, maximum = 10080)]
     testing_timeout_minutes: Field<Count>,
-    /// Levels of successors that may still absolve a failed entry.
+    /// Levels of successors that may still absolve a failed entry. Without `canOptimisticallyMerge`
+    /// it only delays failures.
     #[schema(value_type = Option<u32>, maximum = 1000)]
     pending_failure_depth: Field<Count>,
     /// Whether a passing successor absolves what it contains.

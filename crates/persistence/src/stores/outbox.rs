@@ -6,7 +6,7 @@ use diesel_async::RunQueryDsl;
 use futures_util::FutureExt;
 use signalbox_domain::ids::{OrgId, QueueId, RunId};
 use signalbox_domain::ports::{Backlog, LeaseToken, Leased, Outbox, QueueRef, StoreError};
-use signalbox_domain::queue::Lane;
+use signalbox_domain::queue::{Effect, Lane};
 use signalbox_domain::time::Timestamp;
 use uuid::Uuid;
 
@@ -110,6 +110,27 @@ impl Outbox for Store {
             .boxed()
         }));
         Ok(job.await?)
+    }
+
+    async fn answering(&self, queue: QueueRef) -> Result<Vec<RunId>, StoreError> {
+        let mut conn = self.connection().await?;
+        let rows: Vec<(i32, String)> = outbox::table
+            .filter(outbox::queue_id.eq(queue.id.to_string()))
+            .filter(outbox::org_id.eq(queue.org.to_string()))
+            .filter(outbox::lane.eq(Lane::Host.word()))
+            .filter(outbox::run_id.is_not_null())
+            .select((outbox::format, outbox::document))
+            .load(&mut conn)
+            .await
+            .map_err(DbError::from)?;
+        let mut runs = Vec::new();
+        for (format, text) in rows {
+            let effect: Effect = decode("effect", format, &text)?;
+            if let Effect::BuildCandidate(_) | Effect::Land(_) = effect {
+                runs.extend(effect.run());
+            }
+        }
+        Ok(runs)
     }
 
     async fn hand_back(&self, holder: Option<Uuid>) -> Result<u64, StoreError> {

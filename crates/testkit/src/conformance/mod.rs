@@ -80,6 +80,7 @@ macro_rules! store_conformance {
             outbox::a_lost_lease_can_do_nothing,
             outbox::an_effect_given_back_comes_again_when_it_is_due,
             outbox::revoked_checks_are_lost_to_their_holder,
+            outbox::it_tells_which_runs_are_to_be_answered,
             outbox::a_holder_hands_everything_back,
             pull_requests::twenty_opened_at_once_get_twenty_numbers,
             pull_requests::a_pull_request_is_found_in_every_way_and_only_by_its_organization,

@@ -131,6 +131,22 @@ pub async fn revoked_checks_are_lost_to_their_holder(stores: &Stores) {
     assert_eq!(lease(&sample, Lane::Host, 10, Uuid::new_v4()).await.len(), 1, "only checks go");
 }
 
+/// The runs that wait for an answer of the host are those with a candidate to build or to land.
+pub async fn it_tells_which_runs_are_to_be_answered(stores: &Stores) {
+    let mut sample = Sample::new(stores).await;
+    let run = RunId(Uuid::new_v4());
+    sample.put_effects(vec![Effect::CancelChecks { run }, Sample::inspect(1)]).await;
+    assert_eq!(stores.outbox.answering(sample.queue).await.expect("an answer"), []);
+    sample.put_effects(vec![Sample::land(run)]).await;
+    assert_eq!(stores.outbox.answering(sample.queue).await.expect("an answer"), [run]);
+    let leased = lease(&sample, Lane::Host, 10, Uuid::new_v4()).await;
+    assert_eq!(stores.outbox.answering(sample.queue).await.expect("an answer"), [run]);
+    for it in &leased {
+        stores.outbox.finish(it.token).await.expect("finished");
+    }
+    assert_eq!(stores.outbox.answering(sample.queue).await.expect("an answer"), []);
+}
+
 /// What a holder hands back is due at once; others keep theirs.
 pub async fn a_holder_hands_everything_back(stores: &Stores) {
     let mut sample = Sample::new(stores).await;

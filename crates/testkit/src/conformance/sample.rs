@@ -5,15 +5,15 @@ use std::sync::Arc;
 
 use signalbox_domain::audit::AuditRecord;
 use signalbox_domain::ids::{
-    BranchName, OrgId, OrgSlug, PrNumber, QueueId, RepoId, RepoName, RunId,
+    BranchName, OrgId, OrgSlug, PrNumber, QueueId, RepoId, RepoName, RunId, Sha, TreeId,
 };
 use signalbox_domain::ports::{
     Commit, CommitError, EventWriter, Loaded, Org, QueuePlace, QueueRef, Repository, Stores,
     ToldEvent, Version,
 };
 use signalbox_domain::queue::{
-    Command, Effect, Event, Fact, Input, Mode, NumberedEffect, Queue, Settings, Submission,
-    Transition, absorb, decide, next_deadline,
+    Candidate, Command, Effect, Event, Fact, Input, Land, MergeMethod, Mode, NumberedEffect, Queue,
+    Settings, Submission, Transition, absorb, decide, next_deadline,
 };
 use signalbox_domain::testing::{Rules, World};
 use signalbox_domain::time::{Span, Timestamp};
@@ -209,6 +209,23 @@ impl<'a> Sample<'a> {
     /// The runs that the kept state has.
     pub async fn kept_runs(&self) -> BTreeSet<RunId> {
         self.load().await.0.runs().map(|run| run.id).collect()
+    }
+
+    /// An effect that puts a run's candidate on the target.
+    pub fn land(run: RunId) -> Effect {
+        let sha = |digit: &str| Sha::new(digit.repeat(40)).expect("a commit");
+        Effect::Land(Land {
+            run,
+            target: BranchName::new("main").expect("a branch"),
+            expected: sha("a"),
+            candidate: Candidate {
+                sha: sha("b"),
+                tree: TreeId::new("c".repeat(40)).expect("a tree"),
+            },
+            exact: true,
+            changes: Vec::new(),
+            method: MergeMethod::Squash,
+        })
     }
 
     /// An effect that asks for a pull request.

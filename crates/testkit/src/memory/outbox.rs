@@ -88,6 +88,14 @@ impl Outbox for MemoryDatabase {
         }))
     }
 
+    async fn answering(&self, queue: QueueRef) -> Result<Vec<RunId>, StoreError> {
+        let tables = self.tables();
+        let answers = |row: &&OutboxRow| {
+            row.queue == queue && matches!(row.effect, Effect::BuildCandidate(_) | Effect::Land(_))
+        };
+        Ok(tables.outbox.values().filter(answers).filter_map(|row| row.effect.run()).collect())
+    }
+
     async fn hand_back(&self, holder: Option<Uuid>) -> Result<u64, StoreError> {
         let mut tables = self.tables();
         let mut given_back = 0;

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use signalbox_domain::ports::{Leased, Notifier, Observed, Observer, QueueRef};
 use signalbox_domain::queue::Lane;
-use signalbox_domain::service::{Context, EffectRunner, QueueService, Sweeper};
+use signalbox_domain::service::{Context, EffectRunner, Looked, QueueService, Sweeper, Watch};
 use signalbox_domain::time::Span;
 
 use super::schedule::{Schedule, ServerId};
@@ -61,8 +61,8 @@ impl Server {
         let server = Self {
             id,
             runner: Arc::new(EffectRunner::new(context.clone(), queues.clone())),
-            sweeper: Arc::new(Sweeper::new(context, queues.clone())),
-            queues,
+            sweeper: Arc::new(Sweeper::new(context.clone(), queues.clone())),
+            queues: queues.clone(),
             schedule: schedule.clone(),
         };
         schedule.note(format!("s{id} starts{}", if alone { " alone" } else { "" }));
@@ -82,7 +82,23 @@ impl Server {
         server.every("stray branches", (300, 600), |sweeper| async move {
             drop(sweeper.stray_branches().await);
         });
+        server.watch(Watch::new(context, queues));
         server
+    }
+
+    /// Looks at what waits again and again. Everything must be explained, and no answer lost.
+    fn watch(&self, watch: Watch) {
+        let schedule = self.schedule.clone();
+        self.schedule.spawn(self.id, "waiting entries", async move {
+            loop {
+                let seconds = schedule.draw(|random| random.between(30, 90));
+                schedule.sleep(Span::seconds(seconds)).await;
+                let Ok(looked) = watch.look().await else { continue };
+                if looked != Looked::default() {
+                    schedule.violated(format!("Q10: the watch has found {looked:?}"));
+                }
+            }
+        });
     }
 
     /// Does a job again and again, with pauses of that many seconds.

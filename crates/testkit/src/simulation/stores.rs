@@ -166,6 +166,10 @@ impl Outbox for UnreliableStores {
         self.call(false, "revoke_checks", self.inner.outbox.revoke_checks(queue, run)).await
     }
 
+    async fn answering(&self, queue: QueueRef) -> Result<Vec<RunId>, StoreError> {
+        self.call(false, "answering", self.inner.outbox.answering(queue)).await
+    }
+
     async fn hand_back(&self, holder: Option<Uuid>) -> Result<u64, StoreError> {
         self.call(false, "hand_back", self.inner.outbox.hand_back(holder)).await
     }

@@ -9,10 +9,18 @@ use sha2::{Digest, Sha256};
 use super::Place;
 use crate::failure::Failure;
 use crate::model::{Block, Cell, Field, Form, Page, Section, Table};
-use crate::text::plain;
+use crate::text::{plain, sentence};
 use crate::visitor::{Asked, Visitor};
 use signalbox_domain::token::Scope;
 use signalbox_domain::vocabulary::Tone;
+
+/// Says which settings have no effect beside the others.
+fn warned(section: Section, settings: &Settings) -> Section {
+    settings.warnings().into_iter().fold(section, |section, text| {
+        let title = "This setting does less than it says.";
+        section.with(Block::notice(Tone::Warning, "warning", title, &sentence(text)))
+    })
+}
 
 /// A setting: its name in forms, what it is called, its value, and the values that it may have.
 struct Setting {
@@ -301,6 +309,7 @@ pub(crate) fn page(
             section =
                 section.with(Block::notice(Tone::Warning, "switch", "This switches modes.", text));
         }
+        section = warned(section, proposed);
         if any && visitor.may_send(Scope::QueueAdmin) {
             section = section.with(Block::Forms(vec![Form {
                 id: "save".to_owned(),
@@ -312,6 +321,9 @@ pub(crate) fn page(
             }]));
         }
         sections.push(section);
+    }
+    if proposed.is_none() && !settings.warnings().is_empty() {
+        sections.push(warned(Section::new("warnings", "Warnings"), settings));
     }
     let values = proposed.map_or_else(|| all(settings), all);
     if visitor.may_send(Scope::QueueAdmin) {

@@ -5,6 +5,7 @@ mod forges;
 mod hosts;
 mod machine;
 mod network;
+mod queues;
 
 use serde_json::json;
 
@@ -76,6 +77,7 @@ pub(crate) async fn doctor(flags: &Flags, as_json: bool, host: Option<&str>) -> 
             let (findings, stores) = database::checks(&config).await;
             found.extend(findings);
             if let Some(stores) = stores {
+                found.extend(queues::waits(&stores).await);
                 found.extend(hosts::repositories(&config, &stores).await);
                 found.extend(forges::hosts(&config, &stores, None).await);
             }
