@@ -8,6 +8,7 @@ mod git;
 mod hooks;
 mod host;
 mod land;
+mod landed;
 mod output;
 mod process;
 mod pull_requests;
