@@ -1,5 +1,7 @@
 //! The checks runner: what it gives checks, what it takes from them, and how it ends them.
 
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -72,21 +74,35 @@ impl CheckReports for Taken {
     }
 }
 
-async fn run_checks(world: &World, config: &str, script: &str, reports: &Reports) {
-    world.commit(&[(".signalbox.toml", config), ("check.sh", script)], "base");
-    let head = world.push("main");
-    let tree = world.tree(&head);
-    let runner = LocalChecksRunner::new(
+/// The server's program, which supervises checks.
+fn program() -> PathBuf {
+    let test = std::env::current_exe().expect("this test's own path");
+    let target = test.parent().and_then(Path::parent).expect("the target folder");
+    let program = target.join("signalbox");
+    assert!(program.exists(), "build it first: cargo build -p signalbox");
+    program
+}
+
+fn runner(world: &World, reports: &Reports) -> LocalChecksRunner {
+    LocalChecksRunner::new(
         ChecksConfig {
             work_dir: world.folder().join("checks"),
             timeout_minutes: 1,
             pass_env: Vec::new(),
             public_url: "http://localhost".into(),
+            supervisor: program(),
         },
         world.host.clone(),
         Arc::new(ManualClock::default()),
         reports.taken.clone(),
-    );
+    )
+}
+
+async fn run_checks(world: &World, config: &str, script: &str, reports: &Reports) {
+    world.commit(&[(".signalbox.toml", config), ("check.sh", script)], "base");
+    let head = world.push("main");
+    let tree = world.tree(&head);
+    let runner = runner(world, reports);
     let job = ChecksJob {
         repository: world.repository.clone(),
         checks: RunChecks {
@@ -131,6 +147,7 @@ async fn a_check_runs_in_a_clean_checkout_with_a_fixed_environment() {
         "PATH",
         "PWD",
         "SIGNALBOX_BRANCH",
+        "SIGNALBOX_CHECK",
         "SIGNALBOX_PR",
         "SIGNALBOX_TEST_RUN",
         "TMPDIR",
@@ -220,12 +237,50 @@ async fn a_child_that_goes_on_neither_hangs_the_check_nor_survives_it() {
     assert!(begun.elapsed() < Duration::from_secs(20));
     let text = reports.outputs.lock().expect("a lock")[0].text.clone();
     let pid = text.trim();
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    let alive = !stat.is_empty() && !stat.contains(") Z ");
-    assert!(!alive, "process {pid} is still there: {stat}");
+    assert!(!is_alive(pid), "process {pid} is still there");
     let checks = reports.checks.lock().expect("a lock").clone();
     let ended = checks.iter().rfind(|it| it.name == "test").expect("a report");
     assert_eq!(ended.conclusion, Some(CheckConclusion::Success));
+}
+
+fn is_alive(pid: &str) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    !stat.is_empty() && !stat.contains(") Z ")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_check_that_kills_its_supervisor_fails_and_leaves_nothing_behind() {
+    let world = World::new().await;
+    let reports = Reports::default();
+    let script = "setsid sh -c 'echo $$ > pid; exec sleep 300' &\n\
+                  while [ ! -s pid ]; do sleep 0.05; done; cat pid; kill -9 $PPID; sleep 300\n";
+    run_checks(&world, CONFIG, script, &reports).await;
+    let check = last(&reports);
+    assert_eq!(check.conclusion, Some(CheckConclusion::Failure));
+    let summary = check.summary.expect("a summary");
+    assert!(summary.contains("supervises the check was killed"), "{summary}");
+    let text = reports.outputs.lock().expect("a lock")[0].text.clone();
+    let pid = text.trim();
+    assert!(!pid.is_empty() && !is_alive(pid), "process {pid} is still there");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_dead_server_left_behind_is_swept_at_the_start() {
+    let world = World::new().await;
+    let folder = world.folder().join("checks").join("run-0");
+    std::fs::create_dir_all(folder.join("home")).expect("made");
+    let sleep = |folder: &Path| {
+        let mut command = Command::new("sleep");
+        command.arg("300").env("SIGNALBOX_CHECK", folder).spawn().expect("it can be run")
+    };
+    let mut left = sleep(&folder);
+    let mut other = sleep(&world.folder().join("checks-of-others").join("run-0"));
+    runner(&world, &Reports::default()).sweep_leftovers();
+    assert!(left.wait().expect("it has ended").code().is_none(), "it was killed");
+    assert!(!folder.exists());
+    assert!(other.try_wait().expect("a look").is_none(), "it belongs to another server");
+    other.kill().expect("killed");
+    other.wait().expect("gone");
 }
 
 #[tokio::test(flavor = "multi_thread")]

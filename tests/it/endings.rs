@@ -14,17 +14,28 @@ struct Endless {
 }
 
 impl Endless {
+    /// How many processes say who they are.
+    const PROCESSES: usize = 6;
+
     fn new() -> Self {
         Self { folder: TempDir::new().expect("a folder") }
     }
 
-    /// Its child waits, so that killing the check alone would not be enough.
+    /// It has children that killing its group would not reach, or that a polite signal would not
+    /// end: one in a session of its own, a daemon, one that ignores the signal, one that has closed
+    /// its output, and one in its own session with an empty environment.
     fn script(&self) -> String {
         let folder = self.folder.path().display();
+        let on = format!("echo $$ >> '{folder}/pids'; while :; do sleep 0.2; done");
+        let on = on.replace('\'', "\"");
         format!(
             "echo $$ >> '{folder}/pids'\n\
-             sh -c 'echo $$ >> \"{folder}/pids\"; while [ ! -e \"{folder}/open\" ]; do sleep 0.05; done' &\n\
-             wait\n"
+             setsid sh -c '{on}' &\n\
+             ( ( sh -c '{on}' ) & )\n\
+             sh -c 'trap \"\" TERM; {on}' &\n\
+             sh -c 'exec <&- >&- 2>&-; {on}' &\n\
+             env -i PATH=\"$PATH\" setsid sh -c '{on}' &\n\
+             while [ ! -e '{folder}/open' ]; do sleep 0.05; done\n"
         )
     }
 
@@ -47,13 +58,17 @@ impl Endless {
         self.pids().into_iter().filter(lives).collect()
     }
 
-    /// Waits until both processes of the check run.
+    /// Waits until all processes of the check run.
     async fn until_running(&self, system: &System) {
-        system.until("the check runs", async |_: &System| self.alive().len() == 2).await;
+        let all = async |_: &System| self.alive().len() == Self::PROCESSES;
+        system.until("the check runs", all).await;
     }
 
     async fn until_gone(&self, system: &System) {
         system.until("the check is gone", async |_: &System| self.alive().is_empty()).await;
+        let folder = system.path("data").join("checks").join("other");
+        let left = || std::fs::read_dir(&folder).expect("the folder of checks").count();
+        system.until("its folder is gone", async |_: &System| left() == 0).await;
     }
 }
 
@@ -154,21 +169,22 @@ async fn a_server_that_stops_kills_its_checks_and_the_next_one_runs_them_again()
     check.open();
     system.until_state(pr, "MERGED").await;
     assert_eq!(system.history(), ["base", "change endless (#1)"]);
-    assert_eq!(check.pids().len(), 4, "once for each server");
+    assert_eq!(check.pids().len(), 2 * Endless::PROCESSES, "once for each server");
+    check.until_gone(&system).await;
 }
 
 #[tokio::test]
-async fn checks_that_a_killed_server_left_behind_are_killed_by_the_next() {
+async fn nothing_of_a_check_outlives_a_server_that_was_killed() {
     let check = Endless::new();
     let (mut system, pr) = endless_system(&check, None).await;
     system.submit(pr).await;
     check.until_running(&system).await;
-    let left_behind = check.pids();
     system.kill();
-    system.start().await;
-    let gone = async |_: &System| !check.alive().iter().any(|pid| left_behind.contains(pid));
-    system.until("what was left behind is gone", gone).await;
+    // Its processes do not outlive it; its folder waits for the next one.
+    system.until("the check is gone", async |_: &System| check.alive().is_empty()).await;
     check.open();
+    system.start().await;
     system.until_state(pr, "MERGED").await;
+    check.until_gone(&system).await;
     assert_eq!(system.history(), ["base", "change endless (#1)"]);
 }

@@ -11,6 +11,7 @@ mod excuse;
 mod flaky_scale;
 mod harness;
 mod hostile;
+mod landings;
 mod operations;
 mod prometheus;
 mod receiver;

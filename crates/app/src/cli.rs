@@ -159,6 +159,9 @@ enum Command {
 
 /// Runs the program. Exit codes: 0 done, 1 failed, 2 wrong usage.
 pub fn run() -> ExitCode {
+    if let Some(code) = signalbox_git::supervise(std::env::args_os()) {
+        return code;
+    }
     let cli = Cli::parse();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let done = match runtime {

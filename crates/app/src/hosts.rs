@@ -1,7 +1,7 @@
 //! Which adapter serves which git host of which organization.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use signalbox_domain::ids::{HostId, OrgId};
@@ -54,6 +54,8 @@ impl ConnectedHosts {
                 timeout_minutes: checks.timeout_minutes,
                 pass_env: checks.pass_env.clone(),
                 public_url,
+                // Also when its file was replaced meanwhile, this is the program that runs.
+                supervisor: PathBuf::from("/proc/self/exe"),
             };
             let (clock, reports) = (parts.clock.clone(), parts.reports.clone());
             let runner = LocalChecksRunner::new(runner, host.clone(), clock, reports);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use signalbox_domain::ids::{BranchName, Sha};
 use signalbox_domain::ports::{
-    Abilities, Built, Clock, GitHost, Head, HostError, LandAnswer, Observed, Observer,
+    Abilities, Built, Clock, GitHost, Head, HostError, LandAnswer, Landed, Observed, Observer,
     PullRequestQuery, Repository, TestBranch,
 };
 use signalbox_domain::queue::{BuildCandidate, HostStatuses, Land, PullRequest};
@@ -90,6 +90,17 @@ impl GitHost for Measured {
 
     async fn land(&self, repository: &Repository, land: &Land) -> Result<LandAnswer, HostError> {
         self.call("land", self.host.land(repository, land)).await
+    }
+
+    async fn contained(
+        &self,
+        repository: &Repository,
+        target: &BranchName,
+        head: &Sha,
+        landings: &[Landed],
+    ) -> Result<Vec<bool>, HostError> {
+        let made = self.host.contained(repository, target, head, landings);
+        self.call("contained", made).await
     }
 
     async fn delete_branch(

@@ -145,8 +145,12 @@ fn visit(start: World, acts: Vec<Act>) -> (usize, BTreeSet<Vec<u32>>) {
     let mut ends = BTreeSet::new();
     let mut open = vec![(start, acts)];
     while let Some((mut world, acts)) = open.pop() {
-        // Deleting branches changes nothing that can be seen here.
-        world.outbox.retain(|it| !matches!(it.effect, Effect::DeleteBranch { .. }));
+        // Neither deleting branches nor looking for landings changes what can be seen here.
+        let seen_here = |effect: &Effect| match effect {
+            Effect::DeleteBranch { .. } | Effect::CheckLandings { .. } => false,
+            _ => true,
+        };
+        world.outbox.retain(|it| seen_here(&it.effect));
         if !seen.insert(shape(&world, &acts)) {
             continue;
         }

@@ -1,6 +1,6 @@
 //! Candidates: changes put on a base by a real three-way merge, without a work tree.
 
-use signalbox_domain::ids::TreeId;
+use signalbox_domain::ids::{PrNumber, TreeId};
 use signalbox_domain::ports::{Built, HostError};
 use signalbox_domain::queue::{
     BuildCandidate, Candidate, Change, CheckReport, ConflictWith, MergeMethod,
@@ -15,8 +15,9 @@ const MAX_PATHS: (usize, usize) = (100, 1_024);
 
 /// What became of changes put on a commit.
 pub(crate) enum Applied {
-    /// A commit with them, and its tree where that is known without asking.
-    Commit { commit: String, tree: Option<TreeId> },
+    /// A commit with them, its tree where that is known without asking, and those of them that
+    /// add nothing.
+    Commit { commit: String, tree: Option<TreeId>, empty: Vec<PrNumber> },
     /// The change at this place in the list conflicts in these paths.
     Conflict { change: usize, paths: Vec<String> },
 }
@@ -33,7 +34,7 @@ pub(crate) async fn build(
         Applied::Conflict { change, paths } => return before_conflicts(build, change, paths),
     };
     match apply(git, &ground, &build.changes, build.method, at).await? {
-        Applied::Commit { commit, tree } => {
+        Applied::Commit { commit, tree, empty } => {
             let name = format!("refs/heads/{}", build.branch);
             git.move_ref(&name, &commit, None, "signalbox: candidate").await?;
             let tree = match tree {
@@ -44,6 +45,7 @@ pub(crate) async fn build(
             Ok(Built::Candidate {
                 candidate: Candidate { sha: parse_sha(&commit)?, tree },
                 head_checks,
+                empty,
             })
         }
         Applied::Conflict { change, paths } => conflict(git, build, change, paths, at).await,
@@ -131,7 +133,7 @@ async fn conflict(
     Ok(Built::Conflict { pr, with, paths })
 }
 
-/// Puts changes on a commit, one after the other.
+/// Puts changes on a commit, one after the other. One that adds nothing gets no commit.
 pub(crate) async fn apply(
     git: &Git,
     base: &str,
@@ -139,20 +141,25 @@ pub(crate) async fn apply(
     method: MergeMethod,
     at: Timestamp,
 ) -> Result<Applied, HostError> {
-    let (mut tip, mut tree) = (base.to_owned(), None);
+    let (mut tip, mut tree, mut empty) = (base.to_owned(), None, Vec::new());
     for (number, change) in changes.iter().enumerate() {
         let applied = match method {
-            MergeMethod::Squash => merged(git, &tip, change, false, at).await?,
-            MergeMethod::MergeCommit => merged(git, &tip, change, true, at).await?,
+            MergeMethod::Squash => merged(git, (&tip, tree), change, false, at).await?,
+            MergeMethod::MergeCommit => merged(git, (&tip, tree), change, true, at).await?,
             MergeMethod::Rebase => replayed(git, &tip, change, at).await?,
         };
         match applied {
-            Ok(made) => (tip, tree) = (made.commit, made.tree),
+            Ok(made) => {
+                if made.commit == tip {
+                    empty.push(change.pr);
+                }
+                (tip, tree) = (made.commit, made.tree);
+            }
             Err(paths) => return Ok(Applied::Conflict { change: number, paths }),
         }
     }
     let tree = tree.map(|tree| parse_tree(&tree)).transpose()?;
-    Ok(Applied::Commit { commit: tip, tree })
+    Ok(Applied::Commit { commit: tip, tree, empty })
 }
 
 /// A commit, and its tree if it was made just now.
@@ -166,7 +173,7 @@ pub(crate) type Outcome<T> = Result<T, Vec<String>>;
 
 async fn merged(
     git: &Git,
-    tip: &str,
+    (tip, tip_tree): (&str, Option<String>),
     change: &Change,
     both_parents: bool,
     at: Timestamp,
@@ -176,6 +183,13 @@ async fn merged(
         Ok(tree) => tree,
         Err(paths) => return Ok(Err(paths)),
     };
+    let tip_tree = match tip_tree {
+        Some(tree) => tree,
+        None => git.tree(tip).await?.to_string(),
+    };
+    if tree == tip_tree {
+        return Ok(Ok(Made { commit: tip.to_owned(), tree: Some(tree) }));
+    }
     let author = git.author(head).await?;
     let parents = if both_parents { vec![tip, head] } else { vec![tip] };
     let commit = git.commit_tree(&tree, &parents, &message(change), &author, at).await?;

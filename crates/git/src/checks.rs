@@ -14,18 +14,18 @@ use signalbox_domain::ports::{
 };
 use signalbox_domain::queue::{CheckConclusion, CheckReport, CheckStatus};
 use tokio::process::Command;
+use tokio::sync::watch;
 use tokio::task::spawn_blocking;
 
-use crate::checkout::{Folder, check_out, unavailable};
+use crate::checkout::{self, Folder, check_out, unavailable};
 use crate::config::{self, CONFIG_FILE, CheckConfig, RepositoryConfig};
 use crate::git::Git;
 use crate::host::PlainGitHost;
+use crate::leftovers;
 use crate::output::Output;
 use crate::process::{self, Ended};
 use crate::reports::{self, Collected};
-
-/// The file that names a running check's process group.
-const RECORD: &str = "process";
+use crate::supervisor::SUPERVISE;
 
 /// How checks are run.
 #[derive(Clone, Debug)]
@@ -38,9 +38,13 @@ pub struct ChecksConfig {
     pub pass_env: Vec<String>,
     /// The server's own address, for links.
     pub public_url: String,
+    /// The program that supervises a check: one that calls [`supervise`](crate::supervise) first
+    /// of all, such as this one.
+    pub supervisor: PathBuf,
 }
 
-/// Runs checks on this machine, each in a clean checkout and in a process group of its own.
+/// Runs checks on this machine, each in a clean checkout and under a supervisor of its own, which
+/// leaves none of its processes behind.
 pub struct LocalChecksRunner {
     config: ChecksConfig,
     host: Arc<PlainGitHost>,
@@ -81,12 +85,13 @@ impl LocalChecksRunner {
     /// Kills what a server that died has left running, and removes its checkouts. For the start of
     /// the only server that uses the work folder.
     pub fn sweep_leftovers(&self) {
+        let left = leftovers::kill_marked(&self.config.work_dir);
+        if left > 0 {
+            tracing::warn!(left, "processes of checks of an earlier server cannot be ended");
+        }
         let Ok(jobs) = std::fs::read_dir(&self.config.work_dir) else { return };
         for job in jobs.flatten() {
-            process::kill_recorded(&job.path().join(RECORD));
-            if let Err(error) = std::fs::remove_dir_all(job.path()) {
-                tracing::warn!(folder = %job.path().display(), %error, "a checkout stays behind");
-            }
+            checkout::clear(&job.path());
         }
     }
 
@@ -118,7 +123,12 @@ impl LocalChecksRunner {
         }
     }
 
-    async fn run_all(&self, job: &ChecksJob, sink: &dyn ChecksSink) -> Result<(), Stop> {
+    async fn run_all(
+        &self,
+        job: &ChecksJob,
+        sink: &dyn ChecksSink,
+        mut stopped: watch::Receiver<bool>,
+    ) -> Result<(), Stop> {
         let git = self.host.git(&job.repository)?;
         let config = match config::read(&git, job.checks.config_from.as_str()).await? {
             Some(Ok(config)) => config,
@@ -145,7 +155,7 @@ impl LocalChecksRunner {
         for (number, check) in job.checks.required.iter().filter_map(find).enumerate() {
             let begun = self.report(job, &check.name, CheckStatus::InProgress, None);
             sink.report(vec![begun]).await?;
-            let result = self.run_one(job, &git, check, number).await?;
+            let result = self.run_one(job, &git, check, number, &mut stopped).await?;
             let result = self.with_reports(job, &check.name, result).await;
             sink.output(CheckOutput {
                 org: job.repository.org,
@@ -183,30 +193,56 @@ impl LocalChecksRunner {
         Finished { conclusion, summary, output }
     }
 
-    /// Runs one check in a folder of its own, which is removed afterwards.
+    /// Runs one check in a folder of its own. When this returns, it is removed and no process of the
+    /// check is left.
     async fn run_one(
         &self,
         job: &ChecksJob,
         git: &Git,
         check: &CheckConfig,
         number: usize,
-    ) -> Result<Ran, HostError> {
+        stopped: &mut watch::Receiver<bool>,
+    ) -> Result<Ran, Stop> {
         let folder = self.config.work_dir.join(format!("{}-{number}", job.checks.run));
-        let cleared = Folder::new(&folder).map_err(|error| unavailable(&folder, &error))?;
+        let made = {
+            let folder = folder.clone();
+            spawn_blocking(move || Folder::new(&folder)).await
+        };
+        let made = made.map_err(std::io::Error::other).and_then(|made| made);
+        let made = made.map_err(|error| unavailable(&folder, &error))?;
+        let ran = self.run_in(job, git, check, &folder, stopped).await;
+        made.clear().await;
+        ran
+    }
+
+    async fn run_in(
+        &self,
+        job: &ChecksJob,
+        git: &Git,
+        check: &CheckConfig,
+        folder: &Path,
+        stopped: &mut watch::Receiver<bool>,
+    ) -> Result<Ran, Stop> {
         let sha = job.checks.candidate.sha.as_str();
         let checkout = folder.join("checkout");
-        check_out(git, &checkout, sha).await?;
+        tokio::select! {
+            done = check_out(git, &checkout, sha) => done?,
+            _ = stopped.wait_for(|stopped| *stopped) => return Err(Stop::Unwanted),
+        }
         let started = self.clock.now();
         let minutes = check.timeout_minutes.unwrap_or(self.config.timeout_minutes);
         let time = Duration::from_secs(u64::from(minutes) * 60);
-        let command = self.command(job, check, &folder, &checkout)?;
+        let command = self.command(job, check, folder, &checkout)?;
         let patterns = check.reports.clone();
         let before = {
             let (checkout, patterns) = (checkout.clone(), patterns.clone());
             spawn_blocking(move || reports::before(&checkout, &patterns)).await.unwrap_or_default()
         };
         let mut output = Output::default();
-        let ended = process::run(command, time, &folder.join(RECORD), &mut output).await;
+        let ended = process::run(command, time, stopped, &mut output).await;
+        if let Ok(Ended::Stopped) = ended {
+            return Err(Stop::Unwanted);
+        }
         let took = self.clock.now().since(started).millis();
         let seconds = format!("{}.{}", took / 1_000, took % 1_000 / 100);
         // What was opened can be read after the folder is gone.
@@ -215,7 +251,6 @@ impl LocalChecksRunner {
         if left_out > 0 {
             tracing::warn!(check = check.name, left_out, "reports are too many or too large");
         }
-        drop(cleared);
         let output = output.into_text();
         let failed = matches!(ended, Ok(Ended::Exited(status)) if says_failed(status));
         let left = LeftReports { files, failed, whole: left_out == 0 && old == 0 };
@@ -229,6 +264,10 @@ impl LocalChecksRunner {
             Ok(Ended::TimedOut) => {
                 (CheckConclusion::TimedOut, format!("killed after {minutes} minutes"))
             }
+            Ok(Ended::Stopped | Ended::Unsupervised) => (
+                CheckConclusion::Failure,
+                "the process that supervises the check was killed".into(),
+            ),
             Err(error) => {
                 let program = check.run.first().map(String::as_str).unwrap_or_default();
                 (CheckConclusion::Failure, format!("{program:?} cannot be run: {error}"))
@@ -244,14 +283,16 @@ impl LocalChecksRunner {
         folder: &Path,
         checkout: &Path,
     ) -> Result<Command, HostError> {
-        let Some((program, args)) = check.run.split_first() else {
+        if check.run.is_empty() {
             return Err(HostError::Rejected { words: "a check has nothing to run".into() });
-        };
+        }
         let prs: Vec<String> = job.checks.prs.iter().map(ToString::to_string).collect();
         let variable = |name: &str| std::env::var_os(name).unwrap_or_default();
-        let mut command = Command::new(program);
+        let mut command = Command::new(&self.config.supervisor);
         command
-            .args(args)
+            .arg(SUPERVISE)
+            .arg(folder)
+            .args(&check.run)
             .current_dir(checkout)
             .env_clear()
             .env("PATH", variable("PATH"))
@@ -302,11 +343,16 @@ impl From<HostError> for Stop {
 #[async_trait]
 impl ChecksRunner for LocalChecksRunner {
     async fn run(&self, job: &ChecksJob, sink: &dyn ChecksSink) -> Result<(), HostError> {
-        // When nobody wants the reports any more the other future is dropped, which kills what it
-        // has started.
+        // When nobody wants the reports any more, what runs is ended before this returns.
+        let (stop, stopped) = watch::channel(false);
+        let work = self.run_all(job, sink, stopped);
+        tokio::pin!(work);
         let done = tokio::select! {
-            done = self.run_all(job, sink) => done,
-            () = sink.closed() => Ok(()),
+            done = &mut work => done,
+            () = sink.closed() => {
+                stop.send_replace(true);
+                work.await
+            }
         };
         match done {
             Ok(()) | Err(Stop::Unwanted) => Ok(()),

@@ -162,6 +162,36 @@ impl Git {
         })
     }
 
+    /// Calls git with a text to read.
+    pub(crate) async fn call_with(&self, args: &[&str], input: &str) -> Result<Done, HostError> {
+        let mut command = self.command();
+        command.args(args);
+        finish(command, Some(input)).await
+    }
+
+    /// Moves the first ref if it is where it was expected, and sets the others, all or none.
+    /// `false` when the first one was somewhere else.
+    pub(crate) async fn move_refs(
+        &self,
+        (name, to, from): (&str, &str, &str),
+        others: &[(String, String)],
+        why: &str,
+    ) -> Result<bool, HostError> {
+        let mut orders = format!("update {name} {to} {from}\n");
+        for (other, to) in others {
+            orders += &format!("update {other} {to}\n");
+        }
+        let done = self.call_with(&["update-ref", "-m", why, "--stdin"], &orders).await?;
+        if done.code == 0 {
+            return Ok(true);
+        }
+        if self.resolve(name).await?.as_deref() != Some(from) {
+            return Ok(false);
+        }
+        // It is where it was expected: a lock, a full disk or the like stood in the way.
+        Err(HostError::Unavailable { words: done.words() })
+    }
+
     /// Moves a ref from one commit to another, if it is at the first. `None` for the first means
     /// wherever it is. `false` when it was somewhere else.
     pub(crate) async fn move_ref(

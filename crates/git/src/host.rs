@@ -6,13 +6,15 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use signalbox_domain::ids::{BranchName, Sha};
 use signalbox_domain::ports::{
-    Abilities, Built, Clock, GitHost, Head, HostError, LandAnswer, PullRequestQuery,
+    Abilities, Built, Clock, GitHost, Head, HostError, LandAnswer, Landed, PullRequestQuery,
     PullRequestStore, Repository, StoreError, TestBranch,
 };
-use signalbox_domain::queue::{BuildCandidate, HostStatuses, Land, PullRequest, PullRequestState};
+use signalbox_domain::queue::{
+    BuildCandidate, Change, HostStatuses, Land, PullRequest, PullRequestState,
+};
 
 use crate::git::{Git, parse_sha};
-use crate::{candidate, config, land};
+use crate::{candidate, config, land, landed};
 
 /// The prefixes of the queue's own branches.
 const TEST_BRANCHES: [&str; 2] = ["refs/heads/signalbox-temp/", "refs/heads/signalbox-merge/"];
@@ -102,7 +104,13 @@ impl GitHost for PlainGitHost {
         };
         let Some(stored) = stored.map_err(silent)? else { return Ok(None) };
         let stored = self.refreshed(repository, stored).await?;
-        Ok(Some(self.shown(repository, stored)))
+        let merged_as = match stored.state {
+            PullRequestState::Merged => {
+                landed::commit(&self.git(repository)?, &stored.base, &stored.head).await?
+            }
+            PullRequestState::Open | PullRequestState::Closed => None,
+        };
+        Ok(Some(PullRequest { merged_as, ..self.shown(repository, stored) }))
     }
 
     async fn head(
@@ -134,30 +142,80 @@ impl GitHost for PlainGitHost {
         repository: &Repository,
         build: &BuildCandidate,
     ) -> Result<Built, HostError> {
-        candidate::build(&self.git(repository)?, build, self.clock.now()).await
+        let git = self.git(repository)?;
+        if let Some(change) = landed::first(&git, &build.target, &build.changes).await? {
+            return Ok(Built::MergedBefore { pr: change.pr });
+        }
+        let built = candidate::build(&git, build, self.clock.now()).await?;
+        if let Built::Candidate { empty, .. } = &built
+            && build.ahead.is_empty()
+            && build.before.is_empty()
+        {
+            let is_empty = |change: &&Change| empty.contains(&change.pr);
+            let there: Vec<&Change> = build.changes.iter().filter(is_empty).collect();
+            let heads: Vec<&Sha> = there.iter().map(|change| &change.head).collect();
+            landed::remember(&git, &build.target, &heads, build.base.as_str()).await?;
+            self.mark_merged(repository, there).await?;
+        }
+        Ok(built)
     }
 
     async fn land(&self, repository: &Repository, order: &Land) -> Result<LandAnswer, HostError> {
         let git = self.git(repository)?;
-        if let Some(head) = land::already_landed(&git, order).await? {
-            self.mark_merged(repository, order).await?;
+        let heads: Vec<&Sha> = order.changes.iter().map(|change| &change.head).collect();
+        let (candidate, expected) = (order.candidate.sha.as_str(), order.expected.as_str());
+        // Whatever is in it is on the target by now: there is no commit to land.
+        let adds_nothing = git.is_ancestor(candidate, expected).await?;
+        if !adds_nothing && let Some(head) = land::already_landed(&git, order).await? {
+            landed::remember(&git, &order.target, &heads, head.sha.as_str()).await?;
+            self.mark_merged(repository, &order.changes).await?;
             return Ok(LandAnswer::Landed(head));
+        }
+        let Some(head) = git.head(&format!("refs/heads/{}", order.target)).await? else {
+            return Err(HostError::NotFound { what: format!("branch {}", order.target) });
+        };
+        // What has landed before does not land once more: it is built anew, and then told.
+        if head.sha != order.expected
+            || (!adds_nothing
+                && landed::first(&git, &order.target, &order.changes).await?.is_some())
+        {
+            return Ok(LandAnswer::TargetMoved(head));
         }
         for change in &order.changes {
             let query = PullRequestQuery::Number(change.pr);
+            let may_land = |state| match state {
+                PullRequestState::Open => true,
+                PullRequestState::Merged => adds_nothing,
+                PullRequestState::Closed => false,
+            };
             let unchanged = self
                 .pull_request(repository, &query)
                 .await?
-                .is_some_and(|it| it.head == change.head && it.state == PullRequestState::Open);
+                .is_some_and(|it| it.head == change.head && may_land(it.state));
             if !unchanged {
                 return Ok(LandAnswer::HeadMoved { pr: change.pr });
             }
         }
-        let answer = land::land(&git, order, self.clock.now()).await?;
+        let answer = if adds_nothing {
+            landed::remember(&git, &order.target, &heads, expected).await?;
+            LandAnswer::Landed(head)
+        } else {
+            land::land(&git, order, head, self.clock.now()).await?
+        };
         if let LandAnswer::Landed(_) = answer {
-            self.mark_merged(repository, order).await?;
+            self.mark_merged(repository, &order.changes).await?;
         }
         Ok(answer)
+    }
+
+    async fn contained(
+        &self,
+        repository: &Repository,
+        target: &BranchName,
+        head: &Sha,
+        landings: &[Landed],
+    ) -> Result<Vec<bool>, HostError> {
+        landed::contained(&self.git(repository)?, target, head, landings).await
     }
 
     async fn delete_branch(

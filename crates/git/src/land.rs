@@ -7,20 +7,18 @@ use signalbox_domain::time::Timestamp;
 
 use crate::candidate::{Applied, apply, merge_trees};
 use crate::git::{Git, parse_sha, parse_tree};
+use crate::landed;
 
-/// How many commits of the target are looked at for a landing whose answer was lost.
-const LOOK_BACK: &str = "100";
-
-/// Moves the target by compare-and-swap. The caller has checked the pull requests' heads.
-pub(crate) async fn land(git: &Git, land: &Land, at: Timestamp) -> Result<LandAnswer, HostError> {
+/// Moves the target by compare-and-swap, and remembers in the same step what has landed. The caller
+/// has checked where the target and the pull requests' heads are.
+pub(crate) async fn land(
+    git: &Git,
+    land: &Land,
+    head: Head,
+    at: Timestamp,
+) -> Result<LandAnswer, HostError> {
     let target = format!("refs/heads/{}", land.target);
     let candidate = land.candidate.sha.as_str();
-    let Some(head) = git.head(&target).await? else {
-        return Err(HostError::NotFound { what: format!("branch {}", land.target) });
-    };
-    if head.sha != land.expected {
-        return Ok(LandAnswer::TargetMoved(head));
-    }
     let commit = if git.is_ancestor(land.expected.as_str(), candidate).await? {
         candidate.to_owned()
     } else {
@@ -38,7 +36,8 @@ pub(crate) async fn land(git: &Git, land: &Land, at: Timestamp) -> Result<LandAn
         }
     };
     let why = format!("signalbox: merge of run {}", land.run);
-    if git.move_ref(&target, &commit, Some(land.expected.as_str()), &why).await? {
+    let memory = landed::refs(git, land, &commit).await?;
+    if git.move_refs((&target, &commit, land.expected.as_str()), &memory, &why).await? {
         let tree = git.tree(&commit).await?;
         return Ok(LandAnswer::Landed(Head { sha: parse_sha(&commit)?, tree }));
     }
@@ -61,23 +60,24 @@ async fn wanted_tree(git: &Git, land: &Land) -> Result<Option<TreeId>, HostError
 }
 
 /// The commit of an earlier try whose answer was lost: the candidate itself, or a commit with the
-/// wanted tree that was put on the expected head.
+/// wanted tree that is remembered as the landing of these changes. A commit that only happens to
+/// have that tree was made by somebody else.
 pub(crate) async fn already_landed(git: &Git, land: &Land) -> Result<Option<Head>, HostError> {
     let target = format!("refs/heads/{}", land.target);
     let Candidate { sha, tree } = land.candidate.clone();
     if git.is_ancestor(sha.as_str(), &target).await? {
         return Ok(Some(Head { sha, tree }));
     }
-    if !git.is_ancestor(land.expected.as_str(), &target).await? {
+    let Some(last) = land.changes.last() else { return Ok(None) };
+    let Some(commit) = landed::commit(git, &land.target, &last.head).await? else {
+        return Ok(None);
+    };
+    if !git.is_ancestor(commit.as_str(), &target).await?
+        || !git.is_ancestor(land.expected.as_str(), commit.as_str()).await?
+    {
         return Ok(None);
     }
-    let Some(tree) = wanted_tree(git, land).await? else { return Ok(None) };
-    let range = format!("{}..{target}", land.expected);
-    let args = ["log", "--first-parent", "-n", LOOK_BACK, "--format=%H %T", &range];
-    let log = git.ok(&args).await?.text();
-    let mut commits = log.lines().filter_map(|line| line.split_once(' '));
-    match commits.find(|(_, of)| *of == tree.as_str()) {
-        Some((commit, _)) => Ok(Some(Head { sha: parse_sha(commit)?, tree })),
-        None => Ok(None),
-    }
+    let tree = git.tree(commit.as_str()).await?;
+    let wanted = wanted_tree(git, land).await?;
+    Ok((wanted.as_ref() == Some(&tree)).then_some(Head { sha: commit, tree }))
 }

@@ -1,117 +1,135 @@
-//! A check's process group: started without a shell, killed as a whole.
+//! A check's processes: started without a shell, ended as a whole.
 
 use std::io;
-use std::path::Path;
+use std::os::fd::OwnedFd;
+use std::os::unix::process::ExitStatusExt as _;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process_group};
-use tokio::io::AsyncReadExt;
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::UnixStream;
+use tokio::net::unix::OwnedReadHalf;
 use tokio::net::unix::pipe;
 use tokio::process::Command;
+use tokio::sync::watch;
 
 use crate::output::Output;
+use crate::supervisor::{TERMINATE, Told};
 
-/// How long a group has after the polite signal.
+/// How long a check has after the polite signal.
 const GRACE: Duration = Duration::from_secs(2);
-/// How long output is read after the check's own process has ended and its group was killed.
+/// How long the supervisor has to end everything.
+const END: Duration = Duration::from_secs(15);
+/// How long output is read after everything has ended.
 const DRAIN: Duration = Duration::from_secs(2);
 
-/// How a process ended.
+/// How a check ended.
 pub(crate) enum Ended {
     /// By itself.
     Exited(ExitStatus),
     /// It took too long.
     TimedOut,
+    /// Nobody wants its result any more.
+    Stopped,
+    /// What supervised it was ended by something else.
+    Unsupervised,
 }
 
-/// Kills a group when it is dropped.
-struct Group(Option<Pid>);
-
-impl Group {
-    fn signal(&self, signal: Signal) {
-        if let Some(group) = self.0 {
-            // It may be gone already.
-            let _gone = kill_process_group(group, signal);
-        }
-    }
-}
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        self.signal(Signal::KILL);
-    }
-}
-
-/// Runs a command in a process group of its own until it ends or has had its time; what it printed
-/// goes into `output`. Whatever it started is killed when it ends, and when this future is dropped.
-/// `record` is a file that names the group while it runs.
+/// Runs the supervisor of a check until the check ends, has had its time, or is not wanted any
+/// more; what it printed goes into `output`. All that it started has ended when this returns, and
+/// ends by itself when this future is dropped.
 pub(crate) async fn run(
-    mut command: Command,
+    mut supervisor: Command,
     time: Duration,
-    record: &Path,
+    stopped: &mut watch::Receiver<bool>,
     output: &mut Output,
 ) -> io::Result<Ended> {
     let (reader, writer) = io::pipe()?;
-    command
-        .stdin(Stdio::null())
+    let (channel, theirs) = std::os::unix::net::UnixStream::pair()?;
+    channel.set_nonblocking(true)?;
+    supervisor
+        .stdin(Stdio::from(OwnedFd::from(theirs)))
         .stdout(writer.try_clone()?)
         .stderr(writer)
-        .process_group(0)
-        .kill_on_drop(true);
-    let mut child = command.spawn()?;
+        .process_group(0);
+    let mut child = supervisor.spawn()?;
     // The command holds our ends of the pipe: without them gone the output would never end.
-    drop(command);
-    let group = Group(child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?)));
-    if let Some(pid) = child.id() {
-        std::fs::write(record, format!("{pid} {}", start_time(pid).unwrap_or_default()))?;
-    }
-    let mut reader = pipe::Receiver::from_owned_fd(reader.into())?;
-    let reading = tokio::time::sleep(time);
-    tokio::pin!(reading);
-    let mut buffer = vec![0; 16 * 1024];
-    let mut open = true;
-    let ended = loop {
-        tokio::select! {
-            read = reader.read(&mut buffer), if open => match read? {
-                0 => open = false,
-                count => output.push(buffer.get(..count).unwrap_or_default()),
-            },
-            status = child.wait() => break Ended::Exited(status?),
-            () = &mut reading => break Ended::TimedOut,
-        }
+    drop(supervisor);
+    let (told, mut orders) = UnixStream::from_std(channel)?.into_split();
+    let mut watched = Watched {
+        told: BufReader::new(told),
+        line: Vec::new(),
+        reader: pipe::Receiver::from_owned_fd(reader.into())?,
+        open: true,
+        output,
     };
-    if matches!(ended, Ended::TimedOut) {
-        group.signal(Signal::TERM);
-        drop(tokio::time::timeout(GRACE, child.wait()).await);
+    let time = tokio::time::sleep(time);
+    let (answer, ended) = tokio::select! {
+        answer = watched.answer() => (Some(answer), None),
+        () = time => (None, Some(Ended::TimedOut)),
+        _ = stopped.wait_for(|stopped| *stopped) => (None, Some(Ended::Stopped)),
+    };
+    let mut answer = answer.transpose()?.flatten();
+    if let Some(Ended::TimedOut) = ended {
+        // One that is gone has told its end.
+        drop(orders.write_all(&[TERMINATE]).await);
+        if let Ok(told) = tokio::time::timeout(GRACE, watched.answer()).await {
+            answer = told?;
+        }
     }
-    drop(group);
-    drop(
-        tokio::time::timeout(DRAIN, async {
-            while let Ok(count @ 1..) = reader.read(&mut buffer).await {
-                output.push(buffer.get(..count).unwrap_or_default());
+    // The channel's end is the order to end everything.
+    drop(orders);
+    if answer.is_none()
+        && let Ok(told) = tokio::time::timeout(END, watched.answer()).await
+    {
+        answer = told?;
+    }
+    if tokio::time::timeout(GRACE, child.wait()).await.is_err() {
+        child.kill().await?;
+    }
+    drop(tokio::time::timeout(DRAIN, watched.drain()).await);
+    match (answer, ended) {
+        (Some(Told::Error(words)), _) => Err(io::Error::other(words)),
+        (_, Some(ended)) => Ok(ended),
+        (Some(Told::Exited { status, .. }), None) => {
+            Ok(Ended::Exited(ExitStatus::from_raw(status)))
+        }
+        (None, None) => Ok(Ended::Unsupervised),
+    }
+}
+
+/// What a supervisor tells, and what its check prints.
+struct Watched<'a> {
+    told: BufReader<OwnedReadHalf>,
+    line: Vec<u8>,
+    reader: pipe::Receiver,
+    open: bool,
+    output: &'a mut Output,
+}
+
+impl Watched<'_> {
+    /// Reads until the supervisor tells how it ended; `None` when it ends without a word.
+    async fn answer(&mut self) -> io::Result<Option<Told>> {
+        let mut buffer = vec![0; 16 * 1024];
+        loop {
+            tokio::select! {
+                read = self.reader.read(&mut buffer), if self.open => match read? {
+                    0 => self.open = false,
+                    count => self.output.push(buffer.get(..count).unwrap_or_default()),
+                },
+                // What was read of a line is kept when the other branch is faster.
+                read = self.told.read_until(b'\n', &mut self.line) => {
+                    read?;
+                    return Ok(Told::parse(&String::from_utf8_lossy(&self.line)));
+                }
             }
-        })
-        .await,
-    );
-    drop(std::fs::remove_file(record));
-    Ok(ended)
-}
-
-/// Kills the group that a record names, if its first process is still the one that was recorded.
-pub(crate) fn kill_recorded(record: &Path) {
-    let Ok(text) = std::fs::read_to_string(record) else { return };
-    let Some((pid, started)) = text.split_once(' ') else { return };
-    let Ok(pid) = pid.parse::<u32>() else { return };
-    if !started.is_empty() && start_time(pid).as_deref() == Some(started) {
-        drop(Group(i32::try_from(pid).ok().and_then(Pid::from_raw)));
+        }
     }
-}
 
-/// When a process was started, in the kernel's own count; tells it from a later one of its number.
-fn start_time(pid: u32) -> Option<String> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name is in parentheses and may contain anything; the fields behind it are plain.
-    let fields = stat.rsplit_once(") ")?.1;
-    fields.split(' ').nth(19).map(ToOwned::to_owned)
+    async fn drain(&mut self) {
+        let mut buffer = vec![0; 16 * 1024];
+        while let Ok(count @ 1..) = self.reader.read(&mut buffer).await {
+            self.output.push(buffer.get(..count).unwrap_or_default());
+        }
+    }
 }

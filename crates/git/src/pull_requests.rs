@@ -2,10 +2,11 @@
 
 use signalbox_domain::ids::{BranchName, PrNumber};
 use signalbox_domain::ports::{HostError, NewPullRequest, Repository, StoredPullRequest};
-use signalbox_domain::queue::{Land, Mergeability, PullRequest, PullRequestState};
+use signalbox_domain::queue::{Change, Mergeability, PullRequest, PullRequestState};
 
 use crate::git::{Git, parse_sha};
 use crate::host::{PlainGitHost, silent};
+use crate::landed;
 
 /// The most characters of a title, and bytes of a description.
 const MAX_TITLE: usize = 1_024;
@@ -87,6 +88,14 @@ impl PlainGitHost {
             let words = format!("there is nothing to merge: `{target}` has that commit already");
             return Err(HostError::Rejected { words });
         }
+        let sha = parse_sha(&head)?;
+        if let Some(commit) = landed::commit(git, target, &sha).await? {
+            let words = format!(
+                "there is nothing to merge: commit {head} landed on `{target}` before, with {commit}; \
+                 to land it again after a revert, revert the revert or make a new commit"
+            );
+            return Err(HostError::Rejected { words });
+        }
         let subject = git.ok(&["show", "-s", "--format=%s", &head]).await?.text();
         let new = NewPullRequest {
             org: repository.org,
@@ -99,7 +108,7 @@ impl PlainGitHost {
             }),
             head_branch,
             topic,
-            head: parse_sha(&head)?,
+            head: sha,
             base: target.clone(),
             at: self.clock.now(),
         };
@@ -128,8 +137,8 @@ impl PlainGitHost {
         self.store.update(stored).await.map_err(silent).map(drop)
     }
 
-    /// An open pull request after a look at the repository: its branch may have moved, and
-    /// somebody may have merged it by hand.
+    /// An open pull request after a look at the repository: its branch may have moved, somebody may
+    /// have merged it by hand, and it may have landed without the store knowing.
     pub(crate) async fn refreshed(
         &self,
         repository: &Repository,
@@ -139,18 +148,34 @@ impl PlainGitHost {
             return Ok(stored);
         }
         let git = self.git(repository)?;
-        let followed = match &stored.head_branch {
+        if landed::commit(&git, &stored.base, &stored.head).await?.is_some() {
+            stored.state = PullRequestState::Merged;
+            self.keep(&mut stored).await?;
+            return Ok(stored);
+        }
+        let of_branch = match &stored.head_branch {
             Some(branch) => git.resolve(&format!("refs/heads/{branch}^{{commit}}")).await?,
+            None => None,
+        };
+        let followed = match of_branch {
+            Some(head) => Some(head),
             None => git.resolve(&format!("refs/pull/{}/head", stored.number)).await?,
         };
+        let mut landed = false;
         if let Some(head) = followed.filter(|head| *head != stored.head.as_str()) {
             stored.head = parse_sha(&head)?;
             keep_head(&git, stored.number, &head).await?;
             self.keep(&mut stored).await?;
+            landed = landed::commit(&git, &stored.base, &stored.head).await?.is_some();
         }
-        let base = format!("refs/heads/{}", stored.base);
-        let base_exists = git.resolve(&base).await?.is_some();
-        if base_exists && git.is_ancestor(stored.head.as_str(), &base).await? {
+        let base = git.resolve(&format!("refs/heads/{}", stored.base)).await?;
+        if let Some(base) = base.filter(|_| !landed)
+            && git.is_ancestor(stored.head.as_str(), &base).await?
+        {
+            landed::remember(&git, &stored.base, &[&stored.head], &base).await?;
+            landed = true;
+        }
+        if landed {
             stored.state = PullRequestState::Merged;
             self.keep(&mut stored).await?;
         }
@@ -169,6 +194,7 @@ impl PlainGitHost {
             head_branch: it.head_branch.map(String::from),
             base: it.base,
             state: it.state,
+            merged_as: None,
             draft: it.draft,
             mergeability: Mergeability::Mergeable,
             url,
@@ -178,10 +204,11 @@ impl PlainGitHost {
     pub(crate) async fn mark_merged(
         &self,
         repository: &Repository,
-        land: &Land,
+        changes: impl IntoIterator<Item = &Change> + Send,
     ) -> Result<(), HostError> {
-        for change in &land.changes {
-            let found = self.store.find(repository.org, repository.id, change.pr).await;
+        let numbers: Vec<PrNumber> = changes.into_iter().map(|change| change.pr).collect();
+        for number in numbers {
+            let found = self.store.find(repository.org, repository.id, number).await;
             if let Some(mut stored) = found.map_err(silent)?
                 && stored.state != PullRequestState::Merged
             {

@@ -51,7 +51,7 @@ impl GitHubHost {
                 self.put_branch(repo, build.branch.as_str(), &commit).await?;
                 let head_checks = self.head_checks(repo, build, &tree).await?;
                 let candidate = Candidate { sha: sha(&commit)?, tree };
-                Ok(Built::Candidate { candidate, head_checks })
+                Ok(Built::Candidate { candidate, head_checks, empty: Vec::new() })
             }
             Applied::Conflict { change, paths } => {
                 self.conflict(bench, repo, build, change, paths).await

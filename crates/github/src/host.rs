@@ -5,8 +5,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use signalbox_domain::ids::{BranchName, RepoName, Sha, TreeId};
 use signalbox_domain::ports::{
-    Abilities, Built, Clock, GitHost, Head, HostError, LandAnswer, PullRequestQuery, Repository,
-    TestBranch,
+    Abilities, Built, Clock, GitHost, Head, HostError, LandAnswer, Landed, PullRequestQuery,
+    Repository, TestBranch,
 };
 use signalbox_domain::queue::{BuildCandidate, HostStatuses, Land, PullRequest};
 use signalbox_domain::time::Span;
@@ -172,6 +172,21 @@ impl GitHost for GitHubHost {
 
     async fn land(&self, repository: &Repository, land: &Land) -> Result<LandAnswer, HostError> {
         self.land_candidate(&repository.name, land).await
+    }
+
+    async fn contained(
+        &self,
+        repository: &Repository,
+        _target: &BranchName,
+        head: &Sha,
+        landings: &[Landed],
+    ) -> Result<Vec<bool>, HostError> {
+        let mut contained = Vec::with_capacity(landings.len());
+        for landed in landings {
+            let (name, commit) = (&repository.name, landed.commit.as_str());
+            contained.push(self.is_ancestor(name, commit, head.as_str()).await?);
+        }
+        Ok(contained)
     }
 
     async fn delete_branch(

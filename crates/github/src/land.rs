@@ -29,7 +29,7 @@ impl GitHubHost {
         bench.leave();
         let answer = answer?;
         if let LandAnswer::Landed(head) = &answer {
-            self.close_landed(repo, land, head).await;
+            self.close_landed(repo, land, head).await?;
         }
         Ok(answer)
     }
@@ -217,19 +217,34 @@ impl GitHubHost {
     }
 
     /// Closes pull requests whose changes have landed as other commits: the host marks only those
-    /// as merged whose own head is on the target.
-    async fn close_landed(&self, repo: &RepoName, land: &Land, head: &Head) {
+    /// as merged whose own head is on the target. That they are closed is what remembers the
+    /// landing, so a host that does not answer is asked again.
+    async fn close_landed(
+        &self,
+        repo: &RepoName,
+        land: &Land,
+        head: &Head,
+    ) -> Result<(), HostError> {
         if land.method == MergeMethod::MergeCommit {
-            return;
+            return Ok(());
         }
         for change in land.changes.iter().filter(|change| change.head != head.sha) {
             let rest = format!("/pulls/{}", change.pr);
             let body = json!({ "state": "closed" });
-            if let Err(refused) = self.client.call(repo, Method::PATCH, &rest, Some(&body)).await {
-                let error = refused.error;
-                tracing::warn!(pr = %change.pr, %error, "a pull request that landed is still open");
+            let Err(refused) = self.client.call(repo, Method::PATCH, &rest, Some(&body)).await
+            else {
+                continue;
+            };
+            match refused.error {
+                error @ (HostError::Unavailable { .. } | HostError::RateLimited { .. }) => {
+                    return Err(error);
+                }
+                error => {
+                    tracing::warn!(pr = %change.pr, %error, "a pull request that landed is still open");
+                }
             }
         }
+        Ok(())
     }
 }
 

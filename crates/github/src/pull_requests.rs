@@ -60,6 +60,7 @@ pub(crate) fn shown(pull: &wire::Pull) -> Result<PullRequest, HostError> {
         head_branch: Some(pull.head.name.clone()),
         base,
         state,
+        merged_as: None,
         draft: pull.draft.unwrap_or(false),
         mergeability: mergeability(pull, state),
         url: pull.html_url.clone().unwrap_or_default(),

@@ -154,6 +154,10 @@ impl<'a> Workbench<'a> {
         else {
             return Ok(Err(self.conflicting(&tip.commit, head).await?));
         };
+        // It adds nothing: no commit is made for it.
+        if merged.tree == tip.tree || merged.commit == tip.commit {
+            return Ok(Ok(Made { commit: tip.commit.clone(), tree: merged.tree }));
+        }
         let author = self.host.author_of(self.repo, head).await?;
         let made = self.commit(&message(change), &merged.tree, &tip.commit, author).await?;
         Ok(Ok(made))

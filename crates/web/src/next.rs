@@ -1,6 +1,6 @@
 //! What will happen next to somebody who waits, or what they can do about it.
 
-use signalbox_domain::queue::{Exit, WaitReason};
+use signalbox_domain::queue::{Entry, Exit, WaitReason};
 
 use crate::text::span;
 use signalbox_domain::time::Timestamp;
@@ -76,8 +76,11 @@ pub(crate) fn after(wait: &WaitReason, now: Timestamp) -> String {
 }
 
 /// What can be done once it has left.
-pub(crate) fn afterwards(exit: &Exit) -> &'static str {
+pub(crate) fn afterwards(entry: &Entry, exit: &Exit) -> &'static str {
     match exit {
+        Exit::Merged { .. } if entry.off_target_since.is_some() => {
+            "To land it again, push a new commit to a pull request and submit that."
+        }
         Exit::Merged { .. } => "There is nothing left to do.",
         Exit::Failed { .. } => "Fix what failed, push, and submit it again.",
         Exit::Cancelled { .. } => "Submit it again when it should be merged.",

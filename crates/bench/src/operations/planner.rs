@@ -196,6 +196,7 @@ impl Line {
                     candidate,
                     statuses: HostStatuses { repository, ..HostStatuses::default() },
                     head_checks: Vec::new(),
+                    empty: Vec::new(),
                 });
             }
             Effect::RunChecks(checks) => {
@@ -219,6 +220,7 @@ impl Line {
             }
             Effect::InspectTarget { .. }
             | Effect::CancelChecks { .. }
+            | Effect::CheckLandings { .. }
             | Effect::DeleteBranch { .. } => {}
         }
         Ok(())
@@ -268,6 +270,7 @@ impl Line {
             head_branch: Some(format!("change-{pr}")),
             base: self.queue.header.branch.clone(),
             state: PullRequestState::Open,
+            merged_as: None,
             draft: false,
             mergeability: Mergeability::Mergeable,
             url: format!("http://localhost/{pr}"),

@@ -128,6 +128,15 @@ pub enum Built {
         /// If the order asks for it and the pull request's head has the candidate's tree: what was
         /// reported on that head.
         head_checks: Vec<CheckReport>,
+        /// The pull requests whose changes add nothing to what they were put on; no commit was
+        /// made for them.
+        empty: Vec<PrNumber>,
+    },
+    /// A pull request of the group has landed on the target before, with this very head. It is
+    /// shown as merged; no branch is left behind.
+    MergedBefore {
+        /// Which one.
+        pr: PrNumber,
     },
     /// The changes conflict; no branch is left behind. An answer that names a pull request or a run
     /// that has no part in what was asked is ignored, and the host is asked again.
@@ -155,6 +164,15 @@ pub enum LandAnswer {
     },
     /// The target is elsewhere and the tested tree would not be what lands; it was not touched.
     TargetMoved(Head),
+}
+
+/// A landing that is looked for on the target.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Landed {
+    /// The head of the pull request that landed.
+    pub head: Sha,
+    /// The target's head after it.
+    pub commit: Sha,
 }
 
 /// How a pull request is looked up.
@@ -210,7 +228,7 @@ pub trait GitHost: Send + Sync {
     ) -> Result<HostStatuses, HostError>;
 
     /// Builds a candidate by a real three-way merge and puts it on its branch. Repeating it after
-    /// a success gives a candidate with the same tree.
+    /// a success gives a candidate with the same tree. A change that adds nothing gets no commit.
     async fn build_candidate(
         &self,
         repository: &Repository,
@@ -229,8 +247,19 @@ pub trait GitHost: Send + Sync {
     ///   [`LandAnswer::TargetMoved`] with the expected head;
     /// * a pull request's head has moved, or the target has: nothing is touched.
     ///
-    /// Pull requests that landed are marked as merged on hosts that keep them.
+    /// Pull requests that landed are marked as merged on hosts that keep them. What has landed is
+    /// remembered on the host, so that it is known without any database.
     async fn land(&self, repository: &Repository, land: &Land) -> Result<LandAnswer, HostError>;
+
+    /// Which of these landings, newest first, the target contains when its head is that commit.
+    /// One that was not found is not contained.
+    async fn contained(
+        &self,
+        repository: &Repository,
+        target: &BranchName,
+        head: &Sha,
+        landings: &[Landed],
+    ) -> Result<Vec<bool>, HostError>;
 
     /// Deletes a test branch if it is where expected (`None`: wherever it is). A branch that is
     /// gone is fine.

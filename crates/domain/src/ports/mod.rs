@@ -61,7 +61,8 @@ pub use forge::{
     TestPullRequest, WorkflowRun,
 };
 pub use git_host::{
-    Abilities, Built, GitHost, Head, HostError, Hosts, LandAnswer, PullRequestQuery, TestBranch,
+    Abilities, Built, GitHost, Head, HostError, Hosts, LandAnswer, Landed, PullRequestQuery,
+    TestBranch,
 };
 pub use heard_store::HeardStore;
 pub use history_store::{EntryFilter, HistoryStore, SubmissionPlace, TestEnds};

@@ -132,6 +132,17 @@ pub enum Effect {
     },
     /// Put a candidate on the target.
     Land(Land),
+    /// Ask the host which landings the target contains, after it was moved from outside.
+    CheckLandings {
+        /// The target branch.
+        branch: BranchName,
+        /// Its head before.
+        was: Sha,
+        /// Its head after.
+        head: Sha,
+        /// The merged pull requests that it did not contain before.
+        off_target: Vec<PrNumber>,
+    },
 }
 
 words!(
@@ -154,7 +165,8 @@ impl Effect {
             | Self::BuildCandidate(_)
             | Self::CancelChecks { .. }
             | Self::DeleteBranch { .. }
-            | Self::Land(_) => Lane::Host,
+            | Self::Land(_)
+            | Self::CheckLandings { .. } => Lane::Host,
         }
     }
 
@@ -167,7 +179,8 @@ impl Effect {
             Self::Land(land) => Some(land.run),
             Self::InspectTarget { .. }
             | Self::InspectPullRequest { .. }
-            | Self::DeleteBranch { .. } => None,
+            | Self::DeleteBranch { .. }
+            | Self::CheckLandings { .. } => None,
         }
     }
 
@@ -181,6 +194,7 @@ impl Effect {
             Self::CancelChecks { .. } => "cancel_checks",
             Self::DeleteBranch { .. } => "delete_branch",
             Self::Land(_) => "land",
+            Self::CheckLandings { .. } => "check_landings",
         }
     }
 }

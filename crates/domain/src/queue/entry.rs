@@ -113,6 +113,10 @@ pub struct Entry {
     pub entered_line_at: Option<Timestamp>,
     /// The run that proved it, once merged.
     pub verified_by: Option<RunId>,
+    /// Since when the target branch is known not to contain it any more, once merged: somebody
+    /// moved the branch.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
+    pub off_target_since: Option<Timestamp>,
     /// Its part of a failed batch that is being split.
     #[cfg_attr(feature = "serde", serde(default))]
     pub part: Option<Part>,

@@ -23,6 +23,8 @@ words!(
         Canceled = "pull_request.canceled",
         /// It is on the target branch.
         Merged = "pull_request.merged",
+        /// It was merged, and the target branch was moved to where it is not.
+        RemovedFromTarget = "pull_request.removed_from_target",
         /// The candidate of several pull requests is made and will be tested as one.
         BatchSubmitted = "pull_request_batch.submitted",
         /// Pull requests of a batch wait in the line again.

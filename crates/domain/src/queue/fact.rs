@@ -5,7 +5,7 @@ use crate::ids::{BranchName, PrNumber, RunId, Sha, TreeId};
 
 use crate::time::Timestamp;
 
-use super::{Candidate, Check, HostTrouble, PullRequest};
+use super::{Candidate, Check, Entry, HostTrouble, PullRequest};
 
 /// A check as its source reports it.
 pub type CheckReport = Check;
@@ -98,6 +98,9 @@ pub enum Fact {
         /// the candidate's.
         #[cfg_attr(feature = "serde", serde(default))]
         head_checks: Vec<CheckReport>,
+        /// The pull requests of the group that add nothing to what it is built on.
+        #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Vec::is_empty"))]
+        empty: Vec<PrNumber>,
     },
     /// A candidate could not be built: the changes conflict.
     CandidateConflict {
@@ -142,6 +145,17 @@ pub enum Fact {
         /// Why.
         because: LandRefusal,
     },
+    /// The host was asked which landings the target contains.
+    LandingsChecked {
+        /// The target's head before it was moved from outside.
+        was: Sha,
+        /// Its head after.
+        head: Sha,
+        /// Merged entries that it no longer contains.
+        lost: Vec<Entry>,
+        /// Merged entries that it contains again.
+        back: Vec<Entry>,
+    },
     /// The host did not do what was asked, for a reason that says nothing about any change.
     HostUnreachable {
         /// What is wrong with it.
@@ -173,6 +187,7 @@ impl Fact {
             Self::ChecksReported { .. } => "checks_reported",
             Self::Landed { .. } => "landed",
             Self::LandRefused { .. } => "land_refused",
+            Self::LandingsChecked { .. } => "landings_checked",
             Self::HostUnreachable { .. } => "host_unreachable",
             Self::HostReachable => "host_reachable",
             Self::AnswerLost { .. } => "answer_lost",

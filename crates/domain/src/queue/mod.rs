@@ -55,8 +55,8 @@ pub use priority::{Priority, PriorityName};
 pub use pull_request::{Mergeability, PullRequest, PullRequestState};
 pub use readiness::Readiness;
 pub use reason::{
-    CancelReason, Culprit, Evidence, Exit, FailReason, MergeReason, PassReason, QueuedReason,
-    SubmitReason, TestFailure,
+    CancelReason, Culprit, Evidence, Exit, FailReason, LandingChange, MergeReason, PassReason,
+    QueuedReason, SubmitReason, TestFailure,
 };
 pub use refusal::Refusal;
 pub use run::{

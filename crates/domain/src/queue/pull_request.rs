@@ -60,6 +60,9 @@ pub struct PullRequest {
     pub base: BranchName,
     /// Open, closed or merged.
     pub state: PullRequestState,
+    /// The commit of the target that it landed with, when it is merged and the host remembers.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
+    pub merged_as: Option<Sha>,
     /// Whether its author marked it as unfinished.
     pub draft: bool,
     /// Whether the host would let it be merged.

@@ -142,6 +142,16 @@ words!(
         Manual = "MANUAL_MERGE",
         /// By the queue, without a run, because it was up to date and tested.
         Direct = "MERGE_GRAPH_DIRECT_MERGE",
+        /// Before: it adds nothing to what is on the target.
+        Already = "ALREADY_MERGED",
+    }
+);
+
+words!(
+    /// What became of a landing after the target was moved from outside.
+    LandingChange {
+        /// The target no longer contains it.
+        Removed = "REMOVED_FROM_TARGET_BRANCH",
     }
 );
 
@@ -193,7 +203,7 @@ pub enum Exit {
     Merged {
         /// How.
         reason: MergeReason,
-        /// The commit on the target, when the queue put it there.
+        /// The commit on the target, when the queue put it there or the host remembers it.
         sha: Option<Sha>,
         /// The tree that was tested and the tree that landed; equal by Q1.
         tested_tree: Option<TreeId>,

@@ -184,6 +184,9 @@ pub struct TestRun {
     pub branch: BranchName,
     /// What is tested, once built.
     pub candidate: Option<Candidate>,
+    /// The pull requests of the group that add nothing to what the candidate is built on.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Vec::is_empty"))]
+    pub empty: Vec<PrNumber>,
     /// What must succeed, once known.
     pub required: Option<RequiredStatuses>,
     /// Checks as last reported, in order of first report.

@@ -215,6 +215,9 @@ pub struct Header {
     pub target: Target,
     /// The landing under way.
     pub landing: Option<Landing>,
+    /// The merged pull requests that the target does not contain, because somebody moved it.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Vec::is_empty"))]
+    pub off_target: Vec<PrNumber>,
     /// Whether the host answers.
     pub host: HostHealth,
     /// When a batch that a slot is free for has waited long enough to fill.
@@ -273,6 +276,7 @@ impl Queue {
                 settings,
                 target: Target::default(),
                 landing: None,
+                off_target: Vec::new(),
                 host: HostHealth::default(),
                 batch_due: None,
                 sequence: 0,

@@ -5,8 +5,8 @@ use crate::time::Timestamp;
 use crate::words::words;
 
 use super::{
-    Check, CheckConclusion, CheckStatus, Culprit, Entry, EntryState, Exit, FailReason, Member,
-    Move, PassReason, PrState, Priority, TestFailure, TestRun, WaitReason,
+    Actor, Check, CheckConclusion, CheckStatus, Culprit, Entry, EntryState, Exit, FailReason,
+    LandingChange, Member, Move, PassReason, PrState, Priority, TestFailure, TestRun, WaitReason,
 };
 
 words!(
@@ -127,7 +127,8 @@ pub fn timeline(
 ) -> Vec<Step> {
     let run_of = |it: &Move| it.run.and_then(|id| runs.iter().find(|run| run.id == id));
     let last_submission = moves.iter().position(|it| it.from.is_none());
-    let mut steps = Vec::with_capacity(moves.len());
+    let mut steps = Vec::with_capacity(moves.len() + 1);
+    steps.extend(removal(entry));
     for (index, it) in moves.iter().enumerate() {
         let is_now = index == 0 && it.to == entry.state.name();
         let run = run_of(it);
@@ -180,6 +181,25 @@ pub fn timeline(
         });
     }
     steps
+}
+
+/// That the target branch was moved to where a merged entry is not.
+fn removal(entry: &Entry) -> Option<Step> {
+    Some(Step {
+        at: entry.off_target_since?,
+        state: entry.state.name(),
+        reason: LandingChange::Removed.word().to_owned(),
+        actor: Actor::Host.to_string(),
+        details: Vec::new(),
+        run: None,
+        terms: None,
+        prerequisites: Vec::new(),
+        waiting_for: Vec::new(),
+        failed_statuses: Vec::new(),
+        block_reason: None,
+        culprit: None,
+        successor: None,
+    })
 }
 
 /// The pull requests that a reason to wait names.

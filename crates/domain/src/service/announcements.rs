@@ -251,6 +251,11 @@ impl Words {
                         "{more} The landed tree {landed} {verdict} the tested tree {tested}."
                     );
                 }
+                if let Some(since) = entry.off_target_since {
+                    more = format!(
+                        "{more} The target branch was moved and has not contained it since {since}."
+                    );
+                }
                 (StatusState::Success, None, more)
             }
             EntryState::Ended(exit @ Exit::Failed { reason, details, .. }) => {

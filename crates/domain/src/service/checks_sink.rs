@@ -33,6 +33,7 @@ impl QueueSink {
             | Effect::BuildCandidate(_)
             | Effect::CancelChecks { .. }
             | Effect::DeleteBranch { .. }
+            | Effect::CheckLandings { .. }
             | Effect::Land(_) => None,
         };
         Self {

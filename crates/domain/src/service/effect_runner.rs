@@ -16,6 +16,7 @@ use crate::queue::{
 use crate::time::{Span, Timestamp};
 
 use super::checks_sink::QueueSink;
+use super::landings::{self, LandingsCheck, LookError};
 use super::{Context, Error, QueueService};
 
 /// How long a lease lasts; renewed while work goes on.
@@ -173,9 +174,18 @@ impl EffectRunner {
                 })
                 .map(one),
             Effect::BuildCandidate(build) => {
-                build_candidate(host, repository, build).await.map(one)
+                build_candidate(host, repository, build, read_at).await.map(Outcome::Facts)
             }
             Effect::Land(land) => land_candidate(host, repository, land).await.map(one),
+            Effect::CheckLandings { branch, was, head, off_target } => {
+                let check = LandingsCheck { branch, was, head, off_target };
+                let history = self.context.stores.history.as_ref();
+                match landings::check(history, host, repository, leased.queue, &check).await {
+                    Ok(fact) => Ok(one(fact)),
+                    Err(LookError::Host(error)) => Err(error),
+                    Err(LookError::Store(error)) => return Err(error.into()),
+                }
+            }
             Effect::DeleteBranch { branch, expected } => host
                 .delete_branch(repository, branch, expected.as_ref())
                 .await
@@ -237,7 +247,8 @@ async fn build_candidate(
     host: &dyn GitHost,
     repository: &Repository,
     build: &BuildCandidate,
-) -> Result<Fact, HostError> {
+    read_at: Timestamp,
+) -> Result<Vec<Fact>, HostError> {
     let statuses = host.required_statuses(repository, &build.target, &build.target_head).await?;
     let run = build.run;
     let built = host.build_candidate(repository, build).await?;
@@ -248,11 +259,24 @@ async fn build_candidate(
         return Err(HostError::Unavailable { words });
     }
     Ok(match built {
-        Built::Candidate { candidate, head_checks } => {
+        Built::Candidate { candidate, head_checks, empty } => {
             let branch = build.branch.clone();
-            Fact::CandidateBuilt { run, branch, candidate, statuses, head_checks }
+            vec![Fact::CandidateBuilt { run, branch, candidate, statuses, head_checks, empty }]
         }
-        Built::Conflict { pr, with, paths } => Fact::CandidateConflict { run, pr, with, paths },
+        Built::Conflict { pr, with, paths } => {
+            vec![Fact::CandidateConflict { run, pr, with, paths }]
+        }
+        Built::MergedBefore { pr } => {
+            let seen = host.pull_request(repository, &PullRequestQuery::Number(pr)).await?;
+            let seen = match seen {
+                Some(seen) => Fact::PullRequestSeen { pull_request: Box::new(seen), read_at },
+                None => Fact::PullRequestGone { pr },
+            };
+            // The first takes it out, and the second then finds nothing to do. No run is left
+            // behind, whatever the host shows.
+            let words = format!("#{pr} has landed before with this very head");
+            vec![seen, Fact::CandidateRefused { run, words }]
+        }
     })
 }
 
@@ -313,7 +337,9 @@ fn is_final(effect: &Effect, error: &HostError) -> bool {
             | HostError::CredentialRejected { .. }
             | HostError::NotFound { .. } => false,
         },
-        Effect::InspectPullRequest { .. } | Effect::InspectTarget { .. } => false,
+        Effect::InspectPullRequest { .. }
+        | Effect::InspectTarget { .. }
+        | Effect::CheckLandings { .. } => false,
         Effect::CancelChecks { .. } | Effect::DeleteBranch { .. } => !error.is_passing(),
     }
 }
@@ -330,6 +356,7 @@ fn refused(effect: &Effect, error: &HostError) -> Option<Fact> {
         Effect::InspectPullRequest { .. }
         | Effect::InspectTarget { .. }
         | Effect::CancelChecks { .. }
+        | Effect::CheckLandings { .. }
         | Effect::DeleteBranch { .. } => None,
     }
 }

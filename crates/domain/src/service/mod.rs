@@ -15,6 +15,7 @@ mod flaky;
 mod fork_reports;
 mod hints;
 mod history;
+mod landings;
 mod page_reads;
 mod queue;
 mod queue_reads;

@@ -1,8 +1,8 @@
 //! Words for the reasons of changes.
 
 use crate::queue::{
-    CancelReason, FailReason, MergeReason, PassReason, PrState, QueuedReason, SubmitReason,
-    TestFailure,
+    CancelReason, FailReason, LandingChange, MergeReason, PassReason, PrState, QueuedReason,
+    SubmitReason, TestFailure,
 };
 
 use super::{Named, Tone, Word, word};
@@ -19,7 +19,10 @@ pub fn reason(to: PrState, text: &str) -> Option<Word> {
         PrState::PendingFailure => TestFailure::parse(text).map(|it| it.named()),
         PrState::Failed => FailReason::parse(text).map(|it| it.named()),
         PrState::Cancelled => CancelReason::parse(text).map(|it| it.named()),
-        PrState::Merged => MergeReason::parse(text).map(|it| it.named()),
+        PrState::Merged => {
+            let changed = || LandingChange::parse(text).map(|it| it.named());
+            MergeReason::parse(text).map(|it| it.named()).or_else(changed)
+        }
     }
 }
 
@@ -299,6 +302,25 @@ impl Named for MergeReason {
                 "merge",
                 Tone::Good,
                 "it was up to date and tested, so the queue merged it as it was",
+            ),
+            Self::Already => word(
+                "Already merged",
+                "merge",
+                Tone::Quiet,
+                "everything in it is on the target branch already, so there was nothing to merge",
+            ),
+        }
+    }
+}
+
+impl Named for LandingChange {
+    fn named(&self) -> Word {
+        match self {
+            Self::Removed => word(
+                "No longer on the target branch",
+                "minus",
+                Tone::Bad,
+                "the target branch was moved and does not contain it any more",
             ),
         }
     }

@@ -6,8 +6,9 @@ use std::fmt::Write;
 use crate::flaky::{QuarantineOverride, StatusReason, TestStatus};
 use crate::ids::PrNumber;
 use crate::queue::{
-    CancelReason, CheckConclusion, CheckStatus, Culprit, FailReason, MergeReason, Outcome,
-    PassReason, PrState, QueueStateName, QueuedReason, SubmitReason, TestFailure, WaitReason,
+    CancelReason, CheckConclusion, CheckStatus, Culprit, FailReason, LandingChange, MergeReason,
+    Outcome, PassReason, PrState, QueueStateName, QueuedReason, SubmitReason, TestFailure,
+    WaitReason,
 };
 use crate::time::Timestamp;
 use crate::upload::UploadState;
@@ -90,6 +91,7 @@ pub fn table() -> String {
         "Why it failed" FailReason,
         "Why it was cancelled" CancelReason,
         "Why it merged" MergeReason,
+        "What became of it after it merged" LandingChange,
         "Status of a test" TestStatus,
         "Quarantine of a test" QuarantineOverride,
         "Why a test has its status" StatusReason,

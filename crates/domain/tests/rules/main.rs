@@ -2,6 +2,7 @@
 
 mod batches;
 mod fairness;
+mod landings;
 mod lanes;
 mod modes;
 mod reasons;

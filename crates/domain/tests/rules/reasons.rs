@@ -26,7 +26,7 @@ pub(crate) fn events(world: &World) -> Vec<Event> {
 }
 
 /// What is told of a pull request: the end of each name, and its reason.
-fn told(world: &World, pr: u32) -> Vec<(&'static str, String)> {
+pub(crate) fn told(world: &World, pr: u32) -> Vec<(&'static str, String)> {
     let of_it =
         |event: &Event| matches!(event.subject, Subject::PullRequest { pr: it, .. } if it.0 == pr);
     let short = |event: Event| {
@@ -36,7 +36,7 @@ fn told(world: &World, pr: u32) -> Vec<(&'static str, String)> {
     events(world).into_iter().filter(of_it).map(short).collect()
 }
 
-fn submitted(concurrency: u32, rules: Rules, prs: u32) -> World {
+pub(crate) fn submitted(concurrency: u32, rules: Rules, prs: u32) -> World {
     let mut world = world(concurrency, rules);
     for pr in 1..=prs {
         world.submit(pr, None).expect("submitted");
@@ -51,7 +51,7 @@ fn two() -> World {
     world
 }
 
-fn set(world: &mut World, patch: SettingsPatch) {
+pub(crate) fn set(world: &mut World, patch: SettingsPatch) {
     update(world, patch, None);
 }
 
@@ -84,11 +84,11 @@ fn answered(
     world
 }
 
-const fn is_build(effect: &Effect) -> bool {
+pub(crate) const fn is_build(effect: &Effect) -> bool {
     matches!(effect, Effect::BuildCandidate(_))
 }
 
-const fn is_land(effect: &Effect) -> bool {
+pub(crate) const fn is_land(effect: &Effect) -> bool {
     matches!(effect, Effect::Land(_))
 }
 
@@ -310,7 +310,21 @@ fn how_one_was_merged() {
         world.settle();
         world
     };
+    let already = || {
+        let mut world = submitted(1, Rules::default(), 1);
+        run_until(&mut world, is_build);
+        let effect = world.outbox.remove(0).effect;
+        world.run(&effect);
+        let tree = world.queue.header.target.tree.clone().expect("the target was seen");
+        let Some(Fact::CandidateBuilt { candidate, .. }) = world.facts.last_mut() else {
+            panic!("{:?}", world.facts)
+        };
+        candidate.tree = tree;
+        world.settle();
+        world
+    };
     for (world, reason) in [
+        (already(), "ALREADY_MERGED"),
         (merged(), "MERGE_GRAPH_MERGE"),
         (changed_by_host(|world| world.merge_by_hand(1)), "MANUAL_MERGE"),
         (direct(), "MERGE_GRAPH_DIRECT_MERGE"),

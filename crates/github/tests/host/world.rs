@@ -77,7 +77,7 @@ impl World {
     pub(crate) async fn candidate(&self, build: &BuildCandidate) -> Candidate {
         match self.build(build).await {
             Built::Candidate { candidate, .. } => candidate,
-            conflict @ Built::Conflict { .. } => panic!("{conflict:?}"),
+            other @ (Built::Conflict { .. } | Built::MergedBefore { .. }) => panic!("{other:?}"),
         }
     }
 

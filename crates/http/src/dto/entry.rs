@@ -5,6 +5,7 @@ use signalbox_domain::queue::{
     Culprit, Entry, EntryState, Exit, PrState, Priority, Readiness, WaitReason,
 };
 use signalbox_domain::service::{EntryDetails, EntrySnapshot};
+use signalbox_domain::time::Timestamp;
 use utoipa::ToSchema;
 
 use super::Words;
@@ -58,10 +59,14 @@ pub(crate) struct ExitReply {
     tested_tree: Option<String>,
     /// The tree that landed; equal to the tested one.
     landed_tree: Option<String>,
+    /// Since when the target branch has not contained it, because somebody moved the branch.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(example = "2026-09-17T10:16:02.000Z")]
+    off_target_since: Option<String>,
 }
 
 impl ExitReply {
-    fn of(exit: &Exit, words: Words) -> Self {
+    fn of(exit: &Exit, off_target_since: Option<Timestamp>, words: Words) -> Self {
         let mut reply = Self {
             state: words.word(exit.state().word()),
             reason: words.word(exit.reason_word()),
@@ -72,6 +77,7 @@ impl ExitReply {
             sha: None,
             tested_tree: None,
             landed_tree: None,
+            off_target_since: off_target_since.map(|at| at.to_string()),
         };
         match exit {
             Exit::Merged { sha, tested_tree, landed_tree, .. } => {
@@ -121,7 +127,13 @@ impl ExitReply {
 /// Why an entry waits or how it ended, as a sentence.
 fn reason(entry: &Entry, waits: Option<&WaitReason>, words: Words) -> String {
     match (&entry.state, waits) {
-        (EntryState::Ended(exit), _) => ExitReply::sentence(exit, words),
+        (EntryState::Ended(exit), _) => {
+            let sentence = ExitReply::sentence(exit, words);
+            match entry.off_target_since {
+                Some(since) => format!("{sentence}; no longer on the target branch since {since}"),
+                None => sentence,
+            }
+        }
         (_, Some(waits)) => waits.sentence(),
         (_, None) => String::new(),
     }
@@ -220,7 +232,7 @@ impl EntryReply {
     pub(crate) fn of(details: &EntryDetails, words: Words) -> Self {
         let EntrySnapshot { entry, state, readiness, waits, position } = &details.snapshot;
         let exit = match &entry.state {
-            EntryState::Ended(exit) => Some(ExitReply::of(exit, words)),
+            EntryState::Ended(exit) => Some(ExitReply::of(exit, entry.off_target_since, words)),
             EntryState::NotReady
             | EntryState::Pending { .. }
             | EntryState::Testing { .. }

@@ -20,6 +20,8 @@ pub enum Call {
     BuildCandidate,
     /// Landing one.
     Land,
+    /// Looking for landings on the target.
+    Contained,
     /// Deleting a test branch.
     DeleteBranch,
     /// Listing test branches.

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use signalbox_domain::ids::{BranchName, HostId, OrgId, RepoName, Sha, TreeId};
 use signalbox_domain::ports::{
-    Abilities, Built, ChecksRunner, Clock, GitHost, Head, HostError, Hosts, LandAnswer,
+    Abilities, Built, ChecksRunner, Clock, GitHost, Head, HostError, Hosts, LandAnswer, Landed,
     PullRequestQuery, Repository, TestBranch,
 };
 use signalbox_domain::queue::{
@@ -182,6 +182,19 @@ impl GitHost for FakeHost {
         })
     }
 
+    async fn contained(
+        &self,
+        repository: &Repository,
+        _target: &BranchName,
+        head: &Sha,
+        landings: &[Landed],
+    ) -> Result<Vec<bool>, HostError> {
+        self.call(Call::Contained, repository, |repo| {
+            let history = repo.history(head);
+            Ok(landings.iter().map(|landed| history.contains(&landed.commit)).collect())
+        })
+    }
+
     async fn delete_branch(
         &self,
         repository: &Repository,
@@ -233,7 +246,11 @@ fn built(repo: &mut Repo, build: &BuildCandidate) -> Result<Built, HostError> {
     repo.move_branch(&build.branch, &on);
     repo.test_branches.insert(build.branch.clone());
     let candidate = repo.candidate(&on);
-    Ok(Built::Candidate { head_checks: head_checks(repo, build, &candidate), candidate })
+    Ok(Built::Candidate {
+        head_checks: head_checks(repo, build, &candidate),
+        candidate,
+        empty: Vec::new(),
+    })
 }
 
 /// What was reported on the head of the only pull request, when that is what would land.

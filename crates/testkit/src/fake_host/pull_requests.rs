@@ -38,6 +38,7 @@ impl FakeHost {
                     head_branch: Some(head_branch.to_string()),
                     base,
                     state: PullRequestState::Open,
+                    merged_as: None,
                     draft: false,
                     mergeability: Mergeability::Mergeable,
                     url: format!("https://git.test/{}/{}/pull/{number}", name.owner, name.name),

@@ -76,7 +76,7 @@ impl Bench {
     async fn candidate(&self, ahead: &[(RunId, &Candidate)], change: &Change) -> Candidate {
         match self.build(ahead, change).await {
             Built::Candidate { candidate, .. } => candidate,
-            conflict @ Built::Conflict { .. } => panic!("{conflict:?}"),
+            other @ (Built::Conflict { .. } | Built::MergedBefore { .. }) => panic!("{other:?}"),
         }
     }
 

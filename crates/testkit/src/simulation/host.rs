@@ -9,7 +9,7 @@ use signalbox_domain::ids::{BranchName, HostId, OrgId, PrNumber, RepoName, Sha, 
 use signalbox_domain::ports::Clock as _;
 use signalbox_domain::ports::{
     Abilities, Built, ChecksJob, ChecksRunner, ChecksSink, GitHost, Head, HostError, Hosts,
-    LandAnswer, PullRequestQuery, Repository, TestBranch,
+    LandAnswer, Landed, PullRequestQuery, Repository, TestBranch,
 };
 use signalbox_domain::queue::{
     BuildCandidate, Check, CheckConclusion, CheckStatus, HostStatuses, Land, Mode, PullRequest,
@@ -149,6 +149,17 @@ impl GitHost for UnreliableHost {
             answer
         };
         self.call("land", call).await
+    }
+
+    async fn contained(
+        &self,
+        repository: &Repository,
+        target: &BranchName,
+        head: &Sha,
+        landings: &[Landed],
+    ) -> Result<Vec<bool>, HostError> {
+        let made = self.inner.contained(repository, target, head, landings);
+        self.call("contained", made).await
     }
 
     async fn delete_branch(

@@ -1,6 +1,6 @@
 //! How somebody has left a queue.
 
-use signalbox_domain::queue::{Culprit, Exit};
+use signalbox_domain::queue::{Culprit, Entry, Exit, LandingChange};
 use signalbox_domain::vocabulary::{Named, Word, blame};
 
 use super::Place;
@@ -13,6 +13,17 @@ pub(crate) fn word(exit: &Exit) -> Word {
         Exit::Merged { reason, .. } => reason.named(),
         Exit::Failed { reason, .. } => reason.named(),
         Exit::Cancelled { reason, .. } => reason.named(),
+    }
+}
+
+/// What happened, in a sentence or two, and what became of it.
+pub(crate) fn told_of(entry: &Entry, exit: &Exit) -> String {
+    match entry.off_target_since {
+        Some(since) => {
+            let gone = LandingChange::Removed.named().sentence;
+            format!("{} Since {since}: {gone}.", told(exit))
+        }
+        None => told(exit),
     }
 }
 

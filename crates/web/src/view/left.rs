@@ -94,7 +94,7 @@ pub(crate) fn page(seen: &Seen<'_>) -> Page {
             vec![
                 titled(&it.entry, seen.place),
                 Cell::named(&it.state),
-                Cell::word(exits::word(exit)).sub(plain(&exits::told(exit), 240)),
+                Cell::word(exits::word(exit)).sub(plain(&exits::told_of(&it.entry, exit), 240)),
                 exits::culprit(exit, seen.place),
                 Cell::text(span(stayed)),
                 ago(it.entry.state_changed_at, seen.now),

@@ -91,8 +91,8 @@ fn answer(seen: &Seen<'_>) -> Block {
                 word.label,
                 ago(snapshot.entry.state_changed_at, seen.now).text
             ),
-            text: exits::told(exit),
-            next: next::afterwards(exit).to_owned(),
+            text: exits::told_of(&snapshot.entry, exit),
+            next: next::afterwards(&snapshot.entry, exit).to_owned(),
         };
     }
     let Some(wait) = &snapshot.waits else {

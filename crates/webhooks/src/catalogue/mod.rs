@@ -49,6 +49,7 @@ catalogue! {
     "pull_request.failed", queues::pull_request, "A pull request was taken out because of a failure.";
     "pull_request.canceled", queues::pull_request, "A pull request was taken out on request.";
     "pull_request.merged", queues::pull_request, "A pull request is on the target branch.";
+    "pull_request.removed_from_target", queues::pull_request, "A pull request was merged, and the target branch was moved to where it is not.";
     "pull_request_batch.submitted", queues::batch, "The candidate of several pull requests is made, and is tested as one.";
     "pull_request_batch.queued", queues::batch, "Pull requests of a batch went back to the line.";
     "pull_request_batch.testing", queues::batch, "All pull requests of a batch are under test.";

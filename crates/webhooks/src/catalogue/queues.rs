@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 use signalbox_domain::queue::{
-    CancelReason, FailReason, MergeReason, QueueStateName, QueuedReason, SubmitReason,
+    CancelReason, FailReason, LandingChange, MergeReason, QueueStateName, QueuedReason,
+    SubmitReason,
 };
 
 use super::parts::{array, boolean, count, format, object, one_of, string};
@@ -63,6 +64,7 @@ fn reason(status: &str) -> Option<(&'static str, Value)> {
         "queued" => ("queued_reason", words!(QueuedReason, QUEUED)),
         "pending_failure" | "failed" => ("failure_reason", words!(FailReason, FAILED)),
         "canceled" => ("cancellation_reason", words!(CancelReason, CANCELED)),
+        "removed_from_target" => ("reason", words!(LandingChange, [""; 0])),
         "merged" => ("merged_reason", words!(MergeReason, [""; 0])),
         _ => return None,
     })
@@ -84,7 +86,7 @@ pub(super) fn pull_request(name: &'static str) -> Value {
     fields.push(("author", true, string()));
     fields.push(("http_details_url", true, format("uri")));
     fields.push(("pr_number", true, count()));
-    if !matches!(status, "submitted" | "queued") {
+    if !matches!(status, "submitted" | "queued" | "removed_from_target") {
         fields.push(("test_branch", false, string()));
         fields.push(("test_branch_sha", false, string()));
         fields.push(("test_pr_number", false, count()));

@@ -29,7 +29,9 @@ const fn extras(kind: EventKind) -> Extras {
         EventKind::Failed | EventKind::BatchFailed => (Some("failure_reason"), true, true),
         EventKind::Canceled | EventKind::BatchCanceled => (Some("cancellation_reason"), true, true),
         EventKind::Merged | EventKind::BatchMerged => (Some("merged_reason"), true, false),
-        EventKind::QueueStateChanged => (Some("reason"), false, false),
+        EventKind::QueueStateChanged | EventKind::RemovedFromTarget => {
+            (Some("reason"), false, false)
+        }
         EventKind::QueueConfigChanged => (None, false, false),
     };
     Extras { reason, run, bisection }

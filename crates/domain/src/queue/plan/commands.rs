@@ -58,6 +58,7 @@ fn submit(draft: &mut Draft, submission: &Submission) -> Result<(), Refusal> {
         place: Place::Outside,
         entered_line_at: None,
         verified_by: None,
+        off_target_since: None,
         part: None,
         proven: None,
         absolved: None,

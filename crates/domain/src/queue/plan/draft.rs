@@ -141,7 +141,7 @@ impl Draft {
             EntryState::Ended(exit) => {
                 entry.place = Place::Outside;
                 entry.part = None;
-                if let Exit::Merged { sha: Some(_), .. } = exit {
+                if let Exit::Merged { tested_tree: Some(_), .. } = exit {
                     entry.verified_by = entry.state.run();
                 }
             }

@@ -5,7 +5,7 @@ use super::super::{
     MergeReason, PrState, PullRequest, PullRequestState, QueuedReason, TestFailure,
 };
 use super::draft::{Because, Draft};
-use super::{advance, checks, host_facts, land, leave};
+use super::{advance, checks, empty, host_facts, land, landings, leave};
 use crate::ids::{EntryId, PrNumber, RunId};
 use crate::time::{Span, Timestamp};
 
@@ -22,8 +22,10 @@ pub(super) fn take_in(draft: &mut Draft, fact: &Fact) {
             host_facts::target_seen(draft, head, tree, *read_at);
         }
         Fact::TargetMissing => host_facts::target_missing(draft),
-        Fact::CandidateBuilt { run, branch, candidate, statuses, head_checks } => {
-            host_facts::candidate_built(draft, *run, branch, candidate, statuses, head_checks);
+        Fact::CandidateBuilt { run, branch, candidate, statuses, head_checks, empty } => {
+            if !empty::taken_out(draft, *run, candidate, empty) {
+                host_facts::candidate_built(draft, *run, branch, candidate, statuses, head_checks);
+            }
         }
         Fact::CandidateConflict { run, pr, with, paths } => {
             host_facts::candidate_conflict(draft, *run, *pr, *with, paths);
@@ -34,6 +36,9 @@ pub(super) fn take_in(draft: &mut Draft, fact: &Fact) {
         Fact::ChecksReported { run, sha, checks } => checks::reported(draft, *run, sha, checks),
         Fact::Landed { run, sha, tree } => land::landed(draft, *run, sha, tree),
         Fact::LandRefused { run, because } => land::refused(draft, *run, because),
+        Fact::LandingsChecked { was, head, lost, back } => {
+            landings::checked(draft, was, head, lost, back);
+        }
         Fact::HostUnreachable { trouble } => host_unreachable(draft, trouble),
         Fact::HostReachable => host_reachable(draft),
         Fact::AnswerLost { run } => answer_lost(draft, *run),
@@ -68,7 +73,7 @@ pub(super) fn pull_request_seen(draft: &mut Draft, seen: &PullRequest, read_at: 
     let exit = match seen.state {
         PullRequestState::Merged if seen.base == draft.queue.header.branch => Some(Exit::Merged {
             reason: MergeReason::Manual,
-            sha: None,
+            sha: seen.merged_as.clone(),
             tested_tree: None,
             landed_tree: None,
         }),

@@ -10,7 +10,7 @@ use super::super::{
     RequiredStatuses, RunChecks, RunStatus, StatusSource, Target, TestRun, lanes,
 };
 use super::draft::{Because, Draft};
-use super::{checks, facts, leave};
+use super::{checks, facts, landings, leave};
 
 /// The target is there. If its head is not the one that the queue knows, somebody moved it: all
 /// starts again, unless its tree is one that the first run has tested or was built on.
@@ -27,7 +27,9 @@ pub(super) fn target_seen(draft: &mut Draft, head: &Sha, tree: &TreeId, read_at:
         return draft.ignored(IgnoredBecause::Superseded);
     }
     let same = target.tree.as_ref() == Some(tree) || first_candidate_tree(draft) == Some(tree);
+    let was = target.head.clone();
     set_target(draft, head, tree, read_at);
+    landings::ask(draft, was.as_ref(), head);
     if !same {
         facts::start_over(draft);
     }

@@ -10,7 +10,7 @@ use super::super::{
     TestRun, lanes,
 };
 use super::draft::{Because, Draft};
-use super::{facts, host_facts, leave, start};
+use super::{empty, facts, host_facts, landings, leave, start};
 
 /// Hands a tested candidate to the host when nothing that it contains is still to be settled.
 /// Returns whether it did.
@@ -100,13 +100,17 @@ pub(super) fn landed(draft: &mut Draft, id: RunId, sha: &Sha, tree: &TreeId) {
             | EntryState::PendingFailure { .. }
             | EntryState::Ended(_) => MergeReason::Queue,
         };
-        let exit = Exit::Merged {
-            reason,
-            sha: Some(sha.clone()),
-            tested_tree: tested.clone(),
-            landed_tree: Some(tree.clone()),
+        let exit = if run.empty.contains(&entry.pr) {
+            empty::exit()
+        } else {
+            Exit::Merged {
+                reason,
+                sha: Some(sha.clone()),
+                tested_tree: tested.clone(),
+                landed_tree: Some(tree.clone()),
+            }
         };
-        let because = Because::new(reason.word(), &Actor::Queue);
+        let because = Because::new(exit.reason_word(), &Actor::Queue);
         draft.move_entry(entry.id, EntryState::Ended(exit), because);
         leave::release_held_by(draft, entry.pr);
     }
@@ -174,7 +178,9 @@ pub(super) fn refused(draft: &mut Draft, id: RunId, because: &LandRefusal) {
             leave::requeue_run_and_behind(draft, id, QueuedReason::TargetPushed);
         }
         LandRefusal::TargetMoved { head, tree } => {
+            let was = draft.queue.header.target.head.clone();
             host_facts::set_target(draft, head, tree, draft.at);
+            landings::ask(draft, was.as_ref(), head);
             facts::start_over(draft);
         }
         LandRefusal::Refused { words } => {

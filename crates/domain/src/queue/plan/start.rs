@@ -136,6 +136,7 @@ fn open_run(
         method,
         branch,
         candidate: None,
+        empty: Vec::new(),
         required: None,
         checks: Vec::new(),
         status: RunStatus::Building,

@@ -120,6 +120,7 @@ impl Draft {
                 | EventKind::Failed
                 | EventKind::Canceled
                 | EventKind::Merged
+                | EventKind::RemovedFromTarget
                 | EventKind::BatchSubmitted
                 | EventKind::BatchQueued
                 | EventKind::BatchTesting
@@ -146,7 +147,7 @@ impl Draft {
         by_it.any(|entry| entry.state.name() == state)
     }
 
-    fn event(
+    pub(super) fn event(
         &mut self,
         kind: EventKind,
         subject: Subject,

@@ -27,6 +27,10 @@ impl World {
             }
             Effect::DeleteBranch { .. } => Vec::new(),
             Effect::Land(land) => vec![self.land(land)],
+            Effect::CheckLandings { was, head, .. } => {
+                let (was, head) = (was.clone(), head.clone());
+                vec![Fact::LandingsChecked { was, head, lost: Vec::new(), back: Vec::new() }]
+            }
         };
         self.facts.extend(facts);
     }
@@ -74,7 +78,14 @@ impl World {
             HostStatuses { repository: Some(vec!["test".into()]), ..HostStatuses::default() };
         let branch = build.branch.clone();
         let candidate = Candidate { sha, tree };
-        Fact::CandidateBuilt { run, branch, candidate, statuses, head_checks: Vec::new() }
+        Fact::CandidateBuilt {
+            run,
+            branch,
+            candidate,
+            statuses,
+            head_checks: Vec::new(),
+            empty: Vec::new(),
+        }
     }
 
     fn check(&mut self, checks: &RunChecks) -> Vec<Fact> {

@@ -183,6 +183,7 @@ impl World {
             head_branch: None,
             base: proposed.base.clone(),
             state: proposed.state,
+            merged_as: None,
             draft: proposed.draft,
             mergeability: Mergeability::Mergeable,
             url: format!("http://localhost/{pr}"),

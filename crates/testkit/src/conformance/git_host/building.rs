@@ -114,7 +114,7 @@ pub async fn what_was_reported_on_an_up_to_date_head_is_told(world: &dyn HostWor
         Built::Candidate { head_checks, .. } => {
             head_checks.into_iter().map(|it| it.name).collect::<Vec<_>>()
         }
-        conflict @ Built::Conflict { .. } => panic!("{conflict:?}"),
+        other @ (Built::Conflict { .. } | Built::MergedBefore { .. }) => panic!("{other:?}"),
     };
     assert!(told(request.clone()).await.is_empty(), "nobody asked");
     request.direct = true;

@@ -1,7 +1,7 @@
 //! Landings.
 
 use signalbox_domain::ids::{BranchName, Sha};
-use signalbox_domain::ports::LandAnswer;
+use signalbox_domain::ports::{LandAnswer, Landed};
 use signalbox_domain::queue::{Land, MergeMethod, PullRequestState};
 
 use super::{Acts as _, HostWorld, build, land};
@@ -119,6 +119,46 @@ pub async fn lanes_land_beside_each_other_and_only_where_they_do_not_meet(world:
     (landings[2].expected, landings[2].exact) = (after_second.sha.clone(), false);
     let answer = world.land(&landings[2]).await;
     assert_eq!(answer, LandAnswer::TargetMoved(after_second), "it is in the way of what landed");
+}
+
+/// A landing is contained in what stands on it, and not in what was there before.
+pub async fn landings_are_found_where_they_are_contained(world: &dyn HostWorld) {
+    let main = world.base(&[("a.txt", "base\n")]);
+    let mut landings = Vec::new();
+    let mut at = main.clone();
+    for name in ["one", "two"] {
+        let topic = world.change(name, &[(&format!("{name}.txt"), "x\n")]).await;
+        let request = build(&at, vec![topic.clone()], MergeMethod::Squash);
+        let answer = world.land(&land(&request, &world.candidate(&request).await)).await;
+        let LandAnswer::Landed(head) = answer else { panic!("{answer:?}") };
+        at = head.sha.clone();
+        landings.insert(0, Landed { head: topic.head, commit: head.sha });
+    }
+    let target = BranchName::new("main").expect("a branch");
+    for (head, wanted) in
+        [(&at, [true, true]), (&landings[1].commit, [false, true]), (&main, [false, false])]
+    {
+        let found = world.host().contained(world.repository(), &target, head, &landings).await;
+        assert_eq!(found.expect("an answer"), wanted, "at {head}");
+    }
+}
+
+/// What adds nothing to the target leaves its tree as it is, and what adds nothing to another
+/// change of its group gets no commit of its own.
+pub async fn a_change_that_adds_nothing_gets_no_commit(world: &dyn HostWorld) {
+    let main = world.base(&[("a.txt", "base\n")]);
+    let one = world.change("one", &[("b.txt", "same\n")]).await;
+    let twin = world.change("twin", &[("b.txt", "same\n")]).await;
+    for method in [MergeMethod::Squash, MergeMethod::Rebase] {
+        let both = build(&main, vec![one.clone(), twin.clone()], method);
+        let candidate = world.candidate(&both).await;
+        let range = format!("{main}..{}", candidate.sha);
+        assert_eq!(world.place().bare(&["rev-list", "--count", &range]), "1", "{method:?}");
+    }
+    let main = world.branch("main", "main", &[("b.txt", "same\n")]);
+    let late = build(&main, vec![twin], MergeMethod::Squash);
+    let candidate = world.candidate(&late).await;
+    assert_eq!(candidate.tree.as_str(), world.place().tree(&main));
 }
 
 /// Names of branches and files and messages of commits are never anything but that.

@@ -87,6 +87,7 @@ pub async fn merges_are_those_of_git_itself(world: &dyn HostWorld) {
                 assert!(!told.is_empty(), "seed {seed}: {unmerged}");
                 place.git(&["merge", "--abort"]);
             }
+            landed @ Built::MergedBefore { .. } => panic!("seed {seed}: {landed:?}"),
         }
     }
     assert!(clean > 5 && conflicts > 5, "{clean} clean, {conflicts} conflicts");

@@ -35,6 +35,8 @@ macro_rules! git_host_conformance {
             the_same_content_under_another_commit_is_no_other_target,
             groups_land_together,
             lanes_land_beside_each_other_and_only_where_they_do_not_meet,
+            landings_are_found_where_they_are_contained,
+            a_change_that_adds_nothing_gets_no_commit,
             names_are_only_names,
             pull_requests_are_read_as_they_are_now,
             branches_are_deleted_only_where_they_are_expected,
@@ -114,7 +116,7 @@ trait Acts: HostWorld {
     async fn candidate(&self, build: &BuildCandidate) -> Candidate {
         match self.build(build).await {
             Built::Candidate { candidate, .. } => candidate,
-            conflict @ Built::Conflict { .. } => panic!("{conflict:?}"),
+            other @ (Built::Conflict { .. } | Built::MergedBefore { .. }) => panic!("{other:?}"),
         }
     }
 

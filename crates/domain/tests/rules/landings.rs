@@ -1,0 +1,87 @@
+//! Landings that add nothing, and those that the target lost.
+
+use signalbox_domain::ids::{PrNumber, Sha, TreeId};
+use signalbox_domain::queue::{Effect, Entry, Fact, SettingsPatch, absorb};
+use signalbox_domain::testing::Rules;
+
+use crate::reasons::{is_build, is_land, set, submitted, told};
+use crate::{run_until, world};
+
+/// Nothing is tested or landed of what adds nothing to the target; of a batch the rest goes on, and
+/// what adds nothing to what is ahead waits for that.
+#[test]
+fn what_adds_nothing_is_taken_out_of_its_group() {
+    let mut world = world(1, Rules::default());
+    set(
+        &mut world,
+        SettingsPatch { batch: Some(true), batching_min_size: Some(2), ..SettingsPatch::default() },
+    );
+    for pr in 1..=2 {
+        world.submit(pr, None).expect("submitted");
+    }
+    run_until(&mut world, is_build);
+    let effect = world.outbox.remove(0).effect;
+    world.run(&effect);
+    let Some(Fact::CandidateBuilt { empty, .. }) = world.facts.last_mut() else {
+        panic!("{:?}", world.facts)
+    };
+    *empty = vec![PrNumber(2)];
+    world.settle();
+    assert_eq!(told(&world, 2).last(), Some(&("merged", "ALREADY_MERGED".to_owned())));
+    assert_eq!(told(&world, 1).last().map(|it| it.0), Some("queued"), "it waits for another one");
+    assert_eq!(world.landed, [] as [u32; 0]);
+}
+
+#[test]
+fn a_landing_that_is_gone_from_the_target_is_told_once_and_found_again() {
+    let mut world = submitted(1, Rules::default(), 1);
+    run_until(&mut world, is_land);
+    let effect = world.outbox.remove(0).effect;
+    world.run(&effect);
+    let landed = world.facts.remove(0);
+    let step = absorb(&world.queue, &landed, world.at);
+    let merged = step.changes.entries[0].as_ref().clone();
+    world.take_in(&landed);
+    world.outbox.clear();
+    let was = world.queue.header.target.head.clone().expect("a head");
+    let head = Sha::new("e".repeat(40)).expect("a commit");
+    let tree = TreeId::new("f".repeat(40)).expect("a tree");
+    world.take_in(&Fact::TargetSeen { head: head.clone(), tree: tree.clone(), read_at: world.at });
+    let asked = |world: &World| {
+        let asked = world.outbox.iter().find_map(|it| match &it.effect {
+            Effect::CheckLandings { was, head, off_target, .. } => {
+                Some((was.clone(), head.clone(), off_target.clone()))
+            }
+            _ => None,
+        });
+        asked.expect("the host is asked")
+    };
+    assert_eq!(asked(&world), (was.clone(), head.clone(), Vec::new()));
+    let checked = |lost: &[Entry], back: &[Entry], head: &Sha| Fact::LandingsChecked {
+        was: was.clone(),
+        head: head.clone(),
+        lost: lost.to_vec(),
+        back: back.to_vec(),
+    };
+    let lost = checked(std::slice::from_ref(&merged), &[], &head);
+    let step = absorb(&world.queue, &lost, world.at);
+    let kinds: Vec<&str> = step.events.iter().map(|event| event.kind.word()).collect();
+    assert_eq!(kinds, ["pull_request.removed_from_target"]);
+    let marked = step.changes.entries[0].as_ref().clone();
+    assert_eq!((marked.off_target_since, &marked.state), (Some(world.at), &merged.state));
+    assert_eq!(step.queue.header.off_target, [PrNumber(1)]);
+    let again = checked(std::slice::from_ref(&marked), &[], &head);
+    let again = absorb(&step.queue, &again, world.at);
+    assert!(again.events.is_empty() && again.changes.entries.is_empty(), "it is known");
+    let back = checked(&[], &[marked], &head);
+    let step = absorb(&step.queue, &back, world.at);
+    assert_eq!(step.changes.entries[0].off_target_since, None);
+    assert!(step.queue.header.off_target.is_empty());
+
+    // The target has moved on before the answer came: it is asked about where that is now.
+    let next = Sha::new("d".repeat(40)).expect("a commit");
+    world.take_in(&Fact::TargetSeen { head: next.clone(), tree, read_at: world.at });
+    world.outbox.clear();
+    world.take_in(&lost);
+    assert_eq!(asked(&world), (was.clone(), next, Vec::new()));
+}

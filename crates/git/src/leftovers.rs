@@ -1,0 +1,87 @@
+//! Processes as Linux shows them, and those that a check has left behind: found by the mark in
+//! their environment, which children inherit in whatever session or group they are.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use rustix::io::Errno;
+use rustix::process::{
+    Pid, PidfdFlags, Signal, getpid, kill_process, pidfd_open, pidfd_send_signal,
+};
+
+/// The variable that marks what belongs to a check; its value is the check's folder.
+pub(crate) const MARK: &str = "SIGNALBOX_CHECK";
+/// How long it is tried to end what does not want to end.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// A process at the moment that it was seen.
+pub(crate) struct Process {
+    pub(crate) pid: i32,
+    pub(crate) parent: i32,
+    /// Whether it has ended and only its status is left.
+    pub(crate) is_over: bool,
+    /// When it was started, in the kernel's own count; tells it from a later one of its number.
+    started: u64,
+}
+
+impl Process {
+    fn read(pid: i32) -> Option<Self> {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        // The name is in parentheses and may contain anything; the fields behind it are plain.
+        let mut fields = stat.rsplit_once(") ")?.1.split(' ');
+        let is_over = matches!(fields.next()?, "Z" | "X");
+        let parent = fields.next()?.parse().ok()?;
+        let started = fields.nth(17)?.parse().ok()?;
+        Some(Self { pid, parent, is_over, started })
+    }
+
+    /// Kills it, unless another one has its number by now.
+    pub(crate) fn kill(&self) {
+        let Some(pid) = Pid::from_raw(self.pid) else { return };
+        let is_the_same = || Self::read(self.pid).is_some_and(|it| it.started == self.started);
+        // What has ended meanwhile needs no signal.
+        let _gone = match pidfd_open(pid, PidfdFlags::empty()) {
+            Ok(process) if is_the_same() => pidfd_send_signal(process, Signal::KILL),
+            Err(Errno::NOSYS | Errno::PERM) if is_the_same() => kill_process(pid, Signal::KILL),
+            Ok(_) | Err(_) => Ok(()),
+        };
+    }
+}
+
+/// Every process that can be seen.
+pub(crate) fn processes() -> Vec<Process> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    pids.filter_map(Process::read).collect()
+}
+
+/// Kills every process that is marked as belonging to a check in that folder or below it, until
+/// there is none. Returns how many did not end in time.
+pub(crate) fn kill_marked(folder: &Path) -> usize {
+    let own = getpid().as_raw_nonzero().get();
+    let until = Instant::now() + PATIENCE;
+    loop {
+        let mut left = processes();
+        left.retain(|it| it.pid != own && !it.is_over && is_marked(it.pid, folder));
+        if left.is_empty() || Instant::now() > until {
+            return left.len();
+        }
+        for process in &left {
+            process.kill();
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// Whether the environment that a process was started with has the mark. That of other users'
+/// processes cannot be read, nor could they be killed.
+fn is_marked(pid: i32, folder: &Path) -> bool {
+    let Ok(environment) = fs::read(format!("/proc/{pid}/environ")) else { return false };
+    environment.split(|byte| *byte == 0).any(|variable| {
+        let value = variable.strip_prefix(MARK.as_bytes()).and_then(|it| it.strip_prefix(b"="));
+        value.is_some_and(|value| Path::new(OsStr::from_bytes(value)).starts_with(folder))
+    })
+}

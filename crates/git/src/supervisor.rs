@@ -1,0 +1,174 @@
+//! The process between the server and a check. Whatever the check starts is a descendant of it, in
+//! whatever session or group: orphans become its children. It ends when none of them is left, and
+//! ends them all when the check has ended, when the server says so, and when the server is gone.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::io::{self, Read as _, Write as _};
+use std::os::fd::AsFd as _;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt as _;
+use std::process::{Command, ExitCode, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, WaitOptions, kill_process_group, set_child_subreaper, wait};
+
+use crate::leftovers::{self, Process};
+
+/// The first argument under which a program must call [`supervise`].
+pub(crate) const SUPERVISE: &str = "supervise-check";
+/// What the server sends to end a check politely. Closing the channel ends it at once.
+pub(crate) const TERMINATE: u8 = b't';
+/// How long it is tried to end what does not want to end, as a process that waits for a disk.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Supervises a check, if the arguments of the program say so: `PROGRAM supervise-check FOLDER
+/// COMMAND…` with a channel to the server as its standard input. A program that runs checks calls this first
+/// of all, and ends with the code that it returns.
+pub fn supervise(arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
+    let mut arguments = arguments.into_iter().skip(1);
+    if arguments.next()? != SUPERVISE {
+        return None;
+    }
+    let folder = arguments.next().unwrap_or_default();
+    let command: Vec<OsString> = arguments.collect();
+    Some(match run(&folder, &command) {
+        Ok(()) => ExitCode::SUCCESS,
+        // The server sees that the channel was closed without an answer.
+        Err(_) => ExitCode::FAILURE,
+    })
+}
+
+/// What the supervisor tells, a line each.
+pub(crate) enum Told {
+    /// The check could not be started.
+    Error(String),
+    /// The check has ended with that status as the system counts it, and so has all that it had
+    /// started but this many processes.
+    Exited { status: i32, left: usize },
+}
+
+impl Told {
+    fn line(&self) -> String {
+        match self {
+            Self::Error(words) => format!("error {}\n", words.replace('\n', " ")),
+            Self::Exited { status, left } => format!("exited {status} {left}\n"),
+        }
+    }
+
+    pub(crate) fn parse(line: &str) -> Option<Self> {
+        let (word, rest) = line.trim_end().split_once(' ')?;
+        match word {
+            "error" => Some(Self::Error(rest.to_owned())),
+            "exited" => {
+                let (status, left) = rest.split_once(' ')?;
+                Some(Self::Exited { status: status.parse().ok()?, left: left.parse().ok()? })
+            }
+            _ => None,
+        }
+    }
+}
+
+fn run(folder: &OsStr, command: &[OsString]) -> io::Result<()> {
+    let mut channel = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
+    let missing = || io::Error::other("nothing to run");
+    let (program, arguments) = command.split_first().ok_or_else(missing)?;
+    set_child_subreaper(Some(rustix::process::getpid()))?;
+    let mut check = Command::new(program);
+    check.args(arguments).env(leftovers::MARK, folder).stdin(Stdio::null()).process_group(0);
+    let check = match check.spawn() {
+        Ok(child) => i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or_else(missing)?,
+        Err(error) => return channel.write_all(Told::Error(error.to_string()).line().as_bytes()),
+    };
+    let orders = channel.try_clone()?;
+    std::thread::spawn(move || obey(orders, check));
+    let mut status = None;
+    while status.is_none() {
+        match wait(WaitOptions::empty()) {
+            Ok(Some((pid, ended))) if pid == check => status = Some(ended.as_raw()),
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    let left = end_all(Instant::now() + PATIENCE);
+    let status = status.unwrap_or_default();
+    channel.write_all(Told::Exited { status, left }.line().as_bytes())
+}
+
+/// Does what the server says; when it says no more, the check is over.
+fn obey(mut orders: UnixStream, check: Pid) {
+    let mut order = [0; 1];
+    while let Ok(1) = orders.read(&mut order) {
+        if order == [TERMINATE] {
+            // It may be gone already.
+            let _gone = kill_process_group(check, Signal::TERM);
+        }
+    }
+    loop {
+        for process in descendants() {
+            process.kill();
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Ends all that is left and takes note of its end. Returns how many did not end in time.
+fn end_all(until: Instant) -> usize {
+    loop {
+        let left = descendants();
+        for process in &left {
+            process.kill();
+        }
+        loop {
+            match wait(WaitOptions::NOHANG) {
+                Ok(Some(_)) | Err(rustix::io::Errno::INTR) => {}
+                Ok(None) => break,
+                // There is no child any more, so there is no descendant.
+                Err(_) => return 0,
+            }
+        }
+        if Instant::now() > until {
+            return left.len();
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// The processes that came from this one, but those that have ended.
+fn descendants() -> Vec<Process> {
+    let mut by_parent = BTreeMap::<i32, Vec<Process>>::new();
+    for process in leftovers::processes() {
+        by_parent.entry(process.parent).or_default().push(process);
+    }
+    let mut found = Vec::new();
+    let mut parents = vec![rustix::process::getpid().as_raw_nonzero().get()];
+    while let Some(parent) = parents.pop() {
+        for process in by_parent.remove(&parent).unwrap_or_default() {
+            parents.push(process.pid);
+            found.push(process);
+        }
+    }
+    found.retain(|process| !process.is_over);
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_told_is_understood() {
+        for told in [Told::Error("no such file\n".into()), Told::Exited { status: 256, left: 1 }] {
+            let line = told.line();
+            assert_eq!(Told::parse(&line).map(|it| it.line()), Some(line));
+        }
+        assert!(Told::parse("exited").is_none());
+        assert!(Told::parse("exited x 0").is_none());
+    }
+
+    #[test]
+    fn other_arguments_are_not_ours() {
+        assert!(supervise(["signalbox", "serve"].map(OsString::from)).is_none());
+        assert!(supervise([OsString::from("signalbox")]).is_none());
+    }
+}
