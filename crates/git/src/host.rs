@@ -151,8 +151,9 @@ impl GitHost for PlainGitHost {
             && build.ahead.is_empty()
             && build.before.is_empty()
         {
+            // Those behind another change of their group may add nothing to that one only.
             let is_empty = |change: &&Change| empty.contains(&change.pr);
-            let there: Vec<&Change> = build.changes.iter().filter(is_empty).collect();
+            let there: Vec<&Change> = build.changes.iter().take_while(is_empty).collect();
             let heads: Vec<&Sha> = there.iter().map(|change| &change.head).collect();
             landed::remember(&git, &build.target, &heads, build.base.as_str()).await?;
             self.mark_merged(repository, there).await?;

@@ -2,15 +2,13 @@
 
 use signalbox_domain::ids::{PrNumber, Sha, TreeId};
 use signalbox_domain::queue::{Effect, Entry, Fact, SettingsPatch, absorb};
-use signalbox_domain::testing::Rules;
+use signalbox_domain::testing::{Rules, World};
 
 use crate::reasons::{is_build, is_land, set, submitted, told};
 use crate::{run_until, world};
 
-/// Nothing is tested or landed of what adds nothing to the target; of a batch the rest goes on, and
-/// what adds nothing to what is ahead waits for that.
-#[test]
-fn what_adds_nothing_is_taken_out_of_its_group() {
+/// A batch of two of which one adds nothing to what it was put on.
+fn batch_with_empty(pr: u32) -> World {
     let mut world = world(1, Rules::default());
     set(
         &mut world,
@@ -25,11 +23,26 @@ fn what_adds_nothing_is_taken_out_of_its_group() {
     let Some(Fact::CandidateBuilt { empty, .. }) = world.facts.last_mut() else {
         panic!("{:?}", world.facts)
     };
-    *empty = vec![PrNumber(2)];
+    *empty = vec![PrNumber(pr)];
     world.settle();
+    world
+}
+
+#[test]
+fn what_adds_nothing_to_the_target_is_taken_out_of_its_group() {
+    let world = batch_with_empty(1);
+    assert_eq!(told(&world, 1).last(), Some(&("merged", "ALREADY_MERGED".to_owned())));
+    assert_eq!(told(&world, 2).last(), Some(&("merged", "MERGE_GRAPH_MERGE".to_owned())));
+    assert_eq!(world.landed, [2], "the rest is built without it");
+}
+
+/// What it adds nothing to may still fail, so it is tested and lands with that.
+#[test]
+fn what_adds_nothing_to_its_own_group_lands_with_it() {
+    let world = batch_with_empty(2);
+    assert_eq!(told(&world, 1).last(), Some(&("merged", "MERGE_GRAPH_MERGE".to_owned())));
     assert_eq!(told(&world, 2).last(), Some(&("merged", "ALREADY_MERGED".to_owned())));
-    assert_eq!(told(&world, 1).last().map(|it| it.0), Some("queued"), "it waits for another one");
-    assert_eq!(world.landed, [] as [u32; 0]);
+    assert_eq!(world.landed, [1, 2]);
 }
 
 #[test]

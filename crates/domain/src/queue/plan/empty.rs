@@ -13,7 +13,7 @@ pub(super) const fn exit() -> Exit {
 
 /// Takes the pull requests out of the queue that add nothing to the target itself, and tells
 /// whether there were any; the rest of their group is built anew. Those that add nothing to what
-/// is ahead of them are noted: it may still leave.
+/// is ahead of them, in their own group or before it, are noted: it may still leave.
 pub(super) fn taken_out(
     draft: &mut Draft,
     id: RunId,
@@ -33,13 +33,15 @@ pub(super) fn taken_out(
     if empty.is_empty() {
         return false;
     }
-    if !run.ahead.is_empty() {
+    let leading = run.group.iter().map(|member| member.pr).take_while(|pr| empty.contains(pr));
+    let leading: Vec<PrNumber> = leading.collect();
+    if !run.ahead.is_empty() || leading.is_empty() {
         draft.change_run(id, |run| run.empty = empty);
         return false;
     }
     draft.change_run(id, |run| run.candidate = Some(candidate.clone()));
     draft.end_run(id, RunStatus::Cancelled { reason: MergeReason::Already.word().to_owned() });
-    for pr in empty {
+    for pr in leading {
         let entry = draft.queue.entry_id(pr);
         leave::leave(draft, entry, exit(), &Actor::Queue);
     }

@@ -85,6 +85,8 @@ pub(super) fn landed(draft: &mut Draft, id: RunId, sha: &Sha, tree: &TreeId) {
         return draft.ignored(IgnoredBecause::NoSuchLanding);
     };
     draft.queue.header.landing = None;
+    // The target did not move: everything in the candidate was there.
+    let added_nothing = draft.queue.header.target.head.as_ref() == Some(sha);
     host_facts::set_target(draft, sha, tree, draft.at);
     let Some(run) = draft.run(id) else { return };
     let queue = draft.queue.clone();
@@ -100,7 +102,7 @@ pub(super) fn landed(draft: &mut Draft, id: RunId, sha: &Sha, tree: &TreeId) {
             | EntryState::PendingFailure { .. }
             | EntryState::Ended(_) => MergeReason::Queue,
         };
-        let exit = if run.empty.contains(&entry.pr) {
+        let exit = if added_nothing || run.empty.contains(&entry.pr) {
             empty::exit()
         } else {
             Exit::Merged {
