@@ -168,7 +168,9 @@ fn waits(queue: &Queue, entry: &Entry, ahead: &Ahead<'_>) -> Option<WaitReason> 
         EntryState::Testing { .. } => unreachable(queue).unwrap_or_else(|| waits_for_checks(run)),
         EntryState::TestsPassed { .. } => held_up(queue).unwrap_or_else(|| {
             let prs = run.map(|run| ahead.under(run)).unwrap_or_default();
-            if prs.is_empty() {
+            if prs.is_empty() && header.target.missing {
+                WaitReason::TargetBranchMissing
+            } else if prs.is_empty() {
                 WaitReason::Landing
             } else {
                 WaitReason::PredecessorTesting { prs }

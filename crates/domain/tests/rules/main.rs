@@ -4,6 +4,7 @@ mod batches;
 mod lanes;
 mod modes;
 mod reasons;
+mod target;
 
 use signalbox_domain::ids::PrNumber;
 use signalbox_domain::queue::{

@@ -16,7 +16,7 @@ use super::{facts, host_facts, leave, start};
 /// Returns whether it did.
 pub(super) fn land(draft: &mut Draft) -> bool {
     let header = &draft.queue.header;
-    if header.landing.is_some() || !header.state.moves() {
+    if header.landing.is_some() || header.target.missing || !header.state.moves() {
         return false;
     }
     let Some(expected) = header.target.head.clone() else { return false };
@@ -160,6 +160,7 @@ pub(super) fn refused(draft: &mut Draft, id: RunId, because: &LandRefusal) {
             host_facts::set_target(draft, head, tree, draft.at);
             facts::start_over(draft);
         }
+        LandRefusal::TargetMissing => host_facts::target_missing(draft),
         LandRefusal::Refused { words } => {
             let Some(run) = draft.run(id) else { return };
             let queue = draft.queue.clone();
