@@ -25,6 +25,20 @@ pub(crate) enum Ended {
     TimedOut,
 }
 
+/// Why a process was not run to its end.
+pub(crate) enum NotRun {
+    /// The program is not there or cannot be run: whoever named it is at fault.
+    Program(io::Error),
+    /// Something else, which says nothing about the program.
+    Machine(io::Error),
+}
+
+impl From<io::Error> for NotRun {
+    fn from(error: io::Error) -> Self {
+        Self::Machine(error)
+    }
+}
+
 /// Kills a group when it is dropped.
 struct Group(Option<Pid>);
 
@@ -51,7 +65,7 @@ pub(crate) async fn run(
     time: Duration,
     record: &Path,
     output: &mut Output,
-) -> io::Result<Ended> {
+) -> Result<Ended, NotRun> {
     let (reader, writer) = io::pipe()?;
     command
         .stdin(Stdio::null())
@@ -59,7 +73,20 @@ pub(crate) async fn run(
         .stderr(writer)
         .process_group(0)
         .kill_on_drop(true);
-    let mut child = command.spawn()?;
+    let folder = command.as_std().get_current_dir().map(Path::to_owned);
+    let mut child = command.spawn().map_err(|error| {
+        // A folder that is gone looks like a program that is not there.
+        let is_there = folder.is_none_or(|folder| folder.is_dir());
+        match error.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied if is_there => {
+                NotRun::Program(error)
+            }
+            _ if error.raw_os_error() == Some(rustix::io::Errno::NOEXEC.raw_os_error()) => {
+                NotRun::Program(error)
+            }
+            _ => NotRun::Machine(error),
+        }
+    })?;
     // The command holds our ends of the pipe: without them gone the output would never end.
     drop(command);
     let group = Group(child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?)));
@@ -109,7 +136,7 @@ pub(crate) fn kill_recorded(record: &Path) {
 }
 
 /// When a process was started, in the kernel's own count; tells it from a later one of its number.
-fn start_time(pid: u32) -> Option<String> {
+pub(crate) fn start_time(pid: u32) -> Option<String> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The name is in parentheses and may contain anything; the fields behind it are plain.
     let fields = stat.rsplit_once(") ")?.1;

@@ -51,7 +51,7 @@ impl PlainGitHost {
             return Err(HostError::Rejected { words });
         }
         let head = git
-            .resolve(&format!("refs/heads/{branch}^{{commit}}"))
+            .tip(&format!("refs/heads/{branch}"))
             .await?
             .ok_or_else(|| HostError::NotFound { what: format!("branch `{branch}`") })?;
         let known = self.store.find_by_branch(repository.org, repository.id, &branch).await;
@@ -80,7 +80,7 @@ impl PlainGitHost {
     ) -> Result<StoredPullRequest, HostError> {
         let Proposal { head, head_branch, topic, target, title, body, author } = proposal;
         let target_ref = format!("refs/heads/{target}");
-        if git.resolve(&target_ref).await?.is_none() {
+        if git.tip(&target_ref).await?.is_none() {
             return Err(HostError::NotFound { what: format!("branch `{target}`") });
         }
         if git.is_ancestor(&head, &target_ref).await? {
@@ -140,8 +140,8 @@ impl PlainGitHost {
         }
         let git = self.git(repository)?;
         let followed = match &stored.head_branch {
-            Some(branch) => git.resolve(&format!("refs/heads/{branch}^{{commit}}")).await?,
-            None => git.resolve(&format!("refs/pull/{}/head", stored.number)).await?,
+            Some(branch) => git.tip(&format!("refs/heads/{branch}")).await?,
+            None => git.tip(&format!("refs/pull/{}/head", stored.number)).await?,
         };
         if let Some(head) = followed.filter(|head| *head != stored.head.as_str()) {
             stored.head = parse_sha(&head)?;
@@ -149,7 +149,7 @@ impl PlainGitHost {
             self.keep(&mut stored).await?;
         }
         let base = format!("refs/heads/{}", stored.base);
-        let base_exists = git.resolve(&base).await?.is_some();
+        let base_exists = git.tip(&base).await?.is_some();
         if base_exists && git.is_ancestor(stored.head.as_str(), &base).await? {
             stored.state = PullRequestState::Merged;
             self.keep(&mut stored).await?;
