@@ -2,13 +2,17 @@
 #![expect(clippy::disallowed_methods, reason = "tests make ids and clocks of their own")]
 
 mod checks;
+mod faults;
+mod locks;
+mod snapshots;
 
 use std::ops::Deref;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use signalbox_domain::ids::{BranchName, OrgId, OrgSlug, PrNumber, RepoId, RepoName, Sha};
-use signalbox_domain::ports::{GitHost, HostError, Org, Repository};
+use signalbox_domain::ports::{GitHost, HostError, Org, PullRequestStore, Repository};
 use signalbox_domain::testing::ManualClock;
 use signalbox_domain::time::Timestamp;
 use signalbox_git::{HostConfig, OpenRequest, PlainGitHost};
@@ -20,6 +24,7 @@ struct World {
     place: GitPlace,
     host: Arc<PlainGitHost>,
     repository: Repository,
+    store: Arc<dyn PullRequestStore>,
 }
 
 impl Deref for World {
@@ -50,11 +55,15 @@ impl World {
             created_at: at,
         };
         stores.repos.register(&repository, false).await.expect("a repository");
-        let config = HostConfig { root: Some(root), public_url: "http://localhost".into() };
-        let clock = Arc::new(ManualClock::default());
-        let host = Arc::new(PlainGitHost::new(config, stores.pull_requests, clock));
+        let (clock, store) = (ManualClock::default(), stores.pull_requests);
+        let host = Arc::new(plain_host(root, store.clone(), clock));
         place.bare(&["init", "-q", "--bare"]);
-        Self { place, host, repository }
+        Self { place, host, repository, store }
+    }
+
+    /// Another host on the same repository, at another time.
+    fn host_at(&self, clock: ManualClock) -> PlainGitHost {
+        plain_host(self.place.folder().join("git"), self.store.clone(), clock)
     }
 
     async fn try_open(&self, branch: &str) -> Result<PrNumber, HostError> {
@@ -68,6 +77,11 @@ impl World {
         };
         self.host.open_pull_request(&self.repository, request).await.map(|it| it.number)
     }
+}
+
+fn plain_host(root: PathBuf, store: Arc<dyn PullRequestStore>, clock: ManualClock) -> PlainGitHost {
+    let config = HostConfig { root: Some(root), public_url: "http://localhost".into() };
+    PlainGitHost::new(config, store, Arc::new(clock))
 }
 
 #[async_trait]

@@ -5,6 +5,7 @@ mod cli;
 mod commands;
 mod config;
 mod demo;
+mod failing;
 mod github;
 mod hosts;
 mod limited;

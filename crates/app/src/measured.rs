@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use signalbox_domain::ids::{BranchName, Sha};
 use signalbox_domain::ports::{
     Abilities, Built, Clock, GitHost, Head, HostError, LandAnswer, Landed, Observed, Observer,
-    PullRequestQuery, Repository, TestBranch,
+    PullRequestQuery, Repository, Snapshot, TestBranch,
 };
 use signalbox_domain::queue::{BuildCandidate, HostStatuses, Land, PullRequest};
 
@@ -52,6 +52,10 @@ impl GitHost for Measured {
 
     async fn locate(&self, repository: &Repository) -> Result<Option<String>, HostError> {
         self.call("locate", self.host.locate(repository)).await
+    }
+
+    async fn snapshot(&self, repository: &Repository) -> Result<Option<Snapshot>, HostError> {
+        self.call("snapshot", self.host.snapshot(repository)).await
     }
 
     async fn pull_request(

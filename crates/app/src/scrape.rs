@@ -9,6 +9,7 @@ use signalbox_domain::ports::{Backlog, StoreError};
 use signalbox_domain::queue::Lane;
 use signalbox_metrics::Sample;
 
+use crate::failing;
 use crate::wiring::App;
 
 /// How long the database may take: a scrape must end before the scraper loses its patience.
@@ -43,11 +44,14 @@ async fn sample(app: &App) -> Sample {
         backlogs.push((name, in_time(&mut asked).await));
     }
     backlogs.push(("uploads", in_time(&mut stores.uploads.backlog(at)).await));
+    let failing = tokio::time::timeout(PATIENCE, failing::for_long(stores, at, 1)).await;
+    let failing = failing.ok().and_then(Result::ok);
     let pool = app.database.pool();
     let count = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
     Sample {
         at,
         backlogs,
+        failing,
         connections: (count(pool.open.saturating_sub(pool.idle)), count(pool.idle)),
         max_connections: count(pool.max),
         waiting: count(pool.waiting),

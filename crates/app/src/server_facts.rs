@@ -11,6 +11,7 @@ use signalbox_domain::time::{Span, Timestamp};
 use signalbox_persistence::Database;
 use signalbox_web::{ServerFact, ServerFacts};
 
+use crate::failing;
 use crate::wiring::App;
 
 /// Facts about a running server.
@@ -64,6 +65,27 @@ impl Facts {
                 now,
             ),
         ]
+    }
+
+    /// What has failed for long, and why.
+    async fn failing(&self, now: Timestamp) -> ServerFact {
+        let name = "Calls of git hosts that keep failing";
+        let advice = "The words are the last failure: mend that, and they go on by themselves.";
+        let (value, good) = match failing::for_long(&self.context.stores, now, 1).await {
+            Ok(failing) => match failing.longest.first() {
+                Some(longest) => {
+                    let minutes = now.since(longest.since).millis() / 60_000;
+                    let (count, error) = (failing.count, &longest.error);
+                    (format!("{count}, one for {minutes} min: {error}"), false)
+                }
+                None => ("none".to_owned(), true),
+            },
+            Err(error) => {
+                tracing::warn!(%error, "the status page could not read what fails");
+                ("unknown".to_owned(), false)
+            }
+        };
+        ServerFact { name, value, good, advice }
     }
 }
 
@@ -144,6 +166,7 @@ impl ServerFacts for Facts {
             ),
         ];
         facts.extend(self.backlogs(now).await);
+        facts.push(self.failing(now).await);
         facts.push(fact("Public address", self.public_url.clone(), true, ""));
         facts.push(fact("Cookies", cookies.to_owned(), true, ""));
         facts

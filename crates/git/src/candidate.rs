@@ -13,6 +13,9 @@ use crate::statuses;
 /// The most conflicting paths that are told, and the most bytes of each.
 const MAX_PATHS: (usize, usize) = (100, 1_024);
 
+/// What git says of commits without a common ancestor, which it has looked for and read.
+const UNRELATED: &str = "refusing to merge unrelated histories";
+
 /// What became of changes put on a commit.
 pub(crate) enum Applied {
     /// A commit with them, its tree where that is known without asking, and those of them that
@@ -33,7 +36,13 @@ pub(crate) async fn build(
         Applied::Commit { commit, .. } => commit,
         Applied::Conflict { change, paths } => return before_conflicts(build, change, paths),
     };
-    match apply(git, &ground, &build.changes, build.method, at).await? {
+    let applied = match apply(git, &ground, &build.changes, build.method, at).await {
+        Err(HostError::Rejected { words }) if build.changes.len() > 1 => {
+            return refused_one(git, build, words, at).await;
+        }
+        applied => applied?,
+    };
+    match applied {
         Applied::Commit { commit, tree, empty } => {
             let name = format!("refs/heads/{}", build.branch);
             git.move_ref(&name, &commit, None, "signalbox: candidate").await?;
@@ -52,6 +61,27 @@ pub(crate) async fn build(
     }
 }
 
+/// One of a group cannot be put on anything. It is named, so that the others go on without it, with
+/// git's words in the place of paths.
+async fn refused_one(
+    git: &Git,
+    build: &BuildCandidate,
+    words: String,
+    at: Timestamp,
+) -> Result<Built, HostError> {
+    for change in &build.changes {
+        let alone = std::slice::from_ref(change);
+        match apply(git, build.target_head.as_str(), alone, build.method, at).await {
+            Err(HostError::Rejected { words }) => {
+                let with = ConflictWith::Target;
+                return Ok(Built::Conflict { pr: change.pr, with, paths: vec![words] });
+            }
+            applied => drop(applied?),
+        }
+    }
+    Err(HostError::Rejected { words })
+}
+
 /// What is ahead does not go together, though it shares no target: the group waits for the later
 /// one of the two.
 fn before_conflicts(
@@ -64,7 +94,7 @@ fn before_conflicts(
             Ok(Built::Conflict { pr: first.pr, with: ConflictWith::Ahead(*run), paths })
         }
         (None, _) | (_, None) => {
-            Err(HostError::Rejected { words: "a conflict without a change".into() })
+            Err(HostError::Unavailable { words: "a conflict without a change".into() })
         }
     }
 }
@@ -97,7 +127,7 @@ async fn conflict(
     at: Timestamp,
 ) -> Result<Built, HostError> {
     let Some(changed) = build.changes.get(change) else {
-        return Err(HostError::Rejected { words: "a conflict without a change".into() });
+        return Err(HostError::Unavailable { words: "a conflict without a change".into() });
     };
     let alone = std::slice::from_ref(changed);
     let conflicts = async |base: &str| {
@@ -240,13 +270,13 @@ async fn picked(
 ) -> Result<Outcome<Made>, HostError> {
     let author = git.author(commit).await?;
     let tip_tree = git.tree(tip).await?;
-    let parent = git.resolve(&format!("{commit}^1")).await?;
-    let Some(parent) = parent else {
+    let parents = git.parents(commit).await?;
+    let Some(parent) = parents.first() else {
         return Err(HostError::Rejected {
             words: format!("commit {commit} has no parent and cannot be replayed"),
         });
     };
-    let helper = git.commit_tree(tip_tree.as_str(), &[&parent], "helper\n", &author, at).await?;
+    let helper = git.commit_tree(tip_tree.as_str(), &[parent], "helper\n", &author, at).await?;
     let tree = match merge_trees(git, &helper, commit).await? {
         Ok(tree) => tree,
         Err(paths) => return Ok(Err(paths)),
@@ -271,9 +301,9 @@ pub(crate) async fn merge_trees(
     let mut parts = text.split('\0').filter(|part| !part.is_empty());
     let tree = parts.next().unwrap_or_default().trim().to_owned();
     match done.code {
-        0 => Ok(Ok(tree)),
+        Some(0) => Ok(Ok(tree)),
         // Of a commit that is not there git says the same, but has no tree.
-        1 if !tree.is_empty() => {
+        Some(1) if !tree.is_empty() && done.complaints().next().is_none() => {
             let (most, longest) = MAX_PATHS;
             let cut = |path: &str| path.chars().take(longest).collect::<String>();
             let mut paths: Vec<String> = parts.map(cut).collect();
@@ -281,8 +311,10 @@ pub(crate) async fn merge_trees(
             paths.truncate(most);
             Ok(Err(paths))
         }
-        _ => Err(HostError::Rejected {
-            words: format!("{theirs} cannot be merged into {ours}: {}", done.stderr.trim()),
-        }),
+        Some(128) if done.complaints().any(|line| line.contains(UNRELATED)) => {
+            let words = format!("commit {theirs} has no history in common with the target");
+            Err(HostError::Rejected { words })
+        }
+        Some(_) | None => Err(git.missing(&[theirs, ours], done.trouble()).await),
     }
 }

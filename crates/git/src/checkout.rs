@@ -74,13 +74,27 @@ fn remove(folder: &Path) -> io::Result<()> {
     fs::remove_dir_all(folder)
 }
 
+/// Why a commit was not checked out.
+pub(crate) enum NotCheckedOut {
+    /// Its content cannot be put into any folder; in git's words.
+    Content(String),
+    /// Something else, which says nothing about the commit.
+    Host(HostError),
+}
+
+impl From<HostError> for NotCheckedOut {
+    fn from(error: HostError) -> Self {
+        Self::Host(error)
+    }
+}
+
 /// Checks a commit out into an empty folder, as a repository of its own: it borrows the objects,
 /// and has no refs, hooks or settings of the other.
-pub(crate) async fn check_out(git: &Git, folder: &Path, sha: &str) -> Result<(), HostError> {
+pub(crate) async fn check_out(git: &Git, folder: &Path, sha: &str) -> Result<(), NotCheckedOut> {
     let own = folder.join(".git");
     let new = Git::at(own.clone());
     new.ok(&["init", "-q", "--template=", "--", &folder.to_string_lossy()]).await?;
-    let objects = git.dir().canonicalize().unwrap_or_else(|_| git.dir().to_owned());
+    let objects = git.dir().canonicalize().map_err(|error| unavailable(git.dir(), &error))?;
     let info = own.join("objects").join("info");
     let borrowed = format!("{}\n", objects.join("objects").display());
     std::fs::create_dir_all(&info)
@@ -88,11 +102,11 @@ pub(crate) async fn check_out(git: &Git, folder: &Path, sha: &str) -> Result<(),
         .map_err(|error| unavailable(&info, &error))?;
     let folder = folder.to_string_lossy();
     let args = ["--work-tree", &folder, "checkout", "-q", "--detach", "--force", sha, "--"];
-    // The commit is there: what fails is this machine, which says nothing about the candidate.
-    new.ok(&args).await.map(drop).map_err(|error| match error {
-        HostError::Rejected { words } => HostError::Unavailable { words },
-        other => other,
-    })
+    let done = new.call(&args).await?;
+    if done.cannot_be_checked_out() {
+        return Err(NotCheckedOut::Content(done.words()));
+    }
+    done.succeeded().map(drop).map_err(NotCheckedOut::Host)
 }
 
 #[cfg(test)]

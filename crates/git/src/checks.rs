@@ -17,13 +17,13 @@ use tokio::process::Command;
 use tokio::sync::watch;
 use tokio::task::spawn_blocking;
 
-use crate::checkout::{self, Folder, check_out, unavailable};
+use crate::checkout::{self, Folder, NotCheckedOut, check_out, unavailable};
 use crate::config::{self, CONFIG_FILE, CheckConfig, RepositoryConfig};
 use crate::git::Git;
 use crate::host::PlainGitHost;
 use crate::leftovers;
 use crate::output::Output;
-use crate::process::{self, Ended};
+use crate::process::{self, Ended, NotRun};
 use crate::reports::{self, Collected};
 use crate::supervisor::SUPERVISE;
 
@@ -132,7 +132,15 @@ impl LocalChecksRunner {
         let git = self.host.git(&job.repository)?;
         let config = match config::read(&git, job.checks.config_from.as_str()).await? {
             Some(Ok(config)) => config,
-            Some(Err(words)) => return Err(HostError::Rejected { words }.into()),
+            Some(Err(words)) => {
+                // The queue names what is required, and the file that says how to run it is bad.
+                let failed = |name: &String| {
+                    let ended = Some((CheckConclusion::Failure, words.clone()));
+                    self.report(job, name, CheckStatus::Completed, ended)
+                };
+                sink.report(job.checks.required.iter().map(failed).collect()).await?;
+                return Ok(());
+            }
             None => RepositoryConfig::default(),
         };
         let find = |name: &String| config.checks.iter().find(|check| check.name == *name);
@@ -225,9 +233,20 @@ impl LocalChecksRunner {
     ) -> Result<Ran, Stop> {
         let sha = job.checks.candidate.sha.as_str();
         let checkout = folder.join("checkout");
-        tokio::select! {
-            done = check_out(git, &checkout, sha) => done?,
+        let checked_out = tokio::select! {
+            done = check_out(git, &checkout, sha) => done,
             _ = stopped.wait_for(|stopped| *stopped) => return Err(Stop::Unwanted),
+        };
+        match checked_out {
+            Ok(()) => {}
+            Err(NotCheckedOut::Host(error)) => return Err(error.into()),
+            // A check that can never begin has failed: who is at fault is found as for any other.
+            Err(NotCheckedOut::Content(words)) => {
+                let summary = "the candidate cannot be checked out".to_owned();
+                let left = LeftReports { files: Vec::new(), failed: true, whole: true };
+                let conclusion = CheckConclusion::Failure;
+                return Ok(Ran { conclusion, summary, output: format!("{words}\n"), left });
+            }
         }
         let started = self.clock.now();
         let minutes = check.timeout_minutes.unwrap_or(self.config.timeout_minutes);
@@ -268,7 +287,8 @@ impl LocalChecksRunner {
                 CheckConclusion::Failure,
                 "the process that supervises the check was killed".into(),
             ),
-            Err(error) => {
+            Err(NotRun::Machine(error)) => return Err(unavailable(folder, &error).into()),
+            Err(NotRun::Program(error)) => {
                 let program = check.run.first().map(String::as_str).unwrap_or_default();
                 (CheckConclusion::Failure, format!("{program:?} cannot be run: {error}"))
             }

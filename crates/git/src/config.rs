@@ -100,15 +100,17 @@ async fn file(
     commit: &str,
     path: &str,
 ) -> Result<Option<Result<String, String>>, HostError> {
-    let Some(blob) = git.resolve(&format!("{commit}:{path}")).await? else { return Ok(None) };
-    let size = git.ok(&["cat-file", "-s", &blob]).await?.text();
-    if size.parse::<u64>().is_ok_and(|size| size > MAX_BYTES) {
+    let listed = git.ok(&["ls-tree", "-z", "-l", "--full-tree", commit, "--", path]).await?.text();
+    let is_it = |entry: &&str| entry.split_once('\t').is_some_and(|(_, name)| name == path);
+    let Some(entry) = listed.split('\0').find(is_it) else { return Ok(None) };
+    let mut fields = entry.split_ascii_whitespace().skip(1);
+    let (Some("blob"), Some(blob), size) = (fields.next(), fields.next(), fields.next()) else {
+        return Ok(Some(Err(format!("{path}: it is not a file"))));
+    };
+    if size.and_then(|size| size.parse::<u64>().ok()).is_some_and(|size| size > MAX_BYTES) {
         return Ok(Some(Err(format!("{path}: it has more than {MAX_BYTES} bytes"))));
     }
-    let done = git.call(&["cat-file", "blob", &blob]).await?;
-    if done.code != 0 {
-        return Ok(Some(Err(format!("{path}: it is not a file"))));
-    }
+    let done = git.ok(&["cat-file", "blob", blob]).await?;
     Ok(Some(String::from_utf8(done.stdout).map_err(|_| format!("{path}: it is not UTF-8"))))
 }
 

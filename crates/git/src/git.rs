@@ -1,6 +1,7 @@
 //! The `git` program: a fixed environment, arguments that are never read as options, no shell.
 
 use std::os::unix::fs::MetadataExt;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::OnceLock;
@@ -12,8 +13,12 @@ use signalbox_domain::time::Timestamp;
 use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
 
+use crate::done::Done;
+
 /// The longest that one call may take.
-const TIME_LIMIT: Duration = Duration::from_mins(2);
+pub(crate) const TIME_LIMIT: Duration = Duration::from_mins(2);
+/// The most characters of an author's name and address.
+const MAX_AUTHOR: usize = 1_000;
 
 /// A repository, as the target of git calls.
 #[derive(Clone, Debug)]
@@ -21,32 +26,14 @@ pub(crate) struct Git {
     dir: PathBuf,
 }
 
-/// How a call ended.
-pub(crate) struct Done {
-    pub(crate) code: i32,
-    pub(crate) stdout: Vec<u8>,
-    pub(crate) stderr: String,
-}
-
-impl Done {
-    /// The output as text, without the newline at its end.
-    pub(crate) fn text(&self) -> String {
-        String::from_utf8_lossy(&self.stdout).trim_end_matches('\n').to_owned()
-    }
-
-    fn words(&self) -> String {
-        let words = self.stderr.trim();
-        let words = if words.is_empty() { "git gave no reason" } else { words };
-        words.chars().take(1_000).collect()
-    }
-}
-
 /// Who makes a commit, and when.
 #[derive(Clone, Debug)]
 pub(crate) struct Author {
     pub(crate) name: String,
     pub(crate) email: String,
-    pub(crate) date: String,
+    /// Seconds and offset; `None` for one that git cannot write, which becomes the time of the
+    /// commit.
+    pub(crate) date: Option<String>,
 }
 
 impl Git {
@@ -81,48 +68,82 @@ impl Git {
     pub(crate) async fn call(&self, args: &[&str]) -> Result<Done, HostError> {
         let mut command = self.command();
         command.args(args);
-        finish(command, None).await
+        finish(command, args.first().copied().unwrap_or_default(), None).await
     }
 
     /// Calls git and wants it to succeed.
     pub(crate) async fn ok(&self, args: &[&str]) -> Result<Done, HostError> {
-        succeeded(self.call(args).await?)
+        self.call(args).await?.succeeded()
     }
 
-    /// The object that a name stands for; `None` when there is none of that name.
-    pub(crate) async fn resolve(&self, name: &str) -> Result<Option<String>, HostError> {
-        let done =
-            self.call(&["rev-parse", "--verify", "--quiet", "--end-of-options", name]).await?;
-        Ok((done.code == 0).then(|| done.text()))
+    /// What a ref points at. `None` when there is none of that name in a repository that can be
+    /// read; one that is there and cannot be read is an error.
+    pub(crate) async fn tip(&self, name: &str) -> Result<Option<String>, HostError> {
+        Ok(self.shown(name, "%(objectname)").await?.and_then(|mut fields| fields.pop()))
     }
 
-    /// A commit and its tree; `None` when the name stands for none.
+    /// The commit and the tree that a ref points at. `None` as for [`tip`](Self::tip).
     pub(crate) async fn head(&self, name: &str) -> Result<Option<Head>, HostError> {
-        let Some(sha) = self.resolve(&format!("{name}^{{commit}}")).await? else {
+        let Some(fields) = self.shown(name, "%(objectname) %(tree)").await? else {
             return Ok(None);
         };
-        let tree = self.tree(&sha).await?;
-        Ok(Some(Head { sha: parse_sha(&sha)?, tree }))
+        match fields.as_slice() {
+            [commit, tree] => Ok(Some(Head { sha: parse_sha(commit)?, tree: parse_tree(tree)? })),
+            _ => Err(HostError::Unavailable { words: format!("{name} is no commit") }),
+        }
+    }
+
+    /// Fields of a ref, as `for-each-ref` shows them.
+    async fn shown(&self, name: &str, fields: &str) -> Result<Option<Vec<String>>, HostError> {
+        let format = format!("--format=%(refname) {fields}");
+        let done = self.ok(&["for-each-ref", &format, name]).await?;
+        for line in done.text().lines() {
+            // A name is a folder of names too.
+            let mut words = line.split(' ').filter(|word| !word.is_empty());
+            if words.next() == Some(name) {
+                return Ok(Some(words.map(ToOwned::to_owned).collect()));
+            }
+        }
+        // A ref that cannot be read is left out with a warning.
+        let of_it = format!(" {name}");
+        if done.stderr.lines().any(|line| line.ends_with(&of_it)) {
+            return Err(done.trouble());
+        }
+        Ok(None)
     }
 
     /// The tree of a commit.
     pub(crate) async fn tree(&self, commit: &str) -> Result<TreeId, HostError> {
         let name = format!("{commit}^{{tree}}");
-        let tree = self
-            .resolve(&name)
-            .await?
-            .ok_or_else(|| HostError::NotFound { what: format!("commit {commit}") })?;
-        TreeId::new(tree).map_err(|error| HostError::Unavailable { words: error.to_string() })
+        let done = self.call(&["rev-parse", "--verify", "--end-of-options", &name]).await?;
+        if done.code != Some(0) {
+            return Err(self.missing(&[commit], done.trouble()).await);
+        }
+        parse_tree(&done.text())
+    }
+
+    /// The first of these commits that is not in the repository, as an error; the trouble itself
+    /// when they are all there, or when that cannot be said.
+    pub(crate) async fn missing(&self, commits: &[&str], trouble: HostError) -> HostError {
+        for commit in commits {
+            match self.call(&["cat-file", "-e", commit]).await.and_then(|done| done.yes_or_no()) {
+                Ok(true) => {}
+                Ok(false) => return HostError::NotFound { what: format!("commit {commit}") },
+                Err(_) => return trouble,
+            }
+        }
+        trouble
     }
 
     /// Whether one commit is the other or comes before it.
     pub(crate) async fn is_ancestor(&self, ancestor: &str, of: &str) -> Result<bool, HostError> {
-        let done = self.call(&["merge-base", "--is-ancestor", ancestor, of]).await?;
-        match done.code {
-            0 => Ok(true),
-            1 => Ok(false),
-            _ => Err(HostError::Rejected { words: done.words() }),
-        }
+        self.call(&["merge-base", "--is-ancestor", ancestor, of]).await?.yes_or_no()
+    }
+
+    /// The parents of a commit.
+    pub(crate) async fn parents(&self, commit: &str) -> Result<Vec<String>, HostError> {
+        let text = self.ok(&["show", "-s", "--format=%P", commit]).await?.text();
+        Ok(text.split(' ').filter(|parent| !parent.is_empty()).map(ToOwned::to_owned).collect())
     }
 
     /// Makes a commit of a tree.
@@ -134,32 +155,35 @@ impl Git {
         author: &Author,
         at: Timestamp,
     ) -> Result<String, HostError> {
+        let now = format!("@{} +0000", at.unix_micros() / 1_000_000);
         let mut command = self.command();
         command
             .env("GIT_AUTHOR_NAME", &author.name)
             .env("GIT_AUTHOR_EMAIL", &author.email)
-            .env("GIT_AUTHOR_DATE", &author.date)
+            .env("GIT_AUTHOR_DATE", author.date.as_ref().unwrap_or(&now))
             .env("GIT_COMMITTER_NAME", "Signalbox")
             .env("GIT_COMMITTER_EMAIL", "signalbox@localhost")
-            .env("GIT_COMMITTER_DATE", format!("@{} +0000", at.unix_micros() / 1_000_000))
+            .env("GIT_COMMITTER_DATE", &now)
             .args(["commit-tree", tree, "-F", "-"]);
         for parent in parents {
             command.args(["-p", parent]);
         }
-        Ok(succeeded(finish(command, Some(message)).await?)?.text())
+        let message = message.replace('\0', "");
+        let done = finish(command, "commit-tree", Some(&message)).await?;
+        Ok(done.succeeded()?.text())
     }
 
-    /// The author of a commit. A name that git would refuse to write again is replaced.
+    /// The author of a commit. What git would refuse to write again is replaced.
     pub(crate) async fn author(&self, commit: &str) -> Result<Author, HostError> {
         let args = ["show", "-s", "--format=%an%x00%ae%x00%ad", "--date=raw", commit];
-        let text = self.ok(&args).await?.text();
-        let mut parts = text.split('\0').map(ToOwned::to_owned);
-        let name = parts.next().filter(|name| !name.trim().is_empty());
-        Ok(Author {
-            name: name.unwrap_or_else(|| "unknown".into()),
-            email: parts.next().unwrap_or_default(),
-            date: parts.next().unwrap_or_default(),
-        })
+        let done = self.call(&args).await?;
+        if done.code != Some(0) {
+            return Err(self.missing(&[commit], done.trouble()).await);
+        }
+        let text = done.text();
+        let mut parts = text.split('\0');
+        let mut next = || parts.next().unwrap_or_default();
+        Ok(Author { name: writable_name(next()), email: cut(next()), date: writable_date(next()) })
     }
 
     /// Calls git with a text to read.
@@ -204,13 +228,13 @@ impl Git {
         let mut args = vec!["update-ref", "-m", why, name, to];
         args.extend(from);
         let done = self.call(&args).await?;
-        if done.code == 0 {
+        if done.code == Some(0) {
             return Ok(true);
         }
         match from {
-            Some(from) if self.resolve(name).await?.as_deref() != Some(from) => Ok(false),
+            Some(from) if self.tip(name).await?.as_deref() != Some(from) => Ok(false),
             // It is where it was expected: a lock, a full disk or the like stood in the way.
-            Some(_) | None => Err(HostError::Unavailable { words: done.words() }),
+            Some(_) | None => Err(done.trouble()),
         }
     }
 }
@@ -229,30 +253,53 @@ fn program() -> &'static Path {
     })
 }
 
-async fn finish(mut command: Command, input: Option<&str>) -> Result<Done, HostError> {
+async fn finish(mut command: Command, what: &str, input: Option<&str>) -> Result<Done, HostError> {
     if input.is_some() {
         command.stdin(Stdio::piped());
     }
-    let unavailable =
-        |words: String| HostError::Unavailable { words: format!("git cannot be run: {words}") };
-    let mut child = command.spawn().map_err(|error| unavailable(error.to_string()))?;
+    let unavailable = |words: String| HostError::Unavailable { words };
+    let mut child = command
+        .spawn()
+        .map_err(|error| unavailable(format!("could not start git {what}: {error}")))?;
     if let (Some(input), Some(mut stdin)) = (input, child.stdin.take()) {
         // A program that ends before it has read all says so by its exit code.
         drop(stdin.write_all(input.as_bytes()).await);
     }
     let output = tokio::time::timeout(TIME_LIMIT, child.wait_with_output())
         .await
-        .map_err(|_| unavailable("it took too long".into()))?
-        .map_err(|error| unavailable(error.to_string()))?;
+        .map_err(|_| {
+            let seconds = TIME_LIMIT.as_secs();
+            unavailable(format!("git {what} did not end within {seconds} s and was killed"))
+        })?
+        .map_err(|error| unavailable(format!("git {what} could not be read: {error}")))?;
     Ok(Done {
-        code: output.status.code().unwrap_or(-1),
+        what: what.to_owned(),
+        code: output.status.code(),
+        signal: output.status.signal(),
         stdout: output.stdout,
         stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
     })
 }
 
-fn succeeded(done: Done) -> Result<Done, HostError> {
-    if done.code == 0 { Ok(done) } else { Err(HostError::Rejected { words: done.words() }) }
+/// A name that git will write: it refuses one that has nothing but these characters.
+fn writable_name(name: &str) -> String {
+    let is_left_out = |c: char| c <= ' ' || ".,:;<>\"\\'".contains(c);
+    if name.chars().all(is_left_out) { "unknown".into() } else { cut(name) }
+}
+
+/// Short enough for a variable of the environment.
+fn cut(text: &str) -> String {
+    text.chars().take(MAX_AUTHOR).collect()
+}
+
+/// Seconds since 1970 and an offset, as git will read them: it takes small numbers for something
+/// else and refuses large ones. `None` for anything else.
+fn writable_date(date: &str) -> Option<String> {
+    let (seconds, zone) = date.split_once(' ')?;
+    let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    let (sign, offset) = zone.split_at_checked(1)?;
+    let good = (1..=12).contains(&seconds.len()) && offset.len() == 4 && "+-".contains(sign);
+    (good && digits(seconds) && digits(offset)).then(|| format!("@{date}"))
 }
 
 /// A commit id as git printed it.
@@ -263,4 +310,27 @@ pub(crate) fn parse_sha(text: &str) -> Result<Sha, HostError> {
 /// A tree id as git printed it.
 pub(crate) fn parse_tree(text: &str) -> Result<TreeId, HostError> {
     TreeId::new(text).map_err(|error| HostError::Unavailable { words: error.to_string() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn authors_that_git_would_refuse_are_replaced() {
+        assert_eq!(writable_name("Ada, Countess"), "Ada, Countess");
+        for refused in ["", "  ", ",;", "<>", "\"'"] {
+            assert_eq!(writable_name(refused), "unknown", "{refused:?}");
+        }
+        assert_eq!(writable_name(&"a".repeat(200_000)).len(), MAX_AUTHOR);
+    }
+
+    #[test]
+    fn dates_that_git_would_refuse_or_misread_are_replaced() {
+        assert_eq!(writable_date("5 +0000").as_deref(), Some("@5 +0000"));
+        assert_eq!(writable_date("1700000000 -0730").as_deref(), Some("@1700000000 -0730"));
+        for refused in ["", "5", "x +0000", "99999999999999999999 +0000", "5 0000", "5 +00"] {
+            assert_eq!(writable_date(refused), None, "{refused:?}");
+        }
+    }
 }

@@ -1,4 +1,4 @@
-//! The hook that makes a bare repository take pushes to `refs/for/…`.
+//! The hooks of a bare repository: one takes pushes to `refs/for/…`, the other tells of all others.
 
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
@@ -9,6 +9,8 @@ use thiserror::Error;
 
 use crate::host::PlainGitHost;
 
+/// The hook that tells of pushes.
+pub const POST_RECEIVE: &str = "post-receive";
 /// Tells our hook from others.
 const MARK: &str = "# installed by signalbox";
 
@@ -27,37 +29,48 @@ pub enum HookError {
 }
 
 impl PlainGitHost {
-    /// Installs a `proc-receive` hook that runs that program with those arguments, and tells git to
-    /// use it. Installing again replaces our own hook; another one is never touched.
-    pub async fn install_hook(
+    /// Installs a `proc-receive` hook, which takes pushes to `refs/for/…`, and a `post-receive` hook,
+    /// which tells of all others; each runs that program with `hook NAME` behind its arguments.
+    /// Installing again replaces our own hooks; others are never touched. Another `proc-receive` is
+    /// an error. Without a `post-receive` of ours pushes are noticed a little later, so another one
+    /// is only told: `false`.
+    pub async fn install_hooks(
         &self,
         repository: &Repository,
         program: &[String],
-    ) -> Result<(), HookError> {
+    ) -> Result<bool, HookError> {
         let git = self.git(repository)?;
         let folder = git.dir().join("hooks");
         std::fs::create_dir_all(&folder)?;
-        write_hook(&folder.join("proc-receive"), program)?;
+        write_hook(&folder, "proc-receive", program)?;
+        let told = match write_hook(&folder, POST_RECEIVE, program) {
+            Ok(()) => true,
+            Err(HookError::Foreign(_)) => false,
+            Err(error) => return Err(error),
+        };
         // Without --replace-all a second value would be added each time.
         for (key, value) in
             [("receive.procReceiveRefs", "refs/for"), ("receive.advertisePushOptions", "true")]
         {
             git.ok(&["config", "--replace-all", key, value]).await?;
         }
-        Ok(())
+        Ok(told)
     }
 }
 
-fn write_hook(path: &Path, program: &[String]) -> Result<(), HookError> {
-    if let Ok(text) = std::fs::read_to_string(path)
-        && !text.contains(MARK)
-    {
-        return Err(HookError::Foreign(path.display().to_string()));
+fn write_hook(folder: &Path, name: &str, program: &[String]) -> Result<(), HookError> {
+    let path = folder.join(name);
+    match std::fs::read(&path) {
+        Ok(text) if !String::from_utf8_lossy(&text).contains(MARK) => {
+            return Err(HookError::Foreign(path.display().to_string()));
+        }
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
+        Ok(_) | Err(_) => {}
     }
-    let quoted: Vec<String> = program.iter().map(|word| quote(word)).collect();
+    let words = program.iter().map(String::as_str).chain(["hook", name]);
+    let quoted: Vec<String> = words.map(quote).collect();
     let text = format!("#!/bin/sh\n{MARK}\nexec {}\n", quoted.join(" "));
-    let folder = path.parent().unwrap_or_else(|| Path::new("."));
-    let new = folder.join(".proc-receive.signalbox");
+    let new = folder.join(format!(".{name}.signalbox"));
     let mut file = std::fs::File::create(&new)?;
     file.write_all(text.as_bytes())?;
     file.set_permissions(std::fs::Permissions::from_mode(0o755))?;

@@ -1,5 +1,6 @@
 //! The plain git host: bare repositories under a folder.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -7,17 +8,19 @@ use async_trait::async_trait;
 use signalbox_domain::ids::{BranchName, Sha};
 use signalbox_domain::ports::{
     Abilities, Built, Clock, GitHost, Head, HostError, LandAnswer, Landed, PullRequestQuery,
-    PullRequestStore, Repository, StoreError, TestBranch,
+    PullRequestStore, Repository, Snapshot, StoreError, TestBranch,
 };
 use signalbox_domain::queue::{
     BuildCandidate, Change, HostStatuses, Land, PullRequest, PullRequestState,
 };
 
 use crate::git::{Git, parse_sha};
+use crate::snapshot::{self, MergedSets};
 use crate::{candidate, config, land, landed};
 
 /// The prefixes of the queue's own branches.
-const TEST_BRANCHES: [&str; 2] = ["refs/heads/signalbox-temp/", "refs/heads/signalbox-merge/"];
+pub(crate) const TEST_BRANCHES: [&str; 2] =
+    ["refs/heads/signalbox-temp/", "refs/heads/signalbox-merge/"];
 
 /// Where a host keeps its repositories.
 #[derive(Clone, Debug)]
@@ -34,6 +37,7 @@ pub struct PlainGitHost {
     pub(crate) config: HostConfig,
     pub(crate) store: Arc<dyn PullRequestStore>,
     pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) merged: MergedSets,
 }
 
 impl PlainGitHost {
@@ -43,29 +47,81 @@ impl PlainGitHost {
         store: Arc<dyn PullRequestStore>,
         clock: Arc<dyn Clock>,
     ) -> Self {
-        Self { config, store, clock }
+        Self { config, store, clock, merged: MergedSets::new() }
     }
 
     /// The repository's folder: the path that was given for it, or `root/OWNER/NAME.git`, which
-    /// must really be inside the root. `None` when there is no repository.
-    pub(crate) fn folder(&self, repository: &Repository) -> Option<PathBuf> {
-        if let Some(path) = &repository.path {
-            return Some(PathBuf::from(path)).filter(|path| is_bare(path));
+    /// must really be inside the root. `None` when there is no such folder, though it can be seen
+    /// where it would be.
+    fn folder(&self, repository: &Repository) -> Result<Option<PathBuf>, HostError> {
+        let (within, folder) = match (&repository.path, &self.config.root) {
+            (Some(path), _) => (None, PathBuf::from(path)),
+            (None, Some(root)) => {
+                let root = root.canonicalize().map_err(|error| unreadable(root, &error))?;
+                let name = format!("{}.git", repository.name.name);
+                let folder = root.join(&repository.name.owner).join(name);
+                (Some(root), folder)
+            }
+            (None, None) => return Ok(None),
+        };
+        match folder.canonicalize() {
+            Ok(real) if within.is_some_and(|root| !real.starts_with(root)) => Ok(None),
+            Ok(real) if repository.path.is_none() => Ok(Some(real)),
+            Ok(_) => Ok(Some(folder)),
+            // The last three are names that no folder can have.
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    ErrorKind::NotFound
+                        | ErrorKind::NotADirectory
+                        | ErrorKind::InvalidFilename
+                        | ErrorKind::InvalidInput
+                ) =>
+            {
+                Ok(None)
+            }
+            Err(error) => Err(unreadable(&folder, &error)),
         }
-        let root = self.config.root.as_ref()?.canonicalize().ok()?;
-        let name = format!("{}.git", repository.name.name);
-        let folder = root.join(&repository.name.owner).join(name).canonicalize().ok()?;
-        (folder.starts_with(&root) && is_bare(&folder)).then_some(folder)
     }
 
+    /// The repository, which is known and must be there: that it is not says nothing about any
+    /// change.
     pub(crate) fn git(&self, repository: &Repository) -> Result<Git, HostError> {
-        let not_found = || HostError::NotFound { what: format!("repository {}", repository.name) };
-        Ok(Git::at(self.folder(repository).ok_or_else(not_found)?))
+        let Some(folder) = self.folder(repository)? else {
+            let place = repository.path.as_deref().unwrap_or("the folder of its host");
+            let words = format!("repository {} is not there: {place}", repository.name);
+            return Err(HostError::Unavailable { words });
+        };
+        match lacks(&folder)? {
+            Some(part) => {
+                let words = format!("{} has no {part}", folder.display());
+                Err(HostError::Unavailable { words })
+            }
+            None => Ok(Git::at(folder)),
+        }
     }
 }
 
-fn is_bare(folder: &Path) -> bool {
-    folder.join("objects").is_dir() && folder.join("refs").is_dir() && folder.join("HEAD").is_file()
+fn unreadable(path: &Path, error: &std::io::Error) -> HostError {
+    HostError::Unavailable { words: format!("{}: {error}", path.display()) }
+}
+
+/// What a folder lacks to be a bare repository.
+fn lacks(folder: &Path) -> Result<Option<&'static str>, HostError> {
+    for (part, is_folder) in [("HEAD", false), ("objects", true), ("refs", true)] {
+        let path = folder.join(part);
+        match std::fs::metadata(&path) {
+            Ok(found) if found.is_dir() == is_folder => {}
+            Ok(_) => return Ok(Some(part)),
+            Err(error)
+                if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) =>
+            {
+                return Ok(Some(part));
+            }
+            Err(error) => return Err(unreadable(&path, &error)),
+        }
+    }
+    Ok(None)
 }
 
 /// A store that fails is a host that does not answer.
@@ -86,7 +142,13 @@ impl GitHost for PlainGitHost {
     }
 
     async fn locate(&self, repository: &Repository) -> Result<Option<String>, HostError> {
-        Ok(self.folder(repository).map(|folder| folder.to_string_lossy().into_owned()))
+        let Some(folder) = self.folder(repository)? else { return Ok(None) };
+        Ok(lacks(&folder)?.is_none().then(|| folder.to_string_lossy().into_owned()))
+    }
+
+    async fn snapshot(&self, repository: &Repository) -> Result<Option<Snapshot>, HostError> {
+        let git = self.git(repository)?;
+        snapshot::take(self, &git, repository).await.map(Some)
     }
 
     async fn pull_request(
@@ -102,7 +164,10 @@ impl GitHost for PlainGitHost {
                 self.store.find_by_branch(org, repo, &branch).await
             }
         };
-        let Some(stored) = stored.map_err(silent)? else { return Ok(None) };
+        let Some(stored) = stored.map_err(silent)? else {
+            self.git(repository)?;
+            return Ok(None);
+        };
         let stored = self.refreshed(repository, stored).await?;
         let merged_as = match stored.state {
             PullRequestState::Merged => {
@@ -227,7 +292,7 @@ impl GitHost for PlainGitHost {
     ) -> Result<(), HostError> {
         let git = self.git(repository)?;
         let name = format!("refs/heads/{branch}");
-        let Some(at) = git.resolve(&name).await? else { return Ok(()) };
+        let Some(at) = git.tip(&name).await? else { return Ok(()) };
         if expected.is_some_and(|expected| expected.as_str() != at) {
             return Ok(());
         }

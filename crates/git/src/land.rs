@@ -62,8 +62,13 @@ async fn wanted_tree(git: &Git, land: &Land) -> Result<Option<TreeId>, HostError
 /// The commit of an earlier try whose answer was lost: the candidate itself, or a commit with the
 /// wanted tree that is remembered as the landing of these changes. A commit that only happens to
 /// have that tree was made by somebody else.
+///
+/// [`HostError::NotFound`] when there is no target.
 pub(crate) async fn already_landed(git: &Git, land: &Land) -> Result<Option<Head>, HostError> {
     let target = format!("refs/heads/{}", land.target);
+    if git.tip(&target).await?.is_none() {
+        return Err(HostError::NotFound { what: format!("branch {}", land.target) });
+    }
     let Candidate { sha, tree } = land.candidate.clone();
     if git.is_ancestor(sha.as_str(), &target).await? {
         return Ok(Some(Head { sha, tree }));

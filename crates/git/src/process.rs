@@ -35,6 +35,20 @@ pub(crate) enum Ended {
     Unsupervised,
 }
 
+/// Why a check was not run to its end.
+pub(crate) enum NotRun {
+    /// The program is not there or cannot be run: whoever named it is at fault.
+    Program(io::Error),
+    /// Something else, which says nothing about the program.
+    Machine(io::Error),
+}
+
+impl From<io::Error> for NotRun {
+    fn from(error: io::Error) -> Self {
+        Self::Machine(error)
+    }
+}
+
 /// Runs the supervisor of a check until the check ends, has had its time, or is not wanted any
 /// more; what it printed goes into `output`. All that it started has ended when this returns, and
 /// ends by itself when this future is dropped.
@@ -43,7 +57,7 @@ pub(crate) async fn run(
     time: Duration,
     stopped: &mut watch::Receiver<bool>,
     output: &mut Output,
-) -> io::Result<Ended> {
+) -> Result<Ended, NotRun> {
     let (reader, writer) = io::pipe()?;
     let (channel, theirs) = std::os::unix::net::UnixStream::pair()?;
     channel.set_nonblocking(true)?;
@@ -89,7 +103,12 @@ pub(crate) async fn run(
     }
     drop(tokio::time::timeout(DRAIN, watched.drain()).await);
     match (answer, ended) {
-        (Some(Told::Error(words)), _) => Err(io::Error::other(words)),
+        (Some(Told::Error { program: true, words }), _) => {
+            Err(NotRun::Program(io::Error::other(words)))
+        }
+        (Some(Told::Error { program: false, words }), _) => {
+            Err(NotRun::Machine(io::Error::other(words)))
+        }
         (_, Some(ended)) => Ok(ended),
         (Some(Told::Exited { status, .. }), None) => {
             Ok(Ended::Exited(ExitStatus::from_raw(status)))
@@ -132,4 +151,12 @@ impl Watched<'_> {
             self.output.push(buffer.get(..count).unwrap_or_default());
         }
     }
+}
+
+/// When a process was started, in the kernel's own count; tells it from a later one of its number.
+pub(crate) fn start_time(pid: u32) -> Option<String> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name is in parentheses and may contain anything; the fields behind it are plain.
+    let fields = stat.rsplit_once(") ")?.1;
+    fields.split(' ').nth(19).map(ToOwned::to_owned)
 }

@@ -52,7 +52,7 @@ impl PlainGitHost {
             return Err(HostError::Rejected { words });
         }
         let head = git
-            .resolve(&format!("refs/heads/{branch}^{{commit}}"))
+            .tip(&format!("refs/heads/{branch}"))
             .await?
             .ok_or_else(|| HostError::NotFound { what: format!("branch `{branch}`") })?;
         let known = self.store.find_by_branch(repository.org, repository.id, &branch).await;
@@ -81,7 +81,7 @@ impl PlainGitHost {
     ) -> Result<StoredPullRequest, HostError> {
         let Proposal { head, head_branch, topic, target, title, body, author } = proposal;
         let target_ref = format!("refs/heads/{target}");
-        if git.resolve(&target_ref).await?.is_none() {
+        if git.tip(&target_ref).await?.is_none() {
             return Err(HostError::NotFound { what: format!("branch `{target}`") });
         }
         if git.is_ancestor(&head, &target_ref).await? {
@@ -154,12 +154,12 @@ impl PlainGitHost {
             return Ok(stored);
         }
         let of_branch = match &stored.head_branch {
-            Some(branch) => git.resolve(&format!("refs/heads/{branch}^{{commit}}")).await?,
+            Some(branch) => git.tip(&format!("refs/heads/{branch}")).await?,
             None => None,
         };
         let followed = match of_branch {
             Some(head) => Some(head),
-            None => git.resolve(&format!("refs/pull/{}/head", stored.number)).await?,
+            None => git.tip(&format!("refs/pull/{}/head", stored.number)).await?,
         };
         let mut landed = false;
         if let Some(head) = followed.filter(|head| *head != stored.head.as_str()) {
@@ -168,7 +168,7 @@ impl PlainGitHost {
             self.keep(&mut stored).await?;
             landed = landed::commit(&git, &stored.base, &stored.head).await?.is_some();
         }
-        let base = git.resolve(&format!("refs/heads/{}", stored.base)).await?;
+        let base = git.tip(&format!("refs/heads/{}", stored.base)).await?;
         if let Some(base) = base.filter(|_| !landed)
             && git.is_ancestor(stored.head.as_str(), &base).await?
         {

@@ -183,7 +183,7 @@ async fn split_target(
     loop {
         let (name, rest) = path.split_at(end);
         if let Ok(branch) = BranchName::new(name)
-            && git.resolve(&format!("refs/heads/{branch}")).await?.is_some()
+            && git.tip(&format!("refs/heads/{branch}")).await?.is_some()
         {
             let rest = rest.trim_start_matches('/');
             return Ok(Some((branch, (!rest.is_empty()).then(|| rest.to_owned()))));

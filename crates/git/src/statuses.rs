@@ -19,8 +19,9 @@ pub(crate) async fn read(
     at: Timestamp,
 ) -> Result<Vec<CheckReport>, HostError> {
     let shown = git.call(&["notes", "--ref", NOTES, "show", commit]).await?;
-    if shown.code != 0 {
-        return Ok(Vec::new());
+    if shown.code != Some(0) {
+        let none = shown.complaints().any(|line| line.contains("no note found"));
+        return if none { Ok(Vec::new()) } else { Err(shown.trouble()) };
     }
     let (bytes, most) = MAX;
     let text = String::from_utf8_lossy(shown.stdout.get(..bytes).unwrap_or(&shown.stdout));

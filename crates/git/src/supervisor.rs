@@ -41,8 +41,9 @@ pub fn supervise(arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCo
 
 /// What the supervisor tells, a line each.
 pub(crate) enum Told {
-    /// The check could not be started.
-    Error(String),
+    /// The check could not be started, and whether that is so because its program is not there or
+    /// cannot be run.
+    Error { program: bool, words: String },
     /// The check has ended with that status as the system counts it, and so has all that it had
     /// started but this many processes.
     Exited { status: i32, left: usize },
@@ -51,7 +52,10 @@ pub(crate) enum Told {
 impl Told {
     fn line(&self) -> String {
         match self {
-            Self::Error(words) => format!("error {}\n", words.replace('\n', " ")),
+            Self::Error { program, words } => {
+                let kind = if *program { "program" } else { "machine" };
+                format!("{kind} {}\n", words.replace('\n', " "))
+            }
             Self::Exited { status, left } => format!("exited {status} {left}\n"),
         }
     }
@@ -59,7 +63,8 @@ impl Told {
     pub(crate) fn parse(line: &str) -> Option<Self> {
         let (word, rest) = line.trim_end().split_once(' ')?;
         match word {
-            "error" => Some(Self::Error(rest.to_owned())),
+            "program" => Some(Self::Error { program: true, words: rest.to_owned() }),
+            "machine" => Some(Self::Error { program: false, words: rest.to_owned() }),
             "exited" => {
                 let (status, left) = rest.split_once(' ')?;
                 Some(Self::Exited { status: status.parse().ok()?, left: left.parse().ok()? })
@@ -78,7 +83,10 @@ fn run(folder: &OsStr, command: &[OsString]) -> io::Result<()> {
     check.args(arguments).env(leftovers::MARK, folder).stdin(Stdio::null()).process_group(0);
     let check = match check.spawn() {
         Ok(child) => i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or_else(missing)?,
-        Err(error) => return channel.write_all(Told::Error(error.to_string()).line().as_bytes()),
+        Err(error) => {
+            let told = Told::Error { program: is_the_programs(&error), words: error.to_string() };
+            return channel.write_all(told.line().as_bytes());
+        }
     };
     let orders = channel.try_clone()?;
     std::thread::spawn(move || obey(orders, check));
@@ -93,6 +101,16 @@ fn run(folder: &OsStr, command: &[OsString]) -> io::Result<()> {
     let left = end_all(Instant::now() + PATIENCE);
     let status = status.unwrap_or_default();
     channel.write_all(Told::Exited { status, left }.line().as_bytes())
+}
+
+/// Whether a check could not be started because of its program, and not because of the machine. In
+/// a folder that is gone any program looks as if it were not there.
+fn is_the_programs(error: &io::Error) -> bool {
+    let is_there = std::env::current_dir().is_ok_and(|folder| folder.is_dir());
+    match error.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied => is_there,
+        _ => error.raw_os_error() == Some(rustix::io::Errno::NOEXEC.raw_os_error()),
+    }
 }
 
 /// Does what the server says; when it says no more, the check is over.
@@ -158,7 +176,12 @@ mod tests {
 
     #[test]
     fn what_is_told_is_understood() {
-        for told in [Told::Error("no such file\n".into()), Told::Exited { status: 256, left: 1 }] {
+        let words = || "no such file\n".to_owned();
+        for told in [
+            Told::Error { program: true, words: words() },
+            Told::Error { program: false, words: words() },
+            Told::Exited { status: 256, left: 1 },
+        ] {
             let line = told.line();
             assert_eq!(Told::parse(&line).map(|it| it.line()), Some(line));
         }

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicU64;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::{Registry, Unit};
-use signalbox_domain::ports::Backlog;
+use signalbox_domain::ports::{Backlog, Failing};
 use signalbox_domain::time::Timestamp;
 
 use crate::labels::{LaneLabels, StateLabels};
@@ -17,6 +17,8 @@ pub struct Sample {
     pub at: Timestamp,
     /// Work that waits, by lane; `None` where the database did not answer.
     pub backlogs: Vec<(&'static str, Option<Backlog>)>,
+    /// Effects that have failed for long; `None` where the database did not answer.
+    pub failing: Option<Failing>,
     /// Connections to the database that are in use and that are free.
     pub connections: (u64, u64),
     /// The most connections that there may be.
@@ -30,6 +32,7 @@ impl Default for Sample {
         Self {
             at: Timestamp::from_unix_micros(0),
             backlogs: Vec::new(),
+            failing: Some(Failing::default()),
             connections: (0, 0),
             max_connections: 0,
             waiting: 0,
@@ -41,11 +44,16 @@ impl Default for Sample {
 pub(crate) struct Gauges {
     due: Family<LaneLabels, Gauge>,
     oldest: Family<LaneLabels, Gauge<f64, AtomicU64>>,
+    failing: Family<NoLabels, Gauge>,
+    failing_oldest: Family<NoLabels, Gauge<f64, AtomicU64>>,
     up: Gauge,
     connections: Family<StateLabels, Gauge>,
     max_connections: Gauge,
     waiting: Gauge,
 }
+
+/// A family without labels, so that its only sample can be left out.
+type NoLabels = Vec<(String, String)>;
 
 fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
@@ -63,6 +71,17 @@ impl Gauges {
             "For how long the oldest work that nobody has taken has been due; 0 when there is none",
             Unit::Seconds,
             self.oldest.clone(),
+        );
+        registry.register(
+            "effects_failing",
+            "Effects that have failed for longer than a minute and are tried again",
+            self.failing.clone(),
+        );
+        registry.register_with_unit(
+            "effects_failing_oldest_age",
+            "For how long the effect that has failed for longest has failed; 0 when there is none",
+            Unit::Seconds,
+            self.failing_oldest.clone(),
         );
         registry.register(
             "database_up",
@@ -101,6 +120,16 @@ impl Gauges {
             let age =
                 backlog.oldest.map_or(0.0, |oldest| sample.at.since(oldest).to_std().as_secs_f64());
             self.oldest.get_or_create(&labels).set(age);
+        }
+        if let Some(failing) = &sample.failing {
+            let since = failing.longest.first().map(|it| it.since);
+            let age = since.map_or(0.0, |since| sample.at.since(since).to_std().as_secs_f64());
+            self.failing.get_or_create(&Vec::new()).set(signed(failing.count));
+            self.failing_oldest.get_or_create(&Vec::new()).set(age);
+        } else {
+            self.failing.remove(&Vec::new());
+            self.failing_oldest.remove(&Vec::new());
+            up = false;
         }
         self.up.set(i64::from(up));
         let (used, idle) = sample.connections;

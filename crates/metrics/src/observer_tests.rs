@@ -1,8 +1,8 @@
 //! What is counted, and how it is written.
 
-use signalbox_domain::ids::{OrgId, QueueId, RunId};
-use signalbox_domain::ports::{Backlog, Observed, Observer, QueueRef};
-use signalbox_domain::queue::Decision;
+use signalbox_domain::ids::{OrgId, PrNumber, QueueId, RunId};
+use signalbox_domain::ports::{Backlog, Failing, FailingEffect, Observed, Observer, QueueRef};
+use signalbox_domain::queue::{Decision, Effect};
 use signalbox_domain::time::{Span, Timestamp};
 use uuid::Uuid;
 
@@ -83,6 +83,7 @@ fn a_database_that_does_not_answer_leaves_no_old_numbers() {
     let mut sample = Sample {
         at,
         backlogs: vec![("host", Some(backlog)), ("checks", Some(Backlog::default()))],
+        failing: Some(Failing { count: 2, longest: vec![failing(at.minus(Span::seconds(75)))] }),
         connections: (3, 1),
         max_connections: 16,
         waiting: 2,
@@ -92,6 +93,8 @@ fn a_database_that_does_not_answer_leaves_no_old_numbers() {
         r#"signalbox_backlog{lane="host"} 3"#,
         r#"signalbox_backlog_oldest_age_seconds{lane="host"} 90.0"#,
         r#"signalbox_backlog_oldest_age_seconds{lane="checks"} 0.0"#,
+        "signalbox_effects_failing 2",
+        "signalbox_effects_failing_oldest_age_seconds 75.0",
         "signalbox_database_up 1",
         r#"signalbox_database_connections{state="used"} 3"#,
         "signalbox_database_connections_max 16",
@@ -103,6 +106,19 @@ fn a_database_that_does_not_answer_leaves_no_old_numbers() {
     let page = observer.encode(&sample);
     has(&page, "signalbox_database_up 0");
     assert!(!page.contains(r#"lane="host""#), "{page}");
+    sample.failing = Some(Failing::default());
+    let page = observer.encode(&sample);
+    has(&page, "signalbox_effects_failing 0");
+    has(&page, "signalbox_effects_failing_oldest_age_seconds 0.0");
+    sample.failing = None;
+    let page = observer.encode(&sample);
+    assert!(!page.lines().any(|line| line.starts_with("signalbox_effects_failing")), "{page}");
+}
+
+fn failing(since: Timestamp) -> FailingEffect {
+    let effect = Effect::InspectPullRequest { pr: PrNumber(1) };
+    let error = "no answer".to_owned();
+    FailingEffect { queue: queue(), number: 1, effect, since, attempts: 7, error }
 }
 
 #[test]

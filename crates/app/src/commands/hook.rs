@@ -1,9 +1,13 @@
 //! `signalbox hook`: called by git in a bare repository.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Subcommand;
-use signalbox_domain::ports::Repository;
+use signalbox_domain::ids::BranchName;
+use signalbox_domain::ports::{GitHost, Repository};
+use signalbox_domain::queue::Fact;
 use signalbox_git::{PushAnswer, answer_push, read_push};
 
 use super::offline::open;
@@ -14,9 +18,79 @@ use crate::wiring::{App, chain};
 pub(crate) enum Hook {
     /// Takes pushes to refs/for/….
     ProcReceive,
+    /// Tells the merge queues of a push.
+    PostReceive,
 }
 
-pub(crate) async fn hook(flags: &Flags, Hook::ProcReceive: Hook) -> Result<(), String> {
+/// How long a pusher waits at most until the queues know of the push: they notice it by themselves.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+pub(crate) async fn hook(flags: &Flags, hook: Hook) -> Result<(), String> {
+    match hook {
+        Hook::ProcReceive => proc_receive(flags).await,
+        Hook::PostReceive => {
+            let told = tokio::time::timeout(PATIENCE, post_receive(flags)).await;
+            if let Err(words) = told.unwrap_or_else(|_| Err("it takes too long".into())) {
+                crate::terminal::complain(&format!(
+                    "the merge queue was not told of this push and will notice it by itself: {words}"
+                ));
+            }
+            Ok(())
+        }
+    }
+}
+
+/// Reads which refs have moved, and lets the queues look at those that they know: their targets,
+/// and the branches of pull requests.
+async fn post_receive(flags: &Flags) -> Result<(), String> {
+    let input = std::io::read_to_string(std::io::stdin()).map_err(|error| error.to_string())?;
+    let moved: BTreeSet<BranchName> = input
+        .lines()
+        .filter_map(|line| line.split(' ').nth(2)?.strip_prefix("refs/heads/"))
+        .filter_map(|name| BranchName::new(name).ok())
+        .collect();
+    if moved.is_empty() {
+        return Ok(());
+    }
+    let app = open(flags).await?;
+    for repository in here(&app).await? {
+        look_at_targets(&app, &repository, &moved).await?;
+        let (org, repo) = (repository.org, repository.id);
+        let open = app.context.stores.pull_requests.open_ones(org, repo).await;
+        for it in open.map_err(|error| chain("pull requests", &error))? {
+            if it.head_branch.is_some_and(|branch| moved.contains(&branch)) {
+                let hinted = app.queues.pull_request_hinted(org, repo, it.number).await;
+                hinted.map_err(|error| chain("merge queue", &error))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+async fn look_at_targets(
+    app: &App,
+    repository: &Repository,
+    moved: &BTreeSet<BranchName>,
+) -> Result<(), String> {
+    let host = app.hosts.plain(repository.org, &repository.name.host);
+    let queues = app.context.stores.queues.list(Some(repository.org), Some(repository.id)).await;
+    for key in queues.map_err(|error| chain("merge queues", &error))? {
+        if !moved.contains(&key.branch) {
+            continue;
+        }
+        let read_at = app.context.clock.now();
+        let head = host.head(repository, &key.branch).await;
+        let fact = match head.map_err(|error| chain("repository", &error))? {
+            Some(head) => Fact::TargetSeen { head: head.sha, tree: head.tree, read_at },
+            None => Fact::TargetMissing,
+        };
+        let told = app.queues.absorb(key.queue, fact).await;
+        told.map_err(|error| chain("merge queue", &error))?;
+    }
+    Ok(())
+}
+
+async fn proc_receive(flags: &Flags) -> Result<(), String> {
     let (mut input, mut output) = (std::io::stdin(), std::io::stdout());
     let push = read_push(&mut input, &mut output).map_err(|error| error.to_string())?;
     let outcome = async {

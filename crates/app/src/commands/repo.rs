@@ -11,7 +11,7 @@ use signalbox_domain::ports::{GitHost, Repository};
 use super::audit::note;
 use super::offline::{existing_organization, open, organization, slugs};
 use crate::config::{Config, Flags, has_password};
-use crate::terminal::say;
+use crate::terminal::{complain, say};
 use crate::wiring::chain;
 
 #[derive(Subcommand)]
@@ -74,7 +74,14 @@ pub(crate) async fn repo(flags: &Flags, action: Repo) -> Result<(), String> {
             let new = Repository { path: Some(found.clone()), ..new };
             if !no_hooks {
                 let program = hook_program(flags, &app.config)?;
-                host.install_hook(&new, &program).await.map_err(|error| error.to_string())?;
+                let told = host.install_hooks(&new, &program).await;
+                if !told.map_err(|error| error.to_string())? {
+                    let command = program.join(" ");
+                    complain(&format!(
+                        "{found}/hooks/post-receive is not from signalbox and was left alone; for \
+                         pushes to be noticed at once, let it run: {command} hook post-receive"
+                    ));
+                }
             }
             let after = Facts::from([("path".to_owned(), found.clone())]);
             let object = format!("repository {name}");
@@ -107,7 +114,7 @@ pub(crate) async fn repo(flags: &Flags, action: Repo) -> Result<(), String> {
     Ok(())
 }
 
-/// The command that the hook runs: this program, on the same database. Git calls it in another
+/// The command that the hooks run: this program, on the same database. Git calls it in another
 /// folder and with the environment of whoever pushes, so it is told everything.
 fn hook_program(flags: &Flags, config: &Config) -> Result<Vec<String>, String> {
     let absolute = |path: &Path| {
@@ -129,6 +136,5 @@ fn hook_program(flags: &Flags, config: &Config) -> Result<Vec<String>, String> {
                     a file and name it with --config, or register with --no-hooks"
             .into());
     }
-    words.extend(["hook".into(), "proc-receive".into()]);
     Ok(words)
 }

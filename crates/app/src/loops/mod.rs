@@ -2,6 +2,7 @@
 
 mod backoff;
 mod effects;
+mod failing;
 mod periodic;
 mod retention;
 mod server;

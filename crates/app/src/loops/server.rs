@@ -10,6 +10,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::effects::effects;
+use super::failing;
 use super::periodic::every;
 use super::retention::forget;
 use super::supervise::supervise;
@@ -91,6 +92,11 @@ impl Loops {
         loops.every("stray branches", 10 * minute, app, |app| async move {
             app.sweeper.stray_branches().await.map(drop)
         });
+        let told = Arc::new(failing::Told::default());
+        loops.every("failing effects", 15 * second, app, move |app| {
+            failing::tell(app, told.clone())
+        });
+        loops.every("locks of git", 30 * second, app, failing::heal_locks);
         for _ in 0..app.config.flaky.readers {
             loops.every("uploads", UPLOADS, app, read_uploads);
         }

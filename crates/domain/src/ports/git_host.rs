@@ -1,5 +1,6 @@
 //! Git hosts, in the queue's words.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -193,6 +194,16 @@ pub struct TestBranch {
     pub sha: Sha,
 }
 
+/// What one cheap call tells about a repository, to find out what must be read again.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Snapshot {
+    /// The heads of the branches.
+    pub heads: BTreeMap<BranchName, Sha>,
+    /// A mark for each open pull request. While the mark is the same, the host shows the same pull
+    /// request; a pull request without a mark is not open.
+    pub marks: BTreeMap<PrNumber, String>,
+}
+
 /// A git host. Every call that changes something names the commit that it expects, so a late call
 /// cannot move a branch that has moved.
 #[async_trait]
@@ -203,15 +214,23 @@ pub trait GitHost: Send + Sync {
     /// Whether the repository exists on the host, and where, for hosts that keep folders.
     async fn locate(&self, repository: &Repository) -> Result<Option<String>, HostError>;
 
+    /// The heads of all branches, and a mark for each open pull request, at a cost that does not
+    /// grow with the number of pull requests. `None` on hosts that have no such call: everything is
+    /// then read one by one.
+    async fn snapshot(&self, _repository: &Repository) -> Result<Option<Snapshot>, HostError> {
+        Ok(None)
+    }
+
     /// A pull request as it is now; a branch that it follows is read first. `None` when there is
-    /// none.
+    /// none, which only a host whose repository can be read may say.
     async fn pull_request(
         &self,
         repository: &Repository,
         query: &PullRequestQuery,
     ) -> Result<Option<PullRequest>, HostError>;
 
-    /// A branch's head as it is now. `None` when there is no such branch.
+    /// A branch's head as it is now. `None` when there is no such branch, which only a host whose
+    /// repository can be read may say.
     async fn head(
         &self,
         repository: &Repository,
@@ -245,7 +264,8 @@ pub trait GitHost: Send + Sync {
     ///   candidate;
     /// * the changes cannot be put on it so: nothing is touched, and the answer is
     ///   [`LandAnswer::TargetMoved`] with the expected head;
-    /// * a pull request's head has moved, or the target has: nothing is touched.
+    /// * a pull request's head has moved, or the target has: nothing is touched;
+    /// * there is no such target: [`HostError::NotFound`].
     ///
     /// Pull requests that landed are marked as merged on hosts that keep them. What has landed is
     /// remembered on the host, so that it is known without any database.

@@ -62,7 +62,7 @@ pub use forge::{
 };
 pub use git_host::{
     Abilities, Built, GitHost, Head, HostError, Hosts, LandAnswer, Landed, PullRequestQuery,
-    TestBranch,
+    Snapshot, TestBranch,
 };
 pub use heard_store::HeardStore;
 pub use history_store::{EntryFilter, HistoryStore, SubmissionPlace, TestEnds};
@@ -71,8 +71,10 @@ pub use identity_provider::{IdentityError, IdentityProvider, Leaving};
 pub use notifier::Notifier;
 pub use observer::{Observed, Observer};
 pub use org_store::{Org, OrgStore};
-pub use outbox::{Backlog, LeaseToken, Leased, Outbox};
-pub use pull_request_store::{NewPullRequest, PullRequestStore, StoredPullRequest};
+pub use outbox::{Backlog, Failing, FailingEffect, LeaseToken, Leased, Outbox};
+pub use pull_request_store::{
+    NewPullRequest, OpenPullRequest, PullRequestStore, StoredPullRequest,
+};
 pub use quarantine_lookup::{QuarantineAnswer, QuarantineLookup};
 pub use queue_store::{
     Commit, CommitError, CreateError, Loaded, QueueKey, QueueRef, QueueStore, Version,

@@ -46,6 +46,32 @@ pub struct Backlog {
     pub oldest: Option<Timestamp>,
 }
 
+/// An effect that has failed and has not succeeded since.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FailingEffect {
+    /// Whose effect it is.
+    pub queue: QueueRef,
+    /// Its number within the queue.
+    pub number: u64,
+    /// What is to be done.
+    pub effect: Effect,
+    /// When the first try failed.
+    pub since: Timestamp,
+    /// How often it was tried.
+    pub attempts: u32,
+    /// What the last try failed with.
+    pub error: String,
+}
+
+/// Effects that fail.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Failing {
+    /// How many there are.
+    pub count: u64,
+    /// Those that have failed for longest, longest first.
+    pub longest: Vec<FailingEffect>,
+}
+
 /// Holds effects until they are done. At least once: what is leased and not finished comes back.
 #[async_trait]
 pub trait Outbox: Send + Sync {
@@ -87,6 +113,15 @@ pub trait Outbox: Send + Sync {
     /// Gives back everything that `holder` has leased, due at once; everything that anybody has
     /// leased for `None`, which only the start of the only server on a database may ask for.
     async fn hand_back(&self, holder: Option<Uuid>) -> Result<u64, StoreError>;
+
+    /// Effects whose first try failed at `before` or earlier and that have not succeeded since, of
+    /// one queue or of all (`None`). At most `limit` of them are told one by one.
+    async fn failing(
+        &self,
+        queue: Option<QueueRef>,
+        before: Timestamp,
+        limit: u32,
+    ) -> Result<Failing, StoreError>;
 
     /// How much waits in a lane.
     async fn backlog(&self, lane: Lane, now: Timestamp) -> Result<Backlog, StoreError>;

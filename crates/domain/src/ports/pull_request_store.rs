@@ -57,6 +57,19 @@ pub struct StoredPullRequest {
     pub updated_at: Timestamp,
 }
 
+/// What tells whether an open pull request may have changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OpenPullRequest {
+    /// Its number.
+    pub number: PrNumber,
+    /// The branch that it follows, if it was opened from one.
+    pub head_branch: Option<BranchName>,
+    /// The branch that it wants to be merged into.
+    pub base: BranchName,
+    /// When it was last changed.
+    pub updated_at: Timestamp,
+}
+
 /// Keeps pull requests.
 #[async_trait]
 pub trait PullRequestStore: Send + Sync {
@@ -90,6 +103,10 @@ pub trait PullRequestStore: Send + Sync {
 
     /// Replaces what is kept, by number. `false` when there is no such pull request.
     async fn update(&self, pull_request: &StoredPullRequest) -> Result<bool, StoreError>;
+
+    /// A repository's open pull requests by number, without their texts.
+    async fn open_ones(&self, org: OrgId, repo: RepoId)
+    -> Result<Vec<OpenPullRequest>, StoreError>;
 
     /// A repository's pull requests, newest first; only open ones if asked.
     async fn list(

@@ -50,6 +50,8 @@ pub enum LandRefusal {
         /// The head's tree.
         tree: TreeId,
     },
+    /// There is no target branch.
+    TargetMissing,
     /// Something else, in the host's words.
     Refused {
         /// The words.
@@ -171,6 +173,16 @@ pub enum Fact {
     },
     /// Time has passed; deadlines are looked at.
     TimePassed,
+}
+
+impl HostStatuses {
+    /// Whether a candidate may be tested by them: at least one is named, and the file that names
+    /// them can be used.
+    pub fn are_usable(&self) -> bool {
+        let named = |names: &Option<Vec<String>>| names.as_ref().is_some_and(|it| !it.is_empty());
+        self.repository_error.is_none()
+            && (named(&self.repository) || named(&self.branch_protection))
+    }
 }
 
 impl Fact {

@@ -132,7 +132,8 @@ impl QueueState {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Target {
-    /// Its head; `None` before the host was asked, or when the branch does not exist.
+    /// Its head, or the last one before it went missing; `None` before the host was asked, or when
+    /// there never was one.
     pub head: Option<Sha>,
     /// The head's tree.
     pub tree: Option<TreeId>,

@@ -10,7 +10,7 @@ use crate::ids::{RunId, Sha};
 use crate::ports::{CheckOutput, ChecksSink, Leased, QueueRef, SinkClosed};
 use crate::queue::{CheckReport, Effect, Fact};
 
-use super::{Context, QueueService};
+use super::{Context, Error, QueueService};
 
 /// Takes the reports of one run's checks. Closed by [`QueueSink::close`] when the lease is lost,
 /// and by itself when the run no longer waits for reports.
@@ -67,20 +67,46 @@ impl QueueSink {
     }
 }
 
+impl QueueSink {
+    /// Before a failure counts: whether the target is still what was tested, on hosts that do not
+    /// tell of pushes. What cannot be read now is read by the sweep.
+    async fn reread_target(&self) -> Result<(), Error> {
+        let Some(state) = self.queues.state(self.queue).await? else { return Ok(()) };
+        let Some(repository) = self.queues.repository_of(self.queue).await? else {
+            return Ok(());
+        };
+        let host = self.context.hosts.git_host(repository.org, &repository.name.host);
+        let Some(host) = host.filter(|host| host.abilities().needs_polling) else {
+            return Ok(());
+        };
+        let read_at = self.context.clock.now();
+        let (target, branch) = (&state.header.target, &state.header.branch);
+        match host.head(&repository, branch).await {
+            Ok(Some(head)) if target.head.as_ref() != Some(&head.sha) => {
+                let fact = Fact::TargetSeen { head: head.sha, tree: head.tree, read_at };
+                self.queues.absorb(self.queue, fact).await
+            }
+            Ok(_) | Err(_) => Ok(()),
+        }
+    }
+}
+
 #[async_trait]
 impl ChecksSink for QueueSink {
     async fn report(&self, checks: Vec<CheckReport>) -> Result<(), SinkClosed> {
         let Some((run, sha)) = self.checked.clone().filter(|_| !self.is_closed()) else {
             return Err(SinkClosed);
         };
-        let fact = Fact::ChecksReported { run, sha, checks };
         // A report that cannot be stored closes the sink: the lease runs out, and the checks are
         // run again by whoever leases them next.
-        let stored = self.queues.absorb(self.queue, fact).await;
-        let wanted = match stored {
-            Ok(()) => self.queues.awaits_checks(self.queue, run).await,
-            Err(error) => Err(error),
+        let stored = async {
+            if checks.iter().any(|it| it.conclusion.is_some_and(|it| !it.is_success())) {
+                self.reread_target().await?;
+            }
+            self.queues.absorb(self.queue, Fact::ChecksReported { run, sha, checks }).await?;
+            self.queues.awaits_checks(self.queue, run).await
         };
+        let wanted = stored.await;
         self.failed.fetch_or(wanted.is_err(), Ordering::SeqCst);
         if wanted.unwrap_or(false) {
             Ok(())

@@ -6,15 +6,15 @@ use uuid::Uuid;
 
 use crate::ids::PrNumber;
 use crate::ports::{
-    Built, ChecksJob, ChecksRunner, GitHost, HostError, LandAnswer, Leased, Observed,
-    PullRequestQuery, QueueRef, Repository,
+    ChecksJob, ChecksRunner, GitHost, HostError, LandAnswer, Leased, Observed, PullRequestQuery,
+    QueueRef, Repository,
 };
 use crate::queue::{
-    BuildCandidate, ConflictWith, Effect, Fact, HostTrouble, HostTroubleKind, Land, LandRefusal,
-    Lane,
+    Effect, Fact, HostTrouble, HostTroubleKind, Land, LandRefusal, Lane, Queue, RunStatus,
 };
 use crate::time::{Span, Timestamp};
 
+use super::candidate::{self, Verdict};
 use super::checks_sink::QueueSink;
 use super::landings::{self, LandingsCheck, LookError};
 use super::{Context, Error, QueueService};
@@ -23,6 +23,10 @@ use super::{Context, Error, QueueService};
 const LEASE_SECONDS: u32 = 12;
 /// The first pause after a failure, and the longest, in seconds.
 const BACKOFF_SECONDS: (u32, u32) = (1, 60);
+/// The pause before a question is asked again whose answer depends on a landing under way.
+const UNSETTLED_SECONDS: u32 = 1;
+/// The most failing effects of a queue that are looked at.
+const FAILING_AT_ONCE: u32 = 100;
 
 /// Runs effects on behalf of one server.
 pub struct EffectRunner {
@@ -37,6 +41,8 @@ enum Outcome {
     Facts(Vec<Fact>),
     /// Nothing to take in.
     Done,
+    /// The answer depends on something that is being settled: ask again soon.
+    Unsettled,
 }
 
 impl EffectRunner {
@@ -90,6 +96,16 @@ impl EffectRunner {
                 self.done(leased).await?
             }
             Ok(Outcome::Done) => self.done(leased).await?,
+            Ok(Outcome::Unsettled) => {
+                let now = self.context.clock.now();
+                let (at, since) = (
+                    now.plus(Span::seconds(UNSETTLED_SECONDS)),
+                    leased.failing_since.unwrap_or(now),
+                );
+                let words = "waits until it is known where the target is";
+                let kept = self.context.stores.outbox.retry(leased.token, at, since, words).await?;
+                if kept { "retried" } else { "lost" }
+            }
             Err(error) => self.failed(leased, &error, started).await?,
         };
         self.context.observer.observe(&Observed::EffectRun {
@@ -102,10 +118,10 @@ impl EffectRunner {
     }
 
     async fn done(&self, leased: &Leased) -> Result<&'static str, Error> {
-        if leased.failing_since.is_some() {
+        let kept = self.context.stores.outbox.finish(leased.token).await?;
+        if leased.failing_since.is_some() && !is_kept_waiting(&self.context, leased.queue).await? {
             self.queues.absorb(leased.queue, Fact::HostReachable).await?;
         }
-        let kept = self.context.stores.outbox.finish(leased.token).await?;
         Ok(if kept { "done" } else { "lost" })
     }
 
@@ -122,8 +138,11 @@ impl EffectRunner {
             }
             return self.done(leased).await;
         }
+        if !self.is_wanted(leased).await? {
+            return self.done(leased).await;
+        }
         let failing_since = leased.failing_since.unwrap_or(started);
-        if let Some(trouble) = trouble(error) {
+        if let Some(trouble) = trouble(error).filter(|_| keeps_waiting(&leased.effect)) {
             self.queues.absorb(leased.queue, Fact::HostUnreachable { trouble }).await?;
         }
         let at = match error {
@@ -145,14 +164,24 @@ impl EffectRunner {
         Ok(if kept { "retried" } else { "lost" })
     }
 
+    /// Whether a failed effect is worth another try: its run may have been given up meanwhile.
+    async fn is_wanted(&self, leased: &Leased) -> Result<bool, Error> {
+        let Some(queue) = self.queues.state(leased.queue).await? else { return Ok(false) };
+        Ok(is_wanted(&queue, &leased.effect))
+    }
+
     async fn attempt(
         &self,
         leased: &Leased,
         sink: &QueueSink,
     ) -> Result<Result<Outcome, HostError>, Error> {
-        let Some((repository, host)) = self.host_of(leased.queue).await? else {
-            let words = "the organization is no longer connected to this host".to_owned();
-            return Ok(Err(HostError::Rejected { words }));
+        let Some(repository) = self.queues.repository_of(leased.queue).await? else {
+            return Ok(Ok(Outcome::Done));
+        };
+        let host = self.context.hosts.git_host(repository.org, &repository.name.host);
+        let Some(host) = host else {
+            let words = format!("{} is no longer configured", repository.name.host);
+            return Ok(Err(HostError::AccessDenied { words }));
         };
         let (host, repository) = (host.as_ref(), &repository);
         let read_at = self.context.clock.now();
@@ -174,7 +203,12 @@ impl EffectRunner {
                 })
                 .map(one),
             Effect::BuildCandidate(build) => {
-                build_candidate(host, repository, build, read_at).await.map(Outcome::Facts)
+                let order = candidate::Order { queue: leased.queue, repository, build, read_at };
+                let verdict = candidate::build(&self.context, &self.queues, host, &order).await?;
+                verdict.map(|verdict| match verdict {
+                    Verdict::Final(facts) => Outcome::Facts(facts),
+                    Verdict::Unsettled => Outcome::Unsettled,
+                })
             }
             Effect::Land(land) => land_candidate(host, repository, land).await.map(one),
             Effect::CheckLandings { branch, was, head, off_target } => {
@@ -210,15 +244,6 @@ impl EffectRunner {
         })
     }
 
-    async fn host_of(
-        &self,
-        queue: QueueRef,
-    ) -> Result<Option<(Repository, Arc<dyn GitHost>)>, Error> {
-        let Some(repo) = self.queues.repository_of(queue).await? else { return Ok(None) };
-        let host = self.context.hosts.git_host(repo.org, &repo.name.host);
-        Ok(host.map(|host| (repo, host)))
-    }
-
     fn checks_runner(&self, repository: &Repository) -> Option<Arc<dyn ChecksRunner>> {
         self.context.hosts.checks_runner(repository.org, &repository.name.host)
     }
@@ -243,64 +268,24 @@ fn one(fact: Fact) -> Outcome {
     Outcome::Facts(vec![fact])
 }
 
-async fn build_candidate(
-    host: &dyn GitHost,
-    repository: &Repository,
-    build: &BuildCandidate,
-    read_at: Timestamp,
-) -> Result<Vec<Fact>, HostError> {
-    let statuses = host.required_statuses(repository, &build.target, &build.target_head).await?;
-    let run = build.run;
-    let built = host.build_candidate(repository, build).await?;
-    if let Built::Conflict { pr, with, .. } = &built
-        && !is_about(build, *pr, *with)
-    {
-        let words = format!("the answer is about #{pr} and {with:?}, which were not asked about");
-        return Err(HostError::Unavailable { words });
-    }
-    Ok(match built {
-        Built::Candidate { candidate, head_checks, empty } => {
-            let branch = build.branch.clone();
-            vec![Fact::CandidateBuilt { run, branch, candidate, statuses, head_checks, empty }]
-        }
-        Built::Conflict { pr, with, paths } => {
-            vec![Fact::CandidateConflict { run, pr, with, paths }]
-        }
-        Built::MergedBefore { pr } => {
-            let seen = host.pull_request(repository, &PullRequestQuery::Number(pr)).await?;
-            let seen = match seen {
-                Some(seen) => Fact::PullRequestSeen { pull_request: Box::new(seen), read_at },
-                None => Fact::PullRequestGone { pr },
-            };
-            // The first takes it out, and the second then finds nothing to do. No run is left
-            // behind, whatever the host shows.
-            let words = format!("#{pr} has landed before with this very head");
-            vec![seen, Fact::CandidateRefused { run, words }]
-        }
-    })
-}
-
-/// Whether a conflict is one of what was to be built.
-fn is_about(build: &BuildCandidate, pr: PrNumber, with: ConflictWith) -> bool {
-    let place = |pr: PrNumber| build.changes.iter().position(|change| change.pr == pr);
-    let Some(at) = place(pr) else { return false };
-    match with {
-        ConflictWith::Target => true,
-        ConflictWith::Ahead(run) => {
-            build.ahead.iter().any(|ahead| ahead.run == run)
-                || build.before.iter().any(|(before, _)| *before == run)
-        }
-        ConflictWith::Group(other) => place(other).is_some_and(|other| other < at),
-    }
-}
-
 async fn land_candidate(
     host: &dyn GitHost,
     repository: &Repository,
     land: &Land,
 ) -> Result<Fact, HostError> {
     let run = land.run;
-    Ok(match host.land(repository, land).await? {
+    let answer = match host.land(repository, land).await {
+        Ok(answer) => answer,
+        // What is missing may be the target, which then is said of the queue and not of the host.
+        Err(error @ HostError::NotFound { .. }) => {
+            if host.head(repository, &land.target).await?.is_some() {
+                return Err(error);
+            }
+            return Ok(Fact::LandRefused { run, because: LandRefusal::TargetMissing });
+        }
+        Err(error) => return Err(error),
+    };
+    Ok(match answer {
         LandAnswer::Landed(head) => Fact::Landed { run, sha: head.sha, tree: head.tree },
         LandAnswer::HeadMoved { pr } => {
             Fact::LandRefused { run, because: LandRefusal::HeadMoved { pr } }
@@ -322,6 +307,41 @@ fn trouble(error: &HostError) -> Option<HostTrouble> {
         kind: HostTroubleKind::Unreachable,
         words: error.to_string(),
     }))
+}
+
+/// Whether the queue waits for that effect. A branch that is not deleted yet keeps nobody waiting.
+const fn keeps_waiting(effect: &Effect) -> bool {
+    match effect {
+        Effect::BuildCandidate(_)
+        | Effect::RunChecks(_)
+        | Effect::Land(_)
+        | Effect::InspectTarget { .. }
+        | Effect::InspectPullRequest { .. } => true,
+        Effect::CancelChecks { .. } | Effect::DeleteBranch { .. } => false,
+    }
+}
+
+/// Whether an effect fails for which a queue waits.
+pub(super) async fn is_kept_waiting(context: &Context, queue: QueueRef) -> Result<bool, Error> {
+    let (outbox, now) = (&context.stores.outbox, context.clock.now());
+    let failing = outbox.failing(Some(queue), now, FAILING_AT_ONCE).await?;
+    Ok(failing.longest.iter().any(|it| keeps_waiting(&it.effect)))
+}
+
+/// Whether a queue still wants an effect to be done.
+fn is_wanted(queue: &Queue, effect: &Effect) -> bool {
+    let status = |run| queue.run(run).map(|run| &run.status);
+    match effect {
+        Effect::BuildCandidate(build) => status(build.run) == Some(&RunStatus::Building),
+        Effect::RunChecks(checks) => status(checks.run).is_some_and(RunStatus::is_running),
+        Effect::Land(land) => {
+            queue.header.landing.as_ref().is_some_and(|landing| landing.run == land.run)
+        }
+        Effect::InspectPullRequest { pr } => queue.entry_of(*pr).is_some(),
+        Effect::InspectTarget { .. }
+        | Effect::CancelChecks { .. }
+        | Effect::DeleteBranch { .. } => true,
+    }
 }
 
 /// Whether the host has spoken its last word on an effect. Only a host that refuses this very

@@ -175,7 +175,8 @@ impl HintService {
             let header = &queue.header;
             // Our own landings are told too; nothing is to be learnt from them. One that is under
             // way brings its own answer.
-            let news = header.target.head.as_ref() != at && header.landing.is_none();
+            let known = header.target.head.as_ref() == at && !header.target.missing;
+            let news = !known && header.landing.is_none();
             if header.branch != *name || !news {
                 continue;
             }

@@ -4,6 +4,7 @@
 mod access;
 mod announcements;
 mod audit;
+mod candidate;
 mod checks_sink;
 mod comment_command;
 mod context;

@@ -4,10 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::ports::{GitHost, HostError, PullRequestQuery, QueueKey, QueueRef, Repository};
+use crate::ids::{PrNumber, RepoId};
+use crate::ports::{
+    GitHost, HostError, PullRequestQuery, QueueKey, QueueRef, Repository, Snapshot,
+};
 use crate::queue::{Entry, EntryState, Fact, Mergeability, Queue};
 use crate::time::{Span, Timestamp};
 
+use super::effect_runner::is_kept_waiting;
 use super::{Context, Error, QueueService};
 
 /// The most pull requests of a queue that are read in one go; of a longer queue the next ones
@@ -22,12 +26,26 @@ pub struct Sweeper {
     queues: Arc<QueueService>,
     round: AtomicUsize,
     read_at: Mutex<BTreeMap<QueueRef, Timestamp>>,
+    confirmed: Mutex<BTreeMap<QueueRef, BTreeMap<PrNumber, Confirmed>>>,
 }
+
+/// What a pull request's mark was when the host last showed it as the queue knows it, and since
+/// when the queue knows it so.
+type Confirmed = (Option<String>, Timestamp);
+
+/// The snapshots of a round, one for each repository.
+type Snapshots = BTreeMap<RepoId, Arc<Snapshot>>;
 
 impl Sweeper {
     /// A sweeper on these adapters.
     pub const fn new(context: Context, queues: Arc<QueueService>) -> Self {
-        Self { context, queues, round: AtomicUsize::new(0), read_at: Mutex::new(BTreeMap::new()) }
+        Self {
+            context,
+            queues,
+            round: AtomicUsize::new(0),
+            read_at: Mutex::new(BTreeMap::new()),
+            confirmed: Mutex::new(BTreeMap::new()),
+        }
     }
 
     /// Lets time pass for every queue that has a deadline behind it. Returns how many there were.
@@ -43,12 +61,13 @@ impl Sweeper {
     /// (`only_polled`), or on all hosts, and takes in what has changed.
     pub async fn reconcile(&self, only_polled: bool) -> Result<(), Error> {
         self.round.fetch_add(1, Ordering::Relaxed);
+        let mut snapshots = Snapshots::new();
         for key in self.context.stores.queues.list(None, None).await? {
             if let Some((repository, host)) = self.host_of(&key).await?
                 && (!only_polled || host.abilities().needs_polling)
                 && self.is_due(key.queue, host.abilities().reread_after).await?
             {
-                self.reconcile_queue(&key, &repository, host.as_ref()).await?;
+                self.reconcile_queue(&key, &repository, host.as_ref(), &mut snapshots).await?;
             }
         }
         Ok(())
@@ -101,11 +120,15 @@ impl Sweeper {
         key: &QueueKey,
         repository: &Repository,
         host: &dyn GitHost,
+        snapshots: &mut Snapshots,
     ) -> Result<(), Error> {
         let Some(queue) = self.queues.state(key.queue).await? else { return Ok(()) };
-        match self.news(&queue, repository, host).await {
+        match self.news(key.queue, &queue, repository, host, snapshots).await {
             Ok(facts) => {
-                if queue.header.host.unreachable_since.is_some() {
+                // That the host can be read does not say that it does what is asked of it.
+                if queue.header.host.unreachable_since.is_some()
+                    && !is_kept_waiting(&self.context, key.queue).await?
+                {
                     self.queues.absorb(key.queue, Fact::HostReachable).await?;
                 }
                 for fact in facts {
@@ -125,25 +148,41 @@ impl Sweeper {
     /// What the host shows and the queue does not know yet.
     async fn news(
         &self,
+        key: QueueRef,
         queue: &Queue,
         repository: &Repository,
         host: &dyn GitHost,
+        snapshots: &mut Snapshots,
     ) -> Result<Vec<Fact>, HostError> {
+        let snapshot = match snapshots.get(&repository.id) {
+            Some(known) => Some(known.clone()),
+            None => host.snapshot(repository).await?.map(Arc::new),
+        };
+        if let Some(snapshot) = &snapshot {
+            snapshots.insert(repository.id, snapshot.clone());
+        }
+        let snapshot = snapshot.as_deref();
         let mut facts = Vec::new();
         let read_at = self.context.clock.now();
-        let target = &queue.header.target;
-        match host.head(repository, &queue.header.branch).await? {
-            Some(head) if target.head.as_ref() != Some(&head.sha) => {
-                facts.push(Fact::TargetSeen { head: head.sha, tree: head.tree, read_at });
+        let (target, branch) = (&queue.header.target, &queue.header.branch);
+        let known = if target.missing { None } else { target.head.as_ref() };
+        let is_asked = known.is_some() || target.missing;
+        if !is_asked || snapshot.is_none_or(|it| it.heads.get(branch) != known) {
+            match host.head(repository, branch).await? {
+                Some(head) if known != Some(&head.sha) => {
+                    facts.push(Fact::TargetSeen { head: head.sha, tree: head.tree, read_at });
+                }
+                None if !target.missing => facts.push(Fact::TargetMissing),
+                Some(_) | None => {}
             }
-            None if !target.missing => facts.push(Fact::TargetMissing),
-            Some(_) | None => {}
         }
-        for entry in self.share_of(queue) {
+        for entry in self.share_of(self.unconfirmed(key, queue, snapshot)) {
             let query = PullRequestQuery::Number(entry.pr);
             let read_at = self.context.clock.now();
             match host.pull_request(repository, &query).await? {
-                Some(seen) if seen == entry.pull_request => {}
+                Some(seen) if seen == entry.pull_request => {
+                    self.confirm(key, &entry, snapshot);
+                }
                 Some(seen) => {
                     facts.push(Fact::PullRequestSeen { pull_request: Box::new(seen), read_at });
                 }
@@ -153,12 +192,36 @@ impl Sweeper {
         Ok(facts)
     }
 
-    /// The pull requests whose turn it is in this round: all of a short queue, a part of a long one.
-    fn share_of(&self, queue: &Queue) -> Vec<Entry> {
-        let rounds = queue.live().div_ceil(READ_AT_ONCE).max(1);
+    /// The live entries that may not be what the host shows: all of them on hosts without a
+    /// snapshot, else those whose mark has changed since they were last read.
+    fn unconfirmed(&self, key: QueueRef, queue: &Queue, snapshot: Option<&Snapshot>) -> Vec<Entry> {
+        let live = queue.entries_in_order();
+        let Some(snapshot) = snapshot else { return live.cloned().collect() };
+        let mut confirmed = self.confirmed.lock().unwrap_or_else(PoisonError::into_inner);
+        let confirmed = confirmed.entry(key).or_default();
+        confirmed.retain(|pr, _| queue.entry_of(*pr).is_some());
+        let is_changed = |entry: &&Entry| {
+            confirmed.get(&entry.pr).is_none_or(|(mark, known_since)| {
+                mark.as_ref() != snapshot.marks.get(&entry.pr) || *known_since != entry.seen_at
+            })
+        };
+        live.filter(is_changed).cloned().collect()
+    }
+
+    /// Notes that the host shows an entry's pull request as the queue knows it. The mark is older
+    /// than the read: what has changed in between shows in the next mark.
+    fn confirm(&self, key: QueueRef, entry: &Entry, snapshot: Option<&Snapshot>) {
+        let Some(snapshot) = snapshot else { return };
+        let mark = snapshot.marks.get(&entry.pr).cloned();
+        let mut confirmed = self.confirmed.lock().unwrap_or_else(PoisonError::into_inner);
+        confirmed.entry(key).or_default().insert(entry.pr, (mark, entry.seen_at));
+    }
+
+    /// The pull requests whose turn it is in this round: all of a short list, a part of a long one.
+    fn share_of(&self, entries: Vec<Entry>) -> Vec<Entry> {
+        let rounds = entries.len().div_ceil(READ_AT_ONCE).max(1);
         let round = self.round.load(Ordering::Relaxed) % rounds;
-        let share = queue.entries_in_order().skip(round * READ_AT_ONCE).take(READ_AT_ONCE);
-        share.cloned().collect()
+        entries.into_iter().skip(round * READ_AT_ONCE).take(READ_AT_ONCE).collect()
     }
 
     /// Deletes test branches that no run knows. Returns how many.

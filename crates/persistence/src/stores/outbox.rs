@@ -5,7 +5,9 @@ use diesel::prelude::*;
 use diesel_async::RunQueryDsl;
 use futures_util::FutureExt;
 use signalbox_domain::ids::{OrgId, QueueId, RunId};
-use signalbox_domain::ports::{Backlog, LeaseToken, Leased, Outbox, QueueRef, StoreError};
+use signalbox_domain::ports::{
+    Backlog, Failing, FailingEffect, LeaseToken, Leased, Outbox, QueueRef, StoreError,
+};
 use signalbox_domain::queue::{Effect, Lane};
 use signalbox_domain::time::Timestamp;
 use uuid::Uuid;
@@ -17,6 +19,8 @@ use crate::error::DbError;
 use crate::schema::outbox;
 
 type Row = (i64, String, String, i64, i32, Option<i64>, i32, String, Option<String>);
+
+type FailingRow = (String, String, i64, i32, Option<i64>, Option<String>, i32, String);
 
 #[async_trait]
 impl Outbox for Store {
@@ -156,6 +160,48 @@ impl Outbox for Store {
         Ok(job.await?)
     }
 
+    async fn failing(
+        &self,
+        queue: Option<QueueRef>,
+        before: Timestamp,
+        limit: u32,
+    ) -> Result<Failing, StoreError> {
+        let mut conn = self.connection().await?;
+        let failing = || {
+            let rows = outbox::table.filter(outbox::failing_since.le(before.unix_micros()));
+            let mut rows = rows.into_boxed();
+            if let Some(queue) = queue {
+                rows = rows
+                    .filter(outbox::queue_id.eq(queue.id.to_string()))
+                    .filter(outbox::org_id.eq(queue.org.to_string()));
+            }
+            rows
+        };
+        let count: i64 = failing().count().get_result(&mut conn).await.map_err(DbError::from)?;
+        let count = number("outbox", count)?;
+        if count == 0 {
+            return Ok(Failing::default());
+        }
+        let rows: Vec<FailingRow> = failing()
+            .order((outbox::failing_since, outbox::position))
+            .limit(i64::from(limit))
+            .select((
+                outbox::org_id,
+                outbox::queue_id,
+                outbox::number,
+                outbox::attempts,
+                outbox::failing_since,
+                outbox::last_error,
+                outbox::format,
+                outbox::document,
+            ))
+            .load(&mut conn)
+            .await
+            .map_err(DbError::from)?;
+        let longest = rows.into_iter().map(failing_effect).collect::<Result<_, DbError>>()?;
+        Ok(Failing { count, longest })
+    }
+
     async fn backlog(&self, lane: Lane, now: Timestamp) -> Result<Backlog, StoreError> {
         let mut conn = self.connection().await?;
         let now = now.unix_micros();
@@ -170,6 +216,18 @@ impl Outbox for Store {
         let oldest = oldest.map(Timestamp::from_unix_micros);
         Ok(Backlog { due: number("outbox", due)?, oldest })
     }
+}
+
+fn failing_effect(row: FailingRow) -> Result<FailingEffect, DbError> {
+    let (org, queue, sequence, attempts, since, error, format, document) = row;
+    Ok(FailingEffect {
+        queue: QueueRef { org: OrgId(uuid("outbox", &org)?), id: QueueId(uuid("outbox", &queue)?) },
+        number: number("outbox", sequence)?,
+        effect: decode("effect", format, &document)?,
+        since: Timestamp::from_unix_micros(since.unwrap_or_default()),
+        attempts: number("outbox", i64::from(attempts))?,
+        error: error.unwrap_or_default(),
+    })
 }
 
 async fn lease_rows(

@@ -5,7 +5,9 @@ use diesel::prelude::*;
 use diesel_async::RunQueryDsl;
 use futures_util::FutureExt;
 use signalbox_domain::ids::{BranchName, OrgId, PrNumber, RepoId, Sha};
-use signalbox_domain::ports::{NewPullRequest, PullRequestStore, StoreError, StoredPullRequest};
+use signalbox_domain::ports::{
+    NewPullRequest, OpenPullRequest, PullRequestStore, StoreError, StoredPullRequest,
+};
 use signalbox_domain::queue::PullRequestState;
 use signalbox_domain::time::Timestamp;
 
@@ -198,6 +200,39 @@ impl PullRequestStore for Store {
             .boxed()
         }));
         Ok(job.await?)
+    }
+
+    async fn open_ones(
+        &self,
+        org: OrgId,
+        repo: RepoId,
+    ) -> Result<Vec<OpenPullRequest>, StoreError> {
+        let what = "pull request";
+        let mut conn = self.connection().await?;
+        let rows: Vec<(i64, Option<String>, String, i64)> = pull_requests::table
+            .filter(pull_requests::org_id.eq(org.to_string()))
+            .filter(pull_requests::repo_id.eq(repo.to_string()))
+            .filter(pull_requests::state.eq("open"))
+            .order(pull_requests::number)
+            .select((
+                pull_requests::number,
+                pull_requests::head_branch,
+                pull_requests::base,
+                pull_requests::updated_at,
+            ))
+            .load(&mut conn)
+            .await
+            .map_err(DbError::from)?;
+        let branch = |name: String| BranchName::new(name).map_err(|it| DbError::corrupt(what, it));
+        let open = rows.into_iter().map(|(sequence, head_branch, base, updated_at)| {
+            Ok(OpenPullRequest {
+                number: PrNumber(number(what, sequence)?),
+                head_branch: head_branch.map(branch).transpose()?,
+                base: branch(base)?,
+                updated_at: Timestamp::from_unix_micros(updated_at),
+            })
+        });
+        Ok(open.collect::<Result<_, DbError>>()?)
     }
 
     async fn list(

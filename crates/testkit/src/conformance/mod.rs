@@ -79,6 +79,7 @@ macro_rules! store_conformance {
             outbox::eight_workers_take_a_thousand_effects_once_each,
             outbox::a_lost_lease_can_do_nothing,
             outbox::an_effect_given_back_comes_again_when_it_is_due,
+            outbox::failing_effects_are_told_longest_first,
             outbox::revoked_checks_are_lost_to_their_holder,
             outbox::it_tells_which_runs_are_to_be_answered,
             outbox::a_holder_hands_everything_back,

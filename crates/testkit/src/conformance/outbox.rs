@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use signalbox_domain::ids::{BranchName, Sha, TreeId};
-use signalbox_domain::ids::{PrNumber, RunId};
-use signalbox_domain::ports::{Leased, Stores};
+use signalbox_domain::ids::{PrNumber, QueueId, RunId};
+use signalbox_domain::ports::{Failing, Leased, QueueRef, Stores};
 use signalbox_domain::queue::{Candidate, Effect, Lane, RunChecks};
 use signalbox_domain::time::Span;
 use uuid::Uuid;
@@ -102,6 +102,43 @@ pub async fn an_effect_given_back_comes_again_when_it_is_due(stores: &Stores) {
     sample.world.wait(Span::seconds(5));
     let again = lease(&sample, Lane::Host, 1, holder).await.remove(0);
     assert_eq!((again.attempts, again.failing_since), (1, Some(since)));
+}
+
+/// What fails is told with what it failed with last, longest first, until it is done.
+pub async fn failing_effects_are_told_longest_first(stores: &Stores) {
+    let mut sample = Sample::new(stores).await;
+    sample.put_effects((1..=3).map(Sample::inspect).collect()).await;
+    let begun = sample.world.at;
+    let failing = async |queue, before, limit| {
+        stores.outbox.failing(queue, before, limit).await.expect("an answer")
+    };
+    let (queue, outbox) = (Some(sample.queue), &stores.outbox);
+    assert_eq!(failing(queue, begun, 10).await, Failing::default());
+    let leased = lease(&sample, Lane::Host, 2, Uuid::new_v4()).await;
+    let since = [begun.plus(Span::seconds(5)), begun];
+    for (leased, since) in leased.iter().zip(since) {
+        let words = format!("no answer to {}", leased.number);
+        assert!(outbox.retry(leased.token, begun, since, &words).await.expect("a retry"));
+    }
+    let all = failing(queue, since[0], 10).await;
+    let told: Vec<_> = all.longest.iter().map(|it| (it.effect.clone(), it.since)).collect();
+    assert_eq!(told, [(Sample::inspect(2), begun), (Sample::inspect(1), since[0])]);
+    assert_eq!((all.count, all.longest[0].attempts), (2, 1));
+    assert_eq!(all.longest[0].error, format!("no answer to {}", leased[1].number));
+    let (few, early) = (failing(queue, since[0], 1).await, failing(queue, begun, 10).await);
+    assert_eq!((few.count, few.longest.len()), (2, 1));
+    assert_eq!((early.count, &early.longest), (1, &few.longest));
+    let other = QueueRef { id: QueueId(Uuid::new_v4()), ..sample.queue };
+    assert_eq!(failing(Some(other), since[0], 10).await.count, 0);
+    assert!(failing(None, since[0], 10).await.count >= 2);
+
+    let again = lease(&sample, Lane::Host, 3, Uuid::new_v4()).await;
+    assert_eq!(again.len(), 3);
+    assert_eq!(failing(queue, since[0], 10).await.count, 2, "also while they are tried again");
+    for leased in again {
+        assert!(outbox.finish(leased.token).await.expect("finished"));
+    }
+    assert_eq!(failing(queue, since[0], 10).await, Failing::default());
 }
 
 /// Revoked checks are gone, also while somebody runs them.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use signalbox_domain::ids::{BranchName, OrgId, PrNumber, Sha};
-use signalbox_domain::ports::{NewPullRequest, Stores};
+use signalbox_domain::ports::{NewPullRequest, OpenPullRequest, Stores};
 use signalbox_domain::queue::PullRequestState;
 use uuid::Uuid;
 
@@ -69,12 +69,21 @@ pub async fn a_pull_request_is_found_in_every_way_and_only_by_its_organization(s
     let by_branch = store.find_by_branch(org, repo, branch).await.expect("a read");
     assert_eq!(by_branch.as_ref(), Some(&opened), "open ones first");
     assert_eq!(store.find(org, repo, PrNumber(2)).await.expect("a read"), Some(closed.clone()));
+    let brief = store.open_ones(org, repo).await.expect("a list");
+    let wanted = OpenPullRequest {
+        number: opened.number,
+        head_branch: opened.head_branch.clone(),
+        base: opened.base.clone(),
+        updated_at: opened.updated_at,
+    };
+    assert_eq!(brief, [wanted], "the closed one is left out");
     let open = store.list(org, repo, true).await.expect("a list");
     assert_eq!(open, std::slice::from_ref(&opened));
     assert_eq!(store.list(org, repo, false).await.expect("a list"), [closed, opened.clone()]);
     let other = OrgId(Uuid::new_v4());
     assert_eq!(store.find(other, repo, PrNumber(1)).await.expect("a read"), None);
     assert!(store.list(other, repo, false).await.expect("a list").is_empty());
+    assert!(store.open_ones(other, repo).await.expect("a list").is_empty());
     let stranger = signalbox_domain::ports::StoredPullRequest { org: other, ..opened };
     assert!(!store.update(&stranger).await.expect("an update"));
 }

@@ -2,7 +2,9 @@
 
 use async_trait::async_trait;
 use signalbox_domain::ids::RunId;
-use signalbox_domain::ports::{Backlog, LeaseToken, Leased, Outbox, QueueRef, StoreError};
+use signalbox_domain::ports::{
+    Backlog, Failing, FailingEffect, LeaseToken, Leased, Outbox, QueueRef, StoreError,
+};
 use signalbox_domain::queue::{Effect, Lane};
 use signalbox_domain::time::Timestamp;
 use uuid::Uuid;
@@ -106,6 +108,36 @@ impl Outbox for MemoryDatabase {
             }
         }
         Ok(given_back)
+    }
+
+    async fn failing(
+        &self,
+        queue: Option<QueueRef>,
+        before: Timestamp,
+        limit: u32,
+    ) -> Result<Failing, StoreError> {
+        let tables = self.tables();
+        let mut longest: Vec<(i64, FailingEffect)> = tables
+            .outbox
+            .iter()
+            .filter(|(_, row)| queue.is_none_or(|queue| row.queue == queue))
+            .filter_map(|(id, row)| {
+                let since = row.failing_since.filter(|since| *since <= before)?;
+                let failing = FailingEffect {
+                    queue: row.queue,
+                    number: row.number,
+                    effect: row.effect.clone(),
+                    since,
+                    attempts: row.attempts,
+                    error: row.last_error.clone().unwrap_or_default(),
+                };
+                Some((*id, failing))
+            })
+            .collect();
+        longest.sort_unstable_by_key(|(id, it)| (it.since, *id));
+        let count = u64::try_from(longest.len()).unwrap_or(u64::MAX);
+        longest.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+        Ok(Failing { count, longest: longest.into_iter().map(|(_, it)| it).collect() })
     }
 
     async fn backlog(&self, lane: Lane, now: Timestamp) -> Result<Backlog, StoreError> {

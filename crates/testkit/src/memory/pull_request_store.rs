@@ -2,7 +2,9 @@
 
 use async_trait::async_trait;
 use signalbox_domain::ids::{BranchName, OrgId, PrNumber, RepoId};
-use signalbox_domain::ports::{NewPullRequest, PullRequestStore, StoreError, StoredPullRequest};
+use signalbox_domain::ports::{
+    NewPullRequest, OpenPullRequest, PullRequestStore, StoreError, StoredPullRequest,
+};
 use signalbox_domain::queue::PullRequestState;
 
 use super::MemoryDatabase;
@@ -74,6 +76,25 @@ impl PullRequestStore for MemoryDatabase {
         let Some(kept) = tables.pull_requests.get_mut(&key) else { return Ok(false) };
         kept.clone_from(pull_request);
         Ok(true)
+    }
+
+    async fn open_ones(
+        &self,
+        org: OrgId,
+        repo: RepoId,
+    ) -> Result<Vec<OpenPullRequest>, StoreError> {
+        let tables = self.tables();
+        let mut open: Vec<OpenPullRequest> = newest_first(&tables, org, repo)
+            .filter(|it| is_open(it))
+            .map(|it| OpenPullRequest {
+                number: it.number,
+                head_branch: it.head_branch.clone(),
+                base: it.base.clone(),
+                updated_at: it.updated_at,
+            })
+            .collect();
+        open.reverse();
+        Ok(open)
     }
 
     async fn list(

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use signalbox_domain::ids::{BranchName, OrgId, PrNumber, RepoId, RunId};
 use signalbox_domain::ports::{
-    Backlog, Commit, CommitError, CreateError, LeaseToken, Leased, Loaded, Outbox, QueueKey,
-    QueueRef, QueueStore, StoreError, Stores, Version,
+    Backlog, Commit, CommitError, CreateError, Failing, LeaseToken, Leased, Loaded, Outbox,
+    QueueKey, QueueRef, QueueStore, StoreError, Stores, Version,
 };
 use signalbox_domain::queue::{Lane, Queue, ReportedTargets};
 use signalbox_domain::time::Timestamp;
@@ -172,6 +172,15 @@ impl Outbox for UnreliableStores {
 
     async fn hand_back(&self, holder: Option<Uuid>) -> Result<u64, StoreError> {
         self.call(false, "hand_back", self.inner.outbox.hand_back(holder)).await
+    }
+
+    async fn failing(
+        &self,
+        queue: Option<QueueRef>,
+        before: Timestamp,
+        limit: u32,
+    ) -> Result<Failing, StoreError> {
+        self.inner.outbox.failing(queue, before, limit).await
     }
 
     async fn backlog(&self, lane: Lane, now: Timestamp) -> Result<Backlog, StoreError> {

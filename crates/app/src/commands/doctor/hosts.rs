@@ -3,9 +3,11 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use signalbox_domain::ports::{Repository, Stores};
+use signalbox_domain::ports::{Clock, Repository, Stores};
+use signalbox_git::{POST_RECEIVE, StaleLock, stale_locks};
 
 use super::Finding;
+use crate::adapters::SystemClock;
 use crate::config::{Config, Host};
 use crate::wiring::chain;
 
@@ -62,19 +64,52 @@ fn problem(repository: &Repository) -> Option<(bool, String)> {
     if let Err(error) = tempfile::tempfile_in(path.join("objects")) {
         return Some((true, format!("{name}: nothing can be written to {shown}: {error}")));
     }
-    let hook = path.join("hooks").join("proc-receive");
+    match stale_locks(path, SystemClock.now()) {
+        Ok(locks) => {
+            if let Some(StaleLock { path: lock, age }) = locks.first() {
+                let (lock, minutes) = (lock.display(), age.millis() / 60_000);
+                let words = format!(
+                    "{name}: {lock} is {minutes} min old and held by no process; a running server \
+                     removes it"
+                );
+                return Some((true, words));
+            }
+        }
+        Err(error) => return Some((true, format!("{name}: {shown} cannot be searched: {error}"))),
+    }
     let advice = format!("run `signalbox repo add {name} --org SLUG --path {shown}` again");
+    hook_problem(repository, path, &advice).map(|words| (false, words))
+}
+
+/// What keeps a repository's hooks from telling of pushes.
+fn hook_problem(repository: &Repository, path: &Path, advice: &str) -> Option<String> {
+    let name = &repository.name;
+    let hook = path.join("hooks").join("proc-receive");
     let Ok(text) = std::fs::read_to_string(&hook) else {
-        return Some((false, format!("{name} takes no pushes to refs/for: {advice}")));
+        return Some(format!("{name} takes no pushes to refs/for: {advice}"));
     };
     let mode = std::fs::metadata(&hook).map_or(0, |it| it.permissions().mode());
     if mode & 0o111 == 0 {
-        return Some((false, format!("{name}: {} cannot be run: {advice}", hook.display())));
+        return Some(format!("{name}: {} cannot be run: {advice}", hook.display()));
     }
     let program = text.lines().find_map(|line| line.strip_prefix("exec '"));
     let program = program.and_then(|rest| rest.split_once('\'')).map(|(program, _)| program);
     if program.is_some_and(|program| !Path::new(program).exists()) {
-        return Some((false, format!("{name}: its hook calls a program that is gone: {advice}")));
+        return Some(format!("{name}: its hook calls a program that is gone: {advice}"));
+    }
+    let told = path.join("hooks").join(POST_RECEIVE);
+    let Ok(text) = std::fs::read(&told) else {
+        return Some(format!("{name}: pushes are noticed two seconds late: {advice}"));
+    };
+    // An operator's own hook may call ours.
+    let calls_ours = ["hook post-receive", "'hook' 'post-receive'"];
+    let text = String::from_utf8_lossy(&text);
+    if !calls_ours.iter().any(|call| text.contains(call)) {
+        let hook = told.display();
+        return Some(format!(
+            "{name}: pushes are noticed two seconds late: let {hook} run `signalbox … hook \
+             post-receive`, with the arguments that hooks/proc-receive has"
+        ));
     }
     None
 }

@@ -1,6 +1,7 @@
 //! `signalbox doctor`: is everything as it must be, and if not, what to do about it.
 
 mod database;
+mod effects;
 mod forges;
 mod hosts;
 mod machine;
@@ -79,6 +80,7 @@ pub(crate) async fn doctor(flags: &Flags, as_json: bool, host: Option<&str>) -> 
             if let Some(stores) = stores {
                 found.extend(queues::waits(&stores).await);
                 found.extend(hosts::repositories(&config, &stores).await);
+                found.extend(effects::failing(&stores).await);
                 found.extend(forges::hosts(&config, &stores, None).await);
             }
         }

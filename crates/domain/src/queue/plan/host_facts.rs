@@ -16,7 +16,7 @@ use super::{checks, facts, landings, leave};
 /// starts again, unless its tree is one that the first run has tested or was built on.
 pub(super) fn target_seen(draft: &mut Draft, head: &Sha, tree: &TreeId, read_at: Timestamp) {
     let target = &draft.queue.header.target;
-    if target.head.as_ref() == Some(head) {
+    if target.head.as_ref() == Some(head) && !target.missing {
         return draft.ignored(IgnoredBecause::Known);
     }
     if target.seen_at.is_some_and(|seen_at| read_at < seen_at) {
@@ -26,6 +26,7 @@ pub(super) fn target_seen(draft: &mut Draft, head: &Sha, tree: &TreeId, read_at:
         // It may be the landing itself. The host's answer to that says where the target is.
         return draft.ignored(IgnoredBecause::Superseded);
     }
+    // A target that was deleted and put back is the same too.
     let same = target.tree.as_ref() == Some(tree) || first_candidate_tree(draft) == Some(tree);
     let was = target.head.clone();
     set_target(draft, head, tree, read_at);
@@ -45,6 +46,8 @@ fn first_candidate_tree(draft: &Draft) -> Option<&TreeId> {
     Some(&draft.queue.run(first)?.candidate.as_ref()?.tree)
 }
 
+/// The target is gone: nothing starts and nothing lands until it is back. What was tested on its
+/// last head stays, as it may come back as it was.
 pub(super) fn target_missing(draft: &mut Draft) {
     if draft.queue.header.target.missing {
         return draft.ignored(IgnoredBecause::Known);
@@ -52,9 +55,8 @@ pub(super) fn target_missing(draft: &mut Draft) {
     if draft.queue.header.landing.is_some() {
         return draft.ignored(IgnoredBecause::Superseded);
     }
-    draft.queue.header.target =
-        Target { missing: true, seen_at: Some(draft.at), ..Target::default() };
-    facts::start_over(draft);
+    draft.queue.header.target.missing = true;
+    draft.queue.header.target.seen_at = Some(draft.at);
 }
 
 /// A candidate is on its branch: its checks may run, if somebody says which are required.

@@ -16,7 +16,7 @@ use super::{empty, facts, host_facts, landings, leave, start};
 /// Returns whether it did.
 pub(super) fn land(draft: &mut Draft) -> bool {
     let header = &draft.queue.header;
-    if header.landing.is_some() || !header.state.moves() {
+    if header.landing.is_some() || header.target.missing || !header.state.moves() {
         return false;
     }
     let Some(expected) = header.target.head.clone() else { return false };
@@ -185,6 +185,7 @@ pub(super) fn refused(draft: &mut Draft, id: RunId, because: &LandRefusal) {
             landings::ask(draft, was.as_ref(), head);
             facts::start_over(draft);
         }
+        LandRefusal::TargetMissing => host_facts::target_missing(draft),
         LandRefusal::Refused { words } => {
             let Some(run) = draft.run(id) else { return };
             let queue = draft.queue.clone();

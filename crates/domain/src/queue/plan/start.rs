@@ -20,7 +20,10 @@ pub(super) fn start(draft: &mut Draft) -> bool {
     draft.queue.header.batch_due = None;
     let Some(target_head) = draft.queue.header.target.head.clone() else { return false };
     let free = free_slots(&draft.queue);
-    if !draft.queue.header.state.moves() || !(free.main || free.bisection) {
+    if draft.queue.header.target.missing
+        || !draft.queue.header.state.moves()
+        || !(free.main || free.bisection)
+    {
         return false;
     }
     // A clone shares everything with the state; the group is read from it while the draft changes.

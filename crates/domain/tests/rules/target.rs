@@ -1,0 +1,73 @@
+//! A target that is deleted and put back.
+
+use signalbox_domain::ids::PrNumber;
+use signalbox_domain::queue::{
+    Effect, EntryState, Fact, LandRefusal, PrState, WaitReason, view_entry,
+};
+use signalbox_domain::testing::{Rules, World};
+
+use crate::{run_until, states, waits, world};
+
+/// Two pull requests; the landing of the first finds no target.
+fn without_target() -> World {
+    let mut world = world(2, Rules::default());
+    for pr in [1, 2] {
+        world.submit(pr, None).expect("accepted");
+    }
+    run_until(&mut world, |effect| matches!(effect, Effect::Land(_)));
+    let Effect::Land(land) = world.outbox.remove(0).effect else { panic!("a landing") };
+    let because = LandRefusal::TargetMissing;
+    world.take_in(&Fact::LandRefused { run: land.run, because });
+    world
+}
+
+#[test]
+fn what_was_tested_waits_for_the_target_and_then_lands() {
+    let mut world = without_target();
+    assert_eq!(waits(&world, 1), WaitReason::TargetBranchMissing);
+    assert!(world.queue.header.landing.is_none());
+    // The checks of the second go on; nothing lands.
+    world.settle();
+    assert_eq!(states(&world), [(1, PrState::TestsPassed), (2, PrState::TestsPassed)]);
+    assert!(world.landed.is_empty());
+    let runs: Vec<_> = world.queue.runs().map(|run| run.id).collect();
+    world.take_in(&Fact::TargetMissing);
+    world.reconcile();
+    let seen = world.facts[0].clone();
+    world.take_in(&seen);
+    assert!(!world.queue.header.target.missing);
+    assert_eq!(world.queue.runs().map(|run| run.id).collect::<Vec<_>>(), runs, "nothing is rerun");
+    world.settle();
+    assert_eq!(world.landed, [1, 2]);
+}
+
+#[test]
+fn nothing_starts_without_a_target_and_another_one_starts_everything_over() {
+    let mut world = without_target();
+    world.settle();
+    world.submit(3, None).expect("accepted");
+    world.settle();
+    assert_eq!(waits(&world, 3), WaitReason::TargetBranchMissing);
+    world.push_target();
+    let seen = world.facts.remove(0);
+    world.take_in(&seen);
+    let entry = view_entry(&world.queue, PrNumber(1)).expect("it is there");
+    assert!(matches!(entry.entry.state, EntryState::Testing { .. }), "it is tested anew");
+    world.settle();
+    assert_eq!(world.landed, [1, 2, 3]);
+}
+
+/// A look from before the branch was deleted says nothing about now.
+#[test]
+fn an_old_look_does_not_bring_the_target_back() {
+    let mut world = without_target();
+    world.settle();
+    world.reconcile();
+    let old = world.facts[0].clone();
+    world.facts.clear();
+    world.wait(signalbox_domain::time::Span::seconds(5));
+    let Fact::TargetSeen { head, tree, read_at } = old else { panic!("{old:?}") };
+    let before = read_at.minus(signalbox_domain::time::Span::seconds(60));
+    world.take_in(&Fact::TargetSeen { head, tree, read_at: before });
+    assert!(world.queue.header.target.missing);
+}

@@ -1,0 +1,2 @@
+DROP INDEX outbox_failing;
+DROP INDEX pull_requests_open;
