@@ -73,7 +73,8 @@ impl Loops {
             |app| async move { app.hints.catch_up().await },
         );
         loops.every("old host events", 60 * minute, app, |app| async move {
-            app.hints.forget().await.map(drop)
+            app.hints.forget().await?;
+            app.announcer.forget().await.map(drop)
         });
         loops.every("stray branches", 10 * minute, app, |app| async move {
             app.sweeper.stray_branches().await.map(drop)

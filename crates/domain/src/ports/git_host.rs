@@ -227,7 +227,8 @@ pub trait GitHost: Send + Sync {
     ///   [`LandAnswer::TargetMoved`] with the expected head;
     /// * a pull request's head has moved, or the target has: nothing is touched.
     ///
-    /// Pull requests that landed are marked as merged on hosts that keep them.
+    /// Pull requests that landed are marked as merged, by this call or soon by the host itself, but
+    /// for those that [`Forge::close_landed`] closes.
     async fn land(&self, repository: &Repository, land: &Land) -> Result<LandAnswer, HostError>;
 
     /// Deletes a test branch if it is where expected (`None`: wherever it is). A branch that is
