@@ -112,6 +112,7 @@ async fn run_checks(world: &World, config: &str, script: &str, reports: &Reports
                 tree: signalbox_domain::ids::TreeId::new(tree).expect("a tree"),
             },
             branch: BranchName::new("signalbox-merge/pr-1/x").expect("a branch"),
+            target: BranchName::new("main").expect("a branch"),
             config_from: head,
             prs: vec![PrNumber(1)],
             required: vec!["test".into(), "missing".into()],

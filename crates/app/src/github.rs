@@ -29,6 +29,11 @@ impl GitHub {
             host: name.clone(),
             api_url: settings.api_url.clone().unwrap_or_else(|| api_url(name)),
             credentials: credentials(settings).map_err(|words| format!("{name}: {words}"))?,
+            credentials_file: settings
+                .private_key_file
+                .clone()
+                .filter(|_| settings.app_id.is_some())
+                .or_else(|| settings.token_file.clone()),
             webhook_secrets: match &settings.webhook_secret_file {
                 Some(file) => secrets(file).map_err(|words| format!("{name}: {words}"))?,
                 None => Vec::new(),

@@ -5,13 +5,15 @@ use std::sync::{Mutex, PoisonError};
 
 use reqwest::Method;
 use serde_json::json;
-use signalbox_domain::ids::{PrNumber, RepoName};
-use signalbox_domain::ports::{Announcement, HostError, StatusNote, StatusState, TestPullRequest};
+use signalbox_domain::ids::{PrNumber, RepoName, Sha};
+use signalbox_domain::ports::{
+    Announcement, HostError, LandedNote, StatusNote, StatusState, TestPullRequest,
+};
 
 use signalbox_domain::time::{Span, Timestamp};
 
 use crate::client::{Refused, part};
-use crate::host::GitHubHost;
+use crate::host::{GitHubHost, sha};
 use crate::wire;
 
 /// The most characters of a status's description that the host takes.
@@ -125,7 +127,7 @@ impl GitHubHost {
                     return Ok(());
                 }
                 // Somebody has deleted it.
-                Err(Refused { error: HostError::NotFound { .. }, .. }) => {
+                Err(Refused { status: 404, .. }) => {
                     self.comments().remove(&key);
                 }
                 Err(refused) => return Err(refused.error),
@@ -208,6 +210,29 @@ impl GitHubHost {
             }
         }
         Ok(())
+    }
+
+    /// Closes a pull request whose changes have landed as other commits: the host marks only those
+    /// as merged whose own head is on the target. Returns its head if it is a newer one.
+    pub(crate) async fn close(
+        &self,
+        repo: &RepoName,
+        landed: &LandedNote,
+    ) -> Result<Option<Sha>, HostError> {
+        let rest = format!("/pulls/{}", landed.pr);
+        let seen: Result<wire::Pull, Refused> = if landed.rewritten && landed.head != landed.sha {
+            let body = json!({ "state": "closed" });
+            self.client.make(repo, Method::PATCH, &rest, &body).await
+        } else {
+            self.client.get(repo, &rest).await
+        };
+        let seen = match seen {
+            Ok(seen) => seen,
+            Err(Refused { error: HostError::NotFound { .. }, .. }) => return Ok(None),
+            Err(refused) => return Err(refused.error),
+        };
+        let head = sha(&seen.head.sha)?;
+        Ok(Some(head).filter(|head| *head != landed.head))
     }
 
     pub(crate) async fn read_labels(

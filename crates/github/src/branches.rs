@@ -5,7 +5,7 @@ use serde_json::json;
 use signalbox_domain::ids::{BranchName, RepoName, Sha};
 use signalbox_domain::ports::{HostError, TestBranch};
 
-use crate::client::{Refused, path};
+use crate::client::{Refused, needs_bypass, path};
 use crate::host::{GitHubHost, sha};
 use crate::wire;
 
@@ -22,10 +22,27 @@ impl GitHubHost {
         commit: &str,
     ) -> Result<(), Refused> {
         let body = json!({ "ref": format!("refs/heads/{branch}"), "sha": commit });
-        match self.client.call(repo, Method::POST, "/git/refs", Some(&body)).await {
-            Ok(_) => {}
+        let made = match self.client.call(repo, Method::POST, "/git/refs", Some(&body)).await {
             Err(Refused { status: 422, words, .. }) if words.contains("already exists") => {
-                self.move_branch(repo, branch, commit, true).await?;
+                self.move_branch(repo, branch, commit, true).await
+            }
+            made => made.map(drop),
+        };
+        match made {
+            Ok(()) => {}
+            // It was deleted meanwhile: another try finds none, and makes it.
+            Err(Refused { status: 422, words, .. })
+                if words.contains("Reference does not exist") =>
+            {
+                let words = format!("branch {branch} was deleted meanwhile: {words}");
+                return Err(HostError::Unavailable { words }.into());
+            }
+            // Nothing about what is put on it: rules forbid branches of the queue's own.
+            Err(Refused { status: 422, words, .. }) if needs_bypass(&words) => {
+                let words = format!(
+                    "{words}: let the app bypass the rules of {TEMPORARY}** and {TESTED}**"
+                );
+                return Err(HostError::AccessDenied { words }.into());
             }
             Err(refused) => return Err(refused),
         }
@@ -50,8 +67,14 @@ impl GitHubHost {
     pub(crate) async fn drop_branch(&self, repo: &RepoName, branch: &str) -> Result<(), HostError> {
         let rest = format!("/git/refs/heads/{}", path(branch));
         match self.client.call(repo, Method::DELETE, &rest, None).await {
-            Ok(_) | Err(Refused { error: HostError::NotFound { .. }, .. }) => Ok(()),
+            Ok(_) => Ok(()),
             Err(Refused { status: 422, words, .. }) if words.contains("does not exist") => Ok(()),
+            // It is gone, or we may not delete it: whether it is still there tells.
+            Err(refused) if refused.status == 404 => {
+                let rest = format!("/git/ref/heads/{}", path(branch));
+                let found: Option<wire::Reference> = self.client.find(repo, &rest).await?;
+                found.map_or(Ok(()), |_| Err(refused.error))
+            }
             Err(refused) => Err(refused.error),
         }
     }

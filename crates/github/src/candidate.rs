@@ -93,7 +93,7 @@ impl GitHubHost {
         {
             return Ok(Vec::new());
         }
-        self.reports(repo, head).await
+        self.reports(repo, head, &build.target, &build.target_head).await
     }
 
     /// Finds with whom a change conflicts: with the target itself, with the first candidate ahead

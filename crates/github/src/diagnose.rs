@@ -158,6 +158,15 @@ impl GitHubHost {
         };
         let sentence = format!("{name} can be read");
         let mut found = vec![finding(&id("repository"), Severity::Fine, sentence, "")];
+        for (key, fix) in [
+            ("archived", "unarchive the repository, or delete its queues"),
+            ("disabled", "ask the host why the repository is disabled"),
+        ] {
+            if seen[key].as_bool() == Some(true) {
+                let sentence = format!("{name} is {key}: nothing can be written");
+                found.push(finding(&id(key), Severity::Problem, sentence, fix));
+            }
+        }
         if seen["permissions"]["push"].as_bool() == Some(false) {
             found.push(finding(
                 &id("push"),
@@ -171,14 +180,23 @@ impl GitHubHost {
         let nothing = "0000000000000000000000000000000000000000";
         let tried = self.put_branch(&repository.name, &branch, nothing).await;
         found.push(match tried {
-            Err(Refused { status: 403 | 404, words, .. }) => finding(
+            Err(
+                Refused { status: 403 | 404, words, .. }
+                | Refused { error: HostError::AccessDenied { words }, .. },
+            ) => finding(
                 &id("refs"),
                 Severity::Problem,
                 format!("{name}: refs cannot be written: {words}"),
                 "give the app or the token write access to contents, and let rulesets spare \
                  signalbox-temp/ and signalbox-merge/",
             ),
-            Err(Refused { error: error @ HostError::Unavailable { .. }, .. }) => finding(
+            Err(Refused {
+                error:
+                    error @ (HostError::Unavailable { .. }
+                    | HostError::RateLimited { .. }
+                    | HostError::CredentialRejected { .. }),
+                ..
+            }) => finding(
                 &id("refs"),
                 Severity::Warning,
                 format!("{name}: it could not be tried whether refs can be written: {error}"),

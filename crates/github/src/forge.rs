@@ -5,14 +5,14 @@ use reqwest::Method;
 use serde_json::json;
 use signalbox_domain::ids::{PrNumber, Sha};
 use signalbox_domain::ports::{
-    Announcement, Comment, Finding, Forge, HostError, Permission, Repository, TestPullRequest,
-    WorkflowRun,
+    Announcement, Comment, Finding, Forge, HostError, LandedNote, Permission, Repository,
+    TestPullRequest, WorkflowRun,
 };
 use signalbox_domain::time::Timestamp;
 
 use crate::client::part;
 use crate::host::GitHubHost;
-use crate::{markdown, wire};
+use crate::{markdown, prose, wire};
 
 #[async_trait]
 impl Forge for GitHubHost {
@@ -95,7 +95,17 @@ impl Forge for GitHubHost {
         repository: &Repository,
         announcement: &Announcement,
     ) -> Result<(), HostError> {
-        self.show(&repository.name, announcement).await
+        let name = &repository.name;
+        self.noted(name, showing(announcement), self.show(name, announcement).await)
+    }
+
+    async fn close_landed(
+        &self,
+        repository: &Repository,
+        landed: &LandedNote,
+    ) -> Result<Option<Sha>, HostError> {
+        let name = &repository.name;
+        self.noted(name, "closing pull requests", self.close(name, landed).await)
     }
 
     async fn open_test_pull_request(
@@ -103,7 +113,8 @@ impl Forge for GitHubHost {
         repository: &Repository,
         wanted: &TestPullRequest,
     ) -> Result<(), HostError> {
-        self.open_draft(&repository.name, wanted).await
+        let name = &repository.name;
+        self.noted(name, "opening draft pull requests", self.open_draft(name, wanted).await)
     }
 
     async fn workflow_run(
@@ -118,6 +129,10 @@ impl Forge for GitHubHost {
         &self.command_prefix
     }
 
+    fn plain_lines(&self, comment: &str) -> Vec<String> {
+        prose::plain_lines(comment)
+    }
+
     fn neutral(&self, text: &str) -> String {
         markdown::neutral(text)
     }
@@ -128,5 +143,15 @@ impl Forge for GitHubHost {
 
     async fn diagnose(&self, repositories: &[Repository]) -> Vec<Finding> {
         self.findings(repositories).await
+    }
+}
+
+/// What is shown, for operators.
+fn showing(announcement: &Announcement) -> &'static str {
+    match (&announcement.status, &announcement.comment, &announcement.labels) {
+        (Some(_), None, None) => "writing statuses",
+        (None, Some(_), None) => "writing comments",
+        (None, None, Some(_)) => "writing labels",
+        _ => "writing on pull requests",
     }
 }

@@ -3,6 +3,7 @@
 use signalbox_domain::ids::RepoName;
 use signalbox_domain::ports::{HostError, WorkflowRun};
 
+use crate::client::Refused;
 use crate::host::{GitHubHost, sha};
 use crate::wire;
 
@@ -12,8 +13,17 @@ impl GitHubHost {
         repo: &RepoName,
         id: u64,
     ) -> Result<Option<WorkflowRun>, HostError> {
-        let found: Option<wire::WorkflowRun> =
-            self.client.find(repo, &format!("/actions/runs/{id}")).await?;
+        let rest = format!("/actions/runs/{id}");
+        let found: Option<wire::WorkflowRun> = match self.client.get(repo, &rest).await {
+            Ok(run) => Some(run),
+            Err(Refused { error: HostError::NotFound { .. }, .. }) => None,
+            // Without the permission to read actions, nobody vouches.
+            Err(Refused { status: 403, error: HostError::AccessDenied { words }, .. }) => {
+                self.client.visible(repo).await?;
+                return Err(HostError::Rejected { words });
+            }
+            Err(refused) => return Err(refused.error),
+        };
         found.map(|run| vouched(repo, &run)).transpose()
     }
 }

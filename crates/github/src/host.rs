@@ -1,5 +1,6 @@
 //! The host behind the port.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -15,7 +16,9 @@ use url::Url;
 
 use crate::announce::Shown;
 use crate::benches::{Benches, Places};
-use crate::client::{Client, Credentials, CredentialsError, part};
+use crate::checks::Reporters;
+use crate::client::{Client, Credentials, CredentialsError, Refused, part};
+use crate::complaints::Complaints;
 use crate::runner::Waiters;
 use crate::statuses::Requirements;
 use crate::wire;
@@ -29,6 +32,9 @@ pub struct GitHubConfig {
     pub api_url: String,
     /// Who we are.
     pub credentials: Credentials,
+    /// The file that the credentials were read from. What an operator puts there later is used at
+    /// once.
+    pub credentials_file: Option<PathBuf>,
     /// The secrets that deliveries may be signed with: one, or two while it is changed. Without
     /// one, deliveries are refused and everything is read at intervals.
     pub webhook_secrets: Vec<String>,
@@ -63,6 +69,8 @@ pub struct GitHubHost {
     pub(crate) command_prefix: String,
     pub(crate) public_url: String,
     pub(crate) requirements: Requirements,
+    pub(crate) reporters: Reporters,
+    complaints: Complaints,
     pub(crate) waiters: Waiters,
     pub(crate) shown: Shown,
     pub(crate) benches: Benches,
@@ -75,7 +83,7 @@ impl GitHubHost {
         let url = Url::parse(&config.api_url).ok();
         let url = url.filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
         let url = url.ok_or_else(|| ConfigError::Address(config.api_url.clone()))?;
-        let client = Client::new(&url, config.credentials, clock);
+        let client = Client::new(&url, config.credentials, config.credentials_file, clock);
         let client = client.map_err(|error| ConfigError::Client(error.to_string()))?;
         Ok(Self {
             client,
@@ -84,6 +92,8 @@ impl GitHubHost {
             command_prefix: config.command_prefix,
             public_url: config.public_url,
             requirements: Requirements::default(),
+            reporters: Reporters::default(),
+            complaints: Complaints::default(),
             waiters: Waiters::default(),
             shown: Shown::default(),
             benches: Benches::default(),
@@ -94,6 +104,17 @@ impl GitHubHost {
     /// How many calls were made since the start.
     pub fn calls(&self) -> u64 {
         self.client.calls()
+    }
+
+    /// Tells operators once when the host stops letting us do something, and when it does again.
+    pub(crate) fn noted<T>(
+        &self,
+        repo: &RepoName,
+        doing: &'static str,
+        answer: Result<T, HostError>,
+    ) -> Result<T, HostError> {
+        self.complaints.note(repo, doing, answer.as_ref().err());
+        answer
     }
 
     /// The head of a branch; one call for the commit and its tree.
@@ -132,9 +153,15 @@ impl GitHost for GitHubHost {
     }
 
     async fn locate(&self, repository: &Repository) -> Result<Option<String>, HostError> {
-        let found: Option<wire::RepoShort> = self.client.find(&repository.name, "").await?;
         let name = &repository.name;
-        Ok(found.map(|it| it.full_name.unwrap_or_else(|| format!("{}/{}", name.owner, name.name))))
+        match self.client.get::<wire::RepoShort>(name, "").await {
+            Ok(it) => {
+                Ok(Some(it.full_name.unwrap_or_else(|| format!("{}/{}", name.owner, name.name))))
+            }
+            // Also when the app is not installed there: nobody is told that it exists.
+            Err(Refused { status: 404, .. }) => Ok(None),
+            Err(refused) => Err(refused.error),
+        }
     }
 
     async fn pull_request(
@@ -142,7 +169,8 @@ impl GitHost for GitHubHost {
         repository: &Repository,
         query: &PullRequestQuery,
     ) -> Result<Option<PullRequest>, HostError> {
-        self.read_pull_request(&repository.name, query).await
+        let name = &repository.name;
+        self.noted(name, "reading pull requests", self.read_pull_request(name, query).await)
     }
 
     async fn head(
@@ -150,7 +178,8 @@ impl GitHost for GitHubHost {
         repository: &Repository,
         branch: &BranchName,
     ) -> Result<Option<Head>, HostError> {
-        self.head_of(&repository.name, branch.as_str()).await
+        let name = &repository.name;
+        self.noted(name, "reading branches", self.head_of(name, branch.as_str()).await)
     }
 
     async fn required_statuses(
@@ -159,7 +188,9 @@ impl GitHost for GitHubHost {
         target: &BranchName,
         at: &Sha,
     ) -> Result<HostStatuses, HostError> {
-        self.read_required_statuses(&repository.name, target, at).await
+        let name = &repository.name;
+        let read = self.read_required_statuses(name, target, at).await;
+        self.noted(name, "reading required statuses", read)
     }
 
     async fn build_candidate(
@@ -167,11 +198,13 @@ impl GitHost for GitHubHost {
         repository: &Repository,
         build: &BuildCandidate,
     ) -> Result<Built, HostError> {
-        self.build(&repository.name, build).await
+        let name = &repository.name;
+        self.noted(name, "building candidates", self.build(name, build).await)
     }
 
     async fn land(&self, repository: &Repository, land: &Land) -> Result<LandAnswer, HostError> {
-        self.land_candidate(&repository.name, land).await
+        let name = &repository.name;
+        self.noted(name, "landing", self.land_candidate(name, land).await)
     }
 
     async fn contained(
@@ -195,10 +228,13 @@ impl GitHost for GitHubHost {
         branch: &BranchName,
         expected: Option<&Sha>,
     ) -> Result<(), HostError> {
-        self.delete(&repository.name, branch.as_str(), expected).await
+        let name = &repository.name;
+        let deleted = self.delete(name, branch.as_str(), expected).await;
+        self.noted(name, "deleting test branches", deleted)
     }
 
     async fn test_branches(&self, repository: &Repository) -> Result<Vec<TestBranch>, HostError> {
-        self.list_test_branches(&repository.name).await
+        let name = &repository.name;
+        self.noted(name, "listing test branches", self.list_test_branches(name).await)
     }
 }

@@ -7,7 +7,7 @@ use signalbox_domain::ids::{RepoName, TreeId};
 use signalbox_domain::ports::{Head, HostError, LandAnswer};
 use signalbox_domain::queue::{Change, Land, MergeMethod, PullRequestState};
 
-use crate::client::Refused;
+use crate::client::{Refused, misses_of_pull_request, needs_bypass};
 use crate::host::{GitHubHost, sha};
 use crate::pull_requests::shown;
 use crate::wire;
@@ -27,11 +27,7 @@ impl GitHubHost {
         let mut bench = Workbench::new(self, repo, land.run, "land");
         let answer = self.land_on(&mut bench, repo, land).await;
         bench.leave();
-        let answer = answer?;
-        if let LandAnswer::Landed(head) = &answer {
-            self.close_landed(repo, land, head).await?;
-        }
-        Ok(answer)
+        answer
     }
 
     async fn land_on(
@@ -93,7 +89,9 @@ impl GitHubHost {
                 let head = Head { sha: sha(&to.commit)?, tree: to.tree.clone() };
                 return Ok(Forward::Done(head));
             }
-            Err(refused) if refused.error.is_passing() => return Err(refused.error),
+            Err(refused) if refused.error.is_passing() && !needs_bypass(&refused.words) => {
+                return Err(refused.error);
+            }
             Err(refused) => refused,
         };
         match self.head_of(repo, land.target.as_str()).await? {
@@ -121,7 +119,7 @@ impl GitHubHost {
                  only land together by moving it",
                 land.target
             );
-            return Err(HostError::Rejected { words });
+            return Err(HostError::AccessDenied { words });
         };
         let method = match land.method {
             MergeMethod::MergeCommit => "merge",
@@ -151,6 +149,18 @@ impl GitHubHost {
             Err(Refused { status: 409, .. }) => Ok(LandAnswer::HeadMoved { pr: change.pr }),
             Err(Refused { status: 405, words, .. }) if passes(&words) => {
                 Err(HostError::Unavailable { words })
+            }
+            // A rule that keeps us from the branch is nobody's fault; what this very pull request
+            // misses is its own.
+            Err(Refused { status: 405 | 422, words, .. })
+                if needs_bypass(&words) && !misses_of_pull_request(&words) =>
+            {
+                let words = format!(
+                    "{words}: let the app bypass the rules of branch {}, or let it merge pull \
+                     requests with the queue's merge method",
+                    land.target
+                );
+                Err(HostError::AccessDenied { words })
             }
             Err(refused) => Err(refused.error),
         }
@@ -214,37 +224,6 @@ impl GitHubHost {
             at = &parent.sha;
         }
         Ok(None)
-    }
-
-    /// Closes pull requests whose changes have landed as other commits: the host marks only those
-    /// as merged whose own head is on the target. That they are closed is what remembers the
-    /// landing, so a host that does not answer is asked again.
-    async fn close_landed(
-        &self,
-        repo: &RepoName,
-        land: &Land,
-        head: &Head,
-    ) -> Result<(), HostError> {
-        if land.method == MergeMethod::MergeCommit {
-            return Ok(());
-        }
-        for change in land.changes.iter().filter(|change| change.head != head.sha) {
-            let rest = format!("/pulls/{}", change.pr);
-            let body = json!({ "state": "closed" });
-            let Err(refused) = self.client.call(repo, Method::PATCH, &rest, Some(&body)).await
-            else {
-                continue;
-            };
-            match refused.error {
-                error @ (HostError::Unavailable { .. } | HostError::RateLimited { .. }) => {
-                    return Err(error);
-                }
-                error => {
-                    tracing::warn!(pr = %change.pr, %error, "a pull request that landed is still open");
-                }
-            }
-        }
-        Ok(())
     }
 }
 

@@ -8,6 +8,7 @@ use async_trait::async_trait;
 use signalbox_domain::ids::Sha;
 use signalbox_domain::ports::{ChecksJob, ChecksRunner, ChecksSink, HostError};
 use signalbox_domain::queue::{CheckReport, CheckStatus};
+use signalbox_domain::time::Span;
 use tokio::sync::Notify;
 
 use crate::host::GitHubHost;
@@ -60,7 +61,8 @@ impl GitHubChecks {
         let (mut pause, longest) = (after / 10, after / 2);
         let mut told: Vec<CheckReport> = Vec::new();
         loop {
-            let reports = self.0.reports(&job.repository.name, sha).await?;
+            let (target, on) = (&job.checks.target, &job.checks.config_from);
+            let reports = self.0.reports(&job.repository.name, sha, target, on).await?;
             let fresh = news(&told, &reports);
             if !fresh.is_empty() && sink.report(fresh).await.is_err() {
                 return Ok(());
@@ -86,7 +88,13 @@ fn news(told: &[CheckReport], reports: &[CheckReport]) -> Vec<CheckReport> {
             == (&other.name, other.status, other.conclusion, &other.url, &other.summary)
     };
     let is_new = |report: &&CheckReport| !told.iter().any(|it| same(it, report));
-    reports.iter().filter(is_new).cloned().collect()
+    // What replaces another report is later than that one, whatever the host's times are.
+    let later = |report: &CheckReport| {
+        let before = told.iter().find(|it| it.name == report.name);
+        let earliest = before.map_or(report.at, |it| it.at.plus(Span::from_micros(1)));
+        CheckReport { at: report.at.max(earliest), ..report.clone() }
+    };
+    reports.iter().filter(is_new).map(later).collect()
 }
 
 fn have_ended(required: &[String], reports: &[CheckReport]) -> bool {
@@ -103,6 +111,6 @@ impl ChecksRunner for GitHubChecks {
         let hinted = self.0.waiters.join(sha);
         let done = self.follow(job, sink, &hinted).await;
         self.0.waiters.leave(sha);
-        done
+        self.0.noted(&job.repository.name, "reading checks", done)
     }
 }

@@ -1,6 +1,6 @@
 //! What is required of a candidate: by the repository's files, by rulesets, by classic protection.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
 
 use base64::Engine as _;
@@ -29,8 +29,17 @@ const REMEMBERED: usize = 256;
 /// The list in the repository, or what is wrong with it.
 type Listed = Option<Result<Vec<String>, String>>;
 
-/// When the rules of a branch were read, and the statuses that they ask for.
-type RulesRead = (Timestamp, Vec<String>);
+/// What the rules of a branch ask for.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Rules {
+    /// The required statuses, each once.
+    names: Vec<String>,
+    /// The apps that must report them, where the rules say so.
+    pub(crate) pins: BTreeMap<String, BTreeSet<u64>>,
+}
+
+/// When the rules of a branch were read, and what they ask for.
+type RulesRead = (Timestamp, Rules);
 
 /// What was read a moment ago. Files are remembered by their commit, and by what the commit has of
 /// them, neither of which ever changes.
@@ -45,7 +54,7 @@ impl Requirements {
         self.files.lock().unwrap_or_else(PoisonError::into_inner).get(key).cloned()
     }
 
-    fn rules(&self, key: &(RepoName, BranchName), now: Timestamp) -> Option<Vec<String>> {
+    fn rules(&self, key: &(RepoName, BranchName), now: Timestamp) -> Option<Rules> {
         let known = self.rules.lock().unwrap_or_else(PoisonError::into_inner);
         let hold = Span::seconds(RULES_HOLD_SECONDS);
         known.get(key).filter(|(read_at, _)| now.since(*read_at) < hold).map(|it| it.1.clone())
@@ -89,7 +98,7 @@ impl GitHubHost {
         let branch_protection = if repository.is_some() {
             None
         } else {
-            Some(self.rules(repo, target).await?).filter(|names| !names.is_empty())
+            Some(self.rules(repo, target).await?.names).filter(|names| !names.is_empty())
         };
         Ok(HostStatuses { repository, repository_error, branch_protection })
     }
@@ -147,44 +156,65 @@ impl GitHubHost {
         Ok(Some(text.ok_or_else(|| format!("{name}: it is not UTF-8"))))
     }
 
-    /// The statuses that rulesets and classic protection ask for, each once.
-    async fn rules(&self, repo: &RepoName, target: &BranchName) -> Result<Vec<String>, HostError> {
+    /// What rulesets and classic protection ask for together.
+    pub(crate) async fn rules(
+        &self,
+        repo: &RepoName,
+        target: &BranchName,
+    ) -> Result<Rules, HostError> {
         let key = (repo.clone(), target.clone());
         let now = self.client.clock.now();
-        if let Some(names) = self.requirements.rules(&key, now) {
-            return Ok(names);
+        if let Some(rules) = self.requirements.rules(&key, now) {
+            return Ok(rules);
         }
         let branch = part(target.as_str());
         let rulesets = format!("/rules/branches/{branch}");
-        let rules = absent(self.client.list::<wire::Rule>(repo, &rulesets, None).await)?;
-        let mut names: Vec<String> = rules
+        let found = self.client.list::<wire::Rule>(repo, &rulesets, None).await;
+        let mut checks: Vec<wire::RequiredCheck> = self
+            .absent(repo, found)
+            .await?
             .unwrap_or_default()
             .into_iter()
             .filter(|rule| rule.kind == "required_status_checks")
             .flat_map(|rule| rule.parameters.unwrap_or_default().required_status_checks)
-            .map(|check| check.context)
             .collect();
         let classic = format!("/branches/{branch}/protection/required_status_checks");
-        let classic: Option<wire::ProtectedChecks> = absent(self.client.get(repo, &classic).await)?;
-        if let Some(classic) = classic {
-            names.extend(classic.contexts);
-            names.extend(classic.checks.into_iter().map(|check| check.context));
+        let found = self.client.get::<wire::ProtectedChecks>(repo, &classic).await;
+        if let Some(classic) = self.absent(repo, found).await? {
+            checks.extend(classic.checks);
+            let any = |context| wire::RequiredCheck { context, integration_id: None, app_id: None };
+            checks.extend(classic.contexts.into_iter().map(any));
         }
-        let mut each = std::collections::BTreeSet::new();
-        names.retain(|name| each.insert(name.clone()));
-        names.truncate(MAX_STATUSES);
-        keep(&self.requirements.rules, key, (now, names.clone()));
-        Ok(names)
+        let mut rules = Rules::default();
+        for check in checks {
+            if let Some(app) = check.pinned() {
+                rules.pins.entry(check.context.clone()).or_default().insert(app);
+            }
+            if !rules.names.contains(&check.context) && rules.names.len() < MAX_STATUSES {
+                rules.names.push(check.context);
+            }
+        }
+        keep(&self.requirements.rules, key, (now, rules.clone()));
+        Ok(rules)
     }
-}
 
-/// What is not there, or may not be read, asks for nothing: an app without the permission to read
-/// administration settings is told 403, and `doctor` says so.
-fn absent<T>(answer: Result<T, Refused>) -> Result<Option<T>, HostError> {
-    match answer {
-        Ok(found) => Ok(Some(found)),
-        Err(Refused { status: 403 | 404 | 410, error, .. }) if !error.is_passing() => Ok(None),
-        Err(refused) => Err(refused.error),
+    /// What is not there, or may not be read, asks for nothing: an app without the permission to
+    /// read administration settings is told 403, and `doctor` says so. A repository that cannot be
+    /// read at all says nothing about its rules.
+    async fn absent<T>(
+        &self,
+        repo: &RepoName,
+        answer: Result<T, Refused>,
+    ) -> Result<Option<T>, HostError> {
+        match answer {
+            Ok(found) => Ok(Some(found)),
+            Err(Refused { status: 404 | 410, .. }) => Ok(None),
+            Err(Refused { status: 403, error: HostError::AccessDenied { .. }, .. }) => {
+                self.client.visible(repo).await?;
+                Ok(None)
+            }
+            Err(refused) => Err(refused.error),
+        }
     }
 }
 

@@ -122,6 +122,7 @@ mod tests {
             host: "github.com".into(),
             api_url: "https://api.github.com".into(),
             credentials: Credentials::token("t").expect("a token"),
+            credentials_file: None,
             webhook_secrets: vec!["old".into(), "It's a Secret to Everybody".into()],
             reread_after: signalbox_domain::time::Span::minutes(10),
             command_prefix: "/signalbox".into(),

@@ -153,6 +153,20 @@ pub(crate) struct CheckRun {
     pub(crate) started_at: Option<String>,
     pub(crate) completed_at: Option<String>,
     pub(crate) output: Option<CheckOutput>,
+    pub(crate) app: Option<AppShort>,
+    pub(crate) check_suite: Option<Numbered>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct Numbered {
+    pub(crate) id: u64,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct Creator {
+    pub(crate) login: String,
+    #[serde(rename = "type")]
+    pub(crate) kind: Option<String>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -162,6 +176,7 @@ pub(crate) struct CommitStatus {
     pub(crate) description: Option<String>,
     pub(crate) target_url: Option<String>,
     pub(crate) updated_at: Option<String>,
+    pub(crate) creator: Option<Creator>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -175,6 +190,17 @@ pub(crate) struct Contents {
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct RequiredCheck {
     pub(crate) context: String,
+    /// The app that must report it, in a ruleset.
+    pub(crate) integration_id: Option<i64>,
+    /// The same in classic protection; -1 stands for any.
+    pub(crate) app_id: Option<i64>,
+}
+
+impl RequiredCheck {
+    /// The app that must report it.
+    pub(crate) fn pinned(&self) -> Option<u64> {
+        self.integration_id.or(self.app_id).and_then(|id| id.try_into().ok())
+    }
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -211,6 +237,7 @@ pub(crate) struct IssueComment {
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct AppShort {
     pub(crate) id: Option<u64>,
+    pub(crate) slug: Option<String>,
 }
 
 #[derive(Clone, Debug, Deserialize)]

@@ -253,6 +253,15 @@ diesel::allow_tables_to_appear_in_same_query!(
 diesel::allow_tables_to_appear_in_same_query!(webhook_endpoints, webhook_messages);
 
 table! {
+    announcements (queue_id, pr_number) {
+        queue_id -> Text, pr_number -> BigInt, org_id -> Text, status -> Nullable<Text>,
+        comment -> Nullable<Text>, labels -> Nullable<Text>, closed -> Nullable<Text>,
+        newer_head -> Nullable<Text>, settled -> Bool, shown_at -> BigInt,
+        holder -> Nullable<Text>, held_until -> BigInt,
+    }
+}
+
+table! {
     heard_events (org_id, host, event_id) {
         org_id -> Text, host -> Text, event_id -> Text, at -> BigInt,
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use signalbox_domain::ids::{BranchName, OrgId, OrgSlug, PrNumber, RepoName, TokenId};
 use signalbox_domain::ports::{
-    HostError, Notifier, Observed, Observer, PullRequestQuery, QueueRef,
+    Clock as _, HostError, Notifier, Observed, Observer, PullRequestQuery, QueueRef,
 };
 use signalbox_domain::queue::{CheckConclusion, Lane, Mode, PrState, WaitReason};
 use signalbox_domain::service::{
@@ -257,6 +257,42 @@ async fn strays_among_the_branches_are_swept() {
         bench.context.hosts.git_host(bench.caller.org, &bench.repo.host).expect("it is there");
     assert_eq!(host.test_branches(&repository).await.expect("up").len(), 1);
     let sweeper = Sweeper::new(bench.context.clone(), bench.queues.clone());
-    assert_eq!(sweeper.stray_branches().await.expect("everything answers"), 1);
+    let sweep = async || sweeper.stray_branches().await.expect("everything answers");
+    assert_eq!(sweep().await, 0, "another server may be using it");
+    bench.clock.advance(Span::minutes(14));
+    assert_eq!(sweep().await, 0, "it may still be in use");
+    bench.clock.advance(Span::minutes(1));
+    assert_eq!(sweep().await, 1, "it has not moved for a while");
     assert!(host.test_branches(&repository).await.expect("up").is_empty());
+}
+
+#[tokio::test]
+async fn branches_of_live_runs_and_of_other_servers_are_not_swept() {
+    let bench = Bench::new(1).await;
+    let pr = bench.open("one");
+    bench.host.set_checks_hang(true);
+    bench.submit(pr).await.expect("accepted");
+    let runner = EffectRunner::new(bench.context.clone(), bench.queues.clone());
+    for _ in 0..2 {
+        bench.run_host_effects(&runner).await;
+    }
+    let there = || bench.host.test_branches_there(&bench.repo);
+    let tested = there().remove(0);
+    let run = tested.as_str().rsplit('/').next().expect("a run").to_owned();
+    // A server died while it built: its scratch branch is used again when the build is repeated.
+    let (scratch, other) = (format!("signalbox-temp/build/{run}"), "signalbox-temp/build/other");
+    bench.host.leave_test_branch(&bench.repo, &scratch);
+    bench.host.leave_test_branch(&bench.repo, other);
+    let sweeper = Sweeper::new(bench.context.clone(), bench.queues.clone());
+    for _ in 0..3 {
+        // Another server uses its own every ten minutes.
+        bench.host.push_branch(&bench.repo, other, &[("used", &bench.clock.now().to_string())]);
+        assert_eq!(sweeper.stray_branches().await.expect("everything answers"), 0);
+        bench.clock.advance(Span::minutes(10));
+    }
+    assert_eq!(there().len(), 3);
+    bench.clock.advance(Span::minutes(10));
+    assert_eq!(sweeper.stray_branches().await.expect("everything answers"), 1);
+    let left: Vec<String> = there().iter().map(ToString::to_string).collect();
+    assert!(!left.contains(&other.to_owned()) && left.contains(&scratch), "{left:?}");
 }

@@ -74,7 +74,8 @@ impl Loops {
             |app| async move { app.hints.catch_up().await },
         );
         loops.every("old host events", 60 * minute, app, |app| async move {
-            app.hints.forget().await.map(drop)
+            app.hints.forget().await?;
+            app.announcer.forget().await.map(drop)
         });
         loops.every("waiting entries", minute, app, |app| async move {
             let looked = app.watch.look().await?;

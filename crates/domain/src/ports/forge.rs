@@ -72,6 +72,20 @@ pub struct Announcement {
     pub labels: Option<(Vec<String>, Vec<String>)>,
 }
 
+/// A pull request whose changes are on the target branch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LandedNote {
+    /// The pull request.
+    pub pr: PrNumber,
+    /// The head that was tested and landed.
+    pub head: Sha,
+    /// The commit on the target branch that they landed as.
+    pub sha: Sha,
+    /// Whether they landed as other commits than its own, so that the host does not mark it as
+    /// merged by itself.
+    pub rewritten: bool,
+}
+
 /// A draft pull request that makes the host's CI look at a test branch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TestPullRequest {
@@ -161,6 +175,14 @@ pub trait Forge: Send + Sync {
         announcement: &Announcement,
     ) -> Result<(), HostError>;
 
+    /// Closes a pull request that has landed as other commits than its own, if it is still open.
+    /// Returns its head if that is not the one that landed: later commits were left out.
+    async fn close_landed(
+        &self,
+        repository: &Repository,
+        landed: &LandedNote,
+    ) -> Result<Option<Sha>, HostError>;
+
     /// Opens a draft pull request for a test branch unless it has one.
     async fn open_test_pull_request(
         &self,
@@ -177,6 +199,10 @@ pub trait Forge: Send + Sync {
 
     /// The word that commands in comments start with: `/signalbox`.
     fn command_prefix(&self) -> &str;
+
+    /// The lines of a comment that are plain text of its author, in the host's markup: without
+    /// code, quotes and what is not shown.
+    fn plain_lines(&self, comment: &str) -> Vec<String>;
 
     /// Foreign text without markup and mentions, for comments.
     fn neutral(&self, text: &str) -> String;

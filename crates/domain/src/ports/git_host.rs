@@ -267,8 +267,9 @@ pub trait GitHost: Send + Sync {
     /// * a pull request's head has moved, or the target has: nothing is touched;
     /// * there is no such target: [`HostError::NotFound`].
     ///
-    /// Pull requests that landed are marked as merged on hosts that keep them. What has landed is
-    /// remembered on the host, so that it is known without any database.
+    /// Pull requests that landed are marked as merged, by this call or soon by the host itself, but
+    /// for those that [`Forge::close_landed`] closes. What has landed is remembered on the host, so
+    /// that it is known without any database.
     async fn land(&self, repository: &Repository, land: &Land) -> Result<LandAnswer, HostError>;
 
     /// Which of these landings, newest first, the target contains when its head is that commit.

@@ -4,6 +4,7 @@
 //! To add an adapter: implement the trait in a crate of its own that depends on this one only,
 //! run the suite on it, and name it in the app crate's wiring.
 
+mod announcement_store;
 mod audit_log;
 mod blob_store;
 mod check_log;
@@ -42,6 +43,7 @@ mod webhook_decoder;
 mod webhook_sender;
 mod webhook_store;
 
+pub use announcement_store::{AnnouncementStore, Shown};
 pub use audit_log::{AuditFilter, AuditLog, AuditPlace};
 pub use blob_store::{Blob, BlobError, BlobStore, BlobWriter};
 pub use check_log::{CheckLog, CheckOutput, MAX_CHECK_OUTPUT};
@@ -57,8 +59,8 @@ pub use flaky_store::{
     CiRun, FlakyCommit, FlakyRepo, FlakyStore, RepoRef, SettingsStep, TestRecord, TestStep,
 };
 pub use forge::{
-    Announcement, Comment, Finding, Forge, Permission, Severity, StatusNote, StatusState,
-    TestPullRequest, WorkflowRun,
+    Announcement, Comment, Finding, Forge, LandedNote, Permission, Severity, StatusNote,
+    StatusState, TestPullRequest, WorkflowRun,
 };
 pub use git_host::{
     Abilities, Built, GitHost, Head, HostError, Hosts, LandAnswer, Landed, PullRequestQuery,

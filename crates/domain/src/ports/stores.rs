@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use super::{
-    AuditLog, CheckLog, EventLog, FlakyReads, FlakyStore, HeardStore, HistoryStore, OrgStore,
-    Outbox, PullRequestStore, QueueStore, ReadStore, RepoStore, Retention, SessionStore,
-    TokenStore, UploadStore, WebhookStore,
+    AnnouncementStore, AuditLog, CheckLog, EventLog, FlakyReads, FlakyStore, HeardStore,
+    HistoryStore, OrgStore, Outbox, PullRequestStore, QueueStore, ReadStore, RepoStore, Retention,
+    SessionStore, TokenStore, UploadStore, WebhookStore,
 };
 
 /// Every store of one database.
@@ -37,6 +37,8 @@ pub struct Stores {
     pub flaky: Arc<dyn FlakyStore>,
     /// Events that hosts have told.
     pub heard: Arc<dyn HeardStore>,
+    /// What hosts were last shown of pull requests.
+    pub announcements: Arc<dyn AnnouncementStore>,
     /// Reads of flaky tests.
     pub flaky_reads: Arc<dyn FlakyReads>,
     /// Webhooks.

@@ -70,6 +70,8 @@ pub struct RunChecks {
     pub candidate: Candidate,
     /// Its branch.
     pub branch: BranchName,
+    /// The target branch, whose rules say which app must report a required status.
+    pub target: BranchName,
     /// The commit of the target branch that the checks' configuration is read from.
     pub config_from: Sha,
     /// The pull requests under test.

@@ -131,7 +131,7 @@ async fn settled_target(
     host: &dyn GitHost,
     order: &Order<'_>,
 ) -> Result<Result<Option<Sha>, HostError>, Error> {
-    let Order { queue, repository, build } = order;
+    let Order { queue, repository, build, .. } = order;
     let read_at = context.clock.now();
     let head = match host.head(repository, &build.target).await {
         Ok(Some(head)) => head,

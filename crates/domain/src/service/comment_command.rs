@@ -24,10 +24,11 @@ pub enum CommentCommand {
 }
 
 impl CommentCommand {
-    /// Reads the first line of a comment that starts with the prefix as a word. `None` when there
-    /// is none; the error says which word is not understood. Quoted lines are no commands.
-    pub fn parse(prefix: &str, body: &str) -> Option<Result<Self, String>> {
-        let line = body.lines().find_map(|line| {
+    /// Reads the first of a comment's plain lines that starts with the prefix as a word. `None`
+    /// when there is none; the error says which word is not understood. The host has left out
+    /// code, quotes and hidden text: what is markup is the host's to say.
+    pub fn parse(prefix: &str, lines: &[String]) -> Option<Result<Self, String>> {
+        let line = lines.iter().find_map(|line| {
             let rest = line.trim().strip_prefix(prefix)?;
             (rest.is_empty() || rest.starts_with(char::is_whitespace)).then_some(rest)
         })?;
@@ -81,7 +82,8 @@ mod tests {
     use super::*;
 
     fn parse(body: &str) -> Option<Result<CommentCommand, String>> {
-        CommentCommand::parse("/signalbox", body)
+        let lines: Vec<String> = body.lines().map(ToOwned::to_owned).collect();
+        CommentCommand::parse("/signalbox", &lines)
     }
 
     fn merge(priority: Option<u32>, no_batch: Option<bool>, force: bool) -> CommentCommand {

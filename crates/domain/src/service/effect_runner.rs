@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
-use crate::ids::PrNumber;
 use crate::ports::{
     ChecksJob, ChecksRunner, GitHost, HostError, LandAnswer, Leased, Observed, PullRequestQuery,
     QueueRef, Repository,
@@ -317,7 +316,9 @@ const fn keeps_waiting(effect: &Effect) -> bool {
         | Effect::Land(_)
         | Effect::InspectTarget { .. }
         | Effect::InspectPullRequest { .. } => true,
-        Effect::CancelChecks { .. } | Effect::DeleteBranch { .. } => false,
+        Effect::CancelChecks { .. }
+        | Effect::CheckLandings { .. }
+        | Effect::DeleteBranch { .. } => false,
     }
 }
 
@@ -340,6 +341,7 @@ fn is_wanted(queue: &Queue, effect: &Effect) -> bool {
         Effect::InspectPullRequest { pr } => queue.entry_of(*pr).is_some(),
         Effect::InspectTarget { .. }
         | Effect::CancelChecks { .. }
+        | Effect::CheckLandings { .. }
         | Effect::DeleteBranch { .. } => true,
     }
 }

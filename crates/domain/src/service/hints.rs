@@ -226,7 +226,8 @@ impl HintService {
         else {
             return Ok(());
         };
-        let Some(command) = CommentCommand::parse(forge.command_prefix(), &comment.body) else {
+        let lines = forge.plain_lines(&comment.body);
+        let Some(command) = CommentCommand::parse(forge.command_prefix(), &lines) else {
             return Ok(());
         };
         let done = match command {

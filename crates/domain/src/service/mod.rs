@@ -2,6 +2,7 @@
 //! rule is made here.
 
 mod access;
+mod announcement_words;
 mod announcements;
 mod audit;
 mod candidate;

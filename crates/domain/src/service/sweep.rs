@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::ids::{PrNumber, RepoId};
+use crate::ids::{BranchName, HostId, PrNumber, RepoId, Sha};
 use crate::ports::{
-    GitHost, HostError, PullRequestQuery, QueueKey, QueueRef, Repository, Snapshot,
+    GitHost, HostError, PullRequestQuery, QueueKey, QueueRef, Repository, Snapshot, TestBranch,
 };
 use crate::queue::{Entry, EntryState, Fact, Mergeability, Queue};
 use crate::time::{Span, Timestamp};
@@ -19,6 +19,9 @@ use super::{Context, Error, QueueService};
 const READ_AT_ONCE: usize = 50;
 /// The most queues whose deadlines are looked at in one go.
 const DUE_AT_ONCE: u32 = 100;
+/// How long a stray branch must not have moved before it is deleted. Other servers use branches
+/// that this one knows nothing of, each for a few minutes at most.
+const STRAY_MINUTES: u32 = 15;
 
 /// Looks at everything again, so that a hint that was lost costs time and nothing else.
 pub struct Sweeper {
@@ -27,6 +30,7 @@ pub struct Sweeper {
     round: AtomicUsize,
     read_at: Mutex<BTreeMap<QueueRef, Timestamp>>,
     confirmed: Mutex<BTreeMap<QueueRef, BTreeMap<PrNumber, Confirmed>>>,
+    strays: Mutex<BTreeMap<RepoPlace, BTreeMap<BranchName, Seen>>>,
 }
 
 /// What a pull request's mark was when the host last showed it as the queue knows it, and since
@@ -35,6 +39,12 @@ type Confirmed = (Option<String>, Timestamp);
 
 /// The snapshots of a round, one for each repository.
 type Snapshots = BTreeMap<RepoId, Arc<Snapshot>>;
+
+/// Where a repository is: the host, the folder on hosts that keep folders, owner and name.
+type RepoPlace = (HostId, Option<String>, String, String);
+
+/// Where a stray branch was seen, and since when it has not moved.
+type Seen = (Sha, Timestamp);
 
 impl Sweeper {
     /// A sweeper on these adapters.
@@ -45,6 +55,7 @@ impl Sweeper {
             round: AtomicUsize::new(0),
             read_at: Mutex::new(BTreeMap::new()),
             confirmed: Mutex::new(BTreeMap::new()),
+            strays: Mutex::new(BTreeMap::new()),
         }
     }
 
@@ -224,42 +235,74 @@ impl Sweeper {
         entries.into_iter().skip(round * READ_AT_ONCE).take(READ_AT_ONCE).collect()
     }
 
-    /// Deletes test branches that no run knows. Returns how many.
+    /// Deletes test branches that no run knows and that have not moved for
+    /// [`STRAY_MINUTES`]. Returns how many.
     pub async fn stray_branches(&self) -> Result<usize, Error> {
         let mut swept = 0;
         // Several organizations may share one repository: its branches are all of theirs.
         let mut by_repo = BTreeMap::<_, Vec<QueueKey>>::new();
         for key in self.context.stores.queues.list(None, None).await? {
             if let Some((repository, _)) = self.host_of(&key).await? {
-                let place = (repository.name.host, repository.path, repository.name.owner);
-                by_repo.entry((place, repository.name.name)).or_default().push(key);
+                let (name, path) = (repository.name, repository.path);
+                by_repo.entry((name.host, path, name.owner, name.name)).or_default().push(key);
             }
         }
-        for keys in by_repo.values() {
-            swept += self.stray_branches_of(keys).await?;
+        for (place, keys) in &by_repo {
+            swept += self.stray_branches_of(place, keys).await?;
         }
+        self.seen().retain(|place, _| by_repo.contains_key(place));
         Ok(swept)
     }
 
-    async fn stray_branches_of(&self, keys: &[QueueKey]) -> Result<usize, Error> {
+    async fn stray_branches_of(
+        &self,
+        place: &RepoPlace,
+        keys: &[QueueKey],
+    ) -> Result<usize, Error> {
         let Some(first) = keys.first() else { return Ok(0) };
         let Some((repository, host)) = self.host_of(first).await? else { return Ok(0) };
         // The branches first, then the runs: a branch made in between belongs to a run that is
         // not looked at yet, and is not in the list.
         let Ok(branches) = host.test_branches(&repository).await else { return Ok(0) };
-        let mut known = BTreeSet::new();
+        let (mut known, mut live) = (BTreeSet::new(), BTreeSet::new());
         for key in keys {
             if let Some(queue) = self.queues.state(key.queue).await? {
                 known.extend(queue.runs().map(|run| run.branch.clone()));
+                live.extend(queue.runs().map(|run| run.id.to_string()));
             }
         }
+        // A scratch branch is named after the run that it was made for.
+        let of_live_run = |branch: &BranchName| {
+            branch.as_str().rsplit('/').next().is_some_and(|last| live.contains(last))
+        };
+        let strays = branches
+            .into_iter()
+            .filter(|it| !known.contains(&it.branch) && !of_live_run(&it.branch));
         let mut swept = 0;
-        for stray in branches.iter().filter(|it| !known.contains(&it.branch)) {
+        for stray in self.unmoved(place, strays.collect()) {
             if host.delete_branch(&repository, &stray.branch, Some(&stray.sha)).await.is_ok() {
                 swept += 1;
             }
         }
         Ok(swept)
+    }
+
+    fn seen(&self) -> MutexGuard<'_, BTreeMap<RepoPlace, BTreeMap<BranchName, Seen>>> {
+        self.strays.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Remembers where strays are, and returns those that have been there for a while.
+    fn unmoved(&self, place: &RepoPlace, strays: Vec<TestBranch>) -> Vec<TestBranch> {
+        let now = self.context.clock.now();
+        let before = self.seen().remove(place).unwrap_or_default();
+        let since = |stray: &TestBranch| {
+            let seen = before.get(&stray.branch).filter(|(sha, _)| *sha == stray.sha);
+            seen.map_or(now, |(_, since)| *since)
+        };
+        let known = strays.iter().map(|it| (it.branch.clone(), (it.sha.clone(), since(it))));
+        self.seen().insert(place.clone(), known.collect());
+        let old = |stray: &TestBranch| now >= since(stray).plus(Span::minutes(STRAY_MINUTES));
+        strays.into_iter().filter(old).collect()
     }
 
     async fn host_of(

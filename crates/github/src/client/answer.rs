@@ -91,14 +91,30 @@ pub(super) fn limited(
     limited.then(|| now.plus(Span::seconds(DEFAULT_PAUSE_SECONDS)))
 }
 
-/// The error that a status stands for. Credentials that are not accepted pass as soon as the
-/// operator has changed them: no pull request fails because of them.
-pub(super) fn error(what: &str, status: u16, words: &str) -> HostError {
+/// The error that a status stands for. What we may not do is nobody's fault: it says nothing about
+/// any change, and passes as soon as an operator has changed it.
+pub(super) fn error(
+    what: &str,
+    is_read: bool,
+    status: u16,
+    headers: &HeaderMap,
+    words: &str,
+) -> HostError {
     let said = if words.is_empty() { format!("status {status}") } else { words.to_owned() };
+    let lower = words.to_lowercase();
     match status {
-        401 => HostError::Unavailable {
-            words: format!("{what}: the host does not accept our credentials: {said}"),
-        },
+        401 => HostError::CredentialRejected { words: format!("{what}: {said}") },
+        403 if is_about_this(&lower) => HostError::Rejected { words: said },
+        403 | 451 => {
+            let single_sign_on = headers.contains_key("x-github-sso");
+            let hint = if single_sign_on { " (authorize it for SAML single sign-on)" } else { "" };
+            HostError::AccessDenied { words: format!("{what}: {said}{hint}") }
+        }
+        // The host does not tell of what may not be written: it says that it is not there.
+        404 if !is_read && matches!(lower.as_str(), "" | "not found") => {
+            let words = format!("{what}: {said}: write access is missing");
+            HostError::AccessDenied { words }
+        }
         404 | 410 => HostError::NotFound { what: format!("{what}: {said}") },
         409 => HostError::Conflict { what: format!("{what}: {said}") },
         408 | 425 | 500.. => {
@@ -106,6 +122,43 @@ pub(super) fn error(what: &str, status: u16, words: &str) -> HostError {
         }
         _ => HostError::Rejected { words: said },
     }
+}
+
+/// Whether a refusal with 403 is about the very thing that was asked for, not about who asks: a
+/// conversation that is locked, a file that is too large, a change to workflows that the app may
+/// not make. Other pull requests are none the worse for it.
+fn is_about_this(lower: &str) -> bool {
+    let about = ["is locked", "too large", "too_large", "create or update workflow"];
+    about.iter().any(|part| lower.contains(part))
+}
+
+/// Whether a rule keeps us from a branch whatever is put on it, so that the app must be let past
+/// it.
+pub(crate) fn needs_bypass(words: &str) -> bool {
+    let lower = words.to_lowercase();
+    let rules = [
+        "protected ref",
+        "protected branch",
+        "being restricted",
+        "must be made through",
+        "force-push",
+        "verified signature",
+        "not authorized to push",
+        "not allowed to push",
+        "required status check",
+        "approving review",
+        "merge queue",
+        "merges are not allowed",
+        "merge commits are not allowed",
+    ];
+    rules.iter().any(|part| lower.contains(part))
+}
+
+/// Whether a rule misses something of this very pull request.
+pub(crate) fn misses_of_pull_request(words: &str) -> bool {
+    let lower = words.to_lowercase();
+    let missed = ["required status check", "review", "conversation", "not mergeable"];
+    missed.iter().any(|part| lower.contains(part))
 }
 
 #[cfg(test)]
@@ -148,16 +201,63 @@ mod tests {
         assert_eq!(limited(500, &later, "", now), None);
     }
 
+    fn of(is_read: bool, status: u16, words: &str) -> HostError {
+        error("x", is_read, status, &headers(&[]), words)
+    }
+
     #[test]
     fn every_status_has_its_error() {
         for (status, passing) in
-            [(401, true), (403, false), (404, false), (405, false), (409, false), (422, false)]
+            [(401, true), (403, true), (404, false), (405, false), (409, false), (422, false)]
         {
-            assert_eq!(error("x", status, "no").is_passing(), passing, "{status}");
+            assert_eq!(of(true, status, "no").is_passing(), passing, "{status}");
         }
-        assert!((500..600).all(|status| error("x", status, "").is_passing()));
-        assert!(matches!(error("x", 404, ""), HostError::NotFound { .. }));
-        assert!(matches!(error("x", 409, ""), HostError::Conflict { .. }));
-        assert!(matches!(error("x", 422, ""), HostError::Rejected { .. }));
+        assert!((500..600).all(|status| of(true, status, "").is_passing()));
+        assert!(matches!(of(true, 401, ""), HostError::CredentialRejected { .. }));
+        assert!(matches!(of(true, 404, ""), HostError::NotFound { .. }));
+        assert!(matches!(of(true, 409, ""), HostError::Conflict { .. }));
+        assert!(matches!(of(true, 422, ""), HostError::Rejected { .. }));
+    }
+
+    #[test]
+    fn what_we_may_not_do_is_told_from_what_was_asked_for() {
+        for words in [
+            "Resource not accessible by integration",
+            "Resource not accessible by personal access token",
+            "Repository was archived so is read-only.",
+            "Must have admin rights to Repository.",
+            "Although you appear to have the correct authorization credentials, the `acme` \
+             organization has an IP allow list enabled, and your IP address is not permitted",
+            "This installation has been suspended",
+        ] {
+            for is_read in [true, false] {
+                let error = of(is_read, 403, words);
+                let HostError::AccessDenied { words: said } = error else { panic!("{words}") };
+                assert!(said.contains(words), "{said}");
+            }
+        }
+        let sso = headers(&[("x-github-sso", "required; url=https://github.com/orgs/acme/sso")]);
+        let words = "Resource protected by organization SAML enforcement.";
+        let error = error("x", true, 403, &sso, words);
+        assert!(error.to_string().contains("single sign-on"), "{error}");
+        assert!(matches!(of(false, 404, "Not Found"), HostError::AccessDenied { .. }));
+        assert!(matches!(of(false, 404, "Base does not exist"), HostError::NotFound { .. }));
+        assert!(matches!(of(true, 404, "Not Found"), HostError::NotFound { .. }));
+        for words in [
+            "Unable to create comment because issue is locked.",
+            "refusing to allow a GitHub App to create or update workflow \
+             `.github/workflows/ci.yml` without `workflows` permission",
+        ] {
+            assert!(matches!(of(false, 403, words), HostError::Rejected { .. }), "{words}");
+        }
+    }
+
+    #[test]
+    fn rules_of_branches_are_told_from_what_a_pull_request_misses() {
+        let guarded = "Repository rule violations found Cannot update this protected ref.";
+        assert!(needs_bypass(guarded) && !misses_of_pull_request(guarded));
+        let missing = "Repository rule violations found Required status check \"x\" is expected.";
+        assert!(needs_bypass(missing) && misses_of_pull_request(missing));
+        assert!(!needs_bypass("Object does not exist"));
     }
 }

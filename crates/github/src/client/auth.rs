@@ -130,11 +130,12 @@ impl Installations {
     }
 
     /// Forgets a repository's installation and its token: the app may have been installed anew.
-    pub(super) fn forget(&self, repository: &str) {
+    /// Whether there was something to forget.
+    pub(super) fn forget(&self, repository: &str) -> bool {
         let mut known = self.of_repository.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(installation) = known.remove(repository) {
-            drop(known);
-            self.tokens.lock().unwrap_or_else(PoisonError::into_inner).remove(&installation);
-        }
+        let Some(installation) = known.remove(repository) else { return false };
+        drop(known);
+        self.tokens.lock().unwrap_or_else(PoisonError::into_inner).remove(&installation);
+        true
     }
 }

@@ -4,7 +4,10 @@ mod address;
 mod answer;
 mod auth;
 mod cache;
+mod reply;
+mod source;
 
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -20,11 +23,15 @@ use signalbox_domain::time::{Span, Timestamp};
 use url::Url;
 
 pub(crate) use address::{part, path};
+pub(crate) use answer::{misses_of_pull_request, needs_bypass};
 pub use auth::{Credentials, CredentialsError};
+pub(crate) use reply::{Answer, Refused};
 
 use answer::Quota;
 use auth::{InstallationToken, Installations, app_token};
 use cache::{Cached, EtagCache};
+use reply::{silent, unreadable};
+use source::Source;
 
 /// The version of the API that this is written for.
 const API_VERSION: &str = "2022-11-28";
@@ -34,42 +41,6 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 const MAX_ANSWER: usize = 16 * 1024 * 1024;
 /// The most pages of a list that are read, of 100 items each.
 const MAX_PAGES: usize = 50;
-
-/// An answer that was not an error.
-pub(crate) struct Answer {
-    pub(crate) status: u16,
-    body: Arc<[u8]>,
-    next: Option<String>,
-    /// The scopes of a classic token, and of an app the permissions that were granted, when told.
-    pub(crate) scopes: Option<String>,
-}
-
-impl Answer {
-    /// What the host says, leniently decoded.
-    pub(crate) fn decoded<T: DeserializeOwned>(&self, what: &str) -> Result<T, HostError> {
-        serde_json::from_slice(&self.body).map_err(|error| unreadable(what, &error))
-    }
-}
-
-/// A call that the host may refuse in ways that the caller tells apart.
-#[derive(Debug)]
-pub(crate) struct Refused {
-    pub(crate) status: u16,
-    pub(crate) words: String,
-    pub(crate) error: HostError,
-}
-
-impl From<Refused> for HostError {
-    fn from(refused: Refused) -> Self {
-        refused.error
-    }
-}
-
-impl From<HostError> for Refused {
-    fn from(error: HostError) -> Self {
-        Self { status: 0, words: error.to_string(), error }
-    }
-}
 
 /// On whose behalf a call is made.
 #[derive(Clone, Copy)]
@@ -84,7 +55,8 @@ enum As<'a> {
 pub(crate) struct Client {
     http: reqwest::Client,
     api: Url,
-    credentials: Credentials,
+    credentials: Mutex<Arc<Credentials>>,
+    source: Option<Source>,
     installations: Installations,
     cache: EtagCache,
     blocked_until: Mutex<Option<Timestamp>>,
@@ -98,6 +70,7 @@ impl Client {
     pub(crate) fn new(
         api: &Url,
         credentials: Credentials,
+        file: Option<PathBuf>,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, reqwest::Error> {
         let http = reqwest::Client::builder()
@@ -107,7 +80,8 @@ impl Client {
         Ok(Self {
             http,
             api: api.clone(),
-            credentials,
+            credentials: Mutex::new(Arc::new(credentials)),
+            source: file.map(Source::new),
             installations: Installations::default(),
             cache: EtagCache::default(),
             blocked_until: Mutex::new(None),
@@ -128,11 +102,57 @@ impl Client {
     }
 
     /// Whether we are an app, and which one.
-    pub(crate) const fn app_id(&self) -> Option<u64> {
-        match &self.credentials {
+    pub(crate) fn app_id(&self) -> Option<u64> {
+        match self.credentials().as_ref() {
             Credentials::App { id, .. } => Some(*id),
             Credentials::Token(_) => None,
         }
+    }
+
+    fn credentials(&self) -> Arc<Credentials> {
+        self.credentials.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Takes new credentials from their file, if there are any.
+    fn refresh(&self, insist: bool) -> bool {
+        let Some(source) = &self.source else { return false };
+        let known = self.credentials();
+        let Some(fresh) = source.changed(&known, self.clock.now(), insist) else { return false };
+        *self.credentials.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(fresh);
+        true
+    }
+
+    /// Whether we may look at a repository. What cannot be found in one that we may not look at is
+    /// not gone for that.
+    pub(crate) async fn visible(&self, repo: &RepoName) -> Result<(), HostError> {
+        let address = self.address(repo, "")?;
+        let token = self.token(As::Repository(repo)).await?;
+        let Err(refused) = self.send_with(&token, &Method::GET, &address, None).await else {
+            return Ok(());
+        };
+        Err(match refused.error {
+            HostError::NotFound { .. }
+            | HostError::Rejected { .. }
+            | HostError::Conflict { .. } => {
+                let (owner, name, words) = (&repo.owner, &repo.name, refused.words);
+                HostError::AccessDenied { words: format!("{owner}/{name} is not visible: {words}") }
+            }
+            passing @ (HostError::RateLimited { .. }
+            | HostError::Unavailable { .. }
+            | HostError::AccessDenied { .. }
+            | HostError::CredentialRejected { .. }) => passing,
+        })
+    }
+
+    /// Reads an address outside of repositories with the rights that we have in one.
+    pub(crate) async fn get_public<T: DeserializeOwned>(
+        &self,
+        repo: &RepoName,
+        path: &str,
+    ) -> Result<T, Refused> {
+        let address = self.at(path)?;
+        let answer = self.send(As::Repository(repo), Method::GET, &address, None).await?;
+        Ok(answer.decoded(&format!("GET {path}"))?)
     }
 
     /// Reads `/repos/OWNER/NAME` followed by `rest`; conditional.
@@ -254,26 +274,53 @@ impl Client {
         address: &Url,
         body: Option<&Value>,
     ) -> Result<Answer, Refused> {
-        let token = self.token(acting).await?;
-        let first = self.send_with(&token, &method, address, body).await;
-        // A token that was revoked before its end: one more try with a new one.
-        if let (Err(Refused { status: 401, .. }), As::Repository(repo), Some(_)) =
-            (&first, acting, self.app_id())
-        {
-            self.installations.forget(&key(repo));
-            let token = self.token(acting).await?;
-            return self.send_with(&token, &method, address, body).await;
+        self.refresh(false);
+        let first = self.send_as(acting, &method, address, body).await;
+        let Err(refused) = first else { return first };
+        let As::Repository(repo) = acting else { return Err(refused) };
+        match refused.status {
+            // A token that was revoked before its end, or one that was replaced: once more with
+            // the new one.
+            401 => {
+                let is_new = match self.app_id() {
+                    Some(_) => self.installations.forget(&key(repo)),
+                    None => self.refresh(true),
+                };
+                if !is_new {
+                    return Err(refused);
+                }
+                self.send_as(acting, &method, address, body).await
+            }
+            404 if method == Method::GET && *address != self.address(repo, "")? => {
+                self.visible(repo).await?;
+                Err(refused)
+            }
+            _ => Err(refused),
         }
-        first
     }
 
-    async fn token(&self, acting: As<'_>) -> Result<String, HostError> {
-        let (id, key_pair) = match &self.credentials {
+    async fn send_as(
+        &self,
+        acting: As<'_>,
+        method: &Method,
+        address: &Url,
+        body: Option<&Value>,
+    ) -> Result<Answer, Refused> {
+        let token = match self.token(acting).await {
+            Err(Refused { status: 401, .. }) if self.refresh(true) => self.token(acting).await?,
+            token => token?,
+        };
+        self.send_with(&token, method, address, body).await
+    }
+
+    async fn token(&self, acting: As<'_>) -> Result<String, Refused> {
+        let credentials = self.credentials();
+        let (id, key_pair) = match credentials.as_ref() {
             Credentials::Token(token) => return Ok(token.clone()),
             Credentials::App { id, key } => (*id, key),
         };
         let now = self.clock.now();
-        let own = app_token(id, key_pair, now).ok_or_else(|| HostError::Unavailable {
+        let own = app_token(id, key_pair, now).ok_or_else(|| HostError::CredentialRejected {
             words: "the app's private key cannot sign".into(),
         })?;
         let As::Repository(repo) = acting else { return Ok(own) };
@@ -282,7 +329,8 @@ impl Client {
             known
         } else {
             let address = self.address(repo, "/installation")?;
-            let answer = self.send_with(&own, &Method::GET, &address, None).await?;
+            let answer = self.send_with(&own, &Method::GET, &address, None).await;
+            let answer = answer.map_err(|refused| not_installed(repo, refused))?;
             let found: Numbered = answer.decoded("GET /installation")?;
             self.installations.learn(&key, found.id);
             found.id
@@ -295,7 +343,7 @@ impl Client {
             Ok(answer) => answer,
             Err(refused) => {
                 self.installations.forget(&key);
-                return Err(refused.into());
+                return Err(not_installed(repo, refused));
             }
         };
         let made: MadeToken = answer.decoded("POST /access_tokens")?;
@@ -357,7 +405,8 @@ impl Client {
                 let error = HostError::RateLimited { retry_at };
                 return Err(Refused { status, words, error });
             }
-            let error = answer::error(&what, status, &words);
+            let is_read = method == Method::GET;
+            let error = answer::error(&what, is_read, status, &headers, &words);
             return Err(Refused { status, words, error });
         }
         let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
@@ -406,18 +455,11 @@ fn key(repo: &RepoName) -> String {
     format!("{}/{}", repo.owner, repo.name).to_lowercase()
 }
 
-fn unreadable(what: &str, error: &serde_json::Error) -> HostError {
-    HostError::Unavailable { words: format!("{what}: the answer cannot be read: {error}") }
-}
-
-/// A call that got no answer. The address is left out of the words: it is in `what`.
-fn silent(what: &str, error: reqwest::Error) -> HostError {
-    let error = error.without_url();
-    let mut words = format!("{what}: {error}");
-    let mut source = std::error::Error::source(&error);
-    while let Some(cause) = source {
-        words = format!("{words}: {cause}");
-        source = cause.source();
+/// The app cannot see the repository: it was taken out of it, or never was in it.
+fn not_installed(repo: &RepoName, refused: Refused) -> Refused {
+    if refused.status != 404 {
+        return refused;
     }
-    HostError::Unavailable { words }
+    let words = format!("the app is not installed in {}/{}", repo.owner, repo.name);
+    Refused { error: HostError::AccessDenied { words }, ..refused }
 }

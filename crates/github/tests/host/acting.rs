@@ -1,6 +1,6 @@
 //! Candidates and landings, beyond what every git host promises.
 
-use signalbox_domain::ports::{GitHost, HostError, LandAnswer};
+use signalbox_domain::ports::{Forge, GitHost, HostError, LandAnswer, LandedNote};
 use signalbox_domain::queue::MergeMethod;
 use signalbox_domain::time::Span;
 use signalbox_testkit::conformance::git_host::{build, land};
@@ -26,6 +26,17 @@ async fn a_landing_whose_answer_is_lost_is_found_again() {
     assert_eq!((&head.sha, &head.tree), (&candidate.sha, &candidate.tree));
     assert_eq!(world.bare(&["rev-parse", "main"]), candidate.sha.as_str());
     assert_eq!(world.bare(&["rev-list", "--count", &format!("{main}..main")]), "1", "landed once");
+    assert_eq!(world.double.pull(number), (true, false), "the host does not mark it by itself");
+    let landed = LandedNote {
+        pr: topic.pr,
+        head: topic.head.clone(),
+        sha: head.sha.clone(),
+        rewritten: true,
+    };
+    world.double.plan("PATCH", "/pulls/", 1, Fault::LostAnswer);
+    let close = async || world.host.close_landed(&world.repository, &landed).await;
+    assert!(matches!(close().await, Err(HostError::Unavailable { .. })));
+    assert_eq!(close().await.expect("closed"), None, "nothing was pushed later");
     assert_eq!(world.double.pull(number), (false, false), "what has landed is closed");
     assert!(matches!(world.land(&order).await, LandAnswer::Landed(_)), "nothing is repeated");
 }
@@ -52,7 +63,7 @@ async fn a_branch_with_rules_is_merged_into_by_the_host() {
     let request = build(&head.sha, group, MergeMethod::Squash);
     let candidate = world.candidate(&request).await;
     let refused = world.host.land(&world.repository, &land(&request, &candidate)).await;
-    let Err(HostError::Rejected { words }) = refused else { panic!("{refused:?}") };
+    let Err(HostError::AccessDenied { words }) = refused else { panic!("{refused:?}") };
     assert!(words.contains("protected ref") && words.contains("bypass"), "{words}");
     assert_eq!(world.bare(&["rev-parse", "main"]), head.sha.as_str(), "nothing has landed");
 
@@ -85,4 +96,44 @@ async fn a_bench_is_used_again_and_is_a_stray_when_nobody_comes() {
     world.candidate(&build(&main, vec![change], MergeMethod::Squash)).await;
     world.clock.advance(Span::minutes(10));
     assert_eq!(strays().await, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn commits_that_were_pushed_after_the_landing_are_told() {
+    let world = World::new();
+    world.commit(&[("a.txt", "base\n")], "base");
+    let main = world.push("main");
+    let topic = world.open("topic", &[("b.txt", "b\n")]);
+    let request = build(&main, vec![topic.clone()], MergeMethod::Squash);
+    let candidate = world.candidate(&request).await;
+    let LandAnswer::Landed(head) = world.land(&land(&request, &candidate)).await else { panic!() };
+    let later = world.branch("topic", "topic", &[("c.txt", "c\n")]);
+    let landed = LandedNote { pr: topic.pr, head: topic.head, sha: head.sha, rewritten: true };
+    let newer = world.host.close_landed(&world.repository, &landed).await.expect("closed");
+    assert_eq!(newer, Some(later));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_branch_that_vanishes_while_it_is_built_on_fails_nobody() {
+    let world = World::new();
+    world.commit(&[("a.txt", "base\n")], "base");
+    let main = world.push("main");
+    let topic = world.open("topic", &[("b.txt", "b\n")]);
+    let request = build(&main, vec![topic], MergeMethod::Squash);
+    for (method, part, status, words) in [
+        ("POST", "/merges", 404, "Base does not exist"),
+        ("PATCH", "/git/refs/heads/signalbox-", 422, "Reference does not exist"),
+    ] {
+        // A left-over branch is there, and is deleted by somebody else at this very moment.
+        if method == "PATCH" {
+            world.bare(&["update-ref", &format!("refs/heads/{}", request.branch), main.as_str()]);
+        }
+        world.double.plan(method, part, 1, Fault::Refusal(status, words));
+        let built = world.host.build_candidate(&world.repository, &request).await;
+        assert!(
+            built.as_ref().is_ok() || built.as_ref().is_err_and(HostError::is_passing),
+            "{built:?}"
+        );
+        world.candidate(&request).await;
+    }
 }

@@ -2,7 +2,8 @@
 
 use async_trait::async_trait;
 use signalbox_domain::ids::{PrNumber, Sha};
-use signalbox_domain::ports::{GitHost, Repository};
+use signalbox_domain::ports::{Forge, GitHost, LandedNote, Repository};
+use signalbox_domain::queue::{Land, MergeMethod};
 use signalbox_testkit::conformance::git_host::HostWorld;
 use signalbox_testkit::git_place::GitPlace;
 
@@ -37,6 +38,19 @@ impl HostWorld for World {
 
     fn knows_conflicting_paths(&self) -> bool {
         false
+    }
+
+    async fn close_landed(&self, order: &Land, landed: &Sha) {
+        for change in &order.changes {
+            let note = LandedNote {
+                pr: change.pr,
+                head: change.head.clone(),
+                sha: landed.clone(),
+                rewritten: order.method != MergeMethod::MergeCommit,
+            };
+            let closed = self.host.close_landed(&self.repository, &note).await;
+            assert_eq!(closed.expect("closed"), None, "nothing was pushed later");
+        }
     }
 
     fn report(&self, commit: &Sha, name: &str) {

@@ -3,10 +3,12 @@
 //! makes is one that the host's published description allows.
 #![expect(clippy::disallowed_methods, reason = "tests make ids and clocks of their own")]
 
+mod access;
 mod acting;
 mod conformance;
 mod limits;
 mod people;
 mod reading;
+mod reporters;
 mod webhooks;
 mod world;

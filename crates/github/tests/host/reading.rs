@@ -109,6 +109,7 @@ async fn checks_are_followed_over_all_pages_until_they_have_ended() {
                 tree: TreeId::new("2".repeat(40)).expect("a tree"),
             },
             branch: BranchName::new("signalbox-merge/x").expect("a branch"),
+            target: BranchName::new("main").expect("a branch"),
             config_from: sha.clone(),
             prs: vec![PrNumber(1)],
             required: vec!["shard 149".into(), "last".into()],

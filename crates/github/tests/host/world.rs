@@ -42,6 +42,7 @@ pub(crate) fn config(url: &str, credentials: Credentials) -> GitHubConfig {
         host: "github.com".into(),
         api_url: url.into(),
         credentials,
+        credentials_file: None,
         webhook_secrets: vec!["secret".into()],
         reread_after: Span::minutes(10),
         command_prefix: "/signalbox".into(),

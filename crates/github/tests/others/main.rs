@@ -31,6 +31,7 @@ fn adapter(api_url: &str, credentials: Credentials) -> Arc<GitHubHost> {
         host: "github.com".into(),
         api_url: api_url.into(),
         credentials,
+        credentials_file: None,
         webhook_secrets: vec!["secret".into()],
         reread_after: Span::minutes(10),
         command_prefix: "/signalbox".into(),

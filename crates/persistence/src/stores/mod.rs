@@ -2,6 +2,7 @@
 //! is `sqlite` or `postgres`, and gives the connection type and what the two do differently.
 
 mod accounts;
+mod announcement_store;
 mod audit_log;
 mod bulk;
 mod check_log;
@@ -62,6 +63,7 @@ impl Store {
             uploads: store.clone(),
             flaky: store.clone(),
             heard: store.clone(),
+            announcements: store.clone(),
             flaky_reads: store.clone(),
             event_log: store.clone(),
             audit: store.clone(),

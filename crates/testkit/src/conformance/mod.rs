@@ -3,6 +3,7 @@
 //! a suite of their own, [`git_host`].
 
 pub mod accounts;
+pub mod announcements;
 pub mod audit;
 pub mod events;
 pub mod flaky;
@@ -66,6 +67,8 @@ macro_rules! store_conformance {
             flaky::old_history_goes,
             flaky::a_ticket_is_linked,
             flaky::the_key_of_page_tokens_stays,
+            announcements::a_pull_request_is_shown_by_one_holder_at_a_time,
+            announcements::what_is_not_settled_is_found_until_it_is_forgotten,
             heard::an_event_is_taken_in_once_until_it_is_forgotten,
             flaky_runs::a_check_is_excused_by_quarantined_tests_only,
             flaky_runs::failed_runs_are_found_by_commit_and_time,

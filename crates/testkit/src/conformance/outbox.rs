@@ -153,6 +153,7 @@ pub async fn revoked_checks_are_lost_to_their_holder(stores: &Stores) {
                 tree: TreeId::new("b".repeat(40)).expect("a tree"),
             },
             branch: BranchName::new("signalbox-merge/pr-1/x").expect("a branch"),
+            target: BranchName::new("main").expect("a branch"),
             config_from: Sha::new("c".repeat(40)).expect("a commit"),
             prs: vec![PrNumber(1)],
             required: vec!["test".into()],

@@ -84,6 +84,12 @@ impl FakeHost {
         })
     }
 
+    /// A branch under test that is left over, or another server's.
+    pub fn leave_test_branch(&self, name: &RepoName, left: &str) {
+        self.push_branch(name, left, &[("left", left)]);
+        self.with(name, |repo| repo.test_branches.insert(branch(left)));
+    }
+
     /// Changes what the host shows of a pull request: closes it, makes it a draft, and so on.
     pub fn edit(&self, name: &RepoName, pr: PrNumber, change: impl FnOnce(&mut PullRequest)) {
         self.with(name, |repo| {

@@ -5,6 +5,8 @@
 pub enum Fault {
     /// A status with no useful body.
     Status(u16),
+    /// A status with these words.
+    Refusal(u16, &'static str),
     /// A secondary limit: 403 with `Retry-After` in seconds.
     Secondary(u32),
     /// The quota is used up for so many seconds: 403 with the headers of the primary limit.

@@ -6,6 +6,7 @@
 //! null at first and after every move of either side, refs that cannot be moved forwards are 422,
 //! merges that conflict are 409, heads that have moved are 409, branches with rules are 405 or 422.
 
+mod access;
 mod auth;
 mod checks;
 mod contract;
@@ -20,6 +21,8 @@ mod server;
 mod state;
 mod workplace;
 
+pub use access::Access;
+pub use checks::Reported;
 pub use contract::{check_requests, fetched, fetched_path};
 pub use events::Carelessness;
 pub use faults::Fault;

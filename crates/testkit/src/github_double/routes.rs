@@ -53,6 +53,9 @@ pub(super) fn dispatch(
         (Caller::Person(login), ["user"]) => {
             return Reply::new(200, json!({"login": login, "id": 2}));
         }
+        (Caller::Person(_) | Caller::Installation(_), ["apps", slug]) => {
+            return state.app_of_slug(slug);
+        }
         (_, words) if !of_repository(words) => return Reply::not_found(),
         (Caller::Person(_) | Caller::Installation(_), _) => {}
     }
@@ -101,6 +104,7 @@ fn route(state: &mut State, asked: &Asked) -> Reply {
         ("GET", ["commits", sha]) => state.one_commit(sha),
         ("GET", ["commits", sha, "check-runs"]) => state.list_check_runs(asked, sha),
         ("GET", ["commits", sha, "status"]) => state.combined_status(asked, sha),
+        ("GET", ["commits", sha, "statuses"]) => state.list_statuses(asked, sha),
         ("POST", ["statuses", sha]) => state.create_status(asked, sha),
         ("GET", ["issues", id, "comments"]) => state.list_notes(asked, number(id)),
         ("POST", ["issues", id, "comments"]) => state.create_note(asked, number(id)),
@@ -112,6 +116,7 @@ fn route(state: &mut State, asked: &Asked) -> Reply {
         (_, ["issues", id, "labels"]) => state.labels(asked, number(id), None),
         ("DELETE", ["issues", id, "labels", name]) => state.labels(asked, number(id), Some(name)),
         ("GET", ["collaborators", login, "permission"]) => state.permission(login),
+        ("GET", ["actions", "runs", id, "jobs"]) => state.jobs(asked, id),
         ("GET", ["actions", "runs", id]) => state.workflow_run(id),
         _ => Reply::not_found(),
     }

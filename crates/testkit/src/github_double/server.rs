@@ -12,11 +12,13 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use signalbox_domain::time::Timestamp;
 
+use super::access::Access;
+use super::checks::{ACTIONS, Reported};
 use super::events::{Carelessness, Listener, deliver};
 use super::faults::{Fault, Planned, Trouble, meet};
 use super::git::Git;
 use super::routes::dispatch;
-use super::state::{Note, Pull, Reply, State};
+use super::state::{Asked, Note, Pull, Reply, State};
 
 /// The calls that an installation may make in an hour.
 const QUOTA: usize = 1_000_000;
@@ -73,6 +75,8 @@ impl GitHubDouble {
             statuses: BTreeMap::new(),
             rulesets: BTreeMap::new(),
             classic: BTreeMap::new(),
+            attempts: BTreeMap::new(),
+            access: Access::Full,
             guarded: BTreeSet::new(),
             permissions: BTreeMap::new(),
             workflow_runs: BTreeMap::new(),
@@ -146,7 +150,42 @@ impl GitHubDouble {
 
     /// Reports a check run on a commit.
     pub fn report(&self, sha: &str, name: &str, status: &str, conclusion: Option<&str>) {
-        self.state().report(sha, name, status, conclusion);
+        let reported = Reported { app: ACTIONS.0, suite: 1, name, status, conclusion };
+        self.state().report(sha, &reported);
+    }
+
+    /// Reports a check run on a commit, by any app and in any suite. Returns its id.
+    pub fn report_run(&self, sha: &str, reported: &Reported<'_>) -> u64 {
+        self.state().report(sha, reported)
+    }
+
+    /// Somebody runs a suite again: what is reported in it from now on is a new attempt.
+    pub fn rerun(&self, suite: u64) {
+        *self.state().attempts.entry(suite).or_insert(1) += 1;
+    }
+
+    /// Somebody posts a commit status; an app under its slug and `[bot]`.
+    pub fn post_status(&self, sha: &str, login: &str, context: &str, status: &str) {
+        let asked = Asked {
+            method: "POST".to_owned(),
+            parts: Vec::new(),
+            query: BTreeMap::new(),
+            body: json!({"context": context, "state": status}),
+            login: login.to_owned(),
+            app: None,
+        };
+        let reply = self.state().create_status(&asked, sha);
+        assert_eq!(reply.status, 201, "{}", reply.body);
+    }
+
+    /// Says how much of the repository we reach from now on.
+    pub fn set_access(&self, access: Access) {
+        self.state().access = access;
+    }
+
+    /// From now on only that personal token is accepted.
+    pub fn set_token(&self, token: &str) {
+        self.state().personal = Some(("queue-bot".to_owned(), token.to_owned()));
     }
 
     /// How often mergeability is null before it is computed.
@@ -155,8 +194,22 @@ impl GitHubDouble {
     }
 
     /// Requires statuses of a branch by a ruleset, and by classic protection.
-    pub fn require(&self, branch: &str, by_ruleset: &[&str], classic: &[&str]) {
-        let owned = |list: &[&str]| list.iter().map(ToString::to_string).collect::<Vec<_>>();
+    pub fn require(&self, branch: &str, by_ruleset: &[&'static str], classic: &[&'static str]) {
+        let by_anybody =
+            |list: &[&'static str]| list.iter().map(|it| (*it, None)).collect::<Vec<_>>();
+        self.require_by(branch, &by_anybody(by_ruleset), &by_anybody(classic));
+    }
+
+    /// The same, each name with the app that must report it.
+    pub fn require_by(
+        &self,
+        branch: &str,
+        by_ruleset: &[(&str, Option<u64>)],
+        classic: &[(&str, Option<u64>)],
+    ) {
+        let owned = |list: &[(&str, Option<u64>)]| {
+            list.iter().map(|(name, app)| ((*name).to_owned(), *app)).collect::<Vec<_>>()
+        };
         let mut state = self.state();
         state.rulesets.insert(branch.to_owned(), owned(by_ruleset));
         if !classic.is_empty() {
@@ -263,8 +316,8 @@ impl GitHubDouble {
     pub fn statuses(&self, sha: &str) -> Vec<(String, String)> {
         let state = self.state();
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        let found = state.statuses.get(sha).into_iter().flatten();
-        found.map(|it| (text(&it["context"]), text(&it["state"]))).collect()
+        let found = state.newest_statuses(sha);
+        found.iter().map(|it| (text(&it["context"]), text(&it["state"]))).collect()
     }
 
     /// The labels of a pull request.
@@ -343,6 +396,7 @@ async fn answer(shared: Data<Shared>, request: HttpRequest, body: Bytes) -> Http
     let reset = (seconds + 900).to_string();
     let refused = match fault {
         Some(Fault::Status(status)) => Some((Reply::error(status, "planned"), Vec::new())),
+        Some(Fault::Refusal(status, words)) => Some((Reply::error(status, words), Vec::new())),
         Some(Fault::Secondary(after)) => {
             let words = "You have exceeded a secondary rate limit. Please wait a few minutes.";
             Some((Reply::error(403, words), vec![("retry-after", after.to_string())]))
@@ -358,14 +412,16 @@ async fn answer(shared: Data<Shared>, request: HttpRequest, body: Bytes) -> Http
         Some(Fault::LostAnswer) | None => None,
     };
     let is_refused = refused.is_some();
+    let access = state.access;
     let (mut reply, headers) = refused.unwrap_or_else(|| {
-        let reply = match state.caller(&header("authorization"), seconds) {
-            Ok(caller) => {
-                dispatch(&mut state, &method, &path, &query, json.clone(), &caller, seconds)
-            }
-            Err(words) => Reply::error(401, &words),
+        let caller = match state.caller(&header("authorization"), seconds) {
+            Ok(caller) => caller,
+            Err(words) => return (Reply::error(401, &words), Vec::new()),
         };
-        (reply, Vec::new())
+        access.refuse(&method, &path).unwrap_or_else(|| {
+            let body = json.clone();
+            (dispatch(&mut state, &method, &path, &query, body, &caller, seconds), Vec::new())
+        })
     });
     if fault == Some(Fault::LostAnswer) {
         reply = Reply::error(502, "Server Error");

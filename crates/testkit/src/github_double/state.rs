@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use serde_json::{Value, json};
 
+use super::access::Access;
 use super::faults::{Planned, Trouble};
 use super::git::Git;
 use super::server::Logged;
@@ -110,8 +111,12 @@ pub(super) struct State {
     pub(super) notes: BTreeMap<u64, Note>,
     pub(super) check_runs: BTreeMap<String, Vec<Value>>,
     pub(super) statuses: BTreeMap<String, Vec<Value>>,
-    pub(super) rulesets: BTreeMap<String, Vec<String>>,
-    pub(super) classic: BTreeMap<String, Vec<String>>,
+    /// The names that are required of a branch, each with the app that it is pinned to.
+    pub(super) rulesets: BTreeMap<String, Vec<(String, Option<u64>)>>,
+    pub(super) classic: BTreeMap<String, Vec<(String, Option<u64>)>>,
+    /// The newest attempt of each suite.
+    pub(super) attempts: BTreeMap<u64, u64>,
+    pub(super) access: Access,
     pub(super) guarded: BTreeSet<String>,
     pub(super) permissions: BTreeMap<String, String>,
     pub(super) workflow_runs: BTreeMap<u64, Value>,
@@ -146,7 +151,8 @@ impl State {
         json!({
             "id": 1, "name": self.name, "full_name": self.full_name(),
             "owner": {"login": self.owner, "id": 1}, "private": false, "default_branch": "main",
-            "permissions": {"admin": false, "push": true, "pull": true},
+            "archived": self.access == Access::Archived,
+            "permissions": {"admin": false, "push": self.access == Access::Full, "pull": true},
         })
     }
 

@@ -33,6 +33,7 @@ impl MemoryDatabase {
             uploads: shared.clone(),
             flaky: shared.clone(),
             heard: shared.clone(),
+            announcements: shared.clone(),
             flaky_reads: shared.clone(),
             event_log: shared.clone(),
             audit: shared.clone(),

@@ -3,6 +3,7 @@
 //! The stores keep all promises of the ports' docs but one: what they hold is gone with the
 //! process. They are for tests of everything above a store; nothing here imitates SQL.
 
+mod announcement_store;
 mod audit_log;
 mod blobs;
 mod check_log;

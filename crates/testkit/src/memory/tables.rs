@@ -21,6 +21,7 @@ use signalbox_domain::token::Token;
 use signalbox_domain::upload::{ContentHash, UploadRecord};
 use uuid::Uuid;
 
+use super::announcement_store::AnnouncementRow;
 use super::flaky_tables::FlakyTables;
 use super::webhook_store::WebhookTables;
 
@@ -45,6 +46,7 @@ pub(super) struct Tables {
     pub(super) flaky: FlakyTables,
     pub(super) check_outputs: BTreeMap<(OrgId, RunId, String), CheckOutput>,
     pub(super) heard: BTreeMap<(OrgId, HostId, String), Timestamp>,
+    pub(super) announcements: BTreeMap<(QueueRef, PrNumber), AnnouncementRow>,
     pub(super) uploads: BTreeMap<UploadId, UploadRow>,
     pub(super) upload_jobs: BTreeMap<i64, UploadJob>,
     /// The last number given to a job of reading an upload.

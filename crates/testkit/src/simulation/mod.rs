@@ -159,9 +159,12 @@ impl World {
         self.settle();
         // What the host shows now is read once more, and strays are swept.
         for server in &self.servers {
-            let sweeper = server.sweeper.clone();
+            let (sweeper, schedule) = (server.sweeper.clone(), self.schedule.clone());
             self.schedule.spawn(server.id, "the last sweep", async move {
                 drop(sweeper.reconcile(false).await);
+                drop(sweeper.stray_branches().await);
+                // Strays are deleted when they have not moved for a while.
+                schedule.sleep(signalbox_domain::time::Span::minutes(20)).await;
                 drop(sweeper.stray_branches().await);
             });
         }

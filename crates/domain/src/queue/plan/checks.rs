@@ -38,15 +38,16 @@ pub(super) fn reported(draft: &mut Draft, id: RunId, sha: &Sha, reports: &[Check
     }
 }
 
-/// Writes a report into a run. Older ones than what is known, and repeats, say nothing new.
+/// Writes a report into a run. Older ones than what is known, and repeats, say nothing new. A
+/// success is pending again when a later report says so: another run of the same check has begun.
 fn note(run: &mut TestRun, report: &CheckReport) -> bool {
     let Some(known) = run.checks.iter_mut().find(|check| check.name == report.name) else {
         run.checks.push(report.clone());
         return true;
     };
     let later = report.at > known.at || (report.at == known.at && report.status > known.status);
-    if !later || (known.status == CheckStatus::Completed && report.status != CheckStatus::Completed)
-    {
+    let has_failed = known.conclusion.is_some_and(|conclusion| !conclusion.is_success());
+    if !later || (has_failed && report.status != CheckStatus::Completed) {
         return false;
     }
     *known = report.clone();

@@ -105,6 +105,7 @@ pub(super) fn candidate_built(
         run: id,
         candidate: candidate.clone(),
         branch: branch.clone(),
+        target: draft.queue.header.branch.clone(),
         config_from,
         prs: run.group.iter().map(|member| member.pr).collect(),
         required: names,

@@ -36,6 +36,7 @@ pub async fn landing_moves_the_target_to_what_was_tested_or_not_at_all(world: &d
         let range = format!("{main}..main");
         assert_eq!(place.bare(&["rev-list", "--count", &range]), "1", "landed once");
     }
+    world.close_landed(&order, &candidate.sha).await;
     assert_ne!(world.read(topic.pr).await.state, PullRequestState::Open);
 }
 
@@ -73,9 +74,11 @@ pub async fn groups_land_together(world: &dyn HostWorld) {
         }
         let request = build(&main, group.clone(), method);
         let candidate = world.candidate(&request).await;
-        let answer = world.land(&land(&request, &candidate)).await;
+        let order = land(&request, &candidate);
+        let answer = world.land(&order).await;
         let LandAnswer::Landed(head) = answer else { panic!("{method:?}: {answer:?}") };
         assert_eq!(head.tree, candidate.tree, "{method:?}");
+        world.close_landed(&order, &head.sha).await;
         assert_eq!(world.place().bare(&["rev-parse", "main"]), head.sha.as_str());
         for change in group {
             let state = world.read(change.pr).await.state;

@@ -79,6 +79,10 @@ pub trait HostWorld: Sync {
 
     /// Somebody reports success on a commit.
     fn report(&self, commit: &Sha, name: &str);
+
+    /// Closes the pull requests of an order that has landed as that commit, on hosts that do not
+    /// mark them as merged by themselves.
+    async fn close_landed(&self, _order: &Land, _landed: &Sha) {}
 }
 
 /// What the properties do with a world.

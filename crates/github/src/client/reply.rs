@@ -1,0 +1,58 @@
+//! What comes back from a call.
+
+use std::sync::Arc;
+
+use serde::de::DeserializeOwned;
+use signalbox_domain::ports::HostError;
+
+/// An answer that was not an error.
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(super) body: Arc<[u8]>,
+    pub(super) next: Option<String>,
+    /// The scopes of a classic token, and of an app the permissions that were granted, when told.
+    pub(crate) scopes: Option<String>,
+}
+
+impl Answer {
+    /// What the host says, leniently decoded.
+    pub(crate) fn decoded<T: DeserializeOwned>(&self, what: &str) -> Result<T, HostError> {
+        serde_json::from_slice(&self.body).map_err(|error| unreadable(what, &error))
+    }
+}
+
+/// A call that the host may refuse in ways that the caller tells apart.
+#[derive(Debug)]
+pub(crate) struct Refused {
+    pub(crate) status: u16,
+    pub(crate) words: String,
+    pub(crate) error: HostError,
+}
+
+impl From<Refused> for HostError {
+    fn from(refused: Refused) -> Self {
+        refused.error
+    }
+}
+
+impl From<HostError> for Refused {
+    fn from(error: HostError) -> Self {
+        Self { status: 0, words: error.to_string(), error }
+    }
+}
+
+pub(super) fn unreadable(what: &str, error: &serde_json::Error) -> HostError {
+    HostError::Unavailable { words: format!("{what}: the answer cannot be read: {error}") }
+}
+
+/// A call that got no answer. The address is left out of the words: it is in `what`.
+pub(super) fn silent(what: &str, error: reqwest::Error) -> HostError {
+    let error = error.without_url();
+    let mut words = format!("{what}: {error}");
+    let mut source = std::error::Error::source(&error);
+    while let Some(cause) = source {
+        words = format!("{words}: {cause}");
+        source = cause.source();
+    }
+    HostError::Unavailable { words }
+}
