@@ -190,7 +190,7 @@ impl Git {
     pub(crate) async fn call_with(&self, args: &[&str], input: &str) -> Result<Done, HostError> {
         let mut command = self.command();
         command.args(args);
-        finish(command, Some(input)).await
+        finish(command, args.first().copied().unwrap_or_default(), Some(input)).await
     }
 
     /// Moves the first ref if it is where it was expected, and sets the others, all or none.
@@ -206,14 +206,14 @@ impl Git {
             orders += &format!("update {other} {to}\n");
         }
         let done = self.call_with(&["update-ref", "-m", why, "--stdin"], &orders).await?;
-        if done.code == 0 {
+        if done.code == Some(0) {
             return Ok(true);
         }
-        if self.resolve(name).await?.as_deref() != Some(from) {
+        if self.tip(name).await?.as_deref() != Some(from) {
             return Ok(false);
         }
         // It is where it was expected: a lock, a full disk or the like stood in the way.
-        Err(HostError::Unavailable { words: done.words() })
+        Err(done.trouble())
     }
 
     /// Moves a ref from one commit to another, if it is at the first. `None` for the first means

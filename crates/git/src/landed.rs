@@ -23,7 +23,7 @@ pub(crate) async fn commit(
     target: &BranchName,
     head: &Sha,
 ) -> Result<Option<Sha>, HostError> {
-    let found = git.resolve(&name(target, head)).await?;
+    let found = git.tip(&name(target, head)).await?;
     found.map(|commit| parse_sha(&commit)).transpose()
 }
 
@@ -70,7 +70,7 @@ pub(crate) async fn remember(
 ) -> Result<(), HostError> {
     for head in heads {
         let name = name(target, head);
-        if git.resolve(&name).await?.is_none() {
+        if git.tip(&name).await?.is_none() {
             git.move_ref(&name, commit, None, "signalbox: landed").await?;
         }
     }
@@ -93,7 +93,7 @@ pub(crate) async fn contained(
     let commits: BTreeSet<&String> = landings.iter().filter_map(commit_of).collect();
     let list = commits.iter().map(|it| format!("{it}\n")).collect::<String>();
     let missing = git.call_with(&["rev-list", "--stdin"], &format!("{list}^{head}\n")).await?;
-    if missing.code != 0 {
+    if missing.code != Some(0) {
         let words = format!("the history of {target} cannot be read: {}", missing.stderr.trim());
         return Err(HostError::Unavailable { words });
     }
@@ -110,7 +110,7 @@ async fn objects(git: &Git, names: &[String]) -> Result<BTreeMap<String, String>
     }
     let input = names.iter().map(|name| format!("{name}\n")).collect::<String>();
     let done = git.call_with(&["cat-file", "--batch-check=%(objectname)"], &input).await?;
-    if done.code != 0 {
+    if done.code != Some(0) {
         let words = format!("git cat-file: {}", done.stderr.trim());
         return Err(HostError::Unavailable { words });
     }

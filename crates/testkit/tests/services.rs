@@ -7,9 +7,9 @@ use signalbox_domain::ids::{BranchName, OrgId, OrgSlug, PrNumber, RepoName, Toke
 use signalbox_domain::ports::{
     Clock as _, HostError, Notifier, Observed, Observer, PullRequestQuery, QueueRef,
 };
-use signalbox_domain::queue::{CheckConclusion, Lane, Mode, PrState, WaitReason};
+use signalbox_domain::queue::{CheckConclusion, Effect, Lane, Mode, PrState, WaitReason};
 use signalbox_domain::service::{
-    Context, EffectRunner, EntrySnapshot, Error, QueueService, Sweeper,
+    Context, EffectRunner, EntrySnapshot, Error, Looked, QueueService, Sweeper, Watch,
 };
 use signalbox_domain::testing::{CountingIds, ManualClock};
 use signalbox_domain::time::Span;
@@ -154,6 +154,43 @@ async fn a_landing_whose_answer_is_lost_is_not_repeated() {
     assert_eq!(bench.entry(pr).await.state, PrState::Merged);
     assert_eq!(bench.host.calls(Call::Land), 2);
     assert_eq!(bench.past_mains().len(), 2, "main moved once");
+}
+
+#[tokio::test]
+async fn an_effect_that_is_gone_without_an_answer_is_found_and_runs_again() {
+    let bench = Bench::new(2).await;
+    let watch = Watch::new(bench.context.clone(), bench.queues.clone());
+    let runner = EffectRunner::new(bench.context.clone(), bench.queues.clone());
+    let pr = bench.open("one");
+    bench.submit(pr).await.expect("accepted");
+    assert_eq!(watch.look().await.expect("the store answers"), Looked::default());
+    // Whatever is leased is dropped, as no correct server does: first the build, then the landing.
+    for state in [PrState::Testing, PrState::TestsPassed] {
+        for _ in 0..10 {
+            if bench.entry(pr).await.state == state && wants_an_answer(&bench) {
+                break;
+            }
+            bench.run_host_effects(&runner).await;
+            for leased in runner.lease(Lane::Checks, 8).await.expect("the store answers") {
+                runner.run(&leased, &runner.sink(&leased)).await.expect("the store answers");
+            }
+        }
+        for leased in runner.lease(Lane::Host, 8).await.expect("the store answers") {
+            let outbox = &bench.context.stores.outbox;
+            assert!(outbox.finish(leased.token).await.expect("the store answers"));
+        }
+        let looked = watch.look().await.expect("the store answers");
+        assert_eq!((looked.lost.len(), looked.unexplained.len()), (1, 0), "{state:?}");
+        assert_eq!(watch.look().await.expect("the store answers"), Looked::default());
+    }
+    bench.run_until_idle().await;
+    assert_eq!(bench.entry(pr).await.state, PrState::Merged);
+}
+
+/// Whether a candidate is to be built, or to be landed.
+fn wants_an_answer(bench: &Bench) -> bool {
+    let asks = |effect: &Effect| matches!(effect, Effect::BuildCandidate(_) | Effect::Land(_));
+    bench.database.waiting().iter().any(|(effect, _)| asks(effect))
 }
 
 #[tokio::test]
