@@ -93,8 +93,8 @@ fn a_database_that_does_not_answer_leaves_no_old_numbers() {
         r#"signalbox_backlog{lane="host"} 3"#,
         r#"signalbox_backlog_oldest_age_seconds{lane="host"} 90.0"#,
         r#"signalbox_backlog_oldest_age_seconds{lane="checks"} 0.0"#,
-        "signalbox_effects_failing 2",
-        "signalbox_effects_failing_oldest_age_seconds 75.0",
+        "signalbox_effects_failing{} 2",
+        "signalbox_effects_failing_oldest_age_seconds{} 75.0",
         "signalbox_database_up 1",
         r#"signalbox_database_connections{state="used"} 3"#,
         "signalbox_database_connections_max 16",
@@ -108,8 +108,8 @@ fn a_database_that_does_not_answer_leaves_no_old_numbers() {
     assert!(!page.contains(r#"lane="host""#), "{page}");
     sample.failing = Some(Failing::default());
     let page = observer.encode(&sample);
-    has(&page, "signalbox_effects_failing 0");
-    has(&page, "signalbox_effects_failing_oldest_age_seconds 0.0");
+    has(&page, "signalbox_effects_failing{} 0");
+    has(&page, "signalbox_effects_failing_oldest_age_seconds{} 0.0");
     sample.failing = None;
     let page = observer.encode(&sample);
     assert!(!page.lines().any(|line| line.starts_with("signalbox_effects_failing")), "{page}");

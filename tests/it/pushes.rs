@@ -1,0 +1,119 @@
+//! Pushes to the target: told by a hook at once, and read again before anything is said against a
+//! pull request because of what the target contains.
+
+use signalbox_domain::ports::Loaded;
+
+use crate::harness::{On, System};
+
+const GOOD: &str = "[[checks]]\nname = \"test\"\nrun = [\"sh\", \"check.sh\"]\n";
+
+fn hook(system: &System, name: &str) -> std::path::PathBuf {
+    system.path("bare.git/hooks").join(name)
+}
+
+/// Pushes a configuration to `main`, wherever that is by now.
+fn configure(system: &System, text: &str) {
+    let bare = system.path("bare.git").display().to_string();
+    system.git("work", &["pull", "-q", &bare, "main"]);
+    system.write(&[(".signalbox.toml", text)]);
+    system.commit("configure");
+    system.push("main");
+}
+
+#[tokio::test]
+async fn a_pull_request_is_not_failed_by_what_the_target_said_before_the_last_push() {
+    let system = System::new(On::Sqlite, "exit 0\n", 1).await;
+    // Without the hook the server finds out by looking, every two seconds.
+    std::fs::remove_file(hook(&system, "post-receive")).expect("removed");
+    let prs = ["one", "two", "three", "four"];
+    let prs = prs.map(|name| system.pull_request(name, &[(&format!("{name}.txt"), "x\n")]));
+    for (bad, failed, mended) in
+        [("nonsense", prs[0], prs[1]), ("[merge]\nrequired_statuses = []\n", prs[2], prs[3])]
+    {
+        configure(&system, bad);
+        system.submit(failed).await;
+        system.until_state(failed, "FAILED").await;
+        configure(&system, GOOD);
+        system.submit(mended).await;
+        system.until_state(mended, "MERGED").await;
+    }
+}
+
+#[tokio::test]
+async fn a_pull_request_is_not_failed_by_a_conflict_that_the_last_push_has_resolved() {
+    let system = System::new(On::Sqlite, "exit 0\n", 1).await;
+    std::fs::remove_file(hook(&system, "post-receive")).expect("removed");
+    let pr = system.pull_request("topic", &[("file.txt", "topic\n")]);
+    let other = system.pull_request("other", &[("file.txt", "other\n")]);
+    system.write(&[("file.txt", "main\n")]);
+    system.commit("in its way");
+    system.push("main");
+    system.submit(other).await;
+    system.until_state(other, "FAILED").await;
+    assert_eq!(system.entry(other).await["exit"]["reason"], "START_TEST_RUN_MERGE_CONFLICT");
+    system.write(&[("file.txt", "base\n")]);
+    system.commit("out of its way");
+    system.push("main");
+    system.submit(pr).await;
+    system.until_state(pr, "MERGED").await;
+    assert_eq!(system.on_main("file.txt"), "topic");
+}
+
+/// Where the queue knows the target to be.
+async fn known_head(system: &System) -> String {
+    let database = signalbox_persistence::connect(system.database()).await.expect("a database");
+    let queues = database.stores().queues;
+    let queue = queues.list(None, None).await.expect("a list").remove(0).queue;
+    let loaded = queues.load(queue, None).await.expect("a read").expect("it is there");
+    let Loaded::Fresh(state, _) = loaded else { panic!("nothing was known") };
+    state.header.target.head.as_ref().map(ToString::to_string).unwrap_or_default()
+}
+
+async fn the_hook_tells_of_a_push_also_while_no_server_runs(on: On) {
+    let mut system = System::new(on, "exit 0\n", 1).await;
+    let pr = system.pull_request("topic", &[("topic.txt", "x\n")]);
+    system.submit(pr).await;
+    system.until_state(pr, "MERGED").await;
+    system.kill();
+    system.git("work", &["pull", "-q", &system.path("bare.git").display().to_string(), "main"]);
+    system.write(&[("file.txt", "pushed\n")]);
+    system.commit("pushed by hand");
+    system.push("main");
+    let pushed = system.git("bare.git", &["rev-parse", "main"]);
+    assert_eq!(known_head(&system).await, pushed);
+}
+
+#[tokio::test]
+async fn the_hook_tells_of_a_push_also_while_no_server_runs_on_sqlite() {
+    the_hook_tells_of_a_push_also_while_no_server_runs(On::Sqlite).await;
+}
+
+#[tokio::test]
+async fn the_hook_tells_of_a_push_also_while_no_server_runs_on_postgres() {
+    the_hook_tells_of_a_push_also_while_no_server_runs(On::Postgres).await;
+}
+
+#[tokio::test]
+async fn a_hook_of_the_operator_is_left_alone_and_may_call_ours() {
+    let system = System::new(On::Sqlite, "exit 0\n", 1).await;
+    let bare = system.path("bare.git").display().to_string();
+    let add = ["repo", "add", "git.local/acme/calc", "--org", "acme", "--path", &bare];
+    let own = "#!/bin/sh\necho somebody pushed\n";
+    std::fs::write(hook(&system, "post-receive"), own).expect("written");
+    let done = system.command(&add).output().expect("run");
+    assert!(done.status.success(), "{done:?}");
+    let words = String::from_utf8_lossy(&done.stderr).into_owned();
+    assert!(words.contains("left alone") && words.contains("hook post-receive"), "{words}");
+    let kept = std::fs::read_to_string(hook(&system, "post-receive")).expect("a hook");
+    assert_eq!(kept, own);
+    let doctor = || {
+        let done = system.command(&["doctor"]).output().expect("run");
+        String::from_utf8_lossy(&done.stdout).into_owned()
+    };
+    let text = doctor();
+    assert!(text.contains("warn repositories: git.local/acme/calc: pushes are noticed"), "{text}");
+    let chained = format!("{own}exec signalbox hook post-receive\n");
+    std::fs::write(hook(&system, "post-receive"), chained).expect("written");
+    let text = doctor();
+    assert!(text.contains("ok   repositories: 1 can be read"), "{text}");
+}
