@@ -51,7 +51,7 @@ pub(crate) enum Told {
 impl Told {
     fn line(&self) -> String {
         match self {
-            Self::Error(words) => format!("error {}\n", words.replace('\n', " ")),
+            Self::Error(words) => format!("error {}\n", words.trim().replace('\n', " ")),
             Self::Exited { status, left } => format!("exited {status} {left}\n"),
         }
     }
