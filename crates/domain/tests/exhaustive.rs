@@ -146,11 +146,10 @@ fn visit(start: World, acts: Vec<Act>) -> (usize, BTreeSet<Vec<u32>>) {
     let mut open = vec![(start, acts)];
     while let Some((mut world, acts)) = open.pop() {
         // Neither deleting branches nor looking for landings changes what can be seen here.
-        let seen_here = |effect: &Effect| match effect {
-            Effect::DeleteBranch { .. } | Effect::CheckLandings { .. } => false,
-            _ => true,
+        let shows_nothing = |effect: &Effect| {
+            matches!(effect, Effect::DeleteBranch { .. } | Effect::CheckLandings { .. })
         };
-        world.outbox.retain(|it| seen_here(&it.effect));
+        world.outbox.retain(|it| !shows_nothing(&it.effect));
         if !seen.insert(shape(&world, &acts)) {
             continue;
         }

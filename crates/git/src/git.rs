@@ -203,7 +203,7 @@ impl Git {
     ) -> Result<bool, HostError> {
         let mut orders = format!("update {name} {to} {from}\n");
         for (other, to) in others {
-            orders += &format!("update {other} {to}\n");
+            orders.push_str(&["update ", other, " ", to, "\n"].concat());
         }
         let done = self.call_with(&["update-ref", "-m", why, "--stdin"], &orders).await?;
         if done.code == Some(0) {

@@ -91,7 +91,7 @@ pub(crate) async fn contained(
     let commit_of =
         |it: &Landed| known.get(&own_name(it)).or_else(|| known.get(it.commit.as_str()));
     let commits: BTreeSet<&String> = landings.iter().filter_map(commit_of).collect();
-    let list = commits.iter().map(|it| format!("{it}\n")).collect::<String>();
+    let list = lines(commits);
     let missing = git.call_with(&["rev-list", "--stdin"], &format!("{list}^{head}\n")).await?;
     if missing.code != Some(0) {
         let words = format!("the history of {target} cannot be read: {}", missing.stderr.trim());
@@ -103,13 +103,21 @@ pub(crate) async fn contained(
     Ok(landings.iter().map(is_there).collect())
 }
 
+fn lines<'a>(names: impl IntoIterator<Item = &'a String>) -> String {
+    let mut text = String::new();
+    for name in names {
+        text.push_str(name);
+        text.push('\n');
+    }
+    text
+}
+
 /// The objects that these names stand for, without those that stand for none.
 async fn objects(git: &Git, names: &[String]) -> Result<BTreeMap<String, String>, HostError> {
     if names.is_empty() {
         return Ok(BTreeMap::new());
     }
-    let input = names.iter().map(|name| format!("{name}\n")).collect::<String>();
-    let done = git.call_with(&["cat-file", "--batch-check=%(objectname)"], &input).await?;
+    let done = git.call_with(&["cat-file", "--batch-check=%(objectname)"], &lines(names)).await?;
     if done.code != Some(0) {
         let words = format!("git cat-file: {}", done.stderr.trim());
         return Err(HostError::Unavailable { words });

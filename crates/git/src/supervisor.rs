@@ -54,7 +54,7 @@ impl Told {
         match self {
             Self::Error { program, words } => {
                 let kind = if *program { "program" } else { "machine" };
-                format!("{kind} {}\n", words.replace('\n', " "))
+                format!("{kind} {}\n", words.trim().replace('\n', " "))
             }
             Self::Exited { status, left } => format!("exited {status} {left}\n"),
         }

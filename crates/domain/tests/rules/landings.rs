@@ -61,11 +61,11 @@ fn a_landing_that_is_gone_from_the_target_is_told_once_and_found_again() {
     let tree = TreeId::new("f".repeat(40)).expect("a tree");
     world.take_in(&Fact::TargetSeen { head: head.clone(), tree: tree.clone(), read_at: world.at });
     let asked = |world: &World| {
-        let asked = world.outbox.iter().find_map(|it| match &it.effect {
-            Effect::CheckLandings { was, head, off_target, .. } => {
-                Some((was.clone(), head.clone(), off_target.clone()))
-            }
-            _ => None,
+        let asked = world.outbox.iter().find_map(|it| {
+            let Effect::CheckLandings { was, head, off_target, .. } = &it.effect else {
+                return None;
+            };
+            Some((was.clone(), head.clone(), off_target.clone()))
         });
         asked.expect("the host is asked")
     };
