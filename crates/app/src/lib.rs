@@ -13,6 +13,7 @@ mod logs;
 mod loops;
 mod measured;
 mod pages;
+mod probe;
 mod results;
 mod scrape;
 mod serve;

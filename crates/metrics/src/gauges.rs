@@ -8,7 +8,7 @@ use prometheus_client::registry::{Registry, Unit};
 use signalbox_domain::ports::Backlog;
 use signalbox_domain::time::Timestamp;
 
-use crate::labels::{LaneLabels, StateLabels};
+use crate::labels::{LaneLabels, ShareLabels, StateLabels};
 
 /// What was found when it was asked for.
 #[derive(Clone, Debug)]
@@ -23,6 +23,8 @@ pub struct Sample {
     pub max_connections: u64,
     /// Callers that wait for a connection.
     pub waiting: u64,
+    /// Requests that are worked on, by share.
+    pub in_flight: Vec<(&'static str, u64)>,
 }
 
 impl Default for Sample {
@@ -33,6 +35,7 @@ impl Default for Sample {
             connections: (0, 0),
             max_connections: 0,
             waiting: 0,
+            in_flight: Vec::new(),
         }
     }
 }
@@ -45,6 +48,7 @@ pub(crate) struct Gauges {
     connections: Family<StateLabels, Gauge>,
     max_connections: Gauge,
     waiting: Gauge,
+    in_flight: Family<ShareLabels, Gauge>,
 }
 
 fn signed(number: u64) -> i64 {
@@ -84,6 +88,11 @@ impl Gauges {
             "Callers that wait for a connection",
             self.waiting.clone(),
         );
+        registry.register(
+            "requests_in_flight",
+            "Requests that are worked on, by share; event streams and probes are not counted",
+            self.in_flight.clone(),
+        );
     }
 
     pub(crate) fn set(&self, sample: &Sample) {
@@ -109,5 +118,8 @@ impl Gauges {
         }
         self.max_connections.set(signed(sample.max_connections));
         self.waiting.set(signed(sample.waiting));
+        for (share, count) in &sample.in_flight {
+            self.in_flight.get_or_create(&ShareLabels { share }).set(signed(*count));
+        }
     }
 }
