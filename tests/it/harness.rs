@@ -284,6 +284,12 @@ impl System {
         server.wait().expect("gone");
     }
 
+    /// Sends the server a signal.
+    pub(crate) fn signal(&self, name: &str) {
+        let server = self.server.as_ref().expect("a running server").id();
+        output(Command::new("kill").args([&format!("-{name}"), &server.to_string()]));
+    }
+
     /// Asks the server to stop, and returns its exit code and how long it took.
     pub(crate) fn terminate(&mut self) -> (Option<i32>, Duration) {
         let mut server = self.server.take().expect("a running server");
@@ -418,6 +424,19 @@ impl System {
         left
     }
 
+    /// The panics that the server has written to its log.
+    pub(crate) fn panics(&self) -> Vec<String> {
+        let log = std::fs::read_to_string(self.path("server.log")).unwrap_or_default();
+        let mut lines = log.lines();
+        let mut panics = Vec::new();
+        while let Some(line) = lines.next() {
+            if line.contains("panicked at") {
+                panics.push(format!("{line} {}", lines.next().unwrap_or_default()));
+            }
+        }
+        panics
+    }
+
     /// The subjects of the commits on `main`, oldest first.
     pub(crate) fn history(&self) -> Vec<String> {
         let log = self.git("bare.git", &["log", "--reverse", "--format=%s", "main"]);
@@ -435,6 +454,11 @@ impl Drop for System {
         if let Some(mut server) = self.server.take() {
             drop(server.kill());
             drop(server.wait());
+        }
+        // A panic fails the test, whatever else it looked at.
+        if !std::thread::panicking() {
+            let panics = self.panics();
+            assert!(panics.is_empty(), "the server panicked: {panics:#?}");
         }
     }
 }

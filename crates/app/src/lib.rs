@@ -14,6 +14,7 @@ mod logs;
 mod loops;
 mod measured;
 mod pages;
+mod probe;
 mod results;
 mod scrape;
 mod serve;

@@ -55,5 +55,6 @@ async fn sample(app: &App) -> Sample {
         connections: (count(pool.open.saturating_sub(pool.idle)), count(pool.idle)),
         max_connections: count(pool.max),
         waiting: count(pool.waiting),
+        in_flight: app.admission.in_flight(),
     }
 }

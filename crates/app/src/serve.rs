@@ -8,7 +8,7 @@ use std::time::Duration;
 use actix_web::dev::ServerHandle;
 use actix_web::middleware::{NormalizePath, TrailingSlash, from_fn};
 use actix_web::{App as WebApp, HttpServer};
-use signalbox_http::with_request_id;
+use signalbox_http::{admit, to_the_end, with_request_id};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinHandle;
 
@@ -57,8 +57,10 @@ impl Server {
         let pages = app.config.pages.enabled.then(|| crate::pages::pages(&app)).transpose()?;
         let server = HttpServer::new(move || {
             WebApp::new()
+                .wrap(from_fn(admit))
                 .wrap(from_fn(with_request_id))
                 .wrap(NormalizePath::new(TrailingSlash::Trim))
+                .wrap(from_fn(to_the_end))
                 .configure(|config| {
                     // Before the API, which answers every address that it does not know.
                     if let Some(pages) = &pages {

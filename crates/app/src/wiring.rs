@@ -1,9 +1,8 @@
 //! The only place that knows every adapter.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
-use async_trait::async_trait;
 use signalbox_domain::ids::{OrgId, OrgSlug};
 use signalbox_domain::ports::{Clock, IdSource, Observer, Org};
 use signalbox_domain::service::{
@@ -12,7 +11,7 @@ use signalbox_domain::service::{
     WebhookService,
 };
 use signalbox_http::{
-    Api, EventDescription, EventsApi, FlakyApi, PageTokens, Readiness, TestLinks,
+    Admission, Api, EventDescription, EventsApi, FlakyApi, PageTokens, TestLinks,
 };
 use signalbox_metrics::{PrometheusObserver, QueueExposition};
 use signalbox_persistence::{Database, FileBlobs};
@@ -22,6 +21,7 @@ use signalbox_webhooks::{EventPayloads, Links};
 use crate::adapters::{LoggingObserver, RandomIds, SystemClock, WakeUps};
 use crate::config::Config;
 use crate::hosts::{ConnectedHosts, Parts};
+use crate::probe::Probe;
 use crate::results::{LateReports, Offloaded};
 
 /// Everything, put together.
@@ -43,6 +43,8 @@ pub(crate) struct App {
     pub(crate) announcer: Arc<Announcer>,
     pub(crate) stopping: Arc<AtomicBool>,
     pub(crate) authenticator: Arc<Authenticator>,
+    pub(crate) admission: Arc<Admission>,
+    pub(crate) probe: Arc<Probe>,
 }
 
 /// Opens the database of a configuration; brings its schema up to date if asked.
@@ -122,7 +124,11 @@ impl App {
         let (tokens, orgs) = (context.stores.tokens.clone(), context.stores.orgs.clone());
         let authenticator = Arc::new(Authenticator::new(tokens, orgs, context.clock.clone()));
         let webhooks = Arc::new(crate::webhooks::service(&config, &context)?);
+        let stopping = Arc::new(AtomicBool::new(false));
+        let cores = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
         Ok(Self {
+            admission: Arc::new(Admission::for_cores(cores)),
+            probe: Arc::new(Probe::new(database.clone(), stopping.clone())),
             uploads,
             flaky,
             webhooks,
@@ -138,7 +144,7 @@ impl App {
             announcer: Arc::new(Announcer::new(context.clone(), queues.clone())),
             queues,
             context,
-            stopping: Arc::new(AtomicBool::new(false)),
+            stopping,
             authenticator,
         })
     }
@@ -165,10 +171,8 @@ impl App {
             observer: context.observer.clone(),
             clock: context.clock.clone(),
             ids: context.ids.clone(),
-            readiness: Arc::new(Probe {
-                database: self.database.clone(),
-                stopping: self.stopping.clone(),
-            }),
+            admission: self.admission.clone(),
+            readiness: self.probe.clone(),
         }
     }
 }
@@ -219,24 +223,4 @@ async fn flaky(config: &Config, context: &Context) -> Result<FlakyApi, String> {
         links,
         public_pages: config.flaky.public_pages,
     })
-}
-
-/// Whether the server may be sent requests.
-struct Probe {
-    database: Database,
-    stopping: Arc<AtomicBool>,
-}
-
-#[async_trait]
-impl Readiness for Probe {
-    async fn missing(&self) -> Option<String> {
-        if self.stopping.load(Ordering::SeqCst) {
-            return Some("the server is stopping".to_owned());
-        }
-        match self.database.migration_status().await {
-            Ok(status) if status.pending.is_empty() => None,
-            Ok(_) => Some("the database needs migrations".to_owned()),
-            Err(_) => Some("the database does not answer".to_owned()),
-        }
-    }
 }

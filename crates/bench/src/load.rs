@@ -40,6 +40,19 @@ pub(crate) fn get(path: &str, token: &str) -> Request {
         .into()
 }
 
+/// Sends one request over a connection of its own; the status of the reply, and how long both took.
+pub(crate) async fn answer(
+    address: SocketAddr,
+    request: Request,
+) -> Result<(u16, Duration), Failure> {
+    let begun = Instant::now();
+    let stream = TcpStream::connect(address).await.during("a connection")?;
+    stream.set_nodelay(true).during("a connection")?;
+    let mut connection = Connection { stream, buffer: Vec::new() };
+    let (status, _, _) = connection.send(&request).await?;
+    Ok((status, begun.elapsed()))
+}
+
 /// Open connections to one server.
 pub(crate) struct Client(Vec<Connection>);
 
@@ -108,8 +121,20 @@ impl Client {
 }
 
 impl Connection {
-    /// Sends a request and reads the reply into the buffer; returns where its body is.
+    /// Sends a request that must succeed and reads the reply into the buffer; returns where its
+    /// body is.
     async fn exchange(&mut self, request: &[u8]) -> Result<(usize, usize), Failure> {
+        let (status, body, end) = self.send(request).await?;
+        if (200..300).contains(&status) {
+            return Ok((body, end));
+        }
+        let text = String::from_utf8_lossy(&self.buffer).into_owned();
+        Err(Failure::new("a reply", text))
+    }
+
+    /// Sends a request and reads the reply into the buffer; returns its status and where its body
+    /// is.
+    async fn send(&mut self, request: &[u8]) -> Result<(u16, usize, usize), Failure> {
         self.stream.write_all(request).await.during("a request")?;
         self.buffer.clear();
         let body = loop {
@@ -124,11 +149,9 @@ impl Connection {
         while self.buffer.len() < end {
             self.read_more().await?;
         }
-        if head.starts_with("HTTP/1.1 2") {
-            return Ok((body, end));
-        }
-        let text = String::from_utf8_lossy(&self.buffer).into_owned();
-        Err(Failure::new("a reply", text))
+        let status = head.split(' ').nth(1).and_then(|it| it.parse().ok());
+        let status = status.ok_or_else(|| Failure::new("a reply", "has no status"))?;
+        Ok((status, body, end))
     }
 
     async fn read_more(&mut self) -> Result<(), Failure> {

@@ -12,7 +12,7 @@ use signalbox_domain::service::{
     UploadLimits, UploadParts, UploadService, WebhookLimits, WebhookParts, WebhookService,
 };
 use signalbox_domain::token::{Caller, EnumCase, Scope, Token, TokenText};
-use signalbox_http::{Api, EventHub, EventsApi, FlakyApi, PageTokens, TestLinks};
+use signalbox_http::{Admission, Api, EventHub, EventsApi, FlakyApi, PageTokens, TestLinks};
 use signalbox_metrics::{PrometheusObserver, QueueExposition};
 use signalbox_persistence::Database;
 use signalbox_reports::Reports;
@@ -120,6 +120,7 @@ impl Product {
             observer: context.observer.clone(),
             clock,
             ids,
+            admission: Arc::new(Admission::for_cores(cores())),
             readiness: Arc::new(Ready),
         };
         Ok(Self { api, stores, host, org, repository, token: text, caller })
@@ -157,4 +158,9 @@ pub(crate) fn token(org: &Org, number: u64) -> (Token, String) {
         revoked_at: None,
     };
     (token, text.reveal().to_owned())
+}
+
+/// The cores of this machine.
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(2, std::num::NonZero::get)
 }

@@ -14,6 +14,7 @@ use signalbox_domain::service::{
     UploadService, WebhookService,
 };
 
+use crate::admission::{Admission, admit, to_the_end};
 use crate::dto::tests::TestLinks;
 use crate::event_hub::EventHub;
 use crate::paging::PageTokens;
@@ -94,12 +95,15 @@ pub struct Api {
     pub clock: Arc<dyn Clock>,
     /// Request ids.
     pub ids: Arc<dyn IdSource>,
+    /// How much is done at the same time.
+    pub admission: Arc<Admission>,
     /// Whether the server is ready.
     pub readiness: Arc<dyn Readiness>,
 }
 
-/// Adds every route. The app wraps itself in [`crate::with_request_id`] and, inside of that, in a
-/// middleware that merges slashes; [`app`] is an app that has done so.
+/// Adds every route. The app wraps itself in [`to_the_end`], inside of that in
+/// [`crate::with_request_id`] and in a middleware that merges slashes, and innermost in [`admit`];
+/// [`app`] is an app that has done so.
 pub fn configure(api: Api) -> impl FnOnce(&mut ServiceConfig) {
     move |config| {
         config.app_data(Data::new(api));
@@ -107,8 +111,8 @@ pub fn configure(api: Api) -> impl FnOnce(&mut ServiceConfig) {
     }
 }
 
-/// The whole app: every route, with doubled slashes merged, a slash at the end ignored, and
-/// request ids.
+/// The whole app: every route, with doubled slashes merged, a slash at the end ignored, request
+/// ids, and no more work at the same time than [`Api::admission`] allows.
 pub fn app(
     api: Api,
 ) -> App<
@@ -120,5 +124,10 @@ pub fn app(
         InitError = (),
     >,
 > {
-    App::new().configure(configure(api)).wrap(NormalizePath::trim()).wrap(from_fn(with_request_id))
+    App::new()
+        .configure(configure(api))
+        .wrap(from_fn(admit))
+        .wrap(NormalizePath::trim())
+        .wrap(from_fn(with_request_id))
+        .wrap(from_fn(to_the_end))
 }

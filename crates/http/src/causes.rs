@@ -150,8 +150,12 @@ impl From<StoreError> for Problem {
         tracing::error!(error = %chain(&error), "the database could not be used");
         match error {
             StoreError::Unavailable(_) => {
-                Self::new(Code::Unavailable, "the database does not answer; try again later")
+                Self::new(Code::Unavailable, "the database is not available; try again later")
             }
+            StoreError::Damaged(_) => Self::new(
+                Code::Internal,
+                "the database is damaged; an operator must restore a backup",
+            ),
             StoreError::Corrupt { .. } | StoreError::Failed(_) => {
                 Self::new(Code::Internal, "something went wrong; the log has the request id")
             }

@@ -2,6 +2,7 @@
 // The example of a queue in the description has many keys.
 #![recursion_limit = "256"]
 
+mod admission;
 mod api;
 mod body;
 mod causes;
@@ -19,6 +20,7 @@ mod sender;
 mod stream;
 mod voucher;
 
+pub use admission::{Admission, Admitted, Share, admit, to_the_end};
 pub use api::{Api, EventDescription, EventsApi, FlakyApi, Readiness, app, configure};
 pub use dto::tests::TestLinks;
 pub use event_hub::EventHub;

@@ -127,7 +127,7 @@ codes! {
     Internal = "internal_error", 500, "Internal error", false;
     /// The git host denies access or rejects the server's credential: an operator must act.
     HostAccess = "git_host_access", 502, "Git host denies access", true;
-    /// The database or the git host does not answer, or the queue is too busy.
+    /// The database or the git host does not answer, or the server or the queue is too busy.
     Unavailable = "unavailable", 503, "Not available", true;
     /// There is no room for uploads until older ones are removed.
     NoRoom = "no_room_for_uploads", 507, "No room for uploads", false;

@@ -44,6 +44,8 @@ pub fn server_metrics() -> Vec<MetricRow> {
         Observed::Step { queue, input: "submit", decisions: &[], took },
         Observed::EffectRun { queue, effect: "land", outcome, took },
         Observed::Request { operation: "getQueue", status: 200, took },
+        Observed::RequestShed { share: "write" },
+        Observed::Panicked { what: "request" },
         Observed::HostCall { host, call: "land", outcome, took },
         Observed::HostQuota { host, resource: "core", limit: 1, remaining: 1, resets_at },
         Observed::Upload { outcome, took },
@@ -52,7 +54,8 @@ pub fn server_metrics() -> Vec<MetricRow> {
         observer.observe(&seen);
     }
     let backlogs = vec![("host", Some(Backlog::default()))];
-    rows(&observer.encode(&Sample { backlogs, ..Sample::default() }))
+    let in_flight = vec![("write", 1)];
+    rows(&observer.encode(&Sample { backlogs, in_flight, ..Sample::default() }))
 }
 
 /// The families of the page that the API gives to holders of tokens.

@@ -8,7 +8,7 @@ use prometheus_client::registry::{Registry, Unit};
 use signalbox_domain::ports::{Backlog, Failing};
 use signalbox_domain::time::Timestamp;
 
-use crate::labels::{LaneLabels, StateLabels};
+use crate::labels::{LaneLabels, ShareLabels, StateLabels};
 
 /// What was found when it was asked for.
 #[derive(Clone, Debug)]
@@ -25,6 +25,8 @@ pub struct Sample {
     pub max_connections: u64,
     /// Callers that wait for a connection.
     pub waiting: u64,
+    /// Requests that are worked on, by share.
+    pub in_flight: Vec<(&'static str, u64)>,
 }
 
 impl Default for Sample {
@@ -36,6 +38,7 @@ impl Default for Sample {
             connections: (0, 0),
             max_connections: 0,
             waiting: 0,
+            in_flight: Vec::new(),
         }
     }
 }
@@ -50,6 +53,7 @@ pub(crate) struct Gauges {
     connections: Family<StateLabels, Gauge>,
     max_connections: Gauge,
     waiting: Gauge,
+    in_flight: Family<ShareLabels, Gauge>,
 }
 
 /// A family without labels, so that its only sample can be left out.
@@ -103,6 +107,11 @@ impl Gauges {
             "Callers that wait for a connection",
             self.waiting.clone(),
         );
+        registry.register(
+            "requests_in_flight",
+            "Requests that are worked on, by share; event streams and probes are not counted",
+            self.in_flight.clone(),
+        );
     }
 
     pub(crate) fn set(&self, sample: &Sample) {
@@ -138,5 +147,8 @@ impl Gauges {
         }
         self.max_connections.set(signed(sample.max_connections));
         self.waiting.set(signed(sample.waiting));
+        for (share, count) in &sample.in_flight {
+            self.in_flight.get_or_create(&ShareLabels { share }).set(signed(*count));
+        }
     }
 }

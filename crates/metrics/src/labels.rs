@@ -34,6 +34,8 @@ labels! {
     OutcomeLabels { outcome: &'static str }
     LaneLabels { lane: &'static str }
     StateLabels { state: &'static str }
+    ShareLabels { share: &'static str }
+    WhatLabels { what: &'static str }
 }
 
 /// The bounds that a family's histograms are made with.

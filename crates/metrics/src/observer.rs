@@ -16,7 +16,7 @@ use signalbox_domain::time::{Span, Timestamp};
 use crate::gauges::{Gauges, Sample};
 use crate::labels::{
     Bounds, CallLabels, CallOutcomeLabels, EffectLabels, EffectNameLabels, InputLabels, LONG,
-    OperationLabels, OutcomeLabels, QuotaLabels, RequestLabels, SHORT,
+    OperationLabels, OutcomeLabels, QuotaLabels, RequestLabels, SHORT, ShareLabels, WhatLabels,
 };
 
 /// Counts what it sees on a registry of its own. Labels are operations, kinds of input, names of
@@ -26,6 +26,8 @@ pub struct PrometheusObserver {
     registry: Registry,
     requests: Family<RequestLabels, Counter>,
     request_duration: Family<OperationLabels, Histogram, Bounds>,
+    requests_shed: Family<ShareLabels, Counter>,
+    panics: Family<WhatLabels, Counter>,
     steps: Family<InputLabels, Counter>,
     step_duration: Histogram,
     conflicts: Counter,
@@ -53,6 +55,8 @@ impl PrometheusObserver {
             registry: Registry::default(),
             requests: Family::default(),
             request_duration: Family::new_with_constructor(Bounds(SHORT)),
+            requests_shed: Family::default(),
+            panics: Family::default(),
             steps: Family::default(),
             step_duration: Histogram::new(SHORT.iter().copied()),
             conflicts: Counter::default(),
@@ -91,6 +95,16 @@ impl PrometheusObserver {
             "Time from a request to its answer",
             Unit::Seconds,
             self.request_duration.clone(),
+        );
+        registry.register(
+            "requests_shed",
+            "Requests turned away with 503 because the server had enough to do, by share",
+            self.requests_shed.clone(),
+        );
+        registry.register(
+            "panics",
+            "Panics of requests and of loops in the background, which start again; anything but 0 is a bug",
+            self.panics.clone(),
         );
         registry.register(
             "planner_steps",
@@ -230,6 +244,12 @@ impl Observer for PrometheusObserver {
                 self.requests.get_or_create(&labels).inc();
                 let duration = self.request_duration.get_or_create(&OperationLabels { operation });
                 duration.observe(seconds(*took));
+            }
+            Observed::RequestShed { share } => {
+                self.requests_shed.get_or_create(&ShareLabels { share }).inc();
+            }
+            Observed::Panicked { what } => {
+                self.panics.get_or_create(&WhatLabels { what }).inc();
             }
             Observed::HostCall { host, call, outcome, took } => {
                 let host = (*host).to_owned();

@@ -98,6 +98,18 @@ impl Database {
         Ok(Some(Timestamp::from_unix_micros(row.micros)))
     }
 
+    /// The language of the server's messages when it is not English: then errors that pass, such as
+    /// a full disk, are not told from others. `None` where messages are understood.
+    pub async fn foreign_messages(&self) -> Result<Option<String>, StoreError> {
+        let Kind::Postgres(store) = self.kind() else { return Ok(None) };
+        let mut conn = store.connection().await?;
+        let sql = "SELECT current_setting('lc_messages') AS line";
+        let row: Line =
+            diesel::sql_query(sql).get_result(&mut conn).await.map_err(DbError::from)?;
+        let english = ["C", "POSIX", "en"].iter().any(|it| row.line.starts_with(it));
+        Ok((!english && !row.line.is_empty()).then_some(row.line))
+    }
+
     /// Ends the use of an embedded database: what its journal holds goes into the file.
     pub async fn fold(&self) -> Result<(), StoreError> {
         let Kind::Sqlite(store) = self.kind() else { return Ok(()) };

@@ -10,6 +10,7 @@ use signalbox_domain::ports::{StoreError, Stores};
 use thiserror::Error;
 
 use crate::error::DbError;
+use crate::trouble::Troubles;
 use crate::{postgres, sqlite};
 
 const SQLITE: EmbeddedMigrations = embed_migrations!("../../migrations/sqlite");
@@ -92,6 +93,13 @@ pub async fn connect(url: &str) -> Result<Database, ConnectError> {
 impl Database {
     pub(crate) const fn kind(&self) -> &Kind {
         &self.0
+    }
+
+    pub(crate) const fn troubles(&self) -> &Troubles {
+        match &self.0 {
+            Kind::Sqlite(store) => store.troubles(),
+            Kind::Postgres(store) => store.troubles(),
+        }
     }
 
     /// Every store port on this database.
@@ -209,6 +217,7 @@ impl Database {
             }
             Kind::Postgres(store) => {
                 let mut conn = store.connection().await?;
+                conn.batch_execute(postgres::FOR_MIGRATIONS).await.map_err(DbError::from)?;
                 let lock = format!("SELECT pg_advisory_lock({MIGRATION_LOCK})");
                 conn.batch_execute(&lock).await.map_err(DbError::from)?;
                 let (mut conn, done) = apart(move || {
@@ -219,6 +228,8 @@ impl Database {
                 .await?;
                 let unlock = format!("SELECT pg_advisory_unlock({MIGRATION_LOCK})");
                 conn.batch_execute(&unlock).await.map_err(DbError::from)?;
+                // It waits longer than others may.
+                conn.discard();
                 done.map_err(words)?;
             }
         }

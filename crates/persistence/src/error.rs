@@ -1,8 +1,11 @@
 //! Driver errors, and what the ports call them.
 
+use diesel::ConnectionError;
 use diesel::result::{DatabaseErrorKind, Error as DieselError};
 use signalbox_domain::ports::{CommitError, CreateError, StoreError};
 use thiserror::Error;
+
+use crate::trouble::Trouble;
 
 /// What can go wrong inside this crate.
 #[derive(Debug, Error)]
@@ -47,28 +50,85 @@ impl DbError {
         )
     }
 
-    fn passes(&self) -> bool {
-        match self {
-            Self::Connection(_)
-            | Self::Stopped(_)
-            | Self::Diesel(DieselError::BrokenTransactionManager) => true,
-            Self::Diesel(DieselError::DatabaseError(kind, info)) => {
-                matches!(
-                    kind,
-                    DatabaseErrorKind::SerializationFailure
-                        | DatabaseErrorKind::UnableToSendCommand
-                        | DatabaseErrorKind::ClosedConnection
-                ) || info.message().contains("database is locked")
-            }
-            Self::Diesel(_) | Self::Corrupt { .. } | Self::Conflict => false,
+    /// The database does not take a connection.
+    pub(crate) fn refused(error: ConnectionError) -> Self {
+        match error {
+            ConnectionError::BadConnection(words) => Self::Connection(words),
+            ConnectionError::CouldntSetupConfiguration(error) => Self::Diesel(error),
+            // These may quote the URL.
+            _ => Self::Connection("the database does not accept connections".to_owned()),
         }
     }
+
+    /// What it tells of the database itself.
+    pub(crate) fn trouble(&self) -> Option<Trouble> {
+        match self {
+            Self::Connection(words) => Some(Trouble::of(words).unwrap_or(Trouble::Gone)),
+            Self::Diesel(error) => of_diesel(error),
+            Self::Stopped(_) | Self::Corrupt { .. } | Self::Conflict => None,
+        }
+    }
+
+    /// Whether its connection should not be used again. One to a standby that was the primary
+    /// before would stay read-only.
+    pub(crate) fn ends_connection(&self) -> bool {
+        match self.trouble() {
+            Some(
+                Trouble::Full
+                | Trouble::ReadOnly
+                | Trouble::Disk
+                | Trouble::Gone
+                | Trouble::Damaged,
+            ) => true,
+            Some(Trouble::Late | Trouble::Busy) | None => false,
+        }
+    }
+
+    /// What is told to those who may not read the log.
+    pub(crate) fn in_short(&self) -> &'static str {
+        self.trouble().map_or("the database refused a statement", Trouble::words)
+    }
+
+    fn passes(&self) -> bool {
+        match self {
+            Self::Stopped(_) => true,
+            Self::Connection(_) | Self::Diesel(_) => {
+                self.trouble().is_some_and(|trouble| trouble != Trouble::Damaged)
+            }
+            Self::Corrupt { .. } | Self::Conflict => false,
+        }
+    }
+}
+
+fn of_diesel(error: &DieselError) -> Option<Trouble> {
+    match error {
+        DieselError::BrokenTransactionManager => Some(Trouble::Gone),
+        DieselError::RollbackErrorOnCommit { commit_error, .. } => of_diesel(commit_error),
+        DieselError::DatabaseError(kind, info) => match kind {
+            DatabaseErrorKind::SerializationFailure => Some(Trouble::Busy),
+            DatabaseErrorKind::ReadOnlyTransaction => Some(Trouble::ReadOnly),
+            DatabaseErrorKind::UnableToSendCommand | DatabaseErrorKind::ClosedConnection => {
+                Some(Trouble::of(info.message()).unwrap_or(Trouble::Gone))
+            }
+            DatabaseErrorKind::Unknown => Trouble::of(info.message()),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// A store's error for those who may not read the log.
+pub(crate) fn in_short(error: &StoreError) -> String {
+    let cause = std::error::Error::source(error);
+    let known = cause.and_then(|it| it.downcast_ref::<DbError>()).map(DbError::in_short);
+    known.map_or_else(|| error.to_string(), ToOwned::to_owned)
 }
 
 impl From<DbError> for StoreError {
     fn from(error: DbError) -> Self {
         match error {
             error if error.passes() => Self::Unavailable(Box::new(error)),
+            error if error.trouble() == Some(Trouble::Damaged) => Self::Damaged(Box::new(error)),
             DbError::Corrupt { what, source } => Self::Corrupt { what: what.to_owned(), source },
             error => Self::Failed(Box::new(error)),
         }

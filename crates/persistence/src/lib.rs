@@ -9,10 +9,19 @@ mod blobs;
 mod database;
 mod documents;
 mod error;
+mod health;
 mod postgres;
 mod schema;
 mod sqlite;
+mod trouble;
+mod work;
 
 pub use backup::BackupError;
 pub use blobs::FileBlobs;
+use std::time::Duration;
+
 pub use database::{ConnectError, Database, MigrationStatus, PoolState, connect};
+pub use health::Ailment;
+
+/// How long a caller waits for a connection or for its turn to write.
+const PATIENCE: Duration = Duration::from_secs(10);

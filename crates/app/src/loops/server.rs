@@ -146,14 +146,16 @@ impl Loops {
         self.every("new webhook messages", WEBHOOKS, app, webhooks::fan_out);
         self.every("old webhook messages", Duration::from_mins(10), app, webhooks::prune);
         let (app, stopped) = (app.clone(), self.stop.subscribe());
-        self.tasks.spawn(supervise("webhooks", RESTART, stopped.clone(), move || {
+        let observer = app.context.observer.clone();
+        self.tasks.spawn(supervise("webhooks", observer, RESTART, stopped.clone(), move || {
             webhooks::deliver(app.clone(), stopped.clone())
         }));
     }
 
     fn lane(&mut self, app: &Arc<App>, name: &'static str, lane: Lane, workers: usize) {
         let (app, stopped) = (app.clone(), self.stop.subscribe());
-        self.tasks.spawn(supervise(name, RESTART, stopped.clone(), move || {
+        let observer = app.context.observer.clone();
+        self.tasks.spawn(supervise(name, observer, RESTART, stopped.clone(), move || {
             effects(app.clone(), lane, workers, stopped.clone())
         }));
     }
@@ -164,7 +166,8 @@ impl Loops {
         R: Future<Output = Result<(), Error>> + Send + 'static,
     {
         let (app, stopped) = (app.clone(), self.stop.subscribe());
-        self.tasks.spawn(supervise(name, RESTART, stopped.clone(), move || {
+        let observer = app.context.observer.clone();
+        self.tasks.spawn(supervise(name, observer, RESTART, stopped.clone(), move || {
             let (app, job) = (app.clone(), job.clone());
             every(name, pause, stopped.clone(), move || job(app.clone()))
         }));

@@ -2,17 +2,21 @@
 
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt;
+use signalbox_domain::ports::{Observed, Observer};
 use tokio::sync::watch;
 
 use super::backoff::Backoff;
 
-/// Runs a loop until it ends by itself. A panic is logged, and the loop is started again after a
-/// `pause` that grows, unless the server stops.
+/// Runs a loop until it ends by itself. A panic is logged and counted, and the loop is started again
+/// after a `pause` that grows, unless the server stops. The process goes on: what a loop has leased
+/// runs out and is taken again, and the other loops and requests have nothing to do with it.
 pub(super) async fn supervise<F, R>(
     name: &'static str,
+    observer: Arc<dyn Observer>,
     pause: Duration,
     mut stopped: watch::Receiver<bool>,
     mut start: F,
@@ -24,6 +28,7 @@ pub(super) async fn supervise<F, R>(
     loop {
         // What a loop shares with others is behind locks and databases, which survive a panic.
         let Err(panic) = AssertUnwindSafe(start()).catch_unwind().await else { return };
+        observer.observe(&Observed::Panicked { what: name });
         tracing::error!(name, panic = words(panic.as_ref()), "a loop panicked; it starts again");
         let pause = backoff.pause();
         backoff.failed();
@@ -42,25 +47,40 @@ fn words(panic: &(dyn Any + Send)) -> &str {
 #[cfg(test)]
 mod tests {
     use std::cell::Cell;
+    use std::sync::atomic::{AtomicU32, Ordering};
 
     use super::*;
+
+    /// Counts panics.
+    #[derive(Default)]
+    struct Panics(AtomicU32);
+
+    impl Observer for Panics {
+        fn observe(&self, seen: &Observed<'_>) {
+            if let Observed::Panicked { what: "test" } = seen {
+                self.0.fetch_add(1, Ordering::SeqCst);
+            }
+        }
+    }
 
     #[tokio::test]
     async fn a_loop_that_panics_is_started_again_until_it_ends_by_itself() {
         let (_stop, stopped) = watch::channel(false);
         let starts = Cell::new(0);
-        supervise("test", Duration::from_millis(1), stopped, || {
+        let panics = Arc::new(Panics::default());
+        supervise("test", panics.clone(), Duration::from_millis(1), stopped, || {
             starts.set(starts.get() + 1);
             let number = starts.get();
             async move { assert!(number == 3, "start {number}") }
         })
         .await;
-        assert_eq!(starts.get(), 3);
+        assert_eq!((starts.get(), panics.0.load(Ordering::SeqCst)), (3, 2));
     }
 
     #[tokio::test]
     async fn a_loop_that_panics_is_left_alone_when_the_server_stops() {
         let (_stop, stopped) = watch::channel(true);
-        supervise("test", Duration::from_millis(1), stopped, || async { panic!("always") }).await;
+        let (panics, pause) = (Arc::new(Panics::default()), Duration::from_millis(1));
+        supervise("test", panics, pause, stopped, || async { panic!("always") }).await;
     }
 }

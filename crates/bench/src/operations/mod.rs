@@ -4,6 +4,7 @@ mod candidate;
 mod flaky_ingest;
 mod flaky_lists;
 mod get_queue;
+mod overload;
 mod pages;
 mod parse_reports;
 mod planner;
@@ -36,6 +37,7 @@ fn all() -> Vec<Box<dyn Operation>> {
         Box::new(targets::TargetSets),
         Box::new(submit::Submit),
         Box::new(get_queue::GetQueue),
+        Box::new(overload::Overload),
         Box::new(token_check::TokenCheck),
         Box::new(scrape::Scrape),
         Box::new(candidate::Candidates),

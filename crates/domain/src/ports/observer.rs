@@ -45,6 +45,16 @@ pub enum Observed<'a> {
         /// How long it took.
         took: Span,
     },
+    /// A request was turned away because the server has enough to do.
+    RequestShed {
+        /// The share of the work that was full: `read`, `write`, `upload`, `hook`.
+        share: &'static str,
+    },
+    /// A loop of background work, or the work on a request, panicked.
+    Panicked {
+        /// The loop's name, or `request`.
+        what: &'static str,
+    },
     /// A git host was called.
     HostCall {
         /// The host's name, as it is configured.

@@ -1,7 +1,10 @@
 //! `GET /v1/status`, `/v1/openapi.json`, `/healthz` and `/readyz`: no token.
 
+use std::sync::Arc;
+
 use actix_web::test::TestRequest;
 use serde_json::json;
+use signalbox_http::{Admission, Share};
 
 use crate::support::Server;
 
@@ -44,4 +47,22 @@ async fn probes_tell_life_from_readiness() {
     reply.problem(405, "method_not_allowed");
     let head = TestRequest::default().method(crate::support::method("head")).uri("/readyz");
     assert_eq!(server.call(head).await.status, 503);
+}
+
+#[actix_web::test]
+async fn what_is_more_than_the_server_can_do_is_turned_away_and_reads_get_through() {
+    let mut server = Server::new().await;
+    server.api.admission = Arc::new(Admission::new(1));
+    let admission = server.api.admission.clone();
+    let write = admission.enter(Share::Write).await.expect("a place");
+    let reply = server.post("updateQueue", json!({"concurrency": 3})).await;
+    reply.problem(503, "unavailable");
+    assert_eq!(reply.header("retry-after"), Some("5"));
+    assert_eq!(server.post("getQueue", json!({})).await.status, 200);
+    let probe = server.call(TestRequest::get().uri("/readyz")).await;
+    assert_eq!(probe.status, 200);
+    let seen = server.seen.0.lock().expect("not poisoned").clone();
+    assert!(seen.contains(&("updateQueue".to_owned(), 503)), "{seen:?}");
+    drop(write);
+    assert_eq!(server.post("updateQueue", json!({"concurrency": 3})).await.status, 200);
 }

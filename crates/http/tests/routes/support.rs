@@ -20,7 +20,8 @@ use signalbox_domain::testing::{CountingIds, ManualClock};
 use signalbox_domain::time::Timestamp;
 use signalbox_domain::token::{EnumCase, Scope, Token, TokenText};
 use signalbox_http::{
-    Api, EventDescription, EventHub, EventsApi, FlakyApi, PageTokens, Readiness, TestLinks, app,
+    Admission, Api, EventDescription, EventHub, EventsApi, FlakyApi, PageTokens, Readiness,
+    TestLinks, app,
 };
 use signalbox_testkit::fake_host::{FakeHost, FakeHosts};
 use signalbox_testkit::fake_results::FakeResults;
@@ -190,6 +191,7 @@ impl Server {
             observer: seen.clone(),
             clock: clock.clone(),
             ids: ids.clone(),
+            admission: Arc::new(Admission::new(64)),
             readiness: ready.clone(),
         };
         let runner = EffectRunner::new(context, queues);

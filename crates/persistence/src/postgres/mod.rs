@@ -3,14 +3,20 @@
 use std::time::Duration;
 
 use diesel::sql_types::{Integer, Text};
+use diesel::{ConnectionError, ConnectionResult};
 use diesel_async::pooled_connection::deadpool::Pool;
 use diesel_async::pooled_connection::{
     AsyncDieselConnectionManager, ManagerConfig, RecyclingMethod,
 };
-use diesel_async::{AnsiTransactionManager, AsyncPgConnection, RunQueryDsl};
+use diesel_async::{AnsiTransactionManager, AsyncPgConnection, RunQueryDsl, SimpleAsyncConnection};
+use futures_util::FutureExt;
 use signalbox_domain::ids::OrgId;
+use tokio::runtime::Handle;
+use tokio::task::JoinError;
+use tokio_postgres::{Config, NoTls};
 
 use crate::error::DbError;
+use crate::work::Work;
 
 mod partitions;
 
@@ -22,18 +28,98 @@ pub(crate) mod stores;
 pub(crate) type Conn = AsyncPgConnection;
 
 const CONNECTIONS: usize = 16;
+/// Transactions of this process that write at the same time: some connections are always left for
+/// readers.
+pub(crate) const WRITERS: usize = 12;
+
+/// How long it may take to connect.
+const CONNECT: Duration = Duration::from_secs(5);
+/// A silent connection is probed after this time, then this often, so many times.
+const KEEPALIVE: (Duration, Duration, u32) = (Duration::from_secs(10), Duration::from_secs(5), 3);
+/// How long the other side may leave what was sent without a receipt.
+const RECEIPT: Duration = Duration::from_secs(15);
+
+/// How the server treats a connection of ours: it gives up on a statement or a lock that takes too
+/// long, ends a transaction that nobody goes on with (a process that is frozen or a machine that is
+/// lost must not keep its locks), and notices that this machine is gone. What the URL, the role or
+/// the database says of one of them stays.
+const SESSION: &str = "SELECT set_config(name, value, false) FROM (VALUES \
+    ('statement_timeout', '30s'), ('lock_timeout', '10s'), \
+    ('idle_in_transaction_session_timeout', '5s'), ('tcp_user_timeout', '15s'), \
+    ('tcp_keepalives_idle', '10'), ('tcp_keepalives_interval', '5'), \
+    ('tcp_keepalives_count', '3')) AS ours (name, value) \
+    JOIN pg_settings USING (name) \
+    WHERE source NOT IN ('client', 'user', 'database', 'database user')";
+
+/// A migration may take its time, and another server's before it.
+pub(crate) const FOR_MIGRATIONS: &str = "SET statement_timeout = 0; SET lock_timeout = '10min'";
 
 pub(crate) fn pool(url: &str) -> Result<Pool<Conn>, DbError> {
     let mut config = ManagerConfig::default();
     // The driver knows when a connection has ended, so nothing is asked before each use.
     config.recycling_method = RecyclingMethod::Fast;
+    let runtime = Handle::current();
+    // The driver's task must not end with the thread that needed the connection first.
+    config.custom_setup = Box::new(move |url: &str| {
+        let opened = runtime.spawn(open(url.to_owned()));
+        async move {
+            let ended = |error: JoinError| ConnectionError::BadConnection(error.to_string());
+            opened.await.map_err(ended)?
+        }
+        .boxed()
+    });
     let manager = AsyncDieselConnectionManager::<Conn>::new_with_config(url, config);
     Pool::builder(manager)
         .max_size(CONNECTIONS)
-        .wait_timeout(Some(Duration::from_secs(30)))
+        .wait_timeout(Some(crate::PATIENCE))
         .runtime(deadpool::Runtime::Tokio1)
         .build()
         .map_err(|error| DbError::Connection(error.to_string()))
+}
+
+/// Opens a connection. What the URL does not say is set so that nobody waits for ever.
+async fn open(url: String) -> ConnectionResult<Conn> {
+    let refused = |error: tokio_postgres::Error| {
+        // Of a server that refuses: in its words.
+        let said = error.as_db_error().map(|it| it.message().to_owned());
+        ConnectionError::BadConnection(said.unwrap_or_else(|| error.to_string()))
+    };
+    let mut config: Config = url.parse().map_err(refused)?;
+    if config.get_connect_timeout().is_none() {
+        config.connect_timeout(CONNECT);
+    }
+    if config.get_tcp_user_timeout().is_none() {
+        config.tcp_user_timeout(RECEIPT);
+    }
+    // The driver's own value is that of the protocol, two hours.
+    if config.get_keepalives_idle() >= Duration::from_hours(2) {
+        config.keepalives_idle(KEEPALIVE.0);
+    }
+    if config.get_keepalives_interval().is_none() {
+        config.keepalives_interval(KEEPALIVE.1);
+    }
+    if config.get_keepalives_retries().is_none() {
+        config.keepalives_retries(KEEPALIVE.2);
+    }
+    if config.get_application_name().is_none() {
+        config.application_name("signalbox");
+    }
+    let whole = async {
+        let (client, connection) = config.connect(NoTls).await.map_err(refused)?;
+        let mut conn = Conn::try_from_client_and_connection(client, connection).await?;
+        let set_up = conn.batch_execute(SESSION).await;
+        set_up.map_err(ConnectionError::CouldntSetupConfiguration)?;
+        Ok(conn)
+    };
+    // The driver's limit is for the network alone; a server that is frozen takes connections.
+    let late = || ConnectionError::BadConnection("the database does not answer".to_owned());
+    tokio::time::timeout(2 * CONNECT, whole).await.unwrap_or_else(|_| Err(late()))
+}
+
+/// The driver sends and receives in a task of its own, and drops replies that nobody wants: nothing
+/// is under way that the next caller would meet.
+pub(crate) fn work(_: &Conn) -> Option<Work> {
+    None
 }
 
 pub(crate) async fn begin(conn: &mut Conn) -> Result<(), DbError> {

@@ -63,9 +63,10 @@ pub(super) async fn write(conn: &mut Conn, rows: CommitRows) -> Result<i64, DbEr
     for row in rows.outbox {
         diesel::insert_into(outbox::table).values(&row).execute(conn).await?;
     }
-    event_log::write(conn, rows.queue.org, &rows.events).await?;
     if let Some(row) = &rows.audit {
         row.insert(conn).await?;
     }
+    // Last: on PostgreSQL others of the organization wait from here to the commit.
+    event_log::write(conn, rows.queue.org, &rows.events).await?;
     Ok(next)
 }

@@ -11,6 +11,7 @@ mod event_log;
 mod flaky;
 mod heard_store;
 mod history_store;
+mod lent;
 mod outbox;
 mod pull_request_store;
 mod queue_store;
@@ -26,25 +27,45 @@ mod webhooks;
 use std::sync::Arc;
 
 use diesel_async::TransactionManager;
-use diesel_async::pooled_connection::deadpool::{Object, Pool};
+use diesel_async::pooled_connection::deadpool::Pool;
 use futures_util::future::BoxFuture;
 use signalbox_domain::ports::Stores;
+use tokio::runtime::Handle;
+use tokio::sync::Semaphore;
 
-use super::{Conn, begin, begin_snapshot};
+use super::{Conn, WRITERS, begin, begin_snapshot};
 use crate::error::DbError;
+use crate::trouble::Troubles;
+
+pub(crate) use lent::Lent;
 
 /// All stores of one database.
 #[derive(Clone)]
 pub(crate) struct Store {
     pool: Pool<Conn>,
+    /// Transactions run here, whatever becomes of the runtime of those who asked for them.
+    runtime: Handle,
+    /// Turns of transactions that write: some connections are always left for readers.
+    turns: Arc<Semaphore>,
+    /// What writes met lately.
+    troubles: Troubles,
+    /// The only turn of the small write that shows whether there is a way to write.
+    probes: Arc<Semaphore>,
 }
 
 type Manager = <Conn as diesel_async::AsyncConnection>::TransactionManager;
 type Job<T> = Box<dyn for<'c> FnOnce(&'c mut Conn) -> BoxFuture<'c, Result<T, DbError>> + Send>;
 
 impl Store {
-    pub(crate) const fn new(pool: Pool<Conn>) -> Self {
-        Self { pool }
+    /// Stores on the connections of a pool. Work is done on the runtime that this is called on.
+    pub(crate) fn new(pool: Pool<Conn>) -> Self {
+        Self {
+            pool,
+            runtime: Handle::current(),
+            turns: Arc::new(Semaphore::new(WRITERS)),
+            troubles: Troubles::default(),
+            probes: Arc::new(Semaphore::new(1)),
+        }
     }
 
     pub(crate) fn all(&self) -> Stores {
@@ -77,54 +98,105 @@ impl Store {
         self.pool.status()
     }
 
-    pub(crate) async fn connection(&self) -> Result<Object<Conn>, DbError> {
-        // Pool errors may quote the URL with its password: only their kind is told.
-        self.pool.get().await.map_err(|error| {
-            DbError::Connection(match error {
-                deadpool::managed::PoolError::Timeout(_) => "all connections are in use".to_owned(),
-                deadpool::managed::PoolError::Backend(error) => match error {
-                    diesel_async::pooled_connection::PoolError::ConnectionError(
-                        diesel::ConnectionError::BadConnection(words),
-                    ) => words,
-                    _ => "the database does not accept connections".to_owned(),
-                },
-                _ => "the pool is closed".to_owned(),
-            })
-        })
+    /// What kept transactions from writing lately.
+    pub(crate) const fn troubles(&self) -> &Troubles {
+        &self.troubles
+    }
+
+    pub(crate) fn probes(&self) -> Arc<Semaphore> {
+        self.probes.clone()
+    }
+
+    /// A connection. The caller may go away in the middle of a statement.
+    pub(crate) async fn connection(&self) -> Result<Lent, DbError> {
+        // Pool errors may quote the URL with its password: only what the database said is told.
+        let lent = self.pool.get().await.map_err(|error| match error {
+            deadpool::managed::PoolError::Timeout(_) => {
+                DbError::Connection("all connections are in use".to_owned())
+            }
+            deadpool::managed::PoolError::Backend(
+                diesel_async::pooled_connection::PoolError::ConnectionError(error),
+            ) => DbError::refused(error),
+            deadpool::managed::PoolError::Backend(_) => {
+                DbError::Connection("the database does not accept connections".to_owned())
+            }
+            _ => DbError::Connection("the pool is closed".to_owned()),
+        })?;
+        Ok(Lent::new(lent, self.runtime.clone()))
     }
 
     /// Does a job in a transaction that writes, in a task of its own: a caller that goes away
     /// leaves no transaction open.
-    async fn write<T: Send + 'static>(&self, job: Job<T>) -> Result<T, DbError> {
-        self.transaction(true, job).await
+    pub(crate) async fn write<T: Send + 'static>(&self, job: Job<T>) -> Result<T, DbError> {
+        let turn = tokio::time::timeout(crate::PATIENCE, self.turns.clone().acquire_owned());
+        let store = self.clone();
+        self.apart(async move {
+            let waited = || DbError::Connection("too many transactions wait to write".to_owned());
+            // Turns are never closed.
+            let _turn = turn.await.map_err(|_| waited())?.map_err(|_| waited())?;
+            let done = store.transaction(true, job).await;
+            if let Err(error) = &done {
+                store.troubles.note(error);
+            }
+            done
+        })
+        .await
     }
 
     /// Does a job that reads several tables at one point in time.
     async fn snapshot<T: Send + 'static>(&self, job: Job<T>) -> Result<T, DbError> {
-        self.transaction(false, job).await
+        let store = self.clone();
+        self.apart(async move { store.transaction(false, job).await }).await
+    }
+
+    async fn apart<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = Result<T, DbError>> + Send + 'static,
+    ) -> Result<T, DbError> {
+        self.runtime.spawn(work).await.map_err(|error| DbError::Stopped(Box::new(error)))?
     }
 
     async fn transaction<T: Send + 'static>(&self, write: bool, job: Job<T>) -> Result<T, DbError> {
-        let store = self.clone();
-        let task = tokio::spawn(async move {
-            let mut conn = store.connection().await?;
-            let conn: &mut Conn = &mut conn;
+        let mut lent = self.connection().await?;
+        let conn: &mut Conn = &mut lent;
+        let done = async {
             if write {
                 begin(conn).await?;
             } else {
                 begin_snapshot(conn).await?;
             }
             match job(conn).await {
-                Ok(value) => {
-                    Manager::commit_transaction(conn).await?;
-                    Ok(value)
-                }
+                // After a commit that failed, nobody knows whether the transaction is open.
+                Ok(value) => match Manager::commit_transaction(conn).await {
+                    Ok(()) => Ok(value),
+                    Err(error) => Err(Ended { error: error.into(), usable: false }),
+                },
                 Err(error) => {
-                    Manager::rollback_transaction(conn).await?;
-                    Err(error)
+                    let rolled_back = Manager::rollback_transaction(conn).await.is_ok();
+                    let usable = rolled_back && !error.ends_connection();
+                    Err(Ended { error, usable })
                 }
             }
-        });
-        task.await.map_err(|error| DbError::Stopped(Box::new(error)))?
+        };
+        done.await.map_err(|Ended { error, usable }| {
+            if !usable {
+                lent.discard();
+            }
+            error
+        })
+    }
+}
+
+/// A transaction that failed.
+struct Ended {
+    error: DbError,
+    /// Whether its connection can be used again.
+    usable: bool,
+}
+
+impl From<DbError> for Ended {
+    /// It could not begin.
+    fn from(error: DbError) -> Self {
+        Self { error, usable: false }
     }
 }

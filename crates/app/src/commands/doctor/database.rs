@@ -36,6 +36,13 @@ pub(super) async fn checks(config: &Config) -> (Vec<Finding>, Option<Stores>) {
     let (schema, current) = migrations(&database).await;
     found.push(schema);
     found.push(clock(&database).await);
+    if let Ok(Some(language)) = database.foreign_messages().await {
+        let words = format!(
+            "its messages are in {language}, and errors that pass are not told from others: \
+             ALTER ROLE … SET lc_messages = 'C'"
+        );
+        found.push(Finding::warning("database_messages", words));
+    }
     (found, current.then(|| database.stores()))
 }
 

@@ -52,10 +52,11 @@ pub(super) async fn write(conn: &mut Conn, rows: CommitRows) -> Result<i64, DbEr
     }
     STATES.update(conn, 3, STATE_SET, &rows.states).await?;
     JOURNAL.insert(conn, &rows.journal).await?;
-    event_log::write(conn, rows.repo.org, &rows.events).await?;
     if let Some(row) = &rows.audit {
         row.insert(conn).await?;
     }
+    // Last: on PostgreSQL others of the organization wait from here to the commit.
+    event_log::write(conn, rows.repo.org, &rows.events).await?;
     Ok(next)
 }
 

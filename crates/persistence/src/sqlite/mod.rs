@@ -1,28 +1,30 @@
 //! SQLite: embedded, one file, WAL. Writers take their turn with `BEGIN IMMEDIATE` and wait for
 //! each other; other processes may have the file open.
 
-use std::time::Duration;
-
-use diesel::SqliteConnection;
 use diesel::connection::AnsiTransactionManager;
 use diesel_async::pooled_connection::deadpool::Pool;
 use diesel_async::pooled_connection::{
     AsyncDieselConnectionManager, ManagerConfig, RecyclingMethod,
 };
-use diesel_async::sync_connection_wrapper::SyncConnectionWrapper;
-use diesel_async::{AsyncConnection, SimpleAsyncConnection};
 use futures_util::FutureExt;
 use signalbox_domain::ids::OrgId;
+use tokio::runtime::Handle;
 
 use crate::error::DbError;
+use crate::work::Work;
 
-#[path = "stores/mod.rs"]
+mod conn;
+
+#[path = "../stores/mod.rs"]
 pub(crate) mod stores;
 
-pub(crate) type Conn = SyncConnectionWrapper<SqliteConnection>;
+pub(crate) use conn::Conn;
 
 /// Connections; more would only wait for each other.
 const CONNECTIONS: usize = 4;
+/// Transactions of this process that write at the same time. They wait for their turn here, in
+/// order, and not inside of SQLite, each with a connection that readers could use.
+pub(crate) const WRITERS: usize = 1;
 
 /// `synchronous = FULL`: what was answered must survive a power cut.
 const SET_UP: &str = "PRAGMA busy_timeout = 10000; PRAGMA journal_mode = WAL; \
@@ -32,23 +34,21 @@ pub(crate) fn pool(path: &str) -> Result<Pool<Conn>, DbError> {
     let mut config = ManagerConfig::default();
     // A file does not hang up: nothing is asked before each use of a connection.
     config.recycling_method = RecyclingMethod::Fast;
-    config.custom_setup = Box::new(|path: &str| {
-        let path = path.to_owned();
-        async move {
-            let mut conn = Conn::establish(&path).await?;
-            let set_up = conn.batch_execute(SET_UP).await;
-            set_up.map_err(diesel::ConnectionError::CouldntSetupConfiguration)?;
-            Ok(conn)
-        }
-        .boxed()
-    });
+    let runtime = Handle::current();
+    config.custom_setup =
+        Box::new(move |path: &str| Conn::open(runtime.clone(), path.to_owned(), SET_UP).boxed());
     let manager = AsyncDieselConnectionManager::<Conn>::new_with_config(path, config);
     Pool::builder(manager)
         .max_size(CONNECTIONS)
-        .wait_timeout(Some(Duration::from_secs(30)))
+        .wait_timeout(Some(crate::PATIENCE))
         .runtime(deadpool::Runtime::Tokio1)
         .build()
         .map_err(|error| DbError::Connection(error.to_string()))
+}
+
+/// What is under way on other threads.
+pub(crate) fn work(conn: &Conn) -> Option<Work> {
+    Some(conn.work().clone())
 }
 
 pub(crate) async fn begin(conn: &mut Conn) -> Result<(), DbError> {

@@ -1,0 +1,69 @@
+//! Callers who go away in the middle: what they began is finished, and their connections can be
+//! used by others. They are on a runtime of one thread, as the requests of the HTTP server are.
+
+use std::time::Duration;
+
+use signalbox_domain::ids::{HostId, OrgId};
+use signalbox_domain::ports::{Org, Stores};
+use signalbox_domain::time::Timestamp;
+use signalbox_persistence::{Database, connect};
+use signalbox_testkit::postgres::Server;
+use tempfile::TempDir;
+use tokio::runtime::Builder;
+use uuid::Uuid;
+
+const CALLERS: u64 = 400;
+
+fn callers_who_go_away(url: &str) {
+    let servers = Builder::new_multi_thread().enable_all().build().expect("a runtime");
+    let database = servers.block_on(async {
+        let database = connect(url).await.expect("a database");
+        database.migrate().await.expect("migrated");
+        database
+    });
+    let callers = Builder::new_current_thread().enable_all().build().expect("a runtime");
+    callers.block_on(go_away(&database));
+}
+
+async fn go_away(database: &Database) {
+    let stores = database.stores();
+    let org = OrgId(Uuid::from_u128(1));
+    let slug = signalbox_domain::ids::OrgSlug::new("acme").expect("a slug");
+    let made = Org { id: org, slug, created_at: Timestamp::from_unix_seconds(1) };
+    stores.orgs.create(&made).await.expect("an organization");
+    for number in 0..CALLERS {
+        // Each gives up at another moment.
+        let patience = Duration::from_micros(number * 7 % 900);
+        match number % 3 {
+            0 => drop(tokio::time::timeout(patience, stores.event_log.newest(org)).await),
+            1 => drop(tokio::time::timeout(patience, stores.orgs.list()).await),
+            _ => drop(tokio::time::timeout(patience, hear(&stores, org, number)).await),
+        }
+    }
+    // Connections that were left in the middle are free again, and writes have happened or not.
+    for number in CALLERS..CALLERS + 40 {
+        assert!(hear(&stores, org, number).await, "{number} is new");
+        assert!(!hear(&stores, org, number).await, "{number} is known");
+        assert_eq!(stores.orgs.list().await.expect("a list").len(), 1);
+    }
+    let pool = database.pool();
+    assert!(pool.open <= pool.max, "{pool:?}");
+    assert_eq!(database.ailments().await, []);
+}
+
+async fn hear(stores: &Stores, org: OrgId, number: u64) -> bool {
+    let host = HostId::new("git.test").expect("a host");
+    let at = Timestamp::from_unix_seconds(1);
+    stores.heard.taken(org, &host, &number.to_string(), at).await.expect("written")
+}
+
+#[test]
+fn callers_who_go_away_leave_nothing_broken_on_sqlite() {
+    let folder = TempDir::new().expect("a folder");
+    callers_who_go_away(&format!("sqlite://{}", folder.path().join("test.db").display()));
+}
+
+#[test]
+fn callers_who_go_away_leave_nothing_broken_on_postgres() {
+    callers_who_go_away(&Server::shared().create_database());
+}

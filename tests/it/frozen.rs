@@ -1,0 +1,107 @@
+//! A server that stands still in the middle of a transaction: the others of its database go on
+//! after a few seconds, and say meanwhile that something is wrong.
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use crate::harness::{On, System};
+
+/// A writer stops between its events and its commit while somebody holds the lock 42. It then has
+/// its queue's row, and the turn in the log of events.
+const STOP: &str = "CREATE FUNCTION stand_still() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN \
+    PERFORM pg_advisory_xact_lock(42); RETURN NULL; END $$; \
+    CREATE TRIGGER stand_still AFTER INSERT ON event_log FOR EACH STATEMENT \
+    EXECUTE FUNCTION stand_still();";
+
+/// How long the others may be held up. Without limits it is as long as the server stands still.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// What a query answers.
+fn psql(url: &str, sql: &str) -> String {
+    let done = Command::new("psql").args(["-XAtq", "-d", url, "-c", sql]).output();
+    let done = done.expect("psql can be run");
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    String::from_utf8_lossy(&done.stdout).trim().to_owned()
+}
+
+/// Somebody who holds the lock 42 until this is dropped.
+struct Holder(Child);
+
+impl Holder {
+    fn new(url: &str) -> Self {
+        let mut holder = Command::new("psql")
+            .args(["-XAtq", "-d", url])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("psql can be run");
+        let input = holder.stdin.as_mut().expect("its input");
+        writeln!(input, "SELECT pg_advisory_lock(42); \\echo held").expect("written");
+        let output = BufReader::new(holder.stdout.as_mut().expect("its output"));
+        let held = output.lines().any(|line| line.expect("a line").contains("held"));
+        assert!(held, "the lock is held");
+        Self(holder)
+    }
+}
+
+impl Drop for Holder {
+    fn drop(&mut self) {
+        self.0.kill().ok();
+        self.0.wait().ok();
+    }
+}
+
+async fn sessions(system: &System, which: &str, some: bool) {
+    let sql = format!(
+        "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND {which}"
+    );
+    let what = format!("sessions with {which}: {some}");
+    let found = async |system: &System| (psql(system.database(), &sql) != "0") == some;
+    system.until(&what, found).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_is_frozen_in_a_transaction_holds_the_others_up_for_seconds_only() {
+    let one = System::new(On::Postgres, "exit 0\n", 2).await;
+    let two = one.another_server().await;
+    let first = one.pull_request("first", &[("first.txt", "1\n")]);
+    let second = one.pull_request("second", &[("second.txt", "2\n")]);
+    psql(one.database(), STOP);
+    let holder = Holder::new(one.database());
+    let submit = |pr: u64| json!({ "pr": { "number": pr } });
+    let on_the_frozen = one.try_call("submitPullRequest", submit(first));
+    let on_the_other = async {
+        sessions(&one, "wait_event = 'advisory'", true).await;
+        one.signal("STOP");
+        // The statement ends, and nobody is there to commit it.
+        drop(holder);
+        sessions(&one, "state = 'idle in transaction'", true).await;
+        let begun = Instant::now();
+        let submitting = async {
+            let (status, reply) = two.try_call("submitPullRequest", submit(second)).await;
+            assert_eq!(status, 200, "{reply}");
+            begun.elapsed()
+        };
+        let watching = async {
+            let red =
+                async |two: &System| two.get("/readyz").await.starts_with("not ready: writes: ");
+            two.until("the other tells", red).await;
+        };
+        let (took, ()) = tokio::join!(submitting, watching);
+        assert!(took < PATIENCE, "{took:?}");
+        let green = async |two: &System| two.get("/readyz").await == "ready\n";
+        two.until("the other is ready again", green).await;
+        psql(one.database(), "DROP TRIGGER stand_still ON event_log");
+        one.signal("CONT");
+    };
+    let ((status, reply), ()) = tokio::join!(on_the_frozen, on_the_other);
+    // The database has ended its transaction: nothing of it is left, and the caller is told to
+    // come again.
+    assert_eq!((status, &reply["code"]), (503, &json!("unavailable")), "{reply}");
+    one.submit(first).await;
+    one.until_state(first, "MERGED").await;
+    one.until_state(second, "MERGED").await;
+}
