@@ -45,9 +45,6 @@ impl From<Refusal> for Problem {
             Refusal::InvalidSetting { field, rule } => {
                 return Self::invalid(format!("/{field}"), rule);
             }
-            Refusal::TooManyTargets { .. } => {
-                return Self::invalid("/impactedTargets", detail);
-            }
         };
         Self::new(code, detail)
     }

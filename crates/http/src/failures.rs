@@ -103,8 +103,9 @@ macro_rules! failures {
 }
 
 failures! {
-    /// Of reading a queue, and of changing targets.
+    /// Of reading a queue.
     OfQueue = [ALWAYS, BODY, QUEUE] [];
+    OfTargets = [ALWAYS, BODY, QUEUE] [UnknownPullRequest];
     OfSubmit = [ALWAYS, BODY, QUEUE] [UnknownPullRequest, PullRequestNotOpen];
     OfCancel = [ALWAYS, BODY, QUEUE] [NotInQueue, Landing];
     OfRestart = [ALWAYS, BODY, QUEUE] [NotInQueue, NothingToRestart, Landing];
