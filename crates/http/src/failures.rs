@@ -112,7 +112,7 @@ failures! {
     OfEntry = [ALWAYS, BODY, QUEUE] [NotInQueue];
     OfRuns = [ALWAYS, BODY, QUEUE] [UnknownRun];
     OfCreate = [ALWAYS, BODY] [UnknownRepository, QueueExists];
-    OfDelete = [ALWAYS, BODY, QUEUE] [QueueNotEmpty];
+    OfDelete = [ALWAYS, BODY, QUEUE] [QueueNotEmpty, QueueNotEmptyLive];
     OfUpdate = [ALWAYS, BODY, QUEUE] [ModeChange];
     OfMetrics = [ALWAYS] [Invalid, UnknownRepository];
     OfAudit = [ALWAYS] [Invalid, UnknownRepository];

@@ -95,8 +95,8 @@ impl Config {
             for (at, host) in organization.hosts.iter().enumerate() {
                 let place = format!("{place}.hosts[{at}]");
                 let name = host.name();
-                HostId::new(name).map_err(|error| format!("{place}.host: {error}"))?;
-                if !names.insert(name) {
+                let id = HostId::new(name).map_err(|error| format!("{place}.host: {error}"))?;
+                if !names.insert(id) {
                     return Err(format!("{place}.host: {slug} has another host {name:?}"));
                 }
                 let checks = match host {

@@ -18,6 +18,7 @@ mod history;
 mod page_reads;
 mod queue;
 mod queue_reads;
+mod repositories;
 mod sessions;
 mod step;
 mod submit;
