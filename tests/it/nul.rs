@@ -36,9 +36,7 @@ fn example(document: &Value, operation: &Value) -> Option<Value> {
 /// Bodies that the description does not have.
 fn undescribed() -> Vec<(String, Value)> {
     let repo = json!({"host": "git.local", "owner": "acme", "name": "calc"});
-    let announced = json!({
-        "repo": repo, "orgUrlSlug": "acme", "clientVersion": "x", "remoteUrls": ["y"]
-    });
+    let announced = json!({"repo": repo, "orgUrlSlug": "acme"});
     vec![("/v1/metrics/createBundleUpload".to_owned(), announced)]
 }
 

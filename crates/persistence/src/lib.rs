@@ -9,10 +9,13 @@ mod blobs;
 mod database;
 mod documents;
 mod error;
+mod object_blobs;
 mod postgres;
 mod schema;
+mod shared_key;
 mod sqlite;
 
 pub use backup::BackupError;
 pub use blobs::FileBlobs;
 pub use database::{ConnectError, Database, MigrationStatus, PoolState, connect};
+pub use object_blobs::{Bucket, ObjectBlobs};

@@ -43,6 +43,7 @@ impl Config {
         }
         self.telemetry()?;
         self.flaky()?;
+        super::uploads::check(self)?;
         super::webhooks::check(&self.webhooks)?;
         if let Some(oidc) = &self.oidc {
             oidc.check(self).map_err(|rule| format!("oidc.{rule}"))?;
