@@ -75,7 +75,9 @@ fn lists_say_whose_each_thing_is() {
     let run = |args: &[&str]| succeeded(&signalbox(folder.path(), &[], args));
     git(folder.path(), &["init", "-q", "--bare", "bare.git"]);
     for org in ["acme", "beta"] {
-        run(&["token", "create", "--org", org, "--enum-case", "lower"]);
+        let (flag, value) =
+            if org == "acme" { ("--compat", "v1-live") } else { ("--enum-case", "lower") };
+        run(&["token", "create", "--org", org, flag, value]);
         run(&["repo", "add", "git.local/acme/calc", "--org", org, "--path", "bare.git"]);
     }
     for list in ["token", "repo"] {
@@ -86,6 +88,7 @@ fn lists_say_whose_each_thing_is() {
             serde_json::from_str(&run(&[list, "list", "--org", "beta", "--json"])).expect("JSON");
         assert_eq!(one["org"], "beta");
         assert!(list == "repo" || one["enum_case"] == "lower", "{one}");
+        assert!(list == "repo" || one["compat"] == "v1-live", "{one}");
         let unknown = [list, "list", "--org", "nobody"];
         assert!(complaint(&signalbox(folder.path(), &[], &unknown)).contains("nobody"));
     }

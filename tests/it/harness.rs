@@ -351,6 +351,10 @@ impl System {
             http: self.http.clone(),
             environment: self.environment.clone(),
         };
+        // All servers on a database have one key for the secrets of webhooks.
+        std::fs::create_dir_all(other.path("data")).expect("a folder");
+        let key = "data/webhooks.key";
+        std::fs::copy(self.path(key), other.path(key)).expect("a key");
         other.start().await;
         other
     }

@@ -240,8 +240,13 @@ fn texts(value: &Value, place: &str, found: &mut Vec<String>) {
 async fn a_nul_in_any_text_is_refused_or_taken() {
     let system = System::new(On::Postgres, "exit 0\n", 1).await;
     let report = b"<testsuite name=\"s\"><testcase name=\"a\"><failure/></testcase></testsuite>";
-    let path = "/v1/flaky-tests/upload?repo=git.local/acme/calc&branch=a%00b&job=a%00b&variant=%00";
+    let path = "/v1/flaky-tests/upload?repo=git.local/acme/calc&branch=ab";
     let headers = [("x-api-token", system.token()), ("content-type", "application/xml")];
+    for more in ["&job=a%00b", "&variant=%00", "&a%00b=c"] {
+        let path = format!("{path}{more}");
+        let reply = system.send_bytes(Method::POST, &path, &headers, report.to_vec().into()).await;
+        assert_eq!(reply.status, 400, "{}", reply.text);
+    }
     let reply = system.send_bytes(Method::POST, path, &headers, report.to_vec().into()).await;
     assert_eq!(reply.status, 200, "{}", reply.text);
     let status = reply.json()["status_url"].as_str().expect("an address").to_owned();

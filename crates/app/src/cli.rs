@@ -205,7 +205,7 @@ async fn dispatch(cli: Cli) -> Result<ExitCode, String> {
         Command::Pr(action) => commands::pr(&flags, action).await?,
         Command::Queue(action) => commands::queue(action).await?,
         Command::Tests(action) => commands::tests(action).await?,
-        Command::Webhooks(action) => commands::webhooks(action).await?,
+        Command::Webhooks(action) => commands::webhooks(&flags, action).await?,
         Command::Doctor { json, host } => {
             if !commands::doctor(&flags, json, host.as_deref()).await {
                 return Ok(ExitCode::FAILURE);

@@ -116,6 +116,16 @@ impl Hosts for ConnectedHosts {
         }))
     }
 
+    fn any_case(&self, org: OrgId, host: &HostId) -> bool {
+        let key = (org, host.clone());
+        // The adapter for all other names is no connection to a host that tells cases apart.
+        match (self.github.get(&key), self.configured.get(&key)) {
+            (Some(github), _) => github.host.abilities().case_insensitive_names,
+            (None, Some(plain)) => plain.host.abilities().case_insensitive_names,
+            (None, None) => true,
+        }
+    }
+
     fn checks_runner(&self, org: OrgId, host: &HostId) -> Option<Arc<dyn ChecksRunner>> {
         if let Some(github) = self.github.get(&(org, host.clone())) {
             return Some(github.checks.clone());

@@ -21,6 +21,7 @@ mod serve;
 mod server_facts;
 mod telemetry;
 mod terminal;
+mod uploads;
 mod webhooks;
 mod wiring;
 

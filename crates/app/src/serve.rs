@@ -121,7 +121,10 @@ pub(crate) async fn serve(mut config: Config, migrate: bool) -> Result<(), Strin
     config.make_data_dir()?;
     let _lock = crate::lock::take(&config)?;
     let database = open_database(&config, migrate).await?;
-    crate::webhooks::check_keys(&config)?;
+    crate::webhooks::check_keys(&config, &database).await?;
+    if let Some(warning) = crate::uploads::unshared(&config, database.is_embedded()) {
+        tracing::warn!("{warning}");
+    }
     let app = App::new(config, database).await?;
     // Before anybody can know that the server is there.
     let mut signals = Signals::new()?;

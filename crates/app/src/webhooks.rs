@@ -1,16 +1,61 @@
 //! The use cases of webhooks on their adapters.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use signalbox_domain::service::{Context, WebhookLimits, WebhookParts, WebhookService};
+use signalbox_persistence::Database;
 use signalbox_webhooks::{Guard, KnownEvents, Poster, PosterLimits, SystemLookup, Vault};
 
 use crate::config::Config;
 use crate::wiring::chain;
 
-/// Reads the file with the keys, and makes it when it is not there.
-pub(crate) fn check_keys(config: &Config) -> Result<(), String> {
-    Vault::open(&config.webhook_keys()).map(drop).map_err(|error| chain("webhooks", &error))
+/// Reads the file with the keys, and makes it when it is not there. Every server on a database must
+/// seal with the same key, or else read it: with another one it could not sign what others sealed.
+pub(crate) async fn check_keys(config: &Config, database: &Database) -> Result<(), String> {
+    let path = config.webhook_keys();
+    let failed = |error: &dyn std::error::Error| chain("webhooks", error);
+    let known = database.webhook_key().await.map_err(|error| failed(&error))?;
+    if let Some(known) = &known
+        && !path.exists()
+    {
+        return Err(another_key(&path, "no key", known));
+    }
+    let vault = Vault::open(&path).map_err(|error| failed(&error))?;
+    let own = vault.fingerprints().map_err(|error| failed(&error))?;
+    let first = own.first().map(String::as_str).unwrap_or_default();
+    let known = match known {
+        Some(known) => known,
+        None => database.keep_webhook_key(first).await.map_err(|error| failed(&error))?,
+    };
+    if !own.contains(&known) {
+        return Err(another_key(&path, &format!("the key {first}"), &known));
+    }
+    if known != first {
+        let replaced = database.replace_webhook_key(&known, Some(first)).await;
+        replaced.map_err(|error| failed(&error))?;
+    }
+    Ok(())
+}
+
+fn another_key(path: &Path, found: &str, known: &str) -> String {
+    format!(
+        "the key file of webhooks {} has {found}, but the secrets in this database are sealed with \
+         the key {known}: copy the key file of a server that works on this database; if that key is \
+         lost, run `signalbox webhooks forget-key` and rotate the secret of every endpoint",
+        path.display()
+    )
+}
+
+/// Forgets which key the database's secrets are sealed with. The next server that starts says it
+/// anew. Returns the one that was known.
+pub(crate) async fn forget_key(database: &Database) -> Result<Option<String>, String> {
+    let failed = |error: &dyn std::error::Error| chain("webhooks", error);
+    let known = database.webhook_key().await.map_err(|error| failed(&error))?;
+    if let Some(known) = &known {
+        database.replace_webhook_key(known, None).await.map_err(|error| failed(&error))?;
+    }
+    Ok(known)
 }
 
 /// Puts the use cases of webhooks together. The keys are read when the first one is needed.

@@ -14,7 +14,7 @@ use signalbox_http::{
     Admission, Api, EventDescription, EventsApi, FlakyApi, PageTokens, TestLinks,
 };
 use signalbox_metrics::{PrometheusObserver, QueueExposition};
-use signalbox_persistence::{Database, FileBlobs};
+use signalbox_persistence::Database;
 use signalbox_reports::Reports;
 use signalbox_webhooks::{EventPayloads, Links};
 
@@ -119,7 +119,7 @@ impl App {
         };
         let queues = Arc::new(QueueService::new(context.clone()));
         let flaky = flaky(&config, &context).await?;
-        let uploads = Arc::new(uploads(&config, &context, &flaky.service));
+        let uploads = Arc::new(uploads(&config, &context, &flaky.service)?);
         reports.go_to(&uploads);
         let (tokens, orgs) = (context.stores.tokens.clone(), context.stores.orgs.clone());
         let authenticator = Arc::new(Authenticator::new(tokens, orgs, context.clock.clone()));
@@ -188,19 +188,22 @@ fn catalogue() -> Arc<[EventDescription]> {
 }
 
 /// The use cases of uploads on their adapters.
-fn uploads(config: &Config, context: &Context, results: &Arc<FlakyService>) -> UploadService {
+fn uploads(
+    config: &Config,
+    context: &Context,
+    results: &Arc<FlakyService>,
+) -> Result<UploadService, String> {
     const MIB: u64 = 1024 * 1024;
     let flaky = &config.flaky;
-    let folder = config.data_dir().join("uploads");
     let parts = UploadParts {
-        blobs: Arc::new(FileBlobs::new(folder, u64::from(flaky.spool_mib) * MIB)),
+        blobs: crate::uploads::blobs(config)?,
         reader: Arc::new(Offloaded(Arc::new(Reports::default()))),
         sink: results.clone(),
         quarantine: results.clone(),
     };
     let bytes = u64::from(flaky.upload_mib) * MIB;
     let limits = UploadLimits { bytes, ..UploadLimits::default() };
-    UploadService::new(context.clone(), parts, limits)
+    Ok(UploadService::new(context.clone(), parts, limits))
 }
 
 /// The use cases of flaky tests on their adapters.

@@ -11,7 +11,7 @@ use signalbox_domain::service::{
     AuditService, Authenticator, Context, EventService, FlakyService, HintService, QueueService,
     UploadLimits, UploadParts, UploadService, WebhookLimits, WebhookParts, WebhookService,
 };
-use signalbox_domain::token::{Caller, EnumCase, Scope, Token, TokenText};
+use signalbox_domain::token::{Caller, Compatibility, Scope, Token, TokenText};
 use signalbox_http::{Admission, Api, EventHub, EventsApi, FlakyApi, PageTokens, TestLinks};
 use signalbox_metrics::{PrometheusObserver, QueueExposition};
 use signalbox_persistence::Database;
@@ -152,7 +152,7 @@ pub(crate) fn token(org: &Org, number: u64) -> (Token, String) {
         hash: text.hash(),
         scopes: Scope::ALL.to_vec(),
         repos: Vec::new(),
-        enum_case: EnumCase::Upper,
+        compatibility: Compatibility::Specification,
         created_at: org.created_at,
         expires_at: None,
         revoked_at: None,

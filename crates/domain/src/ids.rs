@@ -66,6 +66,9 @@ impl InvalidName {
 
 macro_rules! text_id {
     ($(#[$doc:meta])* $name:ident, $check:expr) => {
+        text_id!($(#[$doc])* $name, $check, |value| value);
+    };
+    ($(#[$doc:meta])* $name:ident, $check:expr, $normal:expr) => {
         $(#[$doc])*
         #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(try_from = "String", into = "String"))]
@@ -76,8 +79,9 @@ macro_rules! text_id {
             pub fn new(value: impl Into<String>) -> Result<Self, InvalidName> {
                 let value = value.into();
                 let check: fn(&str) -> Result<(), InvalidName> = $check;
+                let normal: fn(String) -> String = $normal;
                 check(&value)?;
-                Ok(Self(value))
+                Ok(Self(normal(value)))
             }
 
             /// The name as text.
@@ -115,7 +119,8 @@ macro_rules! text_id {
 }
 
 text_id!(
-    /// A git host, named as clients name it: `github.com`, `git.local`.
+    /// A git host by its DNS name: `github.com`, `git.local`. DNS does not tell cases apart, so it
+    /// is kept in lower case, however it was written.
     HostId,
     |value| {
         let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | ':');
@@ -127,6 +132,10 @@ text_id!(
             ));
         }
         Ok(())
+    },
+    |mut value| {
+        value.make_ascii_lowercase();
+        value
     }
 );
 
@@ -259,8 +268,8 @@ impl RepoName {
     /// The same repository under the key by which it is looked up: lower case on hosts that do
     /// not tell cases apart.
     #[must_use]
-    pub fn key(&self, case_insensitive: bool) -> Self {
-        if case_insensitive {
+    pub fn key(&self, any_case: bool) -> Self {
+        if any_case {
             Self {
                 host: self.host.clone(),
                 owner: self.owner.to_lowercase(),
@@ -269,6 +278,12 @@ impl RepoName {
         } else {
             self.clone()
         }
+    }
+
+    /// Whether both spellings name one repository: in any case of owner and name on hosts that do
+    /// not tell cases apart, letter by letter on others. The host's own name has no case.
+    pub fn is_same(&self, other: &Self, any_case: bool) -> bool {
+        self.key(any_case) == other.key(any_case)
     }
 }
 
@@ -325,6 +340,16 @@ mod tests {
         assert!(RepoName::parse("git.local/calc").is_err());
         assert!(RepoName::new("git.local", "../etc", "calc").is_err());
         assert!(RepoName::new("git.local", "acme", ".git").is_err());
+    }
+
+    #[test]
+    fn a_host_has_no_case_and_owners_and_names_have_that_of_their_host() {
+        let one = RepoName::parse("GitHub.com/Acme/Widgets").expect("valid");
+        let other = RepoName::parse("github.com/acme/WIDGETS").expect("valid");
+        assert_eq!((one.host.as_str(), &one.host), ("github.com", &other.host));
+        assert_eq!(one.to_string(), "github.com/Acme/Widgets", "shown as it was written");
+        assert!(one.is_same(&other, true) && !one.is_same(&other, false));
+        assert!(HostId::new("Git Hub").is_err_and(|error| error.value == "Git Hub"));
     }
 
     #[test]

@@ -125,13 +125,50 @@ impl Scope {
 
 /// How states and modes are written in replies to a token.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum EnumCase {
     /// `NOT_READY`, as the specification writes them.
     #[default]
     Upper,
     /// `not_ready`, as clients of the public service expect them.
     Lower,
+}
+
+/// Which clients the replies to a token are written for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub enum Compatibility {
+    /// Those that were written against the specification.
+    #[default]
+    Specification,
+    /// Those that were written against version 1 of the public service as it is live: states and
+    /// modes in lower case, and the statuses of deleteQueue that its clients expect.
+    V1Live,
+}
+
+impl Compatibility {
+    /// Every profile.
+    pub const ALL: [Self; 2] = [Self::Specification, Self::V1Live];
+
+    /// Its word: `v1-live`.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Specification => "specification",
+            Self::V1Live => "v1-live",
+        }
+    }
+
+    /// Reads its word.
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|profile| profile.word() == text)
+    }
+
+    /// How replies write states and modes.
+    pub const fn enum_case(self) -> EnumCase {
+        match self {
+            Self::Specification => EnumCase::Upper,
+            Self::V1Live => EnumCase::Lower,
+        }
+    }
 }
 
 /// A token as it is stored: everything but its text.
@@ -149,8 +186,8 @@ pub struct Token {
     pub scopes: Vec<Scope>,
     /// The repositories that it is limited to; empty means all of the organization.
     pub repos: Vec<RepoName>,
-    /// How replies to it write states and modes.
-    pub enum_case: EnumCase,
+    /// Which clients replies to it are written for.
+    pub compatibility: Compatibility,
     /// When it was made.
     pub created_at: Timestamp,
     /// When it ends.
@@ -182,8 +219,8 @@ pub struct Caller {
     pub scopes: Vec<Scope>,
     /// The repositories that it is limited to; empty means all.
     pub repos: Vec<RepoName>,
-    /// How replies write states and modes.
-    pub enum_case: EnumCase,
+    /// Which clients replies are written for.
+    pub compatibility: Compatibility,
 }
 
 impl Caller {
@@ -192,9 +229,9 @@ impl Caller {
         self.scopes.contains(&scope)
     }
 
-    /// Whether the token may see that repository. To one that may not, it does not exist.
-    pub fn may_see(&self, repo: &RepoName) -> bool {
-        self.repos.is_empty() || self.repos.iter().any(|own| own.key(true) == repo.key(true))
+    /// Whether the token may see that repository, whose host tells cases apart or not.
+    pub fn may_see(&self, repo: &RepoName, any_case: bool) -> bool {
+        self.repos.is_empty() || self.repos.iter().any(|own| own.is_same(repo, any_case))
     }
 
     /// The caller as the one who caused something.

@@ -45,9 +45,6 @@ impl From<Refusal> for Problem {
             Refusal::InvalidSetting { field, rule } => {
                 return Self::invalid(format!("/{field}"), rule);
             }
-            Refusal::TooManyTargets { .. } => {
-                return Self::invalid("/impactedTargets", detail);
-            }
         };
         Self::new(code, detail)
     }
@@ -70,7 +67,7 @@ impl From<UploadError> for Problem {
                 Code::NoRoom
             }
             UploadError::Blob(BlobError::Failed(cause)) => {
-                tracing::error!(error = %chain(&*cause), "the folder for uploads cannot be used");
+                tracing::error!(error = %chain(&*cause), "the store for uploads cannot be used");
                 return Self::new(
                     Code::Internal,
                     "something went wrong; the log has the request id",

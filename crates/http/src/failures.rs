@@ -103,15 +103,16 @@ macro_rules! failures {
 }
 
 failures! {
-    /// Of reading a queue, and of changing targets.
+    /// Of reading a queue.
     OfQueue = [ALWAYS, BODY, QUEUE] [];
+    OfTargets = [ALWAYS, BODY, QUEUE] [UnknownPullRequest];
     OfSubmit = [ALWAYS, BODY, QUEUE] [UnknownPullRequest, PullRequestNotOpen];
     OfCancel = [ALWAYS, BODY, QUEUE] [NotInQueue, Landing];
     OfRestart = [ALWAYS, BODY, QUEUE] [NotInQueue, NothingToRestart, Landing];
     OfEntry = [ALWAYS, BODY, QUEUE] [NotInQueue];
     OfRuns = [ALWAYS, BODY, QUEUE] [UnknownRun];
     OfCreate = [ALWAYS, BODY] [UnknownRepository, QueueExists];
-    OfDelete = [ALWAYS, BODY, QUEUE] [QueueNotEmpty];
+    OfDelete = [ALWAYS, BODY, QUEUE] [QueueNotEmpty, QueueNotEmptyLive];
     OfUpdate = [ALWAYS, BODY, QUEUE] [ModeChange];
     OfMetrics = [ALWAYS] [Invalid, UnknownRepository];
     OfAudit = [ALWAYS] [Invalid, UnknownRepository];

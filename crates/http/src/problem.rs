@@ -91,6 +91,8 @@ codes! {
     QueueExists = "merge_queue_exists", 409, "Merge queue exists", false;
     /// The queue still has pull requests in it.
     QueueNotEmpty = "merge_queue_not_empty", 409, "Merge queue not empty", false;
+    /// The same, to a token with the compatibility profile `v1-live`.
+    QueueNotEmptyLive = "merge_queue_not_empty", 400, "Merge queue not empty", false;
     /// The pull request is in a state that has no tests to restart.
     NothingToRestart = "nothing_to_restart", 409, "Nothing to restart", false;
     /// The pull request is being put on the target branch at this moment.

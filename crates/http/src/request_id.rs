@@ -10,7 +10,7 @@ use signalbox_domain::ports::Observed;
 use tracing::Instrument;
 
 use crate::api::Api;
-use crate::problem::CallersMistake;
+use crate::problem::{CallersMistake, Code, Problem};
 
 const HEADER: HeaderName = HeaderName::from_static("x-request-id");
 
@@ -40,11 +40,18 @@ fn acceptable(id: &str) -> bool {
     !id.is_empty() && id.len() <= 128 && id.chars().all(plain)
 }
 
+/// Whether something in the address stands for the character U+0000: no name of ours has it, and
+/// PostgreSQL cannot keep it. It has this one form there: as itself it is no part of an address.
+fn names_nul(request: &ServiceRequest) -> bool {
+    let uri = request.uri();
+    uri.path().contains("%00") || uri.query().is_some_and(|query| query.contains("%00"))
+}
+
 /// Gives each request an id, logs it and counts it. The headers that every reply carries are set
-/// here too.
+/// here too, and what no route can be asked is refused.
 pub async fn with_request_id(
     request: ServiceRequest,
-    next: Next<impl MessageBody>,
+    next: Next<impl MessageBody + 'static>,
 ) -> Result<ServiceResponse<impl MessageBody>, Error> {
     let api = request.app_data::<Data<Api>>().cloned();
     let given = request.headers().get(HEADER).and_then(|value| value.to_str().ok());
@@ -63,7 +70,15 @@ pub async fn with_request_id(
         token.name = tracing::field::Empty,
     );
     let started = api.as_ref().map(|api| api.clock.now());
-    let answer = CURRENT.scope(id.clone(), next.call(request)).instrument(span.clone()).await;
+    let answered = async {
+        if names_nul(&request) {
+            let words = "the address must not contain the character U+0000";
+            let problem = Problem::new(Code::Invalid, words);
+            return Ok(request.error_response(problem).map_into_right_body());
+        }
+        next.call(request).await.map(ServiceResponse::map_into_left_body)
+    };
+    let answer = CURRENT.scope(id.clone(), answered).instrument(span.clone()).await;
     let mut response = answer?;
     let headers = response.headers_mut();
     if let Ok(value) = HeaderValue::from_str(&id) {

@@ -10,8 +10,10 @@ mod database;
 mod documents;
 mod error;
 mod health;
+mod object_blobs;
 mod postgres;
 mod schema;
+mod shared_key;
 mod sqlite;
 mod trouble;
 mod work;
@@ -22,6 +24,7 @@ use std::time::Duration;
 
 pub use database::{ConnectError, Database, MigrationStatus, PoolState, connect};
 pub use health::Ailment;
+pub use object_blobs::{Bucket, ObjectBlobs};
 
 /// How long a caller waits for a connection or for its turn to write.
 const PATIENCE: Duration = Duration::from_secs(10);

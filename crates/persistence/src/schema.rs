@@ -7,7 +7,7 @@ table! { orgs (id) { id -> Text, slug -> Text, created_at -> BigInt, } }
 table! {
     tokens (id) {
         id -> Text, org_id -> Text, name -> Text, hash -> Text, scopes -> Text, repos -> Text,
-        enum_case -> Text, created_at -> BigInt, expires_at -> Nullable<BigInt>,
+        compatibility -> Text, created_at -> BigInt, expires_at -> Nullable<BigInt>,
         revoked_at -> Nullable<BigInt>,
     }
 }

@@ -14,6 +14,7 @@ pub mod github_double;
 pub mod memory;
 mod plain_events;
 pub mod postgres;
+pub mod s3_double;
 pub mod simulation;
 pub mod small_server;
 

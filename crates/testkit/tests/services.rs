@@ -13,7 +13,7 @@ use signalbox_domain::service::{
 };
 use signalbox_domain::testing::{CountingIds, ManualClock};
 use signalbox_domain::time::Span;
-use signalbox_domain::token::{Caller, EnumCase, Scope};
+use signalbox_domain::token::{Caller, Compatibility, Scope};
 use signalbox_testkit::PlainEvents;
 use signalbox_testkit::fake_host::{Call, Failure, FakeHost, FakeHosts, Tree};
 use signalbox_testkit::memory::MemoryDatabase;
@@ -72,7 +72,7 @@ impl Bench {
             name: "tests".to_owned(),
             scopes: Scope::ALL.to_vec(),
             repos: Vec::new(),
-            enum_case: EnumCase::Upper,
+            compatibility: Compatibility::Specification,
         };
         let queues = Arc::new(QueueService::new(context.clone()));
         let main = BranchName::new("main").expect("valid");

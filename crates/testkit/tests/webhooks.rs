@@ -11,7 +11,7 @@ use signalbox_domain::queue::Lane;
 use signalbox_domain::service::{Context, WebhookLimits, WebhookParts, WebhookService};
 use signalbox_domain::testing::{CountingIds, ManualClock};
 use signalbox_domain::time::{Span, Timestamp};
-use signalbox_domain::token::{Caller, EnumCase, Scope};
+use signalbox_domain::token::{Caller, Compatibility, Scope};
 use signalbox_domain::webhook::{EndpointId, EndpointSettings, MessageState, OffReason, Sent};
 use signalbox_testkit::fake_host::{FakeHost, FakeHosts};
 use signalbox_testkit::fake_webhooks::FakeWebhooks;
@@ -77,7 +77,7 @@ impl House {
             name: "ci".to_owned(),
             scopes: Scope::ALL.to_vec(),
             repos: Vec::new(),
-            enum_case: EnumCase::Upper,
+            compatibility: Compatibility::Specification,
         };
         Self { clock, stores, hooks, service, caller }
     }

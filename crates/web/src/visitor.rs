@@ -116,6 +116,9 @@ pub(crate) async fn session_holder(
     sent: &Asked,
 ) -> Result<Visitor, Failure> {
     let visitor = visitor(pages, request).await?;
+    if sent.has_nul() {
+        return Err(Failure::Invalid("a field has the character U+0000 in it".to_owned()));
+    }
     let token = sent.text("form_token");
     let own = visitor.session.as_ref().is_some_and(|session| session.is_form_token(token));
     if own && from_here(request, &pages.public_url) {
@@ -155,6 +158,12 @@ impl Asked {
     /// A value, the last one of that name; empty when there is none.
     pub(crate) fn text(&self, name: &str) -> &str {
         self.0.get(name).and_then(|all| all.last()).map_or("", |value| value.trim())
+    }
+
+    /// Whether the character U+0000 is anywhere in it, which PostgreSQL cannot keep.
+    fn has_nul(&self) -> bool {
+        let values = self.0.iter().flat_map(|(name, values)| values.iter().chain([name]));
+        values.into_iter().any(|it| it.contains('\0'))
     }
 
     /// Every value of that name.

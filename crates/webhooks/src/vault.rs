@@ -82,6 +82,11 @@ impl Vault {
         Self { path: Some(path), keys: OnceLock::new() }
     }
 
+    /// The fingerprints of the keys, the one that seals first. They say nothing about the keys.
+    pub fn fingerprints(&self) -> Result<Vec<String>, SecretError> {
+        Ok(self.keys()?.iter().map(|key| key.id.clone()).collect())
+    }
+
     fn keys(&self) -> Result<&[NamedKey], SecretError> {
         if let (None, Some(path)) = (self.keys.get(), &self.path) {
             let keys = read(path).map_err(|error| SecretError::Unavailable(Box::new(error)))?;

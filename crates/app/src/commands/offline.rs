@@ -63,7 +63,13 @@ pub(crate) async fn repository(
     let org = existing_organization(app, org).await?.map(|it| it.id);
     let all = app.context.stores.repos.list(org).await;
     let all = all.map_err(|error| chain("repositories", &error))?;
-    let mut found = all.into_iter().filter(|it| it.name == name);
+    let named =
+        |it: &Repository| it.name.is_same(&name, app.context.hosts.any_case(it.org, &name.host));
+    let mut found: Vec<_> = all.into_iter().filter(named).collect();
+    if found.iter().any(|it| it.name == name) {
+        found.retain(|it| it.name == name);
+    }
+    let mut found = found.into_iter();
     match (found.next(), found.next()) {
         (Some(only), None) => Ok(only),
         (Some(_), Some(_)) => {

@@ -87,7 +87,7 @@ pub(crate) async fn repo(flags: &Flags, action: Repo) -> Result<(), String> {
             let object = format!("repository {name}");
             let action = AuditAction::RepositoryRegistered;
             note(&app, org.id, action, object, (&Facts::new(), &after)).await?;
-            let kept = app.context.stores.repos.register(&new, false).await;
+            let kept = app.context.register_repository(&new).await;
             let kept = kept.map_err(|error| chain("repository", &error))?;
             let id = kept.id.to_string();
             let line = json!({ "id": id, "name": name.to_string(), "path": found });

@@ -1,11 +1,12 @@
 //! `signalbox token`.
 
+use clap::builder::PossibleValuesParser;
 use clap::{Subcommand, ValueEnum};
 use serde_json::json;
 use signalbox_domain::ids::{OrgSlug, RepoName, TokenId};
 use signalbox_domain::service::{MAX_TOKEN_DAYS, NewToken, TokenError, TokenService};
 use signalbox_domain::time::Span;
-use signalbox_domain::token::{EnumCase, Scope, Token as Stored, TokenText};
+use signalbox_domain::token::{Compatibility, EnumCase, Scope, Token as Stored, TokenText};
 
 use super::offline::{existing_organization, open, organization, slugs};
 use crate::config::Flags;
@@ -41,9 +42,14 @@ pub(crate) enum Token {
         /// When it ends: 90d, 12h, 30m; never when left out.
         #[arg(long)]
         expires: Option<String>,
-        /// How replies write states and modes.
-        #[arg(long, value_enum, default_value = "upper")]
-        enum_case: Case,
+        /// Which clients replies are written for: v1-live for those of the public service, such as
+        /// its Terraform provider (states in lower case, and the statuses of deleteQueue that they
+        /// expect).
+        #[arg(long, value_name = "PROFILE", default_value = Compatibility::Specification.word(), value_parser = profiles())]
+        compat: String,
+        /// The older way to say it: lower is --compat v1-live, upper is --compat specification.
+        #[arg(long, value_enum, conflicts_with = "compat")]
+        enum_case: Option<Case>,
         /// As JSON.
         #[arg(long)]
         json: bool,
@@ -84,7 +90,7 @@ pub(crate) async fn token(flags: &Flags, action: Token) -> Result<(), String> {
     let app = open(flags).await?;
     let tokens = TokenService::new(app.context.clone());
     match action {
-        Token::Create { org, name, scopes, repos, expires, enum_case, json } => {
+        Token::Create { org, name, scopes, repos, expires, compat, enum_case, json } => {
             let scope = |word: &String| {
                 Scope::parse(word).ok_or_else(|| {
                     let all: Vec<&str> = Scope::ALL.into_iter().map(Scope::word).collect();
@@ -101,11 +107,12 @@ pub(crate) async fn token(flags: &Flags, action: Token) -> Result<(), String> {
             if expires == Some(Span::ZERO) {
                 return Err("a token must not end at once: use 90d, 12h or 30m".into());
             }
-            let enum_case = match enum_case {
-                Case::Upper => EnumCase::Upper,
-                Case::Lower => EnumCase::Lower,
+            let compatibility = match enum_case {
+                Some(Case::Upper) => Compatibility::Specification,
+                Some(Case::Lower) => Compatibility::V1Live,
+                None => Compatibility::parse(&compat).unwrap_or_default(),
             };
-            let new = NewToken { name, scopes: granted, repos, good_for: expires, enum_case };
+            let new = NewToken { name, scopes: granted, repos, good_for: expires, compatibility };
             let org = organization(&app, &org).await?.id;
             show(tokens.create_as_operator(org, new).await, json)?;
         }
@@ -155,14 +162,15 @@ fn list(token: &Stored, org: &OrgSlug, valid: bool, json: bool) {
     let scopes: Vec<&str> = token.scopes.iter().map(|scope| scope.word()).collect();
     let repos: Vec<String> = token.repos.iter().map(ToString::to_string).collect();
     let expires = token.expires_at.map(|at| at.to_string());
-    let case = match token.enum_case {
+    let compat = token.compatibility.word();
+    let case = match token.compatibility.enum_case() {
         EnumCase::Upper => "upper",
         EnumCase::Lower => "lower",
     };
     if json {
         let line = json!({
             "id": token.id.to_string(), "org": org.as_str(), "name": token.name,
-            "scopes": scopes, "repos": repos, "enum_case": case, "valid": valid,
+            "scopes": scopes, "repos": repos, "compat": compat, "enum_case": case, "valid": valid,
             "created_at": token.created_at.to_string(), "expires_at": expires,
             "revoked_at": token.revoked_at.map(|at| at.to_string()),
         });
@@ -173,7 +181,11 @@ fn list(token: &Stored, org: &OrgSlug, valid: bool, json: bool) {
     let (id, name, scopes) = (token.id, &token.name, scopes.join(" "));
     let end = token.expires_at.into_iter().chain(token.revoked_at).min();
     let end = end.map_or(String::new(), |at| format!(" until {at}"));
-    say(&format!("{id} {state:5} {org} {name} [{scopes}] {case}{end}"));
+    say(&format!("{id} {state:5} {org} {name} [{scopes}] {compat}{end}"));
+}
+
+fn profiles() -> PossibleValuesParser {
+    PossibleValuesParser::new(Compatibility::ALL.map(Compatibility::word))
 }
 
 /// Reads `90d`, `12h` or `30m`.

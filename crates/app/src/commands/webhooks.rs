@@ -4,7 +4,9 @@ use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
 
 use super::post;
+use crate::config::{Config, Flags};
 use crate::terminal::say;
+use crate::wiring::open_database;
 
 /// Which server.
 #[derive(Args)]
@@ -101,6 +103,10 @@ pub(crate) enum Webhooks {
         #[command(flatten)]
         place: Place,
     },
+    /// Forget which key the secrets in the database are sealed with, when that key is lost. Works on
+    /// the database; the next server that starts says its key. Then rotate every endpoint's secret.
+    #[command(after_help = "Example: signalbox webhooks forget-key")]
+    ForgetKey,
     /// Send an example of an event.
     #[command(
         after_help = "Example: signalbox webhooks test 00000000-0000-0000-0000-000000000001 --event pull_request.failed"
@@ -154,7 +160,7 @@ pub(crate) enum Webhooks {
     },
 }
 
-pub(crate) async fn webhooks(action: Webhooks) -> Result<(), String> {
+pub(crate) async fn webhooks(flags: &Flags, action: Webhooks) -> Result<(), String> {
     match action {
         Webhooks::List { place } => list(&place).await,
         Webhooks::Create { url, events, description, disabled, place } => {
@@ -191,6 +197,14 @@ pub(crate) async fn webhooks(action: Webhooks) -> Result<(), String> {
         Webhooks::Rotate { id, overlap_hours, place } => {
             let body = json!({ "webhookId": id, "overlapHours": overlap_hours });
             secret(&place, "rotate-secret", &body).await
+        }
+        Webhooks::ForgetKey => {
+            let database = open_database(&Config::load(flags)?, true).await?;
+            match crate::webhooks::forget_key(&database).await? {
+                Some(key) => say(&format!("the key {key} is forgotten")),
+                None => say("no key is known yet"),
+            }
+            Ok(())
         }
         Webhooks::Test { id, event, place } => {
             let reply = call(&place, "test", &json!({ "webhookId": id, "event": event })).await?;

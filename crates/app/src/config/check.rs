@@ -43,6 +43,7 @@ impl Config {
         }
         self.telemetry()?;
         self.flaky()?;
+        super::uploads::check(self)?;
         super::webhooks::check(&self.webhooks)?;
         if let Some(oidc) = &self.oidc {
             oidc.check(self).map_err(|rule| format!("oidc.{rule}"))?;
@@ -95,8 +96,8 @@ impl Config {
             for (at, host) in organization.hosts.iter().enumerate() {
                 let place = format!("{place}.hosts[{at}]");
                 let name = host.name();
-                HostId::new(name).map_err(|error| format!("{place}.host: {error}"))?;
-                if !names.insert(name) {
+                let id = HostId::new(name).map_err(|error| format!("{place}.host: {error}"))?;
+                if !names.insert(id) {
                     return Err(format!("{place}.host: {slug} has another host {name:?}"));
                 }
                 let checks = match host {

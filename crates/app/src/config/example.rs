@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use super::{
     Checks, Config, Database, Flaky, GitHub, Host, Log, Oidc, Organization, Pages, Retention,
-    Server, Telemetry, Webhooks,
+    Server, Telemetry, Uploads, Webhooks,
 };
 
 /// A file with every setting and its default.
@@ -27,6 +27,12 @@ pub fn example() -> String {
         flaky: Flaky {
             ticket_url: Some("https://tickets.example/browse/{id}".into()),
             ..Flaky::default()
+        },
+        uploads: Uploads {
+            store: Some("s3://ci-uploads/signalbox".into()),
+            endpoint: Some("https://s3.example.org".into()),
+            region: Some("us-east-1".into()),
+            credentials_file: Some(PathBuf::from("/etc/signalbox/s3")),
         },
         pages: Pages::default(),
         webhooks: Webhooks {

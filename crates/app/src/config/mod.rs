@@ -7,6 +7,7 @@ mod load;
 mod oidc;
 mod secret;
 mod settings;
+mod uploads;
 mod webhooks;
 
 pub use example::example;
@@ -17,3 +18,4 @@ pub(crate) use settings::{
     Checks, Database, Flaky, GitHub, Host, Log, LogFormat, Oidc, Organization, Pages, Retention,
     Server, Telemetry, Webhooks,
 };
+pub(crate) use uploads::{UploadPlace, Uploads};

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use super::uploads::Uploads;
 use super::without_password;
 
 /// Everything that can be configured.
@@ -25,6 +26,8 @@ pub struct Config {
     pub retention: Retention,
     /// Test results and flaky tests.
     pub flaky: Flaky,
+    /// Where the bytes of uploads are kept.
+    pub uploads: Uploads,
     /// The pages for people.
     pub pages: Pages,
     /// Webhooks.
@@ -122,7 +125,7 @@ impl Default for Retention {
 pub struct Flaky {
     /// Megabytes (of 1,048,576 bytes) that one upload may have as it comes.
     pub upload_mib: u32,
-    /// Megabytes that all uploads in the data folder may have together.
+    /// Megabytes that all uploads in a folder may have together; a bucket has limits of its own.
     pub spool_mib: u32,
     /// Days that the bytes of uploads are kept.
     pub keep_bundles_days: u32,

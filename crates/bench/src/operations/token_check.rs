@@ -94,8 +94,8 @@ async fn tokens(fresh: &Fresh, product: &Product, many: usize) -> Result<Vec<Str
         }
         // What they allow is copied from the token that the product has written itself.
         let sql = format!(
-            "INSERT INTO tokens (id, org_id, name, hash, scopes, repos, enum_case, created_at) \
-             SELECT v.column1, t.org_id, 'bench', v.column2, t.scopes, t.repos, t.enum_case, \
+            "INSERT INTO tokens (id, org_id, name, hash, scopes, repos, compatibility, created_at) \
+             SELECT v.column1, t.org_id, 'bench', v.column2, t.scopes, t.repos, t.compatibility, \
              t.created_at FROM tokens t, (VALUES {rows}) AS v WHERE t.id = '{}'",
             product.caller.token
         );

@@ -21,14 +21,14 @@ pub enum BlobError {
     #[error("there is no room for uploads")]
     Full,
     /// The store cannot be used.
-    #[error("the folder for uploads cannot be used")]
+    #[error("the store for uploads cannot be used")]
     Failed(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
 /// Bytes that are kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Blob {
-    /// Where they are; made from the prefix and the content.
+    /// Where they are; starts with the prefix.
     pub key: String,
     /// How many.
     pub bytes: u64,
@@ -36,7 +36,8 @@ pub struct Blob {
     pub hash: ContentHash,
 }
 
-/// Bytes that are being written. Dropping it leaves nothing behind.
+/// Bytes that are being written, of which a bounded part is in memory. Dropping it leaves nothing
+/// behind.
 #[async_trait]
 pub trait BlobWriter: Send {
     /// Adds bytes, or says that they are too many.
@@ -46,7 +47,7 @@ pub trait BlobWriter: Send {
     async fn finish(self: Box<Self>) -> Result<Blob, BlobError>;
 }
 
-/// Keeps uploaded bytes.
+/// Keeps uploaded bytes. What one server has finished every server on the same store reads.
 #[async_trait]
 pub trait BlobStore: Send + Sync {
     /// Begins to write at most `limit` bytes under a key that starts with `prefix`, which has

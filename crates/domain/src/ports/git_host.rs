@@ -300,6 +300,13 @@ pub trait Hosts: Send + Sync {
     /// The host of that name, when the organization is connected to it.
     fn git_host(&self, org: crate::ids::OrgId, host: &HostId) -> Option<Arc<dyn GitHost>>;
 
+    /// Whether a repository on this host has one name in every case of owner and name: what the
+    /// host says of itself when the organization is connected to it. A host that is not connected
+    /// is taken for one that does not tell cases apart, as GitHub, GitLab and Gitea do not.
+    fn any_case(&self, org: crate::ids::OrgId, host: &HostId) -> bool {
+        self.git_host(org, host).is_none_or(|host| host.abilities().case_insensitive_names)
+    }
+
     /// Its checks runner, when checks are run here.
     fn checks_runner(&self, org: crate::ids::OrgId, host: &HostId)
     -> Option<Arc<dyn ChecksRunner>>;

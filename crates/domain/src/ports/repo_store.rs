@@ -25,21 +25,23 @@ pub struct Repository {
 /// Keeps repositories. One name may be registered with several organizations.
 #[async_trait]
 pub trait RepoStore: Send + Sync {
-    /// Writes a repository unless the organization has its name already (compared in lower case
-    /// when `case_insensitive`); returns the one that then has the name. A path that is given
-    /// replaces the one that was kept.
+    /// Writes a repository unless the organization has one of that name already, as
+    /// [`find_by_name`](Self::find_by_name) finds it; returns the one that then has the name. A path
+    /// that is given replaces the one that was kept. Of several calls at once under spellings that
+    /// name one repository, one writes.
     async fn register(
         &self,
         repository: &Repository,
-        case_insensitive: bool,
+        any_case: bool,
     ) -> Result<Repository, StoreError>;
 
-    /// The organization's repository of that name.
+    /// The organization's repository of that name: the one that is spelled exactly so, else, with
+    /// `any_case`, the one that was registered under another spelling.
     async fn find_by_name(
         &self,
         org: OrgId,
         name: &RepoName,
-        case_insensitive: bool,
+        any_case: bool,
     ) -> Result<Option<Repository>, StoreError>;
 
     /// The organization's repository with that id.

@@ -77,7 +77,7 @@ fn in_lanes_only_shared_targets_are_waited_for() {
     let mut world = world(Settings::new(Mode::Parallel, 1), 0);
     for (pr, target) in [(1, "//a"), (2, "//b"), (3, "//a")] {
         world.submit(pr, None).expect("accepted");
-        let targets = ReportedTargets::only(None, [target.to_owned()]).expect("few");
+        let targets = ReportedTargets::only(None, [target]);
         world.ask(Command::SetTargets { pr: PrNumber(pr), targets }).expect("taken");
     }
     for entry in world.queue.entries_in_order() {

@@ -71,7 +71,7 @@ pub use state::{
     Header, HostHealth, HostTrouble, HostTroubleKind, Landing, PrState, Queue, QueueState,
     QueueStateName, RequestedState, Target,
 };
-pub use targets::{MAX_TARGETS, ReportedTargets, TargetSet, Targets};
+pub use targets::{ReportedTargets, TargetSet, TargetSetBuilder, Targets};
 pub use testing_result::{BisectionPart, Outcome, TestingResult, testing_results};
 pub use timeline::{BlockReason, FailedStatus, PrRef, Step, Terms, timeline};
 pub use transition::{Changes, Transition};

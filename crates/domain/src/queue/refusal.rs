@@ -53,12 +53,4 @@ pub enum Refusal {
         /// The rule that it breaks.
         rule: String,
     },
-    /// More targets than a pull request may report.
-    #[error("{given} impacted targets were given, the limit is {limit}; send \"ALL\" instead")]
-    TooManyTargets {
-        /// How many were given.
-        given: usize,
-        /// How many may be.
-        limit: usize,
-    },
 }

@@ -58,7 +58,7 @@ impl Authenticator {
             name: token.name,
             scopes: token.scopes,
             repos: token.repos,
-            enum_case: token.enum_case,
+            compatibility: token.compatibility,
         });
         self.remember(hash, good_until, now, &caller);
         Ok(Some(caller))

@@ -116,7 +116,7 @@ impl AuditService {
         if !caller.may(Scope::QueueAdmin) {
             return Err(Error::MissingScope(Scope::QueueAdmin));
         }
-        if let Some(hidden) = filter.repos.iter().find(|repo| !caller.may_see(repo)) {
+        if let Some(hidden) = filter.repos.iter().find(|repo| !self.context.may_see(caller, repo)) {
             return Err(Error::UnknownRepository(hidden.clone()));
         }
         if filter.repos.is_empty() {

@@ -93,7 +93,7 @@ impl EventService {
             return Ok(None);
         }
         let repos = self.context.stores.repos.list(Some(caller.org)).await?;
-        let seen = repos.iter().filter(|repo| caller.may_see(&repo.name));
+        let seen = repos.iter().filter(|repo| self.context.may_see(caller, &repo.name));
         Ok(Some(seen.map(|repo| repo.id).collect()))
     }
 }

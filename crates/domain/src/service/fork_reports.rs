@@ -103,7 +103,7 @@ impl HintService {
     async fn connected(&self, name: &RepoName) -> Result<Vec<Repository>, Error> {
         let mut found = Vec::new();
         for (org, _) in self.context.hosts.webhook_decoders(&name.host) {
-            found.extend(self.context.stores.repos.find_by_name(org, name, true).await?);
+            found.extend(self.context.repository_named(org, name).await?);
         }
         Ok(found)
     }

@@ -111,7 +111,7 @@ impl HintService {
         let Ok(name) = RepoName::new(host.as_str(), owner.as_str(), name.as_str()) else {
             return Ok(None);
         };
-        Ok(self.context.stores.repos.find_by_name(org, &name, true).await?)
+        Ok(self.context.repository_named(org, &name).await?)
     }
 
     async fn follow(&self, repository: &Repository, hint: &Hint) -> Result<(), Error> {

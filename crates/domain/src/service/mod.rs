@@ -21,6 +21,7 @@ mod landings;
 mod page_reads;
 mod queue;
 mod queue_reads;
+mod repositories;
 mod sessions;
 mod step;
 mod submit;

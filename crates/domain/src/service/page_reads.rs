@@ -54,8 +54,18 @@ impl PageReads {
     /// The repositories that the caller may see, by name.
     pub async fn repositories(&self, caller: &Caller) -> Result<Vec<Repository>, Error> {
         let mut found = self.context.stores.repos.list(Some(caller.org)).await?;
-        found.retain(|repository| caller.may_see(&repository.name));
+        found.retain(|repository| self.context.may_see(caller, &repository.name));
         Ok(found)
+    }
+
+    /// The repository of that name, if the caller may see it.
+    pub async fn repository(
+        &self,
+        caller: &Caller,
+        name: &RepoName,
+    ) -> Result<Option<Repository>, Error> {
+        let found = self.context.repository_named(caller.org, name).await?;
+        Ok(found.filter(|found| self.context.may_see(caller, &found.name)))
     }
 
     /// The queues that the caller may see, by repository and branch.
@@ -116,7 +126,7 @@ impl PageReads {
         };
         let Some(repo) = repo else { return Ok(false) };
         let found = self.context.stores.repos.find(caller.org, repo).await?;
-        Ok(found.is_some_and(|found| caller.may_see(&found.name)))
+        Ok(found.is_some_and(|found| self.context.may_see(caller, &found.name)))
     }
 
     /// A number that is another one after every change of that. Read from the database, so that it

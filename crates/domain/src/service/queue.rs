@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::audit::{AuditAction, Facts, of_queue};
 use crate::ids::{BranchName, OrgId, PrNumber, QueueId, RepoId, RepoName, RunId};
-use crate::ports::{Abilities, CreateError, GitHost, PullRequestQuery, QueueRef, Repository};
+use crate::ports::{CreateError, GitHost, PullRequestQuery, QueueRef, Repository};
 use crate::queue::{Command, Fact, Input, Mode, Queue, RequestedState, Settings, SettingsPatch};
 use crate::token::{Caller, Scope};
 
@@ -243,16 +243,14 @@ impl QueueService {
         if !caller.may(scope) {
             return Err(Error::MissingScope(scope));
         }
-        if !caller.may_see(name) {
+        let context = self.context();
+        if !context.may_see(caller, name) {
             return Err(Error::UnknownRepository(name.clone()));
         }
-        let context = self.context();
         let Some(host) = context.hosts.git_host(caller.org, &name.host) else {
             return Err(Error::UnknownRepository(name.clone()));
         };
-        let Abilities { case_insensitive_names, registers_on_first_use, .. } = host.abilities();
-        let repos = &context.stores.repos;
-        if let Some(known) = repos.find_by_name(caller.org, name, case_insensitive_names).await? {
+        if let Some(known) = context.repository_named(caller.org, name).await? {
             return Ok(known);
         }
         let mut new = Repository {
@@ -262,14 +260,14 @@ impl QueueService {
             path: None,
             created_at: context.clock.now(),
         };
-        if !registers_on_first_use {
+        if !host.abilities().registers_on_first_use {
             return Err(Error::UnknownRepository(name.clone()));
         }
         match host.locate(&new).await.map_err(Error::Host)? {
             Some(path) => new.path = Some(path),
             None => return Err(Error::UnknownRepository(name.clone())),
         }
-        Ok(repos.register(&new, case_insensitive_names).await?)
+        Ok(context.register_repository(&new).await?)
     }
 
     pub(super) async fn find(

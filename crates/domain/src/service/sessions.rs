@@ -8,7 +8,7 @@ use crate::ids::{OrgId, OrgSlug, TokenId};
 use crate::ports::StoreError;
 use crate::session::{ABSOLUTE_DAYS, IDLE_HOURS, NOTE_MINUTES, Session, SessionText};
 use crate::time::Span;
-use crate::token::{Caller, EnumCase, Token, TokenHash, TokenText};
+use crate::token::{Caller, Compatibility, Token, TokenHash, TokenText};
 
 use super::{Authenticator, Context, Deed};
 
@@ -58,7 +58,7 @@ impl Sessions {
             hash: session.own_token(),
             scopes: role.scopes(),
             repos: Vec::new(),
-            enum_case: EnumCase::Upper,
+            compatibility: Compatibility::Specification,
             created_at: now,
             expires_at: Some(now.plus(Span::days(ABSOLUTE_DAYS))),
             revoked_at: None,

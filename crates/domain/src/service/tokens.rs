@@ -7,7 +7,7 @@ use thiserror::Error as Derive;
 use crate::audit::{AuditAction, AuditActor, Facts, of_token};
 use crate::ids::{OrgId, RepoName, TokenId};
 use crate::time::Span;
-use crate::token::{Caller, EnumCase, Scope, Token, TokenText};
+use crate::token::{Caller, Compatibility, Scope, Token, TokenText};
 
 use super::{Context, Deed, Error};
 
@@ -59,8 +59,8 @@ pub struct NewToken {
     pub repos: Vec<RepoName>,
     /// How long it is good for, at most [`MAX_TOKEN_DAYS`]; `None`: it never ends.
     pub good_for: Option<Span>,
-    /// How replies to it write states and modes.
-    pub enum_case: EnumCase,
+    /// Which clients replies to it are written for.
+    pub compatibility: Compatibility,
 }
 
 /// Tokens of an organization.
@@ -142,7 +142,7 @@ impl TokenService {
         org: OrgId,
         new: NewToken,
     ) -> Result<(Token, TokenText), TokenError> {
-        let NewToken { name, scopes, repos, good_for, enum_case } = new;
+        let NewToken { name, scopes, repos, good_for, compatibility } = new;
         if name.is_empty()
             || name.chars().count() > MAX_TOKEN_NAME
             || name.chars().any(char::is_control)
@@ -164,7 +164,7 @@ impl TokenService {
             hash: text.hash(),
             scopes,
             repos,
-            enum_case,
+            compatibility,
             created_at: now,
             expires_at: good_for.map(|span| now.plus(span)),
             revoked_at: None,

@@ -272,7 +272,7 @@ fn targets_hold_for_the_head_that_they_were_reported_for() {
     world.submit(1, None).expect("submitted");
     assert_eq!(waits(&world, 1), WaitReason::MissingTargets);
     let head = world.pull_request(1).head;
-    let targets = ReportedTargets::only(Some(head), ["a".to_owned()]).expect("not too many");
+    let targets = ReportedTargets::only(Some(head), ["a"]);
     world.push(1);
     let fact = world.facts.remove(0);
     world.take_in(&fact);

@@ -125,6 +125,10 @@ impl<'de, T: Form> Visitor<'de> for Reading<T> {
     }
 
     fn visit_str<E: Error>(self, value: &str) -> Result<Field<T>, E> {
+        // No name and no text of ours has it, and PostgreSQL cannot keep it.
+        if value.contains('\0') {
+            return Ok(Field::Wrong("a string with the character U+0000".to_owned()));
+        }
         let wrong = || Field::Wrong(format!("the string {}", shown(value)));
         Ok(T::from_text(value).map_or_else(wrong, Field::Given))
     }

@@ -1,9 +1,7 @@
 //! The forms that single fields may have.
 
-use std::collections::BTreeSet;
-
 use serde::de::{IgnoredAny, SeqAccess};
-use signalbox_domain::queue::{MAX_TARGETS, Priority};
+use signalbox_domain::queue::{Priority, TargetSet, TargetSetBuilder};
 use signalbox_domain::time::Timestamp;
 
 use super::field::{Field, Form};
@@ -117,11 +115,9 @@ pub(crate) enum TargetsForm {
     /// Everything.
     All,
     /// Exactly these.
-    Only(BTreeSet<String>),
-    /// More than may be reported.
-    TooMany,
-    /// The item there is no string.
-    WrongItem(usize),
+    Only(TargetSet),
+    /// The item there is no string that can be kept: what it is.
+    WrongItem(usize, String),
 }
 
 impl Form for TargetsForm {
@@ -133,22 +129,23 @@ impl Form for TargetsForm {
     }
 
     fn from_list<'de, A: SeqAccess<'de>>(mut list: A) -> Result<Option<Self>, A::Error> {
-        let (mut names, mut at, mut refused) = (BTreeSet::new(), 0, None);
+        let (mut names, mut at, mut refused) = (TargetSetBuilder::default(), 0, None);
         while let Some(item) = list.next_element::<Field<Text>>()? {
-            match item {
-                Field::Given(Text(name)) if !name.is_empty() && refused.is_none() => {
-                    names.insert(name);
-                    if names.len() > MAX_TARGETS {
-                        refused = Some(Self::TooMany);
+            let wrong = match item {
+                Field::Given(Text(name)) => {
+                    if !name.is_empty() && refused.is_none() {
+                        names.add(&name);
                     }
+                    None
                 }
-                Field::Given(_) => {}
-                Field::Absent | Field::Wrong(_) => {
-                    refused.get_or_insert(Self::WrongItem(at));
-                }
+                Field::Absent => Some("null".to_owned()),
+                Field::Wrong(found) => Some(found),
+            };
+            if let Some(found) = wrong {
+                refused.get_or_insert(Self::WrongItem(at, found));
             }
             at += 1;
         }
-        Ok(Some(refused.unwrap_or(Self::Only(names))))
+        Ok(Some(refused.unwrap_or_else(|| Self::Only(names.build()))))
     }
 }

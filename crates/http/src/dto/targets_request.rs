@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 use signalbox_domain::ids::{PrNumber, Sha};
-use signalbox_domain::queue::{MAX_TARGETS, ReportedTargets, Targets};
+use signalbox_domain::queue::{ReportedTargets, Targets};
 use utoipa::ToSchema;
 
 use super::field::{Errors, Field, object_form};
@@ -61,7 +61,7 @@ pub(crate) struct TargetsRequest {
     impacted_targets: Field<TargetsForm>,
 }
 
-/// Impacted targets: a list of at most 100,000, or everything.
+/// Impacted targets: a list, as long as the body may be, or everything.
 #[derive(ToSchema)]
 #[serde(untagged)]
 #[expect(dead_code, reason = "describes the two forms")]
@@ -89,14 +89,10 @@ impl Request for TargetsRequest {
         let given = errors.required("/impactedTargets", self.impacted_targets);
         let targets = match given? {
             TargetsForm::All => Targets::All,
-            TargetsForm::Only(names) => Targets::Only(names.into()),
-            TargetsForm::TooMany => {
-                let rule = format!("has more than {MAX_TARGETS} items; send \"ALL\" instead");
-                errors.add("/impactedTargets", rule);
-                return None;
-            }
-            TargetsForm::WrongItem(at) => {
-                errors.add(format!("/impactedTargets/{at}"), "must be a string");
+            TargetsForm::Only(names) => Targets::Only(names),
+            TargetsForm::WrongItem(at, found) => {
+                let rule = format!("must be a string, but is {found}");
+                errors.add(format!("/impactedTargets/{at}"), rule);
                 return None;
             }
         };

@@ -42,9 +42,9 @@ pub(crate) async fn handle(
     if own.is_none() && !public {
         return Ok(missing());
     }
-    let may_see = |repo: &_| public || own.is_some_and(|caller| caller.may_see(repo));
+    let seen_by = own.filter(|_| !public);
     let service = &api.flaky.service;
-    let found = service.details_by_link(&org, owner, name, &id, may_see).await?;
+    let found = service.details_by_link(&org, owner, name, &id, seen_by.map(|it| &**it)).await?;
     Ok(found.map_or_else(missing, |details| shown(&details, &api.flaky.links)))
 }
 

@@ -189,3 +189,16 @@ async fn requests_are_counted_by_operation_not_by_path() {
     let expected = [("getMergeQueueMetrics", 200), ("getCheckOutput", 404), ("unknown", 404)];
     assert_eq!(seen, expected.map(|(operation, status)| (operation.to_owned(), status)));
 }
+
+#[actix_web::test]
+async fn the_character_nul_is_refused_wherever_it_is() {
+    let server = Server::new().await;
+    for address in ["/v1/audit?object=%00", "/v1/audit?x%00y=1", "/v1/events/a%00b/schema", "/x%00"]
+    {
+        server.get(address).await.problem(400, "validation_failed");
+    }
+    let body = json!({"state": "PAUSED", "reason": "because\0"});
+    assert_eq!(server.post("updateQueue", body).await.pointers(), ["/reason"]);
+    let body = json!({"targetBranch": "ma\0in"});
+    assert_eq!(server.post("getQueue", body).await.pointers(), ["/targetBranch"]);
+}

@@ -33,6 +33,8 @@ async fn a_repository_needs_its_host() {
     for (query, pointers) in [
         ("?repo=acme/calc", ["/repoHost"]),
         ("?repo=acme/calc&repoHost=", ["/repoHost"]),
+        ("?repoHost=git.test", ["/repo"]),
+        ("?repo=&repoHost=git.test", ["/repo"]),
         ("?repo=calc&repoHost=git.test", ["/repo"]),
         ("?repo=calc&repoHost=git.test/acme", ["/repo"]),
         ("?repo=acme/calc&repoHost=git%20test", ["/repoHost"]),

@@ -64,6 +64,7 @@ async fn forms_that_are_wrong_are_named() {
         (json!({"pr": pr, "impactedTargets": "SOME"}), ["/impactedTargets"]),
         (json!({"pr": pr, "impactedTargets": {"a": [1]}}), ["/impactedTargets"]),
         (json!({"pr": pr, "impactedTargets": ["a", 7]}), ["/impactedTargets/1"]),
+        (json!({"pr": pr, "impactedTargets": ["a", "b\0"]}), ["/impactedTargets/1"]),
         (json!({"pr": {"number": 0}, "impactedTargets": []}), ["/pr/number"]),
         (json!({"pr": {"number": 1, "sha": "main"}, "impactedTargets": []}), ["/pr/sha"]),
     ] {
@@ -72,20 +73,35 @@ async fn forms_that_are_wrong_are_named() {
 }
 
 #[actix_web::test]
-async fn a_hundred_thousand_targets_are_taken_and_one_more_is_not() {
+async fn as_many_targets_are_taken_as_a_body_has_room_for() {
     let server = parallel().await;
+    let pr = server.submitted("b").await;
     let names = |count: u32| (0..count).map(|it| format!("//t:{it}")).collect::<Vec<_>>();
-    let body = json!({"pr": {"number": 1}, "impactedTargets": names(100_000)});
+    let body = json!({"pr": {"number": pr}, "impactedTargets": names(400_000)});
     server.ok(OPERATION, body).await;
-    let body = json!({"pr": {"number": 1}, "impactedTargets": names(100_001)});
-    let reply = server.post(OPERATION, body).await;
-    assert_eq!(reply.pointers(), ["/impactedTargets"]);
-    assert!(reply.body.contains("ALL"));
+    assert_eq!(has_targets(&server, pr).await, true);
+    let body = json!({"pr": {"number": pr}, "impactedTargets": names(2_000_000)});
+    server.post(OPERATION, body).await.problem(413, "body_too_large");
+}
+
+#[actix_web::test]
+async fn a_pull_request_that_does_not_exist_has_no_targets() {
+    let server = parallel().await;
+    for targets in [json!("ALL"), json!([]), json!(["//a"])] {
+        for pr in [json!({"number": 99}), json!({"number": 99, "sha": "a".repeat(40)})] {
+            let body = json!({"pr": pr, "impactedTargets": targets});
+            server.post(OPERATION, body).await.problem(404, "pull_request_not_found");
+        }
+    }
+    let pr = server.open("b").0;
+    let body = json!({"pr": {"number": pr}, "impactedTargets": ["//a"]});
+    assert_eq!(server.ok(OPERATION, body).await, json!({}), "before it is submitted");
 }
 
 #[actix_web::test]
 async fn the_run_of_a_fork_is_no_token_and_does_not_hinder_one() {
     let server = parallel().await;
+    let pr = server.open("b").0.to_string();
     let request = |token: &str| {
         TestRequest::post()
             .uri("/v1/setImpactedTargets")
@@ -94,7 +110,7 @@ async fn the_run_of_a_fork_is_no_token_and_does_not_hinder_one() {
             .set_json(json!({
                 "repo": {"host": "git.test", "owner": "acme", "name": "calc"},
                 "targetBranch": "main",
-                "pr": {"number": "1"},
+                "pr": {"number": pr},
                 "impactedTargets": ["//a"]
             }))
     };

@@ -18,7 +18,7 @@ use signalbox_domain::service::{
 };
 use signalbox_domain::testing::{CountingIds, ManualClock};
 use signalbox_domain::time::Timestamp;
-use signalbox_domain::token::{EnumCase, Scope, Token, TokenText};
+use signalbox_domain::token::{Compatibility, EnumCase, Scope, Token, TokenText};
 use signalbox_http::{
     Admission, Api, EventDescription, EventHub, EventsApi, FlakyApi, PageTokens, Readiness,
     TestLinks, app,
@@ -233,7 +233,10 @@ impl Server {
             hash: text.hash(),
             scopes: grant.scopes,
             repos: grant.repos,
-            enum_case: grant.case,
+            compatibility: match grant.case {
+                EnumCase::Upper => Compatibility::Specification,
+                EnumCase::Lower => Compatibility::V1Live,
+            },
             created_at: Timestamp::from_unix_seconds(0),
             expires_at: grant.expires_at,
             revoked_at: None,

@@ -176,3 +176,55 @@ async fn a_repositorys_own_branches_decide_the_class_of_an_upload() {
     assert_eq!(class("3", "main").await, "other");
     assert_eq!(class("4", "line/7").await, "merge");
 }
+
+/// Hosts that are not connected do not tell cases apart, and no host's own name has a case.
+#[actix_web::test]
+async fn one_repository_is_uploaded_to_under_every_spelling() {
+    let server = Server::without_queue().await;
+    let spellings =
+        ["github.com/Acme/Widgets", "GitHub.com/acme/widgets", "GITHUB.com/ACME/WIDGETS"];
+    for (job, repo) in spellings.into_iter().enumerate() {
+        let path = format!("/v1/flaky-tests/upload?repo={repo}&job={job}");
+        let request = TestRequest::post().uri(&path).set_payload(FLAKY);
+        let request = request.insert_header(("x-api-token", server.token.as_str()));
+        let reply = server.call(request.insert_header(("content-type", "text/xml"))).await;
+        assert_eq!(reply.status, 200, "{reply:?}");
+    }
+    let all = server.stores.repos.list(None).await.expect("a list");
+    let names: Vec<String> = all.iter().map(|it| it.name.to_string()).collect();
+    assert_eq!(names, ["github.com/Acme/Widgets"], "shown as first registered");
+    for repo in ["Github.Com/acme/WIDGETS", "github.com/Acme/Widgets"] {
+        let parts: Vec<&str> = repo.split('/').collect();
+        let repo = json!({"host": parts[0], "owner": parts[1], "name": parts[2]});
+        let list = json!({"repo": repo, "page_query": {"page_size": 10}});
+        let list = server.ok("flaky-tests/list-uploads", list).await;
+        assert_eq!(list["uploads"].as_array().map(Vec::len), Some(3), "{list}");
+        let settings = json!({"repo": repo, "org_url_slug": "acme"});
+        server.ok("flaky-tests/get-settings", settings).await;
+    }
+}
+
+/// A connected host that tells cases apart has two repositories, and a token for one does not see the
+/// other.
+#[actix_web::test]
+async fn a_host_that_tells_cases_apart_has_a_repository_for_each_spelling() {
+    let server = Server::without_queue().await;
+    for repo in ["git.test/acme/widgets", "Git.Test/acme/Widgets"] {
+        let path = format!("/v1/flaky-tests/upload?repo={repo}");
+        let request = TestRequest::post().uri(&path).set_payload(FLAKY);
+        let request = request.insert_header(("x-api-token", server.token.as_str()));
+        let reply = server.call(request.insert_header(("content-type", "text/xml"))).await;
+        assert_eq!(reply.status, 200, "{reply:?}");
+    }
+    let all = server.stores.repos.list(None).await.expect("a list");
+    assert_eq!(all.len(), 2, "{all:?}");
+    let limited = Grant { repos: vec![all[0].name.clone()], ..Grant::default() };
+    let limited = server.grant(limited).await;
+    for (at, status) in [(0, 200), (1, 404)] {
+        let name = &all[at].name;
+        let repo = json!({"host": "GIT.test", "owner": name.owner, "name": name.name});
+        let body = json!({"repo": repo, "page_query": {"page_size": 10}});
+        let reply = server.post_as(&limited, "flaky-tests/list-uploads", body).await;
+        assert_eq!(reply.status, status, "{reply:?}");
+    }
+}

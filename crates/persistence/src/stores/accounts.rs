@@ -7,7 +7,7 @@ use futures_util::FutureExt;
 use signalbox_domain::ids::{OrgId, OrgSlug, RepoName, TokenId};
 use signalbox_domain::ports::{Org, OrgStore, StoreError, TokenStore};
 use signalbox_domain::time::Timestamp;
-use signalbox_domain::token::{EnumCase, Scope, Token, TokenHash};
+use signalbox_domain::token::{Compatibility, Scope, Token, TokenHash};
 
 use super::Store;
 use crate::documents::{FORMAT, decode, encode, uuid};
@@ -105,7 +105,7 @@ struct TokenRow {
     hash: String,
     scopes: String,
     repos: String,
-    enum_case: String,
+    compatibility: String,
     created_at: i64,
     expires_at: Option<i64>,
     revoked_at: Option<i64>,
@@ -143,7 +143,7 @@ impl TokenRow {
             hash: hex(token.hash),
             scopes: scopes.join(" "),
             repos: encode("token", &token.repos)?,
-            enum_case: encode("token", &token.enum_case)?,
+            compatibility: encode("token", &token.compatibility)?,
             created_at: token.created_at.unix_micros(),
             expires_at: token.expires_at.map(Timestamp::unix_micros),
             revoked_at: token.revoked_at.map(Timestamp::unix_micros),
@@ -155,7 +155,7 @@ impl TokenRow {
             Scope::parse(word).ok_or_else(|| DbError::corrupt("token", format!("scope {word}")))
         };
         let repos: Vec<RepoName> = decode("token", FORMAT, &self.repos)?;
-        let enum_case: EnumCase = decode("token", FORMAT, &self.enum_case)?;
+        let compatibility: Compatibility = decode("token", FORMAT, &self.compatibility)?;
         Ok(Token {
             id: TokenId(uuid("token", &self.id)?),
             org: OrgId(uuid("token", &self.org_id)?),
@@ -163,7 +163,7 @@ impl TokenRow {
             hash: unhex(&self.hash)?,
             scopes: self.scopes.split_whitespace().map(scope).collect::<Result<_, _>>()?,
             repos,
-            enum_case,
+            compatibility,
             created_at: Timestamp::from_unix_micros(self.created_at),
             expires_at: self.expires_at.map(Timestamp::from_unix_micros),
             revoked_at: self.revoked_at.map(Timestamp::from_unix_micros),

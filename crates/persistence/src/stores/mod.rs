@@ -19,6 +19,7 @@ mod read_store;
 mod repo_store;
 mod retention;
 mod rows;
+mod server_values;
 mod sessions;
 mod upload_leases;
 mod upload_store;

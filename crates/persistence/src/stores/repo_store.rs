@@ -8,7 +8,7 @@ use signalbox_domain::ids::{OrgId, RepoId, RepoName};
 use signalbox_domain::ports::{RepoStore, Repository, StoreError};
 use signalbox_domain::time::Timestamp;
 
-use super::Store;
+use super::{Conn, Store};
 use crate::documents::uuid;
 use crate::error::DbError;
 use crate::schema::repos;
@@ -18,7 +18,8 @@ use crate::schema::repos;
 struct RepoRow {
     id: String,
     org_id: String,
-    /// The name by which it is looked up: in lower case where the host does not tell cases apart.
+    /// The name by which it is looked up: in lower case where the host did not tell cases apart
+    /// when it was registered.
     lookup: String,
     host: String,
     owner: String,
@@ -40,38 +41,84 @@ impl RepoRow {
     }
 }
 
+/// The organization's repository of that name: spelled exactly so, else under another spelling.
+///
+/// A host may have been connected, and found to tell cases apart, after the repository was
+/// registered, or the other way round: so the keys of both rules are looked up.
+async fn named(
+    conn: &mut Conn,
+    org: &str,
+    name: &RepoName,
+    any_case: bool,
+) -> Result<Option<RepoRow>, DbError> {
+    let keys = [name.key(false), name.key(true)].map(|key| key.to_string());
+    let rows: Vec<RepoRow> = repos::table
+        .filter(repos::org_id.eq(org))
+        .filter(repos::lookup.eq_any(&keys))
+        .order(repos::created_at)
+        .select(RepoRow::as_select())
+        .load(conn)
+        .await?;
+    let spelled = |row: &RepoRow| {
+        (&*row.host, &row.owner, &row.name) == (name.host.as_str(), &name.owner, &name.name)
+    };
+    let (exact, others): (Vec<_>, Vec<_>) = rows.into_iter().partition(spelled);
+    Ok(exact.into_iter().chain(others.into_iter().filter(|_| any_case)).next())
+}
+
+/// Writes a new repository. One that has its key although it is another one, because it was
+/// registered before its host told cases apart, gets the key of its own spelling.
+async fn insert(conn: &mut Conn, row: &RepoRow) -> Result<(), DbError> {
+    let insert = || diesel::insert_into(repos::table).values(row);
+    let key = (repos::org_id, repos::lookup);
+    let written = insert().on_conflict(key).do_nothing().execute(conn).await?;
+    if written == 0 {
+        let of_key = repos::table
+            .filter(repos::org_id.eq(&row.org_id))
+            .filter(repos::lookup.eq(&row.lookup));
+        let other: RepoRow = of_key.select(RepoRow::as_select()).first(conn).await?;
+        let spelling = other.into_repository()?.name.key(false).to_string();
+        if spelling != row.lookup {
+            diesel::update(of_key).set(repos::lookup.eq(spelling)).execute(conn).await?;
+            insert().on_conflict(key).do_nothing().execute(conn).await?;
+        }
+    }
+    Ok(())
+}
+
 #[async_trait]
 impl RepoStore for Store {
     async fn register(
         &self,
         repository: &Repository,
-        case_insensitive: bool,
+        any_case: bool,
     ) -> Result<Repository, StoreError> {
+        let name = repository.name.clone();
         let row = RepoRow {
             id: repository.id.to_string(),
             org_id: repository.org.to_string(),
-            lookup: repository.name.key(case_insensitive).to_string(),
-            host: repository.name.host.to_string(),
-            owner: repository.name.owner.clone(),
-            name: repository.name.name.clone(),
+            lookup: name.key(any_case).to_string(),
+            host: name.host.to_string(),
+            owner: name.owner.clone(),
+            name: name.name.clone(),
             path: repository.path.clone(),
             created_at: repository.created_at.unix_micros(),
         };
         let job = self.write(Box::new(move |conn| {
             async move {
-                let insert = diesel::insert_into(repos::table).values(&row);
-                let conflict = insert.on_conflict((repos::org_id, repos::lookup));
-                if row.path.is_some() {
-                    conflict.do_update().set(repos::path.eq(&row.path)).execute(conn).await?;
-                } else {
-                    conflict.do_nothing().execute(conn).await?;
+                let mut kept = named(conn, &row.org_id, &name, any_case).await?;
+                if kept.is_none() {
+                    insert(conn, &row).await?;
+                    kept = named(conn, &row.org_id, &name, any_case).await?;
                 }
-                let kept: RepoRow = repos::table
-                    .filter(repos::org_id.eq(row.org_id))
-                    .filter(repos::lookup.eq(row.lookup))
-                    .select(RepoRow::as_select())
-                    .first(conn)
-                    .await?;
+                let mut kept = kept.ok_or(DbError::Conflict)?;
+                if row.path.is_some() && kept.path != row.path {
+                    diesel::update(repos::table.filter(repos::id.eq(&kept.id)))
+                        .set(repos::path.eq(&row.path))
+                        .execute(conn)
+                        .await?;
+                    kept.path.clone_from(&row.path);
+                }
                 kept.into_repository()
             }
             .boxed()
@@ -83,17 +130,10 @@ impl RepoStore for Store {
         &self,
         org: OrgId,
         name: &RepoName,
-        case_insensitive: bool,
+        any_case: bool,
     ) -> Result<Option<Repository>, StoreError> {
         let mut conn = self.connection().await?;
-        let row: Option<RepoRow> = repos::table
-            .filter(repos::org_id.eq(org.to_string()))
-            .filter(repos::lookup.eq(name.key(case_insensitive).to_string()))
-            .select(RepoRow::as_select())
-            .first(&mut conn)
-            .await
-            .optional()
-            .map_err(DbError::from)?;
+        let row = named(&mut conn, &org.to_string(), name, any_case).await?;
         Ok(row.map(RepoRow::into_repository).transpose()?)
     }
 

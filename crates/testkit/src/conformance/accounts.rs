@@ -2,7 +2,7 @@
 
 use signalbox_domain::ids::{OrgId, OrgSlug, RepoId, RepoName, RunId, TokenId};
 use signalbox_domain::ports::{CheckOutput, MAX_CHECK_OUTPUT, Org, Repository, Stores};
-use signalbox_domain::token::{EnumCase, Scope, Token, TokenText};
+use signalbox_domain::token::{Compatibility, Scope, Token, TokenText};
 use uuid::Uuid;
 
 use super::{Sample, at};
@@ -27,7 +27,7 @@ async fn token(stores: &Stores) -> Token {
         hash: TokenText::from_random([3; 20]).hash(),
         scopes: vec![Scope::QueueRead, Scope::QueueSubmit],
         repos: vec![RepoName::new("git.local", "acme", "calc").expect("a name")],
-        enum_case: EnumCase::Lower,
+        compatibility: Compatibility::V1Live,
         created_at: at(0),
         expires_at: Some(at(100)),
         revoked_at: None,
@@ -92,6 +92,65 @@ pub async fn a_repository_is_registered_once_and_belongs_to_its_organization(sto
     assert_eq!(repos.find_by_name(org, &name, false).await.expect("a read"), None);
     assert_eq!(repos.find(other, first.id).await.expect("a read"), None);
     assert_eq!(repos.list(Some(other)).await.expect("a list"), [theirs]);
+}
+
+/// Names that were registered while their host was not connected are found after it was connected
+/// and tells cases apart, and the other way round.
+pub async fn a_repository_outlives_a_change_of_the_rule_for_its_name(stores: &Stores) {
+    let org = Sample::org(stores, "acme").await.id;
+    let named = |name: &str| RepoName::new("Git.Local", "Acme", name).expect("a name");
+    let new = |name: &str| Repository {
+        id: RepoId(Uuid::new_v4()),
+        org,
+        name: named(name),
+        path: None,
+        created_at: at(0),
+    };
+    let repos = &stores.repos;
+    let found = async |name: &str, any_case| {
+        let found = repos.find_by_name(org, &named(name), any_case).await.expect("a read");
+        found.map(|it| it.id)
+    };
+    let first = repos.register(&new("Calc"), true).await.expect("registered");
+    assert_eq!(first.name.to_string(), "git.local/Acme/Calc", "a host has no case");
+    assert_eq!(found("Calc", false).await, Some(first.id));
+    assert_eq!(found("acme", false).await, None);
+    assert_eq!(repos.register(&new("Calc"), false).await.expect("the first one").id, first.id);
+    // The two differ in case only, so their keys would be the same where cases are not told apart.
+    let mut lower = new("calc");
+    lower.name.owner = "acme".into();
+    let other = repos.register(&lower, false).await.expect("registered");
+    assert_ne!(other.id, first.id);
+    assert_eq!(found("Calc", false).await, Some(first.id));
+    assert_eq!(found("Calc", true).await, Some(first.id), "an exact spelling comes first");
+    assert_eq!(found("CALC", true).await, Some(other.id));
+    assert_eq!(repos.list(Some(org)).await.expect("a list").len(), 2);
+}
+
+/// First uses at the same time, under as many spellings, make one repository.
+pub async fn spellings_that_come_at_once_make_one_repository(stores: &Stores) {
+    let org = Sample::org(stores, "acme").await.id;
+    let registering = (0..16_u32).map(|number| {
+        let spelt = |text: &str| {
+            let upper = |(at, c): (usize, char)| {
+                if number >> (at % 4) & 1 == 1 { c.to_ascii_uppercase() } else { c }
+            };
+            text.chars().enumerate().map(upper).collect::<String>()
+        };
+        let name = RepoName::new(&spelt("github.com"), spelt("acme"), spelt("widgets"));
+        let new = Repository {
+            id: RepoId(Uuid::new_v4()),
+            org,
+            name: name.expect("a name"),
+            path: None,
+            created_at: at(0),
+        };
+        async move { stores.repos.register(&new, true).await.expect("registered").id }
+    });
+    let ids = futures_util::future::join_all(registering).await;
+    let all = stores.repos.list(Some(org)).await.expect("a list");
+    assert_eq!(all.len(), 1, "{all:?}");
+    assert!(ids.iter().all(|id| *id == all[0].id), "{ids:?}");
 }
 
 /// An output is replaced by a newer one, cut at the limit, and pruned by age.

@@ -245,7 +245,7 @@ pub async fn a_test_is_found_by_every_id_that_is_sent_for_it(stores: &Stores) {
     let org = stores.orgs.find(lab.repo.org).await.expect("a read").expect("an organization").slug;
     let linked = async |id: &str| {
         let (owner, name) = (&lab.name().owner, &lab.name().name);
-        let found = lab.service.details_by_link(&org, owner, name, id, |_| true).await;
+        let found = lab.service.details_by_link(&org, owner, name, id, None).await;
         found.expect("a read").map(|it| it.snapshot.record.test.id)
     };
     let test = lab.test("adds").await.test.id;

@@ -15,7 +15,7 @@ use signalbox_domain::queue::{CheckConclusion, Lane};
 use signalbox_domain::service::{Context, FlakyService};
 use signalbox_domain::testing::{CountingIds, ManualClock};
 use signalbox_domain::time::{Span, Timestamp};
-use signalbox_domain::token::{Caller, EnumCase, Scope};
+use signalbox_domain::token::{Caller, Compatibility, Scope};
 use uuid::Uuid;
 
 use super::{Sample, at};
@@ -61,7 +61,7 @@ impl<'a> Lab<'a> {
             name: "ada".into(),
             scopes: Scope::ALL.to_vec(),
             repos: Vec::new(),
-            enum_case: EnumCase::Upper,
+            compatibility: Compatibility::Specification,
         };
         let service = service(stores, &clock, 0);
         let repo = RepoRef { org: org.id, id: repository.id };

@@ -40,6 +40,8 @@ macro_rules! store_conformance {
             sessions::a_session_is_found_noted_and_ended,
             sessions::old_sessions_go,
             accounts::a_repository_is_registered_once_and_belongs_to_its_organization,
+            accounts::a_repository_outlives_a_change_of_the_rule_for_its_name,
+            accounts::spellings_that_come_at_once_make_one_repository,
             accounts::a_check_output_is_replaced_capped_and_pruned,
             events::events_are_paged_in_order,
             events::events_are_found_by_kind_and_id,

@@ -10,7 +10,7 @@ use signalbox_domain::queue::{
 };
 use signalbox_domain::service::{Context, QueueService};
 use signalbox_domain::testing::{CountingIds, ManualClock};
-use signalbox_domain::token::{Caller, EnumCase, Scope};
+use signalbox_domain::token::{Caller, Compatibility, Scope};
 use uuid::Uuid;
 
 use super::Sample;
@@ -93,7 +93,7 @@ pub async fn updates_at_once_lose_nothing(stores: &Stores) {
         name: "terraform".to_owned(),
         scopes: Scope::ALL.to_vec(),
         repos: Vec::new(),
-        enum_case: EnumCase::Lower,
+        compatibility: Compatibility::V1Live,
     });
     let mut expected = sample.world.queue.header.settings.clone();
     let mut updates: Vec<_> = patches().into_iter().map(|patch| (patch, None)).collect();

@@ -11,14 +11,12 @@ impl RepoStore for MemoryDatabase {
     async fn register(
         &self,
         repository: &Repository,
-        case_insensitive: bool,
+        any_case: bool,
     ) -> Result<Repository, StoreError> {
         let mut tables = self.tables();
-        let known = tables
-            .repos
-            .values_mut()
-            .find(|it| it.org == repository.org && same(it, &repository.name, case_insensitive));
-        if let Some(known) = known {
+        let own = tables.repos.values().filter(|it| it.org == repository.org);
+        let known = named(own, &repository.name, any_case).map(|it| (it.org, it.id));
+        if let Some(known) = known.and_then(|key| tables.repos.get_mut(&key)) {
             if repository.path.is_some() {
                 known.path.clone_from(&repository.path);
             }
@@ -32,11 +30,11 @@ impl RepoStore for MemoryDatabase {
         &self,
         org: OrgId,
         name: &RepoName,
-        case_insensitive: bool,
+        any_case: bool,
     ) -> Result<Option<Repository>, StoreError> {
         let tables = self.tables();
-        let mut own = tables.repos.values().filter(|it| it.org == org);
-        Ok(own.find(|it| same(it, name, case_insensitive)).cloned())
+        let own = tables.repos.values().filter(|it| it.org == org);
+        Ok(named(own, name, any_case).cloned())
     }
 
     async fn find(&self, org: OrgId, id: RepoId) -> Result<Option<Repository>, StoreError> {
@@ -56,6 +54,13 @@ impl RepoStore for MemoryDatabase {
     }
 }
 
-fn same(repository: &Repository, name: &RepoName, case_insensitive: bool) -> bool {
-    repository.name.key(case_insensitive) == name.key(case_insensitive)
+/// The one that is spelled exactly so, else the one that has the name in any case.
+fn named<'a>(
+    own: impl Iterator<Item = &'a Repository>,
+    name: &RepoName,
+    any_case: bool,
+) -> Option<&'a Repository> {
+    let mut same: Vec<_> = own.filter(|it| it.name.is_same(name, any_case)).collect();
+    same.sort_by_key(|it| (it.name != *name, it.created_at));
+    same.first().copied()
 }

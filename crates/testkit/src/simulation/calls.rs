@@ -77,8 +77,8 @@ impl World {
         let head = self.host.inner.shown(&self.repo, pr.number).head;
         let (any_head, all) = self.draw(|random| (random.per_mille(300), random.per_mille(100)));
         let head = (!any_head).then_some(head);
-        let only = ReportedTargets::only(head.clone(), [pr.area.clone()]);
-        let targets = if all { ReportedTargets::all(head) } else { only.expect("one target") };
+        let targets =
+            if all { ReportedTargets::all(head) } else { ReportedTargets::only(head, [&pr.area]) };
         let (caller, repo, main) = (self.caller.clone(), self.repo.clone(), self.main.clone());
         let number = pr.number;
         self.ask(format!("targets of #{number}"), |queues| async move {

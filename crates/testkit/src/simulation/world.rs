@@ -9,7 +9,7 @@ use signalbox_domain::ports::{Notifier, QueueRef, Stores};
 use signalbox_domain::queue::{Lane, MergeMethod, Mode, OptimizationMode, SettingsPatch};
 use signalbox_domain::service::Context;
 use signalbox_domain::testing::CountingIds;
-use signalbox_domain::token::{Caller, EnumCase, Scope};
+use signalbox_domain::token::{Caller, Compatibility, Scope};
 use uuid::Uuid;
 
 use super::host::{OneHost, UnreliableHost, Witnessed};
@@ -115,7 +115,7 @@ impl World {
             name: "simulation".to_owned(),
             scopes: Scope::ALL.to_vec(),
             repos: Vec::new(),
-            enum_case: EnumCase::Upper,
+            compatibility: Compatibility::Specification,
         };
         schedule.note(format!("{temper:?} {:?}", host.rules.clashes));
         Self {

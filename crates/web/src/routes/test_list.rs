@@ -44,9 +44,7 @@ async fn found(pages: &Pages, visitor: &Visitor, repo: RepoName) -> Result<Place
             Scope::TestsRead.word()
         )));
     }
-    let all = pages.reads.repositories(&visitor.caller).await?;
-    let it = all.into_iter().find(|it| it.name.key(true) == repo.key(true));
-    let it = it.ok_or(Failure::Missing)?;
+    let it = pages.reads.repository(&visitor.caller, &repo).await?.ok_or(Failure::Missing)?;
     Ok(Place { org: visitor.org().to_owned(), id: it.id, repo: it.name })
 }
 
@@ -235,11 +233,10 @@ async fn show_test(pages: &Pages, request: &HttpRequest, org: &str, id: &str) ->
     let (owner, name) = asked.text("repo").rsplit_once('/').ok_or(Failure::Missing)?;
     // An address may name the host too.
     let full = RepoName::parse(asked.text("repo")).ok();
-    let may_see =
-        |repo: &RepoName| pages.public_tests || own.is_some_and(|it| it.caller.may_see(repo));
-    let mut found = pages.flaky.details_by_link(&slug, owner, name, id, may_see).await?;
+    let seen_by = own.filter(|_| !pages.public_tests).map(|it| &*it.caller);
+    let mut found = pages.flaky.details_by_link(&slug, owner, name, id, seen_by).await?;
     if let (None, Some(full)) = (&found, &full) {
-        found = pages.flaky.details_by_link(&slug, &full.owner, &full.name, id, may_see).await?;
+        found = pages.flaky.details_by_link(&slug, &full.owner, &full.name, id, seen_by).await?;
     }
     let details = found.ok_or(Failure::Missing)?;
     let record = &details.snapshot.record;

@@ -5,7 +5,7 @@ use actix_web::{HttpRequest, HttpResponse};
 use signalbox_domain::ids::{RepoName, TokenId};
 use signalbox_domain::service::NewToken;
 use signalbox_domain::time::Span;
-use signalbox_domain::token::Scope;
+use signalbox_domain::token::{Compatibility, Scope};
 
 use crate::Pages;
 use crate::failure::Failure;
@@ -85,6 +85,10 @@ fn asked(visitor: &Visitor, sent: &Asked) -> Result<NewToken, Failure> {
     let scopes = scopes.collect::<Option<Vec<_>>>();
     let repos = sent.text("repos").lines().map(str::trim).filter(|it| !it.is_empty());
     let repos = repos.map(RepoName::parse).collect::<Result<Vec<_>, _>>();
+    let compatibility = match sent.text("compat") {
+        "" => Some(visitor.caller.compatibility),
+        word => Compatibility::parse(word),
+    };
     let days = sent.text("days");
     let days = if days.is_empty() { Ok(None) } else { days.parse().map(Span::days).map(Some) };
     Ok(NewToken {
@@ -92,6 +96,6 @@ fn asked(visitor: &Visitor, sent: &Asked) -> Result<NewToken, Failure> {
         scopes: scopes.ok_or_else(|| invalid("there is no such scope"))?,
         repos: repos.map_err(|error| invalid(&error.to_string()))?,
         good_for: days.map_err(|_| invalid("days must be a number"))?,
-        enum_case: visitor.caller.enum_case,
+        compatibility: compatibility.ok_or_else(|| invalid("there is no such profile"))?,
     })
 }

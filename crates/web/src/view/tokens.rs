@@ -2,7 +2,7 @@
 
 use signalbox_domain::service::MAX_TOKEN_DAYS;
 use signalbox_domain::time::{Span, Timestamp};
-use signalbox_domain::token::{Scope, Token, TokenText};
+use signalbox_domain::token::{Compatibility, Scope, Token, TokenText};
 use signalbox_domain::vocabulary::Tone;
 
 use crate::model::{Block, Cell, Field, Form, Page, Section, Table};
@@ -135,6 +135,13 @@ fn create(visitor: &Visitor) -> Form {
     let offered = Scope::ALL.into_iter().filter(|scope| visitor.may(*scope));
     let option =
         |scope: Scope| (scope.word().to_owned(), format!("{}: {}", scope.word(), means(scope)));
+    let profile = |profile: Compatibility| {
+        let means = match profile {
+            Compatibility::Specification => "written against the specification",
+            Compatibility::V1Live => "of the public service, version 1 (v1-live)",
+        };
+        (profile.word().to_owned(), means.to_owned())
+    };
     Form {
         id: "create".to_owned(),
         title: "Make a token".to_owned(),
@@ -162,6 +169,14 @@ fn create(visitor: &Visitor) -> Form {
                 kind: "number",
                 value: "90".to_owned(),
                 hint: format!("1 to {MAX_TOKEN_DAYS}; empty: never."),
+                ..Field::default()
+            },
+            Field {
+                name: "compat",
+                label: "Clients".to_owned(),
+                kind: "select",
+                options: Compatibility::ALL.into_iter().map(profile).collect(),
+                value: visitor.caller.compatibility.word().to_owned(),
                 ..Field::default()
             },
             Field {

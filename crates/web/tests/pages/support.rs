@@ -17,7 +17,7 @@ use signalbox_domain::service::{
 };
 use signalbox_domain::testing::{CountingIds, ManualClock};
 use signalbox_domain::time::Timestamp;
-use signalbox_domain::token::{Caller, EnumCase, Scope, Token, TokenText};
+use signalbox_domain::token::{Caller, Compatibility, Scope, Token, TokenText};
 use signalbox_testkit::fake_host::{FakeHost, FakeHosts};
 use signalbox_testkit::fake_webhooks::FakeWebhooks;
 use signalbox_testkit::memory::{MemoryBlobs, MemoryDatabase};
@@ -159,7 +159,7 @@ impl House {
             name: "ada".to_owned(),
             scopes: Scope::ALL.to_vec(),
             repos: Vec::new(),
-            enum_case: EnumCase::Upper,
+            compatibility: Compatibility::Specification,
         };
         let runner = EffectRunner::new(context, queues);
         let said = Mutex::new(0);
@@ -183,7 +183,7 @@ impl House {
             hash: text.hash(),
             scopes: scopes.to_vec(),
             repos: Vec::new(),
-            enum_case: EnumCase::Upper,
+            compatibility: Compatibility::Specification,
             created_at: Timestamp::from_unix_seconds(0),
             expires_at: None,
             revoked_at: None,

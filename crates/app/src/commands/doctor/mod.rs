@@ -7,6 +7,7 @@ mod hosts;
 mod machine;
 mod network;
 mod queues;
+mod uploads;
 
 use serde_json::json;
 
@@ -75,6 +76,7 @@ pub(crate) async fn doctor(flags: &Flags, as_json: bool, host: Option<&str>) -> 
             found.push(machine::git().await);
             found.extend(network::listeners(&config).await);
             found.push(network::public_url(&config));
+            found.push(uploads::check(&config).await);
             let (findings, stores) = database::checks(&config).await;
             found.extend(findings);
             if let Some(stores) = stores {

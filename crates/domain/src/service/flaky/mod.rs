@@ -67,23 +67,12 @@ impl FlakyService {
             return Err(Error::MissingScope(scope));
         }
         let unknown = || Error::UnknownRepository(name.clone());
-        if !caller.may_see(name) {
+        if !self.context.may_see(caller, name) {
             return Err(unknown());
         }
-        // Results may come for a host that this server does not know: then both ways are tried.
-        let host = self.context.hosts.git_host(caller.org, &name.host);
-        let cases = match host.map(|host| host.abilities().case_insensitive_names) {
-            Some(case_insensitive) => vec![case_insensitive],
-            None => vec![false, true],
-        };
-        for case_insensitive in cases {
-            let repos = &self.context.stores.repos;
-            if let Some(found) = repos.find_by_name(caller.org, name, case_insensitive).await? {
-                let reference = RepoRef { org: found.org, id: found.id };
-                return Ok((found, reference));
-            }
-        }
-        Err(unknown())
+        let found = self.context.repository_named(caller.org, name).await?.ok_or_else(unknown)?;
+        let reference = RepoRef { org: found.org, id: found.id };
+        Ok((found, reference))
     }
 
     /// Commits a step. `None`: somebody else was faster, and it must be decided again.

@@ -154,17 +154,20 @@ impl FlakyService {
     /// A test with its past, as links to tests name it: by the slug of the organization and the
     /// repository's owner and name, and by the test's id or one under which clients ask for it and no
     /// other. Of several hosts the first one that has the test is meant.
-    /// `None`: there is no such test among the repositories that may be seen.
+    /// `None`: there is no such test among the repositories that `seen_by` may see. `seen_by` is
+    /// `None` where anybody may read pages of tests.
     pub async fn details_by_link(
         &self,
         org: &OrgSlug,
         owner: &str,
         name: &str,
         test: &str,
-        may_see: impl Fn(&RepoName) -> bool + Send,
+        seen_by: Option<&Caller>,
     ) -> Result<Option<TestDetails>, Error> {
         let stores = &self.context.stores;
         let Some(org) = stores.orgs.find_by_slug(org).await? else { return Ok(None) };
+        let may_see =
+            |repo: &RepoName| seen_by.is_none_or(|caller| self.context.may_see(caller, repo));
         for repository in stores.repos.list(Some(org.id)).await? {
             let named = repository.name.owner.eq_ignore_ascii_case(owner)
                 && repository.name.name.eq_ignore_ascii_case(name);

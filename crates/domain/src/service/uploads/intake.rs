@@ -157,7 +157,7 @@ impl UploadService {
         }
         let prefix = format!("{}-{}", intake.record.id, intake.parts.len());
         let writer = self.parts.blobs.begin(&prefix, intake.left).await;
-        let name: String = name.chars().take(255).collect();
+        let name: String = name.chars().filter(|it| *it != '\0').take(255).collect();
         intake.open = Some((name, writer.map_err(UploadError::from)?));
         Ok(())
     }

@@ -147,28 +147,16 @@ impl UploadService {
         Ok(uploads.public_id(repository.org, repository.id, candidate).await?)
     }
 
-    /// Whether names of a host's repositories are the same in any case. A host that is not connected
-    /// is taken for one of those that most people use.
-    fn case_insensitive(&self, org: OrgId, name: &RepoName) -> bool {
-        let host = self.context.hosts.git_host(org, &name.host);
-        host.is_none_or(|host| host.abilities().case_insensitive_names)
-    }
-
-    async fn known(&self, org: OrgId, name: &RepoName) -> Result<Option<Repository>, Error> {
-        let any_case = self.case_insensitive(org, name);
-        Ok(self.context.stores.repos.find_by_name(org, name, any_case).await?)
-    }
-
     /// The repository that results are sent for. One that is not known is registered, also on a host
     /// that is not connected: results need no git.
     async fn repository_for(&self, sender: &Sender, name: &RepoName) -> Result<Repository, Error> {
         sender.may_send()?;
         match sender {
             Sender::Token(caller) => {
-                if !caller.may_see(name) {
+                if !self.context.may_see(caller, name) {
                     return Err(Error::UnknownRepository(name.clone()));
                 }
-                if let Some(known) = self.known(caller.org, name).await? {
+                if let Some(known) = self.context.repository_named(caller.org, name).await? {
                     return Ok(known);
                 }
                 let mut new = Repository {
@@ -182,8 +170,7 @@ impl UploadService {
                 if let Some(host) = host.filter(|it| it.abilities().registers_on_first_use) {
                     new.path = host.locate(&new).await.unwrap_or_default();
                 }
-                let any_case = self.case_insensitive(caller.org, name);
-                Ok(self.context.stores.repos.register(&new, any_case).await?)
+                Ok(self.context.register_repository(&new).await?)
             }
             Sender::Public(public) => Ok(public.repository.clone()),
         }
@@ -197,10 +184,10 @@ impl UploadService {
         name: &RepoName,
     ) -> Result<Repository, Error> {
         may(caller, scope)?;
-        if !caller.may_see(name) {
+        if !self.context.may_see(caller, name) {
             return Err(Error::UnknownRepository(name.clone()));
         }
-        let known = self.known(caller.org, name).await?;
+        let known = self.context.repository_named(caller.org, name).await?;
         known.ok_or_else(|| Error::UnknownRepository(name.clone()))
     }
 

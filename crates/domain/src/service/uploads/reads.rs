@@ -25,10 +25,10 @@ impl UploadService {
                 if !caller.may(Scope::TestsWrite) && !caller.may(Scope::TestsRead) {
                     return Err(Error::MissingScope(Scope::TestsRead));
                 }
-                if !caller.may_see(repo) {
+                if !self.context.may_see(caller, repo) {
                     return Ok(QuarantineAnswer::default());
                 }
-                self.known(caller.org, repo).await?
+                self.context.repository_named(caller.org, repo).await?
             }
             Sender::Public(public) => Some(public.repository.clone()),
         };
@@ -72,7 +72,8 @@ impl UploadService {
         let unknown = || Error::from(UploadError::Unknown(id));
         let record = stores.uploads.find(caller.org, id).await?.ok_or_else(unknown)?;
         let repository = stores.repos.find(caller.org, record.repo).await?;
-        let repository = repository.filter(|it| caller.may_see(&it.name)).ok_or_else(unknown)?;
+        let repository = repository.filter(|it| self.context.may_see(caller, &it.name));
+        let repository = repository.ok_or_else(unknown)?;
         Ok((record, repository))
     }
 }

@@ -121,8 +121,8 @@ impl UploadService {
             let content = self.parts.blobs.open(&part.key).await.map_err(UploadError::from);
             let content = content.map_err(Error::from)?;
             let content = content.ok_or_else(|| {
-                // Another server that shares the database may have it.
-                Stop::Later(format!("{} is not in this server's folder for uploads", part.name))
+                // Another server that shares the database may have it in a folder of its own.
+                Stop::Later(format!("{} is not in this server's store for uploads", part.name))
             })?;
             files.push(ReportFile { name: part.name.clone(), content });
         }

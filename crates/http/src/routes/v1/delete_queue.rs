@@ -1,16 +1,20 @@
 //! `POST /v1/deleteQueue`.
 
 use actix_web::web::{Data, Json};
+use signalbox_domain::queue::Refusal;
+use signalbox_domain::service::Error;
+use signalbox_domain::token::Compatibility;
 
 use crate::api::Api;
 use crate::body::Asked;
 use crate::dto::{Empty, QueueRequest};
 use crate::failures::OfDelete;
-use crate::problem::Problem;
+use crate::problem::{Code, Problem};
 
 /// Delete an empty queue.
 ///
-/// Cancel or merge what is in it first.
+/// Cancel or merge what is in it first. A token with the compatibility profile `v1-live` gets 400 for
+/// a queue that is not empty, and 200 where there is no queue.
 #[utoipa::path(
     post,
     path = "/v1/deleteQueue",
@@ -25,6 +29,15 @@ pub(crate) async fn handle(
     Asked { caller, asked }: Asked<QueueRequest>,
 ) -> Result<Json<Empty>, Problem> {
     let (repo, branch) = asked;
-    api.queues.delete_queue(&caller, &repo, &branch).await?;
-    Ok(Json(Empty {}))
+    let deleted = api.queues.delete_queue(&caller, &repo, &branch).await;
+    match (caller.compatibility, deleted) {
+        (_, Ok(()))
+        | (Compatibility::V1Live, Err(Error::UnknownQueue { .. } | Error::UnknownRepository(_))) => {
+            Ok(Json(Empty {}))
+        }
+        (Compatibility::V1Live, Err(Error::Refused(refusal @ Refusal::QueueNotEmpty { .. }))) => {
+            Err(Problem::new(Code::QueueNotEmptyLive, refusal.to_string()))
+        }
+        (Compatibility::Specification | Compatibility::V1Live, Err(error)) => Err(error.into()),
+    }
 }

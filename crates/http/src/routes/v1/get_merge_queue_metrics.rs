@@ -20,7 +20,7 @@ const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
     operation_id = "getMergeQueueMetrics",
     tag = "merge queue",
     params(
-        ("repo" = Option<String>, Query, description = "`owner/name`; without it all repositories of the organization.", example = "acme/calc"),
+        ("repo" = Option<String>, Query, description = "`owner/name`; without it all repositories of the organization. Required with `repoHost`.", example = "acme/calc"),
         ("repoHost" = Option<String>, Query, description = "The repository's host; required with `repo`.", example = "github.com"),
     ),
     responses((status = OK, description = "The metrics.", body = String, content_type = "text/plain; version=0.0.4; charset=utf-8"), OfMetrics),
@@ -48,7 +48,12 @@ fn which(given: &[(String, String)]) -> Result<Option<RepoName>, Problem> {
         value
     };
     let (repo, host) = (one("repo"), one("repoHost"));
-    let Some(repo) = repo else { return errors.finish(Some(None)) };
+    let Some(repo) = repo else {
+        if host.is_some() {
+            errors.add("/repo", "is required when repoHost is given");
+        }
+        return errors.finish(Some(None));
+    };
     let Some(host) = host else {
         errors.add("/repoHost", "is required when repo is given");
         return errors.finish(None);

@@ -56,7 +56,7 @@ pub(crate) async fn handle(
     Asked { caller, asked }: Asked<RunRequest>,
 ) -> Result<Json<Details>, Problem> {
     let ((repo, branch), run) = asked;
-    let words = Words(caller.enum_case);
+    let words = Words(caller.compatibility.enum_case());
     let Some(text) = run else {
         let runs = api.queues.runs_in_progress(&caller, &repo, &branch).await?;
         let test_runs = runs.iter().map(|run| TestRunReply::of(run, words)).collect();

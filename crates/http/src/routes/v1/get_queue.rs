@@ -44,5 +44,5 @@ pub(crate) async fn handle(
 ) -> Result<Json<QueueReply>, Problem> {
     let (repo, branch) = asked;
     let queue = api.queues.queue(&caller, &repo, &branch).await?;
-    Ok(Json(QueueReply::of(&queue, Words(caller.enum_case))))
+    Ok(Json(QueueReply::of(&queue, Words(caller.compatibility.enum_case()))))
 }

@@ -42,5 +42,5 @@ pub(crate) async fn handle(
 ) -> Result<Json<EntryReply>, Problem> {
     let LookUp { place: (repo, branch), query, extras } = asked;
     let details = api.queues.entry_details(&caller, &repo, &branch, &query, extras).await?;
-    Ok(Json(EntryReply::of(&details, Words(caller.enum_case))))
+    Ok(Json(EntryReply::of(&details, Words(caller.compatibility.enum_case()))))
 }

@@ -46,7 +46,7 @@ pub(crate) async fn handle(
     let LookUps { place: (repo, branch), prs, timeline } = asked;
     let extras = Extras { timeline, estimate: false };
     let found = api.queues.entries(&caller, &repo, &branch, &prs, extras).await?;
-    let words = Words(caller.enum_case);
+    let words = Words(caller.compatibility.enum_case());
     let pull_requests = found.entries.iter().map(|it| EntryReply::of(it, words)).collect();
     let not_found = found.not_found.iter().map(|pr| pr.0).collect();
     Ok(Json(EntriesReply { pull_requests, not_found }))

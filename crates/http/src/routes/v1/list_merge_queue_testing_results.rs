@@ -35,5 +35,5 @@ pub(crate) async fn handle(
     let within = asked.within(api.clock.now())?;
     let ((repo, branch), offset, take) = (&asked.place, asked.offset, asked.take);
     let page = api.queues.testing_results(&caller, repo, branch, within, offset, take).await?;
-    Ok(Json(ResultsReply::of(&page, Words(caller.enum_case))))
+    Ok(Json(ResultsReply::of(&page, Words(caller.compatibility.enum_case()))))
 }

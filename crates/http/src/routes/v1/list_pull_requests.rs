@@ -38,5 +38,5 @@ pub(crate) async fn handle(
 ) -> Result<Json<ListReply>, Problem> {
     let Listing { place: (repo, branch), filter, after, take } = asked;
     let page = api.queues.pull_requests(&caller, &repo, &branch, &filter, after, take).await?;
-    Ok(Json(ListReply::of(&page, Words(caller.enum_case))))
+    Ok(Json(ListReply::of(&page, Words(caller.compatibility.enum_case()))))
 }

@@ -6,13 +6,13 @@ use signalbox_domain::service::ForkReport;
 
 use crate::api::Api;
 use crate::dto::{Empty, SetTargets, TargetsRequest};
-use crate::failures::OfQueue;
+use crate::failures::OfTargets;
 use crate::problem::{Code, Problem};
 use crate::voucher::{Vouched, Voucher};
 
 /// Report which targets a pull request touches, for queues in PARALLEL mode.
 ///
-/// The pull request need not be in the queue yet. Instead of a token, a workflow of a fork may send
+/// The pull request need not be in the queue yet, but its host must have it. Instead of a token, a workflow of a fork may send
 /// the id of its run in `x-forked-workflow-run-id`; the host is asked whether it vouches for the
 /// report.
 #[utoipa::path(
@@ -21,7 +21,7 @@ use crate::voucher::{Vouched, Voucher};
     operation_id = "setImpactedTargets",
     tag = "merge queue",
     request_body = TargetsRequest,
-    responses((status = OK, description = "Done.", body = Empty, example = json!({})), OfQueue),
+    responses((status = OK, description = "Done.", body = Empty, example = json!({})), OfTargets),
     security(("ApiKeyAuth" = []))
 )]
 pub(crate) async fn handle(

@@ -39,5 +39,5 @@ pub(crate) async fn handle(
 ) -> Result<Json<SettingsReply>, Problem> {
     let Update { place: (repo, branch), settings, state, reason } = asked;
     let queue = api.queues.update_queue(&caller, &repo, &branch, settings, state, reason).await?;
-    Ok(Json(SettingsReply::after_update(&queue, Words(caller.enum_case))))
+    Ok(Json(SettingsReply::after_update(&queue, Words(caller.compatibility.enum_case()))))
 }
