@@ -1,6 +1,7 @@
 //! The whole server on the double: requests and comments go in, tested trees come out.
 
 mod day;
+mod fairness;
 mod system;
 
 use serde_json::json;

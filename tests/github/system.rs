@@ -42,6 +42,21 @@ fn program() -> PathBuf {
     program
 }
 
+/// Starts the server in a folder that has its configuration. What it says goes to a file there.
+fn serve(folder: &Path, port: u16) -> Child {
+    let mut log = std::fs::OpenOptions::new();
+    let log = log.create(true).append(true).open(folder.join("server.log")).expect("a log");
+    Command::new(program())
+        .current_dir(folder)
+        .args(["--config", "signalbox.toml", "--data-dir", "data"])
+        .args(["serve", "--listen", &format!("127.0.0.1:{port}")])
+        .env("RUST_LOG", "info")
+        .stdout(Stdio::null())
+        .stderr(log)
+        .spawn()
+        .expect("a server")
+}
+
 impl System {
     /// A server that hears of everything, as carefully as that. A check `test` is required by a
     /// ruleset, and fails where there is a file with `bad` in its name.
@@ -71,7 +86,6 @@ impl System {
         );
         std::fs::write(path("signalbox.toml"), config).expect("written");
         let port = signalbox_tests::free_port();
-        let listen = format!("127.0.0.1:{port}");
         let run = |args: &[&str]| {
             let mut command = Command::new(program());
             command.current_dir(folder.path());
@@ -82,13 +96,7 @@ impl System {
         let created = created.expect("it can be run");
         assert!(created.status.success(), "{}", String::from_utf8_lossy(&created.stderr));
         let created: Value = serde_json::from_slice(&created.stdout).expect("JSON");
-        let log = std::fs::File::create(path("server.log")).expect("a log");
-        let server = run(&["serve", "--listen", &listen])
-            .env("RUST_LOG", "info")
-            .stdout(Stdio::null())
-            .stderr(log)
-            .spawn()
-            .expect("a server");
+        let server = serve(folder.path(), port);
         let http = reqwest::Client::builder()
             .timeout(PATIENCE)
             .pool_max_idle_per_host(0)
@@ -96,16 +104,48 @@ impl System {
             .expect("a client");
         let token = created["token"].as_str().expect("a token").to_owned();
         let system = Self { world, folder, server, port, token, http };
-        system
-            .until("the server is ready", async |it: &Self| {
-                let ready = it.http.get(format!("http://127.0.0.1:{}/readyz", it.port));
-                ready.send().await.is_ok_and(|reply| reply.status().is_success())
-            })
-            .await;
+        system.until_ready().await;
         let hooks = format!("http://127.0.0.1:{port}/hooks/github.com");
         system.world.double.send_events(&hooks, "sesame", carelessness);
         system.call("createQueue", queue).await;
         system
+    }
+
+    async fn until_ready(&self) {
+        self.until("the server is ready", async |it: &Self| {
+            let ready = it.http.get(format!("http://127.0.0.1:{}/readyz", it.port));
+            ready.send().await.is_ok_and(|reply| reply.status().is_success())
+        })
+        .await;
+    }
+
+    /// Kills the server, and starts it again on the same data.
+    pub(crate) async fn restart(&mut self) {
+        drop(self.server.kill());
+        drop(self.server.wait());
+        self.server = serve(self.folder.path(), self.port);
+        self.until_ready().await;
+    }
+
+    /// Replaces the token in its file.
+    pub(crate) fn write_token(&self, token: &str) {
+        std::fs::write(self.folder.path().join("token"), token).expect("written");
+    }
+
+    /// Why a pull request waits; empty when it does not.
+    pub(crate) async fn waits(&self, change: &Change) -> String {
+        let body = json!({ "pr": { "number": change.pr.0 } });
+        let (_, entry) = self.try_call("getSubmittedPullRequest", body).await;
+        entry["waitReason"]["kind"].as_str().unwrap_or_default().to_owned()
+    }
+
+    pub(crate) async fn until_waits(&self, change: &Change, kind: &str) {
+        let what = format!("#{} waits: {kind}", change.pr);
+        self.until(&what, async |it: &Self| it.waits(change).await == kind).await;
+    }
+
+    pub(crate) fn server_log(&self) -> String {
+        std::fs::read_to_string(self.folder.path().join("server.log")).unwrap_or_default()
     }
 
     pub(crate) async fn send(
