@@ -4,6 +4,8 @@
     reason = "the stores are one source that is compiled once for each database"
 )]
 
+use std::time::Duration;
+
 mod backup;
 mod blobs;
 mod database;
@@ -20,8 +22,6 @@ mod work;
 
 pub use backup::BackupError;
 pub use blobs::FileBlobs;
-use std::time::Duration;
-
 pub use database::{ConnectError, Database, MigrationStatus, PoolState, connect};
 pub use health::Ailment;
 pub use object_blobs::{Bucket, ObjectBlobs};

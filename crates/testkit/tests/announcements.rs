@@ -12,7 +12,7 @@ use signalbox_domain::queue::{CheckConclusion, Lane, Mode};
 use signalbox_domain::service::{Announcer, Context, EffectRunner, QueueService};
 use signalbox_domain::testing::{CountingIds, ManualClock};
 use signalbox_domain::time::{Span, Timestamp};
-use signalbox_domain::token::{Caller, EnumCase, Scope};
+use signalbox_domain::token::{Caller, Compatibility, Scope};
 use signalbox_testkit::PlainEvents;
 use signalbox_testkit::fake_host::{FakeHost, FakeHosts};
 use signalbox_testkit::memory::MemoryDatabase;
@@ -201,7 +201,7 @@ impl Bench {
             name: "tests".to_owned(),
             scopes: Scope::ALL.to_vec(),
             repos: Vec::new(),
-            enum_case: EnumCase::Upper,
+            compatibility: Compatibility::Specification,
         };
         let queues = Arc::new(QueueService::new(context.clone()));
         let main = BranchName::new("main").expect("valid");

@@ -227,10 +227,12 @@ fn waits_for_landing(queue: &Queue, run: Option<&TestRun>) -> WaitReason {
     if landing.is_some_and(|landing| run.is_some_and(|run| landing.runs.contains(&run.id))) {
         return WaitReason::Landing;
     }
-    behind_landing(queue).unwrap_or(match (&header.target.head, header.target.missing) {
-        (Some(_), _) => WaitReason::Unexplained,
-        (None, true) => WaitReason::TargetBranchMissing,
-        (None, false) => WaitReason::TargetUnknown,
+    if header.target.missing {
+        return WaitReason::TargetBranchMissing;
+    }
+    behind_landing(queue).unwrap_or(match &header.target.head {
+        Some(_) => WaitReason::Unexplained,
+        None => WaitReason::TargetUnknown,
     })
 }
 

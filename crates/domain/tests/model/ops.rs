@@ -37,6 +37,8 @@ pub(crate) enum Op {
     Wait(u32),
     /// A fact about that run names a pull request, and a run, that may have no part in it.
     Stray(usize, usize, u32),
+    /// The target branch is gone; a look at it finds it again.
+    TargetGone,
     HostLost,
     HostBack,
     Reconcile,
@@ -72,6 +74,7 @@ pub(crate) fn op() -> impl Strategy<Value = Op> {
         1 => (1..400_u32).prop_map(Op::Wait),
         1 => (any::<prop::sample::Index>(), any::<prop::sample::Index>(), 1..PRS)
             .prop_map(|(run, other, pr)| Op::Stray(run.index(16), other.index(16), pr)),
+        1 => Just(Op::TargetGone),
         1 => Just(Op::HostLost),
         1 => Just(Op::HostBack),
         1 => Just(Op::Reconcile),
@@ -207,6 +210,7 @@ pub(crate) fn apply(world: &mut World, op: &Op) {
             let with = ConflictWith::Ahead(other);
             world.take_in(&Fact::CandidateConflict { run, pr, with, paths });
         }
+        Op::TargetGone => world.take_in(&Fact::TargetMissing),
         Op::HostLost => world.take_in(&World::host_lost()),
         Op::HostBack => world.take_in(&Fact::HostReachable),
         Op::Reconcile => world.reconcile(),
