@@ -30,6 +30,10 @@ impl Limited {
 
 #[async_trait]
 impl ChecksRunner for Limited {
+    fn reads_the_host(&self) -> bool {
+        self.inner.reads_the_host()
+    }
+
     async fn run(&self, job: &ChecksJob, sink: &dyn ChecksSink) -> Result<(), HostError> {
         let slot = tokio::select! {
             slot = self.slots.acquire() => slot,

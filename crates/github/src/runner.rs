@@ -106,6 +106,10 @@ fn have_ended(required: &[String], reports: &[CheckReport]) -> bool {
 
 #[async_trait]
 impl ChecksRunner for GitHubChecks {
+    fn reads_the_host(&self) -> bool {
+        true
+    }
+
     async fn run(&self, job: &ChecksJob, sink: &dyn ChecksSink) -> Result<(), HostError> {
         let sha = &job.checks.candidate.sha;
         let hinted = self.0.waiters.join(sha);

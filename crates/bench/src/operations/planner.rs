@@ -236,7 +236,7 @@ impl Line {
         let (url, summary) = (String::new(), None);
         let check = Check { name, status, conclusion, url, summary, at };
         let sha = checks.candidate.sha.clone();
-        Fact::ChecksReported { run: checks.run, sha, checks: vec![check] }
+        Fact::ChecksReported { run: checks.run, sha, checks: vec![check], read: false }
     }
 
     fn submission(&mut self) -> Result<Submission, Failure> {

@@ -45,4 +45,10 @@ pub trait ChecksRunner: Send + Sync {
     /// Dropping the future, or [`ChecksSink::closed`], kills every process that was started.
     /// `Err` means that nothing can be said about the candidate; the job is tried again.
     async fn run(&self, job: &ChecksJob, sink: &dyn ChecksSink) -> Result<(), HostError>;
+
+    /// Whether its reports are what it reads on a host that runs the checks, where a success may be
+    /// pending again, and not what it does itself.
+    fn reads_the_host(&self) -> bool {
+        false
+    }
 }

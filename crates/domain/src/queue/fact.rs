@@ -130,6 +130,11 @@ pub enum Fact {
         sha: Sha,
         /// What they say.
         checks: Vec<CheckReport>,
+        /// Whether they were read from the host as they are at that moment, so that a success may
+        /// be pending again. What a checks runner tells of its own work never takes a result back:
+        /// another runner may have ended it meanwhile.
+        #[cfg_attr(feature = "serde", serde(default))]
+        read: bool,
     },
     /// A candidate is on the target.
     Landed {

@@ -21,6 +21,7 @@ pub struct QueueSink {
     checked: Option<(RunId, Sha)>,
     closed: AtomicBool,
     failed: AtomicBool,
+    read: AtomicBool,
     wakers: Mutex<Vec<Waker>>,
 }
 
@@ -43,6 +44,7 @@ impl QueueSink {
             checked,
             closed: AtomicBool::new(false),
             failed: AtomicBool::new(false),
+            read: AtomicBool::new(false),
             wakers: Mutex::new(Vec::new()),
         }
     }
@@ -55,6 +57,11 @@ impl QueueSink {
     /// Whether a report could not be stored: the checks must be run again.
     pub(super) fn has_failed(&self) -> bool {
         self.failed.load(Ordering::SeqCst)
+    }
+
+    /// Says whether the reports are read from the host.
+    pub(super) fn reads_the_host(&self, read: bool) {
+        self.read.store(read, Ordering::SeqCst);
     }
 
     /// Says that nobody wants reports any more.
@@ -103,7 +110,9 @@ impl ChecksSink for QueueSink {
             if checks.iter().any(|it| it.conclusion.is_some_and(|it| !it.is_success())) {
                 self.reread_target().await?;
             }
-            self.queues.absorb(self.queue, Fact::ChecksReported { run, sha, checks }).await?;
+            let read = self.read.load(Ordering::SeqCst);
+            let fact = Fact::ChecksReported { run, sha, checks, read };
+            self.queues.absorb(self.queue, fact).await?;
             self.queues.awaits_checks(self.queue, run).await
         };
         let wanted = stored.await;

@@ -234,6 +234,7 @@ impl EffectRunner {
                 let job = ChecksJob { repository: repository.clone(), checks: checks.clone() };
                 // Also when nobody wants the reports any more: then there is nothing left to do. A
                 // lease that was lost meanwhile cannot be finished, so whoever has it goes on.
+                sink.reads_the_host(runner.reads_the_host());
                 let done = runner.run(&job, sink).await;
                 if sink.has_failed() {
                     return Err(Error::Busy);

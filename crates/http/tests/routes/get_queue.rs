@@ -76,7 +76,7 @@ async fn entries_are_in_the_order_of_the_line_and_those_not_ready_last() {
         ]
     );
     let waits: Vec<_> = entries.iter().map(|it| it["waitReason"].clone()).collect();
-    assert_eq!(waits[1], json!({"kind": "slots_full", "used": 1, "limit": 1}));
+    assert_eq!(waits[1], json!({"kind": "slots_full", "used": 1, "limit": 1, "ahead": 0}));
     assert_eq!(waits[3], json!({"kind": "host_mergeability", "detail": "needs a review"}));
     assert_eq!(entries[1]["reason"], "all test slots are taken (1 of 1)");
     let mut keys: Vec<_> = entries[0].as_object().expect("an object").keys().collect();

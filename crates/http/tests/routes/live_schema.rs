@@ -100,6 +100,7 @@ impl Client<'_> {
             run: signalbox_domain::ids::RunId(text(&id).parse().expect("a UUID")),
             sha: text(&run["testBranchSha"]).parse().expect("a commit"),
             checks: vec![failed],
+            read: false,
         };
         let queues = self.server.stores.queues.list(None, None).await.expect("queues");
         self.server.api.queues.absorb(queues[0].queue, fact).await.expect("taken in");

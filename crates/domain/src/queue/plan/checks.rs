@@ -13,7 +13,13 @@ use super::{bisect, leave};
 
 /// Takes reports in, and ends the run when they decide it: at the first required failure, or when
 /// all that is required has succeeded.
-pub(super) fn reported(draft: &mut Draft, id: RunId, sha: &Sha, reports: &[CheckReport]) {
+pub(super) fn reported(
+    draft: &mut Draft,
+    id: RunId,
+    sha: &Sha,
+    reports: &[CheckReport],
+    read: bool,
+) {
     let Some(run) = draft.run(id).filter(|run| run.status == RunStatus::Testing) else {
         return draft.ignored(IgnoredBecause::NoSuchRun);
     };
@@ -23,7 +29,7 @@ pub(super) fn reported(draft: &mut Draft, id: RunId, sha: &Sha, reports: &[Check
     let mut run = Arc::unwrap_or_clone(run);
     let mut news = false;
     for report in reports {
-        news |= note(&mut run, report);
+        news |= note(&mut run, report, read);
     }
     if !news {
         return draft.ignored(IgnoredBecause::Known);
@@ -39,15 +45,17 @@ pub(super) fn reported(draft: &mut Draft, id: RunId, sha: &Sha, reports: &[Check
 }
 
 /// Writes a report into a run. Older ones than what is known, and repeats, say nothing new. A
-/// success is pending again when a later report says so: another run of the same check has begun.
-fn note(run: &mut TestRun, report: &CheckReport) -> bool {
+/// success is pending again when a later look at the host says so: another run of the same check
+/// has begun.
+fn note(run: &mut TestRun, report: &CheckReport, read: bool) -> bool {
     let Some(known) = run.checks.iter_mut().find(|check| check.name == report.name) else {
         run.checks.push(report.clone());
         return true;
     };
     let later = report.at > known.at || (report.at == known.at && report.status > known.status);
     let has_failed = known.conclusion.is_some_and(|conclusion| !conclusion.is_success());
-    if !later || (has_failed && report.status != CheckStatus::Completed) {
+    let is_final = known.status == CheckStatus::Completed && (has_failed || !read);
+    if !later || (is_final && report.status != CheckStatus::Completed) {
         return false;
     }
     *known = report.clone();

@@ -33,7 +33,9 @@ pub(super) fn take_in(draft: &mut Draft, fact: &Fact) {
         Fact::CandidateRefused { run, words } => {
             host_facts::candidate_refused(draft, *run, words);
         }
-        Fact::ChecksReported { run, sha, checks } => checks::reported(draft, *run, sha, checks),
+        Fact::ChecksReported { run, sha, checks, read } => {
+            checks::reported(draft, *run, sha, checks, *read);
+        }
         Fact::Landed { run, sha, tree } => land::landed(draft, *run, sha, tree),
         Fact::LandRefused { run, because } => land::refused(draft, *run, because),
         Fact::LandingsChecked { was, head, lost, back } => {

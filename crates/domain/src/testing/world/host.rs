@@ -105,6 +105,7 @@ impl World {
                 summary: None,
                 at,
             }],
+            read: false,
         };
         let conclusion = if passes { CheckConclusion::Success } else { CheckConclusion::Failure };
         vec![
