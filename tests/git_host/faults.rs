@@ -203,8 +203,8 @@ async fn a_full_disk_is_no_fault_of_the_change() {
     let copied = Command::new("cp").arg("-a").arg(kept.join(".")).arg(&bare).status();
     assert!(copied.expect("it can be run").success());
     let filler = bare.join("filler");
-    let filled = std::fs::write(&filler, vec![1; 1024 * 1024]);
-    assert!(filled.is_err(), "it is full");
+    let written = std::fs::write(&filler, vec![1; 1024 * 1024]);
+    assert!(written.is_err(), "it is full");
     let mut request = place.request.clone();
     request.changes[0].title = "another title, which makes another commit".repeat(200);
     let answer = place.world.host.build_candidate(&place.world.repository, &request).await;

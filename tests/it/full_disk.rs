@@ -23,7 +23,7 @@ impl Small {
         if mounted.is_ok_and(|it| it.status.success()) {
             return Some(Self(folder));
         }
-        eprintln!("skipped: this user may not mount a small file system");
+        println!("SKIPPED: this process may not mount a file system");
         None
     }
 
@@ -132,7 +132,7 @@ async fn a_full_disk_is_told_and_survived_on_postgres() {
     let made = format!("CREATE TABLESPACE small_{name} LOCATION '{}'", place.display());
     let moved = format!("ALTER DATABASE {name} SET TABLESPACE small_{name}");
     if let Err(error) = psql(&postgres, &made).and_then(|()| psql(&postgres, &moved)) {
-        eprintln!("skipped: the database server does not see this file system: {error}");
+        println!("SKIPPED: the database server does not see this file system: {error}");
         return;
     }
     system.start().await;

@@ -35,7 +35,7 @@ async fn is_read(system: &System, address: &str) {
         assert_ne!(upload["state"], "failed", "{upload}");
         upload["state"] == "read" && upload["runs"] == 2
     };
-    let patience = std::time::Duration::from_secs(120);
+    let patience = std::time::Duration::from_mins(2);
     system.until_within(patience, "another server has read the upload", read).await;
 }
 

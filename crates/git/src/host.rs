@@ -211,8 +211,8 @@ impl GitHost for PlainGitHost {
         if let Some(change) = landed::first(&git, &build.target, &build.changes).await? {
             return Ok(Built::MergedBefore { pr: change.pr });
         }
-        let built = candidate::build(&git, build, self.clock.now()).await?;
-        if let Built::Candidate { empty, .. } = &built
+        let answer = candidate::build(&git, build, self.clock.now()).await?;
+        if let Built::Candidate { empty, .. } = &answer
             && build.ahead.is_empty()
             && build.before.is_empty()
         {
@@ -223,7 +223,7 @@ impl GitHost for PlainGitHost {
             landed::remember(&git, &build.target, &heads, build.base.as_str()).await?;
             self.mark_merged(repository, there).await?;
         }
-        Ok(built)
+        Ok(answer)
     }
 
     async fn land(&self, repository: &Repository, order: &Land) -> Result<LandAnswer, HostError> {

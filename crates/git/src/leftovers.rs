@@ -72,8 +72,17 @@ pub(crate) fn kill_marked(folder: &Path) -> usize {
         for process in &left {
             process.kill();
         }
-        std::thread::sleep(Duration::from_millis(2));
+        pause(Duration::from_millis(2));
     }
+}
+
+/// Waits for a moment, on a thread that has nothing else to do.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the supervisor and the sweep at the start are not on a runtime, and processes do not tell their end to those that are not their parents"
+)]
+pub(crate) fn pause(moment: Duration) {
+    std::thread::sleep(moment);
 }
 
 /// Whether the environment that a process was started with has the mark. That of other users'

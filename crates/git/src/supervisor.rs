@@ -126,7 +126,7 @@ fn obey(mut orders: UnixStream, check: Pid) {
         for process in descendants() {
             process.kill();
         }
-        std::thread::sleep(Duration::from_millis(5));
+        leftovers::pause(Duration::from_millis(5));
     }
 }
 
@@ -148,7 +148,7 @@ fn end_all(until: Instant) -> usize {
         if Instant::now() > until {
             return left.len();
         }
-        std::thread::sleep(Duration::from_millis(2));
+        leftovers::pause(Duration::from_millis(2));
     }
 }
 

@@ -61,13 +61,12 @@ impl GitHubHost {
     ) -> Result<Vec<CheckReport>, HostError> {
         let pins = self.rules(repo, target).await?.pins;
         let known = self.reporters.of(repo, on.as_str(), self.client.clock.now());
-        let on_target = match known {
-            Some(known) => known,
-            None => {
-                self.current(repo, on.as_str()).await?;
-                let now = self.client.clock.now();
-                self.reporters.of(repo, on.as_str(), now).unwrap_or_default()
-            }
+        let on_target = if let Some(known) = known {
+            known
+        } else {
+            self.current(repo, on.as_str()).await?;
+            let now = self.client.clock.now();
+            self.reporters.of(repo, on.as_str(), now).unwrap_or_default()
         };
         let current = self.current(repo, sha).await?;
         Ok(Expectations { pins, on_target }.folded(&current))
@@ -307,8 +306,8 @@ mod tests {
             status("lint", "pending", Value::Null),
         ]);
         let listed: Vec<wire::CommitStatus> = serde_json::from_value(listed).expect("statuses");
-        let kept = newest_statuses(&listed);
-        let states: Vec<&str> = kept.iter().map(|it| it.state.as_str()).collect();
-        assert_eq!(states, ["success", "failure", "pending"]);
+        let newest = newest_statuses(&listed);
+        let shown: Vec<&str> = newest.iter().map(|it| it.state.as_str()).collect();
+        assert_eq!(shown, ["success", "failure", "pending"]);
     }
 }

@@ -219,11 +219,12 @@ fn listed(state: &State, prefix: Option<&String>) -> HttpResponse {
     let mut text = "<ListBucketResult>".to_owned();
     for (key, (at, content)) in state.objects.iter().filter(|(key, _)| key.starts_with(prefix)) {
         let at = OffsetDateTime::from(*at).format(&Rfc3339).expect("a time");
-        text += &format!(
+        let size = content.len();
+        let one = format!(
             "<Contents><Key>{key}</Key><LastModified>{at}</LastModified><ETag>\"whole\"</ETag>\
-             <Size>{}</Size></Contents>",
-            content.len()
+             <Size>{size}</Size></Contents>"
         );
+        text.push_str(&one);
     }
     xml(text + "</ListBucketResult>")
 }

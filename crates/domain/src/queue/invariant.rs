@@ -89,7 +89,7 @@ fn only_its_lane(queue: &Queue, run: &TestRun, violations: &mut Vec<Violation>) 
     let live = |pr: PrNumber| queue.entry_of(pr);
     let mut linked: Vec<&Entry> = run.group.iter().filter_map(|it| live(it.pr)).collect();
     for (at, one) in linked.iter().enumerate() {
-        if let Some(two) = linked[..at].iter().find(|two| !meet(Mode::Parallel, one, two)) {
+        if let Some(two) = linked.iter().take(at).find(|two| !meet(Mode::Parallel, one, two)) {
             let text = format!("#{} and #{} share no target and a batch", two.pr, one.pr);
             violations.push(("Q6", text));
         }

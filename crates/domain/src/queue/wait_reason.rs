@@ -70,7 +70,8 @@ impl WaitReason {
     pub fn sentence(&self) -> String {
         let list = |prs: &[PrNumber], count: u32| {
             let named: Vec<String> = prs.iter().take(5).map(|pr| format!("#{pr}")).collect();
-            let more = (count as usize).max(prs.len()).saturating_sub(named.len());
+            let count = usize::try_from(count).unwrap_or(usize::MAX);
+            let more = count.max(prs.len()).saturating_sub(named.len());
             let named = named.join(", ");
             if more == 0 { named } else { format!("{named} and {more} more") }
         };

@@ -27,8 +27,9 @@ fn seen(evidence: &Evidence) -> String {
     if evidence.is_alone() {
         return "It fails on its own.".to_owned();
     }
-    let (named, more) = (&evidence.on_top_of, evidence.ahead as usize);
-    let ahead = list(named, more.saturating_sub(named.len()));
+    let named = &evidence.on_top_of;
+    let count = usize::try_from(evidence.ahead).unwrap_or(usize::MAX);
+    let ahead = list(named, count.saturating_sub(named.len()));
     if evidence.passed_without.is_empty() {
         return format!("It failed on top of {ahead}, without which it has not been tested.");
     }

@@ -288,8 +288,7 @@ async fn recorded_refusals_are_the_errors_that_they_should_be() {
             let answer = host.head(&repository("acme", "calc"), &branch).await;
             let fits = match (status, &answer) {
                 (404 | 410, Ok(None)) => true,
-                (401 | 500..=599, Err(error)) => error.is_passing(),
-                (403, Err(error)) => error.is_passing(),
+                (401 | 403 | 500..=599, Err(error)) => error.is_passing(),
                 (409, Err(error)) => matches!(error, HostError::Conflict { .. }),
                 (400 | 405 | 422, Err(error)) => matches!(error, HostError::Rejected { .. }),
                 _ => false,

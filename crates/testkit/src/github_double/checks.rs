@@ -72,7 +72,7 @@ impl State {
     }
 
     /// The runs that no later attempt of their suite has replaced.
-    fn of_newest_attempts<'a>(runs: &'a [Value]) -> impl Iterator<Item = &'a Value> {
+    fn of_newest_attempts(runs: &[Value]) -> impl Iterator<Item = &Value> {
         let is_same = |one: &Value, other: &Value| {
             one["name"] == other["name"] && one["check_suite"] == other["check_suite"]
         };
@@ -85,7 +85,8 @@ impl State {
     /// actions/list-jobs-for-workflow-run; a workflow run has the number of its suite.
     pub(super) fn jobs(&self, asked: &Asked, id: &str) -> Reply {
         let runs: Vec<Value> = self.check_runs.values().flatten().cloned().collect();
-        let of_suite = |run: &&Value| run["check_suite"]["id"].to_string() == id;
+        let suite = id.parse::<u64>().ok();
+        let of_suite = |run: &&Value| run["check_suite"]["id"].as_u64() == suite;
         let jobs = Self::of_newest_attempts(&runs).filter(of_suite);
         let jobs: Vec<Value> = jobs.map(|run| json!({"id": run["id"]})).collect();
         let total = jobs.len();

@@ -136,7 +136,7 @@ fn blame(draft: &mut Draft, entry: EntryId, run: RunId, failure: TestFailure, de
 fn evidence(draft: &Draft, entry: EntryId, run: RunId) -> Option<Evidence> {
     let (entry, run) = (draft.queue.entry(entry)?, draft.run(run)?);
     let ahead: Vec<PrNumber> = run.ahead.iter().map(|(_, pr)| *pr).collect();
-    let named = &ahead[ahead.len().saturating_sub(Evidence::NAMED)..];
+    let named = ahead.get(ahead.len().saturating_sub(Evidence::NAMED)..).unwrap_or_default();
     let proven = entry.proven.as_ref();
     let passed_without = proven.map_or_else(Vec::new, |proven| {
         named.iter().filter(|pr| !proven.with.contains(pr)).copied().collect()
