@@ -1,6 +1,6 @@
 // Keeps the parts of the fetched packages that tests look at.
 const fs = require("node:fs");
-const wanted = /^\/(app|user|repos\/\{owner\}\/\{repo\})(\/|$)|^\/app$/;
+const wanted = /^\/(apps?|user|repos\/\{owner\}\/\{repo\})(\/|$)|^\/app$/;
 const requests = {};
 for (const edition of ["api.github.com", "ghes-3.17"]) {
   const file = `node_modules/@octokit/openapi/generated/${edition}.deref.json`;

@@ -54,13 +54,17 @@ impl RepoStore for MemoryDatabase {
     }
 }
 
-/// The one that is spelled exactly so, else the one that has the name in any case.
+/// The one that is spelled exactly so, else the one that has the name in any case; of several the
+/// one in lower case.
 fn named<'a>(
     own: impl Iterator<Item = &'a Repository>,
     name: &RepoName,
     any_case: bool,
 ) -> Option<&'a Repository> {
     let mut same: Vec<_> = own.filter(|it| it.name.is_same(name, any_case)).collect();
-    same.sort_by_key(|it| (it.name != *name, it.created_at));
+    let is_lower = |it: &Repository| {
+        it.name.owner == it.name.owner.to_lowercase() && it.name.name == it.name.name.to_lowercase()
+    };
+    same.sort_by_key(|it| (it.name != *name, !is_lower(it), it.created_at));
     same.first().copied()
 }

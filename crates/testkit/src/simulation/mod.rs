@@ -168,7 +168,7 @@ impl World {
                 drop(sweeper.stray_branches().await);
             });
         }
-        self.go_on(500);
+        self.go_on(5_000);
         self.settle();
     }
 
