@@ -128,8 +128,10 @@ fn group_from<'a>(
 }
 
 /// What keeps an entry, or the group that starts with it, from being built while a slot is free.
+///
+/// Whether its batch still waits to fill is another question: here it has waited long enough.
 pub(super) fn blocker<'a>(queue: &'a Queue, entry: &'a Entry) -> Option<&'a Entry> {
-    group_from(queue, entry, queue.header.created_at).err()
+    group_from(queue, entry, Timestamp::from_unix_micros(i64::MAX)).err()
 }
 
 /// What an entry depends on directly, in line order, without the members of its own group; or the
@@ -183,7 +185,15 @@ fn has_room_behind(queue: &Queue, failed: &TestRun) -> bool {
 /// The runs whose candidates contain that run's group, the nearest first.
 pub(super) fn successors<'a>(queue: &'a Queue, run: &TestRun) -> Vec<&'a TestRun> {
     let Some(last) = run.group.last().map(|member| member.pr) else { return Vec::new() };
-    let mut behind: Vec<&TestRun> = queue.runs().filter(|other| other.contains(last)).collect();
+    // A run that nobody refers to any more is let go of at the end of the step; it must not count
+    // until then, or the entry that takes its place starts only when something else happens.
+    let matters = |other: &TestRun| {
+        let refers = |entry: &Entry| entry.state.run() == Some(other.id);
+        other.status.is_running()
+            || other.group.iter().any(|it| queue.entry(it.entry).is_some_and(refers))
+    };
+    let mut behind: Vec<&TestRun> =
+        queue.runs().filter(|other| other.contains(last) && matters(other)).collect();
     behind.sort_by_key(|other| (other.ahead.len(), other.number));
     behind
 }

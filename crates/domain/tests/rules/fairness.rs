@@ -269,3 +269,23 @@ fn blame_claims_what_was_seen() {
     let Exit::Failed { culprit, .. } = exit(&world, 1) else { panic!("it failed") };
     assert_eq!(culprit, Culprit::Itself);
 }
+
+#[test]
+fn who_takes_the_place_of_one_that_left_starts_at_once() {
+    let mut settings = Settings::new(Mode::Single, 2);
+    (settings.can_optimistically_merge, settings.pending_failure_depth) = (true, 2);
+    let rules = Rules { bad: [1].into(), ..Rules::default() };
+    let mut world = World::new(settings, rules);
+    submit(&mut world, 1..=2);
+    build_all(&mut world);
+    check(&mut world, 1);
+    submit(&mut world, 3..=4);
+    build_all(&mut world);
+    check(&mut world, 3);
+    // #1 failed, and may still be absolved by two levels: #2 and #3. #4 has no room behind them.
+    assert_eq!(states(&world).last(), Some(&(4, PrState::Pending)));
+    world.close_or_reopen(3);
+    let fact = world.facts.remove(0);
+    world.take_in(&fact);
+    assert_eq!(states(&world).last(), Some(&(4, PrState::Testing)), "it takes the place of #3");
+}
