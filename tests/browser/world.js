@@ -1,7 +1,7 @@
 // A server with something to see: a queue under test, pull requests of every kind, test results,
 // and names that would like to be markup.
 import { execFileSync, spawn } from "node:child_process";
-import { mkdtempSync, mkdirSync, readFileSync, writeFileSync, rmSync, existsSync } from "node:fs";
+import { copyFileSync, mkdtempSync, mkdirSync, readFileSync, writeFileSync, rmSync, existsSync } from "node:fs";
 import { createServer as createHttpServer } from "node:http";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
@@ -180,6 +180,9 @@ ${more(folder)}`);
     const file = join(folder, "second.toml");
     const text = readFileSync(config, "utf8").replaceAll(`127.0.0.1:${port}`, `127.0.0.1:${other}`);
     writeFileSync(file, text.replace(`${folder}/data`, `${folder}/data-second`));
+    // All servers on a database have one key for the secrets of webhooks.
+    mkdirSync(join(folder, "data-second"), { recursive: true });
+    copyFileSync(join(folder, "data", "webhooks.key"), join(folder, "data-second", "webhooks.key"));
     const child = spawn(BINARY, ["--config", file, "serve"], { cwd: folder, stdio: "ignore" });
     process.once("exit", () => child.kill("SIGKILL"));
     const at = `http://127.0.0.1:${other}`;

@@ -22,6 +22,8 @@ mod watch;
 mod world;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use signalbox_domain::ports::{Clock as _, Org, Stores};
 use signalbox_domain::queue::{QueueState, RequestedState, SettingsPatch};
@@ -158,17 +160,25 @@ impl World {
         }
         self.settle();
         // What the host shows now is read once more, and strays are swept.
+        let sweeping = Arc::new(AtomicUsize::new(self.servers.len()));
         for server in &self.servers {
             let (sweeper, schedule) = (server.sweeper.clone(), self.schedule.clone());
+            let sweeping = sweeping.clone();
             self.schedule.spawn(server.id, "the last sweep", async move {
                 drop(sweeper.reconcile(false).await);
                 drop(sweeper.stray_branches().await);
                 // Strays are deleted when they have not moved for a while.
                 schedule.sleep(signalbox_domain::time::Span::minutes(20)).await;
                 drop(sweeper.stray_branches().await);
+                sweeping.fetch_sub(1, Ordering::SeqCst);
             });
         }
-        self.go_on(5_000);
+        for _ in 0..PATIENCE {
+            if sweeping.load(Ordering::SeqCst) == 0 {
+                break;
+            }
+            self.go_on(100);
+        }
         self.settle();
     }
 
