@@ -103,7 +103,7 @@ try {
     await page.goto(one.url + one.pr(waiting));
     await page.getByText("Waiting because:").waitFor();
     assert.match(await page.locator(".answer").innerText(), /slots are taken|ahead must be built/);
-    assert.match(await page.locator(".answer .next").innerText(), /starts when/);
+    assert.match(await page.locator(".answer .next").innerText(), /starts when/i);
   });
   await test("the queue groups those that are tested together", async () => {
     await page.goto(one.url + one.queue);
@@ -349,7 +349,7 @@ try {
     await page.goto(one.url + one.page("queue/left") + "&state=FAILED");
     assert.match(await page.locator("#left").innerText(), /required check failed/i);
     await page.goto(one.url + one.pr(one.numbers[1]));
-    assert.match(await page.locator(".answer").innerText(), /fails on its own/i);
+    assert.match(await page.locator(".answer").innerText(), /failed on top of #1/i);
   });
   await test("the first page is small", async () => {
     const cold = await open();

@@ -236,7 +236,7 @@ impl Sweeper {
     }
 
     /// Deletes test branches that no run knows and that have not moved for
-    /// [`STRAY_MINUTES`]. Returns how many.
+    /// 15 minutes. Returns how many.
     pub async fn stray_branches(&self) -> Result<usize, Error> {
         let mut swept = 0;
         // Several organizations may share one repository: its branches are all of theirs.
