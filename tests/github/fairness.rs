@@ -47,7 +47,10 @@ async fn a_status_that_a_person_posts_does_not_land_anything() {
     double.report_run(&sha, &Reported::begun("test"));
     double.rerun(1);
     double.report_run(&sha, &Reported::ended("test", "success"));
+    let tested = system.world.bare(&["rev-parse", &format!("{sha}^{{tree}}")]);
     system.until_state(&change, "MERGED").await;
+    let landed = double.landed_trees();
+    assert_eq!(landed.last().map(|it| it.trim()), Some(tested.trim()), "only what was tested");
 }
 
 #[tokio::test(flavor = "multi_thread")]
