@@ -5,8 +5,8 @@ use std::sync::Arc;
 use actix_web::{HttpMessage, HttpRequest};
 use signalbox_domain::identity::AdmissionPolicy;
 use signalbox_domain::ids::OrgSlug;
-use signalbox_domain::service::{AuditService, Context, PageReads, Sessions, TokenService};
 use signalbox_http::RequestId;
+use signalbox_services::{AuditService, Context, PageReads, Sessions, TokenService};
 use signalbox_web::{Attempts, EventInfo, Live, Pages, SignInWith};
 
 use crate::config::Config;

@@ -7,8 +7,8 @@ use signalbox_domain::flaky::{Excuse, UploadSource};
 use signalbox_domain::ports::{
     CheckReports, ChecksJob, LeftReports, ReadError, ReportFile, ReportReader,
 };
-use signalbox_domain::service::UploadService;
 use signalbox_domain::upload::FoundReport;
+use signalbox_services::UploadService;
 use tokio::runtime::Handle;
 use tokio::task::spawn_blocking;
 

@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use async_trait::async_trait;
 use signalbox_domain::ports::{Backlog, StoreError};
 use signalbox_domain::queue::Lane;
-use signalbox_domain::service::Context;
 use signalbox_domain::time::{Span, Timestamp};
 use signalbox_persistence::Database;
+use signalbox_services::Context;
 use signalbox_web::{ServerFact, ServerFacts};
 
 use crate::failing;

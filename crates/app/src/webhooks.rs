@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use signalbox_domain::service::{Context, WebhookLimits, WebhookParts, WebhookService};
 use signalbox_persistence::Database;
+use signalbox_services::{Context, WebhookLimits, WebhookParts, WebhookService};
 use signalbox_webhooks::{Guard, KnownEvents, Poster, PosterLimits, SystemLookup, Vault};
 
 use crate::config::Config;

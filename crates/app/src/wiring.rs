@@ -5,17 +5,17 @@ use std::sync::atomic::AtomicBool;
 
 use signalbox_domain::ids::{OrgId, OrgSlug};
 use signalbox_domain::ports::{Clock, IdSource, Observer, Org};
-use signalbox_domain::service::{
-    Announcer, AuditService, Authenticator, Context, EffectRunner, EventService, FlakyService,
-    HintService, QueueService, Sweeper, UploadLimits, UploadParts, UploadService, Watch,
-    WebhookService,
-};
 use signalbox_http::{
     Admission, Api, EventDescription, EventsApi, FlakyApi, PageTokens, TestLinks,
 };
 use signalbox_metrics::{PrometheusObserver, QueueExposition};
 use signalbox_persistence::Database;
 use signalbox_reports::Reports;
+use signalbox_services::{
+    Announcer, AuditService, Authenticator, Context, EffectRunner, EventService, FlakyService,
+    HintService, QueueService, Sweeper, UploadLimits, UploadParts, UploadService, Watch,
+    WebhookService,
+};
 use signalbox_webhooks::{EventPayloads, Links};
 
 use crate::adapters::{LoggingObserver, RandomIds, SystemClock, WakeUps};

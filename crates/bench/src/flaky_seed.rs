@@ -7,7 +7,8 @@
 use std::fmt::Write as _;
 
 use signalbox_domain::flaky::{AutoQuarantine, ReportedRun, RunOutcome, SettingsPatch};
-use signalbox_domain::ports::{Clock, ResultsSink};
+use signalbox_domain::ports::Clock;
+use signalbox_services::ResultsSink;
 
 use crate::database::{Fresh, On};
 use crate::failure::{During, Failure};

@@ -7,15 +7,15 @@ use serde_json::{Value, json};
 use signalbox_domain::ids::{BranchName, HostId, OrgId, OrgSlug, RepoName, TokenId};
 use signalbox_domain::ports::{IdSource, Org, Repository, Stores};
 use signalbox_domain::queue::CheckConclusion;
-use signalbox_domain::service::{
-    AuditService, Authenticator, Context, EventService, FlakyService, HintService, QueueService,
-    UploadLimits, UploadParts, UploadService, WebhookLimits, WebhookParts, WebhookService,
-};
 use signalbox_domain::token::{Caller, Compatibility, Scope, Token, TokenText};
 use signalbox_http::{Admission, Api, EventHub, EventsApi, FlakyApi, PageTokens, TestLinks};
 use signalbox_metrics::{PrometheusObserver, QueueExposition};
 use signalbox_persistence::Database;
 use signalbox_reports::Reports;
+use signalbox_services::{
+    AuditService, Authenticator, Context, EventService, FlakyService, HintService, QueueService,
+    UploadLimits, UploadParts, UploadService, WebhookLimits, WebhookParts, WebhookService,
+};
 use signalbox_testkit::fake_host::{FakeHost, FakeHosts};
 use signalbox_testkit::fake_webhooks::FakeWebhooks;
 use signalbox_testkit::memory::MemoryBlobs;

@@ -13,13 +13,11 @@ pub mod identity;
 pub mod ids;
 pub mod ports;
 pub mod queue;
-pub mod service;
 pub mod session;
 #[cfg(feature = "testing")]
 pub mod testing;
 pub mod time;
 pub mod token;
 pub mod upload;
-pub mod vocabulary;
 pub mod webhook;
 mod words;

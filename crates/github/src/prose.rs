@@ -63,7 +63,7 @@ fn shown(source: &str, block: &Range<usize>, hidden: &[(Range<usize>, bool)]) ->
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use signalbox_domain::service::CommentCommand;
+    use signalbox_services::CommentCommand;
 
     use super::*;
 

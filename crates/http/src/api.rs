@@ -9,7 +9,7 @@ use actix_web::web::{Data, ServiceConfig};
 use actix_web::{App, Error};
 use async_trait::async_trait;
 use signalbox_domain::ports::{CheckLog, Clock, Exposition, IdSource, Observer};
-use signalbox_domain::service::{
+use signalbox_services::{
     AuditService, Authenticator, EventService, FlakyService, HintService, QueueService,
     UploadService, WebhookService,
 };

@@ -4,7 +4,7 @@
 use signalbox_domain::flaky;
 use signalbox_domain::ports::{BlobError, HostError, StoreError};
 use signalbox_domain::queue::Refusal;
-use signalbox_domain::service::{Error, UploadError, WebhookError};
+use signalbox_services::{Error, UploadError, WebhookError};
 
 use crate::problem::{Code, Problem};
 

@@ -6,7 +6,7 @@ use std::pin::Pin;
 use actix_web::dev::Payload;
 use actix_web::web::Data;
 use actix_web::{FromRequest, HttpRequest};
-use signalbox_domain::service::Sender;
+use signalbox_services::Sender;
 
 use crate::api::Api;
 use crate::body::{authenticate, check_headers, parse, read};

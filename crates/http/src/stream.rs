@@ -7,7 +7,7 @@ use actix_web::http::header::CONTENT_LENGTH;
 use actix_web::web::{Bytes, Payload};
 use futures_util::StreamExt;
 use serde::de::DeserializeOwned;
-use signalbox_domain::service::Intake;
+use signalbox_services::Intake;
 use tokio::sync::mpsc;
 use tokio::task::spawn_blocking;
 

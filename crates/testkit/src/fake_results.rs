@@ -8,8 +8,9 @@ use signalbox_domain::flaky::{
     Admission, AskedTest, ReportedRun, RunOutcome, TakenIn, TestId, Upload,
 };
 use signalbox_domain::ids::{OrgId, RepoId};
-use signalbox_domain::ports::{QuarantineAnswer, QuarantineLookup, ResultsSink, StoreError};
-use signalbox_domain::service::Error;
+use signalbox_domain::ports::StoreError;
+use signalbox_services::Error;
+use signalbox_services::{QuarantineAnswer, QuarantineLookup, ResultsSink};
 
 /// What was taken in, and what is to be answered.
 #[derive(Debug, Default)]

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use signalbox_domain::ids::RepoName;
 use signalbox_domain::ports::{Notifier, Observed, Observer, QueueRef};
 use signalbox_domain::queue::{CheckConclusion, Lane};
-use signalbox_domain::service::EffectRunner;
 use signalbox_domain::testing::ManualClock;
 use signalbox_domain::time::Span;
+use signalbox_services::EffectRunner;
 
 use crate::fake_host::FakeHost;
 

@@ -9,10 +9,10 @@ use signalbox_domain::ports::{
     Notifier, Observed, Observer, Permission, QueueRef, Repository, TestPullRequest, WorkflowRun,
 };
 use signalbox_domain::queue::{CheckConclusion, Lane, Mode};
-use signalbox_domain::service::{Announcer, Context, EffectRunner, QueueService};
 use signalbox_domain::testing::{CountingIds, ManualClock};
 use signalbox_domain::time::{Span, Timestamp};
 use signalbox_domain::token::{Caller, Compatibility, Scope};
+use signalbox_services::{Announcer, Context, EffectRunner, QueueService};
 use signalbox_testkit::PlainEvents;
 use signalbox_testkit::fake_host::{FakeHost, FakeHosts};
 use signalbox_testkit::memory::MemoryDatabase;

@@ -3,8 +3,9 @@
 use async_trait::async_trait;
 use signalbox_domain::flaky::{AskedTest, Excuse, FailedCheck, TestKey};
 use signalbox_domain::ids::{OrgId, RepoId};
-use signalbox_domain::ports::{QuarantineAnswer, QuarantineLookup, StoreError};
-use signalbox_domain::service::Error;
+use signalbox_domain::ports::StoreError;
+use signalbox_services::Error;
+use signalbox_services::{QuarantineAnswer, QuarantineLookup};
 use signalbox_testkit::fake_results::FakeResults;
 use uuid::Uuid;
 

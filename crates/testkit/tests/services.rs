@@ -8,12 +8,12 @@ use signalbox_domain::ports::{
     Clock as _, HostError, Notifier, Observed, Observer, PullRequestQuery, QueueRef,
 };
 use signalbox_domain::queue::{CheckConclusion, Effect, Lane, Mode, PrState, WaitReason};
-use signalbox_domain::service::{
-    Context, EffectRunner, EntrySnapshot, Error, Looked, QueueService, Sweeper, Watch,
-};
 use signalbox_domain::testing::{CountingIds, ManualClock};
 use signalbox_domain::time::Span;
 use signalbox_domain::token::{Caller, Compatibility, Scope};
+use signalbox_services::{
+    Context, EffectRunner, EntrySnapshot, Error, Looked, QueueService, Sweeper, Watch,
+};
 use signalbox_testkit::PlainEvents;
 use signalbox_testkit::fake_host::{Call, Failure, FakeHost, FakeHosts, Tree};
 use signalbox_testkit::memory::MemoryDatabase;

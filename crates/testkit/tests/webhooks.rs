@@ -8,11 +8,11 @@ use signalbox_domain::ports::{
     LeasedEndpoint, Notifier, Observed, Observer, Org, QueueRef, Stores,
 };
 use signalbox_domain::queue::Lane;
-use signalbox_domain::service::{Context, WebhookLimits, WebhookParts, WebhookService};
 use signalbox_domain::testing::{CountingIds, ManualClock};
 use signalbox_domain::time::{Span, Timestamp};
 use signalbox_domain::token::{Caller, Compatibility, Scope};
 use signalbox_domain::webhook::{EndpointId, EndpointSettings, MessageState, OffReason, Sent};
+use signalbox_services::{Context, WebhookLimits, WebhookParts, WebhookService};
 use signalbox_testkit::fake_host::{FakeHost, FakeHosts};
 use signalbox_testkit::fake_webhooks::FakeWebhooks;
 use signalbox_testkit::memory::MemoryDatabase;

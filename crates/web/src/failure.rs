@@ -1,7 +1,7 @@
 //! Why a page is not shown, and the page that says so.
 
 use signalbox_domain::ports::StoreError;
-use signalbox_domain::service::{Error, TokenError, WebhookError};
+use signalbox_services::{Error, TokenError, WebhookError};
 
 use crate::model::{Block, Page, Section};
 use crate::reply::Status;

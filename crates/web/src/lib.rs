@@ -23,7 +23,7 @@ use async_trait::async_trait;
 use signalbox_domain::identity::AdmissionPolicy;
 use signalbox_domain::ids::OrgSlug;
 use signalbox_domain::ports::IdentityProvider;
-use signalbox_domain::service::{
+use signalbox_services::{
     AuditService, Authenticator, FlakyService, PageReads, QueueService, Sessions, TokenService,
     UploadService, WebhookService,
 };

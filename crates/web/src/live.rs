@@ -10,7 +10,7 @@ use actix_web::web::{Bytes, Data};
 use actix_web::{HttpRequest, HttpResponse};
 use futures_util::stream::unfold;
 use signalbox_domain::ids::{OrgId, QueueId, RepoId};
-use signalbox_domain::service::{PageReads, Topic};
+use signalbox_services::{PageReads, Topic};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until};
 use uuid::Uuid;

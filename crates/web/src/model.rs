@@ -1,7 +1,7 @@
 //! What a page is made of. Handlers build these values; one template writes them, so that every
 //! page escapes, labels and lays out in the same way.
 
-use signalbox_domain::vocabulary::{Named, Tone, Word};
+use signalbox_wording::{Named, Tone, Word};
 
 /// A piece of text with what belongs to it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -5,8 +5,8 @@ use serde_json::json;
 use signalbox_domain::audit::{AuditAction, AuditRecord, Facts};
 use signalbox_domain::ids::{OrgId, OrgSlug, RepoName};
 use signalbox_domain::ports::{AuditFilter, AuditPlace};
-use signalbox_domain::service::{AuditService, Deed};
 use signalbox_domain::time::{Timestamp, Window};
+use signalbox_services::{AuditService, Deed};
 
 use super::offline::open;
 use crate::config::Flags;

@@ -4,7 +4,7 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use signalbox_domain::ids::RepoName;
 use signalbox_domain::queue::{PrState, QueueStateName};
-use signalbox_domain::vocabulary::Named;
+use signalbox_wording::Named;
 
 use crate::terminal::say;
 use crate::wiring::chain;

@@ -4,9 +4,9 @@ use clap::builder::PossibleValuesParser;
 use clap::{Subcommand, ValueEnum};
 use serde_json::json;
 use signalbox_domain::ids::{OrgSlug, RepoName, TokenId};
-use signalbox_domain::service::{MAX_TOKEN_DAYS, NewToken, TokenError, TokenService};
 use signalbox_domain::time::Span;
 use signalbox_domain::token::{Compatibility, EnumCase, Scope, Token as Stored, TokenText};
+use signalbox_services::{MAX_TOKEN_DAYS, NewToken, TokenError, TokenService};
 
 use super::offline::{existing_organization, open, organization, slugs};
 use crate::config::Flags;

@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 
 use serde_json::{Value, json};
 use signalbox_domain::ids::OrgId;
-use signalbox_domain::service::{NewToken, TokenService};
 use signalbox_domain::token::Scope;
+use signalbox_services::{NewToken, TokenService};
 
 use super::repository::{HOST, NAME, ORG, OWNER};
 use crate::wiring::App;

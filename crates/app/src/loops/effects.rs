@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use signalbox_domain::ports::Leased;
 use signalbox_domain::queue::Lane;
-use signalbox_domain::service::EffectRunner;
 use signalbox_http::on_behalf_of;
+use signalbox_services::EffectRunner;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tracing::Instrument;

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use signalbox_domain::ports::QueueRef;
-use signalbox_domain::service::Error;
 use signalbox_domain::time::{Span, Timestamp};
+use signalbox_services::Error;
 
 use crate::failing;
 use crate::wiring::App;

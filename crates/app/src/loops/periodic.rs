@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use signalbox_domain::service::Error;
+use signalbox_services::Error;
 use tokio::sync::watch;
 
 use super::backoff::Backoff;

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use signalbox_domain::service::Error;
 use signalbox_domain::time::Span;
+use signalbox_services::Error;
 
 use crate::wiring::App;
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use signalbox_domain::queue::Lane;
-use signalbox_domain::service::{EffectRunner, Error, FlakyService, UploadService, WebhookService};
 use signalbox_domain::time::Span;
+use signalbox_services::{EffectRunner, Error, FlakyService, UploadService, WebhookService};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 

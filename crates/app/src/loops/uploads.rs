@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use signalbox_domain::ports::LeasedUpload;
-use signalbox_domain::service::{Error, UPLOAD_RENEWAL_SECONDS};
+use signalbox_services::{Error, UPLOAD_RENEWAL_SECONDS};
 
 use crate::wiring::{App, chain};
 

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use futures_util::{StreamExt, stream};
 use signalbox_domain::ports::LeasedEndpoint;
-use signalbox_domain::service::Error;
 use signalbox_domain::time::Span;
+use signalbox_services::Error;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tracing::Instrument;

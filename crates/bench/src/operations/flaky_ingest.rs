@@ -9,7 +9,7 @@ use actix_web::web::{self, Bytes, PayloadConfig};
 use async_trait::async_trait;
 use serde_json::json;
 use signalbox_domain::flaky::RunOutcome;
-use signalbox_domain::ports::ResultsSink;
+use signalbox_services::ResultsSink;
 
 use super::Operation;
 use crate::database::{Fresh, On};

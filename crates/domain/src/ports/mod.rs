@@ -28,12 +28,10 @@ mod observer;
 mod org_store;
 mod outbox;
 mod pull_request_store;
-mod quarantine_lookup;
 mod queue_store;
 mod read_store;
 mod repo_store;
 mod report_reader;
-mod results;
 mod retention;
 mod session_store;
 mod stores;
@@ -77,14 +75,12 @@ pub use outbox::{Backlog, Failing, FailingEffect, LeaseToken, Leased, Outbox};
 pub use pull_request_store::{
     NewPullRequest, OpenPullRequest, PullRequestStore, StoredPullRequest,
 };
-pub use quarantine_lookup::{QuarantineAnswer, QuarantineLookup};
 pub use queue_store::{
     Commit, CommitError, CreateError, Loaded, QueueKey, QueueRef, QueueStore, Version,
 };
 pub use read_store::{MetricsScope, MoveRecord, QueueDepth, ReadStore};
 pub use repo_store::{RepoStore, Repository};
 pub use report_reader::{ReadError, ReportFile, ReportReader};
-pub use results::ResultsSink;
 pub use retention::Retention;
 pub use session_store::SessionStore;
 pub use stores::Stores;

@@ -9,7 +9,6 @@ mod warning;
 
 pub use ci::{CiRun, clean_branch};
 pub use found::{BundleMeta, FoundFile, FoundReport, FoundRun};
-pub(crate) use mapping::kept_variant;
-pub use mapping::{Mapped, map, upload_of};
+pub use mapping::{Mapped, kept_variant, map, upload_of};
 pub use record::{Claims, ContentHash, Part, Received, UploadRecord, UploadState};
 pub use warning::{Severity, UploadWarning, WarningKind};

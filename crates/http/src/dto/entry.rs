@@ -4,8 +4,8 @@ use serde::Serialize;
 use signalbox_domain::queue::{
     Culprit, Entry, EntryState, Exit, PrState, Priority, Readiness, WaitReason,
 };
-use signalbox_domain::service::{EntryDetails, EntrySnapshot};
 use signalbox_domain::time::Timestamp;
+use signalbox_services::{EntryDetails, EntrySnapshot};
 use utoipa::ToSchema;
 
 use super::Words;

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::Value;
 use signalbox_domain::ports::PublicEvent;
-use signalbox_domain::service::{EventService, EventsRead};
+use signalbox_services::{EventService, EventsRead};
 use utoipa::ToSchema;
 
 use super::field::Errors;

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use signalbox_domain::queue::TestingResult;
-use signalbox_domain::service::{EntryPage, ResultsPage};
+use signalbox_services::{EntryPage, ResultsPage};
 use utoipa::ToSchema;
 
 use super::words::{BisectionPartWord, ConclusionWord, OutcomeWord};
@@ -22,7 +22,7 @@ pub(crate) struct ListReply {
 
 impl ListReply {
     pub(crate) fn of(page: &EntryPage, words: Words) -> Self {
-        let listed = |it: &signalbox_domain::service::EntrySnapshot| {
+        let listed = |it: &signalbox_services::EntrySnapshot| {
             ListedEntry::of(&it.entry, it.state, it.waits.as_ref(), it.position, words)
         };
         Self {

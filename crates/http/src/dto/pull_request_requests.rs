@@ -4,7 +4,7 @@ use serde::Deserialize;
 use signalbox_domain::ids::{BranchName, PrNumber};
 use signalbox_domain::ports::PullRequestQuery;
 use signalbox_domain::queue::Priority;
-use signalbox_domain::service::Extras;
+use signalbox_services::Extras;
 use utoipa::ToSchema;
 
 use super::field::{Errors, Field, object_form};

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 use signalbox_domain::queue::{Check, Member, Targets};
-use signalbox_domain::service::RunSnapshot;
+use signalbox_services::RunSnapshot;
 use utoipa::ToSchema;
 
 use super::Words;

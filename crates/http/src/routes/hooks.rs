@@ -4,7 +4,7 @@ use actix_web::web::{Data, Json, Path, Payload};
 use actix_web::{HttpRequest, web};
 use signalbox_domain::ids::HostId;
 use signalbox_domain::ports::DecodeError;
-use signalbox_domain::service::HookError;
+use signalbox_services::HookError;
 
 use crate::api::Api;
 use crate::body::read;

@@ -6,8 +6,8 @@ use actix_web::{FromRequest, HttpRequest, HttpResponse};
 use serde::Deserialize;
 use signalbox_domain::flaky::{RunOutcome, RunRecord};
 use signalbox_domain::ids::OrgSlug;
-use signalbox_domain::service::TestDetails;
 use signalbox_domain::token::Scope;
+use signalbox_services::TestDetails;
 
 use crate::api::Api;
 use crate::body::Authenticated;

@@ -8,9 +8,9 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 use signalbox_domain::ids::{OrgId, TokenId};
 use signalbox_domain::ports::{StoreError, TokenStore};
-use signalbox_domain::service::Authenticator;
 use signalbox_domain::time::Timestamp;
 use signalbox_domain::token::{Token, TokenHash};
+use signalbox_services::Authenticator;
 use signalbox_testkit::fake_host::{Call, Failure};
 
 use crate::support::Server;

@@ -6,8 +6,9 @@ use signalbox_domain::flaky::{
     UploadSource,
 };
 use signalbox_domain::ids::{PrNumber, RepoId, Sha};
-use signalbox_domain::ports::{RepoRef, ResultsSink};
+use signalbox_domain::ports::RepoRef;
 use signalbox_domain::time::Span;
+use signalbox_services::ResultsSink;
 use uuid::Uuid;
 
 use crate::support::{Grant, Server, calc};

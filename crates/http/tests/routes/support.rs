@@ -11,17 +11,17 @@ use serde_json::{Value, json};
 use signalbox_domain::ids::{OrgId, OrgSlug, PrNumber, RepoName, TokenId};
 use signalbox_domain::ports::{Exposition, IdSource, Observed, Observer, Org, Stores};
 use signalbox_domain::queue::{Lane, QueueMetrics};
-use signalbox_domain::service::{
-    AuditService, Authenticator, Context, EffectRunner, EventService, FlakyService, HintService,
-    QueueService, UploadLimits, UploadParts, UploadService, WebhookLimits, WebhookParts,
-    WebhookService,
-};
 use signalbox_domain::testing::{CountingIds, ManualClock};
 use signalbox_domain::time::Timestamp;
 use signalbox_domain::token::{Compatibility, EnumCase, Scope, Token, TokenText};
 use signalbox_http::{
     Admission, Api, EventDescription, EventHub, EventsApi, FlakyApi, PageTokens, Readiness,
     TestLinks, app,
+};
+use signalbox_services::{
+    AuditService, Authenticator, Context, EffectRunner, EventService, FlakyService, HintService,
+    QueueService, UploadLimits, UploadParts, UploadService, WebhookLimits, WebhookParts,
+    WebhookService,
 };
 use signalbox_testkit::fake_host::{FakeHost, FakeHosts};
 use signalbox_testkit::fake_results::FakeResults;

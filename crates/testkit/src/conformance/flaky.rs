@@ -5,12 +5,10 @@ use signalbox_domain::flaky::{
     SettingsPatch, StatusReason, Summary, TestId, TestStatus,
 };
 use signalbox_domain::ids::OrgId;
-use signalbox_domain::ports::{
-    CommitError, FlakyCommit, QuarantineAnswer, QuarantineLookup, RepoRef, ResultsSink, Stores,
-    TestList, Version,
-};
-use signalbox_domain::service::FlakyService;
+use signalbox_domain::ports::{CommitError, FlakyCommit, RepoRef, Stores, TestList, Version};
 use signalbox_domain::time::{Span, Timestamp};
+use signalbox_services::FlakyService;
+use signalbox_services::{QuarantineAnswer, QuarantineLookup, ResultsSink};
 use uuid::Uuid;
 
 use super::flaky_lab::Lab;

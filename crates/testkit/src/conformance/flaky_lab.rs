@@ -8,14 +8,14 @@ use signalbox_domain::flaky::{
 };
 use signalbox_domain::ids::{HostId, PrNumber, RepoName, Sha, TokenId};
 use signalbox_domain::ports::{
-    Notifier, Observed, Observer, QuarantineLookup, QueueRef, RepoRef, Repository, ResultsSink,
-    Stores, TestRecord,
+    Notifier, Observed, Observer, QueueRef, RepoRef, Repository, Stores, TestRecord,
 };
 use signalbox_domain::queue::{CheckConclusion, Lane};
-use signalbox_domain::service::{Context, FlakyService};
 use signalbox_domain::testing::{CountingIds, ManualClock};
 use signalbox_domain::time::{Span, Timestamp};
 use signalbox_domain::token::{Caller, Compatibility, Scope};
+use signalbox_services::{Context, FlakyService};
+use signalbox_services::{QuarantineLookup, ResultsSink};
 use uuid::Uuid;
 
 use super::{Sample, at};

@@ -1,8 +1,9 @@
 //! What failing checks and test runs are told about flaky tests.
 
 use signalbox_domain::flaky::{AutoQuarantine, Excuse, FailedCheck, SettingsPatch};
-use signalbox_domain::ports::{QuarantineLookup, RepoRef, Stores};
+use signalbox_domain::ports::{RepoRef, Stores};
 use signalbox_domain::time::Span;
+use signalbox_services::QuarantineLookup;
 
 use super::Sample;
 use super::flaky_lab::Lab;

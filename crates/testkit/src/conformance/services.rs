@@ -8,9 +8,9 @@ use signalbox_domain::queue::{
     CheckConclusion, Command, DirectMergeMode, Input, Lane, MergeMethod, OptimizationMode,
     RequestedState, SettingsPatch, TestBranchConstructionMode,
 };
-use signalbox_domain::service::{Context, QueueService};
 use signalbox_domain::testing::{CountingIds, ManualClock};
 use signalbox_domain::token::{Caller, Compatibility, Scope};
+use signalbox_services::{Context, QueueService};
 use uuid::Uuid;
 
 use super::Sample;

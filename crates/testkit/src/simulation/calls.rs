@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use signalbox_domain::queue::{Mode, Priority, ReportedTargets, RequestedState, SettingsPatch};
-use signalbox_domain::service::{Error, QueueService};
+use signalbox_services::{Error, QueueService};
 
 use super::world::{Authored, World};
 

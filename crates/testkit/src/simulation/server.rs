@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use signalbox_domain::ports::{Leased, Notifier, Observed, Observer, QueueRef};
 use signalbox_domain::queue::Lane;
-use signalbox_domain::service::{Context, EffectRunner, Looked, QueueService, Sweeper, Watch};
 use signalbox_domain::time::Span;
+use signalbox_services::{Context, EffectRunner, Looked, QueueService, Sweeper, Watch};
 
 use super::schedule::{Schedule, ServerId};
 

@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex};
 use signalbox_domain::ids::{BranchName, OrgId, OrgSlug, PrNumber, RepoName, Sha, TokenId};
 use signalbox_domain::ports::{Notifier, QueueRef, Stores};
 use signalbox_domain::queue::{Lane, MergeMethod, Mode, OptimizationMode, SettingsPatch};
-use signalbox_domain::service::Context;
 use signalbox_domain::testing::CountingIds;
 use signalbox_domain::token::{Caller, Compatibility, Scope};
+use signalbox_services::Context;
 use uuid::Uuid;
 
 use super::host::{OneHost, UnreliableHost, Witnessed};

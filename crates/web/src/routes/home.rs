@@ -2,8 +2,8 @@
 
 use actix_web::web::Data;
 use actix_web::{HttpRequest, HttpResponse};
-use signalbox_domain::service::Topic;
 use signalbox_domain::token::Scope;
+use signalbox_services::Topic;
 
 use crate::Pages;
 use crate::failure::Failure;

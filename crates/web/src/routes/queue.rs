@@ -9,9 +9,9 @@ use signalbox_domain::ports::{EntryFilter, PullRequestQuery};
 use signalbox_domain::queue::{
     Estimate, Priority, RequestedState, SettingsPatch, estimate, view_queue,
 };
-use signalbox_domain::service::Extras;
 use signalbox_domain::time::{Span, Timestamp, Window};
 use signalbox_domain::token::{Caller, Scope};
+use signalbox_services::Extras;
 
 use crate::Pages;
 use crate::failure::Failure;
@@ -49,7 +49,7 @@ pub(crate) async fn left(
     place: &Place,
     span: Span,
     take: u32,
-) -> Result<Vec<signalbox_domain::service::EntrySnapshot>, Failure> {
+) -> Result<Vec<signalbox_services::EntrySnapshot>, Failure> {
     let now = pages.reads.now();
     let filter = EntryFilter { state: None, concluded: Some(last(span, now)) };
     let listed =
@@ -115,7 +115,7 @@ async fn show_pr(pages: &Pages, request: &HttpRequest, org: &str) -> Shown {
         pages.queues.entry_details(caller, &place.repo, &place.branch, &query, extras).await;
     let details = match found {
         Ok(details) => details,
-        Err(signalbox_domain::service::Error::NeverSubmitted { .. }) => {
+        Err(signalbox_services::Error::NeverSubmitted { .. }) => {
             let page = view::pr::never(&place, pr, &visitor);
             return Ok((Some(visitor), page));
         }

@@ -117,7 +117,7 @@ async fn show_settings(pages: &Pages, request: &HttpRequest, org: &str) -> Shown
     let settings = &queue.header.settings;
     let proposed = if asked.has("concurrency") {
         let patch = view::settings::patch(settings, &asked)?;
-        Some(patch.applied_to(settings).map_err(signalbox_domain::service::Error::from)?)
+        Some(patch.applied_to(settings).map_err(signalbox_services::Error::from)?)
     } else {
         None
     };
@@ -148,7 +148,7 @@ async fn saved(
     let queue = pages.queues.queue(&visitor.caller, &place.repo, &place.branch).await?;
     let settings = &queue.header.settings;
     let patch = view::settings::patch(settings, sent)?;
-    let wanted = patch.applied_to(settings).map_err(signalbox_domain::service::Error::from)?;
+    let wanted = patch.applied_to(settings).map_err(signalbox_services::Error::from)?;
     let fresh = sent.text("version") == view::settings::version(settings);
     let (newest, done) = if fresh {
         let (caller, repo, branch) = (&visitor.caller, &place.repo, &place.branch);

@@ -43,12 +43,7 @@ pub(crate) fn page(pages: &Pages, next: &str, keep: bool, wrong: &str) -> Page {
     let next = if keep { local(next) } else { "/" };
     let mut section = Section::plain("sign-in");
     if !wrong.is_empty() {
-        let notice = Block::notice(
-            signalbox_domain::vocabulary::Tone::Bad,
-            "cross",
-            "Not signed in.",
-            wrong,
-        );
+        let notice = Block::notice(signalbox_wording::Tone::Bad, "cross", "Not signed in.", wrong);
         section = section.with(notice);
     }
     if let Some(with) = &pages.sign_in_with {

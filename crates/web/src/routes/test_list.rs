@@ -5,9 +5,9 @@ use actix_web::{HttpRequest, HttpResponse};
 use signalbox_domain::flaky::{Command, QuarantineOverride, TestId, TestStatus, UploadId};
 use signalbox_domain::ids::{OrgSlug, RepoName};
 use signalbox_domain::ports::Seek;
-use signalbox_domain::service::{FlakyService, ListKind, Topic};
 use signalbox_domain::time::{Span, Timestamp};
 use signalbox_domain::token::Scope;
+use signalbox_services::{FlakyService, ListKind, Topic};
 use uuid::Uuid;
 
 use crate::Pages;

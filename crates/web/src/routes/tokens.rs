@@ -3,9 +3,9 @@
 use actix_web::web::{Bytes, Data, Path};
 use actix_web::{HttpRequest, HttpResponse};
 use signalbox_domain::ids::{RepoName, TokenId};
-use signalbox_domain::service::NewToken;
 use signalbox_domain::time::Span;
 use signalbox_domain::token::{Compatibility, Scope};
+use signalbox_services::NewToken;
 
 use crate::Pages;
 use crate::failure::Failure;

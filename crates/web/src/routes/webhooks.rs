@@ -3,9 +3,9 @@
 use actix_web::web::{Bytes, Data, Path};
 use actix_web::{HttpRequest, HttpResponse};
 use signalbox_domain::ports::MessageFilter;
-use signalbox_domain::service::{CreatedEndpoint, EndpointChange, Replay};
 use signalbox_domain::time::{Span, Timestamp, Window};
 use signalbox_domain::webhook::{EndpointId, EndpointSettings, MessageState};
+use signalbox_services::{CreatedEndpoint, EndpointChange, Replay};
 
 use crate::Pages;
 use crate::failure::Failure;

@@ -1,7 +1,7 @@
 //! How somebody has left a queue.
 
 use signalbox_domain::queue::{Culprit, Entry, Exit, LandingChange};
-use signalbox_domain::vocabulary::{Named, Word, blame};
+use signalbox_wording::{Named, Word, blame};
 
 use super::Place;
 use crate::model::Cell;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use signalbox_domain::ids::PrNumber;
 use signalbox_domain::queue::{EntryView, PrState, QueueView, TestRun};
-use signalbox_domain::vocabulary::Named;
+use signalbox_wording::Named;
 
 use super::Place;
 use crate::model::{Block, Cell, Page, Section, Table};

@@ -1,9 +1,9 @@
 //! Home: the queues at a glance, and the way to a pull request.
 
 use signalbox_domain::queue::{PrState, QueueState};
-use signalbox_domain::service::SeenQueue;
 use signalbox_domain::time::Timestamp;
-use signalbox_domain::vocabulary::Tone;
+use signalbox_services::SeenQueue;
+use signalbox_wording::Tone;
 
 use super::Place;
 use crate::model::{Block, Cell, Field, Form, Page, Section, Table};

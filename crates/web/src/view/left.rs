@@ -1,9 +1,9 @@
 //! Those that have left a queue: how, why, and whose fault it was.
 
 use signalbox_domain::queue::{Culprit, EntryState, Exit, PrState};
-use signalbox_domain::service::EntrySnapshot;
 use signalbox_domain::time::Timestamp;
-use signalbox_domain::vocabulary::Named;
+use signalbox_services::EntrySnapshot;
+use signalbox_wording::Named;
 
 use super::{Place, actions, exits, queue::titled};
 use crate::model::{Block, Cell, Field, Form, Page, Section, Table, Tile};

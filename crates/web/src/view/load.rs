@@ -2,7 +2,7 @@
 
 use signalbox_domain::queue::{Move, PrState};
 use signalbox_domain::time::{Span, Timestamp};
-use signalbox_domain::vocabulary::Named;
+use signalbox_wording::Named;
 
 use crate::model::{Cell, Table};
 use crate::svg::{Chart, Series, lines, stacked};

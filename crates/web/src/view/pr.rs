@@ -2,9 +2,9 @@
 
 use signalbox_domain::ids::PrNumber;
 use signalbox_domain::queue::{Culprit, Entry, EntryState, Exit, Queue, Readiness, Step, TestRun};
-use signalbox_domain::service::{EntryDetails, RunFailure};
 use signalbox_domain::time::Timestamp;
-use signalbox_domain::vocabulary::{Named, reason};
+use signalbox_services::{EntryDetails, RunFailure};
+use signalbox_wording::{Named, reason};
 
 use super::queue::{due, outside};
 use super::{Place, actions, exits, neighbours, run};

@@ -7,9 +7,9 @@ use signalbox_domain::queue::{
     Culprit, EntryState, EntryView, Estimate, Exit, HostTroubleKind, Mode, PrState, QueueState,
     QueueView, TestRun, WaitReason,
 };
-use signalbox_domain::service::EntrySnapshot;
 use signalbox_domain::time::{Span, Timestamp};
-use signalbox_domain::vocabulary::{Named, Tone};
+use signalbox_services::EntrySnapshot;
+use signalbox_wording::{Named, Tone};
 
 use super::{Place, ROWS, actions, exits};
 use crate::model::{Block, Cell, Page, Section, Table, Tile};

@@ -2,8 +2,8 @@
 
 use signalbox_domain::flaky::TestStatus;
 use signalbox_domain::queue::TestRun;
-use signalbox_domain::service::RunFailure;
 use signalbox_domain::time::Timestamp;
+use signalbox_services::RunFailure;
 
 use super::{Place, test_list};
 use crate::model::{Block, Cell, Section, Table};

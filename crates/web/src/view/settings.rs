@@ -12,7 +12,7 @@ use crate::model::{Block, Cell, Field, Form, Page, Section, Table};
 use crate::text::{plain, sentence};
 use crate::visitor::{Asked, Visitor};
 use signalbox_domain::token::Scope;
-use signalbox_domain::vocabulary::Tone;
+use signalbox_wording::Tone;
 
 /// Says which settings have no effect beside the others.
 fn warned(section: Section, settings: &Settings) -> Section {

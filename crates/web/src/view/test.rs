@@ -1,10 +1,10 @@
 //! A test: what is known of it, and the evidence.
 
 use signalbox_domain::flaky::{QuarantineOverride, RunOutcome, RunRecord};
-use signalbox_domain::service::TestDetails;
 use signalbox_domain::time::Timestamp;
 use signalbox_domain::token::Scope;
-use signalbox_domain::vocabulary::Named;
+use signalbox_services::TestDetails;
+use signalbox_wording::Named;
 
 use super::test_list::{Place, percent};
 use crate::model::{Block, Cell, Field, Form, Page, Section, Table, TimelineStep};

@@ -4,7 +4,7 @@ use signalbox_domain::flaky::{QuarantineOverride, Settings};
 use signalbox_domain::ids::{RepoId, RepoName};
 use signalbox_domain::ports::TestSnapshot;
 use signalbox_domain::time::Timestamp;
-use signalbox_domain::vocabulary::Tone;
+use signalbox_wording::Tone;
 
 use crate::model::{Block, Cell, Field, Form, MenuItem, Page, Section, Table, Tile};
 use crate::text::{ago, plain, tests_path};

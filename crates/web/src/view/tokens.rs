@@ -1,9 +1,9 @@
 //! API tokens of an organization.
 
-use signalbox_domain::service::MAX_TOKEN_DAYS;
 use signalbox_domain::time::{Span, Timestamp};
 use signalbox_domain::token::{Compatibility, Scope, Token, TokenText};
-use signalbox_domain::vocabulary::Tone;
+use signalbox_services::MAX_TOKEN_DAYS;
+use signalbox_wording::Tone;
 
 use crate::model::{Block, Cell, Field, Form, Page, Section, Table};
 use crate::text::{ago, plain};

@@ -3,7 +3,7 @@
 use signalbox_domain::flaky::Admission;
 use signalbox_domain::time::{Span, Timestamp};
 use signalbox_domain::upload::UploadRecord;
-use signalbox_domain::vocabulary::Tone;
+use signalbox_wording::Tone;
 
 use super::test_list::Place;
 use crate::model::{Block, Cell, Page, Section, Table};

@@ -5,8 +5,8 @@ use signalbox_domain::flaky::{
     UploadSource,
 };
 use signalbox_domain::ids::{PrNumber, Sha};
-use signalbox_domain::ports::ResultsSink;
 use signalbox_domain::time::Span;
+use signalbox_services::ResultsSink;
 use uuid::Uuid;
 
 use crate::support::House;

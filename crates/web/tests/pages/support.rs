@@ -10,14 +10,14 @@ use async_trait::async_trait;
 use signalbox_domain::ids::{BranchName, OrgId, OrgSlug, TokenId};
 use signalbox_domain::ports::{IdSource, Org, Stores};
 use signalbox_domain::queue::Lane;
-use signalbox_domain::service::{
+use signalbox_domain::testing::{CountingIds, ManualClock};
+use signalbox_domain::time::Timestamp;
+use signalbox_domain::token::{Caller, Compatibility, Scope, Token, TokenText};
+use signalbox_services::{
     AuditService, Authenticator, Context, EffectRunner, FlakyService, PageReads, QueueService,
     Sessions, TokenService, UploadLimits, UploadParts, UploadService, WebhookLimits, WebhookParts,
     WebhookService,
 };
-use signalbox_domain::testing::{CountingIds, ManualClock};
-use signalbox_domain::time::Timestamp;
-use signalbox_domain::token::{Caller, Compatibility, Scope, Token, TokenText};
 use signalbox_testkit::fake_host::{FakeHost, FakeHosts};
 use signalbox_testkit::fake_webhooks::FakeWebhooks;
 use signalbox_testkit::memory::{MemoryBlobs, MemoryDatabase};

@@ -72,7 +72,7 @@ pub fn upload_of(
 }
 
 /// What is kept of a variant's name.
-pub(crate) fn kept_variant(variant: &str) -> &str {
+pub fn kept_variant(variant: &str) -> &str {
     cut(variant, MAX_VARIANT)
 }
 

@@ -3,8 +3,8 @@
 use serde::Deserialize;
 use signalbox_domain::flaky::{TestId, TestStatus};
 use signalbox_domain::ids::RepoName;
-use signalbox_domain::service::ListKind;
 use signalbox_domain::time::Span;
+use signalbox_services::ListKind;
 use utoipa::ToSchema;
 
 use super::super::field::{Errors, Field, object_form, shown};

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::Value;
 use signalbox_domain::flaky::{Action, Classification, Monitor, Rule};
-use signalbox_domain::service::Preview;
+use signalbox_services::Preview;
 use utoipa::ToSchema;
 
 use super::evidence::evidence_value;

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use signalbox_domain::flaky::TestStatus;
-use signalbox_domain::service::RunFailure;
+use signalbox_services::RunFailure;
 use utoipa::ToSchema;
 
 use super::super::field::{Errors, Field, object_form};

@@ -1,9 +1,9 @@
 //! Endpoints and deliveries as they are shown. A secret is shown when it is made, and never again.
 
 use serde::Serialize;
-use signalbox_domain::service::{CreatedEndpoint, DeliveryPage, Replayed};
 use signalbox_domain::time::Timestamp;
 use signalbox_domain::webhook::{Attempt, Endpoint, Message};
+use signalbox_services::{CreatedEndpoint, DeliveryPage, Replayed};
 use utoipa::ToSchema;
 
 /// A secret, without its text.

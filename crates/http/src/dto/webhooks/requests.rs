@@ -2,9 +2,9 @@
 
 use serde::Deserialize;
 use signalbox_domain::ports::MessageFilter;
-use signalbox_domain::service::{EndpointChange, Replay};
 use signalbox_domain::time::{Span, Timestamp, Window};
 use signalbox_domain::webhook::{EndpointId, EndpointSettings, MessageState};
+use signalbox_services::{EndpointChange, Replay};
 use utoipa::ToSchema;
 use uuid::Uuid;
 

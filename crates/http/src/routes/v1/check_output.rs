@@ -4,8 +4,8 @@ use actix_web::HttpResponse;
 use actix_web::http::header::CONTENT_SECURITY_POLICY;
 use actix_web::web::{Data, Path};
 use signalbox_domain::ids::RunId;
-use signalbox_domain::service::Error;
 use signalbox_domain::token::Scope;
+use signalbox_services::Error;
 
 use crate::api::Api;
 use crate::body::Authenticated;

@@ -3,7 +3,7 @@
 use actix_web::HttpRequest;
 use actix_web::web::{Data, Json};
 use serde::Serialize;
-use signalbox_domain::service::Error;
+use signalbox_services::Error;
 
 use crate::api::Api;
 use crate::dto::AnnounceRequest;

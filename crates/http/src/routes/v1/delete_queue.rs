@@ -2,8 +2,8 @@
 
 use actix_web::web::{Data, Json};
 use signalbox_domain::queue::Refusal;
-use signalbox_domain::service::Error;
 use signalbox_domain::token::Compatibility;
+use signalbox_services::Error;
 
 use crate::api::Api;
 use crate::body::Asked;

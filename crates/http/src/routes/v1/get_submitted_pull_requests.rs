@@ -1,7 +1,7 @@
 //! `POST /v1/getSubmittedPullRequests`.
 
 use actix_web::web::{Data, Json};
-use signalbox_domain::service::Extras;
+use signalbox_services::Extras;
 
 use crate::api::Api;
 use crate::body::Asked;

@@ -2,8 +2,8 @@
 
 use actix_web::web::{Data, Json, Path};
 use signalbox_domain::flaky::UploadId;
-use signalbox_domain::service::Error;
 use signalbox_domain::token::Scope;
+use signalbox_services::Error;
 
 use crate::api::Api;
 use crate::body::Authenticated;

@@ -1,7 +1,7 @@
 //! `POST /v1/flaky-tests/list-uploads`.
 
 use actix_web::web::{Data, Json};
-use signalbox_domain::service::Error;
+use signalbox_services::Error;
 
 use crate::api::Api;
 use crate::body::Asked;

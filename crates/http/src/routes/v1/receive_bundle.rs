@@ -5,7 +5,7 @@ use actix_web::HttpRequest;
 use actix_web::web::{Data, Json, Path, Payload, Query};
 use serde::Deserialize;
 use signalbox_domain::flaky::UploadId;
-use signalbox_domain::service::{Reception, UploadError};
+use signalbox_services::{Reception, UploadError};
 
 use crate::api::Api;
 use crate::dto::Empty;

@@ -2,7 +2,7 @@
 
 use actix_web::web::{Data, Json};
 
-use signalbox_domain::service::ForkReport;
+use signalbox_services::ForkReport;
 
 use crate::api::Api;
 use crate::dto::{Empty, SetTargets, TargetsRequest};

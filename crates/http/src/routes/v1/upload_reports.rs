@@ -9,9 +9,9 @@ use actix_web::{HttpMessage, HttpRequest};
 use futures_util::StreamExt;
 use serde::Serialize;
 use signalbox_domain::ids::{PrNumber, RepoName, Sha};
-use signalbox_domain::service::{Intake, Sender};
 use signalbox_domain::token::Scope;
 use signalbox_domain::upload::Claims;
+use signalbox_services::{Intake, Sender};
 use utoipa::ToSchema;
 
 use crate::api::Api;
@@ -101,7 +101,7 @@ pub(crate) async fn handle(
     body: Payload,
 ) -> Result<Json<UploadReportsReply>, Problem> {
     if !caller.may(Scope::TestsWrite) {
-        return Err(signalbox_domain::service::Error::MissingScope(Scope::TestsWrite).into());
+        return Err(signalbox_services::Error::MissingScope(Scope::TestsWrite).into());
     }
     let mut errors = Errors::default();
     let (repo, claims) = claims(&mut parameters.into_inner(), &mut errors);

@@ -1,8 +1,8 @@
 //! One endpoint: how it is, what can be done with it, and what was sent to it.
 
 use signalbox_domain::time::Timestamp;
-use signalbox_domain::vocabulary::{Named, Tone};
 use signalbox_domain::webhook::{Attempt, Endpoint, Message, MessageState};
+use signalbox_wording::{Named, Tone};
 
 use super::{endpoint_path, fields, form, meaning, menu, message_path, state};
 use crate::model::{Block, Cell, Field, Form, Page, Section, Table};

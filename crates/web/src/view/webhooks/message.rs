@@ -1,8 +1,8 @@
 //! One message: what was sent, every try, and what came back.
 
 use signalbox_domain::time::Timestamp;
-use signalbox_domain::vocabulary::Named;
 use signalbox_domain::webhook::{Attempt, Endpoint, Message, MessageState};
+use signalbox_wording::Named;
 
 use super::{endpoint_path, form};
 use crate::model::{Block, Cell, Page, Section};

@@ -6,8 +6,8 @@ mod list;
 mod message;
 mod secret;
 
-use signalbox_domain::vocabulary::Named;
 use signalbox_domain::webhook::{Endpoint, EndpointId, Health};
+use signalbox_wording::Named;
 use uuid::Uuid;
 
 use crate::model::{Cell, Field, Form, MenuItem};

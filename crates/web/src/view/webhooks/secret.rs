@@ -1,6 +1,6 @@
 //! A secret that was just made. It is on this page and never again.
 
-use signalbox_domain::vocabulary::Tone;
+use signalbox_wording::Tone;
 
 use crate::model::{Block, Cell, Page, Section};
 

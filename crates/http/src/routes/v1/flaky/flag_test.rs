@@ -2,7 +2,7 @@
 
 use actix_web::web::{Data, Json};
 use signalbox_domain::flaky::Command;
-use signalbox_domain::service::FlakyService;
+use signalbox_services::FlakyService;
 
 use crate::api::Api;
 use crate::body::Asked;

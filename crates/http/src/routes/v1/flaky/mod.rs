@@ -22,8 +22,8 @@ pub(crate) mod update_settings;
 
 use signalbox_domain::ids::RepoName;
 use signalbox_domain::ports::TestSnapshot;
-use signalbox_domain::service::{Error, ListKind};
 use signalbox_domain::token::{Caller, Scope};
+use signalbox_services::{Error, ListKind};
 
 use crate::api::Api;
 use crate::dto::tests::{Listing, NamedOrg};

@@ -1,0 +1,81 @@
+//! From a token's text to the caller.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use signalbox_domain::ports::{Clock, OrgStore, StoreError, TokenStore};
+use signalbox_domain::time::{Span, Timestamp};
+use signalbox_domain::token::{Caller, TokenHash, TokenText};
+
+/// The most callers that are remembered.
+const REMEMBERED: usize = 10_000;
+
+/// Recognizes callers. What it knows it remembers for less than a second, so that a revoked token
+/// is refused within a second on every server.
+pub struct Authenticator {
+    tokens: Arc<dyn TokenStore>,
+    orgs: Arc<dyn OrgStore>,
+    clock: Arc<dyn Clock>,
+    remembered: Mutex<BTreeMap<TokenHash, (Timestamp, Arc<Caller>)>>,
+}
+
+impl Authenticator {
+    /// Recognizes callers by these stores.
+    pub const fn new(
+        tokens: Arc<dyn TokenStore>,
+        orgs: Arc<dyn OrgStore>,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
+        Self { tokens, orgs, clock, remembered: Mutex::new(BTreeMap::new()) }
+    }
+
+    /// Who calls with that text. `None` for a text that is malformed, unknown, expired or revoked:
+    /// the caller cannot tell which.
+    pub async fn authenticate(&self, text: &str) -> Result<Option<Arc<Caller>>, StoreError> {
+        let Some(text) = TokenText::parse(text) else { return Ok(None) };
+        self.holder(text.hash()).await
+    }
+
+    /// Who holds the token with that hash. `None` when it is unknown, expired or revoked.
+    pub async fn holder(&self, hash: TokenHash) -> Result<Option<Arc<Caller>>, StoreError> {
+        let now = self.clock.now();
+        if let Some(caller) = self.recall(hash, now) {
+            return Ok(Some(caller));
+        }
+        let Some(token) = self.tokens.find_by_hash(hash).await? else { return Ok(None) };
+        if !token.is_valid(now) {
+            return Ok(None);
+        }
+        let Some(org) = self.orgs.find(token.org).await? else { return Ok(None) };
+        let good_until = [token.expires_at, token.revoked_at]
+            .into_iter()
+            .flatten()
+            .fold(now.plus(Span::seconds(1)), Timestamp::min);
+        let caller = Arc::new(Caller {
+            org: org.id,
+            org_slug: org.slug,
+            token: token.id,
+            name: token.name,
+            scopes: token.scopes,
+            repos: token.repos,
+            compatibility: token.compatibility,
+        });
+        self.remember(hash, good_until, now, &caller);
+        Ok(Some(caller))
+    }
+
+    fn recall(&self, hash: TokenHash, now: Timestamp) -> Option<Arc<Caller>> {
+        let remembered = self.remembered.lock().unwrap_or_else(PoisonError::into_inner);
+        remembered.get(&hash).filter(|(until, _)| now < *until).map(|(_, caller)| caller.clone())
+    }
+
+    fn remember(&self, hash: TokenHash, until: Timestamp, now: Timestamp, caller: &Arc<Caller>) {
+        let mut remembered = self.remembered.lock().unwrap_or_else(PoisonError::into_inner);
+        if remembered.len() >= REMEMBERED {
+            remembered.retain(|_, (until, _)| now < *until);
+        }
+        if remembered.len() < REMEMBERED {
+            remembered.insert(hash, (until, caller.clone()));
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! The words in which a pull request's state is shown on its host.
+
+use signalbox_domain::ids::Sha;
+use signalbox_domain::ports::{Forge, StatusState};
+use signalbox_domain::queue::{Entry, EntryState, Exit, PrState, Queue};
+use signalbox_wording::{Named as _, blame, reason};
+
+/// The labels of states: `signalbox: testing`.
+pub(super) const LABELS: [(PrState, &str); 5] = [
+    (PrState::NotReady, "signalbox: not ready"),
+    (PrState::Pending, "signalbox: queued"),
+    (PrState::Testing, "signalbox: testing"),
+    (PrState::Failed, "signalbox: failed"),
+    (PrState::Merged, "signalbox: merged"),
+];
+
+/// The state as it is shown: short-lived ones are part of a longer one, so that nobody is told of
+/// each step.
+pub(super) const fn phase(state: &EntryState) -> PrState {
+    match state {
+        EntryState::NotReady => PrState::NotReady,
+        EntryState::Pending { .. } => PrState::Pending,
+        EntryState::Testing { .. }
+        | EntryState::TestsPassed { .. }
+        | EntryState::PendingFailure { .. } => PrState::Testing,
+        EntryState::Ended(exit) => exit.state(),
+    }
+}
+
+/// The words for an entry.
+pub(super) struct Words {
+    pub(super) state: StatusState,
+    pub(super) line: String,
+    pub(super) comment: String,
+}
+
+impl Words {
+    /// `newer` is the head that the pull request has had since it landed with an older one.
+    pub(super) fn of(queue: &Queue, entry: &Entry, forge: &dyn Forge, newer: Option<&Sha>) -> Self {
+        let branch = forge.neutral(queue.header.branch.as_str());
+        let neutral = |list: &[String]| {
+            let items: Vec<String> =
+                list.iter().take(20).map(|it| format!("\n- {}", forge.neutral(it))).collect();
+            items.concat()
+        };
+        let called = |state: PrState, word: &str| {
+            reason(state, word).map_or_else(|| forge.neutral(word), |it| it.label.to_owned())
+        };
+        let (state, why, more) = match &entry.state {
+            EntryState::NotReady => {
+                let reason = entry.readiness(&queue.header.branch, queue.mode()).missing();
+                let more = reason.map(|it| forge.neutral(&it.sentence())).unwrap_or_default();
+                (StatusState::Pending, None, more)
+            }
+            EntryState::Pending { .. } => (StatusState::Pending, None, String::new()),
+            EntryState::Testing { .. }
+            | EntryState::TestsPassed { .. }
+            | EntryState::PendingFailure { .. } => {
+                let branch = entry.state.run().and_then(|run| queue.run(run));
+                let more = branch.map(|run| {
+                    format!("The test branch is {}.", forge.neutral(run.branch.as_str()))
+                });
+                let more = more.filter(|_| matches!(entry.state, EntryState::Testing { .. }));
+                (StatusState::Pending, None, more.unwrap_or_default())
+            }
+            EntryState::Ended(Exit::Merged { sha, tested_tree, landed_tree, .. }) => {
+                let mut more =
+                    sha.as_ref().map(|sha| format!("Landed as {sha}.")).unwrap_or_default();
+                if let (Some(tested), Some(landed)) = (tested_tree, landed_tree) {
+                    let verdict = if tested == landed { "is" } else { "**is not**" };
+                    more = format!(
+                        "{more} The landed tree {landed} {verdict} the tested tree {tested}."
+                    );
+                }
+                if let Some(since) = entry.off_target_since {
+                    more = format!(
+                        "{more} The target branch was moved and has not contained it since {since}."
+                    );
+                }
+                if let Some(newer) = newer {
+                    let landed = &entry.pull_request.head;
+                    more = format!(
+                        "{more}\n\n**Newer commits were left out.** This pull request landed at \
+                         {landed}; its head is now {newer}. Open a new pull request to land them, \
+                         or submit this one again if it is still open."
+                    );
+                }
+                (StatusState::Success, None, more)
+            }
+            EntryState::Ended(exit @ Exit::Failed { reason, details, .. }) => {
+                let blame = blame(exit).unwrap_or_default();
+                let why = called(PrState::Failed, reason.word());
+                let more = format!("{why}: {blame}{}", neutral(details));
+                (StatusState::Failure, Some(why), more)
+            }
+            EntryState::Ended(Exit::Cancelled { reason, by }) => {
+                let why = called(PrState::Cancelled, reason.word());
+                let more = format!("{why}, by {}.", forge.neutral(&by.to_string()));
+                (StatusState::Failure, Some(why), more)
+            }
+        };
+        let word = phase(&entry.state).named();
+        let line = why.map_or_else(|| word.label.into(), |why| format!("{}: {why}", word.label));
+        let comment =
+            format!("**Merge queue {branch}**: {}: {}.\n\n{more}", word.label, word.sentence);
+        Self { state, line, comment }
+    }
+}

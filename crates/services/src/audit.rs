@@ -1,0 +1,130 @@
+//! Reading the audit log, and writing what has no commit of its own.
+
+use signalbox_domain::audit::{
+    AuditAction, AuditActor, AuditChange, AuditRecord, Facts, differences,
+};
+use signalbox_domain::ids::{BranchName, OrgId, RepoName};
+use signalbox_domain::ports::{AuditFilter, AuditPlace};
+use signalbox_domain::token::{Caller, Scope};
+use signalbox_domain::webhook::EndpointId;
+
+use super::{Context, Error};
+
+/// Who does something to what; the record is completed once it is known what changes.
+#[derive(Clone, Debug)]
+pub struct Deed {
+    /// Whose log.
+    pub org: OrgId,
+    /// Who.
+    pub actor: AuditActor,
+    /// What.
+    pub action: AuditAction,
+    /// To what.
+    pub object: String,
+    /// The repository that it belongs to.
+    pub repo: Option<RepoName>,
+    /// Why, if it was said.
+    pub reason: Option<String>,
+}
+
+impl Deed {
+    /// What a caller does to something that belongs to a repository.
+    pub fn of(caller: &Caller, action: AuditAction, object: String, repo: &RepoName) -> Self {
+        Self {
+            org: caller.org,
+            actor: AuditActor::caller(caller),
+            action,
+            object,
+            repo: Some(repo.clone()),
+            reason: None,
+        }
+    }
+
+    /// What somebody with a shell on the server does.
+    pub const fn operator(org: OrgId, action: AuditAction, object: String) -> Self {
+        Self { org, actor: AuditActor::Operator, action, object, repo: None, reason: None }
+    }
+
+    /// What a caller does to an endpoint of webhooks.
+    pub(super) fn to_webhook(caller: &Caller, action: AuditAction, id: EndpointId) -> Self {
+        Self {
+            org: caller.org,
+            actor: AuditActor::caller(caller),
+            action,
+            object: format!("webhook {id}"),
+            repo: None,
+            reason: None,
+        }
+    }
+
+    /// What a caller does to a queue.
+    pub(super) fn to_queue(
+        caller: &Caller,
+        action: AuditAction,
+        repo: &RepoName,
+        branch: &BranchName,
+    ) -> Self {
+        Self::of(caller, action, format!("queue {branch} of {repo}"), repo)
+    }
+
+    /// The record of it.
+    pub fn record(&self, context: &Context, before: &Facts, after: &Facts) -> AuditRecord {
+        self.with(context, differences(before, after))
+    }
+
+    /// The record of it with these changes.
+    pub fn with(&self, context: &Context, changes: Vec<AuditChange>) -> AuditRecord {
+        AuditRecord {
+            id: context.ids.new_id(),
+            org: self.org,
+            at: context.clock.now(),
+            actor: self.actor.clone(),
+            action: self.action,
+            object: self.object.clone(),
+            repo: self.repo.clone(),
+            changes,
+            reason: self.reason.clone(),
+            request: context.ids.request_id(),
+        }
+    }
+}
+
+/// The audit log for those who may read it.
+pub struct AuditService {
+    context: Context,
+}
+
+impl AuditService {
+    /// A service on these adapters.
+    pub const fn new(context: Context) -> Self {
+        Self { context }
+    }
+
+    /// Writes a record of a change that has no commit of its own.
+    pub async fn write(&self, deed: &Deed, before: &Facts, after: &Facts) -> Result<(), Error> {
+        let record = deed.record(&self.context, before, after);
+        Ok(self.context.stores.audit.append(&record).await?)
+    }
+
+    /// Records of the caller's organization, newest first, at most `limit`. A token that is limited
+    /// to repositories sees what belongs to these.
+    pub async fn list(
+        &self,
+        caller: &Caller,
+        mut filter: AuditFilter,
+        before: Option<AuditPlace>,
+        limit: u32,
+    ) -> Result<Vec<AuditRecord>, Error> {
+        if !caller.may(Scope::QueueAdmin) {
+            return Err(Error::MissingScope(Scope::QueueAdmin));
+        }
+        if let Some(hidden) = filter.repos.iter().find(|repo| !self.context.may_see(caller, repo)) {
+            return Err(Error::UnknownRepository(hidden.clone()));
+        }
+        if filter.repos.is_empty() {
+            filter.repos.clone_from(&caller.repos);
+        }
+        let stores = &self.context.stores;
+        Ok(stores.audit.list(Some(caller.org), &filter, before, limit).await?)
+    }
+}

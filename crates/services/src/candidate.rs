@@ -1,0 +1,153 @@
+//! Building candidates. What speaks against a candidate because of the target's content is only
+//! said of the head that the target has at that moment: somebody may have mended it just now.
+
+use signalbox_domain::ids::{PrNumber, Sha};
+use signalbox_domain::ports::{Built, GitHost, HostError, PullRequestQuery, QueueRef, Repository};
+use signalbox_domain::queue::{BuildCandidate, ConflictWith, Fact, RunStatus};
+use signalbox_domain::time::Timestamp;
+
+use super::{Context, Error, QueueService};
+
+/// A candidate to build, and for whom.
+pub(super) struct Order<'a> {
+    pub(super) queue: QueueRef,
+    pub(super) repository: &'a Repository,
+    pub(super) build: &'a BuildCandidate,
+    pub(super) read_at: Timestamp,
+}
+
+/// What came of it.
+pub(super) enum Verdict {
+    /// These.
+    Final(Vec<Fact>),
+    /// A landing is under way that may have moved the target, or there is no target at the moment:
+    /// nothing can be said against the candidate yet.
+    Unsettled,
+}
+
+/// Builds a candidate.
+pub(super) async fn build(
+    context: &Context,
+    queues: &QueueService,
+    host: &dyn GitHost,
+    order: &Order<'_>,
+) -> Result<Result<Verdict, HostError>, Error> {
+    let Order { repository, build, .. } = order;
+    let required = host.required_statuses(repository, &build.target, &build.target_head).await;
+    let mut statuses = match required {
+        Ok(statuses) => statuses,
+        Err(error) => return Ok(Err(error)),
+    };
+    let mut built = match host.build_candidate(repository, build).await {
+        Ok(built) => built,
+        Err(error) => return Ok(Err(error)),
+    };
+    let speaks_against = match &built {
+        Built::Candidate { .. } => {
+            !statuses.are_usable() && !names_its_own(queues, order.queue).await?
+        }
+        Built::Conflict { .. } => true,
+        Built::MergedBefore { .. } => false,
+    };
+    if speaks_against {
+        let head = match settled_target(context, queues, host, order).await? {
+            Ok(Some(head)) => head,
+            Ok(None) => return Ok(Ok(Verdict::Unsettled)),
+            Err(error) => return Ok(Err(error)),
+        };
+        if head != build.target_head {
+            statuses = match host.required_statuses(repository, &build.target, &head).await {
+                Ok(statuses) => statuses,
+                Err(error) => return Ok(Err(error)),
+            };
+            if let Built::Conflict { .. } = built {
+                let now = BuildCandidate { target_head: head, ..(*build).clone() };
+                built = match host.build_candidate(repository, &now).await {
+                    Ok(built) => built,
+                    Err(error) => return Ok(Err(error)),
+                };
+            }
+        }
+    }
+    if let Built::Conflict { pr, with, .. } = &built
+        && !is_about(build, *pr, *with)
+    {
+        let words = format!("the answer is about #{pr} and {with:?}, which were not asked about");
+        return Ok(Err(HostError::Unavailable { words }));
+    }
+    let run = build.run;
+    Ok(Ok(Verdict::Final(match built {
+        Built::Candidate { candidate, head_checks, empty } => {
+            let branch = build.branch.clone();
+            vec![Fact::CandidateBuilt { run, branch, candidate, statuses, head_checks, empty }]
+        }
+        Built::Conflict { pr, with, paths } => {
+            vec![Fact::CandidateConflict { run, pr, with, paths }]
+        }
+        Built::MergedBefore { pr } => {
+            let seen = match host.pull_request(repository, &PullRequestQuery::Number(pr)).await {
+                Ok(seen) => seen,
+                Err(error) => return Ok(Err(error)),
+            };
+            let read_at = order.read_at;
+            let seen = match seen {
+                Some(seen) => Fact::PullRequestSeen { pull_request: Box::new(seen), read_at },
+                None => Fact::PullRequestGone { pr },
+            };
+            // The first takes it out, and the second then finds nothing to do. No run is left
+            // behind, whatever the host shows.
+            let words = format!("#{pr} has landed before with this very head");
+            vec![seen, Fact::CandidateRefused { run, words }]
+        }
+    })))
+}
+
+/// Whether a conflict is one of what was to be built.
+fn is_about(build: &BuildCandidate, pr: PrNumber, with: ConflictWith) -> bool {
+    let place = |pr: PrNumber| build.changes.iter().position(|change| change.pr == pr);
+    let Some(at) = place(pr) else { return false };
+    match with {
+        ConflictWith::Target => true,
+        ConflictWith::Ahead(run) => {
+            build.ahead.iter().any(|ahead| ahead.run == run)
+                || build.before.iter().any(|(before, _)| *before == run)
+        }
+        ConflictWith::Group(other) => place(other).is_some_and(|other| other < at),
+    }
+}
+
+/// Whether a queue names required statuses itself, so that nobody else is asked.
+async fn names_its_own(queues: &QueueService, queue: QueueRef) -> Result<bool, Error> {
+    let state = queues.state(queue).await?;
+    let own = state.as_ref().and_then(|it| it.header.settings.required_statuses.as_ref());
+    Ok(own.is_some_and(|names| !names.is_empty()))
+}
+
+/// Reads the target again. If it has moved, the queue is told first, which gives the run up unless
+/// what it was built on is still good. `None` while the queue cannot tell yet.
+async fn settled_target(
+    context: &Context,
+    queues: &QueueService,
+    host: &dyn GitHost,
+    order: &Order<'_>,
+) -> Result<Result<Option<Sha>, HostError>, Error> {
+    let Order { queue, repository, build, .. } = order;
+    let read_at = context.clock.now();
+    let head = match host.head(repository, &build.target).await {
+        Ok(Some(head)) => head,
+        Ok(None) => {
+            queues.absorb(*queue, Fact::TargetMissing).await?;
+            return Ok(Ok(None));
+        }
+        Err(error) => return Ok(Err(error)),
+    };
+    let sha = head.sha.clone();
+    if sha == build.target_head {
+        return Ok(Ok(Some(sha)));
+    }
+    queues.absorb(*queue, Fact::TargetSeen { head: head.sha, tree: head.tree, read_at }).await?;
+    let Some(state) = queues.state(*queue).await? else { return Ok(Ok(Some(sha))) };
+    let is_building = state.run(build.run).is_some_and(|run| run.status == RunStatus::Building);
+    let is_known = state.header.target.head.as_ref() == Some(&sha);
+    Ok(Ok((is_known || !is_building).then_some(sha)))
+}

@@ -1,0 +1,144 @@
+//! Where a checks runner's reports go: into the queue as facts, and into the check log.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Poll, Waker};
+
+use async_trait::async_trait;
+
+use signalbox_domain::ids::{RunId, Sha};
+use signalbox_domain::ports::{CheckOutput, ChecksSink, Leased, QueueRef, SinkClosed};
+use signalbox_domain::queue::{CheckReport, Effect, Fact};
+
+use super::{Context, Error, QueueService};
+
+/// Takes the reports of one run's checks. Closed by [`QueueSink::close`] when the lease is lost,
+/// and by itself when the run no longer waits for reports.
+pub struct QueueSink {
+    context: Context,
+    queues: Arc<QueueService>,
+    queue: QueueRef,
+    checked: Option<(RunId, Sha)>,
+    closed: AtomicBool,
+    failed: AtomicBool,
+    read: AtomicBool,
+    wakers: Mutex<Vec<Waker>>,
+}
+
+impl QueueSink {
+    pub(super) fn new(context: Context, queues: Arc<QueueService>, leased: &Leased) -> Self {
+        let checked = match &leased.effect {
+            Effect::RunChecks(checks) => Some((checks.run, checks.candidate.sha.clone())),
+            Effect::InspectTarget { .. }
+            | Effect::InspectPullRequest { .. }
+            | Effect::BuildCandidate(_)
+            | Effect::CancelChecks { .. }
+            | Effect::DeleteBranch { .. }
+            | Effect::CheckLandings { .. }
+            | Effect::Land(_) => None,
+        };
+        Self {
+            context,
+            queues,
+            queue: leased.queue,
+            checked,
+            closed: AtomicBool::new(false),
+            failed: AtomicBool::new(false),
+            read: AtomicBool::new(false),
+            wakers: Mutex::new(Vec::new()),
+        }
+    }
+
+    /// Whether nobody wants reports any more.
+    pub fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::SeqCst)
+    }
+
+    /// Whether a report could not be stored: the checks must be run again.
+    pub(super) fn has_failed(&self) -> bool {
+        self.failed.load(Ordering::SeqCst)
+    }
+
+    /// Says whether the reports are read from the host.
+    pub(super) fn reads_the_host(&self, read: bool) {
+        self.read.store(read, Ordering::SeqCst);
+    }
+
+    /// Says that nobody wants reports any more.
+    pub fn close(&self) {
+        self.closed.store(true, Ordering::SeqCst);
+        let mut wakers = self.wakers.lock().unwrap_or_else(PoisonError::into_inner);
+        for waker in wakers.drain(..) {
+            waker.wake();
+        }
+    }
+}
+
+impl QueueSink {
+    /// Before a failure counts: whether the target is still what was tested, on hosts that do not
+    /// tell of pushes. What cannot be read now is read by the sweep.
+    async fn reread_target(&self) -> Result<(), Error> {
+        let Some(state) = self.queues.state(self.queue).await? else { return Ok(()) };
+        let Some(repository) = self.queues.repository_of(self.queue).await? else {
+            return Ok(());
+        };
+        let host = self.context.hosts.git_host(repository.org, &repository.name.host);
+        let Some(host) = host.filter(|host| host.abilities().needs_polling) else {
+            return Ok(());
+        };
+        let read_at = self.context.clock.now();
+        let (target, branch) = (&state.header.target, &state.header.branch);
+        match host.head(&repository, branch).await {
+            Ok(Some(head)) if target.head.as_ref() != Some(&head.sha) => {
+                let fact = Fact::TargetSeen { head: head.sha, tree: head.tree, read_at };
+                self.queues.absorb(self.queue, fact).await
+            }
+            Ok(_) | Err(_) => Ok(()),
+        }
+    }
+}
+
+#[async_trait]
+impl ChecksSink for QueueSink {
+    async fn report(&self, checks: Vec<CheckReport>) -> Result<(), SinkClosed> {
+        let Some((run, sha)) = self.checked.clone().filter(|_| !self.is_closed()) else {
+            return Err(SinkClosed);
+        };
+        // A report that cannot be stored closes the sink: the lease runs out, and the checks are
+        // run again by whoever leases them next.
+        let stored = async {
+            if checks.iter().any(|it| it.conclusion.is_some_and(|it| !it.is_success())) {
+                self.reread_target().await?;
+            }
+            let read = self.read.load(Ordering::SeqCst);
+            let fact = Fact::ChecksReported { run, sha, checks, read };
+            self.queues.absorb(self.queue, fact).await?;
+            self.queues.awaits_checks(self.queue, run).await
+        };
+        let wanted = stored.await;
+        self.failed.fetch_or(wanted.is_err(), Ordering::SeqCst);
+        if wanted.unwrap_or(false) {
+            Ok(())
+        } else {
+            self.close();
+            Err(SinkClosed)
+        }
+    }
+
+    async fn output(&self, output: CheckOutput) -> Result<(), SinkClosed> {
+        self.context.stores.check_log.write(&output).await.map_err(|_| SinkClosed)
+    }
+
+    async fn closed(&self) {
+        std::future::poll_fn(|cx| {
+            if self.is_closed() {
+                return Poll::Ready(());
+            }
+            let mut wakers = self.wakers.lock().unwrap_or_else(PoisonError::into_inner);
+            wakers.push(cx.waker().clone());
+            drop(wakers);
+            if self.is_closed() { Poll::Ready(()) } else { Poll::Pending }
+        })
+        .await;
+    }
+}

@@ -1,0 +1,385 @@
+//! Runs effects: lease, call the host, take the answer in as a fact, finish.
+
+use std::sync::Arc;
+
+use uuid::Uuid;
+
+use signalbox_domain::ports::{
+    ChecksJob, ChecksRunner, GitHost, HostError, LandAnswer, Leased, Observed, PullRequestQuery,
+    QueueRef, Repository,
+};
+use signalbox_domain::queue::{
+    Effect, Fact, HostTrouble, HostTroubleKind, Land, LandRefusal, Lane, Queue, RunStatus,
+};
+use signalbox_domain::time::{Span, Timestamp};
+
+use super::candidate::{self, Verdict};
+use super::checks_sink::QueueSink;
+use super::landings::{self, LandingsCheck, LookError};
+use super::{Context, Error, QueueService};
+
+/// How long a lease lasts; renewed while work goes on.
+const LEASE_SECONDS: u32 = 12;
+/// The first pause after a failure, and the longest, in seconds.
+const BACKOFF_SECONDS: (u32, u32) = (1, 60);
+/// The pause before a question is asked again whose answer depends on a landing under way.
+const UNSETTLED_SECONDS: u32 = 1;
+/// The most failing effects of a queue that are looked at.
+const FAILING_AT_ONCE: u32 = 100;
+
+/// Runs effects on behalf of one server.
+pub struct EffectRunner {
+    context: Context,
+    queues: Arc<QueueService>,
+    holder: Uuid,
+}
+
+/// What became of an effect.
+enum Outcome {
+    /// The host answered; these facts follow.
+    Facts(Vec<Fact>),
+    /// Nothing to take in.
+    Done,
+    /// The answer depends on something that is being settled: ask again soon.
+    Unsettled,
+}
+
+impl EffectRunner {
+    /// A runner with a holder id of its own.
+    pub fn new(context: Context, queues: Arc<QueueService>) -> Self {
+        let holder = context.ids.new_id();
+        Self { context, queues, holder }
+    }
+
+    /// How often a lease should be renewed, at least.
+    pub fn renewal() -> std::time::Duration {
+        Span::seconds(LEASE_SECONDS / 3).to_std()
+    }
+
+    /// Leases up to `limit` effects of a lane.
+    pub async fn lease(&self, lane: Lane, limit: u32) -> Result<Vec<Leased>, Error> {
+        let now = self.context.clock.now();
+        let until = now.plus(Span::seconds(LEASE_SECONDS));
+        Ok(self.context.stores.outbox.lease(lane, limit, self.holder, now, until).await?)
+    }
+
+    /// Extends a lease. `false` when it was lost or revoked.
+    pub async fn renew(&self, leased: &Leased) -> Result<bool, Error> {
+        let until = self.context.clock.now().plus(Span::seconds(LEASE_SECONDS));
+        Ok(self.context.stores.outbox.renew(leased.token, until).await?)
+    }
+
+    /// Gives back what a server that died had leased. Only for the start of the only server on a
+    /// database: another one's leases would be lost too.
+    pub async fn take_over(&self) -> Result<u64, Error> {
+        Ok(self.context.stores.outbox.hand_back(None).await?)
+    }
+
+    /// Gives back everything that is leased, for a shutdown.
+    pub async fn hand_back(&self) -> Result<u64, Error> {
+        Ok(self.context.stores.outbox.hand_back(Some(self.holder)).await?)
+    }
+
+    /// Runs one leased effect to its end. `closed` resolves when the lease is lost, which stops
+    /// checks.
+    ///
+    /// An error is the database's; the lease then runs out and the effect comes back.
+    pub async fn run(&self, leased: &Leased, sink: &QueueSink) -> Result<(), Error> {
+        let started = self.context.clock.now();
+        let answer = self.attempt(leased, sink).await?;
+        let outcome = match answer {
+            Ok(Outcome::Facts(facts)) => {
+                for fact in facts {
+                    self.queues.absorb(leased.queue, fact).await?;
+                }
+                self.done(leased).await?
+            }
+            Ok(Outcome::Done) => self.done(leased).await?,
+            Ok(Outcome::Unsettled) => {
+                let now = self.context.clock.now();
+                let (at, since) = (
+                    now.plus(Span::seconds(UNSETTLED_SECONDS)),
+                    leased.failing_since.unwrap_or(now),
+                );
+                let words = "waits until it is known where the target is";
+                let kept = self.context.stores.outbox.retry(leased.token, at, since, words).await?;
+                if kept { "retried" } else { "lost" }
+            }
+            Err(error) => self.failed(leased, &error, started).await?,
+        };
+        self.context.observer.observe(&Observed::EffectRun {
+            queue: leased.queue,
+            effect: leased.effect.name(),
+            outcome,
+            took: self.context.clock.now().since(started),
+        });
+        Ok(())
+    }
+
+    async fn done(&self, leased: &Leased) -> Result<&'static str, Error> {
+        let kept = self.context.stores.outbox.finish(leased.token).await?;
+        if leased.failing_since.is_some() && !is_kept_waiting(&self.context, leased.queue).await? {
+            self.queues.absorb(leased.queue, Fact::HostReachable).await?;
+        }
+        Ok(if kept { "done" } else { "lost" })
+    }
+
+    /// A host error is tried again, or becomes a fact; it is never dropped.
+    async fn failed(
+        &self,
+        leased: &Leased,
+        error: &HostError,
+        started: Timestamp,
+    ) -> Result<&'static str, Error> {
+        if is_final(&leased.effect, error) {
+            if let Some(fact) = refused(&leased.effect, error) {
+                self.queues.absorb(leased.queue, fact).await?;
+            }
+            return self.done(leased).await;
+        }
+        if !self.is_wanted(leased).await? {
+            return self.done(leased).await;
+        }
+        let failing_since = leased.failing_since.unwrap_or(started);
+        if let Some(trouble) = trouble(error).filter(|_| keeps_waiting(&leased.effect)) {
+            self.queues.absorb(leased.queue, Fact::HostUnreachable { trouble }).await?;
+        }
+        let at = match error {
+            HostError::RateLimited { retry_at } => *retry_at,
+            HostError::Unavailable { .. }
+            | HostError::AccessDenied { .. }
+            | HostError::CredentialRejected { .. }
+            | HostError::Rejected { .. }
+            | HostError::NotFound { .. }
+            | HostError::Conflict { .. } => {
+                let (first, longest) = BACKOFF_SECONDS;
+                let doubled = first.saturating_mul(1_u32 << leased.attempts.min(10));
+                self.context.clock.now().plus(spread(leased, Span::seconds(doubled.min(longest))))
+            }
+        };
+        let words = error.to_string();
+        let kept =
+            self.context.stores.outbox.retry(leased.token, at, failing_since, &words).await?;
+        Ok(if kept { "retried" } else { "lost" })
+    }
+
+    /// Whether a failed effect is worth another try: its run may have been given up meanwhile.
+    async fn is_wanted(&self, leased: &Leased) -> Result<bool, Error> {
+        let Some(queue) = self.queues.state(leased.queue).await? else { return Ok(false) };
+        Ok(is_wanted(&queue, &leased.effect))
+    }
+
+    async fn attempt(
+        &self,
+        leased: &Leased,
+        sink: &QueueSink,
+    ) -> Result<Result<Outcome, HostError>, Error> {
+        let Some(repository) = self.queues.repository_of(leased.queue).await? else {
+            return Ok(Ok(Outcome::Done));
+        };
+        let host = self.context.hosts.git_host(repository.org, &repository.name.host);
+        let Some(host) = host else {
+            let words = format!("{} is no longer configured", repository.name.host);
+            return Ok(Err(HostError::AccessDenied { words }));
+        };
+        let (host, repository) = (host.as_ref(), &repository);
+        let read_at = self.context.clock.now();
+        Ok(match &leased.effect {
+            Effect::InspectTarget { branch } => host
+                .head(repository, branch)
+                .await
+                .map(|head| match head {
+                    Some(head) => Fact::TargetSeen { head: head.sha, tree: head.tree, read_at },
+                    None => Fact::TargetMissing,
+                })
+                .map(one),
+            Effect::InspectPullRequest { pr } => host
+                .pull_request(repository, &PullRequestQuery::Number(*pr))
+                .await
+                .map(|seen| match seen {
+                    Some(seen) => Fact::PullRequestSeen { pull_request: Box::new(seen), read_at },
+                    None => Fact::PullRequestGone { pr: *pr },
+                })
+                .map(one),
+            Effect::BuildCandidate(build) => {
+                let order = candidate::Order { queue: leased.queue, repository, build, read_at };
+                let verdict = candidate::build(&self.context, &self.queues, host, &order).await?;
+                verdict.map(|verdict| match verdict {
+                    Verdict::Final(facts) => Outcome::Facts(facts),
+                    Verdict::Unsettled => Outcome::Unsettled,
+                })
+            }
+            Effect::Land(land) => land_candidate(host, repository, land).await.map(one),
+            Effect::CheckLandings { branch, was, head, off_target } => {
+                let check = LandingsCheck { branch, was, head, off_target };
+                let history = self.context.stores.history.as_ref();
+                match landings::check(history, host, repository, leased.queue, &check).await {
+                    Ok(fact) => Ok(one(fact)),
+                    Err(LookError::Host(error)) => Err(error),
+                    Err(LookError::Store(error)) => return Err(error.into()),
+                }
+            }
+            Effect::DeleteBranch { branch, expected } => host
+                .delete_branch(repository, branch, expected.as_ref())
+                .await
+                .map(|()| Outcome::Done),
+            Effect::CancelChecks { run } => {
+                self.context.stores.outbox.revoke_checks(leased.queue, *run).await?;
+                Ok(Outcome::Done)
+            }
+            Effect::RunChecks(checks) => {
+                let Some(runner) = self.checks_runner(repository) else {
+                    return Ok(Ok(Outcome::Done));
+                };
+                let job = ChecksJob { repository: repository.clone(), checks: checks.clone() };
+                // Also when nobody wants the reports any more: then there is nothing left to do. A
+                // lease that was lost meanwhile cannot be finished, so whoever has it goes on.
+                sink.reads_the_host(runner.reads_the_host());
+                let done = runner.run(&job, sink).await;
+                if sink.has_failed() {
+                    return Err(Error::Busy);
+                }
+                done.map(|()| Outcome::Done)
+            }
+        })
+    }
+
+    fn checks_runner(&self, repository: &Repository) -> Option<Arc<dyn ChecksRunner>> {
+        self.context.hosts.checks_runner(repository.org, &repository.name.host)
+    }
+
+    /// A sink for the reports of a leased effect's checks.
+    pub fn sink(&self, leased: &Leased) -> QueueSink {
+        QueueSink::new(self.context.clone(), self.queues.clone(), leased)
+    }
+}
+
+/// A pause, up to a quarter shorter: what failed together does not come back together. It follows
+/// from the effect and the try alone, so that the same history is the same on every store.
+fn spread(leased: &Leased, pause: Span) -> Span {
+    let queue = leased.queue.id.0.as_bytes().last().copied().unwrap_or_default();
+    let [number, ..] = leased.number.to_le_bytes();
+    let [tries, ..] = leased.attempts.to_le_bytes();
+    let chance = queue.wrapping_add(number.wrapping_mul(157)).wrapping_add(tries.wrapping_mul(31));
+    Span::from_micros(pause.micros() - pause.micros() / 4 * i64::from(chance) / 256)
+}
+
+fn one(fact: Fact) -> Outcome {
+    Outcome::Facts(vec![fact])
+}
+
+async fn land_candidate(
+    host: &dyn GitHost,
+    repository: &Repository,
+    land: &Land,
+) -> Result<Fact, HostError> {
+    let run = land.run;
+    let answer = match host.land(repository, land).await {
+        Ok(answer) => answer,
+        // What is missing may be the target, which then is said of the queue and not of the host.
+        Err(error @ HostError::NotFound { .. }) => {
+            if host.head(repository, &land.target).await?.is_some() {
+                return Err(error);
+            }
+            return Ok(Fact::LandRefused { run, because: LandRefusal::TargetMissing });
+        }
+        Err(error) => return Err(error),
+    };
+    Ok(match answer {
+        LandAnswer::Landed(head) => Fact::Landed { run, sha: head.sha, tree: head.tree },
+        LandAnswer::HeadMoved { pr } => {
+            Fact::LandRefused { run, because: LandRefusal::HeadMoved { pr } }
+        }
+        LandAnswer::TargetMoved(head) => Fact::LandRefused {
+            run,
+            because: LandRefusal::TargetMoved { head: head.sha, tree: head.tree },
+        },
+    })
+}
+
+/// What is wrong with the host, as it keeps an effect from its end. A refusal that is no answer to
+/// what was asked is trouble of the host's too.
+fn trouble(error: &HostError) -> Option<HostTrouble> {
+    if let HostError::RateLimited { .. } = error {
+        return None;
+    }
+    Some(error.trouble().unwrap_or_else(|| HostTrouble {
+        kind: HostTroubleKind::Unreachable,
+        words: error.to_string(),
+    }))
+}
+
+/// Whether the queue waits for that effect. A branch that is not deleted yet keeps nobody waiting.
+const fn keeps_waiting(effect: &Effect) -> bool {
+    match effect {
+        Effect::BuildCandidate(_)
+        | Effect::RunChecks(_)
+        | Effect::Land(_)
+        | Effect::InspectTarget { .. }
+        | Effect::InspectPullRequest { .. } => true,
+        Effect::CancelChecks { .. }
+        | Effect::CheckLandings { .. }
+        | Effect::DeleteBranch { .. } => false,
+    }
+}
+
+/// Whether an effect fails for which a queue waits.
+pub(super) async fn is_kept_waiting(context: &Context, queue: QueueRef) -> Result<bool, Error> {
+    let (outbox, now) = (&context.stores.outbox, context.clock.now());
+    let failing = outbox.failing(Some(queue), now, FAILING_AT_ONCE).await?;
+    Ok(failing.longest.iter().any(|it| keeps_waiting(&it.effect)))
+}
+
+/// Whether a queue still wants an effect to be done.
+fn is_wanted(queue: &Queue, effect: &Effect) -> bool {
+    let status = |run| queue.run(run).map(|run| &run.status);
+    match effect {
+        Effect::BuildCandidate(build) => status(build.run) == Some(&RunStatus::Building),
+        Effect::RunChecks(checks) => status(checks.run).is_some_and(RunStatus::is_running),
+        Effect::Land(land) => {
+            queue.header.landing.as_ref().is_some_and(|landing| landing.run == land.run)
+        }
+        Effect::InspectPullRequest { pr } => queue.entry_of(*pr).is_some(),
+        Effect::InspectTarget { .. }
+        | Effect::CancelChecks { .. }
+        | Effect::CheckLandings { .. }
+        | Effect::DeleteBranch { .. } => true,
+    }
+}
+
+/// Whether the host has spoken its last word on an effect. Only a host that refuses this very
+/// change says something about it: what cannot be found may come back, and a read that is refused
+/// says nothing about what it was to read. A branch that cannot be deleted is left to the sweep.
+fn is_final(effect: &Effect, error: &HostError) -> bool {
+    match effect {
+        Effect::BuildCandidate(_) | Effect::RunChecks(_) | Effect::Land(_) => match error {
+            HostError::Rejected { .. } | HostError::Conflict { .. } => true,
+            HostError::RateLimited { .. }
+            | HostError::Unavailable { .. }
+            | HostError::AccessDenied { .. }
+            | HostError::CredentialRejected { .. }
+            | HostError::NotFound { .. } => false,
+        },
+        Effect::InspectPullRequest { .. }
+        | Effect::InspectTarget { .. }
+        | Effect::CheckLandings { .. } => false,
+        Effect::CancelChecks { .. } | Effect::DeleteBranch { .. } => !error.is_passing(),
+    }
+}
+
+/// The fact that a final refusal of the host stands for.
+fn refused(effect: &Effect, error: &HostError) -> Option<Fact> {
+    let words = error.to_string();
+    match effect {
+        Effect::BuildCandidate(build) => Some(Fact::CandidateRefused { run: build.run, words }),
+        Effect::RunChecks(checks) => Some(Fact::CandidateRefused { run: checks.run, words }),
+        Effect::Land(land) => {
+            Some(Fact::LandRefused { run: land.run, because: LandRefusal::Refused { words } })
+        }
+        Effect::InspectPullRequest { .. }
+        | Effect::InspectTarget { .. }
+        | Effect::CancelChecks { .. }
+        | Effect::CheckLandings { .. }
+        | Effect::DeleteBranch { .. } => None,
+    }
+}

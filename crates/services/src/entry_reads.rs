@@ -1,0 +1,158 @@
+//! What callers see of a pull request in a queue: the entry itself, its way there, and when it will
+//! be merged.
+
+use std::collections::BTreeSet;
+
+use signalbox_domain::ids::{BranchName, PrNumber, RepoName, RunId};
+use signalbox_domain::ports::{PullRequestQuery, QueueRef, Repository, SubmissionPlace};
+use signalbox_domain::queue::{
+    Entry, EntryState, Estimate, Exit, PullRequestState, Queue, Step, durations, estimate, timeline,
+};
+use signalbox_domain::token::{Caller, Scope};
+
+use super::queue_reads::{live_snapshot, stored_snapshot};
+use super::{EntrySnapshot, Error, QueueService};
+
+/// The most steps of a timeline: the newest ones.
+const MAX_STEPS: u32 = 200;
+/// The most earlier passes that an estimate is based on.
+const MAX_PASSES: u32 = 100;
+/// The most pull requests of one branch that are looked at: those submitted last.
+const MAX_OF_BRANCH: u32 = 20;
+
+/// What is asked for beside the entry.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Extras {
+    /// Its way through the queue.
+    pub timeline: bool,
+    /// When it will be merged.
+    pub estimate: bool,
+}
+
+/// An entry with what was asked for beside it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EntryDetails {
+    /// The entry.
+    pub snapshot: EntrySnapshot,
+    /// Its way through the queue, newest step first, at most 200.
+    pub timeline: Option<Vec<Step>>,
+    /// When it will be merged.
+    pub estimate: Option<Estimate>,
+}
+
+impl QueueService {
+    /// A pull request's entry, live or ended.
+    pub async fn entry(
+        &self,
+        caller: &Caller,
+        repo: &RepoName,
+        branch: &BranchName,
+        query: &PullRequestQuery,
+    ) -> Result<EntrySnapshot, Error> {
+        let details = self.entry_details(caller, repo, branch, query, Extras::default()).await?;
+        Ok(details.snapshot)
+    }
+
+    /// A pull request's entry, live or ended, with what else is asked for. By a branch it is the
+    /// pull request from there that was submitted to this queue: an open one before all others,
+    /// else the one that was closed last.
+    pub async fn entry_details(
+        &self,
+        caller: &Caller,
+        repo: &RepoName,
+        branch: &BranchName,
+        query: &PullRequestQuery,
+        extras: Extras,
+    ) -> Result<EntryDetails, Error> {
+        let (queue_ref, queue) = self.read(caller, repo, branch).await?;
+        let never = || Error::NeverSubmitted {
+            repo: repo.clone(),
+            branch: branch.clone(),
+            what: match query {
+                PullRequestQuery::Number(pr) => format!("pull request {pr}"),
+                PullRequestQuery::Branch(name) => format!("a pull request from branch `{name}`"),
+            },
+        };
+        let pr = match query {
+            PullRequestQuery::Number(pr) => *pr,
+            PullRequestQuery::Branch(name) => {
+                let repository = self.repository(caller, Scope::QueueRead, repo).await?;
+                let found = self.submitted_from(&repository, queue_ref, name).await?;
+                found.ok_or_else(never)?
+            }
+        };
+        let snapshot = if let Some(live) = live_snapshot(&queue, pr) {
+            live
+        } else {
+            let kept = self.context().stores.reads.entry(queue_ref, pr).await?;
+            stored_snapshot(&queue, kept.ok_or_else(never)?)
+        };
+        self.with_extras(queue_ref, &queue, snapshot, extras).await
+    }
+
+    pub(super) async fn with_extras(
+        &self,
+        queue_ref: QueueRef,
+        queue: &Queue,
+        snapshot: EntrySnapshot,
+        extras: Extras,
+    ) -> Result<EntryDetails, Error> {
+        let timeline =
+            if extras.timeline { Some(self.timeline(queue_ref, &snapshot).await?) } else { None };
+        let estimate = if extras.estimate {
+            let passes = self.context().stores.history.passes(queue_ref, MAX_PASSES).await?;
+            let now = self.context().clock.now();
+            Some(estimate(queue, snapshot.entry.pr, &durations(&passes), now))
+        } else {
+            None
+        };
+        Ok(EntryDetails { snapshot, timeline, estimate })
+    }
+
+    async fn timeline(
+        &self,
+        queue: QueueRef,
+        snapshot: &EntrySnapshot,
+    ) -> Result<Vec<Step>, Error> {
+        let history = &self.context().stores.history;
+        let entry = &snapshot.entry;
+        let moves = history.moves_of(queue, entry.id, MAX_STEPS).await?;
+        let runs: BTreeSet<RunId> = moves.iter().filter_map(|it| it.run).collect();
+        let runs: Vec<RunId> = runs.into_iter().collect();
+        let runs = history.runs(queue, &runs).await?;
+        Ok(timeline(entry, snapshot.waits.as_ref(), &moves, &runs))
+    }
+
+    /// The pull request from that branch that is meant: only those count that were submitted here.
+    async fn submitted_from(
+        &self,
+        repository: &Repository,
+        queue: QueueRef,
+        branch: &str,
+    ) -> Result<Option<PrNumber>, Error> {
+        let history = &self.context().stores.history;
+        let found = history.entries_of_branch(queue, branch, MAX_OF_BRANCH).await?;
+        if let [only] = found.as_slice() {
+            return Ok(Some(only.pr));
+        }
+        // What is in the queue is open; of the others the host knows.
+        if let Some(live) = found.iter().find(|entry| entry.is_live()) {
+            return Ok(Some(live.pr));
+        }
+        let host = self.git_host(repository)?;
+        for entry in found.iter().filter(|entry| may_be_open(entry)) {
+            let query = PullRequestQuery::Number(entry.pr);
+            let seen = host.pull_request(repository, &query).await.map_err(Error::Host)?;
+            if seen.is_some_and(|seen| seen.state == PullRequestState::Open) {
+                return Ok(Some(entry.pr));
+            }
+        }
+        let left = |entry: &&Entry| (entry.state_changed_at, SubmissionPlace::of(entry));
+        Ok(found.iter().max_by_key(left).map(|entry| entry.pr))
+    }
+}
+
+/// Whether the pull request of an entry that has ended may still be open on its host.
+const fn may_be_open(entry: &Entry) -> bool {
+    !matches!(entry.state, EntryState::Ended(Exit::Merged { .. }))
+}

@@ -1,0 +1,120 @@
+//! Public events, for whoever reads along.
+
+use std::collections::BTreeSet;
+
+use signalbox_domain::flaky;
+use signalbox_domain::ids::RepoId;
+use signalbox_domain::ports::PublicEvent;
+use signalbox_domain::queue;
+use signalbox_domain::token::{Caller, Scope};
+
+use super::{Context, Error};
+
+/// The most pages of the log that are read for one answer, when a token sees few of its events.
+const PAGES: u32 = 10;
+
+/// A part of the log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EventsRead {
+    /// The events that the caller may see, in order.
+    pub events: Vec<PublicEvent>,
+    /// How far the log was read: from where to go on.
+    pub next: i64,
+    /// The newest position of the organization.
+    pub newest: i64,
+}
+
+/// Reads public events.
+pub struct EventService {
+    context: Context,
+}
+
+impl EventService {
+    /// A service on these adapters.
+    pub const fn new(context: Context) -> Self {
+        Self { context }
+    }
+
+    /// The public names of all events that are told.
+    pub fn kinds() -> impl Iterator<Item = &'static str> {
+        let of_queues = queue::EventKind::ALL.iter().map(|kind| kind.word());
+        of_queues.chain(flaky::EventKind::NAMES.iter().copied())
+    }
+
+    /// Events after a position, at most `limit`: of the organization, of the repositories that the
+    /// token may see, and of what its scopes let it read; of some kinds if asked.
+    pub async fn after(
+        &self,
+        caller: &Caller,
+        after: i64,
+        kinds: Option<&[String]>,
+        limit: u32,
+    ) -> Result<EventsRead, Error> {
+        let kinds = visible_kinds(caller, kinds)?;
+        let repos = self.visible_repos(caller).await?;
+        let log = &self.context.stores.event_log;
+        let newest = log.newest(caller.org).await?;
+        let most = usize::try_from(limit).unwrap_or(usize::MAX);
+        let (mut events, mut next) = (Vec::new(), after);
+        for _ in 0..PAGES {
+            let page = log.after(caller.org, next, kinds.as_deref(), limit).await?;
+            let whole = page.len() >= most;
+            for event in page {
+                if events.len() >= most {
+                    break;
+                }
+                next = event.position;
+                let visible =
+                    |repos: &BTreeSet<RepoId>| event.repo.is_some_and(|repo| repos.contains(&repo));
+                if repos.as_ref().is_none_or(visible) {
+                    events.push(event);
+                }
+            }
+            if !whole && events.len() < most {
+                // What is above the position that was newest before is for the next time.
+                next = next.max(newest);
+            }
+            if !whole || events.len() >= most {
+                break;
+            }
+        }
+        Ok(EventsRead { events, next, newest: newest.max(next) })
+    }
+
+    /// The newest position of the caller's organization.
+    pub async fn newest(&self, caller: &Caller) -> Result<i64, Error> {
+        visible_kinds(caller, None)?;
+        Ok(self.context.stores.event_log.newest(caller.org).await?)
+    }
+
+    /// The repositories that a limited token may see; `None`: all.
+    async fn visible_repos(&self, caller: &Caller) -> Result<Option<BTreeSet<RepoId>>, Error> {
+        if caller.repos.is_empty() {
+            return Ok(None);
+        }
+        let repos = self.context.stores.repos.list(Some(caller.org)).await?;
+        let seen = repos.iter().filter(|repo| self.context.may_see(caller, &repo.name));
+        Ok(Some(seen.map(|repo| repo.id).collect()))
+    }
+}
+
+/// The kinds that the token may read, of those that are asked for; `None`: all.
+fn visible_kinds(caller: &Caller, asked: Option<&[String]>) -> Result<Option<Vec<String>>, Error> {
+    let may = |kind: &str| caller.may(scope_of(kind));
+    if !caller.may(Scope::QueueRead) && !caller.may(Scope::TestsRead) {
+        return Err(Error::MissingScope(Scope::QueueRead));
+    }
+    if asked.is_none() && caller.may(Scope::QueueRead) && caller.may(Scope::TestsRead) {
+        return Ok(None);
+    }
+    let kinds: Vec<String> = match asked {
+        Some(asked) => asked.iter().filter(|kind| may(kind)).cloned().collect(),
+        None => EventService::kinds().filter(|kind| may(kind)).map(str::to_owned).collect(),
+    };
+    Ok(Some(kinds))
+}
+
+/// What a token needs to read events of that kind.
+fn scope_of(kind: &str) -> Scope {
+    if flaky::EventKind::NAMES.contains(&kind) { Scope::TestsRead } else { Scope::QueueRead }
+}

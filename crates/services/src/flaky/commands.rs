@@ -1,0 +1,111 @@
+//! What people decide about a test.
+
+use signalbox_domain::audit::{AuditAction, Facts, of_test};
+use signalbox_domain::flaky::{Command, Input, TestId, decide};
+use signalbox_domain::ids::RepoName;
+use signalbox_domain::ports::{CiRun, FlakyCommit};
+use signalbox_domain::token::{Caller, Scope};
+
+use super::super::Error;
+use super::super::audit::Deed;
+use super::judge::Judged;
+use super::{ATTEMPTS, FlakyService, settings_of};
+
+impl FlakyService {
+    /// Carries out a command on a test. One that changes nothing writes nothing.
+    pub async fn command(
+        &self,
+        caller: &Caller,
+        name: &RepoName,
+        test: TestId,
+        command: Command,
+    ) -> Result<(), Error> {
+        let (repository, repo) = self.repository(caller, Scope::TestsWrite, name).await?;
+        let stores = &self.context.stores;
+        let turn = self.turn(repo);
+        let _turn = turn.lock().await;
+        for _ in 0..ATTEMPTS {
+            let at = self.context.clock.now();
+            let known = stores.flaky.repo(repo).await?;
+            let settings = settings_of(repo, &known);
+            let Some(record) = stores.flaky.tests(repo, &[test]).await?.pop() else {
+                return Err(Error::UnknownTest { repo: name.clone(), test });
+            };
+            let transition = decide(&record.test, &settings, &command, at)?;
+            let input = Input::Command(command.clone());
+            let mut deed = Deed::of(caller, action(&command), object(name, test), name);
+            deed.reason = command.reason().cloned();
+            let (from, to) = (of_test(&record.test), of_test(&transition.test));
+            let audit = deed.record(&self.context, &from, &to);
+            let judged = vec![Judged { record, transition, input }];
+            let steps = self.steps(&repository, &settings, None, judged, at).await?;
+            if steps.is_empty() {
+                return Ok(());
+            }
+            let expected = known.version;
+            let commit = FlakyCommit {
+                repo,
+                expected,
+                settings: None,
+                intake: None,
+                steps: &steps,
+                at,
+                audit: Some(&audit),
+            };
+            if self.commit(&commit).await?.is_some() {
+                return Ok(());
+            }
+        }
+        Err(Error::Busy)
+    }
+
+    /// Links a ticket to a test, in place of the one before.
+    pub async fn link_ticket(
+        &self,
+        caller: &Caller,
+        name: &RepoName,
+        test: TestId,
+        ticket: &str,
+    ) -> Result<(), Error> {
+        let (_, repo) = self.repository(caller, Scope::TestsWrite, name).await?;
+        if self.context.stores.flaky.link_ticket(repo, test, ticket).await? {
+            let deed = Deed::of(caller, AuditAction::TicketLinked, object(name, test), name);
+            let after = Facts::from([("ticket".to_owned(), ticket.to_owned())]);
+            let record = deed.record(&self.context, &Facts::new(), &after);
+            self.context.stores.audit.append(&record).await?;
+            return Ok(());
+        }
+        Err(Error::UnknownTest { repo: name.clone(), test })
+    }
+
+    /// Keeps what a CI run says of itself, and gives it an id.
+    pub async fn add_ci_run(
+        &self,
+        caller: &Caller,
+        name: &RepoName,
+        document: String,
+    ) -> Result<uuid::Uuid, Error> {
+        let (_, repo) = self.repository(caller, Scope::TestsWrite, name).await?;
+        let id = self.context.ids.new_id();
+        let run = CiRun { id, document, at: self.context.clock.now() };
+        self.context.stores.flaky.add_ci_run(repo, &run).await?;
+        Ok(id)
+    }
+}
+
+fn object(repo: &RepoName, test: TestId) -> String {
+    format!("test {test} of {repo}")
+}
+
+/// What the audit log calls a command.
+const fn action(command: &Command) -> AuditAction {
+    match command {
+        Command::Flag { .. } => AuditAction::TestFlagged,
+        Command::Unflag { .. } => AuditAction::TestUnflagged,
+        Command::Mute { .. } => AuditAction::MonitorMuted,
+        Command::Unmute { .. } => AuditAction::MonitorUnmuted,
+        Command::SetQuarantine { .. } => AuditAction::QuarantineOverridden,
+        Command::AddLabel { .. } => AuditAction::LabelAdded,
+        Command::RemoveLabel { .. } => AuditAction::LabelRemoved,
+    }
+}

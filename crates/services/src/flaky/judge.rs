@@ -1,0 +1,116 @@
+//! From runs to steps that can be committed: measuring tests, and telling what came of it.
+
+use std::collections::BTreeMap;
+
+use signalbox_domain::flaky::{
+    Event, Fact, Input, Intake, MEASURE_EVERY_MINUTES, MonitorStatus, Settings, Summary, TestCase,
+    TestId, Transition, absorb, next_deadline,
+};
+use signalbox_domain::ports::{RepoRef, Repository, TestRecord, TestSnapshot, TestStep, ToldEvent};
+use signalbox_domain::time::{Span, Timestamp};
+
+use super::super::Error;
+use super::FlakyService;
+
+/// A decision about a test that is not committed yet.
+pub(super) struct Judged {
+    /// What is known of the test beside its state.
+    pub(super) record: TestRecord,
+    /// What comes of it.
+    pub(super) transition: Transition,
+    /// What led to it.
+    pub(super) input: Input,
+}
+
+impl Judged {
+    /// A fact taken in.
+    pub(super) fn of(record: TestRecord, settings: &Settings, fact: Fact, at: Timestamp) -> Self {
+        let transition = absorb(&record.test, settings, &fact, at);
+        Self { record, transition, input: Input::Fact(fact) }
+    }
+
+    /// A measurement of everything that works.
+    pub(super) fn measured(
+        record: TestRecord,
+        settings: &Settings,
+        summary: &Summary,
+        at: Timestamp,
+    ) -> Self {
+        // Two measurements within one microsecond are still two.
+        let next = record.test.measured_at.map(|last| last.plus(Span::MICROSECOND));
+        let as_of = next.map_or(at, |next| next.max(at));
+        let working = settings.monitors.iter().filter(|monitor| monitor.enabled);
+        let readings = working.map(|it| (it.id, it.read(summary, as_of))).collect();
+        Self::of(record, settings, Fact::Measured { as_of, readings }, at)
+    }
+}
+
+/// Whether some monitor is active for a test, so that time alone may resolve it.
+pub(super) fn is_watched(test: &TestCase) -> bool {
+    test.monitors.values().any(|record| record.status == MonitorStatus::Active)
+}
+
+/// When a test is to be looked at again by itself.
+pub(super) fn due_at(test: &TestCase, at: Timestamp) -> Option<Timestamp> {
+    let measured = is_watched(test).then(|| at.plus(Span::minutes(MEASURE_EVERY_MINUTES)));
+    next_deadline(test).into_iter().chain(measured).min()
+}
+
+impl FlakyService {
+    /// The steps of decisions, with what is told of them. Decisions that change nothing are left
+    /// out.
+    pub(super) async fn steps(
+        &self,
+        repository: &Repository,
+        settings: &Settings,
+        intake: Option<&Intake>,
+        judged: Vec<Judged>,
+        at: Timestamp,
+    ) -> Result<Vec<TestStep>, Error> {
+        let judged: Vec<Judged> =
+            judged.into_iter().filter(|it| !it.transition.is_empty()).collect();
+        let repo = RepoRef { org: repository.org, id: repository.id };
+        let telling = judged.iter().filter(|it| !it.transition.events.is_empty());
+        let telling: Vec<TestId> = telling.map(|it| it.transition.test.id).collect();
+        let mut numbers = if telling.is_empty() {
+            BTreeMap::new()
+        } else {
+            self.context.stores.flaky_reads.numbers(repo, &telling, at).await?
+        };
+        let mut steps = Vec::with_capacity(judged.len());
+        for Judged { mut record, transition, input } in judged {
+            let test = transition.test.id;
+            let journal = transition.record(input, at);
+            let mut counted = numbers.remove(&test).unwrap_or_default();
+            if let Some(intake) = intake {
+                if let Some(addition) = intake.additions.get(&test) {
+                    counted = counted.with(addition, at);
+                }
+                let owners = intake.sightings.get(&test).map(|it| &it.owners);
+                if let Some(owners) = owners.filter(|owners| !owners.is_empty()) {
+                    record.owners.clone_from(owners);
+                }
+            }
+            record.test = transition.test;
+            let snapshot = TestSnapshot {
+                repo: repository.name.clone(),
+                quarantined: record.test.is_quarantined(settings, at),
+                quarantined_since: record.test.quarantined_since(settings, at),
+                record,
+                numbers: counted,
+            };
+            let told = |event: &Event| ToldEvent {
+                id: self.context.ids.new_id(),
+                kind: event.kind.name(),
+                at: event.at,
+                payload: self.context.events.test_event(&snapshot, event),
+                request: self.context.ids.request_id(),
+            };
+            let events = transition.events.iter().map(told).collect();
+            let test = snapshot.record.test;
+            let due_at = due_at(&test, at);
+            steps.push(TestStep { test, journal, events, due_at });
+        }
+        Ok(steps)
+    }
+}

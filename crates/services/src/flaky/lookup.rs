@@ -1,0 +1,147 @@
+//! Which of some tests are quarantined.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use crate::{QuarantineAnswer, QuarantineLookup};
+use signalbox_domain::flaky::{AskedTest, TestDirectory, TestId};
+use signalbox_domain::ids::{OrgId, RepoId};
+use signalbox_domain::ports::{RepoRef, TestList};
+use signalbox_domain::time::Span;
+
+use super::super::Error;
+use super::known::QuarantinedTests;
+use super::take_in::by_id;
+use super::{FlakyService, settings_of};
+
+/// How many changes of settings are looked at to find out whether quarantine was ever on.
+const LOOKED_BACK: u32 = 1_000;
+
+#[async_trait]
+impl QuarantineLookup for FlakyService {
+    async fn quarantined(
+        &self,
+        org: OrgId,
+        repo: RepoId,
+        asked: &[AskedTest],
+    ) -> Result<QuarantineAnswer, Error> {
+        let repo = RepoRef { org, id: repo };
+        let known = self.known_quarantine(repo).await?;
+        let none = QuarantineAnswer { disabled: known.switched_off, ids: Vec::new() };
+        if !known.enabled {
+            return Ok(none);
+        }
+        if asked.is_empty() {
+            return Ok(QuarantineAnswer { ids: self.all_quarantined(repo).await?, ..none });
+        }
+        let likely: Vec<&AskedTest> = asked.iter().filter(|it| known.may_be(it)).collect();
+        if likely.is_empty() {
+            return Ok(none);
+        }
+        self.confirmed(repo, &likely).await
+    }
+}
+
+impl FlakyService {
+    /// The quarantined tests of a repository as they were less than a second ago.
+    async fn known_quarantine(&self, repo: RepoRef) -> Result<Arc<QuarantinedTests>, Error> {
+        let stores = &self.context.stores;
+        let at = self.context.clock.now();
+        let recalled = self.known.recall(repo);
+        if let Some((polled, known)) = &recalled
+            && at < polled.plus(Span::seconds(1))
+            && *polled <= at
+        {
+            return Ok(known.clone());
+        }
+        let now = stores.flaky.repo(repo).await?;
+        if let Some((_, known)) = recalled
+            && known.marks == now.marks
+        {
+            self.known.remember(repo, at, known.clone());
+            return Ok(known);
+        }
+        let settings = settings_of(repo, &now);
+        let quarantine = settings.quarantine;
+        let may_be_off = !quarantine.enabled && !settings.gate_while_off;
+        let mut known = QuarantinedTests {
+            marks: now.marks,
+            enabled: quarantine.enabled,
+            switched_off: may_be_off && self.was_ever_on(repo).await?,
+            tests: BTreeSet::new(),
+            aliases: BTreeSet::new(),
+        };
+        if quarantine.enabled {
+            let list = TestList::Quarantined { settings: quarantine, at };
+            let ids = stores.flaky_reads.ids(repo, list).await?;
+            known.aliases = stores.flaky.aliases(repo, &ids).await?.into_iter().collect();
+            known.tests = ids.into_iter().collect();
+        }
+        let known = Arc::new(known);
+        self.known.remember(repo, at, known.clone());
+        Ok(known)
+    }
+
+    /// Whether quarantine was on once. Clients let every failure pass when they are told that it is
+    /// switched off, so it is not said of a repository in which nobody has ever switched it.
+    async fn was_ever_on(&self, repo: RepoRef) -> Result<bool, Error> {
+        let log = self.context.stores.flaky_reads.settings_history(repo, LOOKED_BACK).await?;
+        Ok(log.iter().any(|step| step.settings.quarantine.enabled))
+    }
+
+    /// The ids that clients compute for all quarantined tests. An id under which another test is
+    /// known too is left out.
+    async fn all_quarantined(&self, repo: RepoRef) -> Result<Vec<String>, Error> {
+        let stores = &self.context.stores;
+        let at = self.context.clock.now();
+        let settings = settings_of(repo, &stores.flaky.repo(repo).await?).quarantine;
+        let list = TestList::Quarantined { settings, at };
+        let tests: BTreeSet<TestId> =
+            stores.flaky_reads.ids(repo, list).await?.into_iter().collect();
+        let listed: Vec<TestId> = tests.iter().copied().collect();
+        let aliases = stores.flaky.aliases(repo, &listed).await?;
+        let mut sent: BTreeSet<String> = aliases.iter().cloned().collect();
+        for (alias, id) in stores.flaky.holders(repo, &aliases).await? {
+            if !tests.contains(&id) {
+                sent.remove(&alias);
+            }
+        }
+        sent.extend(tests.iter().map(ToString::to_string));
+        Ok(sent.into_iter().collect())
+    }
+
+    /// The quarantined ones of some tests, found out from what is stored now.
+    async fn confirmed(
+        &self,
+        repo: RepoRef,
+        likely: &[&AskedTest],
+    ) -> Result<QuarantineAnswer, Error> {
+        let stores = &self.context.stores;
+        let at = self.context.clock.now();
+        let settings = settings_of(repo, &stores.flaky.repo(repo).await?);
+        // No database keeps a NUL, so no test is known by one.
+        let sent = likely.iter().map(|asked| &asked.id).filter(|id| !id.contains('\0'));
+        let sent: BTreeSet<&String> = sent.collect();
+        let sent: Vec<String> = sent.into_iter().cloned().collect();
+        let holders = stores.flaky.holders(repo, &sent).await?;
+        let computed = likely.iter().flat_map(|asked| asked.computed());
+        let ids: BTreeSet<TestId> = computed.chain(holders.iter().map(|(_, id)| *id)).collect();
+        let ids: Vec<TestId> = ids.into_iter().collect();
+        let records = by_id(stores.flaky.tests(repo, &ids).await?);
+        let mut directory = TestDirectory::default();
+        for record in records.values() {
+            directory.learn(&record.test.key, &[]).ok();
+        }
+        for (alias, id) in holders {
+            directory.learn_alias(alias, id);
+        }
+        let quarantined = |asked: &&&AskedTest| {
+            let record = directory.resolve(asked).and_then(|id| records.get(&id));
+            record.is_some_and(|record| record.test.is_quarantined(&settings, at))
+        };
+        let ids = likely.iter().filter(quarantined).map(|asked| asked.id.clone()).collect();
+        Ok(QuarantineAnswer { disabled: false, ids })
+    }
+}

@@ -1,0 +1,96 @@
+//! What time does: monitors resolve, mutes and overrides end, old history goes.
+
+use std::collections::BTreeMap;
+
+use signalbox_domain::flaky::TestId;
+use signalbox_domain::ports::{FlakyCommit, RepoRef, TestRecord};
+use signalbox_domain::time::{Span, Timestamp};
+
+use super::super::Error;
+use super::judge::{Judged, due_at};
+use super::{FlakyService, settings_of};
+
+/// About the most rows of a kind that are deleted at once.
+const PRUNED_AT_ONCE: u32 = 5_000;
+
+impl FlakyService {
+    /// Looks at the tests whose time has come. Returns how many there were; when it is as many as
+    /// are looked at in one go, there may be more.
+    pub async fn measure(&self) -> Result<usize, Error> {
+        let at = self.context.clock.now();
+        let limit = u32::try_from(Self::AT_ONCE).unwrap_or(u32::MAX);
+        let due = self.context.stores.flaky.due(at, limit).await?;
+        let count = due.len();
+        let mut by_repo: BTreeMap<RepoRef, Vec<TestId>> = BTreeMap::new();
+        for (repo, test) in due {
+            by_repo.entry(repo).or_default().push(test);
+        }
+        for (repo, tests) in by_repo {
+            self.measure_tests(repo, &tests).await?;
+        }
+        Ok(count)
+    }
+
+    /// The number of tests that [`Self::measure`] looks at in one go.
+    pub const AT_ONCE: usize = 500;
+
+    async fn measure_tests(&self, repo: RepoRef, tests: &[TestId]) -> Result<(), Error> {
+        let stores = &self.context.stores;
+        let Some(repository) = stores.repos.find(repo.org, repo.id).await? else { return Ok(()) };
+        let turn = self.turn(repo);
+        let _turn = turn.lock().await;
+        let at = self.context.clock.now();
+        let known = stores.flaky.repo(repo).await?;
+        let settings = settings_of(repo, &known);
+        let records: Vec<TestRecord> = stores.flaky.tests(repo, tests).await?;
+        let mut summaries = stores.flaky.summaries(repo, tests, Self::horizon(at)).await?;
+        let (mut judged, mut unchanged) = (Vec::new(), Vec::new());
+        for record in records {
+            let summary = summaries.remove(&record.test.id).unwrap_or_default();
+            let one = Judged::measured(record, &settings, &summary, at);
+            if one.transition.is_empty() {
+                unchanged.push((one.record.test.id, due_at(&one.record.test, at)));
+            } else {
+                judged.push(one);
+            }
+        }
+        let steps = self.steps(&repository, &settings, None, judged, at).await?;
+        if !steps.is_empty() {
+            let expected = known.version;
+            let commit = FlakyCommit {
+                repo,
+                expected,
+                settings: None,
+                intake: None,
+                steps: &steps,
+                at,
+                audit: None,
+            };
+            // After a conflict the tests are still due, and the next round looks at them again.
+            if self.commit(&commit).await?.is_none() {
+                return Ok(());
+            }
+        }
+        if !unchanged.is_empty() {
+            stores.flaky.postpone(repo, &unchanged).await?;
+        }
+        Ok(())
+    }
+
+    /// Makes room for the results of the next days.
+    pub async fn prepare_days(&self) -> Result<(), Error> {
+        Ok(self.context.stores.flaky.prepare_days(self.context.clock.now()).await?)
+    }
+
+    /// Deletes some of what is older than `history`. Returns how many rows went; it is to be
+    /// called again until that is 0.
+    pub async fn prune(&self, history: Span) -> Result<u64, Error> {
+        let before = self.context.clock.now().minus(history).floor(Span::hours(24));
+        Ok(self.context.stores.flaky.prune(before, PRUNED_AT_ONCE).await?)
+    }
+
+    /// The time as this service knows it.
+    pub fn now(&self) -> Timestamp {
+        self.context.clock.now()
+    }
+}

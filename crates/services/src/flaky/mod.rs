@@ -1,0 +1,108 @@
+//! Use cases of flaky tests: results come in, are judged, and are asked for.
+
+mod commands;
+mod judge;
+mod known;
+mod lookup;
+mod measure;
+mod preview;
+mod reads;
+mod run_failures;
+mod settings;
+mod take_in;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use signalbox_domain::flaky::{Actor, MAX_HOURS, Settings};
+use signalbox_domain::ids::RepoName;
+use signalbox_domain::ports::{CommitError, FlakyCommit, FlakyRepo, RepoRef, Repository};
+use signalbox_domain::time::{Span, Timestamp};
+use signalbox_domain::token::{Caller, Scope};
+
+use super::{Context, Error};
+use known::KnownQuarantine;
+
+pub use preview::{Preview, PreviewedTest};
+pub use reads::{ListKind, ListedTests, TestDetails};
+pub use run_failures::RunFailure;
+
+/// How often a step is decided again before it is given up.
+const ATTEMPTS: u32 = 32;
+/// The most repositories whose turns are kept.
+const TURNS: usize = 4_096;
+
+/// What is done with flaky tests. Methods with a caller check what the caller may do and see.
+pub struct FlakyService {
+    context: Context,
+    turns: Mutex<BTreeMap<RepoRef, Arc<async_lock::Mutex<()>>>>,
+    known: KnownQuarantine,
+}
+
+impl FlakyService {
+    /// A service on these adapters.
+    pub fn new(context: Context) -> Self {
+        let turns = Mutex::new(BTreeMap::new());
+        Self { context, turns, known: KnownQuarantine::default() }
+    }
+
+    /// The caller as the one who did something to a test.
+    pub fn actor(caller: &Caller) -> Actor {
+        Actor { full_name: caller.name.clone(), email: String::new() }
+    }
+
+    /// From when on runs can matter to a monitor.
+    fn horizon(at: Timestamp) -> Timestamp {
+        at.minus(Span::hours(MAX_HOURS))
+    }
+
+    /// The caller's repository of that name, after checking that the token may do and see it.
+    async fn repository(
+        &self,
+        caller: &Caller,
+        scope: Scope,
+        name: &RepoName,
+    ) -> Result<(Repository, RepoRef), Error> {
+        if !caller.may(scope) {
+            return Err(Error::MissingScope(scope));
+        }
+        let unknown = || Error::UnknownRepository(name.clone());
+        if !self.context.may_see(caller, name) {
+            return Err(unknown());
+        }
+        let found = self.context.repository_named(caller.org, name).await?.ok_or_else(unknown)?;
+        let reference = RepoRef { org: found.org, id: found.id };
+        Ok((found, reference))
+    }
+
+    /// Commits a step. `None`: somebody else was faster, and it must be decided again.
+    async fn commit(&self, commit: &FlakyCommit<'_>) -> Result<Option<()>, Error> {
+        match self.context.stores.flaky.commit(commit).await {
+            Ok(_) => {
+                if commit.settings.is_some() || !commit.steps.is_empty() {
+                    self.known.forget(commit.repo);
+                }
+                if commit.steps.iter().any(|step| !step.events.is_empty()) {
+                    self.context.notifier.told(commit.repo.org);
+                }
+                Ok(Some(()))
+            }
+            Err(CommitError::Conflict) => Ok(None),
+            Err(CommitError::Store(error)) => Err(error.into()),
+        }
+    }
+
+    /// Steps of this process on one repository take turns; only those of other servers can meet.
+    fn turn(&self, repo: RepoRef) -> Arc<async_lock::Mutex<()>> {
+        let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
+        if turns.len() >= TURNS {
+            turns.retain(|_, turn| Arc::strong_count(turn) > 1);
+        }
+        turns.entry(repo).or_default().clone()
+    }
+}
+
+/// The settings that hold: those that were set, or what every repository starts with.
+pub(super) fn settings_of(repo: RepoRef, known: &FlakyRepo) -> Settings {
+    known.settings.clone().unwrap_or_else(|| Settings::new(repo.id))
+}

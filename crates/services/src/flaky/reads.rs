@@ -1,0 +1,288 @@
+//! Lists of tests and single ones, for callers.
+
+use std::collections::BTreeMap;
+
+use uuid::Uuid;
+
+use signalbox_domain::flaky::{JournalRecord, RunRecord, Settings, TestId, TestStatus};
+use signalbox_domain::ids::{OrgSlug, RepoName};
+use signalbox_domain::ports::{
+    RepoRef, Repository, Seek, TestList, TestNumbers, TestRecord, TestSnapshot,
+};
+use signalbox_domain::time::Timestamp;
+use signalbox_domain::token::{Caller, Scope};
+
+use super::super::Error;
+use super::{FlakyService, settings_of};
+
+/// Which tests are listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ListKind {
+    /// Those that failed within a time; see [`TestList::Failing`].
+    Failing {
+        /// The first moment.
+        from: Timestamp,
+        /// The first moment after.
+        until: Timestamp,
+    },
+    /// Those of a status.
+    Unhealthy(TestStatus),
+    /// Those that are quarantined now.
+    Quarantined,
+}
+
+/// A page of a list.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ListedTests {
+    /// The tests, in ascending order of their ids.
+    pub tests: Vec<TestSnapshot>,
+    /// How many tests the list has, if that was asked for.
+    pub total: Option<u64>,
+}
+
+/// A test with everything that a page shows of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TestDetails {
+    /// The test.
+    pub snapshot: TestSnapshot,
+    /// Its runs, the newest first.
+    pub runs: Vec<RunRecord>,
+    /// Its journal, the newest first.
+    pub journal: Vec<JournalRecord>,
+}
+
+/// How much of a test's past a page shows.
+const SHOWN: u32 = 50;
+
+impl FlakyService {
+    /// A page of a list with everything that is counted of its tests.
+    pub async fn list(
+        &self,
+        caller: &Caller,
+        name: &RepoName,
+        kind: ListKind,
+        seek: Seek,
+        limit: u32,
+        counted: bool,
+    ) -> Result<ListedTests, Error> {
+        let asked = (seek, limit, counted);
+        self.list_with(caller, name, kind, asked, NumbersRead::All).await
+    }
+
+    /// The same with no more numbers than the API's list of that kind tells: all of failing tests, the
+    /// pull requests of unhealthy ones, none of quarantined ones.
+    pub async fn list_told(
+        &self,
+        caller: &Caller,
+        name: &RepoName,
+        kind: ListKind,
+        seek: Seek,
+        limit: u32,
+        counted: bool,
+    ) -> Result<ListedTests, Error> {
+        let read = match kind {
+            ListKind::Failing { .. } => NumbersRead::All,
+            ListKind::Unhealthy(_) => NumbersRead::PullRequests,
+            ListKind::Quarantined => NumbersRead::None,
+        };
+        self.list_with(caller, name, kind, (seek, limit, counted), read).await
+    }
+
+    async fn list_with(
+        &self,
+        caller: &Caller,
+        name: &RepoName,
+        kind: ListKind,
+        (seek, limit, counted): (Seek, u32, bool),
+        read: NumbersRead,
+    ) -> Result<ListedTests, Error> {
+        let (repository, repo) = self.repository(caller, Scope::TestsRead, name).await?;
+        let stores = &self.context.stores;
+        let at = self.context.clock.now();
+        let settings = settings_of(repo, &stores.flaky.repo(repo).await?);
+        let list = match kind {
+            ListKind::Failing { from, until } => TestList::Failing { from, until },
+            ListKind::Unhealthy(status) => TestList::Unhealthy(status),
+            ListKind::Quarantined => TestList::Quarantined { settings: settings.quarantine, at },
+        };
+        let records = stores.flaky_reads.list(repo, list, seek, limit).await?;
+        let total = if counted { Some(stores.flaky_reads.count(repo, list).await?) } else { None };
+        let numbers = self.numbers(repo, &records, read, at).await?;
+        let tests = snapshots(&repository, &settings, records, numbers, at);
+        Ok(ListedTests { tests, total })
+    }
+
+    /// A test, by its id or by one under which clients ask for it and no other.
+    pub async fn test(
+        &self,
+        caller: &Caller,
+        name: &RepoName,
+        test: TestId,
+    ) -> Result<TestSnapshot, Error> {
+        let (repository, repo) = self.repository(caller, Scope::TestsRead, name).await?;
+        match self.snapshot(&repository, repo, test).await {
+            Err(Error::UnknownTest { .. }) => {}
+            found => return found,
+        }
+        let meant = self.meant(repo, &test.to_string()).await?;
+        self.snapshot(&repository, repo, meant.unwrap_or(test)).await
+    }
+
+    /// A test's journal, the newest first, before a number if given.
+    pub async fn history(
+        &self,
+        caller: &Caller,
+        name: &RepoName,
+        test: TestId,
+        before: Option<u64>,
+        limit: u32,
+    ) -> Result<Vec<JournalRecord>, Error> {
+        let (repository, repo) = self.repository(caller, Scope::TestsRead, name).await?;
+        self.snapshot(&repository, repo, test).await?;
+        Ok(self.context.stores.flaky_reads.test_journal(repo, test, before, limit).await?)
+    }
+
+    /// A test with its past, for a caller.
+    pub async fn details(
+        &self,
+        caller: &Caller,
+        name: &RepoName,
+        test: TestId,
+    ) -> Result<TestDetails, Error> {
+        let (repository, repo) = self.repository(caller, Scope::TestsRead, name).await?;
+        self.details_of(&repository, repo, test).await
+    }
+
+    /// A test with its past, as links to tests name it: by the slug of the organization and the
+    /// repository's owner and name, and by the test's id or one under which clients ask for it and no
+    /// other. Of several hosts the first one that has the test is meant.
+    /// `None`: there is no such test among the repositories that `seen_by` may see. `seen_by` is
+    /// `None` where anybody may read pages of tests.
+    pub async fn details_by_link(
+        &self,
+        org: &OrgSlug,
+        owner: &str,
+        name: &str,
+        test: &str,
+        seen_by: Option<&Caller>,
+    ) -> Result<Option<TestDetails>, Error> {
+        let stores = &self.context.stores;
+        let Some(org) = stores.orgs.find_by_slug(org).await? else { return Ok(None) };
+        let may_see =
+            |repo: &RepoName| seen_by.is_none_or(|caller| self.context.may_see(caller, repo));
+        for repository in stores.repos.list(Some(org.id)).await? {
+            let named = repository.name.owner.eq_ignore_ascii_case(owner)
+                && repository.name.name.eq_ignore_ascii_case(name);
+            if named && may_see(&repository.name) {
+                let repo = RepoRef { org: org.id, id: repository.id };
+                let own = Uuid::try_parse(test).ok().map(TestId);
+                for id in [own, self.meant(repo, test).await?].into_iter().flatten() {
+                    match self.details_of(&repository, repo, id).await {
+                        Err(Error::UnknownTest { .. }) => {}
+                        found => return found.map(Some),
+                    }
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// The only test for which clients send that id.
+    async fn meant(&self, repo: RepoRef, sent: &str) -> Result<Option<TestId>, Error> {
+        if sent.contains('\0') {
+            return Ok(None);
+        }
+        let holders = self.context.stores.flaky.holders(repo, &[sent.to_owned()]).await?;
+        Ok(match holders.as_slice() {
+            [(_, only)] => Some(*only),
+            [] | [_, _, ..] => None,
+        })
+    }
+
+    async fn details_of(
+        &self,
+        repository: &Repository,
+        repo: RepoRef,
+        test: TestId,
+    ) -> Result<TestDetails, Error> {
+        let snapshot = self.snapshot(repository, repo, test).await?;
+        let reads = &self.context.stores.flaky_reads;
+        let runs = reads.recent_runs(repo, test, SHOWN).await?;
+        let journal = reads.test_journal(repo, test, None, SHOWN).await?;
+        Ok(TestDetails { snapshot, runs, journal })
+    }
+
+    async fn snapshot(
+        &self,
+        repository: &Repository,
+        repo: RepoRef,
+        test: TestId,
+    ) -> Result<TestSnapshot, Error> {
+        let stores = &self.context.stores;
+        let settings = settings_of(repo, &stores.flaky.repo(repo).await?);
+        let records = stores.flaky.tests(repo, &[test]).await?;
+        let at = self.context.clock.now();
+        let found = self.snapshots(repository, &settings, records, at).await?.pop();
+        found.ok_or_else(|| Error::UnknownTest { repo: repository.name.clone(), test })
+    }
+
+    pub(super) async fn snapshots(
+        &self,
+        repository: &Repository,
+        settings: &Settings,
+        records: Vec<TestRecord>,
+        at: Timestamp,
+    ) -> Result<Vec<TestSnapshot>, Error> {
+        let repo = RepoRef { org: repository.org, id: repository.id };
+        let numbers = self.numbers(repo, &records, NumbersRead::All, at).await?;
+        Ok(snapshots(repository, settings, records, numbers, at))
+    }
+
+    async fn numbers(
+        &self,
+        repo: RepoRef,
+        records: &[TestRecord],
+        read: NumbersRead,
+        at: Timestamp,
+    ) -> Result<BTreeMap<TestId, TestNumbers>, Error> {
+        let reads = &self.context.stores.flaky_reads;
+        let ids: Vec<TestId> = records.iter().map(|record| record.test.id).collect();
+        match read {
+            NumbersRead::All => Ok(reads.numbers(repo, &ids, at).await?),
+            NumbersRead::PullRequests => {
+                let impacted = reads.pull_requests(repo, &ids, at).await?.into_iter();
+                let numbers = impacted.map(|(test, pull_requests_7d)| {
+                    (test, TestNumbers { pull_requests_7d, ..TestNumbers::default() })
+                });
+                Ok(numbers.collect())
+            }
+            NumbersRead::None => Ok(BTreeMap::new()),
+        }
+    }
+}
+
+/// Which numbers are read with a list's tests.
+#[derive(Clone, Copy, Debug)]
+enum NumbersRead {
+    All,
+    PullRequests,
+    None,
+}
+
+/// Tests with what was read of them.
+fn snapshots(
+    repository: &Repository,
+    settings: &Settings,
+    records: Vec<TestRecord>,
+    mut numbers: BTreeMap<TestId, TestNumbers>,
+    at: Timestamp,
+) -> Vec<TestSnapshot> {
+    let snapshot = |record: TestRecord| TestSnapshot {
+        repo: repository.name.clone(),
+        quarantined: record.test.is_quarantined(settings, at),
+        quarantined_since: record.test.quarantined_since(settings, at),
+        numbers: numbers.remove(&record.test.id).unwrap_or_default(),
+        record,
+    };
+    records.into_iter().map(snapshot).collect()
+}

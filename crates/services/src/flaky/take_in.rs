@@ -1,0 +1,125 @@
+//! Results come in: kept, counted and judged in one commit.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use crate::ResultsSink;
+use signalbox_domain::flaky::{
+    Intake, ReportedRun, Settings, TakenIn, TestCase, TestDirectory, TestId, Upload, intake,
+};
+use signalbox_domain::ports::{FlakyCommit, RepoRef, StoreError, TestRecord};
+use signalbox_domain::time::Timestamp;
+
+use super::super::Error;
+use super::judge::{Judged, is_watched};
+use super::{ATTEMPTS, FlakyService, settings_of};
+
+#[async_trait]
+impl ResultsSink for FlakyService {
+    async fn take_in(&self, upload: &Upload, runs: Vec<ReportedRun>) -> Result<TakenIn, Error> {
+        let repo = RepoRef { org: upload.org, id: upload.repo };
+        let stores = &self.context.stores;
+        let Some(repository) = stores.repos.find(repo.org, repo.id).await? else {
+            let words = format!("repository {} is not registered", repo.id);
+            return Err(StoreError::Failed(words.into()).into());
+        };
+        let ids: BTreeSet<TestId> = runs.iter().map(|run| run.key.id()).collect();
+        let ids: Vec<TestId> = ids.into_iter().collect();
+        let turn = self.turn(repo);
+        let _turn = turn.lock().await;
+        for _ in 0..ATTEMPTS {
+            let at = self.context.clock.now();
+            // The version first: what is read after it may be newer, and then the commit conflicts.
+            let known = stores.flaky.repo(repo).await?;
+            if let Some(before) = stores.flaky.taken_in(repo, upload.id).await? {
+                return Ok(TakenIn { repeated: true, ..before });
+            }
+            let settings = settings_of(repo, &known);
+            let records: BTreeMap<TestId, TestRecord> =
+                by_id(stores.flaky.tests(repo, &ids).await?);
+            let mut directory = TestDirectory::default();
+            for record in records.values() {
+                // Stored tests have different ids, so they cannot collide.
+                directory.learn(&record.test.key, &[]).ok();
+            }
+            let intake = Arc::new(intake(upload, &runs, &settings, directory));
+            let judged = self.judge(repo, &settings, &intake, records, at).await?;
+            let steps = self.steps(&repository, &settings, Some(&intake), judged, at).await?;
+            let commit = FlakyCommit {
+                repo,
+                expected: known.version,
+                settings: None,
+                intake: Some(&intake),
+                steps: &steps,
+                at,
+                audit: None,
+            };
+            if self.commit(&commit).await?.is_some() {
+                return Ok(intake.taken_in);
+            }
+        }
+        Err(Error::Busy)
+    }
+}
+
+impl FlakyService {
+    /// Judges the tests of an upload about which it can say anything new. A test that passed, has
+    /// not failed for as long as any monitor looks back, and is not watched, stays healthy.
+    async fn judge(
+        &self,
+        repo: RepoRef,
+        settings: &Settings,
+        intake: &Intake,
+        mut records: BTreeMap<TestId, TestRecord>,
+        at: Timestamp,
+    ) -> Result<Vec<Judged>, Error> {
+        let horizon = Self::horizon(at);
+        let worth = |id: &TestId| {
+            let failed = intake.sightings.get(id).is_some_and(|it| it.last_failure_at.is_some());
+            failed
+                || records.get(id).is_some_and(|record| {
+                    record.last_failure_at.is_some_and(|last| last >= horizon)
+                        || is_watched(&record.test)
+                })
+        };
+        let counted = intake.additions.iter().filter(|(_, it)| !it.summary.buckets.is_empty());
+        let ids: Vec<TestId> = counted.map(|(id, _)| *id).filter(worth).collect();
+        let mut summaries = self.context.stores.flaky.summaries(repo, &ids, horizon).await?;
+        let mut judged = Vec::with_capacity(ids.len());
+        for id in ids {
+            let Some(sighting) = intake.sightings.get(&id) else { continue };
+            let record = records
+                .remove(&id)
+                .unwrap_or_else(|| new_record(repo, intake, sighting.key.clone(), at));
+            let mut summary = summaries.remove(&id).unwrap_or_default();
+            if let Some(addition) = intake.additions.get(&id) {
+                summary.add(&addition.summary);
+            }
+            judged.push(Judged::measured(record, settings, &summary, at));
+        }
+        Ok(judged)
+    }
+}
+
+/// A test that nobody has reported before.
+fn new_record(
+    repo: RepoRef,
+    intake: &Intake,
+    key: signalbox_domain::flaky::TestKey,
+    at: Timestamp,
+) -> TestRecord {
+    TestRecord {
+        test: TestCase::new(repo.org, repo.id, key, at),
+        owners: Vec::new(),
+        ticket: None,
+        first_seen_at: intake.upload.received_at,
+        last_seen_at: intake.upload.received_at,
+        last_failure_at: None,
+    }
+}
+
+pub(super) fn by_id(records: Vec<TestRecord>) -> BTreeMap<TestId, TestRecord> {
+    records.into_iter().map(|record| (record.test.id, record)).collect()
+}

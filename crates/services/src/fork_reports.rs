@@ -1,0 +1,110 @@
+//! Reports of impacted targets by somebody without a token: a workflow run of a fork vouches for
+//! them.
+
+use std::sync::PoisonError;
+
+use signalbox_domain::ids::{BranchName, PrNumber, RepoName};
+use signalbox_domain::ports::{PullRequestQuery, Repository};
+use signalbox_domain::queue::{Command, Input, PullRequestState, ReportedTargets};
+use signalbox_domain::time::Span;
+
+use super::{Error, HintService};
+
+/// The most runs that are looked up at hosts within a minute: anybody may ask.
+const LOOKUPS_PER_MINUTE: usize = 120;
+
+/// A report without a token.
+#[derive(Clone, Debug)]
+pub struct ForkReport {
+    /// The repository.
+    pub repo: RepoName,
+    /// The branch of the queue.
+    pub branch: BranchName,
+    /// The pull request.
+    pub pr: PrNumber,
+    /// What it touches; the head must be named.
+    pub targets: ReportedTargets,
+    /// The run that the report says it comes from.
+    pub workflow_run: u64,
+}
+
+impl HintService {
+    /// Takes in a report that a live workflow run of a fork vouches for, at the host: it runs for
+    /// a pull request from a fork of this repository, for exactly the commit that the report names,
+    /// and that commit is the head of the pull request. A run vouches once for each queue.
+    ///
+    /// `false` when nothing vouches for it; which of the rules is broken is not said.
+    pub async fn targets_from_fork(&self, report: &ForkReport) -> Result<bool, Error> {
+        if report.targets.sha.is_none() {
+            return Ok(false);
+        }
+        let mut taken = false;
+        for repository in self.connected(&report.repo).await? {
+            taken |= self.take_in_report(&repository, report).await?;
+        }
+        Ok(taken)
+    }
+
+    async fn take_in_report(
+        &self,
+        repository: &Repository,
+        report: &ForkReport,
+    ) -> Result<bool, Error> {
+        let (org, host) = (repository.org, &repository.name.host);
+        let Some(forge) = self.context.hosts.forge(org, host) else { return Ok(false) };
+        let queue = match self.queues.find(org, repository, &report.branch).await {
+            Ok(queue) => queue,
+            Err(Error::UnknownQueue { .. }) => return Ok(false),
+            Err(error) => return Err(error),
+        };
+        let ForkReport { pr, workflow_run, .. } = report;
+        let used = format!("run {workflow_run} {} {pr}", queue.id);
+        if self.context.stores.heard.was_taken(org, host, &used).await? {
+            return Ok(false);
+        }
+        if !self.may_look_up() {
+            return Err(Error::Busy);
+        }
+        let run = forge.workflow_run(repository, *workflow_run).await.map_err(Error::Host)?;
+        let sha = report.targets.sha.as_ref();
+        if !run.is_some_and(|run| run.live && run.from_fork && Some(&run.head) == sha) {
+            return Ok(false);
+        }
+        let git = self.queues.git_host(repository)?;
+        let shown = git.pull_request(repository, &PullRequestQuery::Number(*pr)).await;
+        let is_head = shown
+            .map_err(Error::Host)?
+            .is_some_and(|it| Some(&it.head) == sha && it.state == PullRequestState::Open);
+        if !is_head {
+            return Ok(false);
+        }
+        let command = Command::SetTargets { pr: *pr, targets: report.targets.clone() };
+        self.queues.step(queue, repository, &report.branch, Input::Command(command), None).await?;
+        let now = self.context.clock.now();
+        self.context.stores.heard.taken(org, host, &used, now).await?;
+        Ok(true)
+    }
+
+    /// Whether there were few enough lookups in the last minute; counts this one.
+    fn may_look_up(&self) -> bool {
+        let now = self.context.clock.now();
+        let mut lookups = self.lookups.lock().unwrap_or_else(PoisonError::into_inner);
+        while lookups.front().is_some_and(|at| *at < now.minus(Span::minutes(1))) {
+            lookups.pop_front();
+        }
+        let few = lookups.len() < LOOKUPS_PER_MINUTE;
+        if few {
+            lookups.push_back(now);
+        }
+        few
+    }
+
+    /// The repositories of that name on hosts that tell, whichever organization they belong to.
+    async fn connected(&self, name: &RepoName) -> Result<Vec<Repository>, Error> {
+        let mut found = Vec::new();
+        for (org, _) in self.context.hosts.webhook_decoders(&name.host) {
+            found.extend(self.context.repository_named(org, name).await?);
+        }
+        Ok(found)
+    }
+}

@@ -1,0 +1,416 @@
+//! What hosts tell: each event is a hint, and what it says is read again before anything is done.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+
+use thiserror::Error;
+
+use signalbox_domain::ids::{BranchName, HostId, OrgId, PrNumber, RepoName, Sha};
+use signalbox_domain::ports::{
+    DecodeError, Forge, Hint, HostError, HostEvent, Permission, PullRequestQuery, QueueKey,
+    Repository,
+};
+use signalbox_domain::queue::{
+    Actor, Command, EntryState, Fact, Input, Queue, Settings, SubmitReason,
+};
+use signalbox_domain::time::{Span, Timestamp};
+
+use super::submit::Wish;
+use super::{CommentCommand, Context, Error, QueueService};
+
+/// How old a comment may be whose command is still followed: an event that is sent again later
+/// does nothing.
+const COMMAND_HOURS: u32 = 24;
+/// How far back comments are listed at least, for commands of which nobody was told.
+const LOOK_BACK_MINUTES: u32 = 30;
+/// How long events are remembered, in days.
+const REMEMBERED_DAYS: u32 = 30;
+
+/// Why what a host told was not taken in.
+#[derive(Debug, Error)]
+pub enum HookError {
+    /// No organization is connected to a host of that name that tells.
+    #[error("no organization listens to a host of that name")]
+    UnknownHost,
+    /// It is not signed, or cannot be read.
+    #[error(transparent)]
+    Decode(#[from] DecodeError),
+    /// It could not be followed now; the host may send it again.
+    #[error(transparent)]
+    Service(#[from] Error),
+}
+
+/// Takes in what hosts tell.
+pub struct HintService {
+    pub(super) context: Context,
+    pub(super) queues: Arc<QueueService>,
+    pub(super) lookups: Mutex<VecDeque<Timestamp>>,
+}
+
+impl HintService {
+    /// A service on these adapters.
+    pub const fn new(context: Context, queues: Arc<QueueService>) -> Self {
+        Self { context, queues, lookups: Mutex::new(VecDeque::new()) }
+    }
+
+    /// Takes in one event. It counts for every organization whose secret has signed it; an event
+    /// that was taken in before does nothing.
+    pub async fn hear(
+        &self,
+        host: &HostId,
+        header: &(dyn Fn(&str) -> Option<String> + Sync),
+        body: &[u8],
+    ) -> Result<(), HookError> {
+        let decoders = self.context.hosts.webhook_decoders(host);
+        if decoders.is_empty() {
+            return Err(HookError::UnknownHost);
+        }
+        // Everything is decoded before anything is awaited: headers stay where they are.
+        let mut events = Vec::new();
+        for (org, decoder) in decoders {
+            match decoder.decode(header, body) {
+                Ok(event) => events.push((org, event)),
+                Err(DecodeError::WrongSignature) => {}
+                Err(error @ DecodeError::Malformed(_)) => return Err(error.into()),
+            }
+        }
+        if events.is_empty() {
+            return Err(DecodeError::WrongSignature.into());
+        }
+        for (org, event) in events {
+            self.take_in(org, host, &event).await?;
+        }
+        Ok(())
+    }
+
+    /// Forgets events that are too old to come again. Returns how many.
+    pub async fn forget(&self) -> Result<u64, Error> {
+        let before = self.context.clock.now().minus(Span::days(REMEMBERED_DAYS));
+        Ok(self.context.stores.heard.forget(before, 1_000).await?)
+    }
+
+    async fn take_in(&self, org: OrgId, host: &HostId, event: &HostEvent) -> Result<(), Error> {
+        let heard = &self.context.stores.heard;
+        if heard.was_taken(org, host, &event.id).await.map_err(Error::from)? {
+            return Ok(());
+        }
+        if let Some(repository) = self.repository(org, host, event).await? {
+            for hint in &event.hints {
+                self.follow(&repository, hint).await?;
+            }
+        }
+        heard.taken(org, host, &event.id, self.context.clock.now()).await?;
+        Ok(())
+    }
+
+    async fn repository(
+        &self,
+        org: OrgId,
+        host: &HostId,
+        event: &HostEvent,
+    ) -> Result<Option<Repository>, Error> {
+        let Some((owner, name)) = &event.repository else { return Ok(None) };
+        let Ok(name) = RepoName::new(host.as_str(), owner.as_str(), name.as_str()) else {
+            return Ok(None);
+        };
+        Ok(self.context.repository_named(org, &name).await?)
+    }
+
+    async fn follow(&self, repository: &Repository, hint: &Hint) -> Result<(), Error> {
+        let done = match hint {
+            Hint::PullRequest(pr) => self.pull_request(repository, *pr).await,
+            Hint::Branch { name, at } => self.branch(repository, name, at.as_ref()).await,
+            Hint::Checks(sha) => self.checks(repository, sha).await,
+            Hint::Comment { pr, id } => return self.comment(repository, *pr, *id).await,
+            Hint::Labelled { pr, label, by } => {
+                return self.label(repository, *pr, label, by, true).await;
+            }
+            Hint::Unlabelled { pr, label, by } => {
+                return self.label(repository, *pr, label, by, false).await;
+            }
+        };
+        match done {
+            // What could not be read now is found by the reconcile loop.
+            Err(Error::Host(_)) => Ok(()),
+            other => other,
+        }
+    }
+
+    async fn keys(&self, repository: &Repository) -> Result<Vec<QueueKey>, Error> {
+        let queues = &self.context.stores.queues;
+        Ok(queues.list(Some(repository.org), Some(repository.id)).await?)
+    }
+
+    /// The queues of a repository with their newest states.
+    async fn queues(&self, repository: &Repository) -> Result<Vec<(QueueKey, Arc<Queue>)>, Error> {
+        let mut found = Vec::new();
+        for key in self.keys(repository).await? {
+            if let Some(state) = self.queues.state(key.queue).await? {
+                found.push((key, state));
+            }
+        }
+        Ok(found)
+    }
+
+    /// Only pull requests that are in a queue are read, and not those that are just being landed:
+    /// the landing brings its own answer.
+    async fn pull_request(&self, repository: &Repository, pr: PrNumber) -> Result<(), Error> {
+        let known = self.queues(repository).await?;
+        let is_waiting = |queue: &Queue| {
+            let Some(entry) = queue.entry_of(pr) else { return false };
+            let landing = queue.header.landing.as_ref();
+            !entry.state.run().is_some_and(|run| landing.is_some_and(|it| it.runs.contains(&run)))
+        };
+        if known.iter().any(|(_, queue)| is_waiting(queue)) {
+            self.queues.pull_request_hinted(repository.org, repository.id, pr).await?;
+        }
+        Ok(())
+    }
+
+    async fn branch(
+        &self,
+        repository: &Repository,
+        name: &BranchName,
+        at: Option<&Sha>,
+    ) -> Result<(), Error> {
+        for (key, queue) in self.queues(repository).await? {
+            let header = &queue.header;
+            // Our own landings are told too; nothing is to be learnt from them. One that is under
+            // way brings its own answer.
+            let known = header.target.head.as_ref() == at && !header.target.missing;
+            let news = !known && header.landing.is_none();
+            if header.branch != *name || !news {
+                continue;
+            }
+            let host = self.queues.git_host(repository)?;
+            let read_at = self.context.clock.now();
+            let fact = match host.head(repository, name).await.map_err(Error::Host)? {
+                Some(head) => Fact::TargetSeen { head: head.sha, tree: head.tree, read_at },
+                None => Fact::TargetMissing,
+            };
+            self.queues.absorb(key.queue, fact).await?;
+        }
+        Ok(())
+    }
+
+    /// Wakes whoever waits for a candidate's checks, and reads pull requests again whose own head
+    /// it is and which the host did not let in.
+    async fn checks(&self, repository: &Repository, sha: &Sha) -> Result<(), Error> {
+        if let Some(forge) = self.context.hosts.forge(repository.org, &repository.name.host) {
+            forge.checks_hinted(sha);
+        }
+        for (_, queue) in self.queues(repository).await? {
+            let waiting = queue.entries_in_order().filter(|entry| {
+                entry.state == EntryState::NotReady && entry.pull_request.head == *sha
+            });
+            for pr in waiting.map(|entry| entry.pr).collect::<Vec<_>>() {
+                self.queues.pull_request_hinted(repository.org, repository.id, pr).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Follows the command in a comment, as it is at the host now, if its author may push there.
+    async fn comment(&self, repository: &Repository, pr: PrNumber, id: u64) -> Result<(), Error> {
+        let (org, host) = (repository.org, &repository.name.host);
+        let Some(forge) = self.context.hosts.forge(org, host) else { return Ok(()) };
+        if !self.takes_commands(repository).await? {
+            return Ok(());
+        }
+        let seen = format!("comment {id}");
+        if self.context.stores.heard.was_taken(org, host, &seen).await? {
+            return Ok(());
+        }
+        let comment = forge.comment(repository, id).await.map_err(Error::Host)?;
+        let now = self.context.clock.now();
+        let Some(comment) = comment
+            .filter(|it| it.pr == pr && now < it.created_at.plus(Span::hours(COMMAND_HOURS)))
+        else {
+            return Ok(());
+        };
+        let lines = forge.plain_lines(&comment.body);
+        let Some(command) = CommentCommand::parse(forge.command_prefix(), &lines) else {
+            return Ok(());
+        };
+        let done = match command {
+            Ok(command) => {
+                self.obey(repository, forge.as_ref(), pr, &comment.author, &command).await
+            }
+            Err(_) => Ok(false),
+        };
+        let taken = match done {
+            Ok(taken) => taken,
+            // What passes is tried again when the event is sent again; the rest was refused.
+            Err(Error::Host(error)) if error.is_passing() => return Err(Error::Host(error)),
+            Err(Error::Store(error)) => return Err(Error::Store(error)),
+            Err(Error::Busy) => return Err(Error::Busy),
+            Err(_) => false,
+        };
+        self.context.stores.heard.taken(org, host, &seen, now).await?;
+        // Nothing depends on whether this is seen.
+        let _seen = forge.react(repository, id, taken).await;
+        Ok(())
+    }
+
+    async fn takes_commands(&self, repository: &Repository) -> Result<bool, Error> {
+        let queues = self.queues(repository).await?;
+        Ok(queues.iter().any(|(_, queue)| queue.header.settings.commands_enabled))
+    }
+
+    /// Follows commands of which nobody was told: the comments of the last minutes are listed, and
+    /// those that were followed already do nothing.
+    pub async fn catch_up(&self) -> Result<(), Error> {
+        // Rounded, so that the host sees the same question for a while.
+        let step = Span::minutes(LOOK_BACK_MINUTES);
+        let since = self.context.clock.now().minus(step).floor(step);
+        let repos = self.context.stores.repos.list(None).await?;
+        for repository in &repos {
+            let host = &repository.name.host;
+            let Some(forge) = self.context.hosts.forge(repository.org, host) else { continue };
+            if !self.takes_commands(repository).await? {
+                continue;
+            }
+            // What cannot be listed now is listed in the next round.
+            let Ok(found) = forge.comments_since(repository, since).await else { continue };
+            for (pr, id) in found {
+                match self.comment(repository, pr, id).await {
+                    Ok(()) | Err(Error::Host(_)) => {}
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// `false` when there is no queue for it, or its author may not.
+    async fn obey(
+        &self,
+        repository: &Repository,
+        forge: &dyn Forge,
+        pr: PrNumber,
+        login: &str,
+        command: &CommentCommand,
+    ) -> Result<bool, Error> {
+        let Some((branch, settings)) = self.queue_of(repository, pr).await? else {
+            return Ok(false);
+        };
+        let needed = match command {
+            CommentCommand::Merge { force: true, .. } => Permission::Admin,
+            CommentCommand::Merge { .. } | CommentCommand::Cancel | CommentCommand::Restart => {
+                Permission::Write
+            }
+        };
+        if !settings.commands_enabled || !may(forge, repository, &settings, login, needed).await? {
+            return Ok(false);
+        }
+        let by = Actor::User(login.to_owned());
+        match command {
+            CommentCommand::Merge { priority, no_batch, force } => {
+                let reason =
+                    if *force { SubmitReason::AdminRequested } else { SubmitReason::UserRequested };
+                let wish =
+                    Wish { priority: *priority, no_batch: *no_batch, force: *force, reason, by };
+                self.queues.submit_as(repository, &branch, pr, &wish).await?;
+            }
+            CommentCommand::Cancel => {
+                self.command(repository, &branch, Command::Cancel { pr, by }).await?;
+            }
+            CommentCommand::Restart => {
+                self.command(repository, &branch, Command::Restart { pr, by }).await?;
+            }
+        }
+        Ok(true)
+    }
+
+    async fn command(
+        &self,
+        repository: &Repository,
+        branch: &BranchName,
+        command: Command,
+    ) -> Result<(), Error> {
+        let queue = self.queues.find(repository.org, repository, branch).await?;
+        self.queues.step(queue, repository, branch, Input::Command(command), None).await.map(drop)
+    }
+
+    /// The enqueueing label submits, and taking it off cancels, where labels may carry commands.
+    async fn label(
+        &self,
+        repository: &Repository,
+        pr: PrNumber,
+        label: &str,
+        by: &str,
+        put_on: bool,
+    ) -> Result<(), Error> {
+        let queues = self.queues(repository).await?;
+        let carries = |settings: &Settings| {
+            settings.label_commands_enabled && settings.enqueueing_label.eq_ignore_ascii_case(label)
+        };
+        if !queues.iter().any(|(_, queue)| carries(&queue.header.settings)) {
+            return Ok(());
+        }
+        let Some(forge) = self.context.hosts.forge(repository.org, &repository.name.host) else {
+            return Ok(());
+        };
+        let Some((branch, settings)) = self.queue_of(repository, pr).await? else {
+            return Ok(());
+        };
+        let labels = forge.labels(repository, pr).await.map_err(Error::Host)?;
+        let is_on = labels.iter().any(|it| it.eq_ignore_ascii_case(label));
+        if !carries(&settings)
+            || is_on != put_on
+            || !may(forge.as_ref(), repository, &settings, by, Permission::Write).await?
+        {
+            return Ok(());
+        }
+        let by = Actor::User(by.to_owned());
+        let done = if put_on {
+            let reason = SubmitReason::UserRequested;
+            let wish = Wish { priority: None, no_batch: None, force: false, reason, by };
+            self.queues.submit_as(repository, &branch, pr, &wish).await
+        } else {
+            self.command(repository, &branch, Command::Cancel { pr, by }).await
+        };
+        match done {
+            Err(Error::Refused(_) | Error::UnknownPullRequest { .. }) => Ok(()),
+            other => other,
+        }
+    }
+
+    /// The queue that a pull request is in, else the one of the branch that it is for.
+    async fn queue_of(
+        &self,
+        repository: &Repository,
+        pr: PrNumber,
+    ) -> Result<Option<(BranchName, Settings)>, Error> {
+        let queues = self.queues(repository).await?;
+        let named =
+            |queue: &Arc<Queue>| (queue.header.branch.clone(), queue.header.settings.clone());
+        if let Some((_, queue)) = queues.iter().find(|(_, it)| it.entry_of(pr).is_some()) {
+            return Ok(Some(named(queue)));
+        }
+        let host = self.queues.git_host(repository)?;
+        let shown = host.pull_request(repository, &PullRequestQuery::Number(pr)).await;
+        let Some(shown) = shown.map_err(Error::Host)? else { return Ok(None) };
+        let queue = queues.iter().find(|(_, queue)| queue.header.branch == shown.base);
+        Ok(queue.map(|(_, queue)| named(queue)))
+    }
+}
+
+/// Whether somebody may: by the host's word, asked now, or as a bot that the queue's settings name.
+async fn may(
+    forge: &dyn Forge,
+    repository: &Repository,
+    settings: &Settings,
+    login: &str,
+    needed: Permission,
+) -> Result<bool, Error> {
+    let listed = settings.allowed_bot_submitters.iter().any(|bot| bot.eq_ignore_ascii_case(login));
+    if listed && needed <= Permission::Write {
+        return Ok(true);
+    }
+    match forge.permission(repository, login).await {
+        Ok(has) => Ok(has >= needed),
+        Err(HostError::NotFound { .. }) => Ok(false),
+        Err(error) => Err(Error::Host(error)),
+    }
+}

@@ -1,0 +1,114 @@
+//! What callers see of a queue's past: lists of its pull requests and results of tests.
+
+use std::collections::BTreeSet;
+
+use signalbox_domain::ids::{BranchName, EntryId, PrNumber, RepoName};
+use signalbox_domain::ports::{EntryFilter, SubmissionPlace};
+use signalbox_domain::queue::{TestingResult, testing_results};
+use signalbox_domain::time::Window;
+use signalbox_domain::token::Caller;
+
+use super::queue_reads::{live_snapshot, stored_snapshot};
+use super::{EntryDetails, EntrySnapshot, Error, Extras, QueueService};
+
+/// A page of a queue's pull requests.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EntryPage {
+    /// The most recently submitted first.
+    pub entries: Vec<EntrySnapshot>,
+    /// What the next page comes after; `None` on the last one.
+    pub next: Option<SubmissionPlace>,
+}
+
+/// Several pull requests of one queue.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FoundEntries {
+    /// In the order in which they were asked for, each once.
+    pub entries: Vec<EntryDetails>,
+    /// Those that were never submitted to the queue, likewise.
+    pub not_found: Vec<PrNumber>,
+}
+
+/// A page of results of tests.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ResultsPage {
+    /// The newest first.
+    pub results: Vec<TestingResult>,
+    /// How many there are on all pages.
+    pub total: u64,
+}
+
+impl QueueService {
+    /// A queue's pull requests, live and ended, the most recently submitted first, at most `take`.
+    pub async fn pull_requests(
+        &self,
+        caller: &Caller,
+        repo: &RepoName,
+        branch: &BranchName,
+        filter: &EntryFilter,
+        after: Option<SubmissionPlace>,
+        take: u32,
+    ) -> Result<EntryPage, Error> {
+        let (queue_ref, queue) = self.read(caller, repo, branch).await?;
+        let history = &self.context().stores.history;
+        // One more than asked for tells whether there is a next page.
+        let limit = take.saturating_add(1);
+        let mut found = history.entries_by_submission(queue_ref, filter, after, limit).await?;
+        let size = usize::try_from(take).unwrap_or(usize::MAX);
+        let more = found.len() > size;
+        found.truncate(size);
+        let next = found.last().filter(|_| more).map(SubmissionPlace::of);
+        let shown = found.into_iter().map(|entry| stored_snapshot(&queue, entry));
+        Ok(EntryPage { entries: shown.collect(), next })
+    }
+
+    /// Several pull requests' entries, live or ended, with what else is asked for.
+    pub async fn entries(
+        &self,
+        caller: &Caller,
+        repo: &RepoName,
+        branch: &BranchName,
+        prs: &[PrNumber],
+        extras: Extras,
+    ) -> Result<FoundEntries, Error> {
+        let (queue_ref, queue) = self.read(caller, repo, branch).await?;
+        let not_live: Vec<PrNumber> =
+            prs.iter().copied().filter(|pr| queue.entry_of(*pr).is_none()).collect();
+        let mut ended = self.context().stores.history.entries(queue_ref, &not_live).await?;
+        let (mut entries, mut not_found, mut seen) = (Vec::new(), Vec::new(), BTreeSet::new());
+        for pr in prs.iter().copied().filter(|pr| seen.insert(*pr)) {
+            let kept = ended.iter().position(|entry| entry.pr == pr);
+            let kept = kept.map(|at| stored_snapshot(&queue, ended.swap_remove(at)));
+            match live_snapshot(&queue, pr).or(kept) {
+                Some(found) => {
+                    entries.push(self.with_extras(queue_ref, &queue, found, extras).await?);
+                }
+                None => not_found.push(pr),
+            }
+        }
+        Ok(FoundEntries { entries, not_found })
+    }
+
+    /// Results of the tests that ended within a time, the newest first, without the first
+    /// `offset`, at most `take`: one for each pull request and attempt.
+    pub async fn testing_results(
+        &self,
+        caller: &Caller,
+        repo: &RepoName,
+        branch: &BranchName,
+        within: Window,
+        offset: u32,
+        take: u32,
+    ) -> Result<ResultsPage, Error> {
+        let (queue, _) = self.read(caller, repo, branch).await?;
+        let history = &self.context().stores.history;
+        let ends = history.test_ends(queue, within, offset, take).await?;
+        let Some(first) = ends.moves.iter().map(|end| end.number).min() else {
+            return Ok(ResultsPage { results: Vec::new(), total: ends.total });
+        };
+        let entries: BTreeSet<EntryId> = ends.moves.iter().map(|end| end.entry).collect();
+        let entries: Vec<EntryId> = entries.into_iter().collect();
+        let after = history.moves_from(queue, &entries, first).await?;
+        Ok(ResultsPage { results: testing_results(&ends.moves, &after), total: ends.total })
+    }
+}

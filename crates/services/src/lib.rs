@@ -1,0 +1,77 @@
+//! Use cases: load, decide, commit, and run what follows. No rule is made here: those are in
+//! `signalbox-domain`.
+
+#![warn(missing_docs)]
+#![warn(
+    clippy::wildcard_enum_match_arm,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::as_conversions
+)]
+
+mod access;
+mod announcement_words;
+mod announcements;
+mod audit;
+mod candidate;
+mod checks_sink;
+mod comment_command;
+mod context;
+mod effect_runner;
+mod entry_reads;
+mod error;
+mod events;
+mod flaky;
+mod fork_reports;
+mod hints;
+mod history;
+mod landings;
+mod page_reads;
+mod quarantine_lookup;
+mod queue;
+mod queue_reads;
+mod repositories;
+mod results_sink;
+mod sessions;
+mod step;
+mod submit;
+mod sweep;
+mod targets;
+mod tokens;
+mod uploads;
+mod watch;
+mod webhooks;
+
+pub use access::Authenticator;
+pub use announcements::Announcer;
+pub use audit::{AuditService, Deed};
+pub use checks_sink::QueueSink;
+pub use comment_command::CommentCommand;
+pub use context::Context;
+pub use effect_runner::EffectRunner;
+pub use entry_reads::{EntryDetails, Extras};
+pub use error::Error;
+pub use events::{EventService, EventsRead};
+pub use flaky::{
+    FlakyService, ListKind, ListedTests, Preview, PreviewedTest, RunFailure, TestDetails,
+};
+pub use fork_reports::ForkReport;
+pub use hints::{HintService, HookError};
+pub use history::{EntryPage, FoundEntries, ResultsPage};
+pub use page_reads::{PageReads, SeenQueue, Topic};
+pub use quarantine_lookup::{QuarantineAnswer, QuarantineLookup};
+pub use queue::QueueService;
+pub use queue_reads::{EntrySnapshot, RunSnapshot};
+pub use results_sink::ResultsSink;
+pub use sessions::Sessions;
+pub use sweep::Sweeper;
+pub use tokens::{MAX_TOKEN_DAYS, MAX_TOKEN_NAME, NewToken, TokenError, TokenService};
+pub use uploads::{
+    Announced, Intake, PublicRepository, Reception, Sender, UPLOAD_RENEWAL_SECONDS, UploadError,
+    UploadLimits, UploadParts, UploadService,
+};
+pub use watch::{Looked, Unexplained, Watch};
+pub use webhooks::{
+    CreatedEndpoint, DeliveryPage, EndpointChange, Replay, Replayed, WebhookError, WebhookLimits,
+    WebhookParts, WebhookService,
+};

@@ -1,0 +1,157 @@
+//! What pages show beside the replies of the API: everything that a caller may see, at a glance,
+//! and whether it has changed.
+
+use std::sync::Arc;
+
+use signalbox_domain::ids::{BranchName, OrgId, QueueId, RepoId, RepoName};
+use signalbox_domain::ports::{MetricsScope, QueueRef, RepoRef, Repository};
+use signalbox_domain::queue::{Move, Queue, durations};
+use signalbox_domain::time::{Span, Timestamp};
+use signalbox_domain::token::{Caller, Scope};
+
+use super::{Context, Error, QueueService};
+
+/// The most earlier passes that estimates are based on.
+const MAX_PASSES: u32 = 100;
+
+/// A queue that a caller may see.
+#[derive(Clone, Debug)]
+pub struct SeenQueue {
+    /// Its repository.
+    pub repository: Repository,
+    /// The queue.
+    pub queue: Arc<Queue>,
+}
+
+/// Something that pages are told about when it changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Topic {
+    /// All queues of an organization.
+    Org,
+    /// One queue.
+    Queue(QueueId),
+    /// The tests of a repository.
+    Tests(RepoId),
+}
+
+/// What pages show beside the replies of the API.
+pub struct PageReads {
+    context: Context,
+    queues: Arc<QueueService>,
+}
+
+impl PageReads {
+    /// Reads on these adapters.
+    pub const fn new(context: Context, queues: Arc<QueueService>) -> Self {
+        Self { context, queues }
+    }
+
+    /// The time.
+    pub fn now(&self) -> Timestamp {
+        self.context.clock.now()
+    }
+
+    /// The repositories that the caller may see, by name.
+    pub async fn repositories(&self, caller: &Caller) -> Result<Vec<Repository>, Error> {
+        let mut found = self.context.stores.repos.list(Some(caller.org)).await?;
+        found.retain(|repository| self.context.may_see(caller, &repository.name));
+        Ok(found)
+    }
+
+    /// The repository of that name, if the caller may see it.
+    pub async fn repository(
+        &self,
+        caller: &Caller,
+        name: &RepoName,
+    ) -> Result<Option<Repository>, Error> {
+        let found = self.context.repository_named(caller.org, name).await?;
+        Ok(found.filter(|found| self.context.may_see(caller, &found.name)))
+    }
+
+    /// The queues that the caller may see, by repository and branch.
+    pub async fn queues(&self, caller: &Caller) -> Result<Vec<SeenQueue>, Error> {
+        if !caller.may(Scope::QueueRead) {
+            return Ok(Vec::new());
+        }
+        let repositories = self.repositories(caller).await?;
+        let mut seen = Vec::new();
+        for key in self.context.stores.queues.list(Some(caller.org), None).await? {
+            let Some(repository) = repositories.iter().find(|it| it.id == key.repo) else {
+                continue;
+            };
+            if let Some(queue) = self.queues.state(key.queue).await? {
+                seen.push(SeenQueue { repository: repository.clone(), queue });
+            }
+        }
+        let place = |it: &SeenQueue| (it.repository.name.clone(), it.queue.header.branch.clone());
+        seen.sort_by_key(place);
+        Ok(seen)
+    }
+
+    /// Changes of state in a queue at or after a time, oldest first.
+    pub async fn moves_since(
+        &self,
+        caller: &Caller,
+        repo: &RepoName,
+        branch: &BranchName,
+        since: Timestamp,
+    ) -> Result<Vec<Move>, Error> {
+        let (queue, state) = self.queues.read(caller, repo, branch).await?;
+        let scope = MetricsScope { org: caller.org, repo: Some(state.header.repo) };
+        let seen = self.context.stores.reads.moves_since(scope, since).await?;
+        let own = seen.into_iter().filter(|it| it.queue == queue);
+        Ok(own.filter_map(|it| Move::of(0, 0, it.at, &it.decision)).collect())
+    }
+
+    /// How long the tests of a queue have taken that passed last.
+    pub async fn durations(
+        &self,
+        caller: &Caller,
+        repo: &RepoName,
+        branch: &BranchName,
+    ) -> Result<Vec<Span>, Error> {
+        let (queue, _) = self.queues.read(caller, repo, branch).await?;
+        Ok(durations(&self.context.stores.history.passes(queue, MAX_PASSES).await?))
+    }
+
+    /// Whether the caller may be told about changes of that.
+    pub async fn may_watch(&self, caller: &Caller, topic: Topic) -> Result<bool, Error> {
+        let repo = match topic {
+            Topic::Org => return Ok(caller.may(Scope::QueueRead)),
+            Topic::Queue(id) => {
+                let state = self.queues.state(QueueRef { org: caller.org, id }).await?;
+                state.filter(|_| caller.may(Scope::QueueRead)).map(|queue| queue.header.repo)
+            }
+            Topic::Tests(id) => Some(id).filter(|_| caller.may(Scope::TestsRead)),
+        };
+        let Some(repo) = repo else { return Ok(false) };
+        let found = self.context.stores.repos.find(caller.org, repo).await?;
+        Ok(found.is_some_and(|found| self.context.may_see(caller, &found.name)))
+    }
+
+    /// A number that is another one after every change of that. Read from the database, so that it
+    /// is the same on every server.
+    pub async fn version(&self, org: OrgId, topic: Topic) -> Result<u64, Error> {
+        let stores = &self.context.stores;
+        match topic {
+            Topic::Queue(id) => {
+                let state = self.queues.state(QueueRef { org, id }).await?;
+                Ok(state.map_or(0, |queue| queue.header.sequence))
+            }
+            Topic::Tests(id) => {
+                let known = stores.flaky.repo(RepoRef { org, id }).await?;
+                Ok(known.version.0.unsigned_abs())
+            }
+            Topic::Org => {
+                let mut sum = 0_u64;
+                for key in stores.queues.list(Some(org), None).await? {
+                    let state = self.queues.state(key.queue).await?;
+                    // One more for each queue, so that a new one without a step is noticed too.
+                    let own = state.map_or(0, |queue| queue.header.sequence).saturating_add(1);
+                    sum = sum.wrapping_add(own);
+                }
+                Ok(sum)
+            }
+        }
+    }
+}

@@ -1,0 +1,292 @@
+//! What callers do with queues.
+
+use std::sync::Arc;
+
+use signalbox_domain::audit::{AuditAction, Facts, of_queue};
+use signalbox_domain::ids::{BranchName, OrgId, PrNumber, QueueId, RepoId, RepoName, RunId};
+use signalbox_domain::ports::{CreateError, GitHost, PullRequestQuery, QueueRef, Repository};
+use signalbox_domain::queue::{
+    Command, Fact, Input, Mode, Queue, RequestedState, Settings, SettingsPatch,
+};
+use signalbox_domain::token::{Caller, Scope};
+
+use super::audit::Deed;
+use super::step::Stepper;
+use super::{Context, Error};
+
+/// The default of `concurrency` when createQueue does not say.
+const DEFAULT_CONCURRENCY: u32 = 1;
+
+/// What callers do with queues: every method checks what the caller may do and see.
+pub struct QueueService {
+    pub(super) stepper: Stepper,
+}
+
+impl QueueService {
+    /// A service on these adapters.
+    pub const fn new(context: Context) -> Self {
+        Self { stepper: Stepper::new(context) }
+    }
+
+    pub(super) const fn context(&self) -> &Context {
+        &self.stepper.context
+    }
+
+    /// Creates the queue of a branch, in RUNNING.
+    pub async fn create_queue(
+        &self,
+        caller: &Caller,
+        repo: &RepoName,
+        branch: &BranchName,
+        mode: Mode,
+        concurrency: Option<u32>,
+    ) -> Result<(), Error> {
+        let repository = self.repository(caller, Scope::QueueAdmin, repo).await?;
+        let patch = SettingsPatch { concurrency, ..SettingsPatch::default() };
+        let settings = Settings::new(mode, concurrency.unwrap_or(DEFAULT_CONCURRENCY));
+        let settings = patch.applied_to(&settings)?;
+        let context = self.context();
+        let queue = Queue::new(
+            QueueId(context.ids.new_id()),
+            caller.org,
+            repository.id,
+            branch.clone(),
+            settings,
+            context.clock.now(),
+        );
+        match context.stores.queues.create(&queue).await {
+            Ok(()) => {}
+            Err(CreateError::Exists) => {
+                return Err(Error::QueueExists { repo: repo.clone(), branch: branch.clone() });
+            }
+            Err(CreateError::Store(error)) => return Err(error.into()),
+        }
+        let deed = Deed::to_queue(caller, AuditAction::QueueCreated, repo, branch);
+        let record = deed.record(context, &Facts::new(), &of_queue(&queue.header));
+        context.stores.audit.append(&record).await?;
+        // The first look at the target; the reconcile loop repeats it if this one is lost.
+        let queue = QueueRef { org: caller.org, id: queue.header.id };
+        self.absorb(queue, Fact::TimePassed).await
+    }
+
+    /// Deletes an empty queue.
+    pub async fn delete_queue(
+        &self,
+        caller: &Caller,
+        repo: &RepoName,
+        branch: &BranchName,
+    ) -> Result<(), Error> {
+        let deed = Deed::to_queue(caller, AuditAction::QueueDeleted, repo, branch);
+        self.administer(caller, repo, branch, Command::Delete, &deed).await.map(drop)
+    }
+
+    /// Changes settings, the state, or both; returns the queue after it.
+    pub async fn update_queue(
+        &self,
+        caller: &Caller,
+        repo: &RepoName,
+        branch: &BranchName,
+        settings: SettingsPatch,
+        state: Option<RequestedState>,
+        reason: Option<String>,
+    ) -> Result<Arc<Queue>, Error> {
+        let by = caller.actor();
+        let mut deed = Deed::to_queue(caller, AuditAction::QueueUpdated, repo, branch);
+        deed.reason.clone_from(&reason);
+        let command = Command::Update { settings: Box::new(settings), state, reason, by };
+        self.administer(caller, repo, branch, command, &deed).await
+    }
+
+    /// Changes settings if they are still those; returns the queue after it, and whether it was
+    /// changed.
+    pub async fn update_settings(
+        &self,
+        caller: &Caller,
+        repo: &RepoName,
+        branch: &BranchName,
+        expected: &Settings,
+        change: SettingsPatch,
+    ) -> Result<(Arc<Queue>, bool), Error> {
+        let deed = Deed::to_queue(caller, AuditAction::QueueUpdated, repo, branch);
+        let (settings, by) = (Box::new(change), caller.actor());
+        let command = Command::Update { settings, state: None, reason: None, by };
+        let repository = self.repository(caller, Scope::QueueAdmin, repo).await?;
+        let queue = self.find(caller.org, &repository, branch).await?;
+        let changed = |newest: &Queue| newest.header.settings != *expected;
+        let input = Input::Command(command);
+        let taken = self.stepper.step_unless(queue, &input, Some(&deed), changed).await?;
+        taken.ok_or_else(|| Error::UnknownQueue { repo: repo.clone(), branch: branch.clone() })
+    }
+
+    /// Takes a pull request out of the queue.
+    pub async fn cancel(
+        &self,
+        caller: &Caller,
+        repo: &RepoName,
+        branch: &BranchName,
+        pr: PrNumber,
+    ) -> Result<(), Error> {
+        let command = Command::Cancel { pr, by: caller.actor() };
+        self.command(caller, Scope::QueueSubmit, repo, branch, command).await.map(drop)
+    }
+
+    /// Tests a pull request once more, in its place.
+    pub async fn restart(
+        &self,
+        caller: &Caller,
+        repo: &RepoName,
+        branch: &BranchName,
+        pr: PrNumber,
+    ) -> Result<(), Error> {
+        let command = Command::Restart { pr, by: caller.actor() };
+        self.command(caller, Scope::QueueSubmit, repo, branch, command).await.map(drop)
+    }
+
+    /// Takes in what happened.
+    pub async fn absorb(&self, queue: QueueRef, fact: Fact) -> Result<(), Error> {
+        self.stepper.absorb(queue, fact).await
+    }
+
+    /// Takes in, for every queue of a repository, that a pull request may have changed: the host
+    /// is asked, whatever the hint said.
+    pub async fn pull_request_hinted(
+        &self,
+        org: OrgId,
+        repo: RepoId,
+        pr: PrNumber,
+    ) -> Result<(), Error> {
+        let stores = &self.context().stores;
+        let Some(repository) = stores.repos.find(org, repo).await? else { return Ok(()) };
+        let host = self.git_host(&repository)?;
+        let read_at = self.context().clock.now();
+        let seen = host
+            .pull_request(&repository, &PullRequestQuery::Number(pr))
+            .await
+            .map_err(Error::Host)?;
+        for key in stores.queues.list(Some(org), Some(repo)).await? {
+            let fact = match &seen {
+                Some(seen) => {
+                    Fact::PullRequestSeen { pull_request: Box::new(seen.clone()), read_at }
+                }
+                None => Fact::PullRequestGone { pr },
+            };
+            self.absorb(key.queue, fact).await?;
+        }
+        Ok(())
+    }
+
+    /// The repository of a queue; `None` when the queue is gone.
+    pub(super) async fn repository_of(&self, queue: QueueRef) -> Result<Option<Repository>, Error> {
+        let Some((_, state)) = self.stepper.load(queue).await? else { return Ok(None) };
+        Ok(self.context().stores.repos.find(queue.org, state.header.repo).await?)
+    }
+
+    /// The newest state of a queue; `None` when it is gone.
+    pub(super) async fn state(&self, queue: QueueRef) -> Result<Option<Arc<Queue>>, Error> {
+        Ok(self.stepper.load(queue).await?.map(|(_, state)| state))
+    }
+
+    /// Whether a run still waits for its checks.
+    pub(super) async fn awaits_checks(&self, queue: QueueRef, run: RunId) -> Result<bool, Error> {
+        let Some((_, state)) = self.stepper.load(queue).await? else { return Ok(false) };
+        Ok(state.run(run).is_some_and(|run| run.status.is_running()))
+    }
+
+    pub(super) async fn command(
+        &self,
+        caller: &Caller,
+        scope: Scope,
+        repo: &RepoName,
+        branch: &BranchName,
+        command: Command,
+    ) -> Result<Arc<Queue>, Error> {
+        let repository = self.repository(caller, scope, repo).await?;
+        let queue = self.find(caller.org, &repository, branch).await?;
+        self.step(queue, &repository, branch, Input::Command(command), None).await
+    }
+
+    /// Carries out a command that only those may give who administer queues, and writes it to the
+    /// audit log in the same commit.
+    async fn administer(
+        &self,
+        caller: &Caller,
+        repo: &RepoName,
+        branch: &BranchName,
+        command: Command,
+        deed: &Deed,
+    ) -> Result<Arc<Queue>, Error> {
+        let repository = self.repository(caller, Scope::QueueAdmin, repo).await?;
+        let queue = self.find(caller.org, &repository, branch).await?;
+        self.step(queue, &repository, branch, Input::Command(command), Some(deed)).await
+    }
+
+    pub(super) async fn step(
+        &self,
+        queue: QueueRef,
+        repository: &Repository,
+        branch: &BranchName,
+        input: Input,
+        deed: Option<&Deed>,
+    ) -> Result<Arc<Queue>, Error> {
+        self.stepper.step_by(queue, &input, deed).await?.ok_or_else(|| Error::UnknownQueue {
+            repo: repository.name.clone(),
+            branch: branch.clone(),
+        })
+    }
+
+    /// The caller's repository of that name, after checking that the token may do and see it. On
+    /// hosts that allow it a repository that exists there is registered on first use.
+    pub(super) async fn repository(
+        &self,
+        caller: &Caller,
+        scope: Scope,
+        name: &RepoName,
+    ) -> Result<Repository, Error> {
+        if !caller.may(scope) {
+            return Err(Error::MissingScope(scope));
+        }
+        let context = self.context();
+        if !context.may_see(caller, name) {
+            return Err(Error::UnknownRepository(name.clone()));
+        }
+        let Some(host) = context.hosts.git_host(caller.org, &name.host) else {
+            return Err(Error::UnknownRepository(name.clone()));
+        };
+        if let Some(known) = context.repository_named(caller.org, name).await? {
+            return Ok(known);
+        }
+        let mut new = Repository {
+            id: RepoId(context.ids.new_id()),
+            org: caller.org,
+            name: name.clone(),
+            path: None,
+            created_at: context.clock.now(),
+        };
+        if !host.abilities().registers_on_first_use {
+            return Err(Error::UnknownRepository(name.clone()));
+        }
+        match host.locate(&new).await.map_err(Error::Host)? {
+            Some(path) => new.path = Some(path),
+            None => return Err(Error::UnknownRepository(name.clone())),
+        }
+        Ok(context.register_repository(&new).await?)
+    }
+
+    pub(super) async fn find(
+        &self,
+        org: OrgId,
+        repository: &Repository,
+        branch: &BranchName,
+    ) -> Result<QueueRef, Error> {
+        self.context().stores.queues.find(org, repository.id, branch).await?.ok_or_else(|| {
+            Error::UnknownQueue { repo: repository.name.clone(), branch: branch.clone() }
+        })
+    }
+
+    pub(super) fn git_host(&self, repository: &Repository) -> Result<Arc<dyn GitHost>, Error> {
+        self.context()
+            .hosts
+            .git_host(repository.org, &repository.name.host)
+            .ok_or_else(|| Error::UnknownRepository(repository.name.clone()))
+    }
+}

@@ -1,0 +1,172 @@
+//! What callers see of queues.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use signalbox_domain::ids::{BranchName, PrNumber, RepoName, RunId};
+use signalbox_domain::ports::{MetricsScope, QueueDepth, QueueRef};
+use signalbox_domain::queue::{
+    Entry, PrState, Queue, QueueMetrics, Readiness, ReportedTargets, TestRun, WaitReason, measure,
+    view_entry,
+};
+use signalbox_domain::time::Span;
+use signalbox_domain::token::{Caller, Scope};
+
+use super::{Error, QueueService};
+
+/// An entry as it was at one moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EntrySnapshot {
+    /// The entry.
+    pub entry: Entry,
+    /// Its state.
+    pub state: PrState,
+    /// What is known about its being ready.
+    pub readiness: Readiness,
+    /// Why it is not further; `None` once it has ended.
+    pub waits: Option<WaitReason>,
+    /// Its position in the line, from 1; `None` outside the line.
+    pub position: Option<usize>,
+}
+
+/// A test run as it was at one moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunSnapshot {
+    /// The run.
+    pub run: TestRun,
+    /// The pull requests that it was built on.
+    pub dependent_prs: Vec<PrNumber>,
+    /// The reported targets of the pull requests under test, in the order of the group.
+    pub targets: Vec<Option<Arc<ReportedTargets>>>,
+}
+
+impl QueueService {
+    /// The queue of a branch.
+    pub async fn queue(
+        &self,
+        caller: &Caller,
+        repo: &RepoName,
+        branch: &BranchName,
+    ) -> Result<Arc<Queue>, Error> {
+        self.read(caller, repo, branch).await.map(|(_, queue)| queue)
+    }
+
+    /// A test run of a queue, also one that has ended.
+    pub async fn run(
+        &self,
+        caller: &Caller,
+        repo: &RepoName,
+        branch: &BranchName,
+        id: RunId,
+    ) -> Result<RunSnapshot, Error> {
+        let (queue_ref, queue) = self.read(caller, repo, branch).await?;
+        let run = match queue.run(id) {
+            Some(run) => Some(run.clone()),
+            None => self.context().stores.reads.run(queue_ref, id).await?,
+        };
+        let unknown = || Error::UnknownRun { repo: repo.clone(), branch: branch.clone(), run: id };
+        Ok(snapshot(&queue, run.ok_or_else(unknown)?))
+    }
+
+    /// The test runs of a queue that are in progress, oldest first.
+    pub async fn runs_in_progress(
+        &self,
+        caller: &Caller,
+        repo: &RepoName,
+        branch: &BranchName,
+    ) -> Result<Vec<RunSnapshot>, Error> {
+        let (_, queue) = self.read(caller, repo, branch).await?;
+        let mut runs: Vec<TestRun> =
+            queue.runs().filter(|run| run.status.is_running()).cloned().collect();
+        runs.sort_by_key(|run| run.number);
+        Ok(runs.into_iter().map(|run| snapshot(&queue, run)).collect())
+    }
+
+    /// The metrics of all queues of the organization, or of one repository.
+    pub async fn metrics(
+        &self,
+        caller: &Caller,
+        repo: Option<&RepoName>,
+    ) -> Result<Vec<QueueMetrics>, Error> {
+        let context = self.context();
+        let repo = match repo {
+            Some(repo) => Some(self.repository(caller, Scope::QueueRead, repo).await?.id),
+            None if caller.may(Scope::QueueRead) => None,
+            None => return Err(Error::MissingScope(Scope::QueueRead)),
+        };
+        let scope = MetricsScope { org: caller.org, repo };
+        let since = context.clock.now().minus(Span::hours(1));
+        let depths = context.stores.reads.depths(scope).await?;
+        let mut moves = BTreeMap::<QueueRef, Vec<_>>::new();
+        for seen in context.stores.reads.moves_since(scope, since).await? {
+            moves.entry(seen.queue).or_default().push((seen.at, seen.decision));
+        }
+        let seen: Vec<_> =
+            depths.into_iter().filter(|depth| context.may_see(caller, &depth.repo)).collect();
+        let mut hosts = BTreeMap::<_, BTreeSet<&str>>::new();
+        for QueueDepth { repo, .. } in &seen {
+            hosts.entry((&repo.owner, &repo.name)).or_default().insert(repo.host.as_str());
+        }
+        let measured = seen.iter().flat_map(|depth| {
+            let RepoName { host, owner, name } = &depth.repo;
+            let moves = moves.get(&depth.queue).map(Vec::as_slice).unwrap_or_default();
+            let branch = depth.branch.as_str();
+            let mut both = measure(&format!("{owner}/{name}"), branch, &depth.counts, moves);
+            // Two series with the same labels make the whole page useless.
+            if hosts.get(&(owner, name)).is_some_and(|hosts| hosts.len() > 1) {
+                for metrics in &mut both {
+                    metrics.repo_host = Some(host.as_str().to_owned());
+                }
+            }
+            both
+        });
+        Ok(measured.collect())
+    }
+
+    pub(super) async fn read(
+        &self,
+        caller: &Caller,
+        repo: &RepoName,
+        branch: &BranchName,
+    ) -> Result<(QueueRef, Arc<Queue>), Error> {
+        let repository = self.repository(caller, Scope::QueueRead, repo).await?;
+        let queue = self.find(caller.org, &repository, branch).await?;
+        match self.stepper.load(queue).await? {
+            Some((_, state)) => Ok((queue, state)),
+            None => Err(Error::UnknownQueue { repo: repo.clone(), branch: branch.clone() }),
+        }
+    }
+}
+
+/// A live entry as the queue has it.
+pub(super) fn live_snapshot(queue: &Queue, pr: PrNumber) -> Option<EntrySnapshot> {
+    view_entry(queue, pr).map(|view| EntrySnapshot {
+        entry: view.entry.clone(),
+        state: view.state,
+        readiness: view.readiness,
+        waits: view.waits,
+        position: view.position,
+    })
+}
+
+/// An entry as it is kept; with what the queue knows of it, unless it has moved on meanwhile.
+pub(super) fn stored_snapshot(queue: &Queue, entry: Entry) -> EntrySnapshot {
+    let live = live_snapshot(queue, entry.pr).filter(|live| live.entry.state == entry.state);
+    live.unwrap_or_else(|| EntrySnapshot {
+        state: entry.state.name(),
+        readiness: entry.readiness(&queue.header.branch, queue.mode()),
+        waits: None,
+        position: None,
+        entry,
+    })
+}
+
+fn snapshot(queue: &Queue, run: TestRun) -> RunSnapshot {
+    let targets = run
+        .group
+        .iter()
+        .map(|member| queue.entry(member.entry).and_then(|entry| entry.targets.clone()))
+        .collect();
+    let dependent_prs = run.ahead.iter().map(|(_, pr)| *pr).collect();
+    RunSnapshot { run, dependent_prs, targets }
+}

@@ -1,0 +1,132 @@
+//! Signing in to the pages, and who it is that comes back.
+
+use std::sync::Arc;
+
+use signalbox_domain::audit::{AuditAction, AuditActor, Facts, of_token};
+use signalbox_domain::identity::{Identity, Role};
+use signalbox_domain::ids::{OrgId, OrgSlug, TokenId};
+use signalbox_domain::ports::StoreError;
+use signalbox_domain::session::{ABSOLUTE_DAYS, IDLE_HOURS, NOTE_MINUTES, Session, SessionText};
+use signalbox_domain::time::Span;
+use signalbox_domain::token::{Caller, Compatibility, Token, TokenHash, TokenText};
+
+use super::{Authenticator, Context, Deed};
+
+/// Signing in to the pages.
+pub struct Sessions {
+    context: Context,
+    authenticator: Arc<Authenticator>,
+}
+
+impl Sessions {
+    /// Sessions on these adapters.
+    pub const fn new(context: Context, authenticator: Arc<Authenticator>) -> Self {
+        Self { context, authenticator }
+    }
+
+    /// Exchanges the text of a token for a new session. `None`: the token is no good.
+    pub async fn sign_in(
+        &self,
+        text: &str,
+    ) -> Result<Option<(SessionText, Arc<Caller>)>, StoreError> {
+        let text = text.trim();
+        let Some(token) = TokenText::parse(text) else { return Ok(None) };
+        let Some(caller) = self.authenticator.authenticate(text).await? else { return Ok(None) };
+        let session = self.new_text();
+        self.begin(caller.org, token.hash(), &session).await?;
+        Ok(Some((session, caller)))
+    }
+
+    /// A new session for somebody that an identity provider vouches for. It stands on a token of its
+    /// own, whose text nobody has, so it is listed and revoked as every other. `None`: there is no
+    /// such organization.
+    pub async fn sign_in_as(
+        &self,
+        slug: &OrgSlug,
+        who: &Identity,
+        role: Role,
+    ) -> Result<Option<SessionText>, StoreError> {
+        let stores = &self.context.stores;
+        let Some(org) = stores.orgs.find_by_slug(slug).await? else { return Ok(None) };
+        let (session, now) = (self.new_text(), self.context.clock.now());
+        let name = who.email.as_deref().unwrap_or(&who.name);
+        let name: String = name.chars().filter(|it| !it.is_control()).take(80).collect();
+        let token = Token {
+            id: TokenId(self.context.ids.new_id()),
+            org: org.id,
+            name: format!("{name} (signed in)"),
+            hash: session.own_token(),
+            scopes: role.scopes(),
+            repos: Vec::new(),
+            compatibility: Compatibility::Specification,
+            created_at: now,
+            expires_at: Some(now.plus(Span::days(ABSOLUTE_DAYS))),
+            revoked_at: None,
+        };
+        let deed = Deed {
+            org: org.id,
+            actor: AuditActor::Token { id: token.id, name: token.name.clone() },
+            action: AuditAction::TokenCreated,
+            object: format!("token {}", token.id),
+            repo: None,
+            reason: Some(format!("signed in as {} ({})", role.word(), who.subject)),
+        };
+        let record = deed.record(&self.context, &Facts::new(), &of_token(&token));
+        stores.audit.append(&record).await?;
+        stores.tokens.insert(&token).await?;
+        self.begin(org.id, token.hash, &session).await?;
+        Ok(Some(session))
+    }
+
+    fn new_text(&self) -> SessionText {
+        SessionText::from_random(self.context.ids.new_id(), self.context.ids.new_id())
+    }
+
+    async fn begin(
+        &self,
+        org: OrgId,
+        token: TokenHash,
+        session: &SessionText,
+    ) -> Result<(), StoreError> {
+        let now = self.context.clock.now();
+        let store = &self.context.stores.sessions;
+        let begun = Session { hash: session.hash(), org, token, created_at: now, seen_at: now };
+        store.begin(&begun).await?;
+        store
+            .prune(now.minus(Span::hours(IDLE_HOURS)), now.minus(Span::days(ABSOLUTE_DAYS)))
+            .await?;
+        Ok(())
+    }
+
+    /// Who comes back with a session. `None`: it has ended, or its token is no longer good.
+    pub async fn resume(&self, text: &SessionText) -> Result<Option<Arc<Caller>>, StoreError> {
+        let (store, now) = (&self.context.stores.sessions, self.context.clock.now());
+        let Some(session) = store.session(text.hash()).await? else { return Ok(None) };
+        if !session.is_good(now) {
+            return Ok(None);
+        }
+        let caller = self.authenticator.holder(session.token).await?;
+        let caller = caller.filter(|caller| caller.org == session.org);
+        if caller.is_some() && now >= session.seen_at.plus(Span::minutes(NOTE_MINUTES)) {
+            store.note_use(session.hash, now).await?;
+        }
+        Ok(caller)
+    }
+
+    /// What the forms of a page carry that is shown now.
+    pub fn form_token(&self, text: &SessionText) -> String {
+        text.form_token(self.context.ids.new_id())
+    }
+
+    /// Ends a session, with its token when that was made for it alone.
+    pub async fn sign_out(&self, text: &SessionText) -> Result<(), StoreError> {
+        let stores = &self.context.stores;
+        if let Some(session) = stores.sessions.session(text.hash()).await? {
+            let token = stores.tokens.find_by_hash(session.token).await?;
+            if let Some(token) = token.filter(|it| it.hash == text.own_token()) {
+                stores.tokens.revoke(token.id, self.context.clock.now()).await?;
+            }
+        }
+        stores.sessions.end(text.hash()).await.map(drop)
+    }
+}

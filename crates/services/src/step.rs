@@ -1,0 +1,253 @@
+//! One step of a queue: load, decide, commit; again when somebody else was faster.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use signalbox_domain::audit::{AuditRecord, of_queue};
+use signalbox_domain::ports::{
+    Commit, CommitError, Loaded, Observed, QueuePlace, QueueRef, StoreError, ToldEvent, Version,
+};
+use signalbox_domain::queue::{
+    Command, Event, Fact, Input, Lane, Queue, Refusal, Submission, Transition, absorb, decide,
+    next_deadline,
+};
+use signalbox_domain::time::Timestamp;
+
+use super::audit::Deed;
+use super::{Context, Error};
+
+/// How often a step is decided again before it is given up.
+const ATTEMPTS: u32 = 32;
+/// The most queues that are kept in memory.
+const REMEMBERED: usize = 4_096;
+
+/// Takes steps. Queues stay in memory between them; the store is asked each time whether they are
+/// still the newest.
+pub(super) struct Stepper {
+    pub(super) context: Context,
+    remembered: Mutex<BTreeMap<QueueRef, (Version, Arc<Queue>)>>,
+    turns: Mutex<BTreeMap<QueueRef, Arc<async_lock::Mutex<()>>>>,
+}
+
+impl Stepper {
+    pub(super) const fn new(context: Context) -> Self {
+        let turns = Mutex::new(BTreeMap::new());
+        Self { context, remembered: Mutex::new(BTreeMap::new()), turns }
+    }
+
+    /// The newest state. `None` when there is no such queue.
+    pub(super) async fn load(
+        &self,
+        queue: QueueRef,
+    ) -> Result<Option<(Version, Arc<Queue>)>, StoreError> {
+        let known = self.recall(queue);
+        let version = known.as_ref().map(|(version, _)| *version);
+        match self.context.stores.queues.load(queue, version).await? {
+            Some(Loaded::Current) => Ok(known),
+            Some(Loaded::Fresh(fresh, version)) => {
+                let fresh = Arc::<Queue>::from(fresh);
+                self.remember(queue, version, fresh.clone());
+                Ok(Some((version, fresh)))
+            }
+            None => {
+                self.forget(queue);
+                Ok(None)
+            }
+        }
+    }
+
+    /// Takes a step and returns the state after it. `None` when there is no such queue.
+    pub(super) async fn step(
+        &self,
+        queue: QueueRef,
+        input: &Input,
+    ) -> Result<Option<Arc<Queue>>, Error> {
+        Ok(self.step_unless(queue, input, None, |_| false).await?.map(|(after, _)| after))
+    }
+
+    /// Takes a step that is written to the audit log with what it changes.
+    pub(super) async fn step_by(
+        &self,
+        queue: QueueRef,
+        input: &Input,
+        deed: Option<&Deed>,
+    ) -> Result<Option<Arc<Queue>>, Error> {
+        Ok(self.step_unless(queue, input, deed, |_| false).await?.map(|(after, _)| after))
+    }
+
+    /// Takes a step, unless the newest state says that the input is out of date. Returns the state
+    /// after it, and whether the step was taken. `None` when there is no such queue.
+    pub(super) async fn step_unless(
+        &self,
+        queue: QueueRef,
+        input: &Input,
+        deed: Option<&Deed>,
+        out_of_date: impl Fn(&Queue) -> bool + Send,
+    ) -> Result<Option<(Arc<Queue>, bool)>, Error> {
+        // Steps of this process take turns; only those of other servers can meet.
+        let turn = self.turn(queue);
+        let _turn = turn.lock().await;
+        for _ in 0..ATTEMPTS {
+            let at = self.context.clock.now();
+            let Some((version, before)) = self.load(queue).await? else { return Ok(None) };
+            if out_of_date(&before) {
+                return Ok(Some((before, false)));
+            }
+            let input = &*self.with_targets(queue, input).await?;
+            let transition = apply(&before, input, at)?;
+            if transition.is_empty() && transition.queue.header == before.header {
+                return Ok(Some((before, true)));
+            }
+            let audit = deed.map(|deed| {
+                let (from, to) = (of_queue(&before.header), of_queue(&transition.queue.header));
+                deed.record(&self.context, &from, &to)
+            });
+            let audit = audit.filter(|it| deleted(&transition) || !it.changes.is_empty());
+            match self.commit(queue, version, &transition, input, at, audit.as_ref()).await {
+                Ok(after) => return Ok(Some((after, true))),
+                Err(CommitError::Conflict) => {
+                    self.forget(queue);
+                    self.context.observer.observe(&Observed::CommitConflict { queue });
+                }
+                Err(CommitError::Store(error)) => {
+                    self.forget(queue);
+                    return Err(error.into());
+                }
+            }
+        }
+        Err(Error::Busy)
+    }
+
+    /// A submission with the targets that were reported until now. They are read after the state
+    /// was loaded, so a report in between makes the commit fail, and both are read again.
+    async fn with_targets<'a>(
+        &self,
+        queue: QueueRef,
+        input: &'a Input,
+    ) -> Result<Cow<'a, Input>, StoreError> {
+        let Input::Command(Command::Submit(submission)) = input else {
+            return Ok(Cow::Borrowed(input));
+        };
+        let pr = submission.pull_request.number;
+        let targets = self.context.stores.queues.targets(queue, pr).await?;
+        let submission = Submission { targets, ..submission.as_ref().clone() };
+        Ok(Cow::Owned(Input::Command(Command::Submit(Box::new(submission)))))
+    }
+
+    async fn commit(
+        &self,
+        queue: QueueRef,
+        expected: Version,
+        transition: &Transition,
+        input: &Input,
+        at: Timestamp,
+        audit: Option<&AuditRecord>,
+    ) -> Result<Arc<Queue>, CommitError> {
+        let journal = transition.record(input.clone(), at);
+        let events = self.told(queue, transition).await?;
+        let request = self.context.ids.request_id();
+        let commit = Commit {
+            queue,
+            expected,
+            header: &transition.queue.header,
+            next_deadline: next_deadline(&transition.queue),
+            changes: &transition.changes,
+            journal: &journal,
+            effects: &transition.effects,
+            events: &events,
+            at,
+            audit,
+            request: request.as_deref(),
+        };
+        let version = self.context.stores.queues.commit(&commit).await?;
+        let after = Arc::new(transition.queue.clone());
+        self.remember(queue, version, after.clone());
+        self.context.observer.observe(&Observed::Step {
+            queue,
+            input: input.name(),
+            decisions: &transition.decisions,
+            took: self.context.clock.now().since(at),
+        });
+        let lanes: Vec<Lane> = Lane::ALL
+            .iter()
+            .copied()
+            .filter(|lane| transition.effects.iter().any(|it| it.effect.lane() == *lane))
+            .collect();
+        self.context.notifier.committed(queue, &lanes);
+        if !events.is_empty() {
+            self.context.notifier.told(queue.org);
+        }
+        Ok(after)
+    }
+
+    /// What is told of a transition. The repository's name is read with it: hosts may rename.
+    async fn told(
+        &self,
+        queue: QueueRef,
+        transition: &Transition,
+    ) -> Result<Vec<ToldEvent>, StoreError> {
+        if transition.events.is_empty() {
+            return Ok(Vec::new());
+        }
+        let (stores, header) = (&self.context.stores, &transition.queue.header);
+        let found = stores.repos.find(queue.org, header.repo).await?;
+        let repository = found.ok_or_else(|| StoreError::Corrupt {
+            what: format!("queue {}", queue.id),
+            source: "its repository is not registered".into(),
+        })?;
+        let place = QueuePlace { repo: repository.name, branch: header.branch.clone() };
+        let told = |event: &Event| ToldEvent {
+            id: self.context.ids.new_id(),
+            kind: event.kind.word(),
+            at: event.at,
+            payload: self.context.events.queue_event(&place, event),
+            request: self.context.ids.request_id(),
+        };
+        Ok(transition.events.iter().map(told).collect())
+    }
+
+    /// Takes a fact in. A queue that is gone has no use for it.
+    pub(super) async fn absorb(&self, queue: QueueRef, fact: Fact) -> Result<(), Error> {
+        self.step(queue, &Input::Fact(fact)).await.map(drop)
+    }
+
+    fn turn(&self, queue: QueueRef) -> Arc<async_lock::Mutex<()>> {
+        let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
+        if turns.len() >= REMEMBERED {
+            turns.retain(|_, turn| Arc::strong_count(turn) > 1);
+        }
+        turns.entry(queue).or_default().clone()
+    }
+
+    fn recall(&self, queue: QueueRef) -> Option<(Version, Arc<Queue>)> {
+        let remembered = self.remembered.lock().unwrap_or_else(PoisonError::into_inner);
+        remembered.get(&queue).cloned()
+    }
+
+    fn remember(&self, queue: QueueRef, version: Version, state: Arc<Queue>) {
+        let mut remembered = self.remembered.lock().unwrap_or_else(PoisonError::into_inner);
+        if remembered.get(&queue).is_some_and(|(known, _)| *known > version) {
+            return;
+        }
+        if remembered.len() >= REMEMBERED {
+            remembered.pop_first();
+        }
+        remembered.insert(queue, (version, state));
+    }
+
+    fn forget(&self, queue: QueueRef) {
+        self.remembered.lock().unwrap_or_else(PoisonError::into_inner).remove(&queue);
+    }
+}
+
+fn deleted(transition: &Transition) -> bool {
+    transition.queue.header.deleted
+}
+
+fn apply(before: &Queue, input: &Input, at: Timestamp) -> Result<Transition, Refusal> {
+    match input {
+        Input::Command(command) => decide(before, command, at),
+        Input::Fact(fact) => Ok(absorb(before, fact, at)),
+    }
+}

@@ -1,0 +1,92 @@
+//! Submitting: the one command that carries what was read elsewhere, which may be out of date by
+//! the time that it is decided on.
+
+use signalbox_domain::ids::{BranchName, PrNumber, RepoName};
+use signalbox_domain::ports::{PullRequestQuery, Repository};
+use signalbox_domain::queue::{Actor, Command, Input, Priority, Queue, Submission, SubmitReason};
+use signalbox_domain::token::{Caller, Scope};
+
+use super::{Error, QueueService};
+
+/// How often the host is asked for a pull request while landings make its answers old.
+const READS: u32 = 8;
+
+/// What is wished for a pull request that is put into a queue.
+pub(super) struct Wish {
+    pub(super) priority: Option<Priority>,
+    pub(super) no_batch: Option<bool>,
+    pub(super) force: bool,
+    pub(super) reason: SubmitReason,
+    pub(super) by: Actor,
+}
+
+impl QueueService {
+    /// Puts a pull request into the queue, or changes its priority there.
+    pub async fn submit(
+        &self,
+        caller: &Caller,
+        repo: &RepoName,
+        branch: &BranchName,
+        pr: PrNumber,
+        priority: Option<Priority>,
+        no_batch: Option<bool>,
+    ) -> Result<(), Error> {
+        if priority.is_some_and(Priority::is_urgent) && !caller.may(Scope::QueueUrgent) {
+            return Err(Error::MissingScope(Scope::QueueUrgent));
+        }
+        let repository = self.repository(caller, Scope::QueueSubmit, repo).await?;
+        let wish = Wish {
+            priority,
+            no_batch,
+            force: false,
+            reason: SubmitReason::ApiRequested,
+            by: caller.actor(),
+        };
+        self.submit_as(&repository, branch, pr, &wish).await
+    }
+
+    /// The same for somebody whose rights were checked elsewhere.
+    pub(super) async fn submit_as(
+        &self,
+        repository: &Repository,
+        branch: &BranchName,
+        pr: PrNumber,
+        wish: &Wish,
+    ) -> Result<(), Error> {
+        let queue = self.find(repository.org, repository, branch).await?;
+        let host = self.git_host(repository)?;
+        for _ in 0..READS {
+            let read_at = self.context().clock.now();
+            let pull_request = host
+                .pull_request(repository, &PullRequestQuery::Number(pr))
+                .await
+                .map_err(Error::Host)?
+                .ok_or_else(|| Error::UnknownPullRequest { repo: repository.name.clone(), pr })?;
+            let command = Command::Submit(Box::new(Submission {
+                pull_request,
+                read_at,
+                targets: None,
+                priority: wish.priority,
+                no_batch: wish.no_batch,
+                force: wish.force,
+                reason: wish.reason,
+                by: wish.by.clone(),
+            }));
+            // What landed since the host was asked may be this pull request: it is asked again.
+            let out_of_date = |queue: &Queue| {
+                let moved_at = queue.header.target.seen_at;
+                queue.entry_of(pr).is_none() && moved_at.is_some_and(|at| at > read_at)
+            };
+            let input = Input::Command(command);
+            match self.stepper.step_unless(queue, &input, None, out_of_date).await? {
+                Some((_, true)) => return Ok(()),
+                Some((_, false)) => {}
+                None => {
+                    let repo = repository.name.clone();
+                    return Err(Error::UnknownQueue { repo, branch: branch.clone() });
+                }
+            }
+        }
+        Err(Error::Busy)
+    }
+}

@@ -1,0 +1,318 @@
+//! What is looked at again and again: deadlines, hosts that do not tell, and stray branches.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use signalbox_domain::ids::{BranchName, HostId, PrNumber, RepoId, Sha};
+use signalbox_domain::ports::{
+    GitHost, HostError, PullRequestQuery, QueueKey, QueueRef, Repository, Snapshot, TestBranch,
+};
+use signalbox_domain::queue::{Entry, EntryState, Fact, Mergeability, Queue};
+use signalbox_domain::time::{Span, Timestamp};
+
+use super::effect_runner::is_kept_waiting;
+use super::{Context, Error, QueueService};
+
+/// The most pull requests of a queue that are read in one go; of a longer queue the next ones
+/// follow in the next round.
+const READ_AT_ONCE: usize = 50;
+/// The most queues whose deadlines are looked at in one go.
+const DUE_AT_ONCE: u32 = 100;
+/// How long a stray branch must not have moved before it is deleted. Other servers use branches
+/// that this one knows nothing of, each for a few minutes at most.
+const STRAY_MINUTES: u32 = 15;
+
+/// Looks at everything again, so that a hint that was lost costs time and nothing else.
+pub struct Sweeper {
+    context: Context,
+    queues: Arc<QueueService>,
+    round: AtomicUsize,
+    read_at: Mutex<BTreeMap<QueueRef, Timestamp>>,
+    confirmed: Mutex<BTreeMap<QueueRef, BTreeMap<PrNumber, Confirmed>>>,
+    strays: Mutex<BTreeMap<RepoPlace, BTreeMap<BranchName, Seen>>>,
+}
+
+/// What a pull request's mark was when the host last showed it as the queue knows it, and since
+/// when the queue knows it so.
+type Confirmed = (Option<String>, Timestamp);
+
+/// The snapshots of a round, one for each repository.
+type Snapshots = BTreeMap<RepoId, Arc<Snapshot>>;
+
+/// Where a repository is: the host, the folder on hosts that keep folders, owner and name.
+type RepoPlace = (HostId, Option<String>, String, String);
+
+/// Where a stray branch was seen, and since when it has not moved.
+type Seen = (Sha, Timestamp);
+
+impl Sweeper {
+    /// A sweeper on these adapters.
+    pub const fn new(context: Context, queues: Arc<QueueService>) -> Self {
+        Self {
+            context,
+            queues,
+            round: AtomicUsize::new(0),
+            read_at: Mutex::new(BTreeMap::new()),
+            confirmed: Mutex::new(BTreeMap::new()),
+            strays: Mutex::new(BTreeMap::new()),
+        }
+    }
+
+    /// Lets time pass for every queue that has a deadline behind it. Returns how many there were.
+    pub async fn deadlines(&self) -> Result<usize, Error> {
+        let due = self.context.stores.queues.due(self.context.clock.now(), DUE_AT_ONCE).await?;
+        for queue in &due {
+            self.queues.absorb(*queue, Fact::TimePassed).await?;
+        }
+        Ok(due.len())
+    }
+
+    /// Reads the targets and the live pull requests of all queues on hosts that must be polled
+    /// (`only_polled`), or on all hosts, and takes in what has changed.
+    pub async fn reconcile(&self, only_polled: bool) -> Result<(), Error> {
+        self.round.fetch_add(1, Ordering::Relaxed);
+        let mut snapshots = Snapshots::new();
+        for key in self.context.stores.queues.list(None, None).await? {
+            if let Some((repository, host)) = self.host_of(&key).await?
+                && (!only_polled || host.abilities().needs_polling)
+                && self.is_due(key.queue, host.abilities().reread_after).await?
+            {
+                self.reconcile_queue(&key, &repository, host.as_ref(), &mut snapshots).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether it is time to read a queue again: the time is over, or its host was away.
+    async fn is_due(&self, queue: QueueRef, after: Span) -> Result<bool, Error> {
+        let state = self.queues.state(queue).await?;
+        let was_away = state.is_some_and(|it| it.header.host.unreachable_since.is_some());
+        let now = self.context.clock.now();
+        let mut read_at = self.read_at.lock().unwrap_or_else(PoisonError::into_inner);
+        let fresh = read_at.get(&queue).is_some_and(|at| now < at.plus(after));
+        if fresh && !was_away {
+            return Ok(false);
+        }
+        read_at.insert(queue, now);
+        Ok(true)
+    }
+
+    /// Reads the pull requests again whose host had not made up its mind. Returns how many there
+    /// were.
+    pub async fn undecided(&self) -> Result<usize, Error> {
+        let mut asked = 0;
+        for key in self.context.stores.queues.list(None, None).await? {
+            let Some((repository, host)) = self.host_of(&key).await? else { continue };
+            if host.abilities().needs_polling {
+                continue;
+            }
+            let Some(queue) = self.queues.state(key.queue).await? else { continue };
+            let undecided = |entry: &&Entry| {
+                entry.state == EntryState::NotReady
+                    && entry.pull_request.mergeability == Mergeability::InProgress
+            };
+            let prs = queue.entries_in_order().filter(undecided).map(|entry| entry.pr);
+            for pr in prs.take(READ_AT_ONCE).collect::<Vec<_>>() {
+                asked += 1;
+                let read_at = self.context.clock.now();
+                let query = PullRequestQuery::Number(pr);
+                // What cannot be read now is read in the next round.
+                let Ok(Some(seen)) = host.pull_request(&repository, &query).await else { break };
+                let fact = Fact::PullRequestSeen { pull_request: Box::new(seen), read_at };
+                self.queues.absorb(key.queue, fact).await?;
+            }
+        }
+        Ok(asked)
+    }
+
+    async fn reconcile_queue(
+        &self,
+        key: &QueueKey,
+        repository: &Repository,
+        host: &dyn GitHost,
+        snapshots: &mut Snapshots,
+    ) -> Result<(), Error> {
+        let Some(queue) = self.queues.state(key.queue).await? else { return Ok(()) };
+        match self.news(key.queue, &queue, repository, host, snapshots).await {
+            Ok(facts) => {
+                // That the host can be read does not say that it does what is asked of it.
+                if queue.header.host.unreachable_since.is_some()
+                    && !is_kept_waiting(&self.context, key.queue).await?
+                {
+                    self.queues.absorb(key.queue, Fact::HostReachable).await?;
+                }
+                for fact in facts {
+                    self.queues.absorb(key.queue, fact).await?;
+                }
+            }
+            // A limit passes by itself, and a refusal to read says nothing about the queue.
+            Err(error) => {
+                if let Some(trouble) = error.trouble() {
+                    self.queues.absorb(key.queue, Fact::HostUnreachable { trouble }).await?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What the host shows and the queue does not know yet.
+    async fn news(
+        &self,
+        key: QueueRef,
+        queue: &Queue,
+        repository: &Repository,
+        host: &dyn GitHost,
+        snapshots: &mut Snapshots,
+    ) -> Result<Vec<Fact>, HostError> {
+        let snapshot = match snapshots.get(&repository.id) {
+            Some(known) => Some(known.clone()),
+            None => host.snapshot(repository).await?.map(Arc::new),
+        };
+        if let Some(snapshot) = &snapshot {
+            snapshots.insert(repository.id, snapshot.clone());
+        }
+        let snapshot = snapshot.as_deref();
+        let mut facts = Vec::new();
+        let read_at = self.context.clock.now();
+        let (target, branch) = (&queue.header.target, &queue.header.branch);
+        let known = if target.missing { None } else { target.head.as_ref() };
+        let is_asked = known.is_some() || target.missing;
+        if !is_asked || snapshot.is_none_or(|it| it.heads.get(branch) != known) {
+            match host.head(repository, branch).await? {
+                Some(head) if known != Some(&head.sha) => {
+                    facts.push(Fact::TargetSeen { head: head.sha, tree: head.tree, read_at });
+                }
+                None if !target.missing => facts.push(Fact::TargetMissing),
+                Some(_) | None => {}
+            }
+        }
+        for entry in self.share_of(self.unconfirmed(key, queue, snapshot)) {
+            let query = PullRequestQuery::Number(entry.pr);
+            let read_at = self.context.clock.now();
+            match host.pull_request(repository, &query).await? {
+                Some(seen) if seen == entry.pull_request => {
+                    self.confirm(key, &entry, snapshot);
+                }
+                Some(seen) => {
+                    facts.push(Fact::PullRequestSeen { pull_request: Box::new(seen), read_at });
+                }
+                None => facts.push(Fact::PullRequestGone { pr: entry.pr }),
+            }
+        }
+        Ok(facts)
+    }
+
+    /// The live entries that may not be what the host shows: all of them on hosts without a
+    /// snapshot, else those whose mark has changed since they were last read.
+    fn unconfirmed(&self, key: QueueRef, queue: &Queue, snapshot: Option<&Snapshot>) -> Vec<Entry> {
+        let live = queue.entries_in_order();
+        let Some(snapshot) = snapshot else { return live.cloned().collect() };
+        let mut confirmed = self.confirmed.lock().unwrap_or_else(PoisonError::into_inner);
+        let confirmed = confirmed.entry(key).or_default();
+        confirmed.retain(|pr, _| queue.entry_of(*pr).is_some());
+        let is_changed = |entry: &&Entry| {
+            confirmed.get(&entry.pr).is_none_or(|(mark, known_since)| {
+                mark.as_ref() != snapshot.marks.get(&entry.pr) || *known_since != entry.seen_at
+            })
+        };
+        live.filter(is_changed).cloned().collect()
+    }
+
+    /// Notes that the host shows an entry's pull request as the queue knows it. The mark is older
+    /// than the read: what has changed in between shows in the next mark.
+    fn confirm(&self, key: QueueRef, entry: &Entry, snapshot: Option<&Snapshot>) {
+        let Some(snapshot) = snapshot else { return };
+        let mark = snapshot.marks.get(&entry.pr).cloned();
+        let mut confirmed = self.confirmed.lock().unwrap_or_else(PoisonError::into_inner);
+        confirmed.entry(key).or_default().insert(entry.pr, (mark, entry.seen_at));
+    }
+
+    /// The pull requests whose turn it is in this round: all of a short list, a part of a long one.
+    fn share_of(&self, entries: Vec<Entry>) -> Vec<Entry> {
+        let rounds = entries.len().div_ceil(READ_AT_ONCE).max(1);
+        let round = self.round.load(Ordering::Relaxed) % rounds;
+        entries.into_iter().skip(round * READ_AT_ONCE).take(READ_AT_ONCE).collect()
+    }
+
+    /// Deletes test branches that no run knows and that have not moved for
+    /// 15 minutes. Returns how many.
+    pub async fn stray_branches(&self) -> Result<usize, Error> {
+        let mut swept = 0;
+        // Several organizations may share one repository: its branches are all of theirs.
+        let mut by_repo = BTreeMap::<_, Vec<QueueKey>>::new();
+        for key in self.context.stores.queues.list(None, None).await? {
+            if let Some((repository, _)) = self.host_of(&key).await? {
+                let (name, path) = (repository.name, repository.path);
+                by_repo.entry((name.host, path, name.owner, name.name)).or_default().push(key);
+            }
+        }
+        for (place, keys) in &by_repo {
+            swept += self.stray_branches_of(place, keys).await?;
+        }
+        self.seen().retain(|place, _| by_repo.contains_key(place));
+        Ok(swept)
+    }
+
+    async fn stray_branches_of(
+        &self,
+        place: &RepoPlace,
+        keys: &[QueueKey],
+    ) -> Result<usize, Error> {
+        let Some(first) = keys.first() else { return Ok(0) };
+        let Some((repository, host)) = self.host_of(first).await? else { return Ok(0) };
+        // The branches first, then the runs: a branch made in between belongs to a run that is
+        // not looked at yet, and is not in the list.
+        let Ok(branches) = host.test_branches(&repository).await else { return Ok(0) };
+        let (mut known, mut live) = (BTreeSet::new(), BTreeSet::new());
+        for key in keys {
+            if let Some(queue) = self.queues.state(key.queue).await? {
+                known.extend(queue.runs().map(|run| run.branch.clone()));
+                live.extend(queue.runs().map(|run| run.id.to_string()));
+            }
+        }
+        // A scratch branch is named after the run that it was made for.
+        let of_live_run = |branch: &BranchName| {
+            branch.as_str().rsplit('/').next().is_some_and(|last| live.contains(last))
+        };
+        let strays = branches
+            .into_iter()
+            .filter(|it| !known.contains(&it.branch) && !of_live_run(&it.branch));
+        let mut swept = 0;
+        for stray in self.unmoved(place, strays.collect()) {
+            if host.delete_branch(&repository, &stray.branch, Some(&stray.sha)).await.is_ok() {
+                swept += 1;
+            }
+        }
+        Ok(swept)
+    }
+
+    fn seen(&self) -> MutexGuard<'_, BTreeMap<RepoPlace, BTreeMap<BranchName, Seen>>> {
+        self.strays.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Remembers where strays are, and returns those that have been there for a while.
+    fn unmoved(&self, place: &RepoPlace, strays: Vec<TestBranch>) -> Vec<TestBranch> {
+        let now = self.context.clock.now();
+        let before = self.seen().remove(place).unwrap_or_default();
+        let since = |stray: &TestBranch| {
+            let seen = before.get(&stray.branch).filter(|(sha, _)| *sha == stray.sha);
+            seen.map_or(now, |(_, since)| *since)
+        };
+        let known = strays.iter().map(|it| (it.branch.clone(), (it.sha.clone(), since(it))));
+        self.seen().insert(place.clone(), known.collect());
+        let old = |stray: &TestBranch| now >= since(stray).plus(Span::minutes(STRAY_MINUTES));
+        strays.into_iter().filter(old).collect()
+    }
+
+    async fn host_of(
+        &self,
+        key: &QueueKey,
+    ) -> Result<Option<(Repository, Arc<dyn GitHost>)>, Error> {
+        let found = self.context.stores.repos.find(key.queue.org, key.repo).await?;
+        Ok(found.and_then(|repository| {
+            let host = self.context.hosts.git_host(repository.org, &repository.name.host)?;
+            Some((repository, host))
+        }))
+    }
+}

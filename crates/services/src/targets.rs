@@ -1,0 +1,60 @@
+//! Reports of impacted targets, which may come before or after the head that they are for is known.
+
+use signalbox_domain::ids::{BranchName, PrNumber, RepoName, Sha};
+use signalbox_domain::ports::{PullRequestQuery, QueueRef, Repository};
+use signalbox_domain::queue::{Command, ReportedTargets};
+use signalbox_domain::token::{Caller, Scope};
+
+use super::{Error, QueueService};
+
+impl QueueService {
+    /// Says which targets a pull request touches; it need not be in the queue yet, but its host
+    /// must have it.
+    ///
+    /// A report for another head than the known one is either late, or early because nobody told
+    /// of the push yet. So the host is asked first, and a late one changes nothing.
+    pub async fn set_targets(
+        &self,
+        caller: &Caller,
+        repo: &RepoName,
+        branch: &BranchName,
+        pr: PrNumber,
+        targets: ReportedTargets,
+    ) -> Result<(), Error> {
+        let repository = self.repository(caller, Scope::QueueSubmit, repo).await?;
+        let queue = self.find(caller.org, &repository, branch).await?;
+        if self.is_late(queue, &repository, pr, targets.sha.as_ref()).await? {
+            return Ok(());
+        }
+        let command = Command::SetTargets { pr, targets };
+        self.command(caller, Scope::QueueSubmit, &repository.name, branch, command).await.map(drop)
+    }
+
+    /// Whether a report for this head is late: another head is the pull request's own, and targets
+    /// are known for that one. An error when there is no such pull request.
+    async fn is_late(
+        &self,
+        queue: QueueRef,
+        repository: &Repository,
+        pr: PrNumber,
+        sha: Option<&Sha>,
+    ) -> Result<bool, Error> {
+        let state = self.state(queue).await?;
+        if let Some(entry) = state.as_ref().and_then(|state| state.entry_of(pr)) {
+            if sha.is_some_and(|sha| entry.pull_request.head != *sha) {
+                self.pull_request_hinted(repository.org, repository.id, pr).await?;
+            }
+            // The planner knows the head now.
+            return Ok(false);
+        }
+        let host = self.git_host(repository)?;
+        let shown = host.pull_request(repository, &PullRequestQuery::Number(pr)).await;
+        let shown = shown
+            .map_err(Error::Host)?
+            .ok_or_else(|| Error::UnknownPullRequest { repo: repository.name.clone(), pr })?;
+        let Some(sha) = sha.filter(|sha| shown.head != **sha) else { return Ok(false) };
+        let known = self.context().stores.queues.targets(queue, pr).await?;
+        let known = known.and_then(|known| known.sha);
+        Ok(known.is_some_and(|known| known != *sha && known == shown.head))
+    }
+}

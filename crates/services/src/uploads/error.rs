@@ -1,0 +1,43 @@
+//! Why an upload was not taken.
+
+use thiserror::Error;
+
+use signalbox_domain::flaky::UploadId;
+use signalbox_domain::ports::BlobError;
+
+/// Why an upload was not taken.
+#[derive(Debug, Error)]
+pub enum UploadError {
+    /// There is no such upload, or it is another organization's.
+    #[error("upload {0} not found")]
+    Unknown(UploadId),
+    /// The address was not made by this server, or for another upload.
+    #[error("the signature of the upload's address is wrong")]
+    WrongSignature,
+    /// The address is too old.
+    #[error("the upload's address has expired: announce the upload again")]
+    Expired,
+    /// The organization named is not the token's.
+    #[error("orgUrlSlug must be {wanted:?}, the organization of the token, but is {given:?}")]
+    WrongOrganization {
+        /// The token's.
+        wanted: String,
+        /// The one named.
+        given: String,
+    },
+    /// Somebody without a token sends too much.
+    #[error("this repository's public id was used too often in the last ten minutes")]
+    TooOften,
+    /// More files than an upload may have.
+    #[error("the upload has more than {most} files")]
+    TooManyFiles {
+        /// The limit.
+        most: usize,
+    },
+    /// There is no file in it.
+    #[error("the upload has no file")]
+    Empty,
+    /// The bytes were not kept.
+    #[error(transparent)]
+    Blob(#[from] BlobError),
+}

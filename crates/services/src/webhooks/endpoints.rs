@@ -1,0 +1,253 @@
+//! Endpoints are made, changed and removed.
+
+use signalbox_domain::audit::{AuditAction, AuditRecord, Facts, of_webhook};
+use signalbox_domain::ports::WebhookStore;
+use signalbox_domain::time::Span;
+use signalbox_domain::token::Caller;
+use signalbox_domain::webhook::{
+    Content, Endpoint, EndpointId, EndpointSettings, Health, Message, Secret, SettingsError,
+};
+
+use super::super::Error;
+use super::super::audit::Deed;
+use super::{ATTEMPTS, WebhookError, WebhookService};
+
+/// The kind of event whose example is sent as a test, unless another is asked for.
+const TEST_KIND: &str = "pull_request.merged";
+
+/// An endpoint with a secret that is shown this once.
+pub struct CreatedEndpoint {
+    /// The endpoint.
+    pub endpoint: Endpoint,
+    /// The text of its newest secret.
+    pub secret: String,
+}
+
+/// What is to be changed of an endpoint; what is `None` stays.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EndpointChange {
+    /// Where messages are posted.
+    pub url: Option<String>,
+    /// For people.
+    pub description: Option<String>,
+    /// The names of the events that it gets; empty: all.
+    pub kinds: Option<Vec<String>>,
+    /// Whether it is sent anything.
+    pub enabled: Option<bool>,
+    /// When it is switched on: whether events that came while it was off are sent too.
+    pub catch_up: bool,
+}
+
+impl WebhookService {
+    /// Makes an endpoint. It gets what happens from now on.
+    pub async fn create_endpoint(
+        &self,
+        caller: &Caller,
+        settings: EndpointSettings,
+        enabled: bool,
+    ) -> Result<CreatedEndpoint, Error> {
+        Self::may(caller)?;
+        self.check(&settings)?;
+        let (id, now) = (EndpointId(self.context.ids.new_id()), self.context.clock.now());
+        let new = self.parts.secrets.create(id).map_err(WebhookError::from)?;
+        let health = Health::switched_on();
+        let endpoint = Endpoint {
+            id,
+            org: caller.org,
+            version: 0,
+            settings,
+            secrets: vec![Secret { sealed: new.sealed, created_at: now, until: None }],
+            health: if enabled { health } else { health.switched_off(now) },
+            cursor: self.parts.log.newest(caller.org).await?,
+            created_at: now,
+            updated_at: now,
+        };
+        let most = self.limits.endpoints;
+        let deed = Deed::to_webhook(caller, AuditAction::WebhookCreated, id);
+        let record = deed.record(&self.context, &Facts::new(), &of_webhook(&endpoint));
+        if !self.store().create(&endpoint, most, Some(&record)).await? {
+            return Err(WebhookError::TooMany(most).into());
+        }
+        Ok(CreatedEndpoint { endpoint, secret: new.text })
+    }
+
+    /// The endpoints of the caller's organization.
+    pub async fn endpoints(&self, caller: &Caller) -> Result<Vec<Endpoint>, Error> {
+        Self::may(caller)?;
+        Ok(self.store().endpoints(caller.org).await?)
+    }
+
+    /// One endpoint.
+    pub async fn endpoint(&self, caller: &Caller, id: EndpointId) -> Result<Endpoint, Error> {
+        Self::may(caller)?;
+        self.known(caller.org, id).await
+    }
+
+    /// Changes an endpoint; returns it. One that is switched on begins with a clean record.
+    pub async fn update_endpoint(
+        &self,
+        caller: &Caller,
+        id: EndpointId,
+        change: &EndpointChange,
+    ) -> Result<Endpoint, Error> {
+        Self::may(caller)?;
+        let newest = self.parts.log.newest(caller.org).await?;
+        let now = self.context.clock.now();
+        let changed = |mut endpoint: Endpoint| {
+            let settings = &mut endpoint.settings;
+            if let Some(url) = &change.url {
+                settings.url.clone_from(url);
+            }
+            if let Some(description) = &change.description {
+                settings.description.clone_from(description);
+            }
+            if let Some(kinds) = &change.kinds {
+                settings.kinds.clone_from(kinds);
+            }
+            self.check(settings)?;
+            match change.enabled {
+                Some(true) if !endpoint.health.is_on() => {
+                    endpoint.health = Health::switched_on();
+                    if !change.catch_up {
+                        endpoint.cursor = endpoint.cursor.max(newest);
+                    }
+                }
+                Some(false) => endpoint.health = endpoint.health.switched_off(now),
+                Some(true) | None => {}
+            }
+            endpoint.updated_at = now;
+            Ok(endpoint)
+        };
+        let deed = Deed::to_webhook(caller, AuditAction::WebhookUpdated, id);
+        self.change(&deed, id, changed).await
+    }
+
+    /// Removes an endpoint with its messages.
+    pub async fn delete_endpoint(&self, caller: &Caller, id: EndpointId) -> Result<(), Error> {
+        Self::may(caller)?;
+        let before = of_webhook(&self.known(caller.org, id).await?);
+        let deed = Deed::to_webhook(caller, AuditAction::WebhookDeleted, id);
+        let record = deed.record(&self.context, &before, &Facts::new());
+        if self.store().delete(caller.org, id, Some(&record)).await? {
+            Ok(())
+        } else {
+            Err(WebhookError::UnknownEndpoint(id).into())
+        }
+    }
+
+    /// Gives an endpoint a new secret. Messages are signed with the one before as well until
+    /// `overlap` is over.
+    pub async fn rotate_secret(
+        &self,
+        caller: &Caller,
+        id: EndpointId,
+        overlap: Span,
+    ) -> Result<CreatedEndpoint, Error> {
+        Self::may(caller)?;
+        let new = self.parts.secrets.create(id).map_err(WebhookError::from)?;
+        let now = self.context.clock.now();
+        let rotate = |endpoint: Endpoint| Ok(endpoint.rotated(new.sealed.clone(), overlap, now));
+        let deed = Deed::to_webhook(caller, AuditAction::WebhookSecretRotated, id);
+        let endpoint = self.change(&deed, id, rotate).await?;
+        Ok(CreatedEndpoint { endpoint, secret: new.text })
+    }
+
+    /// Sends an example of an event to an endpoint that is on. Returns the message.
+    pub async fn send_test(
+        &self,
+        caller: &Caller,
+        id: EndpointId,
+        kind: Option<&str>,
+    ) -> Result<Message, Error> {
+        Self::may(caller)?;
+        let endpoint = self.known(caller.org, id).await?;
+        if !endpoint.health.is_on() {
+            return Err(WebhookError::Off(id).into());
+        }
+        let kind = kind.unwrap_or(TEST_KIND);
+        let payload = self.parts.catalogue.example(kind).ok_or_else(|| {
+            let shown: String = kind.chars().take(100).collect();
+            let rule = format!("must name an event, and {shown:?} is none");
+            WebhookError::from(SettingsError { field: "event", rule })
+        })?;
+        let event = self.context.ids.new_id();
+        let request = self.context.ids.request_id();
+        let content = Content { event, position: 0, kind: kind.to_owned(), payload, request };
+        let message = Message::new((caller.org, id), content, self.context.clock.now());
+        let sent = [("event", message.kind.clone()), ("messageId", message.id.to_string())];
+        let record = self.note((caller, id), AuditAction::WebhookTestSent, sent);
+        for _ in 0..ATTEMPTS {
+            let (org, cursor) = (caller.org, self.known(caller.org, id).await?.cursor);
+            let messages = std::slice::from_ref(&message);
+            if self.store().enqueue(org, id, (cursor, cursor), messages, Some(&record)).await? {
+                return Ok(message);
+            }
+        }
+        Err(Error::Busy)
+    }
+
+    /// Seals secrets again that are under an older key. Returns how many endpoints were changed.
+    pub async fn reseal(&self) -> Result<u64, Error> {
+        let (mut after, mut changed) = (None, 0);
+        loop {
+            let page = self.store().every(after, 100).await?;
+            let Some(last) = page.last() else { return Ok(changed) };
+            after = Some(last.id);
+            for mut endpoint in page {
+                let mut fresh = false;
+                for secret in &mut endpoint.secrets {
+                    let sealed = self.parts.secrets.reseal(endpoint.id, &secret.sealed);
+                    if let Some(sealed) = sealed.map_err(WebhookError::from)? {
+                        (secret.sealed, fresh) = (sealed, true);
+                    }
+                }
+                // Somebody who changes it meanwhile does no harm: it is sealed at the next start.
+                if fresh && self.store().save(&endpoint, None).await? {
+                    changed += 1;
+                }
+            }
+        }
+    }
+
+    fn check(&self, settings: &EndpointSettings) -> Result<(), Error> {
+        settings.check(&self.kinds()).map_err(WebhookError::from)?;
+        let rule = self.parts.sender.check_url(&settings.url);
+        let refused = |rule| WebhookError::from(SettingsError { field: "url", rule });
+        Ok(rule.map_err(refused)?)
+    }
+
+    /// The record of what is done with an endpoint that changes nothing of it.
+    pub(super) fn note<const N: usize>(
+        &self,
+        (caller, id): (&Caller, EndpointId),
+        action: AuditAction,
+        what: [(&str, String); N],
+    ) -> AuditRecord {
+        let what = what.into_iter().map(|(field, value)| (field.to_owned(), value)).collect();
+        Deed::to_webhook(caller, action, id).record(&self.context, &Facts::new(), &what)
+    }
+
+    /// Changes an endpoint, again when somebody else was faster.
+    async fn change(
+        &self,
+        deed: &Deed,
+        id: EndpointId,
+        change: impl Fn(Endpoint) -> Result<Endpoint, Error> + Send + Sync,
+    ) -> Result<Endpoint, Error> {
+        for _ in 0..ATTEMPTS {
+            let endpoint = self.known(deed.org, id).await?;
+            let before = of_webhook(&endpoint);
+            let changed = change(endpoint)?;
+            let record = deed.record(&self.context, &before, &of_webhook(&changed));
+            let record = (!record.changes.is_empty()).then_some(record);
+            if self.store().save(&changed, record.as_ref()).await? {
+                return Ok(Endpoint { version: changed.version + 1, ..changed });
+            }
+        }
+        Err(Error::Busy)
+    }
+
+    pub(super) fn store(&self) -> &dyn WebhookStore {
+        &*self.context.stores.webhooks
+    }
+}

@@ -1,0 +1,152 @@
+//! All words in one table, for the documentation. A wait is not listed by its word on the wire,
+//! as it carries data; its kinds are listed by name.
+
+use std::fmt::Write;
+
+use signalbox_domain::flaky::{QuarantineOverride, StatusReason, TestStatus};
+use signalbox_domain::ids::PrNumber;
+use signalbox_domain::queue::{
+    CancelReason, CheckConclusion, CheckStatus, Culprit, FailReason, LandingChange, MergeReason,
+    Outcome, PassReason, PrState, QueueStateName, QueuedReason, SubmitReason, TestFailure,
+    WaitReason,
+};
+use signalbox_domain::time::Timestamp;
+use signalbox_domain::upload::UploadState;
+use signalbox_domain::webhook::{self, MessageState, OffReason};
+
+use super::Named;
+
+fn section(page: &mut String, title: &str, rows: impl Iterator<Item = (String, super::Word)>) {
+    // Writing to a String does not fail.
+    let _head = write!(
+        page,
+        "\n## {title}\n\n| on the wire | word | icon | meaning |\n|---|---|---|---|\n"
+    );
+    for (wire, word) in rows {
+        let (label, icon, sentence) = (word.label, word.icon, word.sentence);
+        let _row = writeln!(page, "| `{wire}` | {label} | {icon} | {sentence} |");
+    }
+}
+
+/// One wait of each kind, for tables and tests.
+fn waits() -> Vec<(&'static str, WaitReason)> {
+    let (at, pr) = (Timestamp::from_unix_seconds(0), PrNumber(1));
+    vec![
+        ("draft", WaitReason::Draft),
+        ("base_branch_differs", WaitReason::BaseBranchDiffers),
+        ("missing_targets", WaitReason::MissingTargets),
+        ("host_mergeability", WaitReason::HostMergeability { detail: String::new() }),
+        ("required_checks_unknown", WaitReason::RequiredChecksUnknown),
+        ("slots_full", WaitReason::SlotsFull { used: 0, limit: 0, ahead: 0 }),
+        ("batch_filling", WaitReason::BatchFilling { have: 0, target: 0, until: at }),
+        ("behind_prs", WaitReason::BehindPrs { prs: vec![pr], ahead: 1 }),
+        ("building_candidate", WaitReason::BuildingCandidate),
+        ("checks_running", WaitReason::ChecksRunning { done: 0, of: 0 }),
+        ("checks_silent", WaitReason::ChecksSilent { names: Vec::new(), since: at }),
+        ("predecessor_testing", WaitReason::PredecessorTesting { prs: vec![pr] }),
+        ("successor_window", WaitReason::SuccessorWindow { depth: 0, until: None }),
+        ("conflict_with_ahead", WaitReason::ConflictWithAhead { pr }),
+        ("behind_landing", WaitReason::BehindLanding { prs: vec![pr] }),
+        ("unexplained", WaitReason::Unexplained),
+        ("landing", WaitReason::Landing),
+        ("queue_paused", WaitReason::QueuePaused { by: String::new(), reason: None }),
+        ("queue_draining", WaitReason::QueueDraining),
+        ("queue_switching_modes", WaitReason::QueueSwitchingModes),
+        ("host_unreachable", WaitReason::HostUnreachable { since: at, detail: String::new() }),
+        ("host_access_denied", WaitReason::HostAccessDenied { since: at, detail: String::new() }),
+        (
+            "host_credential_rejected",
+            WaitReason::HostCredentialRejected { since: at, detail: String::new() },
+        ),
+        ("target_branch_missing", WaitReason::TargetBranchMissing),
+        ("target_unknown", WaitReason::TargetUnknown),
+    ]
+}
+
+/// The page about words for the documentation.
+pub fn table() -> String {
+    let mut page = String::from(
+        "# Words\n\nHow states and reasons are called on the pages and on the command line. This page is made \
+         from the program: `just gen` writes it anew.\n",
+    );
+    macro_rules! sections {
+        ($($title:literal $kind:ident),+ $(,)?) => {
+            $(section(
+                &mut page,
+                $title,
+                $kind::ALL.iter().map(|it| (it.word().to_owned(), it.named())),
+            );)+
+        };
+    }
+    sections!(
+        "State of a pull request" PrState,
+        "State of a queue" QueueStateName,
+        "State of a check" CheckStatus,
+        "Conclusion of a check" CheckConclusion,
+        "Outcome of a test run" Outcome,
+        "Why it was submitted" SubmitReason,
+        "Why it is in the line" QueuedReason,
+        "Why it passed" PassReason,
+        "Why its tests failed" TestFailure,
+        "Why it failed" FailReason,
+        "Why it was cancelled" CancelReason,
+        "Why it merged" MergeReason,
+        "What became of it after it merged" LandingChange,
+        "Status of a test" TestStatus,
+        "Quarantine of a test" QuarantineOverride,
+        "Why a test has its status" StatusReason,
+        "State of an upload" UploadState,
+        "State of a message to a webhook" MessageState,
+        "Why a webhook is off" OffReason,
+    );
+    section(
+        &mut page,
+        "Outcome of a try at delivering",
+        webhook::Outcome::ALL.iter().map(|it| (it.word().to_owned(), it.named())),
+    );
+    section(
+        &mut page,
+        "Why it waits",
+        waits().into_iter().map(|(name, wait)| (name.to_owned(), wait.named())),
+    );
+    let culprits = [
+        ("itself", Culprit::Itself),
+        ("pull_request", Culprit::PullRequest(PrNumber(1))),
+        ("target_branch", Culprit::TargetBranch),
+        ("host", Culprit::Host),
+    ];
+    let culprits = culprits.into_iter().map(|(name, it)| (name.to_owned(), it.named()));
+    section(&mut page, "Whose fault it is", culprits);
+    page
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_word_says_something() {
+        for line in table().lines().filter(|line| line.starts_with("| `")) {
+            let cells: Vec<&str> = line.split('|').map(str::trim).collect();
+            assert!(cells.get(1..5).is_some_and(|it| it.iter().all(|it| it.len() > 1)), "{line}");
+        }
+    }
+
+    #[test]
+    fn states_of_one_kind_have_different_words() {
+        let labels = |words: Vec<super::super::Word>| {
+            let mut labels: Vec<&str> = words.iter().map(|it| it.label).collect();
+            let all = labels.len();
+            labels.sort_unstable();
+            labels.dedup();
+            assert_eq!(labels.len(), all, "{labels:?}");
+        };
+        labels(PrState::ALL.iter().map(Named::named).collect());
+        labels(QueueStateName::ALL.iter().map(Named::named).collect());
+        labels(TestStatus::ALL.iter().map(Named::named).collect());
+        labels(MessageState::ALL.iter().map(Named::named).collect());
+        labels(webhook::Outcome::ALL.iter().map(Named::named).collect());
+        labels(OffReason::ALL.iter().map(Named::named).collect());
+        labels(waits().iter().map(|(_, wait)| wait.named()).collect());
+    }
+}

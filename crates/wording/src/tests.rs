@@ -1,0 +1,113 @@
+//! Words for tests, their quarantine, and uploads.
+
+use signalbox_domain::flaky::{QuarantineOverride, StatusReason, TestStatus};
+use signalbox_domain::upload::UploadState;
+
+use super::{Named, Tone, Word, word};
+
+impl Named for TestStatus {
+    fn named(&self) -> Word {
+        match self {
+            Self::Healthy => word("Healthy", "check", Tone::Good, "nothing was found"),
+            Self::Flaky => {
+                word("Flaky", "wave", Tone::Warning, "it passes and fails on the same code")
+            }
+            Self::Broken => word("Broken", "cross", Tone::Bad, "it fails again and again"),
+        }
+    }
+}
+
+impl Named for QuarantineOverride {
+    fn named(&self) -> Word {
+        match self {
+            Self::Always => word(
+                "Always quarantined",
+                "shield",
+                Tone::Warning,
+                "its failures count as passed, whatever its status",
+            ),
+            Self::Never => word(
+                "Never quarantined",
+                "minus",
+                Tone::Quiet,
+                "its failures count, whatever its status",
+            ),
+            Self::Follow => word(
+                "Follows the repository",
+                "half",
+                Tone::Quiet,
+                "the settings of the repository decide",
+            ),
+        }
+    }
+}
+
+impl Named for UploadState {
+    fn named(&self) -> Word {
+        match self {
+            Self::Awaited => word(
+                "Awaited",
+                "clock",
+                Tone::Waiting,
+                "it was announced and its bytes are awaited",
+            ),
+            Self::Received => {
+                word("Received", "play", Tone::Active, "its bytes are here and are being read")
+            }
+            Self::Read => word("Read", "check", Tone::Good, "its results were taken in"),
+            Self::Failed => word("Failed", "cross", Tone::Bad, "it could not be read"),
+        }
+    }
+}
+
+impl Named for StatusReason {
+    fn named(&self) -> Word {
+        match self {
+            Self::NothingFound => {
+                word("Nothing found", "check", Tone::Good, "no monitor has found anything")
+            }
+            Self::PassOnRetry => word(
+                "Passed on retry",
+                "wave",
+                Tone::Warning,
+                "it failed and passed on the same code",
+            ),
+            Self::FailureRate => word(
+                "Fails often",
+                "cross",
+                Tone::Bad,
+                "the share of failing runs is above the limit",
+            ),
+            Self::FailureCount => word(
+                "Failed too often",
+                "cross",
+                Tone::Bad,
+                "the number of failing runs is above the limit",
+            ),
+            Self::FlaggedByHand => {
+                word("Flagged by hand", "flag", Tone::Warning, "somebody has flagged it")
+            }
+            Self::Recovered => {
+                word("Recovered", "check", Tone::Good, "runs have shown that the problem is gone")
+            }
+            Self::Stale => {
+                word("No recent runs", "clock", Tone::Quiet, "it was not run for a long time")
+            }
+            Self::MonitorMuted => word(
+                "Monitor muted",
+                "minus",
+                Tone::Quiet,
+                "the monitor that found it is muted for this test",
+            ),
+            Self::MonitorChanged => word(
+                "Monitor changed",
+                "switch",
+                Tone::Quiet,
+                "the monitor that found it was changed",
+            ),
+            Self::FlagRemoved => {
+                word("Flag removed", "flag", Tone::Quiet, "somebody has taken the flag away")
+            }
+        }
+    }
+}
