@@ -58,7 +58,7 @@ model CASES='100000':
 # target/mutants.out. Survivors are listed with reasons in docs/contributing/mutants.md
 [group('test')]
 mutants *ARGS:
-    cargo mutants --output target {{ARGS}}
+    SIGNALBOX_PROPTEST_CASES=400 cargo mutants --package signalbox-domain --output target {{ARGS}}
 
 # The simulation of the whole system with that many seeds
 [group('test')]
