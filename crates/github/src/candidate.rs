@@ -27,9 +27,9 @@ impl GitHubHost {
         build: &BuildCandidate,
     ) -> Result<Built, HostError> {
         let before: Vec<Change> = build.before.iter().map(|(_, change)| change.clone()).collect();
-        let base = self.ground(repo, build, build.base.as_str()).await?;
+        let base = self.ground(repo, build.base.as_str()).await?;
         let ground = match bench.apply(base, &before, build.method).await? {
-            Applied::Commit(made) => made,
+            Applied::Commit { made, .. } => made,
             // What is ahead does not go together: the group waits for the later one of the two.
             Applied::Conflict { change, paths } => {
                 let (Some((run, _)), Some(first)) =
@@ -47,11 +47,13 @@ impl GitHubHost {
             }
         };
         match bench.apply(ground, &build.changes, build.method).await? {
-            Applied::Commit(Made { commit, tree }) => {
+            Applied::Commit { made: Made { commit, tree }, empty } => {
+                let empty = empty.into_iter().filter_map(|at| build.changes.get(at));
+                let empty = empty.map(|change| change.pr).collect();
                 self.put_branch(repo, build.branch.as_str(), &commit).await?;
                 let head_checks = self.head_checks(repo, build, &tree).await?;
                 let candidate = Candidate { sha: sha(&commit)?, tree };
-                Ok(Built::Candidate { candidate, head_checks, empty: Vec::new() })
+                Ok(Built::Candidate { candidate, head_checks, empty })
             }
             Applied::Conflict { change, paths } => {
                 self.conflict(bench, repo, build, change, paths).await
@@ -59,22 +61,9 @@ impl GitHubHost {
         }
     }
 
-    /// A commit to build on. Its tree matters only where commits are replayed.
-    async fn ground(
-        &self,
-        repo: &RepoName,
-        build: &BuildCandidate,
-        commit: &str,
-    ) -> Result<Made, HostError> {
-        use signalbox_domain::queue::MergeMethod;
-        let needed = match build.method {
-            MergeMethod::Rebase => true,
-            MergeMethod::Squash | MergeMethod::MergeCommit => {
-                build.changes.is_empty() && build.before.is_empty()
-            }
-        };
-        let tree = if needed { self.tree_of(repo, commit).await? } else { unknown_tree()? };
-        Ok(Made { commit: commit.to_owned(), tree })
+    /// A commit to build on.
+    async fn ground(&self, repo: &RepoName, commit: &str) -> Result<Made, HostError> {
+        Ok(Made { commit: commit.to_owned(), tree: self.tree_of(repo, commit).await? })
     }
 
     /// What was reported on the head of the only pull request, if its own commit stands on the
@@ -111,14 +100,14 @@ impl GitHubHost {
         };
         let pr = changed.pr;
         let alone = std::slice::from_ref(changed);
-        let target = self.ground(repo, build, build.target_head.as_str()).await?;
+        let target = self.ground(repo, build.target_head.as_str()).await?;
         if let Applied::Conflict { paths, .. } =
             bench.apply(target.clone(), alone, build.method).await?
         {
             return Ok(Built::Conflict { pr, with: ConflictWith::Target, paths });
         }
         for ahead in &build.ahead {
-            let ground = self.ground(repo, build, ahead.sha.as_str()).await?;
+            let ground = self.ground(repo, ahead.sha.as_str()).await?;
             if let Applied::Conflict { paths, .. } =
                 bench.apply(ground, alone, build.method).await?
             {
@@ -141,9 +130,4 @@ impl GitHubHost {
         };
         Ok(Built::Conflict { pr, with, paths })
     }
-}
-
-/// Stands for the tree of a commit that nobody asks for: all zeros, as git writes "none".
-pub(crate) fn unknown_tree() -> Result<TreeId, HostError> {
-    crate::host::tree("0000000000000000000000000000000000000000")
 }

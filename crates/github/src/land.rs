@@ -66,8 +66,8 @@ impl GitHubHost {
                 };
                 let ground = Made { commit: head.sha.as_str().to_owned(), tree: head.tree.clone() };
                 let made = match bench.apply(ground, &land.changes, land.method).await? {
-                    Applied::Commit(made) if made.tree == wanted => made,
-                    Applied::Commit(_) | Applied::Conflict { .. } => {
+                    Applied::Commit { made, .. } if made.tree == wanted => made,
+                    Applied::Commit { .. } | Applied::Conflict { .. } => {
                         return Ok(LandAnswer::TargetMoved(head));
                     }
                 };

@@ -25,8 +25,9 @@ pub(crate) struct Made {
 
 /// What became of changes put on a commit.
 pub(crate) enum Applied {
-    /// A commit with them.
-    Commit(Made),
+    /// A commit with them. The changes at the places in `empty` added nothing to the tree that
+    /// they were put on; no commit was made for them.
+    Commit { made: Made, empty: Vec<usize> },
     /// The change at this place in the list conflicts in these paths.
     Conflict { change: usize, paths: Vec<String> },
 }
@@ -125,7 +126,7 @@ impl<'a> Workbench<'a> {
         changes: &[Change],
         method: MergeMethod,
     ) -> Result<Applied, HostError> {
-        let mut tip = base;
+        let (mut tip, mut empty) = (base, Vec::new());
         for (number, change) in changes.iter().enumerate() {
             let applied = match method {
                 MergeMethod::Squash => self.squashed(&tip, change).await?,
@@ -133,11 +134,12 @@ impl<'a> Workbench<'a> {
                 MergeMethod::Rebase => self.replayed(&tip, change).await?,
             };
             match applied {
+                Ok(made) if made.tree == tip.tree => empty.push(number),
                 Ok(made) => tip = made,
                 Err(paths) => return Ok(Applied::Conflict { change: number, paths }),
             }
         }
-        Ok(Applied::Commit(tip))
+        Ok(Applied::Commit { made: tip, empty })
     }
 
     async fn merged(&mut self, tip: &Made, change: &Change) -> Result<Outcome, HostError> {
@@ -154,9 +156,8 @@ impl<'a> Workbench<'a> {
         else {
             return Ok(Err(self.conflicting(&tip.commit, head).await?));
         };
-        // It adds nothing: no commit is made for it.
-        if merged.tree == tip.tree || merged.commit == tip.commit {
-            return Ok(Ok(Made { commit: tip.commit.clone(), tree: merged.tree }));
+        if merged.tree == tip.tree {
+            return Ok(Ok(tip.clone()));
         }
         let author = self.host.author_of(self.repo, head).await?;
         let made = self.commit(&message(change), &merged.tree, &tip.commit, author).await?;

@@ -1,7 +1,7 @@
 //! Landings.
 
 use signalbox_domain::ids::{BranchName, Sha};
-use signalbox_domain::ports::{LandAnswer, Landed};
+use signalbox_domain::ports::{Built, LandAnswer, Landed};
 use signalbox_domain::queue::{Land, MergeMethod, PullRequestState};
 
 use super::{Acts as _, HostWorld, build, land};
@@ -146,17 +146,20 @@ pub async fn landings_are_found_where_they_are_contained(world: &dyn HostWorld) 
     }
 }
 
-/// What adds nothing to the target leaves its tree as it is, and what adds nothing to another
-/// change of its group gets no commit of its own.
+/// What adds nothing to the target leaves its tree as it is. What adds nothing to another change of
+/// its group gets no commit of its own by any method, and the answer names it.
 pub async fn a_change_that_adds_nothing_gets_no_commit(world: &dyn HostWorld) {
     let main = world.base(&[("a.txt", "base\n")]);
     let one = world.change("one", &[("b.txt", "same\n")]).await;
     let twin = world.change("twin", &[("b.txt", "same\n")]).await;
-    for method in [MergeMethod::Squash, MergeMethod::Rebase] {
+    for method in [MergeMethod::Squash, MergeMethod::Rebase, MergeMethod::MergeCommit] {
         let both = build(&main, vec![one.clone(), twin.clone()], method);
-        let candidate = world.candidate(&both).await;
+        let built = world.host().build_candidate(world.repository(), &both).await;
+        let Ok(Built::Candidate { candidate, empty, .. }) = built else { panic!("{built:?}") };
+        assert_eq!(empty, [twin.pr], "{method:?}");
         let range = format!("{main}..{}", candidate.sha);
-        assert_eq!(world.place().bare(&["rev-list", "--count", &range]), "1", "{method:?}");
+        let commits = world.place().bare(&["rev-list", "--first-parent", "--count", &range]);
+        assert_eq!(commits, "1", "{method:?}");
     }
     let main = world.branch("main", "main", &[("b.txt", "same\n")]);
     let late = build(&main, vec![twin], MergeMethod::Squash);
