@@ -282,6 +282,8 @@ mod tests {
             ("\u{1b}[31mred\u{1b}[0m\ttext\n\n  next  line ", "red text next line"),
             ("token eyJhbGciOiJIUzI1NiJ9eyJzdWIiOiIxIn0 expired", "token <token> expired"),
             ("java.lang.NullPointerException", "java.lang.NullPointerException"),
+            ("5e is no exponent, 5e7 is", "<num>e is no exponent, <num> is"),
+            ("http:// names nothing", "http:// names nothing"),
             ("the decade was added", "the decade was added"),
             ("", ""),
         ] {

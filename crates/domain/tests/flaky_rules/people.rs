@@ -130,3 +130,17 @@ fn only_always_may_expire_and_only_later() {
     }
     assert!(lab.set_quarantine(QuarantineOverride::Always, Some(start())).is_err());
 }
+
+#[test]
+fn labels_have_bounds() {
+    let check = |labels: Vec<String>| {
+        let mut label = monitor(7, Classification::Flaky, count(1, 24, 24));
+        label.action = Action::Label { labels, remove_when_resolved: true };
+        label.check().is_ok()
+    };
+    let name = |length: usize| "x".repeat(length);
+    assert!(check(vec![name(1)]) && check(vec![name(100)]) && check(vec![name(2); 10]));
+    for bad in [vec![], vec![name(1); 11], vec![name(0)], vec![name(101)]] {
+        assert!(!check(bad.clone()), "{bad:?}");
+    }
+}
