@@ -26,6 +26,12 @@ const OUTBOUND: [&str; 7] = [
     "signalbox-reports",
     "signalbox-webhooks",
 ];
+/// Parts of the program beside the server: each with the crates of ours that it may depend on.
+const PARTS: [(&str, &[&str]); 3] = [
+    ("signalbox-terminal", &[]),
+    ("signalbox-client", &[]),
+    ("signalbox-cli", &["signalbox-client", "signalbox-terminal", DOMAIN, WORDING]),
+];
 /// What tests depend on, and nothing that is shipped.
 const TESTKIT: &str = "signalbox-testkit";
 /// What measures: it may use every adapter and the testkit, and nothing may use it.
@@ -58,6 +64,7 @@ fn every_crate_is_known_to_these_checks() {
             || [SERVICES, WORDING, TESTKIT].contains(&name)
             || INBOUND.contains(&name)
             || OUTBOUND.contains(&name)
+            || PARTS.iter().any(|(part, _)| *part == name)
     };
     let new = arrows().into_iter().map(|(name, _)| name).filter(|name| !known(name));
     agreed(new.map(|name| format!("{name} is new: say in tests/layers.rs what it may depend on")));
@@ -101,6 +108,8 @@ fn the_checks_can_fail() {
     assert_eq!(arrows("signalbox-git", &[DOMAIN, SERVICES]).len(), 1);
     assert_eq!(arrows("signalbox-web", &[DOMAIN, SERVICES, WORDING, "signalbox-http"]).len(), 1);
     assert_eq!(arrows("signalbox-http", &[DOMAIN, "signalbox-git"]).len(), 1);
+    assert_eq!(arrows("signalbox-cli", &["signalbox-client", SERVICES]).len(), 1);
+    assert_eq!(arrows("signalbox-client", &[DOMAIN]).len(), 1);
     assert_eq!(arrows("signalbox", &[DOMAIN, TESTKIT]).len(), 1);
     assert_eq!(arrows(TESTKIT, &[DOMAIN, "signalbox-persistence"]).len(), 1);
     assert_eq!(arrows("signalbox", &[DOMAIN, BENCH]).len(), 1);
@@ -152,6 +161,9 @@ fn wrong_arrows((name, needs): &Arrows) -> Vec<String> {
             [DOMAIN, SERVICES, WORDING].contains(&need.as_str())
         }
         outbound if OUTBOUND.contains(&outbound) || outbound == WORDING => need == DOMAIN,
+        part if PARTS.iter().any(|(name, _)| *name == part) => {
+            PARTS.iter().any(|(name, may)| *name == part && may.contains(&need.as_str()))
+        }
         // The domain, and the crate of whole-system tests, which has dev-dependencies only.
         _ => false,
     };

@@ -8,7 +8,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::commands;
 use crate::config::{Config, Flags};
-use crate::terminal::complain;
+use signalbox_terminal::{causes, complain};
 
 /// A self-hosted merge queue: main only moves to what was tested.
 #[derive(Parser)]
@@ -88,19 +88,19 @@ enum Command {
         subcommand,
         after_help = "Example: SIGNALBOX_TOKEN=… signalbox queue status --repo git.local/acme/calc"
     )]
-    Queue(commands::Queue),
+    Queue(signalbox_cli::Queue),
     /// Test results.
     #[command(
         subcommand,
         after_help = "Example: SIGNALBOX_TOKEN=… signalbox tests upload --repo git.local/acme/calc --branch main --sha 1f0c… junit.xml"
     )]
-    Tests(commands::Tests),
+    Tests(signalbox_cli::Tests),
     /// Webhooks of a running server.
     #[command(
         subcommand,
         after_help = "Example: SIGNALBOX_TOKEN=… signalbox webhooks create https://hooks.acme.test/x --event pull_request.merged"
     )]
-    Webhooks(commands::Webhooks),
+    Webhooks(Webhooks),
     /// Check everything that a server needs: one line a check; exit code 1 when one fails.
     #[command(after_help = "Example: signalbox doctor --config /etc/signalbox.toml --json")]
     Doctor {
@@ -134,7 +134,7 @@ enum Command {
         subcommand,
         after_help = "Example: SIGNALBOX_TOKEN=… signalbox events tail --type pull_request.merged"
     )]
-    Events(commands::Events),
+    Events(signalbox_cli::Events),
     /// Check the configuration.
     #[command(after_help = "Example: signalbox check-config --config signalbox.toml")]
     CheckConfig {
@@ -155,6 +155,17 @@ enum Command {
     /// Called by git.
     #[command(subcommand, hide = true)]
     Hook(commands::Hook),
+}
+
+#[derive(Subcommand)]
+enum Webhooks {
+    #[command(flatten)]
+    Server(signalbox_cli::Webhooks),
+    /// Forget which key the secrets in the database are sealed with, when that key is lost. Works on
+    /// the database; the next server that starts says its key. Then rotate every endpoint's secret.
+    // Between `rotate` and `test`.
+    #[command(after_help = "Example: signalbox webhooks forget-key", display_order = 5)]
+    ForgetKey,
 }
 
 /// Runs the program. Exit codes: 0 done, 1 failed, 2 wrong usage.
@@ -203,9 +214,12 @@ async fn dispatch(cli: Cli) -> Result<ExitCode, String> {
         Command::Org(action) => commands::org(&flags, action).await?,
         Command::Repo(action) => commands::repo(&flags, action).await?,
         Command::Pr(action) => commands::pr(&flags, action).await?,
-        Command::Queue(action) => commands::queue(action).await?,
-        Command::Tests(action) => commands::tests(action).await?,
-        Command::Webhooks(action) => commands::webhooks(&flags, action).await?,
+        Command::Queue(action) => signalbox_cli::queue(action).await.map_err(|it| causes(&it))?,
+        Command::Tests(action) => signalbox_cli::tests(action).await.map_err(|it| causes(&it))?,
+        Command::Webhooks(Webhooks::Server(action)) => {
+            signalbox_cli::webhooks(action).await.map_err(|it| causes(&it))?;
+        }
+        Command::Webhooks(Webhooks::ForgetKey) => crate::webhooks::forget_key(&flags).await?,
         Command::Doctor { json, host } => {
             if !commands::doctor(&flags, json, host.as_deref()).await {
                 return Ok(ExitCode::FAILURE);
@@ -214,17 +228,17 @@ async fn dispatch(cli: Cli) -> Result<ExitCode, String> {
         Command::Backup { file } => commands::backup(&flags, &file).await?,
         Command::Restore { file, replace } => commands::restore(&flags, &file, replace).await?,
         Command::Audit(action) => commands::audit(&flags, action).await?,
-        Command::Events(action) => commands::events(action).await?,
+        Command::Events(action) => signalbox_cli::events(action).await.map_err(|it| causes(&it))?,
         Command::CheckConfig { print_effective } => {
             let config = Config::load(&flags)?;
             let effective = config.effective()?;
-            crate::terminal::say(if print_effective {
+            signalbox_terminal::say(if print_effective {
                 &effective
             } else {
                 "the configuration is good"
             });
         }
-        Command::Openapi => crate::terminal::say(signalbox_http::openapi_document().trim_end()),
+        Command::Openapi => signalbox_terminal::say(signalbox_http::openapi_document().trim_end()),
         Command::Version { json } => {
             let version = env!("CARGO_PKG_VERSION");
             let text = if json {
@@ -232,7 +246,7 @@ async fn dispatch(cli: Cli) -> Result<ExitCode, String> {
             } else {
                 format!("signalbox {version}")
             };
-            crate::terminal::say(&text);
+            signalbox_terminal::say(&text);
         }
         Command::Hook(action) => commands::hook(&flags, action).await?,
     }

@@ -20,7 +20,6 @@ mod scrape;
 mod serve;
 mod server_facts;
 mod telemetry;
-mod terminal;
 mod uploads;
 mod webhooks;
 mod wiring;

@@ -130,7 +130,9 @@ pub(crate) async fn serve(mut config: Config, migrate: bool) -> Result<(), Strin
     let mut signals = Signals::new()?;
     let server = Server::start(Arc::new(app), listener).await?;
     let address = server.address;
-    crate::terminal::say(&format!("listening on http://{address} (public address {public_url})"));
+    signalbox_terminal::say(&format!(
+        "listening on http://{address} (public address {public_url})"
+    ));
     signals.next().await;
     tracing::info!("stopping");
     let orderly = tokio::time::timeout(Duration::from_secs(28), server.stop());

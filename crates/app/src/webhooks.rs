@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use signalbox_persistence::Database;
 use signalbox_services::{Context, WebhookLimits, WebhookParts, WebhookService};
+use signalbox_terminal::say;
 use signalbox_webhooks::{Guard, KnownEvents, Poster, PosterLimits, SystemLookup, Vault};
 
-use crate::config::Config;
-use crate::wiring::chain;
+use crate::config::{Config, Flags};
+use crate::wiring::{chain, open_database};
 
 /// Reads the file with the keys, and makes it when it is not there. Every server on a database must
 /// seal with the same key, or else read it: with another one it could not sign what others sealed.
@@ -47,15 +48,20 @@ fn another_key(path: &Path, found: &str, known: &str) -> String {
     )
 }
 
-/// Forgets which key the database's secrets are sealed with. The next server that starts says it
-/// anew. Returns the one that was known.
-pub(crate) async fn forget_key(database: &Database) -> Result<Option<String>, String> {
+/// Forgets which key the database's secrets are sealed with. The next server that starts records
+/// its own.
+pub(crate) async fn forget_key(flags: &Flags) -> Result<(), String> {
+    let database = open_database(&Config::load(flags)?, true).await?;
     let failed = |error: &dyn std::error::Error| chain("webhooks", error);
-    let known = database.webhook_key().await.map_err(|error| failed(&error))?;
-    if let Some(known) = &known {
-        database.replace_webhook_key(known, None).await.map_err(|error| failed(&error))?;
+    match database.webhook_key().await.map_err(|error| failed(&error))? {
+        Some(key) => {
+            let replaced = database.replace_webhook_key(&key, None).await;
+            replaced.map_err(|error| failed(&error))?;
+            say(&format!("the key {key} is forgotten"));
+        }
+        None => say("no key is known yet"),
     }
-    Ok(known)
+    Ok(())
 }
 
 /// Puts the use cases of webhooks together. The keys are read when the first one is needed.

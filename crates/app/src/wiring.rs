@@ -16,6 +16,7 @@ use signalbox_services::{
     HintService, QueueService, Sweeper, UploadLimits, UploadParts, UploadService, Watch,
     WebhookService,
 };
+pub(crate) use signalbox_terminal::chain;
 use signalbox_webhooks::{EventPayloads, Links};
 
 use crate::adapters::{LoggingObserver, RandomIds, SystemClock, WakeUps};
@@ -66,20 +67,6 @@ pub(crate) async fn open_database(config: &Config, migrate: bool) -> Result<Data
         }
     }
     Ok(database)
-}
-
-/// An error with its causes, on one line.
-pub(crate) fn chain(what: &str, error: &dyn std::error::Error) -> String {
-    let mut text = format!("{what}: {error}");
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let words = cause.to_string();
-        if !text.ends_with(&words) {
-            text = format!("{text}: {words}");
-        }
-        source = cause.source();
-    }
-    text
 }
 
 impl App {

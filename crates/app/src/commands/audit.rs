@@ -10,8 +10,8 @@ use signalbox_services::{AuditService, Deed};
 
 use super::offline::open;
 use crate::config::Flags;
-use crate::terminal::say;
 use crate::wiring::{App, chain};
+use signalbox_terminal::say;
 
 /// Records that are read at once.
 const PAGE: u32 = 500;

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use signalbox_persistence::{Database, connect};
 
 use crate::config::{Config, Flags, without_password};
-use crate::terminal::say;
 use crate::wiring::chain;
+use signalbox_terminal::say;
 
 /// Copies the embedded database while servers go on.
 pub(crate) async fn backup(flags: &Flags, file: &Path) -> Result<(), String> {

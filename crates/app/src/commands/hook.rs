@@ -31,7 +31,7 @@ pub(crate) async fn hook(flags: &Flags, hook: Hook) -> Result<(), String> {
         Hook::PostReceive => {
             let told = tokio::time::timeout(PATIENCE, post_receive(flags)).await;
             if let Err(words) = told.unwrap_or_else(|_| Err("it takes too long".into())) {
-                crate::terminal::complain(&format!(
+                signalbox_terminal::complain(&format!(
                     "the merge queue was not told of this push and will notice it by itself: {words}"
                 ));
             }
@@ -142,7 +142,7 @@ async fn take(
             let (org, repo) = (repository.org, repository.id);
             let hinted = app.queues.pull_request_hinted(org, repo, opened.number).await;
             if let Err(error) = hinted {
-                crate::terminal::complain(&chain("merge queue", &error));
+                signalbox_terminal::complain(&chain("merge queue", &error));
             }
         }
     }

@@ -4,8 +4,8 @@ use clap::Subcommand;
 use serde_json::json;
 
 use crate::config::{Config, Flags, without_password};
-use crate::terminal::say;
 use crate::wiring::chain;
+use signalbox_terminal::say;
 
 #[derive(Clone, Copy, Subcommand)]
 pub(crate) enum Migrate {

@@ -5,8 +5,8 @@ use serde_json::json;
 
 use super::offline::{open, organization};
 use crate::config::Flags;
-use crate::terminal::say;
 use crate::wiring::chain;
+use signalbox_terminal::say;
 
 #[derive(Subcommand)]
 pub(crate) enum Org {

@@ -8,8 +8,8 @@ use signalbox_git::OpenRequest;
 
 use super::offline::{open, repository};
 use crate::config::Flags;
-use crate::terminal::say;
 use crate::wiring::chain;
+use signalbox_terminal::say;
 
 #[derive(Subcommand)]
 pub(crate) enum Pr {

@@ -11,8 +11,8 @@ use signalbox_domain::ports::{GitHost, Repository};
 use super::audit::note;
 use super::offline::{existing_organization, open, organization, slugs};
 use crate::config::{Config, Flags, has_password};
-use crate::terminal::{complain, say};
 use crate::wiring::chain;
+use signalbox_terminal::{complain, say};
 
 #[derive(Subcommand)]
 pub(crate) enum Repo {

@@ -10,8 +10,8 @@ use signalbox_services::{MAX_TOKEN_DAYS, NewToken, TokenError, TokenService};
 
 use super::offline::{existing_organization, open, organization, slugs};
 use crate::config::Flags;
-use crate::terminal::say;
 use crate::wiring::chain;
+use signalbox_terminal::say;
 
 #[derive(Clone, Copy, ValueEnum)]
 pub(crate) enum Case {

@@ -12,8 +12,7 @@ use crate::wiring::App;
 
 /// Calls the API with a token of its own.
 pub(super) struct Client {
-    server: String,
-    token: String,
+    api: signalbox_client::Client,
     pub(super) org: OrgId,
 }
 
@@ -26,12 +25,12 @@ impl Client {
             NewToken { name: "demo".into(), scopes: Scope::ALL.to_vec(), ..NewToken::default() };
         let made = TokenService::new(app.context.clone()).create_as_operator(org.id, new).await;
         let (_, text) = made.map_err(|it| it.to_string())?;
-        let server = format!("http://{address}");
-        Ok(Self { server, token: text.reveal().to_owned(), org: org.id })
+        let api = signalbox_client::Client::new(&format!("http://{address}"), text.reveal());
+        Ok(Self { api: api.map_err(|it| it.to_string())?, org: org.id })
     }
 
     pub(super) fn token(&self) -> &str {
-        &self.token
+        self.api.token()
     }
 
     /// Calls an operation on the queue of a target branch.
@@ -43,8 +42,8 @@ impl Client {
     ) -> Result<Value, String> {
         body["repo"] = json!({ "host": HOST, "owner": OWNER, "name": NAME });
         body["targetBranch"] = json!(target);
-        let reply = crate::commands::post(&self.server, &self.token, operation, &body).await;
-        reply.map_err(|words| format!("{operation}: {words}"))
+        let reply = self.api.post(operation, &body).await;
+        reply.map_err(|error| signalbox_terminal::chain(operation, &error))
     }
 
     /// A pull request's entry, with its timeline.

@@ -18,8 +18,8 @@ use std::sync::Arc;
 
 use crate::config::{Checks, Config, Host, LogFormat, Organization};
 use crate::serve::{Server, Signals};
-use crate::terminal::say;
 use crate::wiring::{App, open_database};
+use signalbox_terminal::say;
 
 use chapters::CHAPTERS;
 use client::Client;

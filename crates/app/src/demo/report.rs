@@ -6,7 +6,7 @@ use super::chapter::Chapter;
 use super::story::{Pr, Stage};
 use super::telling::Run;
 use super::verdict::{Landed, expected_subjects, is_bisected, is_met, is_right_tree, timeline_has};
-use crate::terminal::say;
+use signalbox_terminal::say;
 
 /// Prints a table, checks what landed with git, and says whether all is as it should be.
 pub(super) async fn judge(

@@ -7,7 +7,7 @@ use signalbox_domain::queue::Mode;
 
 use super::repository::{Git, NAME, ORG, OWNER};
 use super::story::Stage;
-use crate::terminal::say;
+use signalbox_terminal::say;
 
 /// The target branch.
 const TARGET: &str = "waiting";

@@ -11,8 +11,8 @@ use super::chapter::{Action, Branch, Chapter, Comes, Cue, Sign};
 use super::client::Client;
 use super::repository::{Git, HOST, NAME, ORG, OWNER};
 use super::telling::{Run, Telling};
-use crate::terminal::say;
 use crate::wiring::App;
+use signalbox_terminal::say;
 
 /// The longest that a chapter may take.
 const PATIENCE: Duration = Duration::from_mins(1);

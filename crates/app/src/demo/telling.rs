@@ -7,8 +7,8 @@ use signalbox_domain::queue::Mode;
 
 use super::chapter::Chapter;
 use super::story::Pr;
-use crate::terminal::say;
 use crate::wiring::App;
+use signalbox_terminal::say;
 
 /// A test run that was started.
 #[derive(Debug, PartialEq, Eq)]

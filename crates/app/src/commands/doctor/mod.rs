@@ -12,7 +12,7 @@ mod uploads;
 use serde_json::json;
 
 use crate::config::{Config, Flags};
-use crate::terminal::say;
+use signalbox_terminal::say;
 
 /// How a check ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,23 +2,18 @@
 
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Value, json};
-use signalbox_domain::ids::RepoName;
 
-use super::post;
-use crate::terminal::say;
+use crate::server::{Server, repo};
+use crate::{CliError, say};
 
 /// Which repository of which server.
 #[derive(Args)]
-pub(crate) struct Place {
+pub struct Place {
     /// HOST/OWNER/NAME.
     #[arg(long)]
     repo: String,
-    /// The server.
-    #[arg(long, env = "SIGNALBOX_SERVER", default_value = "http://127.0.0.1:8080")]
-    server: String,
-    /// The API token.
-    #[arg(long, env = "SIGNALBOX_TOKEN", hide_env_values = true)]
-    token: String,
+    #[command(flatten)]
+    server: Server,
     /// As JSON.
     #[arg(long)]
     json: bool,
@@ -26,7 +21,7 @@ pub(crate) struct Place {
 
 /// Which tests are listed.
 #[derive(Clone, Copy, ValueEnum)]
-pub(crate) enum Which {
+pub enum Which {
     /// Flaky ones.
     Flaky,
     /// Broken ones.
@@ -49,7 +44,7 @@ pub(crate) enum Setting {
 /// The decision, as a flag or as a word.
 #[derive(Args)]
 #[group(id = "decision", required = true, multiple = false)]
-pub(crate) struct Decision {
+pub struct Decision {
     /// Quarantined whatever its status.
     #[arg(long)]
     always: bool,
@@ -66,7 +61,7 @@ pub(crate) struct Decision {
 
 impl Decision {
     /// As the API calls it.
-    pub(crate) fn word(&self) -> &'static str {
+    pub fn word(&self) -> &'static str {
         let (always, never) = (self.always, self.never);
         match self.setting {
             Some(Setting::Always) => "ALWAYS_QUARANTINE",
@@ -79,7 +74,7 @@ impl Decision {
 }
 
 #[derive(Subcommand)]
-pub(crate) enum FlakyTests {
+pub enum FlakyTests {
     /// List flaky, broken or quarantined tests.
     #[command(
         after_help = "Example: signalbox tests list --which broken --repo git.local/acme/calc --org acme"
@@ -141,7 +136,7 @@ pub(crate) enum FlakyTests {
     },
 }
 
-pub(crate) async fn flaky_tests(action: FlakyTests) -> Result<(), String> {
+pub(crate) async fn flaky_tests(action: FlakyTests) -> Result<(), CliError> {
     match action {
         FlakyTests::List { which, org, place } => list(which, &org, &place).await,
         FlakyTests::Unhealthy { org, place } => {
@@ -161,14 +156,14 @@ pub(crate) async fn flaky_tests(action: FlakyTests) -> Result<(), String> {
     }
 }
 
-async fn done(place: &Place, operation: &str, body: Value, word: &str) -> Result<(), String> {
+async fn done(place: &Place, operation: &str, body: Value, word: &str) -> Result<(), CliError> {
     let reply = call(place, operation, body).await?;
     say(&if place.json { reply.to_string() } else { word.to_owned() });
     Ok(())
 }
 
 /// Prints every test of a list, page by page.
-async fn list(which: Which, org: &str, place: &Place) -> Result<(), String> {
+async fn list(which: Which, org: &str, place: &Place) -> Result<(), CliError> {
     let (operation, key, status) = match which {
         Which::Flaky => ("list-unhealthy-tests", "tests", Some("FLAKY")),
         Which::Broken => ("list-unhealthy-tests", "tests", Some("BROKEN")),
@@ -203,10 +198,9 @@ fn line(test: &Value) -> String {
     format!("{} {}{variant} ({status}{mark})", words(id), words(&test["name"]))
 }
 
-async fn call(place: &Place, operation: &str, mut body: Value) -> Result<Value, String> {
-    let repo = RepoName::parse(&place.repo).map_err(|error| error.to_string())?;
-    body["repo"] = json!({ "host": repo.host.as_str(), "owner": repo.owner, "name": repo.name });
-    post(&place.server, &place.token, &format!("flaky-tests/{operation}"), &body).await
+async fn call(place: &Place, operation: &str, mut body: Value) -> Result<Value, CliError> {
+    body["repo"] = repo(&place.repo)?;
+    Ok(place.server.client()?.post(&format!("flaky-tests/{operation}"), &body).await?)
 }
 
 #[cfg(test)]

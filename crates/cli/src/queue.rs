@@ -2,35 +2,30 @@
 
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
-use signalbox_domain::ids::RepoName;
 use signalbox_domain::queue::{PrState, QueueStateName};
 use signalbox_wording::Named;
 
-use crate::terminal::say;
-use crate::wiring::chain;
+use crate::server::{Server, repo};
+use crate::{CliError, say};
 
 /// Which queue of which server.
 #[derive(Args)]
-pub(crate) struct Place {
+pub struct Place {
     /// HOST/OWNER/NAME.
     #[arg(long)]
     repo: String,
     /// The target branch.
     #[arg(long, default_value = "main")]
     branch: String,
-    /// The server.
-    #[arg(long, env = "SIGNALBOX_SERVER", default_value = "http://127.0.0.1:8080")]
-    server: String,
-    /// The API token.
-    #[arg(long, env = "SIGNALBOX_TOKEN", hide_env_values = true)]
-    token: String,
+    #[command(flatten)]
+    server: Server,
     /// As JSON.
     #[arg(long)]
     json: bool,
 }
 
 #[derive(Subcommand)]
-pub(crate) enum Queue {
+pub enum Queue {
     /// Create the queue of a branch.
     #[command(
         after_help = "Example: signalbox queue create --repo git.local/acme/calc --branch main --concurrency 3"
@@ -118,7 +113,7 @@ pub(crate) enum Queue {
     },
 }
 
-pub(crate) async fn queue(action: Queue) -> Result<(), String> {
+pub async fn queue(action: Queue) -> Result<(), CliError> {
     let pr = |number: u32| json!({ "pr": { "number": number } });
     match action {
         Queue::Create { place, concurrency } => {
@@ -157,13 +152,13 @@ pub(crate) async fn queue(action: Queue) -> Result<(), String> {
     }
 }
 
-async fn done(place: &Place, operation: &str, body: Value, word: &str) -> Result<(), String> {
+async fn done(place: &Place, operation: &str, body: Value, word: &str) -> Result<(), CliError> {
     let reply = call(place, operation, body).await?;
     say(&if place.json { reply.to_string() } else { word.to_owned() });
     Ok(())
 }
 
-async fn status(place: &Place) -> Result<(), String> {
+async fn status(place: &Place) -> Result<(), CliError> {
     let queue = call(place, "getQueue", json!({})).await?;
     if place.json {
         say(&queue.to_string());
@@ -193,54 +188,8 @@ fn label(state: &impl Named) -> String {
     state.named().label.to_owned()
 }
 
-async fn call(place: &Place, operation: &str, mut body: Value) -> Result<Value, String> {
-    let repo = RepoName::parse(&place.repo).map_err(|error| error.to_string())?;
-    body["repo"] = json!({ "host": repo.host.as_str(), "owner": repo.owner, "name": repo.name });
+async fn call(place: &Place, operation: &str, mut body: Value) -> Result<Value, CliError> {
+    body["repo"] = repo(&place.repo)?;
     body["targetBranch"] = json!(place.branch);
-    post(&place.server, &place.token, operation, &body).await
-}
-
-/// Calls an operation of a server's API.
-pub(crate) async fn post(
-    server: &str,
-    token: &str,
-    operation: &str,
-    body: &Value,
-) -> Result<Value, String> {
-    let client = client()?;
-    let url = format!("{}/v1/{operation}", server.trim_end_matches('/').trim_end_matches("/v1"));
-    let request = client.post(&url).header("x-api-token", token).json(body);
-    answer(request, &url).await
-}
-
-/// Reads an address of the API.
-pub(crate) async fn get(
-    server: &str,
-    token: &str,
-    path: &str,
-    query: &[(&str, &str)],
-) -> Result<Value, String> {
-    let client = client()?;
-    let url = format!("{}/v1/{path}", server.trim_end_matches('/').trim_end_matches("/v1"));
-    let request = client.get(&url).header("x-api-token", token).query(query);
-    answer(request, &url).await
-}
-
-fn client() -> Result<reqwest::Client, String> {
-    // Several calls in one process install it once.
-    let _installed = rustls::crypto::ring::default_provider().install_default();
-    let client = reqwest::Client::builder().timeout(std::time::Duration::from_secs(30));
-    client.build().map_err(|error| error.to_string())
-}
-
-/// Sends a request; what came back, or the problem in words.
-async fn answer(request: reqwest::RequestBuilder, url: &str) -> Result<Value, String> {
-    let reply = request.send().await.map_err(|error| chain(url, &error.without_url()))?;
-    let (status, text) = (reply.status(), reply.text().await.unwrap_or_default());
-    if status.is_success() {
-        return serde_json::from_str(&text).map_err(|error| format!("{url}: {error}"));
-    }
-    let problem: Option<Value> = serde_json::from_str(&text).ok();
-    let detail = problem.as_ref().and_then(|it| it["detail"].as_str()).unwrap_or(&text).to_owned();
-    Err(format!("{status}: {detail}"))
+    Ok(place.server.client()?.post(operation, &body).await?)
 }

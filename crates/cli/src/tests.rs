@@ -1,19 +1,17 @@
 //! `signalbox tests`: results of tests, sent to a running server.
 
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use glob::MatchOptions;
-use reqwest::multipart::{Form, Part};
-use serde_json::Value;
-use signalbox_domain::ids::RepoName;
+use signalbox_client::Upload;
 
-use super::{FlakyTests, flaky_tests};
-use crate::terminal::say;
+use crate::flaky_tests::{FlakyTests, flaky_tests};
+use crate::server::{Server, repo};
+use crate::{CliError, say};
 
 #[derive(Subcommand)]
-pub(crate) enum Tests {
+pub enum Tests {
     /// Upload JUnit reports.
     #[command(
         after_help = "Exit codes: 0 the server has taken the files, 1 it has not, 2 wrong usage. \
@@ -22,13 +20,13 @@ pub(crate) enum Tests {
                       Example: signalbox tests upload --repo git.local/acme/calc --branch main \
                       --sha $(git rev-parse HEAD) target/nextest/default/junit.xml"
     )]
-    Upload(Upload),
+    Upload(Reports),
     #[command(flatten)]
     Flaky(FlakyTests),
 }
 
 #[derive(Args)]
-pub(crate) struct Upload {
+pub struct Reports {
     /// JUnit files.
     #[arg(required_unless_present = "junit", value_name = "FILE")]
     files: Vec<PathBuf>,
@@ -56,90 +54,71 @@ pub(crate) struct Upload {
     /// The variant of the tests, such as an operating system; part of their identity.
     #[arg(long)]
     variant: Option<String>,
-    /// The server.
-    #[arg(long, env = "SIGNALBOX_SERVER", default_value = "http://127.0.0.1:8080")]
-    server: String,
-    /// The API token.
-    #[arg(long, env = "SIGNALBOX_TOKEN", hide_env_values = true)]
-    token: String,
+    #[command(flatten)]
+    server: Server,
     /// As JSON.
     #[arg(long)]
     json: bool,
 }
 
-pub(crate) async fn tests(action: Tests) -> Result<(), String> {
+pub async fn tests(action: Tests) -> Result<(), CliError> {
     match action {
         Tests::Upload(upload) => send(upload).await,
         Tests::Flaky(action) => flaky_tests(action).await,
     }
 }
 
-async fn send(upload: Upload) -> Result<(), String> {
-    RepoName::parse(&upload.repo).map_err(|error| error.to_string())?;
-    let mut files = upload.files;
-    for pattern in &upload.junit {
+async fn send(reports: Reports) -> Result<(), CliError> {
+    repo(&reports.repo)?;
+    let mut files = reports.files;
+    for pattern in &reports.junit {
         files.extend(matching(pattern)?);
     }
-    let mut form = Form::new();
-    for file in &files {
-        form = form.part("file", part(file)?);
-    }
-    let pr = upload.pr.map(|pr| pr.to_string());
+    let count = files.len();
     let given = [
-        ("repo", Some(upload.repo)),
-        ("branch", Some(upload.branch)),
-        ("sha", Some(upload.sha)),
-        ("pr", pr),
-        ("job", upload.job),
-        ("job_url", upload.job_url),
-        ("variant", upload.variant),
+        ("repo", Some(reports.repo)),
+        ("branch", Some(reports.branch)),
+        ("sha", Some(reports.sha)),
+        ("pr", reports.pr.map(|pr| pr.to_string())),
+        ("job", reports.job),
+        ("job_url", reports.job_url),
+        ("variant", reports.variant),
     ];
-    let query: Vec<(&str, String)> =
-        given.into_iter().filter_map(|(name, value)| Some((name, value?))).collect();
-    let _installed = rustls::crypto::ring::default_provider().install_default();
-    let client = reqwest::Client::builder()
-        .connect_timeout(Duration::from_secs(30))
-        .timeout(Duration::from_mins(10))
-        .build()
-        .map_err(|error| error.to_string())?;
-    let server = upload.server.trim_end_matches('/').trim_end_matches("/v1");
-    let url = format!("{server}/v1/flaky-tests/upload");
-    let request = client.post(&url).query(&query).header("x-api-token", upload.token);
-    let reply = request.multipart(form).send().await;
-    let reply = reply.map_err(|error| format!("{url}: {}", error.without_url()))?;
-    let (status, text) = (reply.status(), reply.text().await.unwrap_or_default());
-    let body: Option<Value> = serde_json::from_str(&text).ok();
-    let field = |name: &str| body.as_ref().and_then(|it| it[name].as_str());
-    if !status.is_success() {
-        return Err(format!("{status}: {}", field("detail").unwrap_or(&text)));
-    }
-    let path = field("status_url").ok_or_else(|| format!("{url}: the answer has no address"))?;
-    let words = format!("{} files were taken: {server}{path}", files.len());
-    say(if upload.json { text.trim_end() } else { &words });
+    let upload = Upload {
+        query: given.into_iter().filter_map(|(name, value)| Some((name, value?))).collect(),
+        files: files.into_iter().map(content).collect::<Result<_, _>>()?,
+    };
+    let client = reports.server.client()?;
+    let receipt = client.upload(upload).await?;
+    let words = format!("{count} files were taken: {}{}", client.server(), receipt.status_path);
+    say(if reports.json { receipt.json.trim_end() } else { &words });
     Ok(())
 }
 
 /// The files that fit a pattern, by name. A pattern that nothing fits is a mistake: the results of
 /// a job would be missing without a word.
-fn matching(pattern: &str) -> Result<Vec<PathBuf>, String> {
-    let wrong = |error: &dyn std::fmt::Display| format!("{pattern:?}: {error}");
+fn matching(pattern: &str) -> Result<Vec<PathBuf>, CliError> {
+    let wrong = |problem: String| CliError::Pattern { pattern: pattern.to_owned(), problem };
     let options = MatchOptions { require_literal_separator: true, ..MatchOptions::default() };
-    let found = glob::glob_with(pattern, options).map_err(|error| wrong(&error))?;
-    let mut files = found.collect::<Result<Vec<_>, _>>().map_err(|error| wrong(&error))?;
+    let found = glob::glob_with(pattern, options).map_err(|error| wrong(error.to_string()))?;
+    let found = found.collect::<Result<Vec<_>, _>>();
+    let mut files = found.map_err(|error| wrong(error.to_string()))?;
     files.retain(|file| file.is_file());
-    if files.is_empty() { Err(wrong(&"no file fits")) } else { Ok(files) }
+    if files.is_empty() { Err(wrong("no file fits".to_owned())) } else { Ok(files) }
 }
 
-/// A file with its own name.
-fn part(file: &Path) -> Result<Part, String> {
-    let bytes = std::fs::read(file).map_err(|error| format!("{}: {error}", file.display()))?;
-    let name = file.to_string_lossy().into_owned();
-    let part = Part::bytes(bytes).file_name(name);
-    part.mime_str("application/xml").map_err(|error| error.to_string())
+/// A file's name and its content.
+fn content(file: PathBuf) -> Result<(String, Vec<u8>), CliError> {
+    match std::fs::read(&file) {
+        Ok(bytes) => Ok((file.to_string_lossy().into_owned(), bytes)),
+        Err(error) => Err(CliError::File { file, error }),
+    }
 }
 
 #[cfg(test)]
 mod checks {
+    use std::path::Path;
+
     use clap::Parser;
     use tempfile::TempDir;
 
@@ -165,7 +144,7 @@ mod checks {
             std::fs::create_dir_all(file.parent().expect("a folder")).expect("made");
             std::fs::write(file, "").expect("written");
         }
-        let names = |pattern: &str| -> Result<Vec<String>, String> {
+        let names = |pattern: &str| -> Result<Vec<String>, CliError> {
             let found = matching(&folder.path().join(pattern).display().to_string())?;
             let name = |file: PathBuf| file.strip_prefix(folder.path()).map(Path::to_path_buf);
             let names = found.into_iter().map(|it| name(it).expect("inside").display().to_string());
@@ -173,7 +152,7 @@ mod checks {
         };
         assert_eq!(names("*.xml").expect("two"), ["a.xml", "b.xml"]);
         assert_eq!(names("**/*.xml").expect("three"), ["a.xml", "b.xml", "deep/er/d.xml"]);
-        assert!(names("*.json").expect_err("none").ends_with("no file fits"));
+        assert!(names("*.json").expect_err("none").to_string().ends_with("no file fits"));
         assert!(names("a[").is_err());
         let upload = "upload --branch main --sha 1f0c";
         assert!(read(&format!("{upload} --junit *.xml b/*.xml")).is_ok());

@@ -4,9 +4,11 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use serde_json::Value;
+use signalbox_client::Client;
+use signalbox_terminal::{causes, complain};
 
-use super::queue::get;
-use crate::terminal::{complain, say};
+use crate::server::Server;
+use crate::{CliError, say};
 
 /// How long `tail` waits before it looks again.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -15,23 +17,19 @@ const PAGE: u32 = 100;
 
 /// Which events of which server.
 #[derive(Args)]
-pub(crate) struct Asked {
+pub struct Asked {
     /// Only events with these names, separated by commas.
     #[arg(long = "type", value_name = "NAMES")]
     kinds: Option<String>,
-    /// The server.
-    #[arg(long, env = "SIGNALBOX_SERVER", default_value = "http://127.0.0.1:8080")]
-    server: String,
-    /// The API token.
-    #[arg(long, env = "SIGNALBOX_TOKEN", hide_env_values = true)]
-    token: String,
+    #[command(flatten)]
+    server: Server,
     /// As JSON, one event a line.
     #[arg(long)]
     json: bool,
 }
 
 #[derive(Subcommand)]
-pub(crate) enum Events {
+pub enum Events {
     /// List events, the oldest first.
     #[command(
         after_help = "Example: signalbox events list --after 1042 --type pull_request.merged"
@@ -57,16 +55,23 @@ pub(crate) enum Events {
     },
 }
 
-pub(crate) async fn events(action: Events) -> Result<(), String> {
+pub async fn events(action: Events) -> Result<(), CliError> {
     match action {
-        Events::List { after, limit, asked } => page(&asked, &after, limit).await.map(drop),
+        Events::List { after, limit, asked } => {
+            page(&asked.server.client()?, &asked, &after, limit).await.map(drop)
+        }
         Events::Tail { after, asked } => tail(&asked, after).await,
     }
 }
 
 /// Shows a page, and returns the position to go on from and whether more is there.
-async fn page(asked: &Asked, after: &str, limit: u32) -> Result<(String, bool), String> {
-    let reply = read(asked, after, limit).await?;
+async fn page(
+    client: &Client,
+    asked: &Asked,
+    after: &str,
+    limit: u32,
+) -> Result<(String, bool), CliError> {
+    let reply = read(client, asked, after, limit).await?;
     for event in reply["events"].as_array().into_iter().flatten() {
         say(&if asked.json { event.to_string() } else { line(event) });
     }
@@ -75,31 +80,32 @@ async fn page(asked: &Asked, after: &str, limit: u32) -> Result<(String, bool), 
     Ok((next, more))
 }
 
-async fn read(asked: &Asked, after: &str, limit: u32) -> Result<Value, String> {
+async fn read(client: &Client, asked: &Asked, after: &str, limit: u32) -> Result<Value, CliError> {
     let limit = limit.to_string();
     let mut query = vec![("after", after), ("limit", limit.as_str())];
     query.extend(asked.kinds.as_deref().map(|kinds| ("type", kinds)));
-    get(&asked.server, &asked.token, "events", &query).await
+    Ok(client.get("events", &query).await?)
 }
 
-async fn tail(asked: &Asked, after: Option<String>) -> Result<(), String> {
+async fn tail(asked: &Asked, after: Option<String>) -> Result<(), CliError> {
+    let client = asked.server.client()?;
     let mut after = match after {
         Some(after) => after,
-        None => read(asked, "0", 1).await?["newest"].as_str().unwrap_or("0").to_owned(),
+        None => read(&client, asked, "0", 1).await?["newest"].as_str().unwrap_or("0").to_owned(),
     };
     let mut failing = false;
     loop {
-        match page(asked, &after, PAGE).await {
+        match page(&client, asked, &after, PAGE).await {
             Ok((next, more)) => {
                 (after, failing) = (next, false);
                 if more {
                     continue;
                 }
             }
-            Err(words) if failing => return Err(words),
-            Err(words) => {
+            Err(error) if failing => return Err(error),
+            Err(error) => {
                 // A server that is started anew is back soon.
-                complain(&format!("{words}; trying once more"));
+                complain(&format!("{}; trying once more", causes(&error)));
                 failing = true;
             }
         }

@@ -2,15 +2,13 @@
 
 use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
+use signalbox_client::Client;
 
-use super::post;
-use crate::config::{Config, Flags};
-use crate::terminal::say;
-use crate::wiring::open_database;
+use crate::{CliError, say};
 
 /// Which server.
 #[derive(Args)]
-pub(crate) struct Place {
+pub struct Place {
     /// The server.
     #[arg(long, env = "SIGNALBOX_SERVER", default_value = "http://127.0.0.1:8080")]
     server: String,
@@ -23,7 +21,7 @@ pub(crate) struct Place {
 }
 
 #[derive(Subcommand)]
-pub(crate) enum Webhooks {
+pub enum Webhooks {
     /// List endpoints.
     #[command(after_help = "Example: signalbox webhooks list --json")]
     List {
@@ -103,10 +101,6 @@ pub(crate) enum Webhooks {
         #[command(flatten)]
         place: Place,
     },
-    /// Forget which key the secrets in the database are sealed with, when that key is lost. Works on
-    /// the database; the next server that starts says its key. Then rotate every endpoint's secret.
-    #[command(after_help = "Example: signalbox webhooks forget-key")]
-    ForgetKey,
     /// Send an example of an event.
     #[command(
         after_help = "Example: signalbox webhooks test 00000000-0000-0000-0000-000000000001 --event pull_request.failed"
@@ -160,7 +154,7 @@ pub(crate) enum Webhooks {
     },
 }
 
-pub(crate) async fn webhooks(flags: &Flags, action: Webhooks) -> Result<(), String> {
+pub async fn webhooks(action: Webhooks) -> Result<(), CliError> {
     match action {
         Webhooks::List { place } => list(&place).await,
         Webhooks::Create { url, events, description, disabled, place } => {
@@ -198,14 +192,6 @@ pub(crate) async fn webhooks(flags: &Flags, action: Webhooks) -> Result<(), Stri
             let body = json!({ "webhookId": id, "overlapHours": overlap_hours });
             secret(&place, "rotate-secret", &body).await
         }
-        Webhooks::ForgetKey => {
-            let database = open_database(&Config::load(flags)?, true).await?;
-            match crate::webhooks::forget_key(&database).await? {
-                Some(key) => say(&format!("the key {key} is forgotten")),
-                None => say("no key is known yet"),
-            }
-            Ok(())
-        }
         Webhooks::Test { id, event, place } => {
             let reply = call(&place, "test", &json!({ "webhookId": id, "event": event })).await?;
             show(&place, &reply, || format!("message {} is on its way", text(&reply["messageId"])));
@@ -224,12 +210,13 @@ pub(crate) async fn webhooks(flags: &Flags, action: Webhooks) -> Result<(), Stri
     }
 }
 
-async fn call(place: &Place, operation: &str, body: &Value) -> Result<Value, String> {
+async fn call(place: &Place, operation: &str, body: &Value) -> Result<Value, CliError> {
     // What was not given is left out.
     let given = body.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null());
     let given: Map<String, Value> =
         given.map(|(key, value)| (key.clone(), value.clone())).collect();
-    post(&place.server, &place.token, &format!("webhooks/{operation}"), &given.into()).await
+    let client = Client::new(&place.server, &place.token)?;
+    Ok(client.post(&format!("webhooks/{operation}"), &given.into()).await?)
 }
 
 fn text(value: &Value) -> &str {
@@ -240,13 +227,13 @@ fn show(place: &Place, reply: &Value, words: impl FnOnce() -> String) {
     say(&if place.json { reply.to_string() } else { words() });
 }
 
-async fn done(place: &Place, operation: &str, body: &Value, word: &str) -> Result<(), String> {
+async fn done(place: &Place, operation: &str, body: &Value, word: &str) -> Result<(), CliError> {
     let reply = call(place, operation, body).await?;
     show(place, &reply, || word.to_owned());
     Ok(())
 }
 
-async fn secret(place: &Place, operation: &str, body: &Value) -> Result<(), String> {
+async fn secret(place: &Place, operation: &str, body: &Value) -> Result<(), CliError> {
     let reply = call(place, operation, body).await?;
     show(place, &reply, || {
         let id = text(&reply["webhook"]["id"]);
@@ -255,7 +242,7 @@ async fn secret(place: &Place, operation: &str, body: &Value) -> Result<(), Stri
     Ok(())
 }
 
-async fn list(place: &Place) -> Result<(), String> {
+async fn list(place: &Place) -> Result<(), CliError> {
     let reply = call(place, "list", &json!({})).await?;
     for endpoint in reply["webhooks"].as_array().into_iter().flatten() {
         show(place, endpoint, || line(endpoint));
@@ -280,7 +267,7 @@ async fn deliveries(
     id: &str,
     state: Option<&str>,
     limit: u32,
-) -> Result<(), String> {
+) -> Result<(), CliError> {
     let (mut left, mut token) = (limit, String::new());
     while left > 0 {
         let body = json!({
@@ -314,7 +301,7 @@ fn delivery_line(delivery: &Value) -> String {
 }
 
 /// Replays until nothing is left: one call does so many and no more.
-async fn replay(place: &Place, body: Value) -> Result<(), String> {
+async fn replay(place: &Place, body: Value) -> Result<(), CliError> {
     let mut messages = 0;
     loop {
         let reply = call(place, "replay", &body).await?;
