@@ -1,7 +1,11 @@
 #![doc = include_str!("../README.md")]
 
+mod signals;
+
 use std::error::Error;
 use std::io::Write;
+
+pub use signals::Signals;
 
 /// Prints a line.
 pub fn say(line: &str) {
