@@ -225,7 +225,7 @@ async fn dispatch(cli: Cli) -> Result<ExitCode, AppError> {
             signalbox_cli::webhooks(action).await?;
         }
         Command::Webhooks(Webhooks::ForgetKey) => {
-            signalbox_admin::forget_key(&Signalbox(flags)).await?
+            signalbox_admin::forget_key(&Signalbox(flags)).await?;
         }
         Command::Doctor { json, host } => {
             if !signalbox_admin::doctor(&Signalbox(flags), json, host.as_deref()).await {
@@ -234,7 +234,7 @@ async fn dispatch(cli: Cli) -> Result<ExitCode, AppError> {
         }
         Command::Backup { file } => signalbox_admin::backup(&Signalbox(flags), &file).await?,
         Command::Restore { file, replace } => {
-            signalbox_admin::restore(&Signalbox(flags), &file, replace).await?
+            signalbox_admin::restore(&Signalbox(flags), &file, replace).await?;
         }
         Command::Audit(action) => signalbox_admin::audit(&Signalbox(flags), action).await?,
         Command::Events(action) => signalbox_cli::events(action).await?,

@@ -102,7 +102,6 @@ impl Default for Telemetry {
 /// `[retention]`, in days.
 #[derive(Clone, Debug, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields, default)]
-#[expect(clippy::struct_field_names, reason = "the names are keys of the file, with their unit")]
 pub struct Retention {
     /// The audit log.
     pub audit_days: u32,

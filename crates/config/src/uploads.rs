@@ -85,13 +85,11 @@ impl Config {
         };
         let text = std::fs::read_to_string(file).map_err(|error| wrong(error.to_string()))?;
         let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
-        match (lines.next(), lines.next(), lines.next()) {
-            (Some(id), Some(secret), None) => Ok(Some((id.to_owned(), secret.to_owned()))),
-            (_, _, _) => {
-                let rule = "must have two lines, the id of an access key and its secret";
-                Err(wrong(rule.to_owned()))
-            }
-        }
+        let (Some(id), Some(secret), None) = (lines.next(), lines.next(), lines.next()) else {
+            let rule = "must have two lines, the id of an access key and its secret";
+            return Err(wrong(rule.to_owned()));
+        };
+        Ok(Some((id.to_owned(), secret.to_owned())))
     }
 }
 

@@ -197,7 +197,8 @@ mod tests {
 
     #[test]
     fn a_table_has_the_defaults() {
-        let settings = read("host = \"h\"".parse().expect("TOML")).ok().expect("good");
+        let table = "host = \"h\"".parse().expect("TOML");
+        let Ok(settings) = read(table) else { panic!("it is good") };
         let shown = settings.table().to_string();
         assert!(shown.contains("concurrency = 2") && !shown.contains("root"), "{shown}");
     }

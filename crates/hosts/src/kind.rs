@@ -36,13 +36,11 @@ impl Kinds {
             }
             None => return Err(SettingError::new("", "missing field `kind`")),
         };
-        match self.0.iter().find(|it| it.kind == given) {
-            Some(known) => (known.read)(table),
-            None => {
-                let problem = format!("unknown kind {given:?}, known are {}", names());
-                Err(SettingError::new("kind", problem))
-            }
-        }
+        let Some(known) = self.0.iter().find(|it| it.kind == given) else {
+            let problem = format!("unknown kind {given:?}, known are {}", names());
+            return Err(SettingError::new("kind", problem));
+        };
+        (known.read)(table)
     }
 
     /// The table of one host with every setting, defaults included, in the order of the kind.
