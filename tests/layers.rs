@@ -17,14 +17,53 @@ const WORDING: &str = "signalbox-wording";
 /// Adapters that callers come through. They run use cases and show their results.
 const INBOUND: [&str; 2] = ["signalbox-http", "signalbox-web"];
 /// What depends on the domain and on nothing else of ours.
-const OUTBOUND: [&str; 7] = [
-    "signalbox-git",
-    "signalbox-github",
+const OUTBOUND: [&str; 5] = [
     "signalbox-metrics",
     "signalbox-oidc",
     "signalbox-persistence",
     "signalbox-reports",
     "signalbox-webhooks",
+];
+/// The other parts of the program: each with the crates of ours that it may depend on.
+const PARTS: [(&str, &[&str]); 9] = [
+    ("signalbox-terminal", &[]),
+    ("signalbox-client", &[]),
+    (HOSTS, &[DOMAIN]),
+    ("signalbox-git", &[DOMAIN, HOSTS]),
+    ("signalbox-github", &[DOMAIN, HOSTS]),
+    (CONFIG, &[DOMAIN, HOSTS]),
+    ("signalbox-cli", &["signalbox-client", "signalbox-terminal", DOMAIN, WORDING]),
+    (
+        "signalbox-demo",
+        &["signalbox-client", "signalbox-terminal", CONFIG, DOMAIN, HOSTS, SERVICES],
+    ),
+    (
+        "signalbox-admin",
+        &[
+            // For the protocol of git's hooks.
+            "signalbox-git",
+            "signalbox-persistence",
+            "signalbox-terminal",
+            CONFIG,
+            DOMAIN,
+            HOSTS,
+            SERVICES,
+        ],
+    ),
+];
+/// What the crate of a git host exports, and the registry of hosts.
+const HOSTS: &str = "signalbox-hosts";
+const CONFIG: &str = "signalbox-config";
+/// The crates that name git hosts: their own, and those for tests and measurements.
+const HOST_CRATES: [&str; 4] =
+    ["crates/git/", "crates/github/", "crates/testkit/", "crates/bench/"];
+/// The other files that may name a host or its crate, and why.
+const NAMING_HOSTS: [(&str, &str); 5] = [
+    ("crates/app/src/hosts.rs", "the list of kinds"),
+    ("crates/admin/src/hook.rs", "git runs it, with the protocol of git's hooks"),
+    ("crates/demo/src/lib.rs", "the demo's own repository"),
+    ("crates/domain/src/upload/ci.rs", "a CI provider, not a host"),
+    ("crates/http/src/dto/tests/ci_run.rs", "a CI provider, not a host"),
 ];
 /// What tests depend on, and nothing that is shipped.
 const TESTKIT: &str = "signalbox-testkit";
@@ -58,6 +97,7 @@ fn every_crate_is_known_to_these_checks() {
             || [SERVICES, WORDING, TESTKIT].contains(&name)
             || INBOUND.contains(&name)
             || OUTBOUND.contains(&name)
+            || PARTS.iter().any(|(part, _)| *part == name)
     };
     let new = arrows().into_iter().map(|(name, _)| name).filter(|name| !known(name));
     agreed(new.map(|name| format!("{name} is new: say in tests/layers.rs what it may depend on")));
@@ -75,6 +115,20 @@ fn the_domain_has_no_runtime_and_no_driver() {
 fn the_pure_modules_are_pure() {
     let pure = ["queue", "flaky", "upload", "webhook"].map(|it| format!("crates/domain/src/{it}"));
     agreed(pure.iter().flat_map(|folder| sources(folder)).flat_map(|source| impurities(&source)));
+}
+
+#[test]
+fn a_git_host_is_named_in_its_crate_and_in_the_list_of_kinds() {
+    let foreign = |(path, _): &Source| !HOST_CRATES.iter().any(|it| path.starts_with(it));
+    let sources: Vec<Source> = sources("crates").into_iter().filter(foreign).collect();
+    let excused = |path: &str| NAMING_HOSTS.iter().any(|(file, _)| *file == path);
+    agreed(sources.iter().filter(|(path, _)| !excused(path)).flat_map(host_names));
+    // An exception that is no longer needed goes.
+    for (file, reason) in NAMING_HOSTS {
+        let source = sources.iter().find(|(path, _)| path == file);
+        let needed = source.is_some_and(|it| !host_names(it).is_empty());
+        assert!(needed, "{file} names no host: remove its exception ({reason})");
+    }
 }
 
 #[test]
@@ -98,9 +152,11 @@ fn the_checks_can_fail() {
     assert_eq!(arrows(DOMAIN, &["signalbox-git"]).len(), 1);
     assert_eq!(arrows(DOMAIN, &[SERVICES, WORDING]).len(), 2);
     assert_eq!(arrows(SERVICES, &[DOMAIN, WORDING, "signalbox-git"]).len(), 1);
-    assert_eq!(arrows("signalbox-git", &[DOMAIN, SERVICES]).len(), 1);
+    assert_eq!(arrows("signalbox-git", &[DOMAIN, HOSTS, SERVICES]).len(), 1);
     assert_eq!(arrows("signalbox-web", &[DOMAIN, SERVICES, WORDING, "signalbox-http"]).len(), 1);
     assert_eq!(arrows("signalbox-http", &[DOMAIN, "signalbox-git"]).len(), 1);
+    assert_eq!(arrows("signalbox-cli", &["signalbox-client", SERVICES]).len(), 1);
+    assert_eq!(arrows("signalbox-client", &[DOMAIN]).len(), 1);
     assert_eq!(arrows("signalbox", &[DOMAIN, TESTKIT]).len(), 1);
     assert_eq!(arrows(TESTKIT, &[DOMAIN, "signalbox-persistence"]).len(), 1);
     assert_eq!(arrows("signalbox", &[DOMAIN, BENCH]).len(), 1);
@@ -117,6 +173,20 @@ fn the_checks_can_fail() {
     let allowed =
         "//! no async, dyn or ports:: here\n\n#[cfg(test)]\nmod tests {\n    async fn f() {}\n}\n";
     assert!(impurities(&source(allowed)).is_empty());
+
+    for line in [
+        "use signalbox_github::KIND;",
+        "Host::GitHub(_) => true,",
+        "if kind == \"git\" {}",
+        "table.insert(\"kind\", \"github\");",
+    ] {
+        assert_eq!(host_names(&source(line)).len(), 1, "{line}");
+    }
+    for line in
+        ["Command::new(\"git\")", "\"host\": \"github.com\"", "// GitHub", "gitHubMergeability"]
+    {
+        assert!(host_names(&source(line)).is_empty(), "{line}");
+    }
 
     for line in [
         "reply.status(404)",
@@ -152,6 +222,9 @@ fn wrong_arrows((name, needs): &Arrows) -> Vec<String> {
             [DOMAIN, SERVICES, WORDING].contains(&need.as_str())
         }
         outbound if OUTBOUND.contains(&outbound) || outbound == WORDING => need == DOMAIN,
+        part if PARTS.iter().any(|(name, _)| *name == part) => {
+            PARTS.iter().any(|(name, may)| *name == part && may.contains(&need.as_str()))
+        }
         // The domain, and the crate of whole-system tests, which has dev-dependencies only.
         _ => false,
     };
@@ -194,6 +267,26 @@ fn impurities((path, text): &Source) -> Vec<String> {
         }
     }
     found
+}
+
+/// Lines that name a kind of git host or its crate.
+fn host_names((path, text): &Source) -> Vec<String> {
+    const WORDS: [&str; 4] = ["GitHub", "Git", "signalbox_git", "signalbox_github"];
+    let named = |line: &str| {
+        let mut words = line.split(|it: char| !it.is_ascii_alphanumeric() && it != '_');
+        let kind = line.contains("kind") && line.contains("\"git\"");
+        kind || line.contains("\"github\"") || words.any(|word| WORDS.contains(&word))
+    };
+    code(text)
+        .filter(|(_, line)| named(line))
+        .map(|(number, line)| {
+            format!(
+                "{path}:{number}: ask `signalbox-hosts` for what the host can do instead of naming \
+                 it: {}",
+                line.trim()
+            )
+        })
+        .collect()
 }
 
 fn status_codes(home: &str, (path, text): &Source) -> Vec<String> {

@@ -5,10 +5,12 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
+use signalbox_config::{Config, Flags};
+use signalbox_terminal::{causes, complain};
 
-use crate::commands;
-use crate::config::{Config, Flags};
-use crate::terminal::complain;
+use crate::error::AppError;
+use crate::hosts::KINDS;
+use crate::program::Signalbox;
 
 /// A self-hosted merge queue: main only moves to what was tested.
 #[derive(Parser)]
@@ -63,44 +65,44 @@ enum Command {
     #[command(after_help = "Example: signalbox migrate status")]
     Migrate {
         #[command(subcommand)]
-        action: Option<commands::Migrate>,
+        action: Option<signalbox_admin::Migrate>,
     },
     /// API tokens.
     #[command(subcommand, after_help = "Example: signalbox token create --org acme --json")]
-    Token(commands::Token),
+    Token(signalbox_admin::Token),
     /// Organizations.
     #[command(subcommand, after_help = "Example: signalbox org create acme")]
-    Org(commands::Org),
+    Org(signalbox_admin::Org),
     /// Repositories.
     #[command(
         subcommand,
         after_help = "Example: signalbox repo add git.local/acme/calc --org acme --path /srv/calc.git"
     )]
-    Repo(commands::Repo),
+    Repo(signalbox_admin::Repo),
     /// Pull requests on a plain git host.
     #[command(
         subcommand,
         after_help = "Example: signalbox pr open git.local/acme/calc --branch fix --json"
     )]
-    Pr(commands::Pr),
+    Pr(signalbox_admin::Pr),
     /// Merge queues of a running server.
     #[command(
         subcommand,
         after_help = "Example: SIGNALBOX_TOKEN=… signalbox queue status --repo git.local/acme/calc"
     )]
-    Queue(commands::Queue),
+    Queue(signalbox_cli::Queue),
     /// Test results.
     #[command(
         subcommand,
         after_help = "Example: SIGNALBOX_TOKEN=… signalbox tests upload --repo git.local/acme/calc --branch main --sha 1f0c… junit.xml"
     )]
-    Tests(commands::Tests),
+    Tests(signalbox_cli::Tests),
     /// Webhooks of a running server.
     #[command(
         subcommand,
         after_help = "Example: SIGNALBOX_TOKEN=… signalbox webhooks create https://hooks.acme.test/x --event pull_request.merged"
     )]
-    Webhooks(commands::Webhooks),
+    Webhooks(Webhooks),
     /// Check everything that a server needs: one line a check; exit code 1 when one fails.
     #[command(after_help = "Example: signalbox doctor --config /etc/signalbox.toml --json")]
     Doctor {
@@ -128,13 +130,13 @@ enum Command {
     },
     /// Who changed what.
     #[command(subcommand, after_help = "Example: signalbox audit list --json")]
-    Audit(commands::Audit),
+    Audit(signalbox_admin::Audit),
     /// What has happened, and what happens.
     #[command(
         subcommand,
         after_help = "Example: SIGNALBOX_TOKEN=… signalbox events tail --type pull_request.merged"
     )]
-    Events(commands::Events),
+    Events(signalbox_cli::Events),
     /// Check the configuration.
     #[command(after_help = "Example: signalbox check-config --config signalbox.toml")]
     CheckConfig {
@@ -154,12 +156,23 @@ enum Command {
     },
     /// Called by git.
     #[command(subcommand, hide = true)]
-    Hook(commands::Hook),
+    Hook(signalbox_admin::Hook),
+}
+
+#[derive(Subcommand)]
+enum Webhooks {
+    #[command(flatten)]
+    Server(signalbox_cli::Webhooks),
+    /// Forget which key the secrets in the database are sealed with, when that key is lost. Works on
+    /// the database; the next server that starts says its key. Then rotate every endpoint's secret.
+    // Between `rotate` and `test`.
+    #[command(after_help = "Example: signalbox webhooks forget-key", display_order = 5)]
+    ForgetKey,
 }
 
 /// Runs the program. Exit codes: 0 done, 1 failed, 2 wrong usage.
 pub fn run() -> ExitCode {
-    if let Some(code) = signalbox_git::supervise(std::env::args_os()) {
+    if let Some(code) = KINDS.help() {
         return code;
     }
     let cli = Cli::parse();
@@ -170,27 +183,30 @@ pub fn run() -> ExitCode {
             runtime.shutdown_timeout(std::time::Duration::from_secs(1));
             done
         }
-        Err(error) => Err(error.to_string()),
+        Err(error) => Err(error.into()),
     };
     match done {
         Ok(code) => code,
-        Err(words) => {
-            complain(&words);
+        Err(error) => {
+            complain(&causes(&error));
             ExitCode::FAILURE
         }
     }
 }
 
-async fn dispatch(cli: Cli) -> Result<ExitCode, String> {
+async fn dispatch(cli: Cli) -> Result<ExitCode, AppError> {
     let Global { config, database, data_dir } = cli.global;
     let mut flags = Flags { config, database, data_dir, ..Flags::default() };
     match cli.command {
         Command::Demo { once, listen } => {
-            return crate::demo::run(once, listen, flags.data_dir).await;
+            let data_dir = flags.data_dir.clone();
+            if !signalbox_demo::run(&Signalbox(flags), once, listen, data_dir).await? {
+                return Ok(ExitCode::FAILURE);
+            }
         }
         Command::Serve { listen, public_url, no_migrate } => {
             (flags.listen, flags.public_url) = (listen, public_url);
-            let config = Config::load(&flags)?;
+            let config = Config::load(&flags, KINDS)?;
             let exporting = crate::logs::start(&config)?;
             let served = crate::serve::serve(config, !no_migrate).await;
             if let Some(exporting) = exporting {
@@ -198,33 +214,40 @@ async fn dispatch(cli: Cli) -> Result<ExitCode, String> {
             }
             served?;
         }
-        Command::Migrate { action } => commands::migrate(&flags, action).await?,
-        Command::Token(action) => commands::token(&flags, action).await?,
-        Command::Org(action) => commands::org(&flags, action).await?,
-        Command::Repo(action) => commands::repo(&flags, action).await?,
-        Command::Pr(action) => commands::pr(&flags, action).await?,
-        Command::Queue(action) => commands::queue(action).await?,
-        Command::Tests(action) => commands::tests(action).await?,
-        Command::Webhooks(action) => commands::webhooks(&flags, action).await?,
+        Command::Migrate { action } => signalbox_admin::migrate(&Signalbox(flags), action).await?,
+        Command::Token(action) => signalbox_admin::token(&Signalbox(flags), action).await?,
+        Command::Org(action) => signalbox_admin::org(&Signalbox(flags), action).await?,
+        Command::Repo(action) => signalbox_admin::repo(&Signalbox(flags), action).await?,
+        Command::Pr(action) => signalbox_admin::pr(&Signalbox(flags), action).await?,
+        Command::Queue(action) => signalbox_cli::queue(action).await?,
+        Command::Tests(action) => signalbox_cli::tests(action).await?,
+        Command::Webhooks(Webhooks::Server(action)) => {
+            signalbox_cli::webhooks(action).await?;
+        }
+        Command::Webhooks(Webhooks::ForgetKey) => {
+            signalbox_admin::forget_key(&Signalbox(flags)).await?;
+        }
         Command::Doctor { json, host } => {
-            if !commands::doctor(&flags, json, host.as_deref()).await {
+            if !signalbox_admin::doctor(&Signalbox(flags), json, host.as_deref()).await {
                 return Ok(ExitCode::FAILURE);
             }
         }
-        Command::Backup { file } => commands::backup(&flags, &file).await?,
-        Command::Restore { file, replace } => commands::restore(&flags, &file, replace).await?,
-        Command::Audit(action) => commands::audit(&flags, action).await?,
-        Command::Events(action) => commands::events(action).await?,
+        Command::Backup { file } => signalbox_admin::backup(&Signalbox(flags), &file).await?,
+        Command::Restore { file, replace } => {
+            signalbox_admin::restore(&Signalbox(flags), &file, replace).await?;
+        }
+        Command::Audit(action) => signalbox_admin::audit(&Signalbox(flags), action).await?,
+        Command::Events(action) => signalbox_cli::events(action).await?,
         Command::CheckConfig { print_effective } => {
-            let config = Config::load(&flags)?;
-            let effective = config.effective()?;
-            crate::terminal::say(if print_effective {
+            let config = Config::load(&flags, KINDS)?;
+            let effective = config.effective(KINDS)?;
+            signalbox_terminal::say(if print_effective {
                 &effective
             } else {
                 "the configuration is good"
             });
         }
-        Command::Openapi => crate::terminal::say(signalbox_http::openapi_document().trim_end()),
+        Command::Openapi => signalbox_terminal::say(signalbox_http::openapi_document().trim_end()),
         Command::Version { json } => {
             let version = env!("CARGO_PKG_VERSION");
             let text = if json {
@@ -232,9 +255,9 @@ async fn dispatch(cli: Cli) -> Result<ExitCode, String> {
             } else {
                 format!("signalbox {version}")
             };
-            crate::terminal::say(&text);
+            signalbox_terminal::say(&text);
         }
-        Command::Hook(action) => commands::hook(&flags, action).await?,
+        Command::Hook(action) => signalbox_admin::hook(&Signalbox(flags), action).await?,
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -2,28 +2,25 @@
 
 mod adapters;
 mod cli;
-mod commands;
-mod config;
-mod demo;
-mod failing;
-mod github;
+mod error;
 mod hosts;
-mod limited;
-mod lock;
 mod logs;
 mod loops;
-mod measured;
 mod pages;
 mod probe;
+mod program;
 mod results;
 mod scrape;
 mod serve;
 mod server_facts;
 mod telemetry;
-mod terminal;
 mod uploads;
 mod webhooks;
 mod wiring;
 
 pub use cli::run;
-pub use config::{Config, example};
+
+/// The example configuration: every setting and its default, and a host of each kind.
+pub fn example() -> String {
+    signalbox_config::example(hosts::KINDS)
+}

@@ -2,11 +2,12 @@
 
 use std::io::IsTerminal;
 
+use signalbox_config::{Config, Log, LogFormat};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer};
 
-use crate::config::{Config, Log, LogFormat};
+use crate::error::AppError;
 use crate::telemetry::Exporting;
 
 /// Libraries that would say too much: what they log at lower levels holds what others have sent.
@@ -24,7 +25,7 @@ fn filter(log: &Log) -> EnvFilter {
 }
 
 /// Starts logging to standard error, and exporting traces if that is configured.
-pub(crate) fn start(config: &Config) -> Result<Option<Exporting>, String> {
+pub(crate) fn start(config: &Config) -> Result<Option<Exporting>, AppError> {
     let log = &config.log;
     let exporting = Exporting::start(&config.telemetry)?;
     let json = match log.format {

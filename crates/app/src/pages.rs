@@ -3,22 +3,23 @@
 use std::sync::Arc;
 
 use actix_web::{HttpMessage, HttpRequest};
+use signalbox_config::Config;
 use signalbox_domain::identity::AdmissionPolicy;
 use signalbox_domain::ids::OrgSlug;
 use signalbox_http::RequestId;
 use signalbox_services::{AuditService, Context, PageReads, Sessions, TokenService};
 use signalbox_web::{Attempts, EventInfo, Live, Pages, SignInWith};
 
-use crate::config::Config;
+use crate::error::AppError;
 use crate::server_facts::Facts;
-use crate::wiring::{App, chain};
+use crate::wiring::App;
 
 /// The identity provider, if one is configured.
-fn sign_in_with(config: &Config, context: &Context) -> Result<Option<Arc<SignInWith>>, String> {
+fn sign_in_with(config: &Config, context: &Context) -> Result<Option<Arc<SignInWith>>, AppError> {
     let Some(oidc) = &config.oidc else { return Ok(None) };
     let path = oidc.client_secret_file.display();
     let secret = std::fs::read_to_string(&oidc.client_secret_file)
-        .map_err(|error| format!("oidc.client_secret_file: {path}: {error}"))?;
+        .map_err(AppError::failed(format!("oidc.client_secret_file: {path}")))?;
     let settings = signalbox_oidc::Settings {
         issuer: oidc.issuer.clone(),
         client_id: oidc.client_id.clone(),
@@ -35,15 +36,15 @@ fn sign_in_with(config: &Config, context: &Context) -> Result<Option<Arc<SignInW
         submitters: oidc.submitter_groups.clone(),
     };
     Ok(Some(Arc::new(SignInWith {
-        provider: Arc::new(provider.map_err(|error| chain("oidc", &error))?),
+        provider: Arc::new(provider.map_err(AppError::failed("oidc"))?),
         policy,
-        org: OrgSlug::new(oidc.organization.as_str()).map_err(|error| error.to_string())?,
+        org: OrgSlug::new(oidc.organization.as_str())?,
         label: oidc.label.clone(),
     })))
 }
 
 /// What the pages work with.
-pub(crate) fn pages(app: &App) -> Result<Pages, String> {
+pub(crate) fn pages(app: &App) -> Result<Pages, AppError> {
     let context = &app.context;
     let (queues, authenticator) = (app.queues.clone(), app.authenticator.clone());
     Ok(Pages {

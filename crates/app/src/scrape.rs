@@ -8,8 +8,8 @@ use actix_web::web::{Data, ServiceConfig, get};
 use signalbox_domain::ports::{Backlog, StoreError};
 use signalbox_domain::queue::Lane;
 use signalbox_metrics::Sample;
+use signalbox_services::failing;
 
-use crate::failing;
 use crate::wiring::App;
 
 /// How long the database may take: a scrape must end before the scraper loses its patience.

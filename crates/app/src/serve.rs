@@ -8,13 +8,15 @@ use std::time::Duration;
 use actix_web::dev::ServerHandle;
 use actix_web::middleware::{NormalizePath, TrailingSlash, from_fn};
 use actix_web::{App as WebApp, HttpServer};
+use signalbox_admin::{lock, open_database};
+use signalbox_config::Config;
 use signalbox_http::{admit, to_the_end, with_request_id};
-use tokio::signal::unix::{Signal, SignalKind, signal};
+use signalbox_terminal::Signals;
 use tokio::task::JoinHandle;
 
-use crate::config::Config;
+use crate::error::AppError;
 use crate::loops::Loops;
-use crate::wiring::{App, open_database};
+use crate::wiring::App;
 
 /// Seconds that requests under way have to end.
 const SHUTDOWN_SECONDS: u64 = 10;
@@ -31,26 +33,26 @@ pub(crate) struct Server {
     pub(crate) address: SocketAddr,
 }
 
-fn bind(address: SocketAddr) -> Result<TcpListener, String> {
-    TcpListener::bind(address).map_err(|error| format!("cannot listen on {address}: {error}"))
+fn bind(address: SocketAddr) -> Result<TcpListener, AppError> {
+    TcpListener::bind(address).map_err(|error| AppError::Listen { address, error })
 }
 
 impl Server {
     /// Starts everything on a listener that is bound already.
-    pub(crate) async fn start(app: Arc<App>, listener: TcpListener) -> Result<Self, String> {
-        let address = listener.local_addr().map_err(|error| error.to_string())?;
+    pub(crate) async fn start(app: Arc<App>, listener: TcpListener) -> Result<Self, AppError> {
+        let address = listener.local_addr()?;
         let metrics = app.config.server.metrics_listen.map(bind).transpose()?;
         app.hosts.sweep_leftovers();
         if app.database.is_embedded() {
             let taken = app.runner.take_over().await;
-            taken.map_err(|error| crate::wiring::chain("leases", &error))?;
+            taken.map_err(AppError::failed("leases"))?;
             let taken = app.uploads.hand_back(true).await;
-            taken.map_err(|error| crate::wiring::chain("uploads", &error))?;
+            taken.map_err(AppError::failed("uploads"))?;
             let taken = app.webhooks.hand_back(true).await;
-            taken.map_err(|error| crate::wiring::chain("webhooks", &error))?;
+            taken.map_err(AppError::failed("webhooks"))?;
         }
         let resealed = app.webhooks.reseal().await;
-        if resealed.map_err(|error| crate::wiring::chain("webhooks", &error))? > 0 {
+        if resealed.map_err(AppError::failed("webhooks"))? > 0 {
             tracing::info!("secrets of webhooks are sealed under another key now");
         }
         let api = app.api();
@@ -73,8 +75,7 @@ impl Server {
         .max_connections(MAX_CONNECTIONS)
         .shutdown_timeout(SHUTDOWN_SECONDS)
         .workers(std::thread::available_parallelism().map_or(2, |count| count.get().min(8)))
-        .listen(listener)
-        .map_err(|error| error.to_string())?
+        .listen(listener)?
         .run();
         let mut handles = vec![server.handle()];
         let mut tasks = vec![tokio::spawn(server)];
@@ -85,8 +86,7 @@ impl Server {
             })
             .disable_signals()
             .workers(1)
-            .listen(listener)
-            .map_err(|error| error.to_string())?
+            .listen(listener)?
             .run();
             handles.push(server.handle());
             tasks.push(tokio::spawn(server));
@@ -113,16 +113,16 @@ impl Server {
 }
 
 /// Runs a server until it is told to stop. A second signal ends it at once.
-pub(crate) async fn serve(mut config: Config, migrate: bool) -> Result<(), String> {
+pub(crate) async fn serve(mut config: Config, migrate: bool) -> Result<(), AppError> {
     let listener = bind(config.server.listen)?;
     // With port 0 the system has chosen one, and links are to name it.
-    config.server.listen = listener.local_addr().map_err(|error| error.to_string())?;
+    config.server.listen = listener.local_addr()?;
     let public_url = config.public_url();
     config.make_data_dir()?;
-    let _lock = crate::lock::take(&config)?;
+    let _lock = lock(&config)?;
     let database = open_database(&config, migrate).await?;
     crate::webhooks::check_keys(&config, &database).await?;
-    if let Some(warning) = crate::uploads::unshared(&config, database.is_embedded()) {
+    if let Some(warning) = config.unshared_uploads(database.is_embedded()) {
         tracing::warn!("{warning}");
     }
     let app = App::new(config, database).await?;
@@ -130,7 +130,9 @@ pub(crate) async fn serve(mut config: Config, migrate: bool) -> Result<(), Strin
     let mut signals = Signals::new()?;
     let server = Server::start(Arc::new(app), listener).await?;
     let address = server.address;
-    crate::terminal::say(&format!("listening on http://{address} (public address {public_url})"));
+    signalbox_terminal::say(&format!(
+        "listening on http://{address} (public address {public_url})"
+    ));
     signals.next().await;
     tracing::info!("stopping");
     let orderly = tokio::time::timeout(Duration::from_secs(28), server.stop());
@@ -139,29 +141,4 @@ pub(crate) async fn serve(mut config: Config, migrate: bool) -> Result<(), Strin
         () = signals.next() => tracing::warn!("stopped at once"),
     }
     Ok(())
-}
-
-/// The signals that ask a server to stop.
-pub(crate) struct Signals {
-    terminate: Signal,
-    interrupt: Signal,
-}
-
-impl Signals {
-    /// From now on they do not end the process by themselves.
-    pub(crate) fn new() -> Result<Self, String> {
-        let stream = |kind| signal(kind).map_err(|error| format!("signals: {error}"));
-        Ok(Self {
-            terminate: stream(SignalKind::terminate())?,
-            interrupt: stream(SignalKind::interrupt())?,
-        })
-    }
-
-    /// Waits for the next one.
-    pub(crate) async fn next(&mut self) {
-        tokio::select! {
-            _ = self.terminate.recv() => {}
-            _ = self.interrupt.recv() => {}
-        }
-    }
 }

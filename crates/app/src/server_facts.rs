@@ -9,9 +9,9 @@ use signalbox_domain::queue::Lane;
 use signalbox_domain::time::{Span, Timestamp};
 use signalbox_persistence::Database;
 use signalbox_services::Context;
+use signalbox_services::failing;
 use signalbox_web::{ServerFact, ServerFacts};
 
-use crate::failing;
 use crate::wiring::App;
 
 /// Facts about a running server.

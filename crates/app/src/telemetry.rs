@@ -8,9 +8,10 @@ use opentelemetry_http::{Bytes, HttpClient, HttpError, Request, Response};
 use opentelemetry_otlp::{SpanExporter, WithExportConfig, WithHttpConfig};
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::trace::{Sampler, SdkTracer, SdkTracerProvider};
+use signalbox_config::Telemetry;
 use tokio::runtime::Handle;
 
-use crate::config::Telemetry;
+use crate::error::AppError;
 
 /// How long a collector may take for a batch.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -60,14 +61,14 @@ pub(crate) struct Exporting {
 
 impl Exporting {
     /// Starts to export, if an address is configured.
-    pub(crate) fn start(telemetry: &Telemetry) -> Result<Option<Self>, String> {
+    pub(crate) fn start(telemetry: &Telemetry) -> Result<Option<Self>, AppError> {
         let Some(endpoint) = &telemetry.otlp_endpoint else { return Ok(None) };
         let _installed = rustls::crypto::ring::default_provider().install_default();
         let client = reqwest::Client::builder()
             .timeout(PATIENCE)
             .redirect(reqwest::redirect::Policy::none())
             .build()
-            .map_err(|error| format!("telemetry: {error}"))?;
+            .map_err(AppError::failed("telemetry"))?;
         let client = OwnClient { client, runtime: Handle::current() };
         let exporter = SpanExporter::builder()
             .with_http()
@@ -75,7 +76,7 @@ impl Exporting {
             .with_endpoint(format!("{}/v1/traces", endpoint.trim_end_matches('/')))
             .with_timeout(PATIENCE)
             .build()
-            .map_err(|error| format!("telemetry.otlp_endpoint: {error}"))?;
+            .map_err(AppError::failed("telemetry.otlp_endpoint"))?;
         let share = f64::from(telemetry.sample_percent) / 100.0;
         let sampler = Sampler::ParentBased(Box::new(Sampler::TraceIdRatioBased(share)));
         let provider = SdkTracerProvider::builder()

@@ -1,65 +1,45 @@
 //! The use cases of webhooks on their adapters.
 
-use std::path::Path;
 use std::sync::Arc;
 
+use signalbox_config::Config;
 use signalbox_persistence::Database;
 use signalbox_services::{Context, WebhookLimits, WebhookParts, WebhookService};
 use signalbox_webhooks::{Guard, KnownEvents, Poster, PosterLimits, SystemLookup, Vault};
 
-use crate::config::Config;
-use crate::wiring::chain;
+use crate::error::AppError;
 
 /// Reads the file with the keys, and makes it when it is not there. Every server on a database must
 /// seal with the same key, or else read it: with another one it could not sign what others sealed.
-pub(crate) async fn check_keys(config: &Config, database: &Database) -> Result<(), String> {
+pub(crate) async fn check_keys(config: &Config, database: &Database) -> Result<(), AppError> {
     let path = config.webhook_keys();
-    let failed = |error: &dyn std::error::Error| chain("webhooks", error);
-    let known = database.webhook_key().await.map_err(|error| failed(&error))?;
+    let known = database.webhook_key().await.map_err(AppError::failed("webhooks"))?;
     if let Some(known) = &known
         && !path.exists()
     {
-        return Err(another_key(&path, "no key", known));
+        let (found, known) = ("no key".to_owned(), known.clone());
+        return Err(AppError::WebhookKey { file: path, found, known });
     }
-    let vault = Vault::open(&path).map_err(|error| failed(&error))?;
-    let own = vault.fingerprints().map_err(|error| failed(&error))?;
+    let vault = Vault::open(&path).map_err(AppError::failed("webhooks"))?;
+    let own = vault.fingerprints().map_err(AppError::failed("webhooks"))?;
     let first = own.first().map(String::as_str).unwrap_or_default();
     let known = match known {
         Some(known) => known,
-        None => database.keep_webhook_key(first).await.map_err(|error| failed(&error))?,
+        None => database.keep_webhook_key(first).await.map_err(AppError::failed("webhooks"))?,
     };
     if !own.contains(&known) {
-        return Err(another_key(&path, &format!("the key {first}"), &known));
+        let found = format!("the key {first}");
+        return Err(AppError::WebhookKey { file: path, found, known });
     }
     if known != first {
         let replaced = database.replace_webhook_key(&known, Some(first)).await;
-        replaced.map_err(|error| failed(&error))?;
+        replaced.map_err(AppError::failed("webhooks"))?;
     }
     Ok(())
 }
 
-fn another_key(path: &Path, found: &str, known: &str) -> String {
-    format!(
-        "the key file of webhooks {} has {found}, but the secrets in this database are sealed with \
-         the key {known}: copy the key file of a server that works on this database; if that key is \
-         lost, run `signalbox webhooks forget-key` and rotate the secret of every endpoint",
-        path.display()
-    )
-}
-
-/// Forgets which key the database's secrets are sealed with. The next server that starts says it
-/// anew. Returns the one that was known.
-pub(crate) async fn forget_key(database: &Database) -> Result<Option<String>, String> {
-    let failed = |error: &dyn std::error::Error| chain("webhooks", error);
-    let known = database.webhook_key().await.map_err(|error| failed(&error))?;
-    if let Some(known) = &known {
-        database.replace_webhook_key(known, None).await.map_err(|error| failed(&error))?;
-    }
-    Ok(known)
-}
-
 /// Puts the use cases of webhooks together. The keys are read when the first one is needed.
-pub(crate) fn service(config: &Config, context: &Context) -> Result<WebhookService, String> {
+pub(crate) fn service(config: &Config, context: &Context) -> Result<WebhookService, AppError> {
     let settings = &config.webhooks;
     let vault = Arc::new(Vault::at(config.webhook_keys()));
     let guard = Guard::new(settings.networks()?, settings.allow_http);
@@ -68,7 +48,7 @@ pub(crate) fn service(config: &Config, context: &Context) -> Result<WebhookServi
     let parts = WebhookParts {
         log: context.stores.event_log.clone(),
         catalogue: Arc::new(KnownEvents),
-        sender: Arc::new(poster.map_err(|error| chain("webhooks", &error))?),
+        sender: Arc::new(poster.map_err(AppError::failed("webhooks"))?),
         secrets: vault,
     };
     let limits = WebhookLimits { endpoints: settings.endpoints, backlog: settings.backlog };

@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use signalbox_domain::ids::{OrgId, OrgSlug};
 use signalbox_domain::ports::{Clock, IdSource, Observer, Org};
+use signalbox_hosts::{ConnectedHosts, HostParts};
 use signalbox_http::{
     Admission, Api, EventDescription, EventsApi, FlakyApi, PageTokens, TestLinks,
 };
@@ -16,13 +17,15 @@ use signalbox_services::{
     HintService, QueueService, Sweeper, UploadLimits, UploadParts, UploadService, Watch,
     WebhookService,
 };
+pub(crate) use signalbox_terminal::chain;
 use signalbox_webhooks::{EventPayloads, Links};
 
 use crate::adapters::{LoggingObserver, RandomIds, SystemClock, WakeUps};
-use crate::config::Config;
-use crate::hosts::{ConnectedHosts, Parts};
+use crate::error::AppError;
+use crate::hosts;
 use crate::probe::Probe;
 use crate::results::{LateReports, Offloaded};
+use signalbox_config::Config;
 
 /// Everything, put together.
 pub(crate) struct App {
@@ -47,63 +50,31 @@ pub(crate) struct App {
     pub(crate) probe: Arc<Probe>,
 }
 
-/// Opens the database of a configuration; brings its schema up to date if asked.
-pub(crate) async fn open_database(config: &Config, migrate: bool) -> Result<Database, String> {
-    config.make_data_dir()?;
-    let url = config.database_url();
-    let shown = crate::config::without_password(&url);
-    let database =
-        signalbox_persistence::connect(&url).await.map_err(|error| chain(&shown, &error))?;
-    if migrate {
-        database.migrate().await.map_err(|error| chain(&shown, &error))?;
-    } else {
-        let status = database.migration_status().await.map_err(|error| chain(&shown, &error))?;
-        if !status.pending.is_empty() {
-            return Err(format!(
-                "{shown} needs {} migrations: run `signalbox migrate up`",
-                status.pending.len()
-            ));
-        }
-    }
-    Ok(database)
-}
-
-/// An error with its causes, on one line.
-pub(crate) fn chain(what: &str, error: &dyn std::error::Error) -> String {
-    let mut text = format!("{what}: {error}");
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let words = cause.to_string();
-        if !text.ends_with(&words) {
-            text = format!("{text}: {words}");
-        }
-        source = cause.source();
-    }
-    text
-}
-
 impl App {
     /// Puts everything together on that database.
-    pub(crate) async fn new(config: Config, database: Database) -> Result<Self, String> {
+    pub(crate) async fn new(config: Config, database: Database) -> Result<Self, AppError> {
         let stores = database.stores();
         let (clock, ids) = (Arc::new(SystemClock), Arc::new(RandomIds));
         let mut orgs: Vec<OrgId> = Vec::new();
         for organization in &config.organizations {
-            let slug = OrgSlug::new(organization.slug.as_str()).map_err(|it| it.to_string())?;
+            let slug = OrgSlug::new(organization.slug.as_str())?;
             let org = Org { id: OrgId(ids.new_id()), slug, created_at: clock.now() };
-            let org = stores.orgs.create(&org).await.map_err(|it| chain("organizations", &it))?;
+            let org = stores.orgs.create(&org).await.map_err(AppError::failed("organizations"))?;
             orgs.push(org.id);
         }
         let metrics = Arc::new(PrometheusObserver::new(env!("CARGO_PKG_VERSION"), clock.now()));
         let observer: Arc<dyn Observer> = Arc::new(LoggingObserver(metrics.clone()));
         let reports = Arc::new(LateReports::default());
-        let parts = Parts {
+        let parts = HostParts {
             pull_requests: stores.pull_requests.clone(),
             clock: clock.clone(),
             reports: reports.clone(),
-            observer: observer.clone(),
+            public_url: config.public_url(),
+            folder: config.data_dir().join("checks"),
         };
-        let hosts = Arc::new(ConnectedHosts::new(&config, &orgs, &parts)?);
+        let settings = hosts::settings(&config, &orgs)?;
+        let hosts = ConnectedHosts::connect(hosts::KINDS, settings, &parts, observer.clone());
+        let hosts = Arc::new(hosts?);
         let wake_ups = Arc::new(WakeUps::default());
         let context = Context {
             stores,
@@ -192,7 +163,7 @@ fn uploads(
     config: &Config,
     context: &Context,
     results: &Arc<FlakyService>,
-) -> Result<UploadService, String> {
+) -> Result<UploadService, AppError> {
     const MIB: u64 = 1024 * 1024;
     let flaky = &config.flaky;
     let parts = UploadParts {
@@ -207,7 +178,7 @@ fn uploads(
 }
 
 /// The use cases of flaky tests on their adapters.
-async fn flaky(config: &Config, context: &Context) -> Result<FlakyApi, String> {
+async fn flaky(config: &Config, context: &Context) -> Result<FlakyApi, AppError> {
     let (one, other) = (context.ids.new_id(), context.ids.new_id());
     let mut new = [0; 32];
     let random = one.as_bytes().iter().chain(other.as_bytes());
@@ -215,7 +186,7 @@ async fn flaky(config: &Config, context: &Context) -> Result<FlakyApi, String> {
         *byte = *random;
     }
     let key = context.stores.flaky.page_key(new).await;
-    let key = key.map_err(|error| chain("the key of page tokens", &error))?;
+    let key = key.map_err(AppError::failed("the key of page tokens"))?;
     let links = TestLinks {
         public_url: config.public_url().trim_end_matches('/').to_owned(),
         ticket_url: config.flaky.ticket_url.clone(),

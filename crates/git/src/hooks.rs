@@ -4,8 +4,8 @@ use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use signalbox_domain::ports::{HostError, Repository};
-use thiserror::Error;
+use signalbox_domain::ports::Repository;
+use signalbox_hosts::HookError;
 
 use crate::host::PlainGitHost;
 
@@ -13,20 +13,6 @@ use crate::host::PlainGitHost;
 pub const POST_RECEIVE: &str = "post-receive";
 /// Tells our hook from others.
 const MARK: &str = "# installed by signalbox";
-
-/// Why a hook was not installed.
-#[derive(Debug, Error)]
-pub enum HookError {
-    /// There is another hook.
-    #[error("{0} is there already and not ours; move it away, or register with --no-hooks")]
-    Foreign(String),
-    /// The file could not be written.
-    #[error("the hook cannot be written: {0}")]
-    Io(#[from] std::io::Error),
-    /// The repository could not be configured.
-    #[error(transparent)]
-    Host(#[from] HostError),
-}
 
 impl PlainGitHost {
     /// Installs a `proc-receive` hook, which takes pushes to `refs/for/…`, and a `post-receive` hook,

@@ -4,6 +4,8 @@ mod candidate;
 mod checkout;
 mod checks;
 mod config;
+mod connect;
+mod diagnose;
 mod done;
 mod git;
 mod hooks;
@@ -11,6 +13,7 @@ mod host;
 mod land;
 mod landed;
 mod leftovers;
+mod limited;
 mod locks;
 mod output;
 mod process;
@@ -24,10 +27,13 @@ mod trunk_config;
 
 pub use checks::{ChecksConfig, LocalChecksRunner};
 pub use config::{CONFIG_FILE, CheckConfig, RepositoryConfig};
-pub use hooks::{HookError, POST_RECEIVE};
+pub use connect::KIND;
+pub use hooks::POST_RECEIVE;
 pub use host::{HostConfig, PlainGitHost};
-pub use locks::{StaleLock, stale_locks};
-pub use pull_requests::OpenRequest;
-pub use push::{PushAnswer, PushCommand, PushRequest, answer_push, read_push};
+pub use locks::stale_locks;
+pub use push::{answer_push, read_push};
+pub use signalbox_hosts::{
+    HookError, OpenRequest, PushAnswer, PushCommand, PushRequest, StaleLock,
+};
 pub use supervisor::supervise;
 pub use trunk_config::TRUNK_FILE;

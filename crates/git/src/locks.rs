@@ -9,6 +9,7 @@ use std::time::UNIX_EPOCH;
 
 use signalbox_domain::ports::{HostError, Repository};
 use signalbox_domain::time::{Span, Timestamp};
+use signalbox_hosts::StaleLock;
 use tokio::task::spawn_blocking;
 
 use crate::host::PlainGitHost;
@@ -26,15 +27,6 @@ const MAX_DEPTH: usize = 32;
 const TICKS: i64 = 100;
 /// How exactly the start of a process is known, in seconds.
 const START_SLACK: i64 = 2;
-
-/// A lock that nobody holds any more.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StaleLock {
-    /// The file.
-    pub path: PathBuf,
-    /// How long ago it was written.
-    pub age: Span,
-}
 
 /// The stale locks of a bare repository.
 pub fn stale_locks(repository: &Path, now: Timestamp) -> io::Result<Vec<StaleLock>> {

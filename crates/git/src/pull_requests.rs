@@ -3,6 +3,7 @@
 use signalbox_domain::ids::{BranchName, PrNumber};
 use signalbox_domain::ports::{HostError, NewPullRequest, Repository, StoredPullRequest};
 use signalbox_domain::queue::{Change, Mergeability, PullRequest, PullRequestState};
+use signalbox_hosts::OpenRequest;
 
 use crate::git::{Git, parse_sha};
 use crate::host::{PlainGitHost, silent};
@@ -11,21 +12,6 @@ use crate::landed;
 /// The most characters of a title, and bytes of a description.
 const MAX_TITLE: usize = 1_024;
 const MAX_BODY: usize = 64 * 1024;
-
-/// A pull request to be opened from a branch.
-#[derive(Clone, Debug)]
-pub struct OpenRequest {
-    /// The branch that it comes from; followed from then on.
-    pub branch: BranchName,
-    /// The branch that it wants to be merged into.
-    pub target: BranchName,
-    /// Its title; without one, the subject of its head commit.
-    pub title: Option<String>,
-    /// Its description.
-    pub body: Option<String>,
-    /// Who opens it; without one, the author of its head commit.
-    pub author: Option<String>,
-}
 
 /// A pull request that comes with its head commit and topic, from a push.
 pub(crate) struct Proposal<'a> {

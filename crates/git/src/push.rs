@@ -7,6 +7,7 @@ use std::io::{Read, Write};
 
 use signalbox_domain::ids::BranchName;
 use signalbox_domain::ports::{HostError, Repository, StoredPullRequest};
+use signalbox_hosts::{PushAnswer, PushCommand, PushRequest};
 
 use crate::git::{Git, parse_sha};
 use crate::host::{PlainGitHost, silent};
@@ -15,33 +16,6 @@ use crate::pull_requests::{Proposal, clean_body, clean_title, keep_head};
 /// The most lines of a request, and bytes of all of them.
 const MAX_REQUEST: (usize, usize) = (1_000, 1024 * 1024);
 const NAMESPACE: &str = "refs/for/";
-
-/// One ref of a push.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PushCommand {
-    /// The commit that is pushed; all zeros to delete.
-    pub new: String,
-    /// Where to.
-    pub refname: String,
-}
-
-/// A push as git hands it to the hook.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct PushRequest {
-    /// What is pushed where.
-    pub commands: Vec<PushCommand>,
-    /// The push options, `name=value`.
-    pub options: Vec<String>,
-}
-
-/// What became of one ref.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PushAnswer {
-    /// Where it was pushed to.
-    pub refname: String,
-    /// The pull request, or why there is none.
-    pub outcome: Result<StoredPullRequest, String>,
-}
 
 /// Reads a push in git's pkt-line form, after agreeing on the version.
 pub fn read_push(input: &mut impl Read, output: &mut impl Write) -> std::io::Result<PushRequest> {

@@ -7,6 +7,7 @@ mod candidate;
 mod checks;
 mod client;
 mod complaints;
+mod connect;
 mod diagnose;
 mod forge;
 mod forks;
@@ -23,6 +24,7 @@ mod wire;
 mod workbench;
 
 pub use client::{Credentials, CredentialsError};
+pub use connect::KIND;
 pub use host::{ConfigError, GitHubConfig, GitHubHost};
 pub use markdown::neutral;
 pub use runner::GitHubChecks;

@@ -21,6 +21,7 @@ mod effect_runner;
 mod entry_reads;
 mod error;
 mod events;
+pub mod failing;
 mod flaky;
 mod fork_reports;
 mod hints;

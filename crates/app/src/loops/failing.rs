@@ -5,9 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use signalbox_domain::ports::QueueRef;
 use signalbox_domain::time::{Span, Timestamp};
-use signalbox_services::Error;
+use signalbox_services::{Error, failing};
 
-use crate::failing;
 use crate::wiring::App;
 
 /// The most effects that are told one by one.

@@ -16,13 +16,10 @@ use super::retention::forget;
 use super::supervise::supervise;
 use super::uploads::read_uploads;
 use super::webhooks;
-use crate::config::{Checks, Config, Host};
 use crate::wiring::{App, chain};
 
 /// Effects of the host lane that are run at the same time.
 const HOST_WORKERS: usize = 4;
-/// Candidates whose checks are followed at the same time on a host that runs them itself.
-const FOLLOWED: usize = 256;
 /// The first pause before a loop that panicked is started again.
 const RESTART: Duration = Duration::from_secs(1);
 /// How long an idle reader of uploads waits before it looks again.
@@ -47,7 +44,7 @@ impl Loops {
         let hooks = app.webhooks.clone();
         let mut loops = Self { tasks: JoinSet::new(), stop, runner, uploads, hooks };
         loops.lane(app, "host effects", Lane::Host, HOST_WORKERS);
-        loops.lane(app, "checks", Lane::Checks, check_workers(&app.config));
+        loops.lane(app, "checks", Lane::Checks, app.hosts.checks_at_once());
         let (second, minute) = (Duration::from_secs(1), Duration::from_mins(1));
         loops.every("deadlines", second, app, |app| async move {
             app.sweeper.deadlines().await.map(drop)
@@ -55,9 +52,12 @@ impl Loops {
         loops.every("polled hosts", 2 * second, app, |app| async move {
             app.sweeper.reconcile(true).await
         });
-        loops.every("all hosts", minute.min(app.config.shortest_reread()), app, |app| async move {
-            app.sweeper.reconcile(false).await
-        });
+        loops.every(
+            "all hosts",
+            minute.min(app.hosts.shortest_reread().to_std()),
+            app,
+            |app| async move { app.sweeper.reconcile(false).await },
+        );
         loops.every("undecided hosts", 3 * second, app, |app| async move {
             app.sweeper.undecided().await.map(drop)
         });
@@ -190,46 +190,5 @@ impl Loops {
         if let Err(error) = self.hooks.hand_back(false).await {
             tracing::warn!(error = %chain("webhooks", &error), "leases run out by themselves");
         }
-    }
-}
-
-/// Candidates that are checked at the same time: what the configured hosts allow together, or the
-/// default when none is configured.
-fn check_workers(config: &Config) -> usize {
-    let hosts = config.organizations.iter().flat_map(|it| &it.hosts);
-    let configured: usize = hosts
-        .map(|host| match host {
-            Host::Git { checks, .. } => usize::try_from(checks.concurrency).unwrap_or(usize::MAX),
-            Host::GitHub(_) => FOLLOWED,
-        })
-        .fold(0, usize::saturating_add);
-    if configured > 0 {
-        return configured;
-    }
-    usize::try_from(Checks::default().concurrency).unwrap_or(1)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::config::Organization;
-
-    fn with_hosts(concurrencies: &[u32]) -> Config {
-        let host = |concurrency: &u32| Host::Git {
-            host: "git.local".into(),
-            root: None,
-            checks: Checks { concurrency: *concurrency, ..Checks::default() },
-        };
-        let hosts = concurrencies.iter().map(host).collect();
-        let organizations = vec![Organization { slug: "acme".into(), hosts }];
-        Config { organizations, ..Config::default() }
-    }
-
-    #[test]
-    fn as_many_checks_run_as_the_hosts_allow() {
-        assert_eq!(check_workers(&with_hosts(&[1])), 1);
-        assert_eq!(check_workers(&with_hosts(&[3, 4])), 7);
-        assert_eq!(check_workers(&with_hosts(&[])), 2);
-        assert_eq!(check_workers(&Config::default()), 2);
     }
 }

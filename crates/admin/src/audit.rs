@@ -1,0 +1,139 @@
+//! `signalbox audit`, and how commands write to the log.
+
+use clap::Subcommand;
+use serde_json::json;
+use signalbox_domain::audit::{AuditAction, AuditRecord, Facts};
+use signalbox_domain::ids::{OrgId, OrgSlug, RepoName};
+use signalbox_domain::ports::{AuditFilter, AuditPlace};
+use signalbox_domain::time::{Timestamp, Window};
+use signalbox_services::{AuditService, Deed};
+use signalbox_terminal::say;
+
+use crate::AdminError;
+use crate::program::{Offline, Program, open};
+
+/// Records that are read at once.
+const PAGE: u32 = 500;
+
+#[derive(Subcommand)]
+pub enum Audit {
+    /// List who changed what, newest first.
+    #[command(
+        after_help = "Example: signalbox audit list --org acme --action queue.updated --json"
+    )]
+    List {
+        /// Of one organization.
+        #[arg(long, value_name = "SLUG")]
+        org: Option<String>,
+        /// Of one kind of change: queue.updated, token.created, …
+        #[arg(long, value_name = "ACTION")]
+        action: Option<String>,
+        /// Of one repository.
+        #[arg(long, value_name = "HOST/OWNER/NAME")]
+        repo: Option<String>,
+        /// At or after that time.
+        #[arg(long, value_name = "TIME")]
+        since: Option<String>,
+        /// Before that time.
+        #[arg(long, value_name = "TIME")]
+        until: Option<String>,
+        /// The most records.
+        #[arg(long, default_value_t = 50)]
+        limit: u32,
+        /// As JSON, one record a line.
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+pub async fn audit(program: &dyn Program, action: Audit) -> Result<(), AdminError> {
+    let Audit::List { org, action, repo, since, until, limit, json } = action;
+    let app = open(program).await?;
+    let org = match org {
+        Some(slug) => Some(known(&app, &slug).await?),
+        None => None,
+    };
+    let time = |text: Option<String>| match text {
+        None => Ok(None),
+        Some(text) => {
+            let wrong =
+                || AdminError::Argument(format!("{text:?} is no time: use 2026-11-21T12:00:00Z"));
+            Timestamp::parse(&text).map(Some).ok_or_else(wrong)
+        }
+    };
+    let kind = |word: String| {
+        let all: Vec<&str> = AuditAction::ALL.iter().map(|it| it.word()).collect();
+        let wrong = || {
+            let known = all.join(", ");
+            AdminError::Argument(format!("{word:?} is no action; known are {known}"))
+        };
+        AuditAction::parse(&word).ok_or_else(wrong)
+    };
+    let repo = repo.map(|name| RepoName::parse(&name)).transpose()?;
+    let filter = AuditFilter {
+        action: action.map(kind).transpose()?,
+        repos: repo.into_iter().collect(),
+        window: Window { since: time(since)?, until: time(until)? },
+        ..AuditFilter::default()
+    };
+    let (mut left, mut place) = (limit, None);
+    while left > 0 {
+        let page = app.context.stores.audit.list(org, &filter, place, left.min(PAGE)).await;
+        let page = page.map_err(AdminError::failed("audit log"))?;
+        let Some(last) = page.last() else { break };
+        place = Some(AuditPlace { at: last.at, id: last.id });
+        left = left.saturating_sub(u32::try_from(page.len()).unwrap_or(u32::MAX));
+        for record in &page {
+            say(&if json { as_json(record) } else { line(record) });
+        }
+    }
+    Ok(())
+}
+
+async fn known(app: &Offline, slug: &str) -> Result<OrgId, AdminError> {
+    let slug = OrgSlug::new(slug)?;
+    let found = app.context.stores.orgs.find_by_slug(&slug).await;
+    let found = found.map_err(AdminError::failed("organization"))?;
+    found
+        .map(|org| org.id)
+        .ok_or_else(|| AdminError::NotFound(format!("organization {slug} not found")))
+}
+
+fn as_json(it: &AuditRecord) -> String {
+    let changes = it
+        .changes
+        .iter()
+        .map(|it| json!({ "field": it.field, "before": it.before, "after": it.after }));
+    let record = json!({
+        "id": it.id.to_string(), "org": it.org.to_string(), "at": it.at.to_string(),
+        "actor": it.actor.to_string(), "tokenId": it.actor.token().map(|id| id.to_string()),
+        "action": it.action.word(), "object": it.object,
+        "repo": it.repo.as_ref().map(ToString::to_string),
+        "changes": changes.collect::<Vec<_>>(), "reason": it.reason, "requestId": it.request,
+    });
+    record.to_string()
+}
+
+fn line(it: &AuditRecord) -> String {
+    let value = |value: &Option<String>| value.clone().unwrap_or_else(|| "-".to_owned());
+    let change = |it: &signalbox_domain::audit::AuditChange| {
+        format!("{} {} -> {}", it.field, value(&it.before), value(&it.after))
+    };
+    let changes: Vec<String> = it.changes.iter().map(change).collect();
+    let (at, actor, action, object) = (it.at, &it.actor, it.action.word(), &it.object);
+    format!("{at} {actor}: {action} {object}: {}", changes.join("; "))
+}
+
+/// Writes what a command is about to do. It comes first: a change without a record must not be,
+/// and a record of a change that failed is seen by what follows it.
+pub(super) async fn note(
+    app: &Offline,
+    org: OrgId,
+    action: AuditAction,
+    object: String,
+    (before, after): (&Facts, &Facts),
+) -> Result<(), AdminError> {
+    let deed = Deed::operator(org, action, object);
+    let audit = AuditService::new(app.context.clone());
+    audit.write(&deed, before, after).await.map_err(AdminError::failed("audit log"))
+}

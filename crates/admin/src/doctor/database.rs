@@ -1,0 +1,95 @@
+//! The database: whether it is there, whole, up to date and of the same time.
+
+use signalbox_config::{Config, without_password};
+use signalbox_domain::ports::Clock;
+use signalbox_domain::ports::Stores;
+use signalbox_domain::time::Timestamp;
+use signalbox_persistence::{Database, connect};
+use signalbox_terminal::chain;
+
+use super::Finding;
+
+/// A server whose clock differs more from the database's takes leases of others for ended.
+const WORST_SKEW_MS: i64 = 5_000;
+const LARGE_SKEW_MS: i64 = 500;
+
+/// What there is to say about the database, and its stores if they can be used.
+pub(super) async fn checks(config: &Config, clock: &dyn Clock) -> (Vec<Finding>, Option<Stores>) {
+    let (name, url) = ("database", config.database_url());
+    let shown = without_password(&url);
+    if let Some(path) = url.strip_prefix("sqlite://")
+        && !std::path::Path::new(path).exists()
+    {
+        // Opening it would make it.
+        return (vec![Finding::good(name, format!("{shown} will be made at the start"))], None);
+    }
+    let database = match connect(&url).await {
+        Ok(database) => database,
+        Err(error) => return (vec![Finding::bad(name, chain(&shown, &error))], None),
+    };
+    let mut found = vec![match database.check().await {
+        Ok(problems) if problems.is_empty() => Finding::good(name, format!("{shown} answers")),
+        Ok(problems) => Finding::bad(name, format!("{shown} is damaged: {}", problems.join("; "))),
+        Err(error) => Finding::bad(name, chain(&shown, &error)),
+    }];
+    let (schema, current) = migrations(&database).await;
+    found.push(schema);
+    found.push(skew(&database, clock).await);
+    if let Ok(Some(language)) = database.foreign_messages().await {
+        let words = format!(
+            "its messages are in {language}, and errors that pass are not told from others: \
+             ALTER ROLE … SET lc_messages = 'C'"
+        );
+        found.push(Finding::warning("database_messages", words));
+    }
+    (found, current.then(|| database.stores()))
+}
+
+async fn migrations(database: &Database) -> (Finding, bool) {
+    let name = "migrations";
+    match database.migration_status().await {
+        Ok(status) if status.pending.is_empty() => {
+            (Finding::good(name, format!("all {} are applied", status.applied.len())), true)
+        }
+        Ok(status) => {
+            let words = format!(
+                "{} are pending: the next start or `signalbox migrate up` applies them",
+                status.pending.len()
+            );
+            (Finding::warning(name, words), false)
+        }
+        Err(error) => (Finding::bad(name, chain("schema", &error)), false),
+    }
+}
+
+async fn skew(database: &Database, clock: &dyn Clock) -> Finding {
+    let name = "clock";
+    let before = clock.now();
+    let theirs = match database.now().await {
+        Ok(Some(theirs)) => theirs,
+        Ok(None) => return plausible(before),
+        Err(error) => return Finding::warning(name, chain("the database's clock", &error)),
+    };
+    let after = clock.now();
+    // The answer was made at some moment in between.
+    let ahead = theirs.since(after).millis();
+    let behind = before.since(theirs).millis();
+    let skew = ahead.max(behind).max(0);
+    let words = format!("it differs from the database's by {skew} ms at least");
+    if skew > WORST_SKEW_MS {
+        Finding::bad(name, format!("{words}: run a time service on both"))
+    } else if skew > LARGE_SKEW_MS {
+        Finding::warning(name, words)
+    } else {
+        Finding::good(name, "it agrees with the database's")
+    }
+}
+
+/// A clock that was never set says a time before this program was written.
+fn plausible(now: Timestamp) -> Finding {
+    let written = Timestamp::from_unix_seconds(1_767_225_600);
+    if now < written {
+        return Finding::bad("clock", format!("it says {now}, which is long past"));
+    }
+    Finding::good("clock", format!("it says {now}"))
+}

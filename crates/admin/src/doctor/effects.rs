@@ -1,0 +1,49 @@
+//! Effects: whether any has failed for long.
+
+use signalbox_domain::ports::{FailingEffect, QueueKey, Stores};
+use signalbox_domain::time::Timestamp;
+use signalbox_services::failing;
+use signalbox_terminal::chain;
+
+use super::Finding;
+
+/// The most that are told one by one.
+const AT_ONCE: u32 = 5;
+
+pub(super) async fn failing(stores: &Stores, now: Timestamp) -> Vec<Finding> {
+    let name = "effects";
+    let failing = match failing::for_long(stores, now, AT_ONCE).await {
+        Ok(failing) => failing,
+        Err(error) => return vec![Finding::bad(name, chain("outbox", &error))],
+    };
+    if failing.count == 0 {
+        return vec![Finding::good(name, "none has failed for longer than a minute")];
+    }
+    let queues = stores.queues.list(None, None).await.unwrap_or_default();
+    let mut found = Vec::new();
+    for it in &failing.longest {
+        let queue = match queues.iter().find(|key| key.queue == it.queue) {
+            Some(key) => place(stores, key).await,
+            None => format!("queue {}", it.queue.id),
+        };
+        found.push(Finding::bad(name, words(&queue, it)));
+    }
+    let told = u64::try_from(failing.longest.len()).unwrap_or(u64::MAX);
+    if failing.count > told {
+        let more = failing.count - told;
+        found.push(Finding::bad(name, format!("{more} more have failed for longer than a minute")));
+    }
+    found
+}
+
+fn words(queue: &str, it: &FailingEffect) -> String {
+    let (effect, since, attempts, error) = (it.effect.name(), it.since, it.attempts, &it.error);
+    format!("{queue}: {effect} has failed since {since}, {attempts} times, at last with: {error}")
+}
+
+/// Repository and branch.
+async fn place(stores: &Stores, key: &QueueKey) -> String {
+    let found = stores.repos.find(key.queue.org, key.repo).await.ok().flatten();
+    let repository = found.map_or_else(|| "unknown repository".into(), |it| it.name.to_string());
+    format!("{repository} {}", key.branch)
+}

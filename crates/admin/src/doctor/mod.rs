@@ -1,0 +1,116 @@
+//! `signalbox doctor`: is everything as it must be, and if not, what to do about it.
+
+mod database;
+mod effects;
+mod forges;
+mod hosts;
+mod machine;
+mod network;
+mod queues;
+mod uploads;
+
+use serde_json::json;
+use signalbox_config::Config;
+use signalbox_terminal::say;
+
+use crate::Program;
+
+/// How a check ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verdict {
+    /// As it must be.
+    Good,
+    /// It works, and somebody should look at it.
+    Warning,
+    /// It does not work.
+    Bad,
+}
+
+impl Verdict {
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Good => "ok",
+            Self::Warning => "warn",
+            Self::Bad => "fail",
+        }
+    }
+}
+
+/// What a check found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Finding {
+    name: &'static str,
+    verdict: Verdict,
+    words: String,
+}
+
+impl Finding {
+    fn good(name: &'static str, words: impl Into<String>) -> Self {
+        Self { name, verdict: Verdict::Good, words: words.into() }
+    }
+
+    fn warning(name: &'static str, words: impl Into<String>) -> Self {
+        Self { name, verdict: Verdict::Warning, words: words.into() }
+    }
+
+    fn bad(name: &'static str, words: impl Into<String>) -> Self {
+        Self { name, verdict: Verdict::Bad, words: words.into() }
+    }
+}
+
+/// Runs every check, or only those of one git host. Nothing is changed: no migration is run and no
+/// folder is made. `true` when nothing is bad.
+pub async fn doctor(program: &dyn Program, as_json: bool, host: Option<&str>) -> bool {
+    let mut found = Vec::new();
+    let (flags, clock) = (program.flags(), program.clock());
+    match Config::load(flags, program.kinds()) {
+        Ok(config) if host.is_some() => {
+            let (findings, stores) = database::checks(&config, &*clock).await;
+            match stores {
+                Some(stores) => {
+                    let hosts = hosts::connect(program, &config, &stores);
+                    found.extend(forges::hosts(&hosts, &stores, host).await);
+                }
+                None => found.extend(findings),
+            }
+        }
+        Ok(config) => {
+            found.push(machine::config(flags, &config));
+            found.push(machine::data_folder(&config));
+            found.push(machine::disk_space(&config));
+            found.push(machine::git().await);
+            found.extend(network::listeners(&config).await);
+            found.push(network::public_url(&config));
+            found.push(uploads::check(program, &config).await);
+            let (findings, stores) = database::checks(&config, &*clock).await;
+            found.extend(findings);
+            if let Some(stores) = stores {
+                let hosts = hosts::connect(program, &config, &stores);
+                found.extend(queues::waits(&stores).await);
+                found.extend(hosts::repositories(&hosts, &stores).await);
+                found.extend(effects::failing(&stores, clock.now()).await);
+                found.extend(forges::hosts(&hosts, &stores, None).await);
+            }
+        }
+        Err(error) => found.push(Finding::bad("config", error.to_string())),
+    }
+    let worst = found.iter().map(|it| it.verdict).fold(Verdict::Good, |worst, verdict| {
+        match (worst, verdict) {
+            (Verdict::Bad, _) | (_, Verdict::Bad) => Verdict::Bad,
+            (Verdict::Warning, _) | (_, Verdict::Warning) => Verdict::Warning,
+            (Verdict::Good, Verdict::Good) => Verdict::Good,
+        }
+    });
+    if as_json {
+        let checks = found
+            .iter()
+            .map(|it| json!({ "name": it.name, "status": it.verdict.word(), "detail": it.words }));
+        let report = json!({ "status": worst.word(), "checks": checks.collect::<Vec<_>>() });
+        say(&report.to_string());
+    } else {
+        for Finding { name, verdict, words } in &found {
+            say(&format!("{:4} {name}: {words}", verdict.word()));
+        }
+    }
+    worst != Verdict::Bad
+}

@@ -1,0 +1,107 @@
+//! The network: addresses to listen on, and the one that others use.
+
+use std::net::{SocketAddr, TcpListener};
+use std::time::Duration;
+
+use signalbox_config::Config;
+
+use super::Finding;
+
+const PATIENCE: Duration = Duration::from_secs(3);
+
+pub(super) async fn listeners(config: &Config) -> Vec<Finding> {
+    let mut found = vec![listener("listener", config.server.listen, "healthz").await];
+    let name = "metrics_listener";
+    found.push(match config.server.metrics_listen {
+        Some(address) => {
+            let finding = listener(name, address, "metrics").await;
+            if finding.verdict == super::Verdict::Good && !address.ip().is_loopback() {
+                let words = format!("{address} needs no token: keep it away from strangers");
+                Finding::warning(name, words)
+            } else {
+                finding
+            }
+        }
+        None => Finding::good(name, "metrics are off"),
+    });
+    found
+}
+
+/// Free, or taken by a server of ours.
+async fn listener(name: &'static str, address: SocketAddr, path: &str) -> Finding {
+    let Err(error) = TcpListener::bind(address) else {
+        return Finding::good(name, format!("{address} is free"));
+    };
+    if error.kind() != std::io::ErrorKind::AddrInUse {
+        return Finding::bad(name, format!("cannot listen on {address}: {error}"));
+    }
+    if is_ours(address, path).await {
+        return Finding::good(name, format!("a server of ours listens on {address}"));
+    }
+    Finding::bad(name, format!("another program listens on {address}"))
+}
+
+async fn is_ours(address: SocketAddr, path: &str) -> bool {
+    let _installed = rustls::crypto::ring::default_provider().install_default();
+    let Ok(client) = reqwest::Client::builder().timeout(PATIENCE).no_proxy().build() else {
+        return false;
+    };
+    let Ok(reply) = client.get(format!("http://{address}/{path}")).send().await else {
+        return false;
+    };
+    let text = reply.text().await.unwrap_or_default();
+    text == "ok\n" || text.contains("signalbox_build_info")
+}
+
+pub(super) fn public_url(config: &Config) -> Finding {
+    let (name, url) = ("public_url", config.public_url());
+    let local = config.server.listen.ip().is_loopback();
+    match &config.server.public_url {
+        None if local => Finding::good(name, format!("links lead to {url}, on this machine only")),
+        None => Finding::warning(
+            name,
+            format!(
+                "server.public_url is not set: links lead to {url}, which others may not reach"
+            ),
+        ),
+        Some(_) if url.starts_with("http://") && !local => {
+            Finding::warning(name, format!("{url} is not encrypted: tokens travel in the open"))
+        }
+        Some(_) => Finding::good(name, url),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Verdict;
+    use super::*;
+
+    #[tokio::test]
+    async fn a_port_is_free_ours_or_taken_by_a_stranger() {
+        let stranger = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = stranger.local_addr().expect("its address");
+        // It takes connections and says nothing of ours.
+        let answering = std::thread::spawn(move || {
+            use std::io::Write;
+            let (mut connection, _) = stranger.accept().expect("a call");
+            connection.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi").expect("said");
+        });
+        assert_eq!(listener("listener", address, "healthz").await.verdict, Verdict::Bad);
+        answering.join().expect("it has answered");
+        assert_eq!(listener("listener", address, "healthz").await.verdict, Verdict::Good);
+    }
+
+    #[test]
+    fn a_public_address_is_missed_only_where_others_could_come_from() {
+        let check = |listen: &str, url: Option<&str>| {
+            let mut config = Config::default();
+            config.server.listen = listen.parse().expect("an address");
+            config.server.public_url = url.map(ToOwned::to_owned);
+            public_url(&config).verdict
+        };
+        assert_eq!(check("127.0.0.1:8080", None), Verdict::Good);
+        assert_eq!(check("0.0.0.0:8080", None), Verdict::Warning);
+        assert_eq!(check("0.0.0.0:8080", Some("http://ci.example")), Verdict::Warning);
+        assert_eq!(check("0.0.0.0:8080", Some("https://ci.example")), Verdict::Good);
+    }
+}

@@ -1,0 +1,42 @@
+//! Queues: whether every pull request that waits, waits for something that is known.
+
+use signalbox_domain::ports::{Loaded, Stores};
+use signalbox_domain::queue::unjustified;
+use signalbox_terminal::chain;
+
+use super::Finding;
+
+/// Looks at every queue as it is stored.
+pub(super) async fn waits(stores: &Stores) -> Vec<Finding> {
+    let name = "queues";
+    let keys = match stores.queues.list(None, None).await {
+        Ok(keys) => keys,
+        Err(error) => return vec![Finding::bad(name, chain("queues", &error))],
+    };
+    let mut found = Vec::new();
+    for key in &keys {
+        match stores.queues.load(key.queue, None).await {
+            Ok(Some(Loaded::Fresh(queue, _))) => {
+                found.extend(unjustified(&queue).into_iter().map(|(pr, why)| {
+                    let words = format!(
+                        "branch `{}`: #{pr} waits for nothing known, please report this: {why}",
+                        key.branch
+                    );
+                    Finding::warning(name, words)
+                }));
+                found.extend(queue.header.settings.warnings().into_iter().map(|warning| {
+                    Finding::warning(name, format!("branch `{}`: {warning}", key.branch))
+                }));
+            }
+            Ok(Some(Loaded::Current) | None) => {}
+            Err(error) => found.push(Finding::bad(name, chain("a queue", &error))),
+        }
+    }
+    if found.is_empty() {
+        found.push(Finding::good(
+            name,
+            format!("every wait in {} of them is explained", keys.len()),
+        ));
+    }
+    found
+}

@@ -1,0 +1,77 @@
+//! What commands that work on the database have in common. A server may run on it meanwhile.
+
+use std::collections::BTreeMap;
+
+use signalbox_domain::audit::{AuditAction, Facts};
+use signalbox_domain::ids::{OrgId, OrgSlug, RepoName};
+use signalbox_domain::ports::{Org, Repository};
+
+use crate::AdminError;
+use crate::audit::note;
+use crate::program::Offline;
+
+/// The organization with that slug, made when it is not there.
+pub(crate) async fn organization(app: &Offline, slug: &str) -> Result<Org, AdminError> {
+    let slug = OrgSlug::new(slug)?;
+    let context = &app.context;
+    if let Some(known) =
+        context.stores.orgs.find_by_slug(&slug).await.map_err(AdminError::failed("organization"))?
+    {
+        return Ok(known);
+    }
+    let org = Org { id: OrgId(context.ids.new_id()), slug, created_at: context.clock.now() };
+    let kept =
+        context.stores.orgs.create(&org).await.map_err(AdminError::failed("organization"))?;
+    let (action, object) =
+        (AuditAction::OrganizationCreated, format!("organization {}", kept.slug));
+    note(app, kept.id, action, object, (&Facts::new(), &Facts::new())).await?;
+    Ok(kept)
+}
+
+/// The organization with that slug, if one is asked for; it must be there.
+pub(crate) async fn existing_organization(
+    app: &Offline,
+    slug: Option<&str>,
+) -> Result<Option<Org>, AdminError> {
+    let Some(slug) = slug else { return Ok(None) };
+    let slug = OrgSlug::new(slug)?;
+    let found = app.context.stores.orgs.find_by_slug(&slug).await;
+    let found = found.map_err(AdminError::failed("organization"))?;
+    found.map(Some).ok_or_else(|| AdminError::NotFound(format!("organization {slug} not found")))
+}
+
+/// The slugs of all organizations.
+pub(crate) async fn slugs(app: &Offline) -> Result<BTreeMap<OrgId, OrgSlug>, AdminError> {
+    let orgs = app.context.stores.orgs.list().await;
+    let orgs = orgs.map_err(AdminError::failed("organizations"))?;
+    Ok(orgs.into_iter().map(|org| (org.id, org.slug)).collect())
+}
+
+/// The registered repository of that name. Several organizations may have it: then one must be
+/// named.
+pub(crate) async fn repository(
+    app: &Offline,
+    name: &str,
+    org: Option<&str>,
+) -> Result<Repository, AdminError> {
+    let name = RepoName::parse(name)?;
+    let org = existing_organization(app, org).await?.map(|it| it.id);
+    let all = app.context.stores.repos.list(org).await;
+    let all = all.map_err(AdminError::failed("repositories"))?;
+    let named =
+        |it: &Repository| it.name.is_same(&name, app.context.hosts.any_case(it.org, &name.host));
+    let mut found: Vec<_> = all.into_iter().filter(named).collect();
+    if found.iter().any(|it| it.name == name) {
+        found.retain(|it| it.name == name);
+    }
+    let mut found = found.into_iter();
+    match (found.next(), found.next()) {
+        (Some(only), None) => Ok(only),
+        (Some(_), Some(_)) => Err(AdminError::Argument(format!(
+            "several organizations have {name}: name one with --org"
+        ))),
+        (None, _) => Err(AdminError::NotFound(format!(
+            "repository {name} is not registered: signalbox repo add {name} --org SLUG --path DIR"
+        ))),
+    }
+}

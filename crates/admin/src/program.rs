@@ -1,0 +1,55 @@
+//! What the commands need from the program that they are part of.
+
+use std::error::Error;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use signalbox_config::{Config, Flags};
+use signalbox_domain::ports::{BlobStore, Clock};
+use signalbox_hosts::{ConnectedHosts, Kinds};
+use signalbox_services::{Context, QueueService, UploadService};
+
+use crate::AdminError;
+
+/// The use cases on the configured database. A server may run on it meanwhile.
+pub struct Offline {
+    /// The configuration.
+    pub config: Config,
+    /// The stores and everything else that use cases work with.
+    pub context: Context,
+    /// The hosts of the configuration.
+    pub hosts: Arc<ConnectedHosts>,
+    /// The use cases of merge queues.
+    pub queues: Arc<QueueService>,
+    /// The use cases of uploads.
+    pub uploads: Arc<UploadService>,
+}
+
+/// The program that the commands are part of.
+#[async_trait]
+pub trait Program: Send + Sync {
+    /// The flags of every command.
+    fn flags(&self) -> &Flags;
+
+    /// The kinds of git hosts that it knows.
+    fn kinds(&self) -> Kinds;
+
+    /// The time.
+    fn clock(&self) -> Arc<dyn Clock>;
+
+    /// The store of the bytes of uploads.
+    fn blobs(&self, config: &Config) -> Result<Arc<dyn BlobStore>, Box<dyn Error + Send + Sync>>;
+
+    /// Puts the use cases together on a configuration, and brings its database up to date.
+    async fn open(&self, config: Config) -> Result<Offline, Box<dyn Error + Send + Sync>>;
+}
+
+/// Reads the configuration.
+pub(crate) fn config(program: &dyn Program) -> Result<Config, AdminError> {
+    Ok(Config::load(program.flags(), program.kinds())?)
+}
+
+/// The use cases on the configured database, brought up to date.
+pub(crate) async fn open(program: &dyn Program) -> Result<Offline, AdminError> {
+    program.open(config(program)?).await.map_err(AdminError::Program)
+}

@@ -1,0 +1,141 @@
+//! `signalbox repo`.
+
+use std::path::{Path, PathBuf};
+
+use clap::Subcommand;
+use serde_json::json;
+use signalbox_config::{Config, has_password};
+use signalbox_domain::audit::{AuditAction, Facts};
+use signalbox_domain::ids::{RepoId, RepoName};
+use signalbox_domain::ports::Repository;
+use signalbox_terminal::{complain, say};
+
+use crate::AdminError;
+use crate::audit::note;
+use crate::offline::{existing_organization, organization, slugs};
+use crate::program::{Program, open};
+
+#[derive(Subcommand)]
+pub enum Repo {
+    /// Register a repository.
+    #[command(
+        after_help = "Example: signalbox repo add git.local/acme/calc --org acme --path /srv/calc.git"
+    )]
+    Add {
+        /// HOST/OWNER/NAME, as clients will call it.
+        name: String,
+        /// Whose; the organization is created when it is not there.
+        #[arg(long, value_name = "SLUG")]
+        org: String,
+        /// The bare repository, unless it is in the configured folder of its host.
+        #[arg(long, value_name = "BARE_REPO")]
+        path: Option<PathBuf>,
+        /// Do not install the hook that takes pushes to refs/for/….
+        #[arg(long)]
+        no_hooks: bool,
+        /// As JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// List repositories, with the public id by which anybody may send test results for each.
+    #[command(after_help = "Example: signalbox repo list --json")]
+    List {
+        /// Only those of this organization.
+        #[arg(long, value_name = "SLUG")]
+        org: Option<String>,
+        /// As JSON.
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+pub async fn repo(program: &dyn Program, action: Repo) -> Result<(), AdminError> {
+    let app = open(program).await?;
+    match action {
+        Repo::Add { name, org, path, no_hooks, json } => {
+            let name = RepoName::parse(&name)?;
+            let absolute = |path: PathBuf| path.canonicalize().map_err(AdminError::file(&path));
+            let path = path.map(absolute).transpose()?;
+            let org = organization(&app, &org).await?;
+            let new = Repository {
+                id: RepoId(app.context.ids.new_id()),
+                org: org.id,
+                name: name.clone(),
+                path: path.map(|path| path.to_string_lossy().into_owned()),
+                created_at: app.context.clock.now(),
+            };
+            let host = app.hosts.plain(org.id, &name.host);
+            let found = host.git().locate(&new).await?;
+            let found = found.ok_or_else(|| match &new.path {
+                Some(path) => AdminError::NotFound(format!("{path} is not a bare git repository")),
+                None => AdminError::NotFound(format!(
+                    "no bare repository of {name} was found: name it with --path"
+                )),
+            })?;
+            let new = Repository { path: Some(found.clone()), ..new };
+            if !no_hooks {
+                let command = hook_program(program, &app.config)?;
+                let told = host.install_hooks(&new, &command).await;
+                if !told? {
+                    let command = command.join(" ");
+                    complain(&format!(
+                        "{found}/hooks/post-receive is not from signalbox and was left alone; for \
+                         pushes to be noticed at once, let it run: {command} hook post-receive"
+                    ));
+                }
+            }
+            let after = Facts::from([("path".to_owned(), found.clone())]);
+            let object = format!("repository {name}");
+            let action = AuditAction::RepositoryRegistered;
+            note(&app, org.id, action, object, (&Facts::new(), &after)).await?;
+            let kept = app.context.register_repository(&new).await;
+            let kept = kept.map_err(AdminError::failed("repository"))?;
+            let id = kept.id.to_string();
+            let line = json!({ "id": id, "name": name.to_string(), "path": found });
+            say(&if json { line.to_string() } else { format!("{name} at {found}") });
+        }
+        Repo::List { org, json } => {
+            let org = existing_organization(&app, org.as_deref()).await?;
+            let slugs = slugs(&app).await?;
+            let repos = app.context.stores.repos.list(org.map(|it| it.id)).await;
+            for repo in repos.map_err(AdminError::failed("repositories"))? {
+                let (id, name) = (repo.id.to_string(), repo.name.to_string());
+                let public_id = app.uploads.public_id(&repo).await;
+                let public_id = public_id.map_err(AdminError::failed("public id"))?.to_string();
+                let org = slugs[&repo.org].as_str();
+                let line = json!({
+                    "id": id, "org": org, "name": name, "path": repo.path, "publicId": public_id,
+                });
+                let path = repo.path.unwrap_or_default();
+                let words = format!("{name} {path} ({org}, public id {public_id})");
+                say(&if json { line.to_string() } else { words });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The command that the hooks run: this program, on the same database. Git calls it in another
+/// folder and with the environment of whoever pushes, so it is told everything.
+fn hook_program(program: &dyn Program, config: &Config) -> Result<Vec<String>, AdminError> {
+    let flags = program.flags();
+    let absolute =
+        |path: &Path| std::path::absolute(path).map(|path| path.to_string_lossy().into_owned());
+    let mut words = vec![std::env::current_exe()?.to_string_lossy().into_owned()];
+    if let Some(file) = &flags.config {
+        words.extend(["--config".into(), absolute(file)?]);
+    }
+    words.extend(["--data-dir".into(), absolute(&config.data_dir())?]);
+    let url = config.absolute_database_url()?;
+    if !has_password(&url) {
+        words.extend(["--database".into(), url]);
+    } else if Config::in_file(flags, program.kinds())?.database_url() != url {
+        // Everybody can read the hook and the list of processes.
+        return Err(AdminError::Refused(
+            "the hook must not contain the database's password: write database.url into a file and \
+             name it with --config, or register with --no-hooks"
+                .to_owned(),
+        ));
+    }
+    Ok(words)
+}

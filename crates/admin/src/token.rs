@@ -1,0 +1,226 @@
+//! `signalbox token`.
+
+use clap::builder::PossibleValuesParser;
+use clap::{Subcommand, ValueEnum};
+use serde_json::json;
+use signalbox_domain::ids::{OrgSlug, RepoName, TokenId};
+use signalbox_domain::time::Span;
+use signalbox_domain::token::{Compatibility, EnumCase, Scope, Token as Stored, TokenText};
+use signalbox_services::{MAX_TOKEN_DAYS, NewToken, TokenError, TokenService};
+use signalbox_terminal::say;
+
+use crate::AdminError;
+use crate::offline::{existing_organization, organization, slugs};
+use crate::program::{Program, open};
+
+#[derive(Clone, Copy, ValueEnum)]
+pub enum Case {
+    Upper,
+    Lower,
+}
+
+#[derive(Subcommand)]
+pub enum Token {
+    /// Create a token; its text is shown once.
+    #[command(
+        after_help = "Example: signalbox token create --org acme --name ci --scope queue:submit --expires 90d --json"
+    )]
+    Create {
+        /// Whose; the organization is created when it is not there.
+        #[arg(long, value_name = "SLUG")]
+        org: String,
+        /// What it is called.
+        #[arg(long, default_value = "token")]
+        name: String,
+        /// What it may do; all when left out. One of queue:read, queue:submit, queue:urgent,
+        /// queue:admin, tests:read, tests:write.
+        #[arg(long = "scope", value_name = "SCOPE")]
+        scopes: Vec<String>,
+        /// The repositories that it is limited to; all when left out.
+        #[arg(long = "repo", value_name = "HOST/OWNER/NAME")]
+        repos: Vec<String>,
+        /// When it ends: 90d, 12h, 30m; never when left out.
+        #[arg(long)]
+        expires: Option<String>,
+        /// Which clients replies are written for: v1-live for those of the public service, such as
+        /// its Terraform provider (states in lower case, and the statuses of deleteQueue that they
+        /// expect).
+        #[arg(long, value_name = "PROFILE", default_value = Compatibility::Specification.word(), value_parser = profiles())]
+        compat: String,
+        /// The older way to say it: lower is --compat v1-live, upper is --compat specification.
+        #[arg(long, value_enum, conflicts_with = "compat")]
+        enum_case: Option<Case>,
+        /// As JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// List tokens.
+    #[command(after_help = "Example: signalbox token list --json")]
+    List {
+        /// Only those of this organization.
+        #[arg(long, value_name = "SLUG")]
+        org: Option<String>,
+        /// As JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Make a token useless.
+    #[command(after_help = "Example: signalbox token revoke 4f6c0a58-6a0f-4c2b-9d2e-6f3f7a1d5b10")]
+    Revoke {
+        /// Its id.
+        id: String,
+    },
+    /// Replace a token; the old one stays good for a while.
+    #[command(
+        after_help = "Example: signalbox token rotate 4f6c0a58-6a0f-4c2b-9d2e-6f3f7a1d5b10 --overlap 1h"
+    )]
+    Rotate {
+        /// Its id.
+        id: String,
+        /// How long the old one stays good.
+        #[arg(long, default_value = "1h")]
+        overlap: String,
+        /// As JSON.
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+pub async fn token(program: &dyn Program, action: Token) -> Result<(), AdminError> {
+    let app = open(program).await?;
+    let tokens = TokenService::new(app.context.clone());
+    match action {
+        Token::Create { org, name, scopes, repos, expires, compat, enum_case, json } => {
+            let scope = |word: &String| {
+                Scope::parse(word).ok_or_else(|| {
+                    let all: Vec<&str> = Scope::ALL.into_iter().map(Scope::word).collect();
+                    let all = all.join(", ");
+                    AdminError::Argument(format!("{word:?} is no scope: use one of {all}"))
+                })
+            };
+            let mut granted = scopes.iter().map(scope).collect::<Result<Vec<_>, _>>()?;
+            if granted.is_empty() {
+                granted = Scope::ALL.to_vec();
+            }
+            let repos = repos.iter().map(|name| RepoName::parse(name));
+            let repos = repos.collect::<Result<Vec<_>, _>>()?;
+            let expires = expires.as_deref().map(span).transpose()?;
+            if expires == Some(Span::ZERO) {
+                let rule = "a token must not end at once: use 90d, 12h or 30m";
+                return Err(AdminError::Argument(rule.to_owned()));
+            }
+            let compatibility = match enum_case {
+                Some(Case::Upper) => Compatibility::Specification,
+                Some(Case::Lower) => Compatibility::V1Live,
+                None => Compatibility::parse(&compat).unwrap_or_default(),
+            };
+            let new = NewToken { name, scopes: granted, repos, good_for: expires, compatibility };
+            let org = organization(&app, &org).await?.id;
+            show(tokens.create_as_operator(org, new).await, json)?;
+        }
+        Token::List { org, json } => {
+            let org = existing_organization(&app, org.as_deref()).await?;
+            let (slugs, now) = (slugs(&app).await?, app.context.clock.now());
+            let tokens = app.context.stores.tokens.list(org.map(|it| it.id)).await;
+            for token in tokens.map_err(AdminError::failed("tokens"))? {
+                list(&token, &slugs[&token.org], token.is_valid(now), json);
+            }
+        }
+        Token::Revoke { id } => {
+            let id = parse_id(&id)?;
+            let revoked = tokens.revoke_as_operator(id).await.map_err(TokenError::Other);
+            if !revoked.map_err(failed)? {
+                return Err(failed(TokenError::Unknown(id)));
+            }
+            say(&format!("token {id} is revoked"));
+        }
+        Token::Rotate { id, overlap, json } => {
+            let (id, overlap) = (parse_id(&id)?, span(&overlap)?);
+            show(tokens.rotate_as_operator(id, overlap).await, json)?;
+        }
+    }
+    Ok(())
+}
+
+fn failed(error: TokenError) -> AdminError {
+    match error {
+        TokenError::Other(cause) => AdminError::failed("token")(cause),
+        refused => AdminError::Argument(refused.to_string()),
+    }
+}
+
+fn parse_id(text: &str) -> Result<TokenId, AdminError> {
+    let wrong = || AdminError::Argument(format!("{text:?} is no token id"));
+    text.parse().map(TokenId).map_err(|_| wrong())
+}
+
+fn show(made: Result<(Stored, TokenText), TokenError>, json: bool) -> Result<(), AdminError> {
+    let (Stored { id, .. }, text) = made.map_err(failed)?;
+    say(&if json {
+        json!({ "id": id.to_string(), "token": text.reveal() }).to_string()
+    } else {
+        format!("{}\nThis is shown once. Its id is {id}.", text.reveal())
+    });
+    Ok(())
+}
+
+fn list(token: &Stored, org: &OrgSlug, valid: bool, json: bool) {
+    let scopes: Vec<&str> = token.scopes.iter().map(|scope| scope.word()).collect();
+    let repos: Vec<String> = token.repos.iter().map(ToString::to_string).collect();
+    let expires = token.expires_at.map(|at| at.to_string());
+    let compat = token.compatibility.word();
+    let case = match token.compatibility.enum_case() {
+        EnumCase::Upper => "upper",
+        EnumCase::Lower => "lower",
+    };
+    if json {
+        let line = json!({
+            "id": token.id.to_string(), "org": org.as_str(), "name": token.name,
+            "scopes": scopes, "repos": repos, "compat": compat, "enum_case": case, "valid": valid,
+            "created_at": token.created_at.to_string(), "expires_at": expires,
+            "revoked_at": token.revoked_at.map(|at| at.to_string()),
+        });
+        say(&line.to_string());
+        return;
+    }
+    let state = if valid { "good" } else { "ended" };
+    let (id, name, scopes) = (token.id, &token.name, scopes.join(" "));
+    let end = token.expires_at.into_iter().chain(token.revoked_at).min();
+    let end = end.map_or(String::new(), |at| format!(" until {at}"));
+    say(&format!("{id} {state:5} {org} {name} [{scopes}] {compat}{end}"));
+}
+
+fn profiles() -> PossibleValuesParser {
+    PossibleValuesParser::new(Compatibility::ALL.map(Compatibility::word))
+}
+
+/// Reads `90d`, `12h` or `30m`.
+fn span(text: &str) -> Result<Span, AdminError> {
+    let wrong =
+        || AdminError::Argument(format!("{text:?} is no span of time: use 90d, 12h or 30m"));
+    let unit = text.chars().last().ok_or_else(wrong)?;
+    let number: u32 = text.strip_suffix(unit).and_then(|it| it.parse().ok()).ok_or_else(wrong)?;
+    let minutes = match unit {
+        'd' => number.checked_mul(24 * 60),
+        'h' => number.checked_mul(60),
+        'm' => Some(number),
+        _ => return Err(wrong()),
+    };
+    let long = || AdminError::Argument(format!("{text:?} is too long: at most {MAX_TOKEN_DAYS}d"));
+    minutes.filter(|it| *it <= MAX_TOKEN_DAYS * 24 * 60).map(Span::minutes).ok_or_else(long)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_of_time_are_read_and_nonsense_is_refused() {
+        assert_eq!(span("90d").ok(), Some(Span::hours(90 * 24)));
+        assert_eq!(span("12h").ok(), Some(Span::hours(12)));
+        assert_eq!(span("30m").ok(), Some(Span::minutes(30)));
+        for wrong in ["", "d", "1", "-1d", "1.5h", "5é", "1w", "4000000000h", "36501d"] {
+            assert!(span(wrong).is_err(), "{wrong:?}");
+        }
+    }
+}

@@ -1,0 +1,21 @@
+//! `signalbox webhooks forget-key`.
+
+use signalbox_terminal::say;
+
+use crate::program::{Program, config};
+use crate::{AdminError, open_database};
+
+/// Forgets which key the secrets in the database are sealed with. The next server that starts
+/// records its own.
+pub async fn forget_key(program: &dyn Program) -> Result<(), AdminError> {
+    let database = open_database(&config(program)?, true).await?;
+    match database.webhook_key().await.map_err(AdminError::failed("webhooks"))? {
+        Some(key) => {
+            let replaced = database.replace_webhook_key(&key, None).await;
+            replaced.map_err(AdminError::failed("webhooks"))?;
+            say(&format!("the key {key} is forgotten"));
+        }
+        None => say("no key is known yet"),
+    }
+    Ok(())
+}

@@ -1,0 +1,185 @@
+//! `signalbox tests`: results of tests, sent to a running server.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use glob::MatchOptions;
+use signalbox_client::Upload;
+
+use crate::flaky_tests::{FlakyTests, flaky_tests};
+use crate::server::{Server, repo};
+use crate::{CliError, say};
+
+#[derive(Subcommand)]
+pub enum Tests {
+    /// Upload JUnit reports.
+    #[command(
+        after_help = "Exit codes: 0 the server has taken the files, 1 it has not, 2 wrong usage. \
+                      The files are read after that: the address that is printed tells what became \
+                      of them. Sending the same files again is no second upload.\n\n\
+                      Example: signalbox tests upload --repo git.local/acme/calc --branch main \
+                      --sha $(git rev-parse HEAD) target/nextest/default/junit.xml"
+    )]
+    Upload(Reports),
+    #[command(flatten)]
+    Flaky(FlakyTests),
+}
+
+#[derive(Args)]
+pub struct Reports {
+    /// JUnit files.
+    #[arg(required_unless_present = "junit", value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// JUnit files by patterns: `*` and `?` stay within a name, `**` is any number of folders.
+    #[arg(long, value_name = "GLOB", num_args = 1..)]
+    junit: Vec<String>,
+    /// HOST/OWNER/NAME.
+    #[arg(long)]
+    repo: String,
+    /// The branch that was tested.
+    #[arg(long)]
+    branch: String,
+    /// The commit that was tested.
+    #[arg(long)]
+    sha: String,
+    /// The pull request that was tested.
+    #[arg(long)]
+    pr: Option<u32>,
+    /// The name of the CI job.
+    #[arg(long)]
+    job: Option<String>,
+    /// The page of the CI job.
+    #[arg(long, value_name = "URL")]
+    job_url: Option<String>,
+    /// The variant of the tests, such as an operating system; part of their identity.
+    #[arg(long)]
+    variant: Option<String>,
+    #[command(flatten)]
+    server: Server,
+    /// As JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+pub async fn tests(action: Tests) -> Result<(), CliError> {
+    match action {
+        Tests::Upload(upload) => send(upload).await,
+        Tests::Flaky(action) => flaky_tests(action).await,
+    }
+}
+
+async fn send(reports: Reports) -> Result<(), CliError> {
+    repo(&reports.repo)?;
+    let mut files = reports.files;
+    for pattern in &reports.junit {
+        files.extend(matching(pattern)?);
+    }
+    let count = files.len();
+    let given = [
+        ("repo", Some(reports.repo)),
+        ("branch", Some(reports.branch)),
+        ("sha", Some(reports.sha)),
+        ("pr", reports.pr.map(|pr| pr.to_string())),
+        ("job", reports.job),
+        ("job_url", reports.job_url),
+        ("variant", reports.variant),
+    ];
+    let upload = Upload {
+        query: given.into_iter().filter_map(|(name, value)| Some((name, value?))).collect(),
+        files: files.into_iter().map(content).collect::<Result<_, _>>()?,
+    };
+    let client = reports.server.client()?;
+    let receipt = client.upload(upload).await?;
+    let words = format!("{count} files were taken: {}{}", client.server(), receipt.status_path);
+    say(if reports.json { receipt.json.trim_end() } else { &words });
+    Ok(())
+}
+
+/// The files that fit a pattern, by name. A pattern that nothing fits is a mistake: the results of
+/// a job would be missing without a word.
+fn matching(pattern: &str) -> Result<Vec<PathBuf>, CliError> {
+    let wrong = |problem: String| CliError::Pattern { pattern: pattern.to_owned(), problem };
+    let options = MatchOptions { require_literal_separator: true, ..MatchOptions::default() };
+    let found = glob::glob_with(pattern, options).map_err(|error| wrong(error.to_string()))?;
+    let found = found.collect::<Result<Vec<_>, _>>();
+    let mut files = found.map_err(|error| wrong(error.to_string()))?;
+    files.retain(|file| file.is_file());
+    if files.is_empty() { Err(wrong("no file fits".to_owned())) } else { Ok(files) }
+}
+
+/// A file's name and its content.
+fn content(file: PathBuf) -> Result<(String, Vec<u8>), CliError> {
+    match std::fs::read(&file) {
+        Ok(bytes) => Ok((file.to_string_lossy().into_owned(), bytes)),
+        Err(error) => Err(CliError::File { file, error }),
+    }
+}
+
+#[cfg(test)]
+mod checks {
+    use std::path::Path;
+
+    use clap::Parser;
+    use tempfile::TempDir;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(subcommand)]
+        action: Tests,
+    }
+
+    fn read(words: &str) -> Result<Tests, clap::Error> {
+        let place = "--repo git.test/acme/calc --token t";
+        let line = format!("signalbox {words} {place}");
+        Line::try_parse_from(line.split(' ')).map(|it| it.action)
+    }
+
+    #[test]
+    fn reports_are_named_one_by_one_or_by_patterns() {
+        let folder = TempDir::new().expect("a folder");
+        for name in ["a.xml", "b.xml", "c.txt", "deep/er/d.xml"] {
+            let file = folder.path().join(name);
+            std::fs::create_dir_all(file.parent().expect("a folder")).expect("made");
+            std::fs::write(file, "").expect("written");
+        }
+        let names = |pattern: &str| -> Result<Vec<String>, CliError> {
+            let found = matching(&folder.path().join(pattern).display().to_string())?;
+            let name = |file: PathBuf| file.strip_prefix(folder.path()).map(Path::to_path_buf);
+            let names = found.into_iter().map(|it| name(it).expect("inside").display().to_string());
+            Ok(names.collect())
+        };
+        assert_eq!(names("*.xml").expect("two"), ["a.xml", "b.xml"]);
+        assert_eq!(names("**/*.xml").expect("three"), ["a.xml", "b.xml", "deep/er/d.xml"]);
+        assert!(names("*.json").expect_err("none").to_string().ends_with("no file fits"));
+        assert!(names("a[").is_err());
+        let upload = "upload --branch main --sha 1f0c";
+        assert!(read(&format!("{upload} --junit *.xml b/*.xml")).is_ok());
+        assert!(read(&format!("{upload} a.xml b.xml")).is_ok());
+        assert!(read(upload).is_err());
+    }
+
+    #[test]
+    fn a_decision_about_quarantine_is_a_flag_or_a_word_and_only_one() {
+        for (given, word) in [
+            ("--always", "ALWAYS_QUARANTINE"),
+            ("--never", "NEVER_QUARANTINE"),
+            ("--follow", "UNSPECIFIED"),
+            ("never", "NEVER_QUARANTINE"),
+        ] {
+            let Ok(Tests::Flaky(FlakyTests::Quarantine { decision, .. })) =
+                read(&format!("quarantine 1 {given}"))
+            else {
+                panic!("{given} is not read")
+            };
+            assert_eq!(decision.word(), word);
+        }
+        for wrong in
+            ["quarantine 1", "quarantine 1 --always --never", "quarantine 1 never --always"]
+        {
+            assert!(read(wrong).is_err(), "{wrong}");
+        }
+        assert!(read("unhealthy --org acme").is_ok());
+    }
+}

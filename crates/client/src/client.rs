@@ -1,0 +1,122 @@
+//! Calls operations of the API.
+
+use std::time::Duration;
+
+use reqwest::RequestBuilder;
+use reqwest::multipart::{Form, Part};
+use serde_json::Value;
+
+use crate::ClientError;
+
+/// How long a call may take.
+const TIMEOUT: Duration = Duration::from_secs(30);
+/// How long an upload may take; its connection must be there after `TIMEOUT`.
+const UPLOAD_TIMEOUT: Duration = Duration::from_mins(10);
+
+/// A server, and the token that calls are made with.
+#[derive(Clone)]
+pub struct Client {
+    http: reqwest::Client,
+    server: String,
+    token: String,
+}
+
+/// JUnit files for `POST /v1/flaky-tests/upload`.
+#[derive(Debug, Default)]
+pub struct Upload {
+    /// The query: `repo`, `branch`, `sha` and what else is known of the run.
+    pub query: Vec<(&'static str, String)>,
+    /// The files' names and contents.
+    pub files: Vec<(String, Vec<u8>)>,
+}
+
+/// What the server says of an upload that it has taken.
+#[derive(Debug)]
+pub struct Receipt {
+    /// The path below the server's address where the upload's state can be read.
+    pub status_path: String,
+    /// The whole answer.
+    pub json: String,
+}
+
+impl Client {
+    /// A client of the server at that address, with or without `/v1` at its end.
+    pub fn new(server: &str, token: &str) -> Result<Self, ClientError> {
+        // The only TLS provider of this process; another part may have installed it already.
+        let _installed = rustls::crypto::ring::default_provider().install_default();
+        let http = reqwest::Client::builder().connect_timeout(TIMEOUT).build();
+        Ok(Self {
+            http: http.map_err(ClientError::Setup)?,
+            server: server.trim_end_matches('/').trim_end_matches("/v1").to_owned(),
+            token: token.to_owned(),
+        })
+    }
+
+    /// The server's address, without a slash or `/v1` at its end.
+    pub fn server(&self) -> &str {
+        &self.server
+    }
+
+    /// The token that calls are made with.
+    pub fn token(&self) -> &str {
+        &self.token
+    }
+
+    /// Calls an operation with a JSON body.
+    pub async fn post(&self, operation: &str, body: &Value) -> Result<Value, ClientError> {
+        let url = self.url(operation);
+        let request = self.http.post(&url).timeout(TIMEOUT).json(body);
+        parse(&url, &self.answer(request, &url).await?)
+    }
+
+    /// Reads a resource.
+    pub async fn get(&self, path: &str, query: &[(&str, &str)]) -> Result<Value, ClientError> {
+        let url = self.url(path);
+        let request = self.http.get(&url).timeout(TIMEOUT).query(query);
+        parse(&url, &self.answer(request, &url).await?)
+    }
+
+    /// Sends JUnit files; the answer says where their state can be read.
+    pub async fn upload(&self, upload: Upload) -> Result<Receipt, ClientError> {
+        let url = self.url("flaky-tests/upload");
+        let mut form = Form::new();
+        for (name, bytes) in upload.files {
+            let part = Part::bytes(bytes).file_name(name).mime_str("application/xml");
+            form = form.part("file", part.map_err(ClientError::Setup)?);
+        }
+        let request = self.http.post(&url).timeout(UPLOAD_TIMEOUT).query(&upload.query);
+        let json = self.answer(request.multipart(form), &url).await?;
+        match parse(&url, &json)?["status_url"].as_str() {
+            Some(path) => Ok(Receipt { status_path: path.to_owned(), json }),
+            None => Err(ClientError::Unreadable { url, problem: "status_url is missing".into() }),
+        }
+    }
+
+    fn url(&self, path: &str) -> String {
+        format!("{}/v1/{path}", self.server)
+    }
+
+    /// The text of a 2xx answer.
+    async fn answer(&self, request: RequestBuilder, url: &str) -> Result<String, ClientError> {
+        let unreachable = |error: reqwest::Error| ClientError::Unreachable {
+            url: url.to_owned(),
+            error: error.without_url(),
+        };
+        let reply = request.header("x-api-token", &self.token).send().await;
+        let reply = reply.map_err(unreachable)?;
+        let status = reply.status();
+        let text = reply.text().await.map_err(unreachable)?;
+        if status.is_success() {
+            return Ok(text);
+        }
+        Err(ClientError::refused(status, &text))
+    }
+}
+
+fn parse(url: &str, text: &str) -> Result<Value, ClientError> {
+    let unreadable = |error: serde_json::Error| ClientError::Unreadable {
+        url: url.to_owned(),
+        problem: error.to_string(),
+    };
+    serde_json::from_str(text).map_err(unreadable)
+}

@@ -1,0 +1,88 @@
+//! Why a call of the API failed.
+
+use std::error::Error;
+
+use reqwest::StatusCode;
+use serde_json::Value;
+use thiserror::Error;
+
+/// Why a call of the API failed.
+#[derive(Debug, Error)]
+pub enum ClientError {
+    /// The HTTP client could not be set up.
+    #[error("could not set up the HTTP client: {}", innermost(.0))]
+    Setup(reqwest::Error),
+    /// No answer came: the address is wrong, nothing listens there, or the time ran out.
+    #[error("could not reach {url}: {}", innermost(error))]
+    Unreachable {
+        /// The address of the operation.
+        url: String,
+        /// What the HTTP client says.
+        error: reqwest::Error,
+    },
+    /// The server answered with a status that is not 2xx.
+    #[error("{status}: {detail}")]
+    Refused {
+        /// The status.
+        status: StatusCode,
+        /// The stable code, such as `queue_not_found`; `None` when the answer is not a problem
+        /// document.
+        code: Option<String>,
+        /// The problem's title.
+        title: Option<String>,
+        /// The problem's detail, or the whole answer when it is not a problem document.
+        detail: String,
+    },
+    /// The answer is not the JSON that the operation promises.
+    #[error("could not read the answer of {url}: {problem}")]
+    Unreadable {
+        /// The address of the operation.
+        url: String,
+        /// What is wrong with the answer.
+        problem: String,
+    },
+}
+
+impl ClientError {
+    /// Reads a problem document.
+    pub(crate) fn refused(status: StatusCode, text: &str) -> Self {
+        let problem: Value = serde_json::from_str(text).unwrap_or_default();
+        let field = |name: &str| problem[name].as_str().map(ToOwned::to_owned);
+        Self::Refused {
+            status,
+            code: field("code"),
+            title: field("title"),
+            detail: field("detail").unwrap_or_else(|| text.to_owned()),
+        }
+    }
+}
+
+/// The last error in a chain: what the system or the URL parser said.
+fn innermost(error: &reqwest::Error) -> String {
+    let mut last: &dyn Error = error;
+    while let Some(cause) = last.source() {
+        last = cause;
+    }
+    last.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_has_the_code_and_the_title_of_its_problem() {
+        let text = r#"{"code":"queue_not_found","title":"No queue","detail":"no queue for main"}"#;
+        let error = ClientError::refused(StatusCode::NOT_FOUND, text);
+        assert_eq!(error.to_string(), "404 Not Found: no queue for main");
+        let ClientError::Refused { code, title, .. } = error else { panic!("{error}") };
+        assert_eq!(code.as_deref(), Some("queue_not_found"));
+        assert_eq!(title.as_deref(), Some("No queue"));
+    }
+
+    #[test]
+    fn an_answer_that_is_no_problem_is_shown_as_it_is() {
+        let error = ClientError::refused(StatusCode::BAD_GATEWAY, "nginx");
+        assert_eq!(error.to_string(), "502 Bad Gateway: nginx");
+    }
+}

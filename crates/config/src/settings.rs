@@ -1,0 +1,357 @@
+//! Everything that can be configured, with its defaults.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use signalbox_hosts::{Kinds, Table};
+use toml::Value;
+
+use crate::{ConfigError, Uploads, without_password};
+
+/// Everything that can be configured.
+#[derive(Clone, Debug, Default, Deserialize, Serialize, PartialEq)]
+#[serde(deny_unknown_fields, default)]
+pub struct Config {
+    /// The folder for the embedded database and for checkouts.
+    pub data_dir: Option<PathBuf>,
+    /// The HTTP server.
+    pub server: Server,
+    /// The database.
+    pub database: Database,
+    /// Logs.
+    pub log: Log,
+    /// Traces.
+    pub telemetry: Telemetry,
+    /// How long is kept what grows.
+    pub retention: Retention,
+    /// Test results and flaky tests.
+    pub flaky: Flaky,
+    /// Where the bytes of uploads are kept.
+    pub uploads: Uploads,
+    /// The pages for people.
+    pub pages: Pages,
+    /// Webhooks.
+    pub webhooks: Webhooks,
+    /// The identity provider that people sign in with; by tokens alone when it is left out.
+    pub oidc: Option<Oidc>,
+    /// Organizations and the git hosts that they are connected to.
+    pub organizations: Vec<Organization>,
+}
+
+/// `[server]`.
+#[derive(Clone, Debug, Deserialize, Serialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields, default)]
+pub struct Server {
+    /// Where the API listens.
+    pub listen: SocketAddr,
+    /// The address by which others reach it, for links; made from `listen` when it is left out.
+    pub public_url: Option<String>,
+    /// Where the server's own metrics are, if anywhere.
+    pub metrics_listen: Option<SocketAddr>,
+}
+
+impl Default for Server {
+    fn default() -> Self {
+        let listen = SocketAddr::from(([127, 0, 0, 1], 8080));
+        Self { listen, public_url: None, metrics_listen: None }
+    }
+}
+
+/// `[database]`.
+#[derive(Clone, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields, default)]
+pub struct Database {
+    /// `sqlite://…` or `postgres://…`; a SQLite file in the data folder when it is left out.
+    pub url: Option<String>,
+}
+
+/// `[log]`.
+#[derive(Clone, Debug, Deserialize, Serialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields, default)]
+pub struct Log {
+    /// `error`, `warn`, `info`, `debug` or `trace`.
+    pub level: String,
+    /// `auto`, `pretty` or `json`.
+    pub format: LogFormat,
+}
+
+impl Default for Log {
+    fn default() -> Self {
+        Self { level: "info".into(), format: LogFormat::Auto }
+    }
+}
+
+/// `[telemetry]`.
+#[derive(Clone, Debug, Deserialize, Serialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields, default)]
+pub struct Telemetry {
+    /// The address of a collector of traces (OTLP over HTTP), without `/v1/traces`; none are sent
+    /// when it is left out.
+    pub otlp_endpoint: Option<String>,
+    /// How many of a hundred traces are sent.
+    pub sample_percent: u32,
+}
+
+impl Default for Telemetry {
+    fn default() -> Self {
+        Self { otlp_endpoint: None, sample_percent: 100 }
+    }
+}
+
+/// `[retention]`, in days.
+#[derive(Clone, Debug, Deserialize, Serialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields, default)]
+pub struct Retention {
+    /// The audit log.
+    pub audit_days: u32,
+    /// Journals of queues, and with them timelines and lists of past tests.
+    pub journal_days: u32,
+    /// The log of public events.
+    pub events_days: u32,
+    /// What checks printed.
+    pub outputs_days: u32,
+}
+
+impl Default for Retention {
+    fn default() -> Self {
+        Self { audit_days: 400, journal_days: 400, events_days: 400, outputs_days: 45 }
+    }
+}
+
+/// `[flaky]`.
+#[derive(Clone, Debug, Deserialize, Serialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields, default)]
+pub struct Flaky {
+    /// Megabytes (of 1,048,576 bytes) that one upload may have as it comes.
+    pub upload_mib: u32,
+    /// Megabytes that all uploads in a folder may have together; a bucket has limits of its own.
+    pub spool_mib: u32,
+    /// Days that the bytes of uploads are kept.
+    pub keep_bundles_days: u32,
+    /// Days that is kept what became of uploads.
+    pub keep_uploads_days: u32,
+    /// Uploads that are read at the same time.
+    pub readers: u32,
+    /// Days that results of tests are kept, and tests that are no longer reported; at least 8.
+    pub history_days: u32,
+    /// The address of a ticket, with `{id}` in it.
+    pub ticket_url: Option<String>,
+    /// Whether anybody may read the pages of tests without a token.
+    pub public_pages: bool,
+}
+
+impl Default for Flaky {
+    fn default() -> Self {
+        Self {
+            upload_mib: 256,
+            spool_mib: 10_240,
+            keep_bundles_days: 7,
+            keep_uploads_days: 45,
+            readers: 1,
+            history_days: 45,
+            ticket_url: None,
+            public_pages: false,
+        }
+    }
+}
+
+/// `[pages]`.
+#[derive(Clone, Debug, Deserialize, Serialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields, default)]
+pub struct Pages {
+    /// Whether the pages are served. Without them only the API is, and a plain page for each test.
+    pub enabled: bool,
+}
+
+impl Default for Pages {
+    fn default() -> Self {
+        Self { enabled: true }
+    }
+}
+
+/// `[webhooks]`.
+#[derive(Clone, Debug, Deserialize, Serialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields, default)]
+pub struct Webhooks {
+    /// The file with the keys that secrets are sealed under; `webhooks.key` in the data folder when it
+    /// is left out. It is made when it is not there.
+    pub key_file: Option<PathBuf>,
+    /// Networks that messages may be sent to although they are not on the public internet, such as
+    /// `10.1.0.0/16`.
+    pub allow: Vec<String>,
+    /// Whether URLs without encryption are taken.
+    pub allow_http: bool,
+    /// Endpoints of one organization.
+    pub endpoints: u32,
+    /// Messages of one endpoint that wait at the same time; further events wait in their log.
+    pub backlog: u32,
+    /// Endpoints that are sent to at the same time.
+    pub workers: u32,
+    /// Messages that are sent to one endpoint at the same time.
+    pub at_once: u32,
+    /// Days that is kept what became of messages.
+    pub keep_days: u32,
+}
+
+impl Default for Webhooks {
+    fn default() -> Self {
+        Self {
+            key_file: None,
+            allow: Vec::new(),
+            allow_http: false,
+            endpoints: 50,
+            backlog: 10_000,
+            workers: 32,
+            at_once: 8,
+            keep_days: 30,
+        }
+    }
+}
+
+/// `[oidc]`.
+#[derive(Clone, Debug, Deserialize, Serialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields)]
+pub struct Oidc {
+    /// The provider's address, exactly as it calls itself.
+    pub issuer: String,
+    /// What this server is called there.
+    pub client_id: String,
+    /// The file with the client's secret.
+    pub client_secret_file: PathBuf,
+    /// The organization that people belong to who sign in with it.
+    pub organization: String,
+    /// What it is called on the page for signing in.
+    #[serde(default = "single_sign_on")]
+    pub label: String,
+    /// What is asked for beside `openid`.
+    #[serde(default = "usual_scopes")]
+    pub scopes: Vec<String>,
+    /// The claim with groups; with dots for one inside others.
+    #[serde(default = "groups")]
+    pub groups_claim: String,
+    /// Domains of verified addresses that may sign in; every one when it is empty.
+    #[serde(default)]
+    pub allowed_domains: Vec<String>,
+    /// Groups whose members may sign in; everybody when it is empty.
+    #[serde(default)]
+    pub allowed_groups: Vec<String>,
+    /// Groups whose members may do everything.
+    #[serde(default)]
+    pub admin_groups: Vec<String>,
+    /// Groups whose members may submit; others read.
+    #[serde(default)]
+    pub submitter_groups: Vec<String>,
+}
+
+fn single_sign_on() -> String {
+    "single sign-on".to_owned()
+}
+
+fn usual_scopes() -> Vec<String> {
+    vec!["profile".to_owned(), "email".to_owned()]
+}
+
+fn groups() -> String {
+    "groups".to_owned()
+}
+
+/// How logs are written.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+pub enum LogFormat {
+    /// For people on a terminal, JSON otherwise.
+    #[default]
+    Auto,
+    /// For people.
+    Pretty,
+    /// One JSON object a line.
+    Json,
+}
+
+/// `[[organizations]]`.
+#[derive(Clone, Debug, Deserialize, Serialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct Organization {
+    /// Its slug.
+    pub slug: String,
+    /// The git hosts that it is connected to.
+    #[serde(default)]
+    pub hosts: Vec<Host>,
+}
+
+/// `[[organizations.hosts]]`: a table with `kind`, which says what reads it, and `host`, the name by
+/// which clients call the host.
+#[derive(Clone, Debug, Deserialize, Serialize, PartialEq)]
+#[serde(transparent)]
+pub struct Host(pub Table);
+
+impl Host {
+    /// The name by which clients call it; empty when it is missing.
+    pub fn name(&self) -> &str {
+        self.0.get("host").and_then(Value::as_str).unwrap_or_default()
+    }
+}
+
+const SQLITE: &str = "sqlite://";
+
+impl Config {
+    /// The folder for data.
+    pub fn data_dir(&self) -> PathBuf {
+        self.data_dir.clone().unwrap_or_else(|| PathBuf::from("signalbox-data"))
+    }
+
+    /// The file with the keys of webhooks.
+    pub fn webhook_keys(&self) -> PathBuf {
+        let own = || self.data_dir().join("webhooks.key");
+        self.webhooks.key_file.clone().unwrap_or_else(own)
+    }
+
+    /// The database's URL.
+    pub fn database_url(&self) -> String {
+        self.database.url.clone().unwrap_or_else(|| {
+            format!("{SQLITE}{}", self.data_dir().join("signalbox.db").display())
+        })
+    }
+
+    /// The database's URL, good from every working directory.
+    pub fn absolute_database_url(&self) -> std::io::Result<String> {
+        let url = self.database_url();
+        let Some(path) = url.strip_prefix(SQLITE) else { return Ok(url) };
+        let path = std::path::absolute(path)?;
+        Ok(format!("{SQLITE}{}", path.display()))
+    }
+
+    /// Makes the data folder when the database is in it.
+    pub fn make_data_dir(&self) -> Result<(), ConfigError> {
+        if self.database.url.is_some() {
+            return Ok(());
+        }
+        let folder = self.data_dir();
+        // What is in it is nobody else's business.
+        let mut made = std::fs::DirBuilder::new();
+        let made = std::os::unix::fs::DirBuilderExt::mode(made.recursive(true), 0o750);
+        made.create(&folder).map_err(|error| ConfigError::DataDir { folder, error })
+    }
+
+    /// The server's own address, without a slash at its end.
+    pub fn public_url(&self) -> String {
+        let own = || format!("http://{}", self.server.listen);
+        let url = self.server.public_url.clone().unwrap_or_else(own);
+        url.trim_end_matches('/').to_owned()
+    }
+
+    /// The configuration in force, without secrets.
+    pub fn effective(&self, kinds: Kinds) -> Result<String, ConfigError> {
+        let mut shown = self.clone();
+        shown.database.url = Some(without_password(&self.database_url()));
+        shown.server.public_url = Some(self.public_url());
+        shown.data_dir = Some(self.data_dir());
+        for Host(table) in shown.organizations.iter_mut().flat_map(|it| &mut it.hosts) {
+            *table = kinds
+                .complete(table)
+                .map_err(|error| ConfigError::setting(error.key, error.problem))?;
+        }
+        Ok(toml::to_string_pretty(&shown)?)
+    }
+}

@@ -1,0 +1,84 @@
+//! Why the demo could not go on.
+
+use std::error::Error;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use signalbox_client::ClientError;
+use signalbox_domain::ids::InvalidName;
+use signalbox_domain::ports::{HostError, StoreError};
+use thiserror::Error;
+
+/// Why the demo could not go on.
+#[derive(Debug, Error)]
+pub enum DemoError {
+    /// An operation of the API failed.
+    #[error("{operation}: {error}")]
+    Call {
+        /// The operation.
+        operation: String,
+        /// What the client says.
+        error: ClientError,
+    },
+    /// The client could not be set up.
+    #[error(transparent)]
+    Client(#[from] ClientError),
+    /// The server could not start.
+    #[error(transparent)]
+    Launch(Box<dyn Error + Send + Sync>),
+    /// A use case failed.
+    #[error(transparent)]
+    Service(Box<dyn Error + Send + Sync>),
+    /// The address cannot be listened on.
+    #[error("cannot listen on {address}: {error}")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// What the system says.
+        error: std::io::Error,
+    },
+    /// A file or folder could not be used.
+    #[error("{}: {error}", path.display())]
+    File {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the system says.
+        error: std::io::Error,
+    },
+    /// The repository of an earlier demo is there.
+    #[error("{} is there already: use an empty folder, or none for a temporary one", .0.display())]
+    NotEmpty(PathBuf),
+    /// The system refused something that has no file.
+    #[error(transparent)]
+    System(#[from] std::io::Error),
+    /// git cannot be run.
+    #[error("git cannot be run: {0}")]
+    NoGit(std::io::Error),
+    /// git failed.
+    #[error("git {command}: {problem}")]
+    Git {
+        /// Its arguments.
+        command: String,
+        /// What it printed on standard error.
+        problem: String,
+    },
+    /// A name of the demo has the wrong form.
+    #[error(transparent)]
+    Name(#[from] InvalidName),
+    /// The git host refused.
+    #[error(transparent)]
+    Host(#[from] HostError),
+    /// The database failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A chapter does not fit its repository.
+    #[error("{0}")]
+    Story(String),
+}
+
+impl DemoError {
+    /// A file or folder could not be used.
+    pub(crate) fn file(path: &Path) -> impl FnOnce(std::io::Error) -> Self {
+        move |error| Self::File { path: path.to_owned(), error }
+    }
+}

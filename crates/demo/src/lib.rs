@@ -1,0 +1,120 @@
+#![doc = include_str!("../README.md")]
+
+mod branches;
+mod chapter;
+mod chapters;
+mod client;
+mod error;
+mod launch;
+mod report;
+mod repository;
+mod scene;
+mod story;
+mod telling;
+mod verdict;
+
+use std::net::{SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+
+use signalbox_config::{Config, Host, LogFormat, Organization};
+use signalbox_hosts::{Table, Value};
+use signalbox_terminal::{Signals, say};
+
+pub use error::DemoError;
+pub use launch::{Launch, Running};
+
+use chapters::CHAPTERS;
+use client::Client;
+use repository::{HOST, NAME, ORG, OWNER};
+use story::Stage;
+
+/// The demo's git host, with bare repositories in a folder.
+fn host(root: &Path, concurrency: i64) -> Host {
+    let checks = Table::from_iter([("concurrency".to_owned(), Value::Integer(concurrency))]);
+    let mut host = Table::new();
+    host.insert("kind".to_owned(), "git".into());
+    host.insert("host".to_owned(), HOST.into());
+    host.insert("root".to_owned(), root.to_string_lossy().into_owned().into());
+    host.insert("checks".to_owned(), Value::Table(checks));
+    Host(host)
+}
+
+/// Runs the demo. With `once` it ends when the last queue is empty. `true` when every chapter ended
+/// as it should, or the demo was stopped.
+pub async fn run(
+    program: &dyn Launch,
+    once: bool,
+    listen: Option<SocketAddr>,
+    data_dir: Option<PathBuf>,
+) -> Result<bool, DemoError> {
+    let temporary = tempfile::tempdir()?;
+    let folder = data_dir.unwrap_or_else(|| temporary.path().to_owned());
+    // git is called in several folders.
+    let folder = std::path::absolute(folder)?;
+    std::fs::create_dir_all(&folder).map_err(DemoError::file(&folder))?;
+    let any = if once { 0 } else { 8080 };
+    let address = listen.unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], any)));
+    let listener = TcpListener::bind(address);
+    let listener = listener.map_err(|error| DemoError::Listen { address, error })?;
+    let address = listener.local_addr()?;
+    let mut config = Config { data_dir: Some(folder.clone()), ..Config::default() };
+    config.server.listen = address;
+    config.log.level = "warn".into();
+    config.log.format = LogFormat::Pretty;
+    // Two of the checks wait for somebody who looks at the pages.
+    let concurrency = if once { 3 } else { 5 };
+    let hosts = vec![host(&folder.join("git"), concurrency)];
+    config.organizations = vec![Organization { slug: ORG.into(), hosts }];
+
+    say("Signalbox demo: a real git repository, real checks, the embedded database.\n");
+    let git = repository::make(&folder.join("git"), &folder.join("work")).await?;
+    let server = program.launch(config, listener).await.map_err(DemoError::Launch)?;
+    let client = Client::for_demo(&*server, address).await?;
+    say(&format!("The server listens on http://{address}; the repository is {}.", git.bare()));
+    say("Every candidate is tested with `sh check.sh`; each chapter has a target branch, and so a");
+    say("queue, of its own.");
+
+    let stage = Stage::set(&*server, &client, &git).await?;
+    let scene = if once { Vec::new() } else { scene::set(&stage, &git).await? };
+    if !once {
+        scene::tell(address, client.token(), &git, &scene);
+        say("\nMeanwhile the stories:");
+    }
+    let mut ended = Vec::new();
+    for (number, chapter) in (1..).zip(&CHAPTERS) {
+        say(&format!(
+            "\n== Chapter {number} of {}, on {}: {} ==\n",
+            CHAPTERS.len(),
+            chapter.target,
+            chapter.shows
+        ));
+        for line in chapter.preface {
+            say(line);
+        }
+        let prs = stage.open_pull_requests(chapter).await?;
+        let runs = stage.play(chapter, &prs).await?;
+        ended.push((chapter, report::judge(&stage, chapter, &prs, &runs).await?));
+    }
+    let good = report::sum_up(&stage, &ended).await?;
+    let mut signals = Signals::new()?;
+    if once {
+        server.stop().await;
+        return Ok(good);
+    }
+    say("\nThe server stays up until you stop it.");
+    scene::tell(address, client.token(), &git, &scene);
+    say("\nOr ask the API:\n");
+    say(&format!("  export SIGNALBOX_TOKEN={}", client.token()));
+    say(&format!(
+        "  curl -s http://{address}/v1/getQueue -H \"x-api-token: $SIGNALBOX_TOKEN\" \\\n    \
+         -H 'content-type: application/json' \\\n    -d '{{\"repo\":{{\"host\":\"{HOST}\",\
+         \"owner\":\"{OWNER}\",\"name\":\"{NAME}\"}},\"targetBranch\":\"main\"}}'"
+    ));
+    say(&format!("\nOrganization {ORG}, repository {HOST}/{OWNER}/{NAME}."));
+    signals.next().await;
+    tokio::select! {
+        () = server.stop() => {}
+        () = signals.next() => {}
+    }
+    Ok(true)
+}

@@ -1,0 +1,46 @@
+//! A connection to a git host, and what it is made with.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use signalbox_domain::ports::{
+    CheckReports, ChecksRunner, Clock, Forge, GitHost, PullRequestStore, WebhookDecoder,
+};
+use signalbox_domain::time::Span;
+
+use crate::LocalRepositories;
+
+/// What the server gives every host.
+#[derive(Clone)]
+pub struct HostParts {
+    /// Pull requests of hosts that have none of their own.
+    pub pull_requests: Arc<dyn PullRequestStore>,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// Takes the reports of checks that run on this server.
+    pub reports: Arc<dyn CheckReports>,
+    /// The server's own address, for links; without a slash at its end.
+    pub public_url: String,
+    /// A folder for this host alone. It may not exist yet.
+    pub folder: PathBuf,
+}
+
+/// A connection to a git host.
+#[derive(Clone)]
+pub struct ConnectedHost {
+    /// Branches, candidates and landings.
+    pub git: Arc<dyn GitHost>,
+    /// Runs the checks of a candidate, or follows those that the host runs.
+    pub checks: Arc<dyn ChecksRunner>,
+    /// How many candidates are checked at the same time, at least 1.
+    pub checks_at_once: usize,
+    /// Comments, labels and permissions, for a host that has them.
+    pub forge: Option<Arc<dyn Forge>>,
+    /// Reads the host's webhook deliveries, for a host that sends them.
+    pub decoder: Option<Arc<dyn WebhookDecoder>>,
+    /// The repositories themselves, for a host that is a folder of this server.
+    pub local: Option<Arc<dyn LocalRepositories>>,
+    /// How long after the last look the host is read again for changes that it has not reported;
+    /// `None` for a host that reports none and is polled.
+    pub reread_after: Option<Span>,
+}

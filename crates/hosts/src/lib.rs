@@ -1,0 +1,18 @@
+#![doc = include_str!("../README.md")]
+
+mod connected;
+mod kind;
+mod local;
+mod measured;
+mod registry;
+mod settings;
+
+pub use connected::{ConnectedHost, HostParts};
+pub use kind::{HostKind, Kinds};
+pub use local::{
+    HookError, LocalRepositories, OpenRequest, Problem, PushAnswer, PushCommand, PushRequest,
+    StaleLock,
+};
+pub use registry::{ConnectedHosts, NamedSettings};
+pub use settings::{ConnectError, HostSettings, SettingError, parse, table};
+pub use toml::{Table, Value};

@@ -1,0 +1,131 @@
+//! Repositories on this server's own disk.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use signalbox_domain::ids::{BranchName, PrNumber};
+use signalbox_domain::ports::{GitHost, HostError, Repository, Severity, StoredPullRequest};
+use signalbox_domain::time::Span;
+use thiserror::Error;
+
+/// A pull request to be opened from a branch.
+#[derive(Clone, Debug)]
+pub struct OpenRequest {
+    /// The branch that it comes from; followed from then on.
+    pub branch: BranchName,
+    /// The branch that it wants to be merged into.
+    pub target: BranchName,
+    /// Its title; without one, the subject of its head commit.
+    pub title: Option<String>,
+    /// Its description.
+    pub body: Option<String>,
+    /// Who opens it; without one, the author of its head commit.
+    pub author: Option<String>,
+}
+
+/// One ref of a push.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PushCommand {
+    /// The commit that is pushed; all zeros to delete.
+    pub new: String,
+    /// Where to.
+    pub refname: String,
+}
+
+/// A push as git hands it to the hook.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PushRequest {
+    /// What is pushed where.
+    pub commands: Vec<PushCommand>,
+    /// The push options, `name=value`.
+    pub options: Vec<String>,
+}
+
+/// What became of one ref.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PushAnswer {
+    /// Where it was pushed to.
+    pub refname: String,
+    /// The pull request, or why there is none.
+    pub outcome: Result<StoredPullRequest, String>,
+}
+
+/// A lock file that no process holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StaleLock {
+    /// The file.
+    pub path: PathBuf,
+    /// How long ago it was written.
+    pub age: Span,
+}
+
+/// Why a hook was not installed.
+#[derive(Debug, Error)]
+pub enum HookError {
+    /// There is another hook.
+    #[error("{0} is there already and not ours; move it away, or register with --no-hooks")]
+    Foreign(String),
+    /// The file could not be written.
+    #[error("the hook cannot be written: {0}")]
+    Io(#[from] std::io::Error),
+    /// The repository could not be configured.
+    #[error(transparent)]
+    Host(#[from] HostError),
+}
+
+/// What is wrong with a repository, for `signalbox doctor`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// `Problem` when it stops the queues of the repository.
+    pub severity: Severity,
+    /// What is wrong, and what to do.
+    pub sentence: String,
+}
+
+/// Bare repositories in folders of this server, whose pull requests are opened here.
+#[async_trait]
+pub trait LocalRepositories: Send + Sync {
+    /// The same host for reading and writing branches. Its calls are not counted.
+    fn git(&self) -> Arc<dyn GitHost>;
+
+    /// Installs the hooks, each of which runs that program with `hook NAME` behind its arguments.
+    /// `false` when another `post-receive` hook was left alone: pushes are then noticed a little
+    /// later.
+    async fn install_hooks(
+        &self,
+        repository: &Repository,
+        program: &[String],
+    ) -> Result<bool, HookError>;
+
+    /// Opens a pull request from a branch.
+    async fn open_pull_request(
+        &self,
+        repository: &Repository,
+        request: OpenRequest,
+    ) -> Result<StoredPullRequest, HostError>;
+
+    /// Closes a pull request. `None` when there is none with that number.
+    async fn close_pull_request(
+        &self,
+        repository: &Repository,
+        number: PrNumber,
+    ) -> Result<Option<StoredPullRequest>, HostError>;
+
+    /// Takes a push to `refs/for/…`.
+    async fn pushed(&self, repository: &Repository, push: &PushRequest) -> Vec<PushAnswer>;
+
+    /// Removes the locks that a killed process has left in a repository.
+    async fn heal_locks(&self, repository: &Repository) -> Result<Vec<StaleLock>, HostError>;
+
+    /// Kills and removes what checks of a server that died have left behind. For the start of the
+    /// only server that uses the host's folder.
+    fn sweep_leftovers(&self);
+
+    /// The folder of all repositories and why it cannot be read; `None` when it can, or when each
+    /// repository has a path of its own.
+    fn missing_root(&self) -> Option<String>;
+
+    /// The worst that is wrong with a repository. Nothing is changed.
+    fn problem(&self, repository: &Repository) -> Option<Problem>;
+}

@@ -1,0 +1,131 @@
+//! Which connection serves which host of which organization.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use signalbox_domain::ids::{HostId, OrgId};
+use signalbox_domain::ports::{
+    ChecksRunner, Clock, Forge, GitHost, Hosts, Observer, WebhookDecoder,
+};
+use signalbox_domain::time::Span;
+
+use crate::measured::Measured;
+use crate::{ConnectError, ConnectedHost, HostParts, HostSettings, Kinds, LocalRepositories};
+
+/// How often hosts are read again when none says how often.
+const REREAD: Span = Span::from_micros(60_000_000);
+
+/// The settings of one host of one organization.
+pub struct NamedSettings {
+    /// The organization.
+    pub org: OrgId,
+    /// The name by which clients call the host.
+    pub host: HostId,
+    /// A name for its folder: unique, and good as the name of a file.
+    pub folder: String,
+    /// The settings.
+    pub settings: Arc<dyn HostSettings>,
+}
+
+/// The hosts that are configured. Every other name stands for the host of `Kinds::unconfigured`,
+/// which knows only repositories that were registered with a path.
+pub struct ConnectedHosts {
+    configured: BTreeMap<(OrgId, HostId), ConnectedHost>,
+    other: ConnectedHost,
+    /// `other` as what it always is.
+    other_local: Arc<dyn LocalRepositories>,
+    observer: Arc<dyn Observer>,
+    clock: Arc<dyn Clock>,
+}
+
+impl ConnectedHosts {
+    /// Connects all hosts. The folder of `parts` is the one that has theirs.
+    pub fn connect(
+        kinds: Kinds,
+        hosts: Vec<NamedSettings>,
+        parts: &HostParts,
+        observer: Arc<dyn Observer>,
+    ) -> Result<Self, ConnectError> {
+        let own = |folder: &str| HostParts { folder: parts.folder.join(folder), ..parts.clone() };
+        let mut configured = BTreeMap::new();
+        for NamedSettings { org, host, folder, settings } in hosts {
+            configured.insert((org, host), settings.connect(own(&folder))?);
+        }
+        let missing = || ConnectError {
+            host: "other".to_owned(),
+            problem: "this program knows no host for repositories with a path".to_owned(),
+        };
+        let other = kinds.unconfigured().ok_or_else(missing)?.connect(own("other"))?;
+        let other_local = other.local.clone().ok_or_else(missing)?;
+        let clock = parts.clock.clone();
+        Ok(Self { configured, other, other_local, observer, clock })
+    }
+
+    fn of(&self, org: OrgId, host: &HostId) -> &ConnectedHost {
+        self.configured.get(&(org, host.clone())).unwrap_or(&self.other)
+    }
+
+    /// The host of that name if its repositories are on this server's disk; else the one for names
+    /// that are not configured.
+    pub fn plain(&self, org: OrgId, host: &HostId) -> Arc<dyn LocalRepositories> {
+        self.of(org, host).local.as_ref().unwrap_or(&self.other_local).clone()
+    }
+
+    /// Kills and removes what checks of a server that died have left behind.
+    pub fn sweep_leftovers(&self) {
+        for local in self.all().filter_map(|it| it.local.as_ref()) {
+            local.sweep_leftovers();
+        }
+    }
+
+    /// How many candidates are checked at the same time: what the configured hosts allow together,
+    /// or, when none is configured, what the host for other names allows.
+    pub fn checks_at_once(&self) -> usize {
+        let configured = self.configured.values().map(|it| it.checks_at_once);
+        match configured.fold(0, usize::saturating_add) {
+            0 => self.other.checks_at_once,
+            sum => sum,
+        }
+    }
+
+    /// The shortest time after which a host is read again for changes that it has not reported.
+    pub fn shortest_reread(&self) -> Span {
+        self.configured.values().filter_map(|it| it.reread_after).min().unwrap_or(REREAD)
+    }
+
+    fn all(&self) -> impl Iterator<Item = &ConnectedHost> {
+        self.configured.values().chain([&self.other])
+    }
+}
+
+impl Hosts for ConnectedHosts {
+    fn git_host(&self, org: OrgId, host: &HostId) -> Option<Arc<dyn GitHost>> {
+        let known = self.configured.contains_key(&(org, host.clone()));
+        Some(Arc::new(Measured {
+            host: self.of(org, host).git.clone(),
+            // Names that are not configured are the callers' choice, and must not become series.
+            name: if known { host.to_string() } else { "other".to_owned() },
+            observer: self.observer.clone(),
+            clock: self.clock.clone(),
+        }))
+    }
+
+    fn any_case(&self, org: OrgId, host: &HostId) -> bool {
+        // The host for all other names is no connection to a host that tells cases apart.
+        let configured = self.configured.get(&(org, host.clone()));
+        configured.is_none_or(|it| it.git.abilities().case_insensitive_names)
+    }
+
+    fn checks_runner(&self, org: OrgId, host: &HostId) -> Option<Arc<dyn ChecksRunner>> {
+        Some(self.of(org, host).checks.clone())
+    }
+
+    fn forge(&self, org: OrgId, host: &HostId) -> Option<Arc<dyn Forge>> {
+        self.of(org, host).forge.clone()
+    }
+
+    fn webhook_decoders(&self, host: &HostId) -> Vec<(OrgId, Arc<dyn WebhookDecoder>)> {
+        let named = self.configured.iter().filter(|((_, name), _)| name == host);
+        named.filter_map(|((org, _), it)| Some((*org, it.decoder.clone()?))).collect()
+    }
+}
