@@ -144,6 +144,11 @@ fn a_file_that_is_gone_is_found() {
 }
 
 #[test]
+fn the_page_of_settings_is_not_stale() {
+    check("docs/domain/settings.md", &signalbox_wording::settings_page());
+}
+
+#[test]
 fn the_page_of_words_is_not_stale() {
     check("docs/domain/vocabulary.md", &signalbox_wording::table());
 }

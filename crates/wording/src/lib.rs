@@ -12,6 +12,7 @@
 
 mod blame;
 mod reasons;
+mod settings;
 mod states;
 mod table;
 mod tests;
@@ -20,6 +21,7 @@ mod webhooks;
 
 pub use blame::blame;
 pub use reasons::reason;
+pub use settings::{settings_page, settings_warning};
 pub use table::table;
 
 /// A colour's meaning. It is never the only sign: the word and the icon say the same.

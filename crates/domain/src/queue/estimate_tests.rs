@@ -25,7 +25,7 @@ fn world(settings: Settings, prs: u32) -> World {
 }
 
 fn single(concurrency: u32) -> Settings {
-    Settings::new(Mode::Single, concurrency)
+    Settings::new(Mode::Single, concurrency).expect("valid settings")
 }
 
 fn of(world: &World, pr: u32, history: &[Span]) -> Estimate {
@@ -74,7 +74,7 @@ fn a_batch_takes_one_run() {
 
 #[test]
 fn in_lanes_only_shared_targets_are_waited_for() {
-    let mut world = world(Settings::new(Mode::Parallel, 1), 0);
+    let mut world = world(Settings::new(Mode::Parallel, 1).expect("valid settings"), 0);
     for (pr, target) in [(1, "//a"), (2, "//b"), (3, "//a")] {
         world.submit(pr, None).expect("accepted");
         let targets = ReportedTargets::only(None, [target]);

@@ -54,7 +54,7 @@ impl Kept {
 }
 
 fn world(rules: Rules) -> World {
-    World::new(Settings::new(Mode::Single, 2), rules)
+    World::new(Settings::new(Mode::Single, 2).expect("valid settings"), rules)
 }
 
 #[test]

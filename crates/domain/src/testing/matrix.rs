@@ -131,7 +131,10 @@ fn cell(mut world: World, act: fn(&mut World) -> Result<(), String>) -> String {
 
 /// Number 1 is submitted and its candidate is built.
 fn lined_up(concurrency: u32) -> World {
-    let mut world = World::new(Settings::new(Mode::Single, concurrency), Rules::default());
+    let mut world = World::new(
+        Settings::new(Mode::Single, concurrency).expect("valid settings"),
+        Rules::default(),
+    );
     world.submit(1, None).expect("submitted");
     build(&mut world);
     world

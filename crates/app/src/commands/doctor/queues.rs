@@ -2,6 +2,7 @@
 
 use signalbox_domain::ports::{Loaded, Stores};
 use signalbox_domain::queue::unjustified;
+use signalbox_wording::settings_warning;
 
 use super::Finding;
 use crate::wiring::chain;
@@ -25,6 +26,7 @@ pub(super) async fn waits(stores: &Stores) -> Vec<Finding> {
                     Finding::warning(name, words)
                 }));
                 found.extend(queue.header.settings.warnings().into_iter().map(|warning| {
+                    let warning = settings_warning(warning);
                     Finding::warning(name, format!("branch `{}`: {warning}", key.branch))
                 }));
             }

@@ -128,6 +128,7 @@ impl World {
         let id = |number: u128| Uuid::from_u128(number);
         let branch = BranchName::new("main").expect("a branch name");
         let queue = Queue::new(QueueId(id(1)), OrgId(id(2)), RepoId(id(3)), branch, settings, at);
+        let queue = queue.expect("settings within their bounds");
         let target_sha = Sha::new(object(1, 0)).expect("forty hexadecimal digits");
         let mut world = Self {
             new_queue: queue.clone(),
