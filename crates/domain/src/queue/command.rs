@@ -27,9 +27,41 @@ impl fmt::Display for Actor {
         match self {
             Self::Token(name) => write!(f, "token {name}"),
             Self::User(login) => f.write_str(login),
-            Self::Host => f.write_str("git host"),
-            Self::Queue => f.write_str("merge queue"),
+            Self::Host => f.write_str(HOST),
+            Self::Queue => f.write_str(QUEUE),
         }
+    }
+}
+
+const HOST: &str = "git host";
+const QUEUE: &str = "merge queue";
+
+impl Actor {
+    /// Reads what `Display` writes. What is no token, host or queue is a login: those have no spaces.
+    pub fn parse(text: &str) -> Self {
+        match text {
+            HOST => Self::Host,
+            QUEUE => Self::Queue,
+            _ => text
+                .strip_prefix("token ")
+                .map_or_else(|| Self::User(text.to_owned()), |name| Self::Token(name.to_owned())),
+        }
+    }
+}
+
+/// Actors as text, which is how the journal stores them.
+#[cfg(feature = "serde")]
+pub(super) mod actor_text {
+    use serde::{Deserialize as _, Deserializer, Serializer};
+
+    use super::Actor;
+
+    pub(crate) fn serialize<S: Serializer>(actor: &Actor, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(actor)
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Actor, D::Error> {
+        String::deserialize(from).map(|text| Actor::parse(&text))
     }
 }
 

@@ -38,10 +38,10 @@ mod wait_reason;
 mod waiting;
 
 pub use command::{Actor, Command, Submission};
-pub use decision::{Decision, IgnoredBecause};
+pub use decision::{Decision, IgnoredBecause, Moved};
 pub use effect::{Ahead, BuildCandidate, Change, Effect, Land, Lane, NumberedEffect, RunChecks};
 pub use entry::{Entry, EntryState, Part, Proven};
-pub use estimate::{Estimate, PERCENTILE, durations, estimate};
+pub use estimate::{Basis, Estimate, Overdue, PERCENTILE, durations, estimate};
 pub use event::{Event, EventBatch, EventKind, EventRun, Subject};
 pub use fact::{CheckReport, ConflictWith, Fact, HostStatuses, LandRefusal};
 pub use invariant::{Violation, check as check_invariants};
@@ -55,8 +55,8 @@ pub use priority::{Priority, PriorityName};
 pub use pull_request::{Mergeability, PullRequest, PullRequestState};
 pub use readiness::Readiness;
 pub use reason::{
-    CancelReason, Culprit, Evidence, Exit, FailReason, LandingChange, MergeReason, PassReason,
-    QueuedReason, SubmitReason, TestFailure,
+    BlockReason, CancelReason, Culprit, Evidence, Exit, FailReason, LandingChange, MergeReason,
+    PassReason, QueuedReason, Reason, SubmitReason, TestFailure,
 };
 pub use refusal::Refusal;
 pub use run::{
@@ -74,7 +74,7 @@ pub use state::{
 };
 pub use targets::{ReportedTargets, TargetSet, TargetSetBuilder, Targets};
 pub use testing_result::{BisectionPart, Outcome, TestingResult, testing_results};
-pub use timeline::{BlockReason, FailedStatus, PrRef, Step, Terms, timeline};
+pub use timeline::{FailedStatus, PrRef, Step, Terms, timeline};
 pub use transition::{Changes, Transition};
 pub use view::{EntryView, QueueView, view_entry, view_queue};
-pub use wait_reason::WaitReason;
+pub use wait_reason::{Particular, WaitReason};

@@ -213,7 +213,7 @@ fn waits(queue: &Queue, entry: &Entry, ahead: &Ahead<'_>) -> Option<WaitReason> 
             let depth = header.settings.pending_failure_depth;
             let window = run.and_then(|run| lanes::absolver(queue, run));
             held_up(queue).unwrap_or(match window {
-                Some(_) => WaitReason::SuccessorWindow { depth, until: None },
+                Some(_) => WaitReason::SuccessorWindow { depth },
                 None => WaitReason::Unexplained,
             })
         }

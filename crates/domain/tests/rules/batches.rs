@@ -2,8 +2,8 @@
 
 use signalbox_domain::ids::PrNumber;
 use signalbox_domain::queue::{
-    Culprit, Decision, Effect, Exit, Fact, FailReason, Mode, OptimizationMode, PrState, Settings,
-    SettingsPatch, WaitReason, next_deadline,
+    Culprit, Decision, Effect, Exit, Fact, FailReason, Mode, Moved, OptimizationMode, PassReason,
+    PrState, Settings, SettingsPatch, WaitReason, next_deadline,
 };
 use signalbox_domain::testing::{Rules, World};
 use signalbox_domain::time::Span;
@@ -37,7 +37,7 @@ fn started(world: &World) -> Vec<(Vec<u32>, bool)> {
     let mut runs: Vec<(Vec<u32>, bool)> = Vec::new();
     let mut last = None;
     for decision in decisions(world) {
-        if let Decision::Moved { to: PrState::Testing, run, pr, bisection, .. } = decision {
+        if let Decision::Moved(Moved { to: PrState::Testing, run, pr, bisection, .. }) = decision {
             if last == Some(run) {
                 runs.last_mut().expect("a run").0.push(pr.0);
             } else {
@@ -180,8 +180,8 @@ fn a_passing_run_absolves_what_it_contains() {
     world.settle();
     assert_eq!(world.landed, [1, 2, 3], "C has passed with B in it");
     let absolved = decisions(&world).iter().any(|decision| {
-        matches!(decision, Decision::Moved { pr: PrNumber(2), to: PrState::TestsPassed, reason, .. }
-            if reason == "SUCCESSOR_TEST_RUN_PASSED")
+        matches!(decision, Decision::Moved(Moved { pr: PrNumber(2), reason, .. })
+            if *reason == PassReason::Successor.into())
     });
     assert!(absolved);
     let mut world = World::new(Settings::new(Mode::Single, 3).expect("valid settings"), rules);

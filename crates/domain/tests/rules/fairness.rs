@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use signalbox_domain::ids::{PrNumber, RunId};
 use signalbox_domain::queue::{
     ConflictWith, Culprit, Decision, Effect, Evidence, Exit, Fact, IgnoredBecause, LandRefusal,
-    Mode, OptimizationMode, PrState, Settings, SettingsPatch, WaitReason, unjustified,
+    Mode, Moved, OptimizationMode, PrState, Settings, SettingsPatch, WaitReason, unjustified,
 };
 use signalbox_domain::testing::{Rules, World};
 use signalbox_domain::time::Span;
@@ -158,7 +158,7 @@ fn those_that_share_no_target_never_wait_for_one_another() {
     let landed: BTreeSet<u32> = world.landed.iter().copied().collect();
     assert_eq!(landed, [1, 3, 4].into());
     let red = crate::decisions(&world).into_iter().filter(|decision| {
-        matches!(decision, Decision::Moved { pr, to, .. }
+        matches!(decision, Decision::Moved(Moved { pr, to, .. })
             if pr.0 > 2 && matches!(to, PrState::PendingFailure | PrState::Failed))
     });
     assert_eq!(red.count(), 0, "neither #3 nor #4 goes red because of #2");
@@ -242,8 +242,6 @@ fn one_far_behind_is_told_how_many_are_ahead() {
     build_all(&mut world);
     assert_eq!(waits(&world, 250), WaitReason::SlotsFull { used: 5, limit: 5, ahead: 244 });
     assert_eq!(waits(&world, 6), WaitReason::SlotsFull { used: 5, limit: 5, ahead: 0 });
-    let sentence = waits(&world, 250).sentence();
-    assert!(sentence.contains("244 pull requests ahead of it"), "{sentence}");
 }
 
 #[test]

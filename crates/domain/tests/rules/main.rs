@@ -240,7 +240,7 @@ fn with_a_depth_a_failure_waits_for_successors_under_test() {
         world.take_in(&fact);
     }
     assert_eq!(states(&world)[0], (1, PrState::PendingFailure));
-    assert_eq!(waits(&world, 1), WaitReason::SuccessorWindow { depth: 1, until: None });
+    assert_eq!(waits(&world, 1), WaitReason::SuccessorWindow { depth: 1 });
     world.settle();
     assert_eq!(world.landed, [2]);
 }
