@@ -11,6 +11,7 @@ mod offline;
 mod org;
 mod pr;
 mod queue;
+mod queue_set;
 mod repo;
 mod tests;
 mod token;

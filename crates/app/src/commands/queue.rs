@@ -6,6 +6,7 @@ use signalbox_domain::ids::RepoName;
 use signalbox_domain::queue::{PrState, QueueStateName};
 use signalbox_wording::Named;
 
+use super::queue_set;
 use crate::terminal::say;
 use crate::wiring::chain;
 
@@ -61,6 +62,15 @@ pub(crate) enum Queue {
     Show {
         /// Its number.
         number: u32,
+        #[command(flatten)]
+        place: Place,
+    },
+    /// Change settings.
+    #[command(after_help = queue_set::help())]
+    Set {
+        /// Settings with their values.
+        #[arg(required = true, value_name = "NAME=VALUE")]
+        settings: Vec<String>,
         #[command(flatten)]
         place: Place,
     },
@@ -126,6 +136,9 @@ pub(crate) async fn queue(action: Queue) -> Result<(), String> {
             done(&place, "createQueue", body, "created").await
         }
         Queue::Delete { place } => done(&place, "deleteQueue", json!({}), "deleted").await,
+        Queue::Set { settings, place } => {
+            done(&place, "updateQueue", queue_set::body(&settings)?, "changed").await
+        }
         Queue::Status { place } => status(&place).await,
         Queue::Show { number, place } => {
             let entry = call(&place, "getSubmittedPullRequest", pr(number)).await?;

@@ -37,9 +37,11 @@ mod view;
 mod wait_reason;
 mod waiting;
 
-pub use command::{Actor, Command, Submission};
+pub use command::{Actor, Command, Submission, SubmissionBuilder};
 pub use decision::{Decision, IgnoredBecause, Moved};
-pub use effect::{Ahead, BuildCandidate, Change, Effect, Land, Lane, NumberedEffect, RunChecks};
+pub use effect::{
+    ANSWERS, Ahead, Answer, BuildCandidate, Change, Effect, Land, Lane, NumberedEffect, RunChecks,
+};
 pub use entry::{Entry, EntryState, Part, Proven};
 pub use estimate::{Basis, Estimate, Overdue, PERCENTILE, durations, estimate};
 pub use event::{Event, EventBatch, EventKind, EventRun, Subject};
@@ -52,7 +54,9 @@ pub use moves::Move;
 pub use order::Place;
 pub use plan::{absorb, decide, next_deadline};
 pub use priority::{Priority, PriorityName};
-pub use pull_request::{Mergeability, PullRequest, PullRequestState};
+pub use pull_request::{
+    InvalidPullRequest, Mergeability, PullRequest, PullRequestBuilder, PullRequestState,
+};
 pub use readiness::Readiness;
 pub use reason::{
     BlockReason, CancelReason, Culprit, Evidence, Exit, FailReason, LandingChange, MergeReason,

@@ -32,6 +32,7 @@ words!(
 
 /// One time that a pull request was under test.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct TestingResult {
     /// The pull request.
     pub pr: PrNumber,

@@ -40,6 +40,7 @@ pub struct Terms {
 
 /// One step: a state, and what was known when the entry came to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Step {
     /// When.
     pub at: Timestamp,

@@ -95,7 +95,7 @@ pub(super) fn pass(draft: &mut Draft, id: RunId, reason: PassReason) {
 pub(super) fn fail(draft: &mut Draft, id: RunId, failure: TestFailure, details: &[String]) {
     draft.end_run(id, RunStatus::Failed { failure, details: details.to_vec() });
     let others_may_be_at_fault = draft.run(id).is_some_and(|run| !all_ahead_landed(draft, &run));
-    let depth = draft.queue.header.settings.pending_failure_depth;
+    let depth = lanes::failure_window(&draft.queue);
     let group = testing(draft, id);
     let held = others_may_be_at_fault || depth > 0 || group.len() > 1;
     for entry in group {
