@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use serde_json::Value;
+use signalbox_domain::queue::ANSWERS;
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace")
@@ -58,6 +59,17 @@ fn check_part(path: &str, name: &str, fresh: &str) {
 #[test]
 fn the_table_of_states_and_inputs_is_not_stale() {
     check_part("docs/domain/queue.md", "table", &signalbox_domain::testing::matrix());
+}
+
+#[test]
+fn the_table_of_effects_is_not_stale() {
+    let mut table = String::from("| effect | facts that answer it |\n|---|---|\n");
+    for answer in ANSWERS {
+        let facts: Vec<String> = answer.facts.iter().map(|fact| format!("`{fact}`")).collect();
+        let facts = if facts.is_empty() { "–".to_owned() } else { facts.join(", ") };
+        table += &format!("| `{}` | {facts} |\n", answer.effect);
+    }
+    check_part("docs/domain/queue.md", "effects", &table);
 }
 
 #[test]
@@ -141,6 +153,11 @@ fn a_file_that_is_gone_is_found() {
         named.into_iter().collect::<Vec<_>>(),
         ["crates/domain/src/gone.rs", "docs/README.md"]
     );
+}
+
+#[test]
+fn the_page_of_settings_is_not_stale() {
+    check("docs/domain/settings.md", &signalbox_wording::settings_page());
 }
 
 #[test]

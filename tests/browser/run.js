@@ -243,19 +243,19 @@ try {
   });
   await test("settings are changed after a preview", async () => {
     await page.goto(one.url + one.page("queue/settings").replace("branch=main", "branch=quiet"));
-    await page.getByLabel("Slots for testing").fill("4");
+    await page.getByLabel("Concurrency", { exact: true }).fill("4");
     await page.getByRole("button", { name: "Preview the change" }).click();
-    assert.match(await page.locator("#difference").innerText(), /Slots for testing/);
+    assert.match(await page.locator("#difference").innerText(), /Concurrency/);
     await page.getByRole("button", { name: "Save these changes" }).click();
     await page.getByText("The settings were changed.").waitFor();
-    assert.equal(await page.getByLabel("Slots for testing").inputValue(), "4");
+    assert.equal(await page.getByLabel("Concurrency", { exact: true }).inputValue(), "4");
   });
   await test("the second of two editors sees both versions", async () => {
     const address = one.url + one.page("queue/settings").replace("branch=main", "branch=quiet");
     const late = await open();
     await signIn(late, one.url, one.tokens.admin);
     await late.goto(address);
-    await late.getByLabel("Slots for testing").fill("9");
+    await late.getByLabel("Concurrency", { exact: true }).fill("9");
     await late.getByRole("button", { name: "Preview the change" }).click();
     await late.locator("#difference").waitFor();
     await one.call("updateQueue", { targetBranch: "quiet", concurrency: 6 });
@@ -264,11 +264,11 @@ try {
       late.getByRole("button", { name: "Save these changes" }).click(),
     ]);
     assert.equal(reply.status(), 412);
-    assert.match(await late.locator("#both").innerText(), /Slots for testing\s+6\s+9/);
+    assert.match(await late.locator("#both").innerText(), /Concurrency\s+6\s+9/);
     await late.getByRole("button", { name: "Preview mine on top of it" }).click();
     await late.getByRole("button", { name: "Save these changes" }).click();
     await late.getByText("The settings were changed.").waitFor();
-    assert.equal(await late.getByLabel("Slots for testing").inputValue(), "9");
+    assert.equal(await late.getByLabel("Concurrency", { exact: true }).inputValue(), "9");
     await late.context().close();
   });
   await test("a setting out of its bounds is refused in words", async () => {

@@ -94,11 +94,11 @@ impl Observer for LoggingObserver {
 }
 
 fn log_decision(queue: QueueRef, decision: &signalbox_domain::queue::Decision) {
-    use signalbox_domain::queue::Decision;
+    use signalbox_domain::queue::{Decision, Moved};
     match decision {
-        Decision::Moved { pr, from, to, reason, actor, .. } => {
+        Decision::Moved(Moved { pr, from, to, reason, actor, .. }) => {
             let from = from.map_or("-", signalbox_domain::queue::PrState::word);
-            let to = to.word();
+            let (to, reason) = (to.word(), reason.word());
             tracing::info!(queue.id = %queue.id, pr.number = pr.0, from, to, reason, %actor, "moved");
         }
         Decision::LandedTreeDiffers { run, tested, landed } => {

@@ -22,9 +22,10 @@ pub(crate) async fn queue(product: &Product, branch: &BranchName) -> Result<Queu
         product.org.id,
         product.repository.id,
         branch.clone(),
-        Settings::new(Mode::Single, 1),
+        Settings::new(Mode::Single, 1).during("settings")?,
         SystemClock.now(),
-    );
+    )
+    .during("a queue")?;
     product.stores.queues.create(&queue).await.during("a queue")?;
     Ok(QueueRef { org: product.org.id, id: queue.header.id })
 }

@@ -6,6 +6,8 @@ use signalbox_client::ClientError;
 use signalbox_domain::ids::InvalidName;
 use thiserror::Error;
 
+use crate::queue_set::SettingError;
+
 /// Why a command that talks to a server failed.
 #[derive(Debug, Error)]
 pub enum CliError {
@@ -15,6 +17,9 @@ pub enum CliError {
     /// The repository is not HOST/OWNER/NAME.
     #[error(transparent)]
     Repository(#[from] InvalidName),
+    /// A setting of a queue is not what was given.
+    #[error(transparent)]
+    Setting(#[from] SettingError),
     /// A pattern of file names is malformed, or matches no file.
     #[error("{pattern:?}: {problem}")]
     Pattern {

@@ -4,6 +4,7 @@ mod error;
 mod events;
 mod flaky_tests;
 mod queue;
+mod queue_set;
 mod server;
 mod tests;
 mod webhooks;
@@ -11,6 +12,7 @@ mod webhooks;
 pub use error::CliError;
 pub use events::{Events, events};
 pub use queue::{Queue, queue};
+pub use queue_set::SettingError;
 pub use tests::{Tests, tests};
 pub use webhooks::{Webhooks, webhooks};
 

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use signalbox_domain::queue::{PrState, QueueStateName};
 use signalbox_wording::Named;
 
+use crate::queue_set;
 use crate::server::{Server, repo};
 use crate::{CliError, say};
 
@@ -56,6 +57,15 @@ pub enum Queue {
     Show {
         /// Its number.
         number: u32,
+        #[command(flatten)]
+        place: Place,
+    },
+    /// Change settings.
+    #[command(after_help = queue_set::help())]
+    Set {
+        /// Settings with their values.
+        #[arg(required = true, value_name = "NAME=VALUE")]
+        settings: Vec<String>,
         #[command(flatten)]
         place: Place,
     },
@@ -121,6 +131,9 @@ pub async fn queue(action: Queue) -> Result<(), CliError> {
             done(&place, "createQueue", body, "created").await
         }
         Queue::Delete { place } => done(&place, "deleteQueue", json!({}), "deleted").await,
+        Queue::Set { settings, place } => {
+            done(&place, "updateQueue", queue_set::body(&settings)?, "changed").await
+        }
         Queue::Status { place } => status(&place).await,
         Queue::Show { number, place } => {
             let entry = call(&place, "getSubmittedPullRequest", pr(number)).await?;

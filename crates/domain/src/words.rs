@@ -11,6 +11,9 @@ macro_rules! words {
             /// Every value, in the order of declaration.
             pub const ALL: &'static [Self] = &[$(Self::$variant),+];
 
+            /// Every word, in the order of declaration.
+            pub const WORDS: &'static [&'static str] = &[$($word),+];
+
             /// The word on the wire, upper case.
             pub const fn word(self) -> &'static str {
                 match self { $(Self::$variant => $word),+ }

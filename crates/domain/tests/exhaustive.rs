@@ -209,7 +209,7 @@ fn world(concurrency: u32, bad: &[u32], clash: &[(u32, u32)], conflict: &[(u32, 
         conflict: conflict.iter().copied().collect(),
         ..Rules::default()
     };
-    World::new(Settings::new(Mode::Single, concurrency), rules)
+    World::new(Settings::new(Mode::Single, concurrency).expect("valid settings"), rules)
 }
 
 fn submit(prs: u32) -> Vec<Act> {
@@ -235,7 +235,7 @@ fn four_at_once_land_in_order_or_without_the_bad_one() {
 
 /// A world whose settings are not the usual ones.
 fn world_with(rules: Rules, change: impl FnOnce(&mut Settings)) -> World {
-    let mut settings = Settings::new(Mode::Single, 2);
+    let mut settings = Settings::new(Mode::Single, 2).expect("valid settings");
     change(&mut settings);
     World::new(settings, rules)
 }

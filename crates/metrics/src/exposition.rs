@@ -66,7 +66,7 @@ impl Exposition for QueueExposition {
 #[cfg(test)]
 mod tests {
     use signalbox_domain::ids::{EntryId, PrNumber};
-    use signalbox_domain::queue::{Decision, PrState, measure};
+    use signalbox_domain::queue::{Actor, Decision, Moved, PassReason, PrState, measure};
     use signalbox_domain::time::Timestamp;
     use uuid::Uuid;
 
@@ -89,19 +89,19 @@ mod tests {
     }
 
     fn moved(from: PrState, to: PrState, after_micros: i64) -> Decision {
-        Decision::Moved {
+        Decision::Moved(Moved {
             entry: EntryId(Uuid::nil()),
             pr: PrNumber(7),
             from: Some(from),
             to,
-            reason: "TEST_RUN_PASSED".to_owned(),
-            actor: "merge queue".to_owned(),
+            reason: PassReason::OwnRun.into(),
+            actor: Actor::Queue,
             run: None,
             bisection: false,
             after_micros,
             entered_line_at: Some(at(0)),
             details: Vec::new(),
-        }
+        })
     }
 
     /// One queue with a pull request that waited 30.5 s, was tested for 400 s and merged.

@@ -39,7 +39,8 @@ async fn writer(
     branch: &str,
     id: u128,
 ) -> tokio::task::JoinHandle<()> {
-    let mut world = World::new(Settings::new(Mode::Single, 2), Rules::default());
+    let mut world =
+        World::new(Settings::new(Mode::Single, 2).expect("valid settings"), Rules::default());
     let header = &mut world.queue.header;
     header.branch = sample.new_queue(branch).header.branch;
     let org = sample.queue.org;
@@ -115,7 +116,8 @@ async fn organizations_do_not_wait_for_each_other() {
     until_waiting(&mut probe, 1, &first).await;
 
     let org = Sample::org(&stores, "other").await.id;
-    let mut world = World::new(Settings::new(Mode::Single, 2), Rules::default());
+    let mut world =
+        World::new(Settings::new(Mode::Single, 2).expect("valid settings"), Rules::default());
     let repository = Sample::repository(&stores, org, "calc").await;
     let header = &mut world.queue.header;
     (header.id, header.org, header.repo) = (QueueId(Uuid::from_u128(3)), org, repository.id);

@@ -3,7 +3,7 @@
 use signalbox_domain::ids::Sha;
 use signalbox_domain::ports::{Forge, StatusState};
 use signalbox_domain::queue::{Entry, EntryState, Exit, PrState, Queue};
-use signalbox_wording::{Named as _, blame, reason};
+use signalbox_wording::{Named as _, blame, wait};
 
 /// The labels of states: `signalbox: testing`.
 pub(super) const LABELS: [(PrState, &str); 5] = [
@@ -43,13 +43,10 @@ impl Words {
                 list.iter().take(20).map(|it| format!("\n- {}", forge.neutral(it))).collect();
             items.concat()
         };
-        let called = |state: PrState, word: &str| {
-            reason(state, word).map_or_else(|| forge.neutral(word), |it| it.label.to_owned())
-        };
         let (state, why, more) = match &entry.state {
             EntryState::NotReady => {
                 let reason = entry.readiness(&queue.header.branch, queue.mode()).missing();
-                let more = reason.map(|it| forge.neutral(&it.sentence())).unwrap_or_default();
+                let more = reason.map(|it| forge.neutral(&wait(&it).sentence)).unwrap_or_default();
                 (StatusState::Pending, None, more)
             }
             EntryState::Pending { .. } => (StatusState::Pending, None, String::new()),
@@ -89,12 +86,12 @@ impl Words {
             }
             EntryState::Ended(exit @ Exit::Failed { reason, details, .. }) => {
                 let blame = blame(exit).unwrap_or_default();
-                let why = called(PrState::Failed, reason.word());
+                let why = reason.named().label.to_owned();
                 let more = format!("{why}: {blame}{}", neutral(details));
                 (StatusState::Failure, Some(why), more)
             }
             EntryState::Ended(Exit::Cancelled { reason, by }) => {
-                let why = called(PrState::Cancelled, reason.word());
+                let why = reason.named().label.to_owned();
                 let more = format!("{why}, by {}.", forge.neutral(&by.to_string()));
                 (StatusState::Failure, Some(why), more)
             }

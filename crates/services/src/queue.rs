@@ -42,9 +42,7 @@ impl QueueService {
         concurrency: Option<u32>,
     ) -> Result<(), Error> {
         let repository = self.repository(caller, Scope::QueueAdmin, repo).await?;
-        let patch = SettingsPatch { concurrency, ..SettingsPatch::default() };
-        let settings = Settings::new(mode, concurrency.unwrap_or(DEFAULT_CONCURRENCY));
-        let settings = patch.applied_to(&settings)?;
+        let settings = Settings::new(mode, concurrency.unwrap_or(DEFAULT_CONCURRENCY))?;
         let context = self.context();
         let queue = Queue::new(
             QueueId(context.ids.new_id()),
@@ -53,7 +51,7 @@ impl QueueService {
             branch.clone(),
             settings,
             context.clock.now(),
-        );
+        )?;
         match context.stores.queues.create(&queue).await {
             Ok(()) => {}
             Err(CreateError::Exists) => {

@@ -4,7 +4,6 @@ mod assets;
 mod failure;
 mod live;
 mod model;
-mod next;
 mod packing;
 mod reply;
 mod routes;

@@ -95,7 +95,9 @@ fn batching(size: u32, concurrency: u32) -> Settings {
         batching_max_wait_time_minutes: Some(1),
         ..SettingsPatch::default()
     };
-    patch.applied_to(&Settings::new(Mode::Single, concurrency)).expect("valid settings")
+    patch
+        .applied_to(&Settings::new(Mode::Single, concurrency).expect("valid settings"))
+        .expect("valid settings")
 }
 
 fn of_kind<'a>(told: &'a [Value], kind: &str) -> Vec<&'a Value> {
@@ -191,7 +193,8 @@ fn a_member_that_leaves_a_batch_is_told_of_apart_from_the_rest() {
 
 #[test]
 fn a_queue_tells_of_its_state_and_its_settings() {
-    let mut story = Story::new(Settings::new(Mode::Single, 1), Rules::default());
+    let mut story =
+        Story::new(Settings::new(Mode::Single, 1).expect("valid settings"), Rules::default());
     let by = story.world.caller();
     let update = |concurrency, state, reason: Option<&str>| Command::Update {
         settings: Box::new(SettingsPatch { concurrency, ..SettingsPatch::default() }),

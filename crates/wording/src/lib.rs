@@ -11,7 +11,9 @@
 )]
 
 mod blame;
+mod estimate;
 mod reasons;
+mod settings;
 mod states;
 mod table;
 mod tests;
@@ -19,8 +21,11 @@ mod waits;
 mod webhooks;
 
 pub use blame::blame;
+pub use estimate::estimate_sentence;
 pub use reasons::reason;
+pub use settings::{settings_page, settings_warning};
 pub use table::table;
+pub use waits::{Wait, after_exit, wait};
 
 /// A colour's meaning. It is never the only sign: the word and the icon say the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,28 +1,24 @@
 //! Words for the reasons of changes.
 
 use signalbox_domain::queue::{
-    CancelReason, FailReason, LandingChange, MergeReason, PassReason, PrState, QueuedReason,
+    CancelReason, FailReason, LandingChange, MergeReason, PassReason, QueuedReason, Reason,
     SubmitReason, TestFailure,
 };
 
 use super::{Named, Tone, Word, word};
 
-/// The word for a reason as the journal writes it, of a move to that state. `None` for a text that
-/// no reason has.
-pub fn reason(to: PrState, text: &str) -> Option<Word> {
-    let submitted = || SubmitReason::parse(text).map(|it| it.named());
-    match to {
-        PrState::NotReady => submitted(),
-        PrState::Pending => QueuedReason::parse(text).map(|it| it.named()).or_else(submitted),
-        PrState::Testing => None,
-        PrState::TestsPassed => PassReason::parse(text).map(|it| it.named()),
-        PrState::PendingFailure => TestFailure::parse(text).map(|it| it.named()),
-        PrState::Failed => FailReason::parse(text).map(|it| it.named()),
-        PrState::Cancelled => CancelReason::parse(text).map(|it| it.named()),
-        PrState::Merged => {
-            let changed = || LandingChange::parse(text).map(|it| it.named());
-            MergeReason::parse(text).map(|it| it.named()).or_else(changed)
-        }
+/// The word for a reason; `None` for one that says no more than the state.
+pub fn reason(reason: Reason) -> Option<Word> {
+    match reason {
+        Reason::Started | Reason::NoLongerReady => None,
+        Reason::Submitted(reason) => Some(reason.named()),
+        Reason::Queued(reason) => Some(reason.named()),
+        Reason::Passed(reason) => Some(reason.named()),
+        Reason::TestsFailed(reason) => Some(reason.named()),
+        Reason::Failed(reason) => Some(reason.named()),
+        Reason::Cancelled(reason) => Some(reason.named()),
+        Reason::Merged(reason) => Some(reason.named()),
+        Reason::LandingChanged(change) => Some(change.named()),
     }
 }
 
@@ -108,12 +104,6 @@ impl Named for QueuedReason {
                 Tone::Warning,
                 "its batch failed and is split to find out which one is at fault",
             ),
-            Self::BisectionPassed => word(
-                "Part of the batch passed",
-                "split",
-                Tone::Good,
-                "its part of a failed batch passed",
-            ),
             Self::TargetsChanged => word(
                 "Targets changed",
                 "switch",
@@ -195,12 +185,6 @@ impl Named for FailReason {
                 "cross",
                 Tone::Bad,
                 "the configuration in the repository cannot be read",
-            ),
-            Self::ConfigBadRequiredStatuses => word(
-                "Required checks are invalid",
-                "cross",
-                Tone::Bad,
-                "the configuration names required checks that cannot be used",
             ),
             Self::NoRequiredStatuses => word(
                 "No required checks",

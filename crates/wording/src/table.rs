@@ -10,7 +10,6 @@ use signalbox_domain::queue::{
     Outcome, PassReason, PrState, QueueStateName, QueuedReason, SubmitReason, TestFailure,
     WaitReason,
 };
-use signalbox_domain::time::Timestamp;
 use signalbox_domain::upload::UploadState;
 use signalbox_domain::webhook::{self, MessageState, OffReason};
 
@@ -26,41 +25,6 @@ fn section(page: &mut String, title: &str, rows: impl Iterator<Item = (String, s
         let (label, icon, sentence) = (word.label, word.icon, word.sentence);
         let _row = writeln!(page, "| `{wire}` | {label} | {icon} | {sentence} |");
     }
-}
-
-/// One wait of each kind, for tables and tests.
-fn waits() -> Vec<(&'static str, WaitReason)> {
-    let (at, pr) = (Timestamp::from_unix_seconds(0), PrNumber(1));
-    vec![
-        ("draft", WaitReason::Draft),
-        ("base_branch_differs", WaitReason::BaseBranchDiffers),
-        ("missing_targets", WaitReason::MissingTargets),
-        ("host_mergeability", WaitReason::HostMergeability { detail: String::new() }),
-        ("required_checks_unknown", WaitReason::RequiredChecksUnknown),
-        ("slots_full", WaitReason::SlotsFull { used: 0, limit: 0, ahead: 0 }),
-        ("batch_filling", WaitReason::BatchFilling { have: 0, target: 0, until: at }),
-        ("behind_prs", WaitReason::BehindPrs { prs: vec![pr], ahead: 1 }),
-        ("building_candidate", WaitReason::BuildingCandidate),
-        ("checks_running", WaitReason::ChecksRunning { done: 0, of: 0 }),
-        ("checks_silent", WaitReason::ChecksSilent { names: Vec::new(), since: at }),
-        ("predecessor_testing", WaitReason::PredecessorTesting { prs: vec![pr] }),
-        ("successor_window", WaitReason::SuccessorWindow { depth: 0, until: None }),
-        ("conflict_with_ahead", WaitReason::ConflictWithAhead { pr }),
-        ("behind_landing", WaitReason::BehindLanding { prs: vec![pr] }),
-        ("unexplained", WaitReason::Unexplained),
-        ("landing", WaitReason::Landing),
-        ("queue_paused", WaitReason::QueuePaused { by: String::new(), reason: None }),
-        ("queue_draining", WaitReason::QueueDraining),
-        ("queue_switching_modes", WaitReason::QueueSwitchingModes),
-        ("host_unreachable", WaitReason::HostUnreachable { since: at, detail: String::new() }),
-        ("host_access_denied", WaitReason::HostAccessDenied { since: at, detail: String::new() }),
-        (
-            "host_credential_rejected",
-            WaitReason::HostCredentialRejected { since: at, detail: String::new() },
-        ),
-        ("target_branch_missing", WaitReason::TargetBranchMissing),
-        ("target_unknown", WaitReason::TargetUnknown),
-    ]
 }
 
 /// The page about words for the documentation.
@@ -107,7 +71,7 @@ pub fn table() -> String {
     section(
         &mut page,
         "Why it waits",
-        waits().into_iter().map(|(name, wait)| (name.to_owned(), wait.named())),
+        WaitReason::samples().into_iter().map(|(_, wait)| (wait.kind().to_owned(), wait.named())),
     );
     let culprits = [
         ("itself", Culprit::Itself),
@@ -147,6 +111,6 @@ mod tests {
         labels(MessageState::ALL.iter().map(Named::named).collect());
         labels(webhook::Outcome::ALL.iter().map(Named::named).collect());
         labels(OffReason::ALL.iter().map(Named::named).collect());
-        labels(waits().iter().map(|(_, wait)| wait.named()).collect());
+        labels(WaitReason::samples().iter().map(|(_, wait)| wait.named()).collect());
     }
 }

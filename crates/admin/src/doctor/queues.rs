@@ -3,6 +3,7 @@
 use signalbox_domain::ports::{Loaded, Stores};
 use signalbox_domain::queue::unjustified;
 use signalbox_terminal::chain;
+use signalbox_wording::settings_warning;
 
 use super::Finding;
 
@@ -25,6 +26,7 @@ pub(super) async fn waits(stores: &Stores) -> Vec<Finding> {
                     Finding::warning(name, words)
                 }));
                 found.extend(queue.header.settings.warnings().into_iter().map(|warning| {
+                    let warning = settings_warning(warning);
                     Finding::warning(name, format!("branch `{}`: {warning}", key.branch))
                 }));
             }

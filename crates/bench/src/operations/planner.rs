@@ -133,9 +133,10 @@ impl Line {
     fn new(universe: u64, size: usize) -> Result<Self, Failure> {
         let at = Timestamp::from_unix_seconds(1_767_225_600);
         let branch = BranchName::new("main").during("a branch")?;
-        let settings = Settings::new(Mode::Parallel, CONCURRENCY);
+        let settings = Settings::new(Mode::Parallel, CONCURRENCY).during("settings")?;
         let id = Uuid::from_u128;
         let queue = Queue::new(QueueId(id(1)), OrgId(id(2)), RepoId(id(3)), branch, settings, at);
+        let queue = queue.during("a queue")?;
         let mut line = Self {
             queue,
             at,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::flaky::{self, BranchPattern, BranchScope, Monitor, TestCase};
-use crate::queue::{Header, QueueState};
+use crate::queue::{Header, QueueState, SETTINGS};
 use crate::token::Token;
 use crate::webhook::Endpoint;
 
@@ -20,40 +20,11 @@ fn list<'a>(items: impl IntoIterator<Item = &'a String>) -> String {
 
 /// The state and the settings of a queue.
 pub fn of_queue(header: &Header) -> Facts {
-    let it = &header.settings;
-    let mut facts = facts([
-        ("state", header.state.name().word().to_owned()),
-        ("mode", it.mode.word().to_owned()),
-        ("concurrency", it.concurrency.to_string()),
-        ("bisectionConcurrency", it.bisection_concurrency.to_string()),
-        ("testingTimeoutMinutes", it.testing_timeout_minutes.to_string()),
-        ("pendingFailureDepth", it.pending_failure_depth.to_string()),
-        ("canOptimisticallyMerge", it.can_optimistically_merge.to_string()),
-        ("batch", it.batch.to_string()),
-        ("batchingMinSize", it.batching_min_size.to_string()),
-        ("batchingMaxWaitTimeMinutes", it.batching_max_wait_time_minutes.to_string()),
-        ("createPrsForTestingBranches", it.create_prs_for_testing_branches.to_string()),
-        ("commentsEnabled", it.comments_enabled.to_string()),
-        ("commandsEnabled", it.commands_enabled.to_string()),
-        ("statusCheckEnabled", it.status_check_enabled.to_string()),
-        ("directMergeMode", it.direct_merge_mode.word().to_owned()),
-        ("optimizationMode", it.optimization_mode.word().to_owned()),
-        ("mergeMethod", it.merge_method.word().to_owned()),
-        ("extensionEnabled", it.extension_enabled.to_string()),
-        ("enqueueingLabel", it.enqueueing_label.clone()),
-        ("labelCommandsEnabled", it.label_commands_enabled.to_string()),
-        ("stateLabelsEnabled", it.state_labels_enabled.to_string()),
-        ("notReadyTimeoutHours", it.not_ready_timeout_hours.to_string()),
-        ("testBranchConstructionMode", it.test_branch_construction_mode.word().to_owned()),
-        ("allowedBotSubmitters", list(&it.allowed_bot_submitters)),
-    ]);
-    let rules = it.batching_rules.iter().map(|rule| {
-        let (pattern, policy) = (&rule.target_pattern, &rule.policy);
-        format!("{pattern}: {policy}")
-    });
-    facts.insert("batchingRules".into(), rules.collect::<Vec<_>>().join(", "));
-    if let Some(names) = &it.required_statuses {
-        facts.insert("requiredStatuses".into(), list(names));
+    let mut facts = facts([("state", header.state.name().word().to_owned())]);
+    for spec in SETTINGS {
+        if let Some(text) = spec.text(&header.settings) {
+            facts.insert(spec.name.to_owned(), text);
+        }
     }
     if let QueueState::Paused { by, reason, switching_from: _ } = &header.state {
         facts.insert("pausedBy".into(), by.to_string());

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 
-use crate::ids::{BranchName, EntryId, OrgId, PrNumber, RepoId, RepoName, RunId};
+use crate::ids::{BranchName, OrgId, PrNumber, RepoId, RepoName, RunId};
 use crate::queue::{Decision, Entry, JournalRecord, PrState, TestRun};
 use crate::time::Timestamp;
 
@@ -57,14 +57,6 @@ pub trait ReadStore: Send + Sync {
         after: u64,
         limit: u32,
     ) -> Result<Vec<JournalRecord>, StoreError>;
-
-    /// An entry's changes of state, newest first, at most `limit`.
-    async fn timeline(
-        &self,
-        queue: QueueRef,
-        entry: EntryId,
-        limit: u32,
-    ) -> Result<Vec<MoveRecord>, StoreError>;
 
     /// Changes of state at or after `since`, oldest first.
     async fn moves_since(

@@ -27,9 +27,41 @@ impl fmt::Display for Actor {
         match self {
             Self::Token(name) => write!(f, "token {name}"),
             Self::User(login) => f.write_str(login),
-            Self::Host => f.write_str("git host"),
-            Self::Queue => f.write_str("merge queue"),
+            Self::Host => f.write_str(HOST),
+            Self::Queue => f.write_str(QUEUE),
         }
+    }
+}
+
+const HOST: &str = "git host";
+const QUEUE: &str = "merge queue";
+
+impl Actor {
+    /// Reads what `Display` writes. What is no token, host or queue is a login: those have no spaces.
+    pub fn parse(text: &str) -> Self {
+        match text {
+            HOST => Self::Host,
+            QUEUE => Self::Queue,
+            _ => text
+                .strip_prefix("token ")
+                .map_or_else(|| Self::User(text.to_owned()), |name| Self::Token(name.to_owned())),
+        }
+    }
+}
+
+/// Actors as text, which is how the journal stores them.
+#[cfg(feature = "serde")]
+pub(super) mod actor_text {
+    use serde::{Deserialize as _, Deserializer, Serializer};
+
+    use super::Actor;
+
+    pub(crate) fn serialize<S: Serializer>(actor: &Actor, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(actor)
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Actor, D::Error> {
+        String::deserialize(from).map(|text| Actor::parse(&text))
     }
 }
 
@@ -54,6 +86,79 @@ pub struct Submission {
     pub reason: SubmitReason,
     /// Who asks.
     pub by: Actor,
+}
+
+impl Submission {
+    /// A builder of a submission of a pull request as the host showed it at `read_at`. It comes by the
+    /// API, has the default priority and may share a batch.
+    pub const fn builder(
+        pull_request: PullRequest,
+        by: Actor,
+        read_at: Timestamp,
+    ) -> SubmissionBuilder {
+        SubmissionBuilder(Self {
+            pull_request,
+            read_at,
+            targets: None,
+            priority: None,
+            no_batch: None,
+            force: false,
+            reason: SubmitReason::ApiRequested,
+            by,
+        })
+    }
+}
+
+/// Makes a [`Submission`].
+#[derive(Clone, Debug)]
+pub struct SubmissionBuilder(Submission);
+
+impl SubmissionBuilder {
+    /// The impacted targets, which a queue in PARALLEL mode waits for.
+    #[must_use]
+    pub fn targets(mut self, targets: impl Into<Option<ReportedTargets>>) -> Self {
+        self.0.targets = targets.into();
+        self
+    }
+
+    /// Its priority.
+    #[must_use]
+    pub fn priority(mut self, priority: impl Into<Option<Priority>>) -> Self {
+        self.0.priority = priority.into();
+        self
+    }
+
+    /// Whether it must be tested alone.
+    #[must_use]
+    pub fn no_batch(mut self, no_batch: impl Into<Option<bool>>) -> Self {
+        self.0.no_batch = no_batch.into();
+        self
+    }
+
+    /// Whether it enters the line whatever the host says about merging it.
+    #[must_use]
+    pub const fn force(mut self, force: bool) -> Self {
+        self.0.force = force;
+        self
+    }
+
+    /// How the request came.
+    #[must_use]
+    pub const fn reason(mut self, reason: SubmitReason) -> Self {
+        self.0.reason = reason;
+        self
+    }
+
+    /// The submission.
+    pub fn build(self) -> Submission {
+        self.0
+    }
+}
+
+impl From<Submission> for Command {
+    fn from(submission: Submission) -> Self {
+        Self::Submit(Box::new(submission))
+    }
 }
 
 /// What somebody asks of a queue.

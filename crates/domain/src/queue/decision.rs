@@ -4,7 +4,7 @@
 use crate::ids::{EntryId, PrNumber, RunId};
 use crate::time::Timestamp;
 
-use super::{PrState, QueueStateName};
+use super::{Actor, PrState, QueueStateName, Reason};
 use crate::words::words;
 
 words!(
@@ -25,35 +25,44 @@ words!(
     }
 );
 
+/// A change of an entry's state. The journal stores its reason and its actor as text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(try_from = "stored::Moved", into = "stored::Moved")
+)]
+pub struct Moved {
+    /// Which entry.
+    pub entry: EntryId,
+    /// Its pull request.
+    pub pr: PrNumber,
+    /// The state before; `None` for a submission.
+    pub from: Option<PrState>,
+    /// The state after.
+    pub to: PrState,
+    /// Why.
+    pub reason: Reason,
+    /// Who caused it.
+    pub actor: Actor,
+    /// The run that it is about.
+    pub run: Option<RunId>,
+    /// Whether that run belongs to a bisection.
+    pub bisection: bool,
+    /// How long the entry was in the state before, in microseconds.
+    pub after_micros: i64,
+    /// When it entered the line, for the time in queue.
+    pub entered_line_at: Option<Timestamp>,
+    /// Particulars: failed statuses, conflicting paths, culprits.
+    pub details: Vec<String>,
+}
+
 /// One thing that the planner decided.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Decision {
     /// An entry changed its state.
-    Moved {
-        /// Which entry.
-        entry: EntryId,
-        /// Its pull request.
-        pr: PrNumber,
-        /// The state before; `None` for a submission.
-        from: Option<PrState>,
-        /// The state after.
-        to: PrState,
-        /// The reason's word, upper case.
-        reason: String,
-        /// Who caused it.
-        actor: String,
-        /// The run that it is about.
-        run: Option<RunId>,
-        /// Whether that run belongs to a bisection.
-        bisection: bool,
-        /// How long the entry was in the state before.
-        after_micros: i64,
-        /// When it entered the line, for the time in queue.
-        entered_line_at: Option<Timestamp>,
-        /// Particulars: failed statuses, conflicting paths, culprits.
-        details: Vec<String>,
-    },
+    Moved(Moved),
     /// A live entry was changed in place.
     Changed {
         /// Its pull request.
@@ -91,14 +100,16 @@ pub enum Decision {
         /// After.
         to: QueueStateName,
         /// Who caused it.
-        actor: String,
+        #[cfg_attr(feature = "serde", serde(with = "super::command::actor_text"))]
+        actor: Actor,
         /// Why, if it was said.
         reason: Option<String>,
     },
     /// Settings were changed.
     SettingsChanged {
         /// Who did it.
-        actor: String,
+        #[cfg_attr(feature = "serde", serde(with = "super::command::actor_text"))]
+        actor: Actor,
     },
     /// The landed tree is not the tested one: a breach of Q1 outside the queue's power.
     LandedTreeDiffers {
@@ -114,4 +125,123 @@ pub enum Decision {
         /// Why.
         because: IgnoredBecause,
     },
+}
+
+#[cfg(feature = "serde")]
+mod stored {
+    use super::{Actor, EntryId, PrNumber, PrState, Reason, RunId, Timestamp};
+
+    /// The form of [`super::Moved`] in the journal.
+    #[derive(serde::Serialize, serde::Deserialize)]
+    pub(super) struct Moved {
+        entry: EntryId,
+        pr: PrNumber,
+        from: Option<PrState>,
+        to: PrState,
+        reason: String,
+        actor: String,
+        run: Option<RunId>,
+        bisection: bool,
+        after_micros: i64,
+        entered_line_at: Option<Timestamp>,
+        details: Vec<String>,
+    }
+
+    impl From<super::Moved> for Moved {
+        fn from(moved: super::Moved) -> Self {
+            let super::Moved { entry, pr, from, to, run, bisection, details, .. } = moved;
+            let (reason, actor) = (moved.reason.word().to_owned(), moved.actor.to_string());
+            let (after_micros, entered_line_at) = (moved.after_micros, moved.entered_line_at);
+            Self {
+                entry,
+                pr,
+                from,
+                to,
+                reason,
+                actor,
+                run,
+                bisection,
+                after_micros,
+                entered_line_at,
+                details,
+            }
+        }
+    }
+
+    impl TryFrom<Moved> for super::Moved {
+        type Error = String;
+
+        fn try_from(stored: Moved) -> Result<Self, String> {
+            let Moved { entry, pr, from, to, run, bisection, details, .. } = stored;
+            let Some(reason) = Reason::parse(to, &stored.reason) else {
+                return Err(format!(
+                    "unknown reason {:?} of a move to {}",
+                    stored.reason,
+                    to.word()
+                ));
+            };
+            let actor = Actor::parse(&stored.actor);
+            let (after_micros, entered_line_at) = (stored.after_micros, stored.entered_line_at);
+            Ok(Self {
+                entry,
+                pr,
+                from,
+                to,
+                reason,
+                actor,
+                run,
+                bisection,
+                after_micros,
+                entered_line_at,
+                details,
+            })
+        }
+    }
+}
+
+#[cfg(all(test, feature = "serde"))]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::queue::{CancelReason, SubmitReason};
+
+    #[test]
+    fn the_journal_keeps_reasons_and_actors_as_text() {
+        let id = "00000000-0000-0000-0000-000000000001";
+        let stored = |to: &str, reason: &str, actor: &str| {
+            json!({"Moved": {
+                "entry": id, "pr": 7, "from": null, "to": to, "reason": reason, "actor": actor,
+                "run": null, "bisection": false, "after_micros": 5, "entered_line_at": null,
+                "details": ["a"]
+            }})
+        };
+        for (to, word, reason, text, actor) in [
+            (
+                "NotReady",
+                "USER_REQUESTED",
+                Reason::Submitted(SubmitReason::UserRequested),
+                "ada",
+                Actor::User("ada".to_owned()),
+            ),
+            (
+                "Cancelled",
+                "USER_REQUESTED",
+                Reason::Cancelled(CancelReason::UserRequested),
+                "token ci",
+                Actor::Token("ci".to_owned()),
+            ),
+            ("Testing", "TEST_RUN_STARTED", Reason::Started, "merge queue", Actor::Queue),
+            ("NotReady", "NO_LONGER_READY", Reason::NoLongerReady, "git host", Actor::Host),
+        ] {
+            let text = stored(to, word, text);
+            let decision: Decision = serde_json::from_value(text.clone()).expect("readable");
+            let Decision::Moved(moved) = &decision else { panic!("{decision:?}") };
+            assert_eq!((moved.reason, &moved.actor), (reason, &actor));
+            assert_eq!(serde_json::to_value(&decision).expect("JSON"), text);
+        }
+        let unknown = serde_json::from_value::<Decision>(stored("Merged", "BY_MAGIC", "ada"));
+        let error = unknown.expect_err("no reason").to_string();
+        assert_eq!(error, "unknown reason \"BY_MAGIC\" of a move to MERGED");
+    }
 }

@@ -210,3 +210,37 @@ pub struct NumberedEffect {
     /// What to do.
     pub effect: Effect,
 }
+
+/// Which facts answer an effect, both by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// The [`Effect::name`].
+    pub effect: &'static str,
+    /// The [`Fact::name`](super::Fact::name)s of what its runner may report; empty when the planner
+    /// waits for nothing. While the host cannot be used, any effect may be followed by
+    /// `host_unreachable` and is tried again.
+    pub facts: &'static [&'static str],
+}
+
+/// What answers each effect.
+pub const ANSWERS: &[Answer] = &[
+    Answer { effect: "inspect_target", facts: &["target_seen", "target_missing"] },
+    Answer { effect: "inspect_pull_request", facts: &["pull_request_seen", "pull_request_gone"] },
+    Answer {
+        effect: "build_candidate",
+        facts: &[
+            "candidate_built",
+            "candidate_conflict",
+            "candidate_refused",
+            "pull_request_seen",
+            "pull_request_gone",
+            "target_seen",
+            "target_missing",
+        ],
+    },
+    Answer { effect: "run_checks", facts: &["checks_reported"] },
+    Answer { effect: "cancel_checks", facts: &[] },
+    Answer { effect: "delete_branch", facts: &[] },
+    Answer { effect: "land", facts: &["landed", "land_refused"] },
+    Answer { effect: "check_landings", facts: &["landings_checked"] },
+];

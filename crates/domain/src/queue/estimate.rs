@@ -8,7 +8,9 @@ use crate::ids::{PrNumber, RunId};
 use crate::time::{Span, Timestamp};
 
 use super::lanes::{in_line, meet};
-use super::{Entry, EntryState, Move, PassReason, Place, Queue, QueueState, TestRun, view_entry};
+use super::{
+    Entry, EntryState, Move, PassReason, Place, Queue, QueueState, TestRun, WaitReason, view_entry,
+};
 
 /// Which of the earlier durations counts as the usual one: the median.
 pub const PERCENTILE: u8 = 50;
@@ -22,8 +24,37 @@ pub struct Estimate {
     pub runs: u32,
     /// Those ahead in the line that it waits for, in line order.
     pub ahead: Vec<PrNumber>,
-    /// For people: the estimate with its basis, or why there is none.
-    pub sentence: String,
+    /// What it is made from, or why there is none.
+    pub basis: Basis,
+}
+
+/// What an estimate is made from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Basis {
+    /// How long earlier runs took.
+    Runs {
+        /// The usual duration: the median.
+        usual: Span,
+        /// A run that takes longer than any before, if there is one.
+        overdue: Option<Overdue>,
+    },
+    /// It is not in the queue.
+    NotInQueue,
+    /// It cannot be foreseen when this wait ends.
+    Waits(Option<WaitReason>),
+    /// The queue is paused.
+    Paused,
+    /// No run has passed by itself in this queue.
+    NoRuns,
+}
+
+/// A run that takes longer than any before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Overdue {
+    /// Whose run it is; `None` for the run of the entry itself.
+    pub pr: Option<PrNumber>,
+    /// How long it has run.
+    pub running: Span,
 }
 
 /// How long the runs took that passed by themselves, from moves from TESTING to TESTS_PASSED.
@@ -32,7 +63,7 @@ pub fn durations(passes: &[Move]) -> Vec<Span> {
     let mut seen = BTreeSet::new();
     passes
         .iter()
-        .filter(|it| !it.bisection && it.reason == PassReason::OwnRun.word())
+        .filter(|it| !it.bisection && it.reason == PassReason::OwnRun.into())
         .filter(|it| it.run.is_none_or(|run| seen.insert(run)))
         .map(|it| it.after)
         .collect()
@@ -43,58 +74,32 @@ pub fn estimate(queue: &Queue, pr: PrNumber, history: &[Span], now: Timestamp) -
     let mut history = history.to_vec();
     history.sort_unstable();
     let runs = u32::try_from(history.len()).unwrap_or(u32::MAX);
-    let none = |ahead, why: String| {
-        let sentence = format!("no estimate: {why}");
-        Estimate { time: None, runs, ahead, sentence }
-    };
+    let none = |ahead, basis| Estimate { time: None, runs, ahead, basis };
     let Some(view) = view_entry(queue, pr) else {
-        return none(Vec::new(), "it is not in the queue".to_owned());
+        return none(Vec::new(), Basis::NotInQueue);
     };
-    let why = || view.waits.as_ref().map(super::WaitReason::sentence).unwrap_or_default();
     if view.entry.place == Place::Outside {
-        return none(Vec::new(), why());
+        return none(Vec::new(), Basis::Waits(view.waits));
     }
     let ahead = waits_for(queue, view.entry);
-    let halted = matches!(queue.header.state, QueueState::Paused { .. });
-    if halted {
-        return none(ahead, "the queue is paused".to_owned());
+    if matches!(queue.header.state, QueueState::Paused { .. }) {
+        return none(ahead, Basis::Paused);
     }
     let stuck = queue.header.host.unreachable_since.is_some() || queue.header.target.missing;
     if stuck || matches!(view.entry.state, EntryState::PendingFailure { .. }) {
-        return none(ahead, why());
+        return none(ahead, Basis::Waits(view.waits));
     }
     let Some(usual) = median(&history) else {
-        return none(ahead, "no test run has passed in this queue yet".to_owned());
+        return none(ahead, Basis::NoRuns);
     };
     let time = Simulation::new(queue, &history, usual, now).merged_after(view.entry);
     let overdue = overdue(queue, view.entry, history.last().copied(), now);
-    let sentence = format!(
-        "about {}: {}{}, and {} {} took {} (median)",
-        words(time),
-        match ahead.len() {
-            0 => "nothing is ahead".to_owned(),
-            1 => "1 pull request is ahead".to_owned(),
-            more => format!("{more} pull requests are ahead"),
-        },
-        overdue.map_or_else(String::new, |(pr, since)| {
-            let whose = if pr == view.entry.pr { "its".to_owned() } else { format!("#{pr}'s") };
-            format!(", {whose} test run is overdue (running {})", words(since))
-        }),
-        if runs == 1 { "the only".to_owned() } else { runs.to_string() },
-        if runs == 1 { "earlier test run" } else { "earlier test runs" },
-        words(usual),
-    );
-    Estimate { time: Some(time), runs, ahead, sentence }
+    Estimate { time: Some(time), runs, ahead, basis: Basis::Runs { usual, overdue } }
 }
 
 /// Whose run takes longer than any before, of the entry and those that it waits for, and for how
 /// long it has run.
-fn overdue(
-    queue: &Queue,
-    entry: &Entry,
-    longest: Option<Span>,
-    now: Timestamp,
-) -> Option<(PrNumber, Span)> {
+fn overdue(queue: &Queue, entry: &Entry, longest: Option<Span>, now: Timestamp) -> Option<Overdue> {
     let upto = in_line(queue).filter(|it| it.id == entry.id || meet(queue.mode(), it, entry));
     let mut seen = false;
     for other in upto {
@@ -106,7 +111,8 @@ fn overdue(
         let run = queue.run(*run).filter(|run| run.status.is_running())?;
         let lasted = now.since(run.started_at);
         if longest.is_some_and(|longest| lasted > longest) {
-            return Some((other.pr, lasted));
+            let pr = (other.id != entry.id).then_some(other.pr);
+            return Some(Overdue { pr, running: lasted });
         }
     }
     None
@@ -114,16 +120,6 @@ fn overdue(
 
 fn median(sorted: &[Span]) -> Option<Span> {
     sorted.get(sorted.len() / 2).or(sorted.last()).copied()
-}
-
-fn words(span: Span) -> String {
-    let seconds = span.millis() / 1_000;
-    let (number, unit) = match seconds {
-        ..90 => (seconds, "second"),
-        90..5_400 => ((seconds + 30) / 60, "minute"),
-        5_400.. => ((seconds + 1_800) / 3_600, "hour"),
-    };
-    format!("{number} {unit}{}", if number == 1 { "" } else { "s" })
 }
 
 /// Those ahead that must be merged, or leave, before this one.

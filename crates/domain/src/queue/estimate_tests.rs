@@ -25,7 +25,7 @@ fn world(settings: Settings, prs: u32) -> World {
 }
 
 fn single(concurrency: u32) -> Settings {
-    Settings::new(Mode::Single, concurrency)
+    Settings::new(Mode::Single, concurrency).expect("valid settings")
 }
 
 fn of(world: &World, pr: u32, history: &[Span]) -> Estimate {
@@ -40,11 +40,7 @@ fn each_slot_takes_the_next_one_when_it_is_free() {
     assert_eq!(times, [6, 6, 12, 12, 18].map(|it| Some(minutes(it))));
     let last = of(&world, 5, &history);
     assert_eq!((last.runs, last.ahead), (3, [1, 2, 3, 4].map(PrNumber).to_vec()));
-    let words = "about 18 minutes: 4 pull requests are ahead, and 3 earlier test runs took 6 minutes (median)";
-    assert_eq!(last.sentence, words);
-    let first = of(&world, 1, &[Span::seconds(61)]);
-    let words = "about 61 seconds: nothing is ahead, and the only earlier test run took 61 seconds (median)";
-    assert_eq!(first.sentence, words);
+    assert_eq!(last.basis, Basis::Runs { usual: minutes(6), overdue: None });
 }
 
 #[test]
@@ -74,7 +70,7 @@ fn a_batch_takes_one_run() {
 
 #[test]
 fn in_lanes_only_shared_targets_are_waited_for() {
-    let mut world = world(Settings::new(Mode::Parallel, 1), 0);
+    let mut world = world(Settings::new(Mode::Parallel, 1).expect("valid settings"), 0);
     for (pr, target) in [(1, "//a"), (2, "//b"), (3, "//a")] {
         world.submit(pr, None).expect("accepted");
         let targets = ReportedTargets::only(None, [target]);
@@ -91,8 +87,8 @@ fn there_is_none_without_history_while_paused_or_before_the_line() {
     let mut world = world(single(1), 2);
     let none = of(&world, 2, &[]);
     assert_eq!((none.time, none.runs), (None, 0));
-    assert_eq!(none.sentence, "no estimate: no test run has passed in this queue yet");
-    assert_eq!(of(&world, 7, &[minutes(1)]).sentence, "no estimate: it is not in the queue");
+    assert_eq!(none.basis, Basis::NoRuns);
+    assert_eq!(of(&world, 7, &[minutes(1)]).basis, Basis::NotInQueue);
     let update = Command::Update {
         settings: Box::new(SettingsPatch::default()),
         state: Some(RequestedState::Paused),
@@ -101,16 +97,14 @@ fn there_is_none_without_history_while_paused_or_before_the_line() {
     };
     world.ask(update).expect("accepted");
     let paused = of(&world, 2, &[minutes(1)]);
-    assert_eq!((paused.time, paused.sentence.as_str()), (None, "no estimate: the queue is paused"));
+    assert_eq!((paused.time, paused.basis), (None, Basis::Paused));
     world.submit(3, None).expect("accepted");
     assert_eq!(of(&world, 3, &[minutes(1)]).time, None, "it does not enter the line");
     let mut world = self::world(single(1), 1);
     world.take_in(&World::host_lost());
     let silent = of(&world, 1, &[minutes(1)]);
-    assert!(
-        silent.time.is_none() && silent.sentence.contains("has not been available"),
-        "{silent:?}"
-    );
+    let waits = matches!(silent.basis, Basis::Waits(Some(WaitReason::HostUnreachable { .. })));
+    assert!(silent.time.is_none() && waits, "{silent:?}");
 }
 
 #[test]
@@ -120,12 +114,12 @@ fn a_run_that_is_overdue_is_said_to_be_and_the_estimate_follows() {
     world.wait(Span::minutes(31));
     let first = of(&world, 1, &history);
     assert_eq!(first.time, Some(Span::minutes(31)), "it is expected to take as long again");
-    let said = "its test run is overdue (running 31 minutes)";
-    assert!(first.sentence.contains(said), "{}", first.sentence);
+    let overdue = |pr| Some(Overdue { pr, running: Span::minutes(31) });
+    let basis = |pr| Basis::Runs { usual: Span::seconds(4), overdue: overdue(pr) };
+    assert_eq!(first.basis, basis(None));
     let second = of(&world, 2, &history);
     assert_eq!(second.time, Some(Span::seconds(31 * 60 + 4)));
-    let said = "#1's test run is overdue (running 31 minutes)";
-    assert!(second.sentence.contains(said), "{}", second.sentence);
+    assert_eq!(second.basis, basis(Some(PrNumber(1))));
     // No later than its deadline.
     world.wait(Span::minutes(200));
     assert_eq!(of(&world, 1, &history).time, Some(Span::minutes(69)));
@@ -141,8 +135,8 @@ fn a_run_counts_once_and_only_if_it_passed_by_itself() {
         pr: PrNumber(1),
         from: Some(PrState::Testing),
         to: PrState::TestsPassed,
-        reason: reason.word().to_owned(),
-        actor: String::new(),
+        reason: reason.into(),
+        actor: Actor::Queue,
         run: Some(RunId(Uuid::from_u128(run))),
         bisection,
         after: Span::seconds(u32::try_from(run).expect("small")),

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use crate::ids::{PrNumber, RunId};
 
 use super::lanes::{Absolver, absolver};
-use super::{EntryState, Queue, QueueState, RunStatus, WaitReason, view_queue};
+use super::{EntryState, Queue, RunStatus, WaitReason, view_queue};
 
 /// The entries whose wait reason names nothing that exists, or that wait for one another in a
 /// circle, each with what was seen. Empty when all is well.
@@ -28,42 +28,8 @@ pub fn unjustified(queue: &Queue) -> Vec<(PrNumber, String)> {
 
 /// What is wrong with a reason, looked at alone.
 fn untrue(queue: &Queue, pr: PrNumber, reason: &WaitReason) -> Option<String> {
-    let header = &queue.header;
     let entry = queue.entry_of(pr)?;
-    let run = entry.state.run().and_then(|run| queue.run(run));
-    let is_running = || run.is_some_and(|run| run.status.is_running());
-    let live = |prs: &[PrNumber]| {
-        !prs.is_empty() && prs.iter().all(|it| *it != pr && queue.entry_of(*it).is_some())
-    };
-    let holds = match reason {
-        WaitReason::Draft
-        | WaitReason::BaseBranchDiffers
-        | WaitReason::MissingTargets
-        | WaitReason::HostMergeability { .. } => {
-            !entry.readiness(&header.branch, queue.mode()).is_ready()
-        }
-        WaitReason::SlotsFull { used, .. } => *used > 0,
-        WaitReason::BatchFilling { until, .. } => header.batch_due.is_some_and(|due| due <= *until),
-        WaitReason::RequiredChecksUnknown
-        | WaitReason::BuildingCandidate
-        | WaitReason::ChecksRunning { .. }
-        | WaitReason::ChecksSilent { .. } => is_running(),
-        WaitReason::BehindPrs { prs, .. } | WaitReason::PredecessorTesting { prs } => live(prs),
-        WaitReason::ConflictWithAhead { pr } => live(&[*pr]),
-        WaitReason::SuccessorWindow { .. } => run.is_some_and(|run| absolver(queue, run).is_some()),
-        WaitReason::BehindLanding { .. } | WaitReason::Landing => {
-            let landing = header.landing.as_ref().and_then(|landing| queue.run(landing.run));
-            landing.is_some_and(|run| run.status == RunStatus::Passed)
-        }
-        WaitReason::QueuePaused { .. } => matches!(header.state, QueueState::Paused { .. }),
-        WaitReason::QueueDraining | WaitReason::QueueSwitchingModes => !header.state.lets_in(),
-        WaitReason::HostUnreachable { .. }
-        | WaitReason::HostAccessDenied { .. }
-        | WaitReason::HostCredentialRejected { .. } => header.host.unreachable_since.is_some(),
-        WaitReason::TargetBranchMissing => header.target.missing,
-        WaitReason::TargetUnknown => header.target.head.is_none(),
-        WaitReason::Unexplained => false,
-    };
+    let holds = reason.holds(queue, entry);
     (!holds).then(|| format!("#{pr} is {} and waits for {reason:?}", entry.state.name().word()))
 }
 

@@ -177,9 +177,13 @@ fn can_be_built_on(queue: &Queue, other: &Entry, by: &Entry) -> bool {
 
 /// Whether one more group behind a failed run could absolve it.
 fn has_room_behind(queue: &Queue, failed: &TestRun) -> bool {
-    let settings = &queue.header.settings;
-    let depth = usize::try_from(settings.pending_failure_depth).unwrap_or(usize::MAX);
-    settings.can_optimistically_merge && successors(queue, failed).len() < depth
+    let depth = usize::try_from(failure_window(queue)).unwrap_or(usize::MAX);
+    queue.header.settings.can_optimistically_merge && successors(queue, failed).len() < depth
+}
+
+/// How many groups behind a failed run must have a result before its failure is final.
+pub(super) const fn failure_window(queue: &Queue) -> u32 {
+    queue.header.settings.pending_failure_depth
 }
 
 /// The runs whose candidates contain that run's group, the nearest first.
@@ -274,11 +278,10 @@ pub(super) fn may_be_absolved(queue: &Queue, failed: &TestRun) -> bool {
     absolver(queue, failed).is_some()
 }
 
-/// Whose success behind a failed run may still absolve it: one of the next `pendingFailureDepth`
-/// groups is under test, or can still be started for that.
+/// Whose success behind a failed run may still absolve it: one of the groups in its failure window is under test, or can still be started for that.
 pub(super) fn absolver(queue: &Queue, failed: &TestRun) -> Option<Absolver> {
     let settings = &queue.header.settings;
-    let depth = usize::try_from(settings.pending_failure_depth).unwrap_or(usize::MAX);
+    let depth = usize::try_from(failure_window(queue)).unwrap_or(usize::MAX);
     if depth == 0 {
         return None;
     }

@@ -2,7 +2,7 @@
 
 use crate::time::{Span, Timestamp};
 
-use super::{Decision, PrState, QueuedReason};
+use super::{Decision, Moved, PrState, QueuedReason};
 
 /// Upper bounds of the histograms' buckets in seconds; `+Inf` follows.
 pub const BUCKETS_SECONDS: [u32; 8] = [60, 300, 600, 900, 1_800, 3_600, 5_400, 7_200];
@@ -115,7 +115,7 @@ pub fn measure<'a>(
     let mut main = new("main", false);
     let mut bisection = new("bisection", true);
     for (at, decision) in moves {
-        if let Decision::Moved { bisection: true, .. } = decision {
+        if let Decision::Moved(Moved { bisection: true, .. }) = decision {
             bisection.take_in(*at, decision);
         } else {
             main.take_in(*at, decision);
@@ -126,8 +126,8 @@ pub fn measure<'a>(
 
 impl QueueMetrics {
     fn take_in(&mut self, at: Timestamp, decision: &Decision) {
-        let Decision::Moved { from: Some(from), to, reason, after_micros, entered_line_at, .. } =
-            decision
+        let Decision::Moved(moved) = decision else { return };
+        let Moved { from: Some(from), to, reason, after_micros, entered_line_at, .. } = moved
         else {
             return;
         };
@@ -141,7 +141,7 @@ impl QueueMetrics {
             (PrState::Testing, _) => self.test.observe(*after_micros),
             _ => {}
         }
-        let restarted = *to == PrState::Pending && *reason != QueuedReason::NowReady.word();
+        let restarted = *to == PrState::Pending && *reason != QueuedReason::NowReady.into();
         if restarted {
             self.restarts += 1;
         }

@@ -37,11 +37,13 @@ mod view;
 mod wait_reason;
 mod waiting;
 
-pub use command::{Actor, Command, Submission};
-pub use decision::{Decision, IgnoredBecause};
-pub use effect::{Ahead, BuildCandidate, Change, Effect, Land, Lane, NumberedEffect, RunChecks};
+pub use command::{Actor, Command, Submission, SubmissionBuilder};
+pub use decision::{Decision, IgnoredBecause, Moved};
+pub use effect::{
+    ANSWERS, Ahead, Answer, BuildCandidate, Change, Effect, Land, Lane, NumberedEffect, RunChecks,
+};
 pub use entry::{Entry, EntryState, Part, Proven};
-pub use estimate::{Estimate, PERCENTILE, durations, estimate};
+pub use estimate::{Basis, Estimate, Overdue, PERCENTILE, durations, estimate};
 pub use event::{Event, EventBatch, EventKind, EventRun, Subject};
 pub use fact::{CheckReport, ConflictWith, Fact, HostStatuses, LandRefusal};
 pub use invariant::{Violation, check as check_invariants};
@@ -52,11 +54,13 @@ pub use moves::Move;
 pub use order::Place;
 pub use plan::{absorb, decide, next_deadline};
 pub use priority::{Priority, PriorityName};
-pub use pull_request::{Mergeability, PullRequest, PullRequestState};
+pub use pull_request::{
+    InvalidPullRequest, Mergeability, PullRequest, PullRequestBuilder, PullRequestState,
+};
 pub use readiness::Readiness;
 pub use reason::{
-    CancelReason, Culprit, Evidence, Exit, FailReason, LandingChange, MergeReason, PassReason,
-    QueuedReason, SubmitReason, TestFailure,
+    BlockReason, CancelReason, Culprit, Evidence, Exit, FailReason, LandingChange, MergeReason,
+    PassReason, QueuedReason, Reason, SubmitReason, TestFailure,
 };
 pub use refusal::Refusal;
 pub use run::{
@@ -64,8 +68,9 @@ pub use run::{
     SILENCE_MINUTES, StatusSource, TestRun,
 };
 pub use settings::{
-    BatchingRule, DirectMergeMode, MergeMethod, Mode, OptimizationMode, Settings, SettingsPatch,
-    TestBranchConstructionMode,
+    BatchingRule, DirectMergeMode, MergeMethod, Mode, OptimizationMode, SETTINGS, SettingGroup,
+    SettingKind, SettingSpec, SettingValue, Settings, SettingsBuilder, SettingsPatch,
+    SettingsWarning, TestBranchConstructionMode, setting,
 };
 pub use state::{
     Header, HostHealth, HostTrouble, HostTroubleKind, Landing, PrState, Queue, QueueState,
@@ -73,7 +78,7 @@ pub use state::{
 };
 pub use targets::{ReportedTargets, TargetSet, TargetSetBuilder, Targets};
 pub use testing_result::{BisectionPart, Outcome, TestingResult, testing_results};
-pub use timeline::{BlockReason, FailedStatus, PrRef, Step, Terms, timeline};
+pub use timeline::{FailedStatus, PrRef, Step, Terms, timeline};
 pub use transition::{Changes, Transition};
 pub use view::{EntryView, QueueView, view_entry, view_queue};
-pub use wait_reason::WaitReason;
+pub use wait_reason::{Particular, WaitReason};

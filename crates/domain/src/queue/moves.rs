@@ -3,7 +3,7 @@
 use crate::ids::{EntryId, PrNumber, RunId};
 use crate::time::{Span, Timestamp};
 
-use super::{Decision, PrState};
+use super::{Actor, Decision, PrState, Reason};
 
 /// A change of an entry's state, and where it stands in the journal.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,10 +22,10 @@ pub struct Move {
     pub from: Option<PrState>,
     /// The state after.
     pub to: PrState,
-    /// The reason's word, upper case.
-    pub reason: String,
+    /// Why.
+    pub reason: Reason,
     /// Who caused it.
-    pub actor: String,
+    pub actor: Actor,
     /// The run that it is about.
     pub run: Option<RunId>,
     /// Whether that run belongs to a bisection.
@@ -39,36 +39,21 @@ pub struct Move {
 impl Move {
     /// Takes it out of a decision. `None` when that is about something else.
     pub fn of(number: u64, ordinal: u64, at: Timestamp, decision: &Decision) -> Option<Self> {
-        let Decision::Moved {
-            entry,
-            pr,
-            from,
-            to,
-            reason,
-            actor,
-            run,
-            bisection,
-            after_micros,
-            details,
-            ..
-        } = decision
-        else {
-            return None;
-        };
+        let Decision::Moved(moved) = decision else { return None };
         Some(Self {
             number,
             ordinal,
             at,
-            entry: *entry,
-            pr: *pr,
-            from: *from,
-            to: *to,
-            reason: reason.clone(),
-            actor: actor.clone(),
-            run: *run,
-            bisection: *bisection,
-            after: Span::from_micros(*after_micros),
-            details: details.clone(),
+            entry: moved.entry,
+            pr: moved.pr,
+            from: moved.from,
+            to: moved.to,
+            reason: moved.reason,
+            actor: moved.actor.clone(),
+            run: moved.run,
+            bisection: moved.bisection,
+            after: Span::from_micros(moved.after_micros),
+            details: moved.details.clone(),
         })
     }
 

@@ -1,5 +1,7 @@
 //! A pull request as its host shows it.
 
+use thiserror::Error;
+
 use crate::ids::{BranchName, PrNumber, Sha};
 
 /// Whether a pull request can still be merged at all.
@@ -72,6 +74,24 @@ pub struct PullRequest {
 }
 
 impl PullRequest {
+    /// A builder of an open, mergeable pull request that is no draft.
+    pub fn builder(number: PrNumber, head: Sha, base: BranchName) -> PullRequestBuilder {
+        PullRequestBuilder(Self {
+            number,
+            title: String::new(),
+            body: String::new(),
+            author: String::new(),
+            head,
+            head_branch: None,
+            base,
+            state: PullRequestState::Open,
+            merged_as: None,
+            draft: false,
+            mergeability: Mergeability::Mergeable,
+            url: String::new(),
+        })
+    }
+
     /// The title of its commit: the `merge-commit-title:` line of the body, else its own title.
     pub fn commit_title(&self) -> &str {
         self.body
@@ -80,5 +100,89 @@ impl PullRequest {
             .map(str::trim)
             .filter(|title| !title.is_empty())
             .unwrap_or(&self.title)
+    }
+}
+
+/// The most characters of a title.
+const MAX_TITLE: usize = 1_024;
+
+/// Why a pull request cannot be built.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum InvalidPullRequest {
+    /// Hosts number pull requests from 1.
+    #[error("the number of a pull request is at least 1")]
+    Number,
+    /// The title is too long.
+    #[error("the title of a pull request has at most {MAX_TITLE} characters")]
+    Title,
+}
+
+/// Makes a [`PullRequest`]. What is not named is empty.
+#[derive(Clone, Debug)]
+pub struct PullRequestBuilder(PullRequest);
+
+macro_rules! setters {
+    ($($(#[doc = $doc:literal])+ $field:ident: $type:ty;)+) => {
+        $(
+            $(#[doc = $doc])+
+            #[must_use]
+            pub fn $field(mut self, $field: impl Into<$type>) -> Self {
+                self.0.$field = $field.into();
+                self
+            }
+        )+
+    };
+}
+
+impl PullRequestBuilder {
+    setters! {
+        /// Its title, at most 1,024 characters.
+        title: String;
+        /// Its description.
+        body: String;
+        /// The login or name of its author.
+        author: String;
+        /// The branch that it comes from.
+        head_branch: Option<String>;
+        /// Open, closed or merged.
+        state: PullRequestState;
+        /// The commit of the target that it landed with.
+        merged_as: Option<Sha>;
+        /// Whether its author marked it as unfinished.
+        draft: bool;
+        /// Whether the host would let it be merged.
+        mergeability: Mergeability;
+        /// Its page.
+        url: String;
+    }
+
+    /// The pull request. Refuses the number 0 and a title of more than 1,024 characters.
+    pub fn build(self) -> Result<PullRequest, InvalidPullRequest> {
+        let Self(pull_request) = self;
+        if pull_request.number.0 == 0 {
+            return Err(InvalidPullRequest::Number);
+        }
+        if pull_request.title.chars().count() > MAX_TITLE {
+            return Err(InvalidPullRequest::Title);
+        }
+        Ok(pull_request)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_builder_refuses_what_no_host_has() {
+        let sha = Sha::new("a".repeat(40)).expect("a commit");
+        let of = |number, title: &str| {
+            let main = BranchName::new("main").expect("a branch");
+            PullRequest::builder(PrNumber(number), sha.clone(), main).title(title).build()
+        };
+        assert!(of(1, &"é".repeat(MAX_TITLE)).is_ok());
+        assert_eq!(of(0, ""), Err(InvalidPullRequest::Number));
+        assert_eq!(of(1, &"é".repeat(MAX_TITLE + 1)), Err(InvalidPullRequest::Title));
     }
 }

@@ -38,8 +38,6 @@ words!(
         SkipTheLineInterrupted = "SKIP_THE_LINE_INTERRUPTED",
         /// Its batch failed and is split.
         BisectionRequired = "BISECTION_REQUIRED",
-        /// Its part of a split batch passed.
-        BisectionPassed = "BISECTION_TEST_RUN_PASSED",
         /// Its impacted targets were reported anew.
         TargetsChanged = "IMPACTED_TARGETS_CHANGED",
         /// The host's answer was lost, and it is asked again.
@@ -84,8 +82,6 @@ words!(
         MergeConflict = "START_TEST_RUN_MERGE_CONFLICT",
         /// The repository's configuration cannot be read.
         ConfigParsingFailure = "START_TEST_RUN_CONFIG_PARSING_FAILURE",
-        /// The list of required statuses in the configuration is not usable.
-        ConfigBadRequiredStatuses = "START_TEST_RUN_CONFIG_BAD_REQUIRED_STATUSES",
         /// Nobody says which statuses are required.
         NoRequiredStatuses = "START_TEST_RUN_NO_REQUIRED_STATUSES",
         /// The host refused to take the candidate.
@@ -103,12 +99,61 @@ words!(
     }
 );
 
+words!(
+    /// What kept a pull request that failed from being merged.
+    BlockReason {
+        /// Its changes conflict.
+        MergeConflict = "MERGE_CONFLICT",
+        /// A required status failed.
+        FailingRequiredCheck = "FAILING_REQUIRED_CHECK",
+        /// A required status did not come in time.
+        AwaitingRequiredCheck = "AWAITING_REQUIRED_CHECK",
+        /// Something else; the reason and the details say what.
+        Undetermined = "UNDETERMINED",
+    }
+);
+
+impl BlockReason {
+    /// What a reason of a failure amounts to; `None` when the pull request was not what is at
+    /// fault.
+    pub const fn of(reason: FailReason) -> Option<Self> {
+        match reason {
+            FailReason::MergeConflict => Some(Self::MergeConflict),
+            FailReason::RequiredStatus | FailReason::Optimization => {
+                Some(Self::FailingRequiredCheck)
+            }
+            FailReason::Timeout => Some(Self::AwaitingRequiredCheck),
+            FailReason::StartRefused
+            | FailReason::UpdatedAtMergeTime
+            | FailReason::MergeRefused => Some(Self::Undetermined),
+            FailReason::ConfigParsingFailure | FailReason::NoRequiredStatuses => None,
+        }
+    }
+}
+
 impl From<TestFailure> for FailReason {
     fn from(failure: TestFailure) -> Self {
         match failure {
             TestFailure::RequiredStatus => Self::RequiredStatus,
             TestFailure::Timeout => Self::Timeout,
             TestFailure::Optimization => Self::Optimization,
+        }
+    }
+}
+
+impl FailReason {
+    /// The failure of the test run that it stands for, if it does for one.
+    pub const fn test_failure(self) -> Option<TestFailure> {
+        match self {
+            Self::RequiredStatus => Some(TestFailure::RequiredStatus),
+            Self::Timeout => Some(TestFailure::Timeout),
+            Self::Optimization => Some(TestFailure::Optimization),
+            Self::MergeConflict
+            | Self::ConfigParsingFailure
+            | Self::NoRequiredStatuses
+            | Self::StartRefused
+            | Self::UpdatedAtMergeTime
+            | Self::MergeRefused => None,
         }
     }
 }
@@ -153,6 +198,91 @@ words!(
         /// The target no longer contains it.
         Removed = "REMOVED_FROM_TARGET_BRANCH",
     }
+);
+
+/// Why an entry came to a state, as the journal and timelines have it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// It was submitted, and came to NOT_READY.
+    Submitted(SubmitReason),
+    /// The host no longer lets it be merged, and it came to NOT_READY.
+    NoLongerReady,
+    /// It came to PENDING.
+    Queued(QueuedReason),
+    /// A test run was started for it, and it came to TESTING.
+    Started,
+    /// It came to TESTS_PASSED.
+    Passed(PassReason),
+    /// It came to PENDING_FAILURE.
+    TestsFailed(TestFailure),
+    /// It came to FAILED.
+    Failed(FailReason),
+    /// It came to CANCELLED.
+    Cancelled(CancelReason),
+    /// It came to MERGED.
+    Merged(MergeReason),
+    /// It stays MERGED, and its landing changed.
+    LandingChanged(LandingChange),
+}
+
+impl Reason {
+    const STARTED: &'static str = "TEST_RUN_STARTED";
+    const NO_LONGER_READY: &'static str = "NO_LONGER_READY";
+
+    /// The word on the wire, upper case. Reasons of different states may have the same.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Submitted(reason) => reason.word(),
+            Self::NoLongerReady => Self::NO_LONGER_READY,
+            Self::Queued(reason) => reason.word(),
+            Self::Started => Self::STARTED,
+            Self::Passed(reason) => reason.word(),
+            Self::TestsFailed(reason) => reason.word(),
+            Self::Failed(reason) => reason.word(),
+            Self::Cancelled(reason) => reason.word(),
+            Self::Merged(reason) => reason.word(),
+            Self::LandingChanged(change) => change.word(),
+        }
+    }
+
+    /// Reads the word of a move to that state; `None` for a word that no reason of the state has.
+    pub fn parse(to: PrState, word: &str) -> Option<Self> {
+        match to {
+            PrState::NotReady if word == Self::NO_LONGER_READY => Some(Self::NoLongerReady),
+            PrState::NotReady => SubmitReason::parse(word).map(Self::Submitted),
+            PrState::Pending => QueuedReason::parse(word).map(Self::Queued),
+            PrState::Testing => (word == Self::STARTED).then_some(Self::Started),
+            PrState::TestsPassed => PassReason::parse(word).map(Self::Passed),
+            PrState::PendingFailure => TestFailure::parse(word).map(Self::TestsFailed),
+            PrState::Failed => FailReason::parse(word).map(Self::Failed),
+            PrState::Cancelled => CancelReason::parse(word).map(Self::Cancelled),
+            PrState::Merged => {
+                let changed = || LandingChange::parse(word).map(Self::LandingChanged);
+                MergeReason::parse(word).map(Self::Merged).or_else(changed)
+            }
+        }
+    }
+}
+
+macro_rules! into_reason {
+    ($($kind:ident => $variant:ident),+ $(,)?) => {
+        $(impl From<$kind> for Reason {
+            fn from(reason: $kind) -> Self {
+                Self::$variant(reason)
+            }
+        })+
+    };
+}
+
+into_reason!(
+    SubmitReason => Submitted,
+    QueuedReason => Queued,
+    PassReason => Passed,
+    TestFailure => TestsFailed,
+    FailReason => Failed,
+    CancelReason => Cancelled,
+    MergeReason => Merged,
+    LandingChange => LandingChanged,
 );
 
 /// Whose fault a failure is.
@@ -241,12 +371,12 @@ impl Exit {
         }
     }
 
-    /// The reason's word on the wire, upper case.
-    pub const fn reason_word(&self) -> &'static str {
+    /// Why.
+    pub const fn reason(&self) -> Reason {
         match self {
-            Self::Merged { reason, .. } => reason.word(),
-            Self::Failed { reason, .. } => reason.word(),
-            Self::Cancelled { reason, .. } => reason.word(),
+            Self::Merged { reason, .. } => Reason::Merged(*reason),
+            Self::Failed { reason, .. } => Reason::Failed(*reason),
+            Self::Cancelled { reason, .. } => Reason::Cancelled(*reason),
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::words::words;
 
 use super::order::OrderKey;
 use super::waiting::Waiting;
-use super::{Actor, Entry, Mode, Settings, TestRun};
+use super::{Actor, Entry, Mode, Refusal, Settings, TestRun};
 
 words!(
     /// A pull request's state in a queue, as clients see it.
@@ -258,7 +258,7 @@ impl PartialEq for Queue {
 impl Eq for Queue {}
 
 impl Queue {
-    /// A new, empty queue in RUNNING.
+    /// A new, empty queue in RUNNING. Refused when a setting is out of its bounds.
     pub fn new(
         id: QueueId,
         org: OrgId,
@@ -266,8 +266,9 @@ impl Queue {
         branch: BranchName,
         settings: Settings,
         at: Timestamp,
-    ) -> Self {
-        Self::restore(
+    ) -> Result<Self, Refusal> {
+        settings.check()?;
+        Ok(Self::restore(
             Header {
                 id,
                 org,
@@ -286,7 +287,7 @@ impl Queue {
             },
             [],
             [],
-        )
+        ))
     }
 
     /// Puts a queue together from stored parts: its header, its live entries and their runs.

@@ -32,6 +32,7 @@ words!(
 
 /// One time that a pull request was under test.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct TestingResult {
     /// The pull request.
     pub pr: PrNumber,
@@ -63,7 +64,7 @@ fn result(end: &Move, after: &[Move]) -> TestingResult {
     // The test that comes next is another attempt.
     let attempt = std::iter::once(end)
         .chain(rest().skip(1).take_while(|it| it.to != PrState::Testing && it.from.is_some()));
-    let splits = |it: &Move| it.reason == QueuedReason::BisectionRequired.word();
+    let splits = |it: &Move| it.reason == QueuedReason::BisectionRequired.into();
     let bisection = if end.bisection {
         Some(BisectionPart::Within)
     } else if attempt.into_iter().any(splits) {
@@ -99,8 +100,11 @@ mod tests {
 
     use super::*;
     use crate::ids::EntryId;
+    use crate::queue::{
+        Actor, CancelReason, FailReason, MergeReason, PassReason, Reason, SubmitReason, TestFailure,
+    };
 
-    fn moved(number: u64, from: PrState, to: PrState, reason: &str) -> Move {
+    fn moved(number: u64, from: PrState, to: PrState, reason: impl Into<Reason>) -> Move {
         Move {
             number,
             ordinal: 0,
@@ -109,8 +113,8 @@ mod tests {
             pr: PrNumber(1),
             from: Some(from),
             to,
-            reason: reason.to_owned(),
-            actor: "merge queue".to_owned(),
+            reason: reason.into(),
+            actor: Actor::Queue,
             run: Some(RunId(Uuid::from_u128(u128::from(number)))),
             bisection: false,
             after: Span::seconds(90),
@@ -128,14 +132,14 @@ mod tests {
     fn each_attempt_has_its_own_outcome_and_the_conclusion_of_its_stay() {
         use PrState::{Cancelled, Failed, Merged, NotReady, Pending, Testing, TestsPassed};
         let seen = results(&[
-            moved(1, Testing, Pending, "PREREQUISITE_MERGE_ITEM_FAILED"),
-            moved(2, Pending, Testing, "TEST_RUN_STARTED"),
-            moved(3, Testing, Failed, "TEST_RUN_REQUIRED_STATUS_FAILED"),
-            Move { from: None, ..moved(4, NotReady, NotReady, "API_REQUESTED") },
-            moved(5, Testing, TestsPassed, "TEST_RUN_PASSED"),
-            moved(6, TestsPassed, Merged, "MERGE_GRAPH_MERGE"),
-            Move { from: None, ..moved(7, NotReady, NotReady, "API_REQUESTED") },
-            moved(8, Testing, Cancelled, "USER_REQUESTED"),
+            moved(1, Testing, Pending, QueuedReason::PredecessorFailed),
+            moved(2, Pending, Testing, Reason::Started),
+            moved(3, Testing, Failed, FailReason::RequiredStatus),
+            Move { from: None, ..moved(4, NotReady, NotReady, SubmitReason::ApiRequested) },
+            moved(5, Testing, TestsPassed, PassReason::OwnRun),
+            moved(6, TestsPassed, Merged, MergeReason::Queue),
+            Move { from: None, ..moved(7, NotReady, NotReady, SubmitReason::ApiRequested) },
+            moved(8, Testing, Cancelled, CancelReason::UserRequested),
         ]);
         let seen: Vec<_> = seen.iter().map(|it| (it.outcome, it.conclusion)).collect();
         assert_eq!(
@@ -152,16 +156,16 @@ mod tests {
     #[test]
     fn a_failure_that_leads_into_a_bisection_says_so_and_so_do_its_parts() {
         use PrState::{Pending, PendingFailure, Testing, TestsPassed};
-        let split = QueuedReason::BisectionRequired.word();
+        let split = QueuedReason::BisectionRequired;
         let seen = results(&[
-            moved(1, Testing, PendingFailure, "TEST_RUN_REQUIRED_STATUS_FAILED"),
+            moved(1, Testing, PendingFailure, TestFailure::RequiredStatus),
             moved(2, PendingFailure, Pending, split),
-            moved(3, Pending, Testing, "TEST_RUN_STARTED"),
-            Move { bisection: true, ..moved(4, Testing, Pending, "BISECTION_TEST_RUN_PASSED") },
-            moved(5, Pending, Testing, "TEST_RUN_STARTED"),
+            moved(3, Pending, Testing, Reason::Started),
+            Move { bisection: true, ..moved(4, Testing, Pending, QueuedReason::PredecessorFailed) },
+            moved(5, Pending, Testing, Reason::Started),
             moved(6, Testing, Pending, split),
-            moved(7, Pending, Testing, "TEST_RUN_STARTED"),
-            moved(8, Testing, TestsPassed, "TEST_RUN_PASSED"),
+            moved(7, Pending, Testing, Reason::Started),
+            moved(8, Testing, TestsPassed, PassReason::OwnRun),
         ]);
         let seen: Vec<_> = seen.iter().map(|it| (it.outcome, it.bisection)).collect();
         assert_eq!(
@@ -173,12 +177,14 @@ mod tests {
                 (Outcome::Passed, None),
             ]
         );
-        assert!(results(&[moved(9, Testing, TestsPassed, "")])[0].conclusion.is_none());
+        assert!(
+            results(&[moved(9, Testing, TestsPassed, PassReason::OwnRun)])[0].conclusion.is_none()
+        );
     }
 
     #[test]
     fn a_move_from_run_to_run_does_not_name_the_wrong_one() {
-        let seen = results(&[moved(1, PrState::Testing, PrState::Testing, "RETRY")]);
+        let seen = results(&[moved(1, PrState::Testing, PrState::Testing, Reason::Started)]);
         assert_eq!((seen[0].run, seen[0].outcome), (None, Outcome::Interrupted));
     }
 }

@@ -2,46 +2,12 @@
 
 use crate::ids::{EntryId, PrNumber};
 use crate::time::Timestamp;
-use crate::words::words;
 
 use super::{
-    Actor, Check, CheckConclusion, CheckStatus, Culprit, Entry, EntryState, Exit, FailReason,
-    LandingChange, Member, Move, PassReason, PrState, Priority, TestFailure, TestRun, WaitReason,
+    Actor, BlockReason, Check, CheckConclusion, CheckStatus, Culprit, Entry, EntryState, Exit,
+    FailReason, LandingChange, Member, Move, PassReason, PrState, Priority, Reason, TestFailure,
+    TestRun, WaitReason,
 };
-
-words!(
-    /// What kept a pull request that failed from being merged.
-    BlockReason {
-        /// Its changes conflict.
-        MergeConflict = "MERGE_CONFLICT",
-        /// A required status failed.
-        FailingRequiredCheck = "FAILING_REQUIRED_CHECK",
-        /// A required status did not come in time.
-        AwaitingRequiredCheck = "AWAITING_REQUIRED_CHECK",
-        /// Something else; the reason and the details say what.
-        Undetermined = "UNDETERMINED",
-    }
-);
-
-impl BlockReason {
-    /// What a reason of a failure amounts to; `None` when the pull request was not what is at
-    /// fault.
-    pub const fn of(reason: FailReason) -> Option<Self> {
-        match reason {
-            FailReason::MergeConflict => Some(Self::MergeConflict),
-            FailReason::RequiredStatus | FailReason::Optimization => {
-                Some(Self::FailingRequiredCheck)
-            }
-            FailReason::Timeout => Some(Self::AwaitingRequiredCheck),
-            FailReason::StartRefused
-            | FailReason::UpdatedAtMergeTime
-            | FailReason::MergeRefused => Some(Self::Undetermined),
-            FailReason::ConfigParsingFailure
-            | FailReason::ConfigBadRequiredStatuses
-            | FailReason::NoRequiredStatuses => None,
-        }
-    }
-}
 
 /// A pull request that a step names.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,15 +40,16 @@ pub struct Terms {
 
 /// One step: a state, and what was known when the entry came to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Step {
     /// When.
     pub at: Timestamp,
     /// The state that the entry came to.
     pub state: PrState,
-    /// The reason's word, upper case.
-    pub reason: String,
+    /// Why it came to it.
+    pub reason: Reason,
     /// Who caused it.
-    pub actor: String,
+    pub actor: Actor,
     /// Conflicting paths, failed statuses, the host's words.
     pub details: Vec<String>,
     /// The run that it is about.
@@ -165,7 +132,7 @@ pub fn timeline(
         steps.push(Step {
             at: it.at,
             state: it.to,
-            reason: it.reason.clone(),
+            reason: it.reason,
             actor: it.actor.clone(),
             details: it.details.clone(),
             run: run.cloned(),
@@ -173,9 +140,7 @@ pub fn timeline(
             prerequisites,
             waiting_for,
             failed_statuses: failed_statuses(it, run),
-            block_reason: FailReason::parse(&it.reason)
-                .filter(|_| it.to == PrState::Failed)
-                .and_then(BlockReason::of),
+            block_reason: failure(it.reason).and_then(BlockReason::of),
             culprit,
             successor: successor(it, run),
         });
@@ -188,8 +153,8 @@ fn removal(entry: &Entry) -> Option<Step> {
     Some(Step {
         at: entry.off_target_since?,
         state: entry.state.name(),
-        reason: LandingChange::Removed.word().to_owned(),
-        actor: Actor::Host.to_string(),
+        reason: LandingChange::Removed.into(),
+        actor: Actor::Host,
         details: Vec::new(),
         run: None,
         terms: None,
@@ -200,6 +165,10 @@ fn removal(entry: &Entry) -> Option<Step> {
         culprit: None,
         successor: None,
     })
+}
+
+fn failure(reason: Reason) -> Option<FailReason> {
+    if let Reason::Failed(reason) = reason { Some(reason) } else { None }
 }
 
 /// The pull requests that a reason to wait names.
@@ -226,7 +195,9 @@ fn failed_statuses(it: &Move, run: Option<&TestRun>) -> Vec<FailedStatus> {
     let failed = |check: &Check| check.conclusion.is_some_and(|it| !it.is_success());
     let ended = |check: &Check| check.status == CheckStatus::Completed;
     let names = required.names.iter().map(|name| (name, check_of(name)));
-    match TestFailure::parse(&it.reason) {
+    let of_exit = failure(it.reason).and_then(FailReason::test_failure);
+    let held = if let Reason::TestsFailed(failure) = it.reason { Some(failure) } else { None };
+    match held.or(of_exit) {
         Some(TestFailure::RequiredStatus) => names
             .filter(|(_, check)| check.is_some_and(failed))
             .map(|(name, check)| told(name, check))
@@ -241,7 +212,7 @@ fn failed_statuses(it: &Move, run: Option<&TestRun>) -> Vec<FailedStatus> {
 
 /// The last entry of the run that proved this one, when that run was another one's.
 fn successor(it: &Move, run: Option<&TestRun>) -> Option<EntryId> {
-    let by_another = it.to == PrState::TestsPassed && it.reason == PassReason::Successor.word();
+    let by_another = it.to == PrState::TestsPassed && it.reason == PassReason::Successor.into();
     let last = run.filter(|_| by_another).and_then(|run| run.group.last());
     last.map(|member| member.entry).filter(|entry| *entry != it.entry)
 }

@@ -54,7 +54,7 @@ impl Kept {
 }
 
 fn world(rules: Rules) -> World {
-    World::new(Settings::new(Mode::Single, 2), rules)
+    World::new(Settings::new(Mode::Single, 2).expect("valid settings"), rules)
 }
 
 #[test]
@@ -86,10 +86,7 @@ fn a_failed_one_says_which_status_and_whose_fault() {
     world.settle();
     let steps = Kept::of(world).timeline(1);
     let failed = &steps[0];
-    assert_eq!(
-        (failed.state, failed.reason.as_str()),
-        (PrState::Failed, FailReason::RequiredStatus.word())
-    );
+    assert_eq!((failed.state, failed.reason), (PrState::Failed, FailReason::RequiredStatus.into()));
     assert_eq!(failed.failed_statuses.len(), 1);
     assert_eq!(failed.failed_statuses[0].conclusion, Some(CheckConclusion::Failure));
     assert_eq!(failed.block_reason, Some(BlockReason::FailingRequiredCheck));

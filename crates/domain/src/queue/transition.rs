@@ -23,6 +23,7 @@ pub struct Changes {
 /// The outcome of a decision. It holds once it is committed, not before.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use = "a transition that is not committed is lost"]
+#[non_exhaustive]
 pub struct Transition {
     /// The state after.
     pub queue: Queue,

@@ -9,6 +9,7 @@ use super::{
 
 /// An entry as it is shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct EntryView<'a> {
     /// The entry.
     pub entry: &'a Entry,
@@ -26,6 +27,7 @@ pub struct EntryView<'a> {
 
 /// A queue as it is shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct QueueView<'a> {
     /// The queue.
     pub queue: &'a Queue,
@@ -210,10 +212,10 @@ fn waits(queue: &Queue, entry: &Entry, ahead: &Ahead<'_>) -> Option<WaitReason> 
             if !prs.is_empty() {
                 return Some(WaitReason::PredecessorTesting { prs });
             }
-            let depth = header.settings.pending_failure_depth;
+            let depth = lanes::failure_window(queue);
             let window = run.and_then(|run| lanes::absolver(queue, run));
             held_up(queue).unwrap_or(match window {
-                Some(_) => WaitReason::SuccessorWindow { depth, until: None },
+                Some(_) => WaitReason::SuccessorWindow { depth },
                 None => WaitReason::Unexplained,
             })
         }

@@ -6,7 +6,7 @@ use std::fmt::Write;
 use super::{Rules, World};
 use crate::ids::PrNumber;
 use crate::queue::{
-    Command, Decision, Effect, Fact, Mode, PrState, RequestedState, Settings, SettingsPatch,
+    Command, Decision, Effect, Fact, Mode, Moved, PrState, RequestedState, Settings, SettingsPatch,
 };
 use crate::time::Span;
 
@@ -120,8 +120,8 @@ fn cell(mut world: World, act: fn(&mut World) -> Result<(), String>) -> String {
     }
     let mut moves: Vec<String> = Vec::new();
     for decision in &world.decisions {
-        if let Decision::Moved { pr: WATCHED, to, reason, .. } = decision {
-            let name = to.word();
+        if let Decision::Moved(Moved { pr: WATCHED, to, reason, .. }) = decision {
+            let (name, reason) = (to.word(), reason.word());
             let started = *to == PrState::Testing;
             moves.push(if started { name.to_owned() } else { format!("{name} `{reason}`") });
         }
@@ -131,7 +131,10 @@ fn cell(mut world: World, act: fn(&mut World) -> Result<(), String>) -> String {
 
 /// Number 1 is submitted and its candidate is built.
 fn lined_up(concurrency: u32) -> World {
-    let mut world = World::new(Settings::new(Mode::Single, concurrency), Rules::default());
+    let mut world = World::new(
+        Settings::new(Mode::Single, concurrency).expect("valid settings"),
+        Rules::default(),
+    );
     world.submit(1, None).expect("submitted");
     build(&mut world);
     world

@@ -140,7 +140,7 @@ fn patch() -> impl Strategy<Value = SettingsPatch> {
 pub(crate) fn settings() -> impl Strategy<Value = Settings> {
     let mode = prop_oneof![Just(Mode::Single), Just(Mode::Parallel)];
     (mode, 1..4_u32, prop::collection::vec(patch(), 0..6)).prop_map(|(mode, slots, patches)| {
-        let mut settings = Settings::new(mode, slots);
+        let mut settings = Settings::new(mode, slots).expect("valid settings");
         for patch in patches {
             // A mode is a matter of the queue's state; here it stays.
             let mode = settings.mode;

@@ -2,8 +2,8 @@
 
 use signalbox_domain::ids::PrNumber;
 use signalbox_domain::queue::{
-    Culprit, Decision, Effect, Exit, Fact, FailReason, Mode, OptimizationMode, PrState, Settings,
-    SettingsPatch, WaitReason, next_deadline,
+    Culprit, Decision, Effect, Exit, Fact, FailReason, Mode, Moved, OptimizationMode, PassReason,
+    PrState, Settings, SettingsPatch, WaitReason, next_deadline,
 };
 use signalbox_domain::testing::{Rules, World};
 use signalbox_domain::time::Span;
@@ -11,7 +11,7 @@ use signalbox_domain::time::Span;
 use crate::{bad, decisions, exit, is_checks, run_until, states, update, waits};
 
 fn batching(size: u32, rules: Rules) -> World {
-    let mut world = World::new(Settings::new(Mode::Single, 4), rules);
+    let mut world = World::new(Settings::new(Mode::Single, 4).expect("valid settings"), rules);
     let patch = SettingsPatch {
         batch: Some(true),
         batching_min_size: Some(size),
@@ -37,7 +37,7 @@ fn started(world: &World) -> Vec<(Vec<u32>, bool)> {
     let mut runs: Vec<(Vec<u32>, bool)> = Vec::new();
     let mut last = None;
     for decision in decisions(world) {
-        if let Decision::Moved { to: PrState::Testing, run, pr, bisection, .. } = decision {
+        if let Decision::Moved(Moved { to: PrState::Testing, run, pr, bisection, .. }) = decision {
             if last == Some(run) {
                 runs.last_mut().expect("a run").0.push(pr.0);
             } else {
@@ -168,7 +168,8 @@ fn runs_whose_result_follows_are_skipped_when_the_queue_says_so() {
 #[test]
 fn a_passing_run_absolves_what_it_contains() {
     let rules = Rules { flaky: [2].into(), ..Rules::default() };
-    let mut world = World::new(Settings::new(Mode::Single, 3), rules.clone());
+    let mut world =
+        World::new(Settings::new(Mode::Single, 3).expect("valid settings"), rules.clone());
     let patch = SettingsPatch {
         can_optimistically_merge: Some(true),
         pending_failure_depth: Some(1),
@@ -179,11 +180,11 @@ fn a_passing_run_absolves_what_it_contains() {
     world.settle();
     assert_eq!(world.landed, [1, 2, 3], "C has passed with B in it");
     let absolved = decisions(&world).iter().any(|decision| {
-        matches!(decision, Decision::Moved { pr: PrNumber(2), to: PrState::TestsPassed, reason, .. }
-            if reason == "SUCCESSOR_TEST_RUN_PASSED")
+        matches!(decision, Decision::Moved(Moved { pr: PrNumber(2), reason, .. })
+            if *reason == PassReason::Successor.into())
     });
     assert!(absolved);
-    let mut world = World::new(Settings::new(Mode::Single, 3), rules);
+    let mut world = World::new(Settings::new(Mode::Single, 3).expect("valid settings"), rules);
     submit(&mut world, 1..=3);
     world.settle();
     assert_eq!(world.landed, [1, 3], "without optimistic merging B has failed");
@@ -193,7 +194,8 @@ fn a_passing_run_absolves_what_it_contains() {
 fn a_failed_one_waits_for_as_many_levels_as_the_depth_says() {
     let rules = Rules { flaky: [1, 2].into(), ..Rules::default() };
     for (depth, landed) in [(1, vec![2, 3]), (2, vec![1, 2, 3])] {
-        let mut world = World::new(Settings::new(Mode::Single, 1), rules.clone());
+        let mut world =
+            World::new(Settings::new(Mode::Single, 1).expect("valid settings"), rules.clone());
         let patch = SettingsPatch {
             can_optimistically_merge: Some(true),
             pending_failure_depth: Some(depth),

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use signalbox_domain::ids::{PrNumber, RunId};
 use signalbox_domain::queue::{
     ConflictWith, Culprit, Decision, Effect, Evidence, Exit, Fact, IgnoredBecause, LandRefusal,
-    Mode, OptimizationMode, PrState, Settings, SettingsPatch, WaitReason, unjustified,
+    Mode, Moved, OptimizationMode, PrState, Settings, SettingsPatch, WaitReason, unjustified,
 };
 use signalbox_domain::testing::{Rules, World};
 use signalbox_domain::time::Span;
@@ -54,7 +54,8 @@ fn optimistic() -> SettingsPatch {
 #[test]
 fn what_passed_by_different_runs_lands_together() {
     for mode in [Mode::Single, Mode::Parallel] {
-        let mut world = World::new(Settings::new(mode, 3), Rules::default());
+        let mut world =
+            World::new(Settings::new(mode, 3).expect("valid settings"), Rules::default());
         submit(&mut world, 1..=3);
         build_all(&mut world);
         check(&mut world, 2);
@@ -70,7 +71,8 @@ fn what_passed_by_different_runs_lands_together() {
 
 #[test]
 fn a_setting_that_is_taken_back_in_the_middle_stops_nobody() {
-    let mut world = World::new(Settings::new(Mode::Single, 4), Rules::default());
+    let mut world =
+        World::new(Settings::new(Mode::Single, 4).expect("valid settings"), Rules::default());
     submit(&mut world, 1..=4);
     build_all(&mut world);
     check(&mut world, 2);
@@ -83,7 +85,7 @@ fn a_setting_that_is_taken_back_in_the_middle_stops_nobody() {
 }
 
 fn batches(mode: Mode, slots: u32, size: u32, skip: bool, rules: Rules) -> World {
-    let mut world = World::new(Settings::new(mode, slots), rules);
+    let mut world = World::new(Settings::new(mode, slots).expect("valid settings"), rules);
     let optimization_mode = Some(if skip {
         OptimizationMode::BisectionSkipRedundantTests
     } else {
@@ -156,7 +158,7 @@ fn those_that_share_no_target_never_wait_for_one_another() {
     let landed: BTreeSet<u32> = world.landed.iter().copied().collect();
     assert_eq!(landed, [1, 3, 4].into());
     let red = crate::decisions(&world).into_iter().filter(|decision| {
-        matches!(decision, Decision::Moved { pr, to, .. }
+        matches!(decision, Decision::Moved(Moved { pr, to, .. })
             if pr.0 > 2 && matches!(to, PrState::PendingFailure | PrState::Failed))
     });
     assert_eq!(red.count(), 0, "neither #3 nor #4 goes red because of #2");
@@ -164,7 +166,8 @@ fn those_that_share_no_target_never_wait_for_one_another() {
 
 #[test]
 fn a_fact_about_a_pull_request_outside_the_run_is_ignored() {
-    let mut world = World::new(Settings::new(Mode::Single, 3), Rules::default());
+    let mut world =
+        World::new(Settings::new(Mode::Single, 3).expect("valid settings"), Rules::default());
     submit(&mut world, 1..=3);
     let build = |world: &World, pr: u32| -> RunId {
         let run = world.queue.entry_of(PrNumber(pr)).and_then(|entry| entry.state.run());
@@ -201,7 +204,8 @@ fn a_fact_about_a_pull_request_outside_the_run_is_ignored() {
 
 #[test]
 fn a_landing_that_is_refused_for_a_stranger_is_tried_again() {
-    let mut world = World::new(Settings::new(Mode::Single, 2), Rules::default());
+    let mut world =
+        World::new(Settings::new(Mode::Single, 2).expect("valid settings"), Rules::default());
     submit(&mut world, 1..=2);
     run_until(&mut world, |effect| matches!(effect, Effect::Land(_)));
     let run = world.queue.header.landing.as_ref().expect("it lands").run;
@@ -215,7 +219,8 @@ fn a_landing_that_is_refused_for_a_stranger_is_tried_again() {
 
 #[test]
 fn an_answer_that_is_lost_is_asked_for_again() {
-    let mut world = World::new(Settings::new(Mode::Single, 2), Rules::default());
+    let mut world =
+        World::new(Settings::new(Mode::Single, 2).expect("valid settings"), Rules::default());
     submit(&mut world, [1]);
     let run = |world: &World| world.queue.runs().next().expect("a run").id;
     world.outbox.clear();
@@ -231,13 +236,12 @@ fn an_answer_that_is_lost_is_asked_for_again() {
 
 #[test]
 fn one_far_behind_is_told_how_many_are_ahead() {
-    let mut world = World::new(Settings::new(Mode::Single, 5), Rules::default());
+    let mut world =
+        World::new(Settings::new(Mode::Single, 5).expect("valid settings"), Rules::default());
     submit(&mut world, 1..=250);
     build_all(&mut world);
     assert_eq!(waits(&world, 250), WaitReason::SlotsFull { used: 5, limit: 5, ahead: 244 });
     assert_eq!(waits(&world, 6), WaitReason::SlotsFull { used: 5, limit: 5, ahead: 0 });
-    let sentence = waits(&world, 250).sentence();
-    assert!(sentence.contains("244 pull requests ahead of it"), "{sentence}");
 }
 
 #[test]
@@ -249,18 +253,20 @@ fn blame_claims_what_was_seen() {
         (numbers(on_top_of), numbers(passed_without))
     };
     // Alone on the target.
-    let mut world = World::new(Settings::new(Mode::Single, 1), crate::bad(&[1]));
+    let mut world =
+        World::new(Settings::new(Mode::Single, 1).expect("valid settings"), crate::bad(&[1]));
     submit(&mut world, [1]);
     world.settle();
     assert_eq!(seen(&world, 1), (vec![], vec![]));
     // On top of another one that passes.
-    let mut world = World::new(Settings::new(Mode::Single, 2), crate::bad(&[2]));
+    let mut world =
+        World::new(Settings::new(Mode::Single, 2).expect("valid settings"), crate::bad(&[2]));
     submit(&mut world, 1..=2);
     world.settle();
     assert_eq!(seen(&world, 2), (vec![1], vec![]));
     // It passes, then an urgent one comes with which it does not go together.
     let rules = Rules { clash: [(1, 8)].into(), ..Rules::default() };
-    let mut world = World::new(Settings::new(Mode::Single, 2), rules);
+    let mut world = World::new(Settings::new(Mode::Single, 2).expect("valid settings"), rules);
     submit(&mut world, [9, 1]);
     build_all(&mut world);
     check(&mut world, 1);
@@ -274,7 +280,7 @@ fn blame_claims_what_was_seen() {
 
 #[test]
 fn who_takes_the_place_of_one_that_left_starts_at_once() {
-    let mut settings = Settings::new(Mode::Single, 2);
+    let mut settings = Settings::new(Mode::Single, 2).expect("valid settings");
     (settings.can_optimistically_merge, settings.pending_failure_depth) = (true, 2);
     let rules = Rules { bad: [1].into(), ..Rules::default() };
     let mut world = World::new(settings, rules);

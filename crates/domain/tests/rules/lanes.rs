@@ -18,7 +18,10 @@ const DOCS: u32 = 3;
 fn lanes(targets: &[(u32, &[u32])], rules: Rules) -> World {
     let targets: BTreeMap<u32, BTreeSet<u32>> =
         targets.iter().map(|(pr, names)| (*pr, names.iter().copied().collect())).collect();
-    World::new(Settings::new(Mode::Parallel, 10), Rules { targets, ..rules })
+    World::new(
+        Settings::new(Mode::Parallel, 10).expect("valid settings"),
+        Rules { targets, ..rules },
+    )
 }
 
 fn submit(world: &mut World, prs: impl IntoIterator<Item = u32>) {

@@ -18,7 +18,7 @@ use signalbox_domain::testing::{Rules, World};
 use signalbox_domain::time::Span;
 
 fn world(concurrency: u32, rules: Rules) -> World {
-    World::new(Settings::new(Mode::Single, concurrency), rules)
+    World::new(Settings::new(Mode::Single, concurrency).expect("valid settings"), rules)
 }
 
 fn bad(prs: &[u32]) -> Rules {
@@ -240,7 +240,7 @@ fn with_a_depth_a_failure_waits_for_successors_under_test() {
         world.take_in(&fact);
     }
     assert_eq!(states(&world)[0], (1, PrState::PendingFailure));
-    assert_eq!(waits(&world, 1), WaitReason::SuccessorWindow { depth: 1, until: None });
+    assert_eq!(waits(&world, 1), WaitReason::SuccessorWindow { depth: 1 });
     world.settle();
     assert_eq!(world.landed, [2]);
 }
@@ -267,7 +267,8 @@ fn what_somebody_may_not_do_is_refused_and_changes_nothing() {
 
 #[test]
 fn targets_hold_for_the_head_that_they_were_reported_for() {
-    let mut world = World::new(Settings::new(Mode::Parallel, 1), Rules::default());
+    let mut world =
+        World::new(Settings::new(Mode::Parallel, 1).expect("valid settings"), Rules::default());
     world.reports_targets = false;
     world.submit(1, None).expect("submitted");
     assert_eq!(waits(&world, 1), WaitReason::MissingTargets);

@@ -146,7 +146,8 @@ fn why_one_waits_again() {
         world
     };
     let targets = || {
-        let mut world = World::new(Settings::new(Mode::Parallel, 2), Rules::default());
+        let mut world =
+            World::new(Settings::new(Mode::Parallel, 2).expect("valid settings"), Rules::default());
         world.submit(1, None).expect("submitted");
         world.submit(2, None).expect("submitted");
         run_until(&mut world, is_checks);

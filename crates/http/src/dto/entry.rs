@@ -6,6 +6,7 @@ use signalbox_domain::queue::{
 };
 use signalbox_domain::time::Timestamp;
 use signalbox_services::{EntryDetails, EntrySnapshot};
+use signalbox_wording::wait;
 use utoipa::ToSchema;
 
 use super::Words;
@@ -69,7 +70,7 @@ impl ExitReply {
     fn of(exit: &Exit, off_target_since: Option<Timestamp>, words: Words) -> Self {
         let mut reply = Self {
             state: words.word(exit.state().word()),
-            reason: words.word(exit.reason_word()),
+            reason: words.word(exit.reason().word()),
             actor: None,
             culprit: None,
             culprit_pr_number: None,
@@ -103,7 +104,7 @@ impl ExitReply {
 
     /// The exit as a sentence.
     fn sentence(exit: &Exit, words: Words) -> String {
-        let reason = words.word(exit.reason_word());
+        let reason = words.word(exit.reason().word());
         match exit {
             Exit::Merged { .. } => format!("merged: {reason}"),
             Exit::Cancelled { by, .. } => format!("cancelled by {by}: {reason}"),
@@ -134,7 +135,7 @@ fn reason(entry: &Entry, waits: Option<&WaitReason>, words: Words) -> String {
                 None => sentence,
             }
         }
-        (_, Some(waits)) => waits.sentence(),
+        (_, Some(waits)) => wait(waits).sentence.into_owned(),
         (_, None) => String::new(),
     }
 }

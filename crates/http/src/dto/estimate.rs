@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 use signalbox_domain::queue::{Estimate, PERCENTILE};
+use signalbox_wording::estimate_sentence;
 use utoipa::ToSchema;
 
 /// What an estimate is based on.
@@ -36,7 +37,7 @@ impl EstimateReply {
             seconds: estimate.time.map(|time| time.millis() / 1_000),
             basis: BasisReply { runs: estimate.runs, percentile: PERCENTILE },
             ahead: estimate.ahead.iter().map(|pr| pr.0).collect(),
-            sentence: estimate.sentence.clone(),
+            sentence: estimate_sentence(estimate),
         }
     }
 }

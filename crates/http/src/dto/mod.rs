@@ -15,6 +15,7 @@ mod question;
 mod queue;
 mod queue_requests;
 mod run;
+mod setting;
 mod targets_request;
 pub(crate) mod tests;
 mod timeline;
@@ -36,7 +37,7 @@ pub(crate) use pull_request_requests::{
     EntryRequest, LookUp, PullRequestRequest, Submit, SubmitRequest,
 };
 pub(crate) use question::{AskedCase, AskedRepo, Question};
-pub(crate) use queue::{BatchingRuleReply, QueueReply, SettingsReply};
+pub(crate) use queue::{QueueReply, SettingsReply};
 pub(crate) use queue_requests::{Create, CreateRequest, QueueRequest, RunRequest};
 pub(crate) use run::{TestRunReply, TestRunsReply};
 pub(crate) use targets_request::{SetTargets, TargetsRequest};

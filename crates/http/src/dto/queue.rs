@@ -1,70 +1,70 @@
 //! A queue as clients see it.
 
-use serde::Serialize;
-use signalbox_domain::queue::{Queue, QueueState, view_queue};
-use utoipa::ToSchema;
+use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde_json::{Value, json};
+use signalbox_domain::queue::{Queue, QueueState, SETTINGS, Settings, view_queue};
+use signalbox_domain::token::EnumCase;
+use utoipa::openapi::schema::{ObjectBuilder, SchemaType, Type};
+use utoipa::openapi::{Ref, RefOr, Schema};
+use utoipa::{PartialSchema, ToSchema};
 
-use super::words::{
-    DirectMergeModeWord, MergeMethodWord, ModeWord, OptimizationModeWord, QueueStateWord,
-    TestBranchConstructionModeWord,
-};
+use super::setting;
+use super::words::QueueStateWord;
 use super::{ListedEntry, Words};
 
-/// A rule that keeps targets out of shared batches.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct BatchingRuleReply {
-    /// Which targets; `*` matches any text.
-    pub(crate) target_pattern: String,
-    /// Always `isolate`.
-    pub(crate) policy: String,
+/// State and settings of a queue. While modes are switched, `mode` is the new one.
+#[derive(Debug)]
+pub(crate) struct SettingsReply {
+    state: String,
+    branch: String,
+    settings: Settings,
+    words: Words,
+    paused_by: Option<String>,
+    paused_reason: Option<String>,
 }
 
-/// State and settings of a queue.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct SettingsReply {
-    #[schema(value_type = QueueStateWord)]
-    state: String,
-    /// The branch that it targets.
-    #[schema(example = "main")]
-    branch: String,
-    concurrency: u32,
-    bisection_concurrency: u32,
-    testing_timeout_minutes: u32,
-    /// While modes are switched, the new one.
-    #[schema(value_type = ModeWord)]
-    mode: String,
-    can_optimistically_merge: bool,
-    pending_failure_depth: u32,
-    batch: bool,
-    batching_max_wait_time_minutes: u32,
-    batching_min_size: u32,
-    create_prs_for_testing_branches: bool,
-    comments_enabled: bool,
-    commands_enabled: bool,
-    status_check_enabled: bool,
-    /// The queue's own list; empty when the repository or the host decides.
-    required_statuses: Vec<String>,
-    #[schema(value_type = DirectMergeModeWord)]
-    direct_merge_mode: String,
-    #[schema(value_type = OptimizationModeWord)]
-    optimization_mode: String,
-    #[schema(value_type = MergeMethodWord)]
-    merge_method: String,
-    extension_enabled: bool,
-    enqueueing_label: String,
-    label_commands_enabled: bool,
-    state_labels_enabled: bool,
-    not_ready_timeout_hours: u32,
-    #[schema(value_type = TestBranchConstructionModeWord)]
-    test_branch_construction_mode: String,
-    allowed_bot_submitters: Vec<String>,
-    batching_rules: Vec<BatchingRuleReply>,
-    /// Who paused the queue, while it is paused.
-    paused_by: Option<String>,
-    /// Why it was paused.
-    paused_reason: Option<String>,
+impl Serialize for SettingsReply {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("state", &self.state)?;
+        map.serialize_entry("branch", &self.branch)?;
+        setting::write(&mut map, &self.settings, self.words)?;
+        map.serialize_entry("pausedBy", &self.paused_by)?;
+        map.serialize_entry("pausedReason", &self.paused_reason)?;
+        map.end()
+    }
+}
+
+impl PartialSchema for SettingsReply {
+    fn schema() -> RefOr<Schema> {
+        let text = |description: &str, types: SchemaType| {
+            ObjectBuilder::new().schema_type(types).description(Some(description))
+        };
+        let or_null = || SchemaType::Array(vec![Type::String, Type::Null]);
+        let branch = text("The branch that it targets.", Type::String.into());
+        let mut object = ObjectBuilder::new()
+            .description(Some(
+                "State and settings of a queue. While modes are switched, `mode` is the new one.",
+            ))
+            .property("state", Ref::from_schema_name(QueueStateWord::name()))
+            .required("state")
+            .property("branch", branch.examples(["main"]))
+            .required("branch");
+        for spec in SETTINGS {
+            object = object.property(spec.name, setting::schema(spec, false)).required(spec.name);
+        }
+        object
+            .property("pausedBy", text("Who paused the queue, while it is paused.", or_null()))
+            .property("pausedReason", text("Why it was paused.", or_null()))
+            .into()
+    }
+}
+
+impl ToSchema for SettingsReply {
+    fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
+        schemas.push((QueueStateWord::name().into_owned(), QueueStateWord::schema()));
+        setting::schemas(schemas);
+    }
 }
 
 impl SettingsReply {
@@ -78,8 +78,26 @@ impl SettingsReply {
         reply
     }
 
+    /// The reply that the description of the API shows.
+    pub(crate) fn example() -> Value {
+        let settings = Settings {
+            concurrency: 5,
+            bisection_concurrency: 5,
+            required_statuses: Some(vec!["test".to_owned()]),
+            ..Settings::default()
+        };
+        json!(Self {
+            state: "RUNNING".to_owned(),
+            branch: "main".to_owned(),
+            settings,
+            words: Words(EnumCase::Upper),
+            paused_by: None,
+            paused_reason: None,
+        })
+    }
+
     pub(crate) fn of(queue: &Queue, words: Words) -> Self {
-        let (header, settings) = (&queue.header, &queue.header.settings);
+        let header = &queue.header;
         let (paused_by, paused_reason) = match &header.state {
             QueueState::Paused { by, reason, .. } => (Some(by.to_string()), reason.clone()),
             QueueState::Running | QueueState::Draining | QueueState::SwitchingModes { .. } => {
@@ -89,39 +107,8 @@ impl SettingsReply {
         Self {
             state: words.word(header.state.name().word()),
             branch: header.branch.to_string(),
-            concurrency: settings.concurrency,
-            bisection_concurrency: settings.bisection_concurrency,
-            testing_timeout_minutes: settings.testing_timeout_minutes,
-            mode: words.word(settings.mode.word()),
-            can_optimistically_merge: settings.can_optimistically_merge,
-            pending_failure_depth: settings.pending_failure_depth,
-            batch: settings.batch,
-            batching_max_wait_time_minutes: settings.batching_max_wait_time_minutes,
-            batching_min_size: settings.batching_min_size,
-            create_prs_for_testing_branches: settings.create_prs_for_testing_branches,
-            comments_enabled: settings.comments_enabled,
-            commands_enabled: settings.commands_enabled,
-            status_check_enabled: settings.status_check_enabled,
-            required_statuses: settings.required_statuses.clone().unwrap_or_default(),
-            direct_merge_mode: words.word(settings.direct_merge_mode.word()),
-            optimization_mode: words.word(settings.optimization_mode.word()),
-            merge_method: words.word(settings.merge_method.word()),
-            extension_enabled: settings.extension_enabled,
-            enqueueing_label: settings.enqueueing_label.clone(),
-            label_commands_enabled: settings.label_commands_enabled,
-            state_labels_enabled: settings.state_labels_enabled,
-            not_ready_timeout_hours: settings.not_ready_timeout_hours,
-            test_branch_construction_mode: words
-                .word(settings.test_branch_construction_mode.word()),
-            allowed_bot_submitters: settings.allowed_bot_submitters.clone(),
-            batching_rules: settings
-                .batching_rules
-                .iter()
-                .map(|rule| BatchingRuleReply {
-                    target_pattern: rule.target_pattern.clone(),
-                    policy: rule.policy.clone(),
-                })
-                .collect(),
+            settings: header.settings.clone(),
+            words,
             paused_by,
             paused_reason,
         }
@@ -129,7 +116,7 @@ impl SettingsReply {
 }
 
 /// A queue with its entries.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, serde::Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct QueueReply {
     #[serde(flatten)]
@@ -139,6 +126,21 @@ pub(crate) struct QueueReply {
 }
 
 impl QueueReply {
+    /// The reply that the description of the API shows.
+    pub(crate) fn example() -> Value {
+        let mut reply = SettingsReply::example();
+        reply["enqueuedPullRequests"] = json!([{
+            "id": "4f0e9c1e-8a55-5d0f-9b1c-2a35b0a6f0d2", "state": "TESTING",
+            "stateChangedAt": "2026-09-17T10:16:02.000Z", "priorityValue": 100,
+            "priorityName": "medium", "usedDefaultPriorityName": "medium",
+            "skipTheLine": false, "noBatch": false, "prNumber": 42, "prTitle": "Add division",
+            "prSha": "1f0c1b9d2f3f4e5a6b7c8d9e0f1a2b3c4d5e6f70", "prBaseBranch": "main",
+            "prAuthor": "ada", "position": 1, "reason": "1 of 2 required checks are done",
+            "waitReason": {"kind": "checks_running", "done": 1, "of": 2}
+        }]);
+        reply
+    }
+
     pub(crate) fn of(queue: &Queue, words: Words) -> Self {
         let listed = |view: &signalbox_domain::queue::EntryView<'_>| {
             ListedEntry::of(view.entry, view.state, view.waits.as_ref(), view.position, words)

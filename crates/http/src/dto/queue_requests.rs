@@ -2,12 +2,13 @@
 //! be `null`.
 
 use serde::Deserialize;
-use signalbox_domain::queue::{Mode, Refusal, Settings, SettingsPatch};
+use signalbox_domain::queue::{Mode, Settings};
 use utoipa::ToSchema;
 
 use super::field::{Errors, Field, object_form, shown};
 use super::forms::{Count, Text};
 use super::place::{Place, RepoRef, Request, check_place};
+use super::setting::keep;
 use super::words::ModeWord;
 
 /// What every request names.
@@ -30,15 +31,6 @@ impl Request for QueueRequest {
 
     fn check(self, errors: &mut Errors) -> Option<Place> {
         check_place(self.repo, self.target_branch, errors)
-    }
-}
-
-/// Checks one setting by the queue's own rules, before the queue is touched.
-pub(super) fn check_setting(errors: &mut Errors, alone: &SettingsPatch) {
-    match alone.applied_to(&Settings::new(Mode::Single, 1)) {
-        Ok(_) => {}
-        Err(Refusal::InvalidSetting { field, rule }) => errors.add(format!("/{field}"), rule),
-        Err(refusal) => errors.add("", refusal.to_string()),
     }
 }
 
@@ -84,7 +76,9 @@ impl Request for CreateRequest {
             errors.keep("/mode", Mode::parse(&text).ok_or_else(wrong))
         });
         let concurrency = errors.optional("/concurrency", self.concurrency).map(|it| it.0);
-        check_setting(errors, &SettingsPatch { concurrency, ..SettingsPatch::default() });
+        if let Some(concurrency) = concurrency {
+            keep(errors, Settings::new(Mode::Single, concurrency));
+        }
         Some(Create { place: place?, mode: mode.unwrap_or(Some(Mode::Single))?, concurrency })
     }
 }

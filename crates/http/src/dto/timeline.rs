@@ -201,7 +201,7 @@ enum What {
 
 impl StepReply {
     pub(super) fn of(entry: &Entry, step: &Step, words: Words) -> Self {
-        let (reason, actor) = (words.word(&step.reason), step.actor.clone());
+        let (reason, actor) = (words.word(step.reason.word()), step.actor.to_string());
         let run = step.run.as_ref();
         let test_run_id = run.map(|run| run.id.to_string());
         let candidate = run.and_then(|run| run.candidate.as_ref());
@@ -278,7 +278,7 @@ impl StepReply {
 }
 
 fn conflict_culprit(entry: &Entry, step: &Step, words: Words) -> Option<ConflictCulprit> {
-    if step.reason != FailReason::MergeConflict.word() {
+    if step.reason != FailReason::MergeConflict.into() {
         return None;
     }
     let (word, pr) = match step.culprit.as_ref()? {

@@ -1,138 +1,93 @@
-//! Why an entry waits, as clients see it.
+//! Why an entry waits, as clients see it: the kind, and its particulars. No reason is named here.
 
-use serde::Serialize;
-use signalbox_domain::ids::PrNumber;
-use signalbox_domain::queue::WaitReason;
-use utoipa::ToSchema;
+use serde::ser::{Serialize, SerializeMap, Serializer};
+use signalbox_domain::queue::{Particular, WaitReason};
+use utoipa::openapi::schema::{
+    ArrayBuilder, KnownFormat, ObjectBuilder, OneOfBuilder, SchemaFormat, SchemaType, Type,
+};
+use utoipa::openapi::{RefOr, Schema};
+use utoipa::{PartialSchema, ToSchema};
 
 /// Why an entry is not further: the kind, and its particulars.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(tag = "kind", rename_all = "snake_case", rename_all_fields = "camelCase")]
-#[schema(example = json!({"kind": "slots_full", "used": 5, "limit": 5}))]
-pub(crate) enum WaitReasonReply {
-    /// Its author marked it as unfinished.
-    Draft,
-    /// It wants to be merged into another branch.
-    BaseBranchDiffers,
-    /// Its impacted targets were not reported for its current head.
-    MissingTargets,
-    /// The host does not call it mergeable.
-    HostMergeability {
-        /// The host's words.
-        detail: String,
-    },
-    /// The required statuses are not known yet.
-    RequiredChecksUnknown,
-    /// Every test slot is taken.
-    SlotsFull {
-        used: u32,
-        limit: u32,
-        /// How many pull requests ahead wait for a slot too.
-        ahead: u32,
-    },
-    /// Its batch is not full yet.
-    BatchFilling { have: u32, target: u32, until: String },
-    /// These are ahead and must be built first.
-    BehindPrs {
-        prs: Vec<u32>,
-        /// How many there are; at most 20 are named.
-        ahead: u32,
-    },
-    /// Its candidate is being built.
-    BuildingCandidate,
-    /// Its checks are running.
-    ChecksRunning { done: u32, of: u32 },
-    /// Nothing was heard of these required statuses since the candidate was pushed.
-    ChecksSilent { names: Vec<String>, since: String },
-    /// These are ahead and still being tested.
-    PredecessorTesting { prs: Vec<u32> },
-    /// Its run failed; later pull requests may still absolve it.
-    SuccessorWindow { depth: u32, until: Option<String> },
-    /// It conflicts with this one ahead.
-    ConflictWithAhead { pr: u32 },
-    /// These are being put on the target branch; it is next.
-    BehindLanding { prs: Vec<u32> },
-    /// It is being put on the target branch.
-    Landing,
-    /// Nothing that the server knows keeps it: a fault of the server, which is counted and reported.
-    Unexplained,
-    /// The queue is paused.
-    QueuePaused { by: String, reason: Option<String> },
-    /// The queue lets nothing new in.
-    QueueDraining,
-    /// The queue changes its mode when its line is empty.
-    QueueSwitchingModes,
-    /// The git host does not answer.
-    HostUnreachable { since: String, detail: String },
-    /// The git host does not let this installation do what the queue needs.
-    HostAccessDenied { since: String, detail: String },
-    /// The git host does not accept this installation's credential.
-    HostCredentialRejected { since: String, detail: String },
-    /// The target branch does not exist.
-    TargetBranchMissing,
-    /// The target branch is being read.
-    TargetUnknown,
-}
+#[derive(Debug)]
+pub(crate) struct WaitReasonReply(WaitReason);
 
 impl From<&WaitReason> for WaitReasonReply {
     fn from(reason: &WaitReason) -> Self {
-        let numbers = |prs: &[PrNumber]| prs.iter().map(|pr| pr.0).collect();
-        match reason {
-            WaitReason::Draft => Self::Draft,
-            WaitReason::BaseBranchDiffers => Self::BaseBranchDiffers,
-            WaitReason::MissingTargets => Self::MissingTargets,
-            WaitReason::HostMergeability { detail } => {
-                Self::HostMergeability { detail: detail.clone() }
-            }
-            WaitReason::RequiredChecksUnknown => Self::RequiredChecksUnknown,
-            WaitReason::SlotsFull { used, limit, ahead } => {
-                Self::SlotsFull { used: *used, limit: *limit, ahead: *ahead }
-            }
-            WaitReason::BatchFilling { have, target, until } => {
-                Self::BatchFilling { have: *have, target: *target, until: until.to_string() }
-            }
-            WaitReason::BehindPrs { prs, ahead } => {
-                Self::BehindPrs { prs: numbers(prs), ahead: *ahead }
-            }
-            WaitReason::BuildingCandidate => Self::BuildingCandidate,
-            WaitReason::ChecksRunning { done, of } => Self::ChecksRunning { done: *done, of: *of },
-            WaitReason::ChecksSilent { names, since } => {
-                Self::ChecksSilent { names: names.clone(), since: since.to_string() }
-            }
-            WaitReason::PredecessorTesting { prs } => {
-                Self::PredecessorTesting { prs: numbers(prs) }
-            }
-            WaitReason::SuccessorWindow { depth, until } => Self::SuccessorWindow {
-                depth: *depth,
-                until: until.as_ref().map(ToString::to_string),
-            },
-            WaitReason::ConflictWithAhead { pr } => Self::ConflictWithAhead { pr: pr.0 },
-            WaitReason::BehindLanding { prs } => Self::BehindLanding { prs: numbers(prs) },
-            WaitReason::Landing => Self::Landing,
-            WaitReason::Unexplained => Self::Unexplained,
-            WaitReason::QueuePaused { by, reason } => {
-                Self::QueuePaused { by: by.clone(), reason: reason.clone() }
-            }
-            WaitReason::QueueDraining => Self::QueueDraining,
-            WaitReason::QueueSwitchingModes => Self::QueueSwitchingModes,
-            WaitReason::HostUnreachable { since, detail } => {
-                Self::HostUnreachable { since: since.to_string(), detail: detail.clone() }
-            }
-            WaitReason::HostAccessDenied { since, detail } => {
-                Self::HostAccessDenied { since: since.to_string(), detail: detail.clone() }
-            }
-            WaitReason::HostCredentialRejected { since, detail } => {
-                Self::HostCredentialRejected { since: since.to_string(), detail: detail.clone() }
-            }
-            WaitReason::TargetBranchMissing => Self::TargetBranchMissing,
-            WaitReason::TargetUnknown => Self::TargetUnknown,
-        }
+        Self(reason.clone())
     }
 }
+
+impl Serialize for WaitReasonReply {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("kind", self.0.kind())?;
+        for (name, particular) in self.0.particulars() {
+            match particular {
+                Particular::Count(count) => map.serialize_entry(name, &count)?,
+                Particular::Text(text) => map.serialize_entry(name, &text)?,
+                Particular::OptionalText(text) => map.serialize_entry(name, &text)?,
+                Particular::Names(names) => map.serialize_entry(name, &names)?,
+                Particular::PullRequest(pr) => map.serialize_entry(name, &pr.0)?,
+                Particular::PullRequests(prs) => {
+                    map.serialize_entry(name, &prs.iter().map(|pr| pr.0).collect::<Vec<_>>())?;
+                }
+                Particular::Time(at) => map.serialize_entry(name, &at.to_string())?,
+            }
+        }
+        map.end()
+    }
+}
+
+fn schema_of(particular: &Particular) -> RefOr<Schema> {
+    let number = || {
+        ObjectBuilder::new()
+            .schema_type(Type::Integer)
+            .format(Some(SchemaFormat::KnownFormat(KnownFormat::Int32)))
+            .minimum(Some(0))
+    };
+    let text = || ObjectBuilder::new().schema_type(Type::String);
+    match particular {
+        Particular::Count(_) | Particular::PullRequest(_) => number().into(),
+        Particular::Text(_) | Particular::Time(_) => text().into(),
+        Particular::OptionalText(_) => {
+            text().schema_type(SchemaType::Array(vec![Type::String, Type::Null])).into()
+        }
+        Particular::Names(_) => ArrayBuilder::new().items(text()).into(),
+        Particular::PullRequests(_) => ArrayBuilder::new().items(number()).into(),
+    }
+}
+
+impl PartialSchema for WaitReasonReply {
+    fn schema() -> RefOr<Schema> {
+        let mut kinds = OneOfBuilder::new();
+        for (doc, sample) in WaitReason::samples() {
+            let mut object = ObjectBuilder::new().description(Some(doc.trim()));
+            for (name, particular) in sample.particulars() {
+                object = object.property(name, schema_of(&particular));
+                if !matches!(particular, Particular::OptionalText(_)) {
+                    object = object.required(name);
+                }
+            }
+            let kind =
+                ObjectBuilder::new().schema_type(Type::String).enum_values(Some([sample.kind()]));
+            kinds = kinds.item(object.property("kind", kind).required("kind"));
+        }
+        kinds
+            .description(Some("Why an entry is not further: the kind, and its particulars."))
+            .examples([
+                serde_json::json!({"kind": "slots_full", "used": 5, "limit": 5, "ahead": 0}),
+            ])
+            .into()
+    }
+}
+
+impl ToSchema for WaitReasonReply {}
 
 #[cfg(test)]
 mod tests {
     use serde_json::json;
+    use signalbox_domain::ids::PrNumber;
     use signalbox_domain::time::Timestamp;
 
     use super::*;
@@ -157,8 +112,8 @@ mod tests {
                 json!({"kind": "predecessor_testing", "prs": [3, 5]}),
             ),
             (
-                WaitReason::SuccessorWindow { depth: 2, until: Some(at) },
-                json!({"kind": "successor_window", "depth": 2, "until": time}),
+                WaitReason::SuccessorWindow { depth: 2 },
+                json!({"kind": "successor_window", "depth": 2}),
             ),
             (
                 WaitReason::ChecksSilent { names: vec!["test".into()], since: at },

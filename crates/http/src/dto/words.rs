@@ -1,8 +1,8 @@
 //! Words of states and modes: written in the case that the caller's token asks for, read in any.
 
 use signalbox_domain::queue::{
-    BisectionPart, BlockReason, DirectMergeMode, MergeMethod, Mode, OptimizationMode, Outcome,
-    PrState, QueueStateName, RequestedState, StatusSource, TestBranchConstructionMode,
+    BisectionPart, BlockReason, Mode, Outcome, PrState, QueueStateName, RequestedState,
+    StatusSource, setting,
 };
 use signalbox_domain::token::EnumCase;
 use utoipa::openapi::schema::{ObjectBuilder, SchemaType, Type};
@@ -22,7 +22,7 @@ impl Words {
     }
 }
 
-fn in_both_cases(description: &str, words: &[&str]) -> RefOr<Schema> {
+pub(super) fn in_both_cases(description: &str, words: &[&str]) -> RefOr<Schema> {
     let lower = words.iter().map(|word| word.to_lowercase());
     let both = words.iter().map(|word| (*word).to_owned()).chain(lower);
     ObjectBuilder::new()
@@ -59,8 +59,7 @@ macro_rules! described {
 
             impl PartialSchema for $name {
                 fn schema() -> RefOr<Schema> {
-                    let words: Vec<&str> = <$all>::ALL.iter().map(|it| it.word()).collect();
-                    in_both_cases($description, &words)
+                    in_both_cases($description, <$all>::WORDS)
                 }
             }
 
@@ -73,11 +72,6 @@ described! {
     PrStateWord, "A pull request's state in the queue.", PrState;
     QueueStateWord, "A queue's state.", QueueStateName;
     RequestedStateWord, "A state that a queue can be put in.", RequestedState;
-    ModeWord, "One line, or lanes by impacted targets.", Mode;
-    MergeMethodWord, "How changes become commits.", MergeMethod;
-    DirectMergeModeWord, "Whether up-to-date, tested pull requests skip an empty queue.", DirectMergeMode;
-    OptimizationModeWord, "Whether bisection skips runs whose result is implied.", OptimizationMode;
-    TestBranchConstructionModeWord, "How test branches come to their names.", TestBranchConstructionMode;
     BlockReasonWord, "What kept a pull request from being merged.", BlockReason;
     OutcomeWord, "How a time under test ended.", Outcome;
     BisectionPartWord, "What a test has to do with a bisection.", BisectionPart;
@@ -92,3 +86,15 @@ described! {
     RunStatusWord, "How far a test run is.",
         ["IN_PROGRESS", "FAILED", "CANCELLED", "SUCCEEDED"];
 }
+
+/// The word of the setting `mode`, for requests that name it without the other settings.
+#[derive(Debug)]
+pub(crate) struct ModeWord;
+
+impl PartialSchema for ModeWord {
+    fn schema() -> RefOr<Schema> {
+        in_both_cases(setting("mode").map_or("", |spec| spec.doc()), Mode::WORDS)
+    }
+}
+
+impl ToSchema for ModeWord {}

@@ -78,9 +78,11 @@ async fn the_host_is_named_where_two_hosts_have_the_repository() {
     };
     server.stores.repos.register(&mirror, false).await.expect("registered");
     let branch = BranchName::new("main").expect("a branch");
-    let (settings, at) = (Settings::new(Mode::Single, 1), mirror.created_at);
+    let (settings, at) =
+        (Settings::new(Mode::Single, 1).expect("valid settings"), mirror.created_at);
     let id = QueueId(Uuid::from_u128(78));
-    let queue = Queue::new(id, mirror.org, mirror.id, branch, settings, at);
+    let queue =
+        Queue::new(id, mirror.org, mirror.id, branch, settings, at).expect("valid settings");
     server.stores.queues.create(&queue).await.expect("created");
     let all = server.get(PATH).await.body;
     for host in ["git.test", "mirror.test"] {

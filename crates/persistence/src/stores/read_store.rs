@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use async_trait::async_trait;
 use diesel::prelude::*;
 use diesel_async::RunQueryDsl;
-use signalbox_domain::ids::{BranchName, EntryId, OrgId, PrNumber, QueueId, RepoName, RunId};
+use signalbox_domain::ids::{BranchName, OrgId, PrNumber, QueueId, RepoName, RunId};
 use signalbox_domain::ports::{
     MetricsScope, MoveRecord, QueueDepth, QueueRef, QueueStore, ReadStore, StoreError,
 };
@@ -78,30 +78,6 @@ impl ReadStore for Store {
             .map_err(DbError::from)?;
         let record = |(format, text): &(i32, String)| decode("journal record", *format, text);
         Ok(rows.iter().map(record).collect::<Result<_, DbError>>()?)
-    }
-
-    async fn timeline(
-        &self,
-        queue: QueueRef,
-        entry: EntryId,
-        limit: u32,
-    ) -> Result<Vec<MoveRecord>, StoreError> {
-        let mut conn = self.connection().await?;
-        let rows: Vec<(i64, i32, String)> = entry_moves::table
-            .filter(entry_moves::queue_id.eq(queue.id.to_string()))
-            .filter(entry_moves::org_id.eq(queue.org.to_string()))
-            .filter(entry_moves::entry_id.eq(entry.to_string()))
-            .order((entry_moves::number.desc(), entry_moves::ordinal.desc()))
-            .limit(i64::from(limit))
-            .select((entry_moves::at, entry_moves::format, entry_moves::document))
-            .load(&mut conn)
-            .await
-            .map_err(DbError::from)?;
-        let read = |(at, format, text): (i64, i32, String)| {
-            let decision = decode("move", format, &text)?;
-            Ok(MoveRecord { queue, at: Timestamp::from_unix_micros(at), decision })
-        };
-        Ok(rows.into_iter().map(read).collect::<Result<_, DbError>>()?)
     }
 
     async fn moves_since(

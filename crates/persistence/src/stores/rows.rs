@@ -3,7 +3,7 @@
 use diesel::prelude::*;
 use signalbox_domain::ids::OrgId;
 use signalbox_domain::ports::{Commit, QueueRef};
-use signalbox_domain::queue::{Decision, Entry, Queue, TestRun};
+use signalbox_domain::queue::{Decision, Entry, Moved, Queue, TestRun};
 use signalbox_domain::time::Timestamp;
 
 use super::audit_log::AuditRow;
@@ -251,7 +251,7 @@ impl Key {
     fn moves(&self, commit: &Commit<'_>) -> Result<Vec<MoveRow>, DbError> {
         let mut rows = Vec::new();
         for (ordinal, decision) in (0_i64..).zip(&commit.journal.decisions) {
-            let Decision::Moved { entry, from, to, .. } = decision else { continue };
+            let Decision::Moved(Moved { entry, from, to, .. }) = decision else { continue };
             rows.push(MoveRow {
                 queue_id: self.queue.clone(),
                 number: column(commit.journal.number),

@@ -103,7 +103,8 @@ pub async fn a_reader_misses_nothing_while_others_commit(stores: &Stores) {
     let (org, repository) = (sample.queue.org, sample.repository.clone());
     let mut writers = Vec::new();
     for writer in 0..WRITERS {
-        let mut world = World::new(Settings::new(Mode::Single, 2), Rules::default());
+        let mut world =
+            World::new(Settings::new(Mode::Single, 2).expect("valid settings"), Rules::default());
         let header = &mut world.queue.header;
         header.branch = sample.new_queue(&format!("branch-{writer}")).header.branch;
         (header.id, header.org, header.repo) = (QueueId(Uuid::new_v4()), org, repository.id);

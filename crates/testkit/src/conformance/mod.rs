@@ -101,7 +101,7 @@ macro_rules! store_conformance {
             queues::another_organization_sees_nothing,
             queues::queues_that_are_due_are_found_the_most_overdue_first,
             reads::an_ended_entry_and_run_are_still_read,
-            reads::moves_and_timelines_are_in_order,
+            reads::moves_are_in_order,
             reads::depths_count_live_entries_by_state,
             retention::old_journals_go_and_queues_stay,
             uploads::an_upload_is_created_once_and_found_by_its_own,

@@ -50,7 +50,7 @@ impl<'a> Sample<'a> {
     pub async fn with(stores: &'a Stores, rules: Rules) -> Self {
         let org = Self::org(stores, "acme").await;
         let repository = Self::repository(stores, org.id, "calc").await;
-        let mut world = World::new(Settings::new(Mode::Single, 2), rules);
+        let mut world = World::new(Settings::new(Mode::Single, 2).expect("valid settings"), rules);
         let header = &mut world.queue.header;
         (header.id, header.org, header.repo) = (QueueId(Uuid::new_v4()), org.id, repository.id);
         let queue = QueueRef { org: org.id, id: header.id };
@@ -79,10 +79,11 @@ impl<'a> Sample<'a> {
 
     /// A new queue for a branch of the repository, not kept yet.
     pub fn new_queue(&self, branch: &str) -> Queue {
-        let settings = Settings::new(Mode::Single, 2);
+        let settings = Settings::new(Mode::Single, 2).expect("valid settings");
         let branch = BranchName::new(branch).expect("a branch");
         let id = QueueId(Uuid::new_v4());
         Queue::new(id, self.queue.org, self.repository.id, branch, settings, at(0))
+            .expect("valid settings")
     }
 
     /// Asks something of the queue and commits it.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
-use signalbox_domain::ids::{EntryId, PrNumber, RunId};
+use signalbox_domain::ids::{PrNumber, RunId};
 use signalbox_domain::ports::{
     MetricsScope, MoveRecord, QueueDepth, QueueRef, ReadStore, StoreError,
 };
@@ -36,26 +36,6 @@ impl ReadStore for MemoryDatabase {
         let tables = self.tables();
         let records = tables.queue(queue).into_iter().flat_map(|row| row.journal.values());
         Ok(records.filter(|record| record.number > after).take(count(limit)).cloned().collect())
-    }
-
-    async fn timeline(
-        &self,
-        queue: QueueRef,
-        entry: EntryId,
-        limit: u32,
-    ) -> Result<Vec<MoveRecord>, StoreError> {
-        let tables = self.tables();
-        let mut moves: Vec<MoveRecord> = tables
-            .queue(queue)
-            .into_iter()
-            .flat_map(moves)
-            .filter(
-                |seen| matches!(&seen.decision, Decision::Moved { entry: of, .. } if *of == entry),
-            )
-            .collect();
-        moves.reverse();
-        moves.truncate(count(limit));
-        Ok(moves)
     }
 
     async fn moves_since(
@@ -111,7 +91,7 @@ fn moves(row: &QueueRow) -> impl Iterator<Item = MoveRecord> {
         record
             .decisions
             .iter()
-            .filter(|it| matches!(it, Decision::Moved { .. }))
+            .filter(|it| matches!(it, Decision::Moved(_)))
             .map(move |decision| MoveRecord { queue, at: record.at, decision: decision.clone() })
     })
 }

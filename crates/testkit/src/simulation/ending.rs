@@ -99,7 +99,6 @@ impl World {
             FailReason::Optimization => !self.temper.flaky && !self.watch.has_timed_out(),
             FailReason::Timeout | FailReason::UpdatedAtMergeTime => false,
             FailReason::ConfigParsingFailure
-            | FailReason::ConfigBadRequiredStatuses
             | FailReason::NoRequiredStatuses
             | FailReason::StartRefused
             | FailReason::MergeRefused => true,

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use signalbox_domain::ids::PrNumber;
 use signalbox_domain::ports::{Commit, QueueRef, Version};
 use signalbox_domain::queue::{
-    Decision, Effect, Fact, Input, Mode, PrState, Queue, QueueState, TestFailure, TestRun, absorb,
-    check_invariants, decide,
+    Decision, Effect, Fact, Input, Mode, Moved, PrState, Queue, QueueState, TestFailure, TestRun,
+    absorb, check_invariants, decide,
 };
 
 use super::schedule::Schedule;
@@ -192,9 +192,12 @@ fn stillness(before: &Queue, after: &Queue, commit: &Commit<'_>) -> Vec<String> 
     }
     if *state != QueueState::Running {
         for decision in &commit.journal.decisions {
-            if let Decision::Moved {
-                pr, from: Some(PrState::NotReady), to: PrState::Pending, ..
-            } = decision
+            if let Decision::Moved(Moved {
+                pr,
+                from: Some(PrState::NotReady),
+                to: PrState::Pending,
+                ..
+            }) = decision
             {
                 complaints.push(format!("Q5: #{pr} enters the line in {}", state.name().word()));
             }
@@ -208,7 +211,7 @@ fn stillness(before: &Queue, after: &Queue, commit: &Commit<'_>) -> Vec<String> 
 fn told(last: &mut BTreeMap<PrNumber, PrState>, decisions: &[Decision]) -> Vec<String> {
     let mut complaints = Vec::new();
     for decision in decisions {
-        let Decision::Moved { pr, from, to, .. } = decision else { continue };
+        let Decision::Moved(Moved { pr, from, to, .. }) = decision else { continue };
         let known = last.insert(*pr, *to).filter(|known| !known.is_terminal());
         if known != *from {
             complaints.push(format!("Q3: #{pr} was {known:?} and moves from {from:?} to {to:?}"));
@@ -219,12 +222,12 @@ fn told(last: &mut BTreeMap<PrNumber, PrState>, decisions: &[Decision]) -> Vec<S
 
 /// Q8: when every check ends soon, no run waits until its deadline.
 fn waited_in_vain(decision: &Decision) -> Option<String> {
-    let Decision::Moved { pr, .. } = decision else { return None };
+    let Decision::Moved(Moved { pr, .. }) = decision else { return None };
     is_timeout(decision).then(|| format!("Q8: the checks of #{pr} were lost"))
 }
 
 fn is_timeout(decision: &Decision) -> bool {
-    matches!(decision, Decision::Moved { reason, .. } if reason == TestFailure::Timeout.word())
+    matches!(decision, Decision::Moved(moved) if moved.reason.word() == TestFailure::Timeout.word())
 }
 
 /// The lines in which two values differ, at most a few.
@@ -242,8 +245,8 @@ pub(super) fn apart<T: std::fmt::Debug>(must_be: &T, is: &T) -> String {
 fn told_of(commit: &Commit<'_>) -> String {
     let mut line = commit.journal.input.name().to_owned();
     for decision in &commit.journal.decisions {
-        if let Decision::Moved { pr, to, reason, .. } = decision {
-            let _ = write!(line, " [#{pr} {} {reason}]", to.word());
+        if let Decision::Moved(Moved { pr, to, reason, .. }) = decision {
+            let _ = write!(line, " [#{pr} {} {}]", to.word(), reason.word());
         } else if let Decision::QueueMoved { to, .. } = decision {
             let _ = write!(line, " [queue {}]", to.word());
         }

@@ -97,9 +97,9 @@ pub(crate) fn page(seen: &Seen<'_>) -> Page {
     let saved = seen
         .moves
         .iter()
-        .filter(|it| it.to == PrState::TestsPassed && it.reason == PassReason::Successor.word());
+        .filter(|it| it.to == PrState::TestsPassed && it.reason == PassReason::Successor.into());
     let saved = saved.count();
-    let split = seen.moves.iter().filter(|it| it.reason == QueuedReason::BisectionRequired.word());
+    let split = seen.moves.iter().filter(|it| it.reason == QueuedReason::BisectionRequired.into());
     let split = split.count();
     let per = |count: usize| {
         let landed = usize::try_from(merged).unwrap_or(0);

@@ -118,6 +118,7 @@ pub(crate) fn depth(moves: &[Move], parts: &Parts, now: (u64, u64)) -> (Chart, T
 #[cfg(test)]
 mod tests {
     use signalbox_domain::ids::{EntryId, PrNumber};
+    use signalbox_domain::queue::{Actor, Reason};
     use uuid::Uuid;
 
     use super::*;
@@ -131,8 +132,8 @@ mod tests {
             pr: PrNumber(1),
             from,
             to,
-            reason: String::new(),
-            actor: String::new(),
+            reason: Reason::Started,
+            actor: Actor::Queue,
             run: None,
             bisection: false,
             after: Span::minutes(after),

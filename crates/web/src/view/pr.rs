@@ -4,13 +4,12 @@ use signalbox_domain::ids::PrNumber;
 use signalbox_domain::queue::{Culprit, Entry, EntryState, Exit, Queue, Readiness, Step, TestRun};
 use signalbox_domain::time::Timestamp;
 use signalbox_services::{EntryDetails, RunFailure};
-use signalbox_wording::{Named, reason};
+use signalbox_wording::{Named, Wait, after_exit, estimate_sentence, reason, wait};
 
 use super::queue::{due, outside};
 use super::{Place, actions, exits, neighbours, run};
 use crate::model::{Block, Cell, Page, Section, Table, TimelineStep};
-use crate::next;
-use crate::text::{ago, lasting, plain, sentence};
+use crate::text::{ago, lasting, plain, sentence, span};
 use crate::visitor::Visitor;
 
 /// What the page is made from.
@@ -92,10 +91,10 @@ fn answer(seen: &Seen<'_>) -> Block {
                 ago(snapshot.entry.state_changed_at, seen.now).text
             ),
             text: exits::told_of(&snapshot.entry, exit),
-            next: next::afterwards(&snapshot.entry, exit).to_owned(),
+            next: after_exit(exit, snapshot.entry.off_target_since.is_some()).to_owned(),
         };
     }
-    let Some(wait) = &snapshot.waits else {
+    let Some(waits) = &snapshot.waits else {
         let word = snapshot.state.named();
         return Block::Answer {
             icon: word.icon,
@@ -105,13 +104,23 @@ fn answer(seen: &Seen<'_>) -> Block {
             next: String::new(),
         };
     };
-    let word = wait.named();
+    let Wait { word, sentence: why, next, latest } = wait(waits);
+    let next = latest.map_or_else(
+        || next.to_string(),
+        |at| {
+            format!(
+                "{}, at the latest in {}.",
+                next.trim_end_matches('.'),
+                span(at.since(seen.now))
+            )
+        },
+    );
     Block::Answer {
         icon: word.icon,
         tone: word.tone.name(),
         label: format!("Waiting because: {}", word.label),
-        text: plain(&sentence(&wait.sentence()), 600),
-        next: next::after(wait, seen.now),
+        text: plain(&sentence(&why), 600),
+        next,
     }
 }
 
@@ -134,7 +143,8 @@ fn facts(seen: &Seen<'_>) -> Vec<(&'static str, Cell)> {
             position.map_or_else(|| "not in the line".to_owned(), |it| format!("{it} in the line"));
         facts.push(("Place", Cell::text(place)));
         let estimate = details.estimate.as_ref();
-        let basis = estimate.map(|it| plain(&sentence(&it.sentence), 600)).unwrap_or_default();
+        let basis =
+            estimate.map(|it| plain(&sentence(&estimate_sentence(it)), 600)).unwrap_or_default();
         facts.push(("Merged in", Cell { sub: Some(basis), ..due(estimate) }));
         facts.push(("In queue", lasting(entry.submitted_at, now)));
     }
@@ -191,7 +201,7 @@ fn readiness(ready: &Readiness) -> Section {
 
 fn lines(step: &Step, entry: &Entry, place: &Place) -> Vec<Cell> {
     let mut lines = Vec::new();
-    if let Some(word) = reason(step.state, &step.reason) {
+    if let Some(word) = reason(step.reason) {
         lines.push(Cell::word(word).sub(sentence(word.sentence)));
     }
     let named = |prs: &[signalbox_domain::queue::PrRef]| {
@@ -225,7 +235,7 @@ fn timeline(seen: &Seen<'_>, steps: &[Step]) -> Section {
     let entry = &seen.details.snapshot.entry;
     let all = steps.len();
     let shown = steps.iter().enumerate().take(50).map(|(at, step)| {
-        let by = plain(&step.actor, 100);
+        let by = plain(&step.actor.to_string(), 100);
         TimelineStep {
             id: format!("step-{}", all - at),
             what: Cell::named(&step.state),

@@ -9,7 +9,7 @@ use signalbox_domain::queue::{
 };
 use signalbox_domain::time::{Span, Timestamp};
 use signalbox_services::EntrySnapshot;
-use signalbox_wording::{Named, Tone};
+use signalbox_wording::{Named, Tone, wait};
 
 use super::{Place, ROWS, actions, exits};
 use crate::model::{Block, Cell, Page, Section, Table, Tile};
@@ -67,7 +67,10 @@ pub(crate) fn due(estimate: Option<&Estimate>) -> Cell {
 fn why(waits: Option<&WaitReason>) -> Cell {
     waits.map_or_else(
         || Cell::text("–"),
-        |wait| Cell::named(wait).sub(plain(&sentence(&wait.sentence()), 300)),
+        |waits| {
+            let wait = wait(waits);
+            Cell::word(wait.word).sub(plain(&sentence(&wait.sentence), 300))
+        },
     )
 }
 

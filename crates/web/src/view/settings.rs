@@ -1,7 +1,7 @@
 //! The settings of a queue: as they are, as they would be, and what the difference is.
 
 use signalbox_domain::queue::{
-    DirectMergeMode, MergeMethod, Mode, OptimizationMode, Queue, Settings, SettingsPatch,
+    Queue, SETTINGS, SettingGroup, SettingKind, SettingSpec, SettingValue, Settings, SettingsPatch,
 };
 
 use sha2::{Digest, Sha256};
@@ -12,137 +12,71 @@ use crate::model::{Block, Cell, Field, Form, Page, Section, Table};
 use crate::text::{plain, sentence};
 use crate::visitor::{Asked, Visitor};
 use signalbox_domain::token::Scope;
-use signalbox_wording::Tone;
+use signalbox_wording::{Tone, settings_warning};
 
 /// Says which settings have no effect beside the others.
 fn warned(section: Section, settings: &Settings) -> Section {
     settings.warnings().into_iter().fold(section, |section, text| {
         let title = "This setting does less than it says.";
-        section.with(Block::notice(Tone::Warning, "warning", title, &sentence(text)))
+        section.with(Block::notice(
+            Tone::Warning,
+            "warning",
+            title,
+            &sentence(settings_warning(text)),
+        ))
     })
 }
 
-/// A setting: its name in forms, what it is called, its value, and the values that it may have.
+/// A setting and its value as forms have it.
 struct Setting {
+    spec: &'static SettingSpec,
+    /// Its name in forms.
     name: &'static str,
-    label: &'static str,
+    label: String,
     value: String,
-    options: Vec<&'static str>,
-    hint: &'static str,
 }
 
+/// Every setting, group by group.
 fn all(settings: &Settings) -> Vec<Setting> {
-    let one = |name, label, value: String, options: Vec<&'static str>, hint| Setting {
-        name,
-        label,
-        value,
-        options,
-        hint,
+    let of_group = |group| SETTINGS.iter().filter(move |spec| spec.group == group);
+    let shown = |spec: &'static SettingSpec| {
+        let label = match spec.kind {
+            SettingKind::Whole { unit, .. } if !unit.is_empty() => {
+                format!("{} ({unit})", spec.title)
+            }
+            SettingKind::Names { .. } => format!("{}, one a line", spec.title),
+            SettingKind::Rules => format!("{}, one pattern a line", spec.title),
+            SettingKind::Whole { .. }
+            | SettingKind::Flag
+            | SettingKind::Word(_)
+            | SettingKind::Text { .. } => spec.title.to_owned(),
+        };
+        Setting { spec, name: spec.field, label, value: value(spec.value(settings)) }
     };
-    let yes = |value: bool| if value { "yes" } else { "no" }.to_owned();
-    let either = || vec!["yes", "no"];
-    let words = |all: Vec<&'static str>| all;
-    let required = settings.required_statuses.as_ref().map(|it| it.join("\n")).unwrap_or_default();
-    vec![
-        one(
-            "mode",
-            "Mode",
-            settings.mode.word().to_owned(),
-            words(Mode::ALL.iter().map(|it| it.word()).collect()),
-            "One line, or lanes of pull requests that share targets.",
-        ),
-        one(
-            "concurrency",
-            "Slots for testing",
-            settings.concurrency.to_string(),
-            vec![],
-            "How many candidates are tested at the same time.",
-        ),
-        one(
-            "bisection_concurrency",
-            "Slots for split batches",
-            settings.bisection_concurrency.to_string(),
-            vec![],
-            "",
-        ),
-        one(
-            "testing_timeout_minutes",
-            "Time limit of a test, in minutes",
-            settings.testing_timeout_minutes.to_string(),
-            vec![],
-            "",
-        ),
-        one(
-            "merge_method",
-            "How it merges",
-            settings.merge_method.word().to_owned(),
-            words(MergeMethod::ALL.iter().map(|it| it.word()).collect()),
-            "",
-        ),
-        one(
-            "direct_merge_mode",
-            "Merge directly when up to date",
-            settings.direct_merge_mode.word().to_owned(),
-            words(DirectMergeMode::ALL.iter().map(|it| it.word()).collect()),
-            "",
-        ),
-        one(
-            "batch",
-            "Batches",
-            yes(settings.batch),
-            either(),
-            "Several pull requests in one test.",
-        ),
-        one(
-            "batching_min_size",
-            "Size of a batch",
-            settings.batching_min_size.to_string(),
-            vec![],
-            "",
-        ),
-        one(
-            "batching_max_wait_time_minutes",
-            "Minutes that a batch may fill",
-            settings.batching_max_wait_time_minutes.to_string(),
-            vec![],
-            "",
-        ),
-        one(
-            "can_optimistically_merge",
-            "A later success absolves",
-            yes(settings.can_optimistically_merge),
-            either(),
-            "A failure counts as passed when one that contains it passes.",
-        ),
-        one(
-            "pending_failure_depth",
-            "Levels that may absolve",
-            settings.pending_failure_depth.to_string(),
-            vec![],
-            "",
-        ),
-        one(
-            "optimization_mode",
-            "Skip tests that are known",
-            settings.optimization_mode.word().to_owned(),
-            words(OptimizationMode::ALL.iter().map(|it| it.word()).collect()),
-            "",
-        ),
-        one(
-            "required_statuses",
-            "Required checks, one a line",
-            required,
-            vec!["lines"],
-            "Empty: those of the repository's configuration or the branch's protection.",
-        ),
-        one(
-            "not_ready_timeout_hours",
-            "Hours to become ready",
-            settings.not_ready_timeout_hours.to_string(),
-            vec![],
-            "",
-        ),
-    ]
+    SettingGroup::ALL.iter().copied().flat_map(of_group).map(shown).collect()
+}
+
+fn value(value: SettingValue) -> String {
+    match value {
+        SettingValue::Whole(number) => number.to_string(),
+        SettingValue::Flag(flag) => if flag { "yes" } else { "no" }.to_owned(),
+        SettingValue::Word(word) => word.to_owned(),
+        SettingValue::Text(text) => text,
+        SettingValue::Names(names) => names.join("\n"),
+        SettingValue::Rules(rules) => {
+            rules.into_iter().map(|rule| rule.target_pattern).collect::<Vec<_>>().join("\n")
+        }
+    }
+}
+
+/// What a setting does, and whether it does anything.
+fn hint(spec: &SettingSpec) -> String {
+    let doc = spec.doc();
+    if spec.group == SettingGroup::WithoutEffect {
+        format!("{doc} Stored for clients that send it; the queue ignores it.")
+    } else {
+        doc.to_owned()
+    }
 }
 
 /// Names the settings as they are: another one after every change of them.
@@ -163,7 +97,8 @@ pub(crate) fn changed(place: &Place, queue: &Queue, wanted: &Settings) -> Page {
     let mut mine = vec![("repo", place.repo.to_string()), ("branch", place.branch.to_string())];
     for (now, wanted) in all(&queue.header.settings).into_iter().zip(all(wanted)) {
         if now.value != wanted.value {
-            let cells = [now.label, &now.value, &wanted.value].map(shown).map(Cell::text);
+            let cells = [&now.label, &now.value, &wanted.value];
+            let cells = cells.map(|text| Cell::text(shown(text)));
             table.push(now.name, cells.to_vec());
         }
         mine.push((wanted.name, wanted.value));
@@ -210,50 +145,13 @@ fn shown(value: &str) -> String {
 pub(crate) fn patch(settings: &Settings, sent: &Asked) -> Result<SettingsPatch, Failure> {
     let mut patch = SettingsPatch::default();
     for one in all(settings) {
-        if !sent.has(one.name) || sent.text(one.name).replace('\r', "") == one.value {
+        let text = sent.text(one.name).replace('\r', "");
+        if !sent.has(one.name) || text == one.value {
             continue;
         }
-        let text = sent.text(one.name);
-        let wrong = || Failure::Invalid(format!("{}: this value cannot be used", one.label));
-        let number = || text.parse::<u32>().map_err(|_| wrong());
-        let yes = || match text {
-            "yes" => Ok(true),
-            "no" => Ok(false),
-            _ => Err(wrong()),
-        };
-        match one.name {
-            "mode" => patch.mode = Some(Mode::parse(text).ok_or_else(wrong)?),
-            "concurrency" => patch.concurrency = Some(number()?),
-            "bisection_concurrency" => patch.bisection_concurrency = Some(number()?),
-            "testing_timeout_minutes" => patch.testing_timeout_minutes = Some(number()?),
-            "merge_method" => {
-                patch.merge_method = Some(MergeMethod::parse(text).ok_or_else(wrong)?);
-            }
-            "direct_merge_mode" => {
-                patch.direct_merge_mode = Some(DirectMergeMode::parse(text).ok_or_else(wrong)?);
-            }
-            "batch" => patch.batch = Some(yes()?),
-            "batching_min_size" => patch.batching_min_size = Some(number()?),
-            "batching_max_wait_time_minutes" => {
-                patch.batching_max_wait_time_minutes = Some(number()?);
-            }
-            "can_optimistically_merge" => patch.can_optimistically_merge = Some(yes()?),
-            "pending_failure_depth" => patch.pending_failure_depth = Some(number()?),
-            "optimization_mode" => {
-                patch.optimization_mode = Some(OptimizationMode::parse(text).ok_or_else(wrong)?);
-            }
-            "not_ready_timeout_hours" => patch.not_ready_timeout_hours = Some(number()?),
-            "required_statuses" => {
-                let names: Vec<String> = text
-                    .lines()
-                    .map(str::trim)
-                    .filter(|it| !it.is_empty())
-                    .map(ToOwned::to_owned)
-                    .collect();
-                patch.delete_required_statuses = names.is_empty();
-                patch.required_statuses = (!names.is_empty()).then_some(names);
-            }
-            _ => {}
+        let value = one.spec.parse(&text);
+        if !value.is_some_and(|value| one.spec.set(&mut patch, value)) {
+            return Err(Failure::Invalid(format!("{}: this value cannot be used", one.label)));
         }
     }
     Ok(patch)
@@ -287,7 +185,7 @@ pub(crate) fn page(
                 table.push(
                     old.name,
                     vec![
-                        Cell::text(old.label),
+                        Cell::text(&old.label),
                         Cell::text(shown(&old.value)),
                         Cell::text(shown(&new.value)),
                     ],
@@ -327,27 +225,25 @@ pub(crate) fn page(
     }
     let values = proposed.map_or_else(|| all(settings), all);
     if visitor.may_send(Scope::QueueAdmin) {
+        let options = |words: &[&str]| -> Vec<(String, String)> {
+            words.iter().map(|word| ((*word).to_owned(), (*word).to_owned())).collect()
+        };
         let field = |one: Setting| {
-            let lines = one.options == ["lines"];
-            let number = one.options.is_empty();
+            let (kind, options) = match one.spec.kind {
+                SettingKind::Whole { .. } => ("number", Vec::new()),
+                SettingKind::Flag => ("select", options(&["yes", "no"])),
+                SettingKind::Word(words) => ("select", options(words)),
+                SettingKind::Text { .. } => ("text", Vec::new()),
+                SettingKind::Names { .. } | SettingKind::Rules => ("lines", Vec::new()),
+            };
             Field {
                 name: one.name,
-                label: one.label.to_owned(),
-                kind: if lines {
-                    "lines"
-                } else if number {
-                    "number"
-                } else {
-                    "select"
-                },
+                label: one.label,
+                kind,
                 value: one.value,
-                options: if lines {
-                    vec![]
-                } else {
-                    one.options.iter().map(|it| ((*it).to_owned(), (*it).to_owned())).collect()
-                },
-                hint: one.hint.to_owned(),
-                required: number,
+                options,
+                hint: hint(one.spec),
+                required: matches!(kind, "number" | "text"),
             }
         };
         let form = Form {
@@ -370,7 +266,11 @@ pub(crate) fn page(
             let value = if one.value.is_empty() { "–".to_owned() } else { one.value };
             table.push(
                 one.name,
-                vec![Cell::text(one.label), Cell::text(plain(&value, 500)), Cell::text(one.hint)],
+                vec![
+                    Cell::text(one.label),
+                    Cell::text(plain(&value, 500)),
+                    Cell::text(hint(one.spec)),
+                ],
             );
         }
         sections.push(Section::new("settings-part", "Settings").with(Block::Table(table)));

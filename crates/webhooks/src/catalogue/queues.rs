@@ -9,11 +9,12 @@ use signalbox_domain::queue::{
 use super::parts::{array, boolean, count, format, object, one_of, string};
 
 /// Reasons that the contract knows beside those that are told here.
-const QUEUED: &[&str] = &[];
+const QUEUED: &[&str] = &["BISECTION_TEST_RUN_PASSED"];
 const FAILED: &[&str] = &[
     "START_TEST_RUN_INVALID_EVENT",
     "START_TEST_RUN_CONFIG_NOT_FOUND",
     "START_TEST_RUN_CONFIG_MISSING_REQUIRED_STATUSES",
+    "START_TEST_RUN_CONFIG_BAD_REQUIRED_STATUSES",
     "START_TEST_RUN_CONFIG_BAD_VERSION",
     "START_TEST_RUN_DRAFT_PRS_NOT_ALLOWED",
     "GITHUB_API_DIRECT_MERGE_PR_FAILED",

@@ -31,7 +31,7 @@ pub(super) fn change_state(draft: &mut Draft, to: QueueState, by: &Actor, reason
     draft.decision(Decision::QueueMoved {
         from,
         to: to.name(),
-        actor: by.to_string(),
+        actor: by.clone(),
         reason: reason.clone(),
     });
     draft.queue.header.state = to;
@@ -73,7 +73,7 @@ pub(super) fn admit(draft: &mut Draft, id: EntryId) {
     });
     let reason = QueuedReason::NowReady;
     let to = EntryState::Pending { reason, held_by: None, was_held_by: None };
-    draft.move_entry(id, to, Because::new(reason.word(), &Actor::Queue));
+    draft.move_entry(id, to, Because::new(reason, &Actor::Queue));
     if entry.priority.is_urgent() {
         go_to_the_front(draft, id);
     }

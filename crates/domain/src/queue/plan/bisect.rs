@@ -54,7 +54,7 @@ fn split(
             });
             let reason = QueuedReason::BisectionRequired;
             let to = EntryState::Pending { reason, held_by: None, was_held_by: None };
-            draft.move_entry(entry.id, to, Because::new(reason.word(), &Actor::Queue));
+            draft.move_entry(entry.id, to, Because::new(reason, &Actor::Queue));
         }
     }
 }
@@ -145,7 +145,7 @@ pub(super) fn absolve(draft: &mut Draft, id: RunId) {
         let own = entry.state.run();
         let batch = own.and_then(|own| EventBatch::of(&*draft.run(own)?)).map(Box::new);
         let to = EntryState::TestsPassed { run: id, reason };
-        draft.move_entry(entry.id, to, Because::new(reason.word(), &Actor::Queue));
+        draft.move_entry(entry.id, to, Because::new(reason, &Actor::Queue));
         if batch.is_some() {
             draft.change_entry(entry.id, |entry| entry.absolved = batch);
         }

@@ -86,7 +86,7 @@ pub(super) fn pass(draft: &mut Draft, id: RunId, reason: PassReason) {
     for entry in testing(draft, id) {
         draft.change_entry(entry, |entry| entry.proven.clone_from(&proven));
         let to = EntryState::TestsPassed { run: id, reason };
-        draft.move_entry(entry, to, Because::new(reason.word(), &Actor::Queue));
+        draft.move_entry(entry, to, Because::new(reason, &Actor::Queue));
     }
     bisect::absolve(draft, id);
 }
@@ -95,13 +95,13 @@ pub(super) fn pass(draft: &mut Draft, id: RunId, reason: PassReason) {
 pub(super) fn fail(draft: &mut Draft, id: RunId, failure: TestFailure, details: &[String]) {
     draft.end_run(id, RunStatus::Failed { failure, details: details.to_vec() });
     let others_may_be_at_fault = draft.run(id).is_some_and(|run| !all_ahead_landed(draft, &run));
-    let depth = draft.queue.header.settings.pending_failure_depth;
+    let depth = lanes::failure_window(&draft.queue);
     let group = testing(draft, id);
     let held = others_may_be_at_fault || depth > 0 || group.len() > 1;
     for entry in group {
         if held {
             let to = EntryState::PendingFailure { run: id, failure, details: details.to_vec() };
-            let because = Because::new(failure.word(), &Actor::Queue).with(details.to_vec());
+            let because = Because::new(failure, &Actor::Queue).with(details.to_vec());
             draft.move_entry(entry, to, because);
         } else {
             blame(draft, entry, id, failure, details);

@@ -64,7 +64,7 @@ fn submit(draft: &mut Draft, submission: &Submission) -> Result<(), Refusal> {
         absolved: None,
     };
     forget_earlier(draft, pr);
-    let because = Because::new(submission.reason.word(), &submission.by);
+    let because = Because::new(submission.reason, &submission.by);
     draft.tell(&entry, None, &EntryState::NotReady, because);
     let id = entry.id;
     draft.put_entry(entry);
@@ -222,7 +222,7 @@ fn update(
     if settings != header.settings {
         draft.queue.header.settings = settings;
         draft.queue.waiting.wake_all();
-        draft.decision(Decision::SettingsChanged { actor: by.to_string() });
+        draft.decision(Decision::SettingsChanged { actor: by.clone() });
         let state = draft.queue.header.state.name();
         draft.tell_queue(EventKind::QueueConfigChanged, by, state, None);
     }

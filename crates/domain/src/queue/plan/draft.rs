@@ -8,20 +8,21 @@ use crate::time::Timestamp;
 
 use super::super::{
     Actor, Changes, Decision, Effect, Entry, EntryState, Event, Exit, Header, IgnoredBecause,
-    NumberedEffect, Place, PrState, Queue, ReportedTargets, RunStatus, TestRun, Transition,
+    Moved, NumberedEffect, Place, PrState, Queue, Reason, ReportedTargets, RunStatus, TestRun,
+    Transition,
 };
 use super::tell::BatchNews;
 
-/// Why an entry's state changes: the reason's word, who caused it, and particulars.
+/// Why an entry's state changes: the reason, who caused it, and particulars.
 pub(super) struct Because<'a> {
-    pub(super) reason: &'a str,
+    pub(super) reason: Reason,
     pub(super) actor: &'a Actor,
     pub(super) details: Vec<String>,
 }
 
 impl<'a> Because<'a> {
-    pub(super) const fn new(reason: &'a str, actor: &'a Actor) -> Self {
-        Self { reason, actor, details: Vec::new() }
+    pub(super) fn new(reason: impl Into<Reason>, actor: &'a Actor) -> Self {
+        Self { reason: reason.into(), actor, details: Vec::new() }
     }
 
     pub(super) fn with(mut self, details: Vec<String>) -> Self {
@@ -188,20 +189,20 @@ impl Draft {
         let run = to.run().or_else(|| entry.state.run());
         let state = run.and_then(|run| self.run(run));
         let bisection = state.as_ref().is_some_and(|run| run.bisection);
-        self.decision(Decision::Moved {
+        self.decision(Decision::Moved(Moved {
             entry: entry.id,
             pr: entry.pr,
             from,
             to: to.name(),
-            reason: because.reason.to_owned(),
-            actor: because.actor.to_string(),
+            reason: because.reason,
+            actor: because.actor.clone(),
             run,
             bisection,
             after_micros: self.at.since(entry.state_changed_at).micros(),
             entered_line_at: entry.entered_line_at,
             details: because.details,
-        });
-        self.tell_pull_request(entry, from, to, because.reason, state.as_deref());
+        }));
+        self.tell_pull_request(entry, from, to, because.reason.word(), state.as_deref());
     }
 
     /// Ends a run with a result or without one. Its checks are stopped, if any may be under way.

@@ -2,7 +2,7 @@
 
 use super::super::{
     Actor, CancelReason, Decision, EntryState, Exit, Fact, HostTrouble, IgnoredBecause,
-    MergeReason, PrState, PullRequest, PullRequestState, QueuedReason, TestFailure,
+    MergeReason, PrState, PullRequest, PullRequestState, QueuedReason, Reason, TestFailure,
 };
 use super::draft::{Because, Draft};
 use super::{advance, checks, empty, host_facts, land, landings, leave};
@@ -116,7 +116,7 @@ fn leave_line_if_not_mergeable(draft: &mut Draft, id: EntryId) {
     if entry.force_enqueued {
         return;
     }
-    let because = Because::new("NO_LONGER_READY", &Actor::Host).with(vec![words.clone()]);
+    let because = Because::new(Reason::NoLongerReady, &Actor::Host).with(vec![words.clone()]);
     draft.move_entry(id, EntryState::NotReady, because);
 }
 

@@ -259,7 +259,7 @@ fn hold(draft: &mut Draft, run: RunId, entry: EntryId, holder: PrNumber, paths: 
         entry.place = Place::Waiting { since, number };
     });
     let to = EntryState::Pending { reason, held_by: Some(holder), was_held_by: None };
-    let because = Because::new(reason.word(), &Actor::Queue).with(paths.to_vec());
+    let because = Because::new(reason, &Actor::Queue).with(paths.to_vec());
     draft.move_entry(entry, to, because);
     leave::requeue_run(draft, run, reason, &Actor::Queue);
 }

@@ -112,7 +112,7 @@ pub(super) fn landed(draft: &mut Draft, id: RunId, sha: &Sha, tree: &TreeId) {
                 landed_tree: Some(tree.clone()),
             }
         };
-        let because = Because::new(exit.reason_word(), &Actor::Queue);
+        let because = Because::new(exit.reason(), &Actor::Queue);
         draft.move_entry(entry.id, EntryState::Ended(exit), because);
         leave::release_held_by(draft, entry.pr);
     }

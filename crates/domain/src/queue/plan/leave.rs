@@ -21,13 +21,14 @@ pub(super) fn leave(draft: &mut Draft, id: EntryId, exit: Exit, actor: &Actor) {
         Exit::Failed { details, .. } => details.clone(),
         Exit::Merged { .. } | Exit::Cancelled { .. } => Vec::new(),
     };
-    let (reason, word) = match &exit {
-        Exit::Merged { .. } => (QueuedReason::PredecessorMergedManually, exit.reason_word()),
-        Exit::Failed { .. } => (QueuedReason::PredecessorFailed, exit.reason_word()),
-        Exit::Cancelled { .. } => (QueuedReason::PredecessorCancelled, exit.reason_word()),
+    let reason = match &exit {
+        Exit::Merged { .. } => QueuedReason::PredecessorMergedManually,
+        Exit::Failed { .. } => QueuedReason::PredecessorFailed,
+        Exit::Cancelled { .. } => QueuedReason::PredecessorCancelled,
     };
+    let because = Because::new(exit.reason(), actor).with(details);
     let on_target = matches!(exit, Exit::Merged { .. }) && its_changes_are_on_target(draft, run);
-    draft.move_entry(id, EntryState::Ended(exit), Because::new(word, actor).with(details));
+    draft.move_entry(id, EntryState::Ended(exit), because);
     release_held_by(draft, pr);
     if let Some(run) = run {
         // The rest of its group was tested together with it.
@@ -103,7 +104,7 @@ pub(super) fn requeue_run(draft: &mut Draft, id: RunId, reason: QueuedReason, ac
             | EntryState::Ended(_) => None,
         };
         let to = EntryState::Pending { reason, held_by: None, was_held_by };
-        draft.move_entry(entry.id, to, Because::new(reason.word(), actor));
+        draft.move_entry(entry.id, to, Because::new(reason, actor));
         after_requeue(draft, &entry, reason);
     }
 }

@@ -8,7 +8,7 @@ use crate::time::Span;
 use super::super::lanes::{self, Free, Next, Startable};
 use super::super::{
     Actor, Ahead, BuildCandidate, Change, DirectMergeMode, Effect, Entry, EntryState, Member, Mode,
-    Place, Queue, RunStatus, TestRun,
+    Place, Queue, Reason, RunStatus, TestRun,
 };
 use super::draft::{Because, Draft};
 
@@ -172,7 +172,7 @@ fn begin(draft: &mut Draft, entry: &Entry, run: RunId, number: u64, at: usize) {
         | EntryState::Ended(_) => None,
     };
     let to = EntryState::Testing { run, was_held_by };
-    draft.move_entry(entry.id, to, Because::new("TEST_RUN_STARTED", &Actor::Queue));
+    draft.move_entry(entry.id, to, Because::new(Reason::Started, &Actor::Queue));
 }
 
 /// The candidates of the runs that these are in, each once.

@@ -10,9 +10,9 @@ use uuid::Uuid;
 
 use crate::ids::{BranchName, OrgId, PrNumber, QueueId, RepoId, Sha, TreeId};
 use crate::queue::{
-    Actor, Command, Decision, Event, Fact, HostTrouble, HostTroubleKind, Input, Mergeability, Mode,
+    Actor, Command, Decision, Event, Fact, HostTrouble, HostTroubleKind, Input, Mode,
     NumberedEffect, Priority, PullRequest, PullRequestState, Queue, Refusal, ReportedTargets,
-    Settings, Submission, SubmitReason, Targets, Transition, absorb, decide,
+    Settings, Submission, Targets, Transition, absorb, decide,
 };
 use crate::time::{Span, Timestamp};
 
@@ -128,6 +128,7 @@ impl World {
         let id = |number: u128| Uuid::from_u128(number);
         let branch = BranchName::new("main").expect("a branch name");
         let queue = Queue::new(QueueId(id(1)), OrgId(id(2)), RepoId(id(3)), branch, settings, at);
+        let queue = queue.expect("settings within their bounds");
         let target_sha = Sha::new(object(1, 0)).expect("forty hexadecimal digits");
         let mut world = Self {
             new_queue: queue.clone(),
@@ -174,20 +175,15 @@ impl World {
             base: main,
             draft: false,
         });
-        PullRequest {
-            number: PrNumber(pr),
-            title: format!("change {pr}"),
-            body: String::new(),
-            author: "ada".into(),
-            head: Self::head_of(pr, proposed.version),
-            head_branch: None,
-            base: proposed.base.clone(),
-            state: proposed.state,
-            merged_as: None,
-            draft: proposed.draft,
-            mergeability: Mergeability::Mergeable,
-            url: format!("http://localhost/{pr}"),
-        }
+        let head = Self::head_of(pr, proposed.version);
+        PullRequest::builder(PrNumber(pr), head, proposed.base.clone())
+            .title(format!("change {pr}"))
+            .author("ada")
+            .state(proposed.state)
+            .draft(proposed.draft)
+            .url(format!("http://localhost/{pr}"))
+            .build()
+            .expect("a number and a short title")
     }
 
     fn target_seen(&self) -> Fact {
@@ -236,17 +232,12 @@ impl World {
         let pull_request = self.pull_request(pr);
         let wanted = self.reports_targets && self.queue.mode() == Mode::Parallel;
         let targets = wanted.then(|| self.targets(pr));
-        let submission = Submission {
-            pull_request,
-            read_at: self.at,
-            targets,
-            priority: priority.map(Priority::number),
-            force: false,
-            no_batch,
-            reason: SubmitReason::ApiRequested,
-            by: self.caller(),
-        };
-        self.ask(Command::Submit(Box::new(submission)))
+        let submission = Submission::builder(pull_request, self.caller(), self.at)
+            .targets(targets)
+            .priority(priority.map(Priority::number))
+            .no_batch(no_batch)
+            .build();
+        self.ask(submission.into())
     }
 
     /// What a pull request touches, for its present head.

@@ -19,18 +19,7 @@ use crate::problem::Problem;
     operation_id = "updateQueue",
     tag = "merge queue",
     request_body = UpdateRequest,
-    responses((status = OK, description = "The queue after the change.", body = SettingsReply, example = json!({
-            "state": "RUNNING", "branch": "main", "concurrency": 5, "bisectionConcurrency": 5,
-            "testingTimeoutMinutes": 300, "mode": "SINGLE", "canOptimisticallyMerge": false,
-            "pendingFailureDepth": 0, "batch": false, "batchingMaxWaitTimeMinutes": 5,
-            "batchingMinSize": 4, "createPrsForTestingBranches": true, "commentsEnabled": true,
-            "commandsEnabled": true, "statusCheckEnabled": true, "requiredStatuses": ["test"],
-            "directMergeMode": "OFF", "optimizationMode": "OFF", "mergeMethod": "SQUASH",
-            "extensionEnabled": true, "enqueueingLabel": "signalbox-merge-queue-submit",
-            "labelCommandsEnabled": false, "stateLabelsEnabled": false, "notReadyTimeoutHours": 24,
-            "testBranchConstructionMode": "RENAME_TEMP_BRANCH", "allowedBotSubmitters": [],
-            "batchingRules": [], "pausedBy": null, "pausedReason": null
-        })), OfUpdate),
+    responses((status = OK, description = "The queue after the change.", body = SettingsReply, example = json!(SettingsReply::example())), OfUpdate),
     security(("ApiKeyAuth" = []))
 )]
 pub(crate) async fn handle(

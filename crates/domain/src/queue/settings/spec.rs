@@ -1,0 +1,352 @@
+//! What is known about a setting without naming it: the kind of its values, and access to them.
+
+use super::{
+    BatchingRule, DirectMergeMode, MergeMethod, Mode, OptimizationMode, Refusal, SETTINGS,
+    Settings, SettingsPatch, TestBranchConstructionMode,
+};
+
+/// The most items in one list of a setting.
+const MAX_LIST: usize = 100;
+
+/// The most bytes of one name in a list.
+const MAX_NAME: usize = 255;
+
+/// The only policy of a [`BatchingRule`].
+const POLICY: &str = "isolate";
+
+/// The values that a setting may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SettingKind {
+    /// A whole number within bounds.
+    Whole {
+        /// The least value.
+        min: u32,
+        /// The greatest value.
+        max: u32,
+        /// `minutes` or `hours`; empty for a count.
+        unit: &'static str,
+    },
+    /// On or off.
+    Flag,
+    /// One of these words, upper case.
+    Word(&'static [&'static str]),
+    /// A text of 1 to `max` bytes.
+    Text {
+        /// The most bytes.
+        max: usize,
+    },
+    /// At most 100 names of 1 to 255 bytes.
+    Names {
+        /// Whether an empty list means that there is none, so that another source decides.
+        optional: bool,
+    },
+    /// At most 100 rules.
+    Rules,
+}
+
+/// A value of any setting.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SettingValue {
+    /// Of [`SettingKind::Whole`].
+    Whole(u32),
+    /// Of [`SettingKind::Flag`].
+    Flag(bool),
+    /// Of [`SettingKind::Word`], upper case.
+    Word(&'static str),
+    /// Of [`SettingKind::Text`].
+    Text(String),
+    /// Of [`SettingKind::Names`].
+    Names(Vec<String>),
+    /// Of [`SettingKind::Rules`].
+    Rules(Vec<BatchingRule>),
+}
+
+/// What a setting is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SettingGroup {
+    /// What is tested, when and for how long.
+    Testing,
+    /// What happens after a failure.
+    Failures,
+    /// Which pull requests are tested together.
+    Batching,
+    /// How changes reach the target branch.
+    Merging,
+    /// What the queue reads from and shows on the git host.
+    Host,
+    /// Accepted and stored for clients that send it; the queue ignores it.
+    WithoutEffect,
+}
+
+impl SettingGroup {
+    /// Every group, in the order in which people are shown them.
+    pub const ALL: &'static [Self] = &[
+        Self::Testing,
+        Self::Failures,
+        Self::Batching,
+        Self::Merging,
+        Self::Host,
+        Self::WithoutEffect,
+    ];
+}
+
+/// A setting as data.
+#[derive(Debug)]
+pub struct SettingSpec {
+    /// Its name in the API, such as `testingTimeoutMinutes`.
+    pub name: &'static str,
+    /// Its field in [`Settings`], such as `testing_timeout_minutes`.
+    pub field: &'static str,
+    /// Its title for people, without the unit.
+    pub title: &'static str,
+    /// What it is about.
+    pub group: SettingGroup,
+    /// The values that it may have.
+    pub kind: SettingKind,
+    pub(super) raw_doc: &'static str,
+    pub(super) read: fn(&Settings) -> SettingValue,
+    pub(super) proposed: fn(&SettingsPatch) -> Option<SettingValue>,
+    pub(super) write: fn(&mut SettingsPatch, SettingValue) -> bool,
+}
+
+/// The setting of that name in the API.
+pub fn setting(name: &str) -> Option<&'static SettingSpec> {
+    SETTINGS.iter().find(|spec| spec.name == name)
+}
+
+impl SettingSpec {
+    /// What it does, in one or two sentences.
+    pub fn doc(&self) -> &'static str {
+        self.raw_doc.trim_start()
+    }
+
+    /// Its value in these settings.
+    pub fn value(&self, settings: &Settings) -> SettingValue {
+        (self.read)(settings)
+    }
+
+    /// The value that a change gives it; `None` when it stays as it is.
+    pub fn proposed(&self, patch: &SettingsPatch) -> Option<SettingValue> {
+        (self.proposed)(patch)
+    }
+
+    /// Gives it a value in a change, within its bounds or not. Returns false, and changes nothing,
+    /// when the value is of another kind.
+    pub fn set(&self, patch: &mut SettingsPatch, value: SettingValue) -> bool {
+        (self.write)(patch, value)
+    }
+
+    /// Reads a value from a form or a command line: `yes`, `no`, `true` or `false`, a whole number, a
+    /// word in any case, a text, names one a line, target patterns one a line. `None` when the text
+    /// is of another kind. Bounds are not checked.
+    pub fn parse(&self, text: &str) -> Option<SettingValue> {
+        let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty());
+        match self.kind {
+            SettingKind::Whole { .. } => text.parse().ok().map(SettingValue::Whole),
+            SettingKind::Flag => match text {
+                "yes" | "true" => Some(SettingValue::Flag(true)),
+                "no" | "false" => Some(SettingValue::Flag(false)),
+                _ => None,
+            },
+            SettingKind::Word(words) => one_of(words, text).map(SettingValue::Word),
+            SettingKind::Text { .. } => Some(SettingValue::Text(text.to_owned())),
+            SettingKind::Names { .. } => {
+                Some(SettingValue::Names(lines().map(ToOwned::to_owned).collect()))
+            }
+            SettingKind::Rules => Some(SettingValue::Rules(
+                lines()
+                    .map(|pattern| BatchingRule {
+                        target_pattern: pattern.to_owned(),
+                        policy: POLICY.to_owned(),
+                    })
+                    .collect(),
+            )),
+        }
+    }
+
+    /// Refuses a value that is out of bounds.
+    pub fn check(&self, value: &SettingValue) -> Result<(), Refusal> {
+        let refused = |rule: String| Err(Refusal::InvalidSetting { field: self.name.into(), rule });
+        let too_many = |count: usize| count > MAX_LIST;
+        match (self.kind, value) {
+            (SettingKind::Whole { min, max, .. }, SettingValue::Whole(number))
+                if !(min..=max).contains(number) =>
+            {
+                refused(format!("must be a whole number from {min} to {max}"))
+            }
+            (SettingKind::Text { max }, SettingValue::Text(text))
+                if text.is_empty() || text.len() > max =>
+            {
+                refused(format!("must have 1 to {max} characters"))
+            }
+            (SettingKind::Names { .. }, SettingValue::Names(names)) if too_many(names.len()) => {
+                refused(format!("must have at most {MAX_LIST} items"))
+            }
+            (SettingKind::Names { .. }, SettingValue::Names(names))
+                if names.iter().any(|name| name.is_empty() || name.len() > MAX_NAME) =>
+            {
+                refused(format!("each must have 1 to {MAX_NAME} characters"))
+            }
+            (SettingKind::Rules, SettingValue::Rules(rules)) if too_many(rules.len()) => {
+                refused(format!("must have at most {MAX_LIST} items"))
+            }
+            (SettingKind::Rules, SettingValue::Rules(rules))
+                if rules.iter().any(|it| it.policy != POLICY || it.target_pattern.is_empty()) =>
+            {
+                refused(format!("each needs a targetPattern and the policy \"{POLICY}\""))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The value as one line of text for the audit log; `None` when another source decides.
+    pub fn text(&self, settings: &Settings) -> Option<String> {
+        let rule = |rule: &BatchingRule| format!("{}: {}", rule.target_pattern, rule.policy);
+        Some(match (self.kind, self.value(settings)) {
+            (SettingKind::Names { optional: true }, SettingValue::Names(names))
+                if names.is_empty() =>
+            {
+                return None;
+            }
+            (_, SettingValue::Whole(number)) => number.to_string(),
+            (_, SettingValue::Flag(flag)) => flag.to_string(),
+            (_, SettingValue::Word(word)) => word.to_owned(),
+            (_, SettingValue::Text(text)) => text,
+            (_, SettingValue::Names(names)) => names.join(", "),
+            (_, SettingValue::Rules(rules)) => {
+                rules.iter().map(rule).collect::<Vec<_>>().join(", ")
+            }
+        })
+    }
+}
+
+fn one_of(words: &'static [&'static str], text: &str) -> Option<&'static str> {
+    words.iter().copied().find(|word| word.eq_ignore_ascii_case(text))
+}
+
+/// A Rust type that settings have.
+pub trait SettingType: Sized {
+    /// The type of its values in a [`SettingsPatch`].
+    type Patch: SettingType;
+
+    /// As a value.
+    fn value(&self) -> SettingValue;
+
+    /// From a value; `None` for one of another kind.
+    fn from_value(value: SettingValue) -> Option<Self>;
+
+    /// What a change makes of it.
+    fn patched(value: Self::Patch) -> Self;
+}
+
+macro_rules! setting_types {
+    ($($type:ty, $kind:ident;)+) => {
+        $(impl SettingType for $type {
+            type Patch = Self;
+
+            fn value(&self) -> SettingValue {
+                SettingValue::$kind(self.clone())
+            }
+
+            fn from_value(value: SettingValue) -> Option<Self> {
+                if let SettingValue::$kind(value) = value { Some(value) } else { None }
+            }
+
+            fn patched(value: Self) -> Self {
+                value
+            }
+        })+
+    };
+    ($($words:ty),+ $(,)?) => {
+        $(impl SettingType for $words {
+            type Patch = Self;
+
+            fn value(&self) -> SettingValue {
+                SettingValue::Word(self.word())
+            }
+
+            fn from_value(value: SettingValue) -> Option<Self> {
+                if let SettingValue::Word(word) = value { Self::parse(word) } else { None }
+            }
+
+            fn patched(value: Self) -> Self {
+                value
+            }
+        })+
+    };
+}
+
+setting_types! {
+    u32, Whole;
+    bool, Flag;
+    String, Text;
+    Vec<String>, Names;
+    Vec<BatchingRule>, Rules;
+}
+
+setting_types!(Mode, MergeMethod, DirectMergeMode, OptimizationMode, TestBranchConstructionMode);
+
+/// A list that another source replaces while it is empty.
+impl SettingType for Option<Vec<String>> {
+    type Patch = Vec<String>;
+
+    fn value(&self) -> SettingValue {
+        SettingValue::Names(self.clone().unwrap_or_default())
+    }
+
+    fn from_value(value: SettingValue) -> Option<Self> {
+        Vec::from_value(value).map(Self::patched)
+    }
+
+    fn patched(value: Vec<String>) -> Self {
+        Some(value).filter(|list| !list.is_empty())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bounds_hold_wherever_settings_are_made() {
+        let refused = |made: Result<Settings, Refusal>| made.expect_err("refused").to_string();
+        let rule = "concurrency must be a whole number from 1 to 1000";
+        assert_eq!(refused(Settings::new(Mode::Single, 0)), rule);
+        assert_eq!(refused(Settings::builder().concurrency(1001_u32).build()), rule);
+        let patch = SettingsPatch { concurrency: Some(0), ..SettingsPatch::default() };
+        assert_eq!(refused(patch.applied_to(&Settings::default())), rule);
+        let label = Settings::builder().enqueueing_label("");
+        assert_eq!(refused(label.build()), "enqueueingLabel must have 1 to 100 characters");
+        assert!(Settings::default().check().is_ok());
+    }
+
+    #[test]
+    fn a_value_goes_through_a_change_unchanged() {
+        let everything = Settings::builder()
+            .mode(Mode::Parallel)
+            .concurrency(7_u32)
+            .batch(true)
+            .required_statuses(vec!["test".to_owned()])
+            .enqueueing_label("ship-it")
+            .build()
+            .expect("valid");
+        let mut patch = SettingsPatch::default();
+        for spec in SETTINGS {
+            assert!(spec.set(&mut patch, spec.value(&everything)), "{}", spec.name);
+            assert_eq!(spec.proposed(&patch), Some(spec.value(&everything)), "{}", spec.name);
+            assert!(!spec.doc().is_empty() && !spec.title.is_empty(), "{}", spec.name);
+        }
+        let applied = patch.applied_to(&Settings::default()).expect("valid");
+        assert_eq!(applied, Settings { mode: Mode::Single, ..everything });
+    }
+
+    #[test]
+    fn a_value_of_another_kind_changes_nothing() {
+        let mut patch = SettingsPatch { batch: Some(true), ..SettingsPatch::default() };
+        let spec = setting("batch").expect("known");
+        assert!(!spec.set(&mut patch, SettingValue::Whole(1)));
+        assert_eq!(patch.batch, Some(true));
+        assert_eq!(spec.parse("perhaps"), None);
+        assert_eq!(spec.parse("no"), Some(SettingValue::Flag(false)));
+    }
+}

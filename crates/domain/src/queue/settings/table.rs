@@ -1,0 +1,179 @@
+//! The one declaration of every setting of a queue, in the order in which the API shows them.
+
+use super::spec::{SettingGroup, SettingKind, SettingSpec, SettingType};
+use super::{
+    BatchingRule, DirectMergeMode, MergeMethod, Mode, OptimizationMode, TestBranchConstructionMode,
+};
+use crate::queue::Refusal;
+
+/// A row: the documentation, the field and its type, the default, then the name in the API, the
+/// title on pages, the group, and the values that are allowed.
+macro_rules! settings {
+    ($(
+        $(#[doc = $doc:literal])+
+        $field:ident: $type:ty = $default:expr, $name:literal, $title:literal, $group:ident, $kind:expr;
+    )+) => {
+        /// All settings of a queue. [`Settings::check`] says whether they are within their bounds.
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(default))]
+        pub struct Settings { $($(#[doc = $doc])+ pub $field: $type,)+ }
+
+        impl Default for Settings {
+            fn default() -> Self {
+                Self { $($field: $default,)+ }
+            }
+        }
+
+        /// A partial change of settings: what is `None` stays as it is.
+        #[derive(Clone, Debug, Default, PartialEq, Eq)]
+        #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(default))]
+        pub struct SettingsPatch {
+            $($(#[doc = $doc])+ pub $field: Option<<$type as SettingType>::Patch>,)+
+            /// Drops the queue's own list of required statuses, as an empty list does.
+            pub delete_required_statuses: bool,
+        }
+
+        impl SettingsPatch {
+            pub(super) fn merged_into(&self, mut settings: Settings) -> Settings {
+                $(if let Some(value) = self.$field.clone() {
+                    settings.$field = SettingType::patched(value);
+                })+
+                settings
+            }
+        }
+
+        /// Makes [`Settings`]; what is not named has its default.
+        #[derive(Clone, Debug, Default)]
+        pub struct SettingsBuilder(Settings);
+
+        impl SettingsBuilder {
+            $(
+                $(#[doc = $doc])+
+                #[must_use]
+                pub fn $field(mut self, value: impl Into<$type>) -> Self {
+                    self.0.$field = value.into();
+                    self
+                }
+            )+
+
+            /// The settings, or the first of them that is out of its bounds.
+            pub fn build(self) -> Result<Settings, Refusal> {
+                self.0.check().map(|()| self.0)
+            }
+        }
+
+        /// Every setting: its name, title, documentation, group and allowed values, and access to
+        /// its value.
+        pub const SETTINGS: &[SettingSpec] = &[$(SettingSpec {
+            name: $name,
+            field: stringify!($field),
+            title: $title,
+            group: SettingGroup::$group,
+            kind: $kind,
+            raw_doc: concat!($($doc),+),
+            read: |settings| settings.$field.value(),
+            proposed: |patch| patch.$field.clone().map(|value| {
+                <$type as SettingType>::patched(value).value()
+            }),
+            write: |patch, value| {
+                let read = <$type as SettingType>::Patch::from_value(value);
+                let fits = read.is_some();
+                patch.$field = read.or_else(|| patch.$field.take());
+                fits
+            },
+        },)+];
+    };
+}
+
+const fn whole(min: u32, max: u32, unit: &'static str) -> SettingKind {
+    SettingKind::Whole { min, max, unit }
+}
+
+/// A week, in minutes.
+const WEEK: u32 = 10_080;
+
+settings! {
+    /// Test runs at the same time.
+    concurrency: u32 = 1,
+        "concurrency", "Concurrency", Testing, whole(1, 1000, "");
+    /// Bisection runs at the same time; 0 shares the main budget.
+    bisection_concurrency: u32 = 1,
+        "bisectionConcurrency", "Bisection concurrency", Testing, whole(0, 1000, "");
+    /// Minutes until a test run counts as failed; 0 means never.
+    testing_timeout_minutes: u32 = 300,
+        "testingTimeoutMinutes", "Test timeout", Testing, whole(0, WEEK, "minutes");
+    /// One line, or lanes of pull requests that share impacted targets. With entries in the line the
+    /// queue switches when it is empty.
+    mode: Mode = Mode::Single,
+        "mode", "Mode", Testing, SettingKind::Word(Mode::WORDS);
+    /// Whether a passing successor absolves the failed entries that its candidate contains.
+    can_optimistically_merge: bool = false,
+        "canOptimisticallyMerge", "Optimistic merging", Failures, SettingKind::Flag;
+    /// Levels of successors that may still absolve a failed entry. Without `canOptimisticallyMerge`
+    /// it only delays failures.
+    pending_failure_depth: u32 = 0,
+        "pendingFailureDepth", "Pending failure depth", Failures, whole(0, 1000, "");
+    /// Whether entries are tested in groups.
+    batch: bool = false,
+        "batch", "Batching", Batching, SettingKind::Flag;
+    /// Minutes that a batch may wait to fill.
+    batching_max_wait_time_minutes: u32 = 5,
+        "batchingMaxWaitTimeMinutes", "Batch wait", Batching, whole(0, WEEK, "minutes");
+    /// Target size of a batch.
+    batching_min_size: u32 = 4,
+        "batchingMinSize", "Batch size", Batching, whole(1, 1000, "");
+    /// Whether test branches get a draft pull request, on hosts that have draft pull requests.
+    create_prs_for_testing_branches: bool = true,
+        "createPrsForTestingBranches", "Draft pull requests for test branches", Host,
+        SettingKind::Flag;
+    /// Whether the queue comments on pull requests.
+    comments_enabled: bool = true,
+        "commentsEnabled", "Comments", Host, SettingKind::Flag;
+    /// Whether comments may carry commands.
+    commands_enabled: bool = true,
+        "commandsEnabled", "Commands in comments", Host, SettingKind::Flag;
+    /// Whether the queue reports a status on pull requests.
+    status_check_enabled: bool = true,
+        "statusCheckEnabled", "Status on pull requests", Host, SettingKind::Flag;
+    /// The queue's own list of required statuses, at most 100. Empty: the configuration of the
+    /// repository decides, else the protection of the branch.
+    required_statuses: Option<Vec<String>> = None,
+        "requiredStatuses", "Required statuses", Testing, SettingKind::Names { optional: true };
+    /// Whether an up-to-date, tested pull request may skip an empty queue.
+    direct_merge_mode: DirectMergeMode = DirectMergeMode::Off,
+        "directMergeMode", "Direct merge", Merging, SettingKind::Word(DirectMergeMode::WORDS);
+    /// Whether bisection skips runs whose result is implied.
+    optimization_mode: OptimizationMode = OptimizationMode::Off,
+        "optimizationMode", "Optimization of bisection", Batching,
+        SettingKind::Word(OptimizationMode::WORDS);
+    /// How changes become commits.
+    merge_method: MergeMethod = MergeMethod::Squash,
+        "mergeMethod", "Merge method", Merging, SettingKind::Word(MergeMethod::WORDS);
+    /// Whether browser extensions may act on this queue.
+    extension_enabled: bool = true,
+        "extensionEnabled", "Browser extensions", WithoutEffect, SettingKind::Flag;
+    /// The label that submits a pull request.
+    enqueueing_label: String = "signalbox-merge-queue-submit".to_owned(),
+        "enqueueingLabel", "Submitting label", Host, SettingKind::Text { max: 100 };
+    /// Whether labels may carry commands.
+    label_commands_enabled: bool = false,
+        "labelCommandsEnabled", "Commands by label", Host, SettingKind::Flag;
+    /// Whether the queue labels pull requests with their state.
+    state_labels_enabled: bool = false,
+        "stateLabelsEnabled", "State labels", Host, SettingKind::Flag;
+    /// Hours until an entry that is not ready is cancelled; 0 means never.
+    not_ready_timeout_hours: u32 = 24,
+        "notReadyTimeoutHours", "Not-ready timeout", Testing, whole(0, 720, "hours");
+    /// How test branches get their names.
+    test_branch_construction_mode: TestBranchConstructionMode =
+        TestBranchConstructionMode::RenameTempBranch,
+        "testBranchConstructionMode", "Test branch construction", WithoutEffect,
+        SettingKind::Word(TestBranchConstructionMode::WORDS);
+    /// Logins of bots that may submit, at most 100.
+    allowed_bot_submitters: Vec<String> = Vec::new(),
+        "allowedBotSubmitters", "Bots that may submit", Host,
+        SettingKind::Names { optional: false };
+    /// Rules that keep impacted targets out of shared batches, at most 100.
+    batching_rules: Vec<BatchingRule> = Vec::new(),
+        "batchingRules", "Isolated targets", Batching, SettingKind::Rules;
+}

@@ -1,0 +1,207 @@
+//! Settings of queues on the wire: read, checked, written and described by what the domain says of
+//! each. No setting is named here.
+
+use serde::ser::SerializeMap;
+use serde::{Deserialize, Serialize};
+use signalbox_domain::queue::{
+    BatchingRule, Refusal, SETTINGS, SettingKind, SettingSpec, SettingValue, Settings,
+};
+use utoipa::openapi::schema::{
+    ArrayBuilder, KnownFormat, ObjectBuilder, OneOfBuilder, SchemaFormat, SchemaType, Type,
+};
+use utoipa::openapi::{Ref, RefOr, Schema};
+use utoipa::{PartialSchema, ToSchema};
+
+use super::Words;
+use super::field::{Errors, Field, object_form, shown};
+use super::forms::{Count, Flag, List, Text};
+use super::words::in_both_cases;
+
+/// A rule that keeps targets out of shared batches.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct BatchingRuleReply {
+    /// Which targets; `*` matches any text.
+    target_pattern: String,
+    /// Always `isolate`.
+    policy: String,
+}
+
+/// A rule that keeps targets out of shared batches, as it was sent.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct RuleForm {
+    target_pattern: Field<Text>,
+    policy: Field<Text>,
+}
+
+object_form!(RuleForm);
+
+/// A setting as it was sent.
+#[derive(Debug)]
+pub(super) enum Sent {
+    Count(Field<Count>),
+    Flag(Field<Flag>),
+    Text(Field<Text>),
+    Names(Field<List<Text>>),
+    Rules(Field<List<RuleForm>>),
+}
+
+impl Sent {
+    /// Reads the next value of a request as this setting has it.
+    pub(super) fn read<'de, A: serde::de::MapAccess<'de>>(
+        spec: &SettingSpec,
+        map: &mut A,
+    ) -> Result<Self, A::Error> {
+        Ok(match spec.kind {
+            SettingKind::Whole { .. } => Self::Count(map.next_value()?),
+            SettingKind::Flag => Self::Flag(map.next_value()?),
+            SettingKind::Word(_) | SettingKind::Text { .. } => Self::Text(map.next_value()?),
+            SettingKind::Names { .. } => Self::Names(map.next_value()?),
+            SettingKind::Rules => Self::Rules(map.next_value()?),
+        })
+    }
+
+    /// The value, if one was sent in the right form.
+    pub(super) fn value(self, spec: &SettingSpec, errors: &mut Errors) -> Option<SettingValue> {
+        let pointer = format!("/{}", spec.name);
+        Some(match self {
+            Self::Count(field) => SettingValue::Whole(errors.optional(&pointer, field)?.0),
+            Self::Flag(field) => SettingValue::Flag(errors.optional(&pointer, field)?.0),
+            Self::Text(field) => {
+                let Text(text) = errors.optional(&pointer, field)?;
+                let Some(value) = spec.parse(&text) else {
+                    errors.add(pointer, wrong_word(spec, &text));
+                    return None;
+                };
+                value
+            }
+            Self::Names(field) => {
+                let List(items) = errors.optional(&pointer, field)?;
+                let names = items.into_iter().enumerate().filter_map(|(at, item)| {
+                    errors.required(&format!("{pointer}/{at}"), item).map(|text| text.0)
+                });
+                SettingValue::Names(names.collect())
+            }
+            Self::Rules(field) => {
+                let List(items) = errors.optional(&pointer, field)?;
+                let rules = items.into_iter().enumerate();
+                let rules = rules.filter_map(|(at, item)| rule(errors, &pointer, at, item));
+                SettingValue::Rules(rules.collect())
+            }
+        })
+    }
+}
+
+fn wrong_word(spec: &SettingSpec, given: &str) -> String {
+    let SettingKind::Word(words) = spec.kind else { return "has another form".to_owned() };
+    format!("must be one of {}, but is {}", words.join(", "), shown(given))
+}
+
+fn rule(
+    errors: &mut Errors,
+    pointer: &str,
+    at: usize,
+    item: Field<RuleForm>,
+) -> Option<BatchingRule> {
+    let RuleForm { target_pattern, policy } = errors.required(&format!("{pointer}/{at}"), item)?;
+    let pattern = errors.required(&format!("{pointer}/{at}/targetPattern"), target_pattern);
+    let policy = errors.required(&format!("{pointer}/{at}/policy"), policy);
+    Some(BatchingRule { target_pattern: pattern?.0, policy: policy?.0 })
+}
+
+/// Adds what a check of the queue's own rules found to what is wrong with a request.
+pub(super) fn keep<T>(errors: &mut Errors, checked: Result<T, Refusal>) -> Option<T> {
+    match checked {
+        Ok(value) => return Some(value),
+        Err(Refusal::InvalidSetting { field, rule }) => errors.add(format!("/{field}"), rule),
+        Err(refusal) => errors.add("", refusal.to_string()),
+    }
+    None
+}
+
+/// Writes all settings into a reply.
+pub(super) fn write<M: SerializeMap>(
+    map: &mut M,
+    settings: &Settings,
+    words: Words,
+) -> Result<(), M::Error> {
+    for spec in SETTINGS {
+        let name = spec.name;
+        match spec.value(settings) {
+            SettingValue::Whole(number) => map.serialize_entry(name, &number)?,
+            SettingValue::Flag(flag) => map.serialize_entry(name, &flag)?,
+            SettingValue::Word(word) => map.serialize_entry(name, &words.word(word))?,
+            SettingValue::Text(text) => map.serialize_entry(name, &text)?,
+            SettingValue::Names(names) => map.serialize_entry(name, &names)?,
+            SettingValue::Rules(rules) => {
+                let rules = rules.into_iter().map(|BatchingRule { target_pattern, policy }| {
+                    BatchingRuleReply { target_pattern, policy }
+                });
+                map.serialize_entry(name, &rules.collect::<Vec<_>>())?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The name of the schema of a word: `ModeWord`.
+fn word_name(spec: &SettingSpec) -> String {
+    let (first, rest) = spec.name.split_at(1);
+    format!("{}{rest}Word", first.to_uppercase())
+}
+
+/// The schemas that those of settings refer to.
+pub(super) fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
+    for spec in SETTINGS {
+        if let SettingKind::Word(words) = spec.kind {
+            schemas.push((word_name(spec), in_both_cases(spec.doc(), words)));
+        }
+    }
+    schemas.push((BatchingRuleReply::name().into_owned(), BatchingRuleReply::schema()));
+}
+
+/// The schema of a setting in a reply or, with its bounds and `null`, in a request.
+pub(super) fn schema(spec: &SettingSpec, request: bool) -> RefOr<Schema> {
+    let of = |plain: Type| {
+        if request { SchemaType::Array(vec![plain, Type::Null]) } else { SchemaType::Type(plain) }
+    };
+    let doc = Some(spec.doc());
+    match spec.kind {
+        SettingKind::Whole { min, max, .. } => ObjectBuilder::new()
+            .schema_type(of(Type::Integer))
+            .format(Some(SchemaFormat::KnownFormat(KnownFormat::Int32)))
+            .minimum(Some(if request { min } else { 0 }))
+            .maximum(request.then_some(max))
+            .description(doc)
+            .into(),
+        SettingKind::Flag => {
+            ObjectBuilder::new().schema_type(of(Type::Boolean)).description(doc).into()
+        }
+        SettingKind::Text { max } => ObjectBuilder::new()
+            .schema_type(of(Type::String))
+            .min_length(request.then_some(1))
+            .max_length(request.then_some(max))
+            .description(doc)
+            .into(),
+        SettingKind::Word(_) => {
+            let mut word = Ref::from_schema_name(word_name(spec));
+            spec.doc().clone_into(&mut word.description);
+            if request {
+                let null = ObjectBuilder::new().schema_type(Type::Null);
+                OneOfBuilder::new().item(word).item(null).into()
+            } else {
+                word.into()
+            }
+        }
+        SettingKind::Names { .. } | SettingKind::Rules => {
+            let item: RefOr<Schema> = if spec.kind == SettingKind::Rules {
+                Ref::from_schema_name(BatchingRuleReply::name()).into()
+            } else {
+                ObjectBuilder::new().schema_type(Type::String).into()
+            };
+            let list = ArrayBuilder::new().items(item).description(doc);
+            list.schema_type(of(Type::Array)).into()
+        }
+    }
+}

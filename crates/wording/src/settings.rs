@@ -1,0 +1,85 @@
+//! The settings of a queue in front of people.
+
+use std::fmt::Write;
+
+use signalbox_domain::queue::{
+    SETTINGS, SettingGroup, SettingKind, SettingSpec, Settings, SettingsWarning,
+};
+
+/// What a combination of settings does not do, without the end of the sentence.
+pub const fn settings_warning(warning: SettingsWarning) -> &'static str {
+    match warning {
+        SettingsWarning::DepthOnlyDelays => {
+            "pendingFailureDepth without canOptimisticallyMerge only delays failures: \
+             a failed pull request waits for those behind it, and their success does not help it"
+        }
+        SettingsWarning::BatchesOfOne => {
+            "batchingMinSize 1 makes every batch a single pull request"
+        }
+    }
+}
+
+const fn group(group: SettingGroup) -> &'static str {
+    match group {
+        SettingGroup::Testing => "Testing",
+        SettingGroup::Failures => "Failures",
+        SettingGroup::Batching => "Batching",
+        SettingGroup::Merging => "Merging",
+        SettingGroup::Host => "Git host",
+        SettingGroup::WithoutEffect => "Without effect",
+    }
+}
+
+fn allowed(spec: &SettingSpec) -> String {
+    match spec.kind {
+        SettingKind::Whole { min, max, unit: "" } => format!("{min} to {max}"),
+        SettingKind::Whole { min, max, unit } => format!("{min} to {max} {unit}"),
+        SettingKind::Flag => "`true`, `false`".to_owned(),
+        SettingKind::Word(words) => {
+            words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")
+        }
+        SettingKind::Text { max } => format!("1 to {max} bytes"),
+        SettingKind::Names { .. } => "list of names".to_owned(),
+        SettingKind::Rules => "list of rules".to_owned(),
+    }
+}
+
+/// The page about the settings for the documentation.
+pub fn settings_page() -> String {
+    let mut page = String::from(
+        "# Settings of a queue\n\n`updateQueue` and the settings page change them; `getQueue` shows \
+         them. `createQueue` takes `mode` and `concurrency`, and sets `bisectionConcurrency` to the \
+         latter. This page is made from the program: `just gen` writes it anew.\n",
+    );
+    let defaults = Settings::default();
+    for one in SettingGroup::ALL {
+        // Writing to a String does not fail.
+        let _title = writeln!(page, "\n## {}\n", group(*one));
+        if *one == SettingGroup::WithoutEffect {
+            page += "The server accepts and stores these for clients that send them. They change \
+                     nothing.\n\n";
+        }
+        page += "| setting | title | values | default | what it does |\n|---|---|---|---|---|\n";
+        for spec in SETTINGS.iter().filter(|spec| spec.group == *one) {
+            let default = spec.text(&defaults).filter(|text| !text.is_empty());
+            let default = default.map_or("–".to_owned(), |text| format!("`{text}`"));
+            let (name, title, doc) = (spec.name, spec.title, spec.doc());
+            let _row =
+                writeln!(page, "| `{name}` | {title} | {} | {default} | {doc} |", allowed(spec));
+        }
+    }
+    page
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_setting_has_one_row() {
+        let page = settings_page();
+        for spec in SETTINGS {
+            assert_eq!(page.matches(&format!("\n| `{}` |", spec.name)).count(), 1, "{}", spec.name);
+        }
+    }
+}

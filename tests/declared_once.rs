@@ -1,0 +1,91 @@
+//! What is declared once stays so: the number of files of the program that name a sample of each
+//! thing is at most the number in its recipe in `docs/contributing`.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+/// Crates that only tests and measurements use.
+const NOT_SHIPPED: [&str; 2] = ["testkit", "bench"];
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace")
+}
+
+fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).expect("a folder").flatten() {
+        let path = entry.path();
+        let name = path.file_name().and_then(|it| it.to_str()).unwrap_or_default();
+        if path.is_dir() {
+            sources(&path, found);
+        } else if name.ends_with(".rs") && !name.ends_with("tests.rs") {
+            found.push(path);
+        }
+    }
+}
+
+/// The text without what is compiled for tests only, which stands at the end of a file.
+fn shipped(text: &str) -> &str {
+    text.split_once("\n#[cfg(test)]").map_or(text, |(shipped, _)| shipped)
+}
+
+/// The source files of the program that name one of these words.
+fn naming(words: &[&str]) -> BTreeSet<String> {
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(root().join("crates")).expect("the crates").flatten() {
+        let name = entry.file_name();
+        let source = entry.path().join("src");
+        if NOT_SHIPPED.iter().all(|it| name != *it) && source.is_dir() {
+            sources(&source, &mut files);
+        }
+    }
+    let names = |path: &PathBuf| {
+        let text = std::fs::read_to_string(path).expect("a source file");
+        words.iter().any(|word| shipped(&text).contains(word))
+    };
+    let named = files.into_iter().filter(names);
+    named.map(|path| path.strip_prefix(root()).expect("inside").display().to_string()).collect()
+}
+
+fn at_most(most: usize, recipe: &str, words: &[&str]) {
+    let found = naming(words);
+    assert!(!found.is_empty(), "no file names {words:?}");
+    assert!(found.len() <= most, "{words:?} in {} files: {found:#?}", found.len());
+    let recipe = std::fs::read_to_string(root().join("docs/contributing").join(recipe));
+    let says = format!("at most {most} files");
+    assert!(recipe.expect("a recipe").contains(&says), "the recipe says {says:?}");
+}
+
+#[test]
+fn a_queue_setting_is_named_in_few_files() {
+    let recipe = "adding-a-queue-setting.md";
+    at_most(6, recipe, &["pending_failure_depth", "pendingFailureDepth"]);
+    at_most(6, recipe, &["not_ready_timeout_hours", "notReadyTimeoutHours"]);
+    at_most(6, recipe, &["label_commands_enabled", "labelCommandsEnabled"]);
+}
+
+#[test]
+fn a_setting_without_effect_is_named_in_its_declaration_only() {
+    for words in [
+        ["extension_enabled", "extensionEnabled"],
+        ["test_branch_construction_mode", "testBranchConstructionMode"],
+    ] {
+        assert_eq!(
+            naming(&words),
+            BTreeSet::from(["crates/domain/src/queue/settings/table.rs".to_owned()])
+        );
+    }
+}
+
+#[test]
+fn a_reason_is_named_in_few_files() {
+    let recipe = "adding-a-wait-reason.md";
+    at_most(3, recipe, &["ChecksSilent", "checks_silent"]);
+    at_most(3, recipe, &["QueueSwitchingModes", "queue_switching_modes"]);
+    at_most(3, recipe, &["NoRequiredStatuses", "START_TEST_RUN_NO_REQUIRED_STATUSES"]);
+}
+
+#[test]
+fn what_tests_name_is_not_counted() {
+    assert_eq!(shipped("a\n#[cfg(test)]\nmod tests { b }"), "a");
+    assert_eq!(shipped("a\nb"), "a\nb");
+}
