@@ -46,6 +46,8 @@ impl Server {
             taken.map_err(|error| crate::wiring::chain("leases", &error))?;
             let taken = app.uploads.hand_back(true).await;
             taken.map_err(|error| crate::wiring::chain("uploads", &error))?;
+            let taken = app.jobs.hand_back(true).await;
+            taken.map_err(|error| crate::wiring::chain("jobs", &error))?;
             let taken = app.webhooks.hand_back(true).await;
             taken.map_err(|error| crate::wiring::chain("webhooks", &error))?;
         }

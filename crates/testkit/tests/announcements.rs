@@ -236,7 +236,7 @@ impl Bench {
     /// Lets a server show what it can, for a while.
     async fn rounds(&self, announcer: &Announcer, rounds: u32) {
         for _ in 0..rounds {
-            announcer.round().await.expect("the store answers");
+            while announcer.next().await.expect("the store answers") {}
             self.clock.advance(Span::seconds(2));
         }
     }
@@ -248,7 +248,7 @@ async fn nothing_is_shown_twice_by_restarts_or_by_several_servers() {
     bench.landed().await;
     let (one, two) = (bench.announcer(), bench.announcer());
     for _ in 0..3 {
-        let (first, second) = tokio::join!(one.round(), two.round());
+        let (first, second) = tokio::join!(one.next(), two.next());
         first.and(second).expect("the store answers");
         bench.clock.advance(Span::seconds(2));
     }

@@ -221,7 +221,8 @@ impl Line {
             Effect::InspectTarget { .. }
             | Effect::CancelChecks { .. }
             | Effect::CheckLandings { .. }
-            | Effect::DeleteBranch { .. } => {}
+            | Effect::DeleteBranch { .. }
+            | Effect::OpenTestPullRequest { .. } => {}
         }
         Ok(())
     }

@@ -2,6 +2,7 @@
 //! is `sqlite` or `postgres`, and gives the connection type and what the two do differently.
 
 mod accounts;
+mod agenda;
 mod announcement_store;
 mod audit_log;
 mod bulk;
@@ -11,6 +12,7 @@ mod event_log;
 mod flaky;
 mod heard_store;
 mod history_store;
+mod job_store;
 mod lent;
 mod outbox;
 mod pull_request_store;
@@ -90,6 +92,8 @@ impl Store {
             event_log: store.clone(),
             audit: store.clone(),
             retention: store.clone(),
+            jobs: store.clone(),
+            agenda: store.clone(),
             webhooks: store,
         }
     }

@@ -101,13 +101,22 @@ pub(super) fn candidate_built(
         return checks::pass(draft, id, PassReason::OwnHead);
     }
     let Some(config_from) = draft.queue.header.target.head.clone() else { return };
+    let prs: Vec<PrNumber> = run.group.iter().map(|member| member.pr).collect();
+    if draft.queue.header.settings.create_prs_for_testing_branches {
+        draft.effect(Effect::OpenTestPullRequest {
+            run: id,
+            branch: branch.clone(),
+            target: draft.queue.header.branch.clone(),
+            prs: prs.clone(),
+        });
+    }
     draft.effect(Effect::RunChecks(RunChecks {
         run: id,
         candidate: candidate.clone(),
         branch: branch.clone(),
         target: draft.queue.header.branch.clone(),
         config_from,
-        prs: run.group.iter().map(|member| member.pr).collect(),
+        prs,
         required: names,
     }));
 }
