@@ -77,6 +77,8 @@ pub(crate) async fn submit(product: &Product, queue: QueueRef, many: usize) -> R
         at,
         audit: None,
         request: None,
+        shown: &[],
+        watched_until: Some(signalbox_domain::time::Timestamp::from_unix_micros(i64::MAX)),
     };
     product.stores.queues.commit(&commit).await.during("a commit").map(drop)
 }

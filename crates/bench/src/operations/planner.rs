@@ -197,6 +197,7 @@ impl Line {
                     statuses: HostStatuses { repository, ..HostStatuses::default() },
                     head_checks: Vec::new(),
                     empty: Vec::new(),
+                    has_forge: false,
                 });
             }
             Effect::RunChecks(checks) => {

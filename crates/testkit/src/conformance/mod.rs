@@ -22,6 +22,7 @@ pub mod retention;
 mod sample;
 pub mod services;
 pub mod sessions;
+pub mod several_servers;
 pub mod uploads;
 pub mod webhook_audit;
 pub mod webhooks;
@@ -122,6 +123,7 @@ macro_rules! store_conformance {
             uploads::uploads_are_listed_in_pages_and_pruned_by_age,
             uploads::a_public_id_is_kept_and_leads_to_its_repository,
             services::updates_at_once_lose_nothing,
+            several_servers::three_servers_do_the_work_of_one,
             webhook_audit::endpoints_are_changed_with_their_record_or_not_at_all,
             webhook_audit::messages_are_replayed_with_their_record_or_not_at_all,
             webhooks::an_endpoint_is_kept_whole_and_belongs_to_its_organization,

@@ -85,6 +85,7 @@ impl World {
             statuses,
             head_checks: Vec::new(),
             empty: Vec::new(),
+            has_forge: false,
         }
     }
 
