@@ -28,6 +28,7 @@ mod upload_store;
 mod webhooks;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use diesel_async::TransactionManager;
 use diesel_async::pooled_connection::deadpool::Pool;
@@ -52,6 +53,8 @@ pub(crate) struct Store {
     turns: Arc<Semaphore>,
     /// What writes met lately.
     troubles: Troubles,
+    /// How often a connection was used.
+    uses: Arc<AtomicU64>,
     /// The only turn of the small write that shows whether there is a way to write.
     probes: Arc<Semaphore>,
 }
@@ -67,6 +70,7 @@ impl Store {
             runtime: Handle::current(),
             turns: Arc::new(Semaphore::new(WRITERS)),
             troubles: Troubles::default(),
+            uses: Arc::default(),
             probes: Arc::new(Semaphore::new(1)),
         }
     }
@@ -103,6 +107,10 @@ impl Store {
         self.pool.status()
     }
 
+    pub(crate) fn uses(&self) -> u64 {
+        self.uses.load(Ordering::Relaxed)
+    }
+
     /// What kept transactions from writing lately.
     pub(crate) const fn troubles(&self) -> &Troubles {
         &self.troubles
@@ -114,6 +122,7 @@ impl Store {
 
     /// A connection. The caller may go away in the middle of a statement.
     pub(crate) async fn connection(&self) -> Result<Lent, DbError> {
+        self.uses.fetch_add(1, Ordering::Relaxed);
         // Pool errors may quote the URL with its password: only what the database said is told.
         let lent = self.pool.get().await.map_err(|error| match error {
             deadpool::managed::PoolError::Timeout(_) => {
