@@ -302,7 +302,9 @@ impl System {
     /// Calls an operation; its status and reply.
     pub(crate) async fn try_call(&self, operation: &str, mut body: Value) -> (u16, Value) {
         body["repo"] = json!({ "host": "git.local", "owner": "acme", "name": "calc" });
-        body["targetBranch"] = json!("main");
+        if body["targetBranch"].is_null() {
+            body["targetBranch"] = json!("main");
+        }
         let url = format!("http://127.0.0.1:{}/v1/{operation}", self.port);
         let request = self.http.post(url).header("x-api-token", &self.token).json(&body);
         let reply = request.send().await.expect("a reply");
@@ -316,6 +318,12 @@ impl System {
         let (status, reply) = self.try_call(operation, body).await;
         assert_eq!(status, 200, "{operation}: {reply}");
         reply
+    }
+
+    /// Creates the queue of another branch.
+    pub(crate) async fn create_queue(&self, branch: &str, mut body: Value) {
+        body["targetBranch"] = json!(branch);
+        self.call("createQueue", body).await;
     }
 
     /// Reads an address of the server.

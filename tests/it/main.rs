@@ -13,6 +13,7 @@ mod frozen;
 mod full_disk;
 mod harness;
 mod hostile;
+mod idle;
 mod landings;
 mod nul;
 mod operations;

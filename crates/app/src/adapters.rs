@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use signalbox_domain::ids::OrgId;
-use signalbox_domain::ports::{Clock, IdSource, Notifier, Observed, Observer, QueueRef};
+use signalbox_domain::ports::{Clock, IdSource, Notifier, Observed, Observer, QueueRef, Work};
 use signalbox_domain::queue::Lane;
 use signalbox_domain::time::Timestamp;
 use signalbox_http::EventHub;
-use tokio::sync::Notify;
+use tokio::sync::watch;
 use uuid::Uuid;
 
 /// The system's clock.
@@ -34,34 +34,80 @@ impl IdSource for RandomIds {
     }
 }
 
+/// Wakes a kind of worker. A ring is not lost: a worker that was busy finds it afterwards.
+pub(crate) struct Bell(watch::Sender<()>);
+
+impl Default for Bell {
+    fn default() -> Self {
+        Self(watch::Sender::new(()))
+    }
+}
+
+impl Bell {
+    /// Wakes every worker that listens.
+    pub(crate) fn ring(&self) {
+        self.0.send_replace(());
+    }
+
+    /// For one worker: it changes with every ring.
+    pub(crate) fn listen(&self) -> watch::Receiver<()> {
+        self.0.subscribe()
+    }
+}
+
 /// Wakes the workers of this process.
 #[derive(Default)]
 pub(crate) struct WakeUps {
-    host: Notify,
-    checks: Notify,
+    deadlines: Bell,
+    host_effects: Bell,
+    checks: Bell,
+    announcements: Bell,
+    uploads: Bell,
+    fan_out: Bell,
+    deliveries: Bell,
+    jobs: Bell,
     /// Streams of events.
     pub(crate) events: EventHub,
 }
 
 impl WakeUps {
-    /// What is notified when a lane has new effects.
-    pub(crate) const fn of(&self, lane: Lane) -> &Notify {
-        match lane {
-            Lane::Host => &self.host,
-            Lane::Checks => &self.checks,
+    /// What rings when there is work of that kind.
+    pub(crate) const fn of(&self, work: Work) -> &Bell {
+        match work {
+            Work::Deadlines => &self.deadlines,
+            Work::HostEffects => &self.host_effects,
+            Work::Checks => &self.checks,
+            Work::Announcements => &self.announcements,
+            Work::Uploads => &self.uploads,
+            Work::FanOut => &self.fan_out,
+            Work::Deliveries => &self.deliveries,
+            Work::Jobs => &self.jobs,
         }
+    }
+}
+
+/// The work that effects of a lane are.
+pub(crate) const fn work_of(lane: Lane) -> Work {
+    match lane {
+        Lane::Host => Work::HostEffects,
+        Lane::Checks => Work::Checks,
     }
 }
 
 impl Notifier for WakeUps {
     fn committed(&self, _: QueueRef, lanes: &[Lane]) {
         for lane in lanes {
-            self.of(*lane).notify_one();
+            self.of(work_of(*lane)).ring();
         }
     }
 
     fn told(&self, org: OrgId) {
         self.events.ring(org);
+        self.fan_out.ring();
+    }
+
+    fn received(&self) {
+        self.uploads.ring();
     }
 }
 

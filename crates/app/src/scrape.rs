@@ -55,6 +55,7 @@ async fn sample(app: &App) -> Sample {
         connections: (count(pool.open.saturating_sub(pool.idle)), count(pool.idle)),
         max_connections: count(pool.max),
         waiting: count(pool.waiting),
+        uses: pool.uses,
         in_flight: app.admission.in_flight(),
     }
 }

@@ -48,6 +48,8 @@ impl Server {
             taken.map_err(AppError::failed("leases"))?;
             let taken = app.uploads.hand_back(true).await;
             taken.map_err(AppError::failed("uploads"))?;
+            let taken = app.jobs.hand_back(true).await;
+            taken.map_err(AppError::failed("jobs"))?;
             let taken = app.webhooks.hand_back(true).await;
             taken.map_err(AppError::failed("webhooks"))?;
         }

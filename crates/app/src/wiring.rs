@@ -14,8 +14,8 @@ use signalbox_persistence::Database;
 use signalbox_reports::Reports;
 use signalbox_services::{
     Announcer, AuditService, Authenticator, Context, EffectRunner, EventService, FlakyService,
-    HintService, QueueService, Sweeper, UploadLimits, UploadParts, UploadService, Watch,
-    WebhookService,
+    HintService, JobService, QueueService, Sweeper, UploadLimits, UploadParts, UploadService,
+    Watch, WebhookService,
 };
 pub(crate) use signalbox_terminal::chain;
 use signalbox_webhooks::{EventPayloads, Links};
@@ -44,6 +44,7 @@ pub(crate) struct App {
     pub(crate) watch: Watch,
     pub(crate) hints: Arc<HintService>,
     pub(crate) announcer: Arc<Announcer>,
+    pub(crate) jobs: Arc<JobService>,
     pub(crate) stopping: Arc<AtomicBool>,
     pub(crate) authenticator: Arc<Authenticator>,
     pub(crate) admission: Arc<Admission>,
@@ -113,6 +114,7 @@ impl App {
             watch: Watch::new(context.clone(), queues.clone()),
             hints: Arc::new(HintService::new(context.clone(), queues.clone())),
             announcer: Arc::new(Announcer::new(context.clone(), queues.clone())),
+            jobs: Arc::new(JobService::new(context.clone(), context.ids.new_id())),
             queues,
             context,
             stopping,

@@ -40,6 +40,16 @@ impl Running {
         folder: &Path,
         database: &str,
     ) -> Result<Self, Failure> {
+        Self::start_with(program, folder, database, &[]).await
+    }
+
+    /// The same with variables of its environment.
+    pub(crate) async fn start_with(
+        program: &Path,
+        folder: &Path,
+        database: &str,
+        environment: &[(&str, &str)],
+    ) -> Result<Self, Failure> {
         let address = {
             let listener = std::net::TcpListener::bind("127.0.0.1:0").during("a port")?;
             listener.local_addr().during("a port")?
@@ -49,6 +59,7 @@ impl Running {
             .current_dir(folder)
             .env_clear()
             .envs(std::env::var_os("PATH").map(|path| ("PATH", path)))
+            .envs(environment.iter().copied())
             .args(["--database", database, "--data-dir", "data"])
             .args(["serve", "--listen", &address.to_string()])
             .stdin(Stdio::null())

@@ -66,6 +66,8 @@ pub(crate) async fn submit(product: &Product, queue: QueueRef, many: usize) -> R
     };
     let number = state.header.sequence;
     let journal = JournalRecord { number, at, input: Input::Fact(seen), decisions };
+    let for_ever = signalbox_domain::time::Timestamp::from_unix_micros(i64::MAX);
+    let watched_until = if many == 0 { at } else { for_ever };
     let commit = Commit {
         queue,
         expected: version,
@@ -78,6 +80,8 @@ pub(crate) async fn submit(product: &Product, queue: QueueRef, many: usize) -> R
         at,
         audit: None,
         request: None,
+        shown: &[],
+        watched_until: Some(watched_until),
     };
     product.stores.queues.commit(&commit).await.during("a commit").map(drop)
 }

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use signalbox_domain::ids::{OrgId, TokenId};
-use signalbox_domain::ports::{EventLog, StoreError};
 use tokio::sync::watch;
 
 /// The most streams that one token may have open at a server.
@@ -44,20 +43,16 @@ impl EventHub {
         }
     }
 
-    /// Looks for events that other servers have committed, for every organization that somebody
-    /// reads along with, by one small read each.
-    pub async fn look(&self, log: &dyn EventLog) -> Result<(), StoreError> {
-        let orgs: Vec<OrgId> = self.state().orgs.keys().copied().collect();
-        for org in orgs {
-            let newest = log.newest(org).await?;
-            let mut state = self.state();
-            let Some(listened) = state.orgs.get_mut(&org) else { continue };
+    /// Wakes the streams of organizations whose newest position is another one than the last time:
+    /// another server may have committed events.
+    pub fn seen(&self, newest: &BTreeMap<OrgId, i64>) {
+        for (org, listened) in &mut self.state().orgs {
+            let newest = newest.get(org).copied().unwrap_or(0);
             if listened.newest != newest {
                 listened.newest = newest;
                 listened.rings.send_modify(|count| *count = count.wrapping_add(1));
             }
         }
-        Ok(())
     }
 
     /// Ends every stream, and lets no other begin.

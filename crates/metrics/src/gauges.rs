@@ -1,7 +1,8 @@
 //! What is true at the moment of a scrape: work that waits, and the database's connections.
 
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 
+use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::{Registry, Unit};
@@ -25,6 +26,8 @@ pub struct Sample {
     pub max_connections: u64,
     /// Callers that wait for a connection.
     pub waiting: u64,
+    /// How often a connection was used since the server started.
+    pub uses: u64,
     /// Requests that are worked on, by share.
     pub in_flight: Vec<(&'static str, u64)>,
 }
@@ -38,6 +41,7 @@ impl Default for Sample {
             connections: (0, 0),
             max_connections: 0,
             waiting: 0,
+            uses: 0,
             in_flight: Vec::new(),
         }
     }
@@ -53,6 +57,7 @@ pub(crate) struct Gauges {
     connections: Family<StateLabels, Gauge>,
     max_connections: Gauge,
     waiting: Gauge,
+    uses: Counter,
     in_flight: Family<ShareLabels, Gauge>,
 }
 
@@ -108,6 +113,11 @@ impl Gauges {
             self.waiting.clone(),
         );
         registry.register(
+            "database_uses",
+            "How often a connection was used, for a transaction or for a few reads",
+            self.uses.clone(),
+        );
+        registry.register(
             "requests_in_flight",
             "Requests that are worked on, by share; event streams and probes are not counted",
             self.in_flight.clone(),
@@ -147,6 +157,8 @@ impl Gauges {
         }
         self.max_connections.set(signed(sample.max_connections));
         self.waiting.set(signed(sample.waiting));
+        // It is counted elsewhere.
+        self.uses.inner().store(sample.uses, Ordering::Relaxed);
         for (share, count) in &sample.in_flight {
             self.in_flight.get_or_create(&ShareLabels { share }).set(signed(*count));
         }

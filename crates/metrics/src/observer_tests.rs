@@ -87,6 +87,7 @@ fn a_database_that_does_not_answer_leaves_no_old_numbers() {
         connections: (3, 1),
         max_connections: 16,
         waiting: 2,
+        uses: 7,
         in_flight: vec![("read", 4)],
     };
     let page = observer.encode(&sample);
@@ -100,6 +101,7 @@ fn a_database_that_does_not_answer_leaves_no_old_numbers() {
         r#"signalbox_database_connections{state="used"} 3"#,
         "signalbox_database_connections_max 16",
         "signalbox_database_connection_waiters 2",
+        "signalbox_database_uses_total 7",
         r#"signalbox_requests_in_flight{share="read"} 4"#,
     ] {
         has(&page, line);

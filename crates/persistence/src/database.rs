@@ -64,6 +64,8 @@ pub struct PoolState {
     pub idle: usize,
     /// Callers that wait for one.
     pub waiting: usize,
+    /// How often one was used since the database was opened.
+    pub uses: u64,
 }
 
 /// An open database.
@@ -117,15 +119,16 @@ impl Database {
 
     /// The state of the connection pool.
     pub fn pool(&self) -> PoolState {
-        let status = match &self.0 {
-            Kind::Sqlite(store) => store.pool_status(),
-            Kind::Postgres(store) => store.pool_status(),
+        let (status, uses) = match &self.0 {
+            Kind::Sqlite(store) => (store.pool_status(), store.uses()),
+            Kind::Postgres(store) => (store.pool_status(), store.uses()),
         };
         PoolState {
             max: status.max_size,
             open: status.size,
             idle: status.available,
             waiting: status.waiting,
+            uses,
         }
     }
 

@@ -30,6 +30,7 @@ table! {
     queues (id) {
         id -> Text, org_id -> Text, repo_id -> Text, branch -> Text, version -> BigInt,
         next_deadline -> Nullable<BigInt>, deleted -> Bool, format -> Integer, document -> Text,
+        watched_until -> BigInt,
     }
 }
 
@@ -256,8 +257,8 @@ table! {
     announcements (queue_id, pr_number) {
         queue_id -> Text, pr_number -> BigInt, org_id -> Text, status -> Nullable<Text>,
         comment -> Nullable<Text>, labels -> Nullable<Text>, closed -> Nullable<Text>,
-        newer_head -> Nullable<Text>, settled -> Bool, shown_at -> BigInt,
-        holder -> Nullable<Text>, held_until -> BigInt,
+        newer_head -> Nullable<Text>, shown_at -> BigInt, holder -> Nullable<Text>,
+        held_until -> BigInt, due_at -> Nullable<BigInt>,
     }
 }
 
@@ -271,5 +272,13 @@ table! {
     audit (id) {
         id -> Text, org_id -> Text, at -> BigInt, action -> Text, token_id -> Nullable<Text>,
         object -> Text, repo -> Nullable<Text>, format -> Integer, document -> Text,
+    }
+}
+
+table! {
+    jobs (kind) {
+        kind -> Text, due_at -> BigInt, server -> Nullable<Text>, lease -> Nullable<Text>,
+        leased_until -> Nullable<BigInt>, failures -> Integer, last_run -> Nullable<BigInt>,
+        last_error -> Nullable<Text>,
     }
 }

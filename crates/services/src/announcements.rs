@@ -1,46 +1,40 @@
-//! What is shown on pull requests of hosts with people: it follows the queue, a moment behind.
+//! What is shown on pull requests of hosts with people: it follows the commits of their queues, a
+//! moment behind.
 //!
-//! What was last shown is stored, so nothing is shown twice, and what could not be shown is tried
-//! again until the host takes it, also by another server and after a restart.
+//! A commit names the pull requests whose state it changes, in its own transaction. What was last
+//! shown of each is stored, so nothing is shown twice, and what could not be shown is tried again
+//! until the host takes it, also by another server and after a restart.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use uuid::Uuid;
 
-use signalbox_domain::ids::{PrNumber, RunId, Sha};
+use signalbox_domain::ids::Sha;
 use signalbox_domain::ports::{
-    Announcement, EntryFilter, Forge, HostError, LandedNote, QueueKey, QueueRef, Repository, Shown,
-    StatusNote, TestPullRequest,
+    Announcement, Forge, HostError, LandedNote, LeasedAnnouncement, QueueRef, Repository, Shown,
+    StatusNote,
 };
-use signalbox_domain::queue::{Entry, EntryState, Exit, MergeMethod, Queue, RunStatus};
-use signalbox_domain::time::{Span, Timestamp, Window};
+use signalbox_domain::queue::{Entry, EntryState, Exit, MergeMethod, Queue};
+use signalbox_domain::time::{Span, Timestamp};
 
 use super::announcement_words::{LABELS, Words, phase};
 use super::{Context, Error, QueueService};
 
-/// How far back ended entries are looked at that were never shown while they were live, in hours.
-const LOOK_BACK_HOURS: u32 = 1;
-/// The most ended entries of a queue that are looked at in a round.
-const ENDED_AT_ONCE: u32 = 100;
-/// How long a pull request is claimed while it is shown, in seconds.
-const CLAIM_SECONDS: u32 = 30;
+/// How long a lease on a pull request lasts while it is shown, in seconds.
+const LEASE_SECONDS: u32 = 30;
 /// The first pause after a part could not be shown, and the longest, in seconds.
 const PAUSE_SECONDS: (u32, u32) = (2, 60);
 /// How long what was shown is remembered, in days.
 const REMEMBERED_DAYS: u32 = 30;
-
-type Key = (QueueRef, PrNumber);
 
 /// Shows what queues do on the pull requests themselves.
 pub struct Announcer {
     context: Context,
     queues: Arc<QueueService>,
     holder: Uuid,
-    /// What was wanted of live entries in the last round: short-lived states are not shown.
-    wanted: Mutex<BTreeMap<Key, Prints>>,
+    /// What a host does not take now. Only this server's: another one finds out by itself.
     pauses: Mutex<BTreeMap<(QueueRef, Part), Pause>>,
-    drafts: Mutex<BTreeSet<RunId>>,
 }
 
 /// What is shown separately: the host may take one and not the other.
@@ -50,7 +44,6 @@ enum Part {
     Status,
     Comment,
     Labels,
-    Draft,
 }
 
 /// A part of a queue that could not be shown, and until when it is left alone.
@@ -67,21 +60,6 @@ struct Prints {
     status: Option<Uuid>,
     comment: Option<Uuid>,
     labels: Option<Uuid>,
-}
-
-impl Prints {
-    /// The parts that are not shown yet.
-    fn missing(&self, shown: &Shown) -> Vec<Part> {
-        let parts = [
-            (Part::Closed, self.closed, shown.closed),
-            (Part::Status, self.status, shown.status),
-            (Part::Comment, self.comment, shown.comment),
-            (Part::Labels, self.labels, shown.labels),
-        ];
-        let missing =
-            parts.into_iter().filter(|(_, wanted, has)| wanted.is_some() && wanted != has);
-        missing.map(|(part, ..)| part).collect()
-    }
 }
 
 /// What is to be shown for an entry.
@@ -165,7 +143,7 @@ fn print(texts: &[&str]) -> Uuid {
     Uuid::new_v5(&Uuid::NAMESPACE_URL, texts.join("\0").as_bytes())
 }
 
-/// A queue in a round.
+/// A queue whose pull request is shown.
 struct QueueAtHost<'a> {
     key: QueueRef,
     queue: &'a Queue,
@@ -177,27 +155,23 @@ impl Announcer {
     /// An announcer with a holder id of its own.
     pub fn new(context: Context, queues: Arc<QueueService>) -> Self {
         let holder = context.ids.new_id();
-        let (wanted, pauses) = (Mutex::new(BTreeMap::new()), Mutex::new(BTreeMap::new()));
-        let drafts = Mutex::new(BTreeSet::new());
-        Self { context, queues, holder, wanted, pauses, drafts }
+        Self { context, queues, holder, pauses: Mutex::new(BTreeMap::new()) }
     }
 
-    /// Looks at every queue once, and shows what is not shown yet and, for live entries, has
-    /// stayed so since the last round.
-    pub async fn round(&self) -> Result<(), Error> {
-        for key in self.context.stores.queues.list(None, None).await? {
-            let found = self.context.stores.repos.find(key.queue.org, key.repo).await?;
-            let Some(repository) = found else { continue };
-            let host = &repository.name.host;
-            let Some(forge) = self.context.hosts.forge(repository.org, host) else { continue };
-            let Some(queue) = self.queues.state(key.queue).await? else { continue };
-            let forge = forge.as_ref();
-            let place =
-                QueueAtHost { key: key.queue, queue: &queue, repository: &repository, forge };
-            self.open_drafts(&place).await;
-            self.announce(&key, &place).await?;
-        }
-        Ok(())
+    /// Takes the pull request that has been due for longest and shows what is not shown of it yet.
+    /// `false` when none is due.
+    pub async fn next(&self) -> Result<bool, Error> {
+        let now = self.context.clock.now();
+        let until = now.plus(Span::seconds(LEASE_SECONDS));
+        let store = &self.context.stores.announcements;
+        let Some(mut leased) = store.lease(1, self.holder, now, until).await?.pop() else {
+            return Ok(false);
+        };
+        let next = self.update(&mut leased).await?;
+        let now = self.context.clock.now();
+        // A lease that was lost meanwhile is another server's: it shows the rest.
+        let _kept = store.release(&leased, now, next).await?;
+        Ok(true)
     }
 
     /// Forgets what was shown long ago. Returns how many pull requests.
@@ -206,87 +180,29 @@ impl Announcer {
         Ok(self.context.stores.announcements.forget(before, 1_000).await?)
     }
 
-    async fn open_drafts(&self, place: &QueueAtHost<'_>) {
-        let queue = place.queue;
-        if !queue.header.settings.create_prs_for_testing_branches
-            || self.is_paused(place.key, Part::Draft)
-        {
-            return;
+    /// Shows what is not shown yet of a pull request. Returns when to go on; `None` when everything
+    /// is shown or was refused for good, and when there is nothing to show it on.
+    async fn update(&self, leased: &mut LeasedAnnouncement) -> Result<Option<Timestamp>, Error> {
+        let (key, pr) = (leased.queue, leased.pr);
+        let Some(queue) = self.queues.state(key).await? else { return Ok(None) };
+        let stores = &self.context.stores;
+        let found = stores.repos.find(key.org, queue.header.repo).await?;
+        let Some(repository) = found else { return Ok(None) };
+        let host = &repository.name.host;
+        let Some(forge) = self.context.hosts.forge(key.org, host) else { return Ok(None) };
+        let entry = match queue.entry_of(pr) {
+            Some(live) => Some(live.clone()),
+            None => stores.history.entries(key, &[pr]).await?.pop(),
+        };
+        let Some(entry) = entry else { return Ok(None) };
+        let (queue, repository, forge) = (&*queue, &repository, forge.as_ref());
+        let place = QueueAtHost { key, queue, repository, forge };
+        if self.show(&place, &entry, &mut leased.shown).await {
+            return Ok(None);
         }
-        for run in queue.runs() {
-            let waits = run.status == RunStatus::Testing && run.candidate.is_some();
-            if !waits || locked(&self.drafts).contains(&run.id) {
-                continue;
-            }
-            let prs: Vec<String> = run.group.iter().map(|it| format!("#{}", it.pr)).collect();
-            let prs = prs.join(", ");
-            let wanted = TestPullRequest {
-                branch: run.branch.clone(),
-                target: queue.header.branch.clone(),
-                title: format!("[merge queue] tests {prs}"),
-                body: format!(
-                    "The merge queue tests {prs} on top of `{}` here. Do not merge this.",
-                    queue.header.branch
-                ),
-            };
-            let opened = place.forge.open_test_pull_request(place.repository, &wanted).await;
-            // A host that refuses it is not asked again for this run.
-            if self.note(place.key, Part::Draft, opened.as_ref().err()) {
-                return;
-            }
-            locked(&self.drafts).insert(run.id);
-        }
-        // Those that are no longer known have ended.
-        let mut drafts = locked(&self.drafts);
-        if drafts.len() > 10_000 {
-            drafts.retain(|id| queue.run(*id).is_some());
-        }
-    }
-
-    async fn announce(&self, key: &QueueKey, place: &QueueAtHost<'_>) -> Result<(), Error> {
-        let back = Span::hours(2 * LOOK_BACK_HOURS);
-        let since = self.context.clock.now().minus(back);
-        let store = &self.context.stores.announcements;
-        let shown = store.unsettled_or_since(key.queue, since, 4 * ENDED_AT_ONCE).await?;
-        let shown: BTreeMap<PrNumber, Shown> = shown.into_iter().collect();
-        for entry in self.worth_showing(place, &shown).await? {
-            let known = shown.get(&entry.pr).cloned().unwrap_or_default();
-            let wanted =
-                Wanted::of(place.queue, &entry, place.forge, known.newer_head.as_ref()).prints();
-            let ended = !entry.is_live();
-            let lasts = self.has_lasted(place.key, entry.pr, ended, &wanted);
-            let due = wanted.missing(&known);
-            let is_settled = due.is_empty() && (known.settled || !ended);
-            let all_paused =
-                !due.is_empty() && due.iter().all(|part| self.is_paused(place.key, *part));
-            if lasts && !is_settled && !all_paused {
-                self.show_claimed(place, &entry).await?;
-            }
-        }
-        let queue = place.queue;
-        locked(&self.wanted)
-            .retain(|(of, pr), _| *of != key.queue || queue.entry_of(*pr).is_some());
-        Ok(())
-    }
-
-    /// Whether the same was wanted in the last round. What has ended does not change any more.
-    fn has_lasted(&self, key: QueueRef, pr: PrNumber, ended: bool, wanted: &Prints) -> bool {
-        let before = locked(&self.wanted).insert((key, pr), wanted.clone());
-        ended || before.as_ref() == Some(wanted)
-    }
-
-    /// Shows an entry unless another server is at it.
-    async fn show_claimed(&self, place: &QueueAtHost<'_>, entry: &Entry) -> Result<(), Error> {
-        let store = &self.context.stores.announcements;
-        let now = self.context.clock.now();
-        let until = now.plus(Span::seconds(CLAIM_SECONDS));
-        let claimed = store.claim(place.key, entry.pr, self.holder, now, until).await?;
-        let Some(mut shown) = claimed else { return Ok(()) };
-        shown.settled = self.show(place, entry, &mut shown).await && !entry.is_live();
-        let now = self.context.clock.now();
-        // A claim that was lost meanwhile is another server's: it shows the rest.
-        let _kept = store.release(place.key, entry.pr, self.holder, &shown, now).await?;
-        Ok(())
+        let (first, _) = PAUSE_SECONDS;
+        let soon = self.context.clock.now().plus(Span::seconds(first));
+        Ok(Some(self.pause_end(key).map_or(soon, |end| end.max(soon))))
     }
 
     /// Shows what is not shown yet. Whether everything is shown now, or was refused for good.
@@ -344,6 +260,14 @@ impl Announcer {
         true
     }
 
+    /// When the first of a queue's pauses ends.
+    fn pause_end(&self, key: QueueRef) -> Option<Timestamp> {
+        let now = self.context.clock.now();
+        let pauses = locked(&self.pauses);
+        let of_queue = pauses.iter().filter(|((of, _), pause)| *of == key && now < pause.until);
+        of_queue.map(|(_, pause)| pause.until).min()
+    }
+
     fn is_paused(&self, key: QueueRef, part: Part) -> bool {
         let now = self.context.clock.now();
         locked(&self.pauses).get(&(key, part)).is_some_and(|pause| now < pause.until)
@@ -372,30 +296,6 @@ impl Announcer {
         };
         pauses.insert((key, part), Pause { failures: failures.saturating_add(1), until });
         true
-    }
-
-    /// Live entries, those that have ended lately, and those of which the host was not shown
-    /// everything yet, however long ago they ended.
-    async fn worth_showing(
-        &self,
-        place: &QueueAtHost<'_>,
-        shown: &BTreeMap<PrNumber, Shown>,
-    ) -> Result<Vec<Entry>, Error> {
-        let mut entries: Vec<Entry> = place.queue.entries_in_order().cloned().collect();
-        let since = self.context.clock.now().minus(Span::hours(LOOK_BACK_HOURS));
-        let concluded = Some(Window::inclusive(Some(since), None));
-        let filter = EntryFilter { state: None, concluded };
-        let history = &self.context.stores.history;
-        let ended = history.entries_by_submission(place.key, &filter, None, ENDED_AT_ONCE).await?;
-        entries.extend(ended.into_iter().filter(|entry| !entry.is_live()));
-        let listed: BTreeSet<PrNumber> = entries.iter().map(|entry| entry.pr).collect();
-        let late = shown.iter().filter(|(pr, it)| !it.settled && !listed.contains(pr));
-        let late: Vec<PrNumber> = late.map(|(pr, _)| *pr).collect();
-        if !late.is_empty() {
-            let late = history.entries(place.key, &late).await?;
-            entries.extend(late.into_iter().filter(|entry| !entry.is_live()));
-        }
-        Ok(entries)
     }
 }
 

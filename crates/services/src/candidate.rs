@@ -79,7 +79,16 @@ pub(super) async fn build(
     Ok(Ok(Verdict::Final(match built {
         Built::Candidate { candidate, head_checks, empty } => {
             let branch = build.branch.clone();
-            vec![Fact::CandidateBuilt { run, branch, candidate, statuses, head_checks, empty }]
+            let forge = context.hosts.forge(repository.org, &repository.name.host);
+            vec![Fact::CandidateBuilt {
+                run,
+                branch,
+                candidate,
+                statuses,
+                head_checks,
+                empty,
+                has_forge: forge.is_some(),
+            }]
         }
         Built::Conflict { pr, with, paths } => {
             vec![Fact::CandidateConflict { run, pr, with, paths }]

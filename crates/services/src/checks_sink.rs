@@ -34,6 +34,7 @@ impl QueueSink {
             | Effect::BuildCandidate(_)
             | Effect::CancelChecks { .. }
             | Effect::DeleteBranch { .. }
+            | Effect::OpenTestPullRequest { .. }
             | Effect::CheckLandings { .. }
             | Effect::Land(_) => None,
         };

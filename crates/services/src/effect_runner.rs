@@ -4,12 +4,14 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
+use signalbox_domain::ids::{BranchName, PrNumber};
 use signalbox_domain::ports::{
     ChecksJob, ChecksRunner, GitHost, HostError, LandAnswer, Leased, Observed, PullRequestQuery,
-    QueueRef, Repository,
+    QueueRef, Repository, TestPullRequest,
 };
 use signalbox_domain::queue::{
-    Effect, Fact, HostTrouble, HostTroubleKind, Land, LandRefusal, Lane, Queue, RunStatus,
+    Effect, Fact, HostTrouble, HostTroubleKind, Land, LandRefusal, Lane, Queue, RunChecks,
+    RunStatus,
 };
 use signalbox_domain::time::{Span, Timestamp};
 
@@ -227,6 +229,17 @@ impl EffectRunner {
                 self.context.stores.outbox.revoke_checks(leased.queue, *run).await?;
                 Ok(Outcome::Done)
             }
+            Effect::OpenTestPullRequest { run, branch, target, prs } => {
+                if !self.queues.awaits_checks(leased.queue, *run).await? {
+                    return Ok(Ok(Outcome::Done));
+                }
+                let forge = self.context.hosts.forge(repository.org, &repository.name.host);
+                // A host without people needs no pull request to start checks.
+                let Some(forge) = forge else { return Ok(Ok(Outcome::Done)) };
+                let wanted = test_pull_request(branch, target, prs);
+                let opened = forge.open_test_pull_request(repository, &wanted).await;
+                opened.map(|()| Outcome::Done)
+            }
             Effect::RunChecks(checks) => {
                 let Some(runner) = self.checks_runner(repository) else {
                     return Ok(Ok(Outcome::Done));
@@ -262,6 +275,22 @@ fn spread(leased: &Leased, pause: Span) -> Span {
     let [tries, ..] = leased.attempts.to_le_bytes();
     let chance = queue.wrapping_add(number.wrapping_mul(157)).wrapping_add(tries.wrapping_mul(31));
     Span::from_micros(pause.micros() - pause.micros() / 4 * i64::from(chance) / 256)
+}
+
+/// The draft pull request of a test branch.
+fn test_pull_request(
+    branch: &BranchName,
+    target: &BranchName,
+    prs: &[PrNumber],
+) -> TestPullRequest {
+    let prs: Vec<String> = prs.iter().map(|pr| format!("#{pr}")).collect();
+    let prs = prs.join(", ");
+    TestPullRequest {
+        branch: branch.clone(),
+        target: target.clone(),
+        title: format!("[merge queue] tests {prs}"),
+        body: format!("The merge queue tests {prs} on top of `{target}` here. Do not merge this."),
+    }
 }
 
 fn one(fact: Fact) -> Outcome {
@@ -319,6 +348,7 @@ const fn keeps_waiting(effect: &Effect) -> bool {
         | Effect::InspectPullRequest { .. } => true,
         Effect::CancelChecks { .. }
         | Effect::CheckLandings { .. }
+        | Effect::OpenTestPullRequest { .. }
         | Effect::DeleteBranch { .. } => false,
     }
 }
@@ -335,7 +365,9 @@ fn is_wanted(queue: &Queue, effect: &Effect) -> bool {
     let status = |run| queue.run(run).map(|run| &run.status);
     match effect {
         Effect::BuildCandidate(build) => status(build.run) == Some(&RunStatus::Building),
-        Effect::RunChecks(checks) => status(checks.run).is_some_and(RunStatus::is_running),
+        Effect::RunChecks(RunChecks { run, .. }) | Effect::OpenTestPullRequest { run, .. } => {
+            status(*run).is_some_and(RunStatus::is_running)
+        }
         Effect::Land(land) => {
             queue.header.landing.as_ref().is_some_and(|landing| landing.run == land.run)
         }
@@ -363,7 +395,9 @@ fn is_final(effect: &Effect, error: &HostError) -> bool {
         Effect::InspectPullRequest { .. }
         | Effect::InspectTarget { .. }
         | Effect::CheckLandings { .. } => false,
-        Effect::CancelChecks { .. } | Effect::DeleteBranch { .. } => !error.is_passing(),
+        Effect::CancelChecks { .. }
+        | Effect::OpenTestPullRequest { .. }
+        | Effect::DeleteBranch { .. } => !error.is_passing(),
     }
 }
 
@@ -380,6 +414,7 @@ fn refused(effect: &Effect, error: &HostError) -> Option<Fact> {
         | Effect::InspectTarget { .. }
         | Effect::CancelChecks { .. }
         | Effect::CheckLandings { .. }
+        | Effect::OpenTestPullRequest { .. }
         | Effect::DeleteBranch { .. } => None,
     }
 }

@@ -1,11 +1,11 @@
 //! What hosts tell: each event is a hint, and what it says is read again before anything is done.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex};
 
 use thiserror::Error;
 
-use signalbox_domain::ids::{BranchName, HostId, OrgId, PrNumber, RepoName, Sha};
+use signalbox_domain::ids::{BranchName, HostId, OrgId, PrNumber, RepoId, RepoName, Sha};
 use signalbox_domain::ports::{
     DecodeError, Forge, Hint, HostError, HostEvent, Permission, PullRequestQuery, QueueKey,
     Repository,
@@ -264,12 +264,12 @@ impl HintService {
         let step = Span::minutes(LOOK_BACK_MINUTES);
         let since = self.context.clock.now().minus(step).floor(step);
         let repos = self.context.stores.repos.list(None).await?;
-        for repository in &repos {
+        let states = self.queues.states(false).await?;
+        let taking = states.iter().filter(|(_, queue)| queue.header.settings.commands_enabled);
+        let taking: BTreeSet<RepoId> = taking.map(|(key, _)| key.repo).collect();
+        for repository in repos.iter().filter(|it| taking.contains(&it.id)) {
             let host = &repository.name.host;
             let Some(forge) = self.context.hosts.forge(repository.org, host) else { continue };
-            if !self.takes_commands(repository).await? {
-                continue;
-            }
             // What cannot be listed now is listed in the next round.
             let Ok(found) = forge.comments_since(repository, since).await else { continue };
             for (pr, id) in found {

@@ -26,6 +26,7 @@ mod flaky;
 mod fork_reports;
 mod hints;
 mod history;
+mod jobs;
 mod landings;
 mod page_reads;
 mod quarantine_lookup;
@@ -59,6 +60,7 @@ pub use flaky::{
 pub use fork_reports::ForkReport;
 pub use hints::{HintService, HookError};
 pub use history::{EntryPage, FoundEntries, ResultsPage};
+pub use jobs::JobService;
 pub use page_reads::{PageReads, SeenQueue, Topic};
 pub use quarantine_lookup::{QuarantineAnswer, QuarantineLookup};
 pub use queue::QueueService;

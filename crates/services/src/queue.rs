@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use signalbox_domain::audit::{AuditAction, Facts, of_queue};
 use signalbox_domain::ids::{BranchName, OrgId, PrNumber, QueueId, RepoId, RepoName, RunId};
-use signalbox_domain::ports::{CreateError, GitHost, PullRequestQuery, QueueRef, Repository};
+use signalbox_domain::ports::{
+    CreateError, GitHost, PullRequestQuery, QueueKey, QueueRef, Repository,
+};
 use signalbox_domain::queue::{
     Command, Fact, Input, Mode, Queue, RequestedState, Settings, SettingsPatch,
 };
@@ -182,6 +184,15 @@ impl QueueService {
     /// The newest state of a queue; `None` when it is gone.
     pub(super) async fn state(&self, queue: QueueRef) -> Result<Option<Arc<Queue>>, Error> {
         Ok(self.stepper.load(queue).await?.map(|(_, state)| state))
+    }
+
+    /// The newest states of all queues, or of those only that are looked at often, by one read and
+    /// one more for each queue that has changed.
+    pub(super) async fn states(
+        &self,
+        watched_only: bool,
+    ) -> Result<Vec<(QueueKey, Arc<Queue>)>, Error> {
+        Ok(self.stepper.all(watched_only).await?)
     }
 
     /// Whether a run still waits for its checks.

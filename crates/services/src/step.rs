@@ -2,23 +2,27 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use signalbox_domain::audit::{AuditRecord, of_queue};
+use signalbox_domain::ids::{PrNumber, RepoId};
 use signalbox_domain::ports::{
-    Commit, CommitError, Loaded, Observed, QueuePlace, QueueRef, StoreError, ToldEvent, Version,
+    Commit, CommitError, Loaded, Observed, QueueKey, QueuePlace, QueueRef, StoreError, ToldEvent,
+    Version,
 };
 use signalbox_domain::queue::{
     Command, Event, Fact, Input, Lane, Queue, Refusal, Submission, Transition, absorb, decide,
     next_deadline,
 };
-use signalbox_domain::time::Timestamp;
+use signalbox_domain::time::{Span, Timestamp};
 
 use super::audit::Deed;
 use super::{Context, Error};
 
 /// How often a step is decided again before it is given up.
 const ATTEMPTS: u32 = 32;
+/// How long a queue is still looked at often after its last entry has left, in minutes.
+const WATCHED_MINUTES: u32 = 10;
 /// The most queues that are kept in memory.
 const REMEMBERED: usize = 4_096;
 
@@ -28,12 +32,18 @@ pub(super) struct Stepper {
     pub(super) context: Context,
     remembered: Mutex<BTreeMap<QueueRef, (Version, Arc<Queue>)>>,
     turns: Mutex<BTreeMap<QueueRef, Arc<async_lock::Mutex<()>>>>,
+    /// Whether the hosts of repositories show pull requests to people.
+    forges: Mutex<BTreeMap<RepoId, bool>>,
 }
 
 impl Stepper {
     pub(super) const fn new(context: Context) -> Self {
-        let turns = Mutex::new(BTreeMap::new());
-        Self { context, remembered: Mutex::new(BTreeMap::new()), turns }
+        Self {
+            context,
+            remembered: Mutex::new(BTreeMap::new()),
+            turns: Mutex::new(BTreeMap::new()),
+            forges: Mutex::new(BTreeMap::new()),
+        }
     }
 
     /// The newest state. `None` when there is no such queue.
@@ -55,6 +65,26 @@ impl Stepper {
                 Ok(None)
             }
         }
+    }
+
+    /// The newest states of all queues, or of those only that are looked at often. What is in
+    /// memory and still the newest is not read again.
+    pub(super) async fn all(
+        &self,
+        watched_only: bool,
+    ) -> Result<Vec<(QueueKey, Arc<Queue>)>, StoreError> {
+        let watched_at = watched_only.then(|| self.context.clock.now());
+        let listed = self.context.stores.queues.versions(watched_at).await?;
+        let mut found = Vec::with_capacity(listed.len());
+        for (key, version) in listed {
+            let known = self.recall(key.queue).filter(|(known, _)| *known == version);
+            let newest = match known {
+                Some(known) => Some(known),
+                None => self.load(key.queue).await?,
+            };
+            found.extend(newest.map(|(_, queue)| (key, queue)));
+        }
+        Ok(found)
     }
 
     /// Takes a step and returns the state after it. `None` when there is no such queue.
@@ -104,7 +134,8 @@ impl Stepper {
                 deed.record(&self.context, &from, &to)
             });
             let audit = audit.filter(|it| deleted(&transition) || !it.changes.is_empty());
-            match self.commit(queue, version, &transition, input, at, audit.as_ref()).await {
+            let step = Step { queue, before: (version, &before), input, at, audit: audit.as_ref() };
+            match self.commit(&step, &transition).await {
                 Ok(after) => return Ok(Some((after, true))),
                 Err(CommitError::Conflict) => {
                     self.forget(queue);
@@ -137,16 +168,14 @@ impl Stepper {
 
     async fn commit(
         &self,
-        queue: QueueRef,
-        expected: Version,
+        step: &Step<'_>,
         transition: &Transition,
-        input: &Input,
-        at: Timestamp,
-        audit: Option<&AuditRecord>,
     ) -> Result<Arc<Queue>, CommitError> {
+        let Step { queue, before: (expected, before), input, at, audit } = *step;
         let journal = transition.record(input.clone(), at);
         let events = self.told(queue, transition).await?;
         let request = self.context.ids.request_id();
+        let shown = self.shown(queue, transition).await?;
         let commit = Commit {
             queue,
             expected,
@@ -159,6 +188,8 @@ impl Stepper {
             at,
             audit,
             request: request.as_deref(),
+            shown: &shown,
+            watched_until: watched_until(before, &transition.queue, at),
         };
         let version = self.context.stores.queues.commit(&commit).await?;
         let after = Arc::new(transition.queue.clone());
@@ -179,6 +210,30 @@ impl Stepper {
             self.context.notifier.told(queue.org);
         }
         Ok(after)
+    }
+
+    /// The pull requests that are to be shown; none on a host that shows nothing to people.
+    async fn shown(
+        &self,
+        queue: QueueRef,
+        transition: &Transition,
+    ) -> Result<Vec<PrNumber>, StoreError> {
+        let repo = transition.queue.header.repo;
+        if transition.shown.is_empty() {
+            return Ok(Vec::new());
+        }
+        let known = locked(&self.forges).get(&repo).copied();
+        let shows = if let Some(shows) = known {
+            shows
+        } else {
+            let found = self.context.stores.repos.find(queue.org, repo).await?;
+            let hosts = &self.context.hosts;
+            let forge = found.and_then(|found| hosts.forge(queue.org, &found.name.host));
+            locked(&self.forges).insert(repo, forge.is_some());
+            forge.is_some()
+        };
+        let prs = transition.shown.iter().filter(|_| shows);
+        Ok(prs.copied().collect())
     }
 
     /// What is told of a transition. The repository's name is read with it: hosts may rename.
@@ -213,7 +268,7 @@ impl Stepper {
     }
 
     fn turn(&self, queue: QueueRef) -> Arc<async_lock::Mutex<()>> {
-        let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut turns = locked(&self.turns);
         if turns.len() >= REMEMBERED {
             turns.retain(|_, turn| Arc::strong_count(turn) > 1);
         }
@@ -221,12 +276,11 @@ impl Stepper {
     }
 
     fn recall(&self, queue: QueueRef) -> Option<(Version, Arc<Queue>)> {
-        let remembered = self.remembered.lock().unwrap_or_else(PoisonError::into_inner);
-        remembered.get(&queue).cloned()
+        locked(&self.remembered).get(&queue).cloned()
     }
 
     fn remember(&self, queue: QueueRef, version: Version, state: Arc<Queue>) {
-        let mut remembered = self.remembered.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut remembered = locked(&self.remembered);
         if remembered.get(&queue).is_some_and(|(known, _)| *known > version) {
             return;
         }
@@ -237,8 +291,34 @@ impl Stepper {
     }
 
     fn forget(&self, queue: QueueRef) {
-        self.remembered.lock().unwrap_or_else(PoisonError::into_inner).remove(&queue);
+        locked(&self.remembered).remove(&queue);
     }
+}
+
+/// A step that was decided.
+#[derive(Clone, Copy)]
+struct Step<'a> {
+    queue: QueueRef,
+    before: (Version, &'a Queue),
+    input: &'a Input,
+    at: Timestamp,
+    audit: Option<&'a AuditRecord>,
+}
+
+/// Until when the host is to be looked at often after a step: as long as entries wait or the host
+/// is away, and for a while after that, because targets are moved by hand around landings.
+fn watched_until(before: &Queue, after: &Queue, at: Timestamp) -> Option<Timestamp> {
+    let watched = |queue: &Queue| {
+        queue.entries_in_order().next().is_some() || queue.header.host.unreachable_since.is_some()
+    };
+    if watched(after) {
+        return Some(Timestamp::from_unix_micros(i64::MAX));
+    }
+    watched(before).then(|| at.plus(Span::minutes(WATCHED_MINUTES)))
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn deleted(transition: &Transition) -> bool {

@@ -2,8 +2,10 @@
 //! the time that it is decided on.
 
 use signalbox_domain::ids::{BranchName, PrNumber, RepoName};
-use signalbox_domain::ports::{PullRequestQuery, Repository};
-use signalbox_domain::queue::{Actor, Command, Input, Priority, Queue, Submission, SubmitReason};
+use signalbox_domain::ports::{GitHost, PullRequestQuery, QueueRef, Repository};
+use signalbox_domain::queue::{
+    Actor, Command, Fact, Input, Priority, Queue, Submission, SubmitReason,
+};
 use signalbox_domain::token::{Caller, Scope};
 
 use super::{Error, QueueService};
@@ -55,6 +57,7 @@ impl QueueService {
     ) -> Result<(), Error> {
         let queue = self.find(repository.org, repository, branch).await?;
         let host = self.git_host(repository)?;
+        self.refresh_target(queue, repository, host.as_ref()).await?;
         for _ in 0..READS {
             let read_at = self.context().clock.now();
             let pull_request = host
@@ -88,5 +91,32 @@ impl QueueService {
             }
         }
         Err(Error::Busy)
+    }
+
+    /// Reads the target of a queue without entries on a host that must be polled: there it is read
+    /// rarely, and the first candidate is to be built on what the branch is now. A host that does
+    /// not answer is asked again by the queue itself.
+    async fn refresh_target(
+        &self,
+        queue: QueueRef,
+        repository: &Repository,
+        host: &dyn GitHost,
+    ) -> Result<(), Error> {
+        let Some(state) = self.state(queue).await? else { return Ok(()) };
+        let (header, is_idle) = (&state.header, state.entries_in_order().next().is_none());
+        if !is_idle || !host.abilities().needs_polling {
+            return Ok(());
+        }
+        let read_at = self.context().clock.now();
+        match host.head(repository, &header.branch).await {
+            Ok(Some(head))
+                if header.target.missing || header.target.head != Some(head.sha.clone()) =>
+            {
+                let fact = Fact::TargetSeen { head: head.sha, tree: head.tree, read_at };
+                self.absorb(queue, fact).await
+            }
+            Ok(None) if !header.target.missing => self.absorb(queue, Fact::TargetMissing).await,
+            Ok(Some(_) | None) | Err(_) => Ok(()),
+        }
     }
 }

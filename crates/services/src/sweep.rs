@@ -43,6 +43,13 @@ type Snapshots = BTreeMap<RepoId, Arc<Snapshot>>;
 /// Where a repository is: the host, the folder on hosts that keep folders, owner and name.
 type RepoPlace = (HostId, Option<String>, String, String);
 
+/// A repository that several organizations may have registered.
+struct Shared {
+    repository: Repository,
+    host: Arc<dyn GitHost>,
+    repos: BTreeSet<RepoId>,
+}
+
 /// Where a stray branch was seen, and since when it has not moved.
 type Seen = (Sha, Timestamp);
 
@@ -59,82 +66,125 @@ impl Sweeper {
         }
     }
 
-    /// Lets time pass for every queue that has a deadline behind it. Returns how many there were.
-    pub async fn deadlines(&self) -> Result<usize, Error> {
+    /// Lets time pass for queues that have a deadline behind them, at most 100. Whether there may
+    /// be more.
+    pub async fn deadlines(&self) -> Result<bool, Error> {
         let due = self.context.stores.queues.due(self.context.clock.now(), DUE_AT_ONCE).await?;
         for queue in &due {
             self.queues.absorb(*queue, Fact::TimePassed).await?;
         }
-        Ok(due.len())
+        Ok(u32::try_from(due.len()).is_ok_and(|count| count >= DUE_AT_ONCE))
     }
 
-    /// Reads the targets and the live pull requests of all queues on hosts that must be polled
-    /// (`only_polled`), or on all hosts, and takes in what has changed.
-    pub async fn reconcile(&self, only_polled: bool) -> Result<(), Error> {
-        self.round.fetch_add(1, Ordering::Relaxed);
+    /// Looks at the queues that have entries or had some lately, and at those whose host is away:
+    /// reads targets and pull requests on hosts that must be polled, and in every second round the
+    /// pull requests on other hosts that had not made up their mind. Takes in what has changed.
+    /// Queues without entries cost nothing.
+    pub async fn look_often(&self) -> Result<(), Error> {
+        let round = self.next_round();
+        let watched = self.queues.states(true).await?;
+        let repositories = self.repositories(&watched).await?;
         let mut snapshots = Snapshots::new();
-        for key in self.context.stores.queues.list(None, None).await? {
-            if let Some((repository, host)) = self.host_of(&key).await?
-                && (!only_polled || host.abilities().needs_polling)
-                && self.is_due(key.queue, host.abilities().reread_after).await?
-            {
-                self.reconcile_queue(&key, &repository, host.as_ref(), &mut snapshots).await?;
+        for (key, queue) in &watched {
+            let Some((repository, host)) = repositories.get(&key.repo) else { continue };
+            if host.abilities().needs_polling {
+                self.reconcile(key, queue, repository, host.as_ref(), &mut snapshots).await?;
+            } else if round.is_multiple_of(2) {
+                self.undecided(key, queue, repository, host.as_ref()).await?;
             }
         }
         Ok(())
     }
 
+    /// Reads the targets and the live pull requests of all queues whose host is due to be read
+    /// again, and takes in what has changed.
+    pub async fn look_at_all(&self) -> Result<(), Error> {
+        self.next_round();
+        let all = self.queues.states(false).await?;
+        let repositories = self.repositories(&all).await?;
+        let mut snapshots = Snapshots::new();
+        for (key, queue) in &all {
+            if let Some((repository, host)) = repositories.get(&key.repo)
+                && self.is_due(key.queue, queue, host.abilities().reread_after)
+            {
+                self.reconcile(key, queue, repository, host.as_ref(), &mut snapshots).await?;
+            }
+        }
+        self.read_at().retain(|queue, _| all.iter().any(|(key, _)| key.queue == *queue));
+        Ok(())
+    }
+
+    fn next_round(&self) -> usize {
+        self.round.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// The repositories of queues with their hosts, by one read; those whose host is no longer
+    /// configured are missing.
+    async fn repositories(
+        &self,
+        queues: &[(QueueKey, Arc<Queue>)],
+    ) -> Result<BTreeMap<RepoId, (Repository, Arc<dyn GitHost>)>, Error> {
+        if queues.is_empty() {
+            return Ok(BTreeMap::new());
+        }
+        let listed = self.context.stores.repos.list(None).await?;
+        let with_host = |repository: Repository| {
+            let host = self.context.hosts.git_host(repository.org, &repository.name.host)?;
+            Some((repository.id, (repository, host)))
+        };
+        Ok(listed.into_iter().filter_map(with_host).collect())
+    }
+
+    fn read_at(&self) -> MutexGuard<'_, BTreeMap<QueueRef, Timestamp>> {
+        self.read_at.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Whether it is time to read a queue again: the time is over, or its host was away.
-    async fn is_due(&self, queue: QueueRef, after: Span) -> Result<bool, Error> {
-        let state = self.queues.state(queue).await?;
-        let was_away = state.is_some_and(|it| it.header.host.unreachable_since.is_some());
+    fn is_due(&self, key: QueueRef, queue: &Queue, after: Span) -> bool {
+        let was_away = queue.header.host.unreachable_since.is_some();
         let now = self.context.clock.now();
-        let mut read_at = self.read_at.lock().unwrap_or_else(PoisonError::into_inner);
-        let fresh = read_at.get(&queue).is_some_and(|at| now < at.plus(after));
+        let mut read_at = self.read_at();
+        let fresh = read_at.get(&key).is_some_and(|at| now < at.plus(after));
         if fresh && !was_away {
-            return Ok(false);
+            return false;
         }
-        read_at.insert(queue, now);
-        Ok(true)
+        read_at.insert(key, now);
+        true
     }
 
-    /// Reads the pull requests again whose host had not made up its mind. Returns how many there
-    /// were.
-    pub async fn undecided(&self) -> Result<usize, Error> {
-        let mut asked = 0;
-        for key in self.context.stores.queues.list(None, None).await? {
-            let Some((repository, host)) = self.host_of(&key).await? else { continue };
-            if host.abilities().needs_polling {
-                continue;
-            }
-            let Some(queue) = self.queues.state(key.queue).await? else { continue };
-            let undecided = |entry: &&Entry| {
-                entry.state == EntryState::NotReady
-                    && entry.pull_request.mergeability == Mergeability::InProgress
-            };
-            let prs = queue.entries_in_order().filter(undecided).map(|entry| entry.pr);
-            for pr in prs.take(READ_AT_ONCE).collect::<Vec<_>>() {
-                asked += 1;
-                let read_at = self.context.clock.now();
-                let query = PullRequestQuery::Number(pr);
-                // What cannot be read now is read in the next round.
-                let Ok(Some(seen)) = host.pull_request(&repository, &query).await else { break };
-                let fact = Fact::PullRequestSeen { pull_request: Box::new(seen), read_at };
-                self.queues.absorb(key.queue, fact).await?;
-            }
-        }
-        Ok(asked)
-    }
-
-    async fn reconcile_queue(
+    /// Reads the pull requests again whose host had not made up its mind.
+    async fn undecided(
         &self,
         key: &QueueKey,
+        queue: &Queue,
+        repository: &Repository,
+        host: &dyn GitHost,
+    ) -> Result<(), Error> {
+        let undecided = |entry: &&Entry| {
+            entry.state == EntryState::NotReady
+                && entry.pull_request.mergeability == Mergeability::InProgress
+        };
+        let prs = queue.entries_in_order().filter(undecided).map(|entry| entry.pr);
+        for pr in prs.take(READ_AT_ONCE).collect::<Vec<_>>() {
+            let read_at = self.context.clock.now();
+            let query = PullRequestQuery::Number(pr);
+            // What cannot be read now is read in the next round.
+            let Ok(Some(seen)) = host.pull_request(repository, &query).await else { break };
+            let fact = Fact::PullRequestSeen { pull_request: Box::new(seen), read_at };
+            self.queues.absorb(key.queue, fact).await?;
+        }
+        Ok(())
+    }
+
+    async fn reconcile(
+        &self,
+        key: &QueueKey,
+        queue: &Queue,
         repository: &Repository,
         host: &dyn GitHost,
         snapshots: &mut Snapshots,
     ) -> Result<(), Error> {
-        let Some(queue) = self.queues.state(key.queue).await? else { return Ok(()) };
-        match self.news(key.queue, &queue, repository, host, snapshots).await {
+        match self.news(key.queue, queue, repository, host, snapshots).await {
             Ok(facts) => {
                 // That the host can be read does not say that it does what is asked of it.
                 if queue.header.host.unreachable_since.is_some()
@@ -240,33 +290,42 @@ impl Sweeper {
     pub async fn stray_branches(&self) -> Result<usize, Error> {
         let mut swept = 0;
         // Several organizations may share one repository: its branches are all of theirs.
-        let mut by_repo = BTreeMap::<_, Vec<QueueKey>>::new();
-        for key in self.context.stores.queues.list(None, None).await? {
-            if let Some((repository, _)) = self.host_of(&key).await? {
-                let (name, path) = (repository.name, repository.path);
-                by_repo.entry((name.host, path, name.owner, name.name)).or_default().push(key);
+        let mut by_repo = BTreeMap::<RepoPlace, Shared>::new();
+        let listed = self.context.stores.queues.versions(None).await?;
+        let repositories = self.context.stores.repos.list(None).await?;
+        let repositories: BTreeMap<RepoId, Repository> =
+            repositories.into_iter().map(|it| (it.id, it)).collect();
+        for (key, _) in listed {
+            let Some(repository) = repositories.get(&key.repo) else { continue };
+            let (name, path) = (repository.name.clone(), repository.path.clone());
+            let place = (name.host, path, name.owner, name.name);
+            let host = || self.context.hosts.git_host(repository.org, &repository.name.host);
+            if let Some(shared) = by_repo.get_mut(&place) {
+                shared.repos.insert(key.repo);
+            } else if let Some(host) = host() {
+                let (repository, repos) = (repository.clone(), BTreeSet::from([key.repo]));
+                by_repo.insert(place, Shared { repository, host, repos });
             }
         }
-        for (place, keys) in &by_repo {
-            swept += self.stray_branches_of(place, keys).await?;
+        for (place, shared) in &by_repo {
+            swept += self.stray_branches_of(place, shared).await?;
         }
         self.seen().retain(|place, _| by_repo.contains_key(place));
         Ok(swept)
     }
 
-    async fn stray_branches_of(
-        &self,
-        place: &RepoPlace,
-        keys: &[QueueKey],
-    ) -> Result<usize, Error> {
-        let Some(first) = keys.first() else { return Ok(0) };
-        let Some((repository, host)) = self.host_of(first).await? else { return Ok(0) };
+    async fn stray_branches_of(&self, place: &RepoPlace, shared: &Shared) -> Result<usize, Error> {
+        let (repository, host) = (&shared.repository, &shared.host);
         // The branches first, then the runs: a branch made in between belongs to a run that is
         // not looked at yet, and is not in the list.
-        let Ok(branches) = host.test_branches(&repository).await else { return Ok(0) };
+        let Ok(branches) = host.test_branches(repository).await else { return Ok(0) };
+        if branches.is_empty() {
+            self.seen().remove(place);
+            return Ok(0);
+        }
         let (mut known, mut live) = (BTreeSet::new(), BTreeSet::new());
-        for key in keys {
-            if let Some(queue) = self.queues.state(key.queue).await? {
+        for (key, queue) in self.queues.states(false).await? {
+            if shared.repos.contains(&key.repo) {
                 known.extend(queue.runs().map(|run| run.branch.clone()));
                 live.extend(queue.runs().map(|run| run.id.to_string()));
             }
@@ -280,7 +339,7 @@ impl Sweeper {
             .filter(|it| !known.contains(&it.branch) && !of_live_run(&it.branch));
         let mut swept = 0;
         for stray in self.unmoved(place, strays.collect()) {
-            if host.delete_branch(&repository, &stray.branch, Some(&stray.sha)).await.is_ok() {
+            if host.delete_branch(repository, &stray.branch, Some(&stray.sha)).await.is_ok() {
                 swept += 1;
             }
         }
@@ -303,16 +362,5 @@ impl Sweeper {
         self.seen().insert(place.clone(), known.collect());
         let old = |stray: &TestBranch| now >= since(stray).plus(Span::minutes(STRAY_MINUTES));
         strays.into_iter().filter(old).collect()
-    }
-
-    async fn host_of(
-        &self,
-        key: &QueueKey,
-    ) -> Result<Option<(Repository, Arc<dyn GitHost>)>, Error> {
-        let found = self.context.stores.repos.find(key.queue.org, key.repo).await?;
-        Ok(found.and_then(|repository| {
-            let host = self.context.hosts.git_host(repository.org, &repository.name.host)?;
-            Some((repository, host))
-        }))
     }
 }

@@ -29,7 +29,7 @@ pub struct Looked {
     pub lost: Vec<RunId>,
 }
 
-/// Looks at every queue.
+/// Looks at queues with entries.
 pub struct Watch {
     context: Context,
     queues: std::sync::Arc<QueueService>,
@@ -41,12 +41,13 @@ impl Watch {
         Self { context, queues }
     }
 
-    /// Looks at every queue once. A queue in which an entry waits for nothing goes on as far as it
+    /// Looks at every queue with entries once. A queue in which an entry waits for nothing goes on as far as it
     /// can, and an answer of the host that will not come is asked for again; both are counted.
     pub async fn look(&self) -> Result<Looked, Error> {
         let mut looked = Looked::default();
-        for key in self.context.stores.queues.list(None, None).await? {
-            looked.lost.extend(self.ask_again(&key).await?);
+        // Without entries nothing waits.
+        for (key, queue) in self.queues.states(true).await? {
+            looked.lost.extend(self.ask_again(&key, &queue).await?);
             looked.unexplained.extend(self.let_go_on(&key).await?);
         }
         let count = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
@@ -70,8 +71,8 @@ impl Watch {
 
     /// An effect is removed after its answer was taken in. So what was awaited before the outbox
     /// was read, is awaited after it, and was not in it, has no effect any more.
-    async fn ask_again(&self, key: &QueueKey) -> Result<Vec<RunId>, Error> {
-        let wanted = self.awaited(key).await?;
+    async fn ask_again(&self, key: &QueueKey, queue: &Queue) -> Result<Vec<RunId>, Error> {
+        let wanted: BTreeSet<Awaited> = awaited(queue).into_iter().collect();
         if wanted.is_empty() {
             return Ok(Vec::new());
         }

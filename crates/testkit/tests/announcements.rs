@@ -1,20 +1,16 @@
 //! What people see on a host follows the queue: once, by one server, and for as long as it takes.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
-use async_trait::async_trait;
-use signalbox_domain::ids::{BranchName, HostId, OrgId, OrgSlug, PrNumber, RepoName, Sha, TokenId};
-use signalbox_domain::ports::{
-    Announcement, ChecksRunner, Comment, Finding, Forge, GitHost, HostError, Hosts, LandedNote,
-    Notifier, Observed, Observer, Permission, QueueRef, Repository, TestPullRequest, WorkflowRun,
-};
-use signalbox_domain::queue::{CheckConclusion, Lane, Mode};
+use signalbox_domain::ids::{BranchName, OrgId, OrgSlug, PrNumber, RepoName, Sha, TokenId};
+use signalbox_domain::ports::{Notifier, Observed, Observer, QueueRef};
+use signalbox_domain::queue::{CheckConclusion, Lane, Mode, RequestedState, SettingsPatch};
 use signalbox_domain::testing::{CountingIds, ManualClock};
-use signalbox_domain::time::{Span, Timestamp};
+use signalbox_domain::time::Span;
 use signalbox_domain::token::{Caller, Compatibility, Scope};
 use signalbox_services::{Announcer, Context, EffectRunner, QueueService};
 use signalbox_testkit::PlainEvents;
-use signalbox_testkit::fake_host::{FakeHost, FakeHosts};
+use signalbox_testkit::fake_host::{FakeForge, FakeHost, FakeHosts};
 use signalbox_testkit::memory::MemoryDatabase;
 use uuid::Uuid;
 
@@ -26,142 +22,6 @@ impl Observer for Unseen {
 
 impl Notifier for Unseen {
     fn committed(&self, _: QueueRef, _: &[Lane]) {}
-}
-
-/// What people have seen, and what they are not let see.
-#[derive(Default)]
-struct Board {
-    seen: Vec<(PrNumber, &'static str, String)>,
-    denied: Vec<&'static str>,
-    refused: Vec<&'static str>,
-    newer: Option<Sha>,
-}
-
-#[derive(Default)]
-struct FakeForge(Mutex<Board>);
-
-impl FakeForge {
-    fn board(&self) -> std::sync::MutexGuard<'_, Board> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn deny(&self, parts: &[&'static str]) {
-        self.board().denied = parts.to_vec();
-    }
-
-    fn see(&self, pr: PrNumber, part: &'static str, text: String) -> Result<(), HostError> {
-        let mut board = self.board();
-        let words = format!("no {part}");
-        if board.denied.contains(&part) {
-            return Err(HostError::AccessDenied { words });
-        }
-        board.seen.push((pr, part, text));
-        if board.refused.contains(&part) {
-            return Err(HostError::Rejected { words });
-        }
-        Ok(())
-    }
-
-    /// What was shown of that part, oldest first.
-    fn shown(&self, part: &str) -> Vec<String> {
-        let board = self.board();
-        let of = board.seen.iter().filter(|(_, of, _)| *of == part);
-        of.map(|(_, _, text)| text.clone()).collect()
-    }
-}
-
-#[async_trait]
-impl Forge for FakeForge {
-    async fn permission(&self, _: &Repository, _: &str) -> Result<Permission, HostError> {
-        Ok(Permission::None)
-    }
-
-    async fn comment(&self, _: &Repository, _: u64) -> Result<Option<Comment>, HostError> {
-        Ok(None)
-    }
-
-    async fn comments_since(
-        &self,
-        _: &Repository,
-        _: Timestamp,
-    ) -> Result<Vec<(PrNumber, u64)>, HostError> {
-        Ok(Vec::new())
-    }
-
-    async fn react(&self, _: &Repository, _: u64, _: bool) -> Result<(), HostError> {
-        Ok(())
-    }
-
-    async fn labels(&self, _: &Repository, _: PrNumber) -> Result<Vec<String>, HostError> {
-        Ok(Vec::new())
-    }
-
-    async fn announce(&self, _: &Repository, it: &Announcement) -> Result<(), HostError> {
-        if let Some(status) = &it.status {
-            self.see(it.pr, "status", status.description.clone())?;
-        }
-        if let Some(comment) = &it.comment {
-            self.see(it.pr, "comment", comment.clone())?;
-        }
-        Ok(())
-    }
-
-    async fn close_landed(
-        &self,
-        _: &Repository,
-        landed: &LandedNote,
-    ) -> Result<Option<Sha>, HostError> {
-        assert!(landed.rewritten, "it was squashed");
-        self.see(landed.pr, "close", landed.sha.to_string())?;
-        Ok(self.board().newer.clone())
-    }
-
-    async fn open_test_pull_request(
-        &self,
-        _: &Repository,
-        _: &TestPullRequest,
-    ) -> Result<(), HostError> {
-        Ok(())
-    }
-
-    async fn workflow_run(&self, _: &Repository, _: u64) -> Result<Option<WorkflowRun>, HostError> {
-        Ok(None)
-    }
-
-    fn command_prefix(&self) -> &'static str {
-        "/signalbox"
-    }
-
-    fn plain_lines(&self, comment: &str) -> Vec<String> {
-        comment.lines().map(ToOwned::to_owned).collect()
-    }
-
-    fn neutral(&self, text: &str) -> String {
-        text.to_owned()
-    }
-
-    fn checks_hinted(&self, _: &Sha) {}
-
-    async fn diagnose(&self, _: &[Repository]) -> Vec<Finding> {
-        Vec::new()
-    }
-}
-
-/// Hosts in memory with a board.
-struct WithForge(FakeHosts, Arc<FakeForge>);
-
-impl Hosts for WithForge {
-    fn git_host(&self, org: OrgId, host: &HostId) -> Option<Arc<dyn GitHost>> {
-        self.0.git_host(org, host)
-    }
-
-    fn checks_runner(&self, org: OrgId, host: &HostId) -> Option<Arc<dyn ChecksRunner>> {
-        self.0.checks_runner(org, host)
-    }
-
-    fn forge(&self, _: OrgId, _: &HostId) -> Option<Arc<dyn Forge>> {
-        Some(self.1.clone())
-    }
 }
 
 /// A server without a process, on a host with people.
@@ -187,7 +47,7 @@ impl Bench {
         let hosts = FakeHosts::one(&repo.host, host.clone());
         let context = Context {
             stores: database.stores(),
-            hosts: Arc::new(WithForge(hosts, forge.clone())),
+            hosts: Arc::new(hosts.with_forge(forge.clone())),
             clock: clock.clone(),
             ids: Arc::new(CountingIds::default()),
             observer: Arc::new(Unseen),
@@ -236,7 +96,7 @@ impl Bench {
     /// Lets a server show what it can, for a while.
     async fn rounds(&self, announcer: &Announcer, rounds: u32) {
         for _ in 0..rounds {
-            announcer.round().await.expect("the store answers");
+            while announcer.next().await.expect("the store answers") {}
             self.clock.advance(Span::seconds(2));
         }
     }
@@ -248,7 +108,7 @@ async fn nothing_is_shown_twice_by_restarts_or_by_several_servers() {
     bench.landed().await;
     let (one, two) = (bench.announcer(), bench.announcer());
     for _ in 0..3 {
-        let (first, second) = tokio::join!(one.round(), two.round());
+        let (first, second) = tokio::join!(one.next(), two.next());
         first.and(second).expect("the store answers");
         bench.clock.advance(Span::seconds(2));
     }
@@ -288,7 +148,7 @@ async fn what_could_not_be_shown_is_shown_when_the_host_takes_it() {
 async fn commits_that_were_left_out_are_told() {
     let bench = Bench::new().await;
     let newer = Sha::new("f".repeat(40)).expect("a commit");
-    bench.forge.board().newer = Some(newer.clone());
+    bench.forge.set_newer_head(newer.clone());
     bench.landed().await;
     bench.rounds(&bench.announcer(), 3).await;
     bench.rounds(&bench.announcer(), 3).await;
@@ -301,11 +161,65 @@ async fn commits_that_were_left_out_are_told() {
 #[tokio::test]
 async fn what_the_host_refuses_is_not_tried_again() {
     let bench = Bench::new().await;
-    bench.forge.board().refused = vec!["comment"];
+    bench.forge.refuse(&["comment"]);
     bench.landed().await;
     bench.rounds(&bench.announcer(), 3).await;
     bench.clock.advance(Span::minutes(5));
     bench.rounds(&bench.announcer(), 3).await;
     assert_eq!(bench.forge.shown("comment").len(), 1, "a conversation that is locked stays so");
     assert_eq!(bench.forge.shown("status").len(), 1);
+}
+
+#[tokio::test]
+async fn a_state_that_lasts_is_shown_once_and_a_short_one_is_not() {
+    let bench = Bench::new().await;
+    let pr = bench.host.open(&bench.repo, "main", &[("one", "1")]);
+    let submitted = bench.queues.submit(&bench.caller, &bench.repo, &bench.main, pr, None, None);
+    submitted.await.expect("accepted");
+    let announcer = bench.announcer();
+    assert!(!announcer.next().await.expect("the store answers"), "nothing is due yet");
+    bench.clock.advance(Span::seconds(2));
+    bench.rounds(&announcer, 5).await;
+    assert_eq!(bench.forge.shown("status").len(), 1, "it still waits");
+    // From here on it is built, tested and landed within two seconds.
+    let runner = EffectRunner::new(bench.context.clone(), bench.queues.clone());
+    while !bench.database.waiting().is_empty() {
+        for lane in Lane::ALL {
+            for leased in runner.lease(*lane, 8).await.expect("the store answers") {
+                let sink = runner.sink(&leased);
+                runner.run(&leased, &sink).await.expect("the store answers");
+            }
+        }
+    }
+    bench.rounds(&announcer, 5).await;
+    let shown = bench.forge.shown("comment");
+    assert_eq!(shown.len(), 2, "{shown:?}");
+    assert!(shown[1].contains("Merged"), "{shown:?}");
+}
+
+#[tokio::test]
+async fn a_setting_that_says_what_is_shown_concerns_all_that_wait() {
+    let bench = Bench::new().await;
+    let change = async |patch: SettingsPatch, state| {
+        let (caller, repo, main) = (&bench.caller, &bench.repo, &bench.main);
+        let changed = bench.queues.update_queue(caller, repo, main, patch, state, None);
+        changed.await.expect("accepted")
+    };
+    let off =
+        |enabled| SettingsPatch { comments_enabled: Some(enabled), ..SettingsPatch::default() };
+    change(off(false), Some(RequestedState::Paused)).await;
+    for name in ["one", "two"] {
+        let pr = bench.host.open(&bench.repo, "main", &[(name, "1")]);
+        let submitted =
+            bench.queues.submit(&bench.caller, &bench.repo, &bench.main, pr, None, None);
+        submitted.await.expect("accepted");
+    }
+    let announcer = bench.announcer();
+    bench.clock.advance(Span::seconds(2));
+    bench.rounds(&announcer, 3).await;
+    assert_eq!((bench.forge.shown("status").len(), bench.forge.shown("comment").len()), (2, 0));
+    change(off(true), None).await;
+    bench.clock.advance(Span::seconds(2));
+    bench.rounds(&announcer, 3).await;
+    assert_eq!((bench.forge.shown("status").len(), bench.forge.shown("comment").len()), (2, 2));
 }

@@ -243,7 +243,7 @@ async fn a_hint_that_was_lost_is_found_by_the_sweep() {
     bench.host.edit(&bench.repo, pr, |it| it.draft = false);
     bench.clock.advance(Span::seconds(1));
     let sweeper = Sweeper::new(bench.context.clone(), bench.queues.clone());
-    sweeper.reconcile(true).await.expect("everything answers");
+    sweeper.look_often().await.expect("everything answers");
     bench.run_until_idle().await;
     assert_eq!(bench.entry(pr).await.state, PrState::Merged);
 }

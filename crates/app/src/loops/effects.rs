@@ -12,10 +12,10 @@ use tokio::task::JoinSet;
 use tracing::Instrument;
 
 use super::backoff::Backoff;
+use super::woken::{FALLBACK, RETRY};
+use crate::adapters::work_of;
 use crate::wiring::{App, chain};
 
-/// How long an idle loop waits for a wake-up before it looks by itself.
-const IDLE: Duration = Duration::from_millis(500);
 /// How often a lease on checks is renewed: a cancelled run stops within this time.
 const CHECKS_RENEWAL: Duration = Duration::from_secs(1);
 
@@ -27,7 +27,8 @@ pub(super) async fn effects(
     mut stopped: watch::Receiver<bool>,
 ) {
     let mut running = JoinSet::new();
-    let mut backoff = Backoff::new(IDLE);
+    let mut backoff = Backoff::new(RETRY);
+    let mut bell = app.wake_ups.of(work_of(lane)).listen();
     while !*stopped.borrow() {
         let free = workers.saturating_sub(running.len());
         let leased = match free {
@@ -53,14 +54,15 @@ pub(super) async fn effects(
             continue;
         }
         let idle = free > 0;
+        let pause = if backoff.is_failing() { backoff.pause() } else { FALLBACK };
         tokio::select! {
             ended = running.join_next(), if !running.is_empty() => {
                 if let Some(Err(error)) = ended {
                     tracing::error!(%error, "an effect's task ended badly; its lease runs out");
                 }
             }
-            () = app.wake_ups.of(lane).notified(), if idle && !backoff.is_failing() => {}
-            () = tokio::time::sleep(backoff.pause()), if idle => {}
+            Ok(()) = bell.changed(), if idle && !backoff.is_failing() => {}
+            () = tokio::time::sleep(pause), if idle => {}
             _ = stopped.wait_for(|stopped| *stopped) => break,
         }
     }

@@ -1,31 +1,31 @@
 //! The loops of a server, from its start to its end.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use signalbox_domain::ports::Work;
 use signalbox_domain::queue::Lane;
-use signalbox_domain::time::Span;
-use signalbox_services::{EffectRunner, Error, FlakyService, UploadService, WebhookService};
+use signalbox_services::{EffectRunner, Error, JobService, UploadService, WebhookService};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
+use super::agenda::keep_agenda;
 use super::effects::effects;
-use super::failing;
 use super::periodic::every;
-use super::retention::forget;
+use super::scheduler::{Job, schedule};
 use super::supervise::supervise;
 use super::uploads::read_uploads;
-use super::webhooks;
+use super::woken::woken;
+use super::{jobs, webhooks};
 use crate::wiring::{App, chain};
 
 /// Effects of the host lane that are run at the same time.
 const HOST_WORKERS: usize = 4;
 /// The first pause before a loop that panicked is started again.
 const RESTART: Duration = Duration::from_secs(1);
-/// How long an idle reader of uploads waits before it looks again.
-const UPLOADS: Duration = Duration::from_millis(500);
-/// How long it takes at most until somebody looks for new events.
-const WEBHOOKS: Duration = Duration::from_millis(500);
+/// Pull requests that are shown at the same time.
+const ANNOUNCERS: usize = 4;
 
 /// The loops of a server.
 pub(crate) struct Loops {
@@ -34,6 +34,7 @@ pub(crate) struct Loops {
     runner: Arc<EffectRunner>,
     uploads: Arc<UploadService>,
     hooks: Arc<WebhookService>,
+    jobs: Arc<JobService>,
 }
 
 impl Loops {
@@ -41,136 +42,70 @@ impl Loops {
     pub(crate) fn start(app: &Arc<App>) -> Self {
         let (stop, _) = watch::channel(false);
         let (runner, uploads) = (app.runner.clone(), app.uploads.clone());
-        let hooks = app.webhooks.clone();
-        let mut loops = Self { tasks: JoinSet::new(), stop, runner, uploads, hooks };
+        let (hooks, leases) = (app.webhooks.clone(), app.jobs.clone());
+        let mut loops = Self { tasks: JoinSet::new(), stop, runner, uploads, hooks, jobs: leases };
         loops.lane(app, "host effects", Lane::Host, HOST_WORKERS);
         loops.lane(app, "checks", Lane::Checks, app.hosts.checks_at_once());
-        let (second, minute) = (Duration::from_secs(1), Duration::from_mins(1));
-        loops.every("deadlines", second, app, |app| async move {
-            app.sweeper.deadlines().await.map(drop)
-        });
-        loops.every("polled hosts", 2 * second, app, |app| async move {
-            app.sweeper.reconcile(true).await
-        });
-        loops.every(
-            "all hosts",
-            minute.min(app.hosts.shortest_reread().to_std()),
-            app,
-            |app| async move { app.sweeper.reconcile(false).await },
-        );
-        loops.every("undecided hosts", 3 * second, app, |app| async move {
-            app.sweeper.undecided().await.map(drop)
-        });
-        loops.every(
-            "announcements",
-            2 * second,
-            app,
-            |app| async move { app.announcer.round().await },
-        );
-        loops.every(
-            "missed commands",
-            5 * minute,
-            app,
-            |app| async move { app.hints.catch_up().await },
-        );
-        loops.every("old host events", 60 * minute, app, |app| async move {
-            app.hints.forget().await?;
-            app.announcer.forget().await.map(drop)
-        });
-        loops.every("waiting entries", minute, app, |app| async move {
-            let looked = app.watch.look().await?;
-            for it in &looked.unexplained {
-                tracing::error!(
-                    queue = %it.queue.queue.id, branch = %it.queue.branch, pr = %it.pr,
-                    seen = it.why, "a pull request waits for nothing known; please report this"
-                );
-            }
-            for run in &looked.lost {
-                tracing::error!(%run, "an effect was gone without an answer; it runs again");
-            }
+        loops.woken("deadlines", Work::Deadlines, app, |app| async move {
+            while !app.stopping.load(Ordering::SeqCst) && app.sweeper.deadlines().await? {}
             Ok(())
         });
-        loops.every("stray branches", 10 * minute, app, |app| async move {
-            app.sweeper.stray_branches().await.map(drop)
-        });
-        let told = Arc::new(failing::Told::default());
-        loops.every("failing effects", 15 * second, app, move |app| {
-            failing::tell(app, told.clone())
-        });
-        loops.every("locks of git", 30 * second, app, failing::heal_locks);
-        for _ in 0..app.config.flaky.readers {
-            loops.every("uploads", UPLOADS, app, read_uploads);
+        for _ in 0..ANNOUNCERS {
+            loops.woken("announcements", Work::Announcements, app, |app| async move {
+                while !app.stopping.load(Ordering::SeqCst) && app.announcer.next().await? {}
+                Ok(())
+            });
         }
-        loops.every("old uploads", 60 * minute, app, |app| async move {
-            let now = app.context.clock.now();
-            let before = |days: u32| now.minus(Span::hours(days * 24));
-            let flaky = &app.config.flaky;
-            let (bundles, records) = (flaky.keep_bundles_days, flaky.keep_uploads_days);
-            app.uploads.sweep(before(bundles), before(records)).await
-        });
-        loops.every("old outputs", 60 * minute, app, |app| async move {
-            let days = app.config.retention.outputs_days;
-            let before = app.context.clock.now().minus(Span::days(days));
-            Ok(app.context.stores.check_log.prune(before, 1_000).await.map(drop)?)
-        });
-        loops.every("old history", 60 * minute, app, forget);
-        loops.every("events of other servers", second, app, |app| async move {
-            let log = &app.context.stores.event_log;
-            Ok(app.wake_ups.events.look(log.as_ref()).await?)
-        });
-        loops.flaky(app);
-        loops.webhooks(app);
+        for _ in 0..app.config.flaky.readers {
+            loops.woken("uploads", Work::Uploads, app, read_uploads);
+        }
+        loops.woken("new webhook messages", Work::FanOut, app, webhooks::fan_out);
+        loops.start_again("webhooks", app, webhooks::deliver);
+        let reread = app.hosts.shortest_reread().to_std();
+        let shared: Arc<[Job]> = jobs::shared(reread).into();
+        loops.start_again("jobs", app, move |app, stopped| schedule(app, shared.clone(), stopped));
+        for job in jobs::of_this_machine() {
+            loops.every(app, job);
+        }
+        // Last: what it wakes is there.
+        loops.start_again("agenda", app, keep_agenda);
         loops
     }
 
-    /// What time does to flaky tests.
-    fn flaky(&mut self, app: &Arc<App>) {
-        let (second, minute) = (Duration::from_secs(1), Duration::from_mins(1));
-        self.every("monitors", 10 * second, app, |app| async move {
-            let service = &app.flaky.service;
-            while service.measure().await? >= FlakyService::AT_ONCE {}
-            Ok(())
-        });
-        self.every("days of results", 60 * minute, app, |app| async move {
-            app.flaky.service.prepare_days().await
-        });
-        self.every("old results", 10 * minute, app, |app| async move {
-            let history = Span::hours(app.config.flaky.history_days.saturating_mul(24));
-            while app.flaky.service.prune(history).await? > 0 {}
-            Ok(())
-        });
-    }
-
-    /// What happens is told.
-    fn webhooks(&mut self, app: &Arc<App>) {
-        self.every("new webhook messages", WEBHOOKS, app, webhooks::fan_out);
-        self.every("old webhook messages", Duration::from_mins(10), app, webhooks::prune);
-        let (app, stopped) = (app.clone(), self.stop.subscribe());
-        let observer = app.context.observer.clone();
-        self.tasks.spawn(supervise("webhooks", observer, RESTART, stopped.clone(), move || {
-            webhooks::deliver(app.clone(), stopped.clone())
-        }));
-    }
-
     fn lane(&mut self, app: &Arc<App>, name: &'static str, lane: Lane, workers: usize) {
-        let (app, stopped) = (app.clone(), self.stop.subscribe());
-        let observer = app.context.observer.clone();
-        self.tasks.spawn(supervise(name, observer, RESTART, stopped.clone(), move || {
-            effects(app.clone(), lane, workers, stopped.clone())
-        }));
+        self.start_again(name, app, move |app, stopped| effects(app, lane, workers, stopped));
     }
 
-    fn every<F, R>(&mut self, name: &'static str, pause: Duration, app: &Arc<App>, job: F)
+    /// Starts a loop; again when it panics.
+    fn start_again<F, R>(&mut self, name: &'static str, app: &Arc<App>, start: F)
     where
-        F: Fn(Arc<App>) -> R + Clone + Send + 'static,
-        R: Future<Output = Result<(), Error>> + Send + 'static,
+        F: Fn(Arc<App>, watch::Receiver<bool>) -> R + Send + 'static,
+        R: Future<Output = ()> + Send + 'static,
     {
         let (app, stopped) = (app.clone(), self.stop.subscribe());
         let observer = app.context.observer.clone();
         self.tasks.spawn(supervise(name, observer, RESTART, stopped.clone(), move || {
-            let (app, job) = (app.clone(), job.clone());
-            every(name, pause, stopped.clone(), move || job(app.clone()))
+            start(app.clone(), stopped.clone())
         }));
+    }
+
+    /// Does a job whenever there is work of that kind.
+    fn woken<F, R>(&mut self, name: &'static str, work: Work, app: &Arc<App>, job: F)
+    where
+        F: Fn(Arc<App>) -> R + Clone + Send + 'static,
+        R: Future<Output = Result<(), Error>> + Send + 'static,
+    {
+        self.start_again(name, app, move |app, stopped| {
+            let (bell, job) = (app.wake_ups.of(work).listen(), job.clone());
+            woken(name, bell, stopped, move || job(app.clone()))
+        });
+    }
+
+    fn every(&mut self, app: &Arc<App>, job: Job) {
+        self.start_again(job.kind, app, move |app, stopped| {
+            let run = job.run.clone();
+            every(job.kind, job.period, stopped, move || run(app.clone()))
+        });
     }
 
     /// Stops them: short calls are finished, checks are killed, and what was leased is given back
@@ -183,6 +118,9 @@ impl Loops {
         }
         if let Err(error) = self.runner.hand_back().await {
             tracing::warn!(error = %chain("leases", &error), "leases run out by themselves");
+        }
+        if let Err(error) = self.jobs.hand_back(false).await {
+            tracing::warn!(error = %chain("jobs", &error), "leases run out by themselves");
         }
         if let Err(error) = self.uploads.hand_back(false).await {
             tracing::warn!(error = %chain("uploads", &error), "leases run out by themselves");

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use futures_util::{StreamExt, stream};
-use signalbox_domain::ports::LeasedEndpoint;
+use signalbox_domain::ports::{LeasedEndpoint, Work};
 use signalbox_domain::time::Span;
 use signalbox_services::Error;
 use tokio::sync::watch;
@@ -13,16 +13,17 @@ use tokio::task::JoinSet;
 use tracing::Instrument;
 
 use super::backoff::Backoff;
+use super::woken::{FALLBACK, RETRY};
 use crate::wiring::{App, chain};
 
-/// How long an idle loop waits before it looks again.
-const IDLE: Duration = Duration::from_millis(250);
 /// Messages that are read at once, for each that is sent at the same time.
 const READ_AHEAD: u32 = 4;
 
 /// Makes messages until there are no new events.
 pub(super) async fn fan_out(app: Arc<App>) -> Result<(), Error> {
-    while !app.stopping.load(Ordering::SeqCst) && app.webhooks.fan_out().await? > 0 {}
+    while !app.stopping.load(Ordering::SeqCst) && app.webhooks.fan_out().await? > 0 {
+        app.wake_ups.of(Work::Deliveries).ring();
+    }
     Ok(())
 }
 
@@ -38,7 +39,8 @@ pub(super) async fn prune(app: Arc<App>) -> Result<(), Error> {
 pub(super) async fn deliver(app: Arc<App>, mut stopped: watch::Receiver<bool>) {
     let workers = usize::try_from(app.config.webhooks.workers).unwrap_or(usize::MAX);
     let (mut healthy, mut failing) = (JoinSet::new(), JoinSet::new());
-    let mut backoff = Backoff::new(IDLE);
+    let mut backoff = Backoff::new(RETRY);
+    let mut bell = app.wake_ups.of(Work::Deliveries).listen();
     while !*stopped.borrow() {
         let for_failing = (workers / 2).max(1);
         let free = workers.saturating_sub(healthy.len() + failing.len());
@@ -48,10 +50,12 @@ pub(super) async fn deliver(app: Arc<App>, mut stopped: watch::Receiver<bool>) {
         if more && !backoff.is_failing() {
             continue;
         }
+        let pause = if backoff.is_failing() { backoff.pause() } else { FALLBACK };
         tokio::select! {
             Some(ended) = healthy.join_next(), if !healthy.is_empty() => told(ended),
             Some(ended) = failing.join_next(), if !failing.is_empty() => told(ended),
-            () = tokio::time::sleep(backoff.pause()) => {}
+            Ok(()) = bell.changed(), if !backoff.is_failing() => {}
+            () = tokio::time::sleep(pause) => {}
             _ = stopped.wait_for(|stopped| *stopped) => break,
         }
     }

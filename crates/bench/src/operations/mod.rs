@@ -4,6 +4,7 @@ mod candidate;
 mod flaky_ingest;
 mod flaky_lists;
 mod get_queue;
+mod idle;
 mod overload;
 mod pages;
 mod parse_reports;
@@ -42,6 +43,7 @@ fn all() -> Vec<Box<dyn Operation>> {
         Box::new(scrape::Scrape),
         Box::new(candidate::Candidates),
         Box::new(startup::Startup),
+        Box::new(idle::Idle),
         Box::new(pages::Pages),
         Box::new(parse_reports::ParseReports),
         Box::new(flaky_ingest::FlakyIngest),

@@ -198,6 +198,7 @@ impl Line {
                     statuses: HostStatuses { repository, ..HostStatuses::default() },
                     head_checks: Vec::new(),
                     empty: Vec::new(),
+                    has_forge: false,
                 });
             }
             Effect::RunChecks(checks) => {
@@ -222,7 +223,8 @@ impl Line {
             Effect::InspectTarget { .. }
             | Effect::CancelChecks { .. }
             | Effect::CheckLandings { .. }
-            | Effect::DeleteBranch { .. } => {}
+            | Effect::DeleteBranch { .. }
+            | Effect::OpenTestPullRequest { .. } => {}
         }
         Ok(())
     }

@@ -1,12 +1,15 @@
-//! What hosts were last shown of pull requests.
+//! What hosts were last shown of pull requests, and what is to be shown next.
 
 use async_trait::async_trait;
 use uuid::Uuid;
 
 use crate::ids::{PrNumber, Sha};
-use crate::time::Timestamp;
+use crate::time::{Span, Timestamp};
 
 use super::{QueueRef, StoreError};
+
+/// How long after a commit its state is shown: states that last for a shorter time are not.
+pub const SHOWN_AFTER: Span = Span::from_micros(2_000_000);
 
 /// What a host was last shown of a pull request in a queue: a fingerprint for each part, `None`
 /// for a part that was never shown.
@@ -22,47 +25,49 @@ pub struct Shown {
     pub closed: Option<Uuid>,
     /// The head that the pull request had when it was closed, if it was not the one that landed.
     pub newer_head: Option<Sha>,
-    /// Whether the entry has ended and everything that the settings ask for is shown.
-    pub settled: bool,
 }
 
-/// Remembers what was shown, so that neither a restart nor a second server shows it again, and so
-/// that what could not be shown is shown later. A claim keeps servers from showing the same
-/// pull request at the same time.
+/// A pull request that was leased to be shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeasedAnnouncement {
+    /// The queue.
+    pub queue: QueueRef,
+    /// The pull request.
+    pub pr: PrNumber,
+    /// The lease; a new one each time the pull request is leased.
+    pub lease: Uuid,
+    /// What was shown of it before.
+    pub shown: Shown,
+}
+
+/// Keeps which pull requests are to be shown and what was shown of each, so that neither a restart
+/// nor a second server shows the same again, and what could not be shown is shown later.
+///
+/// A commit makes the pull requests that it names due ([`SHOWN_AFTER`] its time) in its own
+/// transaction; one that is due earlier stays so.
 #[async_trait]
 pub trait AnnouncementStore: Send + Sync {
-    /// What was shown of pull requests that are not settled, or that were shown since `since`:
-    /// unsettled ones first, each by age, oldest first, at most `limit`.
-    async fn unsettled_or_since(
+    /// Takes up to `limit` pull requests that are due at `now` and not under a lease that is still
+    /// good, those first that have waited longest, until `until`. They are due again at `until`,
+    /// or earlier by a commit. None is given to two holders at once.
+    async fn lease(
         &self,
-        queue: QueueRef,
-        since: Timestamp,
         limit: u32,
-    ) -> Result<Vec<(PrNumber, Shown)>, StoreError>;
-
-    /// Claims a pull request until `until` and returns what was shown of it. `None` while another
-    /// holder's claim lasts.
-    async fn claim(
-        &self,
-        queue: QueueRef,
-        pr: PrNumber,
         holder: Uuid,
         now: Timestamp,
         until: Timestamp,
-    ) -> Result<Option<Shown>, StoreError>;
+    ) -> Result<Vec<LeasedAnnouncement>, StoreError>;
 
-    /// Writes what is shown now and ends the claim. `false`, and nothing is written, when another
-    /// holder has claimed the pull request meanwhile.
+    /// Writes what is shown now, `leased.shown`, and ends the lease. The pull request is due again
+    /// at `next`, or not at all for `None`; if a commit has named it during the lease, it is due
+    /// as that commit says. `false`, and nothing is written, when the lease was lost.
     async fn release(
         &self,
-        queue: QueueRef,
-        pr: PrNumber,
-        holder: Uuid,
-        shown: &Shown,
+        leased: &LeasedAnnouncement,
         now: Timestamp,
+        next: Option<Timestamp>,
     ) -> Result<bool, StoreError>;
 
-    /// Forgets what was last shown before `before`, settled or not, at most `limit` of them.
-    /// Returns how many.
+    /// Forgets what was last shown before `before`, at most `limit` of them. Returns how many.
     async fn forget(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError>;
 }

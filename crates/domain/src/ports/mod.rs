@@ -4,6 +4,7 @@
 //! To add an adapter: implement the trait in a crate of its own that depends on this one only,
 //! run the suite on it, and name it in the app crate's wiring.
 
+mod agenda;
 mod announcement_store;
 mod audit_log;
 mod blob_store;
@@ -23,6 +24,7 @@ mod heard_store;
 mod history_store;
 mod id_source;
 mod identity_provider;
+mod job_store;
 mod notifier;
 mod observer;
 mod org_store;
@@ -41,7 +43,8 @@ mod webhook_decoder;
 mod webhook_sender;
 mod webhook_store;
 
-pub use announcement_store::{AnnouncementStore, Shown};
+pub use agenda::{Agenda, AgendaStore, Work};
+pub use announcement_store::{AnnouncementStore, LeasedAnnouncement, SHOWN_AFTER, Shown};
 pub use audit_log::{AuditFilter, AuditLog, AuditPlace};
 pub use blob_store::{Blob, BlobError, BlobStore, BlobWriter};
 pub use check_log::{CheckLog, CheckOutput, MAX_CHECK_OUTPUT};
@@ -68,6 +71,7 @@ pub use heard_store::HeardStore;
 pub use history_store::{EntryFilter, HistoryStore, SubmissionPlace, TestEnds};
 pub use id_source::IdSource;
 pub use identity_provider::{IdentityError, IdentityProvider, Leaving};
+pub use job_store::{JOB_GRACE, JobLease, JobStore, LeasedJob};
 pub use notifier::Notifier;
 pub use observer::{Observed, Observer};
 pub use org_store::{Org, OrgStore};

@@ -5,8 +5,8 @@ use crate::queue::Lane;
 
 use super::QueueRef;
 
-/// Told after a commit. A hint: losing one costs time, never correctness, because background work
-/// also looks by itself at short intervals.
+/// Told after a commit. A hint: losing one costs time, never correctness, because each
+/// server reads about once a second which work is due.
 pub trait Notifier: Send + Sync {
     /// A queue has changed and has new effects in those lanes.
     fn committed(&self, queue: QueueRef, lanes: &[Lane]);
@@ -16,4 +16,7 @@ pub trait Notifier: Send + Sync {
         // Nobody has to listen.
         let _ = org;
     }
+
+    /// An upload is to be read.
+    fn received(&self) {}
 }

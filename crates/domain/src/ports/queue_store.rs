@@ -68,6 +68,11 @@ pub struct Commit<'a> {
     pub audit: Option<&'a AuditRecord>,
     /// The request that caused the step; its effects keep it.
     pub request: Option<&'a str>,
+    /// Pull requests that are to be shown on the host. Empty on hosts that show nothing.
+    pub shown: &'a [PrNumber],
+    /// Until when [`QueueStore::versions`] counts the queue among those that are looked at often;
+    /// `None` leaves it as it is.
+    pub watched_until: Option<Timestamp>,
 }
 
 /// Why a commit did not happen. Nothing was written.
@@ -130,6 +135,14 @@ pub trait QueueStore: Send + Sync {
         org: Option<OrgId>,
         repo: Option<RepoId>,
     ) -> Result<Vec<QueueKey>, StoreError>;
+
+    /// Queues that are not deleted with their versions, ordered by id, by one read; with a time only
+    /// those that are looked at often at that time, as their last commits said. A new queue is
+    /// not.
+    async fn versions(
+        &self,
+        watched_at: Option<Timestamp>,
+    ) -> Result<Vec<(QueueKey, Version)>, StoreError>;
 
     /// Queues whose next deadline is not after `at`, the most overdue first, at most `limit`.
     async fn due(&self, at: Timestamp, limit: u32) -> Result<Vec<QueueRef>, StoreError>;

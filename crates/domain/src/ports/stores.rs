@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use super::{
-    AnnouncementStore, AuditLog, CheckLog, EventLog, FlakyReads, FlakyStore, HeardStore,
-    HistoryStore, OrgStore, Outbox, PullRequestStore, QueueStore, ReadStore, RepoStore, Retention,
-    SessionStore, TokenStore, UploadStore, WebhookStore,
+    AgendaStore, AnnouncementStore, AuditLog, CheckLog, EventLog, FlakyReads, FlakyStore,
+    HeardStore, HistoryStore, JobStore, OrgStore, Outbox, PullRequestStore, QueueStore, ReadStore,
+    RepoStore, Retention, SessionStore, TokenStore, UploadStore, WebhookStore,
 };
 
 /// Every store of one database.
@@ -49,4 +49,8 @@ pub struct Stores {
     pub audit: Arc<dyn AuditLog>,
     /// Forgetting what is old.
     pub retention: Arc<dyn Retention>,
+    /// Periodic jobs.
+    pub jobs: Arc<dyn JobStore>,
+    /// When work is next due.
+    pub agenda: Arc<dyn AgendaStore>,
 }

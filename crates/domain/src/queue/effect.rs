@@ -134,6 +134,18 @@ pub enum Effect {
     },
     /// Put a candidate on the target.
     Land(Land),
+    /// Open a draft pull request from a test branch, on hosts where only those start the checks.
+    /// No fact answers it.
+    OpenTestPullRequest {
+        /// The run that tests the branch.
+        run: RunId,
+        /// The test branch.
+        branch: BranchName,
+        /// The target branch.
+        target: BranchName,
+        /// The pull requests under test.
+        prs: Vec<PrNumber>,
+    },
     /// Ask the host which landings the target contains, after it was moved from outside.
     CheckLandings {
         /// The target branch.
@@ -168,6 +180,7 @@ impl Effect {
             | Self::CancelChecks { .. }
             | Self::DeleteBranch { .. }
             | Self::Land(_)
+            | Self::OpenTestPullRequest { .. }
             | Self::CheckLandings { .. } => Lane::Host,
         }
     }
@@ -177,7 +190,7 @@ impl Effect {
         match self {
             Self::BuildCandidate(build) => Some(build.run),
             Self::RunChecks(checks) => Some(checks.run),
-            Self::CancelChecks { run } => Some(*run),
+            Self::CancelChecks { run } | Self::OpenTestPullRequest { run, .. } => Some(*run),
             Self::Land(land) => Some(land.run),
             Self::InspectTarget { .. }
             | Self::InspectPullRequest { .. }
@@ -196,6 +209,7 @@ impl Effect {
             Self::CancelChecks { .. } => "cancel_checks",
             Self::DeleteBranch { .. } => "delete_branch",
             Self::Land(_) => "land",
+            Self::OpenTestPullRequest { .. } => "open_test_pull_request",
             Self::CheckLandings { .. } => "check_landings",
         }
     }

@@ -103,6 +103,10 @@ pub enum Fact {
         /// The pull requests of the group that add nothing to what it is built on.
         #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Vec::is_empty"))]
         empty: Vec<PrNumber>,
+        /// Whether the host has people who look at pull requests, so that one can be opened from the
+        /// test branch.
+        #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "std::ops::Not::not"))]
+        has_forge: bool,
     },
     /// A candidate could not be built: the changes conflict.
     CandidateConflict {

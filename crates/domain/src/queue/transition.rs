@@ -1,5 +1,6 @@
 //! What a decision leads to: a value that is committed whole or not at all.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::ids::PrNumber;
@@ -35,6 +36,8 @@ pub struct Transition {
     pub decisions: Vec<Decision>,
     /// What is told to the outside.
     pub events: Vec<Event>,
+    /// Pull requests whose state, as hosts show it to people, may be another one than before.
+    pub shown: BTreeSet<PrNumber>,
 }
 
 impl Transition {

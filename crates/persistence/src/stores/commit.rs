@@ -4,8 +4,8 @@ use diesel::prelude::*;
 use diesel_async::RunQueryDsl;
 
 use super::Conn;
-use super::event_log;
 use super::rows::CommitRows;
+use super::{announcement_store, event_log};
 use crate::error::DbError;
 use crate::schema::{entries, entry_moves, impacted_targets, journal, outbox, queues, runs};
 
@@ -21,6 +21,7 @@ pub(super) async fn write(conn: &mut Conn, rows: CommitRows) -> Result<i64, DbEr
         .set((
             queues::version.eq(next),
             queues::next_deadline.eq(rows.next_deadline),
+            rows.watched_until.map(|until| queues::watched_until.eq(until)),
             queues::deleted.eq(rows.deleted),
             queues::document.eq(rows.header),
         ))
@@ -63,6 +64,7 @@ pub(super) async fn write(conn: &mut Conn, rows: CommitRows) -> Result<i64, DbEr
     for row in rows.outbox {
         diesel::insert_into(outbox::table).values(&row).execute(conn).await?;
     }
+    announcement_store::make_due(conn, rows.queue, &rows.shown, rows.at).await?;
     if let Some(row) = &rows.audit {
         row.insert(conn).await?;
     }

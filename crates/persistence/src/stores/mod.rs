@@ -2,6 +2,7 @@
 //! is `sqlite` or `postgres`, and gives the connection type and what the two do differently.
 
 mod accounts;
+mod agenda;
 mod announcement_store;
 mod audit_log;
 mod bulk;
@@ -11,6 +12,7 @@ mod event_log;
 mod flaky;
 mod heard_store;
 mod history_store;
+mod job_store;
 mod lent;
 mod outbox;
 mod pull_request_store;
@@ -26,6 +28,7 @@ mod upload_store;
 mod webhooks;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use diesel_async::TransactionManager;
 use diesel_async::pooled_connection::deadpool::Pool;
@@ -50,6 +53,8 @@ pub(crate) struct Store {
     turns: Arc<Semaphore>,
     /// What writes met lately.
     troubles: Troubles,
+    /// How often a connection was used.
+    uses: Arc<AtomicU64>,
     /// The only turn of the small write that shows whether there is a way to write.
     probes: Arc<Semaphore>,
 }
@@ -65,6 +70,7 @@ impl Store {
             runtime: Handle::current(),
             turns: Arc::new(Semaphore::new(WRITERS)),
             troubles: Troubles::default(),
+            uses: Arc::default(),
             probes: Arc::new(Semaphore::new(1)),
         }
     }
@@ -90,6 +96,8 @@ impl Store {
             event_log: store.clone(),
             audit: store.clone(),
             retention: store.clone(),
+            jobs: store.clone(),
+            agenda: store.clone(),
             webhooks: store,
         }
     }
@@ -97,6 +105,10 @@ impl Store {
     /// How many connections there are, and how many of them are free.
     pub(crate) fn pool_status(&self) -> deadpool::Status {
         self.pool.status()
+    }
+
+    pub(crate) fn uses(&self) -> u64 {
+        self.uses.load(Ordering::Relaxed)
     }
 
     /// What kept transactions from writing lately.
@@ -110,6 +122,7 @@ impl Store {
 
     /// A connection. The caller may go away in the middle of a statement.
     pub(crate) async fn connection(&self) -> Result<Lent, DbError> {
+        self.uses.fetch_add(1, Ordering::Relaxed);
         // Pool errors may quote the URL with its password: only what the database said is told.
         let lent = self.pool.get().await.map_err(|error| match error {
             deadpool::managed::PoolError::Timeout(_) => {

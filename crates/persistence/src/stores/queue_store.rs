@@ -98,17 +98,28 @@ impl QueueStore for Store {
         }
         let rows: Vec<(String, String, String, String)> =
             query.load(&mut conn).await.map_err(DbError::from)?;
-        let key = |(org, id, repo, branch): (String, String, String, String)| {
-            Ok(QueueKey {
-                queue: QueueRef {
-                    org: OrgId(uuid("queue", &org)?),
-                    id: QueueId(uuid("queue", &id)?),
-                },
-                repo: RepoId(uuid("queue", &repo)?),
-                branch: BranchName::new(branch).map_err(|it| DbError::corrupt("queue", it))?,
-            })
-        };
         Ok(rows.into_iter().map(key).collect::<Result<_, DbError>>()?)
+    }
+
+    async fn versions(
+        &self,
+        watched_at: Option<Timestamp>,
+    ) -> Result<Vec<(QueueKey, Version)>, StoreError> {
+        let mut conn = self.connection().await?;
+        let mut query = queues::table
+            .filter(queues::deleted.eq(false))
+            .select((queues::org_id, queues::id, queues::repo_id, queues::branch, queues::version))
+            .order(queues::id)
+            .into_boxed();
+        if let Some(at) = watched_at {
+            query = query.filter(queues::watched_until.gt(at.unix_micros()));
+        }
+        let rows: Vec<(String, String, String, String, i64)> =
+            query.load(&mut conn).await.map_err(DbError::from)?;
+        let version = |(org, id, repo, branch, version): (String, String, String, String, i64)| {
+            Ok((key((org, id, repo, branch))?, Version(version)))
+        };
+        Ok(rows.into_iter().map(version).collect::<Result<_, DbError>>()?)
     }
 
     async fn due(&self, at: Timestamp, limit: u32) -> Result<Vec<QueueRef>, StoreError> {
@@ -145,6 +156,14 @@ impl QueueStore for Store {
             .map_err(DbError::from)?;
         Ok(row.map(|(format, text)| decode("targets", format, &text)).transpose()?)
     }
+}
+
+fn key((org, id, repo, branch): (String, String, String, String)) -> Result<QueueKey, DbError> {
+    Ok(QueueKey {
+        queue: QueueRef { org: OrgId(uuid("queue", &org)?), id: QueueId(uuid("queue", &id)?) },
+        repo: RepoId(uuid("queue", &repo)?),
+        branch: BranchName::new(branch).map_err(|it| DbError::corrupt("queue", it))?,
+    })
 }
 
 async fn version_of(conn: &mut Conn, queue: QueueRef) -> Result<Option<i64>, DbError> {

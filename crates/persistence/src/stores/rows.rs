@@ -130,7 +130,10 @@ pub(super) struct OutboxRow {
 pub(super) struct CommitRows {
     pub(super) queue: QueueRef,
     pub(super) expected: i64,
+    pub(super) at: Timestamp,
     pub(super) next_deadline: Option<i64>,
+    /// `None` leaves it as it is.
+    pub(super) watched_until: Option<i64>,
     pub(super) deleted: bool,
     pub(super) header: String,
     pub(super) entries: Vec<EntryRow>,
@@ -141,6 +144,8 @@ pub(super) struct CommitRows {
     pub(super) events: Vec<EventRow>,
     pub(super) outbox: Vec<OutboxRow>,
     pub(super) audit: Option<AuditRow>,
+    /// Numbers of pull requests that are to be shown.
+    pub(super) shown: Vec<i64>,
 }
 
 impl CommitRows {
@@ -154,6 +159,8 @@ impl CommitRows {
         Ok(Self {
             queue: commit.queue,
             expected: commit.expected.0,
+            at: commit.at,
+            watched_until: commit.watched_until.map(Timestamp::unix_micros),
             next_deadline: commit.next_deadline.map(Timestamp::unix_micros),
             deleted: commit.header.deleted,
             header: encode("queue", commit.header)?,
@@ -206,6 +213,7 @@ impl CommitRows {
                 })
                 .collect::<Result<_, DbError>>()?,
             audit: commit.audit.map(AuditRow::of).transpose()?,
+            shown: commit.shown.iter().map(|pr| i64::from(pr.0)).collect(),
         })
     }
 }

@@ -184,6 +184,9 @@ impl UploadService {
                 self.parts.blobs.delete(&part.key).await.map_err(UploadError::from)?;
             }
         }
+        if taken {
+            self.context.notifier.received();
+        }
         Ok(record.id)
     }
 }

@@ -1,72 +1,99 @@
-//! What was shown on hosts is remembered, and shown by one server at a time.
+//! What is to be shown on hosts is named by commits, shown by one server at a time, and remembered.
 
 use signalbox_domain::ids::{PrNumber, Sha};
-use signalbox_domain::ports::{Shown, Stores};
+use signalbox_domain::ports::{LeasedAnnouncement, Shown, Stores};
+use signalbox_domain::time::{Span, Timestamp};
 use uuid::Uuid;
 
-use super::{Sample, at};
+use super::Sample;
+
+const ONE: Uuid = Uuid::from_u128(10);
+const TWO: Uuid = Uuid::from_u128(20);
 
 /// Something of everything.
-fn shown(settled: bool) -> Shown {
+fn shown() -> Shown {
     Shown {
         status: Some(Uuid::from_u128(1)),
         comment: Some(Uuid::from_u128(2)),
         labels: None,
         closed: Some(Uuid::from_u128(3)),
         newer_head: Some(Sha::new("a".repeat(40)).expect("a commit")),
-        settled,
     }
+}
+
+async fn lease(stores: &Stores, holder: Uuid, now: Timestamp) -> Vec<LeasedAnnouncement> {
+    let until = now.plus(Span::seconds(30));
+    stores.announcements.lease(10, holder, now, until).await.expect("an answer")
+}
+
+/// A commit makes what it names due a moment later; the next commit does not put it off.
+pub async fn a_commit_makes_its_pull_requests_due(stores: &Stores) {
+    let mut sample = Sample::new(stores).await;
+    sample.submit(1).await;
+    let first = sample.world.at;
+    sample.world.wait(Span::seconds(1));
+    sample.submit(2).await;
+    assert_eq!(lease(stores, ONE, first.plus(Span::seconds(1))).await, []);
+    let due = lease(stores, ONE, first.plus(Span::seconds(2))).await;
+    let [only] = due.as_slice() else { panic!("{due:?}") };
+    assert_eq!((only.queue, only.pr, &only.shown), (sample.queue, PrNumber(1), &Shown::default()));
+    let due = lease(stores, ONE, first.plus(Span::seconds(3))).await;
+    assert_eq!(due.iter().map(|it| it.pr).collect::<Vec<_>>(), [PrNumber(2)]);
 }
 
 /// One holder at a time shows a pull request, and finds what the one before has shown.
 pub async fn a_pull_request_is_shown_by_one_holder_at_a_time(stores: &Stores) {
-    let queue = Sample::new(stores).await.queue;
-    let store = &stores.announcements;
-    let (one, two, pr) = (Uuid::from_u128(10), Uuid::from_u128(20), PrNumber(7));
-    let claim = async |holder, now, until| {
-        store.claim(queue, pr, holder, at(now), at(until)).await.expect("an answer")
+    let mut sample = Sample::new(stores).await;
+    sample.submit(7).await;
+    let after = |seconds| sample.world.at.plus(Span::seconds(seconds));
+    let mut first = lease(stores, ONE, after(2)).await.pop().expect("due");
+    assert_eq!(lease(stores, TWO, after(3)).await, [], "the other one is at it");
+    let release = async |leased: &LeasedAnnouncement, now, next| {
+        stores.announcements.release(leased, now, next).await.expect("an answer")
     };
-    assert_eq!(claim(one, 1, 30).await, Some(Shown::default()));
-    assert_eq!(claim(two, 2, 30).await, None, "the other one is at it");
-    assert_eq!(claim(one, 2, 30).await, Some(Shown::default()), "its own claim is renewed");
-    let release = async |holder, now| {
-        store.release(queue, pr, holder, &shown(true), at(now)).await.expect("an answer")
-    };
-    assert!(!release(two, 3).await, "nothing of who has no claim is written");
-    assert!(release(one, 3).await);
-    assert_eq!(claim(two, 4, 10).await, Some(shown(true)), "free again, with what was shown");
-    assert_eq!(claim(one, 10, 20).await, Some(shown(true)), "the claim has run out");
-    assert!(!release(two, 11).await, "the claim was lost");
-    assert!(release(one, 12).await);
+    first.shown = shown();
+    assert!(release(&first, after(4), Some(after(10))).await);
+    assert!(!release(&first, after(4), None).await, "the lease has ended");
+    assert_eq!(lease(stores, TWO, after(9)).await, []);
+    let second = lease(stores, TWO, after(10)).await.pop().expect("due again");
+    assert_eq!(second.shown, shown());
+    let third = lease(stores, ONE, after(41)).await.pop().expect("its holder is gone");
+    assert!(!release(&second, after(42), None).await, "the lease was lost");
+    assert!(release(&third, after(42), None).await);
+    assert_eq!(lease(stores, TWO, after(9_999)).await, [], "nothing is left to show");
 }
 
-/// What is not settled is listed first and however old it is; the rest since a time.
-pub async fn what_is_not_settled_is_found_until_it_is_forgotten(stores: &Stores) {
-    let queue = Sample::new(stores).await.queue;
-    let store = &stores.announcements;
-    let holder = Uuid::from_u128(10);
-    for (pr, when, settled) in [(1, 10, true), (2, 20, false), (3, 30, true), (4, 15, false)] {
-        let pr = PrNumber(pr);
-        store.claim(queue, pr, holder, at(when), at(when + 5)).await.expect("claimed");
-        let kept = store.release(queue, pr, holder, &shown(settled), at(when)).await;
-        assert!(kept.expect("written"));
+/// What a commit names while it is shown is due again.
+pub async fn a_commit_during_a_lease_is_not_lost(stores: &Stores) {
+    let mut sample = Sample::new(stores).await;
+    sample.submit(1).await;
+    sample.world.wait(Span::seconds(2));
+    let leased = lease(stores, ONE, sample.world.at).await.pop().expect("due");
+    sample.settle().await;
+    let end = sample.world.at;
+    assert!(end < leased_until(&sample), "the lease is still good");
+    let kept = stores.announcements.release(&leased, end, None).await;
+    assert!(kept.expect("an answer"));
+    assert_eq!(lease(stores, TWO, end.plus(Span::seconds(2))).await.len(), 1);
+}
+
+fn leased_until(sample: &Sample<'_>) -> Timestamp {
+    sample.world.at.plus(Span::seconds(1))
+}
+
+/// Rows go by the time when they were last shown, the oldest first.
+pub async fn what_was_shown_long_ago_is_forgotten(stores: &Stores) {
+    let mut sample = Sample::new(stores).await;
+    for pr in [1, 2, 3] {
+        sample.submit(pr).await;
+        sample.world.wait(Span::seconds(10));
     }
-    let listed = async |since, limit| {
-        let found = store.unsettled_or_since(queue, at(since), limit).await.expect("a list");
-        found.into_iter().map(|(pr, shown)| (pr.0, shown.settled)).collect::<Vec<_>>()
+    let now = sample.world.at;
+    let forget = async |before: Timestamp, limit| {
+        stores.announcements.forget(before, limit).await.expect("forgotten")
     };
-    assert_eq!(listed(25, 10).await, [(4, false), (2, false), (3, true)]);
-    assert_eq!(listed(0, 3).await, [(4, false), (2, false), (1, true)]);
-    let other = signalbox_domain::ports::QueueRef { org: queue.org, ..stray(queue) };
-    assert!(store.unsettled_or_since(other, at(0), 10).await.expect("a list").is_empty());
-    assert_eq!(store.forget(at(20), 1).await.expect("forgotten"), 1, "the oldest first");
-    assert_eq!(listed(0, 10).await, [(4, false), (2, false), (3, true)]);
-    assert_eq!(store.forget(at(20), 10).await.expect("forgotten"), 1);
-    assert_eq!(listed(0, 10).await, [(2, false), (3, true)]);
-}
-
-/// A queue that has shown nothing.
-fn stray(queue: signalbox_domain::ports::QueueRef) -> signalbox_domain::ports::QueueRef {
-    let id = signalbox_domain::ids::QueueId(Uuid::from_u128(99));
-    signalbox_domain::ports::QueueRef { id, ..queue }
+    assert_eq!(forget(now.minus(Span::seconds(15)), 1).await, 1, "the oldest first");
+    assert_eq!(forget(now.minus(Span::seconds(15)), 9).await, 1);
+    let left = lease(stores, ONE, now).await;
+    assert_eq!(left.iter().map(|it| it.pr).collect::<Vec<_>>(), [PrNumber(3)]);
 }

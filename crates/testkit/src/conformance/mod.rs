@@ -13,6 +13,7 @@ pub mod flaky_runs;
 pub mod git_host;
 pub mod heard;
 pub mod history;
+pub mod jobs;
 pub mod outbox;
 pub mod pull_requests;
 pub mod queues;
@@ -21,6 +22,7 @@ pub mod retention;
 mod sample;
 pub mod services;
 pub mod sessions;
+pub mod several_servers;
 pub mod uploads;
 pub mod webhook_audit;
 pub mod webhooks;
@@ -69,8 +71,15 @@ macro_rules! store_conformance {
             flaky::old_history_goes,
             flaky::a_ticket_is_linked,
             flaky::the_key_of_page_tokens_stays,
+            announcements::a_commit_makes_its_pull_requests_due,
             announcements::a_pull_request_is_shown_by_one_holder_at_a_time,
-            announcements::what_is_not_settled_is_found_until_it_is_forgotten,
+            announcements::a_commit_during_a_lease_is_not_lost,
+            announcements::what_was_shown_long_ago_is_forgotten,
+            jobs::a_job_is_leased_once_and_is_due_again_after_its_run,
+            jobs::a_job_stays_with_its_server_until_that_is_late,
+            jobs::a_dead_servers_job_is_taken_over,
+            jobs::of_eight_servers_one_gets_the_job,
+            jobs::the_agenda_names_what_is_due,
             heard::an_event_is_taken_in_once_until_it_is_forgotten,
             flaky_runs::a_check_is_excused_by_quarantined_tests_only,
             flaky_runs::failed_runs_are_found_by_commit_and_time,
@@ -100,6 +109,7 @@ macro_rules! store_conformance {
             queues::a_deleted_queue_frees_its_branch,
             queues::another_organization_sees_nothing,
             queues::queues_that_are_due_are_found_the_most_overdue_first,
+            queues::versions_of_queues_that_are_looked_at_often,
             reads::an_ended_entry_and_run_are_still_read,
             reads::moves_are_in_order,
             reads::depths_count_live_entries_by_state,
@@ -113,6 +123,7 @@ macro_rules! store_conformance {
             uploads::uploads_are_listed_in_pages_and_pruned_by_age,
             uploads::a_public_id_is_kept_and_leads_to_its_repository,
             services::updates_at_once_lose_nothing,
+            several_servers::three_servers_do_the_work_of_one,
             webhook_audit::endpoints_are_changed_with_their_record_or_not_at_all,
             webhook_audit::messages_are_replayed_with_their_record_or_not_at_all,
             webhooks::an_endpoint_is_kept_whole_and_belongs_to_its_organization,

@@ -183,3 +183,24 @@ pub async fn queues_that_are_due_are_found_the_most_overdue_first(stores: &Store
     let building = |effect: &Effect| matches!(effect, Effect::BuildCandidate(_));
     assert!(!sample.world.outbox.iter().any(|it| building(&it.effect)));
 }
+
+/// Versions are read for all queues, or for those only that wait for something.
+pub async fn versions_of_queues_that_are_looked_at_often(stores: &Stores) {
+    let mut sample = Sample::new(stores).await;
+    let idle = sample.new_queue("idle");
+    stores.queues.create(&idle).await.expect("a queue");
+    let versions = async |watched_at| {
+        let found = stores.queues.versions(watched_at).await.expect("versions");
+        found.into_iter().map(|(key, version)| (key.queue.id, version.0)).collect::<Vec<_>>()
+    };
+    sample.submit(1).await;
+    let (busy, now) = (sample.queue.id, sample.world.at);
+    let version = sample.load().await.1;
+    assert_eq!(versions(Some(now)).await, [(busy, version.0)]);
+    let mut all = vec![(busy, version.0), (idle.header.id, 0)];
+    all.sort_unstable();
+    assert_eq!(versions(None).await, all);
+    sample.settle().await;
+    assert_eq!(versions(Some(sample.world.at)).await, []);
+    assert_eq!(versions(None).await.len(), 2);
+}

@@ -167,6 +167,10 @@ impl<'a> Sample<'a> {
             request: request.map(ToOwned::to_owned),
         };
         let events: Vec<ToldEvent> = transition.events.iter().map(told).collect();
+        let shown: Vec<PrNumber> = transition.shown.iter().copied().collect();
+        let waits = transition.queue.entries_in_order().next().is_some();
+        let watched_until =
+            if waits { Timestamp::from_unix_micros(i64::MAX) } else { self.world.at };
         let commit = Commit {
             queue: self.queue,
             expected: self.version,
@@ -179,6 +183,8 @@ impl<'a> Sample<'a> {
             at: self.world.at,
             audit,
             request,
+            shown: &shown,
+            watched_until: Some(watched_until),
         };
         self.version = self.stores.queues.commit(&commit).await?;
         Ok(())

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use signalbox_domain::ids::{BranchName, HostId, OrgId, RepoName, Sha, TreeId};
 use signalbox_domain::ports::{
-    Abilities, Built, ChecksRunner, Clock, GitHost, Head, HostError, Hosts, LandAnswer, Landed,
-    PullRequestQuery, Repository, TestBranch,
+    Abilities, Built, ChecksRunner, Clock, Forge, GitHost, Head, HostError, Hosts, LandAnswer,
+    Landed, PullRequestQuery, Repository, TestBranch,
 };
 use signalbox_domain::queue::{
     BuildCandidate, Candidate, Change, CheckConclusion, CheckReport, ConflictWith, HostStatuses,
@@ -16,7 +16,7 @@ use signalbox_domain::queue::{
 
 use super::faults::Faults;
 use super::model::{ConflictingPaths, Repo, tree_id};
-use super::{Call, Failure, Tree};
+use super::{Call, Failure, FakeForge, Tree};
 
 /// A git host in memory, which also runs checks.
 pub struct FakeHost {
@@ -345,23 +345,36 @@ fn same_tree_since(repo: &Repo, now: &Sha, land: &Land) -> Option<Sha> {
 
 /// The hosts that organizations are connected to: all to the same ones.
 #[derive(Clone, Default)]
-pub struct FakeHosts(BTreeMap<HostId, Arc<FakeHost>>);
+pub struct FakeHosts {
+    hosts: BTreeMap<HostId, Arc<FakeHost>>,
+    forge: Option<Arc<FakeForge>>,
+}
 
 impl FakeHosts {
     /// One host under one name.
     pub fn one(name: &HostId, host: Arc<FakeHost>) -> Self {
-        Self(BTreeMap::from([(name.clone(), host)]))
+        Self { hosts: BTreeMap::from([(name.clone(), host)]), forge: None }
+    }
+
+    /// The same with people.
+    pub fn with_forge(self, forge: Arc<FakeForge>) -> Self {
+        Self { forge: Some(forge), ..self }
     }
 }
 
 impl Hosts for FakeHosts {
     fn git_host(&self, _org: OrgId, host: &HostId) -> Option<Arc<dyn GitHost>> {
-        let found = self.0.get(host)?.clone();
+        let found = self.hosts.get(host)?.clone();
         Some(found)
     }
 
     fn checks_runner(&self, _org: OrgId, host: &HostId) -> Option<Arc<dyn ChecksRunner>> {
-        let found = self.0.get(host)?.clone();
+        let found = self.hosts.get(host)?.clone();
         Some(found)
+    }
+
+    fn forge(&self, _org: OrgId, host: &HostId) -> Option<Arc<dyn Forge>> {
+        let forge = self.forge.clone().filter(|_| self.hosts.contains_key(host))?;
+        Some(forge)
     }
 }

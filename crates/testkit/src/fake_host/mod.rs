@@ -7,6 +7,7 @@
 
 mod checks;
 mod faults;
+mod forge;
 mod host;
 mod looks;
 mod model;
@@ -15,5 +16,6 @@ mod pull_requests;
 mod tests;
 
 pub use faults::{Call, Failure};
+pub use forge::FakeForge;
 pub use host::{FakeHost, FakeHosts};
 pub use model::Tree;

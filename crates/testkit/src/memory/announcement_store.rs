@@ -1,72 +1,82 @@
-//! What hosts were last shown of pull requests.
+//! What hosts were last shown of pull requests, and what is to be shown next.
 
 use async_trait::async_trait;
 use signalbox_domain::ids::PrNumber;
-use signalbox_domain::ports::{AnnouncementStore, QueueRef, Shown, StoreError};
+use signalbox_domain::ports::{
+    AnnouncementStore, LeasedAnnouncement, QueueRef, SHOWN_AFTER, Shown, StoreError,
+};
 use signalbox_domain::time::Timestamp;
 use uuid::Uuid;
 
 use super::MemoryDatabase;
+use super::tables::Tables;
 
-/// What was shown, when, and who holds it until when.
+/// What was shown, when, when it is to be shown next, and the lease with its end.
 #[derive(Clone, Debug)]
 pub(super) struct AnnouncementRow {
     shown: Shown,
     at: Timestamp,
-    claim: Option<(Uuid, Timestamp)>,
+    pub(super) due_at: Option<Timestamp>,
+    lease: Option<(Uuid, Timestamp)>,
+}
+
+impl AnnouncementRow {
+    fn is_free(&self, now: Timestamp) -> bool {
+        self.due_at.is_some_and(|due| due <= now) && self.lease.is_none_or(|(_, end)| end <= now)
+    }
+}
+
+impl Tables {
+    /// Makes pull requests due, as a commit at `at` says.
+    pub(super) fn make_due(&mut self, queue: QueueRef, prs: &[PrNumber], at: Timestamp) {
+        let due = at.plus(SHOWN_AFTER);
+        for pr in prs {
+            let fresh =
+                || AnnouncementRow { shown: Shown::default(), at, due_at: None, lease: None };
+            let row = self.announcements.entry((queue, *pr)).or_insert_with(fresh);
+            row.due_at = Some(row.due_at.map_or(due, |earlier| earlier.min(due)));
+        }
+    }
 }
 
 #[async_trait]
 impl AnnouncementStore for MemoryDatabase {
-    async fn unsettled_or_since(
+    async fn lease(
         &self,
-        queue: QueueRef,
-        since: Timestamp,
         limit: u32,
-    ) -> Result<Vec<(PrNumber, Shown)>, StoreError> {
-        let tables = self.tables();
-        let mut found: Vec<_> = tables
-            .announcements
-            .iter()
-            .filter(|((of, _), row)| *of == queue && (!row.shown.settled || row.at >= since))
-            .map(|((_, pr), row)| (row.shown.settled, row.at, *pr, row.shown.clone()))
-            .collect();
-        found.sort_by_key(|(settled, at, pr, _)| (*settled, *at, *pr));
-        found.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
-        Ok(found.into_iter().map(|(_, _, pr, shown)| (pr, shown)).collect())
-    }
-
-    async fn claim(
-        &self,
-        queue: QueueRef,
-        pr: PrNumber,
         holder: Uuid,
         now: Timestamp,
         until: Timestamp,
-    ) -> Result<Option<Shown>, StoreError> {
+    ) -> Result<Vec<LeasedAnnouncement>, StoreError> {
         let mut tables = self.tables();
-        let fresh = || AnnouncementRow { shown: Shown::default(), at: now, claim: None };
-        let row = tables.announcements.entry((queue, pr)).or_insert_with(fresh);
-        if row.claim.is_some_and(|(other, held)| other != holder && now < held) {
-            return Ok(None);
-        }
-        row.claim = Some((holder, until));
-        Ok(Some(row.shown.clone()))
+        let free = tables.announcements.iter_mut().filter(|(_, row)| row.is_free(now));
+        let mut free: Vec<_> = free.collect();
+        free.sort_by_key(|(key, row)| (row.due_at, **key));
+        free.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+        let lease = |((queue, pr), row): (&(QueueRef, PrNumber), &mut AnnouncementRow)| {
+            let name = format!("{}:{pr}:{}", queue.id, now.unix_micros());
+            let lease = Uuid::new_v5(&holder, name.as_bytes());
+            (row.lease, row.due_at) = (Some((lease, until)), Some(until));
+            LeasedAnnouncement { queue: *queue, pr: *pr, lease, shown: row.shown.clone() }
+        };
+        Ok(free.into_iter().map(lease).collect())
     }
 
     async fn release(
         &self,
-        queue: QueueRef,
-        pr: PrNumber,
-        holder: Uuid,
-        shown: &Shown,
+        leased: &LeasedAnnouncement,
         now: Timestamp,
+        next: Option<Timestamp>,
     ) -> Result<bool, StoreError> {
         let mut tables = self.tables();
-        let row = tables.announcements.get_mut(&(queue, pr));
-        let row = row.filter(|row| row.claim.is_some_and(|(by, _)| by == holder));
+        let row = tables.announcements.get_mut(&(leased.queue, leased.pr));
         let Some(row) = row else { return Ok(false) };
-        *row = AnnouncementRow { shown: shown.clone(), at: now, claim: None };
+        let Some((_, until)) = row.lease.filter(|(lease, _)| *lease == leased.lease) else {
+            return Ok(false);
+        };
+        let named = row.due_at.filter(|due| *due < until);
+        let (shown, due_at) = (leased.shown.clone(), named.or(next));
+        *row = AnnouncementRow { shown, at: now, due_at, lease: None };
         Ok(true)
     }
 

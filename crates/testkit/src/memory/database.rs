@@ -38,6 +38,8 @@ impl MemoryDatabase {
             event_log: shared.clone(),
             audit: shared.clone(),
             retention: shared.clone(),
+            jobs: shared.clone(),
+            agenda: shared.clone(),
             webhooks: shared,
         }
     }

@@ -3,6 +3,7 @@
 //! The stores keep all promises of the ports' docs but one: what they hold is gone with the
 //! process. They are for tests of everything above a store; nothing here imitates SQL.
 
+mod agenda;
 mod announcement_store;
 mod audit_log;
 mod blobs;
@@ -14,6 +15,7 @@ mod flaky_store;
 mod flaky_tables;
 mod heard_store;
 mod history_store;
+mod job_store;
 mod org_store;
 mod outbox;
 mod pull_request_store;

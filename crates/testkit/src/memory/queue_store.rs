@@ -34,6 +34,7 @@ impl QueueStore for MemoryDatabase {
                 header: header.clone(),
                 version: Version(0),
                 next_deadline: None,
+                watched_until: None,
                 entries: BTreeMap::new(),
                 runs: BTreeMap::new(),
                 targets: BTreeMap::new(),
@@ -100,6 +101,7 @@ impl QueueStore for MemoryDatabase {
             tables.outbox.insert(id, row);
         }
         tables.log(commit.queue.org, commit.header.repo, commit.events);
+        tables.make_due(commit.queue, commit.shown, commit.at);
         tables.audit(commit.audit);
         let Some(row) = tables.queues.get_mut(&commit.queue.id) else {
             return Err(CommitError::Conflict);
@@ -107,6 +109,7 @@ impl QueueStore for MemoryDatabase {
         row.version = Version(commit.expected.0 + 1);
         row.header = commit.header.clone();
         row.next_deadline = commit.next_deadline;
+        row.watched_until = commit.watched_until.or(row.watched_until);
         for entry in &commit.changes.entries {
             row.entries.insert(entry.id, Entry { targets: None, ..entry.as_ref().clone() });
         }
@@ -129,12 +132,19 @@ impl QueueStore for MemoryDatabase {
         Ok(living(&tables)
             .filter(|row| org.is_none_or(|org| row.header.org == org))
             .filter(|row| repo.is_none_or(|repo| row.header.repo == repo))
-            .map(|row| QueueKey {
-                queue: row.reference(),
-                repo: row.header.repo,
-                branch: row.header.branch.clone(),
-            })
+            .map(QueueRow::key)
             .collect())
+    }
+
+    async fn versions(
+        &self,
+        watched_at: Option<Timestamp>,
+    ) -> Result<Vec<(QueueKey, Version)>, StoreError> {
+        let tables = self.tables();
+        let watched = |row: &&QueueRow| {
+            watched_at.is_none_or(|at| row.watched_until.is_some_and(|until| until > at))
+        };
+        Ok(living(&tables).filter(watched).map(|row| (row.key(), row.version)).collect())
     }
 
     async fn due(&self, at: Timestamp, limit: u32) -> Result<Vec<QueueRef>, StoreError> {

@@ -9,8 +9,8 @@ use signalbox_domain::ids::{
     EntryId, HostId, OrgId, OrgSlug, PrNumber, QueueId, RepoId, RepoName, RunId, TokenId,
 };
 use signalbox_domain::ports::{
-    AuditPlace, CheckOutput, Org, PublicEvent, QueueRef, Repository, StoredPullRequest, ToldEvent,
-    Version,
+    AuditPlace, CheckOutput, Org, PublicEvent, QueueKey, QueueRef, Repository, StoredPullRequest,
+    ToldEvent, Version,
 };
 use signalbox_domain::queue::{
     Effect, Entry, Header, JournalRecord, Landing, ReportedTargets, TestRun,
@@ -23,6 +23,7 @@ use uuid::Uuid;
 
 use super::announcement_store::AnnouncementRow;
 use super::flaky_tables::FlakyTables;
+use super::job_store::JobRow;
 use super::webhook_store::WebhookTables;
 
 /// All tables.
@@ -47,6 +48,7 @@ pub(super) struct Tables {
     pub(super) check_outputs: BTreeMap<(OrgId, RunId, String), CheckOutput>,
     pub(super) heard: BTreeMap<(OrgId, HostId, String), Timestamp>,
     pub(super) announcements: BTreeMap<(QueueRef, PrNumber), AnnouncementRow>,
+    pub(super) jobs: BTreeMap<String, JobRow>,
     pub(super) uploads: BTreeMap<UploadId, UploadRow>,
     pub(super) upload_jobs: BTreeMap<i64, UploadJob>,
     /// The last number given to a job of reading an upload.
@@ -62,6 +64,7 @@ pub(super) struct QueueRow {
     pub(super) header: Header,
     pub(super) version: Version,
     pub(super) next_deadline: Option<Timestamp>,
+    pub(super) watched_until: Option<Timestamp>,
     /// Live and ended, without their targets.
     pub(super) entries: BTreeMap<EntryId, Entry>,
     /// All runs, also those that no longer matter.
@@ -150,6 +153,11 @@ impl QueueRow {
     /// The queue's id and whose it is.
     pub(super) const fn reference(&self) -> QueueRef {
         QueueRef { org: self.header.org, id: self.header.id }
+    }
+
+    pub(super) fn key(&self) -> QueueKey {
+        let Header { repo, branch, .. } = &self.header;
+        QueueKey { queue: self.reference(), repo: *repo, branch: branch.clone() }
     }
 
     /// An entry with its targets.

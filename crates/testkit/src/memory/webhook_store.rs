@@ -55,6 +55,25 @@ impl WebhookTables {
         self.messages.iter().filter(of).map(|(_, message)| message)
     }
 
+    /// Since when an endpoint that is on is there for which not all events have become messages.
+    pub(super) fn behind(&self, newest: &BTreeMap<OrgId, i64>) -> Option<Timestamp> {
+        let on = self.endpoints.values().map(|row| &row.endpoint).filter(|it| it.health.is_on());
+        let behind = on.filter(|it| newest.get(&it.org).is_some_and(|end| *end > it.cursor));
+        behind.map(|it| it.created_at).min()
+    }
+
+    /// When the next message of an endpoint that is on may be sent.
+    pub(super) fn next_delivery(&self) -> Option<Timestamp> {
+        let on = self.endpoints.values().filter(|row| row.endpoint.health.is_on());
+        let next = on.filter_map(|row| {
+            let endpoint = &row.endpoint;
+            let messages = self.messages_of(endpoint.org, endpoint.id);
+            let next = messages.filter_map(|message| message.next_at).min()?;
+            Some(row.lease.as_ref().map_or(next, |lease| lease.until.max(next)))
+        });
+        next.min()
+    }
+
     fn is_due(&self, endpoint: &Endpoint, now: Timestamp) -> bool {
         self.messages_of(endpoint.org, endpoint.id).any(|it| it.next_at.is_some_and(|at| at <= now))
     }

@@ -165,7 +165,7 @@ impl World {
             let (sweeper, schedule) = (server.sweeper.clone(), self.schedule.clone());
             let sweeping = sweeping.clone();
             self.schedule.spawn(server.id, "the last sweep", async move {
-                drop(sweeper.reconcile(false).await);
+                drop(sweeper.look_at_all().await);
                 drop(sweeper.stray_branches().await);
                 // Strays are deleted when they have not moved for a while.
                 schedule.sleep(signalbox_domain::time::Span::minutes(20)).await;

@@ -76,8 +76,11 @@ impl Server {
         server.every("deadlines", (1, 15), |sweeper| async move {
             drop(sweeper.deadlines().await);
         });
-        server.every("reconcile", (2, 60), |sweeper| async move {
-            drop(sweeper.reconcile(true).await);
+        server.every("look often", (2, 60), |sweeper| async move {
+            drop(sweeper.look_often().await);
+        });
+        server.every("look at all", (60, 300), |sweeper| async move {
+            drop(sweeper.look_at_all().await);
         });
         server.every("stray branches", (300, 600), |sweeper| async move {
             drop(sweeper.stray_branches().await);

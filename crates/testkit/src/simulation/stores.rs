@@ -116,6 +116,13 @@ impl QueueStore for UnreliableStores {
         self.inner.queues.list(org, repo).await
     }
 
+    async fn versions(
+        &self,
+        watched_at: Option<Timestamp>,
+    ) -> Result<Vec<(QueueKey, Version)>, StoreError> {
+        self.inner.queues.versions(watched_at).await
+    }
+
     async fn due(&self, at: Timestamp, limit: u32) -> Result<Vec<QueueRef>, StoreError> {
         self.call(false, "due", self.inner.queues.due(at, limit)).await
     }

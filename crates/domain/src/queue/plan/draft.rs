@@ -245,9 +245,28 @@ impl Draft {
         }
     }
 
+    /// Pull requests whose public state may have changed: those of changed entries, and all live
+    /// ones when a setting has changed that says what is shown, or how.
+    fn shown(&self) -> BTreeSet<PrNumber> {
+        let what = |header: &Header| {
+            let settings = &header.settings;
+            let parts = [
+                settings.status_check_enabled,
+                settings.comments_enabled,
+                settings.state_labels_enabled,
+            ];
+            (parts, header.state.switching_from().unwrap_or(settings.mode))
+        };
+        let changed = self.changed_entries.values().map(|entry| entry.pr);
+        let all = what(&self.queue.header) != what(&self.before);
+        let live = self.queue.entries_in_order().filter(|_| all).map(|entry| entry.pr);
+        changed.chain(live).collect()
+    }
+
     pub(super) fn finish(mut self) -> Transition {
         self.tell_batches();
         self.let_go_of_runs();
+        let shown = self.shown();
         let live = self.changed_runs.iter().filter_map(|id| self.queue.runs.get(id).cloned());
         let runs: Vec<Arc<TestRun>> = live.chain(self.gone_runs.into_values()).collect();
         let changes = Changes {
@@ -261,6 +280,7 @@ impl Draft {
             effects: self.effects,
             decisions: self.decisions,
             events: self.events,
+            shown,
         };
         // Every step that is worth a record has a number of its own.
         let worth_a_record = !transition.is_empty() || transition.queue.header != self.before;

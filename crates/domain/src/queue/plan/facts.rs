@@ -22,9 +22,18 @@ pub(super) fn take_in(draft: &mut Draft, fact: &Fact) {
             host_facts::target_seen(draft, head, tree, *read_at);
         }
         Fact::TargetMissing => host_facts::target_missing(draft),
-        Fact::CandidateBuilt { run, branch, candidate, statuses, head_checks, empty } => {
+        Fact::CandidateBuilt {
+            run,
+            branch,
+            candidate,
+            statuses,
+            head_checks,
+            empty,
+            has_forge,
+        } => {
             if !empty::taken_out(draft, *run, candidate, empty) {
-                host_facts::candidate_built(draft, *run, branch, candidate, statuses, head_checks);
+                let built = host_facts::Built { branch, candidate, has_forge: *has_forge };
+                host_facts::candidate_built(draft, *run, &built, statuses, head_checks);
             }
         }
         Fact::CandidateConflict { run, pr, with, paths } => {

@@ -59,15 +59,22 @@ pub(super) fn target_missing(draft: &mut Draft) {
     draft.queue.header.target.seen_at = Some(draft.at);
 }
 
+/// A candidate on its branch.
+pub(super) struct Built<'a> {
+    pub(super) branch: &'a BranchName,
+    pub(super) candidate: &'a Candidate,
+    pub(super) has_forge: bool,
+}
+
 /// A candidate is on its branch: its checks may run, if somebody says which are required.
 pub(super) fn candidate_built(
     draft: &mut Draft,
     id: RunId,
-    branch: &BranchName,
-    candidate: &Candidate,
+    built: &Built<'_>,
     statuses: &HostStatuses,
     head_checks: &[CheckReport],
 ) {
+    let Built { branch, candidate, has_forge } = *built;
     let Some(run) = draft.run(id).filter(|run| run.status == RunStatus::Building) else {
         // Built for a run that was given up, or built twice: only the first one is wanted.
         let kept = draft.run(id).and_then(|run| run.candidate.clone());
@@ -101,13 +108,22 @@ pub(super) fn candidate_built(
         return checks::pass(draft, id, PassReason::OwnHead);
     }
     let Some(config_from) = draft.queue.header.target.head.clone() else { return };
+    let prs: Vec<PrNumber> = run.group.iter().map(|member| member.pr).collect();
+    if has_forge && draft.queue.header.settings.create_prs_for_testing_branches {
+        draft.effect(Effect::OpenTestPullRequest {
+            run: id,
+            branch: branch.clone(),
+            target: draft.queue.header.branch.clone(),
+            prs: prs.clone(),
+        });
+    }
     draft.effect(Effect::RunChecks(RunChecks {
         run: id,
         candidate: candidate.clone(),
         branch: branch.clone(),
         target: draft.queue.header.branch.clone(),
         config_from,
-        prs: run.group.iter().map(|member| member.pr).collect(),
+        prs,
         required: names,
     }));
 }

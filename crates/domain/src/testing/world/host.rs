@@ -25,7 +25,7 @@ impl World {
                 );
                 Vec::new()
             }
-            Effect::DeleteBranch { .. } => Vec::new(),
+            Effect::DeleteBranch { .. } | Effect::OpenTestPullRequest { .. } => Vec::new(),
             Effect::Land(land) => vec![self.land(land)],
             Effect::CheckLandings { was, head, .. } => {
                 let (was, head) = (was.clone(), head.clone());
@@ -85,6 +85,7 @@ impl World {
             statuses,
             head_checks: Vec::new(),
             empty: Vec::new(),
+            has_forge: false,
         }
     }
 

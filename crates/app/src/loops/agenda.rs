@@ -1,0 +1,43 @@
+//! The alarm clock of a server: one read of the database says which work is due, and wakes it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+use super::backoff::Backoff;
+use crate::wiring::{App, chain};
+
+/// How long another server's work stays unknown at most.
+const LOOK: Duration = Duration::from_secs(1);
+/// The shortest pause between two reads.
+const SOONEST: Duration = Duration::from_millis(100);
+
+/// Reads the agenda every second, and earlier when work becomes due; wakes the workers whose work
+/// is due and the streams of organizations that have new events.
+pub(super) async fn keep_agenda(app: Arc<App>, mut stopped: watch::Receiver<bool>) {
+    let mut backoff = Backoff::new(LOOK);
+    while !*stopped.borrow() {
+        let pause = match app.context.stores.agenda.agenda(app.jobs.server()).await {
+            Ok(agenda) => {
+                backoff.succeeded();
+                let now = app.context.clock.now();
+                for work in agenda.due_at(now) {
+                    app.wake_ups.of(work).ring();
+                }
+                app.wake_ups.events.seen(&agenda.newest_events);
+                let next = agenda.next_after(now).map_or(LOOK, |at| at.since(now).to_std());
+                next.clamp(SOONEST, LOOK)
+            }
+            Err(error) => {
+                backoff.failed();
+                tracing::warn!(error = %chain("agenda", &error), "what is due cannot be read");
+                backoff.pause()
+            }
+        };
+        tokio::select! {
+            () = tokio::time::sleep(pause) => {}
+            _ = stopped.wait_for(|stopped| *stopped) => return,
+        }
+    }
+}

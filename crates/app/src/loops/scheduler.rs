@@ -1,0 +1,125 @@
+//! Runs periodic jobs: those of all servers under a lease, those of this machine by itself.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use signalbox_domain::ports::{LeasedJob, Observed, Work};
+use signalbox_domain::time::Span;
+use signalbox_services::{Error, JobService};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use super::backoff::Backoff;
+use super::woken::{FALLBACK, RETRY};
+use crate::wiring::{App, chain};
+
+/// Something that is done again and again.
+#[derive(Clone)]
+pub(super) struct Job {
+    /// Its name, and its key in the database.
+    pub(super) kind: &'static str,
+    /// The pause between two runs.
+    pub(super) period: Duration,
+    pub(super) run: Arc<dyn Fn(Arc<App>) -> BoxFuture<'static, Result<(), Error>> + Send + Sync>,
+}
+
+impl Job {
+    /// A job with its name, the pause between two runs, and what it does.
+    pub(super) fn new<R>(
+        kind: &'static str,
+        period: Duration,
+        run: impl Fn(Arc<App>) -> R + Send + Sync + 'static,
+    ) -> Self
+    where
+        R: Future<Output = Result<(), Error>> + Send + 'static,
+    {
+        Self { kind, period, run: Arc::new(move |app| run(app).boxed()) }
+    }
+
+    fn span(&self) -> Span {
+        Span::from_micros(i64::try_from(self.period.as_micros()).unwrap_or(i64::MAX))
+    }
+}
+
+/// Leases jobs that are due and runs each in a task of its own, until the server stops.
+pub(super) async fn schedule(app: Arc<App>, jobs: Arc<[Job]>, mut stopped: watch::Receiver<bool>) {
+    let kinds: Vec<&str> = jobs.iter().map(|job| job.kind).collect();
+    let mut bell = app.wake_ups.of(Work::Jobs).listen();
+    let (mut running, mut backoff) = (JoinSet::new(), Backoff::new(RETRY));
+    let mut declared = false;
+    while !*stopped.borrow() {
+        let leased = async {
+            if !declared {
+                let all: Vec<(&str, Span)> =
+                    jobs.iter().map(|job| (job.kind, job.span())).collect();
+                app.jobs.declare(&all).await?;
+            }
+            app.jobs.lease(&kinds).await
+        };
+        let pause = match leased.await {
+            Ok(leased) => {
+                declared = true;
+                backoff.succeeded();
+                for leased in leased {
+                    if let Some(job) = jobs.iter().find(|job| job.kind == leased.token.kind) {
+                        running.spawn(run(app.clone(), job.clone(), leased));
+                    }
+                }
+                FALLBACK
+            }
+            Err(error) => {
+                backoff.failed();
+                tracing::warn!(error = %chain("jobs", &error), "jobs cannot be leased");
+                backoff.pause()
+            }
+        };
+        tokio::select! {
+            Some(_) = running.join_next(), if !running.is_empty() => {}
+            Ok(()) = bell.changed(), if !backoff.is_failing() => {}
+            () = tokio::time::sleep(pause) => {}
+            _ = stopped.wait_for(|stopped| *stopped) => break,
+        }
+    }
+    while running.join_next().await.is_some() {}
+}
+
+/// Runs a job and keeps its lease alive. A lease that is lost ends it: another server runs it then.
+async fn run(app: Arc<App>, job: Job, leased: LeasedJob) {
+    let kind = job.kind;
+    let heartbeat = async {
+        loop {
+            tokio::time::sleep(JobService::renewal()).await;
+            match app.jobs.renew(&leased).await {
+                Ok(true) => {}
+                Ok(false) => return,
+                Err(error) => {
+                    tracing::warn!(error = %chain(kind, &error), "a lease was not renewed");
+                }
+            }
+        }
+    };
+    let work = AssertUnwindSafe((job.run)(app.clone())).catch_unwind();
+    let failed = tokio::select! {
+        done = work => match done {
+            Ok(Ok(())) => None,
+            Ok(Err(error)) => Some(chain(kind, &error)),
+            Err(_) => {
+                app.context.observer.observe(&Observed::Panicked { what: kind });
+                Some(format!("{kind}: it panicked"))
+            }
+        },
+        () = heartbeat => {
+            tracing::warn!(job = kind, "the lease on a job was lost");
+            return;
+        }
+    };
+    if let Some(error) = &failed {
+        tracing::warn!(error, "background work failed; it is repeated");
+    }
+    if let Err(error) = app.jobs.finish(&leased, job.span(), failed.as_deref()).await {
+        tracing::warn!(error = %chain(kind, &error), "the lease on a job runs out by itself");
+    }
+}

@@ -1,0 +1,47 @@
+//! Work that is done when it is due: the agenda or a commit of this process rings.
+
+use std::time::Duration;
+
+use signalbox_services::Error;
+use tokio::sync::watch;
+
+use super::backoff::Backoff;
+use crate::wiring::chain;
+
+/// How long a worker that nothing wakes waits before it looks by itself.
+pub(super) const FALLBACK: Duration = Duration::from_secs(30);
+/// The first pause after a failure.
+pub(super) const RETRY: Duration = Duration::from_millis(500);
+
+/// Does a job each time the bell rings until the server stops. An error is logged, and the job is
+/// done again after a pause that grows while there are errors.
+pub(super) async fn woken<F, R>(
+    name: &'static str,
+    mut bell: watch::Receiver<()>,
+    mut stopped: watch::Receiver<bool>,
+    mut job: F,
+) where
+    F: FnMut() -> R,
+    R: Future<Output = Result<(), Error>>,
+{
+    let mut backoff = Backoff::new(RETRY);
+    while !*stopped.borrow() {
+        let pause = match job().await {
+            Ok(()) => {
+                backoff.succeeded();
+                FALLBACK
+            }
+            Err(error) => {
+                backoff.failed();
+                let error = chain(name, &error);
+                tracing::warn!(%error, "background work failed; it is repeated");
+                backoff.pause()
+            }
+        };
+        tokio::select! {
+            Ok(()) = bell.changed(), if !backoff.is_failing() => {}
+            () = tokio::time::sleep(pause) => {}
+            _ = stopped.wait_for(|stopped| *stopped) => return,
+        }
+    }
+}
