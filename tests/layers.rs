@@ -48,6 +48,7 @@ const PARTS: [(&str, &[&str]); 9] = [
             DOMAIN,
             HOSTS,
             SERVICES,
+            WORDING,
         ],
     ),
 ];

@@ -133,6 +133,7 @@ impl Host {
                     },
                     head_checks: Vec::new(),
                     empty: Vec::new(),
+                    has_forge: false,
                 }]
             }
             Effect::RunChecks(checks) => {
@@ -163,6 +164,7 @@ impl Host {
             Effect::InspectPullRequest { .. }
             | Effect::CancelChecks { .. }
             | Effect::DeleteBranch { .. }
+            | Effect::OpenTestPullRequest { .. }
             | Effect::CheckLandings { .. } => Vec::new(),
         })
     }
