@@ -23,6 +23,27 @@ pub fn blame(exit: &Exit) -> Option<String> {
     })
 }
 
+/// How a pull request left, with the reason as the caller writes it. Without the end of the sentence.
+pub fn exit_sentence(exit: &Exit, reason: &str) -> String {
+    match exit {
+        Exit::Merged { .. } => format!("merged: {reason}"),
+        Exit::Cancelled { by, .. } => format!("cancelled by {by}: {reason}"),
+        Exit::Failed { culprit, details, .. } => {
+            let fault = match culprit {
+                Culprit::Itself | Culprit::Host => String::new(),
+                Culprit::TargetBranch => " with the target branch".to_owned(),
+                Culprit::PullRequest(pr) => format!(" with #{pr}"),
+            };
+            let details = details.join("; ");
+            if details.is_empty() {
+                format!("failed{fault}: {reason}")
+            } else {
+                format!("failed{fault}: {reason} ({details})")
+            }
+        }
+    }
+}
+
 fn seen(evidence: &Evidence) -> String {
     if evidence.is_alone() {
         return "It fails on its own.".to_owned();

@@ -20,11 +20,12 @@ mod tests;
 mod waits;
 mod webhooks;
 
-pub use blame::blame;
+pub use blame::{blame, exit_sentence};
 pub use estimate::estimate_sentence;
 pub use reasons::reason;
 pub use settings::{settings_page, settings_warning};
 pub use table::table;
+pub use tests::upload_warning;
 pub use waits::{Wait, after_exit, wait};
 
 /// A colour's meaning. It is never the only sign: the word and the icon say the same.

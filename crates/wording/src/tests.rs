@@ -1,7 +1,7 @@
 //! Words for tests, their quarantine, and uploads.
 
 use signalbox_domain::flaky::{QuarantineOverride, StatusReason, TestStatus};
-use signalbox_domain::upload::UploadState;
+use signalbox_domain::upload::{UploadState, WarningKind};
 
 use super::{Named, Tone, Word, word};
 
@@ -109,5 +109,31 @@ impl Named for StatusReason {
                 word("Flag removed", "flag", Tone::Quiet, "somebody has taken the flag away")
             }
         }
+    }
+}
+
+/// What is wrong with an upload, without the end of the sentence.
+pub const fn upload_warning(kind: WarningKind) -> &'static str {
+    match kind {
+        WarningKind::SuiteNameMissing => "tests are in a suite without a name",
+        WarningKind::CaseNameMissing => "tests have no name",
+        WarningKind::ShaMissing => "the commit is not known, so retries of it cannot be recognized",
+        WarningKind::BranchMissing => "the branch is not known",
+        WarningKind::PrNumberMissing => "the pull request has no number",
+        WarningKind::PrOnStableBranch => "a pull request's number comes with a stable branch",
+        WarningKind::NoTests => "there are no tests in it",
+        WarningKind::FileUnreadable => "files could not be read to their end",
+        WarningKind::NameTooLong => "names have more than 1,000 characters",
+        WarningKind::ClassnameMissing => "tests have no class",
+        WarningKind::FileMissing => "tests have no file",
+        WarningKind::DurationMissing => "tests have no duration",
+        WarningKind::TimestampMissing => "tests have no start, or one that is over 30 days ago",
+        WarningKind::TimestampInFuture => "tests start in the future",
+        WarningKind::TimestampOld => "tests started more than a day before the upload",
+        WarningKind::TimestampStale => "tests started more than an hour before the upload",
+        WarningKind::SameTestTwice => {
+            "cases cannot be told apart and count as attempts of one test"
+        }
+        WarningKind::JobUrlMissing => "the page of the CI job is not known",
     }
 }

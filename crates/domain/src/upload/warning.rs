@@ -93,30 +93,6 @@ impl WarningKind {
             | Self::JobUrlMissing => Severity::Suboptimal,
         }
     }
-
-    /// What is wrong, for people.
-    pub const fn sentence(self) -> &'static str {
-        match self {
-            Self::SuiteNameMissing => "tests are in a suite without a name",
-            Self::CaseNameMissing => "tests have no name",
-            Self::ShaMissing => "the commit is not known, so retries of it cannot be recognized",
-            Self::BranchMissing => "the branch is not known",
-            Self::PrNumberMissing => "the pull request has no number",
-            Self::PrOnStableBranch => "a pull request's number comes with a stable branch",
-            Self::NoTests => "there are no tests in it",
-            Self::FileUnreadable => "files could not be read to their end",
-            Self::NameTooLong => "names have more than 1,000 characters",
-            Self::ClassnameMissing => "tests have no class",
-            Self::FileMissing => "tests have no file",
-            Self::DurationMissing => "tests have no duration",
-            Self::TimestampMissing => "tests have no start, or one that is over 30 days ago",
-            Self::TimestampInFuture => "tests start in the future",
-            Self::TimestampOld => "tests started more than a day before the upload",
-            Self::TimestampStale => "tests started more than an hour before the upload",
-            Self::SameTestTwice => "cases cannot be told apart and count as attempts of one test",
-            Self::JobUrlMissing => "the page of the CI job is not known",
-        }
-    }
 }
 
 /// Something that is wrong with an upload.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use signalbox_domain::ids::PrNumber;
 use signalbox_domain::queue::{
-    Command, Effect, Fact, Mode, PrState, Settings, SettingsPatch, WaitReason,
+    Command, Effect, Fact, Mode, PrState, RequestedState, Settings, SettingsPatch, WaitReason,
 };
 use signalbox_domain::testing::{Rules, World};
 use signalbox_domain::time::Span;
@@ -153,6 +153,23 @@ fn only_entries_of_one_lane_are_batched() {
     assert_eq!(groups, BTreeSet::from([vec![1, 3], vec![2, 4]]));
     world.settle();
     assert_eq!(world.landed.len(), 4);
+}
+
+#[test]
+fn an_urgent_one_without_targets_is_no_longer_tested_on_what_is_now_behind_it() {
+    // The first is not named: it touches everything.
+    let mut world = lanes(&[(2, &[])], Rules::default());
+    submit(&mut world, 1..=2);
+    run_until(&mut world, is_checks);
+    assert_eq!(built_on(&world).get(&2), Some(&vec![1]));
+    update(&mut world, SettingsPatch::default(), Some(RequestedState::Paused));
+    let by = world.caller();
+    world.ask(Command::Restart { pr: PrNumber(1), by }).expect("restarted");
+    world.submit(2, Some(0)).expect("urgent");
+    assert_eq!(states(&world), [(2, PrState::Pending), (1, PrState::Pending)]);
+    update(&mut world, SettingsPatch::default(), Some(RequestedState::Running));
+    world.settle();
+    assert_eq!(world.landed, [2, 1]);
 }
 
 #[test]

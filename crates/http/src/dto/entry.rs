@@ -6,7 +6,7 @@ use signalbox_domain::queue::{
 };
 use signalbox_domain::time::Timestamp;
 use signalbox_services::{EntryDetails, EntrySnapshot};
-use signalbox_wording::wait;
+use signalbox_wording::{exit_sentence, wait};
 use utoipa::ToSchema;
 
 use super::Words;
@@ -101,35 +101,13 @@ impl ExitReply {
         }
         reply
     }
-
-    /// The exit as a sentence.
-    fn sentence(exit: &Exit, words: Words) -> String {
-        let reason = words.word(exit.reason().word());
-        match exit {
-            Exit::Merged { .. } => format!("merged: {reason}"),
-            Exit::Cancelled { by, .. } => format!("cancelled by {by}: {reason}"),
-            Exit::Failed { culprit, details, .. } => {
-                let fault = match culprit {
-                    Culprit::Itself | Culprit::Host => String::new(),
-                    Culprit::TargetBranch => " with the target branch".to_owned(),
-                    Culprit::PullRequest(pr) => format!(" with #{pr}"),
-                };
-                let details = details.join("; ");
-                if details.is_empty() {
-                    format!("failed{fault}: {reason}")
-                } else {
-                    format!("failed{fault}: {reason} ({details})")
-                }
-            }
-        }
-    }
 }
 
 /// Why an entry waits or how it ended, as a sentence.
 fn reason(entry: &Entry, waits: Option<&WaitReason>, words: Words) -> String {
     match (&entry.state, waits) {
         (EntryState::Ended(exit), _) => {
-            let sentence = ExitReply::sentence(exit, words);
+            let sentence = exit_sentence(exit, &words.word(exit.reason().word()));
             match entry.off_target_since {
                 Some(since) => format!("{sentence}; no longer on the target branch since {since}"),
                 None => sentence,

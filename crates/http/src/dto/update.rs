@@ -91,6 +91,7 @@ impl<'de> Visitor<'de> for Reading {
     }
 }
 
+#[expect(deprecated, reason = "the other requests have their examples in this form too")]
 impl PartialSchema for UpdateRequest {
     fn schema() -> RefOr<Schema> {
         let or_null = |plain: Type, description: &str| {
@@ -123,13 +124,13 @@ impl PartialSchema for UpdateRequest {
         let drops = or_null(Type::Boolean, "Drops the queue's own list of required statuses.");
         object
             .property("deleteRequiredStatuses", drops)
-            .examples([serde_json::json!({
+            .example(Some(serde_json::json!({
                 "repo": {"host": "github.com", "owner": "acme", "name": "calc"},
                 "targetBranch": "main",
                 "state": "PAUSED",
                 "reason": "release freeze",
                 "concurrency": 10
-            })])
+            })))
             .into()
     }
 }

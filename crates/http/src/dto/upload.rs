@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 use signalbox_domain::upload::{Severity, UploadRecord, UploadWarning};
+use signalbox_wording::upload_warning;
 use utoipa::ToSchema;
 
 /// A file of an upload.
@@ -35,7 +36,7 @@ pub(crate) struct UploadWarningReply {
 impl UploadWarningReply {
     fn of(warning: UploadWarning) -> Self {
         let UploadWarning { kind, count } = warning;
-        let sentence = kind.sentence();
+        let sentence = upload_warning(kind);
         let message =
             if count == 0 { sentence.to_owned() } else { format!("{sentence} ({count})") };
         let severity = match kind.severity() {

@@ -3,7 +3,7 @@
 use signalbox_domain::flaky::Admission;
 use signalbox_domain::time::{Span, Timestamp};
 use signalbox_domain::upload::UploadRecord;
-use signalbox_wording::Tone;
+use signalbox_wording::{Tone, upload_warning};
 
 use super::test_list::Place;
 use crate::model::{Block, Cell, Page, Section, Table};
@@ -47,7 +47,7 @@ pub(crate) fn page(
             let line = file.line.map(|line| format!(", line {line}")).unwrap_or_default();
             Some(format!("{}: {}{line}", plain(&file.name, 80), plain(problem, 160)))
         });
-        let warnings = upload.warnings.iter().map(|it| it.kind.sentence().to_owned());
+        let warnings = upload.warnings.iter().map(|it| upload_warning(it.kind).to_owned());
         let troubles: Vec<String> = troubles.take(3).chain(warnings.take(5)).collect();
         let warned = match upload.warnings.len() {
             0 => "–".to_owned(),
@@ -116,6 +116,6 @@ mod tests {
         let text = |at: usize| (cells[at].text.as_str(), cells[at].href.as_deref());
         assert_eq!(text(4), ("\u{fffd}tests", None));
         assert_eq!(cells[8].text, "1");
-        assert_eq!(cells[8].sub.as_deref(), Some(WarningKind::ShaMissing.sentence()));
+        assert_eq!(cells[8].sub.as_deref(), Some(upload_warning(WarningKind::ShaMissing)));
     }
 }

@@ -4,7 +4,7 @@ use crate::ids::EntryId;
 
 use super::super::state::QueueState;
 use super::super::{
-    Actor, Decision, EntryState, EventKind, Place, PrState, Queue, QueuedReason, lanes,
+    Actor, Decision, Entry, EntryState, EventKind, Place, PrState, Queue, QueuedReason, lanes,
 };
 use super::draft::{Because, Draft};
 use super::{bisect, checks, land, leave, start};
@@ -118,7 +118,9 @@ fn interrupt_behind(draft: &mut Draft, id: EntryId) {
     let queue = draft.queue.clone();
     let Some(entry) = queue.entry(id) else { return };
     let behind = lanes::in_line(&queue).skip_while(|other| other.id != id);
-    for other in behind.filter(|other| lanes::meet(queue.mode(), other, entry)) {
+    // One without targets does not meet itself, and yet its run may contain what is now behind it.
+    let goes_back = |other: &&Entry| other.id == id || lanes::meet(queue.mode(), other, entry);
+    for other in behind.filter(goes_back) {
         if let Some(run) = other.state.run() {
             leave::requeue_run_and_behind(draft, run, reason);
         }
