@@ -22,11 +22,11 @@ pub async fn an_ended_entry_and_run_are_still_read(stores: &Stores) {
 }
 
 fn states(moves: &[signalbox_domain::ports::MoveRecord]) -> Vec<PrState> {
-    let state = |decision: &Decision| match decision {
-        Decision::Moved(moved) => moved.to,
+    let end = |decision: &Decision| match decision {
+        Decision::Moved(step) => step.to,
         other => panic!("{other:?} is no change of state"),
     };
-    moves.iter().map(|it| state(&it.decision)).collect()
+    moves.iter().map(|it| end(&it.decision)).collect()
 }
 
 /// The moves since a time are oldest first.

@@ -357,6 +357,7 @@ impl FakeHosts {
     }
 
     /// The same with people.
+    #[must_use]
     pub fn with_forge(self, forge: Arc<FakeForge>) -> Self {
         Self { forge: Some(forge), ..self }
     }
