@@ -62,7 +62,7 @@ impl Server {
             self.sweeper.look_often().await.expect("a look");
             self.jobs.finish(&leased, period, None).await.expect("finished");
         }
-        while self.sweeper.deadlines().await.expect("deadlines") {}
+        self.sweeper.deadlines().await.expect("deadlines");
         for lane in Lane::ALL {
             for leased in self.runner.lease(*lane, 2).await.expect("leased") {
                 let sink = self.runner.sink(&leased);
