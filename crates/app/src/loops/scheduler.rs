@@ -16,6 +16,9 @@ use super::backoff::Backoff;
 use super::woken::{FALLBACK, RETRY};
 use crate::wiring::{App, chain};
 
+/// What a job does.
+type Run = Arc<dyn Fn(Arc<App>) -> BoxFuture<'static, Result<(), Error>> + Send + Sync>;
+
 /// Something that is done again and again.
 #[derive(Clone)]
 pub(super) struct Job {
@@ -23,7 +26,7 @@ pub(super) struct Job {
     pub(super) kind: &'static str,
     /// The pause between two runs.
     pub(super) period: Duration,
-    pub(super) run: Arc<dyn Fn(Arc<App>) -> BoxFuture<'static, Result<(), Error>> + Send + Sync>,
+    pub(super) run: Run,
 }
 
 impl Job {
