@@ -17,8 +17,6 @@ use super::{Context, Error, QueueService};
 /// The most pull requests of a queue that are read in one go; of a longer queue the next ones
 /// follow in the next round.
 const READ_AT_ONCE: usize = 50;
-/// The most queues whose deadlines are looked at in one go.
-const DUE_AT_ONCE: u32 = 100;
 /// How long a stray branch must not have moved before it is deleted. Other servers use branches
 /// that this one knows nothing of, each for a few minutes at most.
 const STRAY_MINUTES: u32 = 15;
@@ -66,14 +64,17 @@ impl Sweeper {
         }
     }
 
-    /// Lets time pass for queues that have a deadline behind them, at most 100. Whether there may
-    /// be more.
-    pub async fn deadlines(&self) -> Result<bool, Error> {
-        let due = self.context.stores.queues.due(self.context.clock.now(), DUE_AT_ONCE).await?;
+    /// The most queues that [`Self::deadlines`] looks at in one go.
+    pub const DUE_AT_ONCE: usize = 100;
+
+    /// Lets time pass for queues that have a deadline behind them. Returns how many there were.
+    pub async fn deadlines(&self) -> Result<usize, Error> {
+        let limit = u32::try_from(Self::DUE_AT_ONCE).unwrap_or(u32::MAX);
+        let due = self.context.stores.queues.due(self.context.clock.now(), limit).await?;
         for queue in &due {
             self.queues.absorb(*queue, Fact::TimePassed).await?;
         }
-        Ok(u32::try_from(due.len()).is_ok_and(|count| count >= DUE_AT_ONCE))
+        Ok(due.len())
     }
 
     /// Looks at the queues that have entries or had some lately, and at those whose host is away:

@@ -16,8 +16,8 @@ use super::backoff::Backoff;
 use super::woken::{FALLBACK, RETRY};
 use crate::wiring::{App, chain};
 
-/// What a job does each time.
-type Run = dyn Fn(Arc<App>) -> BoxFuture<'static, Result<(), Error>> + Send + Sync;
+/// What a job does.
+type Run = Arc<dyn Fn(Arc<App>) -> BoxFuture<'static, Result<(), Error>> + Send + Sync>;
 
 /// Something that is done again and again.
 #[derive(Clone)]
@@ -26,7 +26,7 @@ pub(super) struct Job {
     pub(super) kind: &'static str,
     /// The pause between two runs.
     pub(super) period: Duration,
-    pub(super) run: Arc<Run>,
+    pub(super) run: Run,
 }
 
 impl Job {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use signalbox_domain::ports::Work;
 use signalbox_domain::queue::Lane;
-use signalbox_services::{EffectRunner, Error, JobService, UploadService, WebhookService};
+use signalbox_services::{EffectRunner, Error, JobService, Sweeper, UploadService, WebhookService};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
@@ -47,7 +47,7 @@ impl Loops {
         loops.lane(app, "host effects", Lane::Host, HOST_WORKERS);
         loops.lane(app, "checks", Lane::Checks, app.hosts.checks_at_once());
         loops.woken("deadlines", Work::Deadlines, app, |app| async move {
-            while !app.stopping.load(Ordering::SeqCst) && app.sweeper.deadlines().await? {}
+            while app.sweeper.deadlines().await? >= Sweeper::DUE_AT_ONCE {}
             Ok(())
         });
         for _ in 0..ANNOUNCERS {

@@ -10,6 +10,8 @@ use crate::wiring::chain;
 
 /// How long a worker that nothing wakes waits before it looks by itself.
 pub(super) const FALLBACK: Duration = Duration::from_secs(30);
+/// The shortest time between two looks: rings that come together are one.
+const TOGETHER: Duration = Duration::from_millis(50);
 /// The first pause after a failure.
 pub(super) const RETRY: Duration = Duration::from_millis(500);
 
@@ -29,6 +31,7 @@ pub(super) async fn woken<F, R>(
         let pause = match job().await {
             Ok(()) => {
                 backoff.succeeded();
+                tokio::time::sleep(TOGETHER).await;
                 FALLBACK
             }
             Err(error) => {

@@ -6,6 +6,7 @@ mod landings;
 mod lanes;
 mod modes;
 mod reasons;
+mod shown;
 mod target;
 
 use signalbox_domain::ids::PrNumber;

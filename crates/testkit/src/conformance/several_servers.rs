@@ -54,22 +54,31 @@ impl Server {
         }
     }
 
-    /// Does everything that is due now.
-    async fn work(&self) {
+    /// Reads the hosts if it is time, and calls them as effects say.
+    async fn call_hosts(&self) {
         let period = Span::seconds(PERIOD);
         self.jobs.declare(&[("watched queues", period)]).await.expect("declared");
         for leased in self.jobs.lease(&["watched queues"]).await.expect("leased") {
             self.sweeper.look_often().await.expect("a look");
             self.jobs.finish(&leased, period, None).await.expect("finished");
         }
-        while self.sweeper.deadlines().await.expect("deadlines") {}
-        for lane in Lane::ALL {
-            for leased in self.runner.lease(*lane, 2).await.expect("leased") {
-                let sink = self.runner.sink(&leased);
-                self.runner.run(&leased, &sink).await.expect("run");
-            }
-        }
+        self.sweeper.deadlines().await.expect("deadlines");
+        // What follows from a candidate comes before its checks, which take no time here.
+        self.run(Lane::Host).await;
+        self.run(Lane::Host).await;
+    }
+
+    /// Runs checks, and shows what is to be shown.
+    async fn check_and_show(&self) {
+        self.run(Lane::Checks).await;
         while self.announcer.next().await.expect("shown") {}
+    }
+
+    async fn run(&self, lane: Lane) {
+        for leased in self.runner.lease(lane, 2).await.expect("leased") {
+            let sink = self.runner.sink(&leased);
+            self.runner.run(&leased, &sink).await.expect("run");
+        }
     }
 }
 
@@ -118,11 +127,13 @@ impl Cluster {
     /// Lets every server work at the same time, once a second.
     async fn seconds(&self, seconds: u32) {
         for _ in 0..seconds {
-            let work = self.servers.iter().map(|server| {
-                let server = server.clone();
-                tokio::spawn(async move { server.work().await })
-            });
-            for done in work.collect::<Vec<_>>() {
+            let call = |server: Arc<Server>| tokio::spawn(async move { server.call_hosts().await });
+            for done in self.servers.iter().cloned().map(call).collect::<Vec<_>>() {
+                done.await.expect("it works");
+            }
+            let show =
+                |server: Arc<Server>| tokio::spawn(async move { server.check_and_show().await });
+            for done in self.servers.iter().cloned().map(show).collect::<Vec<_>>() {
                 done.await.expect("it works");
             }
             self.clock.advance(Span::seconds(1));

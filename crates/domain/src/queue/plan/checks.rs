@@ -46,7 +46,8 @@ pub(super) fn reported(
 
 /// Writes a report into a run. Older ones than what is known, and repeats, say nothing new. A
 /// success is pending again when a later look at the host says so: another run of the same check
-/// has begun.
+/// has begun. A result of a check that is not read from the host ends what is pending, also when it is
+/// older: a runner that has lost its lease may have said after it that the check begins.
 fn note(run: &mut TestRun, report: &CheckReport, read: bool) -> bool {
     let Some(known) = run.checks.iter_mut().find(|check| check.name == report.name) else {
         run.checks.push(report.clone());
@@ -55,7 +56,9 @@ fn note(run: &mut TestRun, report: &CheckReport, read: bool) -> bool {
     let later = report.at > known.at || (report.at == known.at && report.status > known.status);
     let has_failed = known.conclusion.is_some_and(|conclusion| !conclusion.is_success());
     let is_final = known.status == CheckStatus::Completed && (has_failed || !read);
-    if !later || (is_final && report.status != CheckStatus::Completed) {
+    let ends =
+        !read && known.status != CheckStatus::Completed && report.status == CheckStatus::Completed;
+    if !ends && (!later || (is_final && report.status != CheckStatus::Completed)) {
         return false;
     }
     *known = report.clone();
