@@ -14,10 +14,10 @@ fn root() -> &'static Path {
 fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).expect("a folder").flatten() {
         let path = entry.path();
-        let name = path.file_name().and_then(|it| it.to_str()).unwrap_or_default();
+        let stem = path.file_stem().and_then(|it| it.to_str()).unwrap_or_default();
         if path.is_dir() {
             sources(&path, found);
-        } else if name.ends_with(".rs") && !name.ends_with("tests.rs") {
+        } else if path.extension().is_some_and(|it| it == "rs") && !stem.ends_with("tests") {
             found.push(path);
         }
     }
@@ -38,12 +38,12 @@ fn naming(words: &[&str]) -> BTreeSet<String> {
             sources(&source, &mut files);
         }
     }
-    let names = |path: &PathBuf| {
+    let has_a_word = |path: &PathBuf| {
         let text = std::fs::read_to_string(path).expect("a source file");
         words.iter().any(|word| shipped(&text).contains(word))
     };
-    let named = files.into_iter().filter(names);
-    named.map(|path| path.strip_prefix(root()).expect("inside").display().to_string()).collect()
+    let found = files.into_iter().filter(has_a_word);
+    found.map(|path| path.strip_prefix(root()).expect("inside").display().to_string()).collect()
 }
 
 fn at_most(most: usize, recipe: &str, words: &[&str]) {
