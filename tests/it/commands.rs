@@ -70,6 +70,29 @@ fn a_mistake_is_one_line_and_wrong_usage_has_its_own_code() {
 }
 
 #[test]
+fn a_mistake_in_the_table_of_a_host_is_named_with_its_path() {
+    let folder = TempDir::new().expect("a folder");
+    let file = folder.path().join("signalbox.toml");
+    let check = ["check-config", "--config", "signalbox.toml"];
+    for (line, wanted) in [
+        ("tokn_file = \"t\"", "tokn_file: unknown key `tokn_file`, did you mean `token_file`?"),
+        ("app_id = 1", "private_key_file: app_id needs it"),
+        ("app_id = \"one\"", "app_id: invalid type: string \"one\", expected u64"),
+    ] {
+        let text = format!(
+            "[[organizations]]\nslug = \"acme\"\n[[organizations.hosts]]\nkind = \"git\"\n\
+             host = \"git.local\"\n[[organizations.hosts]]\nkind = \"github\"\n\
+             host = \"github.com\"\n{line}\n"
+        );
+        std::fs::write(&file, text).expect("written");
+        assert_eq!(
+            complaint(&signalbox(folder.path(), &[], &check)),
+            format!("signalbox: signalbox.toml: organizations[0].hosts[1].{wanted}")
+        );
+    }
+}
+
+#[test]
 fn lists_say_whose_each_thing_is() {
     let folder = TempDir::new().expect("a folder");
     let run = |args: &[&str]| succeeded(&signalbox(folder.path(), &[], args));

@@ -49,7 +49,7 @@ pub(super) fn overlay(
             value
         };
         // Everything that can be set here is text; lists of tables are for files.
-        insert(table, &keys, value).map_err(wrong)?;
+        insert(table, &variable, &keys, value)?;
     }
     Ok(origins)
 }
@@ -67,8 +67,13 @@ fn setting(variable: &str) -> Option<(String, Vec<String>, bool)> {
     Some((variable.to_owned(), keys, from_file))
 }
 
-/// Sets a key; the error says why it cannot be set by the environment.
-fn insert(table: &mut Table, keys: &[String], value: String) -> Result<(), String> {
+/// Sets a key to what that variable has.
+fn insert(
+    table: &mut Table,
+    variable: &str,
+    keys: &[String],
+    value: String,
+) -> Result<(), ConfigError> {
     match keys {
         [] => Ok(()),
         [key] => {
@@ -77,10 +82,13 @@ fn insert(table: &mut Table, keys: &[String], value: String) -> Result<(), Strin
         }
         [key, rest @ ..] => {
             let inner = table.entry(key.clone()).or_insert_with(|| Value::Table(Table::new()));
-            let inner = inner.as_table_mut().ok_or_else(|| {
-                format!("{key} cannot be set by the environment: use a configuration file")
+            let inner = inner.as_table_mut().ok_or_else(|| ConfigError::Variable {
+                variable: variable.to_owned(),
+                problem: format!(
+                    "{key} cannot be set by the environment: use a configuration file"
+                ),
             })?;
-            insert(inner, rest, value)
+            insert(inner, variable, rest, value)
         }
     }
 }

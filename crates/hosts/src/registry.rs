@@ -82,10 +82,7 @@ impl ConnectedHosts {
     /// or, when none is configured, what the host for other names allows.
     pub fn checks_at_once(&self) -> usize {
         let configured = self.configured.values().map(|it| it.checks_at_once);
-        match configured.fold(0, usize::saturating_add) {
-            0 => self.other.checks_at_once,
-            sum => sum,
-        }
+        together(configured, self.other.checks_at_once)
     }
 
     /// The shortest time after which a host is read again for changes that it has not reported.
@@ -95,6 +92,14 @@ impl ConnectedHosts {
 
     fn all(&self) -> impl Iterator<Item = &ConnectedHost> {
         self.configured.values().chain([&self.other])
+    }
+}
+
+/// The sum, or `otherwise` when there is nothing to sum up.
+fn together(numbers: impl Iterator<Item = usize>, otherwise: usize) -> usize {
+    match numbers.fold(0, usize::saturating_add) {
+        0 => otherwise,
+        sum => sum,
     }
 }
 
@@ -127,5 +132,18 @@ impl Hosts for ConnectedHosts {
     fn webhook_decoders(&self, host: &HostId) -> Vec<(OrgId, Arc<dyn WebhookDecoder>)> {
         let named = self.configured.iter().filter(|((_, name), _)| name == host);
         named.filter_map(|((org, _), it)| Some((*org, it.decoder.clone()?))).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn as_many_checks_run_as_the_hosts_allow() {
+        assert_eq!(together([1].into_iter(), 2), 1);
+        assert_eq!(together([3, 4].into_iter(), 2), 7);
+        assert_eq!(together([usize::MAX, 4].into_iter(), 2), usize::MAX);
+        assert_eq!(together([].into_iter(), 2), 2);
     }
 }
