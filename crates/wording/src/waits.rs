@@ -95,11 +95,11 @@ fn slots(used: u32, limit: u32, ahead: u32) -> String {
 }
 
 fn silent(names: &[String], since: Timestamp) -> String {
-    let named: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+    let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
     format!(
         "no check named {} has started since the push at {since}; \
          is it configured for the test branches?",
-        named.join(" or ")
+        quoted.join(" or ")
     )
 }
 
