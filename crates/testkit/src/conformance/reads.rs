@@ -23,7 +23,7 @@ pub async fn an_ended_entry_and_run_are_still_read(stores: &Stores) {
 
 fn states(moves: &[signalbox_domain::ports::MoveRecord]) -> Vec<PrState> {
     let state = |decision: &Decision| match decision {
-        Decision::Moved(moved) => moved.to,
+        Decision::Moved(change) => change.to,
         other => panic!("{other:?} is no change of state"),
     };
     moves.iter().map(|it| state(&it.decision)).collect()
