@@ -55,10 +55,6 @@ pub fn settings_page() -> String {
     for one in SettingGroup::ALL {
         // Writing to a String does not fail.
         let _title = writeln!(page, "\n## {}\n", group(*one));
-        if *one == SettingGroup::WithoutEffect {
-            page += "The server accepts and stores these for clients that send them. They change \
-                     nothing.\n\n";
-        }
         page += "| setting | title | values | default | what it does |\n|---|---|---|---|---|\n";
         for spec in SETTINGS.iter().filter(|spec| spec.group == *one) {
             let default = spec.text(&defaults).filter(|text| !text.is_empty());

@@ -69,16 +69,6 @@ fn value(value: SettingValue) -> String {
     }
 }
 
-/// What a setting does, and whether it does anything.
-fn hint(spec: &SettingSpec) -> String {
-    let doc = spec.doc();
-    if spec.group == SettingGroup::WithoutEffect {
-        format!("{doc} Stored for clients that send it; the queue ignores it.")
-    } else {
-        doc.to_owned()
-    }
-}
-
 /// Names the settings as they are: another one after every change of them.
 pub(crate) fn version(settings: &Settings) -> String {
     let mut hash = Sha256::new();
@@ -242,7 +232,7 @@ pub(crate) fn page(
                 kind,
                 value: one.value,
                 options,
-                hint: hint(one.spec),
+                hint: one.spec.doc().to_owned(),
                 required: matches!(kind, "number" | "text"),
             }
         };
@@ -269,7 +259,7 @@ pub(crate) fn page(
                 vec![
                     Cell::text(one.label),
                     Cell::text(plain(&value, 500)),
-                    Cell::text(hint(one.spec)),
+                    Cell::text(one.spec.doc()),
                 ],
             );
         }

@@ -149,7 +149,8 @@ settings! {
     /// How changes become commits.
     merge_method: MergeMethod = MergeMethod::Squash,
         "mergeMethod", "Merge method", Merging, SettingKind::Word(MergeMethod::WORDS);
-    /// Whether browser extensions may act on this queue.
+    /// Whether browser extensions may act on this queue. Stored for clients that send it; the queue
+    /// ignores it.
     extension_enabled: bool = true,
         "extensionEnabled", "Browser extensions", WithoutEffect, SettingKind::Flag;
     /// The label that submits a pull request.
@@ -164,7 +165,7 @@ settings! {
     /// Hours until an entry that is not ready is cancelled; 0 means never.
     not_ready_timeout_hours: u32 = 24,
         "notReadyTimeoutHours", "Not-ready timeout", Testing, whole(0, 720, "hours");
-    /// How test branches get their names.
+    /// How test branches get their names. Stored for clients that send it; the queue ignores it.
     test_branch_construction_mode: TestBranchConstructionMode =
         TestBranchConstructionMode::RenameTempBranch,
         "testBranchConstructionMode", "Test branch construction", WithoutEffect,
