@@ -60,8 +60,8 @@ fn a_draft_pull_request_is_opened_where_there_are_people_and_the_setting_is_on()
             panic!("{:?}", world.facts)
         };
         *has_forge = has_people;
-        let built = world.facts.remove(0);
-        world.take_in(&built);
+        let fact = world.facts.remove(0);
+        world.take_in(&fact);
         let effects: Vec<&Effect> = world.outbox.iter().map(|it| &it.effect).collect();
         let opened = |effect: &&&Effect| matches!(effect, Effect::OpenTestPullRequest { prs, .. } if *prs == [PrNumber(1)]);
         assert_eq!(effects.iter().filter(opened).count(), usize::from(opens), "{effects:?}");
