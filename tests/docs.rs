@@ -116,7 +116,7 @@ fn named_files(page: &str) -> BTreeSet<String> {
         let starts = ["crates/", "tests/", "docs/", "migrations/"];
         let ending = Path::new(span).extension().and_then(|it| it.to_str());
         starts.iter().any(|start| span.starts_with(start))
-            && !span.contains(['<', '*', ' ', '{', 'N'])
+            && !span.contains(['<', '*', ' ', '\n', '{', 'N'])
             && (ending.is_none_or(|it| ENDINGS.contains(&it)))
     };
     spans.filter(is_path).map(str::to_owned).collect()
