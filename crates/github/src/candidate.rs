@@ -2,7 +2,9 @@
 
 use signalbox_domain::ids::{RepoName, TreeId};
 use signalbox_domain::ports::{Built, HostError};
-use signalbox_domain::queue::{BuildCandidate, Candidate, Change, CheckReport, ConflictWith};
+use signalbox_domain::queue::{
+    BuildCandidate, Candidate, Change, CheckReport, ConflictWith, MergeMethod,
+};
 
 use crate::host::{GitHubHost, sha};
 use crate::workbench::{Applied, Made, Workbench};
@@ -27,7 +29,7 @@ impl GitHubHost {
         build: &BuildCandidate,
     ) -> Result<Built, HostError> {
         let before: Vec<Change> = build.before.iter().map(|(_, change)| change.clone()).collect();
-        let base = self.ground(repo, build.base.as_str()).await?;
+        let base = self.ground(repo, build, build.base.as_str()).await?;
         let ground = match bench.apply(base, &before, build.method).await? {
             Applied::Commit { made, .. } => made,
             // What is ahead does not go together: the group waits for the later one of the two.
@@ -61,9 +63,18 @@ impl GitHubHost {
         }
     }
 
-    /// A commit to build on.
-    async fn ground(&self, repo: &RepoName, commit: &str) -> Result<Made, HostError> {
-        Ok(Made { commit: commit.to_owned(), tree: self.tree_of(repo, commit).await? })
+    /// A commit to build on. Its tree is read, which costs a call, where commits are replayed and
+    /// where a change of a group may add nothing to it. For a single change the planner compares the
+    /// candidate's tree itself.
+    async fn ground(
+        &self,
+        repo: &RepoName,
+        build: &BuildCandidate,
+        commit: &str,
+    ) -> Result<Made, HostError> {
+        let is_needed = build.method == MergeMethod::Rebase || build.changes.len() != 1;
+        let tree = if is_needed { self.tree_of(repo, commit).await? } else { unknown_tree()? };
+        Ok(Made { commit: commit.to_owned(), tree })
     }
 
     /// What was reported on the head of the only pull request, if its own commit stands on the
@@ -100,14 +111,14 @@ impl GitHubHost {
         };
         let pr = changed.pr;
         let alone = std::slice::from_ref(changed);
-        let target = self.ground(repo, build.target_head.as_str()).await?;
+        let target = self.ground(repo, build, build.target_head.as_str()).await?;
         if let Applied::Conflict { paths, .. } =
             bench.apply(target.clone(), alone, build.method).await?
         {
             return Ok(Built::Conflict { pr, with: ConflictWith::Target, paths });
         }
         for ahead in &build.ahead {
-            let ground = self.ground(repo, ahead.sha.as_str()).await?;
+            let ground = self.ground(repo, build, ahead.sha.as_str()).await?;
             if let Applied::Conflict { paths, .. } =
                 bench.apply(ground, alone, build.method).await?
             {
@@ -130,4 +141,9 @@ impl GitHubHost {
         };
         Ok(Built::Conflict { pr, with, paths })
     }
+}
+
+/// Stands for a tree that was not read: all zeros, as git writes "none".
+fn unknown_tree() -> Result<TreeId, HostError> {
+    crate::host::tree("0000000000000000000000000000000000000000")
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use signalbox_domain::ids::{BranchName, OrgId, OrgSlug, PrNumber, RepoName, Sha, TokenId};
-use signalbox_domain::ports::{Notifier, Observed, Observer, QueueRef};
+use signalbox_domain::ports::{Notifier, Observed, Observer, QueueRef, SHOWN_AFTER};
 use signalbox_domain::queue::{CheckConclusion, Lane, Mode, RequestedState, SettingsPatch};
 use signalbox_domain::testing::{CountingIds, ManualClock};
 use signalbox_domain::time::Span;
@@ -110,7 +110,7 @@ async fn nothing_is_shown_twice_by_restarts_or_by_several_servers() {
     for _ in 0..3 {
         let (first, second) = tokio::join!(one.next(), two.next());
         first.and(second).expect("the store answers");
-        bench.clock.advance(Span::seconds(2));
+        bench.clock.advance(SHOWN_AFTER);
     }
     for _ in 0..20 {
         bench.rounds(&bench.announcer(), 3).await;
@@ -178,10 +178,10 @@ async fn a_state_that_lasts_is_shown_once_and_a_short_one_is_not() {
     submitted.await.expect("accepted");
     let announcer = bench.announcer();
     assert!(!announcer.next().await.expect("the store answers"), "nothing is due yet");
-    bench.clock.advance(Span::seconds(2));
+    bench.clock.advance(SHOWN_AFTER);
     bench.rounds(&announcer, 5).await;
     assert_eq!(bench.forge.shown("status").len(), 1, "it still waits");
-    // From here on it is built, tested and landed within two seconds.
+    // From here on it is built, tested and landed before it is due.
     let runner = EffectRunner::new(bench.context.clone(), bench.queues.clone());
     while !bench.database.waiting().is_empty() {
         for lane in Lane::ALL {
@@ -215,11 +215,11 @@ async fn a_setting_that_says_what_is_shown_concerns_all_that_wait() {
         submitted.await.expect("accepted");
     }
     let announcer = bench.announcer();
-    bench.clock.advance(Span::seconds(2));
+    bench.clock.advance(SHOWN_AFTER);
     bench.rounds(&announcer, 3).await;
     assert_eq!((bench.forge.shown("status").len(), bench.forge.shown("comment").len()), (2, 0));
     change(off(true), None).await;
-    bench.clock.advance(Span::seconds(2));
+    bench.clock.advance(SHOWN_AFTER);
     bench.rounds(&announcer, 3).await;
     assert_eq!((bench.forge.shown("status").len(), bench.forge.shown("comment").len()), (2, 2));
 }

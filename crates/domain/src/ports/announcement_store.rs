@@ -9,7 +9,7 @@ use crate::time::{Span, Timestamp};
 use super::{QueueRef, StoreError};
 
 /// How long after a commit its state is shown: states that last for a shorter time are not.
-pub const SHOWN_AFTER: Span = Span::from_micros(2_000_000);
+pub const SHOWN_AFTER: Span = Span::from_micros(3_000_000);
 
 /// What a host was last shown of a pull request in a queue: a fingerprint for each part, `None`
 /// for a part that was never shown.

@@ -1,7 +1,7 @@
 //! What is to be shown on hosts is named by commits, shown by one server at a time, and remembered.
 
 use signalbox_domain::ids::{PrNumber, Sha};
-use signalbox_domain::ports::{LeasedAnnouncement, Shown, Stores};
+use signalbox_domain::ports::{LeasedAnnouncement, SHOWN_AFTER, Shown, Stores};
 use signalbox_domain::time::{Span, Timestamp};
 use uuid::Uuid;
 
@@ -34,10 +34,10 @@ pub async fn a_commit_makes_its_pull_requests_due(stores: &Stores) {
     sample.world.wait(Span::seconds(1));
     sample.submit(2).await;
     assert_eq!(lease(stores, ONE, first.plus(Span::seconds(1))).await, []);
-    let due = lease(stores, ONE, first.plus(Span::seconds(2))).await;
+    let due = lease(stores, ONE, first.plus(SHOWN_AFTER)).await;
     let [only] = due.as_slice() else { panic!("{due:?}") };
     assert_eq!((only.queue, only.pr, &only.shown), (sample.queue, PrNumber(1), &Shown::default()));
-    let due = lease(stores, ONE, first.plus(Span::seconds(3))).await;
+    let due = lease(stores, ONE, first.plus(SHOWN_AFTER).plus(Span::seconds(1))).await;
     assert_eq!(due.iter().map(|it| it.pr).collect::<Vec<_>>(), [PrNumber(2)]);
 }
 
@@ -46,8 +46,8 @@ pub async fn a_pull_request_is_shown_by_one_holder_at_a_time(stores: &Stores) {
     let mut sample = Sample::new(stores).await;
     sample.submit(7).await;
     let after = |seconds| sample.world.at.plus(Span::seconds(seconds));
-    let mut first = lease(stores, ONE, after(2)).await.pop().expect("due");
-    assert_eq!(lease(stores, TWO, after(3)).await, [], "the other one is at it");
+    let mut first = lease(stores, ONE, after(3)).await.pop().expect("due");
+    assert_eq!(lease(stores, TWO, after(4)).await, [], "the other one is at it");
     let release = async |leased: &LeasedAnnouncement, now, next| {
         stores.announcements.release(leased, now, next).await.expect("an answer")
     };
@@ -67,14 +67,14 @@ pub async fn a_pull_request_is_shown_by_one_holder_at_a_time(stores: &Stores) {
 pub async fn a_commit_during_a_lease_is_not_lost(stores: &Stores) {
     let mut sample = Sample::new(stores).await;
     sample.submit(1).await;
-    sample.world.wait(Span::seconds(2));
+    sample.world.wait(SHOWN_AFTER);
     let leased = lease(stores, ONE, sample.world.at).await.pop().expect("due");
     sample.settle().await;
     let end = sample.world.at;
     assert!(end < leased_until(&sample), "the lease is still good");
     let kept = stores.announcements.release(&leased, end, None).await;
     assert!(kept.expect("an answer"));
-    assert_eq!(lease(stores, TWO, end.plus(Span::seconds(2))).await.len(), 1);
+    assert_eq!(lease(stores, TWO, end.plus(SHOWN_AFTER)).await.len(), 1);
 }
 
 fn leased_until(sample: &Sample<'_>) -> Timestamp {

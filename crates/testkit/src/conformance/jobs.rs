@@ -1,6 +1,6 @@
 //! Periodic jobs are run by one server at a time, and the agenda says when.
 
-use signalbox_domain::ports::{JobLease, LeasedJob, Stores, Work};
+use signalbox_domain::ports::{JobLease, LeasedJob, SHOWN_AFTER, Stores, Work};
 use signalbox_domain::time::Span;
 use uuid::Uuid;
 
@@ -105,10 +105,10 @@ pub async fn the_agenda_names_what_is_due(stores: &Stores) {
     assert_eq!(seen.due.get(&Work::Deadlines), Some(&now.plus(Span::minutes(300))));
     assert_eq!(seen.due.get(&Work::HostEffects), Some(&now));
     assert_eq!(seen.due.get(&Work::Checks), None);
-    assert_eq!(seen.due.get(&Work::Announcements), Some(&now.plus(Span::seconds(2))));
+    assert_eq!(seen.due.get(&Work::Announcements), Some(&now.plus(SHOWN_AFTER)));
     let newest = stores.event_log.newest(sample.queue.org).await.expect("a position");
     assert_eq!(seen.newest_events.get(&sample.queue.org), Some(&newest));
-    assert_eq!(seen.next_after(now), Some(now.plus(Span::seconds(2))));
+    assert_eq!(seen.next_after(now), Some(now.plus(SHOWN_AFTER)));
     assert!(seen.due_at(now).any(|work| work == Work::HostEffects));
     // What is leased is due when the lease ends.
     let until = now.plus(Span::seconds(12));
