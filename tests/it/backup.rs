@@ -24,7 +24,7 @@ async fn a_copy_that_was_made_while_the_server_ran_is_restored() {
     let copy = system.path("copy.db").display().to_string();
     let said = system.run(&["backup", &copy]);
     assert!(said.contains("bytes and"), "{said}");
-    assert!(complaint(&system, &["backup", &copy]).contains("is there already"));
+    assert!(complaint(&system, &["backup", &copy]).contains("already exists; choose another file"));
 
     system.call("updateQueue", json!({ "concurrency": 9 })).await;
     assert!(complaint(&system, &["restore", &copy, "--replace"]).contains("a server is running"));

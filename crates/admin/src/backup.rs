@@ -26,7 +26,7 @@ pub async fn backup(program: &dyn Program, file: &Path) -> Result<(), AdminError
     let part = beside(file, "part");
     if file.exists() {
         let shown = file.display();
-        return Err(AdminError::Refused(format!("{shown} is there already: name another file")));
+        return Err(AdminError::Refused(format!("{shown} already exists; choose another file")));
     }
     remove(&part)?;
     database.copy_to(&part).await.map_err(AdminError::failed(shown.clone()))?;
@@ -51,7 +51,7 @@ pub async fn restore(program: &dyn Program, file: &Path, replace: bool) -> Resul
     let _lock = take(&config)?;
     let shown = path.display();
     if path.exists() && !replace {
-        let problem = format!("{shown} is there already: move it away, or say --replace");
+        let problem = format!("{shown} already exists; move it away or pass --replace");
         return Err(AdminError::Refused(problem));
     }
     let part = beside(&path, "part");

@@ -103,7 +103,7 @@ pub enum Queue {
         after_help = "Example: signalbox queue pause --reason 'release day' --repo git.local/acme/calc"
     )]
     Pause {
-        /// Why, shown to whoever waits.
+        /// The reason, shown on every pull request that waits.
         #[arg(long)]
         reason: String,
         #[command(flatten)]

@@ -46,7 +46,7 @@ pub enum DemoError {
         error: std::io::Error,
     },
     /// The repository of an earlier demo is there.
-    #[error("{} is there already: use an empty folder, or none for a temporary one", .0.display())]
+    #[error("{} already exists; choose an empty folder, or leave --data-dir out for a temporary one", .0.display())]
     NotEmpty(PathBuf),
     /// The system refused something that has no file.
     #[error(transparent)]

@@ -64,7 +64,9 @@ pub struct StaleLock {
 #[derive(Debug, Error)]
 pub enum HookError {
     /// There is another hook.
-    #[error("{0} is there already and not ours; move it away, or register with --no-hooks")]
+    #[error(
+        "{0} already exists and is not a Signalbox hook; move it away, or register with --no-hooks"
+    )]
     Foreign(String),
     /// The file could not be written.
     #[error("the hook cannot be written: {0}")]

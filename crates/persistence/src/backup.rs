@@ -19,7 +19,7 @@ pub enum BackupError {
     #[error("only an embedded database is copied by this program: use pg_dump")]
     NotEmbedded,
     /// There is something already.
-    #[error("{0} is there already: name another file")]
+    #[error("{0} already exists; choose another file")]
     Exists(String),
     /// The copy is not what it should be.
     #[error("the copy is damaged: {0}")]

@@ -59,7 +59,7 @@ pub fn wait(reason: &WaitReason) -> Wait {
         WaitReason::ChecksRunning { done, of } => says("Checks running", "play", Tone::Active, "its checks are running", format!("{done} of {of} required checks are done").into(), "When all required checks have passed it merges, after what is ahead of it.".into()),
         WaitReason::ChecksSilent { names, since } => says("Checks silent", "warning", Tone::Warning, "nothing was heard of its required checks", silent(names, *since).into(), "Look at the configuration of CI: these checks must run for the branches of the queue. \
              If they stay silent its tests fail by the time limit.".into()),
-        WaitReason::PredecessorTesting { prs } => says("Others first", "clock", Tone::Waiting, "what is ahead is still being tested", format!("waits for {} ahead", list(prs, 0)).into(), "It merges right after those ahead of it.".into()),
+        WaitReason::PredecessorTesting { prs } => says("Others first", "clock", Tone::Waiting, "what is ahead is still being tested", format!("waits for {} ahead", list(prs, 0)).into(), "Merges right after the pull requests ahead of it.".into()),
         WaitReason::SuccessorWindow { depth } => says("Checking others", "warning", Tone::Warning, "later pull requests may still show that it is not at fault", format!(
                 "its tests failed; up to {depth} levels of later pull requests may still absolve it"
             ).into(), "If a later pull request that contains it passes, it counts as passed; else it fails.".into()),
@@ -70,18 +70,18 @@ pub fn wait(reason: &WaitReason) -> Wait {
         WaitReason::QueuePaused { by, reason } => says("Queue paused", "pause", Tone::Warning, "the queue is paused", match reason {
             Some(reason) => format!("the queue was paused by {by}: {reason}").into(),
             None => format!("the queue was paused by {by}").into(),
-        }, "It goes on when somebody resumes the queue.".into()),
-        WaitReason::QueueDraining => says("Queue draining", "drain", Tone::Warning, "the queue lets nothing new in", "the queue is draining and lets nothing new in".into(), "It enters when somebody sets the queue to running.".into()),
+        }, "Continues when the queue is resumed.".into()),
+        WaitReason::QueueDraining => says("Queue draining", "drain", Tone::Warning, "the queue lets nothing new in", "the queue is draining and lets nothing new in".into(), "Enters the line when the queue is set to RUNNING.".into()),
         WaitReason::QueueSwitchingModes => says("Queue switching modes", "switch", Tone::Warning, "the queue changes its mode when its line is empty", "the queue is switching modes and lets nothing new in until its line is empty".into(), "It enters as soon as the line is empty.".into()),
         WaitReason::HostUnreachable { since, detail } => says("Host unreachable", "warning", Tone::Bad, "the git host does not answer", if detail.is_empty() {
             format!("the git host has not answered since {since}").into()
         } else {
             format!("the git host has not been available since {since}: {detail}").into()
-        }, "The queue tries again by itself; whoever runs the server can see more in its log.".into()),
+        }, "The queue retries by itself; the server's log has the details.".into()),
         WaitReason::HostAccessDenied { since, detail } => says("Host denies access", "warning", Tone::Bad, "the git host does not let this server do what the queue needs", format!("the git host has denied access since {since}: {detail}").into(), "Continues when an operator restores the server's access; `signalbox doctor` says what is missing.".into()),
         WaitReason::HostCredentialRejected { since, detail } => says("Credential rejected", "warning", Tone::Bad, "the git host does not accept this server's credential", format!("the git host has rejected the server's credential since {since}: {detail}").into(), "Continues when an operator replaces the server's credential for this host.".into()),
         WaitReason::TargetBranchMissing => says("Target branch missing", "warning", Tone::Bad, "the target branch does not exist", "the target branch does not exist on the host".into(), "Create the branch on the host, or delete this queue.".into()),
-        WaitReason::TargetUnknown => says("Reading the target", "clock", Tone::Waiting, "the head of the target branch is being read", "the target branch's head is being read".into(), "It goes on as soon as the host has answered.".into()),
+        WaitReason::TargetUnknown => says("Reading the target", "clock", Tone::Waiting, "the head of the target branch is being read", "the target branch's head is being read".into(), "Continues when the host has answered.".into()),
     }
 }
 

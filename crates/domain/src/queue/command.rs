@@ -194,7 +194,7 @@ pub enum Command {
         settings: Box<SettingsPatch>,
         /// A new state.
         state: Option<RequestedState>,
-        /// Why, shown to whoever waits.
+        /// The reason, shown on every pull request that waits.
         reason: Option<String>,
         /// Who asks.
         by: Actor,

@@ -109,7 +109,7 @@ impl PartialSchema for UpdateRequest {
         let branch = ObjectBuilder::new()
             .schema_type(Type::String)
             .description(Some("The branch that the merge queue targets."));
-        let reason = or_null(Type::String, "Why, shown to whoever waits.");
+        let reason = or_null(Type::String, "The reason, shown on every pull request that waits.");
         let mut object = ObjectBuilder::new()
             .description(Some("A change of a queue: what is left out stays as it is."))
             .property("repo", described(&RepoRef::name(), "The repository."))
