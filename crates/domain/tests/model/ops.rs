@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 use signalbox_domain::ids::PrNumber;
 use signalbox_domain::queue::{
-    Command, ConflictWith, DirectMergeMode, Fact, MergeMethod, Mode, OptimizationMode,
-    RequestedState, Settings, SettingsPatch,
+    Command, ConflictWith, DirectMergeMode, Fact, MergeMethod, Mergeability, Mode,
+    OptimizationMode, RequestedState, Settings, SettingsPatch,
 };
 use signalbox_domain::testing::{Rules, World};
 use signalbox_domain::time::Span;
@@ -24,6 +24,10 @@ pub(crate) enum Op {
     Push(u32),
     CloseOrReopen(u32),
     Retarget(u32),
+    /// Marks a pull request as unfinished, or as finished again.
+    Redraft(u32),
+    /// What the host says about merging it.
+    Judge(u32, Mergeability),
     MergeByHand(u32),
     PushTarget,
     State(RequestedState),
@@ -32,6 +36,8 @@ pub(crate) enum Op {
     Retouch(u32, BTreeSet<u32>),
     /// Runs a waiting effect; the second says whether it also stays, to be run again.
     Run(usize, bool),
+    /// Answers a waiting effect with a refusal.
+    Refuse(usize),
     /// Takes a waiting fact in; the second says whether it also stays, to be told again.
     Tell(usize, bool),
     Wait(u32),
@@ -59,6 +65,8 @@ pub(crate) fn op() -> impl Strategy<Value = Op> {
         1 => pr.clone().prop_map(Op::Push),
         1 => pr.clone().prop_map(Op::CloseOrReopen),
         1 => pr.clone().prop_map(Op::Retarget),
+        1 => pr.clone().prop_map(Op::Redraft),
+        1 => (pr.clone(), mergeability()).prop_map(|(pr, says)| Op::Judge(pr, says)),
         1 => pr.prop_map(Op::MergeByHand),
         1 => Just(Op::PushTarget),
         1 => prop_oneof![
@@ -71,6 +79,7 @@ pub(crate) fn op() -> impl Strategy<Value = Op> {
             .prop_map(|(at, stays)| Op::Run(at.index(64), stays)),
         14 => (any::<prop::sample::Index>(), prop::bool::weighted(0.1))
             .prop_map(|(at, stays)| Op::Tell(at.index(64), stays)),
+        1 => any::<prop::sample::Index>().prop_map(|at| Op::Refuse(at.index(64))),
         1 => (1..400_u32).prop_map(Op::Wait),
         1 => (any::<prop::sample::Index>(), any::<prop::sample::Index>(), 1..PRS)
             .prop_map(|(run, other, pr)| Op::Stray(run.index(16), other.index(16), pr)),
@@ -92,6 +101,15 @@ pub(crate) fn rules() -> impl Strategy<Value = Rules> {
     (some(), pairs(), pairs(), some(), targets).prop_map(
         |(bad, clash, conflict, flaky, targets)| Rules { bad, clash, conflict, flaky, targets },
     )
+}
+
+fn mergeability() -> impl Strategy<Value = Mergeability> {
+    prop_oneof![
+        2 => Just(Mergeability::Mergeable),
+        1 => Just(Mergeability::NotMergeable("a review is missing".into())),
+        1 => Just(Mergeability::InProgress),
+        1 => Just(Mergeability::Unspecified),
+    ]
 }
 
 fn targets() -> impl Strategy<Value = BTreeSet<u32>> {
@@ -165,6 +183,8 @@ pub(crate) fn apply(world: &mut World, op: &Op) {
         Op::Push(pr) => world.push(*pr),
         Op::CloseOrReopen(pr) => world.close_or_reopen(*pr),
         Op::Retarget(pr) => world.retarget(*pr),
+        Op::Redraft(pr) => world.redraft(*pr),
+        Op::Judge(pr, says) => world.judge(*pr, says.clone()),
         Op::MergeByHand(pr) => world.merge_by_hand(*pr),
         Op::PushTarget => world.push_target(),
         Op::State(state) => update(world, SettingsPatch::default(), Some(*state)),
@@ -184,6 +204,12 @@ pub(crate) fn apply(world: &mut World, op: &Op) {
                     world.outbox.remove(at);
                 }
                 world.run(&effect);
+            }
+        }
+        Op::Refuse(at) => {
+            if !world.outbox.is_empty() {
+                let effect = world.outbox.remove(at % world.outbox.len()).effect;
+                world.refuse(&effect);
             }
         }
         Op::Tell(at, stays) => {

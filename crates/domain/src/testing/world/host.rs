@@ -35,6 +35,38 @@ impl World {
         self.facts.extend(facts);
     }
 
+    /// Answers an effect as a host does that refuses it, or whose CI breaks down: a candidate is
+    /// not taken, checks end without having said anything of the change, a landing is refused.
+    pub fn refuse(&mut self, effect: &Effect) {
+        let words = "refused".to_owned();
+        let fact = match effect {
+            Effect::BuildCandidate(build) => Fact::CandidateRefused { run: build.run, words },
+            Effect::RunChecks(checks) => Fact::ChecksReported {
+                run: checks.run,
+                sha: checks.candidate.sha.clone(),
+                checks: vec![Check {
+                    name: "test".into(),
+                    status: CheckStatus::Completed,
+                    conclusion: Some(CheckConclusion::Cancelled),
+                    url: String::new(),
+                    summary: None,
+                    at: self.at,
+                }],
+                read: true,
+            },
+            Effect::Land(land) => {
+                Fact::LandRefused { run: land.run, because: LandRefusal::Refused { words } }
+            }
+            Effect::InspectPullRequest { pr } => Fact::PullRequestGone { pr: *pr },
+            Effect::InspectTarget { .. } => Fact::TargetMissing,
+            Effect::CancelChecks { .. }
+            | Effect::DeleteBranch { .. }
+            | Effect::OpenTestPullRequest { .. }
+            | Effect::CheckLandings { .. } => return self.run(effect),
+        };
+        self.facts.push(fact);
+    }
+
     fn build(&mut self, build: &BuildCandidate) -> Fact {
         let run = build.run;
         let content = |world: &Self, sha: &Sha| world.commits[sha].0.clone();

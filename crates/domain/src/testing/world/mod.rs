@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use crate::ids::{BranchName, OrgId, PrNumber, QueueId, RepoId, Sha, TreeId};
 use crate::queue::{
-    Actor, Command, Decision, Event, Fact, HostTrouble, HostTroubleKind, Input, Mode,
+    Actor, Command, Decision, Event, Fact, HostTrouble, HostTroubleKind, Input, Mergeability, Mode,
     NumberedEffect, Priority, PullRequest, PullRequestState, Queue, Refusal, ReportedTargets,
     Settings, Submission, Targets, Transition, absorb, decide,
 };
@@ -63,6 +63,7 @@ struct Proposed {
     state: PullRequestState,
     base: BranchName,
     draft: bool,
+    mergeability: Mergeability,
 }
 
 /// A queue and the world around it.
@@ -78,6 +79,8 @@ pub struct World {
     pub outbox: Vec<NumberedEffect>,
     /// Facts that have not been taken in.
     pub facts: Vec<Fact>,
+    /// Everything that was asked of the queue or told to it, also what it refused.
+    pub inputs: Vec<(Timestamp, Input)>,
     /// Everything that the queue took in.
     pub journal: Vec<(Timestamp, Input)>,
     /// What is on the target now.
@@ -136,6 +139,7 @@ impl World {
             at,
             outbox: Vec::new(),
             facts: Vec::new(),
+            inputs: Vec::new(),
             journal: Vec::new(),
             target: Content::new(),
             landed: Vec::new(),
@@ -174,6 +178,7 @@ impl World {
             state: PullRequestState::Open,
             base: main,
             draft: false,
+            mergeability: Mergeability::Mergeable,
         });
         let head = Self::head_of(pr, proposed.version);
         PullRequest::builder(PrNumber(pr), head, proposed.base.clone())
@@ -181,6 +186,7 @@ impl World {
             .author("ada")
             .state(proposed.state)
             .draft(proposed.draft)
+            .mergeability(proposed.mergeability.clone())
             .url(format!("http://localhost/{pr}"))
             .build()
             .expect("a number and a short title")
@@ -206,6 +212,7 @@ impl World {
 
     /// Asks something of the queue.
     pub fn ask(&mut self, command: Command) -> Result<(), Refusal> {
+        self.inputs.push((self.at, Input::Command(command.clone())));
         let transition = decide(&self.queue, &command, self.at)?;
         self.commit_transition(Input::Command(command), transition);
         Ok(())
@@ -213,6 +220,7 @@ impl World {
 
     /// Lets the queue take a fact in.
     pub fn take_in(&mut self, fact: &Fact) {
+        self.inputs.push((self.at, Input::Fact(fact.clone())));
         let transition = absorb(&self.queue, fact, self.at);
         self.commit_transition(Input::Fact(fact.clone()), transition);
     }
@@ -308,6 +316,11 @@ impl World {
     /// Marks a pull request as unfinished, or as finished again.
     pub fn redraft(&mut self, pr: u32) {
         self.change(pr, |it| it.draft = !it.draft);
+    }
+
+    /// Has the host say something else about merging a pull request.
+    pub fn judge(&mut self, pr: u32, mergeability: Mergeability) {
+        self.change(pr, |it| it.mergeability = mergeability);
     }
 
     /// What is bad, and what touches what; it may change at any time.

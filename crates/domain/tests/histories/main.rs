@@ -1,0 +1,266 @@
+//! Recorded histories of queues: what came in, and what the planner made of it, step by step. A
+//! change of the planner that changes any of it shows here, in words that a reviewer can read; what
+//! is meant is recorded with `SIGNALBOX_UPDATE=1`.
+//!
+//! The inputs are kept with the results, so that they stay the same when the random histories of
+//! the model are drawn differently. `record` draws new ones.
+
+#[path = "../model/ops.rs"]
+mod ops;
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use proptest::prelude::*;
+use proptest::strategy::ValueTree as _;
+use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use signalbox_domain::queue::{
+    Decision, Header, Input, Move, Queue, RequestedState, TestRun, Transition, absorb, decide,
+    durations, estimate, measure, next_deadline, testing_results, timeline, view_entry, view_queue,
+};
+use signalbox_domain::testing::World;
+use signalbox_domain::time::Timestamp;
+use uuid::Uuid;
+
+use ops::{Op, apply, op, rules, settings};
+
+/// How many histories are kept.
+const HISTORIES: u8 = 40;
+
+/// One line of a file.
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum Line {
+    /// The queue as it was created.
+    New { queue: Header },
+    /// What came in, and what became of it.
+    Step { at: Timestamp, input: Input, gives: String },
+    /// A fingerprint of everything that was decided, emitted, shown and measured.
+    All { fingerprint: String },
+}
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/histories/recorded")
+}
+
+/// Goes the way of a queue once more.
+struct Replay {
+    queue: Queue,
+    /// All particulars, of which a fingerprint is taken.
+    all: String,
+    decisions: Vec<(Timestamp, Decision)>,
+    moves: Vec<Move>,
+    runs: Vec<TestRun>,
+}
+
+impl Replay {
+    fn of(header: Header) -> Self {
+        Self {
+            queue: Queue::restore(header, [], []),
+            all: String::new(),
+            decisions: Vec::new(),
+            moves: Vec::new(),
+            runs: Vec::new(),
+        }
+    }
+
+    /// Takes one input, and says in a line what became of it.
+    fn step(&mut self, at: Timestamp, input: &Input) -> String {
+        let transition = match input {
+            Input::Command(command) => match decide(&self.queue, command, at) {
+                Ok(transition) => transition,
+                Err(refusal) => {
+                    let _ = write!(self.all, "{refusal:?} {refusal}");
+                    return format!("refused: {refusal}");
+                }
+            },
+            Input::Fact(fact) => absorb(&self.queue, fact, at),
+        };
+        let gives = said(&transition);
+        let number = transition.queue.header.sequence;
+        for (ordinal, decision) in (0..).zip(&transition.decisions) {
+            self.moves.extend(Move::of(number, ordinal, at, decision));
+            self.decisions.push((at, decision.clone()));
+        }
+        self.runs.extend(transition.queue.runs().cloned());
+        self.look(at, &transition);
+        self.queue = transition.queue;
+        gives
+    }
+
+    /// Everything that can be seen after a step.
+    fn look(&mut self, at: Timestamp, transition: &Transition) {
+        let Transition { queue, effects, decisions, events, shown, .. } = transition;
+        let classes: Vec<_> =
+            effects.iter().map(|it| (it.effect.name(), it.effect.run())).collect();
+        let _ = write!(self.all, "{decisions:?}{effects:?}{classes:?}{events:?}{shown:?}");
+        let _ = write!(self.all, "{:?}{:?}", transition.is_empty(), next_deadline(queue));
+        let _ = write!(self.all, "{:?}{:?}", queue.header, queue.slots_used());
+        let history = durations(&self.moves);
+        for entry in &view_queue(queue).entries {
+            let _ = write!(
+                self.all,
+                "{entry:?}{:?}",
+                view_entry(queue, entry.entry.pr) == Some(entry.clone())
+            );
+            let _ = write!(self.all, "{:?}", estimate(queue, entry.entry.pr, &history, at));
+        }
+    }
+
+    /// What histories, results and metrics say in the end.
+    fn fingerprint(mut self) -> String {
+        let ends: Vec<Move> = self.moves.iter().filter(|it| it.from.is_some()).cloned().collect();
+        let results = testing_results(&ends, &self.moves);
+        let counts: Vec<_> =
+            self.queue.entries_in_order().map(|it| (it.state.name(), false, 1)).collect();
+        let metrics = measure("acme/calc", "main", &counts, &self.decisions);
+        let _ = write!(self.all, "{results:?}{metrics:?}");
+        for entry in self.queue.entries_in_order() {
+            let of_it = self.moves.iter().rev().filter(|it| it.entry == entry.id);
+            let moves: Vec<Move> = of_it.cloned().collect();
+            let waits = view_entry(&self.queue, entry.pr).and_then(|it| it.waits.clone());
+            let _ = write!(self.all, "{:?}", timeline(entry, waits.as_ref(), &moves, &self.runs));
+        }
+        Uuid::new_v5(&Uuid::NAMESPACE_OID, self.all.as_bytes()).simple().to_string()
+    }
+}
+
+/// A transition in a line: what became of each pull request, what is to be done, who waits for what.
+fn said(transition: &Transition) -> String {
+    let mut parts = Vec::new();
+    for decision in &transition.decisions {
+        parts.push(match decision {
+            Decision::Moved(moved) => {
+                format!("#{} {} ({})", moved.pr, moved.to.word(), moved.reason.word())
+            }
+            other => {
+                let words = format!("{other:?}");
+                words.chars().take_while(char::is_ascii_alphanumeric).collect()
+            }
+        });
+    }
+    parts.extend(transition.effects.iter().map(|it| it.effect.name().to_owned()));
+    let waits = view_queue(&transition.queue).entries.into_iter().map(|it| {
+        let reason = it.waits.as_ref().map(|reason| format!("{reason:?}")).unwrap_or_default();
+        let reason: String = reason.chars().take_while(char::is_ascii_alphanumeric).collect();
+        format!("#{} {reason}", it.entry.pr)
+    });
+    format!("{} | {}", parts.join(", "), waits.collect::<Vec<_>>().join(", "))
+}
+
+/// A value without fields that are `null`: reading it gives the same.
+fn without_nulls(value: Value) -> Value {
+    match value {
+        Value::Object(fields) => {
+            let kept = fields.into_iter().filter(|(_, value)| !value.is_null());
+            kept.map(|(name, value)| (name, without_nulls(value))).collect()
+        }
+        Value::Array(values) => values.into_iter().map(without_nulls).collect(),
+        other => other,
+    }
+}
+
+/// The lines of a history as it goes today.
+fn replayed(header: Header, inputs: &[(Timestamp, Input)]) -> String {
+    let json =
+        |line: &Line| without_nulls(serde_json::to_value(line).expect("JSON")).to_string() + "\n";
+    let mut text = json(&Line::New { queue: header.clone() });
+    let mut replay = Replay::of(header);
+    for (at, input) in inputs {
+        let gives = replay.step(*at, input);
+        text += &json(&Line::Step { at: *at, input: input.clone(), gives });
+    }
+    text + &json(&Line::All { fingerprint: replay.fingerprint() })
+}
+
+#[test]
+fn recorded_histories_go_as_they_went() {
+    let mut files: Vec<PathBuf> = std::fs::read_dir(folder())
+        .expect("the folder")
+        .map(|it| it.expect("an entry").path())
+        .filter(|it| it.extension().is_some_and(|it| it == "jsonl"))
+        .collect();
+    files.sort();
+    assert!(files.len() >= usize::from(HISTORIES), "{} histories", files.len());
+    for file in files {
+        let recorded = std::fs::read_to_string(&file).expect("a text");
+        let (mut header, mut inputs) = (None, Vec::new());
+        for line in recorded.lines() {
+            match serde_json::from_str(line).expect("a line of a history") {
+                Line::New { queue } => header = Some(queue),
+                Line::Step { at, input, .. } => inputs.push((at, input)),
+                Line::All { .. } => {}
+            }
+        }
+        let today = replayed(header.expect("a queue"), &inputs);
+        if std::env::var_os("SIGNALBOX_UPDATE").is_some() {
+            std::fs::write(&file, today).expect("written");
+            continue;
+        }
+        for (number, (was, is)) in (1..).zip(recorded.lines().zip(today.lines())) {
+            assert_eq!(is, was, "{}:{number}", file.display());
+        }
+        assert_eq!(today.lines().count(), recorded.lines().count(), "{}", file.display());
+    }
+}
+
+/// What happens in a history: the parts of its lines without numbers, each with the settings that
+/// matter most to the planner.
+fn features(header: &Header, inputs: &[(Timestamp, Input)]) -> BTreeSet<String> {
+    let mut replay = Replay::of(header.clone());
+    let mut found = BTreeSet::new();
+    for (at, input) in inputs {
+        let gives = replay.step(*at, input);
+        let it = &replay.queue.header.settings;
+        let settings =
+            (it.mode, it.batch, it.can_optimistically_merge, it.pending_failure_depth > 0);
+        for part in gives.split([',', '|']) {
+            let words: String = part.chars().filter(|it| !it.is_ascii_digit()).collect();
+            found.insert(format!("{words} {settings:?}"));
+        }
+    }
+    found
+}
+
+#[test]
+#[ignore = "draws other histories"]
+fn record() {
+    let mut drawn = Vec::new();
+    for seed in 0..800_u16 {
+        let mut bytes = [7; 32];
+        bytes[..2].copy_from_slice(&seed.to_le_bytes());
+        let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
+        let mut runner = TestRunner::new_with_rng(Config::default(), rng);
+        let ops = prop::collection::vec((op(), 0..4_u8), 20..60);
+        let (rules, settings, ops) =
+            (rules(), settings(), ops).new_tree(&mut runner).expect("drawn").current();
+        let mut world = World::new(settings, rules);
+        let header = world.new_queue.header.clone();
+        for (op, steps) in &ops {
+            apply(&mut world, op);
+            // Most of the time the host answers in order.
+            for _ in 0..*steps {
+                apply(&mut world, &Op::Run(0, false));
+                apply(&mut world, &Op::Tell(0, false));
+            }
+        }
+        apply(&mut world, &Op::HostBack);
+        apply(&mut world, &Op::State(RequestedState::Running));
+        world.settle();
+        let features = features(&header, &world.inputs);
+        drawn.push((header, world.inputs, features));
+    }
+    // Each history is the one that shows most of what those before it do not show.
+    let mut shown = BTreeSet::new();
+    for number in 0..HISTORIES {
+        let news = |it: &(Header, Vec<_>, BTreeSet<String>)| it.2.difference(&shown).count();
+        let best = (0..drawn.len()).max_by_key(|at| news(&drawn[*at])).expect("one is left");
+        let (header, inputs, features) = drawn.swap_remove(best);
+        shown.extend(features);
+        let text = replayed(header, &inputs);
+        std::fs::write(folder().join(format!("{number:02}.jsonl")), text).expect("written");
+    }
+}
