@@ -12,8 +12,8 @@ use crate::trouble::Trouble;
 #[derive(Debug, Error)]
 pub enum DbError {
     /// A statement failed.
-    #[error("{0}")]
-    Diesel(#[source] DieselError),
+    #[error(transparent)]
+    Diesel(DieselError),
     /// No connection could be had.
     #[error("no connection to the database: {0}")]
     Connection(String),

@@ -144,6 +144,9 @@ fn parts(value: &Value, at: &str, found: &mut BTreeSet<String>) {
     }
 }
 
+/// Samples are shorter where that is possible, in bytes.
+const LONG: usize = 8_000;
+
 fn is_variant(word: &str) -> bool {
     word.starts_with(|c: char| c.is_ascii_uppercase())
         && word.chars().all(|c| c.is_ascii_alphabetic())
@@ -242,7 +245,11 @@ fn what_is_written_has_a_sample() {
         samples.iter().for_each(|sample| parts(sample, "", &mut known));
         let mut documents = written.remove(kind).unwrap_or_default();
         assert!(!documents.is_empty(), "nothing writes documents of the kind {kind}");
-        documents.sort_by_cached_key(|it| std::cmp::Reverse(it.to_string().len()));
+        // Those that say much, and very long ones only for what no other has.
+        documents.sort_by_cached_key(|document| {
+            let length = document.to_string().len();
+            (length > LONG, std::cmp::Reverse(length))
+        });
         for document in documents {
             let mut found = BTreeSet::new();
             parts(&document, "", &mut found);
