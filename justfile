@@ -100,6 +100,7 @@ screenshots:
 [group('gen')]
 gen:
     SIGNALBOX_UPDATE=1 cargo test -p signalbox-tests --test docs
+    SIGNALBOX_UPDATE=1 cargo test -p signalbox-persistence --lib --test migrations
 
 # The whole story on a real repository, and pages to look at
 [group('run')]

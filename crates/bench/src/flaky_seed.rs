@@ -90,6 +90,25 @@ pub(crate) async fn seed(
     finish(fresh).await
 }
 
+/// The type of ids.
+const fn id_type(on: On) -> &'static str {
+    match on {
+        On::Sqlite => "TEXT",
+        On::Postgres => "UUID",
+    }
+}
+
+/// A document in which texts are replaced, as an expression.
+fn replaced(on: On, document: &str, texts: &[(&str, &str)]) -> String {
+    let (text, back) = match on {
+        On::Sqlite => ("", ""),
+        On::Postgres => ("::text", "::jsonb"),
+    };
+    let replace =
+        |inner, (from, to): &(&str, &str)| format!("replace({inner}, {from}{text}, {to}{text})");
+    format!("{}{back}", texts.iter().fold(format!("{document}{text}"), replace))
+}
+
 /// Copies of the templates' rows, with the kind and the name of each.
 async fn templates(fresh: &Fresh, product: &Product) -> Result<(), Failure> {
     let mut kinds = String::new();
@@ -99,8 +118,9 @@ async fn templates(fresh: &Fresh, product: &Product) -> Result<(), Failure> {
         // Writing to a string does not fail.
         let _ = write!(kinds, "{separator}({kind}, '{id}', '{name}')");
     }
+    let id = id_type(fresh.on);
     let mut sql = format!(
-        "CREATE TABLE seed_kinds (kind INTEGER NOT NULL, template TEXT NOT NULL, \
+        "CREATE TABLE seed_kinds (kind INTEGER NOT NULL, template {id} NOT NULL, \
          name TEXT NOT NULL); INSERT INTO seed_kinds VALUES {kinds}; \
          CREATE TABLE seed_test_cases AS SELECT k.*, t.* FROM seed_kinds k \
          JOIN test_cases t ON t.id = k.template; \
@@ -122,9 +142,12 @@ async fn names(fresh: &Fresh, product: &Product, tests: usize, mix: Mix) -> Resu
     let mut all: Vec<(String, usize)> =
         (0..tests).map(|number| (key(product, &name(number)).id().to_string(), number)).collect();
     all.sort_unstable();
-    let table = "CREATE TABLE seed_tests (place INTEGER NOT NULL PRIMARY KEY, \
-        kind INTEGER NOT NULL, id TEXT NOT NULL, name TEXT NOT NULL)";
-    fresh.floor.run_sql(table).await?;
+    let table = format!(
+        "CREATE TABLE seed_tests (place INTEGER NOT NULL PRIMARY KEY, \
+         kind INTEGER NOT NULL, id {} NOT NULL, name TEXT NOT NULL)",
+        id_type(fresh.on)
+    );
+    fresh.floor.run_sql(&table).await?;
     for (chunk, tests) in all.chunks(NAMES_AT_ONCE).enumerate() {
         let mut sql = String::from("INSERT INTO seed_tests VALUES ");
         for (at, (id, number)) in tests.iter().enumerate() {
@@ -168,11 +191,11 @@ async fn copy(fresh: &Fresh, places: std::ops::Range<usize>, mix: Mix) -> Result
     let mut sql = format!(
         "{begin} INSERT INTO test_cases (repo_id, id, org_id, status, quarantine, \
          quarantine_until, noted, watched, owners, ticket, first_seen_at, last_seen_at, \
-         last_failure_at, due_at, format, document) \
+         last_failure_at, due_at, document) \
          SELECT t.repo_id, v.id, t.org_id, t.status, t.quarantine, t.quarantine_until, t.noted, \
          t.watched, t.owners, t.ticket, t.first_seen_at, t.last_seen_at, t.last_failure_at, \
-         t.due_at, t.format, replace(replace(t.document, t.id, v.id), t.name, v.name) \
-         {} ORDER BY v.place;",
+         t.due_at, {} {} ORDER BY v.place;",
+        replaced(fresh.on, "t.document", &[("t.id", "v.id"), ("t.name", "v.name")]),
         from("test_cases")
     );
     if mix == Mix::Usual {
@@ -184,12 +207,16 @@ async fn copy(fresh: &Fresh, places: std::ops::Range<usize>, mix: Mix) -> Result
                 from(table)
             );
         }
+        let second = match fresh.on {
+            On::Sqlite => "1000000",
+            On::Postgres => "INTERVAL '1 second'",
+        };
+        let document = replaced(fresh.on, "t.document", &[("t.template", "v.id")]);
         let _ = write!(
             sql,
-            "INSERT INTO test_runs (repo_id, test_id, org_id, day, at, attempt, failed, format, \
-             document) SELECT t.repo_id, v.id, t.org_id, t.day, t.at - 1000000 * n.number, \
-             t.attempt, t.failed, t.format, replace(t.document, t.template, v.id) \
-             FROM seed_tests v CROSS JOIN seed_test_runs t CROSS JOIN seed_numbers n \
+            "INSERT INTO test_runs (repo_id, test_id, org_id, day, at, attempt, failed, document) \
+             SELECT t.repo_id, v.id, t.org_id, t.day, t.at - {second} * n.number, \
+             t.attempt, t.failed, {document} FROM seed_tests v CROSS JOIN seed_test_runs t CROSS JOIN seed_numbers n \
              WHERE {among} ORDER BY v.place, n.number DESC;"
         );
     }

@@ -1,7 +1,10 @@
 //! What the floors do in the database: the same library and settings as the product, and nothing
 //! but the statements that the work cannot do without.
 
+use diesel::deserialize::FromSql;
+use diesel::pg::{Pg, PgValue};
 use diesel::prelude::*;
+use diesel::sql_types::Jsonb;
 use diesel_async::pooled_connection::deadpool::Pool;
 use diesel_async::pooled_connection::{
     AsyncDieselConnectionManager, ManagerConfig, RecyclingMethod,
@@ -11,6 +14,7 @@ use diesel_async::{
     AsyncConnection, AsyncPgConnection, RunQueryDsl, SimpleAsyncConnection, TransactionManager,
 };
 use futures_util::FutureExt;
+use uuid::Uuid;
 
 use crate::failure::{During, Failure};
 
@@ -20,13 +24,38 @@ diesel::table! {
 diesel::table! {
     bench_heads (id) { id -> BigInt, version -> BigInt, }
 }
-diesel::table! {
-    test_cases (repo_id, id) {
-        repo_id -> Text, id -> Text, org_id -> Text, status -> Text, document -> Text,
-    }
+/// The product's tables, as one of the databases has them.
+macro_rules! product_tables {
+    ($module:ident: $id:ident, $document:ident) => {
+        mod $module {
+            diesel::table! {
+                test_cases (repo_id, id) {
+                    repo_id -> $id, id -> $id, org_id -> $id, status -> Text,
+                    document -> $document,
+                }
+            }
+            diesel::table! {
+                queues (id) {
+                    id -> $id, repo_id -> $id, branch -> Text, version -> BigInt,
+                    document -> $document,
+                }
+            }
+        }
+    };
 }
-diesel::table! {
-    queues (id) { id -> Text, repo_id -> Text, branch -> Text, version -> BigInt, document -> Text, }
+
+product_tables!(on_sqlite: Text, Text);
+product_tables!(on_postgres: Uuid, Jsonb);
+
+/// A document that is read and not looked into.
+#[derive(Debug, diesel::deserialize::FromSqlRow)]
+struct Document;
+
+impl FromSql<Jsonb, Pg> for Document {
+    fn from_sql(value: PgValue<'_>) -> diesel::deserialize::Result<Self> {
+        drop(value.as_bytes().to_vec());
+        Ok(Self)
+    }
 }
 
 type Sqlite = SyncConnectionWrapper<SqliteConnection>;
@@ -120,31 +149,69 @@ impl FloorStore {
         })
     }
 
-    /// Documents of a repository's flaky tests, in the order of their ids.
+    /// Reads documents of a repository's flaky tests, in the order of their ids; returns how many.
     pub(crate) async fn flaky_tests(
         &self,
         (repo, org): (&str, &str),
         limit: i64,
-    ) -> Result<Vec<(String, String)>, Failure> {
-        let query = test_cases::table
-            .filter(test_cases::repo_id.eq(repo))
-            .filter(test_cases::org_id.eq(org))
-            .filter(test_cases::status.eq("flaky"))
-            .filter(test_cases::id.gt(""))
-            .order(test_cases::id)
-            .limit(limit)
-            .select((test_cases::id, test_cases::document));
-        with!(self, conn => query.load(conn).await.during("SELECT"))
+    ) -> Result<usize, Failure> {
+        macro_rules! query {
+            ($tables:ident, $repo:expr, $org:expr, $after:expr) => {{
+                use $tables::test_cases;
+                test_cases::table
+                    .filter(test_cases::repo_id.eq($repo))
+                    .filter(test_cases::org_id.eq($org))
+                    .filter(test_cases::status.eq("flaky"))
+                    .filter(test_cases::id.gt($after))
+                    .order(test_cases::id)
+                    .limit(limit)
+                    .select((test_cases::id, test_cases::document))
+            }};
+        }
+        Ok(match self {
+            Self::Sqlite(pool) => {
+                let mut conn = pool.get().await.during("a connection")?;
+                let query = query!(on_sqlite, repo, org, "");
+                let rows: Vec<(String, String)> = query.load(&mut conn).await.during("SELECT")?;
+                rows.len()
+            }
+            Self::Postgres(pool) => {
+                let mut conn = pool.get().await.during("a connection")?;
+                let query = query!(on_postgres, id(repo)?, id(org)?, Uuid::nil());
+                let rows: Vec<(Uuid, Document)> = query.load(&mut conn).await.during("SELECT")?;
+                rows.len()
+            }
+        })
     }
 
-    /// The row of a repository's queue: its version and how long its document is.
+    /// Reads the row of a repository's queue; returns its version.
     pub(crate) async fn queue_row(&self, repo: &str, branch: &str) -> Result<i64, Failure> {
-        let query = queues::table
-            .filter(queues::repo_id.eq(repo))
-            .filter(queues::branch.eq(branch))
-            .select((queues::version, queues::document));
-        let (version, _document): (i64, String) =
-            with!(self, conn => query.first(conn).await.during("SELECT")?);
-        Ok(version)
+        macro_rules! query {
+            ($tables:ident, $repo:expr) => {{
+                use $tables::queues;
+                queues::table
+                    .filter(queues::repo_id.eq($repo))
+                    .filter(queues::branch.eq(branch))
+                    .select((queues::version, queues::document))
+            }};
+        }
+        Ok(match self {
+            Self::Sqlite(pool) => {
+                let mut conn = pool.get().await.during("a connection")?;
+                let row: (i64, String) =
+                    query!(on_sqlite, repo).first(&mut conn).await.during("SELECT")?;
+                row.0
+            }
+            Self::Postgres(pool) => {
+                let mut conn = pool.get().await.during("a connection")?;
+                let row: (i64, Document) =
+                    query!(on_postgres, id(repo)?).first(&mut conn).await.during("SELECT")?;
+                row.0
+            }
+        })
     }
+}
+
+fn id(text: &str) -> Result<Uuid, Failure> {
+    text.parse().during("an id")
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use diesel::prelude::*;
-use diesel::sql_types::{BigInt, Text};
+use diesel::sql_types::Text;
 use diesel_async::{RunQueryDsl, SimpleAsyncConnection};
 use signalbox_domain::ports::StoreError;
 use signalbox_domain::time::Timestamp;
@@ -11,6 +11,7 @@ use thiserror::Error;
 
 use crate::database::{Database, Kind};
 use crate::error::DbError;
+use crate::sql_types::Moment;
 
 /// Why there is no copy.
 #[derive(Debug, Error)]
@@ -42,9 +43,9 @@ struct Line {
 }
 
 #[derive(QueryableByName)]
-struct Micros {
-    #[diesel(sql_type = BigInt)]
-    micros: i64,
+struct Now {
+    #[diesel(sql_type = Moment)]
+    now: Timestamp,
 }
 
 /// At most that many complaints are told.
@@ -92,10 +93,9 @@ impl Database {
     pub async fn now(&self) -> Result<Option<Timestamp>, StoreError> {
         let Kind::Postgres(store) = self.kind() else { return Ok(None) };
         let mut conn = store.connection().await?;
-        let sql = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS micros";
-        let row: Micros =
-            diesel::sql_query(sql).get_result(&mut conn).await.map_err(DbError::from)?;
-        Ok(Some(Timestamp::from_unix_micros(row.micros)))
+        let sql = "SELECT clock_timestamp() AS now";
+        let row: Now = diesel::sql_query(sql).get_result(&mut conn).await.map_err(DbError::from)?;
+        Ok(Some(row.now))
     }
 
     /// The language of the server's messages when it is not English: then errors that pass, such as

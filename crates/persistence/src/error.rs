@@ -1,10 +1,11 @@
 //! Driver errors, and what the ports call them.
 
 use diesel::ConnectionError;
-use diesel::result::{DatabaseErrorKind, Error as DieselError};
+use diesel::result::{DatabaseErrorKind, DeserializeFieldError, Error as DieselError};
 use signalbox_domain::ports::{CommitError, CreateError, StoreError};
 use thiserror::Error;
 
+use crate::documents::Unreadable;
 use crate::trouble::Trouble;
 
 /// What can go wrong inside this crate.
@@ -12,7 +13,7 @@ use crate::trouble::Trouble;
 pub enum DbError {
     /// A statement failed.
     #[error(transparent)]
-    Diesel(#[from] DieselError),
+    Diesel(DieselError),
     /// No connection could be had.
     #[error("no connection to the database: {0}")]
     Connection(String),
@@ -31,6 +32,27 @@ pub enum DbError {
     /// The task that worked on the database panicked or was stopped.
     #[error("the database task ended early")]
     Stopped(#[source] Box<dyn std::error::Error + Send + Sync>),
+}
+
+impl From<DieselError> for DbError {
+    fn from(error: DieselError) -> Self {
+        match error {
+            DieselError::DeserializationError(source) => unreadable(source),
+            error => Self::Diesel(error),
+        }
+    }
+}
+
+/// A value that cannot be read; documents say what they are.
+fn unreadable(source: Box<dyn std::error::Error + Send + Sync>) -> DbError {
+    let field = match source.downcast::<DeserializeFieldError>() {
+        Ok(field) => *field,
+        Err(source) => return DbError::corrupt("row", source),
+    };
+    match field.error.downcast::<Unreadable>() {
+        Ok(document) => DbError::corrupt(document.kind(), document),
+        Err(error) => DbError::corrupt("row", error),
+    }
 }
 
 impl DbError {

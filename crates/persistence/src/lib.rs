@@ -8,6 +8,7 @@ use std::time::Duration;
 
 mod backup;
 mod blobs;
+mod columns;
 mod database;
 mod documents;
 mod error;
@@ -16,6 +17,7 @@ mod object_blobs;
 mod postgres;
 mod schema;
 mod shared_key;
+mod sql_types;
 mod sqlite;
 mod trouble;
 mod work;

@@ -1,245 +1,207 @@
-//! The tables, the same on both databases. Kept by hand next to the migrations; a test compares.
+//! The tables, the same on both databases. Kept by hand next to the migrations; a test compares each
+//! column with both databases.
 
-use diesel::table;
+/// Tables with columns of [`crate::sql_types`].
+macro_rules! tables {
+    ($($name:ident $key:tt $columns:tt)+) => {
+        $(diesel::table! {
+            use crate::sql_types::columns::*;
+            $name $key $columns
+        })+
+    };
+}
 
-table! { orgs (id) { id -> Text, slug -> Text, created_at -> BigInt, } }
+tables! {
+    orgs (id) { id -> Id, slug -> Text, created_at -> Moment, }
 
-table! {
     tokens (id) {
-        id -> Text, org_id -> Text, name -> Text, hash -> Text, scopes -> Text, repos -> Text,
-        compatibility -> Text, created_at -> BigInt, expires_at -> Nullable<BigInt>,
-        revoked_at -> Nullable<BigInt>,
+        id -> Id, org_id -> Id, name -> Text, hash -> Text, scopes -> Text, repos -> Document,
+        compatibility -> Text, created_at -> Moment, expires_at -> Nullable<Moment>,
+        revoked_at -> Nullable<Moment>,
     }
-}
 
-table! {
     sessions (hash) {
-        hash -> Text, org_id -> Text, token_hash -> Text, created_at -> BigInt,
-        seen_at -> BigInt,
+        hash -> Text, org_id -> Id, token_hash -> Text, created_at -> Moment, seen_at -> Moment,
     }
-}
 
-table! {
     repos (id) {
-        id -> Text, org_id -> Text, lookup -> Text, host -> Text, owner -> Text, name -> Text,
-        path -> Nullable<Text>, created_at -> BigInt,
+        id -> Id, org_id -> Id, lookup -> Text, host -> Text, owner -> Text, name -> Text,
+        path -> Nullable<Text>, created_at -> Moment,
     }
-}
 
-table! {
     queues (id) {
-        id -> Text, org_id -> Text, repo_id -> Text, branch -> Text, version -> BigInt,
-        next_deadline -> Nullable<BigInt>, deleted -> Bool, format -> Integer, document -> Text,
-        watched_until -> BigInt,
+        id -> Id, org_id -> Id, repo_id -> Id, branch -> Text, version -> BigInt,
+        next_deadline -> Nullable<Moment>, deleted -> Bool, document -> Document,
+        watched_until -> Moment,
     }
-}
 
-table! {
     entries (queue_id, id) {
-        queue_id -> Text, id -> Text, org_id -> Text, pr_number -> BigInt, state -> Text,
-        live -> Bool, run_id -> Nullable<Text>, updated_at -> BigInt, format -> Integer,
-        document -> Text, submitted_at -> BigInt, head_branch -> Nullable<Text>,
+        queue_id -> Id, id -> Id, org_id -> Id, pr_number -> BigInt, state -> Text, live -> Bool,
+        run_id -> Nullable<Id>, updated_at -> Moment, document -> Document, submitted_at -> Moment,
+        head_branch -> Nullable<Text>,
     }
-}
 
-table! {
     runs (queue_id, id) {
-        queue_id -> Text, id -> Text, org_id -> Text, running -> Bool, bisection -> Bool,
-        updated_at -> BigInt, format -> Integer, document -> Text,
+        queue_id -> Id, id -> Id, org_id -> Id, running -> Bool, bisection -> Bool,
+        updated_at -> Moment, document -> Document,
     }
-}
 
-table! {
     impacted_targets (queue_id, pr_number) {
-        queue_id -> Text, pr_number -> BigInt, org_id -> Text, updated_at -> BigInt,
-        format -> Integer, document -> Text,
+        queue_id -> Id, pr_number -> BigInt, org_id -> Id, updated_at -> Moment,
+        document -> Document,
     }
-}
 
-table! {
     journal (queue_id, number) {
-        queue_id -> Text, number -> BigInt, org_id -> Text, at -> BigInt, format -> Integer,
-        document -> Text,
+        queue_id -> Id, number -> BigInt, org_id -> Id, at -> Moment, document -> Document,
     }
-}
 
-table! {
     entry_moves (queue_id, number, ordinal) {
-        queue_id -> Text, number -> BigInt, ordinal -> BigInt, org_id -> Text, repo_id -> Text,
-        entry_id -> Text, at -> BigInt, format -> Integer, document -> Text,
-        from_state -> Nullable<Text>, to_state -> Text,
+        queue_id -> Id, number -> BigInt, ordinal -> BigInt, org_id -> Id, repo_id -> Id,
+        entry_id -> Id, at -> Moment, document -> Document, from_state -> Nullable<Text>,
+        to_state -> Text,
     }
-}
 
-table! {
     event_log (position) {
-        position -> BigInt, id -> Text, org_id -> Text, repo_id -> Nullable<Text>, kind -> Text,
-        at -> BigInt, payload -> Text, request_id -> Nullable<Text>,
+        position -> BigInt, id -> Id, org_id -> Id, repo_id -> Nullable<Id>, kind -> Text,
+        at -> Moment, payload -> Text, request_id -> Nullable<Text>,
     }
-}
 
-table! {
     outbox (position) {
-        position -> BigInt, org_id -> Text, queue_id -> Text, number -> BigInt, lane -> Text,
-        run_id -> Nullable<Text>, due_at -> BigInt, lease -> Nullable<Text>,
-        holder -> Nullable<Text>, leased_until -> Nullable<BigInt>, attempts -> Integer,
-        failing_since -> Nullable<BigInt>, last_error -> Nullable<Text>, format -> Integer,
-        document -> Text, request_id -> Nullable<Text>,
+        position -> BigInt, org_id -> Id, queue_id -> Id, number -> BigInt, lane -> Text,
+        run_id -> Nullable<Id>, due_at -> Moment, lease -> Nullable<Id>, holder -> Nullable<Id>,
+        leased_until -> Nullable<Moment>, attempts -> Integer, failing_since -> Nullable<Moment>,
+        last_error -> Nullable<Text>, document -> Document, request_id -> Nullable<Text>,
     }
-}
 
-table! {
     pull_requests (repo_id, number) {
-        repo_id -> Text, number -> BigInt, org_id -> Text, title -> Text, body -> Text,
-        author -> Text, head_branch -> Nullable<Text>, topic -> Nullable<Text>, head -> Text,
-        base -> Text, state -> Text, draft -> Bool, created_at -> BigInt, updated_at -> BigInt,
+        repo_id -> Id, number -> BigInt, org_id -> Id, title -> Text, body -> Text, author -> Text,
+        head_branch -> Nullable<Text>, topic -> Nullable<Text>, head -> Text, base -> Text,
+        state -> Text, draft -> Bool, created_at -> Moment, updated_at -> Moment,
     }
-}
 
-table! {
     check_outputs (org_id, run_id, name) {
-        org_id -> Text, run_id -> Text, name -> Text, at -> BigInt, output -> Text,
+        org_id -> Id, run_id -> Id, name -> Text, at -> Moment, output -> Text,
     }
-}
 
-table! {
     uploads (id) {
-        id -> Text, org_id -> Text, repo_id -> Text, state -> Text, secret -> Nullable<Text>,
-        digest -> Nullable<Text>, created_at -> BigInt, format -> Integer, document -> Text,
+        id -> Id, org_id -> Id, repo_id -> Id, state -> Text, secret -> Nullable<Text>,
+        digest -> Nullable<Text>, created_at -> Moment, document -> Document,
     }
-}
 
-table! {
     flaky_repos (repo_id) {
-        repo_id -> Text, org_id -> Text, version -> BigInt, marks -> BigInt, format -> Integer,
-        document -> Nullable<Text>,
+        repo_id -> Id, org_id -> Id, version -> BigInt, marks -> BigInt,
+        document -> Nullable<Document>,
     }
-}
 
-table! {
     upload_jobs (position) {
-        position -> BigInt, org_id -> Text, upload_id -> Text, due_at -> BigInt,
-        lease -> Nullable<Text>, holder -> Nullable<Text>, leased_until -> Nullable<BigInt>,
-        attempts -> Integer, failing_since -> Nullable<BigInt>, last_error -> Nullable<Text>,
+        position -> BigInt, org_id -> Id, upload_id -> Id, due_at -> Moment, lease -> Nullable<Id>,
+        holder -> Nullable<Id>, leased_until -> Nullable<Moment>, attempts -> Integer,
+        failing_since -> Nullable<Moment>, last_error -> Nullable<Text>,
     }
-}
 
-table! { public_repo_ids (id) { id -> Text, org_id -> Text, repo_id -> Text, } }
+    public_repo_ids (id) { id -> Id, org_id -> Id, repo_id -> Id, }
 
-table! {
     flaky_settings_log (repo_id, version) {
-        repo_id -> Text, version -> BigInt, org_id -> Text, at -> BigInt, actor -> Text,
-        format -> Integer, document -> Text,
+        repo_id -> Id, version -> BigInt, org_id -> Id, at -> Moment, document -> Document,
     }
-}
 
-table! {
     test_cases (repo_id, id) {
-        repo_id -> Text, id -> Text, org_id -> Text, status -> Text, quarantine -> Text,
-        quarantine_until -> Nullable<BigInt>, noted -> Bool, watched -> Bool, owners -> Text,
-        ticket -> Nullable<Text>, first_seen_at -> BigInt, last_seen_at -> BigInt,
-        last_failure_at -> Nullable<BigInt>, due_at -> Nullable<BigInt>, format -> Integer,
-        document -> Text,
+        repo_id -> Id, id -> Id, org_id -> Id, status -> Text, quarantine -> Text,
+        quarantine_until -> Nullable<Moment>, noted -> Bool, watched -> Bool, owners -> Document,
+        ticket -> Nullable<Text>, first_seen_at -> Moment, last_seen_at -> Moment,
+        last_failure_at -> Nullable<Moment>, due_at -> Nullable<Moment>, document -> Document,
     }
-}
 
-table! {
     test_aliases (repo_id, alias, test_id) {
-        repo_id -> Text, alias -> Text, test_id -> Text, org_id -> Text,
+        repo_id -> Id, alias -> Text, test_id -> Id, org_id -> Id,
     }
-}
 
-table! {
     test_journal (repo_id, test_id, number) {
-        repo_id -> Text, test_id -> Text, number -> BigInt, org_id -> Text, at -> BigInt,
-        format -> Integer, document -> Text,
+        repo_id -> Id, test_id -> Id, number -> BigInt, org_id -> Id, at -> Moment,
+        document -> Document,
     }
-}
 
-table! {
     result_uploads (repo_id, id) {
-        repo_id -> Text, id -> Text, org_id -> Text, received_at -> BigInt, format -> Integer,
-        upload -> Text, taken_in -> Text,
+        repo_id -> Id, id -> Id, org_id -> Id, received_at -> Moment, upload -> Document,
+        taken_in -> Document,
     }
-}
 
-// It has no key; this one is for the macro only.
-table! {
+    // It has no key; this one is for the macro only.
     test_runs (repo_id, test_id, at) {
-        repo_id -> Text, test_id -> Text, org_id -> Text, day -> BigInt, at -> BigInt,
-        attempt -> BigInt, failed -> Bool, format -> Integer, document -> Text,
+        repo_id -> Id, test_id -> Id, org_id -> Id, day -> Moment, at -> Moment, attempt -> BigInt,
+        failed -> Bool, document -> Document,
     }
-}
 
-table! {
     test_hours (repo_id, test_id, hour) {
-        repo_id -> Text, test_id -> Text, hour -> BigInt, org_id -> Text, passed -> BigInt,
-        failed -> BigInt, first_failure_at -> Nullable<BigInt>,
-        last_failure_at -> Nullable<BigInt>,
+        repo_id -> Id, test_id -> Id, hour -> Moment, org_id -> Id, passed -> BigInt,
+        failed -> BigInt, first_failure_at -> Nullable<Moment>, last_failure_at -> Nullable<Moment>,
     }
-}
 
-table! {
     test_buckets (repo_id, test_id, start, branch) {
-        repo_id -> Text, test_id -> Text, start -> BigInt, branch -> Text, org_id -> Text,
-        class -> Text, passed -> BigInt, failed -> BigInt, last_run_at -> BigInt,
-        last_failure_at -> Nullable<BigInt>,
+        repo_id -> Id, test_id -> Id, start -> Moment, branch -> Text, org_id -> Id, class -> Text,
+        passed -> BigInt, failed -> BigInt, last_run_at -> Moment,
+        last_failure_at -> Nullable<Moment>,
     }
-}
 
-table! {
     test_codes (repo_id, test_id, code, branch) {
-        repo_id -> Text, test_id -> Text, code -> Text, branch -> Text, org_id -> Text,
-        class -> Text, first_success_at -> Nullable<BigInt>,
-        first_failure_at -> Nullable<BigInt>, last_at -> BigInt,
+        repo_id -> Id, test_id -> Id, code -> Text, branch -> Text, org_id -> Id, class -> Text,
+        first_success_at -> Nullable<Moment>, first_failure_at -> Nullable<Moment>,
+        last_at -> Moment,
     }
-}
 
-table! {
     test_failures (repo_id, test_id, day, fingerprint) {
-        repo_id -> Text, test_id -> Text, day -> BigInt, fingerprint -> Text, org_id -> Text,
-        summary -> Text, occurrences -> BigInt, last_at -> BigInt,
+        repo_id -> Id, test_id -> Id, day -> Moment, fingerprint -> Text, org_id -> Id,
+        summary -> Text, occurrences -> BigInt, last_at -> Moment,
     }
-}
 
-table! {
     test_pull_requests (repo_id, test_id, pr_number) {
-        repo_id -> Text, test_id -> Text, pr_number -> BigInt, org_id -> Text,
-        last_failure_at -> BigInt,
+        repo_id -> Id, test_id -> Id, pr_number -> BigInt, org_id -> Id, last_failure_at -> Moment,
     }
-}
 
-table! {
-    ci_runs (id) { id -> Text, org_id -> Text, repo_id -> Text, at -> BigInt, document -> Text, }
-}
+    ci_runs (id) { id -> Id, org_id -> Id, repo_id -> Id, at -> Moment, document -> Document, }
 
-table! {
     webhook_endpoints (id) {
-        id -> Text, org_id -> Text, version -> BigInt, position -> BigInt,
-        failing_since -> Nullable<BigInt>, off_reason -> Nullable<Text>,
-        off_at -> Nullable<BigInt>, lease -> Nullable<Text>, holder -> Nullable<Text>,
-        leased_until -> Nullable<BigInt>, turn -> BigInt, served_at -> BigInt,
-        created_at -> BigInt, format -> Integer, document -> Text,
+        id -> Id, org_id -> Id, version -> BigInt, position -> BigInt,
+        failing_since -> Nullable<Moment>, off_reason -> Nullable<Text>, off_at -> Nullable<Moment>,
+        lease -> Nullable<Id>, holder -> Nullable<Id>, leased_until -> Nullable<Moment>,
+        turn -> BigInt, served_at -> Moment, created_at -> Moment, document -> Document,
     }
-}
 
-table! {
     webhook_messages (endpoint_id, id) {
-        endpoint_id -> Text, id -> Text, org_id -> Text, event_id -> Text, position -> BigInt,
-        kind -> Text, state -> Text, failures -> Integer, tries -> Integer,
-        next_at -> Nullable<BigInt>, created_at -> BigInt, ended_at -> Nullable<BigInt>,
-        payload -> Text, request_id -> Nullable<Text>,
+        endpoint_id -> Id, id -> Id, org_id -> Id, event_id -> Id, position -> BigInt, kind -> Text,
+        state -> Text, failures -> Integer, tries -> Integer, next_at -> Nullable<Moment>,
+        created_at -> Moment, ended_at -> Nullable<Moment>, payload -> Text,
+        request_id -> Nullable<Text>,
     }
-}
 
-table! {
     webhook_attempts (endpoint_id, message_id, number) {
-        endpoint_id -> Text, message_id -> Text, number -> BigInt, org_id -> Text,
-        format -> Integer, document -> Text,
+        endpoint_id -> Id, message_id -> Id, number -> BigInt, org_id -> Id, document -> Document,
+    }
+
+    server_keys (name) { name -> Text, value -> Text, }
+
+    announcements (queue_id, pr_number) {
+        queue_id -> Id, pr_number -> BigInt, org_id -> Id, status -> Nullable<Id>,
+        comment -> Nullable<Id>, labels -> Nullable<Id>, closed -> Nullable<Id>,
+        newer_head -> Nullable<Text>, shown_at -> Moment, holder -> Nullable<Id>,
+        held_until -> Moment, due_at -> Nullable<Moment>,
+    }
+
+    heard_events (org_id, host, event_id) {
+        org_id -> Id, host -> Text, event_id -> Text, at -> Moment,
+    }
+
+    audit (id) {
+        id -> Id, org_id -> Id, at -> Moment, action -> Text, token_id -> Nullable<Id>,
+        object -> Text, repo -> Nullable<Text>, document -> Document,
+    }
+
+    jobs (kind) {
+        kind -> Text, due_at -> Moment, server -> Nullable<Id>, lease -> Nullable<Id>,
+        leased_until -> Nullable<Moment>, failures -> Integer, last_run -> Nullable<Moment>,
+        last_error -> Nullable<Text>,
     }
 }
-
-table! { server_keys (name) { name -> Text, value -> Text, } }
 
 diesel::joinable!(queues -> repos (repo_id));
 diesel::joinable!(entry_moves -> queues (queue_id));
@@ -252,33 +214,3 @@ diesel::allow_tables_to_appear_in_same_query!(
     entry_moves
 );
 diesel::allow_tables_to_appear_in_same_query!(webhook_endpoints, webhook_messages);
-
-table! {
-    announcements (queue_id, pr_number) {
-        queue_id -> Text, pr_number -> BigInt, org_id -> Text, status -> Nullable<Text>,
-        comment -> Nullable<Text>, labels -> Nullable<Text>, closed -> Nullable<Text>,
-        newer_head -> Nullable<Text>, shown_at -> BigInt, holder -> Nullable<Text>,
-        held_until -> BigInt, due_at -> Nullable<BigInt>,
-    }
-}
-
-table! {
-    heard_events (org_id, host, event_id) {
-        org_id -> Text, host -> Text, event_id -> Text, at -> BigInt,
-    }
-}
-
-table! {
-    audit (id) {
-        id -> Text, org_id -> Text, at -> BigInt, action -> Text, token_id -> Nullable<Text>,
-        object -> Text, repo -> Nullable<Text>, format -> Integer, document -> Text,
-    }
-}
-
-table! {
-    jobs (kind) {
-        kind -> Text, due_at -> BigInt, server -> Nullable<Text>, lease -> Nullable<Text>,
-        leased_until -> Nullable<BigInt>, failures -> Integer, last_run -> Nullable<BigInt>,
-        last_error -> Nullable<Text>,
-    }
-}

@@ -1,87 +1,8 @@
-//! The schema: the same on both databases, brought up to date once, and never a newer one.
+//! The schema: brought up to date once, and never a newer one.
 
-use std::collections::BTreeSet;
-
-use signalbox_domain::ports::{EntryFilter, Stores};
-use signalbox_domain::testing::Rules;
-use signalbox_domain::time::Window;
 use signalbox_persistence::{ConnectError, connect};
-use signalbox_testkit::conformance::Sample;
 use signalbox_testkit::postgres::Server;
 use tempfile::TempDir;
-
-/// `table.column` for every column that a script makes.
-fn columns(script: &str) -> Vec<String> {
-    let mut table = String::new();
-    let mut found = Vec::new();
-    for line in script.lines() {
-        if let Some(rest) = line.strip_prefix("CREATE TABLE ") {
-            rest.trim_end_matches(" (").clone_into(&mut table);
-        } else if let Some(rest) = line.strip_prefix("ALTER TABLE ") {
-            let mut words = rest.split(' ');
-            let (table, column) = (words.next().unwrap_or_default(), words.nth(2));
-            found.push(format!("{table}.{}", column.unwrap_or_default()));
-        } else if ["UPDATE ", "INSERT ", "CREATE INDEX "].iter().any(|it| line.starts_with(it)) {
-            // Until the next table only values follow.
-            table.clear();
-        } else if let Some(column) = line.strip_prefix("    ").filter(|_| !table.is_empty()) {
-            let name = column.split(' ').next().unwrap_or_default();
-            if name.chars().all(|c| c.is_ascii_lowercase() || c == '_') {
-                found.push(format!("{table}.{name}"));
-            }
-        }
-    }
-    found
-}
-
-#[test]
-fn both_databases_have_the_same_tables_and_columns() {
-    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../migrations");
-    let script = |database: &str| {
-        let folders = std::fs::read_dir(folder.join(database)).expect("a folder").flatten();
-        let mut scripts: Vec<_> = folders.map(|it| it.path().join("up.sql")).collect();
-        scripts.sort();
-        let texts = scripts.iter().map(|path| std::fs::read_to_string(path).expect("a script"));
-        texts.collect::<String>()
-    };
-    let (sqlite, postgres) = (script("sqlite"), script("postgres"));
-    assert_eq!(columns(&sqlite), columns(&postgres));
-    for known in ["outbox.leased_until", "entry_moves.to_state", "uploads.digest"] {
-        assert!(columns(&sqlite).contains(&known.to_owned()), "{known}");
-    }
-}
-
-/// What was written before a migration is found after it as if it had been written then.
-async fn history_is_filled_from_documents(url: &str, down: &str, sql: impl AsyncFn(&str)) {
-    let database = connect(url).await.expect("a database");
-    database.migrate().await.expect("migrated");
-    let stores = database.stores();
-    let rules = Rules { bad: BTreeSet::from([2]), ..Rules::default() };
-    let mut sample = Sample::with(&stores, rules).await;
-    for (pr, branch) in [(1, Some("fix")), (2, None)] {
-        let head = branch.map(str::to_owned);
-        sample.submit_with(pr, |it| it.pull_request.head_branch = head).await;
-    }
-    sample.settle().await;
-    sample.submit_with(3, |it| it.pull_request.head_branch = Some("fix".to_owned())).await;
-    let queue = sample.queue;
-    let seen = async |stores: &Stores| {
-        let history = &stores.history;
-        let filter = EntryFilter { concluded: Some(Window::default()), ..EntryFilter::default() };
-        let by_time = history.entries_by_submission(queue, &filter, None, 9).await.expect("read");
-        let of_fix = history.entries_of_branch(queue, "fix", 9).await.expect("read");
-        let ends = history.test_ends(queue, Window::default(), 0, 9).await.expect("read");
-        let passes = history.passes(queue, 9).await.expect("read");
-        assert!(!by_time.is_empty() && !of_fix.is_empty() && !passes.is_empty());
-        (by_time, of_fix, ends, passes)
-    };
-    let before = seen(&stores).await;
-    sql(down).await;
-    sql("DELETE FROM __diesel_schema_migrations WHERE version = '20261121000100'").await;
-    let database = connect(url).await.expect("a database");
-    assert_eq!(database.migrate().await.expect("migrated").len(), 1);
-    assert_eq!(seen(&database.stores()).await, before);
-}
 
 async fn migrates_once_and_refuses_a_newer_schema(url: &str, newer: impl AsyncFn(&str)) {
     let database = connect(url).await.expect("a database");
@@ -106,15 +27,6 @@ async fn sqlite_migrates_once_and_refuses_a_newer_schema() {
     migrates_once_and_refuses_a_newer_schema(&url, async |sql| on_sqlite(&path, sql)).await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn sqlite_fills_the_history_of_an_older_version() {
-    let folder = TempDir::new().expect("a folder");
-    let path = folder.path().join("test.db").display().to_string();
-    let down = include_str!("../../../migrations/sqlite/2026-11-21-000100_history/down.sql");
-    let url = format!("sqlite://{path}");
-    history_is_filled_from_documents(&url, down, async |sql| on_sqlite(&path, sql)).await;
-}
-
 fn on_sqlite(path: &str, sql: &str) {
     use diesel::Connection;
     use diesel::connection::SimpleConnection;
@@ -126,13 +38,6 @@ fn on_sqlite(path: &str, sql: &str) {
 async fn postgres_migrates_once_and_refuses_a_newer_schema() {
     let url = Server::shared().create_database();
     migrates_once_and_refuses_a_newer_schema(&url, async |sql| on_postgres(&url, sql).await).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn postgres_fills_the_history_of_an_older_version() {
-    let url = Server::shared().create_database();
-    let down = include_str!("../../../migrations/postgres/2026-11-21-000100_history/down.sql");
-    history_is_filled_from_documents(&url, down, async |sql| on_postgres(&url, sql).await).await;
 }
 
 async fn on_postgres(url: &str, sql: &str) {

@@ -80,11 +80,16 @@ async fn ingest(
         fresh.floor.run_sql(&empty).await?;
     }
     let mut rows = String::from("BEGIN;");
+    let org = format!("'{}'", product.repository.org);
+    let at = match fresh.on {
+        On::Sqlite => "1",
+        On::Postgres => "'1970-01-01T00:00:00.000001Z'",
+    };
     for (table, values) in [
-        ("test_runs", format!("'o', 1, 1, 0, false, 1, '{}'", "x".repeat(330))),
-        ("test_hours", "1, 'o', 1, 0, NULL, NULL".to_owned()),
-        ("test_buckets", "1, 'main', 'o', 'stable', 1, 0, 1, NULL".to_owned()),
-        ("test_codes", format!("'{}', 'main', 'o', 'stable', 1, NULL, 1", "c".repeat(47))),
+        ("test_runs", format!("{org}, {at}, {at}, 0, false, '{{\"x\":\"{}\"}}'", "x".repeat(330))),
+        ("test_hours", format!("{at}, {org}, 1, 0, NULL, NULL")),
+        ("test_buckets", format!("{at}, 'main', {org}, 'stable', 1, 0, {at}, NULL")),
+        ("test_codes", format!("'{}', 'main', {org}, 'stable', {at}, NULL, {at}", "c".repeat(47))),
     ] {
         let repo = product.repository.id;
         let _ = write!(rows, "INSERT INTO bench_{table} VALUES ");

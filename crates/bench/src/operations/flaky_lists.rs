@@ -253,8 +253,12 @@ async fn walk(
             seen.extend(ids);
             if let Some(id) = changes.next() {
                 let repo = product.repository.id;
+                let step = match fresh.on {
+                    On::Sqlite => "1",
+                    On::Postgres => "INTERVAL '1 microsecond'",
+                };
                 let sql = format!(
-                    "UPDATE test_cases SET last_seen_at = last_seen_at + 1 \
+                    "UPDATE test_cases SET last_seen_at = last_seen_at + {step} \
                      WHERE repo_id = '{repo}' AND id = '{id}'"
                 );
                 fresh.floor.run_sql(&sql).await?;

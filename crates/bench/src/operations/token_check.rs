@@ -84,12 +84,16 @@ impl Operation for TokenCheck {
 /// Writes that many tokens; returns their texts.
 async fn tokens(fresh: &Fresh, product: &Product, many: usize) -> Result<Vec<String>, Failure> {
     let mut texts = Vec::with_capacity(many);
+    let id_type = match fresh.on {
+        On::Sqlite => "",
+        On::Postgres => "UUID",
+    };
     for start in (1..=many).step_by(1_000) {
         let mut rows = String::new();
         for number in start..(start + 1_000).min(many + 1) {
             let (token, text) = token(&product.org, u64::try_from(number).unwrap_or_default());
             let separator = if rows.is_empty() { "" } else { ", " };
-            let _ = write!(rows, "{separator}('{}', '{}')", token.id, hex(token.hash));
+            let _ = write!(rows, "{separator}({id_type} '{}', '{}')", token.id, hex(token.hash));
             texts.push(text);
         }
         // What they allow is copied from the token that the product has written itself.

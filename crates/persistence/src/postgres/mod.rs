@@ -15,6 +15,7 @@ use tokio::runtime::Handle;
 use tokio::task::JoinError;
 use tokio_postgres::{Config, NoTls};
 
+use crate::columns::{Column, Kind};
 use crate::error::DbError;
 use crate::work::Work;
 
@@ -155,9 +156,26 @@ pub(crate) async fn take_turn_in_log(conn: &mut Conn, org: OrgId) -> Result<(), 
 }
 
 /// Rows of a JSON array, as a query with those columns. The array is parameter 1.
-pub(crate) fn rows_of_json(columns: &[(&str, &str)]) -> String {
-    let names: Vec<&str> = columns.iter().map(|(name, _)| *name).collect();
-    let kinds: Vec<String> = columns.iter().map(|(name, kind)| format!("{name} {kind}")).collect();
-    let (names, kinds) = (names.join(", "), kinds.join(", "));
-    format!("SELECT {names} FROM json_to_recordset($1::json) AS given ({kinds})")
+pub(crate) fn rows_of_json(columns: &[Column]) -> String {
+    let (mut read, mut given) = (Vec::new(), Vec::new());
+    for Column { name, kind } in columns {
+        let (sql_type, value) = match kind {
+            Kind::Id => ("UUID", (*name).to_owned()),
+            // Whole seconds and the rest, so that no microsecond is lost in a floating-point number.
+            Kind::Moment => (
+                "BIGINT",
+                format!(
+                    "to_timestamp({name} / 1000000) + {name} % 1000000 * INTERVAL '1 microsecond'"
+                ),
+            ),
+            Kind::Document => ("TEXT", format!("{name}::jsonb")),
+            Kind::Text => ("TEXT", (*name).to_owned()),
+            Kind::BigInt => ("BIGINT", (*name).to_owned()),
+            Kind::Bool => ("BOOLEAN", (*name).to_owned()),
+        };
+        read.push(format!("{value} AS {name}"));
+        given.push(format!("{name} {sql_type}"));
+    }
+    let (read, given) = (read.join(", "), given.join(", "));
+    format!("SELECT {read} FROM json_to_recordset($1::json) AS given ({given})")
 }

@@ -3,11 +3,13 @@
 use diesel::prelude::*;
 use diesel::sql_types::{BigInt, Bool, Text};
 use diesel_async::{RunQueryDsl, SimpleAsyncConnection};
+use signalbox_domain::time::Timestamp;
 
 use super::Conn;
 use crate::error::DbError;
 
 const PREFIX: &str = "test_runs_d";
+/// The length of a day in microseconds: days are counted from 1970 in names of partitions.
 const DAY: i64 = 24 * 3_600 * 1_000_000;
 /// The advisory lock under which partitions are made, so that two servers do not meet.
 const LOCK: i64 = 0x5369_676e_6461;
@@ -29,8 +31,8 @@ struct Partition {
 }
 
 /// Makes the partition of the day that begins then, unless it is there.
-pub(crate) async fn prepare_day(conn: &mut Conn, start: i64) -> Result<(), DbError> {
-    let day = start.div_euclid(DAY);
+pub(crate) async fn prepare_day(conn: &mut Conn, start: Timestamp) -> Result<(), DbError> {
+    let day = start.unix_micros().div_euclid(DAY);
     let name = format!("{PREFIX}{day}");
     let known = diesel::sql_query("SELECT to_regclass($1) IS NOT NULL AS found")
         .bind::<Text, _>(&name)
@@ -39,13 +41,13 @@ pub(crate) async fn prepare_day(conn: &mut Conn, start: i64) -> Result<(), DbErr
     if known.found {
         return Ok(());
     }
-    let (from, until) = (day * DAY, (day + 1) * DAY);
+    let [from, until] = [day, day + 1].map(|day| Timestamp::from_unix_micros(day * DAY));
     diesel::sql_query("SELECT pg_advisory_xact_lock($1)")
         .bind::<BigInt, _>(LOCK)
         .execute(conn)
         .await?;
     let make = format!(
-        "CREATE TABLE IF NOT EXISTS {name} PARTITION OF test_runs FOR VALUES FROM ({from}) TO ({until})"
+        "CREATE TABLE IF NOT EXISTS {name} PARTITION OF test_runs FOR VALUES FROM ('{from}') TO ('{until}')"
     );
     diesel::sql_query(make).execute(conn).await?;
     Ok(())
@@ -54,7 +56,7 @@ pub(crate) async fn prepare_day(conn: &mut Conn, start: i64) -> Result<(), DbErr
 /// Drops the partitions of days before one; the row limit does not matter, since nothing is read.
 /// Detaching lets others go on reading and writing; a partition that nobody sees is then dropped.
 /// It must not run within a transaction. Returns how many there were.
-pub(crate) async fn prune_runs(conn: &mut Conn, before: i64, _: i64) -> Result<u64, DbError> {
+pub(crate) async fn prune_runs(conn: &mut Conn, before: Timestamp, _: i64) -> Result<u64, DbError> {
     let partitions: Vec<Partition> = diesel::sql_query(
         "SELECT class.relname::text AS name, parts.inhrelid IS NOT NULL AS attached, \
          COALESCE(parts.inhdetachpending, FALSE) AS pending FROM pg_class class \
@@ -68,7 +70,7 @@ pub(crate) async fn prune_runs(conn: &mut Conn, before: i64, _: i64) -> Result<u
     let mut dropped = 0;
     for Partition { name, attached, pending } in partitions {
         let day = name.strip_prefix(PREFIX).and_then(|day| day.parse::<i64>().ok());
-        if day.is_none_or(|day| (day + 1) * DAY > before) {
+        if day.is_none_or(|day| (day + 1) * DAY > before.unix_micros()) {
             continue;
         }
         if attached {

@@ -8,9 +8,12 @@ use diesel_async::pooled_connection::{
 };
 use futures_util::FutureExt;
 use signalbox_domain::ids::OrgId;
+use signalbox_domain::time::Timestamp;
 use tokio::runtime::Handle;
 
+use crate::columns::{Column, Kind};
 use crate::error::DbError;
+use crate::sql_types::Moment;
 use crate::work::Work;
 
 mod conn;
@@ -78,9 +81,14 @@ macro_rules! locked {
 pub(crate) use locked;
 
 /// Rows of a JSON array, as a query with those columns. The array is parameter 1.
-pub(crate) fn rows_of_json(columns: &[(&str, &str)]) -> String {
-    let read =
-        |(name, kind): &(&str, &str)| format!("CAST(value ->> '{name}' AS {kind}) AS {name}");
+pub(crate) fn rows_of_json(columns: &[Column]) -> String {
+    let read = |Column { name, kind }: &Column| {
+        let sql_type = match kind {
+            Kind::Id | Kind::Document | Kind::Text => "TEXT",
+            Kind::Moment | Kind::BigInt | Kind::Bool => "INTEGER",
+        };
+        format!("CAST(value ->> '{name}' AS {sql_type}) AS {name}")
+    };
     let columns: Vec<String> = columns.iter().map(read).collect();
     format!("SELECT {} FROM json_each($1)", columns.join(", "))
 }
@@ -91,16 +99,20 @@ pub(crate) async fn take_turn_in_log(_: &mut Conn, _: OrgId) -> Result<(), DbErr
 }
 
 /// Results need no room of their own.
-pub(crate) async fn prepare_day(_: &mut Conn, _: i64) -> Result<(), DbError> {
+pub(crate) async fn prepare_day(_: &mut Conn, _: Timestamp) -> Result<(), DbError> {
     Ok(())
 }
 
 /// Deletes some results that came on days before one.
-pub(crate) async fn prune_runs(conn: &mut Conn, before: i64, limit: i64) -> Result<u64, DbError> {
+pub(crate) async fn prune_runs(
+    conn: &mut Conn,
+    before: Timestamp,
+    limit: i64,
+) -> Result<u64, DbError> {
     use diesel::sql_types::BigInt;
     use diesel_async::RunQueryDsl;
     let sql = "DELETE FROM test_runs WHERE rowid IN \
         (SELECT rowid FROM test_runs WHERE day < $1 ORDER BY day LIMIT $2)";
-    let delete = diesel::sql_query(sql).bind::<BigInt, _>(before).bind::<BigInt, _>(limit);
+    let delete = diesel::sql_query(sql).bind::<Moment, _>(before).bind::<BigInt, _>(limit);
     Ok(u64::try_from(delete.execute(conn).await?).unwrap_or(0))
 }

@@ -4,30 +4,31 @@ use async_trait::async_trait;
 use diesel::prelude::*;
 use diesel_async::RunQueryDsl;
 use futures_util::FutureExt;
-use signalbox_domain::ids::{OrgId, OrgSlug, RepoName, TokenId};
+use signalbox_domain::ids::{OrgId, OrgSlug, TokenId};
 use signalbox_domain::ports::{Org, OrgStore, StoreError, TokenStore};
 use signalbox_domain::time::Timestamp;
 use signalbox_domain::token::{Compatibility, Scope, Token, TokenHash};
 
 use super::Store;
-use crate::documents::{FORMAT, decode, encode, uuid};
+use crate::documents::{Json, Kept, TokenRepos, encode};
 use crate::error::DbError;
 use crate::schema::{orgs, tokens};
+use crate::sql_types::Sql;
 
 #[derive(Insertable, Queryable, Selectable)]
 #[diesel(table_name = orgs)]
 struct OrgRow {
-    id: String,
+    id: Sql<OrgId>,
     slug: String,
-    created_at: i64,
+    created_at: Sql<Timestamp>,
 }
 
 impl OrgRow {
     fn into_org(self) -> Result<Org, DbError> {
         Ok(Org {
-            id: OrgId(uuid("organization", &self.id)?),
+            id: self.id.0,
             slug: OrgSlug::new(self.slug).map_err(|it| DbError::corrupt("organization", it))?,
-            created_at: Timestamp::from_unix_micros(self.created_at),
+            created_at: self.created_at.0,
         })
     }
 }
@@ -35,11 +36,8 @@ impl OrgRow {
 #[async_trait]
 impl OrgStore for Store {
     async fn create(&self, org: &Org) -> Result<Org, StoreError> {
-        let row = OrgRow {
-            id: org.id.to_string(),
-            slug: org.slug.to_string(),
-            created_at: org.created_at.unix_micros(),
-        };
+        let row =
+            OrgRow { id: Sql(org.id), slug: org.slug.to_string(), created_at: Sql(org.created_at) };
         let job = self.write(Box::new(move |conn| {
             async move {
                 diesel::insert_into(orgs::table)
@@ -75,7 +73,7 @@ impl OrgStore for Store {
     async fn find(&self, id: OrgId) -> Result<Option<Org>, StoreError> {
         let mut conn = self.connection().await?;
         let row: Option<OrgRow> = orgs::table
-            .find(id.to_string())
+            .find(Sql(id))
             .select(OrgRow::as_select())
             .first(&mut conn)
             .await
@@ -96,19 +94,34 @@ impl OrgStore for Store {
     }
 }
 
-#[derive(Insertable, Queryable, Selectable)]
+#[derive(Insertable)]
 #[diesel(table_name = tokens)]
-struct TokenRow {
-    id: String,
-    org_id: String,
+struct NewToken {
+    id: Sql<TokenId>,
+    org_id: Sql<OrgId>,
     name: String,
     hash: String,
     scopes: String,
-    repos: String,
+    repos: Json,
+    compatibility: &'static str,
+    created_at: Sql<Timestamp>,
+    expires_at: Option<Sql<Timestamp>>,
+    revoked_at: Option<Sql<Timestamp>>,
+}
+
+#[derive(Queryable, Selectable)]
+#[diesel(table_name = tokens)]
+struct TokenRow {
+    id: TokenId,
+    org_id: OrgId,
+    name: String,
+    hash: String,
+    scopes: String,
+    repos: Kept<TokenRepos>,
     compatibility: String,
-    created_at: i64,
-    expires_at: Option<i64>,
-    revoked_at: Option<i64>,
+    created_at: Timestamp,
+    expires_at: Option<Timestamp>,
+    revoked_at: Option<Timestamp>,
 }
 
 pub(super) fn hex(hash: TokenHash) -> String {
@@ -133,40 +146,42 @@ pub(super) fn unhex(text: &str) -> Result<TokenHash, DbError> {
     Ok(TokenHash(hash))
 }
 
-impl TokenRow {
+impl NewToken {
     fn of(token: &Token) -> Result<Self, DbError> {
         let scopes: Vec<&str> = token.scopes.iter().map(|scope| scope.word()).collect();
         Ok(Self {
-            id: token.id.to_string(),
-            org_id: token.org.to_string(),
+            id: Sql(token.id),
+            org_id: Sql(token.org),
             name: token.name.clone(),
             hash: hex(token.hash),
             scopes: scopes.join(" "),
-            repos: encode("token", &token.repos)?,
-            compatibility: encode("token", &token.compatibility)?,
-            created_at: token.created_at.unix_micros(),
-            expires_at: token.expires_at.map(Timestamp::unix_micros),
-            revoked_at: token.revoked_at.map(Timestamp::unix_micros),
+            repos: encode(&TokenRepos { repos: token.repos.clone() })?,
+            compatibility: token.compatibility.word(),
+            created_at: Sql(token.created_at),
+            expires_at: token.expires_at.map(Sql),
+            revoked_at: token.revoked_at.map(Sql),
         })
     }
+}
 
+impl TokenRow {
     fn into_token(self) -> Result<Token, DbError> {
         let scope = |word: &str| {
             Scope::parse(word).ok_or_else(|| DbError::corrupt("token", format!("scope {word}")))
         };
-        let repos: Vec<RepoName> = decode("token", FORMAT, &self.repos)?;
-        let compatibility: Compatibility = decode("token", FORMAT, &self.compatibility)?;
+        let unknown = || DbError::corrupt("token", format!("compatibility {}", self.compatibility));
+        let Kept(TokenRepos { repos }) = self.repos;
         Ok(Token {
-            id: TokenId(uuid("token", &self.id)?),
-            org: OrgId(uuid("token", &self.org_id)?),
+            id: self.id,
+            org: self.org_id,
             name: self.name,
             hash: unhex(&self.hash)?,
             scopes: self.scopes.split_whitespace().map(scope).collect::<Result<_, _>>()?,
             repos,
-            compatibility,
-            created_at: Timestamp::from_unix_micros(self.created_at),
-            expires_at: self.expires_at.map(Timestamp::from_unix_micros),
-            revoked_at: self.revoked_at.map(Timestamp::from_unix_micros),
+            compatibility: Compatibility::parse(&self.compatibility).ok_or_else(unknown)?,
+            created_at: self.created_at,
+            expires_at: self.expires_at,
+            revoked_at: self.revoked_at,
         })
     }
 }
@@ -174,7 +189,7 @@ impl TokenRow {
 #[async_trait]
 impl TokenStore for Store {
     async fn insert(&self, token: &Token) -> Result<(), StoreError> {
-        let row = TokenRow::of(token)?;
+        let row = NewToken::of(token)?;
         let job = self.write(Box::new(move |conn| {
             async move {
                 diesel::insert_into(tokens::table).values(&row).execute(conn).await?;
@@ -204,7 +219,7 @@ impl TokenStore for Store {
             .select(TokenRow::as_select())
             .into_boxed();
         if let Some(org) = org {
-            query = query.filter(tokens::org_id.eq(org.to_string()));
+            query = query.filter(tokens::org_id.eq(Sql(org)));
         }
         let rows: Vec<TokenRow> = query.load(&mut conn).await.map_err(DbError::from)?;
         Ok(rows.into_iter().map(TokenRow::into_token).collect::<Result<_, _>>()?)
@@ -213,16 +228,16 @@ impl TokenStore for Store {
     async fn revoke(&self, id: TokenId, at: Timestamp) -> Result<bool, StoreError> {
         let job = self.write(Box::new(move |conn| {
             async move {
-                let kept: Option<Option<i64>> = tokens::table
-                    .find(id.to_string())
+                let kept: Option<Option<Timestamp>> = tokens::table
+                    .find(Sql(id))
                     .select(tokens::revoked_at)
                     .first(conn)
                     .await
                     .optional()?;
                 let Some(kept) = kept else { return Ok(false) };
-                let earlier = kept.map_or(at.unix_micros(), |kept| kept.min(at.unix_micros()));
-                diesel::update(tokens::table.find(id.to_string()))
-                    .set(tokens::revoked_at.eq(earlier))
+                let earlier = kept.map_or(at, |kept| kept.min(at));
+                diesel::update(tokens::table.find(Sql(id)))
+                    .set(tokens::revoked_at.eq(Sql(earlier)))
                     .execute(conn)
                     .await?;
                 Ok(true)

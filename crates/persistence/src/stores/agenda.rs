@@ -10,48 +10,54 @@ use signalbox_domain::time::Timestamp;
 use uuid::Uuid;
 
 use super::Store;
-use crate::documents::uuid;
 use crate::error::DbError;
+use crate::sql_types::{Id, Moment};
 
-/// One row for each kind of work and for each organization, each by an index. `$1` is the server,
-/// `$2` how long it waits for the server that has run a job last.
+/// One row for each kind of work and for each organization, each by an index. `$1` is the server.
 const AGENDA: &str = "\
-    SELECT 'DEADLINES' AS what, MIN(next_deadline) AS at FROM queues \
-        WHERE next_deadline IS NOT NULL AND NOT deleted \
+    SELECT 'DEADLINES' AS what, MIN(next_deadline) AS at, CAST(NULL AS BIGINT) AS newest \
+        FROM queues WHERE next_deadline IS NOT NULL AND NOT deleted \
     UNION ALL SELECT 'HOST_EFFECTS', \
-        MIN(CASE WHEN leased_until > due_at THEN leased_until ELSE due_at END) \
+        MIN(CASE WHEN leased_until > due_at THEN leased_until ELSE due_at END), NULL \
         FROM outbox WHERE lane = 'HOST' \
     UNION ALL SELECT 'CHECKS', \
-        MIN(CASE WHEN leased_until > due_at THEN leased_until ELSE due_at END) \
+        MIN(CASE WHEN leased_until > due_at THEN leased_until ELSE due_at END), NULL \
         FROM outbox WHERE lane = 'CHECKS' \
     UNION ALL SELECT 'ANNOUNCEMENTS', \
-        MIN(CASE WHEN held_until > due_at THEN held_until ELSE due_at END) \
+        MIN(CASE WHEN held_until > due_at THEN held_until ELSE due_at END), NULL \
         FROM announcements WHERE due_at IS NOT NULL \
     UNION ALL SELECT 'UPLOADS', \
-        MIN(CASE WHEN leased_until > due_at THEN leased_until ELSE due_at END) \
+        MIN(CASE WHEN leased_until > due_at THEN leased_until ELSE due_at END), NULL \
         FROM upload_jobs \
-    UNION ALL SELECT 'FAN_OUT', MIN(created_at) FROM webhook_endpoints AS endpoint \
+    UNION ALL SELECT 'FAN_OUT', MIN(created_at), NULL FROM webhook_endpoints AS endpoint \
         WHERE off_reason IS NULL AND EXISTS (SELECT 1 FROM event_log \
             WHERE event_log.org_id = endpoint.org_id \
             AND event_log.position > endpoint.position) \
     UNION ALL SELECT 'DELIVERIES', \
-        MIN(CASE WHEN leased_until > next_at THEN leased_until ELSE next_at END) \
+        MIN(CASE WHEN leased_until > next_at THEN leased_until ELSE next_at END), NULL \
         FROM (SELECT leased_until, (SELECT MIN(next_at) FROM webhook_messages \
             WHERE webhook_messages.endpoint_id = webhook_endpoints.id \
             AND next_at IS NOT NULL) AS next_at \
             FROM webhook_endpoints WHERE off_reason IS NULL) AS endpoint \
     UNION ALL SELECT 'JOBS', MIN(CASE \
         WHEN leased_until IS NOT NULL THEN leased_until \
-        WHEN server IS NULL OR server = $1 THEN due_at \
-        ELSE due_at + $2 END) FROM jobs \
-    UNION ALL SELECT id, (SELECT MAX(position) FROM event_log WHERE org_id = orgs.id) FROM orgs";
+        WHEN server IS NULL OR server = $1 THEN due_at END), NULL FROM jobs \
+    UNION ALL SELECT 'JOBS_OF_OTHERS', MIN(due_at), NULL FROM jobs \
+        WHERE leased_until IS NULL AND server <> $1 \
+    UNION ALL SELECT CAST(id AS TEXT), NULL, \
+        (SELECT MAX(position) FROM event_log WHERE org_id = orgs.id) FROM orgs";
+
+/// Jobs that another server has run last: they wait a little for it.
+const JOBS_OF_OTHERS: &str = "JOBS_OF_OTHERS";
 
 #[derive(QueryableByName)]
 struct Row {
     #[diesel(sql_type = Text)]
     what: String,
+    #[diesel(sql_type = Nullable<Moment>)]
+    at: Option<Timestamp>,
     #[diesel(sql_type = Nullable<BigInt>)]
-    at: Option<i64>,
+    newest: Option<i64>,
 }
 
 #[async_trait]
@@ -59,18 +65,25 @@ impl AgendaStore for Store {
     async fn agenda(&self, server: Uuid) -> Result<Agenda, StoreError> {
         let mut conn = self.connection().await?;
         let rows: Vec<Row> = diesel::sql_query(AGENDA)
-            .bind::<Text, _>(server.to_string())
-            .bind::<BigInt, _>(JOB_GRACE.micros())
+            .bind::<Id, _>(server)
             .load(&mut conn)
             .await
             .map_err(DbError::from)?;
         let mut agenda = Agenda::default();
-        for Row { what, at } in rows {
-            let Some(at) = at else { continue };
-            if let Some(work) = Work::parse(&what) {
-                agenda.due.insert(work, Timestamp::from_unix_micros(at));
+        for Row { what, at, newest } in rows {
+            let (work, at) = if what == JOBS_OF_OTHERS {
+                (Some(Work::Jobs), at.map(|at| at.plus(JOB_GRACE)))
             } else {
-                agenda.newest_events.insert(OrgId(uuid("organization", &what)?), at);
+                (Work::parse(&what), at)
+            };
+            if let Some(work) = work {
+                if let Some(at) = at {
+                    let due = agenda.due.entry(work).or_insert(at);
+                    *due = at.min(*due);
+                }
+            } else if let Some(newest) = newest {
+                let org = what.parse().map_err(|error| DbError::corrupt("organization", error))?;
+                let _ = agenda.newest_events.insert(OrgId(org), newest);
             }
         }
         Ok(agenda)

@@ -13,22 +13,25 @@ use uuid::Uuid;
 
 use super::super::locked;
 use super::{Conn, Store};
-use crate::documents::{number, uuid};
+use crate::documents::number;
 use crate::error::DbError;
 use crate::schema::announcements;
+use crate::sql_types::{LAST, Sql};
 
 const WHAT: &str = "announcement";
+/// The end of the lease of a row that nobody has leased.
+const NEVER_HELD: Timestamp = Timestamp::from_unix_micros(0);
 
 #[derive(Queryable, Selectable)]
 #[diesel(table_name = announcements)]
 struct AnnouncementRow {
-    queue_id: String,
+    queue_id: QueueId,
     pr_number: i64,
-    org_id: String,
-    status: Option<String>,
-    comment: Option<String>,
-    labels: Option<String>,
-    closed: Option<String>,
+    org_id: OrgId,
+    status: Option<Uuid>,
+    comment: Option<Uuid>,
+    labels: Option<Uuid>,
+    closed: Option<Uuid>,
     newer_head: Option<String>,
 }
 
@@ -36,49 +39,44 @@ struct AnnouncementRow {
 #[derive(AsChangeset)]
 #[diesel(table_name = announcements, treat_none_as_null = true)]
 struct ShownChange {
-    status: Option<String>,
-    comment: Option<String>,
-    labels: Option<String>,
-    closed: Option<String>,
+    status: Option<Sql<Uuid>>,
+    comment: Option<Sql<Uuid>>,
+    labels: Option<Sql<Uuid>>,
+    closed: Option<Sql<Uuid>>,
     newer_head: Option<String>,
-    shown_at: i64,
-    due_at: Option<i64>,
-    holder: Option<String>,
-    held_until: i64,
+    shown_at: Sql<Timestamp>,
+    due_at: Option<Sql<Timestamp>>,
+    holder: Option<Sql<Uuid>>,
+    held_until: Sql<Timestamp>,
 }
 
 impl AnnouncementRow {
     fn into_shown(self) -> Result<(QueueRef, PrNumber, Shown), DbError> {
-        let print = |text: Option<String>| text.map(|it| uuid(WHAT, &it)).transpose();
         let newer_head = self.newer_head.map(Sha::new).transpose();
         let shown = Shown {
-            status: print(self.status)?,
-            comment: print(self.comment)?,
-            labels: print(self.labels)?,
-            closed: print(self.closed)?,
+            status: self.status,
+            comment: self.comment,
+            labels: self.labels,
+            closed: self.closed,
             newer_head: newer_head.map_err(|error| DbError::corrupt(WHAT, error))?,
         };
-        let queue = QueueRef {
-            org: OrgId(uuid(WHAT, &self.org_id)?),
-            id: QueueId(uuid(WHAT, &self.queue_id)?),
-        };
+        let queue = QueueRef { org: self.org_id, id: self.queue_id };
         Ok((queue, PrNumber(number(WHAT, self.pr_number)?), shown))
     }
 }
 
 impl ShownChange {
-    fn of(shown: &Shown, now: Timestamp, due_at: Option<i64>) -> Self {
-        let text = |print: Option<Uuid>| print.map(|it| it.to_string());
+    fn of(shown: &Shown, now: Timestamp, due_at: Option<Timestamp>) -> Self {
         Self {
-            status: text(shown.status),
-            comment: text(shown.comment),
-            labels: text(shown.labels),
-            closed: text(shown.closed),
+            status: shown.status.map(Sql),
+            comment: shown.comment.map(Sql),
+            labels: shown.labels.map(Sql),
+            closed: shown.closed.map(Sql),
             newer_head: shown.newer_head.as_ref().map(|it| it.as_str().to_owned()),
-            shown_at: now.unix_micros(),
-            due_at,
+            shown_at: Sql(now),
+            due_at: due_at.map(Sql),
             holder: None,
-            held_until: 0,
+            held_until: Sql(NEVER_HELD),
         }
     }
 }
@@ -91,26 +89,25 @@ pub(super) async fn make_due(
     prs: &[i64],
     at: Timestamp,
 ) -> Result<(), DbError> {
-    let (id, org) = (queue.id.to_string(), queue.org.to_string());
-    let due = at.plus(SHOWN_AFTER).unix_micros();
+    let due = at.plus(SHOWN_AFTER);
     for pr in prs {
-        let known = announcements::table.find((&id, *pr));
-        let is_later = announcements::due_at.is_null().or(announcements::due_at.gt(due));
+        let known = announcements::table.find((Sql(queue.id), *pr));
+        let is_later = announcements::due_at.is_null().or(announcements::due_at.gt(Sql(due)));
         diesel::insert_into(announcements::table)
             .values((
-                announcements::queue_id.eq(&id),
+                announcements::queue_id.eq(Sql(queue.id)),
                 announcements::pr_number.eq(*pr),
-                announcements::org_id.eq(&org),
-                announcements::shown_at.eq(at.unix_micros()),
-                announcements::held_until.eq(0),
-                announcements::due_at.eq(i64::MAX),
+                announcements::org_id.eq(Sql(queue.org)),
+                announcements::shown_at.eq(Sql(at)),
+                announcements::held_until.eq(Sql(NEVER_HELD)),
+                announcements::due_at.eq(Sql(LAST)),
             ))
             .on_conflict_do_nothing()
             .execute(conn)
             .await?;
         diesel::update(known)
             .filter(is_later.assume_not_null())
-            .set(announcements::due_at.eq(due))
+            .set(announcements::due_at.eq(Sql(due)))
             .execute(conn)
             .await?;
     }
@@ -121,8 +118,8 @@ pub(super) async fn make_due(
 macro_rules! free {
     ($at:expr) => {
         announcements::table
-            .filter(announcements::due_at.le($at))
-            .filter(announcements::held_until.le($at))
+            .filter(announcements::due_at.le(Sql($at)))
+            .filter(announcements::held_until.le(Sql($at)))
     };
 }
 
@@ -136,7 +133,7 @@ impl AnnouncementStore for Store {
         until: Timestamp,
     ) -> Result<Vec<LeasedAnnouncement>, StoreError> {
         let mut conn = self.connection().await?;
-        let any: Option<i64> = free!(now.unix_micros())
+        let any: Option<i64> = free!(now)
             .select(announcements::pr_number)
             .first(&mut conn)
             .await
@@ -163,21 +160,21 @@ impl AnnouncementStore for Store {
             self,
             Box::new(move |conn| {
                 async move {
-                    let (id, pr) = (leased.queue.id.to_string(), i64::from(leased.pr.0));
+                    let (id, pr) = (leased.queue.id, i64::from(leased.pr.0));
                     let row = || {
                         announcements::table
-                            .find((&id, pr))
-                            .filter(announcements::holder.eq(leased.lease.to_string()))
+                            .find((Sql(id), pr))
+                            .filter(announcements::holder.eq(Sql(leased.lease)))
                     };
                     // Written first: a commit that names the row waits for the end of this.
                     let held = diesel::update(row())
-                        .set(announcements::shown_at.eq(now.unix_micros()))
+                        .set(announcements::shown_at.eq(Sql(now)))
                         .execute(conn)
                         .await?;
                     if held == 0 {
                         return Ok(false);
                     }
-                    let times: Option<(Option<i64>, i64)> = row()
+                    let times: Option<(Option<Timestamp>, Timestamp)> = row()
                         .select((announcements::due_at, announcements::held_until))
                         .first(conn)
                         .await
@@ -185,7 +182,7 @@ impl AnnouncementStore for Store {
                     let Some((due, until)) = times else { return Ok(false) };
                     // A commit during the lease has made it due earlier than the lease's end.
                     let named = due.filter(|due| *due < until);
-                    let next = named.or(next.map(Timestamp::unix_micros));
+                    let next = named.or(next);
                     let change = ShownChange::of(&leased.shown, now, next);
                     Ok(diesel::update(row()).set(&change).execute(conn).await? == 1)
                 }
@@ -200,15 +197,15 @@ impl AnnouncementStore for Store {
             self,
             Box::new(move |conn| {
                 async move {
-                    let old: Vec<(String, i64)> = announcements::table
-                        .filter(announcements::shown_at.lt(before.unix_micros()))
+                    let old: Vec<(QueueId, i64)> = announcements::table
+                        .filter(announcements::shown_at.lt(Sql(before)))
                         .order(announcements::shown_at)
                         .limit(i64::from(limit))
                         .select((announcements::queue_id, announcements::pr_number))
                         .load(conn)
                         .await?;
                     for (queue, pr) in &old {
-                        diesel::delete(announcements::table.find((queue, pr)))
+                        diesel::delete(announcements::table.find((Sql(queue), pr)))
                             .execute(conn)
                             .await?;
                     }
@@ -228,9 +225,8 @@ async fn lease_rows(
     now: Timestamp,
     until: Timestamp,
 ) -> Result<Vec<LeasedAnnouncement>, DbError> {
-    let at = now.unix_micros();
     let rows: Vec<AnnouncementRow> = locked!(
-        free!(at)
+        free!(now)
             .order((announcements::due_at, announcements::queue_id, announcements::pr_number))
             .limit(i64::from(limit))
             .select(AnnouncementRow::as_select())
@@ -240,13 +236,13 @@ async fn lease_rows(
     let mut leased = Vec::with_capacity(rows.len());
     for row in rows {
         // One lease each time: a lost one is told from its successor, also by one holder.
-        let name = format!("{}:{}:{at}", row.queue_id, row.pr_number);
+        let name = format!("{}:{}:{}", row.queue_id, row.pr_number, now.unix_micros());
         let lease = Uuid::new_v5(&holder, name.as_bytes());
-        diesel::update(announcements::table.find((&row.queue_id, row.pr_number)))
+        diesel::update(announcements::table.find((Sql(row.queue_id), row.pr_number)))
             .set((
-                announcements::holder.eq(lease.to_string()),
-                announcements::held_until.eq(until.unix_micros()),
-                announcements::due_at.eq(until.unix_micros()),
+                announcements::holder.eq(Sql(lease)),
+                announcements::held_until.eq(Sql(until)),
+                announcements::due_at.eq(Sql(until)),
             ))
             .execute(conn)
             .await?;

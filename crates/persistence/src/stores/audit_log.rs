@@ -5,28 +5,29 @@ use diesel::prelude::*;
 use diesel_async::RunQueryDsl;
 use futures_util::FutureExt;
 use signalbox_domain::audit::AuditRecord;
-use signalbox_domain::ids::{OrgId, RepoName};
+use signalbox_domain::ids::{OrgId, RepoName, TokenId};
 use signalbox_domain::ports::{AuditFilter, AuditLog, AuditPlace, StoreError};
 use signalbox_domain::time::Timestamp;
+use uuid::Uuid;
 
 use super::{Conn, Store};
-use crate::documents::{FORMAT, decode, encode};
+use crate::documents::{Json, Kept, encode, values};
 use crate::error::DbError;
 use crate::schema::audit;
+use crate::sql_types::{Sql, each};
 
 /// A record as it is written.
 #[derive(Insertable)]
 #[diesel(table_name = audit)]
 pub(super) struct AuditRow {
-    id: String,
-    org_id: String,
-    at: i64,
+    id: Sql<Uuid>,
+    org_id: Sql<OrgId>,
+    at: Sql<Timestamp>,
     action: String,
-    token_id: Option<String>,
+    token_id: Option<Sql<TokenId>>,
     object: String,
     repo: Option<String>,
-    format: i32,
-    document: String,
+    document: Json,
 }
 
 /// The text that a repository's records are found by.
@@ -37,15 +38,14 @@ fn lookup(repo: &RepoName) -> String {
 impl AuditRow {
     pub(super) fn of(record: &AuditRecord) -> Result<Self, DbError> {
         Ok(Self {
-            id: record.id.to_string(),
-            org_id: record.org.to_string(),
-            at: record.at.unix_micros(),
+            id: Sql(record.id),
+            org_id: Sql(record.org),
+            at: Sql(record.at),
             action: record.action.word().to_owned(),
-            token_id: record.actor.token().map(|token| token.to_string()),
+            token_id: record.actor.token().map(Sql),
             object: record.object.clone(),
             repo: record.repo.as_ref().map(lookup),
-            format: FORMAT,
-            document: encode("audit record", record)?,
+            document: encode(record)?,
         })
     }
 
@@ -90,15 +90,15 @@ impl AuditLog for Store {
         before: Option<AuditPlace>,
         limit: u32,
     ) -> Result<Vec<AuditRecord>, StoreError> {
-        let mut query = audit::table.select((audit::format, audit::document)).into_boxed();
+        let mut query = audit::table.select(audit::document).into_boxed();
         if let Some(org) = org {
-            query = query.filter(audit::org_id.eq(org.to_string()));
+            query = query.filter(audit::org_id.eq(Sql(org)));
         }
         if let Some(action) = filter.action {
             query = query.filter(audit::action.eq(action.word()));
         }
         if let Some(token) = filter.token {
-            query = query.filter(audit::token_id.eq(token.to_string()));
+            query = query.filter(audit::token_id.eq(Sql(token)));
         }
         if let Some(object) = &filter.object {
             query = query.filter(audit::object.eq(object));
@@ -107,38 +107,37 @@ impl AuditLog for Store {
             query = query.filter(audit::repo.eq_any(filter.repos.iter().map(lookup)));
         }
         if let Some(since) = filter.window.since {
-            query = query.filter(audit::at.ge(since.unix_micros()));
+            query = query.filter(audit::at.ge(Sql(since)));
         }
         if let Some(until) = filter.window.until {
-            query = query.filter(audit::at.lt(until.unix_micros()));
+            query = query.filter(audit::at.lt(Sql(until)));
         }
         if let Some(place) = before {
-            let at = place.at.unix_micros();
-            let same = audit::at.eq(at).and(audit::id.lt(place.id.to_string()));
-            query = query.filter(audit::at.lt(at).or(same));
+            let at = place.at;
+            let same = audit::at.eq(Sql(at)).and(audit::id.lt(Sql(place.id)));
+            query = query.filter(audit::at.lt(Sql(at)).or(same));
         }
         let mut conn = self.connection().await?;
-        let rows: Vec<(i32, String)> = query
+        let rows: Vec<Kept<AuditRecord>> = query
             .order((audit::at.desc(), audit::id.desc()))
             .limit(i64::from(limit))
             .load(&mut conn)
             .await
             .map_err(DbError::from)?;
-        let record = |(format, text): &(i32, String)| decode("audit record", *format, text);
-        Ok(rows.iter().map(record).collect::<Result<_, DbError>>()?)
+        Ok(values(rows))
     }
 
     async fn prune(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
         let job = self.write(Box::new(move |conn| {
             async move {
-                let old: Vec<String> = audit::table
-                    .filter(audit::at.lt(before.unix_micros()))
+                let old: Vec<Uuid> = audit::table
+                    .filter(audit::at.lt(Sql(before)))
                     .order(audit::at)
                     .limit(i64::from(limit))
                     .select(audit::id)
                     .load(conn)
                     .await?;
-                let gone = diesel::delete(audit::table.filter(audit::id.eq_any(old)));
+                let gone = diesel::delete(audit::table.filter(audit::id.eq_any(each(&old))));
                 Ok(u64::try_from(gone.execute(conn).await?).unwrap_or(0))
             }
             .boxed()

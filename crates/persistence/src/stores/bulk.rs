@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::super::rows_of_json;
 use super::Conn;
-use crate::documents::encode;
+use crate::columns::Column;
 use crate::error::DbError;
 
 /// The most rows of one statement.
@@ -17,11 +17,31 @@ const CHUNK: usize = 1_000;
 pub(super) struct Target {
     /// The table.
     pub(super) table: &'static str,
-    /// The columns that are written and their types. Rows are structs with these fields.
-    pub(super) columns: &'static [(&'static str, &'static str)],
+    /// The columns that are written. Rows are structs with these fields.
+    pub(super) columns: &'static [Column],
     /// What happens to a row that is there already: `ON CONFLICT …`, or nothing.
     pub(super) conflict: &'static str,
 }
+
+/// Structs whose fields are columns, and where they go.
+macro_rules! bulk_rows {
+    ($($(#[$doc:meta])* $target:ident = $row:ident in $table:literal {
+        $($column:ident: $kind:ty),+ $(,)?
+    } $conflict:literal;)+) => {
+        $(
+            $(#[$doc])*
+            #[derive(serde::Serialize)]
+            pub(super) struct $row { $(pub(super) $column: $kind),+ }
+
+            pub(super) const $target: Target = Target {
+                table: $table,
+                columns: &[$(crate::columns::Column::of::<$kind>(stringify!($column))),+],
+                conflict: $conflict,
+            };
+        )+
+    };
+}
+pub(super) use bulk_rows;
 
 impl Target {
     /// Inserts rows.
@@ -30,7 +50,7 @@ impl Target {
         conn: &mut Conn,
         rows: &[T],
     ) -> Result<(), DbError> {
-        let names: Vec<&str> = self.columns.iter().map(|(name, _)| *name).collect();
+        let names: Vec<&str> = self.columns.iter().map(|column| column.name).collect();
         let sql = format!(
             "INSERT INTO {} ({}) {} WHERE TRUE {}",
             self.table,
@@ -51,7 +71,7 @@ impl Target {
         rows: &[T],
     ) -> Result<(), DbError> {
         let table = self.table;
-        let same = |(name, _): &(&str, &str)| format!("{table}.{name} = new.{name}");
+        let same = |Column { name, .. }: &Column| format!("{table}.{name} = new.{name}");
         let keys: Vec<String> = self.columns.iter().take(keys).map(same).collect();
         let sql = format!(
             "UPDATE {table} SET {set} FROM ({}) AS new WHERE {}",
@@ -64,10 +84,14 @@ impl Target {
 
 async fn execute<T: Serialize>(conn: &mut Conn, sql: &str, rows: &[T]) -> Result<(), DbError> {
     for chunk in rows.chunks(CHUNK) {
-        let json = encode("rows", &chunk)?;
-        diesel::sql_query(sql).bind::<Text, _>(json).execute(conn).await?;
+        diesel::sql_query(sql).bind::<Text, _>(array(chunk)?).execute(conn).await?;
     }
     Ok(())
+}
+
+/// Rows as one JSON array.
+pub(super) fn array<T: Serialize>(rows: &[T]) -> Result<String, DbError> {
+    serde_json::to_string(rows).map_err(|error| DbError::corrupt("rows", error))
 }
 
 /// Ids in pieces that a statement can take.

@@ -11,14 +11,15 @@ use signalbox_domain::time::Timestamp;
 use super::Store;
 use crate::error::DbError;
 use crate::schema::check_outputs;
+use crate::sql_types::Sql;
 
 #[derive(Insertable, AsChangeset)]
 #[diesel(table_name = check_outputs)]
 struct Row {
-    org_id: String,
-    run_id: String,
+    org_id: Sql<OrgId>,
+    run_id: Sql<RunId>,
     name: String,
-    at: i64,
+    at: Sql<Timestamp>,
     output: String,
 }
 
@@ -39,10 +40,10 @@ fn storable(text: &str) -> String {
 impl CheckLog for Store {
     async fn write(&self, output: &CheckOutput) -> Result<(), StoreError> {
         let row = Row {
-            org_id: output.org.to_string(),
-            run_id: output.run.to_string(),
+            org_id: Sql(output.org),
+            run_id: Sql(output.run),
             name: output.check.clone(),
-            at: output.at.unix_micros(),
+            at: Sql(output.at),
             output: storable(&output.text),
         };
         let job = Store::write(
@@ -72,20 +73,14 @@ impl CheckLog for Store {
         check: &str,
     ) -> Result<Option<CheckOutput>, StoreError> {
         let mut conn = self.connection().await?;
-        let row: Option<(i64, String)> = check_outputs::table
-            .find((org.to_string(), run.to_string(), check))
+        let row: Option<(Timestamp, String)> = check_outputs::table
+            .find((Sql(org), Sql(run), check))
             .select((check_outputs::at, check_outputs::output))
             .first(&mut conn)
             .await
             .optional()
             .map_err(DbError::from)?;
-        Ok(row.map(|(at, text)| CheckOutput {
-            org,
-            run,
-            check: check.to_owned(),
-            text,
-            at: Timestamp::from_unix_micros(at),
-        }))
+        Ok(row.map(|(at, text)| CheckOutput { org, run, check: check.to_owned(), text, at }))
     }
 
     async fn prune(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
@@ -93,15 +88,15 @@ impl CheckLog for Store {
             self,
             Box::new(move |conn| {
                 async move {
-                    let old: Vec<(String, String, String)> = check_outputs::table
-                        .filter(check_outputs::at.lt(before.unix_micros()))
+                    let old: Vec<(OrgId, RunId, String)> = check_outputs::table
+                        .filter(check_outputs::at.lt(Sql(before)))
                         .order(check_outputs::at)
                         .limit(i64::from(limit))
                         .select((check_outputs::org_id, check_outputs::run_id, check_outputs::name))
                         .load(conn)
                         .await?;
                     for key in &old {
-                        let row = check_outputs::table.find((&key.0, &key.1, &key.2));
+                        let row = check_outputs::table.find((Sql(key.0), Sql(key.1), &key.2));
                         diesel::delete(row).execute(conn).await?;
                     }
                     Ok(u64::try_from(old.len()).unwrap_or(0))

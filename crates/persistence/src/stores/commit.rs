@@ -8,20 +8,21 @@ use super::rows::CommitRows;
 use super::{announcement_store, event_log};
 use crate::error::DbError;
 use crate::schema::{entries, entry_moves, impacted_targets, journal, outbox, queues, runs};
+use crate::sql_types::Sql;
 
 /// Writes a commit inside a transaction; [`DbError::Conflict`] when the version is another one.
 pub(super) async fn write(conn: &mut Conn, rows: CommitRows) -> Result<i64, DbError> {
     let next = rows.expected + 1;
     let of_queue = queues::table
-        .filter(queues::id.eq(rows.queue.id.to_string()))
-        .filter(queues::org_id.eq(rows.queue.org.to_string()))
+        .filter(queues::id.eq(Sql(rows.queue.id)))
+        .filter(queues::org_id.eq(Sql(rows.queue.org)))
         .filter(queues::version.eq(rows.expected))
         .filter(queues::deleted.eq(false));
     let updated = diesel::update(of_queue)
         .set((
             queues::version.eq(next),
             queues::next_deadline.eq(rows.next_deadline),
-            rows.watched_until.map(|until| queues::watched_until.eq(until)),
+            rows.watched_until.map(|until| queues::watched_until.eq(Sql(until))),
             queues::deleted.eq(rows.deleted),
             queues::document.eq(rows.header),
         ))

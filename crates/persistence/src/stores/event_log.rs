@@ -4,53 +4,34 @@ use async_trait::async_trait;
 use diesel::dsl::max;
 use diesel::prelude::*;
 use diesel_async::RunQueryDsl;
-use serde::Serialize;
 use signalbox_domain::ids::{OrgId, RepoId};
 use signalbox_domain::ports::{EventLog, PublicEvent, StoreError, ToldEvent};
 use signalbox_domain::time::Timestamp;
 use uuid::Uuid;
 
 use super::super::take_turn_in_log;
-use super::bulk::Target;
+use super::bulk::{Target, bulk_rows};
 use super::{Conn, Store};
-use crate::documents::uuid;
 use crate::error::DbError;
 use crate::schema::event_log;
+use crate::sql_types::Sql;
 
-/// An event as it is written.
-#[derive(Serialize)]
-pub(super) struct EventRow {
-    id: String,
-    org_id: String,
-    repo_id: String,
-    kind: &'static str,
-    at: i64,
-    payload: String,
-    request_id: Option<String>,
+bulk_rows! {
+    /// An event as it is written.
+    LOG = EventRow in "event_log" {
+        id: Uuid, org_id: OrgId, repo_id: RepoId, kind: &'static str, at: Timestamp,
+        payload: String, request_id: Option<String>,
+    } "";
 }
-
-const LOG: Target = Target {
-    table: "event_log",
-    columns: &[
-        ("id", "TEXT"),
-        ("org_id", "TEXT"),
-        ("repo_id", "TEXT"),
-        ("kind", "TEXT"),
-        ("at", "BIGINT"),
-        ("payload", "TEXT"),
-        ("request_id", "TEXT"),
-    ],
-    conflict: "",
-};
 
 impl EventRow {
     pub(super) fn of(org: OrgId, repo: RepoId, told: &ToldEvent) -> Self {
         Self {
-            id: told.id.to_string(),
-            org_id: org.to_string(),
-            repo_id: repo.to_string(),
+            id: told.id,
+            org_id: org,
+            repo_id: repo,
             kind: told.kind,
-            at: told.at.unix_micros(),
+            at: told.at,
             payload: told.payload.clone(),
             request_id: told.request.clone(),
         }
@@ -67,15 +48,10 @@ pub(super) async fn write(conn: &mut Conn, org: OrgId, rows: &[EventRow]) -> Res
     LOG.insert(conn, rows).await
 }
 
-type Row = (i64, String, Option<String>, String, i64, String, Option<String>);
+type Row = (i64, Uuid, Option<RepoId>, String, Timestamp, String, Option<String>);
 
-fn event(
-    org: OrgId,
-    (position, id, repo, kind, at, payload, request): Row,
-) -> Result<PublicEvent, DbError> {
-    let repo = repo.map(|repo| uuid("event", &repo).map(RepoId)).transpose()?;
-    let (id, at) = (uuid("event", &id)?, Timestamp::from_unix_micros(at));
-    Ok(PublicEvent { position, id, org, repo, kind, at, payload, request })
+fn event(org: OrgId, (position, id, repo, kind, at, payload, request): Row) -> PublicEvent {
+    PublicEvent { position, id, org, repo, kind, at, payload, request }
 }
 
 #[async_trait]
@@ -89,7 +65,7 @@ impl EventLog for Store {
     ) -> Result<Vec<PublicEvent>, StoreError> {
         let mut conn = self.connection().await?;
         let mut query = event_log::table
-            .filter(event_log::org_id.eq(org.to_string()))
+            .filter(event_log::org_id.eq(Sql(org)))
             .filter(event_log::position.gt(position))
             .order(event_log::position)
             .limit(i64::from(limit))
@@ -107,14 +83,14 @@ impl EventLog for Store {
             query = query.filter(event_log::kind.eq_any(kinds.to_vec()));
         }
         let rows: Vec<Row> = query.load(&mut conn).await.map_err(DbError::from)?;
-        Ok(rows.into_iter().map(|row| event(org, row)).collect::<Result<_, DbError>>()?)
+        Ok(rows.into_iter().map(|row| event(org, row)).collect())
     }
 
     async fn event(&self, org: OrgId, id: Uuid) -> Result<Option<PublicEvent>, StoreError> {
         let mut conn = self.connection().await?;
         let row: Option<Row> = event_log::table
-            .filter(event_log::org_id.eq(org.to_string()))
-            .filter(event_log::id.eq(id.to_string()))
+            .filter(event_log::org_id.eq(Sql(org)))
+            .filter(event_log::id.eq(Sql(id)))
             .select((
                 event_log::position,
                 event_log::id,
@@ -128,13 +104,13 @@ impl EventLog for Store {
             .await
             .optional()
             .map_err(DbError::from)?;
-        Ok(row.map(|row| event(org, row)).transpose()?)
+        Ok(row.map(|row| event(org, row)))
     }
 
     async fn newest(&self, org: OrgId) -> Result<i64, StoreError> {
         let mut conn = self.connection().await?;
         let newest: Option<i64> = event_log::table
-            .filter(event_log::org_id.eq(org.to_string()))
+            .filter(event_log::org_id.eq(Sql(org)))
             .select(max(event_log::position))
             .first(&mut conn)
             .await
@@ -145,7 +121,7 @@ impl EventLog for Store {
     async fn prune(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
         let mut conn = self.connection().await?;
         let old: Vec<i64> = event_log::table
-            .filter(event_log::at.lt(before.unix_micros()))
+            .filter(event_log::at.lt(Sql(before)))
             .order((event_log::at, event_log::position))
             .limit(i64::from(limit))
             .select(event_log::position)

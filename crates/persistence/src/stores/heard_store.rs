@@ -12,12 +12,13 @@ use signalbox_domain::time::Timestamp;
 use super::Store;
 use crate::error::DbError;
 use crate::schema::heard_events;
+use crate::sql_types::Sql;
 
 #[async_trait]
 impl HeardStore for Store {
     async fn was_taken(&self, org: OrgId, host: &HostId, id: &str) -> Result<bool, StoreError> {
         let mut conn = self.connection().await?;
-        let row = heard_events::table.find((org.to_string(), host.as_str(), id));
+        let row = heard_events::table.find((Sql(org), host.as_str(), id));
         let known = diesel::select(exists(row)).get_result(&mut conn).await;
         Ok(known.map_err(DbError::from)?)
     }
@@ -30,10 +31,10 @@ impl HeardStore for Store {
         at: Timestamp,
     ) -> Result<bool, StoreError> {
         let row = (
-            heard_events::org_id.eq(org.to_string()),
+            heard_events::org_id.eq(Sql(org)),
             heard_events::host.eq(host.as_str().to_owned()),
             heard_events::event_id.eq(id.to_owned()),
-            heard_events::at.eq(at.unix_micros()),
+            heard_events::at.eq(Sql(at)),
         );
         let job = Store::write(
             self,
@@ -57,15 +58,15 @@ impl HeardStore for Store {
             self,
             Box::new(move |conn| {
                 async move {
-                    let old: Vec<(String, String, String)> = heard_events::table
-                        .filter(heard_events::at.lt(before.unix_micros()))
+                    let old: Vec<(OrgId, String, String)> = heard_events::table
+                        .filter(heard_events::at.lt(Sql(before)))
                         .order(heard_events::at)
                         .limit(i64::from(limit))
                         .select((heard_events::org_id, heard_events::host, heard_events::event_id))
                         .load(conn)
                         .await?;
                     for key in &old {
-                        let row = heard_events::table.find((&key.0, &key.1, &key.2));
+                        let row = heard_events::table.find((Sql(key.0), &key.1, &key.2));
                         diesel::delete(row).execute(conn).await?;
                     }
                     Ok(u64::try_from(old.len()).unwrap_or(0))

@@ -11,18 +11,17 @@ use signalbox_domain::ids::{EntryId, PrNumber, RunId};
 use signalbox_domain::ports::{
     EntryFilter, HistoryStore, QueueRef, StoreError, SubmissionPlace, TestEnds,
 };
-use signalbox_domain::queue::{Decision, Entry, Move, PrState, ReportedTargets, TestRun};
+use signalbox_domain::queue::{Entry, Move, PrState, ReportedTargets, TestRun};
 use signalbox_domain::time::{Timestamp, Window};
 
 use super::{Conn, Store};
-use crate::documents::{column, decode, number};
+use crate::documents::{Kept, MoveDocument, column, number, values};
 use crate::error::DbError;
 use crate::schema::{entries, entry_moves, impacted_targets, runs};
+use crate::sql_types::{FIRST, LAST, Sql, each};
 
-/// A document with its format.
-type Document = (i32, String);
 /// A move: number, ordinal, time, document.
-type MoveRow = (i64, i64, i64, i32, String);
+type MoveRow = (i64, i64, Timestamp, Kept<MoveDocument>);
 
 /// The states that an entry leaves the queue with.
 const TERMINAL: [PrState; 3] = [PrState::Merged, PrState::Failed, PrState::Cancelled];
@@ -31,8 +30,8 @@ const TERMINAL: [PrState; 3] = [PrState::Merged, PrState::Failed, PrState::Cance
 macro_rules! entries_of {
     ($queue:expr) => {
         entries::table
-            .filter(entries::queue_id.eq($queue.id.to_string()))
-            .filter(entries::org_id.eq($queue.org.to_string()))
+            .filter(entries::queue_id.eq(Sql($queue.id)))
+            .filter(entries::org_id.eq(Sql($queue.org)))
     };
 }
 
@@ -40,21 +39,15 @@ macro_rules! entries_of {
 macro_rules! moves_of {
     ($queue:expr) => {
         entry_moves::table
-            .filter(entry_moves::queue_id.eq($queue.id.to_string()))
-            .filter(entry_moves::org_id.eq($queue.org.to_string()))
+            .filter(entry_moves::queue_id.eq(Sql($queue.id)))
+            .filter(entry_moves::org_id.eq(Sql($queue.org)))
     };
 }
 
 /// The columns of a [`MoveRow`].
 macro_rules! move_columns {
     () => {
-        (
-            entry_moves::number,
-            entry_moves::ordinal,
-            entry_moves::at,
-            entry_moves::format,
-            entry_moves::document,
-        )
+        (entry_moves::number, entry_moves::ordinal, entry_moves::at, entry_moves::document)
     };
 }
 
@@ -70,7 +63,7 @@ impl HistoryStore for Store {
         let mut query = entries_of!(queue)
             .order((entries::submitted_at.desc(), entries::pr_number.desc()))
             .limit(i64::from(limit))
-            .select((entries::format, entries::document))
+            .select(entries::document)
             .into_boxed();
         if let Some(state) = filter.state {
             query = query.filter(entries::state.eq(state.word()));
@@ -79,31 +72,31 @@ impl HistoryStore for Store {
             let (since, until) = bounds(window);
             let concluded = moves_of!(queue)
                 .filter(entry_moves::to_state.eq_any(TERMINAL.map(PrState::word)))
-                .filter(entry_moves::at.between(since, until))
+                .filter(entry_moves::at.between(Sql(since), Sql(until)))
                 .select(entry_moves::entry_id);
             query = query.filter(entries::id.eq_any(concluded));
         }
         if let Some(SubmissionPlace { submitted_at, pr }) = before {
-            let (at, pr) = (submitted_at.unix_micros(), i64::from(pr.0));
-            let same = entries::submitted_at.eq(at).and(entries::pr_number.lt(pr));
-            query = query.filter(entries::submitted_at.lt(at).or(same));
+            let (at, pr) = (submitted_at, i64::from(pr.0));
+            let same = entries::submitted_at.eq(Sql(at)).and(entries::pr_number.lt(pr));
+            query = query.filter(entries::submitted_at.lt(Sql(at)).or(same));
         }
         let mut conn = self.connection().await?;
-        let rows: Vec<Document> = query.load(&mut conn).await.map_err(DbError::from)?;
-        Ok(decode_all("entry", &rows)?)
+        let rows: Vec<Kept<Entry>> = query.load(&mut conn).await.map_err(DbError::from)?;
+        Ok(values(rows))
     }
 
     async fn entries(&self, queue: QueueRef, prs: &[PrNumber]) -> Result<Vec<Entry>, StoreError> {
         let numbers: Vec<i64> = prs.iter().map(|pr| i64::from(pr.0)).collect();
         let entries = self.snapshot(Box::new(move |conn| {
             async move {
-                let rows: Vec<Document> = entries_of!(queue)
+                let rows: Vec<Kept<Entry>> = entries_of!(queue)
                     .filter(entries::pr_number.eq_any(&numbers))
                     .order(entries::pr_number)
-                    .select((entries::format, entries::document))
+                    .select(entries::document)
                     .load(conn)
                     .await?;
-                let mut found: Vec<Entry> = decode_all("entry", &rows)?;
+                let mut found = values(rows);
                 let mut targets = targets_of(conn, queue, &numbers).await?;
                 for entry in &mut found {
                     entry.targets = targets.remove(&i64::from(entry.pr.0));
@@ -122,28 +115,28 @@ impl HistoryStore for Store {
         limit: u32,
     ) -> Result<Vec<Entry>, StoreError> {
         let mut conn = self.connection().await?;
-        let rows: Vec<Document> = entries_of!(queue)
+        let rows: Vec<Kept<Entry>> = entries_of!(queue)
             .filter(entries::head_branch.eq(head_branch))
             .order((entries::submitted_at.desc(), entries::pr_number.desc()))
             .limit(i64::from(limit))
-            .select((entries::format, entries::document))
+            .select(entries::document)
             .load(&mut conn)
             .await
             .map_err(DbError::from)?;
-        Ok(decode_all("entry", &rows)?)
+        Ok(values(rows))
     }
 
     async fn runs(&self, queue: QueueRef, wanted: &[RunId]) -> Result<Vec<TestRun>, StoreError> {
         let mut conn = self.connection().await?;
-        let rows: Vec<Document> = runs::table
-            .filter(runs::queue_id.eq(queue.id.to_string()))
-            .filter(runs::org_id.eq(queue.org.to_string()))
-            .filter(runs::id.eq_any(wanted.iter().map(ToString::to_string)))
-            .select((runs::format, runs::document))
+        let rows: Vec<Kept<TestRun>> = runs::table
+            .filter(runs::queue_id.eq(Sql(queue.id)))
+            .filter(runs::org_id.eq(Sql(queue.org)))
+            .filter(runs::id.eq_any(each(wanted)))
+            .select(runs::document)
             .load(&mut conn)
             .await
             .map_err(DbError::from)?;
-        let mut found: Vec<TestRun> = decode_all("test run", &rows)?;
+        let mut found = values(rows);
         found.sort_by_key(|run| run.number);
         Ok(found)
     }
@@ -160,7 +153,7 @@ impl HistoryStore for Store {
                 let (since, until) = bounds(within);
                 let all = moves_of!(queue)
                     .filter(entry_moves::from_state.eq(PrState::Testing.word()))
-                    .filter(entry_moves::at.between(since, until));
+                    .filter(entry_moves::at.between(Sql(since), Sql(until)));
                 let total: i64 = all.clone().count().get_result(conn).await?;
                 let rows: Vec<MoveRow> = all
                     .order((
@@ -188,7 +181,7 @@ impl HistoryStore for Store {
     ) -> Result<Vec<Move>, StoreError> {
         let mut conn = self.connection().await?;
         let rows: Vec<MoveRow> = moves_of!(queue)
-            .filter(entry_moves::entry_id.eq_any(of.iter().map(ToString::to_string)))
+            .filter(entry_moves::entry_id.eq_any(each(of)))
             .filter(entry_moves::number.ge(column(number)))
             .order((entry_moves::number, entry_moves::ordinal))
             .select(move_columns!())
@@ -206,7 +199,7 @@ impl HistoryStore for Store {
     ) -> Result<Vec<Move>, StoreError> {
         let mut conn = self.connection().await?;
         let rows: Vec<MoveRow> = moves_of!(queue)
-            .filter(entry_moves::entry_id.eq(entry.to_string()))
+            .filter(entry_moves::entry_id.eq(Sql(entry)))
             .order((entry_moves::number.desc(), entry_moves::ordinal.desc()))
             .limit(i64::from(limit))
             .select(move_columns!())
@@ -236,22 +229,12 @@ impl HistoryStore for Store {
 }
 
 /// The ends of a window as columns; an open end is the end of time.
-fn bounds(window: Window) -> (i64, i64) {
-    let end = |at: Option<Timestamp>, open| at.map_or(open, Timestamp::unix_micros);
-    (end(window.since, i64::MIN), end(window.until, i64::MAX))
-}
-
-fn decode_all<T: serde::de::DeserializeOwned>(
-    what: &'static str,
-    rows: &[Document],
-) -> Result<Vec<T>, DbError> {
-    rows.iter().map(|(format, text)| decode(what, *format, text)).collect()
+fn bounds(window: Window) -> (Timestamp, Timestamp) {
+    (window.since.unwrap_or(FIRST), window.until.unwrap_or(LAST))
 }
 
 fn read_all(rows: Vec<MoveRow>) -> Result<Vec<Move>, DbError> {
-    let read = |(record, ordinal, at, format, text): MoveRow| {
-        let decision: Decision = decode("move", format, &text)?;
-        let at = Timestamp::from_unix_micros(at);
+    let read = |(record, ordinal, at, Kept(MoveDocument { decision })): MoveRow| {
         let (record, ordinal) = (number("move", record)?, number("move", ordinal)?);
         Move::of(record, ordinal, at, &decision)
             .ok_or_else(|| DbError::corrupt("move", "it is another decision"))
@@ -264,14 +247,12 @@ async fn targets_of(
     queue: QueueRef,
     prs: &[i64],
 ) -> Result<BTreeMap<i64, Arc<ReportedTargets>>, DbError> {
-    let rows: Vec<(i64, i32, String)> = impacted_targets::table
-        .filter(impacted_targets::queue_id.eq(queue.id.to_string()))
-        .filter(impacted_targets::org_id.eq(queue.org.to_string()))
+    let rows: Vec<(i64, Kept<ReportedTargets>)> = impacted_targets::table
+        .filter(impacted_targets::queue_id.eq(Sql(queue.id)))
+        .filter(impacted_targets::org_id.eq(Sql(queue.org)))
         .filter(impacted_targets::pr_number.eq_any(prs))
-        .select((impacted_targets::pr_number, impacted_targets::format, impacted_targets::document))
+        .select((impacted_targets::pr_number, impacted_targets::document))
         .load(conn)
         .await?;
-    rows.into_iter()
-        .map(|(pr, format, text)| Ok((pr, Arc::new(decode("targets", format, &text)?))))
-        .collect()
+    Ok(rows.into_iter().map(|(pr, Kept(targets))| (pr, Arc::new(targets))).collect())
 }

@@ -13,12 +13,13 @@ use super::{Conn, Store};
 use crate::documents::number;
 use crate::error::DbError;
 use crate::schema::jobs;
+use crate::sql_types::Sql;
 
 #[async_trait]
 impl JobStore for Store {
     async fn declare(&self, kinds: &[(&str, Timestamp)], now: Timestamp) -> Result<(), StoreError> {
-        let latest = kinds.iter().map(|(kind, at)| ((*kind).to_owned(), at.unix_micros()));
-        let latest: Vec<(String, i64)> = latest.collect();
+        let latest = kinds.iter().map(|(kind, at)| ((*kind).to_owned(), *at));
+        let latest: Vec<(String, Timestamp)> = latest.collect();
         let job = Store::write(
             self,
             Box::new(move |conn| {
@@ -27,15 +28,15 @@ impl JobStore for Store {
                         diesel::insert_into(jobs::table)
                             .values((
                                 jobs::kind.eq(kind),
-                                jobs::due_at.eq(now.unix_micros()),
+                                jobs::due_at.eq(Sql(now)),
                                 jobs::failures.eq(0),
                             ))
                             .on_conflict_do_nothing()
                             .execute(conn)
                             .await?;
                         diesel::update(jobs::table.find(kind))
-                            .filter(jobs::due_at.gt(latest))
-                            .set(jobs::due_at.eq(latest))
+                            .filter(jobs::due_at.gt(Sql(latest)))
+                            .set(jobs::due_at.eq(Sql(latest)))
                             .execute(conn)
                             .await?;
                     }
@@ -67,8 +68,8 @@ impl JobStore for Store {
             Box::new(move |conn| {
                 async move {
                     let renewed = diesel::update(jobs::table.find(&token.kind))
-                        .filter(jobs::lease.eq(token.lease.to_string()))
-                        .set(jobs::leased_until.eq(until.unix_micros()))
+                        .filter(jobs::lease.eq(Sql(token.lease)))
+                        .set(jobs::leased_until.eq(Sql(until)))
                         .execute(conn)
                         .await?;
                     Ok(renewed == 1)
@@ -92,20 +93,17 @@ impl JobStore for Store {
             self,
             Box::new(move |conn| {
                 async move {
-                    let row = || {
-                        jobs::table
-                            .find(&token.kind)
-                            .filter(jobs::lease.eq(token.lease.to_string()))
-                    };
+                    let row =
+                        || jobs::table.find(&token.kind).filter(jobs::lease.eq(Sql(token.lease)));
                     let failed: i32 = error.is_some().into();
                     let finished = diesel::update(row())
                         .set((
-                            jobs::due_at.eq(due_at.unix_micros()),
-                            jobs::lease.eq(None::<String>),
-                            jobs::leased_until.eq(None::<i64>),
+                            jobs::due_at.eq(Sql(due_at)),
+                            jobs::lease.eq(None::<Uuid>),
+                            jobs::leased_until.eq(None::<Timestamp>),
                             // Counted in a row: a success starts anew.
                             jobs::failures.eq(jobs::failures * failed + failed),
-                            jobs::last_run.eq(now.unix_micros()),
+                            jobs::last_run.eq(Sql(now)),
                             jobs::last_error.eq(error),
                         ))
                         .execute(conn)
@@ -126,13 +124,13 @@ impl JobStore for Store {
                     let held = diesel::update(jobs::table).filter(jobs::server.is_not_null());
                     let mut held = held.into_boxed();
                     if let Some(server) = server {
-                        held = held.filter(jobs::server.eq(server.to_string()));
+                        held = held.filter(jobs::server.eq(Sql(server)));
                     }
                     let freed = held
                         .set((
-                            jobs::server.eq(None::<String>),
-                            jobs::lease.eq(None::<String>),
-                            jobs::leased_until.eq(None::<i64>),
+                            jobs::server.eq(None::<Uuid>),
+                            jobs::lease.eq(None::<Uuid>),
+                            jobs::leased_until.eq(None::<Timestamp>),
                         ))
                         .execute(conn)
                         .await?;
@@ -152,14 +150,14 @@ async fn lease_rows(
     now: Timestamp,
     until: Timestamp,
 ) -> Result<Vec<LeasedJob>, DbError> {
-    let (at, overdue) = (now.unix_micros(), now.minus(JOB_GRACE).unix_micros());
-    let own = jobs::server.is_null().or(jobs::server.eq(server.to_string()));
+    let overdue = now.minus(JOB_GRACE);
+    let own = jobs::server.is_null().or(jobs::server.eq(Sql(server)));
     let rows: Vec<(String, i32)> = locked!(
         jobs::table
             .filter(jobs::kind.eq_any(kinds))
-            .filter(jobs::due_at.le(at))
-            .filter(jobs::leased_until.is_null().or(jobs::leased_until.le(at)))
-            .filter(own.assume_not_null().or(jobs::due_at.le(overdue)))
+            .filter(jobs::due_at.le(Sql(now)))
+            .filter(jobs::leased_until.is_null().or(jobs::leased_until.le(Sql(now))))
+            .filter(own.assume_not_null().or(jobs::due_at.le(Sql(overdue))))
             .order((jobs::due_at, jobs::kind))
             .select((jobs::kind, jobs::failures))
     )
@@ -167,12 +165,12 @@ async fn lease_rows(
     .await?;
     let mut leased = Vec::with_capacity(rows.len());
     for (kind, failures) in rows {
-        let lease = Uuid::new_v5(&server, format!("{kind}:{at}").as_bytes());
+        let lease = Uuid::new_v5(&server, format!("{kind}:{}", now.unix_micros()).as_bytes());
         diesel::update(jobs::table.find(&kind))
             .set((
-                jobs::server.eq(server.to_string()),
-                jobs::lease.eq(lease.to_string()),
-                jobs::leased_until.eq(until.unix_micros()),
+                jobs::server.eq(Sql(server)),
+                jobs::lease.eq(Sql(lease)),
+                jobs::leased_until.eq(Sql(until)),
             ))
             .execute(conn)
             .await?;

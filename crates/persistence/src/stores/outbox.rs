@@ -14,13 +14,17 @@ use uuid::Uuid;
 
 use super::super::locked;
 use super::{Conn, Store};
-use crate::documents::{decode, number, uuid};
+use crate::documents::{EffectDocument, Kept, number};
 use crate::error::DbError;
 use crate::schema::outbox;
+use crate::sql_types::Sql;
 
-type Row = (i64, String, String, i64, i32, Option<i64>, i32, String, Option<String>);
+/// Position, organization, queue, number, attempts, failing since, effect, request.
+type Row = (i64, OrgId, QueueId, i64, i32, Option<Timestamp>, Kept<EffectDocument>, Option<String>);
 
-type FailingRow = (String, String, i64, i32, Option<i64>, Option<String>, i32, String);
+/// Organization, queue, number, attempts, failing since, error, effect.
+type FailingRow =
+    (OrgId, QueueId, i64, i32, Option<Timestamp>, Option<String>, Kept<EffectDocument>);
 
 #[async_trait]
 impl Outbox for Store {
@@ -46,8 +50,8 @@ impl Outbox for Store {
             async move {
                 let renewed = diesel::update(outbox::table)
                     .filter(outbox::position.eq(token.row))
-                    .filter(outbox::lease.eq(token.lease.to_string()))
-                    .set(outbox::leased_until.eq(until.unix_micros()))
+                    .filter(outbox::lease.eq(Sql(token.lease)))
+                    .set(outbox::leased_until.eq(Sql(until)))
                     .execute(conn)
                     .await?;
                 Ok(renewed == 1)
@@ -62,7 +66,7 @@ impl Outbox for Store {
             async move {
                 let held = outbox::table
                     .filter(outbox::position.eq(token.row))
-                    .filter(outbox::lease.eq(token.lease.to_string()));
+                    .filter(outbox::lease.eq(Sql(token.lease)));
                 Ok(diesel::delete(held).execute(conn).await? == 1)
             }
             .boxed()
@@ -82,13 +86,13 @@ impl Outbox for Store {
             async move {
                 let given_back = diesel::update(outbox::table)
                     .filter(outbox::position.eq(token.row))
-                    .filter(outbox::lease.eq(token.lease.to_string()))
+                    .filter(outbox::lease.eq(Sql(token.lease)))
                     .set((
-                        outbox::lease.eq(None::<String>),
-                        outbox::holder.eq(None::<String>),
-                        outbox::leased_until.eq(None::<i64>),
-                        outbox::due_at.eq(at.unix_micros()),
-                        outbox::failing_since.eq(failing_since.unix_micros()),
+                        outbox::lease.eq(None::<Uuid>),
+                        outbox::holder.eq(None::<Uuid>),
+                        outbox::leased_until.eq(None::<Timestamp>),
+                        outbox::due_at.eq(Sql(at)),
+                        outbox::failing_since.eq(Sql(failing_since)),
                         outbox::last_error.eq(error),
                     ))
                     .execute(conn)
@@ -104,9 +108,9 @@ impl Outbox for Store {
         let job = self.write(Box::new(move |conn| {
             async move {
                 let rows = outbox::table
-                    .filter(outbox::queue_id.eq(queue.id.to_string()))
-                    .filter(outbox::org_id.eq(queue.org.to_string()))
-                    .filter(outbox::run_id.eq(run.to_string()))
+                    .filter(outbox::queue_id.eq(Sql(queue.id)))
+                    .filter(outbox::org_id.eq(Sql(queue.org)))
+                    .filter(outbox::run_id.eq(Sql(run)))
                     .filter(outbox::lane.eq(Lane::Checks.word()));
                 let removed = diesel::delete(rows).execute(conn).await?;
                 Ok(u64::try_from(removed).unwrap_or(0))
@@ -118,18 +122,17 @@ impl Outbox for Store {
 
     async fn answering(&self, queue: QueueRef) -> Result<Vec<RunId>, StoreError> {
         let mut conn = self.connection().await?;
-        let rows: Vec<(i32, String)> = outbox::table
-            .filter(outbox::queue_id.eq(queue.id.to_string()))
-            .filter(outbox::org_id.eq(queue.org.to_string()))
+        let rows: Vec<Kept<EffectDocument>> = outbox::table
+            .filter(outbox::queue_id.eq(Sql(queue.id)))
+            .filter(outbox::org_id.eq(Sql(queue.org)))
             .filter(outbox::lane.eq(Lane::Host.word()))
             .filter(outbox::run_id.is_not_null())
-            .select((outbox::format, outbox::document))
+            .select(outbox::document)
             .load(&mut conn)
             .await
             .map_err(DbError::from)?;
         let mut runs = Vec::new();
-        for (format, text) in rows {
-            let effect: Effect = decode("effect", format, &text)?;
+        for Kept(EffectDocument { effect }) in rows {
             if let Effect::BuildCandidate(_) | Effect::Land(_) = effect {
                 runs.extend(effect.run());
             }
@@ -143,13 +146,13 @@ impl Outbox for Store {
                 let leased = diesel::update(outbox::table).filter(outbox::holder.is_not_null());
                 let mut leased = leased.into_boxed();
                 if let Some(holder) = holder {
-                    leased = leased.filter(outbox::holder.eq(holder.to_string()));
+                    leased = leased.filter(outbox::holder.eq(Sql(holder)));
                 }
                 let given_back = leased
                     .set((
-                        outbox::lease.eq(None::<String>),
-                        outbox::holder.eq(None::<String>),
-                        outbox::leased_until.eq(None::<i64>),
+                        outbox::lease.eq(None::<Uuid>),
+                        outbox::holder.eq(None::<Uuid>),
+                        outbox::leased_until.eq(None::<Timestamp>),
                     ))
                     .execute(conn)
                     .await?;
@@ -168,12 +171,12 @@ impl Outbox for Store {
     ) -> Result<Failing, StoreError> {
         let mut conn = self.connection().await?;
         let failing = || {
-            let rows = outbox::table.filter(outbox::failing_since.le(before.unix_micros()));
+            let rows = outbox::table.filter(outbox::failing_since.le(Sql(before)));
             let mut rows = rows.into_boxed();
             if let Some(queue) = queue {
                 rows = rows
-                    .filter(outbox::queue_id.eq(queue.id.to_string()))
-                    .filter(outbox::org_id.eq(queue.org.to_string()));
+                    .filter(outbox::queue_id.eq(Sql(queue.id)))
+                    .filter(outbox::org_id.eq(Sql(queue.org)));
             }
             rows
         };
@@ -192,7 +195,6 @@ impl Outbox for Store {
                 outbox::attempts,
                 outbox::failing_since,
                 outbox::last_error,
-                outbox::format,
                 outbox::document,
             ))
             .load(&mut conn)
@@ -204,27 +206,25 @@ impl Outbox for Store {
 
     async fn backlog(&self, lane: Lane, now: Timestamp) -> Result<Backlog, StoreError> {
         let mut conn = self.connection().await?;
-        let now = now.unix_micros();
-        let (due, oldest): (i64, Option<i64>) = outbox::table
+        let (due, oldest): (i64, Option<Timestamp>) = outbox::table
             .filter(outbox::lane.eq(lane.word()))
-            .filter(outbox::due_at.le(now))
-            .filter(outbox::leased_until.is_null().or(outbox::leased_until.le(now)))
+            .filter(outbox::due_at.le(Sql(now)))
+            .filter(outbox::leased_until.is_null().or(outbox::leased_until.le(Sql(now))))
             .select((diesel::dsl::count_star(), diesel::dsl::min(outbox::due_at)))
             .first(&mut conn)
             .await
             .map_err(DbError::from)?;
-        let oldest = oldest.map(Timestamp::from_unix_micros);
         Ok(Backlog { due: number("outbox", due)?, oldest })
     }
 }
 
 fn failing_effect(row: FailingRow) -> Result<FailingEffect, DbError> {
-    let (org, queue, sequence, attempts, since, error, format, document) = row;
+    let (org, id, sequence, attempts, since, error, Kept(EffectDocument { effect })) = row;
     Ok(FailingEffect {
-        queue: QueueRef { org: OrgId(uuid("outbox", &org)?), id: QueueId(uuid("outbox", &queue)?) },
+        queue: QueueRef { org, id },
         number: number("outbox", sequence)?,
-        effect: decode("effect", format, &document)?,
-        since: Timestamp::from_unix_micros(since.unwrap_or_default()),
+        effect,
+        since: since.ok_or_else(|| DbError::corrupt("outbox", "it has not failed"))?,
         attempts: number("outbox", i64::from(attempts))?,
         error: error.unwrap_or_default(),
     })
@@ -238,12 +238,11 @@ async fn lease_rows(
     now: Timestamp,
     until: Timestamp,
 ) -> Result<Vec<Leased>, DbError> {
-    let at = now.unix_micros();
     let rows: Vec<Row> = locked!(
         outbox::table
             .filter(outbox::lane.eq(lane.word()))
-            .filter(outbox::due_at.le(at))
-            .filter(outbox::leased_until.is_null().or(outbox::leased_until.le(at)))
+            .filter(outbox::due_at.le(Sql(now)))
+            .filter(outbox::leased_until.is_null().or(outbox::leased_until.le(Sql(now))))
             .order((outbox::due_at, outbox::position))
             .limit(i64::from(limit))
             .select((
@@ -253,7 +252,6 @@ async fn lease_rows(
                 outbox::number,
                 outbox::attempts,
                 outbox::failing_since,
-                outbox::format,
                 outbox::document,
                 outbox::request_id,
             ))
@@ -262,29 +260,27 @@ async fn lease_rows(
     .await?;
     let mut leased = Vec::with_capacity(rows.len());
     for row in rows {
-        let (position, org, queue, sequence, attempts, failing_since, format, text, request) = row;
+        let (position, org, id, sequence, attempts, failing_since, document, request) = row;
         // One lease for each row: a lost one is told from its successor, also by one holder.
-        let lease = Uuid::new_v5(&holder, format!("{position}:{attempts}:{at}").as_bytes());
+        let name = format!("{position}:{attempts}:{}", now.unix_micros());
+        let lease = Uuid::new_v5(&holder, name.as_bytes());
         diesel::update(outbox::table)
             .filter(outbox::position.eq(position))
             .set((
-                outbox::lease.eq(lease.to_string()),
-                outbox::holder.eq(holder.to_string()),
-                outbox::leased_until.eq(until.unix_micros()),
+                outbox::lease.eq(Sql(lease)),
+                outbox::holder.eq(Sql(holder)),
+                outbox::leased_until.eq(Sql(until)),
                 outbox::attempts.eq(attempts + 1),
             ))
             .execute(conn)
             .await?;
         leased.push(Leased {
             token: LeaseToken { row: position, lease },
-            queue: QueueRef {
-                org: OrgId(uuid("outbox", &org)?),
-                id: QueueId(uuid("outbox", &queue)?),
-            },
+            queue: QueueRef { org, id },
             number: number("outbox", sequence)?,
-            effect: decode("effect", format, &text)?,
+            effect: document.0.effect,
             attempts: number("outbox", i64::from(attempts))?,
-            failing_since: failing_since.map(Timestamp::from_unix_micros),
+            failing_since,
             request,
         });
     }

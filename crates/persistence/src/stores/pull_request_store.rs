@@ -12,9 +12,10 @@ use signalbox_domain::queue::PullRequestState;
 use signalbox_domain::time::Timestamp;
 
 use super::{Conn, Store};
-use crate::documents::{number, uuid};
+use crate::documents::number;
 use crate::error::DbError;
 use crate::schema::{pull_requests, repos};
+use crate::sql_types::Sql;
 
 const STATES: [(PullRequestState, &str); 3] = [
     (PullRequestState::Open, "open"),
@@ -25,9 +26,9 @@ const STATES: [(PullRequestState, &str); 3] = [
 #[derive(Clone, Insertable, Queryable, Selectable, AsChangeset)]
 #[diesel(table_name = pull_requests, treat_none_as_null = true)]
 struct Row {
-    repo_id: String,
+    repo_id: Sql<RepoId>,
     number: i64,
-    org_id: String,
+    org_id: Sql<OrgId>,
     title: String,
     body: String,
     author: String,
@@ -37,17 +38,17 @@ struct Row {
     base: String,
     state: String,
     draft: bool,
-    created_at: i64,
-    updated_at: i64,
+    created_at: Sql<Timestamp>,
+    updated_at: Sql<Timestamp>,
 }
 
 impl Row {
     fn of(it: &StoredPullRequest) -> Self {
         let word = STATES.iter().find(|(state, _)| *state == it.state).map_or("open", |it| it.1);
         Self {
-            repo_id: it.repo.to_string(),
+            repo_id: Sql(it.repo),
             number: i64::from(it.number.0),
-            org_id: it.org.to_string(),
+            org_id: Sql(it.org),
             title: it.title.clone(),
             body: it.body.clone(),
             author: it.author.clone(),
@@ -57,8 +58,8 @@ impl Row {
             base: it.base.to_string(),
             state: word.to_owned(),
             draft: it.draft,
-            created_at: it.created_at.unix_micros(),
-            updated_at: it.updated_at.unix_micros(),
+            created_at: Sql(it.created_at),
+            updated_at: Sql(it.updated_at),
         }
     }
 
@@ -67,8 +68,8 @@ impl Row {
         let state = STATES.iter().find(|(_, word)| *word == self.state).map(|(state, _)| *state);
         let branch = |name: String| BranchName::new(name).map_err(|it| DbError::corrupt(what, it));
         Ok(StoredPullRequest {
-            org: OrgId(uuid(what, &self.org_id)?),
-            repo: RepoId(uuid(what, &self.repo_id)?),
+            org: self.org_id.0,
+            repo: self.repo_id.0,
             number: PrNumber(number(what, self.number)?),
             title: self.title,
             body: self.body,
@@ -79,8 +80,8 @@ impl Row {
             base: branch(self.base)?,
             state: state.ok_or_else(|| DbError::corrupt(what, format!("state {}", self.state)))?,
             draft: self.draft,
-            created_at: Timestamp::from_unix_micros(self.created_at),
-            updated_at: Timestamp::from_unix_micros(self.updated_at),
+            created_at: self.created_at.0,
+            updated_at: self.updated_at.0,
         })
     }
 }
@@ -88,12 +89,11 @@ impl Row {
 /// Opens under the next number. The repository's row is written first, so that of two at once one
 /// waits for the other.
 async fn open(conn: &mut Conn, new: NewPullRequest) -> Result<StoredPullRequest, DbError> {
-    let repo = repos::table
-        .filter(repos::id.eq(new.repo.to_string()))
-        .filter(repos::org_id.eq(new.org.to_string()));
-    diesel::update(repo).set(repos::id.eq(new.repo.to_string())).execute(conn).await?;
+    let repo =
+        repos::table.filter(repos::id.eq(Sql(new.repo))).filter(repos::org_id.eq(Sql(new.org)));
+    diesel::update(repo).set(repos::id.eq(Sql(new.repo))).execute(conn).await?;
     let last: Option<i64> = pull_requests::table
-        .filter(pull_requests::repo_id.eq(new.repo.to_string()))
+        .filter(pull_requests::repo_id.eq(Sql(new.repo)))
         .select(diesel::dsl::max(pull_requests::number))
         .first(conn)
         .await?;
@@ -132,8 +132,8 @@ impl PullRequestStore for Store {
     ) -> Result<Option<StoredPullRequest>, StoreError> {
         let mut conn = self.connection().await?;
         let row: Option<Row> = pull_requests::table
-            .filter(pull_requests::org_id.eq(org.to_string()))
-            .filter(pull_requests::repo_id.eq(repo.to_string()))
+            .filter(pull_requests::org_id.eq(Sql(org)))
+            .filter(pull_requests::repo_id.eq(Sql(repo)))
             .filter(pull_requests::number.eq(i64::from(number.0)))
             .select(Row::as_select())
             .first(&mut conn)
@@ -152,8 +152,8 @@ impl PullRequestStore for Store {
     ) -> Result<Option<StoredPullRequest>, StoreError> {
         let mut conn = self.connection().await?;
         let row: Option<Row> = pull_requests::table
-            .filter(pull_requests::org_id.eq(org.to_string()))
-            .filter(pull_requests::repo_id.eq(repo.to_string()))
+            .filter(pull_requests::org_id.eq(Sql(org)))
+            .filter(pull_requests::repo_id.eq(Sql(repo)))
             .filter(pull_requests::topic.eq(topic))
             .filter(pull_requests::base.eq(base.as_str()))
             .filter(pull_requests::state.eq("open"))
@@ -174,8 +174,8 @@ impl PullRequestStore for Store {
     ) -> Result<Option<StoredPullRequest>, StoreError> {
         let mut conn = self.connection().await?;
         let rows: Vec<Row> = pull_requests::table
-            .filter(pull_requests::org_id.eq(org.to_string()))
-            .filter(pull_requests::repo_id.eq(repo.to_string()))
+            .filter(pull_requests::org_id.eq(Sql(org)))
+            .filter(pull_requests::repo_id.eq(Sql(repo)))
             .filter(pull_requests::head_branch.eq(branch.as_str()))
             .order(pull_requests::number.desc())
             .select(Row::as_select())
@@ -192,8 +192,8 @@ impl PullRequestStore for Store {
         let job = self.write(Box::new(move |conn| {
             async move {
                 let kept = pull_requests::table
-                    .filter(pull_requests::org_id.eq(row.org_id.clone()))
-                    .filter(pull_requests::repo_id.eq(row.repo_id.clone()))
+                    .filter(pull_requests::org_id.eq(row.org_id))
+                    .filter(pull_requests::repo_id.eq(row.repo_id))
                     .filter(pull_requests::number.eq(row.number));
                 Ok(diesel::update(kept).set(&row).execute(conn).await? == 1)
             }
@@ -209,9 +209,9 @@ impl PullRequestStore for Store {
     ) -> Result<Vec<OpenPullRequest>, StoreError> {
         let what = "pull request";
         let mut conn = self.connection().await?;
-        let rows: Vec<(i64, Option<String>, String, i64)> = pull_requests::table
-            .filter(pull_requests::org_id.eq(org.to_string()))
-            .filter(pull_requests::repo_id.eq(repo.to_string()))
+        let rows: Vec<(i64, Option<String>, String, Timestamp)> = pull_requests::table
+            .filter(pull_requests::org_id.eq(Sql(org)))
+            .filter(pull_requests::repo_id.eq(Sql(repo)))
             .filter(pull_requests::state.eq("open"))
             .order(pull_requests::number)
             .select((
@@ -229,7 +229,7 @@ impl PullRequestStore for Store {
                 number: PrNumber(number(what, sequence)?),
                 head_branch: head_branch.map(branch).transpose()?,
                 base: branch(base)?,
-                updated_at: Timestamp::from_unix_micros(updated_at),
+                updated_at,
             })
         });
         Ok(open.collect::<Result<_, DbError>>()?)
@@ -243,8 +243,8 @@ impl PullRequestStore for Store {
     ) -> Result<Vec<StoredPullRequest>, StoreError> {
         let mut conn = self.connection().await?;
         let mut query = pull_requests::table
-            .filter(pull_requests::org_id.eq(org.to_string()))
-            .filter(pull_requests::repo_id.eq(repo.to_string()))
+            .filter(pull_requests::org_id.eq(Sql(org)))
+            .filter(pull_requests::repo_id.eq(Sql(repo)))
             .order(pull_requests::number.desc())
             .select(Row::as_select())
             .into_boxed();

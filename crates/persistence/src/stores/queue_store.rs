@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use diesel::prelude::*;
 use diesel_async::RunQueryDsl;
 use futures_util::FutureExt;
-use signalbox_domain::ids::{BranchName, OrgId, PrNumber, QueueId, RepoId};
+use signalbox_domain::ids::{BranchName, OrgId, PrNumber, QueueId, RepoId, RunId};
 use signalbox_domain::ports::{
     Commit, CommitError, CreateError, Loaded, QueueKey, QueueRef, QueueStore, StoreError, Version,
 };
@@ -16,9 +16,10 @@ use signalbox_domain::time::Timestamp;
 
 use super::rows::{CommitRows, QueueRow};
 use super::{Conn, Store, commit};
-use crate::documents::{decode, uuid};
+use crate::documents::{Kept, values};
 use crate::error::DbError;
 use crate::schema::{entries, impacted_targets, queues, runs};
+use crate::sql_types::Sql;
 
 #[async_trait]
 impl QueueStore for Store {
@@ -42,9 +43,9 @@ impl QueueStore for Store {
         branch: &BranchName,
     ) -> Result<Option<QueueRef>, StoreError> {
         let mut conn = self.connection().await?;
-        let found: Option<String> = queues::table
-            .filter(queues::org_id.eq(org.to_string()))
-            .filter(queues::repo_id.eq(repo.to_string()))
+        let found: Option<QueueId> = queues::table
+            .filter(queues::org_id.eq(Sql(org)))
+            .filter(queues::repo_id.eq(Sql(repo)))
             .filter(queues::branch.eq(branch.as_str()))
             .filter(queues::deleted.eq(false))
             .select(queues::id)
@@ -52,8 +53,7 @@ impl QueueStore for Store {
             .await
             .optional()
             .map_err(DbError::from)?;
-        let queue = found.map(|id| uuid("queue", &id)).transpose()?;
-        Ok(queue.map(|id| QueueRef { org, id: QueueId(id) }))
+        Ok(found.map(|id| QueueRef { org, id }))
     }
 
     async fn load(
@@ -91,13 +91,12 @@ impl QueueStore for Store {
             .order(queues::id)
             .into_boxed();
         if let Some(org) = org {
-            query = query.filter(queues::org_id.eq(org.to_string()));
+            query = query.filter(queues::org_id.eq(Sql(org)));
         }
         if let Some(repo) = repo {
-            query = query.filter(queues::repo_id.eq(repo.to_string()));
+            query = query.filter(queues::repo_id.eq(Sql(repo)));
         }
-        let rows: Vec<(String, String, String, String)> =
-            query.load(&mut conn).await.map_err(DbError::from)?;
+        let rows: Vec<KeyRow> = query.load(&mut conn).await.map_err(DbError::from)?;
         Ok(rows.into_iter().map(key).collect::<Result<_, DbError>>()?)
     }
 
@@ -108,24 +107,24 @@ impl QueueStore for Store {
         let mut conn = self.connection().await?;
         let mut query = queues::table
             .filter(queues::deleted.eq(false))
-            .select((queues::org_id, queues::id, queues::repo_id, queues::branch, queues::version))
+            .select((
+                (queues::org_id, queues::id, queues::repo_id, queues::branch),
+                queues::version,
+            ))
             .order(queues::id)
             .into_boxed();
         if let Some(at) = watched_at {
-            query = query.filter(queues::watched_until.gt(at.unix_micros()));
+            query = query.filter(queues::watched_until.gt(Sql(at)));
         }
-        let rows: Vec<(String, String, String, String, i64)> =
-            query.load(&mut conn).await.map_err(DbError::from)?;
-        let version = |(org, id, repo, branch, version): (String, String, String, String, i64)| {
-            Ok((key((org, id, repo, branch))?, Version(version)))
-        };
+        let rows: Vec<(KeyRow, i64)> = query.load(&mut conn).await.map_err(DbError::from)?;
+        let version = |(row, version): (KeyRow, i64)| Ok((key(row)?, Version(version)));
         Ok(rows.into_iter().map(version).collect::<Result<_, DbError>>()?)
     }
 
     async fn due(&self, at: Timestamp, limit: u32) -> Result<Vec<QueueRef>, StoreError> {
         let mut conn = self.connection().await?;
-        let rows: Vec<(String, String)> = queues::table
-            .filter(queues::next_deadline.le(at.unix_micros()))
+        let rows: Vec<(OrgId, QueueId)> = queues::table
+            .filter(queues::next_deadline.le(Sql(at)))
             .filter(queues::deleted.eq(false))
             .select((queues::org_id, queues::id))
             .order((queues::next_deadline, queues::id))
@@ -133,10 +132,7 @@ impl QueueStore for Store {
             .load(&mut conn)
             .await
             .map_err(DbError::from)?;
-        let queue = |(org, id): (String, String)| {
-            Ok(QueueRef { org: OrgId(uuid("queue", &org)?), id: QueueId(uuid("queue", &id)?) })
-        };
-        Ok(rows.into_iter().map(queue).collect::<Result<_, DbError>>()?)
+        Ok(rows.into_iter().map(|(org, id)| QueueRef { org, id }).collect())
     }
 
     async fn targets(
@@ -145,31 +141,34 @@ impl QueueStore for Store {
         pr: PrNumber,
     ) -> Result<Option<ReportedTargets>, StoreError> {
         let mut conn = self.connection().await?;
-        let row: Option<(i32, String)> = impacted_targets::table
-            .filter(impacted_targets::queue_id.eq(queue.id.to_string()))
-            .filter(impacted_targets::org_id.eq(queue.org.to_string()))
+        let row: Option<Kept<ReportedTargets>> = impacted_targets::table
+            .filter(impacted_targets::queue_id.eq(Sql(queue.id)))
+            .filter(impacted_targets::org_id.eq(Sql(queue.org)))
             .filter(impacted_targets::pr_number.eq(i64::from(pr.0)))
-            .select((impacted_targets::format, impacted_targets::document))
+            .select(impacted_targets::document)
             .first(&mut conn)
             .await
             .optional()
             .map_err(DbError::from)?;
-        Ok(row.map(|(format, text)| decode("targets", format, &text)).transpose()?)
+        Ok(row.map(|Kept(targets)| targets))
     }
 }
 
-fn key((org, id, repo, branch): (String, String, String, String)) -> Result<QueueKey, DbError> {
+/// Organization, queue, repository, branch.
+type KeyRow = (OrgId, QueueId, RepoId, String);
+
+fn key((org, id, repo, branch): KeyRow) -> Result<QueueKey, DbError> {
     Ok(QueueKey {
-        queue: QueueRef { org: OrgId(uuid("queue", &org)?), id: QueueId(uuid("queue", &id)?) },
-        repo: RepoId(uuid("queue", &repo)?),
+        queue: QueueRef { org, id },
+        repo,
         branch: BranchName::new(branch).map_err(|it| DbError::corrupt("queue", it))?,
     })
 }
 
 async fn version_of(conn: &mut Conn, queue: QueueRef) -> Result<Option<i64>, DbError> {
     Ok(queues::table
-        .filter(queues::id.eq(queue.id.to_string()))
-        .filter(queues::org_id.eq(queue.org.to_string()))
+        .filter(queues::id.eq(Sql(queue.id)))
+        .filter(queues::org_id.eq(Sql(queue.org)))
         .filter(queues::deleted.eq(false))
         .select(queues::version)
         .first(conn)
@@ -178,71 +177,63 @@ async fn version_of(conn: &mut Conn, queue: QueueRef) -> Result<Option<i64>, DbE
 }
 
 async fn load_whole(conn: &mut Conn, queue: QueueRef) -> Result<Option<(Queue, Version)>, DbError> {
-    let id = queue.id.to_string();
-    let row: Option<(i64, i32, String)> = queues::table
-        .filter(queues::id.eq(&id))
-        .filter(queues::org_id.eq(queue.org.to_string()))
+    let row: Option<(i64, Kept<Header>)> = queues::table
+        .filter(queues::id.eq(Sql(queue.id)))
+        .filter(queues::org_id.eq(Sql(queue.org)))
         .filter(queues::deleted.eq(false))
-        .select((queues::version, queues::format, queues::document))
+        .select((queues::version, queues::document))
         .first(conn)
         .await
         .optional()?;
-    let Some((version, format, text)) = row else { return Ok(None) };
-    let header: Header = decode("queue", format, &text)?;
-    let live: Vec<(i32, String)> = entries::table
-        .filter(entries::queue_id.eq(&id))
+    let Some((version, Kept(header))) = row else { return Ok(None) };
+    let live: Vec<Kept<Entry>> = entries::table
+        .filter(entries::queue_id.eq(Sql(queue.id)))
         .filter(entries::live.eq(true))
-        .select((entries::format, entries::document))
+        .select(entries::document)
         .load(conn)
         .await?;
-    let mut live = live
-        .iter()
-        .map(|(format, text)| decode("entry", *format, text))
-        .collect::<Result<Vec<Entry>, _>>()?;
-    let mut targets = targets_of_live(conn, &id).await?;
+    let mut live = values(live);
+    let mut targets = targets_of_live(conn, queue.id).await?;
     for entry in &mut live {
         entry.targets = targets.remove(&i64::from(entry.pr.0));
     }
-    let runs = runs_that_matter(conn, &id, &header, &live).await?;
+    let runs = runs_that_matter(conn, queue.id, &header, &live).await?;
     Ok(Some((Queue::restore(header, live, runs), Version(version))))
 }
 
 async fn targets_of_live(
     conn: &mut Conn,
-    queue: &str,
+    queue: QueueId,
 ) -> Result<BTreeMap<i64, Arc<ReportedTargets>>, DbError> {
     let live = entries::table
-        .filter(entries::queue_id.eq(queue))
+        .filter(entries::queue_id.eq(Sql(queue)))
         .filter(entries::live.eq(true))
         .select(entries::pr_number);
-    let rows: Vec<(i64, i32, String)> = impacted_targets::table
-        .filter(impacted_targets::queue_id.eq(queue))
+    let rows: Vec<(i64, Kept<ReportedTargets>)> = impacted_targets::table
+        .filter(impacted_targets::queue_id.eq(Sql(queue)))
         .filter(impacted_targets::pr_number.eq_any(live))
-        .select((impacted_targets::pr_number, impacted_targets::format, impacted_targets::document))
+        .select((impacted_targets::pr_number, impacted_targets::document))
         .load(conn)
         .await?;
-    rows.into_iter()
-        .map(|(pr, format, text)| Ok((pr, Arc::new(decode("targets", format, &text)?))))
-        .collect()
+    Ok(rows.into_iter().map(|(pr, Kept(targets))| (pr, Arc::new(targets))).collect())
 }
 
 /// Runs that are building or testing, that live entries refer to, or that land.
 async fn runs_that_matter(
     conn: &mut Conn,
-    queue: &str,
+    queue: QueueId,
     header: &Header,
     live: &[Entry],
 ) -> Result<Vec<TestRun>, DbError> {
-    let mut named: BTreeSet<String> =
-        live.iter().filter_map(|it| it.state.run()).map(|run| run.to_string()).collect();
+    let mut named: BTreeSet<RunId> = live.iter().filter_map(|it| it.state.run()).collect();
     if let Some(landing) = &header.landing {
-        named.extend(landing.runs.iter().map(ToString::to_string));
+        named.extend(landing.runs.iter().copied());
     }
-    let rows: Vec<(i32, String)> = runs::table
-        .filter(runs::queue_id.eq(queue))
-        .filter(runs::running.eq(true).or(runs::id.eq_any(named)))
-        .select((runs::format, runs::document))
+    let rows: Vec<Kept<TestRun>> = runs::table
+        .filter(runs::queue_id.eq(Sql(queue)))
+        .filter(runs::running.eq(true).or(runs::id.eq_any(named.into_iter().map(Sql))))
+        .select(runs::document)
         .load(conn)
         .await?;
-    rows.iter().map(|(format, text)| decode("test run", *format, text)).collect()
+    Ok(values(rows))
 }

@@ -13,50 +13,50 @@ use signalbox_domain::queue::{Entry, JournalRecord, PrState, TestRun};
 use signalbox_domain::time::Timestamp;
 
 use super::Store;
-use crate::documents::{column, decode, number, uuid};
+use crate::documents::{Kept, MoveDocument, column, number, values};
 use crate::error::DbError;
 use crate::schema::{entries, entry_moves, journal, queues, repos, runs};
+use crate::sql_types::Sql;
 
 /// Where a row of a list belongs: queue, host, owner, name, branch.
-type Place = (String, String, String, String, String);
+type Place = (QueueId, String, String, String, String);
 
 /// Entries of a queue in a state.
-type Count = (String, String, i64);
-type Counts = BTreeMap<String, Vec<(PrState, bool, u64)>>;
+type Count = (QueueId, String, i64);
+type Counts = BTreeMap<QueueId, Vec<(PrState, bool, u64)>>;
 
 #[async_trait]
 impl ReadStore for Store {
     async fn entry(&self, queue: QueueRef, pr: PrNumber) -> Result<Option<Entry>, StoreError> {
-        let row: Option<(i32, String)> = {
+        let row: Option<Kept<Entry>> = {
             let mut conn = self.connection().await?;
             entries::table
-                .filter(entries::queue_id.eq(queue.id.to_string()))
-                .filter(entries::org_id.eq(queue.org.to_string()))
+                .filter(entries::queue_id.eq(Sql(queue.id)))
+                .filter(entries::org_id.eq(Sql(queue.org)))
                 .filter(entries::pr_number.eq(i64::from(pr.0)))
-                .select((entries::format, entries::document))
+                .select(entries::document)
                 .first(&mut conn)
                 .await
                 .optional()
                 .map_err(DbError::from)?
         };
-        let Some((format, text)) = row else { return Ok(None) };
-        let mut entry: Entry = decode("entry", format, &text)?;
+        let Some(Kept(mut entry)) = row else { return Ok(None) };
         entry.targets = self.targets(queue, pr).await?.map(std::sync::Arc::new);
         Ok(Some(entry))
     }
 
     async fn run(&self, queue: QueueRef, run: RunId) -> Result<Option<TestRun>, StoreError> {
         let mut conn = self.connection().await?;
-        let row: Option<(i32, String)> = runs::table
-            .filter(runs::queue_id.eq(queue.id.to_string()))
-            .filter(runs::org_id.eq(queue.org.to_string()))
-            .filter(runs::id.eq(run.to_string()))
-            .select((runs::format, runs::document))
+        let row: Option<Kept<TestRun>> = runs::table
+            .filter(runs::queue_id.eq(Sql(queue.id)))
+            .filter(runs::org_id.eq(Sql(queue.org)))
+            .filter(runs::id.eq(Sql(run)))
+            .select(runs::document)
             .first(&mut conn)
             .await
             .optional()
             .map_err(DbError::from)?;
-        Ok(row.map(|(format, text)| decode("test run", format, &text)).transpose()?)
+        Ok(row.map(|Kept(run)| run))
     }
 
     async fn journal(
@@ -66,18 +66,17 @@ impl ReadStore for Store {
         limit: u32,
     ) -> Result<Vec<JournalRecord>, StoreError> {
         let mut conn = self.connection().await?;
-        let rows: Vec<(i32, String)> = journal::table
-            .filter(journal::queue_id.eq(queue.id.to_string()))
-            .filter(journal::org_id.eq(queue.org.to_string()))
+        let rows: Vec<Kept<JournalRecord>> = journal::table
+            .filter(journal::queue_id.eq(Sql(queue.id)))
+            .filter(journal::org_id.eq(Sql(queue.org)))
             .filter(journal::number.gt(column(after)))
             .order(journal::number)
             .limit(i64::from(limit))
-            .select((journal::format, journal::document))
+            .select(journal::document)
             .load(&mut conn)
             .await
             .map_err(DbError::from)?;
-        let record = |(format, text): &(i32, String)| decode("journal record", *format, text);
-        Ok(rows.iter().map(record).collect::<Result<_, DbError>>()?)
+        Ok(values(rows))
     }
 
     async fn moves_since(
@@ -87,46 +86,39 @@ impl ReadStore for Store {
     ) -> Result<Vec<MoveRecord>, StoreError> {
         let mut conn = self.connection().await?;
         let mut query = entry_moves::table
-            .filter(entry_moves::org_id.eq(scope.org.to_string()))
-            .filter(entry_moves::at.ge(since.unix_micros()))
+            .filter(entry_moves::org_id.eq(Sql(scope.org)))
+            .filter(entry_moves::at.ge(Sql(since)))
             .order((entry_moves::at, entry_moves::number, entry_moves::ordinal))
-            .select((
-                entry_moves::queue_id,
-                entry_moves::at,
-                entry_moves::format,
-                entry_moves::document,
-            ))
+            .select((entry_moves::queue_id, entry_moves::at, entry_moves::document))
             .into_boxed();
         if let Some(repo) = scope.repo {
-            query = query.filter(entry_moves::repo_id.eq(repo.to_string()));
+            query = query.filter(entry_moves::repo_id.eq(Sql(repo)));
         }
-        let rows: Vec<(String, i64, i32, String)> =
+        let rows: Vec<(QueueId, Timestamp, Kept<MoveDocument>)> =
             query.load(&mut conn).await.map_err(DbError::from)?;
-        let read = |(queue, at, format, text): (String, i64, i32, String)| {
-            Ok(MoveRecord {
-                queue: QueueRef { org: scope.org, id: QueueId(uuid("move", &queue)?) },
-                at: Timestamp::from_unix_micros(at),
-                decision: decode("move", format, &text)?,
-            })
+        let read = |(id, at, Kept(MoveDocument { decision }))| MoveRecord {
+            queue: QueueRef { org: scope.org, id },
+            at,
+            decision,
         };
-        Ok(rows.into_iter().map(read).collect::<Result<_, DbError>>()?)
+        Ok(rows.into_iter().map(read).collect())
     }
 
     async fn depths(&self, scope: MetricsScope) -> Result<Vec<QueueDepth>, StoreError> {
         let mut conn = self.connection().await?;
         let mut query = queues::table
             .inner_join(repos::table)
-            .filter(queues::org_id.eq(scope.org.to_string()))
+            .filter(queues::org_id.eq(Sql(scope.org)))
             .filter(queues::deleted.eq(false))
             .order((repos::host, repos::owner, repos::name, queues::branch))
             .select((queues::id, repos::host, repos::owner, repos::name, queues::branch))
             .into_boxed();
         if let Some(repo) = scope.repo {
-            query = query.filter(queues::repo_id.eq(repo.to_string()));
+            query = query.filter(queues::repo_id.eq(Sql(repo)));
         }
         let places: Vec<Place> = query.load(&mut conn).await.map_err(DbError::from)?;
         let live = entries::table
-            .filter(entries::org_id.eq(scope.org.to_string()))
+            .filter(entries::org_id.eq(Sql(scope.org)))
             .filter(entries::live.eq(true));
         let all: Vec<Count> = live
             .clone()
@@ -136,7 +128,7 @@ impl ReadStore for Store {
             .await
             .map_err(DbError::from)?;
         let of_bisections = runs::table
-            .filter(runs::org_id.eq(scope.org.to_string()))
+            .filter(runs::org_id.eq(Sql(scope.org)))
             .filter(runs::bisection.eq(true))
             .select(runs::id.nullable());
         let bisected: Vec<Count> = live
@@ -149,9 +141,8 @@ impl ReadStore for Store {
         let mut counts = by_queue(all, bisected)?;
         let mut depths = Vec::with_capacity(places.len());
         for place in places {
-            let id = place.0.clone();
             let (queue, repo, branch) = place_of(scope.org, place)?;
-            let of_queue = counts.remove(&id).unwrap_or_default();
+            let of_queue = counts.remove(&queue.id).unwrap_or_default();
             depths.push(QueueDepth { queue, repo, branch, counts: of_queue });
         }
         Ok(depths)
@@ -176,11 +167,10 @@ fn by_queue(all: Vec<Count>, bisected: Vec<Count>) -> Result<Counts, DbError> {
 
 fn place_of(
     org: OrgId,
-    (queue, host, owner, name, branch): Place,
+    (id, host, owner, name, branch): Place,
 ) -> Result<(QueueRef, RepoName, BranchName), DbError> {
-    let queue = QueueRef { org, id: QueueId(uuid("queue", &queue)?) };
     let repo =
         RepoName::new(&host, owner, name).map_err(|it| DbError::corrupt("repository", it))?;
     let branch = BranchName::new(branch).map_err(|it| DbError::corrupt("queue", it))?;
-    Ok((queue, repo, branch))
+    Ok((QueueRef { org, id }, repo, branch))
 }

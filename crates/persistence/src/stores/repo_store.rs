@@ -9,15 +9,15 @@ use signalbox_domain::ports::{RepoStore, Repository, StoreError};
 use signalbox_domain::time::Timestamp;
 
 use super::{Conn, Store};
-use crate::documents::uuid;
 use crate::error::DbError;
 use crate::schema::repos;
+use crate::sql_types::Sql;
 
 #[derive(Insertable, Queryable, Selectable)]
 #[diesel(table_name = repos)]
 struct RepoRow {
-    id: String,
-    org_id: String,
+    id: Sql<RepoId>,
+    org_id: Sql<OrgId>,
     /// The name by which it is looked up: in lower case where the host did not tell cases apart
     /// when it was registered.
     lookup: String,
@@ -25,18 +25,18 @@ struct RepoRow {
     owner: String,
     name: String,
     path: Option<String>,
-    created_at: i64,
+    created_at: Sql<Timestamp>,
 }
 
 impl RepoRow {
     fn into_repository(self) -> Result<Repository, DbError> {
         Ok(Repository {
-            id: RepoId(uuid("repository", &self.id)?),
-            org: OrgId(uuid("repository", &self.org_id)?),
+            id: self.id.0,
+            org: self.org_id.0,
             name: RepoName::new(&self.host, self.owner, self.name)
                 .map_err(|it| DbError::corrupt("repository", it))?,
             path: self.path,
-            created_at: Timestamp::from_unix_micros(self.created_at),
+            created_at: self.created_at.0,
         })
     }
 }
@@ -47,13 +47,13 @@ impl RepoRow {
 /// registered, or the other way round: so the keys of both rules are looked up.
 async fn named(
     conn: &mut Conn,
-    org: &str,
+    org: OrgId,
     name: &RepoName,
     any_case: bool,
 ) -> Result<Option<RepoRow>, DbError> {
     let keys = [name.key(false), name.key(true)].map(|key| key.to_string());
     let rows: Vec<RepoRow> = repos::table
-        .filter(repos::org_id.eq(org))
+        .filter(repos::org_id.eq(Sql(org)))
         .filter(repos::lookup.eq_any(&keys))
         .order(repos::created_at)
         .select(RepoRow::as_select())
@@ -73,9 +73,8 @@ async fn insert(conn: &mut Conn, row: &RepoRow) -> Result<(), DbError> {
     let key = (repos::org_id, repos::lookup);
     let written = insert().on_conflict(key).do_nothing().execute(conn).await?;
     if written == 0 {
-        let of_key = repos::table
-            .filter(repos::org_id.eq(&row.org_id))
-            .filter(repos::lookup.eq(&row.lookup));
+        let of_key =
+            repos::table.filter(repos::org_id.eq(row.org_id)).filter(repos::lookup.eq(&row.lookup));
         let other: RepoRow = of_key.select(RepoRow::as_select()).first(conn).await?;
         let spelling = other.into_repository()?.name.key(false).to_string();
         if spelling != row.lookup {
@@ -95,25 +94,25 @@ impl RepoStore for Store {
     ) -> Result<Repository, StoreError> {
         let name = repository.name.clone();
         let row = RepoRow {
-            id: repository.id.to_string(),
-            org_id: repository.org.to_string(),
+            id: Sql(repository.id),
+            org_id: Sql(repository.org),
             lookup: name.key(any_case).to_string(),
             host: name.host.to_string(),
             owner: name.owner.clone(),
             name: name.name.clone(),
             path: repository.path.clone(),
-            created_at: repository.created_at.unix_micros(),
+            created_at: Sql(repository.created_at),
         };
         let job = self.write(Box::new(move |conn| {
             async move {
-                let mut kept = named(conn, &row.org_id, &name, any_case).await?;
+                let mut kept = named(conn, row.org_id.0, &name, any_case).await?;
                 if kept.is_none() {
                     insert(conn, &row).await?;
-                    kept = named(conn, &row.org_id, &name, any_case).await?;
+                    kept = named(conn, row.org_id.0, &name, any_case).await?;
                 }
                 let mut kept = kept.ok_or(DbError::Conflict)?;
                 if row.path.is_some() && kept.path != row.path {
-                    diesel::update(repos::table.filter(repos::id.eq(&kept.id)))
+                    diesel::update(repos::table.filter(repos::id.eq(kept.id)))
                         .set(repos::path.eq(&row.path))
                         .execute(conn)
                         .await?;
@@ -133,15 +132,15 @@ impl RepoStore for Store {
         any_case: bool,
     ) -> Result<Option<Repository>, StoreError> {
         let mut conn = self.connection().await?;
-        let row = named(&mut conn, &org.to_string(), name, any_case).await?;
+        let row = named(&mut conn, org, name, any_case).await?;
         Ok(row.map(RepoRow::into_repository).transpose()?)
     }
 
     async fn find(&self, org: OrgId, id: RepoId) -> Result<Option<Repository>, StoreError> {
         let mut conn = self.connection().await?;
         let row: Option<RepoRow> = repos::table
-            .filter(repos::org_id.eq(org.to_string()))
-            .filter(repos::id.eq(id.to_string()))
+            .filter(repos::org_id.eq(Sql(org)))
+            .filter(repos::id.eq(Sql(id)))
             .select(RepoRow::as_select())
             .first(&mut conn)
             .await
@@ -157,7 +156,7 @@ impl RepoStore for Store {
             .select(RepoRow::as_select())
             .into_boxed();
         if let Some(org) = org {
-            query = query.filter(repos::org_id.eq(org.to_string()));
+            query = query.filter(repos::org_id.eq(Sql(org)));
         }
         let rows: Vec<RepoRow> = query.load(&mut conn).await.map_err(DbError::from)?;
         Ok(rows.into_iter().map(RepoRow::into_repository).collect::<Result<_, _>>()?)

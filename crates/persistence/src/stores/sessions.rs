@@ -12,18 +12,18 @@ use signalbox_domain::token::TokenHash;
 
 use super::Store;
 use super::accounts::{hex, unhex};
-use crate::documents::uuid;
 use crate::error::DbError;
 use crate::schema::sessions;
+use crate::sql_types::Sql;
 
 #[derive(Insertable, Queryable, Selectable)]
 #[diesel(table_name = sessions)]
 struct SessionRow {
     hash: String,
-    org_id: String,
+    org_id: Sql<OrgId>,
     token_hash: String,
-    created_at: i64,
-    seen_at: i64,
+    created_at: Sql<Timestamp>,
+    seen_at: Sql<Timestamp>,
 }
 
 /// The key of a session's row.
@@ -35,20 +35,20 @@ impl SessionRow {
     fn of(session: &Session) -> Self {
         Self {
             hash: key(session.hash),
-            org_id: session.org.to_string(),
+            org_id: Sql(session.org),
             token_hash: hex(session.token),
-            created_at: session.created_at.unix_micros(),
-            seen_at: session.seen_at.unix_micros(),
+            created_at: Sql(session.created_at),
+            seen_at: Sql(session.seen_at),
         }
     }
 
     fn into_session(self) -> Result<Session, DbError> {
         Ok(Session {
             hash: SessionHash(unhex(&self.hash)?.0),
-            org: OrgId(uuid("session", &self.org_id)?),
+            org: self.org_id.0,
             token: unhex(&self.token_hash)?,
-            created_at: Timestamp::from_unix_micros(self.created_at),
-            seen_at: Timestamp::from_unix_micros(self.seen_at),
+            created_at: self.created_at.0,
+            seen_at: self.seen_at.0,
         })
     }
 }
@@ -80,11 +80,11 @@ impl SessionStore for Store {
     }
 
     async fn note_use(&self, hash: SessionHash, at: Timestamp) -> Result<(), StoreError> {
-        let (key, at) = (key(hash), at.unix_micros());
+        let (key, at) = (key(hash), at);
         let job = self.write(Box::new(move |conn| {
             async move {
-                let noted = sessions::table.find(key).filter(sessions::seen_at.lt(at));
-                diesel::update(noted).set(sessions::seen_at.eq(at)).execute(conn).await?;
+                let noted = sessions::table.find(key).filter(sessions::seen_at.lt(Sql(at)));
+                diesel::update(noted).set(sessions::seen_at.eq(Sql(at))).execute(conn).await?;
                 Ok(())
             }
             .boxed()
@@ -105,10 +105,9 @@ impl SessionStore for Store {
     }
 
     async fn prune(&self, seen: Timestamp, created: Timestamp) -> Result<u64, StoreError> {
-        let (seen, created) = (seen.unix_micros(), created.unix_micros());
         let job = self.write(Box::new(move |conn| {
             async move {
-                let old = sessions::seen_at.lt(seen).or(sessions::created_at.lt(created));
+                let old = sessions::seen_at.lt(Sql(seen)).or(sessions::created_at.lt(Sql(created)));
                 let gone = diesel::delete(sessions::table.filter(old)).execute(conn).await?;
                 Ok(u64::try_from(gone).unwrap_or(u64::MAX))
             }

@@ -3,6 +3,7 @@
 use diesel::prelude::*;
 use diesel_async::RunQueryDsl;
 use signalbox_domain::flaky::UploadId;
+use signalbox_domain::ids::RepoId;
 use signalbox_domain::ports::{Backlog, LeaseToken, LeasedUpload};
 use signalbox_domain::time::Timestamp;
 use signalbox_domain::upload::{ContentHash, UploadRecord, UploadState};
@@ -10,31 +11,28 @@ use uuid::Uuid;
 
 use super::super::locked;
 use super::Conn;
-use super::upload_store::{document, record};
-use crate::documents::{FORMAT, number, uuid};
+use crate::documents::{Kept, encode, number};
 use crate::error::DbError;
 use crate::schema::{upload_jobs, uploads};
+use crate::sql_types::Sql;
 
-type Row = (i64, String, i32, Option<i64>);
+type Row = (i64, UploadId, i32, Option<Timestamp>);
 
 /// What waits to be read.
 pub(super) async fn backlog(conn: &mut Conn, now: Timestamp) -> Result<Backlog, DbError> {
-    let at = now.unix_micros();
-    let (due, oldest): (i64, Option<i64>) = upload_jobs::table
-        .filter(upload_jobs::due_at.le(at))
-        .filter(upload_jobs::leased_until.is_null().or(upload_jobs::leased_until.le(at)))
+    let (due, oldest): (i64, Option<Timestamp>) = upload_jobs::table
+        .filter(upload_jobs::due_at.le(Sql(now)))
+        .filter(upload_jobs::leased_until.is_null().or(upload_jobs::leased_until.le(Sql(now))))
         .select((diesel::dsl::count_star(), diesel::dsl::min(upload_jobs::due_at)))
         .first(conn)
         .await?;
-    let oldest = oldest.map(Timestamp::from_unix_micros);
     Ok(Backlog { due: number("upload job", due)?, oldest })
 }
 
 pub(super) async fn any_due(conn: &mut Conn, now: Timestamp) -> Result<bool, DbError> {
-    let at = now.unix_micros();
     let due: Option<i64> = upload_jobs::table
-        .filter(upload_jobs::due_at.le(at))
-        .filter(upload_jobs::leased_until.is_null().or(upload_jobs::leased_until.le(at)))
+        .filter(upload_jobs::due_at.le(Sql(now)))
+        .filter(upload_jobs::leased_until.is_null().or(upload_jobs::leased_until.le(Sql(now))))
         .select(upload_jobs::position)
         .first(conn)
         .await
@@ -49,11 +47,10 @@ pub(super) async fn lease(
     now: Timestamp,
     until: Timestamp,
 ) -> Result<Vec<LeasedUpload>, DbError> {
-    let at = now.unix_micros();
     let rows: Vec<Row> = locked!(
         upload_jobs::table
-            .filter(upload_jobs::due_at.le(at))
-            .filter(upload_jobs::leased_until.is_null().or(upload_jobs::leased_until.le(at)))
+            .filter(upload_jobs::due_at.le(Sql(now)))
+            .filter(upload_jobs::leased_until.is_null().or(upload_jobs::leased_until.le(Sql(now))))
             .order((upload_jobs::due_at, upload_jobs::position))
             .limit(i64::from(limit))
             .select((
@@ -68,26 +65,24 @@ pub(super) async fn lease(
     let mut leased = Vec::with_capacity(rows.len());
     for (position, upload, attempts, failing_since) in rows {
         // One lease for each row: a lost one is told from its successor, also by one holder.
-        let lease = Uuid::new_v5(&holder, format!("{position}:{attempts}:{at}").as_bytes());
+        let name = format!("{position}:{attempts}:{}", now.unix_micros());
+        let lease = Uuid::new_v5(&holder, name.as_bytes());
         diesel::update(upload_jobs::table.find(position))
             .set((
-                upload_jobs::lease.eq(lease.to_string()),
-                upload_jobs::holder.eq(holder.to_string()),
-                upload_jobs::leased_until.eq(until.unix_micros()),
+                upload_jobs::lease.eq(Sql(lease)),
+                upload_jobs::holder.eq(Sql(holder)),
+                upload_jobs::leased_until.eq(Sql(until)),
                 upload_jobs::attempts.eq(attempts + 1),
             ))
             .execute(conn)
             .await?;
-        let (format, text): (i32, String) = uploads::table
-            .find(upload)
-            .select((uploads::format, uploads::document))
-            .first(conn)
-            .await?;
+        let Kept(record) =
+            uploads::table.find(Sql(upload)).select(uploads::document).first(conn).await?;
         leased.push(LeasedUpload {
             token: LeaseToken { row: position, lease },
-            record: record(format, &text)?,
+            record,
             attempts: number("upload", i64::from(attempts))?,
-            failing_since: failing_since.map(Timestamp::from_unix_micros),
+            failing_since,
         });
     }
     Ok(leased)
@@ -98,20 +93,17 @@ pub(super) async fn renew(
     token: LeaseToken,
     until: Timestamp,
 ) -> Result<bool, DbError> {
-    let held =
-        upload_jobs::table.find(token.row).filter(upload_jobs::lease.eq(token.lease.to_string()));
-    let renewed = diesel::update(held)
-        .set(upload_jobs::leased_until.eq(until.unix_micros()))
-        .execute(conn)
-        .await?;
+    let held = upload_jobs::table.find(token.row).filter(upload_jobs::lease.eq(Sql(token.lease)));
+    let renewed =
+        diesel::update(held).set(upload_jobs::leased_until.eq(Sql(until))).execute(conn).await?;
     Ok(renewed == 1)
 }
 
 /// The upload of a lease that is held.
-async fn held(conn: &mut Conn, token: LeaseToken) -> Result<Option<String>, DbError> {
+async fn held(conn: &mut Conn, token: LeaseToken) -> Result<Option<UploadId>, DbError> {
     let upload = upload_jobs::table
         .find(token.row)
-        .filter(upload_jobs::lease.eq(token.lease.to_string()))
+        .filter(upload_jobs::lease.eq(Sql(token.lease)))
         .select(upload_jobs::upload_id)
         .first(conn)
         .await;
@@ -124,23 +116,22 @@ pub(super) async fn claim(
     digest: ContentHash,
 ) -> Result<Option<UploadId>, DbError> {
     let Some(upload) = held(conn, token).await? else { return Ok(None) };
-    let repo: String =
-        uploads::table.find(&upload).select(uploads::repo_id).first(&mut *conn).await?;
-    let owner: Option<String> = uploads::table
-        .filter(uploads::repo_id.eq(&repo))
+    let repo: RepoId =
+        uploads::table.find(Sql(upload)).select(uploads::repo_id).first(&mut *conn).await?;
+    let owner: Option<UploadId> = uploads::table
+        .filter(uploads::repo_id.eq(Sql(repo)))
         .filter(uploads::digest.eq(digest.to_string()))
         .select(uploads::id)
         .first(conn)
         .await
         .optional()?;
     if owner.is_none() {
-        diesel::update(uploads::table.find(&upload))
+        diesel::update(uploads::table.find(Sql(upload)))
             .set(uploads::digest.eq(digest.to_string()))
             .execute(conn)
             .await?;
     }
-    let owner = owner.unwrap_or(upload);
-    Ok(Some(UploadId(uuid("upload", &owner)?)))
+    Ok(Some(owner.unwrap_or(upload)))
 }
 
 pub(super) async fn finish(
@@ -150,24 +141,18 @@ pub(super) async fn finish(
 ) -> Result<bool, DbError> {
     let job = upload_jobs::table
         .find(token.row)
-        .filter(upload_jobs::lease.eq(token.lease.to_string()))
-        .filter(upload_jobs::upload_id.eq(record.id.to_string()));
+        .filter(upload_jobs::lease.eq(Sql(token.lease)))
+        .filter(upload_jobs::upload_id.eq(Sql(record.id)));
     if diesel::delete(job).execute(conn).await? == 0 {
         return Ok(false);
     }
-    let row = uploads::table
-        .find(record.id.to_string())
-        .filter(uploads::org_id.eq(record.org.to_string()));
+    let row = uploads::table.find(Sql(record.id)).filter(uploads::org_id.eq(Sql(record.org)));
     diesel::update(row)
-        .set((
-            uploads::state.eq(record.state.word()),
-            uploads::format.eq(FORMAT),
-            uploads::document.eq(document(&record)?),
-        ))
+        .set((uploads::state.eq(record.state.word()), uploads::document.eq(encode(&record)?)))
         .execute(conn)
         .await?;
     if record.state == UploadState::Failed {
-        diesel::update(uploads::table.find(record.id.to_string()))
+        diesel::update(uploads::table.find(Sql(record.id)))
             .set(uploads::digest.eq(None::<String>))
             .execute(conn)
             .await?;
@@ -182,15 +167,14 @@ pub(super) async fn retry(
     failing_since: Timestamp,
     error: String,
 ) -> Result<bool, DbError> {
-    let held =
-        upload_jobs::table.find(token.row).filter(upload_jobs::lease.eq(token.lease.to_string()));
+    let held = upload_jobs::table.find(token.row).filter(upload_jobs::lease.eq(Sql(token.lease)));
     let given_back = diesel::update(held)
         .set((
-            upload_jobs::lease.eq(None::<String>),
-            upload_jobs::holder.eq(None::<String>),
-            upload_jobs::leased_until.eq(None::<i64>),
-            upload_jobs::due_at.eq(at.unix_micros()),
-            upload_jobs::failing_since.eq(failing_since.unix_micros()),
+            upload_jobs::lease.eq(None::<Uuid>),
+            upload_jobs::holder.eq(None::<Uuid>),
+            upload_jobs::leased_until.eq(None::<Timestamp>),
+            upload_jobs::due_at.eq(Sql(at)),
+            upload_jobs::failing_since.eq(Sql(failing_since)),
             upload_jobs::last_error.eq(error),
         ))
         .execute(conn)
@@ -202,13 +186,13 @@ pub(super) async fn hand_back(conn: &mut Conn, holder: Option<Uuid>) -> Result<u
     let leased = diesel::update(upload_jobs::table).filter(upload_jobs::holder.is_not_null());
     let mut leased = leased.into_boxed();
     if let Some(holder) = holder {
-        leased = leased.filter(upload_jobs::holder.eq(holder.to_string()));
+        leased = leased.filter(upload_jobs::holder.eq(Sql(holder)));
     }
     let given_back = leased
         .set((
-            upload_jobs::lease.eq(None::<String>),
-            upload_jobs::holder.eq(None::<String>),
-            upload_jobs::leased_until.eq(None::<i64>),
+            upload_jobs::lease.eq(None::<Uuid>),
+            upload_jobs::holder.eq(None::<Uuid>),
+            upload_jobs::leased_until.eq(None::<Timestamp>),
         ))
         .execute(conn)
         .await?;

@@ -13,18 +13,10 @@ use uuid::Uuid;
 
 use super::upload_leases as leases;
 use super::{Conn, Store};
-use crate::documents::{FORMAT, decode, encode, uuid};
+use crate::documents::{Kept, encode, values};
 use crate::error::DbError;
 use crate::schema::{public_repo_ids, upload_jobs, uploads};
-
-/// A record as a document. PostgreSQL keeps no NUL, which texts of senders may hold.
-pub(super) fn document(record: &UploadRecord) -> Result<String, DbError> {
-    Ok(encode("upload", record)?.replace("\\u0000", "\\ufffd"))
-}
-
-pub(super) fn record(format: i32, text: &str) -> Result<UploadRecord, DbError> {
-    decode("upload", format, text)
-}
+use crate::sql_types::{Sql, each};
 
 async fn receive(
     conn: &mut Conn,
@@ -32,30 +24,22 @@ async fn receive(
     id: UploadId,
     received: Received,
 ) -> Result<bool, DbError> {
-    let row: Option<(i32, String)> = uploads::table
-        .find(id.to_string())
-        .filter(uploads::org_id.eq(org.to_string()))
+    let row: Option<Kept<UploadRecord>> = uploads::table
+        .find(Sql(id))
+        .filter(uploads::org_id.eq(Sql(org)))
         .filter(uploads::state.eq(UploadState::Awaited.word()))
-        .select((uploads::format, uploads::document))
+        .select(uploads::document)
         .first(conn)
         .await
         .optional()?;
-    let Some((format, text)) = row else { return Ok(false) };
-    let at = received.at.unix_micros();
-    let kept = UploadRecord {
-        state: UploadState::Received,
-        received: Some(received),
-        ..record(format, &text)?
-    };
+    let Some(Kept(record)) = row else { return Ok(false) };
+    let at = received.at;
+    let kept = UploadRecord { state: UploadState::Received, received: Some(received), ..record };
     // Of two that come at once, one changes the row.
     let waiting =
-        uploads::table.find(id.to_string()).filter(uploads::state.eq(UploadState::Awaited.word()));
+        uploads::table.find(Sql(id)).filter(uploads::state.eq(UploadState::Awaited.word()));
     let changed = diesel::update(waiting)
-        .set((
-            uploads::state.eq(kept.state.word()),
-            uploads::format.eq(FORMAT),
-            uploads::document.eq(document(&kept)?),
-        ))
+        .set((uploads::state.eq(kept.state.word()), uploads::document.eq(encode(&kept)?)))
         .execute(conn)
         .await?;
     if changed == 0 {
@@ -63,9 +47,9 @@ async fn receive(
     }
     diesel::insert_into(upload_jobs::table)
         .values((
-            upload_jobs::org_id.eq(org.to_string()),
-            upload_jobs::upload_id.eq(id.to_string()),
-            upload_jobs::due_at.eq(at),
+            upload_jobs::org_id.eq(Sql(org)),
+            upload_jobs::upload_id.eq(Sql(id)),
+            upload_jobs::due_at.eq(Sql(at)),
             upload_jobs::attempts.eq(0),
         ))
         .execute(conn)
@@ -85,14 +69,13 @@ impl UploadStore for Store {
             async move {
                 let created = diesel::insert_into(uploads::table)
                     .values((
-                        uploads::id.eq(record.id.to_string()),
-                        uploads::org_id.eq(record.org.to_string()),
-                        uploads::repo_id.eq(record.repo.to_string()),
+                        uploads::id.eq(Sql(record.id)),
+                        uploads::org_id.eq(Sql(record.org)),
+                        uploads::repo_id.eq(Sql(record.repo)),
                         uploads::state.eq(record.state.word()),
                         uploads::secret.eq(secret.map(|it| it.to_string())),
-                        uploads::created_at.eq(record.created_at.unix_micros()),
-                        uploads::format.eq(FORMAT),
-                        uploads::document.eq(document(&record)?),
+                        uploads::created_at.eq(Sql(record.created_at)),
+                        uploads::document.eq(encode(&record)?),
                     ))
                     .on_conflict(uploads::id)
                     .do_nothing()
@@ -107,15 +90,15 @@ impl UploadStore for Store {
 
     async fn find(&self, org: OrgId, id: UploadId) -> Result<Option<UploadRecord>, StoreError> {
         let mut conn = self.connection().await?;
-        let row: Option<(i32, String)> = uploads::table
-            .find(id.to_string())
-            .filter(uploads::org_id.eq(org.to_string()))
-            .select((uploads::format, uploads::document))
+        let row: Option<Kept<UploadRecord>> = uploads::table
+            .find(Sql(id))
+            .filter(uploads::org_id.eq(Sql(org)))
+            .select(uploads::document)
             .first(&mut conn)
             .await
             .optional()
             .map_err(DbError::from)?;
-        Ok(row.map(|(format, text)| record(format, &text)).transpose()?)
+        Ok(row.map(|Kept(record)| record))
     }
 
     async fn find_by_secret(
@@ -124,15 +107,15 @@ impl UploadStore for Store {
         secret: ContentHash,
     ) -> Result<Option<UploadRecord>, StoreError> {
         let mut conn = self.connection().await?;
-        let row: Option<(i32, String)> = uploads::table
-            .find(id.to_string())
+        let row: Option<Kept<UploadRecord>> = uploads::table
+            .find(Sql(id))
             .filter(uploads::secret.eq(secret.to_string()))
-            .select((uploads::format, uploads::document))
+            .select(uploads::document)
             .first(&mut conn)
             .await
             .optional()
             .map_err(DbError::from)?;
-        Ok(row.map(|(format, text)| record(format, &text)).transpose()?)
+        Ok(row.map(|Kept(record)| record))
     }
 
     async fn receive(
@@ -226,41 +209,39 @@ impl UploadStore for Store {
     ) -> Result<Vec<UploadRecord>, StoreError> {
         let mut conn = self.connection().await?;
         let mut query = uploads::table
-            .filter(uploads::org_id.eq(org.to_string()))
-            .filter(uploads::repo_id.eq(repo.to_string()))
+            .filter(uploads::org_id.eq(Sql(org)))
+            .filter(uploads::repo_id.eq(Sql(repo)))
             .into_boxed();
         if let Some((at, id)) = after {
-            let at = at.unix_micros();
             query = query.filter(
                 uploads::created_at
-                    .lt(at)
-                    .or(uploads::created_at.eq(at).and(uploads::id.lt(id.to_string()))),
+                    .lt(Sql(at))
+                    .or(uploads::created_at.eq(Sql(at)).and(uploads::id.lt(Sql(id)))),
             );
         }
-        let rows: Vec<(i32, String)> = query
+        let rows: Vec<Kept<UploadRecord>> = query
             .order((uploads::created_at.desc(), uploads::id.desc()))
             .limit(i64::from(limit))
-            .select((uploads::format, uploads::document))
+            .select(uploads::document)
             .load(&mut conn)
             .await
             .map_err(DbError::from)?;
-        let records = rows.iter().map(|(format, text)| record(*format, text));
-        Ok(records.collect::<Result<_, _>>()?)
+        Ok(values(rows))
     }
 
     async fn prune(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
         let job = self.write(Box::new(move |conn| {
             async move {
-                let old: Vec<String> = uploads::table
-                    .filter(uploads::created_at.lt(before.unix_micros()))
+                let old: Vec<UploadId> = uploads::table
+                    .filter(uploads::created_at.lt(Sql(before)))
                     .order((uploads::created_at, uploads::id))
                     .limit(i64::from(limit))
                     .select(uploads::id)
                     .load(conn)
                     .await?;
-                let jobs = upload_jobs::table.filter(upload_jobs::upload_id.eq_any(&old));
+                let jobs = upload_jobs::table.filter(upload_jobs::upload_id.eq_any(each(&old)));
                 diesel::delete(jobs).execute(conn).await?;
-                let rows = uploads::table.filter(uploads::id.eq_any(&old));
+                let rows = uploads::table.filter(uploads::id.eq_any(each(&old)));
                 let removed = diesel::delete(rows).execute(conn).await?;
                 Ok(u64::try_from(removed).unwrap_or(0))
             }
@@ -279,21 +260,21 @@ impl UploadStore for Store {
             async move {
                 diesel::insert_into(public_repo_ids::table)
                     .values((
-                        public_repo_ids::id.eq(candidate.to_string()),
-                        public_repo_ids::org_id.eq(org.to_string()),
-                        public_repo_ids::repo_id.eq(repo.to_string()),
+                        public_repo_ids::id.eq(Sql(candidate)),
+                        public_repo_ids::org_id.eq(Sql(org)),
+                        public_repo_ids::repo_id.eq(Sql(repo)),
                     ))
                     .on_conflict(public_repo_ids::repo_id)
                     .do_nothing()
                     .execute(conn)
                     .await?;
-                let kept: String = public_repo_ids::table
-                    .filter(public_repo_ids::org_id.eq(org.to_string()))
-                    .filter(public_repo_ids::repo_id.eq(repo.to_string()))
+                let kept = public_repo_ids::table
+                    .filter(public_repo_ids::org_id.eq(Sql(org)))
+                    .filter(public_repo_ids::repo_id.eq(Sql(repo)))
                     .select(public_repo_ids::id)
                     .first(conn)
                     .await?;
-                uuid("public id", &kept)
+                Ok(kept)
             }
             .boxed()
         }));
@@ -302,14 +283,13 @@ impl UploadStore for Store {
 
     async fn find_public(&self, id: Uuid) -> Result<Option<(OrgId, RepoId)>, StoreError> {
         let mut conn = self.connection().await?;
-        let row: Option<(String, String)> = public_repo_ids::table
-            .find(id.to_string())
+        let row = public_repo_ids::table
+            .find(Sql(id))
             .select((public_repo_ids::org_id, public_repo_ids::repo_id))
             .first(&mut conn)
             .await
             .optional()
             .map_err(DbError::from)?;
-        let Some((org, repo)) = row else { return Ok(None) };
-        Ok(Some((OrgId(uuid("public id", &org)?), RepoId(uuid("public id", &repo)?))))
+        Ok(row)
     }
 }

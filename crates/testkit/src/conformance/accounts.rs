@@ -2,6 +2,7 @@
 
 use signalbox_domain::ids::{OrgId, OrgSlug, RepoId, RepoName, RunId, TokenId};
 use signalbox_domain::ports::{CheckOutput, MAX_CHECK_OUTPUT, Org, Repository, Stores};
+use signalbox_domain::time::Timestamp;
 use signalbox_domain::token::{Compatibility, Scope, Token, TokenText};
 use uuid::Uuid;
 
@@ -20,7 +21,13 @@ pub async fn an_organization_keeps_the_slug_that_it_got_first(stores: &Stores) {
 }
 
 async fn token(stores: &Stores) -> Token {
-    let token = Token {
+    let token = unwritten_token(stores).await;
+    stores.tokens.insert(&token).await.expect("a token");
+    token
+}
+
+async fn unwritten_token(stores: &Stores) -> Token {
+    Token {
         id: TokenId(Uuid::new_v4()),
         org: Sample::org(stores, "acme").await.id,
         name: "ci".into(),
@@ -31,9 +38,7 @@ async fn token(stores: &Stores) -> Token {
         created_at: at(0),
         expires_at: Some(at(100)),
         revoked_at: None,
-    };
-    stores.tokens.insert(&token).await.expect("a token");
-    token
+    }
 }
 
 /// A token comes back as it was written; another hash finds nothing.
@@ -46,6 +51,29 @@ pub async fn a_token_is_found_by_its_hash_with_everything_it_carries(stores: &St
     assert_eq!(stores.tokens.list(Some(token.org)).await.expect("a list"), [token]);
     let stranger = OrgId(Uuid::new_v4());
     assert!(stores.tokens.list(Some(stranger)).await.expect("a list").is_empty());
+}
+
+/// Times keep their microseconds, over the whole range that they have, and are compared by them.
+pub async fn times_keep_their_microseconds(stores: &Stores) {
+    let now = 1_767_225_600_123_456;
+    let times = [i64::MIN, -1, 0, 1, now, now + 1, i64::MAX - 1, i64::MAX];
+    let mut written = Vec::new();
+    for (number, micros) in times.into_iter().enumerate() {
+        let mut token = unwritten_token(stores).await;
+        let digit = u8::try_from(number).expect("few");
+        token.id = TokenId(Uuid::new_v4());
+        token.hash = TokenText::from_random([100 + digit; 20]).hash();
+        token.org = Sample::org(stores, "times").await.id;
+        token.created_at = Timestamp::from_unix_micros(micros);
+        token.expires_at = Some(token.created_at);
+        stores.tokens.insert(&token).await.expect("a token");
+        let found = stores.tokens.find_by_hash(token.hash).await.expect("a read");
+        assert_eq!(found, Some(token.clone()));
+        written.push(token);
+    }
+    written.reverse();
+    let org = written[0].org;
+    assert_eq!(stores.tokens.list(Some(org)).await.expect("a list"), written, "newest first");
 }
 
 /// Revoking again does not make a token live longer.

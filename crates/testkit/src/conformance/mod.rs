@@ -39,6 +39,7 @@ macro_rules! store_conformance {
             accounts::an_organization_keeps_the_slug_that_it_got_first,
             accounts::a_token_is_found_by_its_hash_with_everything_it_carries,
             accounts::a_revoked_token_keeps_the_earlier_time,
+            accounts::times_keep_their_microseconds,
             sessions::a_session_is_found_noted_and_ended,
             sessions::old_sessions_go,
             accounts::a_repository_is_registered_once_and_belongs_to_its_organization,

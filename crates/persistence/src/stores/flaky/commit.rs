@@ -5,29 +5,30 @@ use std::collections::BTreeSet;
 use diesel::prelude::*;
 use diesel_async::RunQueryDsl;
 use signalbox_domain::flaky::{Addition, Intake, Sighting, TestId};
+use signalbox_domain::ids::{OrgId, RepoId};
 
 use super::super::super::prepare_day;
 use super::super::{Conn, bulk, event_log};
 use super::intake_rows::{
     ALIASES, BUCKETS, CODES, FAILURES, HOURS, IntakeRows, PULL_REQUESTS, RUNS, SEEN, SEEN_SET,
-    SeenRow, TESTS, TestRow,
+    SeenRow, SeenTest, TESTS, TestRow,
 };
 use super::rows::{CommitRows, JOURNAL, STATE_SET, STATES, SettingsRow};
-use crate::documents::{FORMAT, encode};
+use crate::documents::encode;
 use crate::error::DbError;
 use crate::schema::{flaky_repos, flaky_settings_log, result_uploads, test_cases};
+use crate::sql_types::{Sql, each};
 
 /// Writes a commit inside a transaction; [`DbError::Conflict`] when the version is another one.
 pub(super) async fn write(conn: &mut Conn, rows: CommitRows) -> Result<i64, DbError> {
-    let (repo, org) = (rows.repo.id.to_string(), rows.repo.org.to_string());
+    let (repo, org) = (rows.repo.id, rows.repo.org);
     let next = rows.expected + 1;
     if rows.expected == 0 {
         let new = (
-            flaky_repos::repo_id.eq(&repo),
-            flaky_repos::org_id.eq(&org),
+            flaky_repos::repo_id.eq(Sql(repo)),
+            flaky_repos::org_id.eq(Sql(org)),
             flaky_repos::version.eq(0_i64),
             flaky_repos::marks.eq(0_i64),
-            flaky_repos::format.eq(FORMAT),
         );
         diesel::insert_into(flaky_repos::table)
             .values(new)
@@ -36,8 +37,8 @@ pub(super) async fn write(conn: &mut Conn, rows: CommitRows) -> Result<i64, DbEr
             .await?;
     }
     let expected = flaky_repos::table
-        .filter(flaky_repos::repo_id.eq(&repo))
-        .filter(flaky_repos::org_id.eq(&org))
+        .filter(flaky_repos::repo_id.eq(Sql(repo)))
+        .filter(flaky_repos::org_id.eq(Sql(org)))
         .filter(flaky_repos::version.eq(rows.expected));
     let grown =
         (flaky_repos::version.eq(next), flaky_repos::marks.eq(flaky_repos::marks + rows.marks));
@@ -45,10 +46,10 @@ pub(super) async fn write(conn: &mut Conn, rows: CommitRows) -> Result<i64, DbEr
         return Err(DbError::Conflict);
     }
     if let Some(settings) = rows.settings {
-        set(conn, &repo, &org, next, settings).await?;
+        set(conn, repo, org, next, settings).await?;
     }
     if let Some((intake, rows)) = &rows.intake {
-        take_in(conn, &repo, &org, (intake, rows)).await?;
+        take_in(conn, repo, org, (intake, rows)).await?;
     }
     STATES.update(conn, 3, STATE_SET, &rows.states).await?;
     JOURNAL.insert(conn, &rows.journal).await?;
@@ -62,23 +63,21 @@ pub(super) async fn write(conn: &mut Conn, rows: CommitRows) -> Result<i64, DbEr
 
 async fn set(
     conn: &mut Conn,
-    repo: &str,
-    org: &str,
+    repo: RepoId,
+    org: OrgId,
     version: i64,
     settings: SettingsRow,
 ) -> Result<(), DbError> {
-    diesel::update(flaky_repos::table.find(repo))
-        .set((flaky_repos::format.eq(FORMAT), flaky_repos::document.eq(&settings.document)))
+    diesel::update(flaky_repos::table.find(Sql(repo)))
+        .set(flaky_repos::document.eq(Some(&settings.document)))
         .execute(conn)
         .await?;
     let logged = (
-        flaky_settings_log::repo_id.eq(repo),
+        flaky_settings_log::repo_id.eq(Sql(repo)),
         flaky_settings_log::version.eq(version),
-        flaky_settings_log::org_id.eq(org),
-        flaky_settings_log::at.eq(settings.at),
-        flaky_settings_log::actor.eq(settings.actor),
-        flaky_settings_log::format.eq(FORMAT),
-        flaky_settings_log::document.eq(&settings.document),
+        flaky_settings_log::org_id.eq(Sql(org)),
+        flaky_settings_log::at.eq(Sql(settings.at)),
+        flaky_settings_log::document.eq(&settings.change),
     );
     diesel::insert_into(flaky_settings_log::table).values(logged).execute(conn).await?;
     Ok(())
@@ -86,18 +85,17 @@ async fn set(
 
 async fn take_in(
     conn: &mut Conn,
-    repo: &str,
-    org: &str,
+    repo: RepoId,
+    org: OrgId,
     (intake, rows): (&Intake, &IntakeRows),
 ) -> Result<(), DbError> {
     let upload = (
-        result_uploads::repo_id.eq(repo),
-        result_uploads::id.eq(intake.upload.id.to_string()),
-        result_uploads::org_id.eq(org),
-        result_uploads::received_at.eq(rows.received_at),
-        result_uploads::format.eq(FORMAT),
-        result_uploads::upload.eq(encode("upload", &intake.upload)?),
-        result_uploads::taken_in.eq(encode("upload's result", &intake.taken_in)?),
+        result_uploads::repo_id.eq(Sql(repo)),
+        result_uploads::id.eq(Sql(intake.upload.id)),
+        result_uploads::org_id.eq(Sql(org)),
+        result_uploads::received_at.eq(Sql(rows.received_at)),
+        result_uploads::upload.eq(encode(&intake.upload)?),
+        result_uploads::taken_in.eq(encode(&intake.taken_in)?),
     );
     diesel::insert_into(result_uploads::table).values(upload).execute(conn).await?;
     let sightings: Vec<&Sighting> = intake.sightings.values().collect();
@@ -122,24 +120,25 @@ async fn take_in(
 }
 
 /// Writes some tests of an upload: new ones whole, of known ones when they were seen.
-async fn see(conn: &mut Conn, repo: &str, tests: Vec<TestRow>) -> Result<(), DbError> {
-    let ids: Vec<&str> = tests.iter().map(|test| test.id.as_str()).collect();
-    let known: Vec<String> = test_cases::table
-        .filter(test_cases::repo_id.eq(repo))
-        .filter(test_cases::id.eq_any(ids))
+async fn see(conn: &mut Conn, repo: RepoId, tests: Vec<SeenTest>) -> Result<(), DbError> {
+    let ids: Vec<TestId> = tests.iter().map(|SeenTest { row, .. }| row.id).collect();
+    let known: Vec<TestId> = test_cases::table
+        .filter(test_cases::repo_id.eq(Sql(repo)))
+        .filter(test_cases::id.eq_any(each(&ids)))
         .select(test_cases::id)
         .load(conn)
         .await?;
-    let known: BTreeSet<String> = known.into_iter().collect();
-    let (seen, new): (Vec<TestRow>, Vec<TestRow>) =
-        tests.into_iter().partition(|test| known.contains(&test.id));
+    let known: BTreeSet<TestId> = known.into_iter().collect();
+    let (seen, new): (Vec<SeenTest>, Vec<SeenTest>) =
+        tests.into_iter().partition(|SeenTest { row, .. }| known.contains(&row.id));
+    let new: Vec<TestRow> = new.into_iter().map(|test| test.row).collect();
     TESTS.insert(conn, &new).await?;
-    let again = |test: TestRow| SeenRow {
-        repo_id: test.repo_id,
-        id: test.id,
-        owners: test.owners,
-        last_seen_at: test.last_seen_at,
-        last_failure_at: test.last_failure_at,
+    let again = |SeenTest { row, names_owners }: SeenTest| SeenRow {
+        repo_id: row.repo_id,
+        id: row.id,
+        owners: names_owners.then_some(row.owners),
+        last_seen_at: row.last_seen_at,
+        last_failure_at: row.last_failure_at,
     };
     let seen: Vec<SeenRow> = seen.into_iter().map(again).collect();
     SEEN.update(conn, 2, SEEN_SET, &seen).await

@@ -1,66 +1,41 @@
 //! Rows of an upload's results.
 
-use serde::Serialize;
 use signalbox_domain::flaky::{
     Addition, Intake, RunOutcome, RunRecord, SameCode, Sighting, TestCase, TestId,
 };
+use signalbox_domain::ids::{OrgId, RepoId};
 use signalbox_domain::ports::RepoRef;
 use signalbox_domain::time::{Span, Timestamp};
 
-use super::super::bulk::Target;
-use crate::documents::{FORMAT, encode};
+use super::super::bulk::{Target, bulk_rows};
+use crate::documents::{Json, Owners, encode};
 use crate::error::DbError;
 
-/// Structs whose fields are columns, and where they go.
-macro_rules! targets {
-    ($($(#[$doc:meta])* $target:ident = $row:ident in $table:literal {
-        $($column:ident: $kind:ty = $sql:literal),+ $(,)?
-    } $conflict:literal;)+) => {
-        $(
-            $(#[$doc])*
-            #[derive(Serialize)]
-            pub(super) struct $row { $(pub(super) $column: $kind),+ }
-
-            pub(super) const $target: Target = Target {
-                table: $table,
-                columns: &[$((stringify!($column), $sql)),+],
-                conflict: $conflict,
-            };
-        )+
-    };
-}
-
-targets! {
+bulk_rows! {
     /// A test that is seen for the first time.
     TESTS = TestRow in "test_cases" {
-        repo_id: String = "TEXT", id: String = "TEXT", org_id: String = "TEXT",
-        status: &'static str = "TEXT", quarantine: &'static str = "TEXT",
-        noted: bool = "BOOLEAN", watched: bool = "BOOLEAN", owners: String = "TEXT",
-        first_seen_at: i64 = "BIGINT", last_seen_at: i64 = "BIGINT",
-        last_failure_at: Option<i64> = "BIGINT", format: i32 = "INTEGER",
-        document: String = "TEXT",
+        repo_id: RepoId, id: TestId, org_id: OrgId, status: &'static str, quarantine: &'static str,
+        noted: bool, watched: bool, owners: Json, first_seen_at: Timestamp, last_seen_at: Timestamp,
+        last_failure_at: Option<Timestamp>, document: Json,
     } "";
     /// A test that is seen again.
     SEEN = SeenRow in "test_cases" {
-        repo_id: String = "TEXT", id: String = "TEXT", owners: String = "TEXT",
-        last_seen_at: i64 = "BIGINT", last_failure_at: Option<i64> = "BIGINT",
+        repo_id: RepoId, id: TestId, owners: Option<Json>, last_seen_at: Timestamp,
+        last_failure_at: Option<Timestamp>,
     } "";
     /// An id that clients send.
     ALIASES = AliasRow in "test_aliases" {
-        repo_id: String = "TEXT", alias: String = "TEXT", test_id: String = "TEXT",
-        org_id: String = "TEXT",
+        repo_id: RepoId, alias: String, test_id: TestId, org_id: OrgId,
     } "ON CONFLICT DO NOTHING";
     /// A run.
     RUNS = RunRow in "test_runs" {
-        repo_id: String = "TEXT", test_id: String = "TEXT", org_id: String = "TEXT",
-        day: i64 = "BIGINT", at: i64 = "BIGINT", attempt: i64 = "BIGINT",
-        failed: bool = "BOOLEAN", format: i32 = "INTEGER", document: String = "TEXT",
+        repo_id: RepoId, test_id: TestId, org_id: OrgId, day: Timestamp, at: Timestamp,
+        attempt: i64, failed: bool, document: Json,
     } "";
     /// Runs of an hour.
     HOURS = HourRow in "test_hours" {
-        repo_id: String = "TEXT", test_id: String = "TEXT", hour: i64 = "BIGINT",
-        org_id: String = "TEXT", passed: i64 = "BIGINT", failed: i64 = "BIGINT",
-        first_failure_at: Option<i64> = "BIGINT", last_failure_at: Option<i64> = "BIGINT",
+        repo_id: RepoId, test_id: TestId, hour: Timestamp, org_id: OrgId, passed: i64, failed: i64,
+        first_failure_at: Option<Timestamp>, last_failure_at: Option<Timestamp>,
     } "ON CONFLICT (repo_id, test_id, hour) DO UPDATE SET \
         passed = test_hours.passed + excluded.passed, \
         failed = test_hours.failed + excluded.failed, \
@@ -74,10 +49,9 @@ targets! {
             ELSE excluded.last_failure_at END";
     /// Runs of five minutes on a branch.
     BUCKETS = BucketRow in "test_buckets" {
-        repo_id: String = "TEXT", test_id: String = "TEXT", start: i64 = "BIGINT",
-        branch: String = "TEXT", org_id: String = "TEXT", class: &'static str = "TEXT",
-        passed: i64 = "BIGINT", failed: i64 = "BIGINT", last_run_at: i64 = "BIGINT",
-        last_failure_at: Option<i64> = "BIGINT",
+        repo_id: RepoId, test_id: TestId, start: Timestamp, branch: String, org_id: OrgId,
+        class: &'static str, passed: i64, failed: i64, last_run_at: Timestamp,
+        last_failure_at: Option<Timestamp>,
     } "ON CONFLICT (repo_id, test_id, start, branch) DO UPDATE SET \
         passed = test_buckets.passed + excluded.passed, \
         failed = test_buckets.failed + excluded.failed, \
@@ -89,10 +63,9 @@ targets! {
             ELSE excluded.last_failure_at END";
     /// Runs of one code on a branch.
     CODES = CodeRow in "test_codes" {
-        repo_id: String = "TEXT", test_id: String = "TEXT", code: String = "TEXT",
-        branch: String = "TEXT", org_id: String = "TEXT", class: &'static str = "TEXT",
-        first_success_at: Option<i64> = "BIGINT", first_failure_at: Option<i64> = "BIGINT",
-        last_at: i64 = "BIGINT",
+        repo_id: RepoId, test_id: TestId, code: String, branch: String, org_id: OrgId,
+        class: &'static str, first_success_at: Option<Timestamp>,
+        first_failure_at: Option<Timestamp>, last_at: Timestamp,
     } "ON CONFLICT (repo_id, test_id, code, branch) DO UPDATE SET \
         first_success_at = CASE WHEN excluded.first_success_at IS NULL \
             THEN test_codes.first_success_at WHEN test_codes.first_success_at \
@@ -106,25 +79,22 @@ targets! {
             THEN test_codes.last_at ELSE excluded.last_at END";
     /// Equal failures of a day.
     FAILURES = FailureRow in "test_failures" {
-        repo_id: String = "TEXT", test_id: String = "TEXT", day: i64 = "BIGINT",
-        fingerprint: String = "TEXT", org_id: String = "TEXT", summary: String = "TEXT",
-        occurrences: i64 = "BIGINT", last_at: i64 = "BIGINT",
+        repo_id: RepoId, test_id: TestId, day: Timestamp, fingerprint: String, org_id: OrgId,
+        summary: String, occurrences: i64, last_at: Timestamp,
     } "ON CONFLICT (repo_id, test_id, day, fingerprint) DO UPDATE SET \
         occurrences = test_failures.occurrences + excluded.occurrences, \
         last_at = CASE WHEN test_failures.last_at >= excluded.last_at \
             THEN test_failures.last_at ELSE excluded.last_at END";
     /// A pull request in which a test failed.
     PULL_REQUESTS = PullRequestRow in "test_pull_requests" {
-        repo_id: String = "TEXT", test_id: String = "TEXT", pr_number: i64 = "BIGINT",
-        org_id: String = "TEXT", last_failure_at: i64 = "BIGINT",
+        repo_id: RepoId, test_id: TestId, pr_number: i64, org_id: OrgId, last_failure_at: Timestamp,
     } "ON CONFLICT (repo_id, test_id, pr_number) DO UPDATE SET \
         last_failure_at = CASE WHEN test_pull_requests.last_failure_at \
             >= excluded.last_failure_at THEN test_pull_requests.last_failure_at \
             ELSE excluded.last_failure_at END";
 }
 
-pub(super) const SEEN_SET: &str = "owners = CASE WHEN new.owners = '[]' \
-    THEN test_cases.owners ELSE new.owners END, \
+pub(super) const SEEN_SET: &str = "owners = COALESCE(new.owners, test_cases.owners), \
     last_seen_at = CASE WHEN test_cases.last_seen_at >= new.last_seen_at \
         THEN test_cases.last_seen_at ELSE new.last_seen_at END, \
     last_failure_at = CASE WHEN new.last_failure_at IS NULL THEN test_cases.last_failure_at \
@@ -135,8 +105,16 @@ pub(super) const SEEN_SET: &str = "owners = CASE WHEN new.owners = '[]' \
 pub(super) struct IntakeRows {
     repo: RepoRef,
     at: Timestamp,
-    pub(super) received_at: i64,
-    pub(super) day: i64,
+    pub(super) received_at: Timestamp,
+    pub(super) day: Timestamp,
+}
+
+/// A test that an upload reports.
+pub(super) struct SeenTest {
+    /// Its row if it is new.
+    pub(super) row: TestRow,
+    /// Whether the upload names its owners; else those of before stay.
+    pub(super) names_owners: bool,
 }
 
 /// Rows of what is counted of some tests.
@@ -147,10 +125,6 @@ pub(super) struct CountedRows {
     pub(super) codes: Vec<CodeRow>,
     pub(super) failures: Vec<FailureRow>,
     pub(super) pull_requests: Vec<PullRequestRow>,
-}
-
-fn micros(at: Option<Timestamp>) -> Option<i64> {
-    at.map(Timestamp::unix_micros)
 }
 
 /// A text without NUL bytes, which PostgreSQL does not keep.
@@ -169,22 +143,22 @@ pub(super) fn code_text(code: &SameCode) -> String {
 impl IntakeRows {
     pub(super) fn of(repo: RepoRef, intake: &Intake, at: Timestamp) -> Self {
         let received_at = intake.upload.received_at;
-        let day = received_at.floor(Span::hours(24)).unix_micros();
-        Self { repo, at, received_at: received_at.unix_micros(), day }
+        let day = received_at.floor(Span::hours(24));
+        Self { repo, at, received_at, day }
     }
 
     /// The repository, a test and the organization, as columns.
-    fn own(&self, test: TestId) -> (String, String, String) {
-        (self.repo.id.to_string(), test.to_string(), self.repo.org.to_string())
+    fn own(&self, test: TestId) -> (RepoId, TestId, OrgId) {
+        (self.repo.id, test, self.repo.org)
     }
 
     /// Reported tests, as if they were new.
-    pub(super) fn tests(&self, sightings: &[&Sighting]) -> Result<Vec<TestRow>, DbError> {
+    pub(super) fn tests(&self, sightings: &[&Sighting]) -> Result<Vec<SeenTest>, DbError> {
         let row = |sighting: &&Sighting| {
             let (repo, key) = (self.repo, sighting.key.clone());
             let test = TestCase::new(repo.org, repo.id, key, self.at);
             let (repo_id, id, org_id) = self.own(sighting.id);
-            Ok(TestRow {
+            let row = TestRow {
                 repo_id,
                 id,
                 org_id,
@@ -192,13 +166,13 @@ impl IntakeRows {
                 quarantine: test.quarantining().setting.word(),
                 noted: false,
                 watched: false,
-                owners: storable(&encode("owners", &sighting.owners)?),
+                owners: encode(&Owners { owners: sighting.owners.clone() })?,
                 first_seen_at: self.received_at,
                 last_seen_at: self.received_at,
-                last_failure_at: micros(sighting.last_failure_at),
-                format: FORMAT,
-                document: encode("test", &test)?,
-            })
+                last_failure_at: sighting.last_failure_at,
+                document: encode(&test)?,
+            };
+            Ok(SeenTest { row, names_owners: !sighting.owners.is_empty() })
         };
         sightings.iter().map(row).collect()
     }
@@ -220,11 +194,10 @@ impl IntakeRows {
                 test_id,
                 org_id,
                 day: self.day,
-                at: run.at.unix_micros(),
+                at: run.at,
                 attempt: i64::from(run.attempt),
                 failed: run.outcome == RunOutcome::Failed,
-                format: FORMAT,
-                document: encode("run", run)?,
+                document: encode(run)?,
             })
         };
         runs.iter().map(row).collect()
@@ -245,12 +218,12 @@ impl IntakeRows {
             HourRow {
                 repo_id,
                 test_id,
-                hour: hour.hour.unix_micros(),
+                hour: hour.hour,
                 org_id,
                 passed: i64::from(hour.passed),
                 failed: i64::from(hour.failed),
-                first_failure_at: micros(hour.first_failure_at),
-                last_failure_at: micros(hour.last_failure_at),
+                first_failure_at: hour.first_failure_at,
+                last_failure_at: hour.last_failure_at,
             }
         }));
         rows.buckets.extend(addition.summary.buckets.iter().map(|bucket| {
@@ -258,14 +231,14 @@ impl IntakeRows {
             BucketRow {
                 repo_id,
                 test_id,
-                start: bucket.start.unix_micros(),
+                start: bucket.start,
                 branch: storable(&bucket.branch),
                 org_id,
                 class: bucket.class.word(),
                 passed: i64::from(bucket.passed),
                 failed: i64::from(bucket.failed),
-                last_run_at: bucket.last_run_at.unix_micros(),
-                last_failure_at: micros(bucket.last_failure_at),
+                last_run_at: bucket.last_run_at,
+                last_failure_at: bucket.last_failure_at,
             }
         }));
         rows.codes.extend(addition.summary.codes.iter().map(|code| {
@@ -278,9 +251,9 @@ impl IntakeRows {
                 branch: storable(&code.branch),
                 org_id,
                 class: code.class.word(),
-                first_success_at: micros(code.first_success_at),
-                first_failure_at: micros(code.first_failure_at),
-                last_at: micros(last).unwrap_or(self.received_at),
+                first_success_at: code.first_success_at,
+                first_failure_at: code.first_failure_at,
+                last_at: last.unwrap_or(self.received_at),
             }
         }));
         rows.failures.extend(addition.failures.iter().map(|failure| {
@@ -288,18 +261,18 @@ impl IntakeRows {
             FailureRow {
                 repo_id,
                 test_id,
-                day: failure.last_occurrence.floor(Span::hours(24)).unix_micros(),
+                day: failure.last_occurrence.floor(Span::hours(24)),
                 fingerprint: failure.fingerprint.to_string(),
                 org_id,
                 summary: storable(&failure.summary),
                 occurrences: i64::from(failure.occurrence_count),
-                last_at: failure.last_occurrence.unix_micros(),
+                last_at: failure.last_occurrence,
             }
         }));
         rows.pull_requests.extend(addition.impacted.map(|(pr, at)| {
             let (repo_id, test_id, org_id) = own();
             let pr_number = i64::from(pr.0);
-            let last_failure_at = at.unix_micros();
+            let last_failure_at = at;
             PullRequestRow { repo_id, test_id, pr_number, org_id, last_failure_at }
         }));
     }

@@ -2,22 +2,25 @@
 
 use diesel::prelude::*;
 use diesel_async::RunQueryDsl;
-use signalbox_domain::flaky::{AutoQuarantine, QuarantineOverride, QuarantineSettings, TestStatus};
+use signalbox_domain::flaky::{
+    AutoQuarantine, QuarantineOverride, QuarantineSettings, TestId, TestStatus,
+};
 use signalbox_domain::ports::{RepoRef, Seek, TestList, TestRecord};
 use signalbox_domain::time::{Span, Timestamp};
 
 use super::super::Conn;
-use super::records::{RECORD, RecordRow, record, test_ids, tests};
+use super::records::{RECORD, RecordRow, record, tests};
 use crate::documents::number;
 use crate::error::DbError;
 use crate::schema::{test_cases, test_hours, test_runs};
+use crate::sql_types::Sql;
 
 /// A query over one of the tables, of any shape.
 macro_rules! cases {
     ($repo:expr) => {
         test_cases::table
-            .filter(test_cases::repo_id.eq($repo.id.to_string()))
-            .filter(test_cases::org_id.eq($repo.org.to_string()))
+            .filter(test_cases::repo_id.eq(Sql($repo.id)))
+            .filter(test_cases::org_id.eq(Sql($repo.org)))
             .into_boxed()
     };
 }
@@ -25,7 +28,7 @@ macro_rules! cases {
 /// The rule of quarantine as a filter. A test that it leaves out is not quarantined.
 macro_rules! only_quarantined {
     ($query:expr, $settings:expr, $at:expr) => {{
-        let over = test_cases::quarantine_until.le($at.unix_micros()).assume_not_null();
+        let over = test_cases::quarantine_until.le(Sql($at)).assume_not_null();
         let expires = test_cases::quarantine_until.is_not_null();
         let always = test_cases::quarantine.eq(QuarantineOverride::Always.word());
         let follow = test_cases::quarantine.eq(QuarantineOverride::Follow.word());
@@ -51,29 +54,29 @@ fn covered(settings: QuarantineSettings) -> Vec<&'static str> {
 macro_rules! failing_hours {
     ($repo:expr, $from:expr, $until:expr) => {
         test_hours::table
-            .filter(test_hours::repo_id.eq($repo.id.to_string()))
-            .filter(test_hours::org_id.eq($repo.org.to_string()))
+            .filter(test_hours::repo_id.eq(Sql($repo.id)))
+            .filter(test_hours::org_id.eq(Sql($repo.org)))
             .filter(test_hours::last_failure_at.is_not_null())
-            .filter(test_hours::last_failure_at.ge($from.unix_micros()))
-            .filter(test_hours::first_failure_at.lt($until.unix_micros()))
-            .filter(test_hours::hour.ge(hour($from)))
-            .filter(test_hours::hour.lt($until.unix_micros()))
+            .filter(test_hours::last_failure_at.ge(Sql($from)))
+            .filter(test_hours::first_failure_at.lt(Sql($until)))
+            .filter(test_hours::hour.ge(Sql(hour($from))))
+            .filter(test_hours::hour.lt(Sql($until)))
     };
 }
 
 macro_rules! failing_runs {
     ($repo:expr, $from:expr, $until:expr) => {
         test_runs::table
-            .filter(test_runs::repo_id.eq($repo.id.to_string()))
-            .filter(test_runs::org_id.eq($repo.org.to_string()))
+            .filter(test_runs::repo_id.eq(Sql($repo.id)))
+            .filter(test_runs::org_id.eq(Sql($repo.org)))
             .filter(test_runs::failed)
-            .filter(test_runs::at.ge($from.unix_micros()))
-            .filter(test_runs::at.lt($until.unix_micros()))
+            .filter(test_runs::at.ge(Sql($from)))
+            .filter(test_runs::at.lt(Sql($until)))
     };
 }
 
-fn hour(at: Timestamp) -> i64 {
-    at.floor(Span::hours(1)).unix_micros()
+fn hour(at: Timestamp) -> Timestamp {
+    at.floor(Span::hours(1))
 }
 
 /// Whether a time begins and ends within one hour.
@@ -86,9 +89,9 @@ macro_rules! page {
     ($query:expr, $id:expr, $seek:expr, $limit:expr) => {
         match $seek {
             Seek::After(None) => $query.order($id.asc()),
-            Seek::After(Some(after)) => $query.filter($id.gt(after.to_string())).order($id.asc()),
+            Seek::After(Some(after)) => $query.filter($id.gt(Sql(after))).order($id.asc()),
             Seek::Before(None) => $query.order($id.desc()),
-            Seek::Before(Some(end)) => $query.filter($id.lt(end.to_string())).order($id.desc()),
+            Seek::Before(Some(end)) => $query.filter($id.lt(Sql(end))).order($id.desc()),
         }
         .limit(i64::from($limit))
     };
@@ -102,7 +105,7 @@ pub(super) async fn list(
     limit: u32,
 ) -> Result<Vec<TestRecord>, DbError> {
     if let TestList::Failing { from, until } = list {
-        let ids: Vec<String> = if is_within_an_hour(from, until) {
+        let ids: Vec<TestId> = if is_within_an_hour(from, until) {
             let query =
                 failing_runs!(repo, from, until).into_boxed().select(test_runs::test_id).distinct();
             page!(query, test_runs::test_id, seek, limit).load(conn).await?
@@ -113,12 +116,12 @@ pub(super) async fn list(
                 .distinct();
             page!(query, test_hours::test_id, seek, limit).load(conn).await?
         };
-        return tests(conn, repo, &test_ids(ids)?).await;
+        return tests(conn, repo, &ids).await;
     }
     let query = filtered(cases!(repo), list);
     let rows: Vec<RecordRow> =
         page!(query.select(RECORD), test_cases::id, seek, limit).load(conn).await?;
-    let mut records = rows.into_iter().map(record).collect::<Result<Vec<_>, _>>()?;
+    let mut records: Vec<TestRecord> = rows.into_iter().map(record).collect();
     if matches!(seek, Seek::Before(_)) {
         records.reverse();
     }
@@ -150,8 +153,8 @@ pub(super) async fn ids(
     conn: &mut Conn,
     repo: RepoRef,
     list: TestList,
-) -> Result<Vec<signalbox_domain::flaky::TestId>, DbError> {
-    let ids: Vec<String> = match list {
+) -> Result<Vec<TestId>, DbError> {
+    let ids: Vec<TestId> = match list {
         TestList::Failing { from, until } if is_within_an_hour(from, until) => {
             let runs = failing_runs!(repo, from, until).select(test_runs::test_id).distinct();
             runs.order(test_runs::test_id).load(conn).await?
@@ -165,7 +168,7 @@ pub(super) async fn ids(
             cases.order(test_cases::id).load(conn).await?
         }
     };
-    test_ids(ids)
+    Ok(ids)
 }
 
 type Backend = <Conn as diesel_async::AsyncConnectionCore>::Backend;

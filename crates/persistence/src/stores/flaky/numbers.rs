@@ -5,21 +5,26 @@ use std::collections::{BTreeMap, BTreeSet};
 use diesel::prelude::*;
 use diesel::sql_types::{BigInt, Text};
 use diesel_async::RunQueryDsl;
-use signalbox_domain::flaky::{FailureCluster, TestId};
+use serde::Deserialize;
+use serde::de::IntoDeserializer;
+use serde::de::value::StringDeserializer;
+use signalbox_domain::flaky::{FailureCluster, Fingerprint, TestId};
 use signalbox_domain::ids::PrNumber;
 use signalbox_domain::ports::{RepoRef, TestNumbers};
 use signalbox_domain::time::{Span, Timestamp};
 
 use super::super::super::rows_of_json;
+use super::super::bulk::{Target, bulk_rows};
 use super::super::{Conn, bulk};
-use crate::documents::{FORMAT, decode, encode, number, uuid};
+use crate::documents::number;
 use crate::error::DbError;
 use crate::schema::test_pull_requests;
+use crate::sql_types::{Id, Moment, Sql, each};
 
 #[derive(QueryableByName)]
 struct Counted {
-    #[diesel(sql_type = Text)]
-    test_id: String,
+    #[diesel(sql_type = Id)]
+    test_id: TestId,
     #[diesel(sql_type = BigInt)]
     runs_24h: i64,
     #[diesel(sql_type = BigInt)]
@@ -32,21 +37,21 @@ struct Counted {
 
 #[derive(QueryableByName)]
 struct Cluster {
-    #[diesel(sql_type = Text)]
-    test_id: String,
+    #[diesel(sql_type = Id)]
+    test_id: TestId,
     #[diesel(sql_type = Text)]
     fingerprint: String,
     #[diesel(sql_type = Text)]
     summary: String,
     #[diesel(sql_type = BigInt)]
     occurrences: i64,
-    #[diesel(sql_type = BigInt)]
-    last_at: i64,
+    #[diesel(sql_type = Moment)]
+    last_at: Timestamp,
 }
 
-#[derive(serde::Serialize)]
-struct Id<'a> {
-    id: &'a str,
+bulk_rows! {
+    /// A test that is asked for.
+    ASKED = AskedRow in "asked" { id: TestId } "";
 }
 
 pub(super) async fn numbers(
@@ -55,15 +60,14 @@ pub(super) async fn numbers(
     ids: &[TestId],
     at: Timestamp,
 ) -> Result<BTreeMap<TestId, TestNumbers>, DbError> {
-    let (repo_id, org_id) = (repo.id.to_string(), repo.org.to_string());
     let (day, week) = (at.minus(Span::hours(24)), at.minus(Span::hours(7 * 24)));
-    let texts: Vec<String> = ids.iter().map(ToString::to_string).collect();
     let mut found: BTreeMap<TestId, TestNumbers> = BTreeMap::new();
     // Parameters are numbered in the order in which they appear: SQLite counts them so. A cross
     // join keeps it from walking the whole repository for each test that is asked for.
-    let asked = rows_of_json(&[("id", "TEXT")]);
-    for piece in bulk::pieces(&texts) {
-        let json = encode("ids", &piece.iter().map(|id| Id { id }).collect::<Vec<_>>())?;
+    let asked = rows_of_json(ASKED.columns);
+    for piece in bulk::pieces(ids) {
+        let piece: Vec<AskedRow> = piece.iter().map(|id| AskedRow { id: *id }).collect();
+        let json = bulk::array(&piece)?;
         let sql = format!(
             "WITH asked AS ({asked}) SELECT test_id, \
              CAST(SUM(CASE WHEN hour > $2 THEN passed + failed ELSE 0 END) AS BIGINT) AS runs_24h, \
@@ -75,14 +79,14 @@ pub(super) async fn numbers(
         );
         let counted: Vec<Counted> = diesel::sql_query(sql)
             .bind::<Text, _>(&json)
-            .bind::<BigInt, _>(day.unix_micros())
-            .bind::<BigInt, _>(week.unix_micros())
-            .bind::<Text, _>(&repo_id)
-            .bind::<Text, _>(&org_id)
+            .bind::<Moment, _>(day)
+            .bind::<Moment, _>(week)
+            .bind::<Id, _>(repo.id)
+            .bind::<Id, _>(repo.org)
             .load(conn)
             .await?;
         for row in counted {
-            let numbers = found.entry(TestId(uuid("hours", &row.test_id)?)).or_default();
+            let numbers = found.entry(row.test_id).or_default();
             numbers.runs_24h = number("hours", row.runs_24h)?;
             numbers.failures_24h = number("hours", row.failures_24h)?;
             numbers.runs_7d = number("hours", row.runs_7d)?;
@@ -96,18 +100,17 @@ pub(super) async fn numbers(
         );
         let clusters: Vec<Cluster> = diesel::sql_query(sql)
             .bind::<Text, _>(&json)
-            .bind::<Text, _>(&repo_id)
-            .bind::<Text, _>(&org_id)
+            .bind::<Id, _>(repo.id)
+            .bind::<Id, _>(repo.org)
             .load(conn)
             .await?;
         for row in clusters {
-            let numbers = found.entry(TestId(uuid("failures", &row.test_id)?)).or_default();
-            let fingerprint = encode("fingerprint", &row.fingerprint)?;
+            let numbers = found.entry(row.test_id).or_default();
             numbers.failures.push(FailureCluster {
-                fingerprint: decode("fingerprint", FORMAT, &fingerprint)?,
+                fingerprint: fingerprint(row.fingerprint)?,
                 summary: row.summary,
                 occurrence_count: number("failures", row.occurrences)?,
-                last_occurrence: Timestamp::from_unix_micros(row.last_at),
+                last_occurrence: row.last_at,
             });
         }
     }
@@ -127,22 +130,27 @@ pub(super) async fn pull_requests(
     ids: &[TestId],
     at: Timestamp,
 ) -> Result<BTreeMap<TestId, BTreeSet<PrNumber>>, DbError> {
-    let week = at.minus(Span::hours(7 * 24)).unix_micros();
-    let texts: Vec<String> = ids.iter().map(ToString::to_string).collect();
+    let week = at.minus(Span::hours(7 * 24));
     let mut found: BTreeMap<TestId, BTreeSet<PrNumber>> = BTreeMap::new();
-    for piece in bulk::pieces(&texts) {
-        let impacted: Vec<(String, i64)> = test_pull_requests::table
-            .filter(test_pull_requests::repo_id.eq(repo.id.to_string()))
-            .filter(test_pull_requests::org_id.eq(repo.org.to_string()))
-            .filter(test_pull_requests::test_id.eq_any(piece))
-            .filter(test_pull_requests::last_failure_at.gt(week))
+    for piece in bulk::pieces(ids) {
+        let impacted: Vec<(TestId, i64)> = test_pull_requests::table
+            .filter(test_pull_requests::repo_id.eq(Sql(repo.id)))
+            .filter(test_pull_requests::org_id.eq(Sql(repo.org)))
+            .filter(test_pull_requests::test_id.eq_any(each(piece)))
+            .filter(test_pull_requests::last_failure_at.gt(Sql(week)))
             .select((test_pull_requests::test_id, test_pull_requests::pr_number))
             .load(conn)
             .await?;
         for (test, pr) in impacted {
-            let of_test = found.entry(TestId(uuid("pull requests", &test)?)).or_default();
+            let of_test = found.entry(test).or_default();
             of_test.insert(PrNumber(number("pull requests", pr)?));
         }
     }
     Ok(found)
+}
+
+/// A fingerprint from its text.
+fn fingerprint(text: String) -> Result<Fingerprint, DbError> {
+    let text: StringDeserializer<serde::de::value::Error> = text.into_deserializer();
+    Fingerprint::deserialize(text).map_err(|error| DbError::corrupt("fingerprint", error))
 }

@@ -2,10 +2,12 @@
 
 use diesel::sql_types::BigInt;
 use diesel_async::RunQueryDsl;
+use signalbox_domain::time::Timestamp;
 
 use super::super::super::prune_runs;
 use super::super::Conn;
 use crate::error::DbError;
+use crate::sql_types::Moment;
 
 /// Table, key, and the column that says how old a row is.
 const AGEING: [(&str, &str, &str); 8] = [
@@ -22,14 +24,14 @@ const AGEING: [(&str, &str, &str); 8] = [
 
 /// Deletes some rows of each kind that are older than a time. Each statement is a transaction of
 /// its own. Returns how many went.
-pub(super) async fn prune(conn: &mut Conn, before: i64, limit: i64) -> Result<u64, DbError> {
+pub(super) async fn prune(conn: &mut Conn, before: Timestamp, limit: i64) -> Result<u64, DbError> {
     let mut gone = prune_runs(conn, before, limit).await?;
     for (table, key, age) in AGEING {
         let sql = format!(
             "DELETE FROM {table} WHERE ({key}) IN \
              (SELECT {key} FROM {table} WHERE {age} < $1 ORDER BY {age} LIMIT $2)"
         );
-        let delete = diesel::sql_query(sql).bind::<BigInt, _>(before).bind::<BigInt, _>(limit);
+        let delete = diesel::sql_query(sql).bind::<Moment, _>(before).bind::<BigInt, _>(limit);
         gone += u64::try_from(delete.execute(conn).await?).unwrap_or(0);
     }
     Ok(gone)

@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use async_trait::async_trait;
+use diesel::dsl::sql;
 use diesel::prelude::*;
+use diesel::sql_types::{Bool, Text};
 use diesel_async::RunQueryDsl;
 use signalbox_domain::flaky::{JournalRecord, RunRecord, TestId};
 use signalbox_domain::ids::{PrNumber, Sha};
@@ -14,9 +16,10 @@ use signalbox_domain::time::Timestamp;
 
 use super::super::Store;
 use super::{lists, numbers};
-use crate::documents::{FORMAT, column, decode};
+use crate::documents::{Kept, SettingsChange, column, values};
 use crate::error::DbError;
 use crate::schema::{flaky_settings_log, test_journal, test_runs};
+use crate::sql_types::Sql;
 
 #[async_trait]
 impl FlakyReads for Store {
@@ -69,19 +72,18 @@ impl FlakyReads for Store {
         limit: u32,
     ) -> Result<Vec<JournalRecord>, StoreError> {
         let mut conn = self.connection().await?;
-        let rows: Vec<(i32, String)> = test_journal::table
-            .filter(test_journal::repo_id.eq(repo.id.to_string()))
-            .filter(test_journal::org_id.eq(repo.org.to_string()))
-            .filter(test_journal::test_id.eq(test.to_string()))
+        let rows: Vec<Kept<JournalRecord>> = test_journal::table
+            .filter(test_journal::repo_id.eq(Sql(repo.id)))
+            .filter(test_journal::org_id.eq(Sql(repo.org)))
+            .filter(test_journal::test_id.eq(Sql(test)))
             .filter(test_journal::number.lt(before.map_or(i64::MAX, column)))
             .order(test_journal::number.desc())
             .limit(i64::from(limit))
-            .select((test_journal::format, test_journal::document))
+            .select(test_journal::document)
             .load(&mut conn)
             .await
             .map_err(DbError::from)?;
-        let record = |(format, text): &(i32, String)| decode("journal record", *format, text);
-        Ok(rows.iter().map(record).collect::<Result<_, DbError>>()?)
+        Ok(values(rows))
     }
 
     async fn recent_runs(
@@ -91,18 +93,17 @@ impl FlakyReads for Store {
         limit: u32,
     ) -> Result<Vec<RunRecord>, StoreError> {
         let mut conn = self.connection().await?;
-        let rows: Vec<(i32, String)> = test_runs::table
-            .filter(test_runs::repo_id.eq(repo.id.to_string()))
-            .filter(test_runs::org_id.eq(repo.org.to_string()))
-            .filter(test_runs::test_id.eq(test.to_string()))
+        let rows: Vec<Kept<RunRecord>> = test_runs::table
+            .filter(test_runs::repo_id.eq(Sql(repo.id)))
+            .filter(test_runs::org_id.eq(Sql(repo.org)))
+            .filter(test_runs::test_id.eq(Sql(test)))
             .order((test_runs::at.desc(), test_runs::attempt.desc()))
             .limit(i64::from(limit))
-            .select((test_runs::format, test_runs::document))
+            .select(test_runs::document)
             .load(&mut conn)
             .await
             .map_err(DbError::from)?;
-        let run = |(format, text): &(i32, String)| decode("run", *format, text);
-        Ok(rows.iter().map(run).collect::<Result<_, DbError>>()?)
+        Ok(values(rows))
     }
 
     async fn failed_runs(
@@ -113,26 +114,22 @@ impl FlakyReads for Store {
         limit: u32,
     ) -> Result<Vec<RunRecord>, StoreError> {
         let mut conn = self.connection().await?;
-        // The commit is in the document only: the index finds what failed within the time. A
-        // commit's name has no signs that mean something in a pattern.
-        let names_commit = format!("%\"{sha}\"%");
-        let rows: Vec<(i32, String)> = test_runs::table
-            .filter(test_runs::repo_id.eq(repo.id.to_string()))
-            .filter(test_runs::org_id.eq(repo.org.to_string()))
+        // The commit is in the document only: the index finds what failed within the time.
+        let of_commit = sql::<Bool>("document ->> 'sha' = ").bind::<Text, _>(sha.as_str());
+        let rows: Vec<Kept<RunRecord>> = test_runs::table
+            .filter(test_runs::repo_id.eq(Sql(repo.id)))
+            .filter(test_runs::org_id.eq(Sql(repo.org)))
             .filter(test_runs::failed)
-            .filter(test_runs::at.ge(from.unix_micros()))
-            .filter(test_runs::at.lt(until.unix_micros()))
-            .filter(test_runs::document.like(names_commit))
+            .filter(test_runs::at.ge(Sql(from)))
+            .filter(test_runs::at.lt(Sql(until)))
+            .filter(of_commit)
             .order((test_runs::at.desc(), test_runs::attempt.desc(), test_runs::test_id))
             .limit(i64::from(limit))
-            .select((test_runs::format, test_runs::document))
+            .select(test_runs::document)
             .load(&mut conn)
             .await
             .map_err(DbError::from)?;
-        let run = |(format, text): &(i32, String)| decode("run", *format, text);
-        let runs: Vec<RunRecord> = rows.iter().map(run).collect::<Result<_, DbError>>()?;
-        let of_commit = |run: &RunRecord| run.sha.as_deref() == Some(sha.as_str());
-        Ok(runs.into_iter().filter(of_commit).collect())
+        Ok(values(rows))
     }
 
     async fn settings_history(
@@ -141,27 +138,16 @@ impl FlakyReads for Store {
         limit: u32,
     ) -> Result<Vec<SettingsStep>, StoreError> {
         let mut conn = self.connection().await?;
-        let rows: Vec<(i64, String, i32, String)> = flaky_settings_log::table
-            .filter(flaky_settings_log::repo_id.eq(repo.id.to_string()))
-            .filter(flaky_settings_log::org_id.eq(repo.org.to_string()))
+        let rows: Vec<(Timestamp, Kept<SettingsChange>)> = flaky_settings_log::table
+            .filter(flaky_settings_log::repo_id.eq(Sql(repo.id)))
+            .filter(flaky_settings_log::org_id.eq(Sql(repo.org)))
             .order(flaky_settings_log::version.desc())
             .limit(i64::from(limit))
-            .select((
-                flaky_settings_log::at,
-                flaky_settings_log::actor,
-                flaky_settings_log::format,
-                flaky_settings_log::document,
-            ))
+            .select((flaky_settings_log::at, flaky_settings_log::document))
             .load(&mut conn)
             .await
             .map_err(DbError::from)?;
-        let step = |(at, actor, format, text): (i64, String, i32, String)| {
-            Ok(SettingsStep {
-                settings: decode("settings", format, &text)?,
-                by: decode("actor", FORMAT, &actor)?,
-                at: Timestamp::from_unix_micros(at),
-            })
-        };
-        Ok(rows.into_iter().map(step).collect::<Result<_, DbError>>()?)
+        let step = |(at, Kept(SettingsChange { settings, by }))| SettingsStep { settings, by, at };
+        Ok(rows.into_iter().map(step).collect())
     }
 }

@@ -2,17 +2,19 @@
 
 use diesel::prelude::*;
 use diesel_async::RunQueryDsl;
-use signalbox_domain::flaky::TestId;
+use signalbox_domain::flaky::{TestCase, TestId};
 use signalbox_domain::ports::{RepoRef, TestRecord};
 use signalbox_domain::time::Timestamp;
 
 use super::super::{Conn, bulk};
-use crate::documents::{FORMAT, decode, uuid};
+use crate::documents::{Kept, Owners};
 use crate::error::DbError;
 use crate::schema::test_cases;
+use crate::sql_types::{Sql, each};
 
 /// The columns of a record.
-pub(super) type RecordRow = (String, Option<String>, i64, i64, Option<i64>, i32, String);
+pub(super) type RecordRow =
+    (Kept<Owners>, Option<String>, Timestamp, Timestamp, Option<Timestamp>, Kept<TestCase>);
 
 pub(super) const RECORD: (
     test_cases::owners,
@@ -20,7 +22,6 @@ pub(super) const RECORD: (
     test_cases::first_seen_at,
     test_cases::last_seen_at,
     test_cases::last_failure_at,
-    test_cases::format,
     test_cases::document,
 ) = (
     test_cases::owners,
@@ -28,20 +29,13 @@ pub(super) const RECORD: (
     test_cases::first_seen_at,
     test_cases::last_seen_at,
     test_cases::last_failure_at,
-    test_cases::format,
     test_cases::document,
 );
 
-pub(super) fn record(row: RecordRow) -> Result<TestRecord, DbError> {
-    let (owners, ticket, first_seen, last_seen, last_failure, format, document) = row;
-    Ok(TestRecord {
-        test: decode("test", format, &document)?,
-        owners: decode("owners", FORMAT, &owners)?,
-        ticket,
-        first_seen_at: Timestamp::from_unix_micros(first_seen),
-        last_seen_at: Timestamp::from_unix_micros(last_seen),
-        last_failure_at: last_failure.map(Timestamp::from_unix_micros),
-    })
+pub(super) fn record(row: RecordRow) -> TestRecord {
+    let (Kept(owners), ticket, first_seen_at, last_seen_at, last_failure_at, Kept(test)) = row;
+    let owners = owners.owners;
+    TestRecord { test, owners, ticket, first_seen_at, last_seen_at, last_failure_at }
 }
 
 /// The tests with those ids, by id.
@@ -50,27 +44,20 @@ pub(super) async fn tests(
     repo: RepoRef,
     ids: &[TestId],
 ) -> Result<Vec<TestRecord>, DbError> {
-    let mut ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
+    let mut ids = ids.to_vec();
     ids.sort();
     ids.dedup();
     let mut records = Vec::with_capacity(ids.len());
     for piece in bulk::pieces(&ids) {
         let rows: Vec<RecordRow> = test_cases::table
-            .filter(test_cases::repo_id.eq(repo.id.to_string()))
-            .filter(test_cases::org_id.eq(repo.org.to_string()))
-            .filter(test_cases::id.eq_any(piece))
+            .filter(test_cases::repo_id.eq(Sql(repo.id)))
+            .filter(test_cases::org_id.eq(Sql(repo.org)))
+            .filter(test_cases::id.eq_any(each(piece)))
             .order(test_cases::id)
             .select(RECORD)
             .load(conn)
             .await?;
-        for row in rows {
-            records.push(record(row)?);
-        }
+        records.extend(rows.into_iter().map(record));
     }
     Ok(records)
-}
-
-/// Ids of tests from their texts.
-pub(super) fn test_ids(texts: Vec<String>) -> Result<Vec<TestId>, DbError> {
-    texts.into_iter().map(|text| uuid("test", &text).map(TestId)).collect()
 }

@@ -2,54 +2,37 @@
 
 use std::sync::Arc;
 
-use serde::Serialize;
-use signalbox_domain::flaky::{Intake, MonitorStatus, QuarantineOverride, TestCase, TestStatus};
+use signalbox_domain::flaky::{
+    Intake, MonitorStatus, QuarantineOverride, TestCase, TestId, TestStatus,
+};
+use signalbox_domain::ids::{OrgId, RepoId};
 use signalbox_domain::ports::{FlakyCommit, RepoRef, TestStep};
 use signalbox_domain::time::Timestamp;
 
 use super::super::audit_log::AuditRow;
-use super::super::bulk::Target;
+use super::super::bulk::{Target, bulk_rows};
 use super::super::event_log::EventRow;
 use super::intake_rows::IntakeRows;
-use crate::documents::{FORMAT, column, encode};
+use crate::documents::{Json, SettingsChange, column, encode};
 use crate::error::DbError;
 
-/// A test's state.
-#[derive(Serialize)]
-pub(super) struct StateRow {
-    repo_id: String,
-    id: String,
-    org_id: String,
-    status: &'static str,
-    quarantine: &'static str,
-    quarantine_until: Option<i64>,
-    noted: bool,
-    watched: bool,
-    due_at: Option<i64>,
-    format: i32,
-    document: String,
+bulk_rows! {
+    /// A test's state.
+    STATES = StateRow in "test_cases" {
+        repo_id: RepoId, id: TestId, org_id: OrgId, status: &'static str,
+        quarantine: &'static str, quarantine_until: Option<Timestamp>, noted: bool, watched: bool,
+        due_at: Option<Timestamp>, document: Json,
+    } "";
+    /// A record of a test's journal.
+    JOURNAL = JournalRow in "test_journal" {
+        repo_id: RepoId, test_id: TestId, number: i64, org_id: OrgId, at: Timestamp,
+        document: Json,
+    } "";
 }
 
-pub(super) const STATES: Target = Target {
-    table: "test_cases",
-    columns: &[
-        ("repo_id", "TEXT"),
-        ("id", "TEXT"),
-        ("org_id", "TEXT"),
-        ("status", "TEXT"),
-        ("quarantine", "TEXT"),
-        ("quarantine_until", "BIGINT"),
-        ("noted", "BOOLEAN"),
-        ("watched", "BOOLEAN"),
-        ("due_at", "BIGINT"),
-        ("format", "INTEGER"),
-        ("document", "TEXT"),
-    ],
-    conflict: "",
-};
 pub(super) const STATE_SET: &str = "status = new.status, quarantine = new.quarantine, \
     quarantine_until = new.quarantine_until, noted = new.noted, watched = new.watched, \
-    due_at = new.due_at, format = new.format, document = new.document";
+    due_at = new.due_at, document = new.document";
 
 /// Whether a test may be in the list of quarantined ones, whatever the settings are.
 pub(super) fn is_noted(test: &TestCase) -> bool {
@@ -67,52 +50,25 @@ impl StateRow {
         let test = &step.test;
         let quarantining = test.quarantining();
         Ok(Self {
-            repo_id: repo.id.to_string(),
-            id: test.id.to_string(),
-            org_id: repo.org.to_string(),
+            repo_id: repo.id,
+            id: test.id,
+            org_id: repo.org,
             status: test.standing.value.word(),
             quarantine: quarantining.setting.word(),
-            quarantine_until: quarantining.expires_at.map(Timestamp::unix_micros),
+            quarantine_until: quarantining.expires_at,
             noted: is_noted(test),
             watched: is_watched(test),
-            due_at: step.due_at.map(Timestamp::unix_micros),
-            format: FORMAT,
-            document: encode("test", test)?,
+            due_at: step.due_at,
+            document: encode(test)?,
         })
     }
 }
 
-/// A record of a test's journal.
-#[derive(Serialize)]
-pub(super) struct JournalRow {
-    repo_id: String,
-    test_id: String,
-    number: i64,
-    org_id: String,
-    at: i64,
-    format: i32,
-    document: String,
-}
-
-pub(super) const JOURNAL: Target = Target {
-    table: "test_journal",
-    columns: &[
-        ("repo_id", "TEXT"),
-        ("test_id", "TEXT"),
-        ("number", "BIGINT"),
-        ("org_id", "TEXT"),
-        ("at", "BIGINT"),
-        ("format", "INTEGER"),
-        ("document", "TEXT"),
-    ],
-    conflict: "",
-};
-
 /// New settings.
 pub(super) struct SettingsRow {
-    pub(super) at: i64,
-    pub(super) actor: String,
-    pub(super) document: String,
+    pub(super) at: Timestamp,
+    pub(super) document: Json,
+    pub(super) change: Json,
 }
 
 /// Everything that a commit writes.
@@ -133,9 +89,12 @@ impl CommitRows {
         let repo = commit.repo;
         let settings = commit.settings.map(|step| {
             Ok::<_, DbError>(SettingsRow {
-                at: step.at.unix_micros(),
-                actor: encode("actor", &step.by)?,
-                document: encode("settings", &step.settings)?,
+                at: step.at,
+                document: encode(&step.settings)?,
+                change: encode(&SettingsChange {
+                    settings: step.settings.clone(),
+                    by: step.by.clone(),
+                })?,
             })
         });
         let mut rows = Self {
@@ -152,13 +111,12 @@ impl CommitRows {
         for step in commit.steps {
             rows.states.push(StateRow::of(repo, step)?);
             rows.journal.push(JournalRow {
-                repo_id: repo.id.to_string(),
-                test_id: step.test.id.to_string(),
+                repo_id: repo.id,
+                test_id: step.test.id,
                 number: column(step.journal.number),
-                org_id: repo.org.to_string(),
-                at: step.journal.at.unix_micros(),
-                format: FORMAT,
-                document: encode("journal record", &step.journal)?,
+                org_id: repo.org,
+                at: step.journal.at,
+                document: encode(&step.journal)?,
             });
             let told = step.events.iter().map(|told| EventRow::of(repo.org, repo.id, told));
             rows.events.extend(told);

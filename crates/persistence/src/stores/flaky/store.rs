@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use diesel::prelude::*;
 use diesel_async::RunQueryDsl;
 use futures_util::FutureExt;
-use signalbox_domain::flaky::{Summary, TakenIn, TestId, UploadId};
+use signalbox_domain::flaky::{Settings, Summary, TakenIn, TestId, UploadId};
 use signalbox_domain::ids::{OrgId, RepoId};
 use signalbox_domain::ports::{
     CiRun, CommitError, FlakyCommit, FlakyRepo, FlakyStore, RepoRef, StoreError, TestRecord,
@@ -19,31 +19,27 @@ use super::super::{Store, bulk};
 use super::records::{self, RECORD, RecordRow, record};
 use super::rows::CommitRows;
 use super::{commit, prune, summaries};
-use crate::documents::{decode, uuid};
+use crate::documents::{CiRunDocument, Kept, encode};
 use crate::error::DbError;
 use crate::schema::{ci_runs, flaky_repos, result_uploads, server_keys, test_aliases, test_cases};
+use crate::sql_types::{Sql, each};
 
 #[async_trait]
 impl FlakyStore for Store {
     async fn repo(&self, repo: RepoRef) -> Result<FlakyRepo, StoreError> {
         let mut conn = self.connection().await?;
-        let row: Option<(i64, i64, i32, Option<String>)> = flaky_repos::table
-            .filter(flaky_repos::repo_id.eq(repo.id.to_string()))
-            .filter(flaky_repos::org_id.eq(repo.org.to_string()))
-            .select((
-                flaky_repos::version,
-                flaky_repos::marks,
-                flaky_repos::format,
-                flaky_repos::document,
-            ))
+        let row: Option<(i64, i64, Option<Kept<Settings>>)> = flaky_repos::table
+            .filter(flaky_repos::repo_id.eq(Sql(repo.id)))
+            .filter(flaky_repos::org_id.eq(Sql(repo.org)))
+            .select((flaky_repos::version, flaky_repos::marks, flaky_repos::document))
             .first(&mut conn)
             .await
             .optional()
             .map_err(DbError::from)?;
-        let Some((version, marks, format, document)) = row else {
+        let Some((version, marks, settings)) = row else {
             return Ok(FlakyRepo { version: Version(0), marks: 0, settings: None });
         };
-        let settings = document.map(|text| decode("settings", format, &text)).transpose()?;
+        let settings = settings.map(|Kept(settings)| settings);
         Ok(FlakyRepo { version: Version(version), marks, settings })
     }
 
@@ -55,15 +51,15 @@ impl FlakyStore for Store {
     async fn watched(&self, repo: RepoRef) -> Result<Vec<TestRecord>, StoreError> {
         let mut conn = self.connection().await?;
         let rows: Vec<RecordRow> = test_cases::table
-            .filter(test_cases::repo_id.eq(repo.id.to_string()))
-            .filter(test_cases::org_id.eq(repo.org.to_string()))
+            .filter(test_cases::repo_id.eq(Sql(repo.id)))
+            .filter(test_cases::org_id.eq(Sql(repo.org)))
             .filter(test_cases::watched)
             .order(test_cases::id)
             .select(RECORD)
             .load(&mut conn)
             .await
             .map_err(DbError::from)?;
-        Ok(rows.into_iter().map(record).collect::<Result<_, DbError>>()?)
+        Ok(rows.into_iter().map(record).collect())
     }
 
     async fn holders(
@@ -74,17 +70,15 @@ impl FlakyStore for Store {
         let mut conn = self.connection().await?;
         let mut holders = Vec::new();
         for piece in bulk::pieces(aliases) {
-            let rows: Vec<(String, String)> = test_aliases::table
-                .filter(test_aliases::repo_id.eq(repo.id.to_string()))
-                .filter(test_aliases::org_id.eq(repo.org.to_string()))
+            let rows: Vec<(String, TestId)> = test_aliases::table
+                .filter(test_aliases::repo_id.eq(Sql(repo.id)))
+                .filter(test_aliases::org_id.eq(Sql(repo.org)))
                 .filter(test_aliases::alias.eq_any(piece))
                 .select((test_aliases::alias, test_aliases::test_id))
                 .load(&mut conn)
                 .await
                 .map_err(DbError::from)?;
-            for (alias, id) in rows {
-                holders.push((alias, TestId(uuid("alias", &id)?)));
-            }
+            holders.extend(rows);
         }
         holders.sort();
         Ok(holders)
@@ -92,13 +86,12 @@ impl FlakyStore for Store {
 
     async fn aliases(&self, repo: RepoRef, tests: &[TestId]) -> Result<Vec<String>, StoreError> {
         let mut conn = self.connection().await?;
-        let ids: Vec<String> = tests.iter().map(ToString::to_string).collect();
         let mut aliases = Vec::new();
-        for piece in bulk::pieces(&ids) {
+        for piece in bulk::pieces(tests) {
             let rows: Vec<String> = test_aliases::table
-                .filter(test_aliases::repo_id.eq(repo.id.to_string()))
-                .filter(test_aliases::org_id.eq(repo.org.to_string()))
-                .filter(test_aliases::test_id.eq_any(piece))
+                .filter(test_aliases::repo_id.eq(Sql(repo.id)))
+                .filter(test_aliases::org_id.eq(Sql(repo.org)))
+                .filter(test_aliases::test_id.eq_any(each(piece)))
                 .select(test_aliases::alias)
                 .load(&mut conn)
                 .await
@@ -122,16 +115,16 @@ impl FlakyStore for Store {
 
     async fn taken_in(&self, repo: RepoRef, id: UploadId) -> Result<Option<TakenIn>, StoreError> {
         let mut conn = self.connection().await?;
-        let row: Option<(i32, String)> = result_uploads::table
-            .filter(result_uploads::repo_id.eq(repo.id.to_string()))
-            .filter(result_uploads::org_id.eq(repo.org.to_string()))
-            .filter(result_uploads::id.eq(id.to_string()))
-            .select((result_uploads::format, result_uploads::taken_in))
+        let row: Option<Kept<TakenIn>> = result_uploads::table
+            .filter(result_uploads::repo_id.eq(Sql(repo.id)))
+            .filter(result_uploads::org_id.eq(Sql(repo.org)))
+            .filter(result_uploads::id.eq(Sql(id)))
+            .select(result_uploads::taken_in)
             .first(&mut conn)
             .await
             .optional()
             .map_err(DbError::from)?;
-        Ok(row.map(|(format, text)| decode("upload's result", format, &text)).transpose()?)
+        Ok(row.map(|Kept(taken_in)| taken_in))
     }
 
     async fn commit(&self, step: &FlakyCommit<'_>) -> Result<Version, CommitError> {
@@ -142,8 +135,8 @@ impl FlakyStore for Store {
 
     async fn due(&self, at: Timestamp, limit: u32) -> Result<Vec<(RepoRef, TestId)>, StoreError> {
         let mut conn = self.connection().await?;
-        let rows: Vec<(String, String, String)> = test_cases::table
-            .filter(test_cases::due_at.le(at.unix_micros()))
+        let rows: Vec<(OrgId, RepoId, TestId)> = test_cases::table
+            .filter(test_cases::due_at.le(Sql(at)))
             .filter(test_cases::due_at.is_not_null())
             .order((test_cases::due_at, test_cases::id))
             .limit(i64::from(limit))
@@ -151,12 +144,8 @@ impl FlakyStore for Store {
             .load(&mut conn)
             .await
             .map_err(DbError::from)?;
-        let place = |(org, repo, test): (String, String, String)| {
-            let repo =
-                RepoRef { org: OrgId(uuid("test", &org)?), id: RepoId(uuid("test", &repo)?) };
-            Ok((repo, TestId(uuid("test", &test)?)))
-        };
-        Ok(rows.into_iter().map(place).collect::<Result<_, DbError>>()?)
+        let place = |(org, id, test)| (RepoRef { org, id }, test);
+        Ok(rows.into_iter().map(place).collect())
     }
 
     async fn postpone(
@@ -169,10 +158,9 @@ impl FlakyStore for Store {
             async move {
                 for (test, due_at) in tests {
                     let row = test_cases::table
-                        .filter(test_cases::repo_id.eq(repo.id.to_string()))
-                        .filter(test_cases::org_id.eq(repo.org.to_string()))
-                        .filter(test_cases::id.eq(test.to_string()));
-                    let due_at = due_at.map(Timestamp::unix_micros);
+                        .filter(test_cases::repo_id.eq(Sql(repo.id)))
+                        .filter(test_cases::org_id.eq(Sql(repo.org)))
+                        .filter(test_cases::id.eq(Sql(test)));
                     diesel::update(row).set(test_cases::due_at.eq(due_at)).execute(conn).await?;
                 }
                 Ok(())
@@ -192,9 +180,9 @@ impl FlakyStore for Store {
         let job = self.write(Box::new(move |conn| {
             async move {
                 let row = test_cases::table
-                    .filter(test_cases::repo_id.eq(repo.id.to_string()))
-                    .filter(test_cases::org_id.eq(repo.org.to_string()))
-                    .filter(test_cases::id.eq(test.to_string()));
+                    .filter(test_cases::repo_id.eq(Sql(repo.id)))
+                    .filter(test_cases::org_id.eq(Sql(repo.org)))
+                    .filter(test_cases::id.eq(Sql(test)));
                 let update = diesel::update(row).set(test_cases::ticket.eq(ticket));
                 Ok(update.execute(conn).await? == 1)
             }
@@ -233,14 +221,18 @@ impl FlakyStore for Store {
 
     async fn add_ci_run(&self, repo: RepoRef, run: &CiRun) -> Result<(), StoreError> {
         let run = run.clone();
+        // What is no JSON is kept as the text that it is.
+        let sent = serde_json::from_str(&run.document)
+            .unwrap_or_else(|_| serde_json::Value::String(run.document.clone()));
+        let document = encode(&CiRunDocument { sent })?;
         let job = self.write(Box::new(move |conn| {
             async move {
                 let row = (
-                    ci_runs::id.eq(run.id.to_string()),
-                    ci_runs::org_id.eq(repo.org.to_string()),
-                    ci_runs::repo_id.eq(repo.id.to_string()),
-                    ci_runs::at.eq(run.at.unix_micros()),
-                    ci_runs::document.eq(run.document),
+                    ci_runs::id.eq(Sql(run.id)),
+                    ci_runs::org_id.eq(Sql(repo.org)),
+                    ci_runs::repo_id.eq(Sql(repo.id)),
+                    ci_runs::at.eq(Sql(run.at)),
+                    ci_runs::document.eq(document),
                 );
                 diesel::insert_into(ci_runs::table).values(row).execute(conn).await?;
                 Ok(())
@@ -252,7 +244,7 @@ impl FlakyStore for Store {
 
     async fn prepare_days(&self, at: Timestamp) -> Result<(), StoreError> {
         for ahead in 0..4 {
-            let day = at.plus(Span::hours(24 * ahead)).floor(Span::hours(24)).unix_micros();
+            let day = at.plus(Span::hours(24 * ahead)).floor(Span::hours(24));
             let job = Store::write(self, Box::new(move |conn| prepare_day(conn, day).boxed()));
             job.await?;
         }
@@ -261,7 +253,7 @@ impl FlakyStore for Store {
 
     async fn prune(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
         let mut conn = self.connection().await?;
-        Ok(prune::prune(&mut conn, before.unix_micros(), i64::from(limit)).await?)
+        Ok(prune::prune(&mut conn, before, i64::from(limit)).await?)
     }
 }
 

@@ -10,12 +10,13 @@ use signalbox_domain::ports::RepoRef;
 use signalbox_domain::time::Timestamp;
 
 use super::super::{Conn, bulk};
-use crate::documents::{number, uuid};
+use crate::documents::number;
 use crate::error::DbError;
 use crate::schema::{test_buckets, test_codes};
+use crate::sql_types::{Sql, each};
 
-type BucketRow = (String, i64, String, String, i64, i64, i64, Option<i64>);
-type CodeRow = (String, String, String, String, Option<i64>, Option<i64>);
+type BucketRow = (TestId, Timestamp, String, String, i64, i64, Timestamp, Option<Timestamp>);
+type CodeRow = (TestId, String, String, String, Option<Timestamp>, Option<Timestamp>);
 
 pub(super) async fn summaries(
     conn: &mut Conn,
@@ -23,15 +24,13 @@ pub(super) async fn summaries(
     ids: &[TestId],
     since: Timestamp,
 ) -> Result<BTreeMap<TestId, Summary>, DbError> {
-    let (repo_id, org_id) = (repo.id.to_string(), repo.org.to_string());
-    let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
     let mut summaries: BTreeMap<TestId, Summary> = BTreeMap::new();
-    for piece in bulk::pieces(&ids) {
+    for piece in bulk::pieces(ids) {
         let buckets: Vec<BucketRow> = test_buckets::table
-            .filter(test_buckets::repo_id.eq(&repo_id))
-            .filter(test_buckets::org_id.eq(&org_id))
-            .filter(test_buckets::test_id.eq_any(piece))
-            .filter(test_buckets::start.ge(since.unix_micros()))
+            .filter(test_buckets::repo_id.eq(Sql(repo.id)))
+            .filter(test_buckets::org_id.eq(Sql(repo.org)))
+            .filter(test_buckets::test_id.eq_any(each(piece)))
+            .filter(test_buckets::start.ge(Sql(since)))
             .order((test_buckets::test_id, test_buckets::start, test_buckets::branch))
             .select((
                 test_buckets::test_id,
@@ -46,21 +45,21 @@ pub(super) async fn summaries(
             .load(conn)
             .await?;
         for (test, start, branch, class, passed, failed, last_run, last_failure) in buckets {
-            summaries.entry(TestId(uuid("bucket", &test)?)).or_default().buckets.push(Bucket {
-                start: Timestamp::from_unix_micros(start),
+            summaries.entry(test).or_default().buckets.push(Bucket {
+                start,
                 branch,
                 class: class_of(&class)?,
                 passed: number("bucket", passed)?,
                 failed: number("bucket", failed)?,
-                last_run_at: Timestamp::from_unix_micros(last_run),
-                last_failure_at: last_failure.map(Timestamp::from_unix_micros),
+                last_run_at: last_run,
+                last_failure_at: last_failure,
             });
         }
         let codes: Vec<CodeRow> = test_codes::table
-            .filter(test_codes::repo_id.eq(&repo_id))
-            .filter(test_codes::org_id.eq(&org_id))
-            .filter(test_codes::test_id.eq_any(piece))
-            .filter(test_codes::last_at.ge(since.unix_micros()))
+            .filter(test_codes::repo_id.eq(Sql(repo.id)))
+            .filter(test_codes::org_id.eq(Sql(repo.org)))
+            .filter(test_codes::test_id.eq_any(each(piece)))
+            .filter(test_codes::last_at.ge(Sql(since)))
             .order((test_codes::test_id, test_codes::code, test_codes::branch))
             .select((
                 test_codes::test_id,
@@ -73,12 +72,12 @@ pub(super) async fn summaries(
             .load(conn)
             .await?;
         for (test, code, branch, class, success, failure) in codes {
-            summaries.entry(TestId(uuid("code", &test)?)).or_default().codes.push(CodeSummary {
+            summaries.entry(test).or_default().codes.push(CodeSummary {
                 code: code_of(&code)?,
                 branch,
                 class: class_of(&class)?,
-                first_success_at: success.map(Timestamp::from_unix_micros),
-                first_failure_at: failure.map(Timestamp::from_unix_micros),
+                first_success_at: success,
+                first_failure_at: failure,
             });
         }
     }

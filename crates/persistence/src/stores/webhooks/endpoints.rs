@@ -4,11 +4,13 @@ use diesel::prelude::*;
 use diesel_async::RunQueryDsl;
 use signalbox_domain::ids::OrgId;
 use signalbox_domain::webhook::{Endpoint, EndpointId, Message};
+use uuid::Uuid;
 
 use super::super::Conn;
-use super::rows::{EndpointRow, MessageRow};
+use super::rows::{EndpointRow, MessageRow, NewEndpoint};
 use crate::error::DbError;
 use crate::schema::{orgs, webhook_endpoints, webhook_messages};
+use crate::sql_types::Sql;
 
 pub(super) async fn create(
     conn: &mut Conn,
@@ -16,17 +18,20 @@ pub(super) async fn create(
     most: u32,
 ) -> Result<bool, DbError> {
     // Of two that come at once, the second waits here: so they count each other.
-    let org = endpoint.org.to_string();
-    diesel::update(orgs::table.find(&org)).set(orgs::id.eq(&org)).execute(&mut *conn).await?;
+    let org = endpoint.org;
+    diesel::update(orgs::table.find(Sql(org)))
+        .set(orgs::id.eq(Sql(org)))
+        .execute(&mut *conn)
+        .await?;
     let there: i64 = webhook_endpoints::table
-        .filter(webhook_endpoints::org_id.eq(&org))
+        .filter(webhook_endpoints::org_id.eq(Sql(org)))
         .count()
         .get_result(&mut *conn)
         .await?;
     if there >= i64::from(most) {
         return Ok(false);
     }
-    let row = EndpointRow::of(&endpoint)?;
+    let row = NewEndpoint::of(&endpoint)?;
     diesel::insert_into(webhook_endpoints::table).values(row).execute(conn).await?;
     Ok(true)
 }
@@ -37,8 +42,8 @@ pub(super) async fn find(
     id: EndpointId,
 ) -> Result<Option<Endpoint>, DbError> {
     let row: Option<EndpointRow> = webhook_endpoints::table
-        .find(id.to_string())
-        .filter(webhook_endpoints::org_id.eq(org.to_string()))
+        .find(Sql(id))
+        .filter(webhook_endpoints::org_id.eq(Sql(org)))
         .select(EndpointRow::as_select())
         .first(conn)
         .await
@@ -48,7 +53,7 @@ pub(super) async fn find(
 
 pub(super) async fn list(conn: &mut Conn, org: OrgId) -> Result<Vec<Endpoint>, DbError> {
     let rows: Vec<EndpointRow> = webhook_endpoints::table
-        .filter(webhook_endpoints::org_id.eq(org.to_string()))
+        .filter(webhook_endpoints::org_id.eq(Sql(org)))
         .order((webhook_endpoints::created_at, webhook_endpoints::id))
         .select(EndpointRow::as_select())
         .load(conn)
@@ -61,9 +66,9 @@ pub(super) async fn every(
     after: Option<EndpointId>,
     limit: u32,
 ) -> Result<Vec<Endpoint>, DbError> {
-    let after = after.map_or_else(String::new, |id| id.to_string());
+    let after = after.unwrap_or(EndpointId(Uuid::nil()));
     let rows: Vec<EndpointRow> = webhook_endpoints::table
-        .filter(webhook_endpoints::id.gt(after))
+        .filter(webhook_endpoints::id.gt(Sql(after)))
         .order(webhook_endpoints::id)
         .limit(i64::from(limit))
         .select(EndpointRow::as_select())
@@ -73,7 +78,7 @@ pub(super) async fn every(
 }
 
 pub(super) async fn save(conn: &mut Conn, endpoint: Endpoint) -> Result<bool, DbError> {
-    let row = EndpointRow::of(&endpoint)?;
+    let row = NewEndpoint::of(&endpoint)?;
     let same = webhook_endpoints::table
         .find(row.id)
         .filter(webhook_endpoints::org_id.eq(row.org_id))
@@ -85,7 +90,6 @@ pub(super) async fn save(conn: &mut Conn, endpoint: Endpoint) -> Result<bool, Db
             webhook_endpoints::failing_since.eq(row.failing_since),
             webhook_endpoints::off_reason.eq(row.off_reason),
             webhook_endpoints::off_at.eq(row.off_at),
-            webhook_endpoints::format.eq(row.format),
             webhook_endpoints::document.eq(row.document),
         ))
         .execute(conn)
@@ -94,16 +98,14 @@ pub(super) async fn save(conn: &mut Conn, endpoint: Endpoint) -> Result<bool, Db
 }
 
 pub(super) async fn delete(conn: &mut Conn, org: OrgId, id: EndpointId) -> Result<bool, DbError> {
-    let row = webhook_endpoints::table
-        .find(id.to_string())
-        .filter(webhook_endpoints::org_id.eq(org.to_string()));
+    let row = webhook_endpoints::table.find(Sql(id)).filter(webhook_endpoints::org_id.eq(Sql(org)));
     Ok(diesel::delete(row).execute(conn).await? == 1)
 }
 
 pub(super) async fn waiting(conn: &mut Conn, org: OrgId, id: EndpointId) -> Result<u64, DbError> {
     let waiting: i64 = webhook_messages::table
-        .filter(webhook_messages::endpoint_id.eq(id.to_string()))
-        .filter(webhook_messages::org_id.eq(org.to_string()))
+        .filter(webhook_messages::endpoint_id.eq(Sql(id)))
+        .filter(webhook_messages::org_id.eq(Sql(org)))
         .filter(webhook_messages::next_at.is_not_null())
         .count()
         .get_result(conn)
@@ -118,8 +120,8 @@ pub(super) async fn enqueue(
     messages: Vec<Message>,
 ) -> Result<bool, DbError> {
     let there = webhook_endpoints::table
-        .find(id.to_string())
-        .filter(webhook_endpoints::org_id.eq(org.to_string()))
+        .find(Sql(id))
+        .filter(webhook_endpoints::org_id.eq(Sql(org)))
         .filter(webhook_endpoints::position.eq(from))
         .filter(webhook_endpoints::off_reason.is_null());
     let moved = i64::from(from != to);

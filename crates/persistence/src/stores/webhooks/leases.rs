@@ -5,29 +5,30 @@ use diesel::prelude::*;
 use diesel_async::RunQueryDsl;
 use signalbox_domain::ports::{EndpointLease, LeasedEndpoint};
 use signalbox_domain::time::Timestamp;
-use signalbox_domain::webhook::{Attempt, Health, Jitter, Message, Verdict};
+use signalbox_domain::webhook::{Attempt, EndpointId, Health, Jitter, Message, Verdict};
 use uuid::Uuid;
 
 use super::super::super::locked;
 use super::super::Conn;
 use super::rows::{EndpointRow, MessageRow, Progress, health};
-use crate::documents::{FORMAT, encode};
+use crate::documents::encode;
 use crate::error::DbError;
 use crate::schema::{webhook_attempts, webhook_endpoints, webhook_messages};
+use crate::sql_types::Sql;
 
 /// Endpoints that may be leased.
 macro_rules! free {
     ($failing:expr, $at:expr) => {{
         let due = webhook_messages::table
             .filter(webhook_messages::endpoint_id.eq(webhook_endpoints::id))
-            .filter(webhook_messages::next_at.le($at));
+            .filter(webhook_messages::next_at.le(Sql($at)));
         webhook_endpoints::table
             .filter(webhook_endpoints::off_reason.is_null())
             .filter(webhook_endpoints::failing_since.is_not_null().eq($failing))
             .filter(
                 webhook_endpoints::leased_until
                     .is_null()
-                    .or(webhook_endpoints::leased_until.le($at)),
+                    .or(webhook_endpoints::leased_until.le(Sql($at))),
             )
             .filter(exists(due))
     }};
@@ -38,11 +39,8 @@ pub(super) async fn any_due(
     failing: bool,
     now: Timestamp,
 ) -> Result<bool, DbError> {
-    let found: Option<String> = free!(failing, now.unix_micros())
-        .select(webhook_endpoints::id)
-        .first(conn)
-        .await
-        .optional()?;
+    let found: Option<EndpointId> =
+        free!(failing, now).select(webhook_endpoints::id).first(conn).await.optional()?;
     Ok(found.is_some())
 }
 
@@ -53,7 +51,7 @@ pub(super) async fn lease(
     (now, until): (Timestamp, Timestamp),
 ) -> Result<Vec<LeasedEndpoint>, DbError> {
     let rows: Vec<EndpointRow> = locked!(
-        free!(failing, now.unix_micros())
+        free!(failing, now)
             .order((webhook_endpoints::served_at, webhook_endpoints::id))
             .limit(i64::from(limit))
             .select(EndpointRow::as_select())
@@ -64,11 +62,11 @@ pub(super) async fn lease(
     for row in rows {
         let turn = row.turn + 1;
         let lease = Uuid::new_v5(&holder, format!("{}:{turn}", row.id).as_bytes());
-        diesel::update(webhook_endpoints::table.find(&row.id))
+        diesel::update(webhook_endpoints::table.find(Sql(row.id)))
             .set((
-                webhook_endpoints::lease.eq(lease.to_string()),
-                webhook_endpoints::holder.eq(holder.to_string()),
-                webhook_endpoints::leased_until.eq(until.unix_micros()),
+                webhook_endpoints::lease.eq(Sql(lease)),
+                webhook_endpoints::holder.eq(Sql(holder)),
+                webhook_endpoints::leased_until.eq(Sql(until)),
                 webhook_endpoints::turn.eq(turn),
             ))
             .execute(&mut *conn)
@@ -82,18 +80,19 @@ pub(super) async fn lease(
 
 /// The health of an endpoint whose lease is held.
 async fn held(conn: &mut Conn, token: EndpointLease) -> Result<Option<Health>, DbError> {
-    let row: Option<(Option<i64>, Option<String>, Option<i64>)> = webhook_endpoints::table
-        .find(token.endpoint.to_string())
-        .filter(webhook_endpoints::org_id.eq(token.org.to_string()))
-        .filter(webhook_endpoints::lease.eq(token.lease.to_string()))
-        .select((
-            webhook_endpoints::failing_since,
-            webhook_endpoints::off_reason,
-            webhook_endpoints::off_at,
-        ))
-        .first(conn)
-        .await
-        .optional()?;
+    let row: Option<(Option<Timestamp>, Option<String>, Option<Timestamp>)> =
+        webhook_endpoints::table
+            .find(Sql(token.endpoint))
+            .filter(webhook_endpoints::org_id.eq(Sql(token.org)))
+            .filter(webhook_endpoints::lease.eq(Sql(token.lease)))
+            .select((
+                webhook_endpoints::failing_since,
+                webhook_endpoints::off_reason,
+                webhook_endpoints::off_at,
+            ))
+            .first(conn)
+            .await
+            .optional()?;
     row.map(|(since, reason, at)| health(since, reason.as_deref(), at)).transpose()
 }
 
@@ -107,9 +106,9 @@ pub(super) async fn due(
         return Ok(Vec::new());
     }
     let rows: Vec<MessageRow> = webhook_messages::table
-        .filter(webhook_messages::endpoint_id.eq(token.endpoint.to_string()))
-        .filter(webhook_messages::org_id.eq(token.org.to_string()))
-        .filter(webhook_messages::next_at.le(now.unix_micros()))
+        .filter(webhook_messages::endpoint_id.eq(Sql(token.endpoint)))
+        .filter(webhook_messages::org_id.eq(Sql(token.org)))
+        .filter(webhook_messages::next_at.le(Sql(now)))
         .order((webhook_messages::next_at, webhook_messages::position, webhook_messages::id))
         .limit(i64::from(limit))
         .select(MessageRow::as_select())
@@ -125,10 +124,10 @@ pub(super) async fn record(
     (verdict, jitter): (Verdict, Jitter),
 ) -> Result<bool, DbError> {
     let Some(health) = held(conn, token).await? else { return Ok(false) };
-    let (endpoint, message) = (token.endpoint.to_string(), attempt.message.to_string());
+    let (endpoint, message) = (token.endpoint, attempt.message);
     let row: Option<MessageRow> = webhook_messages::table
-        .find((&endpoint, &message))
-        .filter(webhook_messages::org_id.eq(token.org.to_string()))
+        .find((Sql(endpoint), Sql(message)))
+        .filter(webhook_messages::org_id.eq(Sql(token.org)))
         .select(MessageRow::as_select())
         .first(&mut *conn)
         .await
@@ -136,21 +135,18 @@ pub(super) async fn record(
     let Some(row) = row else { return Ok(false) };
     let at = attempt.at.plus(attempt.took);
     let after = row.into_message()?.after(verdict, at, jitter, attempt.not_before);
-    diesel::update(webhook_messages::table.find((&endpoint, &message)))
+    diesel::update(webhook_messages::table.find((Sql(endpoint), Sql(message))))
         .set(Progress::of(&after))
         .execute(&mut *conn)
         .await?;
     let kept = Attempt { number: after.tries, ..attempt };
     diesel::insert_into(webhook_attempts::table)
         .values((
-            webhook_attempts::endpoint_id.eq(&endpoint),
-            webhook_attempts::message_id.eq(&message),
+            webhook_attempts::endpoint_id.eq(Sql(endpoint)),
+            webhook_attempts::message_id.eq(Sql(message)),
             webhook_attempts::number.eq(i64::from(kept.number)),
-            webhook_attempts::org_id.eq(token.org.to_string()),
-            webhook_attempts::format.eq(FORMAT),
-            // PostgreSQL keeps no NUL, which receivers may send.
-            webhook_attempts::document
-                .eq(encode("webhook attempt", &kept)?.replace("\\u0000", "\\ufffd")),
+            webhook_attempts::org_id.eq(Sql(token.org)),
+            webhook_attempts::document.eq(encode(&kept)?),
         ))
         .execute(&mut *conn)
         .await?;
@@ -158,14 +154,14 @@ pub(super) async fn record(
     if new != health {
         // Somebody may have switched it meanwhile: what they said stays.
         let same = webhook_endpoints::table
-            .find(&endpoint)
-            .filter(webhook_endpoints::lease.eq(token.lease.to_string()))
+            .find(Sql(endpoint))
+            .filter(webhook_endpoints::lease.eq(Sql(token.lease)))
             .filter(webhook_endpoints::off_reason.is_null());
         diesel::update(same)
             .set((
-                webhook_endpoints::failing_since.eq(new.failing_since.map(Timestamp::unix_micros)),
+                webhook_endpoints::failing_since.eq(new.failing_since),
                 webhook_endpoints::off_reason.eq(new.off.map(|off| off.reason.word())),
-                webhook_endpoints::off_at.eq(new.off.map(|off| off.at.unix_micros())),
+                webhook_endpoints::off_at.eq(new.off.map(|off| off.at)),
                 webhook_endpoints::version.eq(webhook_endpoints::version + 1),
             ))
             .execute(conn)
@@ -180,14 +176,14 @@ pub(super) async fn release(
     now: Timestamp,
 ) -> Result<(), DbError> {
     let held = webhook_endpoints::table
-        .find(token.endpoint.to_string())
-        .filter(webhook_endpoints::lease.eq(token.lease.to_string()));
+        .find(Sql(token.endpoint))
+        .filter(webhook_endpoints::lease.eq(Sql(token.lease)));
     diesel::update(held)
         .set((
-            webhook_endpoints::lease.eq(None::<String>),
-            webhook_endpoints::holder.eq(None::<String>),
-            webhook_endpoints::leased_until.eq(None::<i64>),
-            webhook_endpoints::served_at.eq(now.unix_micros()),
+            webhook_endpoints::lease.eq(None::<Uuid>),
+            webhook_endpoints::holder.eq(None::<Uuid>),
+            webhook_endpoints::leased_until.eq(None::<Timestamp>),
+            webhook_endpoints::served_at.eq(Sql(now)),
         ))
         .execute(conn)
         .await?;
@@ -198,13 +194,13 @@ pub(super) async fn hand_back(conn: &mut Conn, holder: Option<Uuid>) -> Result<u
     let leased = diesel::update(webhook_endpoints::table);
     let mut leased = leased.filter(webhook_endpoints::holder.is_not_null()).into_boxed();
     if let Some(holder) = holder {
-        leased = leased.filter(webhook_endpoints::holder.eq(holder.to_string()));
+        leased = leased.filter(webhook_endpoints::holder.eq(Sql(holder)));
     }
     let ended = leased
         .set((
-            webhook_endpoints::lease.eq(None::<String>),
-            webhook_endpoints::holder.eq(None::<String>),
-            webhook_endpoints::leased_until.eq(None::<i64>),
+            webhook_endpoints::lease.eq(None::<Uuid>),
+            webhook_endpoints::holder.eq(None::<Uuid>),
+            webhook_endpoints::leased_until.eq(None::<Timestamp>),
         ))
         .execute(conn)
         .await?;

@@ -11,16 +11,17 @@ use uuid::Uuid;
 use super::super::Conn;
 use super::super::bulk::pieces;
 use super::rows::MessageRow;
-use crate::documents::decode;
+use crate::documents::{Kept, values};
 use crate::error::DbError;
 use crate::schema::{webhook_attempts, webhook_messages};
+use crate::sql_types::{Sql, each};
 
 /// The messages of an endpoint that fit a filter.
 macro_rules! fitting {
     ($org:expr, $id:expr, $filter:expr) => {{
         let mut query = webhook_messages::table
-            .filter(webhook_messages::endpoint_id.eq($id.to_string()))
-            .filter(webhook_messages::org_id.eq($org.to_string()))
+            .filter(webhook_messages::endpoint_id.eq(Sql($id)))
+            .filter(webhook_messages::org_id.eq(Sql($org)))
             .into_boxed();
         if let Some(state) = $filter.state {
             query = query.filter(webhook_messages::state.eq(state.word()));
@@ -29,10 +30,10 @@ macro_rules! fitting {
             query = query.filter(webhook_messages::kind.eq(kind.clone()));
         }
         if let Some(since) = $filter.made.since {
-            query = query.filter(webhook_messages::created_at.ge(since.unix_micros()));
+            query = query.filter(webhook_messages::created_at.ge(Sql(since)));
         }
         if let Some(until) = $filter.made.until {
-            query = query.filter(webhook_messages::created_at.le(until.unix_micros()));
+            query = query.filter(webhook_messages::created_at.le(Sql(until)));
         }
         query
     }};
@@ -47,9 +48,8 @@ pub(super) async fn list(
 ) -> Result<Vec<Message>, DbError> {
     let mut query = fitting!(org, id, filter);
     if let Some((at, message)) = after {
-        let at = at.unix_micros();
-        query = query.filter(webhook_messages::created_at.lt(at).or(
-            webhook_messages::created_at.eq(at).and(webhook_messages::id.lt(message.to_string())),
+        query = query.filter(webhook_messages::created_at.lt(Sql(at)).or(
+            webhook_messages::created_at.eq(Sql(at)).and(webhook_messages::id.lt(Sql(message))),
         ));
     }
     let rows: Vec<MessageRow> = query
@@ -67,8 +67,8 @@ pub(super) async fn find(
     message: Uuid,
 ) -> Result<Option<Message>, DbError> {
     let row: Option<MessageRow> = webhook_messages::table
-        .find((id.to_string(), message.to_string()))
-        .filter(webhook_messages::org_id.eq(org.to_string()))
+        .find((Sql(id), Sql(message)))
+        .filter(webhook_messages::org_id.eq(Sql(org)))
         .select(MessageRow::as_select())
         .first(conn)
         .await
@@ -81,21 +81,19 @@ pub(super) async fn attempts(
     (org, id): (OrgId, EndpointId),
     messages: &[Uuid],
 ) -> Result<Vec<Attempt>, DbError> {
-    let mut messages: Vec<String> = messages.iter().map(ToString::to_string).collect();
+    let mut messages = messages.to_vec();
     messages.sort_unstable();
     let mut found = Vec::new();
     for piece in pieces(&messages) {
-        let rows: Vec<(i32, String)> = webhook_attempts::table
-            .filter(webhook_attempts::endpoint_id.eq(id.to_string()))
-            .filter(webhook_attempts::org_id.eq(org.to_string()))
-            .filter(webhook_attempts::message_id.eq_any(piece))
+        let rows: Vec<Kept<Attempt>> = webhook_attempts::table
+            .filter(webhook_attempts::endpoint_id.eq(Sql(id)))
+            .filter(webhook_attempts::org_id.eq(Sql(org)))
+            .filter(webhook_attempts::message_id.eq_any(each(piece)))
             .order((webhook_attempts::message_id, webhook_attempts::number))
-            .select((webhook_attempts::format, webhook_attempts::document))
+            .select(webhook_attempts::document)
             .load(conn)
             .await?;
-        for (format, text) in rows {
-            found.push(decode("webhook attempt", format, &text)?);
-        }
+        found.extend(values(rows));
     }
     Ok(found)
 }
@@ -104,20 +102,20 @@ pub(super) async fn attempts(
 async fn send_again(
     conn: &mut Conn,
     (org, id): (OrgId, EndpointId),
-    messages: &[String],
+    messages: &[Uuid],
     now: Timestamp,
 ) -> Result<usize, DbError> {
     let ended = webhook_messages::table
-        .filter(webhook_messages::endpoint_id.eq(id.to_string()))
-        .filter(webhook_messages::org_id.eq(org.to_string()))
-        .filter(webhook_messages::id.eq_any(messages))
+        .filter(webhook_messages::endpoint_id.eq(Sql(id)))
+        .filter(webhook_messages::org_id.eq(Sql(org)))
+        .filter(webhook_messages::id.eq_any(each(messages)))
         .filter(webhook_messages::next_at.is_null());
     let changed = diesel::update(ended)
         .set((
             webhook_messages::state.eq(MessageState::Pending.word()),
             webhook_messages::failures.eq(0),
-            webhook_messages::next_at.eq(now.unix_micros()),
-            webhook_messages::ended_at.eq(None::<i64>),
+            webhook_messages::next_at.eq(Sql(now)),
+            webhook_messages::ended_at.eq(None::<Timestamp>),
         ))
         .execute(conn)
         .await?;
@@ -132,7 +130,7 @@ pub(super) async fn replay(
     limit: u32,
 ) -> Result<u64, DbError> {
     let (org, id) = place;
-    let messages: Vec<String> = fitting!(org, id, filter)
+    let messages: Vec<Uuid> = fitting!(org, id, filter)
         .filter(webhook_messages::next_at.is_null())
         .order((webhook_messages::created_at, webhook_messages::id))
         .limit(i64::from(limit))
@@ -152,12 +150,12 @@ pub(super) async fn replay_one(
     message: Uuid,
     now: Timestamp,
 ) -> Result<bool, DbError> {
-    Ok(send_again(conn, place, &[message.to_string()], now).await? == 1)
+    Ok(send_again(conn, place, &[message], now).await? == 1)
 }
 
 pub(super) async fn prune(conn: &mut Conn, before: Timestamp, limit: u32) -> Result<u64, DbError> {
-    let old: Vec<(String, String)> = webhook_messages::table
-        .filter(webhook_messages::ended_at.lt(before.unix_micros()))
+    let old: Vec<(EndpointId, Uuid)> = webhook_messages::table
+        .filter(webhook_messages::ended_at.lt(Sql(before)))
         .order(webhook_messages::ended_at)
         .limit(i64::from(limit))
         .select((webhook_messages::endpoint_id, webhook_messages::id))
@@ -165,8 +163,8 @@ pub(super) async fn prune(conn: &mut Conn, before: Timestamp, limit: u32) -> Res
         .await?;
     let mut removed = 0;
     for key in old {
-        let row = webhook_messages::table.find(key);
-        let still_old = row.filter(webhook_messages::ended_at.lt(before.unix_micros()));
+        let row = webhook_messages::table.find((Sql(key.0), Sql(key.1)));
+        let still_old = row.filter(webhook_messages::ended_at.lt(Sql(before)));
         removed += diesel::delete(still_old).execute(&mut *conn).await?;
     }
     Ok(u64::try_from(removed).unwrap_or(0))

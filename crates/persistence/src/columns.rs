@@ -1,0 +1,62 @@
+//! Columns of rows that travel as JSON.
+
+use signalbox_domain::flaky::TestId;
+use signalbox_domain::ids::{OrgId, RepoId};
+use signalbox_domain::time::Timestamp;
+use uuid::Uuid;
+
+use crate::documents::Json;
+
+/// What kind of value a column has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// [`crate::sql_types::Id`], as its text.
+    Id,
+    /// [`crate::sql_types::Moment`], as microseconds since 1970.
+    Moment,
+    /// [`crate::sql_types::Document`], as a string that holds it.
+    Document,
+    /// Text.
+    Text,
+    /// A whole number.
+    BigInt,
+    /// True or false.
+    Bool,
+}
+
+/// A value of one kind, and what serde makes of it.
+pub(crate) trait Value {
+    /// Its kind.
+    const KIND: Kind;
+}
+
+macro_rules! values {
+    ($($value:ty: $kind:ident),+ $(,)?) => {
+        $(impl Value for $value {
+            const KIND: Kind = Kind::$kind;
+        })+
+    };
+}
+
+values! {
+    OrgId: Id, RepoId: Id, TestId: Id, Uuid: Id, Timestamp: Moment, Json: Document,
+    String: Text, &'static str: Text, i64: BigInt, bool: Bool,
+}
+
+impl<T: Value> Value for Option<T> {
+    const KIND: Kind = T::KIND;
+}
+
+/// A column by its name.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Column {
+    pub(crate) name: &'static str,
+    pub(crate) kind: Kind,
+}
+
+impl Column {
+    /// The column of values of that type.
+    pub(crate) const fn of<T: Value>(name: &'static str) -> Self {
+        Self { name, kind: T::KIND }
+    }
+}

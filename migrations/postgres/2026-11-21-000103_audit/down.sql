@@ -1,3 +1,0 @@
-DROP INDEX journal_by_age;
-ALTER TABLE outbox DROP COLUMN request_id;
-DROP TABLE audit;

@@ -1,7 +1,0 @@
-DROP INDEX test_cases_by_status;
-CREATE INDEX test_cases_by_status ON test_cases (repo_id, status, id);
-DROP INDEX test_cases_noted;
-CREATE INDEX test_cases_noted ON test_cases (repo_id, id) WHERE noted;
-DROP INDEX test_hours_failing;
-CREATE INDEX test_hours_failing ON test_hours (repo_id, test_id, hour)
-WHERE last_failure_at IS NOT NULL;

@@ -1,2 +1,0 @@
-DROP INDEX outbox_failing;
-DROP INDEX pull_requests_open;

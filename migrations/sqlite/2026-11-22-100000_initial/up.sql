@@ -1,0 +1,530 @@
+-- Made from migrations/source/2026-11-22-100000_initial.sql: change that and run `just gen`.
+-- Every table names the organization; every key that can names the queue or the repository.
+-- Hashes and digests are SHA-256 in hexadecimal.
+
+CREATE TABLE orgs (
+    id TEXT NOT NULL PRIMARY KEY,
+    slug TEXT NOT NULL UNIQUE,
+    created_at INTEGER NOT NULL
+) STRICT;
+
+-- `scopes` are words with spaces between them; `compatibility` is a word.
+CREATE TABLE tokens (
+    id TEXT NOT NULL PRIMARY KEY,
+    org_id TEXT NOT NULL REFERENCES orgs (id),
+    name TEXT NOT NULL,
+    hash TEXT NOT NULL UNIQUE,
+    scopes TEXT NOT NULL,
+    repos TEXT NOT NULL,
+    compatibility TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    expires_at INTEGER,
+    revoked_at INTEGER
+) STRICT;
+
+-- Sessions of the pages. A session allows what its token allows; only hashes are kept.
+CREATE TABLE sessions (
+    hash TEXT NOT NULL PRIMARY KEY,
+    org_id TEXT NOT NULL REFERENCES orgs (id),
+    token_hash TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    seen_at INTEGER NOT NULL
+) STRICT;
+CREATE INDEX sessions_by_use ON sessions (seen_at);
+
+CREATE TABLE repos (
+    id TEXT NOT NULL PRIMARY KEY,
+    org_id TEXT NOT NULL REFERENCES orgs (id),
+    lookup TEXT NOT NULL,
+    host TEXT NOT NULL,
+    owner TEXT NOT NULL,
+    name TEXT NOT NULL,
+    path TEXT,
+    created_at INTEGER NOT NULL,
+    UNIQUE (org_id, lookup)
+) STRICT;
+
+-- `watched_until`: until when the host of the queue is looked at often.
+CREATE TABLE queues (
+    id TEXT NOT NULL PRIMARY KEY,
+    org_id TEXT NOT NULL REFERENCES orgs (id),
+    repo_id TEXT NOT NULL REFERENCES repos (id),
+    branch TEXT NOT NULL,
+    version INTEGER NOT NULL,
+    next_deadline INTEGER,
+    deleted INTEGER NOT NULL,
+    watched_until INTEGER NOT NULL,
+    document TEXT NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX queues_of_branch ON queues (repo_id, branch) WHERE NOT deleted;
+CREATE INDEX queues_of_org ON queues (org_id, id);
+CREATE INDEX queues_due ON queues (next_deadline) WHERE next_deadline IS NOT NULL;
+CREATE INDEX queues_watched ON queues (watched_until);
+
+CREATE TABLE entries (
+    queue_id TEXT NOT NULL REFERENCES queues (id),
+    id TEXT NOT NULL,
+    org_id TEXT NOT NULL,
+    pr_number INTEGER NOT NULL,
+    state TEXT NOT NULL,
+    live INTEGER NOT NULL,
+    run_id TEXT,
+    head_branch TEXT,
+    submitted_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL,
+    document TEXT NOT NULL,
+    PRIMARY KEY (queue_id, id)
+) STRICT;
+CREATE UNIQUE INDEX entries_of_pull_request ON entries (queue_id, pr_number);
+CREATE INDEX entries_live ON entries (queue_id) WHERE live;
+CREATE INDEX entries_by_submission ON entries (queue_id, submitted_at, pr_number);
+CREATE INDEX entries_of_branch ON entries (queue_id, head_branch) WHERE head_branch IS NOT NULL;
+
+CREATE TABLE runs (
+    queue_id TEXT NOT NULL REFERENCES queues (id),
+    id TEXT NOT NULL,
+    org_id TEXT NOT NULL,
+    running INTEGER NOT NULL,
+    bisection INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL,
+    document TEXT NOT NULL,
+    PRIMARY KEY (queue_id, id)
+) STRICT;
+CREATE INDEX runs_running ON runs (queue_id) WHERE running;
+
+CREATE TABLE impacted_targets (
+    queue_id TEXT NOT NULL REFERENCES queues (id),
+    pr_number INTEGER NOT NULL,
+    org_id TEXT NOT NULL,
+    updated_at INTEGER NOT NULL,
+    document TEXT NOT NULL,
+    PRIMARY KEY (queue_id, pr_number)
+) STRICT;
+
+CREATE TABLE journal (
+    queue_id TEXT NOT NULL REFERENCES queues (id),
+    number INTEGER NOT NULL,
+    org_id TEXT NOT NULL,
+    at INTEGER NOT NULL,
+    document TEXT NOT NULL,
+    PRIMARY KEY (queue_id, number)
+) STRICT;
+CREATE INDEX journal_by_age ON journal (at);
+
+CREATE TABLE entry_moves (
+    queue_id TEXT NOT NULL REFERENCES queues (id),
+    number INTEGER NOT NULL,
+    ordinal INTEGER NOT NULL,
+    org_id TEXT NOT NULL,
+    repo_id TEXT NOT NULL,
+    entry_id TEXT NOT NULL,
+    at INTEGER NOT NULL,
+    from_state TEXT,
+    to_state TEXT NOT NULL,
+    document TEXT NOT NULL,
+    PRIMARY KEY (queue_id, number, ordinal)
+) STRICT;
+CREATE INDEX entry_moves_by_time ON entry_moves (org_id, at);
+CREATE INDEX entry_moves_of_entry ON entry_moves (queue_id, entry_id, number);
+CREATE INDEX entry_moves_from ON entry_moves (queue_id, from_state, at);
+CREATE INDEX entry_moves_to ON entry_moves (queue_id, to_state, at);
+
+-- Public events, of queues and of tests. The payload is text and no document: subscribers verify a
+-- signature of its bytes, which must not change.
+CREATE TABLE event_log (
+    position INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
+    id TEXT NOT NULL UNIQUE,
+    org_id TEXT NOT NULL,
+    repo_id TEXT REFERENCES repos (id),
+    kind TEXT NOT NULL,
+    at INTEGER NOT NULL,
+    payload TEXT NOT NULL,
+    request_id TEXT
+) STRICT;
+CREATE INDEX event_log_of_org ON event_log (org_id, position);
+CREATE INDEX event_log_by_age ON event_log (at);
+
+CREATE TABLE outbox (
+    position INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
+    org_id TEXT NOT NULL,
+    queue_id TEXT NOT NULL REFERENCES queues (id),
+    number INTEGER NOT NULL,
+    lane TEXT NOT NULL,
+    run_id TEXT,
+    due_at INTEGER NOT NULL,
+    lease TEXT,
+    holder TEXT,
+    leased_until INTEGER,
+    attempts INTEGER NOT NULL,
+    failing_since INTEGER,
+    last_error TEXT,
+    request_id TEXT,
+    document TEXT NOT NULL,
+    UNIQUE (queue_id, number)
+) STRICT;
+CREATE INDEX outbox_due ON outbox (lane, due_at, position);
+CREATE INDEX outbox_of_run ON outbox (queue_id, run_id) WHERE run_id IS NOT NULL;
+CREATE INDEX outbox_of_holder ON outbox (holder) WHERE holder IS NOT NULL;
+-- A scrape reads what fails, which is nothing on most days.
+CREATE INDEX outbox_failing ON outbox (failing_since, position) WHERE failing_since IS NOT NULL;
+
+-- What hosts were last shown of pull requests: a fingerprint for each part. Neither a restart nor a
+-- second server shows the same again. A commit makes a row due.
+CREATE TABLE announcements (
+    queue_id TEXT NOT NULL REFERENCES queues (id),
+    pr_number INTEGER NOT NULL,
+    org_id TEXT NOT NULL,
+    status TEXT,
+    comment TEXT,
+    labels TEXT,
+    closed TEXT,
+    newer_head TEXT,
+    shown_at INTEGER NOT NULL,
+    holder TEXT,
+    held_until INTEGER NOT NULL,
+    due_at INTEGER,
+    PRIMARY KEY (queue_id, pr_number)
+) STRICT;
+CREATE INDEX announcements_by_age ON announcements (shown_at);
+CREATE INDEX announcements_due ON announcements (due_at) WHERE due_at IS NOT NULL;
+
+-- Pull requests of hosts that keep none themselves.
+CREATE TABLE pull_requests (
+    repo_id TEXT NOT NULL REFERENCES repos (id),
+    number INTEGER NOT NULL,
+    org_id TEXT NOT NULL,
+    title TEXT NOT NULL,
+    body TEXT NOT NULL,
+    author TEXT NOT NULL,
+    head_branch TEXT,
+    topic TEXT,
+    head TEXT NOT NULL,
+    base TEXT NOT NULL,
+    state TEXT NOT NULL,
+    draft INTEGER NOT NULL,
+    created_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL,
+    PRIMARY KEY (repo_id, number)
+) STRICT;
+-- A poll of a repository reads what is open, however much was merged.
+CREATE INDEX pull_requests_open ON pull_requests (repo_id, number) WHERE state = 'open';
+
+CREATE TABLE check_outputs (
+    org_id TEXT NOT NULL REFERENCES orgs (id),
+    run_id TEXT NOT NULL,
+    name TEXT NOT NULL,
+    at INTEGER NOT NULL,
+    output TEXT NOT NULL,
+    PRIMARY KEY (org_id, run_id, name)
+) STRICT;
+CREATE INDEX check_outputs_by_age ON check_outputs (at);
+
+-- Uploads of test results, the work of reading them, and public ids of repositories.
+CREATE TABLE uploads (
+    id TEXT NOT NULL PRIMARY KEY,
+    org_id TEXT NOT NULL REFERENCES orgs (id),
+    repo_id TEXT NOT NULL REFERENCES repos (id),
+    state TEXT NOT NULL,
+    secret TEXT,
+    digest TEXT,
+    created_at INTEGER NOT NULL,
+    document TEXT NOT NULL
+) STRICT;
+CREATE INDEX uploads_of_repo ON uploads (repo_id, created_at, id);
+CREATE INDEX uploads_by_age ON uploads (created_at);
+CREATE UNIQUE INDEX uploads_of_digest ON uploads (repo_id, digest) WHERE digest IS NOT NULL;
+
+CREATE TABLE upload_jobs (
+    position INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
+    org_id TEXT NOT NULL,
+    upload_id TEXT NOT NULL UNIQUE REFERENCES uploads (id),
+    due_at INTEGER NOT NULL,
+    lease TEXT,
+    holder TEXT,
+    leased_until INTEGER,
+    attempts INTEGER NOT NULL,
+    failing_since INTEGER,
+    last_error TEXT
+) STRICT;
+CREATE INDEX upload_jobs_due ON upload_jobs (due_at, position);
+CREATE INDEX upload_jobs_of_holder ON upload_jobs (holder) WHERE holder IS NOT NULL;
+
+CREATE TABLE public_repo_ids (
+    id TEXT NOT NULL PRIMARY KEY,
+    org_id TEXT NOT NULL REFERENCES orgs (id),
+    repo_id TEXT NOT NULL UNIQUE REFERENCES repos (id)
+) STRICT;
+
+-- Flaky tests. What is counted is kept beside the results, so that no list depends on how many
+-- results there are.
+CREATE TABLE flaky_repos (
+    repo_id TEXT NOT NULL PRIMARY KEY REFERENCES repos (id),
+    org_id TEXT NOT NULL,
+    version INTEGER NOT NULL,
+    marks INTEGER NOT NULL,
+    document TEXT
+) STRICT;
+
+CREATE TABLE flaky_settings_log (
+    repo_id TEXT NOT NULL REFERENCES repos (id),
+    version INTEGER NOT NULL,
+    org_id TEXT NOT NULL,
+    at INTEGER NOT NULL,
+    document TEXT NOT NULL,
+    PRIMARY KEY (repo_id, version)
+) STRICT;
+
+CREATE TABLE test_cases (
+    repo_id TEXT NOT NULL REFERENCES repos (id),
+    id TEXT NOT NULL,
+    org_id TEXT NOT NULL,
+    status TEXT NOT NULL,
+    quarantine TEXT NOT NULL,
+    quarantine_until INTEGER,
+    noted INTEGER NOT NULL,
+    watched INTEGER NOT NULL,
+    owners TEXT NOT NULL,
+    ticket TEXT,
+    first_seen_at INTEGER NOT NULL,
+    last_seen_at INTEGER NOT NULL,
+    last_failure_at INTEGER,
+    due_at INTEGER,
+    document TEXT NOT NULL,
+    PRIMARY KEY (repo_id, id)
+) STRICT;
+-- Lists of tests are read by repository and organization, in the order of ids. What lists are counted
+-- by is in their indexes, so that counting reads no row.
+CREATE INDEX test_cases_by_status ON test_cases (repo_id, org_id, status, id);
+CREATE INDEX test_cases_noted
+ON test_cases (repo_id, org_id, id, noted, status, quarantine, quarantine_until) WHERE noted;
+CREATE INDEX test_cases_watched ON test_cases (repo_id, id) WHERE watched;
+CREATE INDEX test_cases_due ON test_cases (due_at, id) WHERE due_at IS NOT NULL;
+CREATE INDEX test_cases_by_age ON test_cases (last_seen_at);
+
+CREATE TABLE test_aliases (
+    repo_id TEXT NOT NULL,
+    alias TEXT NOT NULL,
+    test_id TEXT NOT NULL,
+    org_id TEXT NOT NULL,
+    PRIMARY KEY (repo_id, alias, test_id),
+    FOREIGN KEY (repo_id, test_id) REFERENCES test_cases (repo_id, id) ON DELETE CASCADE
+) STRICT;
+CREATE INDEX test_aliases_of_test ON test_aliases (repo_id, test_id);
+
+CREATE TABLE test_journal (
+    repo_id TEXT NOT NULL,
+    test_id TEXT NOT NULL,
+    number INTEGER NOT NULL,
+    org_id TEXT NOT NULL,
+    at INTEGER NOT NULL,
+    document TEXT NOT NULL,
+    PRIMARY KEY (repo_id, test_id, number),
+    FOREIGN KEY (repo_id, test_id) REFERENCES test_cases (repo_id, id) ON DELETE CASCADE
+) STRICT;
+
+CREATE TABLE result_uploads (
+    repo_id TEXT NOT NULL REFERENCES repos (id),
+    id TEXT NOT NULL,
+    org_id TEXT NOT NULL,
+    received_at INTEGER NOT NULL,
+    upload TEXT NOT NULL,
+    taken_in TEXT NOT NULL,
+    PRIMARY KEY (repo_id, id)
+) STRICT;
+CREATE INDEX result_uploads_by_age ON result_uploads (received_at);
+
+-- On PostgreSQL results are in one partition for each day on which they came; the server makes them
+-- ahead and drops them whole.
+CREATE TABLE test_runs (
+    repo_id TEXT NOT NULL,
+    test_id TEXT NOT NULL,
+    org_id TEXT NOT NULL,
+    day INTEGER NOT NULL,
+    at INTEGER NOT NULL,
+    attempt INTEGER NOT NULL,
+    failed INTEGER NOT NULL,
+    document TEXT NOT NULL
+) STRICT;
+CREATE INDEX test_runs_of_test ON test_runs (repo_id, test_id, at);
+CREATE INDEX test_runs_failed ON test_runs (repo_id, at) WHERE failed;
+CREATE INDEX test_runs_by_day ON test_runs (day);
+
+CREATE TABLE test_hours (
+    repo_id TEXT NOT NULL,
+    test_id TEXT NOT NULL,
+    hour INTEGER NOT NULL,
+    org_id TEXT NOT NULL,
+    passed INTEGER NOT NULL,
+    failed INTEGER NOT NULL,
+    first_failure_at INTEGER,
+    last_failure_at INTEGER,
+    PRIMARY KEY (repo_id, test_id, hour)
+) STRICT;
+CREATE INDEX test_hours_failing
+ON test_hours (repo_id, org_id, test_id, hour, first_failure_at, last_failure_at)
+WHERE last_failure_at IS NOT NULL;
+CREATE INDEX test_hours_by_age ON test_hours (hour);
+
+CREATE TABLE test_buckets (
+    repo_id TEXT NOT NULL,
+    test_id TEXT NOT NULL,
+    start INTEGER NOT NULL,
+    branch TEXT NOT NULL,
+    org_id TEXT NOT NULL,
+    class TEXT NOT NULL,
+    passed INTEGER NOT NULL,
+    failed INTEGER NOT NULL,
+    last_run_at INTEGER NOT NULL,
+    last_failure_at INTEGER,
+    PRIMARY KEY (repo_id, test_id, start, branch)
+) STRICT;
+CREATE INDEX test_buckets_by_age ON test_buckets (start);
+
+CREATE TABLE test_codes (
+    repo_id TEXT NOT NULL,
+    test_id TEXT NOT NULL,
+    code TEXT NOT NULL,
+    branch TEXT NOT NULL,
+    org_id TEXT NOT NULL,
+    class TEXT NOT NULL,
+    first_success_at INTEGER,
+    first_failure_at INTEGER,
+    last_at INTEGER NOT NULL,
+    PRIMARY KEY (repo_id, test_id, code, branch)
+) STRICT;
+CREATE INDEX test_codes_by_age ON test_codes (last_at);
+
+CREATE TABLE test_failures (
+    repo_id TEXT NOT NULL,
+    test_id TEXT NOT NULL,
+    day INTEGER NOT NULL,
+    fingerprint TEXT NOT NULL,
+    org_id TEXT NOT NULL,
+    summary TEXT NOT NULL,
+    occurrences INTEGER NOT NULL,
+    last_at INTEGER NOT NULL,
+    PRIMARY KEY (repo_id, test_id, day, fingerprint)
+) STRICT;
+CREATE INDEX test_failures_by_age ON test_failures (day);
+
+CREATE TABLE test_pull_requests (
+    repo_id TEXT NOT NULL,
+    test_id TEXT NOT NULL,
+    pr_number INTEGER NOT NULL,
+    org_id TEXT NOT NULL,
+    last_failure_at INTEGER NOT NULL,
+    PRIMARY KEY (repo_id, test_id, pr_number)
+) STRICT;
+CREATE INDEX test_pull_requests_by_age ON test_pull_requests (last_failure_at);
+
+CREATE TABLE ci_runs (
+    id TEXT NOT NULL PRIMARY KEY,
+    org_id TEXT NOT NULL,
+    repo_id TEXT NOT NULL REFERENCES repos (id),
+    at INTEGER NOT NULL,
+    document TEXT NOT NULL
+) STRICT;
+CREATE INDEX ci_runs_by_age ON ci_runs (at);
+
+-- Endpoints of webhooks, the messages on their way to them, and each try. Secrets in documents are
+-- sealed under a key that is not in the database. The payload is that of the event, byte by byte.
+CREATE TABLE webhook_endpoints (
+    id TEXT NOT NULL PRIMARY KEY,
+    org_id TEXT NOT NULL REFERENCES orgs (id),
+    version INTEGER NOT NULL,
+    position INTEGER NOT NULL,
+    failing_since INTEGER,
+    off_reason TEXT,
+    off_at INTEGER,
+    lease TEXT,
+    holder TEXT,
+    leased_until INTEGER,
+    turn INTEGER NOT NULL,
+    served_at INTEGER NOT NULL,
+    created_at INTEGER NOT NULL,
+    document TEXT NOT NULL
+) STRICT;
+CREATE INDEX webhook_endpoints_of_org ON webhook_endpoints (org_id, created_at, id);
+CREATE INDEX webhook_endpoints_of_holder ON webhook_endpoints (holder) WHERE holder IS NOT NULL;
+
+CREATE TABLE webhook_messages (
+    endpoint_id TEXT NOT NULL REFERENCES webhook_endpoints (id) ON DELETE CASCADE,
+    id TEXT NOT NULL,
+    org_id TEXT NOT NULL,
+    event_id TEXT NOT NULL,
+    position INTEGER NOT NULL,
+    kind TEXT NOT NULL,
+    state TEXT NOT NULL,
+    failures INTEGER NOT NULL,
+    tries INTEGER NOT NULL,
+    next_at INTEGER,
+    created_at INTEGER NOT NULL,
+    ended_at INTEGER,
+    payload TEXT NOT NULL,
+    request_id TEXT,
+    PRIMARY KEY (endpoint_id, id)
+) STRICT;
+CREATE INDEX webhook_messages_due ON webhook_messages (endpoint_id, next_at, position)
+WHERE next_at IS NOT NULL;
+CREATE INDEX webhook_messages_log ON webhook_messages (endpoint_id, created_at, id);
+CREATE INDEX webhook_messages_by_age ON webhook_messages (ended_at) WHERE ended_at IS NOT NULL;
+
+CREATE TABLE webhook_attempts (
+    endpoint_id TEXT NOT NULL,
+    message_id TEXT NOT NULL,
+    number INTEGER NOT NULL,
+    org_id TEXT NOT NULL,
+    document TEXT NOT NULL,
+    PRIMARY KEY (endpoint_id, message_id, number),
+    FOREIGN KEY (endpoint_id, message_id) REFERENCES webhook_messages (endpoint_id, id)
+    ON DELETE CASCADE
+) STRICT;
+
+-- Events that git hosts have told, by the host's own id: one that comes twice does nothing.
+CREATE TABLE heard_events (
+    org_id TEXT NOT NULL REFERENCES orgs (id),
+    host TEXT NOT NULL,
+    event_id TEXT NOT NULL,
+    at INTEGER NOT NULL,
+    PRIMARY KEY (org_id, host, event_id)
+) STRICT;
+CREATE INDEX heard_events_by_age ON heard_events (at);
+
+-- Who changed what.
+CREATE TABLE audit (
+    id TEXT NOT NULL PRIMARY KEY,
+    org_id TEXT NOT NULL REFERENCES orgs (id),
+    at INTEGER NOT NULL,
+    action TEXT NOT NULL,
+    token_id TEXT,
+    object TEXT NOT NULL,
+    repo TEXT,
+    document TEXT NOT NULL
+) STRICT;
+CREATE INDEX audit_of_org ON audit (org_id, at, id);
+CREATE INDEX audit_by_age ON audit (at, id);
+
+-- Periodic jobs: each is run by one server at a time.
+CREATE TABLE jobs (
+    kind TEXT NOT NULL PRIMARY KEY,
+    due_at INTEGER NOT NULL,
+    server TEXT,
+    lease TEXT,
+    leased_until INTEGER,
+    failures INTEGER NOT NULL,
+    last_run INTEGER,
+    last_error TEXT
+) STRICT;
+
+-- What all servers on one database have in common.
+CREATE TABLE server_keys (
+    name TEXT NOT NULL PRIMARY KEY,
+    value TEXT NOT NULL
+) STRICT;
+
+-- One row that each look at readiness writes: whether there is a way to write.
+CREATE TABLE write_probe (
+    id INTEGER NOT NULL PRIMARY KEY,
+    writes INTEGER NOT NULL
+) STRICT;
+INSERT INTO write_probe (id, writes) VALUES (1, 0);
