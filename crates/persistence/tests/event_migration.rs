@@ -1,7 +1,7 @@
 //! Events of an older version are in the log after the migration, with payloads.
 
+use signalbox_conformance::stores::Sample;
 use signalbox_persistence::connect;
-use signalbox_testkit::conformance::Sample;
 use signalbox_testkit::postgres::Server;
 use tempfile::TempDir;
 
@@ -32,12 +32,12 @@ async fn older_events_are_in_the_log(url: &str, downs: [&str; 2], sql: impl Asyn
     let database = connect(url).await.expect("a database");
     assert_eq!(database.migrate().await.expect("migrated").len(), 2);
     let stores = database.stores();
-    let events = stores.event_log.after(org, 0, None, 9).await.expect("events");
+    let events = stores.webhook.event_log.after(org, 0, None, 9).await.expect("events");
     let kinds: Vec<&str> = events.iter().map(|it| it.kind.as_str()).collect();
     assert_eq!(kinds, ["pull_request.failed", "test_case.status_changed"]);
     assert!(events.iter().all(|it| it.repo == Some(repo)));
     assert_eq!(
-        stores.event_log.event(org, events[0].id).await.expect("a read").as_ref(),
+        stores.webhook.event_log.event(org, events[0].id).await.expect("a read").as_ref(),
         events.first()
     );
     assert_eq!(events[1].payload, "{}");

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use signalbox_conformance::stores::Sample;
 use signalbox_domain::ports::{EntryFilter, Stores};
 use signalbox_domain::testing::Rules;
 use signalbox_domain::time::Window;
 use signalbox_persistence::{ConnectError, connect};
-use signalbox_testkit::conformance::Sample;
 use signalbox_testkit::postgres::Server;
 use tempfile::TempDir;
 
@@ -66,7 +66,7 @@ async fn history_is_filled_from_documents(url: &str, down: &str, sql: impl Async
     sample.submit_with(3, |it| it.pull_request.head_branch = Some("fix".to_owned())).await;
     let queue = sample.queue;
     let seen = async |stores: &Stores| {
-        let history = &stores.history;
+        let history = &stores.queue.history;
         let filter = EntryFilter { concluded: Some(Window::default()), ..EntryFilter::default() };
         let by_time = history.entries_by_submission(queue, &filter, None, 9).await.expect("read");
         let of_fix = history.entries_of_branch(queue, "fix", 9).await.expect("read");
