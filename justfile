@@ -47,7 +47,7 @@ test *ARGS:
 # Tests that need no database and no server
 [group('test')]
 test-unit:
-    cargo test -p signalbox-domain -p signalbox-http -p signalbox-metrics -p signalbox-git -p signalbox-reports -p signalbox-testkit
+    cargo test -p signalbox-domain -p signalbox-conformance -p signalbox-http -p signalbox-metrics -p signalbox-git -p signalbox-reports -p signalbox-testkit
 
 # The model tests of queues and flaky tests with many more histories
 [group('test')]

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// Crates that only tests and measurements use.
-const NOT_SHIPPED: [&str; 2] = ["testkit", "bench"];
+const NOT_SHIPPED: [&str; 3] = ["conformance", "testkit", "bench"];
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace")
@@ -82,6 +82,14 @@ fn a_reason_is_named_in_few_files() {
     at_most(3, recipe, &["ChecksSilent", "checks_silent"]);
     at_most(3, recipe, &["QueueSwitchingModes", "queue_switching_modes"]);
     at_most(3, recipe, &["NoRequiredStatuses", "START_TEST_RUN_NO_REQUIRED_STATUSES"]);
+}
+
+#[test]
+fn a_small_store_is_named_in_few_files() {
+    let recipe = "adding-a-store.md";
+    at_most(8, recipe, &["HeardStore", "heard_store", "heard_events", "self.heard"]);
+    at_most(8, recipe, &["SessionStore", "session_store", "stores.sessions", "account.sessions"]);
+    at_most(8, recipe, &["JobStore", "job_store", "runtime.jobs", "self.jobs"]);
 }
 
 #[test]

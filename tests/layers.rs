@@ -9,6 +9,8 @@ use std::process::Command;
 
 /// Crates that may not be anywhere below the domain, with everything that starts like them.
 const BANNED: [&str; 7] = ["tokio", "actix", "diesel", "hyper", "reqwest", "tracing", "serde_json"];
+/// What makes code async, which the planners alone do not need: names start like these.
+const ASYNC: [&str; 3] = ["async", "futures", "pin-"];
 const DOMAIN: &str = "signalbox-domain";
 /// The use cases, and the words in which their results are shown: what stands between the domain
 /// and the crates that answer requests.
@@ -67,6 +69,8 @@ const NAMING_HOSTS: [(&str, &str); 4] = [
 ];
 /// What tests depend on, and nothing that is shipped.
 const TESTKIT: &str = "signalbox-testkit";
+/// The suites that adapters run in their tests: like the testkit, but without a web framework.
+const CONFORMANCE: &str = "signalbox-conformance";
 /// What measures: it may use every adapter and the testkit, and nothing may use it.
 const BENCH: &str = "signalbox-bench";
 /// The folders that answer requests, each with its one file that knows status codes.
@@ -94,7 +98,7 @@ fn every_crate_is_known_to_these_checks() {
             || name == "signalbox"
             || name == "signalbox-tests"
             || name == BENCH
-            || [SERVICES, WORDING, TESTKIT].contains(&name)
+            || [SERVICES, WORDING, TESTKIT, CONFORMANCE].contains(&name)
             || INBOUND.contains(&name)
             || OUTBOUND.contains(&name)
             || PARTS.iter().any(|(part, _)| *part == name)
@@ -109,6 +113,24 @@ fn the_domain_has_no_runtime_and_no_driver() {
     for features in [&["--no-default-features"][..], &["--all-features"]] {
         agreed(banned(&cargo(&[&args[..], features].concat())));
     }
+}
+
+#[test]
+fn the_suites_have_no_web_framework_and_no_driver() {
+    let args = ["tree", "-p", CONFORMANCE, "-e", "normal", "--prefix", "none", "--offline"];
+    agreed(banned_for_suites(&cargo(&args)));
+}
+
+#[test]
+fn a_port_has_a_file_of_its_own() {
+    agreed(sources("crates/domain/src/ports").iter().flat_map(crowded));
+}
+
+#[test]
+fn the_planners_alone_compile_nothing_async() {
+    let args = ["tree", "-p", "signalbox-domain", "-e", "normal", "--prefix", "none", "--offline"];
+    agreed(asynchronous(&cargo(&[&args[..], &["--no-default-features"]].concat())));
+    agreed(asynchronous(&cargo(&[&args[..], &["--no-default-features", "-F", "serde"]].concat())));
 }
 
 #[test]
@@ -159,12 +181,23 @@ fn the_checks_can_fail() {
     assert_eq!(arrows("signalbox-client", &[DOMAIN]).len(), 1);
     assert_eq!(arrows("signalbox", &[DOMAIN, TESTKIT]).len(), 1);
     assert_eq!(arrows(TESTKIT, &[DOMAIN, "signalbox-persistence"]).len(), 1);
+    assert_eq!(arrows("signalbox", &[DOMAIN, CONFORMANCE]).len(), 1);
+    assert_eq!(arrows(CONFORMANCE, &[DOMAIN, SERVICES, TESTKIT]).len(), 1);
+    assert!(arrows(TESTKIT, &[DOMAIN, SERVICES, CONFORMANCE]).is_empty());
     assert_eq!(arrows("signalbox", &[DOMAIN, BENCH]).len(), 1);
     assert_eq!(arrows(BENCH, &["signalbox", TESTKIT]).len(), 1);
 
     let tree = "signalbox-domain v0.1.0 (/x)\nrpds v1.2.1\nactix-web v4.0.0\ntokio v1.0.0 (*)\n";
     assert_eq!(banned(tree).len(), 2);
     assert!(banned("tokenizers v1.0.0\nserde v1.0.0\n").is_empty());
+
+    let tree = "signalbox-conformance v0.1.0 (/x)\ntokio v1.0.0\nactix-web v4.0.0\nhyper v1.0.0\n";
+    assert_eq!(banned_for_suites(tree).len(), 2);
+    let text = "pub trait One {}\n\npub trait Two {}\n".to_owned();
+    assert!(crowded(&("sample.rs".to_owned(), text)).is_some());
+
+    let tree = "signalbox-domain v0.1.0 (/x)\nrpds v1.2.1\nasync-trait v0.1.0 (proc-macro)\n";
+    assert_eq!(asynchronous(tree).len(), 1);
 
     let source = |text: &str| ("sample.rs".to_owned(), text.to_owned());
     for line in ["async fn f() {}", "fn f(x: &dyn Any) {}", "use crate::ports::Clock;"] {
@@ -215,10 +248,11 @@ fn agreed(complaints: impl IntoIterator<Item = String>) {
 
 fn wrong_arrows((name, needs): &Arrows) -> Vec<String> {
     let allowed = |need: &String| match name.as_str() {
-        "signalbox" => need != TESTKIT && need != BENCH,
+        "signalbox" => ![TESTKIT, CONFORMANCE, BENCH].contains(&need.as_str()),
         BENCH => need != "signalbox",
         SERVICES => [DOMAIN, WORDING].contains(&need.as_str()),
-        TESTKIT => [DOMAIN, SERVICES].contains(&need.as_str()),
+        CONFORMANCE => [DOMAIN, SERVICES].contains(&need.as_str()),
+        TESTKIT => [DOMAIN, SERVICES, CONFORMANCE].contains(&need.as_str()),
         inbound if INBOUND.contains(&inbound) => {
             [DOMAIN, SERVICES, WORDING].contains(&need.as_str())
         }
@@ -230,7 +264,7 @@ fn wrong_arrows((name, needs): &Arrows) -> Vec<String> {
         _ => false,
     };
     let advice = |need: &String| {
-        let way_out = if need == TESTKIT {
+        let way_out = if need == TESTKIT || need == CONFORMANCE {
             "make it a dev-dependency: what is shipped contains no test support"
         } else if name == BENCH || need == BENCH {
             "measure the program from outside, and leave measuring out of what is shipped"
@@ -252,6 +286,37 @@ fn banned(tree: &str) -> Vec<String> {
         format!("the domain needs {name}: what needs it belongs into an adapter, behind a port")
     };
     names.into_iter().filter(is_banned).map(advice).collect()
+}
+
+/// `tree` as for [`banned`]; the suites may run tasks, and nothing else that the domain may not.
+fn banned_for_suites(tree: &str) -> Vec<String> {
+    let is_runtime = |name: &str| name.starts_with("tokio");
+    let names: BTreeSet<&str> =
+        tree.lines().filter_map(|line| line.split_whitespace().next()).collect();
+    let banned = |name: &&str| {
+        !is_runtime(name)
+            && BANNED.iter().any(|it| name == it || name.starts_with(&format!("{it}-")))
+    };
+    let advice =
+        |name: &str| format!("the suites need {name}: what needs it belongs into {TESTKIT}");
+    names.into_iter().filter(banned).map(advice).collect()
+}
+
+/// A file with more than one trait.
+fn crowded((path, text): &Source) -> Option<String> {
+    let traits = code(text).filter(|(_, line)| line.starts_with("pub trait ")).count();
+    (traits > 1).then(|| format!("{path} has {traits} traits: a port has a file of its own"))
+}
+
+/// `tree` as for [`banned`].
+fn asynchronous(tree: &str) -> Vec<String> {
+    let names: BTreeSet<&str> =
+        tree.lines().filter_map(|line| line.split_whitespace().next()).collect();
+    let is_async = |name: &&str| ASYNC.iter().any(|it| name.starts_with(it));
+    let advice = |name: &str| {
+        format!("the planners compile {name}: put what needs it behind the feature `ports`")
+    };
+    names.into_iter().filter(is_async).map(advice).collect()
 }
 
 fn impurities((path, text): &Source) -> Vec<String> {

@@ -21,7 +21,7 @@ use crate::World;
 
 /// Keeps what a runner reports.
 #[derive(Default)]
-struct Reports {
+pub(crate) struct Reports {
     checks: std::sync::Mutex<Vec<CheckReport>>,
     outputs: std::sync::Mutex<Vec<CheckOutput>>,
     taken: Arc<Taken>,
@@ -83,7 +83,7 @@ fn program() -> PathBuf {
     program
 }
 
-fn runner(world: &World, reports: &Reports) -> LocalChecksRunner {
+pub(crate) fn runner(world: &World, reports: &Reports) -> LocalChecksRunner {
     LocalChecksRunner::new(
         ChecksConfig {
             work_dir: world.folder().join("checks"),

@@ -4,10 +4,10 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use signalbox_conformance::git_host::{HostWorld, build, land};
 use signalbox_domain::ids::{BranchName, PrNumber, Sha};
 use signalbox_domain::ports::{Built, GitHost, HostError, LandAnswer, PullRequestQuery};
 use signalbox_domain::queue::{BuildCandidate, Candidate, Change, ConflictWith, MergeMethod};
-use signalbox_testkit::conformance::git_host::{HostWorld, build, land};
 
 use crate::World;
 

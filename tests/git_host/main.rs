@@ -2,6 +2,7 @@
 #![expect(clippy::disallowed_methods, reason = "tests make ids and clocks of their own")]
 
 mod checks;
+mod checks_runner;
 mod faults;
 mod locks;
 mod snapshots;
@@ -11,13 +12,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use signalbox_conformance::git_host::HostWorld;
+use signalbox_conformance::git_place::GitPlace;
 use signalbox_domain::ids::{BranchName, OrgId, OrgSlug, PrNumber, RepoId, RepoName, Sha};
 use signalbox_domain::ports::{GitHost, HostError, Org, PullRequestStore, Repository};
 use signalbox_domain::testing::ManualClock;
 use signalbox_domain::time::Timestamp;
 use signalbox_git::{HostConfig, OpenRequest, PlainGitHost};
-use signalbox_testkit::conformance::git_host::HostWorld;
-use signalbox_testkit::git_place::GitPlace;
 use uuid::Uuid;
 
 struct World {
@@ -45,7 +46,7 @@ impl World {
         let slug = OrgSlug::new("acme").expect("a slug");
         let at = Timestamp::from_unix_seconds(0);
         let org = Org { id: OrgId(Uuid::new_v4()), slug, created_at: at };
-        stores.orgs.create(&org).await.expect("an organization");
+        stores.account.orgs.create(&org).await.expect("an organization");
         let root = place.folder().join("git");
         let repository = Repository {
             id: RepoId(Uuid::new_v4()),
@@ -54,8 +55,8 @@ impl World {
             path: None,
             created_at: at,
         };
-        stores.repos.register(&repository, false).await.expect("a repository");
-        let (clock, store) = (ManualClock::default(), stores.pull_requests);
+        stores.account.repos.register(&repository, false).await.expect("a repository");
+        let (clock, store) = (ManualClock::default(), stores.host.pull_requests);
         let host = Arc::new(plain_host(root, store.clone(), clock));
         place.bare(&["init", "-q", "--bare"]);
         Self { place, host, repository, store }
@@ -120,7 +121,7 @@ impl HostWorld for World {
     }
 }
 
-signalbox_testkit::git_host_conformance!(World::new());
+signalbox_conformance::git_host_conformance!(World::new());
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_branch_that_is_not_there_is_named() {

@@ -1,9 +1,9 @@
 //! A snapshot tells what must be read again, and nothing else.
 
+use signalbox_conformance::git_host::HostWorld;
 use signalbox_domain::ids::{BranchName, PrNumber};
 use signalbox_domain::ports::{GitHost, PullRequestQuery, Snapshot};
 use signalbox_domain::queue::PullRequestState;
-use signalbox_testkit::conformance::git_host::HostWorld;
 
 use crate::World;
 

@@ -412,11 +412,12 @@ impl System {
         let database = signalbox_persistence::connect(&self.database).await.expect("a database");
         let stores = database.stores();
         let slug = signalbox_domain::ids::OrgSlug::new("acme").expect("a slug");
-        let org = stores.orgs.find_by_slug(&slug).await.expect("a read").expect("it is there");
+        let org =
+            stores.account.orgs.find_by_slug(&slug).await.expect("a read").expect("it is there");
         let kinds = [kind.to_owned()];
         let (mut events, mut position) = (Vec::new(), 0);
         loop {
-            let page = stores.event_log.after(org.id, position, Some(&kinds), 500).await;
+            let page = stores.webhook.event_log.after(org.id, position, Some(&kinds), 500).await;
             let page = page.expect("a page");
             let Some(last) = page.last() else { return events };
             position = last.position;
@@ -427,7 +428,7 @@ impl System {
     /// How many effects have not been done.
     pub(crate) async fn left_to_do(&self) -> u64 {
         let database = signalbox_persistence::connect(&self.database).await.expect("a database");
-        let outbox = database.stores().outbox;
+        let outbox = database.stores().queue.outbox;
         let far = signalbox_domain::time::Timestamp::from_unix_seconds(10_000_000_000);
         let mut left = 0;
         for lane in signalbox_domain::queue::Lane::ALL {

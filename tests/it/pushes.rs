@@ -62,7 +62,7 @@ async fn a_pull_request_is_not_failed_by_a_conflict_that_the_last_push_has_resol
 /// Where the queue knows the target to be.
 async fn known_head(system: &System) -> String {
     let database = signalbox_persistence::connect(system.database()).await.expect("a database");
-    let queues = database.stores().queues;
+    let queues = database.stores().queue.queues;
     let queue = queues.list(None, None).await.expect("a list").remove(0).queue;
     let loaded = queues.load(queue, None).await.expect("a read").expect("it is there");
     let Loaded::Fresh(state, _) = loaded else { panic!("nothing was known") };

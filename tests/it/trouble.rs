@@ -49,7 +49,7 @@ async fn waiting(system: &System, prs: &[u64]) -> Vec<(u64, String, String)> {
 async fn while_it_lasts(system: &System, prs: &[u64]) {
     let stores = stores(system).await;
     let failing = async || {
-        let failing = stores.outbox.failing(None, far(), 100).await.expect("an answer");
+        let failing = stores.queue.outbox.failing(None, far(), 100).await.expect("an answer");
         let tries = failing.longest.iter().map(|it| (it.number, it.attempts));
         tries.collect::<BTreeMap<u64, u32>>()
     };
@@ -142,7 +142,7 @@ fn delete_main(system: &System) -> String {
     loop {
         let head = system.git("bare.git", &["rev-parse", "main"]);
         let delete = ["update-ref", "-d", "refs/heads/main", head.as_str()];
-        let done = signalbox_testkit::git_place::git_in(&system.path("bare.git"), &delete);
+        let done = signalbox_conformance::git_place::git_in(&system.path("bare.git"), &delete);
         if done.status.success() {
             return head;
         }
@@ -208,7 +208,7 @@ async fn a_lock_that_a_killed_git_has_left_is_removed() {
 
 /// Makes every failing effect one that has failed for some minutes. The server must not run.
 async fn age_failures(system: &System) {
-    let outbox = stores(system).await.outbox;
+    let outbox = stores(system).await.queue.outbox;
     let failing = outbox.failing(None, far(), 10).await.expect("an answer");
     assert!(failing.count > 0, "something has failed");
     let holder = uuid::Uuid::new_v5(&uuid::Uuid::NAMESPACE_OID, b"holder");
@@ -235,7 +235,7 @@ async fn what_fails_for_long_is_said_everywhere(on: On) {
     let database = stores(&system).await;
     // A git that was in the middle of a read says something else, once.
     let fails = async |_: &System| {
-        let failing = database.outbox.failing(None, far(), 10).await.expect("an answer");
+        let failing = database.queue.outbox.failing(None, far(), 10).await.expect("an answer");
         failing.longest.first().is_some_and(|it| it.error.contains("bare.git"))
     };
     system.until("the repository is missed", fails).await;

@@ -78,7 +78,7 @@ pub async fn audit(program: &dyn Program, action: Audit) -> Result<(), AdminErro
     };
     let (mut left, mut place) = (limit, None);
     while left > 0 {
-        let page = app.context.stores.audit.list(org, &filter, place, left.min(PAGE)).await;
+        let page = app.context.stores.account.audit.list(org, &filter, place, left.min(PAGE)).await;
         let page = page.map_err(AdminError::failed("audit log"))?;
         let Some(last) = page.last() else { break };
         place = Some(AuditPlace { at: last.at, id: last.id });
@@ -92,7 +92,7 @@ pub async fn audit(program: &dyn Program, action: Audit) -> Result<(), AdminErro
 
 async fn known(app: &Offline, slug: &str) -> Result<OrgId, AdminError> {
     let slug = OrgSlug::new(slug)?;
-    let found = app.context.stores.orgs.find_by_slug(&slug).await;
+    let found = app.context.stores.account.orgs.find_by_slug(&slug).await;
     let found = found.map_err(AdminError::failed("organization"))?;
     found
         .map(|org| org.id)

@@ -60,7 +60,7 @@ async fn post_receive(program: &dyn Program) -> Result<(), AdminError> {
     for repository in here(&app).await? {
         look_at_targets(&app, &repository, &moved).await?;
         let (org, repo) = (repository.org, repository.id);
-        let open = app.context.stores.pull_requests.open_ones(org, repo).await;
+        let open = app.context.stores.host.pull_requests.open_ones(org, repo).await;
         for it in open.map_err(AdminError::failed("pull requests"))? {
             if it.head_branch.is_some_and(|branch| moved.contains(&branch)) {
                 let hinted = app.queues.pull_request_hinted(org, repo, it.number).await;
@@ -77,7 +77,8 @@ async fn look_at_targets(
     moved: &BTreeSet<BranchName>,
 ) -> Result<(), AdminError> {
     let host = app.hosts.plain(repository.org, &repository.name.host);
-    let queues = app.context.stores.queues.list(Some(repository.org), Some(repository.id)).await;
+    let queues =
+        app.context.stores.queue.queues.list(Some(repository.org), Some(repository.id)).await;
     for key in queues.map_err(AdminError::failed("merge queues"))? {
         if !moved.contains(&key.branch) {
             continue;
@@ -120,7 +121,7 @@ async fn proc_receive(program: &dyn Program) -> Result<(), AdminError> {
 async fn here(app: &Offline) -> Result<Vec<Repository>, AdminError> {
     let folder = std::env::var_os("GIT_DIR").map_or_else(|| PathBuf::from("."), PathBuf::from);
     let folder = folder.canonicalize()?;
-    let all = app.context.stores.repos.list(None).await;
+    let all = app.context.stores.account.repos.list(None).await;
     let all = all.map_err(AdminError::failed("repositories"))?;
     let found: Vec<Repository> = all
         .into_iter()

@@ -14,14 +14,24 @@ use crate::program::Offline;
 pub(crate) async fn organization(app: &Offline, slug: &str) -> Result<Org, AdminError> {
     let slug = OrgSlug::new(slug)?;
     let context = &app.context;
-    if let Some(known) =
-        context.stores.orgs.find_by_slug(&slug).await.map_err(AdminError::failed("organization"))?
+    if let Some(known) = context
+        .stores
+        .account
+        .orgs
+        .find_by_slug(&slug)
+        .await
+        .map_err(AdminError::failed("organization"))?
     {
         return Ok(known);
     }
     let org = Org { id: OrgId(context.ids.new_id()), slug, created_at: context.clock.now() };
-    let kept =
-        context.stores.orgs.create(&org).await.map_err(AdminError::failed("organization"))?;
+    let kept = context
+        .stores
+        .account
+        .orgs
+        .create(&org)
+        .await
+        .map_err(AdminError::failed("organization"))?;
     let (action, object) =
         (AuditAction::OrganizationCreated, format!("organization {}", kept.slug));
     note(app, kept.id, action, object, (&Facts::new(), &Facts::new())).await?;
@@ -35,14 +45,14 @@ pub(crate) async fn existing_organization(
 ) -> Result<Option<Org>, AdminError> {
     let Some(slug) = slug else { return Ok(None) };
     let slug = OrgSlug::new(slug)?;
-    let found = app.context.stores.orgs.find_by_slug(&slug).await;
+    let found = app.context.stores.account.orgs.find_by_slug(&slug).await;
     let found = found.map_err(AdminError::failed("organization"))?;
     found.map(Some).ok_or_else(|| AdminError::NotFound(format!("organization {slug} not found")))
 }
 
 /// The slugs of all organizations.
 pub(crate) async fn slugs(app: &Offline) -> Result<BTreeMap<OrgId, OrgSlug>, AdminError> {
-    let orgs = app.context.stores.orgs.list().await;
+    let orgs = app.context.stores.account.orgs.list().await;
     let orgs = orgs.map_err(AdminError::failed("organizations"))?;
     Ok(orgs.into_iter().map(|org| (org.id, org.slug)).collect())
 }
@@ -56,7 +66,7 @@ pub(crate) async fn repository(
 ) -> Result<Repository, AdminError> {
     let name = RepoName::parse(name)?;
     let org = existing_organization(app, org).await?.map(|it| it.id);
-    let all = app.context.stores.repos.list(org).await;
+    let all = app.context.stores.account.repos.list(org).await;
     let all = all.map_err(AdminError::failed("repositories"))?;
     let named =
         |it: &Repository| it.name.is_same(&name, app.context.hosts.any_case(it.org, &name.host));

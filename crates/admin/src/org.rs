@@ -37,7 +37,7 @@ pub async fn org(program: &dyn Program, action: Org) -> Result<(), AdminError> {
             say(&if json { json!({ "id": id, "slug": slug }).to_string() } else { slug });
         }
         Org::List { json } => {
-            let orgs = app.context.stores.orgs.list().await;
+            let orgs = app.context.stores.account.orgs.list().await;
             let orgs = orgs.map_err(AdminError::failed("organizations"))?;
             for org in orgs {
                 let (id, slug) = (org.id.to_string(), org.slug.to_string());

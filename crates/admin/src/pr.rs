@@ -108,7 +108,8 @@ pub async fn pr(program: &dyn Program, action: Pr) -> Result<(), AdminError> {
         }
         Pr::List { repo, all, org, json } => {
             let repository = repository(&app, &repo, org.as_deref()).await?;
-            let list = app.context.stores.pull_requests.list(repository.org, repository.id, !all);
+            let list =
+                app.context.stores.host.pull_requests.list(repository.org, repository.id, !all);
             for it in list.await.map_err(AdminError::failed("pull requests"))? {
                 list_one(&it, json);
             }

@@ -88,7 +88,7 @@ pub async fn repo(program: &dyn Program, action: Repo) -> Result<(), AdminError>
             let object = format!("repository {name}");
             let action = AuditAction::RepositoryRegistered;
             note(&app, org.id, action, object, (&Facts::new(), &after)).await?;
-            let kept = app.context.register_repository(&new).await;
+            let kept = app.context.repositories().register(&new).await;
             let kept = kept.map_err(AdminError::failed("repository"))?;
             let id = kept.id.to_string();
             let line = json!({ "id": id, "name": name.to_string(), "path": found });
@@ -97,7 +97,7 @@ pub async fn repo(program: &dyn Program, action: Repo) -> Result<(), AdminError>
         Repo::List { org, json } => {
             let org = existing_organization(&app, org.as_deref()).await?;
             let slugs = slugs(&app).await?;
-            let repos = app.context.stores.repos.list(org.map(|it| it.id)).await;
+            let repos = app.context.stores.account.repos.list(org.map(|it| it.id)).await;
             for repo in repos.map_err(AdminError::failed("repositories"))? {
                 let (id, name) = (repo.id.to_string(), repo.name.to_string());
                 let public_id = app.uploads.public_id(&repo).await;

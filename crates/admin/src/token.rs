@@ -121,7 +121,7 @@ pub async fn token(program: &dyn Program, action: Token) -> Result<(), AdminErro
         Token::List { org, json } => {
             let org = existing_organization(&app, org.as_deref()).await?;
             let (slugs, now) = (slugs(&app).await?, app.context.clock.now());
-            let tokens = app.context.stores.tokens.list(org.map(|it| it.id)).await;
+            let tokens = app.context.stores.account.tokens.list(org.map(|it| it.id)).await;
             for token in tokens.map_err(AdminError::failed("tokens"))? {
                 list(&token, &slugs[&token.org], token.is_valid(now), json);
             }

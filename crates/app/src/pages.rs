@@ -48,7 +48,11 @@ pub(crate) fn pages(app: &App) -> Result<Pages, AppError> {
     let context = &app.context;
     let (queues, authenticator) = (app.queues.clone(), app.authenticator.clone());
     Ok(Pages {
-        reads: Arc::new(PageReads::new(context.clone(), queues.clone())),
+        reads: Arc::new(PageReads::new(
+            context.clone(),
+            context.stores.flaky.tests.clone(),
+            queues.clone(),
+        )),
         queues,
         flaky: app.flaky.service.clone(),
         uploads: app.uploads.clone(),

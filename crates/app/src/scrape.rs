@@ -36,15 +36,16 @@ async fn sample(app: &App) -> Sample {
     };
     let mut backlogs = Vec::new();
     for lane in Lane::ALL {
-        let mut asked = stores.outbox.backlog(*lane, at);
+        let mut asked = stores.queue.outbox.backlog(*lane, at);
         let name = match lane {
             Lane::Host => "host",
             Lane::Checks => "checks",
         };
         backlogs.push((name, in_time(&mut asked).await));
     }
-    backlogs.push(("uploads", in_time(&mut stores.uploads.backlog(at)).await));
-    let failing = tokio::time::timeout(PATIENCE, failing::for_long(stores, at, 1)).await;
+    backlogs.push(("uploads", in_time(&mut stores.flaky.uploads.backlog(at)).await));
+    let failing = failing::for_long(&*stores.queue.outbox, at, 1);
+    let failing = tokio::time::timeout(PATIENCE, failing).await;
     let failing = failing.ok().and_then(Result::ok);
     let pool = app.database.pool();
     let count = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);

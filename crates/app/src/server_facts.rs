@@ -39,9 +39,9 @@ impl Facts {
     /// alert rules in `docs/operations` allow.
     async fn backlogs(&self, now: Timestamp) -> Vec<ServerFact> {
         let stores = &self.context.stores;
-        let host = stores.outbox.backlog(Lane::Host, now).await;
-        let checks = stores.outbox.backlog(Lane::Checks, now).await;
-        let uploads = stores.uploads.backlog(now).await;
+        let host = stores.queue.outbox.backlog(Lane::Host, now).await;
+        let checks = stores.queue.outbox.backlog(Lane::Checks, now).await;
+        let uploads = stores.flaky.uploads.backlog(now).await;
         vec![
             backlog(
                 "Calls of git hosts that wait",
@@ -71,20 +71,21 @@ impl Facts {
     async fn failing(&self, now: Timestamp) -> ServerFact {
         let name = "Calls of git hosts that keep failing";
         let advice = "The words are the last failure: mend that, and they go on by themselves.";
-        let (value, good) = match failing::for_long(&self.context.stores, now, 1).await {
-            Ok(failing) => match failing.longest.first() {
-                Some(longest) => {
-                    let minutes = now.since(longest.since).millis() / 60_000;
-                    let (count, error) = (failing.count, &longest.error);
-                    (format!("{count}, one for {minutes} min: {error}"), false)
+        let (value, good) =
+            match failing::for_long(&*self.context.stores.queue.outbox, now, 1).await {
+                Ok(failing) => match failing.longest.first() {
+                    Some(longest) => {
+                        let minutes = now.since(longest.since).millis() / 60_000;
+                        let (count, error) = (failing.count, &longest.error);
+                        (format!("{count}, one for {minutes} min: {error}"), false)
+                    }
+                    None => ("none".to_owned(), true),
+                },
+                Err(error) => {
+                    tracing::warn!(%error, "the status page could not read what fails");
+                    ("unknown".to_owned(), false)
                 }
-                None => ("none".to_owned(), true),
-            },
-            Err(error) => {
-                tracing::warn!(%error, "the status page could not read what fails");
-                ("unknown".to_owned(), false)
-            }
-        };
+            };
         ServerFact { name, value, good, advice }
     }
 }

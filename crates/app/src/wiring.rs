@@ -60,14 +60,19 @@ impl App {
         for organization in &config.organizations {
             let slug = OrgSlug::new(organization.slug.as_str())?;
             let org = Org { id: OrgId(ids.new_id()), slug, created_at: clock.now() };
-            let org = stores.orgs.create(&org).await.map_err(AppError::failed("organizations"))?;
+            let org = stores
+                .account
+                .orgs
+                .create(&org)
+                .await
+                .map_err(AppError::failed("organizations"))?;
             orgs.push(org.id);
         }
         let metrics = Arc::new(PrometheusObserver::new(env!("CARGO_PKG_VERSION"), clock.now()));
         let observer: Arc<dyn Observer> = Arc::new(LoggingObserver(metrics.clone()));
         let reports = Arc::new(LateReports::default());
         let parts = HostParts {
-            pull_requests: stores.pull_requests.clone(),
+            pull_requests: stores.host.pull_requests.clone(),
             clock: clock.clone(),
             reports: reports.clone(),
             public_url: config.public_url(),
@@ -93,7 +98,8 @@ impl App {
         let flaky = flaky(&config, &context).await?;
         let uploads = Arc::new(uploads(&config, &context, &flaky.service)?);
         reports.go_to(&uploads);
-        let (tokens, orgs) = (context.stores.tokens.clone(), context.stores.orgs.clone());
+        let (tokens, orgs) =
+            (context.stores.account.tokens.clone(), context.stores.account.orgs.clone());
         let authenticator = Arc::new(Authenticator::new(tokens, orgs, context.clock.clone()));
         let webhooks = Arc::new(crate::webhooks::service(&config, &context)?);
         let stopping = Arc::new(AtomicBool::new(false));
@@ -112,9 +118,17 @@ impl App {
             runner: Arc::new(EffectRunner::new(context.clone(), queues.clone())),
             sweeper: Arc::new(Sweeper::new(context.clone(), queues.clone())),
             watch: Watch::new(context.clone(), queues.clone()),
-            hints: Arc::new(HintService::new(context.clone(), queues.clone())),
+            hints: Arc::new(HintService::new(
+                context.clone(),
+                context.stores.host.heard.clone(),
+                queues.clone(),
+            )),
             announcer: Arc::new(Announcer::new(context.clone(), queues.clone())),
-            jobs: Arc::new(JobService::new(context.clone(), context.ids.new_id())),
+            jobs: Arc::new(JobService::new(
+                context.stores.runtime.jobs.clone(),
+                context.clock.clone(),
+                context.ids.new_id(),
+            )),
             queues,
             context,
             stopping,
@@ -133,14 +147,17 @@ impl App {
             flaky: self.flaky.clone(),
             webhooks: self.webhooks.clone(),
             events: EventsApi {
-                service: Arc::new(EventService::new(context.clone())),
+                service: Arc::new(EventService::new(
+                    context.stores.webhook.event_log.clone(),
+                    context.repositories(),
+                )),
                 hub: self.wake_ups.events.clone(),
                 catalogue: catalogue(),
             },
             authenticator: self.authenticator.clone(),
             exposition: Arc::new(QueueExposition),
             audit: Arc::new(AuditService::new(context.clone())),
-            check_log: context.stores.check_log.clone(),
+            check_log: context.stores.queue.check_log.clone(),
             observer: context.observer.clone(),
             clock: context.clock.clone(),
             ids: context.ids.clone(),
@@ -187,7 +204,7 @@ async fn flaky(config: &Config, context: &Context) -> Result<FlakyApi, AppError>
     for (byte, random) in new.iter_mut().zip(random) {
         *byte = *random;
     }
-    let key = context.stores.flaky.page_key(new).await;
+    let key = context.stores.flaky.tests.page_key(new).await;
     let key = key.map_err(AppError::failed("the key of page tokens"))?;
     let links = TestLinks {
         public_url: config.public_url().trim_end_matches('/').to_owned(),

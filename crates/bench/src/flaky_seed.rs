@@ -61,7 +61,7 @@ pub(crate) async fn seed(
 ) -> Result<(), Failure> {
     let (caller, repo) = (&product.caller, &product.repository.name);
     let service = &product.api.flaky.service;
-    product.stores.flaky.prepare_days(SystemClock.now()).await.during("partitions")?;
+    product.stores.flaky.tests.prepare_days(SystemClock.now()).await.during("partitions")?;
     let on = SettingsPatch {
         quarantine_enabled: Some(true),
         auto_quarantine: Some(AutoQuarantine::Flaky),

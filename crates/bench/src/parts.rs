@@ -2,8 +2,7 @@
 //! that hear nothing.
 
 use async_trait::async_trait;
-use signalbox_domain::ports::{Clock, IdSource, Notifier, QueueRef};
-use signalbox_domain::queue::Lane;
+use signalbox_domain::ports::{Clock, IdSource};
 use signalbox_domain::time::Timestamp;
 use signalbox_http::Readiness;
 use uuid::Uuid;
@@ -26,13 +25,6 @@ impl IdSource for RandomIds {
     fn new_id(&self) -> Uuid {
         Uuid::new_v4()
     }
-}
-
-/// Wakes nobody: effects are committed and stay where they are.
-pub(crate) struct Quiet;
-
-impl Notifier for Quiet {
-    fn committed(&self, _: QueueRef, _: &[Lane]) {}
 }
 
 /// Always ready.

@@ -4,9 +4,11 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use signalbox_conformance::fake_host::{FakeHost, FakeHosts};
 use signalbox_domain::ids::{BranchName, HostId, OrgId, OrgSlug, RepoName, TokenId};
 use signalbox_domain::ports::{IdSource, Org, Repository, Stores};
 use signalbox_domain::queue::CheckConclusion;
+use signalbox_domain::testing::Quiet;
 use signalbox_domain::token::{Caller, Compatibility, Scope, Token, TokenText};
 use signalbox_http::{Admission, Api, EventHub, EventsApi, FlakyApi, PageTokens, TestLinks};
 use signalbox_metrics::{PrometheusObserver, QueueExposition};
@@ -16,13 +18,12 @@ use signalbox_services::{
     AuditService, Authenticator, Context, EventService, FlakyService, HintService, QueueService,
     UploadLimits, UploadParts, UploadService, WebhookLimits, WebhookParts, WebhookService,
 };
-use signalbox_testkit::fake_host::{FakeHost, FakeHosts};
 use signalbox_testkit::fake_webhooks::FakeWebhooks;
 use signalbox_testkit::memory::MemoryBlobs;
 use signalbox_webhooks::EventPayloads;
 
 use crate::failure::{During, Failure};
-use crate::parts::{Quiet, RandomIds, Ready, SystemClock};
+use crate::parts::{RandomIds, Ready, SystemClock};
 
 /// The product, put together.
 pub(crate) struct Product {
@@ -63,7 +64,7 @@ impl Product {
         };
         let slug = OrgSlug::new("acme").during("an organization")?;
         let org = Org { id: OrgId(ids.new_id()), slug, created_at: started };
-        let org = stores.orgs.create(&org).await.during("an organization")?;
+        let org = stores.account.orgs.create(&org).await.during("an organization")?;
         let repository = Repository {
             id: signalbox_domain::ids::RepoId(ids.new_id()),
             org: org.id,
@@ -71,10 +72,11 @@ impl Product {
             path: None,
             created_at: org.created_at,
         };
-        let repository = stores.repos.register(&repository, false).await.during("a repository")?;
+        let repository =
+            stores.account.repos.register(&repository, false).await.during("a repository")?;
         let (token, text) = token(&org, 0);
-        stores.tokens.insert(&token).await.during("a token")?;
-        let tokens = (stores.tokens.clone(), stores.orgs.clone());
+        stores.account.tokens.insert(&token).await.during("a token")?;
+        let tokens = (stores.account.tokens.clone(), stores.account.orgs.clone());
         let authenticator = Arc::new(Authenticator::new(tokens.0, tokens.1, clock.clone()));
         let caller = authenticator.authenticate(&text).await.during("a token")?;
         let caller = caller.ok_or_else(|| Failure::new("a token", "is not recognized"))?;
@@ -98,7 +100,10 @@ impl Product {
         let queues = Arc::new(QueueService::new(context.clone()));
         let api = Api {
             events: EventsApi {
-                service: Arc::new(EventService::new(context.clone())),
+                service: Arc::new(EventService::new(
+                    context.stores.webhook.event_log.clone(),
+                    context.repositories(),
+                )),
                 hub: EventHub::default(),
                 catalogue: Arc::new([]),
             },
@@ -111,12 +116,16 @@ impl Product {
             uploads: Arc::new(uploads),
             webhooks: Arc::new(webhooks),
             public_url: None,
-            hints: Arc::new(HintService::new(context.clone(), queues.clone())),
+            hints: Arc::new(HintService::new(
+                context.clone(),
+                context.stores.host.heard.clone(),
+                queues.clone(),
+            )),
             queues,
             authenticator,
             exposition: Arc::new(QueueExposition),
             audit: Arc::new(AuditService::new(context.clone())),
-            check_log: stores.check_log.clone(),
+            check_log: stores.queue.check_log.clone(),
             observer: context.observer.clone(),
             clock,
             ids,

@@ -26,13 +26,13 @@ pub(crate) async fn queue(product: &Product, branch: &BranchName) -> Result<Queu
         SystemClock.now(),
     )
     .during("a queue")?;
-    product.stores.queues.create(&queue).await.during("a queue")?;
+    product.stores.queue.queues.create(&queue).await.during("a queue")?;
     Ok(QueueRef { org: product.org.id, id: queue.header.id })
 }
 
 /// Opens pull requests on the host and submits them, past the API.
 pub(crate) async fn submit(product: &Product, queue: QueueRef, many: usize) -> Result<(), Failure> {
-    let loaded = product.stores.queues.load(queue, None).await.during("a queue")?;
+    let loaded = product.stores.queue.queues.load(queue, None).await.during("a queue")?;
     let Some(Loaded::Fresh(before, version)) = loaded else {
         return Err(Failure::new("a queue", "is not there"));
     };
@@ -83,7 +83,7 @@ pub(crate) async fn submit(product: &Product, queue: QueueRef, many: usize) -> R
         shown: &[],
         watched_until: Some(watched_until),
     };
-    product.stores.queues.commit(&commit).await.during("a commit").map(drop)
+    product.stores.queue.queues.commit(&commit).await.during("a commit").map(drop)
 }
 
 /// A pull request that was just opened on the host, for a branch.

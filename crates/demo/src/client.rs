@@ -22,7 +22,7 @@ impl Client {
         address: SocketAddr,
     ) -> Result<Self, DemoError> {
         let slug = signalbox_domain::ids::OrgSlug::new(ORG)?;
-        let org = app.context().stores.orgs.find_by_slug(&slug).await;
+        let org = app.context().stores.account.orgs.find_by_slug(&slug).await;
         let org = org?.ok_or_else(|| DemoError::Story("the organization is missing".to_owned()))?;
         let new =
             NewToken { name: "demo".into(), scopes: Scope::ALL.to_vec(), ..NewToken::default() };

@@ -44,7 +44,7 @@ impl<'a> Stage<'a> {
         git: &'a Git,
     ) -> Result<Self, DemoError> {
         let slug = OrgSlug::new(ORG)?;
-        let org = app.context().stores.orgs.find_by_slug(&slug).await?;
+        let org = app.context().stores.account.orgs.find_by_slug(&slug).await?;
         let org = org.ok_or_else(|| missing("the organization is missing"))?.id;
         let name = RepoName::new(HOST, OWNER, NAME)?;
         let host = app.hosts().plain(org, &name.host);
@@ -56,7 +56,7 @@ impl<'a> Stage<'a> {
             created_at: app.context().clock.now(),
         };
         repository.path = host.git().locate(&repository).await?;
-        let repository = app.context().stores.repos.register(&repository, false).await;
+        let repository = app.context().stores.account.repos.register(&repository, false).await;
         let repository = repository?;
         Ok(Self { app, client, git, repository })
     }

@@ -38,7 +38,8 @@ impl<'a> Telling<'a> {
         org: OrgId,
         prs: &[Pr],
     ) -> Result<(), DemoError> {
-        let logged = app.context().stores.event_log.after(org, self.after, None, 1_000).await;
+        let logged =
+            app.context().stores.webhook.event_log.after(org, self.after, None, 1_000).await;
         let logged = logged?;
         self.after = logged.last().map_or(self.after, |it| it.position);
         let news: Vec<News> = logged.iter().filter_map(News::of).collect();

@@ -11,6 +11,7 @@ pub mod audit;
 pub mod flaky;
 pub mod identity;
 pub mod ids;
+#[cfg(feature = "ports")]
 pub mod ports;
 pub mod queue;
 pub mod session;

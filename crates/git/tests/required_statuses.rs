@@ -59,7 +59,7 @@ async fn required(files: &[(&str, &[u8])]) -> HostStatuses {
     };
     let root = Some(folder.path().join("git"));
     let config = HostConfig { root, public_url: "http://localhost".into() };
-    let host = PlainGitHost::new(config, MemoryDatabase::new().stores().pull_requests, clock);
+    let host = PlainGitHost::new(config, MemoryDatabase::new().stores().host.pull_requests, clock);
     let main = BranchName::new("main").expect("a branch");
     host.required_statuses(&repository, &main, &head).await.expect("an answer")
 }

@@ -4,11 +4,11 @@
 use diesel::QueryableByName;
 use diesel::sql_types::BigInt;
 use diesel_async::{AsyncConnection, AsyncPgConnection, RunQueryDsl, SimpleAsyncConnection};
+use signalbox_conformance::stores::Sample;
 use signalbox_domain::ids::{OrgId, QueueId};
 use signalbox_domain::ports::{PublicEvent, QueueRef, Stores, Version};
 use signalbox_domain::queue::{Mode, Settings};
 use signalbox_domain::testing::{Rules, World};
-use signalbox_testkit::conformance::Sample;
 use signalbox_testkit::postgres::Server;
 use uuid::Uuid;
 
@@ -47,7 +47,7 @@ async fn writer(
     (header.id, header.org, header.repo) =
         (QueueId(Uuid::from_u128(id)), org, sample.repository.id);
     let queue = QueueRef { org, id: header.id };
-    stores.queues.create(&world.queue).await.expect("a new queue");
+    stores.queue.queues.create(&world.queue).await.expect("a new queue");
     let (stores, repository) = (stores.clone(), sample.repository.clone());
     tokio::spawn(async move {
         let version = Version(0);
@@ -71,7 +71,7 @@ async fn until_waiting(
 }
 
 async fn after(stores: &Stores, org: OrgId, position: i64) -> Vec<PublicEvent> {
-    stores.event_log.after(org, position, None, 100).await.expect("a page")
+    stores.webhook.event_log.after(org, position, None, 100).await.expect("a page")
 }
 
 /// Two transactions: the first has its positions and the second would commit before it.
@@ -122,7 +122,7 @@ async fn organizations_do_not_wait_for_each_other() {
     let header = &mut world.queue.header;
     (header.id, header.org, header.repo) = (QueueId(Uuid::from_u128(3)), org, repository.id);
     let queue = QueueRef { org, id: header.id };
-    stores.queues.create(&world.queue).await.expect("a new queue");
+    stores.queue.queues.create(&world.queue).await.expect("a new queue");
     let version = Version(0);
     Sample { stores: &stores, repository, queue, world, version }.submit(1).await;
     assert_eq!(after(&stores, org, 0).await.len(), 3);

@@ -30,13 +30,13 @@ async fn go_away(database: &Database) {
     let org = OrgId(Uuid::from_u128(1));
     let slug = signalbox_domain::ids::OrgSlug::new("acme").expect("a slug");
     let made = Org { id: org, slug, created_at: Timestamp::from_unix_seconds(1) };
-    stores.orgs.create(&made).await.expect("an organization");
+    stores.account.orgs.create(&made).await.expect("an organization");
     for number in 0..CALLERS {
         // Each gives up at another moment.
         let patience = Duration::from_micros(number * 7 % 900);
         match number % 3 {
-            0 => drop(tokio::time::timeout(patience, stores.event_log.newest(org)).await),
-            1 => drop(tokio::time::timeout(patience, stores.orgs.list()).await),
+            0 => drop(tokio::time::timeout(patience, stores.webhook.event_log.newest(org)).await),
+            1 => drop(tokio::time::timeout(patience, stores.account.orgs.list()).await),
             _ => drop(tokio::time::timeout(patience, hear(&stores, org, number)).await),
         }
     }
@@ -44,7 +44,7 @@ async fn go_away(database: &Database) {
     for number in CALLERS..CALLERS + 40 {
         assert!(hear(&stores, org, number).await, "{number} is new");
         assert!(!hear(&stores, org, number).await, "{number} is known");
-        assert_eq!(stores.orgs.list().await.expect("a list").len(), 1);
+        assert_eq!(stores.account.orgs.list().await.expect("a list").len(), 1);
     }
     let pool = database.pool();
     assert!(pool.open <= pool.max, "{pool:?}");
@@ -54,7 +54,7 @@ async fn go_away(database: &Database) {
 async fn hear(stores: &Stores, org: OrgId, number: u64) -> bool {
     let host = HostId::new("git.test").expect("a host");
     let at = Timestamp::from_unix_seconds(1);
-    stores.heard.taken(org, &host, &number.to_string(), at).await.expect("written")
+    stores.host.heard.taken(org, &host, &number.to_string(), at).await.expect("written")
 }
 
 #[test]

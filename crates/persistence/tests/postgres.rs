@@ -10,4 +10,4 @@ async fn fresh() -> (Stores, ()) {
     (database.stores(), ())
 }
 
-signalbox_testkit::store_conformance!(fresh());
+signalbox_conformance::store_conformance!(fresh());

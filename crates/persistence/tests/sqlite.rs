@@ -11,4 +11,4 @@ async fn fresh() -> (Stores, TempDir) {
     (database.stores(), folder)
 }
 
-signalbox_testkit::store_conformance!(fresh());
+signalbox_conformance::store_conformance!(fresh());

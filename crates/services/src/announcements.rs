@@ -19,7 +19,7 @@ use signalbox_domain::queue::{Entry, EntryState, Exit, MergeMethod, Queue};
 use signalbox_domain::time::{Span, Timestamp};
 
 use super::announcement_words::{LABELS, Words, phase};
-use super::{Context, Error, QueueService};
+use super::{Error, QueueContext, QueueService};
 
 /// How long a lease on a pull request lasts while it is shown, in seconds.
 const LEASE_SECONDS: u32 = 30;
@@ -30,7 +30,7 @@ const REMEMBERED_DAYS: u32 = 30;
 
 /// Shows what queues do on the pull requests themselves.
 pub struct Announcer {
-    context: Context,
+    context: QueueContext,
     queues: Arc<QueueService>,
     holder: Uuid,
     /// What a host does not take now. Only this server's: another one finds out by itself.
@@ -153,7 +153,8 @@ struct QueueAtHost<'a> {
 
 impl Announcer {
     /// An announcer with a holder id of its own.
-    pub fn new(context: Context, queues: Arc<QueueService>) -> Self {
+    pub fn new(context: impl Into<QueueContext>, queues: Arc<QueueService>) -> Self {
+        let context = context.into();
         let holder = context.ids.new_id();
         Self { context, queues, holder, pauses: Mutex::new(BTreeMap::new()) }
     }
@@ -185,14 +186,13 @@ impl Announcer {
     async fn update(&self, leased: &mut LeasedAnnouncement) -> Result<Option<Timestamp>, Error> {
         let (key, pr) = (leased.queue, leased.pr);
         let Some(queue) = self.queues.state(key).await? else { return Ok(None) };
-        let stores = &self.context.stores;
-        let found = stores.repos.find(key.org, queue.header.repo).await?;
+        let found = self.context.repositories.find(key.org, queue.header.repo).await?;
         let Some(repository) = found else { return Ok(None) };
         let host = &repository.name.host;
         let Some(forge) = self.context.hosts.forge(key.org, host) else { return Ok(None) };
         let entry = match queue.entry_of(pr) {
             Some(live) => Some(live.clone()),
-            None => stores.history.entries(key, &[pr]).await?.pop(),
+            None => self.context.stores.history.entries(key, &[pr]).await?.pop(),
         };
         let Some(entry) = entry else { return Ok(None) };
         let (queue, repository, forge) = (&*queue, &repository, forge.as_ref());

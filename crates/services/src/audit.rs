@@ -1,14 +1,13 @@
 //! Reading the audit log, and writing what has no commit of its own.
 
-use signalbox_domain::audit::{
-    AuditAction, AuditActor, AuditChange, AuditRecord, Facts, differences,
-};
+use signalbox_domain::audit::{AuditAction, AuditActor, AuditRecord, Facts, differences};
 use signalbox_domain::ids::{BranchName, OrgId, RepoName};
-use signalbox_domain::ports::{AuditFilter, AuditPlace};
+use signalbox_domain::ports::{AuditFilter, AuditPlace, IdSource};
+use signalbox_domain::time::Timestamp;
 use signalbox_domain::token::{Caller, Scope};
 use signalbox_domain::webhook::EndpointId;
 
-use super::{Context, Error};
+use super::{AccountContext, Error};
 
 /// Who does something to what; the record is completed once it is known what changes.
 #[derive(Clone, Debug)]
@@ -68,41 +67,42 @@ impl Deed {
     }
 
     /// The record of it.
-    pub fn record(&self, context: &Context, before: &Facts, after: &Facts) -> AuditRecord {
-        self.with(context, differences(before, after))
-    }
-
-    /// The record of it with these changes.
-    pub fn with(&self, context: &Context, changes: Vec<AuditChange>) -> AuditRecord {
+    pub(super) fn record(
+        &self,
+        ids: &dyn IdSource,
+        at: Timestamp,
+        before: &Facts,
+        after: &Facts,
+    ) -> AuditRecord {
         AuditRecord {
-            id: context.ids.new_id(),
+            id: ids.new_id(),
             org: self.org,
-            at: context.clock.now(),
+            at,
             actor: self.actor.clone(),
             action: self.action,
             object: self.object.clone(),
             repo: self.repo.clone(),
-            changes,
+            changes: differences(before, after),
             reason: self.reason.clone(),
-            request: context.ids.request_id(),
+            request: ids.request_id(),
         }
     }
 }
 
 /// The audit log for those who may read it.
 pub struct AuditService {
-    context: Context,
+    context: AccountContext,
 }
 
 impl AuditService {
     /// A service on these adapters.
-    pub const fn new(context: Context) -> Self {
-        Self { context }
+    pub fn new(context: impl Into<AccountContext>) -> Self {
+        Self { context: context.into() }
     }
 
     /// Writes a record of a change that has no commit of its own.
     pub async fn write(&self, deed: &Deed, before: &Facts, after: &Facts) -> Result<(), Error> {
-        let record = deed.record(&self.context, before, after);
+        let record = deed.record(&*self.context.ids, self.context.clock.now(), before, after);
         Ok(self.context.stores.audit.append(&record).await?)
     }
 
@@ -118,7 +118,9 @@ impl AuditService {
         if !caller.may(Scope::QueueAdmin) {
             return Err(Error::MissingScope(Scope::QueueAdmin));
         }
-        if let Some(hidden) = filter.repos.iter().find(|repo| !self.context.may_see(caller, repo)) {
+        if let Some(hidden) =
+            filter.repos.iter().find(|repo| !self.context.repositories.may_see(caller, repo))
+        {
             return Err(Error::UnknownRepository(hidden.clone()));
         }
         if filter.repos.is_empty() {

@@ -6,7 +6,7 @@ use signalbox_domain::ports::{Built, GitHost, HostError, PullRequestQuery, Queue
 use signalbox_domain::queue::{BuildCandidate, ConflictWith, Fact, RunStatus};
 use signalbox_domain::time::Timestamp;
 
-use super::{Context, Error, QueueService};
+use super::{Error, QueueContext, QueueService};
 
 /// A candidate to build, and for whom.
 pub(super) struct Order<'a> {
@@ -27,7 +27,7 @@ pub(super) enum Verdict {
 
 /// Builds a candidate.
 pub(super) async fn build(
-    context: &Context,
+    context: &QueueContext,
     queues: &QueueService,
     host: &dyn GitHost,
     order: &Order<'_>,
@@ -135,7 +135,7 @@ async fn names_its_own(queues: &QueueService, queue: QueueRef) -> Result<bool, E
 /// Reads the target again. If it has moved, the queue is told first, which gives the run up unless
 /// what it was built on is still good. `None` while the queue cannot tell yet.
 async fn settled_target(
-    context: &Context,
+    context: &QueueContext,
     queues: &QueueService,
     host: &dyn GitHost,
     order: &Order<'_>,

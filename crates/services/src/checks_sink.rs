@@ -10,12 +10,12 @@ use signalbox_domain::ids::{RunId, Sha};
 use signalbox_domain::ports::{CheckOutput, ChecksSink, Leased, QueueRef, SinkClosed};
 use signalbox_domain::queue::{CheckReport, Effect, Fact};
 
-use super::{Context, Error, QueueService};
+use super::{Error, QueueContext, QueueService};
 
 /// Takes the reports of one run's checks. Closed by [`QueueSink::close`] when the lease is lost,
 /// and by itself when the run no longer waits for reports.
 pub struct QueueSink {
-    context: Context,
+    context: QueueContext,
     queues: Arc<QueueService>,
     queue: QueueRef,
     checked: Option<(RunId, Sha)>,
@@ -26,7 +26,7 @@ pub struct QueueSink {
 }
 
 impl QueueSink {
-    pub(super) fn new(context: Context, queues: Arc<QueueService>, leased: &Leased) -> Self {
+    pub(super) fn new(context: QueueContext, queues: Arc<QueueService>, leased: &Leased) -> Self {
         let checked = match &leased.effect {
             Effect::RunChecks(checks) => Some((checks.run, checks.candidate.sha.clone())),
             Effect::InspectTarget { .. }

@@ -18,7 +18,7 @@ use signalbox_domain::time::{Span, Timestamp};
 use super::candidate::{self, Verdict};
 use super::checks_sink::QueueSink;
 use super::landings::{self, LandingsCheck, LookError};
-use super::{Context, Error, QueueService};
+use super::{Error, QueueContext, QueueService};
 
 /// How long a lease lasts; renewed while work goes on.
 const LEASE_SECONDS: u32 = 12;
@@ -31,7 +31,7 @@ const FAILING_AT_ONCE: u32 = 100;
 
 /// Runs effects on behalf of one server.
 pub struct EffectRunner {
-    context: Context,
+    context: QueueContext,
     queues: Arc<QueueService>,
     holder: Uuid,
 }
@@ -48,7 +48,8 @@ enum Outcome {
 
 impl EffectRunner {
     /// A runner with a holder id of its own.
-    pub fn new(context: Context, queues: Arc<QueueService>) -> Self {
+    pub fn new(context: impl Into<QueueContext>, queues: Arc<QueueService>) -> Self {
+        let context = context.into();
         let holder = context.ids.new_id();
         Self { context, queues, holder }
     }
@@ -354,7 +355,10 @@ const fn keeps_waiting(effect: &Effect) -> bool {
 }
 
 /// Whether an effect fails for which a queue waits.
-pub(super) async fn is_kept_waiting(context: &Context, queue: QueueRef) -> Result<bool, Error> {
+pub(super) async fn is_kept_waiting(
+    context: &QueueContext,
+    queue: QueueRef,
+) -> Result<bool, Error> {
     let (outbox, now) = (&context.stores.outbox, context.clock.now());
     let failing = outbox.failing(Some(queue), now, FAILING_AT_ONCE).await?;
     Ok(failing.longest.iter().any(|it| keeps_waiting(&it.effect)))

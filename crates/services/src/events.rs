@@ -1,14 +1,15 @@
 //! Public events, for whoever reads along.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use signalbox_domain::flaky;
 use signalbox_domain::ids::RepoId;
-use signalbox_domain::ports::PublicEvent;
+use signalbox_domain::ports::{EventLog, PublicEvent};
 use signalbox_domain::queue;
 use signalbox_domain::token::{Caller, Scope};
 
-use super::{Context, Error};
+use super::{Error, Repositories};
 
 /// The most pages of the log that are read for one answer, when a token sees few of its events.
 const PAGES: u32 = 10;
@@ -26,13 +27,14 @@ pub struct EventsRead {
 
 /// Reads public events.
 pub struct EventService {
-    context: Context,
+    log: Arc<dyn EventLog>,
+    repositories: Repositories,
 }
 
 impl EventService {
-    /// A service on these adapters.
-    pub const fn new(context: Context) -> Self {
-        Self { context }
+    /// A service on that log.
+    pub const fn new(log: Arc<dyn EventLog>, repositories: Repositories) -> Self {
+        Self { log, repositories }
     }
 
     /// The public names of all events that are told.
@@ -52,12 +54,11 @@ impl EventService {
     ) -> Result<EventsRead, Error> {
         let kinds = visible_kinds(caller, kinds)?;
         let repos = self.visible_repos(caller).await?;
-        let log = &self.context.stores.event_log;
-        let newest = log.newest(caller.org).await?;
+        let newest = self.log.newest(caller.org).await?;
         let most = usize::try_from(limit).unwrap_or(usize::MAX);
         let (mut events, mut next) = (Vec::new(), after);
         for _ in 0..PAGES {
-            let page = log.after(caller.org, next, kinds.as_deref(), limit).await?;
+            let page = self.log.after(caller.org, next, kinds.as_deref(), limit).await?;
             let whole = page.len() >= most;
             for event in page {
                 if events.len() >= most {
@@ -84,7 +85,7 @@ impl EventService {
     /// The newest position of the caller's organization.
     pub async fn newest(&self, caller: &Caller) -> Result<i64, Error> {
         visible_kinds(caller, None)?;
-        Ok(self.context.stores.event_log.newest(caller.org).await?)
+        Ok(self.log.newest(caller.org).await?)
     }
 
     /// The repositories that a limited token may see; `None`: all.
@@ -92,8 +93,8 @@ impl EventService {
         if caller.repos.is_empty() {
             return Ok(None);
         }
-        let repos = self.context.stores.repos.list(Some(caller.org)).await?;
-        let seen = repos.iter().filter(|repo| self.context.may_see(caller, &repo.name));
+        let repos = self.repositories.list(Some(caller.org)).await?;
+        let seen = repos.iter().filter(|repo| self.repositories.may_see(caller, &repo.name));
         Ok(Some(seen.map(|repo| repo.id).collect()))
     }
 }

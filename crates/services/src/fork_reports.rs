@@ -59,7 +59,7 @@ impl HintService {
         };
         let ForkReport { pr, workflow_run, .. } = report;
         let used = format!("run {workflow_run} {} {pr}", queue.id);
-        if self.context.stores.heard.was_taken(org, host, &used).await? {
+        if self.heard.was_taken(org, host, &used).await? {
             return Ok(false);
         }
         if !self.may_look_up() {
@@ -81,7 +81,7 @@ impl HintService {
         let command = Command::SetTargets { pr: *pr, targets: report.targets.clone() };
         self.queues.step(queue, repository, &report.branch, Input::Command(command), None).await?;
         let now = self.context.clock.now();
-        self.context.stores.heard.taken(org, host, &used, now).await?;
+        self.heard.taken(org, host, &used, now).await?;
         Ok(true)
     }
 
@@ -103,7 +103,7 @@ impl HintService {
     async fn connected(&self, name: &RepoName) -> Result<Vec<Repository>, Error> {
         let mut found = Vec::new();
         for (org, _) in self.context.hosts.webhook_decoders(&name.host) {
-            found.extend(self.context.repository_named(org, name).await?);
+            found.extend(self.context.repositories.named(org, name).await?);
         }
         Ok(found)
     }

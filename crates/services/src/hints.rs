@@ -7,8 +7,8 @@ use thiserror::Error;
 
 use signalbox_domain::ids::{BranchName, HostId, OrgId, PrNumber, RepoId, RepoName, Sha};
 use signalbox_domain::ports::{
-    DecodeError, Forge, Hint, HostError, HostEvent, Permission, PullRequestQuery, QueueKey,
-    Repository,
+    DecodeError, Forge, HeardStore, Hint, HostError, HostEvent, Permission, PullRequestQuery,
+    QueueKey, Repository,
 };
 use signalbox_domain::queue::{
     Actor, Command, EntryState, Fact, Input, Queue, Settings, SubmitReason,
@@ -16,7 +16,7 @@ use signalbox_domain::queue::{
 use signalbox_domain::time::{Span, Timestamp};
 
 use super::submit::Wish;
-use super::{CommentCommand, Context, Error, QueueService};
+use super::{CommentCommand, Error, QueueContext, QueueService};
 
 /// How old a comment may be whose command is still followed: an event that is sent again later
 /// does nothing.
@@ -42,15 +42,20 @@ pub enum HookError {
 
 /// Takes in what hosts tell.
 pub struct HintService {
-    pub(super) context: Context,
+    pub(super) context: QueueContext,
+    pub(super) heard: Arc<dyn HeardStore>,
     pub(super) queues: Arc<QueueService>,
     pub(super) lookups: Mutex<VecDeque<Timestamp>>,
 }
 
 impl HintService {
     /// A service on these adapters.
-    pub const fn new(context: Context, queues: Arc<QueueService>) -> Self {
-        Self { context, queues, lookups: Mutex::new(VecDeque::new()) }
+    pub fn new(
+        context: impl Into<QueueContext>,
+        heard: Arc<dyn HeardStore>,
+        queues: Arc<QueueService>,
+    ) -> Self {
+        Self { context: context.into(), heard, queues, lookups: Mutex::new(VecDeque::new()) }
     }
 
     /// Takes in one event. It counts for every organization whose secret has signed it; an event
@@ -86,11 +91,11 @@ impl HintService {
     /// Forgets events that are too old to come again. Returns how many.
     pub async fn forget(&self) -> Result<u64, Error> {
         let before = self.context.clock.now().minus(Span::days(REMEMBERED_DAYS));
-        Ok(self.context.stores.heard.forget(before, 1_000).await?)
+        Ok(self.heard.forget(before, 1_000).await?)
     }
 
     async fn take_in(&self, org: OrgId, host: &HostId, event: &HostEvent) -> Result<(), Error> {
-        let heard = &self.context.stores.heard;
+        let heard = &self.heard;
         if heard.was_taken(org, host, &event.id).await.map_err(Error::from)? {
             return Ok(());
         }
@@ -113,7 +118,7 @@ impl HintService {
         let Ok(name) = RepoName::new(host.as_str(), owner.as_str(), name.as_str()) else {
             return Ok(None);
         };
-        Ok(self.context.repository_named(org, &name).await?)
+        Ok(self.context.repositories.named(org, &name).await?)
     }
 
     async fn follow(&self, repository: &Repository, hint: &Hint) -> Result<(), Error> {
@@ -218,7 +223,7 @@ impl HintService {
             return Ok(());
         }
         let seen = format!("comment {id}");
-        if self.context.stores.heard.was_taken(org, host, &seen).await? {
+        if self.heard.was_taken(org, host, &seen).await? {
             return Ok(());
         }
         let comment = forge.comment(repository, id).await.map_err(Error::Host)?;
@@ -246,7 +251,7 @@ impl HintService {
             Err(Error::Busy) => return Err(Error::Busy),
             Err(_) => false,
         };
-        self.context.stores.heard.taken(org, host, &seen, now).await?;
+        self.heard.taken(org, host, &seen, now).await?;
         // Nothing depends on whether this is seen.
         let _seen = forge.react(repository, id, taken).await;
         Ok(())
@@ -263,7 +268,7 @@ impl HintService {
         // Rounded, so that the host sees the same question for a while.
         let step = Span::minutes(LOOK_BACK_MINUTES);
         let since = self.context.clock.now().minus(step).floor(step);
-        let repos = self.context.stores.repos.list(None).await?;
+        let repos = self.context.repositories.list(None).await?;
         let states = self.queues.states(false).await?;
         let taking = states.iter().filter(|(_, queue)| queue.header.settings.commands_enabled);
         let taking: BTreeSet<RepoId> = taking.map(|(key, _)| key.repo).collect();

@@ -1,10 +1,12 @@
 //! Periodic jobs: of all servers on a database one runs each of them at a time.
 
-use signalbox_domain::ports::LeasedJob;
+use std::sync::Arc;
+
+use signalbox_domain::ports::{Clock, JobStore, LeasedJob};
 use signalbox_domain::time::{Span, Timestamp};
 use uuid::Uuid;
 
-use super::{Context, Error};
+use super::Error;
 
 /// How long a lease on a job lasts; renewed while the job runs.
 const LEASE_SECONDS: u32 = 15;
@@ -14,14 +16,15 @@ const PAUSE_SECONDS: (u32, u32) = (1, 30);
 
 /// Leases periodic jobs for one server.
 pub struct JobService {
-    context: Context,
+    jobs: Arc<dyn JobStore>,
+    clock: Arc<dyn Clock>,
     server: Uuid,
 }
 
 impl JobService {
     /// A service for the server with that id.
-    pub const fn new(context: Context, server: Uuid) -> Self {
-        Self { context, server }
+    pub const fn new(jobs: Arc<dyn JobStore>, clock: Arc<dyn Clock>, server: Uuid) -> Self {
+        Self { jobs, clock, server }
     }
 
     /// The server's id.
@@ -36,23 +39,23 @@ impl JobService {
 
     /// Adds jobs that the database does not have yet, each with its period. They are due at once.
     pub async fn declare(&self, jobs: &[(&str, Span)]) -> Result<(), Error> {
-        let now = self.context.clock.now();
+        let now = self.clock.now();
         let jobs: Vec<(&str, Timestamp)> =
             jobs.iter().map(|(kind, period)| (*kind, now.plus(*period))).collect();
-        Ok(self.context.stores.jobs.declare(&jobs, now).await?)
+        Ok(self.jobs.declare(&jobs, now).await?)
     }
 
     /// Leases the jobs of those kinds that are due.
     pub async fn lease(&self, kinds: &[&str]) -> Result<Vec<LeasedJob>, Error> {
-        let now = self.context.clock.now();
+        let now = self.clock.now();
         let until = now.plus(Span::seconds(LEASE_SECONDS));
-        Ok(self.context.stores.jobs.lease(kinds, self.server, now, until).await?)
+        Ok(self.jobs.lease(kinds, self.server, now, until).await?)
     }
 
     /// Extends a lease. `false` when it was lost.
     pub async fn renew(&self, leased: &LeasedJob) -> Result<bool, Error> {
-        let until = self.context.clock.now().plus(Span::seconds(LEASE_SECONDS));
-        Ok(self.context.stores.jobs.renew(&leased.token, until).await?)
+        let until = self.clock.now().plus(Span::seconds(LEASE_SECONDS));
+        Ok(self.jobs.renew(&leased.token, until).await?)
     }
 
     /// Ends a run: the job is due again after its period, or after a pause that grows with each
@@ -63,13 +66,12 @@ impl JobService {
         period: Span,
         error: Option<&str>,
     ) -> Result<(), Error> {
-        let now = self.context.clock.now();
+        let now = self.clock.now();
         let (first, longest) = PAUSE_SECONDS;
         let pause = first.saturating_mul(1 << leased.failures.min(10)).min(longest);
         let pause = error.map_or(period, |_| period.max(Span::seconds(pause)));
-        let jobs = &self.context.stores.jobs;
         // A lease that was lost is another server's: its run counts.
-        let _kept = jobs.finish(&leased.token, now, now.plus(pause), error).await?;
+        let _kept = self.jobs.finish(&leased.token, now, now.plus(pause), error).await?;
         Ok(())
     }
 
@@ -77,6 +79,6 @@ impl JobService {
     /// which only the start of the only server on a database may ask for.
     pub async fn hand_back(&self, all: bool) -> Result<u64, Error> {
         let server = (!all).then_some(self.server);
-        Ok(self.context.stores.jobs.hand_back(server).await?)
+        Ok(self.jobs.hand_back(server).await?)
     }
 }

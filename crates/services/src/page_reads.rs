@@ -4,12 +4,12 @@
 use std::sync::Arc;
 
 use signalbox_domain::ids::{BranchName, OrgId, QueueId, RepoId, RepoName};
-use signalbox_domain::ports::{MetricsScope, QueueRef, RepoRef, Repository};
+use signalbox_domain::ports::{FlakyStore, MetricsScope, QueueRef, RepoRef, Repository};
 use signalbox_domain::queue::{Move, Queue, durations};
 use signalbox_domain::time::{Span, Timestamp};
 use signalbox_domain::token::{Caller, Scope};
 
-use super::{Context, Error, QueueService};
+use super::{Error, QueueContext, QueueService};
 
 /// The most earlier passes that estimates are based on.
 const MAX_PASSES: u32 = 100;
@@ -36,14 +36,19 @@ pub enum Topic {
 
 /// What pages show beside the replies of the API.
 pub struct PageReads {
-    context: Context,
+    context: QueueContext,
+    tests: Arc<dyn FlakyStore>,
     queues: Arc<QueueService>,
 }
 
 impl PageReads {
     /// Reads on these adapters.
-    pub const fn new(context: Context, queues: Arc<QueueService>) -> Self {
-        Self { context, queues }
+    pub fn new(
+        context: impl Into<QueueContext>,
+        tests: Arc<dyn FlakyStore>,
+        queues: Arc<QueueService>,
+    ) -> Self {
+        Self { context: context.into(), tests, queues }
     }
 
     /// The time.
@@ -53,8 +58,8 @@ impl PageReads {
 
     /// The repositories that the caller may see, by name.
     pub async fn repositories(&self, caller: &Caller) -> Result<Vec<Repository>, Error> {
-        let mut found = self.context.stores.repos.list(Some(caller.org)).await?;
-        found.retain(|repository| self.context.may_see(caller, &repository.name));
+        let mut found = self.context.repositories.list(Some(caller.org)).await?;
+        found.retain(|repository| self.context.repositories.may_see(caller, &repository.name));
         Ok(found)
     }
 
@@ -64,8 +69,8 @@ impl PageReads {
         caller: &Caller,
         name: &RepoName,
     ) -> Result<Option<Repository>, Error> {
-        let found = self.context.repository_named(caller.org, name).await?;
-        Ok(found.filter(|found| self.context.may_see(caller, &found.name)))
+        let found = self.context.repositories.named(caller.org, name).await?;
+        Ok(found.filter(|found| self.context.repositories.may_see(caller, &found.name)))
     }
 
     /// The queues that the caller may see, by repository and branch.
@@ -125,26 +130,25 @@ impl PageReads {
             Topic::Tests(id) => Some(id).filter(|_| caller.may(Scope::TestsRead)),
         };
         let Some(repo) = repo else { return Ok(false) };
-        let found = self.context.stores.repos.find(caller.org, repo).await?;
-        Ok(found.is_some_and(|found| self.context.may_see(caller, &found.name)))
+        let found = self.context.repositories.find(caller.org, repo).await?;
+        Ok(found.is_some_and(|found| self.context.repositories.may_see(caller, &found.name)))
     }
 
     /// A number that is another one after every change of that. Read from the database, so that it
     /// is the same on every server.
     pub async fn version(&self, org: OrgId, topic: Topic) -> Result<u64, Error> {
-        let stores = &self.context.stores;
         match topic {
             Topic::Queue(id) => {
                 let state = self.queues.state(QueueRef { org, id }).await?;
                 Ok(state.map_or(0, |queue| queue.header.sequence))
             }
             Topic::Tests(id) => {
-                let known = stores.flaky.repo(RepoRef { org, id }).await?;
+                let known = self.tests.repo(RepoRef { org, id }).await?;
                 Ok(known.version.0.unsigned_abs())
             }
             Topic::Org => {
                 let mut sum = 0_u64;
-                for key in stores.queues.list(Some(org), None).await? {
+                for key in self.context.stores.queues.list(Some(org), None).await? {
                     let state = self.queues.state(key.queue).await?;
                     // One more for each queue, so that a new one without a step is noticed too.
                     let own = state.map_or(0, |queue| queue.header.sequence).saturating_add(1);

@@ -14,7 +14,7 @@ use signalbox_domain::token::{Caller, Scope};
 
 use super::audit::Deed;
 use super::step::Stepper;
-use super::{Context, Error};
+use super::{Error, QueueContext};
 
 /// The default of `concurrency` when createQueue does not say.
 const DEFAULT_CONCURRENCY: u32 = 1;
@@ -26,11 +26,11 @@ pub struct QueueService {
 
 impl QueueService {
     /// A service on these adapters.
-    pub const fn new(context: Context) -> Self {
-        Self { stepper: Stepper::new(context) }
+    pub fn new(context: impl Into<QueueContext>) -> Self {
+        Self { stepper: Stepper::new(context.into()) }
     }
 
-    pub(super) const fn context(&self) -> &Context {
+    pub(super) const fn context(&self) -> &QueueContext {
         &self.stepper.context
     }
 
@@ -46,13 +46,14 @@ impl QueueService {
         let repository = self.repository(caller, Scope::QueueAdmin, repo).await?;
         let settings = Settings::new(mode, concurrency.unwrap_or(DEFAULT_CONCURRENCY))?;
         let context = self.context();
+        let now = context.clock.now();
         let queue = Queue::new(
             QueueId(context.ids.new_id()),
             caller.org,
             repository.id,
             branch.clone(),
             settings,
-            context.clock.now(),
+            now,
         )?;
         match context.stores.queues.create(&queue).await {
             Ok(()) => {}
@@ -62,8 +63,8 @@ impl QueueService {
             Err(CreateError::Store(error)) => return Err(error.into()),
         }
         let deed = Deed::to_queue(caller, AuditAction::QueueCreated, repo, branch);
-        let record = deed.record(context, &Facts::new(), &of_queue(&queue.header));
-        context.stores.audit.append(&record).await?;
+        let record = deed.record(&*context.ids, now, &Facts::new(), &of_queue(&queue.header));
+        context.audit.append(&record).await?;
         // The first look at the target; the reconcile loop repeats it if this one is lost.
         let queue = QueueRef { org: caller.org, id: queue.header.id };
         self.absorb(queue, Fact::TimePassed).await
@@ -156,7 +157,9 @@ impl QueueService {
         pr: PrNumber,
     ) -> Result<(), Error> {
         let stores = &self.context().stores;
-        let Some(repository) = stores.repos.find(org, repo).await? else { return Ok(()) };
+        let Some(repository) = self.context().repositories.find(org, repo).await? else {
+            return Ok(());
+        };
         let host = self.git_host(&repository)?;
         let read_at = self.context().clock.now();
         let seen = host
@@ -178,7 +181,7 @@ impl QueueService {
     /// The repository of a queue; `None` when the queue is gone.
     pub(super) async fn repository_of(&self, queue: QueueRef) -> Result<Option<Repository>, Error> {
         let Some((_, state)) = self.stepper.load(queue).await? else { return Ok(None) };
-        Ok(self.context().stores.repos.find(queue.org, state.header.repo).await?)
+        Ok(self.context().repositories.find(queue.org, state.header.repo).await?)
     }
 
     /// The newest state of a queue; `None` when it is gone.
@@ -255,13 +258,13 @@ impl QueueService {
             return Err(Error::MissingScope(scope));
         }
         let context = self.context();
-        if !context.may_see(caller, name) {
+        if !context.repositories.may_see(caller, name) {
             return Err(Error::UnknownRepository(name.clone()));
         }
         let Some(host) = context.hosts.git_host(caller.org, &name.host) else {
             return Err(Error::UnknownRepository(name.clone()));
         };
-        if let Some(known) = context.repository_named(caller.org, name).await? {
+        if let Some(known) = context.repositories.named(caller.org, name).await? {
             return Ok(known);
         }
         let mut new = Repository {
@@ -278,7 +281,7 @@ impl QueueService {
             Some(path) => new.path = Some(path),
             None => return Err(Error::UnknownRepository(name.clone())),
         }
-        Ok(context.register_repository(&new).await?)
+        Ok(context.repositories.register(&new).await?)
     }
 
     pub(super) async fn find(

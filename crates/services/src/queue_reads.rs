@@ -101,8 +101,10 @@ impl QueueService {
         for seen in context.stores.reads.moves_since(scope, since).await? {
             moves.entry(seen.queue).or_default().push((seen.at, seen.decision));
         }
-        let seen: Vec<_> =
-            depths.into_iter().filter(|depth| context.may_see(caller, &depth.repo)).collect();
+        let seen: Vec<_> = depths
+            .into_iter()
+            .filter(|depth| context.repositories.may_see(caller, &depth.repo))
+            .collect();
         let mut hosts = BTreeMap::<_, BTreeSet<&str>>::new();
         for QueueDepth { repo, .. } in &seen {
             hosts.entry((&repo.owner, &repo.name)).or_default().insert(repo.host.as_str());

@@ -10,18 +10,18 @@ use signalbox_domain::session::{ABSOLUTE_DAYS, IDLE_HOURS, NOTE_MINUTES, Session
 use signalbox_domain::time::Span;
 use signalbox_domain::token::{Caller, Compatibility, Token, TokenHash, TokenText};
 
-use super::{Authenticator, Context, Deed};
+use super::{AccountContext, Authenticator, Deed};
 
 /// Signing in to the pages.
 pub struct Sessions {
-    context: Context,
+    context: AccountContext,
     authenticator: Arc<Authenticator>,
 }
 
 impl Sessions {
     /// Sessions on these adapters.
-    pub const fn new(context: Context, authenticator: Arc<Authenticator>) -> Self {
-        Self { context, authenticator }
+    pub fn new(context: impl Into<AccountContext>, authenticator: Arc<Authenticator>) -> Self {
+        Self { context: context.into(), authenticator }
     }
 
     /// Exchanges the text of a token for a new session. `None`: the token is no good.
@@ -71,7 +71,7 @@ impl Sessions {
             repo: None,
             reason: Some(format!("signed in as {} ({})", role.word(), who.subject)),
         };
-        let record = deed.record(&self.context, &Facts::new(), &of_token(&token));
+        let record = deed.record(&*self.context.ids, now, &Facts::new(), &of_token(&token));
         stores.audit.append(&record).await?;
         stores.tokens.insert(&token).await?;
         self.begin(org.id, token.hash, &session).await?;

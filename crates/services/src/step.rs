@@ -17,7 +17,7 @@ use signalbox_domain::queue::{
 use signalbox_domain::time::{Span, Timestamp};
 
 use super::audit::Deed;
-use super::{Context, Error};
+use super::{Error, QueueContext};
 
 /// How often a step is decided again before it is given up.
 const ATTEMPTS: u32 = 32;
@@ -29,7 +29,7 @@ const REMEMBERED: usize = 4_096;
 /// Takes steps. Queues stay in memory between them; the store is asked each time whether they are
 /// still the newest.
 pub(super) struct Stepper {
-    pub(super) context: Context,
+    pub(super) context: QueueContext,
     remembered: Mutex<BTreeMap<QueueRef, (Version, Arc<Queue>)>>,
     turns: Mutex<BTreeMap<QueueRef, Arc<async_lock::Mutex<()>>>>,
     /// Whether the hosts of repositories show pull requests to people.
@@ -37,7 +37,7 @@ pub(super) struct Stepper {
 }
 
 impl Stepper {
-    pub(super) const fn new(context: Context) -> Self {
+    pub(super) const fn new(context: QueueContext) -> Self {
         Self {
             context,
             remembered: Mutex::new(BTreeMap::new()),
@@ -131,7 +131,7 @@ impl Stepper {
             }
             let audit = deed.map(|deed| {
                 let (from, to) = (of_queue(&before.header), of_queue(&transition.queue.header));
-                deed.record(&self.context, &from, &to)
+                deed.record(&*self.context.ids, at, &from, &to)
             });
             let audit = audit.filter(|it| deleted(&transition) || !it.changes.is_empty());
             let step = Step { queue, before: (version, &before), input, at, audit: audit.as_ref() };
@@ -226,7 +226,7 @@ impl Stepper {
         let shows = if let Some(shows) = known {
             shows
         } else {
-            let found = self.context.stores.repos.find(queue.org, repo).await?;
+            let found = self.context.repositories.find(queue.org, repo).await?;
             let hosts = &self.context.hosts;
             let forge = found.and_then(|found| hosts.forge(queue.org, &found.name.host));
             locked(&self.forges).insert(repo, forge.is_some());
@@ -245,8 +245,8 @@ impl Stepper {
         if transition.events.is_empty() {
             return Ok(Vec::new());
         }
-        let (stores, header) = (&self.context.stores, &transition.queue.header);
-        let found = stores.repos.find(queue.org, header.repo).await?;
+        let header = &transition.queue.header;
+        let found = self.context.repositories.find(queue.org, header.repo).await?;
         let repository = found.ok_or_else(|| StoreError::Corrupt {
             what: format!("queue {}", queue.id),
             source: "its repository is not registered".into(),

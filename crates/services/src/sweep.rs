@@ -12,7 +12,7 @@ use signalbox_domain::queue::{Entry, EntryState, Fact, Mergeability, Queue};
 use signalbox_domain::time::{Span, Timestamp};
 
 use super::effect_runner::is_kept_waiting;
-use super::{Context, Error, QueueService};
+use super::{Error, QueueContext, QueueService};
 
 /// The most pull requests of a queue that are read in one go; of a longer queue the next ones
 /// follow in the next round.
@@ -23,7 +23,7 @@ const STRAY_MINUTES: u32 = 15;
 
 /// Looks at everything again, so that a hint that was lost costs time and nothing else.
 pub struct Sweeper {
-    context: Context,
+    context: QueueContext,
     queues: Arc<QueueService>,
     round: AtomicUsize,
     read_at: Mutex<BTreeMap<QueueRef, Timestamp>>,
@@ -53,9 +53,9 @@ type Seen = (Sha, Timestamp);
 
 impl Sweeper {
     /// A sweeper on these adapters.
-    pub const fn new(context: Context, queues: Arc<QueueService>) -> Self {
+    pub fn new(context: impl Into<QueueContext>, queues: Arc<QueueService>) -> Self {
         Self {
-            context,
+            context: context.into(),
             queues,
             round: AtomicUsize::new(0),
             read_at: Mutex::new(BTreeMap::new()),
@@ -128,7 +128,7 @@ impl Sweeper {
         if queues.is_empty() {
             return Ok(BTreeMap::new());
         }
-        let listed = self.context.stores.repos.list(None).await?;
+        let listed = self.context.repositories.list(None).await?;
         let with_host = |repository: Repository| {
             let host = self.context.hosts.git_host(repository.org, &repository.name.host)?;
             Some((repository.id, (repository, host)))
@@ -293,7 +293,7 @@ impl Sweeper {
         // Several organizations may share one repository: its branches are all of theirs.
         let mut by_repo = BTreeMap::<RepoPlace, Shared>::new();
         let listed = self.context.stores.queues.versions(None).await?;
-        let repositories = self.context.stores.repos.list(None).await?;
+        let repositories = self.context.repositories.list(None).await?;
         let repositories: BTreeMap<RepoId, Repository> =
             repositories.into_iter().map(|it| (it.id, it)).collect();
         for (key, _) in listed {

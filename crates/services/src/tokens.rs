@@ -9,7 +9,7 @@ use signalbox_domain::ids::{OrgId, RepoName, TokenId};
 use signalbox_domain::time::Span;
 use signalbox_domain::token::{Caller, Compatibility, Scope, Token, TokenText};
 
-use super::{Context, Deed, Error};
+use super::{AccountContext, Deed, Error};
 
 /// The most characters of a token's name.
 pub const MAX_TOKEN_NAME: usize = 100;
@@ -65,13 +65,13 @@ pub struct NewToken {
 
 /// Tokens of an organization.
 pub struct TokenService {
-    context: Context,
+    context: AccountContext,
 }
 
 impl TokenService {
     /// Tokens on these adapters.
-    pub const fn new(context: Context) -> Self {
-        Self { context }
+    pub fn new(context: impl Into<AccountContext>) -> Self {
+        Self { context: context.into() }
     }
 
     /// The tokens of the caller's organization, newest first.
@@ -235,7 +235,7 @@ impl TokenService {
     ) -> Result<(), Error> {
         let object = format!("token {}", token.id);
         let deed = Deed { org: token.org, actor, action, object, repo: None, reason: None };
-        let record = deed.record(&self.context, before, after);
+        let record = deed.record(&*self.context.ids, self.context.clock.now(), before, after);
         Ok(self.context.stores.audit.append(&record).await?)
     }
 

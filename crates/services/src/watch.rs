@@ -7,7 +7,7 @@ use signalbox_domain::ids::{PrNumber, RunId};
 use signalbox_domain::ports::{Observed, QueueKey};
 use signalbox_domain::queue::{Awaited, Fact, Queue, awaited, unjustified};
 
-use super::{Context, Error, QueueService};
+use super::{Error, QueueContext, QueueService};
 
 /// An entry that waits for nothing that is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,14 +31,14 @@ pub struct Looked {
 
 /// Looks at queues with entries.
 pub struct Watch {
-    context: Context,
+    context: QueueContext,
     queues: std::sync::Arc<QueueService>,
 }
 
 impl Watch {
     /// A watch on these adapters.
-    pub const fn new(context: Context, queues: std::sync::Arc<QueueService>) -> Self {
-        Self { context, queues }
+    pub fn new(context: impl Into<QueueContext>, queues: std::sync::Arc<QueueService>) -> Self {
+        Self { context: context.into(), queues }
     }
 
     /// Looks at every queue with entries once. A queue in which an entry waits for nothing goes on as far as it

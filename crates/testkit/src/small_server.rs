@@ -4,30 +4,17 @@
 use std::sync::Arc;
 
 use signalbox_domain::ids::RepoName;
-use signalbox_domain::ports::{Notifier, Observed, Observer, QueueRef};
 use signalbox_domain::queue::{CheckConclusion, Lane};
 use signalbox_domain::testing::ManualClock;
 use signalbox_domain::time::Span;
 use signalbox_services::EffectRunner;
 
-use crate::fake_host::FakeHost;
+use signalbox_conformance::fake_host::FakeHost;
 
 /// The most rounds of effects, each a second long.
 const ROUNDS: u32 = 100;
 /// Effects of a lane that are leased at once.
 const AT_ONCE: u32 = 10;
-
-/// Nobody waits and nobody looks: tests run effects themselves.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Quiet;
-
-impl Notifier for Quiet {
-    fn committed(&self, _: QueueRef, _: &[Lane]) {}
-}
-
-impl Observer for Quiet {
-    fn observe(&self, _: &Observed<'_>) {}
-}
 
 /// The repository `git.test/acme/calc`.
 pub fn calc() -> RepoName {

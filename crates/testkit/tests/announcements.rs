@@ -2,27 +2,17 @@
 
 use std::sync::Arc;
 
+use signalbox_conformance::PlainEvents;
+use signalbox_conformance::fake_host::{FakeForge, FakeHost, FakeHosts};
 use signalbox_domain::ids::{BranchName, OrgId, OrgSlug, PrNumber, RepoName, Sha, TokenId};
-use signalbox_domain::ports::{Notifier, Observed, Observer, QueueRef, SHOWN_AFTER};
+use signalbox_domain::ports::SHOWN_AFTER;
 use signalbox_domain::queue::{CheckConclusion, Lane, Mode, RequestedState, SettingsPatch};
-use signalbox_domain::testing::{CountingIds, ManualClock};
+use signalbox_domain::testing::{CountingIds, ManualClock, Quiet};
 use signalbox_domain::time::Span;
 use signalbox_domain::token::{Caller, Compatibility, Scope};
 use signalbox_services::{Announcer, Context, EffectRunner, QueueService};
-use signalbox_testkit::PlainEvents;
-use signalbox_testkit::fake_host::{FakeForge, FakeHost, FakeHosts};
 use signalbox_testkit::memory::MemoryDatabase;
 use uuid::Uuid;
-
-struct Unseen;
-
-impl Observer for Unseen {
-    fn observe(&self, _: &Observed<'_>) {}
-}
-
-impl Notifier for Unseen {
-    fn committed(&self, _: QueueRef, _: &[Lane]) {}
-}
 
 /// A server without a process, on a host with people.
 struct Bench {
@@ -50,9 +40,9 @@ impl Bench {
             hosts: Arc::new(hosts.with_forge(forge.clone())),
             clock: clock.clone(),
             ids: Arc::new(CountingIds::default()),
-            observer: Arc::new(Unseen),
+            observer: Arc::new(Quiet),
             events: Arc::new(PlainEvents),
-            notifier: Arc::new(Unseen),
+            notifier: Arc::new(Quiet),
         };
         let caller = Caller {
             org: OrgId(Uuid::from_u128(77)),

@@ -10,4 +10,4 @@ fn fresh() -> Ready<(Stores, MemoryDatabase)> {
     ready((database.stores(), database))
 }
 
-signalbox_testkit::store_conformance!(fresh());
+signalbox_conformance::store_conformance!(fresh());

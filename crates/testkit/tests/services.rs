@@ -3,31 +3,19 @@
 
 use std::sync::Arc;
 
+use signalbox_conformance::PlainEvents;
+use signalbox_conformance::fake_host::{Call, Failure, FakeHost, FakeHosts, Tree};
 use signalbox_domain::ids::{BranchName, OrgId, OrgSlug, PrNumber, RepoName, TokenId};
-use signalbox_domain::ports::{
-    Clock as _, HostError, Notifier, Observed, Observer, PullRequestQuery, QueueRef,
-};
+use signalbox_domain::ports::{Clock as _, HostError, PullRequestQuery};
 use signalbox_domain::queue::{CheckConclusion, Effect, Lane, Mode, PrState, WaitReason};
-use signalbox_domain::testing::{CountingIds, ManualClock};
+use signalbox_domain::testing::{CountingIds, ManualClock, Quiet};
 use signalbox_domain::time::Span;
 use signalbox_domain::token::{Caller, Compatibility, Scope};
 use signalbox_services::{
     Context, EffectRunner, EntrySnapshot, Error, Looked, QueueService, Sweeper, Watch,
 };
-use signalbox_testkit::PlainEvents;
-use signalbox_testkit::fake_host::{Call, Failure, FakeHost, FakeHosts, Tree};
 use signalbox_testkit::memory::MemoryDatabase;
 use uuid::Uuid;
-
-struct Unseen;
-
-impl Observer for Unseen {
-    fn observe(&self, _: &Observed<'_>) {}
-}
-
-impl Notifier for Unseen {
-    fn committed(&self, _: QueueRef, _: &[Lane]) {}
-}
 
 /// A server without a process: services on memory, a queue for `main`, and a clock that stands.
 struct Bench {
@@ -61,9 +49,9 @@ impl Bench {
             hosts: Arc::new(FakeHosts::one(&repo.host, host.clone())),
             clock: clock.clone(),
             ids: Arc::new(CountingIds::default()),
-            observer: Arc::new(Unseen),
+            observer: Arc::new(Quiet),
             events: Arc::new(PlainEvents),
-            notifier: Arc::new(Unseen),
+            notifier: Arc::new(Quiet),
         };
         let caller = Caller {
             org: OrgId(Uuid::from_u128(77)),
@@ -176,7 +164,7 @@ async fn an_effect_that_is_gone_without_an_answer_is_found_and_runs_again() {
             }
         }
         for leased in runner.lease(Lane::Host, 8).await.expect("the store answers") {
-            let outbox = &bench.context.stores.outbox;
+            let outbox = &bench.context.stores.queue.outbox;
             assert!(outbox.finish(leased.token).await.expect("the store answers"));
         }
         let looked = watch.look().await.expect("the store answers");
@@ -289,7 +277,7 @@ async fn strays_among_the_branches_are_swept() {
     bench.submit(pr).await.expect("accepted");
     bench.host.fail(Call::DeleteBranch, 1, Failure::Rejected);
     bench.run_until_idle().await;
-    let repository = bench.context.stores.repos.list(None).await.expect("a list").remove(0);
+    let repository = bench.context.stores.account.repos.list(None).await.expect("a list").remove(0);
     let host =
         bench.context.hosts.git_host(bench.caller.org, &bench.repo.host).expect("it is there");
     assert_eq!(host.test_branches(&repository).await.expect("up").len(), 1);

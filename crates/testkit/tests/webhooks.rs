@@ -3,32 +3,19 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use signalbox_conformance::fake_host::{FakeHost, FakeHosts};
 use signalbox_domain::ids::{OrgId, OrgSlug, RepoName, TokenId};
-use signalbox_domain::ports::{
-    LeasedEndpoint, Notifier, Observed, Observer, Org, QueueRef, Stores,
-};
-use signalbox_domain::queue::Lane;
-use signalbox_domain::testing::{CountingIds, ManualClock};
+use signalbox_domain::ports::{LeasedEndpoint, Org, Stores};
+use signalbox_domain::testing::{CountingIds, ManualClock, Quiet};
 use signalbox_domain::time::{Span, Timestamp};
 use signalbox_domain::token::{Caller, Compatibility, Scope};
 use signalbox_domain::webhook::{EndpointId, EndpointSettings, MessageState, OffReason, Sent};
 use signalbox_services::{Context, WebhookLimits, WebhookParts, WebhookService};
-use signalbox_testkit::fake_host::{FakeHost, FakeHosts};
 use signalbox_testkit::fake_webhooks::FakeWebhooks;
 use signalbox_testkit::memory::MemoryDatabase;
 use uuid::Uuid;
 
 const KIND: &str = "pull_request.merged";
-
-struct Quiet;
-
-impl Notifier for Quiet {
-    fn committed(&self, _: QueueRef, _: &[Lane]) {}
-}
-
-impl Observer for Quiet {
-    fn observe(&self, _: &Observed<'_>) {}
-}
 
 struct House {
     clock: Arc<ManualClock>,
@@ -48,7 +35,7 @@ impl House {
             slug,
             created_at: Timestamp::from_unix_seconds(0),
         };
-        let org = stores.orgs.create(&org).await.expect("an organization");
+        let org = stores.account.orgs.create(&org).await.expect("an organization");
         let host = Arc::new(FakeHost::new(clock.clone(), |_| {
             signalbox_domain::queue::CheckConclusion::Success
         }));
@@ -59,7 +46,7 @@ impl House {
             ids: Arc::new(CountingIds::default()),
             observer: Arc::new(Quiet),
             notifier: Arc::new(Quiet),
-            events: Arc::new(signalbox_testkit::PlainEvents),
+            events: Arc::new(signalbox_conformance::PlainEvents),
         };
         let hooks = Arc::new(FakeWebhooks::default());
         let parts = WebhookParts {
@@ -119,7 +106,7 @@ impl House {
     }
 
     async fn waiting(&self, id: EndpointId) -> u64 {
-        self.stores.webhooks.waiting(self.caller.org, id).await.expect("a count")
+        self.stores.webhook.endpoints.waiting(self.caller.org, id).await.expect("a count")
     }
 }
 
@@ -231,7 +218,8 @@ async fn an_endpoint_that_fails_for_five_days_is_switched_off_and_the_other_noti
         state: Some(MessageState::Failed),
         ..Default::default()
     };
-    let failed = house.stores.webhooks.messages(house.caller.org, dead, &filter, None, 999);
+    let failed =
+        house.stores.webhook.endpoints.messages(house.caller.org, dead, &filter, None, 999);
     assert!(!failed.await.expect("messages").is_empty(), "the first ones have used up their tries");
 }
 

@@ -12,14 +12,14 @@ const AT_ONCE: u32 = 5;
 
 pub(super) async fn failing(stores: &Stores, now: Timestamp) -> Vec<Finding> {
     let name = "effects";
-    let failing = match failing::for_long(stores, now, AT_ONCE).await {
+    let failing = match failing::for_long(&*stores.queue.outbox, now, AT_ONCE).await {
         Ok(failing) => failing,
         Err(error) => return vec![Finding::bad(name, chain("outbox", &error))],
     };
     if failing.count == 0 {
         return vec![Finding::good(name, "none has failed for longer than a minute")];
     }
-    let queues = stores.queues.list(None, None).await.unwrap_or_default();
+    let queues = stores.queue.queues.list(None, None).await.unwrap_or_default();
     let mut found = Vec::new();
     for it in &failing.longest {
         let queue = match queues.iter().find(|key| key.queue == it.queue) {
@@ -43,7 +43,7 @@ fn words(queue: &str, it: &FailingEffect) -> String {
 
 /// Repository and branch.
 async fn place(stores: &Stores, key: &QueueKey) -> String {
-    let found = stores.repos.find(key.queue.org, key.repo).await.ok().flatten();
+    let found = stores.account.repos.find(key.queue.org, key.repo).await.ok().flatten();
     let repository = found.map_or_else(|| "unknown repository".into(), |it| it.name.to_string());
     format!("{repository} {}", key.branch)
 }

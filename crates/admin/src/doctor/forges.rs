@@ -46,9 +46,14 @@ async fn repositories(
     host: &str,
 ) -> Result<Vec<Repository>, AdminError> {
     let slug = OrgSlug::new(slug)?;
-    let org = stores.orgs.find_by_slug(&slug).await.map_err(AdminError::failed("organizations"))?;
+    let org = stores
+        .account
+        .orgs
+        .find_by_slug(&slug)
+        .await
+        .map_err(AdminError::failed("organizations"))?;
     let Some(org) = org else { return Ok(Vec::new()) };
-    let listed = stores.repos.list(Some(org.id)).await;
+    let listed = stores.account.repos.list(Some(org.id)).await;
     let listed = listed.map_err(AdminError::failed("repositories"))?;
     Ok(listed.into_iter().filter(|it| it.name.host.as_str() == host).collect())
 }

@@ -47,7 +47,7 @@ impl CheckReports for NoReports {
 /// Connects every host by itself, so that one that cannot be connected does not hide others.
 pub(super) fn connect(program: &dyn Program, config: &Config, stores: &Stores) -> Connections {
     let parts = |folder: &str| HostParts {
-        pull_requests: stores.pull_requests.clone(),
+        pull_requests: stores.host.pull_requests.clone(),
         clock: program.clock(),
         reports: Arc::new(NoReports),
         public_url: config.public_url(),
@@ -77,7 +77,7 @@ pub(super) async fn repositories(hosts: &Connections, stores: &Stores) -> Vec<Fi
     let local = |it: &Tried| it.connected.as_ref().ok().and_then(|it| it.local.clone());
     let roots = hosts.configured.iter().filter_map(|it| local(it)?.missing_root());
     let mut found: Vec<Finding> = roots.map(|words| Finding::bad("hosts", words)).collect();
-    let listed = match stores.repos.list(None).await {
+    let listed = match stores.account.repos.list(None).await {
         Ok(listed) => listed,
         Err(error) => {
             found.push(Finding::bad("repositories", chain("repositories", &error)));

@@ -10,13 +10,13 @@ use super::Finding;
 /// Looks at every queue as it is stored.
 pub(super) async fn waits(stores: &Stores) -> Vec<Finding> {
     let name = "queues";
-    let keys = match stores.queues.list(None, None).await {
+    let keys = match stores.queue.queues.list(None, None).await {
         Ok(keys) => keys,
         Err(error) => return vec![Finding::bad(name, chain("queues", &error))],
     };
     let mut found = Vec::new();
     for key in &keys {
-        match stores.queues.load(key.queue, None).await {
+        match stores.queue.queues.load(key.queue, None).await {
             Ok(Some(Loaded::Fresh(queue, _))) => {
                 found.extend(unjustified(&queue).into_iter().map(|(pr, why)| {
                     let words = format!(

@@ -18,7 +18,7 @@ const SOONEST: Duration = Duration::from_millis(100);
 pub(super) async fn keep_agenda(app: Arc<App>, mut stopped: watch::Receiver<bool>) {
     let mut backoff = Backoff::new(LOOK);
     while !*stopped.borrow() {
-        let pause = match app.context.stores.agenda.agenda(app.jobs.server()).await {
+        let pause = match app.context.stores.runtime.agenda.agenda(app.jobs.server()).await {
             Ok(agenda) => {
                 backoff.succeeded();
                 let now = app.context.clock.now();

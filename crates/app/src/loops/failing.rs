@@ -21,7 +21,8 @@ pub(super) struct Told(Mutex<BTreeMap<(QueueRef, u64), Timestamp>>);
 /// Warns of the effects that have failed for long: once, and then at intervals.
 pub(super) async fn tell(app: Arc<App>, told: Arc<Told>) -> Result<(), Error> {
     let now = app.context.clock.now();
-    let failing = failing::for_long(&app.context.stores, now, AT_ONCE).await?;
+    let outbox = &*app.context.stores.queue.outbox;
+    let failing = failing::for_long(outbox, now, AT_ONCE).await?;
     let mut told = told.0.lock().unwrap_or_else(PoisonError::into_inner);
     let fails =
         |key: &(QueueRef, u64)| failing.longest.iter().any(|it| (it.queue, it.number) == *key);
@@ -48,7 +49,7 @@ pub(super) async fn tell(app: Arc<App>, told: Arc<Told>) -> Result<(), Error> {
 
 /// Removes the locks that a git which was killed has left in the repositories of plain hosts.
 pub(super) async fn heal_locks(app: Arc<App>) -> Result<(), Error> {
-    for repository in app.context.stores.repos.list(None).await? {
+    for repository in app.context.stores.account.repos.list(None).await? {
         if repository.path.is_none() {
             continue;
         }

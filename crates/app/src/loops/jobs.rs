@@ -39,7 +39,7 @@ pub(super) fn shared(reread: Duration) -> Vec<Job> {
         Job::new("old outputs", HOUR, |app| async move {
             let days = app.config.retention.outputs_days;
             let before = app.context.clock.now().minus(Span::days(days));
-            Ok(app.context.stores.check_log.prune(before, 1_000).await.map(drop)?)
+            Ok(app.context.stores.queue.check_log.prune(before, 1_000).await.map(drop)?)
         }),
         Job::new("old history", HOUR, retention::forget),
         Job::new("monitors", 10 * SECOND, |app| async move {

@@ -17,9 +17,9 @@ pub(super) async fn forget(app: Arc<App>) -> Result<(), Error> {
     let now = app.context.clock.now();
     let before = |days: u32| now.minus(Span::days(days));
     let goes_on = |gone: u64| gone > 0 && !app.stopping.load(Ordering::SeqCst);
-    while goes_on(stores.audit.prune(before(kept.audit_days), AT_ONCE).await?) {}
+    while goes_on(stores.account.audit.prune(before(kept.audit_days), AT_ONCE).await?) {}
     let journal = before(kept.journal_days);
-    while goes_on(stores.retention.prune_journal(journal, AT_ONCE).await?) {}
-    while goes_on(stores.event_log.prune(before(kept.events_days), AT_ONCE).await?) {}
+    while goes_on(stores.runtime.retention.prune_journal(journal, AT_ONCE).await?) {}
+    while goes_on(stores.webhook.event_log.prune(before(kept.events_days), AT_ONCE).await?) {}
     Ok(())
 }

@@ -45,7 +45,7 @@ impl Operation for Candidates {
             let repo = Repo::new(folder.path(), *files, branches)?;
             let host = PlainGitHost::new(
                 HostConfig { root: None, public_url: "http://localhost".to_owned() },
-                MemoryDatabase::new().stores().pull_requests,
+                MemoryDatabase::new().stores().host.pull_requests,
                 Arc::new(SystemClock),
             );
             let repository = repo.registered()?;

@@ -10,6 +10,7 @@ use super::{
 /// A public event. The payload that leaves the house adds what is known of the test elsewhere.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
 pub struct Event {
     /// Its number within the test case.
     pub number: u64,

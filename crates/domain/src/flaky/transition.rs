@@ -7,6 +7,7 @@ use super::{Decision, Event, Input, JournalRecord, TestCase};
 /// The outcome of a decision. It holds once it is committed, not before.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use = "a transition that is not committed is lost"]
+#[non_exhaustive]
 pub struct Transition {
     /// The state after.
     pub test: TestCase,

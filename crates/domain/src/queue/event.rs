@@ -79,6 +79,7 @@ pub enum Subject {
 /// The run that an event tells of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
 pub struct EventRun {
     /// Which.
     pub id: RunId,
@@ -107,6 +108,7 @@ impl From<&TestRun> for EventRun {
 /// A batch that events tell of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
 pub struct EventBatch {
     /// Its run.
     pub run: EventRun,
@@ -126,6 +128,7 @@ impl EventBatch {
 
 /// A public event of a queue. The payload that leaves the house is made from it.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Event {
     /// Its number within the queue.
     pub number: u64,

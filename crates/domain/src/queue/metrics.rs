@@ -33,6 +33,7 @@ impl Histogram {
 
 /// The metrics of one queue and queue type.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct QueueMetrics {
     /// `owner/name`.
     pub repo: String,

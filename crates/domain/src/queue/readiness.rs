@@ -5,6 +5,7 @@ use super::{Mergeability, WaitReason};
 /// The conditions, one by one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
 pub struct Readiness {
     /// Whether targets must be reported: only in PARALLEL mode.
     pub requires_impacted_targets: bool,

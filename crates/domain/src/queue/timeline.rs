@@ -11,6 +11,7 @@ use super::{
 
 /// A pull request that a step names.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct PrRef {
     /// Its number.
     pub pr: PrNumber,
@@ -20,6 +21,7 @@ pub struct PrRef {
 
 /// A required status that made a run fail.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct FailedStatus {
     /// Its name.
     pub name: String,

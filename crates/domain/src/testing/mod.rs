@@ -11,9 +11,11 @@
 mod clock;
 mod ids;
 mod matrix;
+mod quiet;
 mod world;
 
 pub use clock::ManualClock;
 pub use ids::CountingIds;
 pub use matrix::matrix;
+pub use quiet::Quiet;
 pub use world::{Content, Rules, World};

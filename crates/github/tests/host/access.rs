@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use signalbox_conformance::git_host::{build, land};
 use signalbox_domain::ids::{BranchName, PrNumber};
 use signalbox_domain::ports::{
     Announcement, Forge, GitHost, HostError, LandAnswer, LandedNote, PullRequestQuery, Severity,
@@ -10,7 +11,6 @@ use signalbox_domain::ports::{
 use signalbox_domain::queue::{HostTroubleKind, Land, MergeMethod};
 use signalbox_domain::time::Span;
 use signalbox_github::{Credentials, GitHubHost};
-use signalbox_testkit::conformance::git_host::{build, land};
 use signalbox_testkit::github_double::{Access, Fault};
 use tempfile::TempDir;
 

@@ -1,9 +1,9 @@
 //! Candidates and landings, beyond what every git host promises.
 
+use signalbox_conformance::git_host::{build, land};
 use signalbox_domain::ports::{Forge, GitHost, HostError, LandAnswer, LandedNote};
 use signalbox_domain::queue::MergeMethod;
 use signalbox_domain::time::Span;
-use signalbox_testkit::conformance::git_host::{build, land};
 use signalbox_testkit::github_double::Fault;
 
 use crate::world::World;

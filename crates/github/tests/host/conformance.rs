@@ -1,11 +1,11 @@
 //! What every git host promises.
 
 use async_trait::async_trait;
+use signalbox_conformance::git_host::HostWorld;
+use signalbox_conformance::git_place::GitPlace;
 use signalbox_domain::ids::{PrNumber, Sha};
 use signalbox_domain::ports::{Forge, GitHost, LandedNote, Repository};
 use signalbox_domain::queue::{Land, MergeMethod};
-use signalbox_testkit::conformance::git_host::HostWorld;
-use signalbox_testkit::git_place::GitPlace;
 
 use crate::world::World;
 
@@ -58,4 +58,4 @@ impl HostWorld for World {
     }
 }
 
-signalbox_testkit::git_host_conformance!(async { World::new() });
+signalbox_conformance::git_host_conformance!(async { World::new() });

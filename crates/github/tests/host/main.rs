@@ -5,7 +5,9 @@
 
 mod access;
 mod acting;
+mod checks_runner;
 mod conformance;
+mod forge;
 mod limits;
 mod people;
 mod reading;

@@ -8,7 +8,7 @@ use signalbox_domain::ports::{
 use signalbox_domain::queue::MergeMethod;
 
 use crate::world::{World, config};
-use signalbox_testkit::conformance::git_host::build;
+use signalbox_conformance::git_host::build;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn there_is_one_comment_which_is_edited() {

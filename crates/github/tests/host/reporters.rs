@@ -3,13 +3,13 @@
 use std::sync::Mutex;
 
 use async_trait::async_trait;
+use signalbox_conformance::git_host::build;
 use signalbox_domain::ids::{BranchName, PrNumber, RunId, Sha, TreeId};
 use signalbox_domain::ports::{
     Built, CheckOutput, ChecksJob, ChecksRunner, ChecksSink, GitHost, SinkClosed,
 };
 use signalbox_domain::queue::{Candidate, CheckConclusion, CheckReport, MergeMethod, RunChecks};
 use signalbox_github::GitHubChecks;
-use signalbox_testkit::conformance::git_host::build;
 use signalbox_testkit::github_double::{Access, Fault, Reported};
 use uuid::Uuid;
 

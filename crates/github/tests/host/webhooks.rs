@@ -1,10 +1,12 @@
-//! The host's own examples of what it tells.
+//! Deliveries: what every decoder promises, and the host's own examples.
 
 use std::sync::Arc;
 
 use hmac::{Hmac, KeyInit as _, Mac as _};
-use serde_json::Value;
+use serde_json::{Value, json};
 use sha2::Sha256;
+use signalbox_conformance::webhook_decoder::{DecoderWorld, Delivery};
+use signalbox_domain::ids::PrNumber;
 use signalbox_domain::ports::{Hint, WebhookDecoder};
 use signalbox_domain::testing::ManualClock;
 use signalbox_github::{Credentials, GitHubHost};
@@ -14,18 +16,97 @@ use signalbox_testkit::github_double::fetched;
 use crate::world::config;
 
 fn signed(body: &[u8]) -> String {
-    let mac = Hmac::<Sha256>::new_from_slice(b"secret").expect("any length");
+    signed_with(b"secret", body)
+}
+
+fn signed_with(secret: &[u8], body: &[u8]) -> String {
+    let mac = Hmac::<Sha256>::new_from_slice(secret).expect("any length");
     let bytes = mac.chain_update(body).finalize().into_bytes();
     bytes.iter().fold("sha256=".to_owned(), |text, byte| format!("{text}{byte:02x}"))
 }
 
-#[test]
-fn every_published_example_is_read_and_gives_what_it_should() {
-    let Some(published) = fetched("webhooks.json") else { return };
+fn host() -> GitHubHost {
     let _installed = rustls::crypto::ring::default_provider().install_default();
     let token = Credentials::token("t").expect("a token");
     let config = config("https://api.github.com", token);
-    let host = GitHubHost::new(config, Arc::new(ManualClock::default())).expect("a host");
+    GitHubHost::new(config, Arc::new(ManualClock::default())).expect("a host")
+}
+
+/// A host that sends to this adapter.
+struct Sender(GitHubHost);
+
+impl Sender {
+    fn send(&self, id: &str, event: &str, mut payload: Value) -> Delivery {
+        payload["repository"] = json!({ "full_name": "acme/calc" });
+        let header = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        let headers = vec![header("x-github-delivery", id), header("x-github-event", event)];
+        let mut delivery = Delivery { headers, body: payload.to_string().into_bytes() };
+        self.sign(&mut delivery);
+        delivery
+    }
+}
+
+fn put_signature(delivery: &mut Delivery, secret: &[u8]) {
+    let signature = signed_with(secret, &delivery.body);
+    delivery.headers.retain(|(name, _)| name != "x-hub-signature-256");
+    delivery.headers.push(("x-hub-signature-256".to_owned(), signature));
+}
+
+impl DecoderWorld for Sender {
+    fn decoder(&self) -> &dyn WebhookDecoder {
+        &self.0
+    }
+
+    fn delivery(&self, id: &str, hint: &Hint) -> Option<Delivery> {
+        let labels = |action: &str, pr: PrNumber, label: &str, by: &str| {
+            json!({
+                "action": action, "number": pr.0,
+                "label": {"name": label}, "sender": {"login": by},
+            })
+        };
+        let (event, payload) = match hint {
+            Hint::PullRequest(pr) => {
+                ("pull_request", json!({"action": "synchronize", "number": pr.0}))
+            }
+            Hint::Branch { name, at } => {
+                let after = at.as_ref().map(ToString::to_string);
+                ("push", json!({"ref": format!("refs/heads/{name}"), "after": after}))
+            }
+            Hint::Checks(sha) => ("check_run", json!({"check_run": {"head_sha": sha.as_str()}})),
+            Hint::Comment { pr, id } => (
+                "issue_comment",
+                json!({
+                    "action": "created", "issue": {"number": pr.0, "pull_request": {}},
+                    "comment": {"id": id, "body": "/signalbox merge"},
+                }),
+            ),
+            Hint::Labelled { pr, label, by } => ("pull_request", labels("labeled", *pr, label, by)),
+            Hint::Unlabelled { pr, label, by } => {
+                ("pull_request", labels("unlabeled", *pr, label, by))
+            }
+        };
+        Some(self.send(id, event, payload))
+    }
+
+    fn irrelevant(&self, id: &str) -> Delivery {
+        self.send(id, "star", json!({"action": "created"}))
+    }
+
+    fn sign(&self, delivery: &mut Delivery) {
+        put_signature(delivery, b"secret");
+    }
+
+    fn sign_as_stranger(&self, delivery: &mut Delivery) {
+        put_signature(delivery, b"another secret");
+    }
+}
+
+signalbox_conformance::webhook_decoder_conformance!(Sender(host()));
+
+#[test]
+fn every_published_example_is_read_and_gives_what_it_should() {
+    let Some(published) = fetched("webhooks.json") else { return };
+    let host = host();
     let (mut read, mut hinted) = (0, std::collections::BTreeMap::<String, u32>::new());
     for definition in published.as_array().expect("a list") {
         let event = definition["name"].as_str().expect("a name");

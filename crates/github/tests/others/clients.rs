@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use serde_json::{Value, json};
-use signalbox_testkit::git_place::GitPlace;
+use signalbox_conformance::git_place::GitPlace;
 use signalbox_testkit::github_double::{GitHubDouble, fetched_path};
 
 use crate::script;

@@ -264,7 +264,7 @@ async fn a_ci_job_turns_red_for_a_bad_token_only() {
     unheard["repo"]["name"] = json!("unheard-of");
     unheard["repo"]["host"] = json!("github.com");
     assert_eq!(announce_with(&server, token, &unheard).await.status, 200, "it is registered");
-    let repos = server.stores.repos.list(None).await.expect("a list");
+    let repos = server.stores.account.repos.list(None).await.expect("a list");
     assert!(repos.iter().any(|it| it.name.to_string() == "github.com/acme/unheard-of"));
     let limited = server.grant(Grant { repos: vec![calc()], ..Grant::default() }).await;
     let refused = announce_with(&server, ("x-api-token", &limited), &unheard).await;
@@ -275,7 +275,7 @@ async fn a_ci_job_turns_red_for_a_bad_token_only() {
 async fn a_public_id_sends_for_its_repository_only_and_is_not_believed() {
     let server = Server::without_queue().await;
     announce(&server).await;
-    let repository = server.stores.repos.list(None).await.expect("a list").remove(0);
+    let repository = server.stores.account.repos.list(None).await.expect("a list").remove(0);
     let id = server.api.uploads.public_id(&repository).await.expect("an id").to_string();
     let header = ("x-trunk-public-repo-id", id.as_str());
     let mut fork = announcement();

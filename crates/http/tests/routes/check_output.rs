@@ -28,7 +28,7 @@ async fn what_a_check_printed_is_plain_text() {
 #[actix_web::test]
 async fn a_name_with_a_slash_is_escaped() {
     let server = Server::new().await;
-    let org = server.stores.orgs.list().await.expect("organizations")[0].id;
+    let org = server.stores.account.orgs.list().await.expect("organizations")[0].id;
     let run = RunId(server.api.ids.new_id());
     let output = CheckOutput {
         org,
@@ -37,7 +37,7 @@ async fn a_name_with_a_slash_is_escaped() {
         text: "<b>".to_owned(),
         at: server.api.clock.now(),
     };
-    server.stores.check_log.write(&output).await.expect("written");
+    server.stores.queue.check_log.write(&output).await.expect("written");
     let reply = server.get(&format!("/v1/testRuns/{run}/checks/ci%2Ftest%20a/output")).await;
     assert_eq!((reply.status, reply.body.as_str()), (200, "<b>"));
 }

@@ -6,12 +6,12 @@ use std::sync::{Arc, Mutex};
 use actix_web::test::TestRequest;
 use async_trait::async_trait;
 use serde_json::{Value, json};
+use signalbox_conformance::fake_host::{Call, Failure};
 use signalbox_domain::ids::{OrgId, TokenId};
 use signalbox_domain::ports::{StoreError, TokenStore};
 use signalbox_domain::time::Timestamp;
 use signalbox_domain::token::{Token, TokenHash};
 use signalbox_services::Authenticator;
-use signalbox_testkit::fake_host::{Call, Failure};
 
 use crate::support::Server;
 
@@ -83,7 +83,7 @@ async fn a_database_that_is_away_is_never_taken_for_a_bad_token() {
     for (passing, status, code) in [(true, 503, "unavailable"), (false, 500, "internal_error")] {
         let authenticator = Authenticator::new(
             Arc::new(Broken { passing }),
-            server.stores.orgs.clone(),
+            server.stores.account.orgs.clone(),
             server.clock.clone(),
         );
         server.api.authenticator = Arc::new(authenticator);
@@ -138,7 +138,7 @@ async fn the_cause_is_logged_once_with_the_request_id_and_without_secrets() {
     server.call(request(&server, "refused-by-host")).await.problem(500, "internal_error");
     server.api.authenticator = Arc::new(Authenticator::new(
         Arc::new(Broken { passing: true }),
-        server.stores.orgs.clone(),
+        server.stores.account.orgs.clone(),
         server.clock.clone(),
     ));
     server.call(request(&server, "without-database")).await.problem(503, "unavailable");

@@ -130,7 +130,7 @@ async fn a_token_sees_what_its_scopes_and_repositories_allow() {
 #[actix_web::test]
 async fn a_stream_tells_what_comes_and_goes_on_where_it_was() {
     let server = Server::new().await;
-    let org = server.stores.orgs.list().await.expect("organizations")[0].id;
+    let org = server.stores.account.orgs.list().await.expect("organizations")[0].id;
     let mut stream = server.follow(TestRequest::get().uri("/v1/events/stream")).await;
     assert_eq!(stream.next().await.as_deref(), Some(": events\nretry: 1000\n\n"));
     server.submitted("b").await;
@@ -157,14 +157,15 @@ async fn a_stream_tells_what_comes_and_goes_on_where_it_was() {
 #[actix_web::test]
 async fn a_stream_tells_nothing_after_the_end_of_its_token() {
     let server = Server::new().await;
-    let org = server.stores.orgs.list().await.expect("organizations")[0].id;
+    let org = server.stores.account.orgs.list().await.expect("organizations")[0].id;
     let mut stream = server.follow(TestRequest::get().uri("/v1/events/stream")).await;
     stream.next().await.expect("a beginning");
     server.submitted("b").await;
     let hash = TokenText::parse(&server.token).expect("a text").hash();
-    let token = server.stores.tokens.find_by_hash(hash).await.expect("read").expect("a token");
+    let token =
+        server.stores.account.tokens.find_by_hash(hash).await.expect("read").expect("a token");
     let now = server.api.clock.now();
-    assert!(server.stores.tokens.revoke(token.id, now).await.expect("revoked"));
+    assert!(server.stores.account.tokens.revoke(token.id, now).await.expect("revoked"));
     server.clock.advance(Span::seconds(1));
     server.api.events.hub.ring(org);
     assert_eq!(stream.next().await, None);
@@ -178,7 +179,7 @@ async fn what_another_server_committed_is_found_by_looking() {
     let mut stream = server.follow(TestRequest::get().uri(path)).await;
     stream.next().await.expect("a beginning");
     let look = async || {
-        let agenda = server.stores.agenda.agenda(server.api.ids.new_id()).await;
+        let agenda = server.stores.runtime.agenda.agenda(server.api.ids.new_id()).await;
         hub.seen(&agenda.expect("an agenda").newest_events);
     };
     look().await;

@@ -167,8 +167,8 @@ async fn events_are_kept_in_their_documented_shape() {
     let id = key("adds").id().to_string();
     let setting = json!({"testId": id, "setting": "NEVER_QUARANTINE", "reason": "too good"});
     server.ok(&call("override-quarantine"), setting).await;
-    let org = server.stores.orgs.list().await.expect("organizations")[0].id;
-    let events = server.stores.event_log.after(org, 0, None, 100).await.expect("events");
+    let org = server.stores.account.orgs.list().await.expect("organizations")[0].id;
+    let events = server.stores.webhook.event_log.after(org, 0, None, 100).await.expect("events");
     let events: Vec<_> = events.iter().filter(|it| it.kind.contains("test_case.")).collect();
     let payload = |at: usize| -> Value { serde_json::from_str(&events[at].payload).expect("JSON") };
     let monitor = payload(0);

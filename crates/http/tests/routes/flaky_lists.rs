@@ -73,7 +73,7 @@ pub(crate) async fn report(server: &Server, commit: u32, runs: &[(&str, bool)]) 
 }
 
 async fn repo(server: &Server) -> RepoRef {
-    let repos = server.stores.repos.list(None).await.expect("a list");
+    let repos = server.stores.account.repos.list(None).await.expect("a list");
     let found = repos.iter().find(|it| it.name == calc()).expect("the repository");
     RepoRef { org: found.org, id: RepoId(found.id.0) }
 }

@@ -67,7 +67,7 @@ async fn another_organization_and_a_limited_token_see_only_their_own() {
 async fn the_host_is_named_where_two_hosts_have_the_repository() {
     let server = Server::new().await;
     assert_eq!(server.get(PATH).await.body, "mq_depth_current 0\nmq_depth_current 0");
-    let org = server.stores.orgs.find_by_slug(&OrgSlug::new("acme").expect("a slug")).await;
+    let org = server.stores.account.orgs.find_by_slug(&OrgSlug::new("acme").expect("a slug")).await;
     let name = RepoName::parse("mirror.test/acme/calc").expect("a name");
     let mirror = Repository {
         id: RepoId(Uuid::from_u128(77)),
@@ -76,14 +76,14 @@ async fn the_host_is_named_where_two_hosts_have_the_repository() {
         path: None,
         created_at: Timestamp::from_unix_seconds(0),
     };
-    server.stores.repos.register(&mirror, false).await.expect("registered");
+    server.stores.account.repos.register(&mirror, false).await.expect("registered");
     let branch = BranchName::new("main").expect("a branch");
     let (settings, at) =
         (Settings::new(Mode::Single, 1).expect("valid settings"), mirror.created_at);
     let id = QueueId(Uuid::from_u128(78));
     let queue =
         Queue::new(id, mirror.org, mirror.id, branch, settings, at).expect("valid settings");
-    server.stores.queues.create(&queue).await.expect("created");
+    server.stores.queue.queues.create(&queue).await.expect("created");
     let all = server.get(PATH).await.body;
     for host in ["git.test", "mirror.test"] {
         assert_eq!(all.matches(&format!("mq_depth_current{host} 0")).count(), 2, "{all}");

@@ -126,7 +126,7 @@ async fn words_follow_the_case_of_the_token() {
 #[actix_web::test]
 async fn times_in_wait_reasons_are_times() {
     let server = Server::new().await;
-    let stuck = server.stores.queues.list(None, None).await.expect("queues");
+    let stuck = server.stores.queue.queues.list(None, None).await.expect("queues");
     let trouble = HostTrouble { kind: HostTroubleKind::Unreachable, words: "no answer".to_owned() };
     let down = Fact::HostUnreachable { trouble };
     let pr = server.submitted("b").await;

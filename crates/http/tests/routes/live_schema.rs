@@ -102,7 +102,7 @@ impl Client<'_> {
             checks: vec![failed],
             read: false,
         };
-        let queues = self.server.stores.queues.list(None, None).await.expect("queues");
+        let queues = self.server.stores.queue.queues.list(None, None).await.expect("queues");
         self.server.api.queues.absorb(queues[0].queue, fact).await.expect("taken in");
     }
 }

@@ -44,7 +44,7 @@ async fn ask(server: &Server, token: &str, body: &Value) -> Reply {
 
 async fn with_repository() -> (Server, Repository) {
     let server = Server::without_queue().await;
-    let org = server.stores.orgs.list().await.expect("organizations").remove(0);
+    let org = server.stores.account.orgs.list().await.expect("organizations").remove(0);
     let new = Repository {
         id: RepoId(server.api.ids.new_id()),
         org: org.id,
@@ -52,7 +52,7 @@ async fn with_repository() -> (Server, Repository) {
         path: None,
         created_at: server.api.clock.now(),
     };
-    let repository = server.stores.repos.register(&new, true).await.expect("registered");
+    let repository = server.stores.account.repos.register(&new, true).await.expect("registered");
     (server, repository)
 }
 

@@ -8,10 +8,11 @@ use actix_web::http::Method;
 use actix_web::test::{TestRequest, call_service, init_service};
 use async_trait::async_trait;
 use serde_json::{Value, json};
+use signalbox_conformance::fake_host::{FakeHost, FakeHosts};
 use signalbox_domain::ids::{OrgId, OrgSlug, PrNumber, RepoName, TokenId};
 use signalbox_domain::ports::{Exposition, IdSource, Observed, Observer, Org, Stores};
 use signalbox_domain::queue::{Lane, QueueMetrics};
-use signalbox_domain::testing::{CountingIds, ManualClock};
+use signalbox_domain::testing::{CountingIds, ManualClock, Quiet};
 use signalbox_domain::time::Timestamp;
 use signalbox_domain::token::{Compatibility, EnumCase, Scope, Token, TokenText};
 use signalbox_http::{
@@ -23,12 +24,11 @@ use signalbox_services::{
     QueueService, UploadLimits, UploadParts, UploadService, WebhookLimits, WebhookParts,
     WebhookService,
 };
-use signalbox_testkit::fake_host::{FakeHost, FakeHosts};
 use signalbox_testkit::fake_results::FakeResults;
 use signalbox_testkit::fake_webhooks::FakeWebhooks;
 use signalbox_testkit::memory::{MemoryBlobs, MemoryDatabase};
 pub(crate) use signalbox_testkit::small_server::calc;
-use signalbox_testkit::small_server::{Quiet, calc_host, settle};
+use signalbox_testkit::small_server::{calc_host, settle};
 use signalbox_webhooks::{EventPayloads, Links};
 
 /// Remembers which requests were seen.
@@ -153,8 +153,11 @@ impl Server {
         };
         let limits = WebhookLimits { endpoints: 3, backlog: 100 };
         let webhooks = WebhookService::new(context.clone(), parts, limits);
-        let authenticator =
-            Authenticator::new(stores.tokens.clone(), stores.orgs.clone(), clock.clone());
+        let authenticator = Authenticator::new(
+            stores.account.tokens.clone(),
+            stores.account.orgs.clone(),
+            clock.clone(),
+        );
         let links = TestLinks {
             public_url: "https://ci.test".to_owned(),
             ticket_url: Some("https://tickets.test/{id}".to_owned()),
@@ -172,7 +175,10 @@ impl Server {
         };
         let hub = EventHub::default();
         let events = EventsApi {
-            service: Arc::new(EventService::new(context.clone())),
+            service: Arc::new(EventService::new(
+                context.stores.webhook.event_log.clone(),
+                context.repositories(),
+            )),
             hub: hub.clone(),
             catalogue: signalbox_webhooks::catalogue::ALL.iter().map(described).collect(),
         };
@@ -180,14 +186,18 @@ impl Server {
             events,
             flaky,
             queues: queues.clone(),
-            hints: Arc::new(HintService::new(context.clone(), queues.clone())),
+            hints: Arc::new(HintService::new(
+                context.clone(),
+                context.stores.host.heard.clone(),
+                queues.clone(),
+            )),
             uploads,
             webhooks: Arc::new(webhooks),
             public_url: None,
             authenticator: Arc::new(authenticator),
             exposition: Arc::new(Lines),
             audit: Arc::new(AuditService::new(context.clone())),
-            check_log: stores.check_log.clone(),
+            check_log: stores.queue.check_log.clone(),
             observer: seen.clone(),
             clock: clock.clone(),
             ids: ids.clone(),
@@ -221,7 +231,7 @@ impl Server {
             slug: OrgSlug::new(grant.org).expect("a slug"),
             created_at: Timestamp::from_unix_seconds(0),
         };
-        let org = self.stores.orgs.create(&org).await.expect("an organization");
+        let org = self.stores.account.orgs.create(&org).await.expect("an organization");
         let id = self.ids.new_id();
         let mut random = [0; 20];
         random[..16].copy_from_slice(id.as_bytes());
@@ -241,7 +251,7 @@ impl Server {
             expires_at: grant.expires_at,
             revoked_at: None,
         };
-        self.stores.tokens.insert(&token).await.expect("a token");
+        self.stores.account.tokens.insert(&token).await.expect("a token");
         text.reveal().to_owned()
     }
 

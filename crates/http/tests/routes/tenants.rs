@@ -72,9 +72,9 @@ async fn without_a_good_token_there_is_nothing_whatever_is_wrong_with_it() {
     let revoked = server.grant(Grant::default()).await;
     let hash = TokenText::parse(&revoked).expect("a text").hash();
     let TokenId(id) =
-        server.stores.tokens.find_by_hash(hash).await.expect("read").expect("a token").id;
+        server.stores.account.tokens.find_by_hash(hash).await.expect("read").expect("a token").id;
     let now = server.api.clock.now();
-    assert!(server.stores.tokens.revoke(TokenId(id), now).await.expect("revoked"));
+    assert!(server.stores.account.tokens.revoke(TokenId(id), now).await.expect("revoked"));
     let unknown = TokenText::from_random([9; 20]).reveal().to_owned();
     let mut mistyped = server.token.clone();
     mistyped.pop();
@@ -96,10 +96,11 @@ async fn without_a_good_token_there_is_nothing_whatever_is_wrong_with_it() {
 async fn a_token_is_refused_within_a_second_of_its_end() {
     let server = Server::new().await;
     let hash = TokenText::parse(&server.token).expect("a text").hash();
-    let id = server.stores.tokens.find_by_hash(hash).await.expect("read").expect("a token").id;
+    let id =
+        server.stores.account.tokens.find_by_hash(hash).await.expect("read").expect("a token").id;
     assert_eq!(server.post("getQueue", json!({})).await.status, 200);
     let now = server.api.clock.now();
-    assert!(server.stores.tokens.revoke(id, now).await.expect("revoked"));
+    assert!(server.stores.account.tokens.revoke(id, now).await.expect("revoked"));
     server.clock.advance(Span::seconds(1));
     server.post("getQueue", json!({})).await.is_unauthorized();
 }

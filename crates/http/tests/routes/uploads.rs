@@ -190,7 +190,7 @@ async fn one_repository_is_uploaded_to_under_every_spelling() {
         let reply = server.call(request.insert_header(("content-type", "text/xml"))).await;
         assert_eq!(reply.status, 200, "{reply:?}");
     }
-    let all = server.stores.repos.list(None).await.expect("a list");
+    let all = server.stores.account.repos.list(None).await.expect("a list");
     let names: Vec<String> = all.iter().map(|it| it.name.to_string()).collect();
     assert_eq!(names, ["github.com/Acme/Widgets"], "shown as first registered");
     for repo in ["Github.Com/acme/WIDGETS", "github.com/Acme/Widgets"] {
@@ -216,7 +216,7 @@ async fn a_host_that_tells_cases_apart_has_a_repository_for_each_spelling() {
         let reply = server.call(request.insert_header(("content-type", "text/xml"))).await;
         assert_eq!(reply.status, 200, "{reply:?}");
     }
-    let all = server.stores.repos.list(None).await.expect("a list");
+    let all = server.stores.account.repos.list(None).await.expect("a list");
     assert_eq!(all.len(), 2, "{all:?}");
     let limited = Grant { repos: vec![all[0].name.clone()], ..Grant::default() };
     let limited = server.grant(limited).await;

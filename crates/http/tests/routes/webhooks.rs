@@ -31,7 +31,7 @@ async fn created(server: &Server) -> String {
 /// Something happens in the organization of the server's token.
 async fn happens(server: &Server, kind: &str) {
     let slug = OrgSlug::new("acme").expect("a slug");
-    let org = server.stores.orgs.find_by_slug(&slug).await.expect("a read").expect("one");
+    let org = server.stores.account.orgs.find_by_slug(&slug).await.expect("a read").expect("one");
     server.hooks.happens(org.id, kind, server.api.clock.now());
 }
 

@@ -33,7 +33,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use diesel_async::TransactionManager;
 use diesel_async::pooled_connection::deadpool::Pool;
 use futures_util::future::BoxFuture;
-use signalbox_domain::ports::Stores;
+use signalbox_domain::ports::{
+    AccountStores, FlakyStores, HostStores, QueueStores, RuntimeStores, Stores, WebhookStores,
+};
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 
@@ -78,27 +80,29 @@ impl Store {
     pub(crate) fn all(&self) -> Stores {
         let store = Arc::new(self.clone());
         Stores {
-            queues: store.clone(),
-            outbox: store.clone(),
-            reads: store.clone(),
-            history: store.clone(),
-            orgs: store.clone(),
-            tokens: store.clone(),
-            sessions: store.clone(),
-            repos: store.clone(),
-            pull_requests: store.clone(),
-            check_log: store.clone(),
-            uploads: store.clone(),
-            flaky: store.clone(),
-            heard: store.clone(),
-            announcements: store.clone(),
-            flaky_reads: store.clone(),
-            event_log: store.clone(),
-            audit: store.clone(),
-            retention: store.clone(),
-            jobs: store.clone(),
-            agenda: store.clone(),
-            webhooks: store,
+            queue: QueueStores {
+                queues: store.clone(),
+                outbox: store.clone(),
+                reads: store.clone(),
+                history: store.clone(),
+                announcements: store.clone(),
+                check_log: store.clone(),
+            },
+            flaky: FlakyStores {
+                tests: store.clone(),
+                reads: store.clone(),
+                uploads: store.clone(),
+            },
+            webhook: WebhookStores { endpoints: store.clone(), event_log: store.clone() },
+            account: AccountStores {
+                orgs: store.clone(),
+                repos: store.clone(),
+                tokens: store.clone(),
+                sessions: store.clone(),
+                audit: store.clone(),
+            },
+            host: HostStores { pull_requests: store.clone(), heard: store.clone() },
+            runtime: RuntimeStores { agenda: store.clone(), jobs: store.clone(), retention: store },
         }
     }
 

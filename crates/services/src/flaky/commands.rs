@@ -26,9 +26,9 @@ impl FlakyService {
         let _turn = turn.lock().await;
         for _ in 0..ATTEMPTS {
             let at = self.context.clock.now();
-            let known = stores.flaky.repo(repo).await?;
+            let known = stores.tests.repo(repo).await?;
             let settings = settings_of(repo, &known);
-            let Some(record) = stores.flaky.tests(repo, &[test]).await?.pop() else {
+            let Some(record) = stores.tests.tests(repo, &[test]).await?.pop() else {
                 return Err(Error::UnknownTest { repo: name.clone(), test });
             };
             let transition = decide(&record.test, &settings, &command, at)?;
@@ -36,7 +36,7 @@ impl FlakyService {
             let mut deed = Deed::of(caller, action(&command), object(name, test), name);
             deed.reason = command.reason().cloned();
             let (from, to) = (of_test(&record.test), of_test(&transition.test));
-            let audit = deed.record(&self.context, &from, &to);
+            let audit = deed.record(&*self.context.ids, at, &from, &to);
             let judged = vec![Judged { record, transition, input }];
             let steps = self.steps(&repository, &settings, None, judged, at).await?;
             if steps.is_empty() {
@@ -68,11 +68,12 @@ impl FlakyService {
         ticket: &str,
     ) -> Result<(), Error> {
         let (_, repo) = self.repository(caller, Scope::TestsWrite, name).await?;
-        if self.context.stores.flaky.link_ticket(repo, test, ticket).await? {
+        if self.context.stores.tests.link_ticket(repo, test, ticket).await? {
             let deed = Deed::of(caller, AuditAction::TicketLinked, object(name, test), name);
             let after = Facts::from([("ticket".to_owned(), ticket.to_owned())]);
-            let record = deed.record(&self.context, &Facts::new(), &after);
-            self.context.stores.audit.append(&record).await?;
+            let record =
+                deed.record(&*self.context.ids, self.context.clock.now(), &Facts::new(), &after);
+            self.context.audit.append(&record).await?;
             return Ok(());
         }
         Err(Error::UnknownTest { repo: name.clone(), test })
@@ -88,7 +89,7 @@ impl FlakyService {
         let (_, repo) = self.repository(caller, Scope::TestsWrite, name).await?;
         let id = self.context.ids.new_id();
         let run = CiRun { id, document, at: self.context.clock.now() };
-        self.context.stores.flaky.add_ci_run(repo, &run).await?;
+        self.context.stores.tests.add_ci_run(repo, &run).await?;
         Ok(id)
     }
 }

@@ -75,7 +75,7 @@ impl FlakyService {
         let mut numbers = if telling.is_empty() {
             BTreeMap::new()
         } else {
-            self.context.stores.flaky_reads.numbers(repo, &telling, at).await?
+            self.context.stores.reads.numbers(repo, &telling, at).await?
         };
         let mut steps = Vec::with_capacity(judged.len());
         for Judged { mut record, transition, input } in judged {

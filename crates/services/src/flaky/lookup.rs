@@ -56,7 +56,7 @@ impl FlakyService {
         {
             return Ok(known.clone());
         }
-        let now = stores.flaky.repo(repo).await?;
+        let now = stores.tests.repo(repo).await?;
         if let Some((_, known)) = recalled
             && known.marks == now.marks
         {
@@ -75,8 +75,8 @@ impl FlakyService {
         };
         if quarantine.enabled {
             let list = TestList::Quarantined { settings: quarantine, at };
-            let ids = stores.flaky_reads.ids(repo, list).await?;
-            known.aliases = stores.flaky.aliases(repo, &ids).await?.into_iter().collect();
+            let ids = stores.reads.ids(repo, list).await?;
+            known.aliases = stores.tests.aliases(repo, &ids).await?.into_iter().collect();
             known.tests = ids.into_iter().collect();
         }
         let known = Arc::new(known);
@@ -87,7 +87,7 @@ impl FlakyService {
     /// Whether quarantine was on once. Clients let every failure pass when they are told that it is
     /// switched off, so it is not said of a repository in which nobody has ever switched it.
     async fn was_ever_on(&self, repo: RepoRef) -> Result<bool, Error> {
-        let log = self.context.stores.flaky_reads.settings_history(repo, LOOKED_BACK).await?;
+        let log = self.context.stores.reads.settings_history(repo, LOOKED_BACK).await?;
         Ok(log.iter().any(|step| step.settings.quarantine.enabled))
     }
 
@@ -96,14 +96,13 @@ impl FlakyService {
     async fn all_quarantined(&self, repo: RepoRef) -> Result<Vec<String>, Error> {
         let stores = &self.context.stores;
         let at = self.context.clock.now();
-        let settings = settings_of(repo, &stores.flaky.repo(repo).await?).quarantine;
+        let settings = settings_of(repo, &stores.tests.repo(repo).await?).quarantine;
         let list = TestList::Quarantined { settings, at };
-        let tests: BTreeSet<TestId> =
-            stores.flaky_reads.ids(repo, list).await?.into_iter().collect();
+        let tests: BTreeSet<TestId> = stores.reads.ids(repo, list).await?.into_iter().collect();
         let listed: Vec<TestId> = tests.iter().copied().collect();
-        let aliases = stores.flaky.aliases(repo, &listed).await?;
+        let aliases = stores.tests.aliases(repo, &listed).await?;
         let mut sent: BTreeSet<String> = aliases.iter().cloned().collect();
-        for (alias, id) in stores.flaky.holders(repo, &aliases).await? {
+        for (alias, id) in stores.tests.holders(repo, &aliases).await? {
             if !tests.contains(&id) {
                 sent.remove(&alias);
             }
@@ -120,16 +119,16 @@ impl FlakyService {
     ) -> Result<QuarantineAnswer, Error> {
         let stores = &self.context.stores;
         let at = self.context.clock.now();
-        let settings = settings_of(repo, &stores.flaky.repo(repo).await?);
+        let settings = settings_of(repo, &stores.tests.repo(repo).await?);
         // No database keeps a NUL, so no test is known by one.
         let sent = likely.iter().map(|asked| &asked.id).filter(|id| !id.contains('\0'));
         let sent: BTreeSet<&String> = sent.collect();
         let sent: Vec<String> = sent.into_iter().cloned().collect();
-        let holders = stores.flaky.holders(repo, &sent).await?;
+        let holders = stores.tests.holders(repo, &sent).await?;
         let computed = likely.iter().flat_map(|asked| asked.computed());
         let ids: BTreeSet<TestId> = computed.chain(holders.iter().map(|(_, id)| *id)).collect();
         let ids: Vec<TestId> = ids.into_iter().collect();
-        let records = by_id(stores.flaky.tests(repo, &ids).await?);
+        let records = by_id(stores.tests.tests(repo, &ids).await?);
         let mut directory = TestDirectory::default();
         for record in records.values() {
             directory.learn(&record.test.key, &[]).ok();

@@ -19,7 +19,7 @@ impl FlakyService {
     pub async fn measure(&self) -> Result<usize, Error> {
         let at = self.context.clock.now();
         let limit = u32::try_from(Self::AT_ONCE).unwrap_or(u32::MAX);
-        let due = self.context.stores.flaky.due(at, limit).await?;
+        let due = self.context.stores.tests.due(at, limit).await?;
         let count = due.len();
         let mut by_repo: BTreeMap<RepoRef, Vec<TestId>> = BTreeMap::new();
         for (repo, test) in due {
@@ -36,14 +36,16 @@ impl FlakyService {
 
     async fn measure_tests(&self, repo: RepoRef, tests: &[TestId]) -> Result<(), Error> {
         let stores = &self.context.stores;
-        let Some(repository) = stores.repos.find(repo.org, repo.id).await? else { return Ok(()) };
+        let Some(repository) = self.context.repositories.find(repo.org, repo.id).await? else {
+            return Ok(());
+        };
         let turn = self.turn(repo);
         let _turn = turn.lock().await;
         let at = self.context.clock.now();
-        let known = stores.flaky.repo(repo).await?;
+        let known = stores.tests.repo(repo).await?;
         let settings = settings_of(repo, &known);
-        let records: Vec<TestRecord> = stores.flaky.tests(repo, tests).await?;
-        let mut summaries = stores.flaky.summaries(repo, tests, Self::horizon(at)).await?;
+        let records: Vec<TestRecord> = stores.tests.tests(repo, tests).await?;
+        let mut summaries = stores.tests.summaries(repo, tests, Self::horizon(at)).await?;
         let (mut judged, mut unchanged) = (Vec::new(), Vec::new());
         for record in records {
             let summary = summaries.remove(&record.test.id).unwrap_or_default();
@@ -72,21 +74,21 @@ impl FlakyService {
             }
         }
         if !unchanged.is_empty() {
-            stores.flaky.postpone(repo, &unchanged).await?;
+            stores.tests.postpone(repo, &unchanged).await?;
         }
         Ok(())
     }
 
     /// Makes room for the results of the next days.
     pub async fn prepare_days(&self) -> Result<(), Error> {
-        Ok(self.context.stores.flaky.prepare_days(self.context.clock.now()).await?)
+        Ok(self.context.stores.tests.prepare_days(self.context.clock.now()).await?)
     }
 
     /// Deletes some of what is older than `history`. Returns how many rows went; it is to be
     /// called again until that is 0.
     pub async fn prune(&self, history: Span) -> Result<u64, Error> {
         let before = self.context.clock.now().minus(history).floor(Span::hours(24));
-        Ok(self.context.stores.flaky.prune(before, PRUNED_AT_ONCE).await?)
+        Ok(self.context.stores.tests.prune(before, PRUNED_AT_ONCE).await?)
     }
 
     /// The time as this service knows it.

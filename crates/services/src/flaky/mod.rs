@@ -20,7 +20,7 @@ use signalbox_domain::ports::{CommitError, FlakyCommit, FlakyRepo, RepoRef, Repo
 use signalbox_domain::time::{Span, Timestamp};
 use signalbox_domain::token::{Caller, Scope};
 
-use super::{Context, Error};
+use super::{Error, FlakyContext};
 use known::KnownQuarantine;
 
 pub use preview::{Preview, PreviewedTest};
@@ -34,16 +34,16 @@ const TURNS: usize = 4_096;
 
 /// What is done with flaky tests. Methods with a caller check what the caller may do and see.
 pub struct FlakyService {
-    context: Context,
+    context: FlakyContext,
     turns: Mutex<BTreeMap<RepoRef, Arc<async_lock::Mutex<()>>>>,
     known: KnownQuarantine,
 }
 
 impl FlakyService {
     /// A service on these adapters.
-    pub fn new(context: Context) -> Self {
+    pub fn new(context: impl Into<FlakyContext>) -> Self {
         let turns = Mutex::new(BTreeMap::new());
-        Self { context, turns, known: KnownQuarantine::default() }
+        Self { context: context.into(), turns, known: KnownQuarantine::default() }
     }
 
     /// The caller as the one who did something to a test.
@@ -67,17 +67,17 @@ impl FlakyService {
             return Err(Error::MissingScope(scope));
         }
         let unknown = || Error::UnknownRepository(name.clone());
-        if !self.context.may_see(caller, name) {
+        if !self.context.repositories.may_see(caller, name) {
             return Err(unknown());
         }
-        let found = self.context.repository_named(caller.org, name).await?.ok_or_else(unknown)?;
+        let found = self.context.repositories.named(caller.org, name).await?.ok_or_else(unknown)?;
         let reference = RepoRef { org: found.org, id: found.id };
         Ok((found, reference))
     }
 
     /// Commits a step. `None`: somebody else was faster, and it must be decided again.
     async fn commit(&self, commit: &FlakyCommit<'_>) -> Result<Option<()>, Error> {
-        match self.context.stores.flaky.commit(commit).await {
+        match self.context.stores.tests.commit(commit).await {
             Ok(_) => {
                 if commit.settings.is_some() || !commit.steps.is_empty() {
                     self.known.forget(commit.repo);

@@ -54,12 +54,12 @@ impl FlakyService {
         let stores = &self.context.stores;
         let at = self.context.clock.now();
         let (from, until) = (Self::horizon(at), at.plus(signalbox_domain::time::Span::MICROSECOND));
-        let mut ids = stores.flaky_reads.ids(repo, TestList::Failing { from, until }).await?;
+        let mut ids = stores.reads.ids(repo, TestList::Failing { from, until }).await?;
         ids.truncate(LOOKED_AT);
         let looked_at = u32::try_from(ids.len()).unwrap_or(u32::MAX);
         let mut preview = Preview { looked_at, ..Preview::default() };
         for ids in ids.chunks(READ_AT_ONCE) {
-            let summaries = stores.flaky.summaries(repo, ids, from).await?;
+            let summaries = stores.tests.summaries(repo, ids, from).await?;
             let found: Vec<(TestId, Reading)> = summaries
                 .iter()
                 .filter_map(|(id, summary)| Some((*id, monitor.preview(summary, at)?)))
@@ -67,7 +67,7 @@ impl FlakyService {
             preview.found = preview.found.saturating_add(u32::try_from(found.len()).unwrap_or(0));
             let room = SHOWN.saturating_sub(preview.tests.len());
             let shown: Vec<TestId> = found.iter().take(room).map(|(id, _)| *id).collect();
-            let records = super::take_in::by_id(stores.flaky.tests(repo, &shown).await?);
+            let records = super::take_in::by_id(stores.tests.tests(repo, &shown).await?);
             for (id, evidence) in found.into_iter().take(room) {
                 let Some(record) = records.get(&id) else { continue };
                 preview.tests.push(PreviewedTest {

@@ -99,14 +99,14 @@ impl FlakyService {
         let (repository, repo) = self.repository(caller, Scope::TestsRead, name).await?;
         let stores = &self.context.stores;
         let at = self.context.clock.now();
-        let settings = settings_of(repo, &stores.flaky.repo(repo).await?);
+        let settings = settings_of(repo, &stores.tests.repo(repo).await?);
         let list = match kind {
             ListKind::Failing { from, until } => TestList::Failing { from, until },
             ListKind::Unhealthy(status) => TestList::Unhealthy(status),
             ListKind::Quarantined => TestList::Quarantined { settings: settings.quarantine, at },
         };
-        let records = stores.flaky_reads.list(repo, list, seek, limit).await?;
-        let total = if counted { Some(stores.flaky_reads.count(repo, list).await?) } else { None };
+        let records = stores.reads.list(repo, list, seek, limit).await?;
+        let total = if counted { Some(stores.reads.count(repo, list).await?) } else { None };
         let numbers = self.numbers(repo, &records, read, at).await?;
         let tests = snapshots(&repository, &settings, records, numbers, at);
         Ok(ListedTests { tests, total })
@@ -139,7 +139,7 @@ impl FlakyService {
     ) -> Result<Vec<JournalRecord>, Error> {
         let (repository, repo) = self.repository(caller, Scope::TestsRead, name).await?;
         self.snapshot(&repository, repo, test).await?;
-        Ok(self.context.stores.flaky_reads.test_journal(repo, test, before, limit).await?)
+        Ok(self.context.stores.reads.test_journal(repo, test, before, limit).await?)
     }
 
     /// A test with its past, for a caller.
@@ -166,11 +166,11 @@ impl FlakyService {
         test: &str,
         seen_by: Option<&Caller>,
     ) -> Result<Option<TestDetails>, Error> {
-        let stores = &self.context.stores;
-        let Some(org) = stores.orgs.find_by_slug(org).await? else { return Ok(None) };
-        let may_see =
-            |repo: &RepoName| seen_by.is_none_or(|caller| self.context.may_see(caller, repo));
-        for repository in stores.repos.list(Some(org.id)).await? {
+        let Some(org) = self.context.orgs.find_by_slug(org).await? else { return Ok(None) };
+        let may_see = |repo: &RepoName| {
+            seen_by.is_none_or(|caller| self.context.repositories.may_see(caller, repo))
+        };
+        for repository in self.context.repositories.list(Some(org.id)).await? {
             let named = repository.name.owner.eq_ignore_ascii_case(owner)
                 && repository.name.name.eq_ignore_ascii_case(name);
             if named && may_see(&repository.name) {
@@ -192,7 +192,7 @@ impl FlakyService {
         if sent.contains('\0') {
             return Ok(None);
         }
-        let holders = self.context.stores.flaky.holders(repo, &[sent.to_owned()]).await?;
+        let holders = self.context.stores.tests.holders(repo, &[sent.to_owned()]).await?;
         Ok(match holders.as_slice() {
             [(_, only)] => Some(*only),
             [] | [_, _, ..] => None,
@@ -206,7 +206,7 @@ impl FlakyService {
         test: TestId,
     ) -> Result<TestDetails, Error> {
         let snapshot = self.snapshot(repository, repo, test).await?;
-        let reads = &self.context.stores.flaky_reads;
+        let reads = &self.context.stores.reads;
         let runs = reads.recent_runs(repo, test, SHOWN).await?;
         let journal = reads.test_journal(repo, test, None, SHOWN).await?;
         Ok(TestDetails { snapshot, runs, journal })
@@ -219,8 +219,8 @@ impl FlakyService {
         test: TestId,
     ) -> Result<TestSnapshot, Error> {
         let stores = &self.context.stores;
-        let settings = settings_of(repo, &stores.flaky.repo(repo).await?);
-        let records = stores.flaky.tests(repo, &[test]).await?;
+        let settings = settings_of(repo, &stores.tests.repo(repo).await?);
+        let records = stores.tests.tests(repo, &[test]).await?;
         let at = self.context.clock.now();
         let found = self.snapshots(repository, &settings, records, at).await?.pop();
         found.ok_or_else(|| Error::UnknownTest { repo: repository.name.clone(), test })
@@ -245,7 +245,7 @@ impl FlakyService {
         read: NumbersRead,
         at: Timestamp,
     ) -> Result<BTreeMap<TestId, TestNumbers>, Error> {
-        let reads = &self.context.stores.flaky_reads;
+        let reads = &self.context.stores.reads;
         let ids: Vec<TestId> = records.iter().map(|record| record.test.id).collect();
         match read {
             NumbersRead::All => Ok(reads.numbers(repo, &ids, at).await?),

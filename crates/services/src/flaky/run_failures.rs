@@ -44,16 +44,15 @@ impl FlakyService {
         let at = self.context.clock.now();
         let until = run.ended_at.unwrap_or(at).plus(Span::hours(LATE_HOURS));
         let range = (run.started_at, until);
-        let runs =
-            stores.flaky_reads.failed_runs(repo, &candidate.sha, range, MOST_ATTEMPTS).await?;
+        let runs = stores.reads.failed_runs(repo, &candidate.sha, range, MOST_ATTEMPTS).await?;
         let mut failed: BTreeMap<TestId, (RunRecord, u32)> = BTreeMap::new();
         for run in runs {
             let (_, count) = failed.entry(run.test).or_insert((run, 0));
             *count += 1;
         }
         let ids: Vec<TestId> = failed.keys().copied().collect();
-        let settings = settings_of(repo, &stores.flaky.repo(repo).await?);
-        let records = stores.flaky.tests(repo, &ids).await?;
+        let settings = settings_of(repo, &stores.tests.repo(repo).await?);
+        let records = stores.tests.tests(repo, &ids).await?;
         let tests = self.snapshots(&repository, &settings, records, at).await?;
         let mut found: Vec<RunFailure> = tests
             .into_iter()

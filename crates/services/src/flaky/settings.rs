@@ -16,7 +16,7 @@ impl FlakyService {
     /// The settings that hold.
     pub async fn settings(&self, caller: &Caller, name: &RepoName) -> Result<Settings, Error> {
         let (_, repo) = self.repository(caller, Scope::TestsRead, name).await?;
-        Ok(settings_of(repo, &self.context.stores.flaky.repo(repo).await?))
+        Ok(settings_of(repo, &self.context.stores.tests.repo(repo).await?))
     }
 
     /// Changes settings; returns those that then hold. The patch may depend on those before.
@@ -78,7 +78,7 @@ impl FlakyService {
         limit: u32,
     ) -> Result<Vec<SettingsStep>, Error> {
         let (_, repo) = self.repository(caller, Scope::TestsRead, name).await?;
-        Ok(self.context.stores.flaky_reads.settings_history(repo, limit).await?)
+        Ok(self.context.stores.reads.settings_history(repo, limit).await?)
     }
 
     /// Changes settings, and in the same commit every test for which that changes something.
@@ -94,13 +94,13 @@ impl FlakyService {
         let _turn = turn.lock().await;
         for _ in 0..ATTEMPTS {
             let at = self.context.clock.now();
-            let known = stores.flaky.repo(repo).await?;
+            let known = stores.tests.repo(repo).await?;
             let before = settings_of(repo, &known);
             let settings = change(&before, at)?.in_place_of(&before, at);
             if settings == before {
                 return Ok(settings);
             }
-            let watched = stores.flaky.watched(repo).await?;
+            let watched = stores.tests.watched(repo).await?;
             let judged = watched.into_iter();
             let judged = judged.map(|it| Judged::of(it, &settings, Fact::SettingsChanged, at));
             let judged = judged.collect();
@@ -109,7 +109,7 @@ impl FlakyService {
             let object = format!("test settings of {name}");
             let deed = Deed::of(caller, AuditAction::TestSettingsUpdated, object, name);
             let (from, to) = (of_flaky_settings(&before), of_flaky_settings(&changed.settings));
-            let audit = deed.record(&self.context, &from, &to);
+            let audit = deed.record(&*self.context.ids, at, &from, &to);
             let commit = FlakyCommit {
                 repo,
                 expected: known.version,

@@ -21,7 +21,7 @@ impl ResultsSink for FlakyService {
     async fn take_in(&self, upload: &Upload, runs: Vec<ReportedRun>) -> Result<TakenIn, Error> {
         let repo = RepoRef { org: upload.org, id: upload.repo };
         let stores = &self.context.stores;
-        let Some(repository) = stores.repos.find(repo.org, repo.id).await? else {
+        let Some(repository) = self.context.repositories.find(repo.org, repo.id).await? else {
             let words = format!("repository {} is not registered", repo.id);
             return Err(StoreError::Failed(words.into()).into());
         };
@@ -32,13 +32,13 @@ impl ResultsSink for FlakyService {
         for _ in 0..ATTEMPTS {
             let at = self.context.clock.now();
             // The version first: what is read after it may be newer, and then the commit conflicts.
-            let known = stores.flaky.repo(repo).await?;
-            if let Some(before) = stores.flaky.taken_in(repo, upload.id).await? {
+            let known = stores.tests.repo(repo).await?;
+            if let Some(before) = stores.tests.taken_in(repo, upload.id).await? {
                 return Ok(TakenIn { repeated: true, ..before });
             }
             let settings = settings_of(repo, &known);
             let records: BTreeMap<TestId, TestRecord> =
-                by_id(stores.flaky.tests(repo, &ids).await?);
+                by_id(stores.tests.tests(repo, &ids).await?);
             let mut directory = TestDirectory::default();
             for record in records.values() {
                 // Stored tests have different ids, so they cannot collide.
@@ -86,7 +86,7 @@ impl FlakyService {
         };
         let counted = intake.additions.iter().filter(|(_, it)| !it.summary.buckets.is_empty());
         let ids: Vec<TestId> = counted.map(|(id, _)| *id).filter(worth).collect();
-        let mut summaries = self.context.stores.flaky.summaries(repo, &ids, horizon).await?;
+        let mut summaries = self.context.stores.tests.summaries(repo, &ids, horizon).await?;
         let mut judged = Vec::with_capacity(ids.len());
         for id in ids {
             let Some(sighting) = intake.sightings.get(&id) else { continue };

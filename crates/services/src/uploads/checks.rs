@@ -110,7 +110,7 @@ impl UploadService {
         if found.files.iter().any(|file| file.problem.is_some()) {
             return Ok(None);
         }
-        let Some(org) = self.context.stores.orgs.find(job.repository.org).await? else {
+        let Some(org) = self.context.orgs.find(job.repository.org).await? else {
             return Ok(None);
         };
         let place = (&org.slug, &job.repository.name);

@@ -19,7 +19,7 @@ use signalbox_domain::time::{Span, Timestamp};
 use signalbox_domain::token::{Caller, Scope};
 
 use super::flaky::settings_of;
-use super::{Context, Error};
+use super::{Error, FlakyContext};
 
 pub use error::UploadError;
 pub use intake::{Announced, Intake, Reception};
@@ -62,7 +62,7 @@ pub struct UploadParts {
 
 /// How results of tests come in.
 pub struct UploadService {
-    context: Context,
+    context: FlakyContext,
     parts: UploadParts,
     limits: UploadLimits,
     holder: Uuid,
@@ -121,7 +121,8 @@ impl Sender {
 
 impl UploadService {
     /// A service with a holder id of its own.
-    pub fn new(context: Context, parts: UploadParts, limits: UploadLimits) -> Self {
+    pub fn new(context: impl Into<FlakyContext>, parts: UploadParts, limits: UploadLimits) -> Self {
+        let context = context.into();
         let holder = context.ids.new_id();
         Self { context, parts, limits, holder, public_calls: Mutex::new(BTreeMap::new()) }
     }
@@ -133,9 +134,11 @@ impl UploadService {
 
     /// The repository with that public id.
     pub async fn public_repository(&self, id: Uuid) -> Result<Option<PublicRepository>, Error> {
-        let stores = &self.context.stores;
-        let Some((org, repo)) = stores.uploads.find_public(id).await? else { return Ok(None) };
-        let (org, repository) = (stores.orgs.find(org).await?, stores.repos.find(org, repo).await?);
+        let Some((org, repo)) = self.context.stores.uploads.find_public(id).await? else {
+            return Ok(None);
+        };
+        let (org, repository) =
+            (self.context.orgs.find(org).await?, self.context.repositories.find(org, repo).await?);
         Ok(org
             .zip(repository)
             .map(|(org, repository)| PublicRepository { org_slug: org.slug, repository }))
@@ -154,10 +157,10 @@ impl UploadService {
         sender.may_send()?;
         match sender {
             Sender::Token(caller) => {
-                if !self.context.may_see(caller, name) {
+                if !self.context.repositories.may_see(caller, name) {
                     return Err(Error::UnknownRepository(name.clone()));
                 }
-                if let Some(known) = self.context.repository_named(caller.org, name).await? {
+                if let Some(known) = self.context.repositories.named(caller.org, name).await? {
                     return Ok(known);
                 }
                 let mut new = Repository {
@@ -167,11 +170,11 @@ impl UploadService {
                     path: None,
                     created_at: self.context.clock.now(),
                 };
-                let host = self.context.hosts.git_host(caller.org, &name.host);
+                let host = self.context.repositories.host(caller.org, &name.host);
                 if let Some(host) = host.filter(|it| it.abilities().registers_on_first_use) {
                     new.path = host.locate(&new).await.unwrap_or_default();
                 }
-                Ok(self.context.register_repository(&new).await?)
+                Ok(self.context.repositories.register(&new).await?)
             }
             Sender::Public(public) => Ok(public.repository.clone()),
         }
@@ -185,10 +188,10 @@ impl UploadService {
         name: &RepoName,
     ) -> Result<Repository, Error> {
         may(caller, scope)?;
-        if !self.context.may_see(caller, name) {
+        if !self.context.repositories.may_see(caller, name) {
             return Err(Error::UnknownRepository(name.clone()));
         }
-        let known = self.context.repository_named(caller.org, name).await?;
+        let known = self.context.repositories.named(caller.org, name).await?;
         known.ok_or_else(|| Error::UnknownRepository(name.clone()))
     }
 
@@ -207,7 +210,7 @@ impl UploadService {
     /// How branches of a repository are told apart.
     async fn branch_rules(&self, org: OrgId, repo: RepoId) -> Result<BranchRules, Error> {
         let repo = RepoRef { org, id: repo };
-        let known = self.context.stores.flaky.repo(repo).await?;
+        let known = self.context.stores.tests.repo(repo).await?;
         Ok(settings_of(repo, &known).branches)
     }
 }

@@ -26,10 +26,10 @@ impl UploadService {
                 if !caller.may(Scope::TestsWrite) && !caller.may(Scope::TestsRead) {
                     return Err(Error::MissingScope(Scope::TestsRead));
                 }
-                if !self.context.may_see(caller, repo) {
+                if !self.context.repositories.may_see(caller, repo) {
                     return Ok(QuarantineAnswer::default());
                 }
-                self.context.repository_named(caller.org, repo).await?
+                self.context.repositories.named(caller.org, repo).await?
             }
             Sender::Public(public) => Some(public.repository.clone()),
         };
@@ -72,8 +72,9 @@ impl UploadService {
         let stores = &self.context.stores;
         let unknown = || Error::from(UploadError::Unknown(id));
         let record = stores.uploads.find(caller.org, id).await?.ok_or_else(unknown)?;
-        let repository = stores.repos.find(caller.org, record.repo).await?;
-        let repository = repository.filter(|it| self.context.may_see(caller, &it.name));
+        let repository = self.context.repositories.find(caller.org, record.repo).await?;
+        let repository =
+            repository.filter(|it| self.context.repositories.may_see(caller, &it.name));
         let repository = repository.ok_or_else(unknown)?;
         Ok((record, repository))
     }

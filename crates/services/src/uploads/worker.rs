@@ -174,9 +174,9 @@ impl UploadService {
         found: signalbox_domain::upload::FoundReport,
         rules: &BranchRules,
     ) -> Result<Mapped, Stop> {
-        let stores = &self.context.stores;
-        let org = stores.orgs.find(record.org).await.map_err(Error::from)?;
-        let repo = stores.repos.find(record.org, record.repo).await.map_err(Error::from)?;
+        let org = self.context.orgs.find(record.org).await.map_err(Error::from)?;
+        let repo =
+            self.context.repositories.find(record.org, record.repo).await.map_err(Error::from)?;
         let (Some(org), Some(repo)) = (org, repo) else {
             return Err(Stop::Failed("its repository is gone".into()));
         };

@@ -64,7 +64,7 @@ impl WebhookService {
         };
         let most = self.limits.endpoints;
         let deed = Deed::to_webhook(caller, AuditAction::WebhookCreated, id);
-        let record = deed.record(&self.context, &Facts::new(), &of_webhook(&endpoint));
+        let record = deed.record(&*self.context.ids, now, &Facts::new(), &of_webhook(&endpoint));
         if !self.store().create(&endpoint, most, Some(&record)).await? {
             return Err(WebhookError::TooMany(most).into());
         }
@@ -127,7 +127,8 @@ impl WebhookService {
         Self::may(caller)?;
         let before = of_webhook(&self.known(caller.org, id).await?);
         let deed = Deed::to_webhook(caller, AuditAction::WebhookDeleted, id);
-        let record = deed.record(&self.context, &before, &Facts::new());
+        let record =
+            deed.record(&*self.context.ids, self.context.clock.now(), &before, &Facts::new());
         if self.store().delete(caller.org, id, Some(&record)).await? {
             Ok(())
         } else {
@@ -224,7 +225,12 @@ impl WebhookService {
         what: [(&str, String); N],
     ) -> AuditRecord {
         let what = what.into_iter().map(|(field, value)| (field.to_owned(), value)).collect();
-        Deed::to_webhook(caller, action, id).record(&self.context, &Facts::new(), &what)
+        Deed::to_webhook(caller, action, id).record(
+            &*self.context.ids,
+            self.context.clock.now(),
+            &Facts::new(),
+            &what,
+        )
     }
 
     /// Changes an endpoint, again when somebody else was faster.
@@ -238,7 +244,12 @@ impl WebhookService {
             let endpoint = self.known(deed.org, id).await?;
             let before = of_webhook(&endpoint);
             let changed = change(endpoint)?;
-            let record = deed.record(&self.context, &before, &of_webhook(&changed));
+            let record = deed.record(
+                &*self.context.ids,
+                self.context.clock.now(),
+                &before,
+                &of_webhook(&changed),
+            );
             let record = (!record.changes.is_empty()).then_some(record);
             if self.store().save(&changed, record.as_ref()).await? {
                 return Ok(Endpoint { version: changed.version + 1, ..changed });
@@ -248,6 +259,6 @@ impl WebhookService {
     }
 
     pub(super) fn store(&self) -> &dyn WebhookStore {
-        &*self.context.stores.webhooks
+        &*self.context.endpoints
     }
 }

@@ -15,7 +15,7 @@ use signalbox_domain::ports::{EventCatalogue, EventLog, WebhookSecrets, WebhookS
 use signalbox_domain::token::{Caller, Scope};
 use signalbox_domain::webhook::{Endpoint, EndpointId};
 
-use super::{Context, Error};
+use super::{Error, WebhookContext};
 
 pub use endpoints::{CreatedEndpoint, EndpointChange};
 pub use error::WebhookError;
@@ -55,7 +55,7 @@ impl Default for WebhookLimits {
 
 /// What is done with webhooks. Methods with a caller check what the caller may do.
 pub struct WebhookService {
-    context: Context,
+    context: WebhookContext,
     parts: WebhookParts,
     limits: WebhookLimits,
     holder: Uuid,
@@ -63,7 +63,12 @@ pub struct WebhookService {
 
 impl WebhookService {
     /// A service with a holder id of its own.
-    pub fn new(context: Context, parts: WebhookParts, limits: WebhookLimits) -> Self {
+    pub fn new(
+        context: impl Into<WebhookContext>,
+        parts: WebhookParts,
+        limits: WebhookLimits,
+    ) -> Self {
+        let context = context.into();
         let holder = context.ids.new_id();
         Self { context, parts, limits, holder }
     }
@@ -81,7 +86,7 @@ impl WebhookService {
     }
 
     async fn known(&self, org: OrgId, id: EndpointId) -> Result<Endpoint, Error> {
-        let found = self.context.stores.webhooks.endpoint(org, id).await?;
+        let found = self.context.endpoints.endpoint(org, id).await?;
         Ok(found.ok_or(WebhookError::UnknownEndpoint(id))?)
     }
 

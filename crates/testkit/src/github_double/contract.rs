@@ -3,8 +3,9 @@
 
 use std::path::PathBuf;
 
-use super::Logged;
 use serde_json::Value;
+
+use crate::double::Logged;
 
 /// A file that `tests/github/fetch` has made. `None`, said on the output, when it has not.
 pub fn fetched(name: &str) -> Option<Value> {

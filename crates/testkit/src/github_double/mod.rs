@@ -11,8 +11,6 @@ mod auth;
 mod checks;
 mod contract;
 mod events;
-mod faults;
-mod git;
 mod issues;
 mod objects;
 mod pulls;
@@ -25,6 +23,7 @@ pub use access::Access;
 pub use checks::Reported;
 pub use contract::{check_requests, fetched, fetched_path};
 pub use events::Carelessness;
-pub use faults::Fault;
-pub use server::{GitHubDouble, Logged};
+pub use server::GitHubDouble;
 pub use workplace::Workplace;
+
+pub use crate::double::{Fault, Logged};

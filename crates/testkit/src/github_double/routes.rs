@@ -1,9 +1,98 @@
 //! Which request is answered by what.
 
-use serde_json::{Value, json};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde_json::json;
+use sha2::{Digest as _, Sha256};
 
 use super::auth::Caller;
 use super::state::{Asked, Reply, State};
+use crate::double::{Answer, Fault, Request, Routes};
+
+/// The calls that an installation may make in an hour.
+const QUOTA: usize = 1_000_000;
+
+/// The routes of GitHub's REST API.
+pub(super) struct GitHubRoutes(pub(super) Arc<Mutex<State>>);
+
+impl GitHubRoutes {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Routes for GitHubRoutes {
+    fn answer(&self, request: &Request) -> Answer {
+        let mut state = self.state();
+        state.requests += 1;
+        let (reply, headers) = match state.caller(request.header("authorization"), request.seconds)
+        {
+            Ok(caller) => {
+                let refused = state.access.refuse(&request.method, &request.path);
+                refused.unwrap_or_else(|| (dispatch(&mut state, request, &caller), Vec::new()))
+            }
+            Err(words) => (Reply::error(401, &words), Vec::new()),
+        };
+        let mut answer = answer_of(&reply);
+        let left = QUOTA - state.requests;
+        answer.headers.push(("x-ratelimit-remaining", left.to_string()));
+        answer.headers.push(("x-ratelimit-reset", (request.seconds + 900).to_string()));
+        answer.headers.extend(headers);
+        let etag = etag(answer.text.as_deref().unwrap_or_default());
+        let is_read = request.method == "GET";
+        if is_read && answer.status == 200 && request.header("if-none-match") == etag {
+            (answer.status, answer.text) = (304, None);
+        }
+        if is_read && answer.status < 400 {
+            answer.headers.push(("etag", etag));
+        }
+        if let Some((page, pages)) = reply.page.filter(|(page, pages)| page < pages) {
+            let Request { path, query, .. } = request;
+            let kept: Vec<&str> =
+                query.split('&').filter(|it| !it.is_empty() && !it.starts_with("page=")).collect();
+            let address =
+                |page: usize| format!("<{}{path}?{}&page={page}>", state.api, kept.join("&"));
+            let (next, last) = (address(page + 1), address(pages));
+            let link = format!("{next}; rel=\"next\", {last}; rel=\"last\"");
+            answer.headers.push(("link", link));
+        }
+        answer
+    }
+
+    fn refuse(&self, request: &Request, fault: Fault) -> Answer {
+        self.state().requests += 1;
+        let (reply, headers) = match fault {
+            Fault::Status(status) => (Reply::error(status, "planned"), Vec::new()),
+            Fault::Refusal(status, words) => (Reply::error(status, words), Vec::new()),
+            Fault::Secondary(after) => {
+                let words = "You have exceeded a secondary rate limit. Please wait a few minutes.";
+                (Reply::error(403, words), vec![("retry-after", after.to_string())])
+            }
+            Fault::QuotaUsedUp(after) => {
+                let headers = vec![
+                    ("x-ratelimit-remaining", "0".to_owned()),
+                    ("x-ratelimit-reset", (request.seconds + i64::from(after)).to_string()),
+                ];
+                let words = "API rate limit exceeded for installation ID 1.";
+                (Reply::error(403, words), headers)
+            }
+            Fault::Broken => (Reply::error(500, "never seen"), Vec::new()),
+            Fault::LostAnswer => (Reply::error(502, "Server Error"), Vec::new()),
+        };
+        Answer { headers, ..answer_of(&reply) }
+    }
+}
+
+fn answer_of(reply: &Reply) -> Answer {
+    let text = if reply.body.is_null() { String::new() } else { reply.body.to_string() };
+    Answer { status: reply.status, headers: Vec::new(), text: Some(text) }
+}
+
+fn etag(text: &str) -> String {
+    let digest = Sha256::digest(text.as_bytes());
+    let hex = digest.iter().fold(String::new(), |text, byte| format!("{text}{byte:02x}"));
+    format!("W/\"{hex}\"")
+}
 
 fn decoded(text: &str) -> String {
     let mut bytes = Vec::new();
@@ -22,16 +111,8 @@ fn decoded(text: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-pub(super) fn dispatch(
-    state: &mut State,
-    method: &str,
-    path: &str,
-    query: &str,
-    body: Value,
-    caller: &Caller,
-    now: i64,
-) -> Reply {
-    let parts: Vec<String> = path.trim_matches('/').split('/').map(decoded).collect();
+fn dispatch(state: &mut State, request: &Request, caller: &Caller) -> Reply {
+    let parts: Vec<String> = request.path.trim_matches('/').split('/').map(decoded).collect();
     let words: Vec<&str> = parts.iter().map(String::as_str).collect();
     let of_repository = |words: &[&str]| {
         words.len() >= 3
@@ -42,7 +123,7 @@ pub(super) fn dispatch(
     match (caller, words.as_slice()) {
         (Caller::App(id), ["app"]) => return state.own_app(*id),
         (Caller::App(_), ["app", "installations", "1", "access_tokens"]) => {
-            return state.installation_token(now);
+            return state.installation_token(request.seconds);
         }
         (Caller::App(_), ["repos", _, _, "installation"]) if of_repository(&words) => {
             return Reply::new(200, json!({"id": 1}));
@@ -59,16 +140,16 @@ pub(super) fn dispatch(
         (_, words) if !of_repository(words) => return Reply::not_found(),
         (Caller::Person(_) | Caller::Installation(_), _) => {}
     }
-    let pairs = query.split('&').filter_map(|it| it.split_once('='));
+    let pairs = request.query.split('&').filter_map(|it| it.split_once('='));
     let (login, app) = match caller {
         Caller::Person(login) => (login.clone(), None),
         Caller::App(id) | Caller::Installation(id) => ("signalbox-test[bot]".to_owned(), Some(*id)),
     };
     let asked = Asked {
-        method: method.to_owned(),
+        method: request.method.clone(),
         parts: parts[3..].to_vec(),
         query: pairs.map(|(key, value)| (decoded(key), decoded(value))).collect(),
-        body,
+        body: request.json.clone(),
         login,
         app,
     };

@@ -4,68 +4,34 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use actix_web::dev::ServerHandle;
-use actix_web::http::StatusCode;
-use actix_web::web::{Bytes, Data};
-use actix_web::{App, HttpRequest, HttpResponse, HttpServer, web};
 use serde_json::{Value, json};
-use sha2::{Digest as _, Sha256};
 use signalbox_domain::time::Timestamp;
 
 use super::access::Access;
 use super::checks::{ACTIONS, Reported};
 use super::events::{Carelessness, Listener, deliver};
-use super::faults::{Fault, Planned, Trouble, meet};
-use super::git::Git;
-use super::routes::dispatch;
-use super::state::{Asked, Note, Pull, Reply, State};
-
-/// The calls that an installation may make in an hour.
-const QUOTA: usize = 1_000_000;
-
-/// A request that was made, and how it was answered.
-#[derive(Clone, Debug)]
-pub struct Logged {
-    /// The method.
-    pub method: String,
-    /// The path, encoded as it came.
-    pub path: String,
-    /// The query, encoded as it came.
-    pub query: String,
-    /// The body; null without one.
-    pub body: Value,
-    /// The status of the answer.
-    pub status: u16,
-}
-
-struct Shared {
-    state: Arc<Mutex<State>>,
-}
+use super::routes::GitHubRoutes;
+use super::state::{Asked, Note, Pull, State};
+use crate::double::{Fault, Git, Logged, Port, Server};
 
 /// A running double with one repository.
 pub struct GitHubDouble {
     state: Arc<Mutex<State>>,
     listener: Arc<Mutex<Option<Listener>>>,
-    handle: ServerHandle,
+    server: Server,
     /// Where its API is.
     pub url: String,
-}
-
-impl Drop for GitHubDouble {
-    fn drop(&mut self) {
-        drop(self.handle.stop(false));
-    }
 }
 
 impl GitHubDouble {
     /// A host with the repository `OWNER/NAME` in that folder, for the holder of `token`.
     pub fn start(folder: &Path, owner: &str, name: &str, token: &str) -> Self {
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
-        let url = format!("http://{}", listener.local_addr().expect("an address"));
+        let port = Port::free();
+        let url = port.url.clone();
         let state = Arc::new(Mutex::new(State {
             owner: owner.to_owned(),
             name: name.to_owned(),
-            git: Git::init(folder),
+            git: Git::init(folder, ("GitHub", "noreply@github.example")),
             api: url.clone(),
             last_number: 0,
             last_id: 100,
@@ -82,9 +48,7 @@ impl GitHubDouble {
             workflow_runs: BTreeMap::new(),
             null_reads: 1,
             ci: None,
-            planned: Vec::new(),
-            trouble: Trouble::default(),
-            log: Vec::new(),
+            requests: 0,
             tokens: BTreeSet::new(),
             personal: Some(("queue-bot".to_owned(), token.to_owned())),
             app: None,
@@ -93,23 +57,10 @@ impl GitHubDouble {
             landed_trees: Vec::new(),
         }));
         let events = Arc::new(Mutex::new(None));
-        let shared = Data::new(Shared { state: state.clone() });
-        let (send, receive) = std::sync::mpsc::channel();
+        let routes = Arc::new(GitHubRoutes(state.clone()));
         let (told, to) = (state.clone(), events.clone());
-        std::thread::spawn(move || {
-            actix_web::rt::System::new().block_on(async move {
-                let server = HttpServer::new(move || {
-                    App::new().app_data(shared.clone()).default_service(web::to(answer))
-                });
-                let server = server.workers(2).disable_signals().listen(listener);
-                let server = server.expect("it listens").run();
-                send.send(server.handle()).expect("somebody waits");
-                actix_web::rt::spawn(deliver(told, to));
-                server.await.expect("it ends well");
-            });
-        });
-        let handle = receive.recv().expect("a handle");
-        Self { state, listener: events, handle, url }
+        let server = Server::start(port, routes, move || deliver(told, to));
+        Self { state, listener: events, server, url }
     }
 
     /// Whether every event was sent, but for those that come late.
@@ -235,14 +186,12 @@ impl GitHubDouble {
     /// Plans a fault for the next `times` requests of that method (any, when empty) whose path
     /// contains that part.
     pub fn plan(&self, method: &str, path_part: &str, times: u32, fault: Fault) {
-        let planned =
-            Planned { method: method.to_owned(), path_part: path_part.to_owned(), times, fault };
-        self.state().planned.push(planned);
+        self.server.plan(method, path_part, times, fault);
     }
 
     /// From now on one request of so many meets the next of these faults, in turn.
     pub fn trouble(&self, one_in: u64, faults: &[Fault]) {
-        self.state().trouble = Trouble { one_in, faults: faults.to_vec(), seen: 0 };
+        self.server.trouble(one_in, faults);
     }
 
     /// Opens a pull request from a branch that was pushed into the repository.
@@ -368,107 +317,11 @@ impl GitHubDouble {
 
     /// Every request so far.
     pub fn log(&self) -> Vec<Logged> {
-        self.state().log.clone()
+        self.server.log()
     }
 
     /// A git command in the bare repository.
     pub fn git(&self, args: &[&str]) -> String {
         self.state().git.must(args)
     }
-}
-
-async fn answer(shared: Data<Shared>, request: HttpRequest, body: Bytes) -> HttpResponse {
-    let now: Timestamp = time::OffsetDateTime::now_utc().into();
-    let seconds = now.unix_micros().div_euclid(1_000_000);
-    let header = |name: &str| {
-        let value = request.headers().get(name).and_then(|value| value.to_str().ok());
-        value.unwrap_or_default().to_owned()
-    };
-    let (method, path) = (request.method().to_string(), request.path().to_owned());
-    let query = request.query_string().to_owned();
-    let mut state = shared.state.lock().unwrap_or_else(PoisonError::into_inner);
-    let (planned, trouble) = {
-        let state = &mut *state;
-        (&mut state.planned, &mut state.trouble)
-    };
-    let fault = meet(planned, trouble, &method, &path);
-    let json: Value = serde_json::from_slice(&body).unwrap_or_default();
-    let reset = (seconds + 900).to_string();
-    let refused = match fault {
-        Some(Fault::Status(status)) => Some((Reply::error(status, "planned"), Vec::new())),
-        Some(Fault::Refusal(status, words)) => Some((Reply::error(status, words), Vec::new())),
-        Some(Fault::Secondary(after)) => {
-            let words = "You have exceeded a secondary rate limit. Please wait a few minutes.";
-            Some((Reply::error(403, words), vec![("retry-after", after.to_string())]))
-        }
-        Some(Fault::QuotaUsedUp(after)) => {
-            let headers = vec![
-                ("x-ratelimit-remaining", "0".to_owned()),
-                ("x-ratelimit-reset", (seconds + i64::from(after)).to_string()),
-            ];
-            Some((Reply::error(403, "API rate limit exceeded for installation ID 1."), headers))
-        }
-        Some(Fault::Broken) => Some((Reply::error(500, "never seen"), Vec::new())),
-        Some(Fault::LostAnswer) | None => None,
-    };
-    let is_refused = refused.is_some();
-    let access = state.access;
-    let (mut reply, headers) = refused.unwrap_or_else(|| {
-        let caller = match state.caller(&header("authorization"), seconds) {
-            Ok(caller) => caller,
-            Err(words) => return (Reply::error(401, &words), Vec::new()),
-        };
-        access.refuse(&method, &path).unwrap_or_else(|| {
-            let body = json.clone();
-            (dispatch(&mut state, &method, &path, &query, body, &caller, seconds), Vec::new())
-        })
-    });
-    if fault == Some(Fault::LostAnswer) {
-        reply = Reply::error(502, "Server Error");
-    }
-    let text = if reply.body.is_null() { String::new() } else { reply.body.to_string() };
-    let etag = format!("W/\"{}\"", hex(&Sha256::digest(text.as_bytes())));
-    let same = method == "GET" && reply.status == 200 && header("if-none-match") == etag;
-    let status = if same { 304 } else { reply.status };
-    state.log.push(Logged {
-        method: method.clone(),
-        path: path.clone(),
-        query: query.clone(),
-        body: json,
-        status,
-    });
-    let mut http = HttpResponse::build(StatusCode::from_u16(status).expect("a status"));
-    if !is_refused {
-        let left = QUOTA - state.log.len();
-        http.insert_header(("x-ratelimit-remaining", left.to_string()));
-        http.insert_header(("x-ratelimit-reset", reset));
-    }
-    for (name, value) in headers {
-        http.insert_header((name, value));
-    }
-    if method == "GET" && status < 400 {
-        http.insert_header(("etag", etag));
-    }
-    if let Some((page, pages)) = reply.page.filter(|(page, pages)| page < pages) {
-        let kept: Vec<&str> =
-            query.split('&').filter(|it| !it.is_empty() && !it.starts_with("page=")).collect();
-        let address = |page: usize| format!("<{}{path}?{}&page={page}>", state.api, kept.join("&"));
-        let link = format!("{}; rel=\"next\", {}; rel=\"last\"", address(page + 1), address(pages));
-        http.insert_header(("link", link));
-    }
-    drop(state);
-    if fault == Some(Fault::Broken) {
-        let broken =
-            futures_util::stream::once(async { Err::<Bytes, _>(std::io::Error::other("planned")) });
-        return http.streaming(broken);
-    }
-    if same {
-        http.finish()
-    } else {
-        http.content_type("application/json; charset=utf-8").body(text)
-    }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |text, byte| format!("{text}{byte:02x}"))
 }

@@ -5,9 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use serde_json::{Value, json};
 
 use super::access::Access;
-use super::faults::{Planned, Trouble};
-use super::git::Git;
-use super::server::Logged;
+use crate::double::Git;
 
 /// An answer: a status, a body, and how many items a list has in all, for paging.
 pub(super) struct Reply {
@@ -122,9 +120,8 @@ pub(super) struct State {
     pub(super) workflow_runs: BTreeMap<u64, Value>,
     pub(super) null_reads: u32,
     pub(super) ci: Option<Ci>,
-    pub(super) planned: Vec<Planned>,
-    pub(super) trouble: Trouble,
-    pub(super) log: Vec<Logged>,
+    /// How many requests were answered.
+    pub(super) requests: usize,
     pub(super) tokens: BTreeSet<String>,
     pub(super) personal: Option<(String, String)>,
     pub(super) app: Option<(u64, Vec<u8>)>,

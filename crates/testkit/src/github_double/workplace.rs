@@ -6,7 +6,7 @@ use signalbox_domain::ids::{PrNumber, Sha};
 use signalbox_domain::queue::Change;
 
 use super::{GitHubDouble, check_requests};
-use crate::git_place::GitPlace;
+use signalbox_conformance::git_place::GitPlace;
 
 /// A double of a host with the repository `acme/calc`, and a clone in which commits are made. When
 /// it is dropped, every request that was made is held against the host's description.

@@ -2,7 +2,10 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use signalbox_domain::ports::{StoreError, Stores};
+use signalbox_domain::ports::{
+    AccountStores, FlakyStores, HostStores, QueueStores, RuntimeStores, StoreError, Stores,
+    WebhookStores,
+};
 
 use super::tables::Tables;
 
@@ -20,27 +23,33 @@ impl MemoryDatabase {
     pub fn stores(&self) -> Stores {
         let shared = Arc::new(self.clone());
         Stores {
-            queues: shared.clone(),
-            outbox: shared.clone(),
-            reads: shared.clone(),
-            history: shared.clone(),
-            orgs: shared.clone(),
-            tokens: shared.clone(),
-            sessions: shared.clone(),
-            repos: shared.clone(),
-            pull_requests: shared.clone(),
-            check_log: shared.clone(),
-            uploads: shared.clone(),
-            flaky: shared.clone(),
-            heard: shared.clone(),
-            announcements: shared.clone(),
-            flaky_reads: shared.clone(),
-            event_log: shared.clone(),
-            audit: shared.clone(),
-            retention: shared.clone(),
-            jobs: shared.clone(),
-            agenda: shared.clone(),
-            webhooks: shared,
+            queue: QueueStores {
+                queues: shared.clone(),
+                outbox: shared.clone(),
+                reads: shared.clone(),
+                history: shared.clone(),
+                announcements: shared.clone(),
+                check_log: shared.clone(),
+            },
+            flaky: FlakyStores {
+                tests: shared.clone(),
+                reads: shared.clone(),
+                uploads: shared.clone(),
+            },
+            webhook: WebhookStores { endpoints: shared.clone(), event_log: shared.clone() },
+            account: AccountStores {
+                orgs: shared.clone(),
+                repos: shared.clone(),
+                tokens: shared.clone(),
+                sessions: shared.clone(),
+                audit: shared.clone(),
+            },
+            host: HostStores { pull_requests: shared.clone(), heard: shared.clone() },
+            runtime: RuntimeStores {
+                agenda: shared.clone(),
+                jobs: shared.clone(),
+                retention: shared,
+            },
         }
     }
 

@@ -7,7 +7,7 @@ use signalbox_domain::queue::{Mergeability, PullRequestState};
 use signalbox_domain::time::Span;
 
 use super::world::{World, is_at_fault, outside_path};
-use crate::fake_host::{Call, Failure};
+use signalbox_conformance::fake_host::{Call, Failure};
 
 type Act = fn(&mut World);
 

@@ -25,7 +25,8 @@ impl World {
     /// How many effects wait, also those that are leased.
     fn waiting(&self) -> u64 {
         let later = self.schedule.clock.now().plus(Span::hours(1_000));
-        let due = |lane| at_once(self.stores.outbox.backlog(lane, later)).expect("answered").due;
+        let due =
+            |lane| at_once(self.stores.queue.outbox.backlog(lane, later)).expect("answered").due;
         Lane::ALL.iter().map(|lane| due(*lane)).sum()
     }
 
@@ -63,7 +64,7 @@ impl World {
         let (queue, reference) = (self.watch.queue(), self.watch.reference());
         let mut complaints = Vec::new();
         for (pr, told) in self.watch.told() {
-            let stored = at_once(self.stores.reads.entry(reference, pr)).expect("answered");
+            let stored = at_once(self.stores.queue.reads.entry(reference, pr)).expect("answered");
             let Some(entry) = stored else {
                 complaints.push(format!("Q3: #{pr} was submitted and is nowhere"));
                 continue;
@@ -133,10 +134,11 @@ impl World {
     /// Q9: the journal leads to what is stored.
     fn replay(&self) -> Option<String> {
         let reference = self.watch.reference();
-        let journal = at_once(self.stores.reads.journal(reference, 0, u32::MAX)).expect("answered");
+        let journal =
+            at_once(self.stores.queue.reads.journal(reference, 0, u32::MAX)).expect("answered");
         let inputs: Vec<_> = journal.into_iter().map(|it| (it.at, it.input)).collect();
         let folded = fold(self.watch.created_queue(), &inputs);
-        let stored = at_once(self.stores.queues.load(reference, None)).expect("answered");
+        let stored = at_once(self.stores.queue.queues.load(reference, None)).expect("answered");
         let stored: Option<Queue> = match stored {
             Some(Loaded::Fresh(queue, _)) => Some(*queue),
             Some(Loaded::Current) | None => None,

@@ -19,7 +19,7 @@ use signalbox_domain::time::Span;
 use super::rules::Rules;
 use super::schedule::Schedule;
 use super::watch::Watch;
-use crate::fake_host::FakeHost;
+use signalbox_conformance::fake_host::FakeHost;
 
 /// A host around the fake one.
 pub(super) struct UnreliableHost {

@@ -122,7 +122,7 @@ impl World {
             slug: self.caller.org_slug.clone(),
             created_at: self.schedule.clock.now(),
         };
-        at_once(self.stores.orgs.create(&org)).expect("the first organization");
+        at_once(self.stores.account.orgs.create(&org)).expect("the first organization");
         let (mode, settings) = (self.temper.mode, self.some_settings(500));
         let (caller, repo, main) = (self.caller.clone(), self.repo.clone(), self.main.clone());
         self.ask("create the queue".to_owned(), |queues| async move {

@@ -6,7 +6,7 @@ use signalbox_domain::ids::RunId;
 use signalbox_domain::queue::CheckConclusion;
 
 use super::random::mixed;
-use crate::fake_host::Tree;
+use signalbox_conformance::fake_host::Tree;
 
 /// The word in a file that fails every check.
 pub(super) const BAD: &str = "bad";

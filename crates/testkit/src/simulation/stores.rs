@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use signalbox_domain::ids::{BranchName, OrgId, PrNumber, RepoId, RunId};
 use signalbox_domain::ports::{
     Backlog, Commit, CommitError, CreateError, Failing, LeaseToken, Leased, Loaded, Outbox,
-    QueueKey, QueueRef, QueueStore, StoreError, Stores, Version,
+    QueueKey, QueueRef, QueueStore, QueueStores, StoreError, Stores, Version,
 };
 use signalbox_domain::queue::{Lane, Queue, ReportedTargets};
 use signalbox_domain::time::Timestamp;
@@ -22,13 +22,14 @@ const FAILURES: u32 = 3;
 pub(super) struct UnreliableStores {
     schedule: Arc<Schedule>,
     watch: Arc<Watch>,
-    inner: Stores,
+    inner: QueueStores,
 }
 
 impl UnreliableStores {
     pub(super) fn around(inner: Stores, schedule: Arc<Schedule>, watch: Arc<Watch>) -> Stores {
-        let wrapped = Arc::new(Self { schedule, watch, inner: inner.clone() });
-        Stores { queues: wrapped.clone(), outbox: wrapped, ..inner }
+        let wrapped = Arc::new(Self { schedule, watch, inner: inner.queue.clone() });
+        let queue = QueueStores { queues: wrapped.clone(), outbox: wrapped, ..inner.queue };
+        Stores { queue, ..inner }
     }
 
     /// One call: stop, make it, stop, answer. Each half may fail.

@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
 use signalbox_domain::ids::{BranchName, OrgId, OrgSlug, PrNumber, RepoName, Sha, TokenId};
-use signalbox_domain::ports::{Notifier, QueueRef, Stores};
-use signalbox_domain::queue::{Lane, MergeMethod, Mode, OptimizationMode, SettingsPatch};
-use signalbox_domain::testing::CountingIds;
+use signalbox_domain::ports::Stores;
+use signalbox_domain::queue::{MergeMethod, Mode, OptimizationMode, SettingsPatch};
+use signalbox_domain::testing::{CountingIds, Quiet};
 use signalbox_domain::token::{Caller, Compatibility, Scope};
 use signalbox_services::Context;
 use uuid::Uuid;
@@ -19,7 +19,7 @@ use super::schedule::Schedule;
 use super::server::{Scribe, Server};
 use super::stores::UnreliableStores;
 use super::watch::Watch;
-use crate::fake_host::FakeHost;
+use signalbox_conformance::fake_host::FakeHost;
 
 /// The most pull requests of a simulation.
 const MOST: u32 = 14;
@@ -69,12 +69,6 @@ pub(super) struct World {
     last_server: u32,
 }
 
-struct Unheard;
-
-impl Notifier for Unheard {
-    fn committed(&self, _: QueueRef, _: &[Lane]) {}
-}
-
 impl World {
     pub(super) fn new(seed: u64, stores: Stores, schedule: &Arc<Schedule>) -> Self {
         let watch = Watch::new(schedule.clone());
@@ -82,7 +76,7 @@ impl World {
         let (temper, rules) = schedule.draw(|random| (temper(random), rules(seed, random)));
         let inner = {
             let rules = rules.clone();
-            let judge = move |files: &crate::fake_host::Tree| {
+            let judge = move |files: &signalbox_conformance::fake_host::Tree| {
                 rules.verdict(files, "test", signalbox_domain::ids::RunId(Uuid::nil()))
             };
             Arc::new(FakeHost::new(schedule.clock.clone(), judge))
@@ -105,8 +99,8 @@ impl World {
             clock: schedule.clock.clone(),
             ids: Arc::new(CountingIds::default()),
             observer: Arc::new(Scribe(schedule.clone())),
-            events: Arc::new(crate::PlainEvents),
-            notifier: Arc::new(Unheard),
+            events: Arc::new(signalbox_conformance::PlainEvents),
+            notifier: Arc::new(Quiet),
         };
         let caller = Caller {
             org: OrgId(Uuid::from_u128(77)),

@@ -14,7 +14,7 @@ use crate::support::House;
 /// One run of a test of that name on that commit: it failed with this message, or passed. A second
 /// goes by.
 pub(crate) async fn report(house: &House, sha: &str, name: &str, failure: Option<&str>) {
-    let repos = house.stores.repos.list(None).await.expect("a list");
+    let repos = house.stores.account.repos.list(None).await.expect("a list");
     let repo = repos.into_iter().next().expect("the repository");
     let now = house.pages.reads.now();
     let upload = Upload {

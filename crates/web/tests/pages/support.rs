@@ -7,10 +7,11 @@ use actix_web::App;
 use actix_web::body::to_bytes;
 use actix_web::test::{TestRequest, call_service, init_service};
 use async_trait::async_trait;
+use signalbox_conformance::fake_host::{FakeHost, FakeHosts};
 use signalbox_domain::ids::{BranchName, OrgId, OrgSlug, TokenId};
 use signalbox_domain::ports::{IdSource, Org, Stores};
 use signalbox_domain::queue::Lane;
-use signalbox_domain::testing::{CountingIds, ManualClock};
+use signalbox_domain::testing::{CountingIds, ManualClock, Quiet};
 use signalbox_domain::time::Timestamp;
 use signalbox_domain::token::{Caller, Compatibility, Scope, Token, TokenText};
 use signalbox_services::{
@@ -18,11 +19,10 @@ use signalbox_services::{
     Sessions, TokenService, UploadLimits, UploadParts, UploadService, WebhookLimits, WebhookParts,
     WebhookService,
 };
-use signalbox_testkit::fake_host::{FakeHost, FakeHosts};
 use signalbox_testkit::fake_webhooks::FakeWebhooks;
 use signalbox_testkit::memory::{MemoryBlobs, MemoryDatabase};
 pub(crate) use signalbox_testkit::small_server::calc;
-use signalbox_testkit::small_server::{Quiet, calc_host, settle};
+use signalbox_testkit::small_server::{calc_host, settle};
 use signalbox_web::{Attempts, EventInfo, Live, Pages, ServerFact, ServerFacts};
 
 /// Where the pages are.
@@ -101,7 +101,7 @@ impl House {
             ids: ids.clone(),
             observer: Arc::new(Quiet),
             notifier: Arc::new(Quiet),
-            events: Arc::new(signalbox_testkit::PlainEvents),
+            events: Arc::new(signalbox_conformance::PlainEvents),
         };
         let hooks = Arc::new(FakeWebhooks::default());
         let parts = WebhookParts {
@@ -121,10 +121,14 @@ impl House {
             quarantine: flaky.clone(),
         };
         let uploads = UploadService::new(context.clone(), parts, UploadLimits::default());
-        let (tokens, orgs) = (stores.tokens.clone(), stores.orgs.clone());
+        let (tokens, orgs) = (stores.account.tokens.clone(), stores.account.orgs.clone());
         let authenticator = Arc::new(Authenticator::new(tokens, orgs, clock.clone()));
         let pages = Pages {
-            reads: Arc::new(PageReads::new(context.clone(), queues.clone())),
+            reads: Arc::new(PageReads::new(
+                context.clone(),
+                context.stores.flaky.tests.clone(),
+                queues.clone(),
+            )),
             queues: queues.clone(),
             flaky,
             uploads: Arc::new(uploads),
@@ -151,7 +155,7 @@ impl House {
         let slug = OrgSlug::new("acme").expect("a slug");
         let org =
             Org { id: OrgId(ids.new_id()), slug, created_at: Timestamp::from_unix_seconds(0) };
-        let org = stores.orgs.create(&org).await.expect("an organization");
+        let org = stores.account.orgs.create(&org).await.expect("an organization");
         let caller = Caller {
             org: org.id,
             org_slug: org.slug,
@@ -188,7 +192,7 @@ impl House {
             expires_at: None,
             revoked_at: None,
         };
-        self.stores.tokens.insert(&token).await.expect("a token");
+        self.stores.account.tokens.insert(&token).await.expect("a token");
         text.reveal().to_owned()
     }
 

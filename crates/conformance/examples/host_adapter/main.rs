@@ -1,0 +1,107 @@
+//! A git host on a folder of bare repositories: the git host, the checks runner and the webhook
+//! decoder, as small as the promises of their ports allow. `tests/host_adapter.rs` runs the
+//! conformance suites on it.
+//!
+//! `cargo run -p signalbox-conformance --example host_adapter` builds a candidate, runs its checks and
+//! lands it.
+#![expect(
+    clippy::disallowed_methods,
+    clippy::print_stdout,
+    reason = "an example reads the time and prints"
+)]
+
+#[expect(dead_code, reason = "its test does more with the host")]
+mod folder_host;
+
+use async_trait::async_trait;
+use folder_host::{FolderChecks, FolderHost, FolderWebhooks, signature};
+use signalbox_conformance::git_host::{build, land};
+use signalbox_conformance::git_place::GitPlace;
+use signalbox_domain::ids::{BranchName, OrgId, RepoId, RepoName, RunId};
+use signalbox_domain::ports::{
+    Built, CheckOutput, ChecksJob, ChecksRunner as _, ChecksSink, GitHost as _, LandAnswer,
+    Repository, SinkClosed, WebhookDecoder as _,
+};
+use signalbox_domain::queue::{Change, CheckReport, MergeMethod, RunChecks};
+use signalbox_domain::time::Timestamp;
+use uuid::Uuid;
+
+/// Prints what is reported.
+struct Printer;
+
+#[async_trait]
+impl ChecksSink for Printer {
+    async fn report(&self, checks: Vec<CheckReport>) -> Result<(), SinkClosed> {
+        for check in checks {
+            println!("check {}: {:?} {:?}", check.name, check.status, check.conclusion);
+        }
+        Ok(())
+    }
+
+    async fn output(&self, output: CheckOutput) -> Result<(), SinkClosed> {
+        print!("{}", output.text);
+        Ok(())
+    }
+
+    async fn closed(&self) {
+        std::future::pending().await
+    }
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let place = GitPlace::new("acme/calc.git");
+    place.bare(&["init", "-q", "--bare"]);
+    place.commit(&[("checks/test", "echo 2 and 2 is $((2 + 2))\n")], "A check");
+    let main = place.push("main");
+    place.branch("topic", "main", &[("a.txt", "a\n")]);
+    let head = place.push("topic");
+
+    let host = std::sync::Arc::new(FolderHost::new(place.folder()));
+    let repository = Repository {
+        id: RepoId(Uuid::from_u128(1)),
+        org: OrgId(Uuid::from_u128(2)),
+        name: RepoName::new("folder.test", "acme", "calc")?,
+        path: None,
+        created_at: Timestamp::from_unix_seconds(0),
+    };
+    let branch = |name: &str| BranchName::new(name);
+    let pr = host.open(&repository, &branch("topic")?, &branch("main")?);
+    let change = Change {
+        pr,
+        head,
+        title: "Add a file".to_owned(),
+        body: String::new(),
+        author: "ada".to_owned(),
+    };
+    let order = build(&main, vec![change], MergeMethod::Squash);
+    let Built::Candidate { candidate, .. } = host.build_candidate(&repository, &order).await?
+    else {
+        return Err("it conflicts".into());
+    };
+    println!("candidate {} with tree {}", candidate.sha, candidate.tree);
+    let checks = RunChecks {
+        run: RunId(Uuid::from_u128(3)),
+        candidate: candidate.clone(),
+        branch: order.branch.clone(),
+        target: order.target.clone(),
+        config_from: main,
+        prs: vec![pr],
+        required: vec!["test".to_owned()],
+    };
+    let job = ChecksJob { repository: repository.clone(), checks };
+    FolderChecks::new(host.clone()).run(&job, &Printer).await?;
+    let hooks = FolderWebhooks::new("secret");
+    let body = format!("push acme/calc topic {}", order.target_head);
+    let header = |name: &str| match name {
+        "x-delivery" => Some("1".to_owned()),
+        "x-signature" => Some(signature(b"secret", body.as_bytes())),
+        _ => None,
+    };
+    println!("a hook says {:?}", hooks.decode(&header, body.as_bytes())?.hints);
+    match host.land(&repository, &land(&order, &candidate)).await? {
+        LandAnswer::Landed(head) => println!("main is {} now", head.sha),
+        refused => println!("not landed: {refused:?}"),
+    }
+    Ok(())
+}

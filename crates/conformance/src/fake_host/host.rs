@@ -1,0 +1,392 @@
+//! The git host itself.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use signalbox_domain::ids::{BranchName, HostId, OrgId, RepoName, Sha, TreeId};
+use signalbox_domain::ports::{
+    Abilities, Built, ChecksRunner, Clock, Forge, GitHost, Head, HostError, Hosts, LandAnswer,
+    Landed, PullRequestQuery, Repository, TestBranch,
+};
+use signalbox_domain::queue::{
+    BuildCandidate, Candidate, Change, CheckConclusion, CheckReport, ConflictWith, HostStatuses,
+    Land, PullRequest, PullRequestState,
+};
+
+use super::faults::Faults;
+use super::model::{ConflictingPaths, Repo, tree_id};
+use super::{Call, Failure, FakeForge, Tree};
+
+/// How a check with that name ends on a candidate with those files.
+type Judge = Box<dyn Fn(&str, &Tree) -> CheckConclusion + Send + Sync>;
+
+/// A git host in memory, which also runs checks.
+pub struct FakeHost {
+    state: Mutex<State>,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) judge: Judge,
+}
+
+pub(super) struct State {
+    pub(super) repos: BTreeMap<RepoName, Repo>,
+    pub(super) faults: Faults,
+    pub(super) checks_hang: bool,
+    abilities: Abilities,
+    statuses: HostStatuses,
+}
+
+impl FakeHost {
+    /// A host whose checks end as `judge` says of the candidate's files, at the clock's time. One
+    /// status is required: `test`.
+    pub fn new(
+        clock: Arc<dyn Clock>,
+        judge: impl Fn(&Tree) -> CheckConclusion + Send + Sync + 'static,
+    ) -> Self {
+        Self::judging_each(clock, move |_, files| judge(files))
+    }
+
+    /// The same, with checks that end as `judge` says of their name and the candidate's files.
+    pub fn judging_each(
+        clock: Arc<dyn Clock>,
+        judge: impl Fn(&str, &Tree) -> CheckConclusion + Send + Sync + 'static,
+    ) -> Self {
+        let state = State {
+            repos: BTreeMap::new(),
+            faults: Faults::default(),
+            checks_hang: false,
+            abilities: Abilities {
+                case_insensitive_names: false,
+                registers_on_first_use: true,
+                needs_polling: true,
+                reread_after: signalbox_domain::time::Span::default(),
+            },
+            statuses: HostStatuses {
+                repository: Some(vec!["test".to_owned()]),
+                ..HostStatuses::default()
+            },
+        };
+        Self { state: Mutex::new(state), clock, judge: Box::new(judge) }
+    }
+
+    /// Plans that the `nth` call of that kind from now on (1 is the next) fails.
+    pub fn fail(&self, call: Call, nth: u32, failure: Failure) {
+        self.state().faults.plan(call, nth, failure);
+    }
+
+    /// Takes the host down (nothing answers) or up again.
+    pub fn set_down(&self, down: bool) {
+        self.state().faults.down = down;
+    }
+
+    /// How often a call was made, also in vain.
+    pub fn calls(&self, call: Call) -> u32 {
+        self.state().faults.made(call)
+    }
+
+    /// Lets checks that start from now on never end, or end at once again.
+    pub fn set_checks_hang(&self, hang: bool) {
+        self.state().checks_hang = hang;
+    }
+
+    /// Changes what the host says that it can do.
+    pub fn set_abilities(&self, abilities: Abilities) {
+        self.state().abilities = abilities;
+    }
+
+    /// Changes what the host says is required of candidates.
+    pub fn set_required_statuses(&self, statuses: HostStatuses) {
+        self.state().statuses = statuses;
+    }
+
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// One call: counted, possibly failing, whole. An outer error is the host's trouble.
+    fn call<T>(
+        &self,
+        call: Call,
+        repository: &Repository,
+        action: impl FnOnce(&mut Repo) -> Result<T, HostError>,
+    ) -> Result<T, HostError> {
+        let mut state = self.state();
+        let lost = state.faults.meet(call)?;
+        let what = || HostError::NotFound { what: format!("repository {}", repository.name) };
+        let answer = action(state.repos.get_mut(&repository.name).ok_or_else(what)?);
+        lost.map_or(answer, Err)
+    }
+}
+
+#[async_trait]
+impl GitHost for FakeHost {
+    fn abilities(&self) -> Abilities {
+        self.state().abilities
+    }
+
+    async fn locate(&self, repository: &Repository) -> Result<Option<String>, HostError> {
+        let mut state = self.state();
+        if let Some(lost) = state.faults.meet(Call::Locate)? {
+            return Err(lost);
+        }
+        let known = state.repos.contains_key(&repository.name);
+        Ok(known.then(|| format!("memory/{}", repository.name)))
+    }
+
+    async fn pull_request(
+        &self,
+        repository: &Repository,
+        query: &PullRequestQuery,
+    ) -> Result<Option<PullRequest>, HostError> {
+        self.call(Call::PullRequest, repository, |repo| {
+            Ok(match query {
+                PullRequestQuery::Number(number) => repo.pull_requests.get(number).cloned(),
+                PullRequestQuery::Branch(branch) => {
+                    let from_it = |it: &&PullRequest| it.head_branch.as_ref() == Some(branch);
+                    let newest_first = || repo.pull_requests.values().rev().filter(from_it);
+                    let open = newest_first().find(|it| it.state == PullRequestState::Open);
+                    open.or_else(|| newest_first().next()).cloned()
+                }
+            })
+        })
+    }
+
+    async fn head(
+        &self,
+        repository: &Repository,
+        branch: &BranchName,
+    ) -> Result<Option<Head>, HostError> {
+        self.call(Call::Head, repository, |repo| {
+            Ok(repo.branches.get(branch).map(|sha| repo.head(sha)))
+        })
+    }
+
+    async fn required_statuses(
+        &self,
+        repository: &Repository,
+        _target: &BranchName,
+        _at: &Sha,
+    ) -> Result<HostStatuses, HostError> {
+        let statuses = self.state().statuses.clone();
+        self.call(Call::RequiredStatuses, repository, |_| Ok(statuses))
+    }
+
+    async fn build_candidate(
+        &self,
+        repository: &Repository,
+        build: &BuildCandidate,
+    ) -> Result<Built, HostError> {
+        self.call(Call::BuildCandidate, repository, |repo| built(repo, build))
+    }
+
+    async fn land(&self, repository: &Repository, land: &Land) -> Result<LandAnswer, HostError> {
+        self.call(Call::Land, repository, |repo| {
+            let answer = landed(repo, land)?;
+            if let LandAnswer::Landed(_) = &answer {
+                for change in &land.changes {
+                    if let Some(merged) = repo.pull_requests.get_mut(&change.pr) {
+                        merged.state = PullRequestState::Merged;
+                    }
+                }
+            }
+            Ok(answer)
+        })
+    }
+
+    async fn contained(
+        &self,
+        repository: &Repository,
+        _target: &BranchName,
+        head: &Sha,
+        landings: &[Landed],
+    ) -> Result<Vec<bool>, HostError> {
+        self.call(Call::Contained, repository, |repo| {
+            let history = repo.history(head);
+            Ok(landings.iter().map(|landed| history.contains(&landed.commit)).collect())
+        })
+    }
+
+    async fn delete_branch(
+        &self,
+        repository: &Repository,
+        branch: &BranchName,
+        expected: Option<&Sha>,
+    ) -> Result<(), HostError> {
+        self.call(Call::DeleteBranch, repository, |repo| {
+            if expected.is_none() || repo.branches.get(branch) == expected {
+                repo.branches.remove(branch);
+                repo.test_branches.remove(branch);
+            }
+            Ok(())
+        })
+    }
+
+    async fn test_branches(&self, repository: &Repository) -> Result<Vec<TestBranch>, HostError> {
+        self.call(Call::TestBranches, repository, |repo| {
+            let on_host = repo.test_branches.iter().filter_map(|branch| {
+                Some(TestBranch { branch: branch.clone(), sha: repo.branches.get(branch)?.clone() })
+            });
+            Ok(on_host.collect())
+        })
+    }
+}
+
+fn built(repo: &mut Repo, build: &BuildCandidate) -> Result<Built, HostError> {
+    let mut on = build.base.clone();
+    if !repo.commits.contains_key(&on) {
+        return Err(HostError::NotFound { what: format!("commit {on}") });
+    }
+    for (run, change) in &build.before {
+        match repo.put(&change.head, &on, build.method, &change.title) {
+            Ok(sha) => on = sha,
+            Err(ConflictingPaths(paths)) => {
+                let pr = build.changes.first().map_or(change.pr, |first| first.pr);
+                return Ok(Built::Conflict { pr, with: ConflictWith::Ahead(*run), paths });
+            }
+        }
+    }
+    for (number, change) in build.changes.iter().enumerate() {
+        match repo.put(&change.head, &on, build.method, &change.title) {
+            Ok(sha) => on = sha,
+            Err(ConflictingPaths(paths)) => {
+                let with = conflicts_with(repo, build, number, change);
+                return Ok(Built::Conflict { pr: change.pr, with, paths });
+            }
+        }
+    }
+    repo.move_branch(&build.branch, &on);
+    repo.test_branches.insert(build.branch.clone());
+    let candidate = repo.candidate(&on);
+    Ok(Built::Candidate {
+        head_checks: head_checks(repo, build, &candidate),
+        candidate,
+        empty: Vec::new(),
+    })
+}
+
+/// What was reported on the head of the only pull request, when that is what would land.
+fn head_checks(repo: &Repo, build: &BuildCandidate, candidate: &Candidate) -> Vec<CheckReport> {
+    let Some(change) = build.changes.first().filter(|_| build.direct) else { return Vec::new() };
+    let stands_on_target = repo.history(&change.head).contains(&build.target_head);
+    if stands_on_target && repo.head(&change.head).tree == candidate.tree {
+        repo.head_checks.get(&change.head).cloned().unwrap_or_default()
+    } else {
+        Vec::new()
+    }
+}
+
+/// With what a change conflicts: the target, the first candidate ahead on which it cannot be put
+/// any more, or one before it in its group.
+fn conflicts_with(
+    repo: &Repo,
+    build: &BuildCandidate,
+    number: usize,
+    change: &Change,
+) -> ConflictWith {
+    let conflicts = |sha: &Sha| repo.merged(sha, &change.head).is_err();
+    if conflicts(&build.target_head) {
+        return ConflictWith::Target;
+    }
+    if let Some(ahead) = build.ahead.iter().find(|ahead| conflicts(&ahead.sha)) {
+        return ConflictWith::Ahead(ahead.run);
+    }
+    let before = build.changes.get(..number).unwrap_or_default();
+    let group = before.iter().find(|other| conflicts(&other.head)).or(before.last());
+    match (group, build.ahead.last()) {
+        (Some(other), _) => ConflictWith::Group(other.pr),
+        (None, Some(ahead)) => ConflictWith::Ahead(ahead.run),
+        (None, None) => ConflictWith::Target,
+    }
+}
+
+fn landed(repo: &mut Repo, land: &Land) -> Result<LandAnswer, HostError> {
+    let missing = || HostError::NotFound { what: format!("branch {}", land.target) };
+    let now = repo.branches.get(&land.target).ok_or_else(missing)?.clone();
+    if repo.history(&now).contains(&land.candidate.sha) {
+        return Ok(LandAnswer::Landed(repo.head(&land.candidate.sha)));
+    }
+    if let Some(same) = same_tree_since(repo, &now, land) {
+        return Ok(LandAnswer::Landed(repo.head(&same)));
+    }
+    let unchanged = |change: &Change| {
+        let shown = repo.pull_requests.get(&change.pr);
+        shown.is_some_and(|it| it.head == change.head && it.state == PullRequestState::Open)
+    };
+    let moved = land.changes.iter().find(|change| !unchanged(change));
+    if let Some(change) = moved {
+        return Ok(LandAnswer::HeadMoved { pr: change.pr });
+    }
+    if now != land.expected {
+        return Ok(LandAnswer::TargetMoved(repo.head(&now)));
+    }
+    let mut to = land.candidate.sha.clone();
+    if !repo.history(&to).contains(&now) {
+        to = now.clone();
+        for change in &land.changes {
+            match repo.put(&change.head, &to, land.method, &change.title) {
+                Ok(sha) => to = sha,
+                Err(_) => return Ok(LandAnswer::TargetMoved(repo.head(&now))),
+            }
+        }
+        if Some(repo.candidate(&to).tree) != wanted_tree(repo, land) {
+            return Ok(LandAnswer::TargetMoved(repo.head(&now)));
+        }
+    }
+    repo.move_branch(&land.target, &to);
+    Ok(LandAnswer::Landed(repo.head(&to)))
+}
+
+/// The tree that must land: the tested one, or the clean merge of the expected head with it.
+fn wanted_tree(repo: &Repo, land: &Land) -> Option<TreeId> {
+    if land.exact {
+        return Some(land.candidate.tree.clone());
+    }
+    repo.merged(&land.expected, &land.candidate.sha).ok().map(|tree| tree_id(&tree))
+}
+
+/// The commit with the wanted tree that was put on the target after the expected head, if any: the
+/// landing has happened, and its answer was lost.
+fn same_tree_since(repo: &Repo, now: &Sha, land: &Land) -> Option<Sha> {
+    let history = repo.history(now);
+    let since = history.iter().position(|sha| *sha == land.expected)?;
+    let wanted = wanted_tree(repo, land)?;
+    let later = history.iter().take(since);
+    later.rev().find(|sha| repo.head(sha).tree == wanted).cloned()
+}
+
+/// The hosts that organizations are connected to: all to the same ones.
+#[derive(Clone, Default)]
+pub struct FakeHosts {
+    hosts: BTreeMap<HostId, Arc<FakeHost>>,
+    forge: Option<Arc<FakeForge>>,
+}
+
+impl FakeHosts {
+    /// One host under one name.
+    pub fn one(name: &HostId, host: Arc<FakeHost>) -> Self {
+        Self { hosts: BTreeMap::from([(name.clone(), host)]), forge: None }
+    }
+
+    /// The same with people.
+    #[must_use]
+    pub fn with_forge(self, forge: Arc<FakeForge>) -> Self {
+        Self { forge: Some(forge), ..self }
+    }
+}
+
+impl Hosts for FakeHosts {
+    fn git_host(&self, _org: OrgId, host: &HostId) -> Option<Arc<dyn GitHost>> {
+        let found = self.hosts.get(host)?.clone();
+        Some(found)
+    }
+
+    fn checks_runner(&self, _org: OrgId, host: &HostId) -> Option<Arc<dyn ChecksRunner>> {
+        let found = self.hosts.get(host)?.clone();
+        Some(found)
+    }
+
+    fn forge(&self, _org: OrgId, host: &HostId) -> Option<Arc<dyn Forge>> {
+        let forge = self.forge.clone().filter(|_| self.hosts.contains_key(host))?;
+        Some(forge)
+    }
+}

@@ -1,0 +1,323 @@
+//! The promises of a forge. Each property is an async function over a world with an empty
+//! repository; [`crate::forge_conformance`] makes a test of each.
+
+use async_trait::async_trait;
+use signalbox_domain::ids::{BranchName, PrNumber, Sha};
+use signalbox_domain::ports::{
+    Announcement, Forge, LandedNote, Permission, Repository, Severity, StatusNote, StatusState,
+    TestPullRequest, WorkflowRun,
+};
+
+/// Makes one test of each property. The expression gives, in an async block, a world of its own.
+#[macro_export]
+macro_rules! forge_conformance {
+    ($fresh:expr) => {
+        $crate::forge_conformance!(@tests $fresh;
+            a_permission_is_that_of_this_moment,
+            a_comment_is_read_as_it_is_now,
+            comments_are_listed_from_a_time_on,
+            a_reaction_says_whether_a_command_was_taken,
+            labels_are_set_and_removed_and_no_others_are_touched,
+            a_queue_has_one_comment_and_one_status_that_follow_it,
+            what_is_none_is_left_alone,
+            a_landed_pull_request_is_closed_once,
+            a_test_branch_gets_one_draft,
+            a_workflow_run_vouches_for_its_own_commit,
+            only_plain_lines_can_be_commands,
+            foreign_text_neither_commands_nor_mentions,
+            a_finding_that_is_not_fine_says_what_to_change,
+        );
+    };
+    (@tests $fresh:expr; $($name:ident,)+) => {
+        $(
+            #[tokio::test(flavor = "multi_thread")]
+            async fn $name() {
+                let world = { $fresh.await };
+                $crate::forge::$name(&world).await;
+            }
+        )+
+    };
+}
+
+/// A forge, and what people do on it and see there.
+#[async_trait]
+pub trait ForgeWorld: Sync {
+    /// The forge.
+    fn forge(&self) -> &dyn Forge;
+
+    /// The repository, as the forge knows it.
+    fn repository(&self) -> &Repository;
+
+    /// Somebody opens a pull request from a new branch to `main`.
+    async fn open(&self, branch: &str) -> (PrNumber, Sha);
+
+    /// Its author pushes to it; returns the new head.
+    async fn push(&self, pr: PrNumber, branch: &str) -> Sha;
+
+    /// A branch that a candidate was built on.
+    async fn test_branch(&self) -> BranchName;
+
+    /// Gives a permission to somebody.
+    fn permit(&self, login: &str, permission: Permission);
+
+    /// Somebody writes a comment; returns its id.
+    fn comment(&self, pr: PrNumber, login: &str, body: &str) -> u64;
+
+    /// Somebody puts a label on a pull request.
+    fn label(&self, pr: PrNumber, label: &str);
+
+    /// A workflow run starts.
+    fn start_workflow(&self, id: u64, run: &WorkflowRun);
+
+    /// The texts of the comments on a pull request, oldest first.
+    fn comments(&self, pr: PrNumber) -> Vec<String>;
+
+    /// The newest state of each status that is shown on a commit.
+    fn statuses(&self, sha: &Sha) -> Vec<StatusState>;
+
+    /// What was shown on a comment: whether its command was taken.
+    fn reactions(&self, comment: u64) -> Vec<bool>;
+
+    /// Whether a pull request is open.
+    fn is_open(&self, pr: PrNumber) -> bool;
+
+    /// How many drafts are open.
+    fn drafts(&self) -> usize;
+
+    /// A text as its reader quotes it in a comment.
+    fn quoted(&self, text: &str) -> String;
+}
+
+fn queue(name: &str) -> BranchName {
+    BranchName::new(name).expect("a branch")
+}
+
+fn nothing(pr: PrNumber) -> Announcement {
+    Announcement { pr, queue: queue("main"), status: None, comment: None, labels: None }
+}
+
+fn status(sha: &Sha, state: StatusState) -> Option<StatusNote> {
+    Some(StatusNote { sha: sha.clone(), state, description: "x".repeat(500) })
+}
+
+async fn announce(world: &dyn ForgeWorld, announcement: &Announcement) {
+    world.forge().announce(world.repository(), announcement).await.expect("it is shown");
+}
+
+async fn labels(world: &dyn ForgeWorld, pr: PrNumber) -> Vec<String> {
+    let mut found = world.forge().labels(world.repository(), pr).await.expect("an answer");
+    found.sort();
+    found
+}
+
+/// Every permission, and what it is after a change.
+pub async fn a_permission_is_that_of_this_moment(world: &dyn ForgeWorld) {
+    for wanted in [Permission::Admin, Permission::Write, Permission::Read, Permission::None] {
+        world.permit("ada", wanted);
+        let found = world.forge().permission(world.repository(), "ada").await;
+        assert_eq!(found.expect("an answer"), wanted);
+    }
+}
+
+/// A comment has its pull request, its author and its text; one that is not there is `None`.
+pub async fn a_comment_is_read_as_it_is_now(world: &dyn ForgeWorld) {
+    let (pr, _) = world.open("topic").await;
+    let body = format!("{} merge", world.forge().command_prefix());
+    let id = world.comment(pr, "ada", &body);
+    let read = async |id| world.forge().comment(world.repository(), id).await.expect("an answer");
+    let comment = read(id).await.expect("a comment");
+    assert_eq!((comment.pr, comment.author.as_str(), comment.body), (pr, "ada", body));
+    assert_eq!(read(id + 1_000).await, None);
+}
+
+/// Comments that may be commands are listed from their time on, oldest first.
+pub async fn comments_are_listed_from_a_time_on(world: &dyn ForgeWorld) {
+    let (pr, _) = world.open("topic").await;
+    let body = format!("{} merge", world.forge().command_prefix());
+    let ids = [world.comment(pr, "ada", &body), world.comment(pr, "bob", &body)];
+    let mut times = Vec::new();
+    for id in ids {
+        let comment = world.forge().comment(world.repository(), id).await.expect("an answer");
+        times.push(comment.expect("a comment").created_at);
+    }
+    let since = async |time| {
+        let listed = world.forge().comments_since(world.repository(), time).await;
+        listed.expect("an answer")
+    };
+    assert_eq!(since(times[0]).await, ids.map(|id| (pr, id)));
+    let later = since(times[1]).await;
+    assert!(later.contains(&(pr, ids[1])), "{later:?}");
+    assert_eq!(later.contains(&(pr, ids[0])), times[0] >= times[1], "{later:?}");
+}
+
+/// Taken or not taken is shown on the comment.
+pub async fn a_reaction_says_whether_a_command_was_taken(world: &dyn ForgeWorld) {
+    let (pr, _) = world.open("topic").await;
+    for taken in [true, false] {
+        let id = world.comment(pr, "ada", "a command");
+        world.forge().react(world.repository(), id, taken).await.expect("it is shown");
+        assert_eq!(world.reactions(id), [taken]);
+    }
+}
+
+/// The labels that must be there are there, those that must not are gone, others stay; doing it
+/// again changes nothing.
+pub async fn labels_are_set_and_removed_and_no_others_are_touched(world: &dyn ForgeWorld) {
+    let (pr, _) = world.open("topic").await;
+    world.label(pr, "bug");
+    world.label(pr, "old");
+    assert_eq!(labels(world, pr).await, ["bug", "old"]);
+    let own = |list: &[&str]| list.iter().map(ToString::to_string).collect();
+    let wanted = Announcement {
+        labels: Some((own(&["one", "two"]), own(&["old", "absent"]))),
+        ..nothing(pr)
+    };
+    for _ in 0..2 {
+        announce(world, &wanted).await;
+        assert_eq!(labels(world, pr).await, ["bug", "one", "two"]);
+    }
+}
+
+/// However often a queue shows something, it has one comment, which is edited, and one status on a
+/// commit. Another queue has its own.
+pub async fn a_queue_has_one_comment_and_one_status_that_follow_it(world: &dyn ForgeWorld) {
+    let (pr, head) = world.open("topic").await;
+    world.comment(pr, "ada", "looks good");
+    for (text, state) in [
+        ("first", StatusState::Pending),
+        ("first", StatusState::Pending),
+        ("second", StatusState::Success),
+        ("third", StatusState::Failure),
+    ] {
+        let comment = Some(text.to_owned());
+        let shown = Announcement { status: status(&head, state), comment, ..nothing(pr) };
+        announce(world, &shown).await;
+        let comments = world.comments(pr);
+        assert_eq!(comments.len(), 2, "{comments:?}");
+        assert!(comments[1].contains(text), "{comments:?}");
+        assert_eq!(world.statuses(&head), [state]);
+    }
+    let other = Announcement {
+        queue: queue("release"),
+        status: status(&head, StatusState::Pending),
+        comment: Some("another queue".to_owned()),
+        ..nothing(pr)
+    };
+    announce(world, &other).await;
+    let comments = world.comments(pr);
+    assert_eq!(comments.len(), 3, "{comments:?}");
+    assert!(comments[1].contains("third") && comments[2].contains("another queue"));
+    assert_eq!(world.statuses(&head).len(), 2);
+}
+
+/// A part that is `None` stays as it is.
+pub async fn what_is_none_is_left_alone(world: &dyn ForgeWorld) {
+    let (pr, head) = world.open("topic").await;
+    let shown = Announcement {
+        status: status(&head, StatusState::Pending),
+        comment: Some("shown".to_owned()),
+        labels: Some((vec!["one".to_owned()], Vec::new())),
+        ..nothing(pr)
+    };
+    announce(world, &shown).await;
+    announce(world, &nothing(pr)).await;
+    let comments = world.comments(pr);
+    assert!(comments.len() == 1 && comments[0].contains("shown"), "{comments:?}");
+    assert_eq!(world.statuses(&head), [StatusState::Pending]);
+    assert_eq!(labels(world, pr).await, ["one"]);
+}
+
+/// A pull request that has landed as another commit is closed; a later head is told of. One that is
+/// closed already stays so.
+pub async fn a_landed_pull_request_is_closed_once(world: &dyn ForgeWorld) {
+    let (whole, head) = world.open("whole").await;
+    let landed = |pr, head: &Sha| LandedNote {
+        pr,
+        head: head.clone(),
+        sha: Sha::new("b".repeat(40)).expect("a commit"),
+        rewritten: true,
+    };
+    let close = async |note: LandedNote| {
+        let closed = world.forge().close_landed(world.repository(), &note).await;
+        closed.expect("an answer")
+    };
+    assert!(world.is_open(whole));
+    for _ in 0..2 {
+        assert_eq!(close(landed(whole, &head)).await, None);
+        assert!(!world.is_open(whole));
+    }
+    let (late, head) = world.open("late").await;
+    let newer = world.push(late, "late").await;
+    assert_eq!(close(landed(late, &head)).await, Some(newer), "a later commit was left out");
+    assert!(!world.is_open(late));
+}
+
+/// A draft is opened once for a branch.
+pub async fn a_test_branch_gets_one_draft(world: &dyn ForgeWorld) {
+    let wanted = TestPullRequest {
+        branch: world.test_branch().await,
+        target: queue("main"),
+        title: "tests".to_owned(),
+        body: "Do not merge this.".to_owned(),
+    };
+    for _ in 0..2 {
+        let opened = world.forge().open_test_pull_request(world.repository(), &wanted).await;
+        opened.expect("it is there");
+        assert_eq!(world.drafts(), 1);
+    }
+}
+
+/// A run says whether it is live, whether it is a fork's, and for which commit it runs.
+pub async fn a_workflow_run_vouches_for_its_own_commit(world: &dyn ForgeWorld) {
+    let (_, head) = world.open("topic").await;
+    let read = async |id| {
+        let found = world.forge().workflow_run(world.repository(), id).await;
+        found.expect("an answer")
+    };
+    for (id, live, from_fork) in [(5, true, true), (6, false, true), (7, true, false)] {
+        let run = WorkflowRun { live, from_fork, head: head.clone() };
+        world.start_workflow(id, &run);
+        assert_eq!(read(id).await, Some(run));
+    }
+    assert_eq!(read(8).await, None);
+}
+
+/// A line that somebody writes is a plain line; one that is quoted is not.
+pub async fn only_plain_lines_can_be_commands(world: &dyn ForgeWorld) {
+    let forge = world.forge();
+    let command = format!("{} merge", forge.command_prefix());
+    let commands = |comment: &str| {
+        let lines = forge.plain_lines(comment);
+        lines.iter().filter(|line| line.trim() == command).count()
+    };
+    assert!(forge.command_prefix().starts_with('/'));
+    assert_eq!(commands(&command), 1);
+    assert_eq!(commands(&format!("thanks\n\n{command}\n")), 1);
+    assert_eq!(commands(&world.quoted(&command)), 0);
+    assert!(forge.plain_lines("").iter().all(String::is_empty));
+}
+
+/// A title of a stranger is one line of text: it neither commands the queue nor calls anybody.
+pub async fn foreign_text_neither_commands_nor_mentions(world: &dyn ForgeWorld) {
+    let forge = world.forge();
+    assert!(forge.neutral("Add division").contains("Add division"));
+    let command = format!("{} merge", forge.command_prefix());
+    let hostile = format!("hello\n{command}\n@ada");
+    let shown = forge.neutral(&hostile);
+    assert!(!shown.contains('\n') && !shown.contains("@ada"), "{shown:?}");
+    let lines = forge.plain_lines(&shown);
+    let starts = |line: &String| line.trim().starts_with(forge.command_prefix());
+    assert!(!lines.iter().any(starts), "{lines:?}");
+}
+
+/// What is found has a name, and advice unless it is as it should be. A hint on a commit that
+/// nobody waits for does nothing.
+pub async fn a_finding_that_is_not_fine_says_what_to_change(world: &dyn ForgeWorld) {
+    let (_, head) = world.open("topic").await;
+    world.forge().checks_hinted(&head);
+    let repositories = std::slice::from_ref(world.repository());
+    for finding in world.forge().diagnose(repositories).await {
+        assert!(!finding.id.is_empty() && !finding.sentence.is_empty(), "{finding:?}");
+        assert!(finding.severity == Severity::Fine || !finding.fix.is_empty(), "{finding:?}");
+    }
+}

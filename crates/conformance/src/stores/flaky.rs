@@ -1,0 +1,393 @@
+//! Flaky tests: what is committed is whole, counted, and judged the same on every store.
+
+use signalbox_domain::flaky::{
+    Admission, AutoQuarantine, Command, MonitorId, QuarantineOverride, Run, RunOutcome, SameCode,
+    SettingsPatch, StatusReason, Summary, TestId, TestStatus,
+};
+use signalbox_domain::ids::OrgId;
+use signalbox_domain::ports::{CommitError, FlakyCommit, RepoRef, Stores, TestList, Version};
+use signalbox_domain::time::{Span, Timestamp};
+use signalbox_services::FlakyService;
+use signalbox_services::{QuarantineAnswer, QuarantineLookup, ResultsSink};
+use uuid::Uuid;
+
+use super::flaky_lab::Lab;
+use super::flaky_lists::ids;
+
+fn sorted(mut summary: Summary) -> Summary {
+    summary.buckets.sort_by(|a, b| (a.start, &a.branch).cmp(&(b.start, &b.branch)));
+    summary.codes.sort_by(|a, b| (&a.code, &a.branch).cmp(&(&b.code, &b.branch)));
+    summary
+}
+
+/// What a store counts over many uploads is what [`Summary::of`] makes of all runs at once.
+pub async fn summaries_agree_with_the_runs(stores: &Stores) {
+    let lab = Lab::new(stores, "acme").await;
+    let mut all: Vec<Run> = Vec::new();
+    for step in 0_u32..40 {
+        let passed = step % 3 != 0;
+        let upload = {
+            let mut upload = lab.upload(step % 4);
+            upload.branch = format!("branch-{}", step % 2);
+            upload
+        };
+        // Some runs started before others that were reported earlier.
+        let mut run = lab.run("adds", passed);
+        let early = Span::minutes((step * 7) % 30);
+        run.started_at = Some(lab.now().minus(early));
+        all.push(Run {
+            at: lab.now().minus(early),
+            branch: upload.branch.clone(),
+            class: upload.class,
+            codes: vec![SameCode::Commit(upload.sha.clone().expect("a commit"))],
+            passed,
+        });
+        lab.service.take_in(&upload, vec![run]).await.expect("taken in");
+        lab.clock.advance(Span::minutes(2));
+    }
+    let id = lab.key("adds").id();
+    let long_ago = Timestamp::from_unix_seconds(0);
+    let kept = stores.flaky.tests.summaries(lab.repo, &[id], long_ago).await.expect("a read");
+    assert_eq!(kept.get(&id).cloned().map(sorted), Some(sorted(Summary::of(&all))));
+    let later = lab.now();
+    assert!(stores.flaky.tests.summaries(lab.repo, &[id], later).await.expect("a read").is_empty());
+}
+
+/// The same upload again is counted once.
+pub async fn an_upload_is_taken_in_once(stores: &Stores) {
+    let lab = Lab::new(stores, "acme").await;
+    let upload = lab.upload(1);
+    let runs = vec![lab.run("adds", false), lab.run("subtracts", true)];
+    let first = lab.service.take_in(&upload, runs.clone()).await.expect("taken in");
+    assert_eq!((first.tests, first.failed, first.runs, first.repeated), (2, 1, 2, false));
+    assert_eq!(first.admission, Admission::Counts);
+    let again = lab.service.take_in(&upload, runs).await.expect("taken in");
+    assert!(again.repeated && again.tests == 2);
+    let id = lab.key("adds").id();
+    let numbers = stores.flaky.reads.numbers(lab.repo, &[id], lab.now().plus(Span::hours(1))).await;
+    assert_eq!(numbers.expect("a read").get(&id).map(|it| it.runs_7d), Some(1));
+    assert_eq!(stores.flaky.reads.recent_runs(lab.repo, id, 10).await.expect("runs").len(), 1);
+}
+
+/// A failure and a success on one commit: status, list, journal and events are there at once.
+pub async fn a_disagreement_is_told_and_listed_in_one_commit(stores: &Stores) {
+    let lab = Lab::new(stores, "acme").await;
+    lab.report_pr(7, 3, vec![lab.run("adds", false)]).await;
+    assert_eq!(lab.test("adds").await.test.standing.value, TestStatus::Healthy);
+    lab.wait(30);
+    lab.report_pr(7, 3, vec![lab.run("adds", true)]).await;
+    let record = lab.test("adds").await;
+    assert_eq!(record.test.standing.value, TestStatus::Flaky);
+    assert_eq!(record.test.standing.reason, StatusReason::PassOnRetry);
+    assert_eq!(record.owners, ["@acme/calc"]);
+    let list = TestList::Unhealthy(TestStatus::Flaky);
+    assert_eq!(ids(stores, lab.repo, list).await, [record.test.id]);
+    let events = stores.webhook.event_log.after(lab.repo.org, 0, None, 10).await.expect("events");
+    let kinds: Vec<&str> = events.iter().map(|it| it.kind.as_str()).collect();
+    assert_eq!(
+        kinds,
+        [
+            "test_case.monitor_status_changed",
+            "test_case.status_changed",
+            "v2.test_case.status_changed"
+        ]
+    );
+    let told = "test_case.status_changed flaky 1 of 2 failed, 1 pull requests";
+    assert_eq!(events[1].payload, told, "what was true at the commit");
+    assert!(events.iter().all(|it| it.repo == Some(lab.repo.id)));
+    let next = stores.webhook.event_log.after(lab.repo.org, events[1].position, None, 10).await;
+    assert_eq!(next.expect("events"), events[2..]);
+    let journal = stores.flaky.reads.test_journal(lab.repo, record.test.id, None, 10).await;
+    assert_eq!(journal.expect("a journal").len(), 1);
+}
+
+/// Of two steps that were decided on one version, one is committed.
+pub async fn a_step_on_an_old_version_writes_nothing(stores: &Stores) {
+    let lab = Lab::new(stores, "acme").await;
+    let commit = |version| FlakyCommit {
+        repo: lab.repo,
+        expected: Version(version),
+        settings: None,
+        intake: None,
+        steps: &[],
+        at: lab.now(),
+        audit: None,
+    };
+    assert_eq!(stores.flaky.tests.commit(&commit(0)).await.expect("the first"), Version(1));
+    for old in [0, 2] {
+        let refused = stores.flaky.tests.commit(&commit(old)).await;
+        assert!(matches!(refused, Err(CommitError::Conflict)), "{refused:?}");
+    }
+    assert_eq!(stores.flaky.tests.commit(&commit(1)).await.expect("the second"), Version(2));
+    assert_eq!(stores.flaky.tests.repo(lab.repo).await.expect("a read").marks, 0);
+}
+
+/// Many uploads at once, on two servers: each is counted, and the disagreement is found.
+pub async fn uploads_that_come_at_once_know_each_other(stores: &Stores) {
+    let lab = Lab::new(stores, "acme").await;
+    let other = lab.another();
+    let services: [&FlakyService; 2] = [&lab.service, &other];
+    let mut uploads = Vec::new();
+    for number in 0..8_usize {
+        let (upload, service) = (lab.upload(1), services[number % 2]);
+        let runs = vec![lab.run("adds", number % 2 == 0)];
+        uploads.push(async move { service.take_in(&upload, runs).await });
+    }
+    let mut waiting: Vec<_> = uploads.into_iter().map(Box::pin).collect();
+    let mut done = 0;
+    std::future::poll_fn(|cx| {
+        waiting.retain_mut(|upload| match upload.as_mut().poll(cx) {
+            std::task::Poll::Ready(answer) => {
+                answer.expect("taken in");
+                done += 1;
+                false
+            }
+            std::task::Poll::Pending => true,
+        });
+        if waiting.is_empty() { std::task::Poll::Ready(()) } else { std::task::Poll::Pending }
+    })
+    .await;
+    assert_eq!(done, 8);
+    assert_eq!(lab.test("adds").await.test.standing.value, TestStatus::Flaky);
+    assert_eq!(stores.flaky.tests.repo(lab.repo).await.expect("a read").version, Version(8));
+    let id = lab.key("adds").id();
+    let later = lab.now().plus(Span::minutes(1));
+    let numbers = stores.flaky.reads.numbers(lab.repo, &[id], later).await.expect("a read");
+    assert_eq!((numbers[&id].runs_24h, numbers[&id].failures_24h), (8, 4));
+}
+
+fn quarantine(auto: AutoQuarantine) -> SettingsPatch {
+    SettingsPatch {
+        quarantine_enabled: Some(true),
+        auto_quarantine: Some(auto),
+        ..SettingsPatch::default()
+    }
+}
+
+/// The list, the look-up and the rule say the same; what another server commits is seen.
+pub async fn quarantine_follows_settings_overrides_and_time(stores: &Stores) {
+    let lab = Lab::new(stores, "acme").await;
+    let flaky = lab.make_flaky("flaky", 1).await;
+    lab.report(2, vec![lab.run("healthy", true), lab.run("never", false)]).await;
+    lab.make_flaky("never", 2).await;
+    let names = ["flaky", "healthy", "never", "unknown"];
+    assert_eq!(lab.quarantined(&names).await, [false; 4]);
+    lab.set(quarantine(AutoQuarantine::FlakyAndBroken)).await;
+    assert_eq!(lab.quarantined(&names).await, [true, false, true, false]);
+    // Another server decides.
+    let other = lab.another();
+    let by = FlakyService::actor(&lab.caller);
+    let decide = async |name: &str, setting, expires_at| {
+        let by = by.clone();
+        let command = Command::SetQuarantine { setting, expires_at, reason: None, by };
+        let test = lab.key(name).id();
+        other.command(&lab.caller, lab.name(), test, command).await.expect("decided");
+    };
+    decide("never", QuarantineOverride::Never, None).await;
+    let end = lab.now().plus(Span::hours(2));
+    decide("healthy", QuarantineOverride::Always, Some(end)).await;
+    assert!(!lab.quarantined(&names).await[2], "what is said to be is confirmed");
+    lab.clock.advance(Span::seconds(1));
+    assert_eq!(lab.quarantined(&names).await, [true, true, false, false]);
+    let settings = lab.service.settings(&lab.caller, lab.name()).await;
+    let settings = settings.expect("settings").quarantine;
+    let list = |at| TestList::Quarantined { settings, at };
+    assert_eq!(ids(stores, lab.repo, list(lab.now())).await.len(), 2);
+    assert_eq!(ids(stores, lab.repo, list(end)).await, [flaky], "it ends by itself");
+    lab.wait(2);
+    assert_eq!(lab.quarantined(&names).await, [true, false, false, false]);
+    assert_eq!(lab.service.measure().await.expect("measured"), 3, "two active, one expired");
+    assert_eq!(lab.test("healthy").await.test.quarantining().setting, QuarantineOverride::Follow);
+    lab.set(SettingsPatch { quarantine_enabled: Some(false), ..SettingsPatch::default() }).await;
+    let answer = lab.service.quarantined(lab.repo.org, lab.repo.id, &[lab.asked("flaky")]).await;
+    let answer = answer.expect("an answer");
+    assert!(answer.disabled && answer.ids.is_empty());
+    let gate = Some(true);
+    lab.set(SettingsPatch { gate_while_off: gate, ..SettingsPatch::default() }).await;
+    let answer = lab.service.quarantined(lab.repo.org, lab.repo.id, &[lab.asked("flaky")]).await;
+    assert_eq!(answer.expect("an answer"), QuarantineAnswer::default(), "failures stay failures");
+    let log = stores.flaky.reads.settings_history(lab.repo, 10).await.expect("a log");
+    assert_eq!(log.len(), 3, "what changes nothing is not logged");
+    assert!(!log[0].settings.quarantine.enabled && log[0].by.full_name == "ada");
+}
+
+/// A client that sends an `id` attribute or another file's id finds the test, and no other.
+pub async fn a_test_is_found_by_every_id_that_is_sent_for_it(stores: &Stores) {
+    let lab = Lab::new(stores, "acme").await;
+    let with_file = |passed| {
+        let mut run = lab.run("adds", passed);
+        run.key.info = "case-17".into();
+        run.other_files = vec!["suite.xml".into()];
+        run
+    };
+    lab.report(1, vec![with_file(false)]).await;
+    lab.report(1, vec![with_file(true)]).await;
+    lab.set(quarantine(AutoQuarantine::Flaky)).await;
+    let mut key = lab.key("adds");
+    let mut other_file = lab.asked("adds");
+    key.file = "suite.xml".into();
+    other_file.id = key.id().to_string();
+    let mut attribute = lab.asked("adds");
+    attribute.id = "case-17".into();
+    let mut variant = lab.asked("adds");
+    variant.key.variant = "mac".into();
+    let mut stranger = lab.asked("subtracts");
+    stranger.id = "case-18".into();
+    let mut nul = lab.asked("adds");
+    nul.id = "a\0b".into();
+    let asked =
+        [lab.asked("adds"), other_file.clone(), attribute.clone(), nul.clone(), variant, stranger];
+    let answer = lab.service.quarantined(lab.repo.org, lab.repo.id, &asked).await;
+    let ids = answer.expect("an answer").ids;
+    assert_eq!(ids, [asked[0].id.clone(), other_file.id.clone(), attribute.id.clone(), nul.id]);
+    let org = stores
+        .account
+        .orgs
+        .find(lab.repo.org)
+        .await
+        .expect("a read")
+        .expect("an organization")
+        .slug;
+    let linked = async |id: &str| {
+        let (owner, name) = (&lab.name().owner, &lab.name().name);
+        let found = lab.service.details_by_link(&org, owner, name, id, None).await;
+        found.expect("a read").map(|it| it.snapshot.record.test.id)
+    };
+    let test = lab.test("adds").await.test.id;
+    for id in [&test.to_string(), &other_file.id, "case-17"] {
+        assert_eq!(linked(id).await, Some(test), "{id}");
+    }
+    for id in ["", "case-18", "a\0b", "00000000-0000-5000-8000-000000000000"] {
+        assert_eq!(linked(id).await, None, "{id}");
+    }
+    let by_alias = TestId(other_file.id.parse().expect("an id"));
+    let found = lab.service.test(&lab.caller, lab.name(), by_alias).await.expect("a test");
+    assert_eq!(found.record.test.id, test);
+    // A second test under the same attribute: nobody knows which one is meant.
+    let mut second = lab.run("multiplies", true);
+    second.key.info = "case-17".into();
+    lab.report(2, vec![second]).await;
+    let mut vague = attribute;
+    vague.key.name = "renamed".into();
+    let answer = lab.service.quarantined(lab.repo.org, lab.repo.id, &[vague]).await;
+    assert_eq!(answer.expect("an answer").ids, Vec::<String>::new());
+    assert_eq!(linked("case-17").await, None);
+}
+
+/// A monitor resolves by the clock, and only if the test has run.
+pub async fn time_resolves_a_monitor(stores: &Stores) {
+    let lab = Lab::new(stores, "acme").await;
+    lab.make_flaky("adds", 1).await;
+    assert_eq!(lab.service.measure().await.expect("measured"), 0, "nothing is due yet");
+    lab.wait(8 * 24);
+    assert_eq!(lab.service.measure().await.expect("measured"), 1);
+    assert_eq!(lab.test("adds").await.test.standing.value, TestStatus::Flaky, "it did not run");
+    assert_eq!(lab.service.measure().await.expect("measured"), 0, "not before 20 minutes");
+    lab.report(2, vec![lab.run("adds", true)]).await;
+    assert_eq!(lab.test("adds").await.test.standing.value, TestStatus::Healthy);
+    lab.make_flaky("adds", 3).await;
+    lab.wait(6 * 24);
+    lab.report(4, vec![lab.run("adds", true)]).await;
+    lab.wait(24);
+    assert_eq!(lab.test("adds").await.test.standing.value, TestStatus::Flaky);
+    lab.service.measure().await.expect("measured");
+    assert_eq!(lab.test("adds").await.test.standing.value, TestStatus::Healthy, "by the clock");
+    assert_eq!(lab.service.measure().await.expect("measured"), 0, "nothing is active any more");
+}
+
+/// A monitor that is deleted resolves for every test in the same commit.
+pub async fn a_deleted_monitor_resolves_everywhere_at_once(stores: &Stores) {
+    let lab = Lab::new(stores, "acme").await;
+    lab.make_flaky("a", 1).await;
+    lab.make_flaky("b", 1).await;
+    let settings = lab.service.settings(&lab.caller, lab.name()).await.expect("settings");
+    let id = settings.monitors[0].id;
+    lab.service.delete_monitor(&lab.caller, lab.name(), id).await.expect("deleted");
+    for name in ["a", "b"] {
+        let standing = lab.test(name).await.test.standing;
+        assert_eq!(standing.value, TestStatus::Healthy);
+        assert_eq!(standing.reason, StatusReason::MonitorChanged);
+    }
+    assert_eq!(ids(stores, lab.repo, TestList::Unhealthy(TestStatus::Flaky)).await, []);
+    let gone = lab.service.delete_monitor(&lab.caller, lab.name(), MonitorId(id.0)).await;
+    assert!(gone.is_err());
+}
+
+/// Another organization that uses the same repository id finds nothing and changes nothing.
+pub async fn another_organization_sees_no_tests(stores: &Stores) {
+    let lab = Lab::new(stores, "acme").await;
+    let test = lab.make_flaky("adds", 1).await;
+    lab.set(quarantine(AutoQuarantine::Flaky)).await;
+    let foreign = RepoRef { org: OrgId(Uuid::new_v4()), id: lab.repo.id };
+    let (flaky, reads) = (&stores.flaky.tests, &stores.flaky.reads);
+    assert_eq!(flaky.repo(foreign).await.expect("a read").version, Version(0));
+    assert!(flaky.tests(foreign, &[test]).await.expect("a read").is_empty());
+    assert!(flaky.watched(foreign).await.expect("a read").is_empty());
+    let long_ago = Timestamp::from_unix_seconds(0);
+    assert!(flaky.summaries(foreign, &[test], long_ago).await.expect("a read").is_empty());
+    assert!(!flaky.link_ticket(foreign, test, "KAN-1").await.expect("an answer"));
+    assert!(reads.numbers(foreign, &[test], lab.now()).await.expect("a read").is_empty());
+    assert!(reads.recent_runs(foreign, test, 9).await.expect("a read").is_empty());
+    assert!(reads.test_journal(foreign, test, None, 9).await.expect("a read").is_empty());
+    assert!(reads.settings_history(foreign, 9).await.expect("a read").is_empty());
+    assert!(
+        stores.webhook.event_log.after(foreign.org, 0, None, 9).await.expect("a read").is_empty()
+    );
+    let (from, until) = (long_ago, lab.now().plus(Span::hours(9)));
+    for list in [TestList::Unhealthy(TestStatus::Flaky), TestList::Failing { from, until }] {
+        assert!(ids(stores, foreign, list).await.is_empty());
+        assert_eq!(ids(stores, lab.repo, list).await, [test]);
+    }
+    assert!(lab.quarantined(&["adds"]).await[0]);
+}
+
+/// What is old goes, what is not stays.
+pub async fn old_history_goes(stores: &Stores) {
+    let lab = Lab::new(stores, "acme").await;
+    stores.flaky.tests.prepare_days(lab.now()).await.expect("prepared");
+    stores.flaky.tests.prepare_days(lab.now()).await.expect("prepared again");
+    lab.make_flaky("old", 1).await;
+    lab.report(2, vec![lab.run("kept", false)]).await;
+    lab.wait(40 * 24);
+    lab.report(3, vec![lab.run("kept", true)]).await;
+    lab.wait(10 * 24);
+    let mut rounds = 0;
+    while lab.service.prune(Span::hours(45 * 24)).await.expect("pruned") > 0 {
+        rounds += 1;
+        assert!(rounds < 20, "pruning comes to an end");
+    }
+    let tests = [lab.key("old").id(), lab.key("kept").id()];
+    let left = stores.flaky.tests.tests(lab.repo, &tests).await.expect("a read");
+    assert_eq!(left.iter().map(|it| it.test.id).collect::<Vec<_>>(), [tests[1]]);
+    let reads = &stores.flaky.reads;
+    assert!(reads.recent_runs(lab.repo, tests[0], 9).await.expect("runs").is_empty());
+    let runs = reads.recent_runs(lab.repo, tests[1], 9).await.expect("runs");
+    assert_eq!(runs.iter().map(|run| run.outcome).collect::<Vec<_>>(), [RunOutcome::Passed]);
+    let long_ago = Timestamp::from_unix_seconds(0);
+    let kept = stores.flaky.tests.summaries(lab.repo, &tests, long_ago).await.expect("a read");
+    assert_eq!(kept.len(), 1);
+    assert_eq!((kept[&tests[1]].buckets.len(), kept[&tests[1]].codes.len()), (1, 1));
+    assert!(reads.test_journal(lab.repo, tests[0], None, 9).await.expect("journal").is_empty());
+}
+
+/// A ticket replaces the one before, and an unknown test has none.
+pub async fn a_ticket_is_linked(stores: &Stores) {
+    let lab = Lab::new(stores, "acme").await;
+    lab.report(1, vec![lab.run("adds", true)]).await;
+    let test = lab.key("adds").id();
+    for ticket in ["KAN-1", "KAN-2"] {
+        assert!(stores.flaky.tests.link_ticket(lab.repo, test, ticket).await.expect("linked"));
+        assert_eq!(lab.test("adds").await.ticket.as_deref(), Some(ticket));
+    }
+    let unknown = TestId(Uuid::new_v4());
+    assert!(!stores.flaky.tests.link_ticket(lab.repo, unknown, "KAN-3").await.expect("an answer"));
+    lab.report(2, vec![lab.run("adds", true)]).await;
+    assert_eq!(lab.test("adds").await.ticket.as_deref(), Some("KAN-2"), "runs leave it");
+}
+
+/// The key that was kept first stays.
+pub async fn the_key_of_page_tokens_stays(stores: &Stores) {
+    for new in [[7; 32], [8; 32]] {
+        assert_eq!(stores.flaky.tests.page_key(new).await.expect("a key"), [7; 32]);
+    }
+}

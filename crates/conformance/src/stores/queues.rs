@@ -1,0 +1,212 @@
+//! What a queue store promises.
+
+use signalbox_domain::ids::{OrgId, PrNumber, Sha};
+use signalbox_domain::ports::{
+    CommitError, CreateError, Loaded, MetricsScope, QueueRef, Stores, Version,
+};
+use signalbox_domain::queue::{Command, Effect, Fact, Input, Lane, ReportedTargets, absorb};
+use signalbox_domain::time::Span;
+use uuid::Uuid;
+
+use super::Sample;
+use super::sample::shared;
+
+/// A second queue for a branch is refused; another branch is another queue.
+pub async fn a_branch_has_one_queue(stores: &Stores) {
+    let sample = Sample::new(stores).await;
+    let again = stores.queue.queues.create(&sample.new_queue("main")).await;
+    assert!(matches!(again, Err(CreateError::Exists)), "{again:?}");
+    stores.queue.queues.create(&sample.new_queue("release/1")).await.expect("another branch");
+    let list = stores.queue.queues.list(Some(sample.queue.org), Some(sample.repository.id)).await;
+    assert_eq!(list.expect("a list").len(), 2);
+}
+
+/// Of two that create the same queue at once exactly one succeeds.
+pub async fn of_two_created_at_once_one_succeeds(stores: &Stores) {
+    let sample = Sample::new(stores).await;
+    let tasks: Vec<_> = (0..8)
+        .map(|_| {
+            let (stores, queue) = (shared(stores), sample.new_queue("race"));
+            tokio::spawn(async move { stores.queue.queues.create(&queue).await })
+        })
+        .collect();
+    let mut created = 0;
+    for task in tasks {
+        match task.await.expect("a task") {
+            Ok(()) => created += 1,
+            Err(CreateError::Exists) => {}
+            Err(CreateError::Store(error)) => panic!("{error:?}"),
+        }
+    }
+    assert_eq!(created, 1);
+}
+
+/// State, journal, effects and events of a commit are all there afterwards.
+pub async fn a_commit_is_whole(stores: &Stores) {
+    let mut sample = Sample::new(stores).await;
+    sample.submit(1).await;
+    let (kept, version) = sample.load().await;
+    assert_eq!(kept, sample.world.queue);
+    assert_eq!(version, Version(1));
+    let journal = stores.queue.reads.journal(sample.queue, 0, 10).await.expect("a journal");
+    assert_eq!(journal.len(), 1);
+    assert!(matches!(journal[0].input, Input::Command(Command::Submit(_))));
+    let events =
+        stores.webhook.event_log.after(sample.queue.org, 0, None, 10).await.expect("events");
+    assert_eq!(events.len(), 3, "submitted, queued, testing");
+    let due =
+        stores.queue.outbox.backlog(Lane::Host, sample.world.at).await.expect("a backlog").due;
+    assert_eq!(due, 1, "the candidate is to be built");
+    sample.settle().await;
+    assert_eq!(sample.load().await.0, sample.world.queue);
+    assert_eq!(sample.world.landed, [1]);
+}
+
+/// A commit on another version than the newest is refused and leaves nothing behind.
+pub async fn a_commit_on_an_old_version_writes_nothing(stores: &Stores) {
+    let mut sample = Sample::new(stores).await;
+    sample.submit(1).await;
+    let before = sample.load().await;
+    let events =
+        stores.webhook.event_log.after(sample.queue.org, 0, None, 100).await.expect("events").len();
+    sample.version = Version(0);
+    let fact = Fact::TargetMissing;
+    let transition = absorb(&sample.world.queue, &fact, sample.world.at);
+    let refused = sample.commit(&transition, Input::Fact(fact)).await;
+    assert!(matches!(refused, Err(CommitError::Conflict)), "{refused:?}");
+    assert_eq!(sample.load().await, before);
+    let after =
+        stores.webhook.event_log.after(sample.queue.org, 0, None, 100).await.expect("events").len();
+    assert_eq!(after, events);
+    let journal = stores.queue.reads.journal(sample.queue, 0, 10).await.expect("a journal");
+    assert_eq!(journal.len(), 1);
+}
+
+/// A load with the newest version answers that it is current.
+pub async fn what_is_known_is_not_loaded_again(stores: &Stores) {
+    let mut sample = Sample::new(stores).await;
+    sample.submit(1).await;
+    let queues = &stores.queue.queues;
+    let current = queues.load(sample.queue, Some(Version(1))).await.expect("a load");
+    assert!(matches!(current, Some(Loaded::Current)), "{current:?}");
+    let fresh = queues.load(sample.queue, Some(Version(0))).await.expect("a load");
+    assert!(matches!(fresh, Some(Loaded::Fresh(_, Version(1)))), "{fresh:?}");
+}
+
+/// What has ended is not part of the state, and neither are its runs.
+pub async fn only_live_entries_and_runs_that_matter_are_loaded(stores: &Stores) {
+    let mut sample = Sample::new(stores).await;
+    sample.submit(1).await;
+    sample.submit(2).await;
+    assert_eq!(sample.load().await.0.live(), 2);
+    assert!(!sample.kept_runs().await.is_empty());
+    sample.settle().await;
+    assert_eq!(sample.load().await.0.live(), 0);
+    assert!(sample.kept_runs().await.is_empty());
+}
+
+/// Targets are found before there is an entry, and come with the entry.
+pub async fn targets_are_kept_apart_and_before_a_submission(stores: &Stores) {
+    let mut sample = Sample::new(stores).await;
+    let pr = PrNumber(7);
+    assert_eq!(stores.queue.queues.targets(sample.queue, pr).await.expect("a read"), None);
+    let sha = Some(Sha::new("a".repeat(40)).expect("a commit"));
+    let names = (0..120_000).map(|number| format!("//lib:{number}"));
+    let targets = ReportedTargets::only(sha, names);
+    sample.ask(Command::SetTargets { pr, targets: targets.clone() }).await;
+    assert_eq!(
+        stores.queue.queues.targets(sample.queue, pr).await.expect("a read").as_ref(),
+        Some(&targets)
+    );
+    sample.submit(7).await;
+    sample.ask(Command::SetTargets { pr, targets: targets.clone() }).await;
+    let kept = sample.load().await.0.entry_of(pr).and_then(|entry| entry.targets.clone());
+    assert_eq!(kept.as_deref(), Some(&targets));
+    let entry =
+        stores.queue.reads.entry(sample.queue, pr).await.expect("a read").expect("an entry");
+    assert_eq!(entry.targets.as_deref(), Some(&targets));
+}
+
+/// A deleted queue is gone for every reader, and its branch can have another one.
+pub async fn a_deleted_queue_frees_its_branch(stores: &Stores) {
+    let mut sample = Sample::new(stores).await;
+    let new = sample.new_queue("main");
+    sample.ask(Command::Delete).await;
+    let (org, repo) = (sample.queue.org, sample.repository.id);
+    assert!(stores.queue.queues.load(sample.queue, None).await.expect("a load").is_none());
+    assert!(
+        stores.queue.queues.load(sample.queue, Some(Version(1))).await.expect("a load").is_none()
+    );
+    let branch = &new.header.branch;
+    assert_eq!(stores.queue.queues.find(org, repo, branch).await.expect("a look-up"), None);
+    stores.queue.queues.create(&new).await.expect("a new queue for the branch");
+    let found = stores.queue.queues.find(org, repo, branch).await.expect("a look-up");
+    assert_eq!(found, Some(QueueRef { org, id: new.header.id }));
+}
+
+/// Every method answers another organization as if there were nothing.
+pub async fn another_organization_sees_nothing(stores: &Stores) {
+    let mut sample = Sample::new(stores).await;
+    sample.submit(1).await;
+    sample.settle().await;
+    let org = OrgId(Uuid::new_v4());
+    let queue = QueueRef { org, id: sample.queue.id };
+    let repo = sample.repository.id;
+    let branch = sample.world.queue.header.branch.clone();
+    let (queues, reads) = (&stores.queue.queues, &stores.queue.reads);
+    assert_eq!(queues.find(org, repo, &branch).await.expect("a look-up"), None);
+    assert!(queues.load(queue, None).await.expect("a load").is_none());
+    assert_eq!(queues.targets(queue, PrNumber(1)).await.expect("a read"), None);
+    assert!(queues.list(Some(org), None).await.expect("a list").is_empty());
+    assert!(reads.entry(queue, PrNumber(1)).await.expect("a read").is_none());
+    assert!(reads.journal(queue, 0, 10).await.expect("a read").is_empty());
+    assert!(stores.webhook.event_log.after(org, 0, None, 10).await.expect("a read").is_empty());
+    let scope = MetricsScope { org, repo: None };
+    assert!(reads.depths(scope).await.expect("a read").is_empty());
+    let long_ago = sample.world.at.minus(Span::hours(100));
+    assert!(reads.moves_since(scope, long_ago).await.expect("a read").is_empty());
+    assert!(stores.account.repos.find(org, repo).await.expect("a read").is_none());
+    let before = sample.load().await.1;
+    let mine = sample.queue;
+    sample.queue = queue;
+    let transition = absorb(&sample.world.queue, &Fact::TargetMissing, sample.world.at);
+    let refused = sample.commit(&transition, Input::Fact(Fact::TargetMissing)).await;
+    assert!(matches!(refused, Err(CommitError::Conflict)), "{refused:?}");
+    sample.queue = mine;
+    assert_eq!(sample.load().await.1, before);
+}
+
+/// Queues are due by their next deadline, the most overdue first.
+pub async fn queues_that_are_due_are_found_the_most_overdue_first(stores: &Stores) {
+    let mut sample = Sample::new(stores).await;
+    sample.submit(1).await;
+    let deadline = sample.world.at.plus(Span::minutes(300));
+    let just_before = deadline.minus(Span::seconds(1));
+    assert!(stores.queue.queues.due(just_before, 10).await.expect("a read").is_empty());
+    assert_eq!(stores.queue.queues.due(deadline, 10).await.expect("a read"), [sample.queue]);
+    sample.settle().await;
+    assert!(stores.queue.queues.due(deadline, 10).await.expect("a read").is_empty());
+    let building = |effect: &Effect| matches!(effect, Effect::BuildCandidate(_));
+    assert!(!sample.world.outbox.iter().any(|it| building(&it.effect)));
+}
+
+/// Versions are read for all queues, or for those only that wait for something.
+pub async fn versions_of_queues_that_are_looked_at_often(stores: &Stores) {
+    let mut sample = Sample::new(stores).await;
+    let idle = sample.new_queue("idle");
+    stores.queue.queues.create(&idle).await.expect("a queue");
+    let versions = async |watched_at| {
+        let found = stores.queue.queues.versions(watched_at).await.expect("versions");
+        found.into_iter().map(|(key, version)| (key.queue.id, version.0)).collect::<Vec<_>>()
+    };
+    sample.submit(1).await;
+    let (busy, now) = (sample.queue.id, sample.world.at);
+    let version = sample.load().await.1;
+    assert_eq!(versions(Some(now)).await, [(busy, version.0)]);
+    let mut all = vec![(busy, version.0), (idle.header.id, 0)];
+    all.sort_unstable();
+    assert_eq!(versions(None).await, all);
+    sample.settle().await;
+    assert_eq!(versions(Some(sample.world.at)).await, []);
+    assert_eq!(versions(None).await.len(), 2);
+}

@@ -1,0 +1,68 @@
+//! What a read store promises.
+
+use signalbox_domain::ids::PrNumber;
+use signalbox_domain::ports::{MetricsScope, Stores};
+use signalbox_domain::queue::{Decision, PrState};
+use signalbox_domain::time::Span;
+
+use super::Sample;
+
+/// An entry that has ended, and the run that proved it, are still there to be read.
+pub async fn an_ended_entry_and_run_are_still_read(stores: &Stores) {
+    let mut sample = Sample::new(stores).await;
+    sample.submit(1).await;
+    sample.settle().await;
+    let entry = stores.queue.reads.entry(sample.queue, PrNumber(1)).await.expect("a read");
+    let entry = entry.expect("an ended entry");
+    assert_eq!(entry.state.name(), PrState::Merged);
+    let run = entry.verified_by.expect("the run that proved it");
+    let run = stores.queue.reads.run(sample.queue, run).await.expect("a read").expect("a run");
+    assert_eq!(run.status.word(), "SUCCEEDED");
+    assert_eq!(stores.queue.reads.entry(sample.queue, PrNumber(2)).await.expect("a read"), None);
+}
+
+fn states(moves: &[signalbox_domain::ports::MoveRecord]) -> Vec<PrState> {
+    let end = |decision: &Decision| match decision {
+        Decision::Moved(step) => step.to,
+        other => panic!("{other:?} is no change of state"),
+    };
+    moves.iter().map(|it| end(&it.decision)).collect()
+}
+
+/// The moves since a time are oldest first.
+pub async fn moves_are_in_order(stores: &Stores) {
+    let mut sample = Sample::new(stores).await;
+    let beginning = sample.world.at;
+    sample.submit(1).await;
+    sample.settle().await;
+    let path = vec![
+        PrState::NotReady,
+        PrState::Pending,
+        PrState::Testing,
+        PrState::TestsPassed,
+        PrState::Merged,
+    ];
+    let scope = MetricsScope { org: sample.queue.org, repo: Some(sample.repository.id) };
+    let moves = stores.queue.reads.moves_since(scope, beginning).await.expect("moves");
+    assert_eq!(states(&moves), path);
+    let later = stores.queue.reads.moves_since(scope, sample.world.at.plus(Span::hours(1))).await;
+    assert!(later.expect("moves").is_empty());
+}
+
+/// Depths count live entries by state, and name every queue, also an empty one.
+pub async fn depths_count_live_entries_by_state(stores: &Stores) {
+    let mut sample = Sample::new(stores).await;
+    stores.queue.queues.create(&sample.new_queue("empty")).await.expect("a queue");
+    for pr in 1..=4 {
+        sample.submit(pr).await;
+    }
+    let scope = MetricsScope { org: sample.queue.org, repo: None };
+    let depths = stores.queue.reads.depths(scope).await.expect("depths");
+    assert_eq!(depths.len(), 2);
+    assert_eq!(depths[0].branch.as_str(), "empty");
+    assert!(depths[0].counts.iter().all(|(.., count)| *count == 0));
+    let mut counts = depths[1].counts.clone();
+    counts.sort();
+    assert_eq!(counts, [(PrState::Pending, false, 3), (PrState::Testing, false, 1)]);
+    assert_eq!(depths[1].repo, sample.repository.name);
+}

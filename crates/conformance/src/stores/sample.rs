@@ -1,0 +1,247 @@
+//! A repository with a queue in it, and commits on that queue.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use signalbox_domain::audit::AuditRecord;
+use signalbox_domain::ids::{
+    BranchName, OrgId, OrgSlug, PrNumber, QueueId, RepoId, RepoName, RunId, Sha, TreeId,
+};
+use signalbox_domain::ports::{
+    Commit, CommitError, EventWriter, Loaded, Org, QueuePlace, QueueRef, Repository, Stores,
+    ToldEvent, Version,
+};
+use signalbox_domain::queue::{
+    Candidate, Command, Effect, Event, Fact, Input, Land, MergeMethod, Mode, NumberedEffect, Queue,
+    Settings, Submission, Transition, absorb, decide, next_deadline,
+};
+use signalbox_domain::testing::{Rules, World};
+use signalbox_domain::time::{Span, Timestamp};
+use uuid::Uuid;
+
+use crate::plain_events::PlainEvents;
+
+/// That many seconds after the samples' beginning.
+pub fn at(seconds: u32) -> Timestamp {
+    Timestamp::from_unix_seconds(1_767_225_600).plus(Span::seconds(seconds))
+}
+
+/// An organization with a repository and a queue for `main`.
+pub struct Sample<'a> {
+    /// Where it is kept.
+    pub stores: &'a Stores,
+    /// The repository.
+    pub repository: Repository,
+    /// The queue.
+    pub queue: QueueRef,
+    /// What happens to it.
+    pub world: World,
+    /// Its version.
+    pub version: Version,
+}
+
+impl<'a> Sample<'a> {
+    /// Makes it.
+    pub async fn new(stores: &'a Stores) -> Self {
+        Self::with(stores, Rules::default()).await
+    }
+
+    /// Makes it in a world where some changes are bad.
+    pub async fn with(stores: &'a Stores, rules: Rules) -> Self {
+        let org = Self::org(stores, "acme").await;
+        let repository = Self::repository(stores, org.id, "calc").await;
+        let mut world = World::new(Settings::new(Mode::Single, 2).expect("valid settings"), rules);
+        let header = &mut world.queue.header;
+        (header.id, header.org, header.repo) = (QueueId(Uuid::new_v4()), org.id, repository.id);
+        let queue = QueueRef { org: org.id, id: header.id };
+        stores.queue.queues.create(&world.queue).await.expect("a new queue");
+        Self { stores, repository, queue, world, version: Version(0) }
+    }
+
+    /// An organization.
+    pub async fn org(stores: &Stores, slug: &str) -> Org {
+        let slug = OrgSlug::new(slug).expect("a slug");
+        let org = Org { id: OrgId(Uuid::new_v4()), slug, created_at: at(0) };
+        stores.account.orgs.create(&org).await.expect("an organization")
+    }
+
+    /// A repository of an organization.
+    pub async fn repository(stores: &Stores, org: OrgId, name: &str) -> Repository {
+        let repository = Repository {
+            id: RepoId(Uuid::new_v4()),
+            org,
+            name: RepoName::new("git.local", "acme", name).expect("a name"),
+            path: None,
+            created_at: at(0),
+        };
+        stores.account.repos.register(&repository, false).await.expect("a repository")
+    }
+
+    /// A new queue for a branch of the repository, not kept yet.
+    pub fn new_queue(&self, branch: &str) -> Queue {
+        let settings = Settings::new(Mode::Single, 2).expect("valid settings");
+        let branch = BranchName::new(branch).expect("a branch");
+        let id = QueueId(Uuid::new_v4());
+        Queue::new(id, self.queue.org, self.repository.id, branch, settings, at(0))
+            .expect("valid settings")
+    }
+
+    /// Asks something of the queue and commits it.
+    pub async fn ask(&mut self, command: Command) {
+        let transition = decide(&self.world.queue, &command, self.world.at).expect("not refused");
+        self.commit(&transition, Input::Command(command)).await.expect("a commit");
+        self.world.outbox.extend(transition.effects);
+        self.world.queue = transition.queue;
+    }
+
+    /// Submits a pull request and commits it.
+    pub async fn submit(&mut self, pr: u32) {
+        self.submit_with(pr, |_| ()).await;
+    }
+
+    /// Submits a pull request that differs from the world's.
+    pub async fn submit_with(&mut self, pr: u32, change: impl FnOnce(&mut Submission)) {
+        let (before, outbox) = (self.world.queue.clone(), self.world.outbox.clone());
+        self.world.submit(pr, None).expect("not refused");
+        let Some((_, Input::Command(mut command))) = self.world.journal.last().cloned() else {
+            panic!("a submission is a command");
+        };
+        if let Command::Submit(submission) = &mut command {
+            change(submission);
+        }
+        (self.world.queue, self.world.outbox) = (before, outbox);
+        self.ask(command).await;
+    }
+
+    /// Takes a fact in and commits it.
+    pub async fn tell(&mut self, fact: Fact) {
+        let transition = absorb(&self.world.queue, &fact, self.world.at);
+        self.commit(&transition, Input::Fact(fact)).await.expect("a commit");
+        self.world.outbox.extend(transition.effects);
+        self.world.queue = transition.queue;
+    }
+
+    /// Runs effects and takes facts in, each with a commit of its own, until nothing is left.
+    pub async fn settle(&mut self) {
+        loop {
+            if !self.world.facts.is_empty() {
+                let fact = self.world.facts.remove(0);
+                self.tell(fact).await;
+            } else if !self.world.outbox.is_empty() {
+                let effect = self.world.outbox.remove(0);
+                self.world.run(&effect.effect);
+            } else {
+                return;
+            }
+            self.world.wait(Span::seconds(1));
+        }
+    }
+
+    /// Commits a transition on the version that is known here.
+    pub async fn commit(
+        &mut self,
+        transition: &Transition,
+        input: Input,
+    ) -> Result<(), CommitError> {
+        self.commit_audited(transition, input, None, None).await
+    }
+
+    /// Commits a transition with a record for the audit log, caused by a request.
+    pub async fn commit_audited(
+        &mut self,
+        transition: &Transition,
+        input: Input,
+        audit: Option<&AuditRecord>,
+        request: Option<&str>,
+    ) -> Result<(), CommitError> {
+        let journal = transition.record(input, self.world.at);
+        let place = QueuePlace {
+            repo: self.repository.name.clone(),
+            branch: self.world.queue.header.branch.clone(),
+        };
+        let told = |event: &Event| ToldEvent {
+            id: Uuid::new_v4(),
+            kind: event.kind.word(),
+            at: event.at,
+            payload: PlainEvents.queue_event(&place, event),
+            request: request.map(ToOwned::to_owned),
+        };
+        let events: Vec<ToldEvent> = transition.events.iter().map(told).collect();
+        let shown: Vec<PrNumber> = transition.shown.iter().copied().collect();
+        let waits = transition.queue.entries_in_order().next().is_some();
+        let watched_until =
+            if waits { Timestamp::from_unix_micros(i64::MAX) } else { self.world.at };
+        let commit = Commit {
+            queue: self.queue,
+            expected: self.version,
+            header: &transition.queue.header,
+            next_deadline: next_deadline(&transition.queue),
+            changes: &transition.changes,
+            journal: &journal,
+            effects: &transition.effects,
+            events: &events,
+            at: self.world.at,
+            audit,
+            request,
+            shown: &shown,
+            watched_until: Some(watched_until),
+        };
+        self.version = self.stores.queue.queues.commit(&commit).await?;
+        Ok(())
+    }
+
+    /// Puts effects into the outbox, by a commit that changes nothing else.
+    pub async fn put_effects(&mut self, effects: Vec<Effect>) {
+        let mut transition = absorb(&self.world.queue, &Fact::TimePassed, self.world.at);
+        transition.effects = effects
+            .into_iter()
+            .map(|effect| {
+                transition.queue.header.sequence += 1;
+                NumberedEffect { number: transition.queue.header.sequence, effect }
+            })
+            .collect();
+        transition.queue.header.sequence += 1;
+        self.commit(&transition, Input::Fact(Fact::TimePassed)).await.expect("a commit");
+        self.world.queue = transition.queue;
+    }
+
+    /// The newest state as it is kept.
+    pub async fn load(&self) -> (Queue, Version) {
+        match self.stores.queue.queues.load(self.queue, None).await.expect("a load") {
+            Some(Loaded::Fresh(queue, version)) => (*queue, version),
+            other => panic!("expected a fresh state, got {other:?}"),
+        }
+    }
+
+    /// The runs that the kept state has.
+    pub async fn kept_runs(&self) -> BTreeSet<RunId> {
+        self.load().await.0.runs().map(|run| run.id).collect()
+    }
+
+    /// An effect that puts a run's candidate on the target.
+    pub fn land(run: RunId) -> Effect {
+        let sha = |digit: &str| Sha::new(digit.repeat(40)).expect("a commit");
+        Effect::Land(Land {
+            run,
+            target: BranchName::new("main").expect("a branch"),
+            expected: sha("a"),
+            candidate: Candidate {
+                sha: sha("b"),
+                tree: TreeId::new("c".repeat(40)).expect("a tree"),
+            },
+            exact: true,
+            changes: Vec::new(),
+            method: MergeMethod::Squash,
+        })
+    }
+
+    /// An effect that asks for a pull request.
+    pub fn inspect(pr: u32) -> Effect {
+        Effect::InspectPullRequest { pr: PrNumber(pr) }
+    }
+}
+
+/// Shares stores between tasks.
+pub(super) fn shared(stores: &Stores) -> Arc<Stores> {
+    Arc::new(stores.clone())
+}

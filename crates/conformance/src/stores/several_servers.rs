@@ -1,0 +1,200 @@
+//! Several servers on one database do the work of one: what they ask and show hosts is counted.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use signalbox_domain::ids::{BranchName, RepoName, TokenId};
+use signalbox_domain::ports::{Org, Stores};
+use signalbox_domain::queue::{CheckConclusion, Lane, Mode, RequestedState, SettingsPatch};
+use signalbox_domain::testing::{CountingIds, ManualClock, Quiet};
+use signalbox_domain::time::Span;
+use signalbox_domain::token::{Caller, Compatibility, Scope};
+use signalbox_services::{Announcer, Context, EffectRunner, JobService, QueueService, Sweeper};
+use uuid::Uuid;
+
+use super::Sample;
+use crate::fake_host::{Call, FakeForge, FakeHost, FakeHosts};
+use crate::plain_events::PlainEvents;
+
+/// The pull requests of a history.
+const PULL_REQUESTS: u32 = 3;
+/// For how long they wait in a paused queue, in seconds.
+const PAUSED: u32 = 40;
+/// How often hosts are looked at, in seconds.
+const PERIOD: u32 = 2;
+
+/// What one process does.
+struct Server {
+    queues: Arc<QueueService>,
+    runner: EffectRunner,
+    sweeper: Sweeper,
+    announcer: Announcer,
+    jobs: JobService,
+}
+
+impl Server {
+    fn new(context: &Context) -> Self {
+        let queues = Arc::new(QueueService::new(context.clone()));
+        Self {
+            runner: EffectRunner::new(context.clone(), queues.clone()),
+            sweeper: Sweeper::new(context.clone(), queues.clone()),
+            announcer: Announcer::new(context.clone(), queues.clone()),
+            jobs: JobService::new(
+                context.stores.runtime.jobs.clone(),
+                context.clock.clone(),
+                context.ids.new_id(),
+            ),
+            queues,
+        }
+    }
+
+    /// Reads the hosts if it is time, and calls them as effects say.
+    async fn call_hosts(&self) {
+        let period = Span::seconds(PERIOD);
+        self.jobs.declare(&[("watched queues", period)]).await.expect("declared");
+        for leased in self.jobs.lease(&["watched queues"]).await.expect("leased") {
+            self.sweeper.look_often().await.expect("a look");
+            self.jobs.finish(&leased, period, None).await.expect("finished");
+        }
+        self.sweeper.deadlines().await.expect("deadlines");
+        // What follows from a candidate comes before its checks, which take no time here.
+        self.run(Lane::Host).await;
+        self.run(Lane::Host).await;
+    }
+
+    /// Runs checks, and shows what is to be shown.
+    async fn check_and_show(&self) {
+        self.run(Lane::Checks).await;
+        while self.announcer.next().await.expect("shown") {}
+    }
+
+    async fn run(&self, lane: Lane) {
+        for leased in self.runner.lease(lane, 2).await.expect("leased") {
+            let sink = self.runner.sink(&leased);
+            self.runner.run(&leased, &sink).await.expect("run");
+        }
+    }
+}
+
+/// A number of servers on a host of their own.
+struct Cluster {
+    clock: Arc<ManualClock>,
+    host: Arc<FakeHost>,
+    forge: Arc<FakeForge>,
+    servers: Vec<Arc<Server>>,
+    caller: Caller,
+    repo: RepoName,
+    main: BranchName,
+}
+
+impl Cluster {
+    fn new(stores: &Stores, org: &Org, ids: &Arc<CountingIds>, servers: usize) -> Self {
+        let clock = Arc::new(ManualClock::default());
+        let repo = RepoName::new(&format!("git-of-{servers}"), "acme", "calc").expect("a name");
+        let host = Arc::new(FakeHost::new(clock.clone(), |_| CheckConclusion::Success));
+        host.add_repository(&repo, &[("readme", "calc")]);
+        let forge = Arc::new(FakeForge::default());
+        let hosts = FakeHosts::one(&repo.host, host.clone()).with_forge(forge.clone());
+        let context = Context {
+            stores: stores.clone(),
+            hosts: Arc::new(hosts),
+            clock: clock.clone(),
+            ids: ids.clone(),
+            observer: Arc::new(Quiet),
+            events: Arc::new(PlainEvents),
+            notifier: Arc::new(Quiet),
+        };
+        let caller = Caller {
+            org: org.id,
+            org_slug: org.slug.clone(),
+            token: TokenId(Uuid::from_u128(1)),
+            name: "tests".to_owned(),
+            scopes: Scope::ALL.to_vec(),
+            repos: Vec::new(),
+            compatibility: Compatibility::Specification,
+        };
+        let servers = (0..servers).map(|_| Arc::new(Server::new(&context))).collect();
+        let main = BranchName::new("main").expect("a branch");
+        Self { clock, host, forge, servers, caller, repo, main }
+    }
+
+    /// Lets every server work at the same time, once a second.
+    async fn seconds(&self, seconds: u32) {
+        for _ in 0..seconds {
+            let call = |server: Arc<Server>| tokio::spawn(async move { server.call_hosts().await });
+            for done in self.servers.iter().cloned().map(call).collect::<Vec<_>>() {
+                done.await.expect("it works");
+            }
+            let show =
+                |server: Arc<Server>| tokio::spawn(async move { server.check_and_show().await });
+            for done in self.servers.iter().cloned().map(show).collect::<Vec<_>>() {
+                done.await.expect("it works");
+            }
+            self.clock.advance(Span::seconds(1));
+        }
+    }
+
+    async fn set(&self, state: RequestedState) {
+        let queues = &self.servers[0].queues;
+        let (caller, repo, main) = (&self.caller, &self.repo, &self.main);
+        let patch = SettingsPatch::default();
+        let updated = queues.update_queue(caller, repo, main, patch, Some(state), None).await;
+        updated.expect("not refused");
+    }
+
+    /// Pull requests wait in a paused queue and then land. Returns how often the host was read
+    /// while they waited, and what was done and shown in all.
+    async fn history(&self) -> (u32, BTreeMap<String, usize>) {
+        let queues = &self.servers[0].queues;
+        let (caller, repo, main) = (&self.caller, &self.repo, &self.main);
+        let created = queues.create_queue(caller, repo, main, Mode::Single, Some(1)).await;
+        created.expect("a queue");
+        self.set(RequestedState::Paused).await;
+        for number in 0..PULL_REQUESTS {
+            let pr = self.host.open(repo, "main", &[(&format!("file-{number}"), "1")]);
+            queues.submit(caller, repo, main, pr, None, None).await.expect("accepted");
+        }
+        // What follows from the submissions themselves is over.
+        self.seconds(6).await;
+        let reads = || self.host.calls(Call::PullRequest) + self.host.calls(Call::Head);
+        let before = reads();
+        self.seconds(PAUSED).await;
+        let waiting = reads() - before;
+        self.set(RequestedState::Running).await;
+        self.seconds(60).await;
+        let shown = ["status", "comment", "close", "draft"];
+        let mut done: BTreeMap<String, usize> =
+            shown.iter().map(|part| ((*part).to_owned(), self.forge.shown(part).len())).collect();
+        for call in [Call::BuildCandidate, Call::RunChecks, Call::Land] {
+            let calls = usize::try_from(self.host.calls(call)).expect("a small number");
+            done.insert(format!("{call:?}"), calls);
+        }
+        (waiting, done)
+    }
+}
+
+/// Three servers read, show, build, test and land exactly as often as one.
+pub async fn three_servers_do_the_work_of_one(stores: &Stores) {
+    let org = Sample::org(stores, "acme").await;
+    let ids = Arc::new(CountingIds::default());
+    let (one, three) = (Cluster::new(stores, &org, &ids, 1), Cluster::new(stores, &org, &ids, 3));
+    let (reads, done) = one.history().await;
+    // One server that stops makes room at once, but the three have nothing to do with it.
+    one.servers[0].jobs.hand_back(false).await.expect("handed back");
+    let (reads_of_three, done_of_three) = three.history().await;
+    let landed = usize::try_from(PULL_REQUESTS).expect("a small number");
+    for once in ["close", "draft", "BuildCandidate", "RunChecks", "Land"] {
+        assert_eq!(done.get(once), Some(&landed), "{once}: {done:?}");
+    }
+    assert!(done["status"] >= 2 * landed && done["comment"] >= 2 * landed, "{done:?}");
+    for part in ["close", "draft", "BuildCandidate", "RunChecks", "Land"] {
+        assert_eq!(done.get(part), done_of_three.get(part), "{part}: {done_of_three:?}");
+    }
+    for part in ["status", "comment"] {
+        // Three are faster: a state that lasts for less time may not be shown at all.
+        assert!(done_of_three[part] <= done[part], "{part}: {done_of_three:?} {done:?}");
+        assert!(done_of_three[part] >= 2 * landed, "{part}: {done_of_three:?}");
+    }
+    assert!(reads >= PAUSED / PERIOD, "{reads} reads: it is looked at");
+    assert_eq!(reads, reads_of_three);
+}

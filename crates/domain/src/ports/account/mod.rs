@@ -1,0 +1,32 @@
+//! What organizations, their repositories and those who act for them need.
+
+mod audit_log;
+mod identity_provider;
+mod org_store;
+mod repo_store;
+mod session_store;
+mod token_store;
+
+use std::sync::Arc;
+
+pub use audit_log::{AuditFilter, AuditLog, AuditPlace};
+pub use identity_provider::{IdentityError, IdentityProvider, Leaving};
+pub use org_store::{Org, OrgStore};
+pub use repo_store::{RepoStore, Repository};
+pub use session_store::SessionStore;
+pub use token_store::TokenStore;
+
+/// The stores of organizations, of one database.
+#[derive(Clone)]
+pub struct AccountStores {
+    /// Organizations.
+    pub orgs: Arc<dyn OrgStore>,
+    /// Repositories.
+    pub repos: Arc<dyn RepoStore>,
+    /// API tokens.
+    pub tokens: Arc<dyn TokenStore>,
+    /// Sessions of the pages.
+    pub sessions: Arc<dyn SessionStore>,
+    /// The audit log.
+    pub audit: Arc<dyn AuditLog>,
+}

@@ -1,0 +1,191 @@
+//! Reads of flaky tests for replies, lists and pages. They never feed a decision.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use async_trait::async_trait;
+
+use crate::flaky::{
+    Addition, FailureCluster, JournalRecord, QuarantineSettings, RunRecord, TestId, TestStatus,
+};
+use crate::ids::{PrNumber, Sha};
+use crate::ports::{RepoRef, SettingsStep, StoreError, TestRecord};
+use crate::time::{Span, Timestamp};
+
+/// A list of tests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TestList {
+    /// Tests with a run that failed at `from` or later, and before `until`; also in uploads that
+    /// do not count.
+    Failing {
+        /// The first moment.
+        from: Timestamp,
+        /// The first moment after.
+        until: Timestamp,
+    },
+    /// Tests of a status.
+    Unhealthy(TestStatus),
+    /// Tests that are quarantined.
+    Quarantined {
+        /// What the repository has decided.
+        settings: QuarantineSettings,
+        /// The time for which it is asked: an override may have expired.
+        at: Timestamp,
+    },
+}
+
+/// From where a page of a list is read. Lists are ordered by test id, which never changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Seek {
+    /// The first ones after a test, or of all.
+    After(Option<TestId>),
+    /// The last ones before a test, or of all; still in ascending order.
+    Before(Option<TestId>),
+}
+
+/// What is counted of a test.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TestNumbers {
+    /// Runs that count, in whole hours that began within 24 hours.
+    pub runs_24h: u32,
+    /// Those that failed.
+    pub failures_24h: u32,
+    /// Runs that count, in whole hours that began within 7 days.
+    pub runs_7d: u32,
+    /// Those that failed.
+    pub failures_7d: u32,
+    /// Pull requests in which a run that counts failed within 7 days.
+    pub pull_requests_7d: BTreeSet<PrNumber>,
+    /// Its failures, the most frequent first, at most 5.
+    pub failures: Vec<FailureCluster>,
+}
+
+/// The most clusters of failures that are listed of a test.
+pub const MAX_CLUSTERS: usize = 5;
+
+impl TestNumbers {
+    /// What is counted once these runs are counted too.
+    #[must_use]
+    pub fn with(mut self, added: &Addition, at: Timestamp) -> Self {
+        for hour in &added.hours {
+            let runs = hour.passed.saturating_add(hour.failed);
+            if hour.hour > at.minus(Span::hours(24)) {
+                self.runs_24h = self.runs_24h.saturating_add(runs);
+                self.failures_24h = self.failures_24h.saturating_add(hour.failed);
+            }
+            if hour.hour > at.minus(Span::hours(7 * 24)) {
+                self.runs_7d = self.runs_7d.saturating_add(runs);
+                self.failures_7d = self.failures_7d.saturating_add(hour.failed);
+            }
+        }
+        self.pull_requests_7d.extend(added.impacted.map(|(pr, _)| pr));
+        for new in &added.failures {
+            match self.failures.iter_mut().find(|it| it.fingerprint == new.fingerprint) {
+                Some(known) => {
+                    known.occurrence_count =
+                        known.occurrence_count.saturating_add(new.occurrence_count);
+                    known.last_occurrence = known.last_occurrence.max(new.last_occurrence);
+                }
+                None => self.failures.push(new.clone()),
+            }
+        }
+        Self::rank(&mut self.failures);
+        self
+    }
+
+    /// The most frequent clusters first, then the most recent, no more than are listed.
+    pub fn rank(failures: &mut Vec<FailureCluster>) {
+        failures.sort_by(|one, other| {
+            (other.occurrence_count, other.last_occurrence, &one.fingerprint).cmp(&(
+                one.occurrence_count,
+                one.last_occurrence,
+                &other.fingerprint,
+            ))
+        });
+        failures.truncate(MAX_CLUSTERS);
+    }
+
+    /// The share of failing runs within 24 hours, 0 to 1; 0 without runs.
+    pub fn failure_rate_24h(&self) -> f64 {
+        share(self.failures_24h, self.runs_24h)
+    }
+
+    /// The share of failing runs within 7 days, 0 to 1; 0 without runs.
+    pub fn failure_rate_7d(&self) -> f64 {
+        share(self.failures_7d, self.runs_7d)
+    }
+}
+
+fn share(failures: u32, runs: u32) -> f64 {
+    if runs == 0 { 0.0 } else { f64::from(failures) / f64::from(runs) }
+}
+
+/// Reads what was committed.
+#[async_trait]
+pub trait FlakyReads: Send + Sync {
+    /// A page of a list, ordered by id, at most `limit`. Its cost grows with the page and the
+    /// tests of the list, not with the results that there are.
+    async fn list(
+        &self,
+        repo: RepoRef,
+        list: TestList,
+        seek: Seek,
+        limit: u32,
+    ) -> Result<Vec<TestRecord>, StoreError>;
+
+    /// How many tests a list has.
+    async fn count(&self, repo: RepoRef, list: TestList) -> Result<u64, StoreError>;
+
+    /// The ids of all tests of a list, in order.
+    async fn ids(&self, repo: RepoRef, list: TestList) -> Result<Vec<TestId>, StoreError>;
+
+    /// What is counted of these tests as of a time. One without runs is left out.
+    async fn numbers(
+        &self,
+        repo: RepoRef,
+        ids: &[TestId],
+        at: Timestamp,
+    ) -> Result<BTreeMap<TestId, TestNumbers>, StoreError>;
+
+    /// Of that only the pull requests in which these tests failed within 7 days before a time. A test
+    /// without any is left out.
+    async fn pull_requests(
+        &self,
+        repo: RepoRef,
+        ids: &[TestId],
+        at: Timestamp,
+    ) -> Result<BTreeMap<TestId, BTreeSet<PrNumber>>, StoreError>;
+
+    /// A test's journal, the newest first, before a number if given, at most `limit`.
+    async fn test_journal(
+        &self,
+        repo: RepoRef,
+        test: TestId,
+        before: Option<u64>,
+        limit: u32,
+    ) -> Result<Vec<JournalRecord>, StoreError>;
+
+    /// A test's runs, the newest first, at most `limit`.
+    async fn recent_runs(
+        &self,
+        repo: RepoRef,
+        test: TestId,
+        limit: u32,
+    ) -> Result<Vec<RunRecord>, StoreError>;
+
+    /// Runs of a commit that failed at `from` or later, and before `until`; the newest first, at
+    /// most `limit`. Its cost grows with the runs of the repository that failed within that time.
+    async fn failed_runs(
+        &self,
+        repo: RepoRef,
+        sha: &Sha,
+        (from, until): (Timestamp, Timestamp),
+        limit: u32,
+    ) -> Result<Vec<RunRecord>, StoreError>;
+
+    /// Changes of settings, the newest first, at most `limit`.
+    async fn settings_history(
+        &self,
+        repo: RepoRef,
+        limit: u32,
+    ) -> Result<Vec<SettingsStep>, StoreError>;
+}

@@ -1,0 +1,40 @@
+//! What is needed of git hosts, and the stores of what they send or do not keep themselves.
+
+mod check_reports;
+mod checks_runner;
+mod checks_sink;
+mod forge;
+mod git_host;
+mod heard_store;
+mod hosts;
+mod pull_request_store;
+mod webhook_decoder;
+
+use std::sync::Arc;
+
+pub use check_reports::{CheckReports, LeftReports};
+pub use checks_runner::{ChecksJob, ChecksRunner};
+pub use checks_sink::{ChecksSink, SinkClosed};
+pub use forge::{
+    Announcement, Comment, Finding, Forge, LandedNote, Permission, Severity, StatusNote,
+    StatusState, TestPullRequest, WorkflowRun,
+};
+pub use git_host::{
+    Abilities, Built, GitHost, Head, HostError, LandAnswer, Landed, PullRequestQuery, Snapshot,
+    TestBranch,
+};
+pub use heard_store::HeardStore;
+pub use hosts::Hosts;
+pub use pull_request_store::{
+    NewPullRequest, OpenPullRequest, PullRequestStore, StoredPullRequest,
+};
+pub use webhook_decoder::{DecodeError, Hint, HostEvent, WebhookDecoder};
+
+/// The stores for git hosts, of one database.
+#[derive(Clone)]
+pub struct HostStores {
+    /// Pull requests of hosts that keep none.
+    pub pull_requests: Arc<dyn PullRequestStore>,
+    /// Ids of deliveries that were taken in.
+    pub heard: Arc<dyn HeardStore>,
+}

@@ -1,0 +1,36 @@
+//! What the merge queue needs from a database.
+
+mod announcement_store;
+mod check_log;
+mod history_store;
+mod outbox;
+mod queue_store;
+mod read_store;
+
+use std::sync::Arc;
+
+pub use announcement_store::{AnnouncementStore, LeasedAnnouncement, SHOWN_AFTER, Shown};
+pub use check_log::{CheckLog, CheckOutput, MAX_CHECK_OUTPUT};
+pub use history_store::{EntryFilter, HistoryStore, SubmissionPlace, TestEnds};
+pub use outbox::{Backlog, Failing, FailingEffect, LeaseToken, Leased, Outbox};
+pub use queue_store::{
+    Commit, CommitError, CreateError, Loaded, QueueKey, QueueRef, QueueStore, Version,
+};
+pub use read_store::{MetricsScope, MoveRecord, QueueDepth, ReadStore};
+
+/// The stores of the merge queue, of one database.
+#[derive(Clone)]
+pub struct QueueStores {
+    /// Queues.
+    pub queues: Arc<dyn QueueStore>,
+    /// Effects waiting to be run.
+    pub outbox: Arc<dyn Outbox>,
+    /// Reads for replies and pages.
+    pub reads: Arc<dyn ReadStore>,
+    /// Lists and histories.
+    pub history: Arc<dyn HistoryStore>,
+    /// What hosts were last shown of pull requests.
+    pub announcements: Arc<dyn AnnouncementStore>,
+    /// Output of checks.
+    pub check_log: Arc<dyn CheckLog>,
+}

@@ -1,0 +1,70 @@
+//! Reads for replies, lists and pages. They never feed a decision.
+
+use async_trait::async_trait;
+
+use crate::ids::{BranchName, OrgId, PrNumber, RepoId, RepoName, RunId};
+use crate::ports::{QueueRef, StoreError};
+use crate::queue::{Decision, Entry, JournalRecord, PrState, TestRun};
+use crate::time::Timestamp;
+
+/// Whose metrics.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MetricsScope {
+    /// The organization.
+    pub org: OrgId,
+    /// One repository; `None` means all of the organization.
+    pub repo: Option<RepoId>,
+}
+
+/// How many entries a queue has in each state now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QueueDepth {
+    /// The queue.
+    pub queue: QueueRef,
+    /// Its repository.
+    pub repo: RepoName,
+    /// Its target branch.
+    pub branch: BranchName,
+    /// Live entries by state and by whether their run belongs to a bisection.
+    pub counts: Vec<(PrState, bool, u64)>,
+}
+
+/// A change of state, from the journal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MoveRecord {
+    /// The queue.
+    pub queue: QueueRef,
+    /// When.
+    pub at: Timestamp,
+    /// Always [`Decision::Moved`].
+    pub decision: Decision,
+}
+
+/// Reads what was committed.
+#[async_trait]
+pub trait ReadStore: Send + Sync {
+    /// A pull request's entry, live or ended, with its targets.
+    async fn entry(&self, queue: QueueRef, pr: PrNumber) -> Result<Option<Entry>, StoreError>;
+
+    /// A test run, also one that has ended.
+    async fn run(&self, queue: QueueRef, run: RunId) -> Result<Option<TestRun>, StoreError>;
+
+    /// Journal records with numbers above `after`, in order, at most `limit`.
+    async fn journal(
+        &self,
+        queue: QueueRef,
+        after: u64,
+        limit: u32,
+    ) -> Result<Vec<JournalRecord>, StoreError>;
+
+    /// Changes of state at or after `since`, oldest first.
+    async fn moves_since(
+        &self,
+        scope: MetricsScope,
+        since: Timestamp,
+    ) -> Result<Vec<MoveRecord>, StoreError>;
+
+    /// The depth of every queue in scope that is not deleted, ordered by repository and branch,
+    /// by a number of statements that does not depend on how many queues there are.
+    async fn depths(&self, scope: MetricsScope) -> Result<Vec<QueueDepth>, StoreError>;
+}

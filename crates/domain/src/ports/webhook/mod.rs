@@ -1,0 +1,26 @@
+//! What public events and webhooks need.
+
+mod event_catalogue;
+mod event_log;
+mod event_writer;
+mod webhook_secrets;
+mod webhook_sender;
+mod webhook_store;
+
+use std::sync::Arc;
+
+pub use event_catalogue::EventCatalogue;
+pub use event_log::{EventLog, PublicEvent};
+pub use event_writer::{EventWriter, QueuePlace, TestSnapshot, ToldEvent};
+pub use webhook_secrets::{NewSecret, SecretError, WebhookSecrets};
+pub use webhook_sender::{Outgoing, Posted, WebhookSender};
+pub use webhook_store::{EndpointLease, LeasedEndpoint, MessageFilter, WebhookStore};
+
+/// The stores of public events and webhooks, of one database.
+#[derive(Clone)]
+pub struct WebhookStores {
+    /// Endpoints and messages.
+    pub endpoints: Arc<dyn WebhookStore>,
+    /// Public events.
+    pub event_log: Arc<dyn EventLog>,
+}

@@ -1,0 +1,16 @@
+//! Observer and notifier of tests that run background work themselves.
+
+use crate::ports::{Notifier, Observed, Observer, QueueRef};
+use crate::queue::Lane;
+
+/// Ignores every wake-up and everything that is observed.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Quiet;
+
+impl Notifier for Quiet {
+    fn committed(&self, _: QueueRef, _: &[Lane]) {}
+}
+
+impl Observer for Quiet {
+    fn observe(&self, _: &Observed<'_>) {}
+}

@@ -1,0 +1,201 @@
+//! The server of a double: it takes requests, lets faults happen, and logs what was answered.
+
+use std::net::TcpListener;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use actix_web::dev::ServerHandle;
+use actix_web::http::StatusCode;
+use actix_web::web::{Bytes, Data};
+use actix_web::{App, HttpRequest, HttpResponse, HttpServer, web};
+use serde_json::Value;
+use signalbox_domain::time::Timestamp;
+
+use super::faults::{Fault, Faults};
+
+/// A request that was made, and how it was answered.
+#[derive(Clone, Debug)]
+pub struct Logged {
+    /// The method.
+    pub method: String,
+    /// The path, encoded as it came.
+    pub path: String,
+    /// The query, encoded as it came.
+    pub query: String,
+    /// The body; null without one.
+    pub body: Value,
+    /// The status of the answer.
+    pub status: u16,
+}
+
+/// A request as the routes of a host see it.
+pub(crate) struct Request {
+    pub(crate) method: String,
+    /// The path, encoded as it came.
+    pub(crate) path: String,
+    /// The query, encoded as it came.
+    pub(crate) query: String,
+    headers: Vec<(String, String)>,
+    /// The body; null without one.
+    pub(crate) json: Value,
+    /// The host's time, in seconds since 1970.
+    pub(crate) seconds: i64,
+}
+
+impl Request {
+    /// A header by its lower-case name; empty when there is none.
+    pub(crate) fn header(&self, name: &str) -> &str {
+        let found = self.headers.iter().find(|(key, _)| key == name);
+        found.map_or("", |(_, value)| value)
+    }
+}
+
+/// An answer.
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) headers: Vec<(&'static str, String)>,
+    /// JSON; `None` for an answer without a body.
+    pub(crate) text: Option<String>,
+}
+
+/// How a host answers.
+pub(crate) trait Routes: Send + Sync + 'static {
+    /// Carries a request out.
+    fn answer(&self, request: &Request) -> Answer;
+
+    /// Says in the host's way that a fault has happened; nothing is carried out.
+    fn refuse(&self, request: &Request, fault: Fault) -> Answer;
+}
+
+/// A free port, and the address of the server that will listen there.
+pub(crate) struct Port {
+    listener: TcpListener,
+    pub(crate) url: String,
+}
+
+impl Port {
+    pub(crate) fn free() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let url = format!("http://{}", listener.local_addr().expect("an address"));
+        Self { listener, url }
+    }
+}
+
+#[derive(Default)]
+struct Book {
+    faults: Faults,
+    log: Vec<Logged>,
+}
+
+struct Shared<R> {
+    routes: Arc<R>,
+    book: Arc<Mutex<Book>>,
+}
+
+/// A running server; it stops when it is dropped.
+pub(crate) struct Server {
+    book: Arc<Mutex<Book>>,
+    handle: ServerHandle,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        drop(self.handle.stop(false));
+    }
+}
+
+impl Server {
+    /// Answers by these routes on a port. `beside` runs on the server's thread for as long as the
+    /// server does.
+    pub(crate) fn start<R: Routes, F: Future<Output = ()> + 'static>(
+        port: Port,
+        routes: Arc<R>,
+        beside: impl FnOnce() -> F + Send + 'static,
+    ) -> Self {
+        let book = Arc::<Mutex<Book>>::default();
+        let shared = Data::new(Shared { routes, book: book.clone() });
+        let (send, receive) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            actix_web::rt::System::new().block_on(async move {
+                let server = HttpServer::new(move || {
+                    App::new().app_data(shared.clone()).default_service(web::to(serve::<R>))
+                });
+                let server = server.workers(2).disable_signals().listen(port.listener);
+                let server = server.expect("it listens").run();
+                send.send(server.handle()).expect("somebody waits");
+                actix_web::rt::spawn(beside());
+                server.await.expect("it ends well");
+            });
+        });
+        let handle = receive.recv().expect("a handle");
+        Self { book, handle }
+    }
+
+    fn book(&self) -> MutexGuard<'_, Book> {
+        locked(&self.book)
+    }
+
+    /// Plans a fault for the next `times` requests of that method (any, when empty) whose path
+    /// contains that part.
+    pub(crate) fn plan(&self, method: &str, path_part: &str, times: u32, fault: Fault) {
+        self.book().faults.plan(method, path_part, times, fault);
+    }
+
+    /// From now on one request of so many meets the next of these faults, in turn.
+    pub(crate) fn trouble(&self, one_in: u64, faults: &[Fault]) {
+        self.book().faults.trouble(one_in, faults);
+    }
+
+    /// Every request so far.
+    pub(crate) fn log(&self) -> Vec<Logged> {
+        self.book().log.clone()
+    }
+}
+
+fn locked(book: &Mutex<Book>) -> MutexGuard<'_, Book> {
+    book.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+async fn serve<R: Routes>(
+    shared: Data<Shared<R>>,
+    request: HttpRequest,
+    body: Bytes,
+) -> HttpResponse {
+    let now: Timestamp = time::OffsetDateTime::now_utc().into();
+    let text = |value: &actix_web::http::header::HeaderValue| {
+        value.to_str().unwrap_or_default().to_owned()
+    };
+    let headers = request.headers().iter();
+    let request = Request {
+        method: request.method().to_string(),
+        path: request.path().to_owned(),
+        query: request.query_string().to_owned(),
+        headers: headers.map(|(name, value)| (name.as_str().to_owned(), text(value))).collect(),
+        json: serde_json::from_slice(&body).unwrap_or_default(),
+        seconds: now.unix_micros().div_euclid(1_000_000),
+    };
+    let fault = locked(&shared.book).faults.meet(&request.method, &request.path);
+    let answer = match fault {
+        Some(fault @ Fault::LostAnswer) => {
+            shared.routes.answer(&request);
+            shared.routes.refuse(&request, fault)
+        }
+        Some(fault) => shared.routes.refuse(&request, fault),
+        None => shared.routes.answer(&request),
+    };
+    let Request { method, path, query, json: body, .. } = request;
+    let status = answer.status;
+    locked(&shared.book).log.push(Logged { method, path, query, body, status });
+    let mut http = HttpResponse::build(StatusCode::from_u16(status).expect("a status"));
+    for (name, value) in answer.headers {
+        http.insert_header((name, value));
+    }
+    if fault == Some(Fault::Broken) {
+        let broken =
+            futures_util::stream::once(async { Err::<Bytes, _>(std::io::Error::other("planned")) });
+        return http.streaming(broken);
+    }
+    match answer.text {
+        Some(text) => http.content_type("application/json; charset=utf-8").body(text),
+        None => http.finish(),
+    }
+}
