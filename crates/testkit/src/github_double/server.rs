@@ -8,6 +8,7 @@ use actix_web::dev::ServerHandle;
 use actix_web::http::StatusCode;
 use actix_web::web::{Bytes, Data};
 use actix_web::{App, HttpRequest, HttpResponse, HttpServer, web};
+use data_encoding::HEXLOWER;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use signalbox_domain::time::Timestamp;
@@ -427,7 +428,7 @@ async fn answer(shared: Data<Shared>, request: HttpRequest, body: Bytes) -> Http
         reply = Reply::error(502, "Server Error");
     }
     let text = if reply.body.is_null() { String::new() } else { reply.body.to_string() };
-    let etag = format!("W/\"{}\"", hex(&Sha256::digest(text.as_bytes())));
+    let etag = format!("W/\"{}\"", HEXLOWER.encode(&Sha256::digest(text.as_bytes())));
     let same = method == "GET" && reply.status == 200 && header("if-none-match") == etag;
     let status = if same { 304 } else { reply.status };
     state.log.push(Logged {
@@ -467,8 +468,4 @@ async fn answer(shared: Data<Shared>, request: HttpRequest, body: Bytes) -> Http
     } else {
         http.content_type("application/json; charset=utf-8").body(text)
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |text, byte| format!("{text}{byte:02x}"))
 }
