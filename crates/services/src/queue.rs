@@ -26,7 +26,7 @@ pub struct QueueService {
 
 impl QueueService {
     /// A service on these adapters.
-    pub const fn new(context: Context) -> Self {
+    pub fn new(context: Context) -> Self {
         Self { stepper: Stepper::new(context) }
     }
 
