@@ -157,7 +157,7 @@ fn catalogue() -> Arc<[EventDescription]> {
         description: event.description.to_owned(),
         schema: event.schema().to_string(),
     };
-    signalbox_webhooks::catalogue::ALL.iter().map(described).collect()
+    signalbox_webhooks::catalogue::all().map(described).collect()
 }
 
 /// The use cases of uploads on their adapters.

@@ -82,7 +82,8 @@ impl PageTokens {
     }
 
     fn open(&self, list: ListId<'_>, token: &str) -> Option<Asked> {
-        let bytes = HEXLOWER.decode(token.as_bytes()).ok().filter(|bytes| bytes.len() == PLACE + MAC)?;
+        let bytes =
+            HEXLOWER.decode(token.as_bytes()).ok().filter(|bytes| bytes.len() == PLACE + MAC)?;
         let (place, mac) = bytes.split_at_checked(PLACE)?;
         self.mac(list, place)?.verify_slice(mac).ok()?;
         let (kind, rest) = place.split_first()?;

@@ -91,7 +91,7 @@ mod tests {
             let (sum, name) = line.split_once("  ").expect("a sum and a name");
             let bytes = std::fs::read(format!("{folder}/{name}")).expect("the file");
             let digest: [u8; 32] = Sha256::digest(&bytes).into();
-            assert_eq!(hex(&digest), sum, "{name} was changed");
+            assert_eq!(HEXLOWER.encode(&digest), sum, "{name} was changed");
             let licence = name.replace(".js", ".LICENSE");
             assert!(std::fs::exists(format!("{folder}/{licence}")).expect("a look"), "{licence}");
             scripts += 1;

@@ -174,7 +174,7 @@ impl Server {
         let events = EventsApi {
             service: Arc::new(EventService::new(context.clone())),
             hub: hub.clone(),
-            catalogue: signalbox_webhooks::catalogue::ALL.iter().map(described).collect(),
+            catalogue: signalbox_webhooks::catalogue::all().map(described).collect(),
         };
         let api = Api {
             events,

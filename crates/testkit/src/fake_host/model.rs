@@ -1,6 +1,7 @@
 //! Commits, branches and the three-way merge by path.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::fmt::Write as _;
 
 use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
