@@ -17,10 +17,11 @@ use signalbox_services::{
     HintService, JobService, QueueService, Sweeper, UploadLimits, UploadParts, UploadService,
     Watch, WebhookService,
 };
+use signalbox_telemetry::LoggingObserver;
 pub(crate) use signalbox_terminal::chain;
 use signalbox_webhooks::{EventPayloads, Links};
 
-use crate::adapters::{LoggingObserver, RandomIds, SystemClock, WakeUps};
+use crate::adapters::{RandomIds, SystemClock, WakeUps};
 use crate::error::AppError;
 use crate::hosts;
 use crate::probe::Probe;
