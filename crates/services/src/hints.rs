@@ -308,8 +308,8 @@ impl HintService {
             CommentCommand::Merge { priority, no_batch, force } => {
                 let reason =
                     if *force { SubmitReason::AdminRequested } else { SubmitReason::UserRequested };
-                let (priority, no_batch, force) = (*priority, *no_batch, *force);
-                let options = SubmitOptions { priority, no_batch, force };
+                let options =
+                    SubmitOptions { priority: *priority, no_batch: *no_batch, force: *force };
                 self.queues.submit_as(repository, &branch, pr, options, (reason, by)).await?;
             }
             CommentCommand::Cancel => {

@@ -87,6 +87,7 @@ public_event! {
 /// What triggered a change of status.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
+#[expect(clippy::struct_field_names, reason = "these are the names of the payload")]
 struct TriggeredBy {
     monitor_id: Option<Id>,
     monitor_type: &'static str,
