@@ -93,6 +93,23 @@ fn a_small_store_is_named_in_few_files() {
 }
 
 #[test]
+fn a_flaky_monitor_is_named_in_few_files() {
+    let recipe = "adding-a-flaky-monitor.md";
+    at_most(6, recipe, &["FailureCount", "failure_count", "failureCount"]);
+    at_most(6, recipe, &["FailureRate", "minimumSampleSize"]);
+    at_most(6, recipe, &["PassOnRetry", "recoveryDays"]);
+}
+
+#[test]
+fn a_webhook_event_is_named_in_few_files() {
+    let recipe = "adding-a-webhook-event.md";
+    at_most(3, recipe, &["RemovedFromTarget", "pull_request.removed_from_target"]);
+    at_most(3, recipe, &["QueueConfigChanged", "queue.config_changed"]);
+    at_most(3, recipe, &["QuarantiningSettingChanged", "quarantining_setting_changed"]);
+    at_most(3, recipe, &["MonitorStatusChanged", "monitor_status_changed"]);
+}
+
+#[test]
 fn what_tests_name_is_not_counted() {
     assert_eq!(shipped("a\n#[cfg(test)]\nmod tests { b }"), "a");
     assert_eq!(shipped("a\nb"), "a\nb");

@@ -27,13 +27,14 @@ const OUTBOUND: [&str; 5] = [
     "signalbox-webhooks",
 ];
 /// The other parts of the program: each with the crates of ours that it may depend on.
-const PARTS: [(&str, &[&str]); 9] = [
+const PARTS: [(&str, &[&str]); 10] = [
     ("signalbox-terminal", &[]),
     ("signalbox-client", &[]),
     (HOSTS, &[DOMAIN]),
     ("signalbox-git", &[DOMAIN, HOSTS]),
     ("signalbox-github", &[DOMAIN, HOSTS]),
     (CONFIG, &[DOMAIN, HOSTS]),
+    ("signalbox-telemetry", &[CONFIG, DOMAIN]),
     ("signalbox-cli", &["signalbox-client", "signalbox-terminal", DOMAIN, WORDING]),
     (
         "signalbox-demo",

@@ -207,7 +207,7 @@ async fn dispatch(cli: Cli) -> Result<ExitCode, AppError> {
         Command::Serve { listen, public_url, no_migrate } => {
             (flags.listen, flags.public_url) = (listen, public_url);
             let config = Config::load(&flags, KINDS)?;
-            let exporting = crate::logs::start(&config)?;
+            let exporting = signalbox_telemetry::start(&config)?;
             let served = crate::serve::serve(config, !no_migrate).await;
             if let Some(exporting) = exporting {
                 exporting.stop().await;

@@ -10,6 +10,7 @@ use signalbox_config::ConfigError;
 use signalbox_demo::DemoError;
 use signalbox_domain::ids::InvalidName;
 use signalbox_hosts::ConnectError;
+use signalbox_telemetry::TelemetryError;
 use thiserror::Error;
 
 /// Why the program ended.
@@ -30,6 +31,9 @@ pub(crate) enum AppError {
     /// A git host cannot be connected.
     #[error(transparent)]
     Host(#[from] ConnectError),
+    /// Traces cannot be exported.
+    #[error(transparent)]
+    Telemetry(#[from] TelemetryError),
     /// A name in the configuration has the wrong form.
     #[error(transparent)]
     Name(#[from] InvalidName),

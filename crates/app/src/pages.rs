@@ -57,7 +57,7 @@ pub(crate) fn pages(app: &App) -> Result<Pages, AppError> {
         flaky: app.flaky.service.clone(),
         uploads: app.uploads.clone(),
         webhooks: app.webhooks.clone(),
-        events: signalbox_webhooks::catalogue::ALL.iter().map(event).collect(),
+        events: signalbox_webhooks::catalogue::all().map(event).collect(),
         tokens: Arc::new(TokenService::new(context.clone())),
         sign_in_with: sign_in_with(&app.config, context)?,
         sessions: Arc::new(Sessions::new(context.clone(), authenticator.clone())),

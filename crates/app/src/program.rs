@@ -61,7 +61,7 @@ impl Launch for Signalbox {
         config: Config,
         listener: TcpListener,
     ) -> Result<Box<dyn Running>, Failure> {
-        crate::logs::start(&config)?;
+        signalbox_telemetry::start(&config)?;
         let database = open_database(&config, true).await?;
         let app = Arc::new(App::new(config, database).await?);
         let server = Server::start(app.clone(), listener).await?;

@@ -1,15 +1,14 @@
 //! What the server says of itself on its page.
 
+use std::fmt::Display;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
-use signalbox_domain::ports::{Backlog, StoreError};
 use signalbox_domain::queue::Lane;
-use signalbox_domain::time::{Span, Timestamp};
+use signalbox_domain::time::Timestamp;
 use signalbox_persistence::Database;
-use signalbox_services::Context;
-use signalbox_services::failing;
+use signalbox_services::{Context, failing};
 use signalbox_web::{ServerFact, ServerFacts};
 
 use crate::wiring::App;
@@ -35,85 +34,21 @@ impl Facts {
         }
     }
 
-    /// Work that nobody has taken, by what it is. It is good while the oldest is younger than the
-    /// alert rules in `docs/operations` allow.
-    async fn backlogs(&self, now: Timestamp) -> Vec<ServerFact> {
+    /// Work that no server has taken, and what keeps failing.
+    async fn work(&self, now: Timestamp) -> Vec<ServerFact> {
         let stores = &self.context.stores;
-        let host = stores.queue.outbox.backlog(Lane::Host, now).await;
-        let checks = stores.queue.outbox.backlog(Lane::Checks, now).await;
-        let uploads = stores.flaky.uploads.backlog(now).await;
-        vec![
-            backlog(
-                "Calls of git hosts that wait",
-                host,
-                Span::minutes(2),
-                "No server takes them, and queues do not go on: see the log.",
-                now,
-            ),
-            backlog(
-                "Checks that wait",
-                checks,
-                Span::minutes(30),
-                "Raise checks.concurrency of the host, or the slots of the queue are too many.",
-                now,
-            ),
-            backlog(
-                "Uploads that wait",
-                uploads,
-                Span::minutes(15),
-                "Raise flaky.readers, or look for uploads that cannot be read.",
-                now,
-            ),
-        ]
-    }
-
-    /// What has failed for long, and why.
-    async fn failing(&self, now: Timestamp) -> ServerFact {
-        let name = "Calls of git hosts that keep failing";
-        let advice = "The words are the last failure: mend that, and they go on by themselves.";
-        let (value, good) =
-            match failing::for_long(&*self.context.stores.queue.outbox, now, 1).await {
-                Ok(failing) => match failing.longest.first() {
-                    Some(longest) => {
-                        let minutes = now.since(longest.since).millis() / 60_000;
-                        let (count, error) = (failing.count, &longest.error);
-                        (format!("{count}, one for {minutes} min: {error}"), false)
-                    }
-                    None => ("none".to_owned(), true),
-                },
-                Err(error) => {
-                    tracing::warn!(%error, "the status page could not read what fails");
-                    ("unknown".to_owned(), false)
-                }
-            };
-        ServerFact { name, value, good, advice }
+        let host = known(stores.queue.outbox.backlog(Lane::Host, now).await);
+        let checks = known(stores.queue.outbox.backlog(Lane::Checks, now).await);
+        let uploads = known(stores.flaky.uploads.backlog(now).await);
+        let failing = known(failing::for_long(&*stores.queue.outbox, now, 1).await);
+        ServerFact::of_work([host, checks, uploads], failing.as_ref(), now)
     }
 }
 
-fn backlog(
-    name: &'static str,
-    asked: Result<Backlog, StoreError>,
-    patience: Span,
-    advice: &'static str,
-    now: Timestamp,
-) -> ServerFact {
-    let (value, good) = match asked {
-        Ok(Backlog { due, oldest }) => {
-            let age = oldest.map_or(Span::ZERO, |at| now.since(at));
-            let minutes = age.millis() / 60_000;
-            let value = match (due, minutes) {
-                (0, _) => "none".to_owned(),
-                (_, 0) => format!("{due}"),
-                (_, _) => format!("{due}, the oldest for {minutes} min"),
-            };
-            (value, age <= patience)
-        }
-        Err(error) => {
-            tracing::warn!(%error, "the status page could not read what waits");
-            ("unknown".to_owned(), false)
-        }
-    };
-    ServerFact { name, value, good, advice }
+/// What was read, unless the database does not answer.
+fn known<T, E: Display>(read: Result<T, E>) -> Option<T> {
+    read.inspect_err(|error| tracing::warn!(%error, "the server's page could not read its work"))
+        .ok()
 }
 
 #[async_trait]
@@ -166,8 +101,7 @@ impl ServerFacts for Facts {
                 "Run signalbox migrate up.",
             ),
         ];
-        facts.extend(self.backlogs(now).await);
-        facts.push(self.failing(now).await);
+        facts.extend(self.work(now).await);
         facts.push(fact("Public address", self.public_url.clone(), true, ""));
         facts.push(fact("Cookies", cookies.to_owned(), true, ""));
         facts

@@ -17,10 +17,11 @@ use signalbox_services::{
     HintService, JobService, QueueService, Sweeper, UploadLimits, UploadParts, UploadService,
     Watch, WebhookService,
 };
+use signalbox_telemetry::LoggingObserver;
 pub(crate) use signalbox_terminal::chain;
 use signalbox_webhooks::{EventPayloads, Links};
 
-use crate::adapters::{LoggingObserver, RandomIds, SystemClock, WakeUps};
+use crate::adapters::{RandomIds, SystemClock, WakeUps};
 use crate::error::AppError;
 use crate::hosts;
 use crate::probe::Probe;
@@ -174,7 +175,7 @@ fn catalogue() -> Arc<[EventDescription]> {
         description: event.description.to_owned(),
         schema: event.schema().to_string(),
     };
-    signalbox_webhooks::catalogue::ALL.iter().map(described).collect()
+    signalbox_webhooks::catalogue::all().map(described).collect()
 }
 
 /// The use cases of uploads on their adapters.

@@ -3,12 +3,11 @@
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use serde_json::Value;
-use signalbox_client::Client;
+use signalbox_client::{Client, Event, EventsPage, EventsQuery};
 use signalbox_terminal::{causes, complain};
 
-use crate::server::Server;
-use crate::{CliError, say};
+use crate::CliError;
+use crate::server::{Server, show};
 
 /// How long `tail` waits before it looks again.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -71,27 +70,29 @@ async fn page(
     after: &str,
     limit: u32,
 ) -> Result<(String, bool), CliError> {
-    let reply = read(client, asked, after, limit).await?;
-    for event in reply["events"].as_array().into_iter().flatten() {
-        say(&if asked.json { event.to_string() } else { line(event) });
-    }
-    let next = reply["next"].as_str().unwrap_or(after).to_owned();
-    let more = reply["next"] != reply["newest"] && next != after;
+    let page = read(client, asked, after, limit).await?;
+    page.events.iter().for_each(|event| show(event, asked.json, line));
+    let at_end = page.next == page.newest;
+    let next = page.next.unwrap_or_else(|| after.to_owned());
+    let more = !at_end && next != after;
     Ok((next, more))
 }
 
-async fn read(client: &Client, asked: &Asked, after: &str, limit: u32) -> Result<Value, CliError> {
-    let limit = limit.to_string();
-    let mut query = vec![("after", after), ("limit", limit.as_str())];
-    query.extend(asked.kinds.as_deref().map(|kinds| ("type", kinds)));
-    Ok(client.get("events", &query).await?)
+async fn read(
+    client: &Client,
+    asked: &Asked,
+    after: &str,
+    limit: u32,
+) -> Result<EventsPage, CliError> {
+    let query = EventsQuery { after: after.to_owned(), limit, kinds: asked.kinds.clone() };
+    Ok(client.events(&query).await?.value)
 }
 
 async fn tail(asked: &Asked, after: Option<String>) -> Result<(), CliError> {
     let client = asked.server.client()?;
     let mut after = match after {
         Some(after) => after,
-        None => read(&client, asked, "0", 1).await?["newest"].as_str().unwrap_or("0").to_owned(),
+        None => read(&client, asked, "0", 1).await?.newest.unwrap_or_else(|| "0".to_owned()),
     };
     let mut failing = false;
     loop {
@@ -114,28 +115,23 @@ async fn tail(asked: &Asked, after: Option<String>) -> Result<(), CliError> {
 }
 
 /// An event for people: time, name, and what it is about.
-fn line(event: &Value) -> String {
-    let payload = &event["payload"];
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let time = text(&event["timestamp"]);
-    let about = match (&payload["pr_number"], &payload["pr_numbers"], &payload["test_case"]) {
-        (Value::Number(pr), ..) => format!("#{pr} for {}", text(&payload["target_branch"])),
-        (_, Value::Array(prs), _) => {
+fn line(event: &Event) -> String {
+    let told = &event.payload;
+    let branch = told.target_branch.as_deref().unwrap_or_default();
+    let about = match (told.pr_number, &told.pr_numbers, &told.test_case) {
+        (Some(pr), ..) => format!("#{pr} for {branch}"),
+        (None, Some(prs), _) => {
             let prs: Vec<String> = prs.iter().map(|pr| format!("#{pr}")).collect();
-            format!("{} for {}", prs.join(" "), text(&payload["target_branch"]))
+            format!("{} for {branch}", prs.join(" "))
         }
-        (.., Value::Object(case)) => case.get("name").map(text).unwrap_or_default(),
-        _ => format!("{} is {}", text(&payload["target_branch"]), text(&payload["state"])),
+        (None, None, Some(test)) => test.name.clone(),
+        (None, None, None) => format!("{branch} is {}", told.state.as_deref().unwrap_or_default()),
     };
-    let reasons = ["queued_reason", "failure_reason", "cancellation_reason", "merged_reason"];
-    let reason: String = reasons.iter().map(|field| text(&payload[*field])).collect();
-    format!(
-        "{:>8}  {time}  {:32} {about}  {reason}",
-        text(&event["position"]),
-        text(&event["type"])
-    )
-    .trim_end()
-    .to_owned()
+    let reasons =
+        [&told.queued_reason, &told.failure_reason, &told.cancellation_reason, &told.merged_reason];
+    let reason: String = reasons.into_iter().flatten().map(String::as_str).collect();
+    let Event { position, kind, timestamp, .. } = event;
+    format!("{position:>8}  {timestamp}  {kind:32} {about}  {reason}").trim_end().to_owned()
 }
 
 #[cfg(test)]
@@ -155,7 +151,7 @@ mod tests {
                 "failure_reason": "TEST_RUN_TIMEOUT",
             },
         });
-        let line = line(&event);
+        let line = line(&serde_json::from_value(event).expect("an event"));
         assert!(line.contains("#3 for main  TEST_RUN_TIMEOUT"), "{line}");
         assert!(line.trim_start().starts_with("7  2026-01-31T12:00:00Z  pull_request.failed"));
     }

@@ -1,10 +1,13 @@
 //! `signalbox tests list|quarantine|flag`: flaky tests of a running server.
 
 use clap::{Args, Subcommand, ValueEnum};
-use serde_json::{Value, json};
+use signalbox_client::{
+    QuarantineDecision, QuarantineSetting, QuarantinedTest, TestFlag, UnhealthyStatus,
+    UnhealthyTest,
+};
 
-use crate::server::{Server, repo};
-use crate::{CliError, say};
+use crate::CliError;
+use crate::server::{Server, repo, show};
 
 /// Which repository of which server.
 #[derive(Args)]
@@ -60,15 +63,15 @@ pub struct Decision {
 }
 
 impl Decision {
-    /// As the API calls it.
-    pub fn word(&self) -> &'static str {
+    /// As the API has it.
+    pub(crate) fn setting(&self) -> QuarantineSetting {
         let (always, never) = (self.always, self.never);
         match self.setting {
-            Some(Setting::Always) => "ALWAYS_QUARANTINE",
-            Some(Setting::Never) => "NEVER_QUARANTINE",
-            None if always => "ALWAYS_QUARANTINE",
-            None if never => "NEVER_QUARANTINE",
-            Some(Setting::Follow) | None => "UNSPECIFIED",
+            Some(Setting::Always) => QuarantineSetting::Always,
+            Some(Setting::Never) => QuarantineSetting::Never,
+            None if always => QuarantineSetting::Always,
+            None if never => QuarantineSetting::Never,
+            Some(Setting::Follow) | None => QuarantineSetting::Follow,
         }
     }
 }
@@ -144,63 +147,61 @@ pub(crate) async fn flaky_tests(action: FlakyTests) -> Result<(), CliError> {
             list(Which::Broken, &org, &place).await
         }
         FlakyTests::Quarantine { test, decision, until, reason, place } => {
-            let setting = decision.word();
-            let body =
-                json!({ "testId": test, "setting": setting, "expiresAt": until, "reason": reason });
-            done(&place, "override-quarantine", body, "decided").await
+            let (repo, setting) = (repo(&place.repo)?, decision.setting());
+            let decision =
+                QuarantineDecision { repo, test_id: test, setting, expires_at: until, reason };
+            let reply = place.server.client()?.override_quarantine(&decision).await?;
+            show(&reply, place.json, |_| "decided".to_owned());
+            Ok(())
         }
         FlakyTests::Flag { test, remove, reason, place } => {
-            let body = json!({ "testId": test, "flagged": !remove, "reason": reason });
-            done(&place, "flag-test", body, if remove { "unflagged" } else { "flagged" }).await
+            let repo = repo(&place.repo)?;
+            let flag = TestFlag { repo, test_id: test, flagged: !remove, reason };
+            let reply = place.server.client()?.flag_test(&flag).await?;
+            show(&reply, place.json, |_| if remove { "unflagged" } else { "flagged" }.to_owned());
+            Ok(())
         }
     }
 }
 
-async fn done(place: &Place, operation: &str, body: Value, word: &str) -> Result<(), CliError> {
-    let reply = call(place, operation, body).await?;
-    say(&if place.json { reply.to_string() } else { word.to_owned() });
-    Ok(())
-}
-
 /// Prints every test of a list, page by page.
 async fn list(which: Which, org: &str, place: &Place) -> Result<(), CliError> {
-    let (operation, key, status) = match which {
-        Which::Flaky => ("list-unhealthy-tests", "tests", Some("FLAKY")),
-        Which::Broken => ("list-unhealthy-tests", "tests", Some("BROKEN")),
-        Which::Quarantined => ("list-quarantined-tests", "quarantined_tests", None),
-    };
+    let (client, repo) = (place.server.client()?, repo(&place.repo)?);
     let mut token = String::new();
     loop {
-        let body = json!({
-            "org_url_slug": org, "status": status,
-            "page_query": { "page_size": 100, "page_token": token },
-        });
-        let page = call(place, operation, body).await?;
-        for test in page[key].as_array().into_iter().flatten() {
-            say(&if place.json { test.to_string() } else { line(test) });
-        }
-        page["page"]["next_page_token"].as_str().unwrap_or_default().clone_into(&mut token);
+        let status = match which {
+            Which::Flaky => Some(UnhealthyStatus::Flaky),
+            Which::Broken => Some(UnhealthyStatus::Broken),
+            Which::Quarantined => None,
+        };
+        let next = if let Some(status) = status {
+            let found = client.unhealthy_tests(&repo, org, status, &token).await?.value;
+            found.tests.iter().for_each(|test| show(test, place.json, unhealthy));
+            found.page
+        } else {
+            let found = client.quarantined_tests(&repo, org, &token).await?.value;
+            found.quarantined_tests.iter().for_each(|test| show(test, place.json, quarantined));
+            found.page
+        };
+        token = next.next_page_token;
         if token.is_empty() {
             return Ok(());
         }
     }
 }
 
-fn line(test: &Value) -> String {
-    let words = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let id = if test["id"].is_string() { &test["id"] } else { &test["test_case_id"] };
-    let status =
-        if test["status"].is_string() { &test["status"] } else { &test["status"]["value"] };
-    let quarantined = test["quarantined"].as_bool().unwrap_or(true);
-    let mark = if quarantined { ", quarantined" } else { "" };
-    let (variant, status) = (words(&test["variant"]), words(status).to_lowercase());
-    let variant = if variant.is_empty() { variant } else { format!(" [{variant}]") };
-    format!("{} {}{variant} ({status}{mark})", words(id), words(&test["name"]))
+fn unhealthy(test: &UnhealthyTest) -> String {
+    line(&test.id, &test.name, &test.variant, &test.status.value, test.quarantined)
 }
 
-async fn call(place: &Place, operation: &str, mut body: Value) -> Result<Value, CliError> {
-    body["repo"] = repo(&place.repo)?;
-    Ok(place.server.client()?.post(&format!("flaky-tests/{operation}"), &body).await?)
+fn quarantined(test: &QuarantinedTest) -> String {
+    line(&test.test_case_id, &test.name, &test.variant, &test.status, true)
+}
+
+fn line(id: &str, name: &str, variant: &str, status: &str, is_quarantined: bool) -> String {
+    let mark = if is_quarantined { ", quarantined" } else { "" };
+    let variant = if variant.is_empty() { String::new() } else { format!(" [{variant}]") };
+    format!("{id} {name}{variant} ({}{mark})", status.to_lowercase())
 }
 
 #[cfg(test)]
@@ -209,13 +210,16 @@ mod tests {
 
     #[test]
     fn a_test_of_either_list_is_one_line() {
-        let unhealthy = json!({
+        let found = serde_json::json!({
             "id": "1", "name": "adds", "variant": "mac", "status": {"value": "flaky"},
             "quarantined": false,
         });
-        assert_eq!(line(&unhealthy), "1 adds [mac] (flaky)");
-        let quarantined =
-            json!({"test_case_id": "2", "name": "subtracts", "variant": "", "status": "BROKEN"});
-        assert_eq!(line(&quarantined), "2 subtracts (broken, quarantined)");
+        let found: UnhealthyTest = serde_json::from_value(found).expect("a test");
+        assert_eq!(unhealthy(&found), "1 adds [mac] (flaky)");
+        let found = serde_json::json!({
+            "test_case_id": "2", "name": "subtracts", "variant": "", "status": "BROKEN",
+        });
+        let found: QuarantinedTest = serde_json::from_value(found).expect("a test");
+        assert_eq!(quarantined(&found), "2 subtracts (broken, quarantined)");
     }
 }

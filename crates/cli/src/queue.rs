@@ -1,13 +1,14 @@
 //! `signalbox queue`: the verbs of the API, for people.
 
 use clap::{Args, Subcommand};
-use serde_json::{Value, json};
+use signalbox_client::{
+    Client, ClientError, Done, Entry, Priority, QueueChange, QueueRef, Reply, RequestedState,
+};
 use signalbox_domain::queue::{PrState, QueueStateName};
 use signalbox_wording::Named;
 
-use crate::queue_set;
-use crate::server::{Server, repo};
-use crate::{CliError, say};
+use crate::server::{Server, repo, show};
+use crate::{CliError, queue_set};
 
 /// Which queue of which server.
 #[derive(Args)]
@@ -124,85 +125,99 @@ pub enum Queue {
 }
 
 pub async fn queue(action: Queue) -> Result<(), CliError> {
-    let pr = |number: u32| json!({ "pr": { "number": number } });
     match action {
         Queue::Create { place, concurrency } => {
-            let body = json!({ "concurrency": concurrency });
-            done(&place, "createQueue", body, "created").await
+            done(&place, "created", async |client, queue| {
+                client.create_queue(&queue, concurrency).await
+            })
+            .await
         }
-        Queue::Delete { place } => done(&place, "deleteQueue", json!({}), "deleted").await,
+        Queue::Delete { place } => {
+            done(&place, "deleted", async |client, queue| client.delete_queue(&queue).await).await
+        }
         Queue::Set { settings, place } => {
-            done(&place, "updateQueue", queue_set::body(&settings)?, "changed").await
+            let settings = queue_set::settings(&settings)?;
+            change(&place, QueueChange { settings, ..QueueChange::default() }, "changed").await
         }
         Queue::Status { place } => status(&place).await,
         Queue::Show { number, place } => {
-            let entry = call(&place, "getSubmittedPullRequest", pr(number)).await?;
-            say(&if place.json { entry.to_string() } else { line(&entry) });
+            let entry = place.server.client()?.entry(&place.queue()?, number).await?;
+            show(&entry, place.json, line);
             Ok(())
         }
         Queue::Submit { number, priority, place } => {
-            let priority =
-                priority.map(|it| it.parse::<u32>().map_or_else(|_| json!(it), |n| json!(n)));
-            let body = json!({ "pr": { "number": number }, "priority": priority });
-            done(&place, "submitPullRequest", body, "submitted").await
+            let read = |text: String| text.parse().map_or(Priority::Name(text), Priority::Number);
+            let priority = priority.map(read);
+            done(&place, "submitted", async |client, queue| {
+                client.submit(&queue, number, priority).await
+            })
+            .await
         }
         Queue::Cancel { number, place } => {
-            done(&place, "cancelPullRequest", pr(number), "cancelled").await
+            done(&place, "cancelled", async |client, queue| client.cancel(&queue, number).await)
+                .await
         }
         Queue::Restart { number, place } => {
-            done(&place, "restartTestsOnPullRequest", pr(number), "restarted").await
+            done(&place, "restarted", async |client, queue| client.restart(&queue, number).await)
+                .await
         }
         Queue::Pause { reason, place } => {
-            let body = json!({ "state": "PAUSED", "reason": reason });
-            done(&place, "updateQueue", body, "paused").await
+            let pause = go_to(RequestedState::Paused);
+            change(&place, QueueChange { reason: Some(reason), ..pause }, "paused").await
         }
-        Queue::Drain { place } => {
-            done(&place, "updateQueue", json!({ "state": "DRAINING" }), "draining").await
-        }
-        Queue::Resume { place } => {
-            done(&place, "updateQueue", json!({ "state": "RUNNING" }), "running").await
-        }
+        Queue::Drain { place } => change(&place, go_to(RequestedState::Draining), "draining").await,
+        Queue::Resume { place } => change(&place, go_to(RequestedState::Running), "running").await,
     }
 }
 
-async fn done(place: &Place, operation: &str, body: Value, word: &str) -> Result<(), CliError> {
-    let reply = call(place, operation, body).await?;
-    say(&if place.json { reply.to_string() } else { word.to_owned() });
+impl Place {
+    fn queue(&self) -> Result<QueueRef, CliError> {
+        Ok(QueueRef { repo: repo(&self.repo)?, target_branch: self.branch.clone() })
+    }
+}
+
+fn go_to(state: RequestedState) -> QueueChange {
+    QueueChange { state: Some(state), ..QueueChange::default() }
+}
+
+async fn change(place: &Place, change: QueueChange, word: &str) -> Result<(), CliError> {
+    done(place, word, async |client, queue| client.update_queue(&queue, &change).await).await
+}
+
+/// Calls an operation that says no more than that it is done.
+async fn done(
+    place: &Place,
+    word: &str,
+    call: impl AsyncFnOnce(Client, QueueRef) -> Result<Reply<Done>, ClientError>,
+) -> Result<(), CliError> {
+    let reply = call(place.server.client()?, place.queue()?).await?;
+    show(&reply, place.json, |_| word.to_owned());
     Ok(())
 }
 
 async fn status(place: &Place) -> Result<(), CliError> {
-    let queue = call(place, "getQueue", json!({})).await?;
-    if place.json {
-        say(&queue.to_string());
-        return Ok(());
-    }
-    let entries = queue["enqueuedPullRequests"].as_array().cloned().unwrap_or_default();
-    let text = |key: &str| queue[key].as_str().unwrap_or_default().to_owned();
-    let state = text("state");
-    let state = QueueStateName::parse(&state.to_uppercase()).map_or(state, |it| label(&it));
-    say(&format!("{}: {state}, {} pull requests", text("branch"), entries.len()));
-    for entry in &entries {
-        say(&format!("  {}", line(entry)));
-    }
+    let queue = place.server.client()?.queue(&place.queue()?).await?;
+    show(&queue, place.json, |queue| {
+        let state = QueueStateName::parse(&queue.state.to_uppercase());
+        let state = state.map_or_else(|| queue.state.clone(), |it| label(&it));
+        let entries = &queue.enqueued_pull_requests;
+        let head = format!("{}: {state}, {} pull requests", queue.branch, entries.len());
+        let lines = entries.iter().map(|entry| format!("\n  {}", line(entry)));
+        head + &lines.collect::<String>()
+    });
     Ok(())
 }
 
-fn line(entry: &Value) -> String {
-    let text = |key: &str| entry[key].as_str().unwrap_or_default().to_owned();
-    let position = entry["position"].as_u64().map_or_else(|| "-".into(), |it| it.to_string());
-    let (number, state) = (entry["prNumber"].as_u64().unwrap_or(0), text("state"));
-    let state = PrState::parse(&state.to_uppercase()).map_or(state, |it| label(&it));
-    format!("{position:>3} #{number} {state:28} {} ({})", text("prTitle"), text("reason"))
+fn line(entry: &Entry) -> String {
+    let position = entry.position.map_or_else(|| "-".into(), |it| it.to_string());
+    let state = PrState::parse(&entry.state.to_uppercase());
+    let state = state.map_or_else(|| entry.state.clone(), |it| label(&it));
+    let text = |text: &Option<String>| text.clone().unwrap_or_default();
+    let (number, title, reason) = (entry.pr_number, text(&entry.pr_title), text(&entry.reason));
+    format!("{position:>3} #{number} {state:28} {title} ({reason})")
 }
 
 /// How a state is called in front of people.
 fn label(state: &impl Named) -> String {
     state.named().label.to_owned()
-}
-
-async fn call(place: &Place, operation: &str, mut body: Value) -> Result<Value, CliError> {
-    body["repo"] = repo(&place.repo)?;
-    body["targetBranch"] = json!(place.branch);
-    Ok(place.server.client()?.post(operation, &body).await?)
 }

@@ -1,8 +1,9 @@
 //! `signalbox queue set`: every setting of a queue, by its name in the API.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use serde_json::{Map, Value};
+use signalbox_client::{BatchingRule, Setting};
 use signalbox_domain::queue::{SETTINGS, SettingKind, SettingSpec, SettingValue, setting};
 use thiserror::Error;
 
@@ -50,9 +51,9 @@ fn values(spec: &SettingSpec) -> String {
     }
 }
 
-/// The body of `updateQueue` for texts such as `concurrency=5`.
-pub(crate) fn body(given: &[String]) -> Result<Value, SettingError> {
-    let mut body = Map::new();
+/// Reads texts such as `concurrency=5`.
+pub(crate) fn settings(given: &[String]) -> Result<BTreeMap<String, Setting>, SettingError> {
+    let mut settings = BTreeMap::new();
     for text in given {
         let (name, value) =
             text.split_once('=').ok_or_else(|| SettingError::NoValue(text.clone()))?;
@@ -69,22 +70,25 @@ pub(crate) fn body(given: &[String]) -> Result<Value, SettingError> {
             value: value.to_owned(),
             expected: values(spec),
         };
-        body.insert(name.to_owned(), json(spec.parse(&lines).ok_or_else(wrong)?));
+        settings.insert(name.to_owned(), sent(spec.parse(&lines).ok_or_else(wrong)?));
     }
-    Ok(Value::Object(body))
+    Ok(settings)
 }
 
-fn json(value: SettingValue) -> Value {
+fn sent(value: SettingValue) -> Setting {
     match value {
-        SettingValue::Whole(number) => number.into(),
-        SettingValue::Flag(flag) => flag.into(),
-        SettingValue::Word(word) => word.into(),
-        SettingValue::Text(text) => text.into(),
-        SettingValue::Names(names) => names.into(),
-        SettingValue::Rules(rules) => rules
-            .into_iter()
-            .map(|rule| serde_json::json!({"targetPattern": rule.target_pattern, "policy": rule.policy}))
-            .collect(),
+        SettingValue::Whole(number) => Setting::Whole(number),
+        SettingValue::Flag(flag) => Setting::Flag(flag),
+        SettingValue::Word(word) => Setting::Text(word.to_owned()),
+        SettingValue::Text(text) => Setting::Text(text),
+        SettingValue::Names(names) => Setting::Names(names),
+        SettingValue::Rules(rules) => {
+            let rule = |rule: signalbox_domain::queue::BatchingRule| BatchingRule {
+                target_pattern: rule.target_pattern,
+                policy: rule.policy,
+            };
+            Setting::Rules(rules.into_iter().map(rule).collect())
+        }
     }
 }
 
@@ -108,12 +112,13 @@ mod tests {
             "requiredStatuses": ["test", "lint"],
             "batchingRules": [{"targetPattern": "//db/*", "policy": "isolate"}]
         });
-        assert_eq!(body(&given.map(str::to_owned)), Ok(expected));
+        let read = settings(&given.map(str::to_owned)).expect("readable");
+        assert_eq!(serde_json::to_value(read).expect("JSON"), expected);
     }
 
     #[test]
     fn what_cannot_be_read_is_named() {
-        let refused = |text: &str| body(&[text.to_owned()]).expect_err("refused").to_string();
+        let refused = |text: &str| settings(&[text.to_owned()]).expect_err("refused").to_string();
         assert_eq!(refused("concurrency"), "\"concurrency\": expected NAME=VALUE");
         assert_eq!(refused("colour=red"), "colour: not a setting; see --help");
         assert_eq!(refused("concurrency=many"), "invalid concurrency \"many\": expected 1..1000");

@@ -1,11 +1,10 @@
 //! Which server, and as whom.
 
 use clap::Args;
-use serde_json::{Value, json};
-use signalbox_client::Client;
+use signalbox_client::{Client, Reply, Repo};
 use signalbox_domain::ids::RepoName;
 
-use crate::CliError;
+use crate::{CliError, say};
 
 /// The flags of every command that talks to a server.
 #[derive(Args)]
@@ -24,8 +23,13 @@ impl Server {
     }
 }
 
-/// `HOST/OWNER/NAME` as the API calls a repository.
-pub(crate) fn repo(text: &str) -> Result<Value, CliError> {
+/// Reads `HOST/OWNER/NAME`.
+pub(crate) fn repo(text: &str) -> Result<Repo, CliError> {
     let repo = RepoName::parse(text)?;
-    Ok(json!({ "host": repo.host.as_str(), "owner": repo.owner, "name": repo.name }))
+    Ok(Repo { host: repo.host.as_str().to_owned(), owner: repo.owner, name: repo.name })
+}
+
+/// Shows an answer: as JSON, or in words.
+pub(crate) fn show<T>(reply: &Reply<T>, as_json: bool, words: impl FnOnce(&T) -> String) {
+    say(&if as_json { reply.json.to_string() } else { words(&reply.value) });
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use glob::MatchOptions;
-use signalbox_client::Upload;
+use signalbox_client::{TestedRun, Upload};
 
 use crate::flaky_tests::{FlakyTests, flaky_tests};
 use crate::server::{Server, repo};
@@ -75,17 +75,16 @@ async fn send(reports: Reports) -> Result<(), CliError> {
         files.extend(matching(pattern)?);
     }
     let count = files.len();
-    let given = [
-        ("repo", Some(reports.repo)),
-        ("branch", Some(reports.branch)),
-        ("sha", Some(reports.sha)),
-        ("pr", reports.pr.map(|pr| pr.to_string())),
-        ("job", reports.job),
-        ("job_url", reports.job_url),
-        ("variant", reports.variant),
-    ];
     let upload = Upload {
-        query: given.into_iter().filter_map(|(name, value)| Some((name, value?))).collect(),
+        run: TestedRun {
+            repo: reports.repo,
+            branch: reports.branch,
+            sha: reports.sha,
+            pr: reports.pr,
+            job: reports.job,
+            job_url: reports.job_url,
+            variant: reports.variant,
+        },
         files: files.into_iter().map(content).collect::<Result<_, _>>()?,
     };
     let client = reports.server.client()?;
@@ -120,6 +119,7 @@ mod checks {
     use std::path::Path;
 
     use clap::Parser;
+    use signalbox_client::QuarantineSetting;
     use tempfile::TempDir;
 
     use super::*;
@@ -162,18 +162,18 @@ mod checks {
 
     #[test]
     fn a_decision_about_quarantine_is_a_flag_or_a_word_and_only_one() {
-        for (given, word) in [
-            ("--always", "ALWAYS_QUARANTINE"),
-            ("--never", "NEVER_QUARANTINE"),
-            ("--follow", "UNSPECIFIED"),
-            ("never", "NEVER_QUARANTINE"),
+        for (given, setting) in [
+            ("--always", QuarantineSetting::Always),
+            ("--never", QuarantineSetting::Never),
+            ("--follow", QuarantineSetting::Follow),
+            ("never", QuarantineSetting::Never),
         ] {
             let Ok(Tests::Flaky(FlakyTests::Quarantine { decision, .. })) =
                 read(&format!("quarantine 1 {given}"))
             else {
                 panic!("{given} is not read")
             };
-            assert_eq!(decision.word(), word);
+            assert_eq!(decision.setting(), setting);
         }
         for wrong in
             ["quarantine 1", "quarantine 1 --always --never", "quarantine 1 never --always"]

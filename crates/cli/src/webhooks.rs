@@ -1,10 +1,14 @@
 //! `signalbox webhooks`: webhooks of a running server.
 
 use clap::{Args, Subcommand};
-use serde_json::{Map, Value, json};
-use signalbox_client::Client;
+use serde::Serialize;
+use signalbox_client::{
+    Client, DeliveriesQuery, Delivery, Done, NewWebhook, ReplayQuery, Reply, Webhook,
+    WebhookChange, WebhookSecret,
+};
 
-use crate::{CliError, say};
+use crate::CliError;
+use crate::server::show;
 
 /// Which server.
 #[derive(Args)]
@@ -156,12 +160,13 @@ pub enum Webhooks {
 
 pub async fn webhooks(action: Webhooks) -> Result<(), CliError> {
     match action {
-        Webhooks::List { place } => list(&place).await,
+        Webhooks::List { place } => {
+            let found = place.client()?.webhooks().await?.value;
+            found.webhooks.iter().for_each(|endpoint| show(endpoint, place.json, line));
+        }
         Webhooks::Create { url, events, description, disabled, place } => {
-            let body = json!({
-                "url": url, "events": events, "description": description, "enabled": !disabled,
-            });
-            secret(&place, "create", &body).await
+            let new = NewWebhook { url, events, description, enabled: !disabled };
+            show(&place.client()?.create_webhook(&new).await?, place.json, secret);
         }
         Webhooks::Update {
             id,
@@ -174,149 +179,124 @@ pub async fn webhooks(action: Webhooks) -> Result<(), CliError> {
             catch_up,
             place,
         } => {
-            let mut body = json!({
-                "webhookId": id, "url": url, "description": description, "catchUp": catch_up,
-            });
-            if all_events || !events.is_empty() {
-                body["events"] = json!(events);
-            }
-            if enable || disable {
-                body["enabled"] = json!(enable);
-            }
-            done(&place, "update", &body, "changed").await
+            let change = WebhookChange {
+                webhook_id: id,
+                url,
+                events: Some(events).filter(|events| all_events || !events.is_empty()),
+                description,
+                enabled: (enable || disable).then_some(enable),
+                catch_up,
+            };
+            done(&place, &place.client()?.update_webhook(&change).await?, "changed");
         }
         Webhooks::Delete { id, place } => {
-            done(&place, "delete", &json!({ "webhookId": id }), "deleted").await
+            done(&place, &place.client()?.delete_webhook(&id).await?, "deleted");
         }
         Webhooks::Rotate { id, overlap_hours, place } => {
-            let body = json!({ "webhookId": id, "overlapHours": overlap_hours });
-            secret(&place, "rotate-secret", &body).await
+            let made = place.client()?.rotate_webhook_secret(&id, overlap_hours).await?;
+            show(&made, place.json, secret);
         }
         Webhooks::Test { id, event, place } => {
-            let reply = call(&place, "test", &json!({ "webhookId": id, "event": event })).await?;
-            show(&place, &reply, || format!("message {} is on its way", text(&reply["messageId"])));
-            Ok(())
+            let made = place.client()?.test_webhook(&id, event.as_deref()).await?;
+            show(&made, place.json, |made| format!("message {} is on its way", made.message_id));
         }
         Webhooks::Deliveries { id, state, limit, place } => {
-            deliveries(&place, &id, state.as_deref(), limit).await
+            let page_token = String::new();
+            let query = DeliveriesQuery { webhook_id: id, state, page_size: limit, page_token };
+            deliveries(&place, query).await?;
         }
         Webhooks::Replay { id, message, failed_since, since, until, place } => {
-            let body = json!({
-                "webhookId": id, "messageId": message, "failedSince": failed_since,
-                "since": since, "until": until,
-            });
-            replay(&place, body).await
+            let (webhook_id, message_id) = (id, message);
+            let query = ReplayQuery { webhook_id, message_id, failed_since, since, until };
+            replay(&place, &query).await?;
         }
     }
-}
-
-async fn call(place: &Place, operation: &str, body: &Value) -> Result<Value, CliError> {
-    // What was not given is left out.
-    let given = body.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null());
-    let given: Map<String, Value> =
-        given.map(|(key, value)| (key.clone(), value.clone())).collect();
-    let client = Client::new(&place.server, &place.token)?;
-    Ok(client.post(&format!("webhooks/{operation}"), &given.into()).await?)
-}
-
-fn text(value: &Value) -> &str {
-    value.as_str().unwrap_or_default()
-}
-
-fn show(place: &Place, reply: &Value, words: impl FnOnce() -> String) {
-    say(&if place.json { reply.to_string() } else { words() });
-}
-
-async fn done(place: &Place, operation: &str, body: &Value, word: &str) -> Result<(), CliError> {
-    let reply = call(place, operation, body).await?;
-    show(place, &reply, || word.to_owned());
     Ok(())
 }
 
-async fn secret(place: &Place, operation: &str, body: &Value) -> Result<(), CliError> {
-    let reply = call(place, operation, body).await?;
-    show(place, &reply, || {
-        let id = text(&reply["webhook"]["id"]);
-        format!("{}\nThis is shown once. The endpoint's id is {id}.", text(&reply["secret"]))
-    });
-    Ok(())
-}
-
-async fn list(place: &Place) -> Result<(), CliError> {
-    let reply = call(place, "list", &json!({})).await?;
-    for endpoint in reply["webhooks"].as_array().into_iter().flatten() {
-        show(place, endpoint, || line(endpoint));
+impl Place {
+    fn client(&self) -> Result<Client, CliError> {
+        Ok(Client::new(&self.server, &self.token)?)
     }
-    Ok(())
 }
 
-fn line(endpoint: &Value) -> String {
-    let state = match (endpoint["enabled"].as_bool(), endpoint["failingSince"].as_str()) {
-        (Some(true), None) => "on".to_owned(),
-        (Some(true), Some(since)) => format!("failing since {since}"),
-        _ => format!("off: {}", text(&endpoint["offReason"])),
+fn done(place: &Place, reply: &Reply<Done>, word: &str) {
+    show(reply, place.json, |_| word.to_owned());
+}
+
+fn secret(made: &WebhookSecret) -> String {
+    let (secret, id) = (&made.secret, &made.webhook.id);
+    format!("{secret}\nThis is shown once. The endpoint's id is {id}.")
+}
+
+fn line(endpoint: &Webhook) -> String {
+    let state = match (endpoint.enabled, &endpoint.failing_since) {
+        (true, None) => "on".to_owned(),
+        (true, Some(since)) => format!("failing since {since}"),
+        (false, _) => format!("off: {}", endpoint.off_reason.as_deref().unwrap_or_default()),
     };
-    let names = endpoint["events"].as_array().into_iter().flatten().map(text);
-    let names: Vec<&str> = names.collect();
+    let names = &endpoint.events;
     let names = if names.is_empty() { "all".to_owned() } else { names.join(" ") };
-    format!("{} {} ({state}) [{names}]", text(&endpoint["id"]), text(&endpoint["url"]))
+    format!("{} {} ({state}) [{names}]", endpoint.id, endpoint.url)
 }
 
-async fn deliveries(
-    place: &Place,
-    id: &str,
-    state: Option<&str>,
-    limit: u32,
-) -> Result<(), CliError> {
-    let (mut left, mut token) = (limit, String::new());
+/// Prints as many deliveries as the query's page size says, page by page.
+async fn deliveries(place: &Place, mut query: DeliveriesQuery) -> Result<(), CliError> {
+    let (client, mut left) = (place.client()?, query.page_size);
     while left > 0 {
-        let body = json!({
-            "webhookId": id, "state": state, "pageSize": left.min(100), "pageToken": token,
-        });
-        let page = call(place, "deliveries", &body).await?;
-        for delivery in page["deliveries"].as_array().into_iter().flatten() {
-            show(place, delivery, || delivery_line(delivery));
+        query.page_size = left.min(100);
+        let page = client.deliveries(&query).await?.value;
+        for delivery in &page.deliveries {
+            show(delivery, place.json, delivery_line);
             left = left.saturating_sub(1);
         }
-        text(&page["nextPageToken"]).clone_into(&mut token);
-        if token.is_empty() {
+        query.page_token = page.next_page_token.unwrap_or_default();
+        if query.page_token.is_empty() {
             break;
         }
     }
     Ok(())
 }
 
-fn delivery_line(delivery: &Value) -> String {
-    let tries = delivery["attempts"].as_array().map_or(&[][..], Vec::as_slice);
-    let last = tries.last().map(|last| match last["status"].as_u64() {
-        Some(status) => status.to_string(),
-        None => text(&last["outcome"]).to_owned(),
+fn delivery_line(delivery: &Delivery) -> String {
+    let Delivery { id, created_at, event, state, next_attempt_at, attempts } = delivery;
+    let last = attempts.last().map(|last| {
+        let outcome = || last.outcome.clone();
+        format!(", last {}", last.status.map_or_else(outcome, |status| status.to_string()))
     });
-    let last = last.map(|last| format!(", last {last}")).unwrap_or_default();
-    let next = delivery["nextAttemptAt"].as_str();
-    let next = next.map(|at| format!(", next {at}")).unwrap_or_default();
-    let part = |key: &str| text(&delivery[key]).to_owned();
-    let (id, at, event, state) = (part("id"), part("createdAt"), part("event"), part("state"));
-    format!("{id} {at} {event} {state} (tries {}{last}{next})", tries.len())
+    let next = next_attempt_at.as_ref().map(|at| format!(", next {at}"));
+    let (last, next) = (last.unwrap_or_default(), next.unwrap_or_default());
+    format!("{id} {created_at} {event} {state} (tries {}{last}{next})", attempts.len())
+}
+
+/// How many messages a command has sent once more.
+#[derive(Serialize)]
+struct Total {
+    messages: u64,
 }
 
 /// Replays until nothing is left: one call does so many and no more.
-async fn replay(place: &Place, body: Value) -> Result<(), CliError> {
-    let mut messages = 0;
+async fn replay(place: &Place, query: &ReplayQuery) -> Result<(), CliError> {
+    let (client, mut messages) = (place.client()?, 0);
     loop {
-        let reply = call(place, "replay", &body).await?;
-        messages += reply["messages"].as_u64().unwrap_or(0);
-        if reply["more"].as_bool() != Some(true) {
+        let replayed = client.replay(query).await?.value;
+        messages += replayed.messages;
+        if !replayed.more {
             break;
         }
     }
-    let reply = json!({ "messages": messages });
-    show(place, &reply, || format!("{messages} messages are on their way"));
+    let value = Total { messages };
+    let json = serde_json::to_value(&value).unwrap_or_default();
+    show(&Reply { value, json }, place.json, |total| {
+        format!("{} messages are on their way", total.messages)
+    });
     Ok(())
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -325,12 +305,14 @@ mod tests {
             "id": "1", "url": "https://a.test/", "enabled": false, "offReason": "failing",
             "events": [], "failingSince": "2026-01-01T00:00:00.000Z",
         });
+        let endpoint: Webhook = serde_json::from_value(endpoint).expect("an endpoint");
         assert_eq!(line(&endpoint), "1 https://a.test/ (off: failing) [all]");
         let delivery = json!({
             "id": "2", "createdAt": "2026-01-01T00:00:00.000Z", "event": "a.b", "state": "pending",
             "nextAttemptAt": "2026-01-01T00:00:05.000Z",
             "attempts": [{"status": 500, "outcome": "rejected"}, {"status": null, "outcome": "timed_out"}],
         });
+        let delivery: Delivery = serde_json::from_value(delivery).expect("a delivery");
         assert_eq!(
             delivery_line(&delivery),
             "2 2026-01-01T00:00:00.000Z a.b pending (tries 2, last timed_out, next 2026-01-01T00:00:05.000Z)"

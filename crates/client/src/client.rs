@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use reqwest::RequestBuilder;
 use reqwest::multipart::{Form, Part};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::ClientError;
@@ -22,12 +24,35 @@ pub struct Client {
 }
 
 /// JUnit files for `POST /v1/flaky-tests/upload`.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Upload {
-    /// The query: `repo`, `branch`, `sha` and what else is known of the run.
-    pub query: Vec<(&'static str, String)>,
+    /// What is known of the run.
+    pub run: TestedRun,
     /// The files' names and contents.
     pub files: Vec<(String, Vec<u8>)>,
+}
+
+/// What is known of the run that JUnit files come from.
+#[derive(Clone, Debug, Serialize)]
+pub struct TestedRun {
+    /// HOST/OWNER/NAME.
+    pub repo: String,
+    /// The branch that was tested.
+    pub branch: String,
+    /// The commit that was tested.
+    pub sha: String,
+    /// The pull request that was tested.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pr: Option<u32>,
+    /// The name of the CI job.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub job: Option<String>,
+    /// The page of the CI job.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub job_url: Option<String>,
+    /// The variant of the tests; part of their identity.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub variant: Option<String>,
 }
 
 /// What the server says of an upload that it has taken.
@@ -37,6 +62,12 @@ pub struct Receipt {
     pub status_path: String,
     /// The whole answer.
     pub json: String,
+}
+
+/// An upload that was taken.
+#[derive(Deserialize)]
+struct Taken {
+    status_url: String,
 }
 
 impl Client {
@@ -62,15 +93,28 @@ impl Client {
         &self.token
     }
 
-    /// Calls an operation with a JSON body.
+    /// Calls an operation that has no method here.
     pub async fn post(&self, operation: &str, body: &Value) -> Result<Value, ClientError> {
+        self.call(operation, body).await
+    }
+
+    /// Calls an operation with a JSON body.
+    pub(crate) async fn call<T: DeserializeOwned>(
+        &self,
+        operation: &str,
+        body: &impl Serialize,
+    ) -> Result<T, ClientError> {
         let url = self.url(operation);
         let request = self.http.post(&url).timeout(TIMEOUT).json(body);
         parse(&url, &self.answer(request, &url).await?)
     }
 
     /// Reads a resource.
-    pub async fn get(&self, path: &str, query: &[(&str, &str)]) -> Result<Value, ClientError> {
+    pub(crate) async fn read<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        query: &impl Serialize,
+    ) -> Result<T, ClientError> {
         let url = self.url(path);
         let request = self.http.get(&url).timeout(TIMEOUT).query(query);
         parse(&url, &self.answer(request, &url).await?)
@@ -84,12 +128,10 @@ impl Client {
             let part = Part::bytes(bytes).file_name(name).mime_str("application/xml");
             form = form.part("file", part.map_err(ClientError::Setup)?);
         }
-        let request = self.http.post(&url).timeout(UPLOAD_TIMEOUT).query(&upload.query);
+        let request = self.http.post(&url).timeout(UPLOAD_TIMEOUT).query(&upload.run);
         let json = self.answer(request.multipart(form), &url).await?;
-        match parse(&url, &json)?["status_url"].as_str() {
-            Some(path) => Ok(Receipt { status_path: path.to_owned(), json }),
-            None => Err(ClientError::Unreadable { url, problem: "status_url is missing".into() }),
-        }
+        let taken: Taken = parse(&url, &json)?;
+        Ok(Receipt { status_path: taken.status_url, json })
     }
 
     fn url(&self, path: &str) -> String {
@@ -113,7 +155,7 @@ impl Client {
     }
 }
 
-fn parse(url: &str, text: &str) -> Result<Value, ClientError> {
+fn parse<T: DeserializeOwned>(url: &str, text: &str) -> Result<T, ClientError> {
     let unreadable = |error: serde_json::Error| ClientError::Unreadable {
         url: url.to_owned(),
         problem: error.to_string(),

@@ -1,7 +1,8 @@
 //! Sessions of the pages: a token is exchanged for one, and it ends with the token.
 
-use std::fmt::{self, Write};
+use std::fmt;
 
+use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
@@ -61,11 +62,7 @@ impl SessionText {
     pub fn form_token(&self, page: Uuid) -> String {
         let page = page.simple();
         let digest: [u8; 32] = Sha256::digest(format!("signalbox form {page} {}", self.0)).into();
-        digest.iter().fold(page.to_string(), |mut text, byte| {
-            // Writing to a String does not fail.
-            let _written = write!(text, "{byte:02x}");
-            text
-        })
+        format!("{page}{}", HEXLOWER.encode(&digest))
     }
 
     /// Whether a form carries what a page of this session gave it.

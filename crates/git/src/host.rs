@@ -42,7 +42,7 @@ pub struct PlainGitHost {
 
 impl PlainGitHost {
     /// A host on that folder, with pull requests in that store.
-    pub const fn new(
+    pub fn new(
         config: HostConfig,
         store: Arc<dyn PullRequestStore>,
         clock: Arc<dyn Clock>,

@@ -3,23 +3,27 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use quick_cache::sync::Cache;
 use signalbox_domain::ids::{BranchName, PrNumber};
 use signalbox_domain::ports::{HostError, Repository, Snapshot};
 
 use crate::git::{Git, parse_sha};
 use crate::host::{PlainGitHost, TEST_BRANCHES, silent};
 
+/// The most branches that are remembered.
+const REMEMBERED: usize = 4_096;
+
 /// Which pull requests a branch contains, and the head at which it was asked. Asked anew when the
 /// branch moves.
-pub(crate) struct MergedSets(Mutex<BTreeMap<(PathBuf, BranchName), MergedAt>>);
+pub(crate) struct MergedSets(Cache<(PathBuf, BranchName), MergedAt>);
 
 type MergedAt = (String, Arc<BTreeSet<PrNumber>>);
 
 impl MergedSets {
-    pub(crate) const fn new() -> Self {
-        Self(Mutex::new(BTreeMap::new()))
+    pub(crate) fn new() -> Self {
+        Self(Cache::new(REMEMBERED))
     }
 
     async fn of(
@@ -29,7 +33,7 @@ impl MergedSets {
         head: &str,
     ) -> Result<Arc<BTreeSet<PrNumber>>, HostError> {
         let key = (git.dir().to_owned(), base.clone());
-        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
+        let known = self.0.get(&key);
         if let Some((_, merged)) = known.filter(|(at, _)| at == head) {
             return Ok(merged);
         }
@@ -40,8 +44,7 @@ impl MergedSets {
             number.parse().ok().map(PrNumber)
         };
         let merged = Arc::new(text.lines().filter_map(number).collect::<BTreeSet<_>>());
-        let mut sets = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        sets.insert(key, (head.to_owned(), merged.clone()));
+        self.0.insert(key, (head.to_owned(), merged.clone()));
         Ok(merged)
     }
 }

@@ -1,8 +1,8 @@
 //! What is shown on pull requests: a status, one comment that is edited, labels.
 
-use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
+use quick_cache::sync::Cache;
 use reqwest::Method;
 use serde_json::json;
 use signalbox_domain::ids::{PrNumber, RepoName, Sha};
@@ -27,33 +27,38 @@ const BARE_SECONDS: u32 = 60;
 const REMEMBERED: usize = 10_000;
 
 /// Where our comments are, so that they need not be looked for.
-#[derive(Default)]
 pub(crate) struct Shown {
-    comments: Mutex<BTreeMap<(RepoName, PrNumber, String), u64>>,
+    comments: Cache<(RepoName, PrNumber, String), u64>,
     own_login: Mutex<Option<String>>,
     /// Pull requests that had no comment at all when they were read, and when that was.
-    bare: Mutex<BTreeMap<(RepoName, PrNumber), Timestamp>>,
+    bare: Cache<(RepoName, PrNumber), Timestamp>,
+}
+
+impl Default for Shown {
+    fn default() -> Self {
+        Self {
+            comments: Cache::new(REMEMBERED),
+            own_login: Mutex::default(),
+            bare: Cache::new(REMEMBERED),
+        }
+    }
 }
 
 impl Shown {
     /// A pull request was read; whether it had a comment then.
     pub(crate) fn seen(&self, repo: &RepoName, pr: PrNumber, is_bare: bool, at: Timestamp) {
-        let mut bare = self.bare.lock().unwrap_or_else(PoisonError::into_inner);
-        if !is_bare {
-            bare.remove(&(repo.clone(), pr));
-            return;
+        let key = (repo.clone(), pr);
+        if is_bare {
+            self.bare.insert(key, at);
+        } else {
+            self.bare.remove(&key);
         }
-        if bare.len() >= REMEMBERED {
-            bare.pop_first();
-        }
-        bare.insert((repo.clone(), pr), at);
     }
 
     /// Whether it had no comment a moment ago.
     fn is_bare(&self, repo: &RepoName, pr: PrNumber, now: Timestamp) -> bool {
-        let bare = self.bare.lock().unwrap_or_else(PoisonError::into_inner);
-        let at = bare.get(&(repo.clone(), pr));
-        at.is_some_and(|at| now.since(*at) <= Span::seconds(BARE_SECONDS))
+        let at = self.bare.get(&(repo.clone(), pr));
+        at.is_some_and(|at| now.since(at) <= Span::seconds(BARE_SECONDS))
     }
 }
 
@@ -113,7 +118,7 @@ impl GitHubHost {
         text.truncate(text.floor_char_boundary(MAX_COMMENT));
         let body = json!({ "body": format!("{marker}\n{text}") });
         let key = (repo.clone(), pr, queue.to_owned());
-        let known = self.comments().get(&key).copied();
+        let known = self.shown.comments.get(&key);
         let id = match known {
             Some(id) => Some(id),
             None if self.shown.is_bare(repo, pr, self.client.clock.now()) => None,
@@ -123,32 +128,20 @@ impl GitHubHost {
             let rest = format!("/issues/comments/{id}");
             match self.client.call(repo, Method::PATCH, &rest, Some(&body)).await {
                 Ok(_) => {
-                    self.remember(key, id);
+                    self.shown.comments.insert(key, id);
                     return Ok(());
                 }
                 // Somebody has deleted it.
                 Err(Refused { status: 404, .. }) => {
-                    self.comments().remove(&key);
+                    self.shown.comments.remove(&key);
                 }
                 Err(refused) => return Err(refused.error),
             }
         }
         let rest = format!("/issues/{pr}/comments");
         let made: wire::IssueComment = self.client.make(repo, Method::POST, &rest, &body).await?;
-        self.remember(key, made.id);
+        self.shown.comments.insert(key, made.id);
         Ok(())
-    }
-
-    fn comments(&self) -> std::sync::MutexGuard<'_, BTreeMap<(RepoName, PrNumber, String), u64>> {
-        self.shown.comments.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn remember(&self, key: (RepoName, PrNumber, String), id: u64) {
-        let mut comments = self.comments();
-        if comments.len() >= REMEMBERED {
-            comments.pop_first();
-        }
-        comments.insert(key, id);
     }
 
     /// Our comment of an earlier life: it carries the marker, and we wrote it.

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use quick_cache::sync::Cache;
 use signalbox_domain::ids::{RepoName, Sha};
 use signalbox_domain::time::{Span, Timestamp};
 
@@ -60,28 +61,25 @@ impl Benches {
 }
 
 /// Where test branches were put. Nobody else names branches as we do.
-#[derive(Default)]
-pub(crate) struct Places(Mutex<BTreeMap<(RepoName, String), String>>);
+pub(crate) struct Places(Cache<(RepoName, String), String>);
+
+impl Default for Places {
+    fn default() -> Self {
+        Self(Cache::new(REMEMBERED))
+    }
+}
 
 impl Places {
-    fn known(&self) -> MutexGuard<'_, BTreeMap<(RepoName, String), String>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(crate) fn is_at(&self, repo: &RepoName, branch: &str, commit: &str) {
-        let mut known = self.known();
-        if known.len() >= REMEMBERED {
-            known.pop_first();
-        }
-        known.insert((repo.clone(), branch.to_owned()), commit.to_owned());
+        self.0.insert((repo.clone(), branch.to_owned()), commit.to_owned());
     }
 
     pub(crate) fn was_put(&self, repo: &RepoName, branch: &str, at: &Sha) -> bool {
         let place = (repo.clone(), branch.to_owned());
-        self.known().get(&place).is_some_and(|commit| commit == at.as_str())
+        self.0.get(&place).is_some_and(|commit| commit == at.as_str())
     }
 
     pub(crate) fn is_gone(&self, repo: &RepoName, branch: &str) {
-        self.known().remove(&(repo.clone(), branch.to_owned()));
+        self.0.remove(&(repo.clone(), branch.to_owned()));
     }
 }

@@ -1,8 +1,8 @@
 //! What was reported on a commit: check runs and commit statuses, from all pages.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Mutex, PoisonError};
 
+use quick_cache::sync::Cache;
 use signalbox_domain::ids::{BranchName, RepoName, Sha};
 use signalbox_domain::ports::HostError;
 use signalbox_domain::queue::{Check, CheckConclusion, CheckReport, CheckStatus};
@@ -23,10 +23,15 @@ const ACTIONS: &str = "github-actions";
 const BOT: &str = "[bot]";
 
 /// Who has reported on which commit, and which app has which slug.
-#[derive(Default)]
 pub(crate) struct Reporters {
-    on: Mutex<BTreeMap<(RepoName, String), (Timestamp, ReportersByName)>>,
-    apps: Mutex<BTreeMap<String, Option<u64>>>,
+    on: Cache<(RepoName, String), (Timestamp, ReportersByName)>,
+    apps: Cache<String, Option<u64>>,
+}
+
+impl Default for Reporters {
+    fn default() -> Self {
+        Self { on: Cache::new(REMEMBERED), apps: Cache::new(REMEMBERED) }
+    }
 }
 
 impl Reporters {
@@ -35,18 +40,13 @@ impl Reporters {
         for one in current {
             by_name.entry(one.check.name.clone()).or_default().insert(one.by.clone());
         }
-        let mut on = self.on.lock().unwrap_or_else(PoisonError::into_inner);
-        if on.len() >= REMEMBERED {
-            on.pop_first();
-        }
-        on.insert((repo.clone(), sha.to_owned()), (now, by_name));
+        self.on.insert((repo.clone(), sha.to_owned()), (now, by_name));
     }
 
     fn of(&self, repo: &RepoName, sha: &str, now: Timestamp) -> Option<ReportersByName> {
-        let on = self.on.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = on.get(&(repo.clone(), sha.to_owned()));
+        let known = self.on.get(&(repo.clone(), sha.to_owned()));
         let hold = Span::seconds(HOLD_SECONDS);
-        known.filter(|(read_at, _)| now.since(*read_at) < hold).map(|it| it.1.clone())
+        known.filter(|(read_at, _)| now.since(*read_at) < hold).map(|(_, by_name)| by_name)
     }
 }
 
@@ -134,11 +134,7 @@ impl GitHubHost {
         let Some(slug) = slug.filter(|_| creator.kind.as_deref() == Some("Bot")) else {
             return Ok(account());
         };
-        let known = {
-            let apps = self.reporters.apps.lock().unwrap_or_else(PoisonError::into_inner);
-            apps.get(slug).copied()
-        };
-        let id = if let Some(known) = known {
+        let id = if let Some(known) = self.reporters.apps.get(slug) {
             known
         } else {
             let found = self.client.get_public(repo, &format!("apps/{}", part(slug))).await;
@@ -148,11 +144,7 @@ impl GitHubHost {
                 Err(refused) => return Err(refused.error),
             };
             let id = found.and_then(|app| app.id);
-            let mut apps = self.reporters.apps.lock().unwrap_or_else(PoisonError::into_inner);
-            if apps.len() >= REMEMBERED {
-                apps.pop_first();
-            }
-            apps.insert(slug.to_owned(), id);
+            self.reporters.apps.insert(slug.to_owned(), id);
             id
         };
         Ok(id.map_or_else(account, Reporter::App))

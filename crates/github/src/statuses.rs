@@ -1,10 +1,10 @@
 //! What is required of a candidate: by the repository's files, by rulesets, by classic protection.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Mutex, PoisonError};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use quick_cache::sync::Cache;
 use serde::Deserialize;
 use signalbox_domain::ids::{BranchName, RepoName, Sha};
 use signalbox_domain::ports::HostError;
@@ -43,30 +43,23 @@ type RulesRead = (Timestamp, Rules);
 
 /// What was read a moment ago. Files are remembered by their commit, and by what the commit has of
 /// them, neither of which ever changes.
-#[derive(Default)]
 pub(crate) struct Requirements {
-    files: Mutex<BTreeMap<(RepoName, String), Listed>>,
-    rules: Mutex<BTreeMap<(RepoName, BranchName), RulesRead>>,
+    files: Cache<(RepoName, String), Listed>,
+    rules: Cache<(RepoName, BranchName), RulesRead>,
+}
+
+impl Default for Requirements {
+    fn default() -> Self {
+        Self { files: Cache::new(REMEMBERED), rules: Cache::new(REMEMBERED) }
+    }
 }
 
 impl Requirements {
-    fn listed(&self, key: &(RepoName, String)) -> Option<Listed> {
-        self.files.lock().unwrap_or_else(PoisonError::into_inner).get(key).cloned()
-    }
-
     fn rules(&self, key: &(RepoName, BranchName), now: Timestamp) -> Option<Rules> {
-        let known = self.rules.lock().unwrap_or_else(PoisonError::into_inner);
         let hold = Span::seconds(RULES_HOLD_SECONDS);
-        known.get(key).filter(|(read_at, _)| now.since(*read_at) < hold).map(|it| it.1.clone())
+        let known = self.rules.get(key);
+        known.filter(|(read_at, _)| now.since(*read_at) < hold).map(|(_, rules)| rules)
     }
-}
-
-fn keep<K: Ord, V>(known: &Mutex<BTreeMap<K, V>>, key: K, value: V) {
-    let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
-    if known.len() >= REMEMBERED {
-        known.pop_first();
-    }
-    known.insert(key, value);
 }
 
 #[derive(Default, Deserialize)]
@@ -105,15 +98,15 @@ impl GitHubHost {
 
     async fn listed(&self, repo: &RepoName, at: &Sha) -> Result<Listed, HostError> {
         let by_commit = (repo.clone(), at.as_str().to_owned());
-        if let Some(known) = self.requirements.listed(&by_commit) {
+        if let Some(known) = self.requirements.files.get(&by_commit) {
             return Ok(known);
         }
         // Most commits leave the files alone: the root of the tree says so in one call.
         let root: wire::Tree = self.client.get(repo, &format!("/git/trees/{at}")).await?;
         let (own, trunk) = (root.has(CONFIG_FILE, at), root.has(TRUNK_FOLDER, at));
         let by_content = (repo.clone(), format!("{own:?} {trunk:?}"));
-        if let Some(known) = self.requirements.listed(&by_content) {
-            keep(&self.requirements.files, by_commit, known.clone());
+        if let Some(known) = self.requirements.files.get(&by_content) {
+            self.requirements.files.insert(by_commit, known.clone());
             return Ok(known);
         }
         let mut listed = None;
@@ -128,8 +121,8 @@ impl GitHubHost {
         {
             listed = text.and_then(|text| trunk_list(&text)).transpose();
         }
-        keep(&self.requirements.files, by_commit, listed.clone());
-        keep(&self.requirements.files, by_content, listed.clone());
+        self.requirements.files.insert(by_commit, listed.clone());
+        self.requirements.files.insert(by_content, listed.clone());
         Ok(listed)
     }
 
@@ -194,7 +187,7 @@ impl GitHubHost {
                 rules.names.push(check.context);
             }
         }
-        keep(&self.requirements.rules, key, (now, rules.clone()));
+        self.requirements.rules.insert(key, (now, rules.clone()));
         Ok(rules)
     }
 

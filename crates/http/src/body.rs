@@ -1,71 +1,16 @@
-//! Requests: who asks is settled first, then what is asked is read.
+//! Bodies of requests: JSON, and how much of it.
 
-use std::pin::Pin;
-use std::sync::Arc;
-
+use actix_web::HttpRequest;
 use actix_web::dev::Payload;
-use actix_web::http::header::{AUTHORIZATION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
-use actix_web::web::{Bytes, BytesMut, Data};
-use actix_web::{FromRequest, HttpRequest};
+use actix_web::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
+use actix_web::web::{Bytes, BytesMut};
 use futures_util::StreamExt;
-use signalbox_domain::token::Caller;
 
-use crate::api::Api;
 use crate::dto::{Errors, Field, Form, Request, shown};
 use crate::problem::{Code, Problem};
 
 /// The most bytes of a request body.
 pub(crate) const MAX_BODY: usize = 20 * 1024 * 1024;
-
-/// A caller who is known.
-pub(crate) struct Authenticated(pub(crate) Arc<Caller>);
-
-/// A caller who is known, and what they ask. The body is not looked at before the token.
-pub(crate) struct Asked<T: Request> {
-    pub(crate) caller: Arc<Caller>,
-    pub(crate) asked: T::Asked,
-}
-
-pub(crate) async fn authenticate(request: &HttpRequest) -> Result<Arc<Caller>, Problem> {
-    let refused = || Problem::new(Code::Unauthorized, "");
-    let api = request.app_data::<Data<Api>>().ok_or_else(refused)?;
-    let header = |name| request.headers().get(name).and_then(|value| value.to_str().ok());
-    let token = header("x-api-token").filter(|token| !token.is_empty());
-    let bearer = || {
-        let (scheme, token) = header(AUTHORIZATION.as_str())?.split_once(' ')?;
-        scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
-    };
-    let token = token.or_else(bearer).ok_or_else(refused)?;
-    let caller = api.authenticator.authenticate(token).await?.ok_or_else(refused)?;
-    let span = tracing::Span::current();
-    span.record("org.slug", caller.org_slug.as_str()).record("token.name", caller.name.as_str());
-    Ok(caller)
-}
-
-impl FromRequest for Authenticated {
-    type Error = Problem;
-    type Future = Pin<Box<dyn Future<Output = Result<Self, Problem>>>>;
-
-    fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
-        let request = request.clone();
-        Box::pin(async move { authenticate(&request).await.map(Self) })
-    }
-}
-
-impl<T: Request + Form + 'static> FromRequest for Asked<T> {
-    type Error = Problem;
-    type Future = Pin<Box<dyn Future<Output = Result<Self, Problem>>>>;
-
-    fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
-        let (request, payload) = (request.clone(), payload.take());
-        Box::pin(async move {
-            let caller = authenticate(&request).await?;
-            check_headers(&request)?;
-            let bytes = read(payload).await?;
-            Ok(Self { caller, asked: parse::<T>(&bytes)? })
-        })
-    }
-}
 
 pub(crate) fn check_headers(request: &HttpRequest) -> Result<(), Problem> {
     let header = |name| request.headers().get(name).and_then(|value| value.to_str().ok());
@@ -116,7 +61,7 @@ fn malformed(detail: impl Into<String>) -> Problem {
 }
 
 /// Reads JSON. What is no JSON at all is told apart from fields that break a rule.
-pub(crate) fn parse<T: Request + Form>(bytes: &[u8]) -> Result<T::Asked, Problem> {
+pub(crate) fn parse<T: Request + Form>(bytes: &[u8]) -> Result<T::Checked, Problem> {
     if bytes.is_empty() {
         return Err(malformed("the body is empty"));
     }

@@ -4,6 +4,7 @@
 
 mod admission;
 mod api;
+mod authenticated;
 mod body;
 mod causes;
 mod dto;
@@ -18,7 +19,7 @@ mod request_id;
 mod routes;
 mod sender;
 mod stream;
-mod voucher;
+mod targets_reporter;
 
 pub use admission::{Admission, Admitted, Share, admit, to_the_end};
 pub use api::{Api, EventDescription, EventsApi, FlakyApi, Readiness, app, configure};

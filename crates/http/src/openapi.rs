@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 use utoipa::openapi::security::{ApiKey, ApiKeyValue, SecurityScheme};
 use utoipa::{Modify, OpenApi};
 
+use crate::dto::tests::DescribeParameters;
 use crate::problem::ProblemBody;
 use crate::routes::v1;
 
@@ -79,7 +80,7 @@ use crate::routes::v1;
         (name = "events", description = "What happened, in the order in which it was committed."),
         (name = "service", description = "The service itself; no token is needed.")
     ),
-    modifiers(&Keys)
+    modifiers(&Keys, &DescribeParameters)
 )]
 struct Document;
 

@@ -1,5 +1,6 @@
 //! Page tokens: opaque, signed, good for the list that they were made for and for no other.
 
+use data_encoding::HEXLOWER;
 use hmac::{Hmac, KeyInit, Mac};
 use serde::Serialize;
 use sha2::Sha256;
@@ -81,7 +82,8 @@ impl PageTokens {
     }
 
     fn open(&self, list: ListId<'_>, token: &str) -> Option<Asked> {
-        let bytes = unhex(token).filter(|bytes| bytes.len() == PLACE + MAC)?;
+        let bytes =
+            HEXLOWER.decode(token.as_bytes()).ok().filter(|bytes| bytes.len() == PLACE + MAC)?;
         let (place, mac) = bytes.split_at_checked(PLACE)?;
         self.mac(list, place)?.verify_slice(mac).ok()?;
         let (kind, rest) = place.split_first()?;
@@ -111,7 +113,7 @@ impl PageTokens {
         bytes.extend(total.to_be_bytes());
         let mac = self.mac(list, &bytes).map(|mac| mac.finalize().into_bytes());
         bytes.extend(mac.unwrap_or_default());
-        hex(&bytes)
+        HEXLOWER.encode(&bytes)
     }
 
     fn mac(&self, list: ListId<'_>, place: &[u8]) -> Option<Hmac<Sha256>> {
@@ -145,22 +147,6 @@ impl PageTokens {
             last_page_token: token((pages > 0).then_some(Turn::Last), pages.saturating_sub(1)),
         }
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    let digits = |byte: &u8| [byte >> 4, byte & 15].map(|it| char::from_digit(it.into(), 16));
-    bytes.iter().flat_map(digits).flatten().collect()
-}
-
-fn unhex(text: &str) -> Option<Vec<u8>> {
-    let digit = |byte: &u8| char::from(*byte).to_digit(16).and_then(|it| u8::try_from(it).ok());
-    if !text.len().is_multiple_of(2) {
-        return None;
-    }
-    text.as_bytes()
-        .chunks(2)
-        .map(|pair| Some(digit(pair.first()?)? << 4 | digit(pair.get(1)?)?))
-        .collect()
 }
 
 /// A page of a list.

@@ -1,8 +1,8 @@
 //! From a token's text to the caller.
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use quick_cache::sync::Cache;
 use signalbox_domain::ports::{Clock, OrgStore, StoreError, TokenStore};
 use signalbox_domain::time::{Span, Timestamp};
 use signalbox_domain::token::{Caller, TokenHash, TokenText};
@@ -16,17 +16,18 @@ pub struct Authenticator {
     tokens: Arc<dyn TokenStore>,
     orgs: Arc<dyn OrgStore>,
     clock: Arc<dyn Clock>,
-    remembered: Mutex<BTreeMap<TokenHash, (Timestamp, Arc<Caller>)>>,
+    /// Callers, and until when each may be taken for granted.
+    remembered: Cache<TokenHash, (Timestamp, Arc<Caller>)>,
 }
 
 impl Authenticator {
     /// Recognizes callers by these stores.
-    pub const fn new(
+    pub fn new(
         tokens: Arc<dyn TokenStore>,
         orgs: Arc<dyn OrgStore>,
         clock: Arc<dyn Clock>,
     ) -> Self {
-        Self { tokens, orgs, clock, remembered: Mutex::new(BTreeMap::new()) }
+        Self { tokens, orgs, clock, remembered: Cache::new(REMEMBERED) }
     }
 
     /// Who calls with that text. `None` for a text that is malformed, unknown, expired or revoked:
@@ -39,7 +40,9 @@ impl Authenticator {
     /// Who holds the token with that hash. `None` when it is unknown, expired or revoked.
     pub async fn holder(&self, hash: TokenHash) -> Result<Option<Arc<Caller>>, StoreError> {
         let now = self.clock.now();
-        if let Some(caller) = self.recall(hash, now) {
+        if let Some((until, caller)) = self.remembered.get(&hash)
+            && now < until
+        {
             return Ok(Some(caller));
         }
         let Some(token) = self.tokens.find_by_hash(hash).await? else { return Ok(None) };
@@ -60,22 +63,7 @@ impl Authenticator {
             repos: token.repos,
             compatibility: token.compatibility,
         });
-        self.remember(hash, good_until, now, &caller);
+        self.remembered.insert(hash, (good_until, caller.clone()));
         Ok(Some(caller))
-    }
-
-    fn recall(&self, hash: TokenHash, now: Timestamp) -> Option<Arc<Caller>> {
-        let remembered = self.remembered.lock().unwrap_or_else(PoisonError::into_inner);
-        remembered.get(&hash).filter(|(until, _)| now < *until).map(|(_, caller)| caller.clone())
-    }
-
-    fn remember(&self, hash: TokenHash, until: Timestamp, now: Timestamp, caller: &Arc<Caller>) {
-        let mut remembered = self.remembered.lock().unwrap_or_else(PoisonError::into_inner);
-        if remembered.len() >= REMEMBERED {
-            remembered.retain(|_, (until, _)| now < *until);
-        }
-        if remembered.len() < REMEMBERED {
-            remembered.insert(hash, (until, caller.clone()));
-        }
     }
 }

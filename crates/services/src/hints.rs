@@ -15,7 +15,7 @@ use signalbox_domain::queue::{
 };
 use signalbox_domain::time::{Span, Timestamp};
 
-use super::submit::Wish;
+use super::submit::SubmitOptions;
 use super::{CommentCommand, Error, QueueContext, QueueService};
 
 /// How old a comment may be whose command is still followed: an event that is sent again later
@@ -313,9 +313,9 @@ impl HintService {
             CommentCommand::Merge { priority, no_batch, force } => {
                 let reason =
                     if *force { SubmitReason::AdminRequested } else { SubmitReason::UserRequested };
-                let wish =
-                    Wish { priority: *priority, no_batch: *no_batch, force: *force, reason, by };
-                self.queues.submit_as(repository, &branch, pr, &wish).await?;
+                let options =
+                    SubmitOptions { priority: *priority, no_batch: *no_batch, force: *force };
+                self.queues.submit_as(repository, &branch, pr, options, (reason, by)).await?;
             }
             CommentCommand::Cancel => {
                 self.command(repository, &branch, Command::Cancel { pr, by }).await?;
@@ -369,9 +369,8 @@ impl HintService {
         }
         let by = Actor::User(by.to_owned());
         let done = if put_on {
-            let reason = SubmitReason::UserRequested;
-            let wish = Wish { priority: None, no_batch: None, force: false, reason, by };
-            self.queues.submit_as(repository, &branch, pr, &wish).await
+            let by = (SubmitReason::UserRequested, by);
+            self.queues.submit_as(repository, &branch, pr, SubmitOptions::default(), by).await
         } else {
             self.command(repository, &branch, Command::Cancel { pr, by }).await
         };

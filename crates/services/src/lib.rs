@@ -68,6 +68,7 @@ pub use queue_reads::{EntrySnapshot, RunSnapshot};
 pub use repositories::Repositories;
 pub use results_sink::ResultsSink;
 pub use sessions::Sessions;
+pub use submit::SubmitOptions;
 pub use sweep::Sweeper;
 pub use tokens::{MAX_TOKEN_DAYS, MAX_TOKEN_NAME, NewToken, TokenError, TokenService};
 pub use uploads::{

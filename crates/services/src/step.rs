@@ -2,8 +2,9 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
+use quick_cache::sync::Cache;
 use signalbox_domain::audit::{AuditRecord, of_queue};
 use signalbox_domain::ids::{PrNumber, RepoId};
 use signalbox_domain::ports::{
@@ -30,19 +31,19 @@ const REMEMBERED: usize = 4_096;
 /// still the newest.
 pub(super) struct Stepper {
     pub(super) context: QueueContext,
-    remembered: Mutex<BTreeMap<QueueRef, (Version, Arc<Queue>)>>,
+    remembered: Cache<QueueRef, (Version, Arc<Queue>)>,
     turns: Mutex<BTreeMap<QueueRef, Arc<async_lock::Mutex<()>>>>,
     /// Whether the hosts of repositories show pull requests to people.
-    forges: Mutex<BTreeMap<RepoId, bool>>,
+    forges: Cache<RepoId, bool>,
 }
 
 impl Stepper {
-    pub(super) const fn new(context: QueueContext) -> Self {
+    pub(super) fn new(context: QueueContext) -> Self {
         Self {
             context,
-            remembered: Mutex::new(BTreeMap::new()),
+            remembered: Cache::new(REMEMBERED),
             turns: Mutex::new(BTreeMap::new()),
-            forges: Mutex::new(BTreeMap::new()),
+            forges: Cache::new(REMEMBERED),
         }
     }
 
@@ -51,7 +52,7 @@ impl Stepper {
         &self,
         queue: QueueRef,
     ) -> Result<Option<(Version, Arc<Queue>)>, StoreError> {
-        let known = self.recall(queue);
+        let known = self.remembered.get(&queue);
         let version = known.as_ref().map(|(version, _)| *version);
         match self.context.stores.queues.load(queue, version).await? {
             Some(Loaded::Current) => Ok(known),
@@ -61,7 +62,7 @@ impl Stepper {
                 Ok(Some((version, fresh)))
             }
             None => {
-                self.forget(queue);
+                self.remembered.remove(&queue);
                 Ok(None)
             }
         }
@@ -77,7 +78,7 @@ impl Stepper {
         let listed = self.context.stores.queues.versions(watched_at).await?;
         let mut found = Vec::with_capacity(listed.len());
         for (key, version) in listed {
-            let known = self.recall(key.queue).filter(|(known, _)| *known == version);
+            let known = self.remembered.get(&key.queue).filter(|(known, _)| *known == version);
             let newest = match known {
                 Some(known) => Some(known),
                 None => self.load(key.queue).await?,
@@ -138,11 +139,11 @@ impl Stepper {
             match self.commit(&step, &transition).await {
                 Ok(after) => return Ok(Some((after, true))),
                 Err(CommitError::Conflict) => {
-                    self.forget(queue);
+                    self.remembered.remove(&queue);
                     self.context.observer.observe(&Observed::CommitConflict { queue });
                 }
                 Err(CommitError::Store(error)) => {
-                    self.forget(queue);
+                    self.remembered.remove(&queue);
                     return Err(error.into());
                 }
             }
@@ -222,14 +223,14 @@ impl Stepper {
         if transition.shown.is_empty() {
             return Ok(Vec::new());
         }
-        let known = locked(&self.forges).get(&repo).copied();
+        let known = self.forges.get(&repo);
         let shows = if let Some(shows) = known {
             shows
         } else {
             let found = self.context.repositories.find(queue.org, repo).await?;
             let hosts = &self.context.hosts;
             let forge = found.and_then(|found| hosts.forge(queue.org, &found.name.host));
-            locked(&self.forges).insert(repo, forge.is_some());
+            self.forges.insert(repo, forge.is_some());
             forge.is_some()
         };
         let prs = transition.shown.iter().filter(|_| shows);
@@ -268,30 +269,19 @@ impl Stepper {
     }
 
     fn turn(&self, queue: QueueRef) -> Arc<async_lock::Mutex<()>> {
-        let mut turns = locked(&self.turns);
+        let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
         if turns.len() >= REMEMBERED {
             turns.retain(|_, turn| Arc::strong_count(turn) > 1);
         }
         turns.entry(queue).or_default().clone()
     }
 
-    fn recall(&self, queue: QueueRef) -> Option<(Version, Arc<Queue>)> {
-        locked(&self.remembered).get(&queue).cloned()
-    }
-
+    /// Keeps a state unless a newer one is known. Two that are kept at once may leave the older one:
+    /// the next load finds that out from the store.
     fn remember(&self, queue: QueueRef, version: Version, state: Arc<Queue>) {
-        let mut remembered = locked(&self.remembered);
-        if remembered.get(&queue).is_some_and(|(known, _)| *known > version) {
-            return;
+        if self.remembered.get(&queue).is_none_or(|(known, _)| known <= version) {
+            self.remembered.insert(queue, (version, state));
         }
-        if remembered.len() >= REMEMBERED {
-            remembered.pop_first();
-        }
-        remembered.insert(queue, (version, state));
-    }
-
-    fn forget(&self, queue: QueueRef) {
-        locked(&self.remembered).remove(&queue);
     }
 }
 
@@ -315,10 +305,6 @@ fn watched_until(before: &Queue, after: &Queue, at: Timestamp) -> Option<Timesta
         return Some(Timestamp::from_unix_micros(i64::MAX));
     }
     watched(before).then(|| at.plus(Span::minutes(WATCHED_MINUTES)))
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn deleted(transition: &Transition) -> bool {

@@ -13,13 +13,16 @@ use super::{Error, QueueService};
 /// How often the host is asked for a pull request while landings make its answers old.
 const READS: u32 = 8;
 
-/// What is wished for a pull request that is put into a queue.
-pub(super) struct Wish {
-    pub(super) priority: Option<Priority>,
-    pub(super) no_batch: Option<bool>,
-    pub(super) force: bool,
-    pub(super) reason: SubmitReason,
-    pub(super) by: Actor,
+/// How a pull request is to be queued.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SubmitOptions {
+    /// `None`: the default for a new entry, no change for a live one.
+    pub priority: Option<Priority>,
+    /// Whether it must be tested alone; `None` as for `priority`.
+    pub no_batch: Option<bool>,
+    /// Whether it enters the line whatever the host says about merging it. A caller of the API cannot
+    /// ask for that.
+    pub force: bool,
 }
 
 impl QueueService {
@@ -30,30 +33,25 @@ impl QueueService {
         repo: &RepoName,
         branch: &BranchName,
         pr: PrNumber,
-        priority: Option<Priority>,
-        no_batch: Option<bool>,
+        options: SubmitOptions,
     ) -> Result<(), Error> {
-        if priority.is_some_and(Priority::is_urgent) && !caller.may(Scope::QueueUrgent) {
+        if options.priority.is_some_and(Priority::is_urgent) && !caller.may(Scope::QueueUrgent) {
             return Err(Error::MissingScope(Scope::QueueUrgent));
         }
         let repository = self.repository(caller, Scope::QueueSubmit, repo).await?;
-        let wish = Wish {
-            priority,
-            no_batch,
-            force: false,
-            reason: SubmitReason::ApiRequested,
-            by: caller.actor(),
-        };
-        self.submit_as(&repository, branch, pr, &wish).await
+        let options = SubmitOptions { force: false, ..options };
+        let by = (SubmitReason::ApiRequested, caller.actor());
+        self.submit_as(&repository, branch, pr, options, by).await
     }
 
-    /// The same for somebody whose rights were checked elsewhere.
+    /// The same for an actor whose rights were checked elsewhere, with how the request came.
     pub(super) async fn submit_as(
         &self,
         repository: &Repository,
         branch: &BranchName,
         pr: PrNumber,
-        wish: &Wish,
+        options: SubmitOptions,
+        (reason, by): (SubmitReason, Actor),
     ) -> Result<(), Error> {
         let queue = self.find(repository.org, repository, branch).await?;
         let host = self.git_host(repository)?;
@@ -69,11 +67,11 @@ impl QueueService {
                 pull_request,
                 read_at,
                 targets: None,
-                priority: wish.priority,
-                no_batch: wish.no_batch,
-                force: wish.force,
-                reason: wish.reason,
-                by: wish.by.clone(),
+                priority: options.priority,
+                no_batch: options.no_batch,
+                force: options.force,
+                reason,
+                by: by.clone(),
             }));
             // What landed since the host was asked may be this pull request: it is asked again.
             let out_of_date = |queue: &Queue| {

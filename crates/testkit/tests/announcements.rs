@@ -10,7 +10,7 @@ use signalbox_domain::queue::{CheckConclusion, Lane, Mode, RequestedState, Setti
 use signalbox_domain::testing::{CountingIds, ManualClock, Quiet};
 use signalbox_domain::time::Span;
 use signalbox_domain::token::{Caller, Compatibility, Scope};
-use signalbox_services::{Announcer, Context, EffectRunner, QueueService};
+use signalbox_services::{Announcer, Context, EffectRunner, QueueService, SubmitOptions};
 use signalbox_testkit::memory::MemoryDatabase;
 use uuid::Uuid;
 
@@ -63,7 +63,8 @@ impl Bench {
     /// A pull request that has landed.
     async fn landed(&self) -> PrNumber {
         let pr = self.host.open(&self.repo, "main", &[("one", "1")]);
-        let submitted = self.queues.submit(&self.caller, &self.repo, &self.main, pr, None, None);
+        let submitted =
+            self.queues.submit(&self.caller, &self.repo, &self.main, pr, SubmitOptions::default());
         submitted.await.expect("accepted");
         let runner = EffectRunner::new(self.context.clone(), self.queues.clone());
         while !self.database.waiting().is_empty() {
@@ -164,7 +165,8 @@ async fn what_the_host_refuses_is_not_tried_again() {
 async fn a_state_that_lasts_is_shown_once_and_a_short_one_is_not() {
     let bench = Bench::new().await;
     let pr = bench.host.open(&bench.repo, "main", &[("one", "1")]);
-    let submitted = bench.queues.submit(&bench.caller, &bench.repo, &bench.main, pr, None, None);
+    let submitted =
+        bench.queues.submit(&bench.caller, &bench.repo, &bench.main, pr, SubmitOptions::default());
     submitted.await.expect("accepted");
     let announcer = bench.announcer();
     assert!(!announcer.next().await.expect("the store answers"), "nothing is due yet");
@@ -200,8 +202,13 @@ async fn a_setting_that_says_what_is_shown_concerns_all_that_wait() {
     change(off(false), Some(RequestedState::Paused)).await;
     for name in ["one", "two"] {
         let pr = bench.host.open(&bench.repo, "main", &[(name, "1")]);
-        let submitted =
-            bench.queues.submit(&bench.caller, &bench.repo, &bench.main, pr, None, None);
+        let submitted = bench.queues.submit(
+            &bench.caller,
+            &bench.repo,
+            &bench.main,
+            pr,
+            SubmitOptions::default(),
+        );
         submitted.await.expect("accepted");
     }
     let announcer = bench.announcer();

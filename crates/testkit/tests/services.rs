@@ -12,7 +12,8 @@ use signalbox_domain::testing::{CountingIds, ManualClock, Quiet};
 use signalbox_domain::time::Span;
 use signalbox_domain::token::{Caller, Compatibility, Scope};
 use signalbox_services::{
-    Context, EffectRunner, EntrySnapshot, Error, Looked, QueueService, Sweeper, Watch,
+    Context, EffectRunner, EntrySnapshot, Error, Looked, QueueService, SubmitOptions, Sweeper,
+    Watch,
 };
 use signalbox_testkit::memory::MemoryDatabase;
 use uuid::Uuid;
@@ -75,7 +76,7 @@ impl Bench {
     }
 
     async fn submit(&self, pr: PrNumber) -> Result<(), Error> {
-        self.queues.submit(&self.caller, &self.repo, &self.main, pr, None, None).await
+        self.queues.submit(&self.caller, &self.repo, &self.main, pr, SubmitOptions::default()).await
     }
 
     async fn entry(&self, pr: PrNumber) -> EntrySnapshot {

@@ -1,7 +1,6 @@
 //! Styles, scripts and the icon: part of the program, under addresses that change with their
 //! contents, so that browsers may keep them for good.
 
-use std::fmt::Write as _;
 use std::sync::LazyLock;
 
 use actix_web::http::header::{
@@ -9,6 +8,7 @@ use actix_web::http::header::{
 };
 use actix_web::web::{Bytes, Path};
 use actix_web::{HttpRequest, HttpResponse};
+use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
 
 use crate::packing::{self, takes_gzip};
@@ -50,19 +50,11 @@ pub(crate) static ASSETS: LazyLock<Vec<Asset>> = LazyLock::new(|| {
 impl Asset {
     fn new(name: &'static str, kind: &'static str, bytes: &'static [u8]) -> Self {
         let digest: [u8; 32] = Sha256::digest(bytes).into();
-        let print = hex(digest.get(..6).unwrap_or_default());
+        let print = HEXLOWER.encode(digest.get(..6).unwrap_or_default());
         let (stem, end) = name.rsplit_once('.').unwrap_or((name, ""));
         let path = format!("/assets/{stem}-{print}.{end}");
         Self { name, kind, bytes, packed: packing::file(bytes).into(), path }
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(64), |mut text, byte| {
-        // Writing to a String does not fail.
-        let _written = write!(text, "{byte:02x}");
-        text
-    })
 }
 
 /// The address of a file.
@@ -99,7 +91,7 @@ mod tests {
             let (sum, name) = line.split_once("  ").expect("a sum and a name");
             let bytes = std::fs::read(format!("{folder}/{name}")).expect("the file");
             let digest: [u8; 32] = Sha256::digest(&bytes).into();
-            assert_eq!(hex(&digest), sum, "{name} was changed");
+            assert_eq!(HEXLOWER.encode(&digest), sum, "{name} was changed");
             let licence = name.replace(".js", ".LICENSE");
             assert!(std::fs::exists(format!("{folder}/{licence}")).expect("a look"), "{licence}");
             scripts += 1;

@@ -10,6 +10,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use chacha20poly1305::aead::{Aead, KeyInit, Payload};
 use chacha20poly1305::{Key, XChaCha20Poly1305, XNonce};
+use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
 use signalbox_domain::ports::{NewSecret, SecretError, WebhookSecrets};
 use signalbox_domain::webhook::{EndpointId, Sealed};
@@ -189,8 +190,8 @@ fn make(path: &Path, key: &str) -> std::io::Result<()> {
     if let Some(folder) = folder {
         std::fs::create_dir_all(folder)?;
     }
-    let mark = random::<8>().unwrap_or_default().into_iter().map(|it| format!("{it:02x}"));
-    let new = path.with_extension(format!("new-{}", mark.collect::<String>()));
+    let mark = HEXLOWER.encode(&random::<8>().unwrap_or_default());
+    let new = path.with_extension(format!("new-{mark}"));
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new)?;
     let written = writeln!(
         file,

@@ -2,7 +2,7 @@
 
 use signalbox_domain::queue::{
     CancelReason, FailReason, LandingChange, MergeReason, PassReason, QueuedReason, Reason,
-    SubmitReason, TestFailure,
+    RunCancelReason, SubmitReason, TestFailure,
 };
 
 use super::{Named, Tone, Word, word};
@@ -116,6 +116,17 @@ impl Named for QueuedReason {
                 Tone::Warning,
                 "it conflicts with a pull request ahead and waits for that one",
             ),
+        }
+    }
+}
+
+impl Named for RunCancelReason {
+    fn named(&self) -> Word {
+        match self {
+            Self::Requeued(reason) => reason.named(),
+            Self::Passed(reason) => reason.named(),
+            Self::Failed(reason) => reason.named(),
+            Self::Merged(reason) => reason.named(),
         }
     }
 }

@@ -149,8 +149,8 @@ impl Named for RunStatus {
             Self::Failed { .. } => {
                 word("Failed", "cross", Tone::Bad, "a required check failed or took too long")
             }
-            Self::Cancelled { .. } => {
-                word("Cancelled", "minus", Tone::Quiet, "its result is no longer needed")
+            Self::Cancelled { reason } => {
+                word("Cancelled", "minus", Tone::Quiet, reason.named().sentence)
             }
         }
     }

@@ -7,8 +7,9 @@ use std::sync::Arc;
 use actix_web::web::{self, Bytes, Data};
 use actix_web::{HttpRequest, HttpResponse};
 use async_trait::async_trait;
+use data_encoding::HEXLOWER;
 use signalbox_domain::ids::BranchName;
-use signalbox_domain::token::{Caller, TokenHash};
+use signalbox_domain::token::Caller;
 
 use super::Operation;
 use crate::database::{Fresh, On};
@@ -93,7 +94,8 @@ async fn tokens(fresh: &Fresh, product: &Product, many: usize) -> Result<Vec<Str
         for number in start..(start + 1_000).min(many + 1) {
             let (token, text) = token(&product.org, u64::try_from(number).unwrap_or_default());
             let separator = if rows.is_empty() { "" } else { ", " };
-            let _ = write!(rows, "{separator}({id_type} '{}', '{}')", token.id, hex(token.hash));
+            let hash = HEXLOWER.encode(&token.hash.0);
+            let _ = write!(rows, "{separator}({id_type} '{}', '{hash}')", token.id);
             texts.push(text);
         }
         // What they allow is copied from the token that the product has written itself.
@@ -106,13 +108,6 @@ async fn tokens(fresh: &Fresh, product: &Product, many: usize) -> Result<Vec<Str
         fresh.floor.run_sql(&sql).await?;
     }
     Ok(texts)
-}
-
-fn hex(hash: TokenHash) -> String {
-    hash.0.iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }
 
 /// What the handlers work with.

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt::Write as _;
 
+use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
 use signalbox_domain::ids::{BranchName, PrNumber, Sha, TreeId};
 use signalbox_domain::ports::Head;
@@ -165,8 +166,5 @@ fn merge(base: &Tree, ours: &Tree, theirs: &Tree) -> Result<Tree, ConflictingPat
 
 fn digest(text: &str) -> String {
     let bytes: [u8; 32] = Sha256::digest(text.as_bytes()).into();
-    bytes.iter().take(20).fold(String::new(), |mut hex, byte| {
-        let _ = write!(hex, "{byte:02x}");
-        hex
-    })
+    HEXLOWER.encode(bytes.get(..20).unwrap_or_default())
 }

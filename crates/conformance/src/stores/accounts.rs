@@ -76,7 +76,11 @@ pub async fn times_keep_their_microseconds(stores: &Stores) {
     }
     written.reverse();
     let org = written[0].org;
-    assert_eq!(stores.account.tokens.list(Some(org)).await.expect("a list"), written, "newest first");
+    assert_eq!(
+        stores.account.tokens.list(Some(org)).await.expect("a list"),
+        written,
+        "newest first"
+    );
 }
 
 /// Revoking again does not make a token live longer.

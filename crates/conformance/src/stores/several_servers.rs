@@ -9,7 +9,9 @@ use signalbox_domain::queue::{CheckConclusion, Lane, Mode, RequestedState, Setti
 use signalbox_domain::testing::{CountingIds, ManualClock, Quiet};
 use signalbox_domain::time::Span;
 use signalbox_domain::token::{Caller, Compatibility, Scope};
-use signalbox_services::{Announcer, Context, EffectRunner, JobService, QueueService, Sweeper};
+use signalbox_services::{
+    Announcer, Context, EffectRunner, JobService, QueueService, SubmitOptions, Sweeper,
+};
 use uuid::Uuid;
 
 use super::Sample;
@@ -152,7 +154,10 @@ impl Cluster {
         self.set(RequestedState::Paused).await;
         for number in 0..PULL_REQUESTS {
             let pr = self.host.open(repo, "main", &[(&format!("file-{number}"), "1")]);
-            queues.submit(caller, repo, main, pr, None, None).await.expect("accepted");
+            queues
+                .submit(caller, repo, main, pr, SubmitOptions::default())
+                .await
+                .expect("accepted");
         }
         // What follows from the submissions themselves is over.
         self.seconds(6).await;

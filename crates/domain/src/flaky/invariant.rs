@@ -4,7 +4,7 @@
 //! F3 (not run is not healed), F4 (replay), F5 (repetition), F7 (audit) and F8 (events) are about
 //! steps and histories; the model tests check them.
 
-use super::{LabelSource, MonitorStatus, QuarantineOverride, Settings, StatusReason, TestCase};
+use super::{LabelSource, MonitorStatus, QuarantineOverride, Settings, TestCase};
 use super::{TestStatus, is_known_quarantined};
 
 /// An invariant that does not hold: its id and what was seen.
@@ -28,19 +28,7 @@ fn declared_cause(test: &TestCase, settings: &Settings, violations: &mut Vec<Vio
     let explained = test.findings(settings).iter().any(|finding| {
         (finding.status, finding.reason, finding.monitor) == (now.value, now.reason, now.monitor)
     });
-    let reason_is_a_finding = match now.reason {
-        StatusReason::PassOnRetry
-        | StatusReason::FailureRate
-        | StatusReason::FailureCount
-        | StatusReason::FlaggedByHand => true,
-        StatusReason::NothingFound
-        | StatusReason::Recovered
-        | StatusReason::Stale
-        | StatusReason::MonitorMuted
-        | StatusReason::MonitorChanged
-        | StatusReason::FlagRemoved => false,
-    };
-    if explained != (now.value != TestStatus::Healthy) || explained != reason_is_a_finding {
+    if explained != (now.value != TestStatus::Healthy) || explained != now.reason.is_finding() {
         violations.push(("F1", format!("{:?} is not explained by {:?}", now.value, now.reason)));
     }
 }

@@ -45,11 +45,12 @@ pub use intake::{Addition, HourCount, Intake, RunRecord, Sighting, intake};
 pub use invariant::{Violation, check as check_invariants};
 pub use journal::{Input, JournalRecord, fold};
 pub use mask::mask;
+pub use monitor::kinds::*;
 pub use monitor::{
-    Action, BUCKET_MINUTES, Before, Bucket, Classification, CodeSummary, Disagreement,
-    FailureCount, FailureCountReading, FailureRate, FailureRateReading, MAX_HOURS,
-    MEASURE_EVERY_MINUTES, Monitor, MonitorId, MonitorKind, MonitorStatus, PassOnRetry,
-    PassOnRetryReading, Reading, Rule, Run, SameCode, Summary, Template, Verdict,
+    Action, BUCKET_MINUTES, Before, Bucket, Classification, CodeSummary, Evidence, MAX_HOURS,
+    MEASURE_EVERY_MINUTES, Monitor, MonitorId, MonitorKind, MonitorReading, MonitorRule,
+    MonitorStatus, Parameter, ParameterSpec, Reading, Rule, Run, Runs, SameCode, Summary, Template,
+    Verdict,
 };
 pub use plan::{absorb, decide, next_deadline};
 pub use quarantine::{

@@ -4,7 +4,7 @@
 use crate::ids::{EntryId, PrNumber, RunId};
 use crate::time::Timestamp;
 
-use super::{Actor, PrState, QueueStateName, Reason};
+use super::{Actor, PrState, QueueStateName, Reason, RunCancelReason};
 use crate::words::words;
 
 words!(
@@ -75,7 +75,7 @@ pub enum Decision {
         /// Which run.
         run: RunId,
         /// Why.
-        reason: String,
+        reason: RunCancelReason,
     },
     /// A failed batch is split in two; the right part is tested on top of the left one.
     Bisected {
@@ -204,7 +204,11 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::queue::{CancelReason, SubmitReason};
+    use uuid::Uuid;
+
+    use crate::queue::{
+        CancelReason, FailReason, MergeReason, PassReason, QueuedReason, SubmitReason,
+    };
 
     #[test]
     fn the_journal_keeps_reasons_and_actors_as_text() {
@@ -243,5 +247,23 @@ mod tests {
         let unknown = serde_json::from_value::<Decision>(stored("Merged", "BY_MAGIC", "ada"));
         let error = unknown.expect_err("no reason").to_string();
         assert_eq!(error, "unknown reason \"BY_MAGIC\" of a move to MERGED");
+    }
+
+    #[test]
+    fn the_journal_keeps_why_a_run_was_given_up_as_text() {
+        let run = RunId(Uuid::from_u128(1));
+        let stored = |reason: &str| json!({"RunCancelled": {"run": run, "reason": reason}});
+        for (word, reason) in [
+            ("BISECTION_REQUIRED", RunCancelReason::Requeued(QueuedReason::BisectionRequired)),
+            ("SUCCESSOR_TEST_RUN_PASSED", RunCancelReason::Passed(PassReason::Successor)),
+            ("START_TEST_RUN_MERGE_CONFLICT", RunCancelReason::Failed(FailReason::MergeConflict)),
+            ("ALREADY_MERGED", RunCancelReason::Merged(MergeReason::Already)),
+        ] {
+            let decision = Decision::RunCancelled { run, reason };
+            assert_eq!(serde_json::to_value(&decision).expect("JSON"), stored(word));
+            assert_eq!(serde_json::from_value::<Decision>(stored(word)).expect("known"), decision);
+        }
+        let error = serde_json::from_value::<Decision>(stored("BY_MAGIC")).expect_err("no reason");
+        assert_eq!(error.to_string(), "unknown reason \"BY_MAGIC\" of a run's end");
     }
 }

@@ -60,7 +60,7 @@ pub use pull_request::{
 pub use readiness::Readiness;
 pub use reason::{
     BlockReason, CancelReason, Culprit, Evidence, Exit, FailReason, LandingChange, MergeReason,
-    PassReason, QueuedReason, Reason, SubmitReason, TestFailure,
+    PassReason, QueuedReason, Reason, RunCancelReason, SubmitReason, TestFailure,
 };
 pub use refusal::Refusal;
 pub use run::{

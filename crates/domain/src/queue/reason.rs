@@ -265,8 +265,8 @@ impl Reason {
 }
 
 macro_rules! into_reason {
-    ($($kind:ident => $variant:ident),+ $(,)?) => {
-        $(impl From<$kind> for Reason {
+    ($of:ident: $($kind:ident => $variant:ident),+ $(,)?) => {
+        $(impl From<$kind> for $of {
             fn from(reason: $kind) -> Self {
                 Self::$variant(reason)
             }
@@ -275,6 +275,7 @@ macro_rules! into_reason {
 }
 
 into_reason!(
+    Reason:
     SubmitReason => Submitted,
     QueuedReason => Queued,
     PassReason => Passed,
@@ -284,6 +285,67 @@ into_reason!(
     MergeReason => Merged,
     LandingChange => LandingChanged,
 );
+
+into_reason!(
+    RunCancelReason:
+    QueuedReason => Requeued,
+    PassReason => Passed,
+    FailReason => Failed,
+    MergeReason => Merged,
+);
+
+/// Why a test run was given up before it had a result. The journal stores its word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(try_from = "String", into = "&'static str")
+)]
+pub enum RunCancelReason {
+    /// Its pull requests went back to the line.
+    Requeued(QueuedReason),
+    /// Other runs have proved what it was to prove.
+    Passed(PassReason),
+    /// It could not start.
+    Failed(FailReason),
+    /// Its pull requests are on the target branch.
+    Merged(MergeReason),
+}
+
+impl RunCancelReason {
+    /// The word on the wire, upper case. No two kinds have the same.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Requeued(reason) => reason.word(),
+            Self::Passed(reason) => reason.word(),
+            Self::Failed(reason) => reason.word(),
+            Self::Merged(reason) => reason.word(),
+        }
+    }
+
+    /// Reads the word; `None` for one that no reason has.
+    pub fn parse(word: &str) -> Option<Self> {
+        QueuedReason::parse(word)
+            .map(Self::Requeued)
+            .or_else(|| PassReason::parse(word).map(Self::Passed))
+            .or_else(|| FailReason::parse(word).map(Self::Failed))
+            .or_else(|| MergeReason::parse(word).map(Self::Merged))
+    }
+}
+
+impl From<RunCancelReason> for &'static str {
+    fn from(reason: RunCancelReason) -> Self {
+        reason.word()
+    }
+}
+
+impl TryFrom<String> for RunCancelReason {
+    type Error = String;
+
+    fn try_from(word: String) -> Result<Self, String> {
+        Self::parse(&word).ok_or_else(|| format!("unknown reason {word:?} of a run's end"))
+    }
+}
 
 /// Whose fault a failure is.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use crate::ids::{BranchName, EntryId, PrNumber, RunId, Sha, TreeId};
 use crate::time::{Span, Timestamp};
 
-use super::{MergeMethod, TestFailure};
+use super::{MergeMethod, RunCancelReason, TestFailure};
 use crate::words::words;
 
 /// A pull request as it is part of a run.
@@ -132,8 +132,8 @@ pub enum RunStatus {
     },
     /// It was given up before it had a result.
     Cancelled {
-        /// Why, as a word of the reasons.
-        reason: String,
+        /// Why.
+        reason: RunCancelReason,
     },
 }
 

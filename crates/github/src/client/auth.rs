@@ -1,11 +1,10 @@
 //! Who we are to the host: an app with a key of its own, or the holder of a token.
 
-use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Mutex, PoisonError};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use quick_cache::sync::Cache;
 use ring::rand::SystemRandom;
 use ring::signature::{RSA_PKCS1_SHA256, RsaKeyPair};
 use rustls::pki_types::pem::PemObject as _;
@@ -19,6 +18,8 @@ const APP_TOKEN_MINUTES: u32 = 9;
 const CLOCK_SKEW_SECONDS: u32 = 60;
 /// How long before its end an installation's token is renewed.
 const RENEW_BEFORE_MINUTES: u32 = 5;
+/// The most repositories and installations that are remembered.
+const REMEMBERED: usize = 10_000;
 
 /// Why credentials cannot be used.
 #[derive(Debug, Error)]
@@ -98,44 +99,43 @@ pub(super) struct InstallationToken {
 }
 
 /// What is known of installations: which one a repository belongs to, and its token.
-#[derive(Default)]
 pub(super) struct Installations {
-    of_repository: Mutex<BTreeMap<String, u64>>,
-    tokens: Mutex<BTreeMap<u64, InstallationToken>>,
+    of_repository: Cache<String, u64>,
+    tokens: Cache<u64, InstallationToken>,
+}
+
+impl Default for Installations {
+    fn default() -> Self {
+        Self { of_repository: Cache::new(REMEMBERED), tokens: Cache::new(REMEMBERED) }
+    }
 }
 
 impl Installations {
     pub(super) fn of(&self, repository: &str) -> Option<u64> {
-        let known = self.of_repository.lock().unwrap_or_else(PoisonError::into_inner);
-        known.get(repository).copied()
+        self.of_repository.get(repository)
     }
 
     pub(super) fn learn(&self, repository: &str, installation: u64) {
-        let mut known = self.of_repository.lock().unwrap_or_else(PoisonError::into_inner);
-        known.insert(repository.to_owned(), installation);
+        self.of_repository.insert(repository.to_owned(), installation);
     }
 
     /// The token of an installation while it is good for a while.
     pub(super) fn token(&self, installation: u64, now: Timestamp) -> Option<String> {
-        let tokens = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
-        let good = |token: &&InstallationToken| {
+        let good = |token: &InstallationToken| {
             token.expires_at > now.plus(Span::minutes(RENEW_BEFORE_MINUTES))
         };
-        tokens.get(&installation).filter(good).map(|token| token.text.clone())
+        self.tokens.get(&installation).filter(good).map(|token| token.text)
     }
 
     pub(super) fn keep(&self, installation: u64, token: InstallationToken) {
-        let mut tokens = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
-        tokens.insert(installation, token);
+        self.tokens.insert(installation, token);
     }
 
     /// Forgets a repository's installation and its token: the app may have been installed anew.
     /// Whether there was something to forget.
     pub(super) fn forget(&self, repository: &str) -> bool {
-        let mut known = self.of_repository.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(installation) = known.remove(repository) else { return false };
-        drop(known);
-        self.tokens.lock().unwrap_or_else(PoisonError::into_inner).remove(&installation);
+        let Some((_, installation)) = self.of_repository.remove(repository) else { return false };
+        self.tokens.remove(&installation);
         true
     }
 }

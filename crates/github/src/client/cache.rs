@@ -1,52 +1,65 @@
 //! Answers that are asked for again with their `ETag`: one that has not changed costs no quota.
 
-use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Arc;
 
-/// The most answers that are kept, and the most bytes of all together and of each.
-const MAX_ANSWERS: usize = 4_096;
-const MAX_BYTES: usize = 32 * 1024 * 1024;
+use quick_cache::sync::{Cache, DefaultLifecycle};
+use quick_cache::{DefaultHashBuilder, Options, OptionsBuilder, Weighter};
+
+/// The most bytes of all answers together, with their addresses and [`OVERHEAD`].
+const MAX_BYTES: u64 = 32 * 1024 * 1024;
+/// The most bytes of an answer.
 const MAX_ANSWER: usize = 1024 * 1024;
+/// What an answer takes besides its texts, in bytes.
+const OVERHEAD: usize = 256;
+/// About how many bytes an answer has: how many are expected follows from it.
+const USUAL_ANSWER: u64 = 8 * 1024;
 
 /// An answer that may be asked for again.
 #[derive(Clone)]
 pub(super) struct Cached {
     pub(super) etag: String,
-    pub(super) body: std::sync::Arc<[u8]>,
+    pub(super) body: Arc<[u8]>,
     pub(super) next: Option<String>,
 }
 
-/// Answers by address; the oldest go first when there are too many.
-#[derive(Default)]
-pub(super) struct EtagCache(Mutex<Inner>);
+/// The bytes that an answer takes.
+#[derive(Clone)]
+pub(super) struct Bytes;
 
-#[derive(Default)]
-struct Inner {
-    answers: BTreeMap<String, Cached>,
-    order: VecDeque<String>,
-    bytes: usize,
+impl Weighter<String, Cached> for Bytes {
+    fn weight(&self, address: &String, answer: &Cached) -> u64 {
+        let next = answer.next.as_ref().map_or(0, String::len);
+        let texts = address.len() + answer.etag.len() + answer.body.len() + next;
+        u64::try_from(OVERHEAD + texts).unwrap_or(u64::MAX)
+    }
+}
+
+/// Answers by address. When there are too many bytes, those go first that were not asked for again.
+pub(super) struct EtagCache(Cache<String, Cached, Bytes>);
+
+impl Default for EtagCache {
+    fn default() -> Self {
+        let builder = DefaultHashBuilder::default();
+        Self(Cache::with_options(options(), Bytes, builder, DefaultLifecycle::default()))
+    }
+}
+
+/// One shard, because each has its part of the bytes and a large answer must fit into it.
+fn options() -> Options {
+    let expected = usize::try_from(MAX_BYTES / USUAL_ANSWER).unwrap_or(usize::MAX);
+    let mut options = OptionsBuilder::new();
+    options.shards(1).estimated_items_capacity(expected).weight_capacity(MAX_BYTES);
+    options.build().expect("both capacities are given")
 }
 
 impl EtagCache {
     pub(super) fn get(&self, address: &str) -> Option<Cached> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).answers.get(address).cloned()
+        self.0.get(address)
     }
 
     pub(super) fn put(&self, address: &str, answer: Cached) {
-        if answer.body.len() > MAX_ANSWER {
-            return;
-        }
-        let mut inner = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        inner.bytes += answer.body.len();
-        match inner.answers.insert(address.to_owned(), answer) {
-            Some(old) => inner.bytes -= old.body.len(),
-            None => inner.order.push_back(address.to_owned()),
-        }
-        while inner.bytes > MAX_BYTES || inner.answers.len() > MAX_ANSWERS {
-            let Some(oldest) = inner.order.pop_front() else { return };
-            if let Some(old) = inner.answers.remove(&oldest) {
-                inner.bytes -= old.body.len();
-            }
+        if answer.body.len() <= MAX_ANSWER {
+            self.0.insert(address.to_owned(), answer);
         }
     }
 }
@@ -62,19 +75,27 @@ mod tests {
     #[test]
     fn the_cache_stays_within_its_bounds() {
         let cache = EtagCache::default();
-        for number in 0..MAX_ANSWERS + 10 {
+        for number in 0..200_000 {
             cache.put(&number.to_string(), answer(10));
         }
-        assert!(cache.get("0").is_none(), "the oldest went first");
-        assert!(cache.get(&(MAX_ANSWERS + 9).to_string()).is_some());
+        assert!(cache.0.weight() <= MAX_BYTES, "{}", cache.0.weight());
+        assert!(cache.get("199999").is_some());
         for number in 0..100 {
             cache.put(&format!("large {number}"), answer(MAX_ANSWER));
         }
-        let inner = cache.0.lock().expect("no panic before");
-        assert!(inner.bytes <= MAX_BYTES, "{}", inner.bytes);
-        assert_eq!(inner.bytes, inner.answers.values().map(|it| it.body.len()).sum::<usize>());
-        drop(inner);
+        assert!(cache.0.weight() <= MAX_BYTES, "{}", cache.0.weight());
         cache.put("too large", answer(MAX_ANSWER + 1));
         assert!(cache.get("too large").is_none());
+    }
+
+    #[test]
+    fn what_is_asked_for_again_stays() {
+        let cache = EtagCache::default();
+        cache.put("0 asked for again", answer(10));
+        for number in 0..100 {
+            cache.put(&format!("1 asked for once {number}"), answer(MAX_ANSWER / 2));
+            assert!(cache.get("0 asked for again").is_some(), "after {number}");
+        }
+        assert!(cache.get("1 asked for once 0").is_none());
     }
 }

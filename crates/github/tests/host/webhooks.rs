@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use data_encoding::HEXLOWER;
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use serde_json::{Value, json};
 use sha2::Sha256;
@@ -22,7 +23,7 @@ fn signed(body: &[u8]) -> String {
 fn signed_with(secret: &[u8], body: &[u8]) -> String {
     let mac = Hmac::<Sha256>::new_from_slice(secret).expect("any length");
     let bytes = mac.chain_update(body).finalize().into_bytes();
-    bytes.iter().fold("sha256=".to_owned(), |text, byte| format!("{text}{byte:02x}"))
+    format!("sha256={}", HEXLOWER.encode(&bytes))
 }
 
 fn host() -> GitHubHost {

@@ -91,7 +91,7 @@ pub(crate) struct Listing {
 }
 
 impl Request for ListRequest {
-    type Asked = Listing;
+    type Checked = Listing;
 
     fn check(self, errors: &mut Errors) -> Option<Listing> {
         let place = check_place(self.repo, self.target_branch, errors);
@@ -147,7 +147,7 @@ pub(crate) struct LookUps {
 }
 
 impl Request for EntriesRequest {
-    type Asked = LookUps;
+    type Checked = LookUps;
 
     fn check(self, errors: &mut Errors) -> Option<LookUps> {
         let place = check_place(self.repo, self.target_branch, errors);
@@ -225,7 +225,7 @@ impl Results {
 }
 
 impl Request for ResultsRequest {
-    type Asked = Results;
+    type Checked = Results;
 
     fn check(self, errors: &mut Errors) -> Option<Results> {
         let place = check_place(self.repo, self.target_branch, errors);

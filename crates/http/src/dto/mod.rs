@@ -33,9 +33,7 @@ pub(crate) use field::{Errors, Field, Form, shown};
 pub(crate) use list_requests::{EntriesRequest, ListRequest, Listing, LookUps, ResultsRequest};
 pub(crate) use lists::{EntriesReply, ListReply, ResultsReply};
 pub(crate) use place::{Empty, Request};
-pub(crate) use pull_request_requests::{
-    EntryRequest, LookUp, PullRequestRequest, Submit, SubmitRequest,
-};
+pub(crate) use pull_request_requests::{EntryRequest, LookUp, PullRequestRequest, SubmitRequest};
 pub(crate) use question::{AskedCase, AskedRepo, Question};
 pub(crate) use queue::{QueueReply, SettingsReply};
 pub(crate) use queue_requests::{Create, CreateRequest, QueueRequest, RunRequest};

@@ -10,10 +10,10 @@ use super::forms::Text;
 /// A body of a request: how it becomes what was asked.
 pub(crate) trait Request {
     /// What was asked.
-    type Asked;
+    type Checked;
 
     /// Checks every field. `None` only when something was added to the errors.
-    fn check(self, errors: &mut Errors) -> Option<Self::Asked>;
+    fn check(self, errors: &mut Errors) -> Option<Self::Checked>;
 }
 
 /// A reply without data.

@@ -3,8 +3,7 @@
 use serde::Deserialize;
 use signalbox_domain::ids::{BranchName, PrNumber};
 use signalbox_domain::ports::PullRequestQuery;
-use signalbox_domain::queue::Priority;
-use signalbox_services::Extras;
+use signalbox_services::{Extras, SubmitOptions};
 use utoipa::ToSchema;
 
 use super::field::{Errors, Field, object_form};
@@ -52,9 +51,9 @@ pub(crate) struct PullRequestRequest {
 }
 
 impl Request for PullRequestRequest {
-    type Asked = (Place, PrNumber);
+    type Checked = (Place, PrNumber);
 
-    fn check(self, errors: &mut Errors) -> Option<Self::Asked> {
+    fn check(self, errors: &mut Errors) -> Option<Self::Checked> {
         let place = check_place(self.repo, self.target_branch, errors);
         let pr = PrByNumber::check(self.pr, errors);
         Some((place?, pr?))
@@ -101,24 +100,15 @@ pub(crate) enum PriorityChoice {
     Name(String),
 }
 
-/// What a submission asks for.
-#[derive(Debug)]
-pub(crate) struct Submit {
-    pub(crate) place: Place,
-    pub(crate) pr: PrNumber,
-    pub(crate) priority: Option<Priority>,
-    pub(crate) no_batch: Option<bool>,
-}
-
 impl Request for SubmitRequest {
-    type Asked = Submit;
+    type Checked = (Place, PrNumber, SubmitOptions);
 
-    fn check(self, errors: &mut Errors) -> Option<Submit> {
+    fn check(self, errors: &mut Errors) -> Option<Self::Checked> {
         let place = check_place(self.repo, self.target_branch, errors);
         let pr = PrByNumber::check(self.pr, errors);
         let priority = errors.optional("/priority", self.priority).map(|it| it.0);
         let no_batch = errors.optional("/noBatch", self.no_batch).map(|it| it.0);
-        Some(Submit { place: place?, pr: pr?, priority, no_batch })
+        Some((place?, pr?, SubmitOptions { priority, no_batch, ..SubmitOptions::default() }))
     }
 }
 
@@ -192,7 +182,7 @@ pub(crate) struct LookUp {
 }
 
 impl Request for EntryRequest {
-    type Asked = LookUp;
+    type Checked = LookUp;
 
     fn check(self, errors: &mut Errors) -> Option<LookUp> {
         let place = check_place(self.repo, self.target_branch, errors);

@@ -27,7 +27,7 @@ pub(crate) struct QueueRequest {
 }
 
 impl Request for QueueRequest {
-    type Asked = Place;
+    type Checked = Place;
 
     fn check(self, errors: &mut Errors) -> Option<Place> {
         check_place(self.repo, self.target_branch, errors)
@@ -67,7 +67,7 @@ pub(crate) struct Create {
 }
 
 impl Request for CreateRequest {
-    type Asked = Create;
+    type Checked = Create;
 
     fn check(self, errors: &mut Errors) -> Option<Create> {
         let place = check_place(self.repo, self.target_branch, errors);
@@ -104,9 +104,9 @@ pub(crate) struct RunRequest {
 }
 
 impl Request for RunRequest {
-    type Asked = (Place, Option<String>);
+    type Checked = (Place, Option<String>);
 
-    fn check(self, errors: &mut Errors) -> Option<Self::Asked> {
+    fn check(self, errors: &mut Errors) -> Option<Self::Checked> {
         let place = check_place(self.repo, self.target_branch, errors);
         let run = errors.optional("/testRunId", self.test_run_id).map(|it| it.0);
         Some((place?, run.filter(|run| !run.is_empty())))

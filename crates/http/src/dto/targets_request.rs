@@ -81,7 +81,7 @@ pub(crate) struct SetTargets {
 }
 
 impl Request for TargetsRequest {
-    type Asked = SetTargets;
+    type Checked = SetTargets;
 
     fn check(self, errors: &mut Errors) -> Option<SetTargets> {
         let place = check_place(self.repo, self.target_branch, errors);

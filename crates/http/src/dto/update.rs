@@ -165,7 +165,7 @@ fn state(errors: &mut Errors, field: Field<Text>) -> Option<RequestedState> {
 }
 
 impl Request for UpdateRequest {
-    type Asked = Update;
+    type Checked = Update;
 
     fn check(self, errors: &mut Errors) -> Option<Update> {
         let place = check_place(self.repo, self.target_branch, errors);

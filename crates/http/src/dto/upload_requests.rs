@@ -29,7 +29,7 @@ pub(crate) struct Announce {
 }
 
 impl Request for AnnounceRequest {
-    type Asked = Announce;
+    type Checked = Announce;
 
     fn check(self, errors: &mut Errors) -> Option<Announce> {
         let repo = errors.required("/repo", self.repo).and_then(|repo| check_repo(repo, errors));
@@ -77,7 +77,7 @@ pub(crate) struct ListUploads {
 }
 
 impl Request for ListUploadsRequest {
-    type Asked = ListUploads;
+    type Checked = ListUploads;
 
     fn check(self, errors: &mut Errors) -> Option<ListUploads> {
         let repo = errors.required("/repo", self.repo).and_then(|repo| check_repo(repo, errors));

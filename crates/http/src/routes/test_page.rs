@@ -1,16 +1,18 @@
 //! `GET /{org}/flaky-tests/test/{id}?repo=OWNER/NAME`: a test for people. The id is that of the test, or
 //! one that the public uploader prints for it.
 
+use std::sync::Arc;
+
 use actix_web::web::{Data, Path, Query};
-use actix_web::{FromRequest, HttpRequest, HttpResponse};
+use actix_web::{HttpRequest, HttpResponse};
 use serde::Deserialize;
 use signalbox_domain::flaky::{RunOutcome, RunRecord};
 use signalbox_domain::ids::OrgSlug;
-use signalbox_domain::token::Scope;
+use signalbox_domain::token::{Caller, Scope};
 use signalbox_services::TestDetails;
 
 use crate::api::Api;
-use crate::body::Authenticated;
+use crate::authenticated::Credentials as _;
 use crate::dto::tests::{TestLinks, decision};
 use crate::page::Html;
 use crate::problem::{PageKind, Problem};
@@ -31,7 +33,7 @@ pub(crate) async fn handle(
     request: HttpRequest,
 ) -> Result<HttpResponse, Problem> {
     let (org, id) = path.into_inner();
-    let caller = Authenticated::extract(&request).await.ok().map(|known| known.0);
+    let caller = Arc::<Caller>::authenticate(&request).await.ok();
     let public = api.flaky.public_pages;
     if caller.is_none() && !public {
         return Ok(sign_in());

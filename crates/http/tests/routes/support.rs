@@ -180,7 +180,7 @@ impl Server {
                 context.repositories(),
             )),
             hub: hub.clone(),
-            catalogue: signalbox_webhooks::catalogue::ALL.iter().map(described).collect(),
+            catalogue: signalbox_webhooks::catalogue::all().map(described).collect(),
         };
         let api = Api {
             events,

@@ -49,7 +49,7 @@ impl FlakyService {
     async fn known_quarantine(&self, repo: RepoRef) -> Result<Arc<QuarantinedTests>, Error> {
         let stores = &self.context.stores;
         let at = self.context.clock.now();
-        let recalled = self.known.recall(repo);
+        let recalled = self.quarantined.get(&repo);
         if let Some((polled, known)) = &recalled
             && at < polled.plus(Span::seconds(1))
             && *polled <= at
@@ -60,7 +60,7 @@ impl FlakyService {
         if let Some((_, known)) = recalled
             && known.marks == now.marks
         {
-            self.known.remember(repo, at, known.clone());
+            self.quarantined.insert(repo, (at, known.clone()));
             return Ok(known);
         }
         let settings = settings_of(repo, &now);
@@ -80,7 +80,7 @@ impl FlakyService {
             known.tests = ids.into_iter().collect();
         }
         let known = Arc::new(known);
-        self.known.remember(repo, at, known.clone());
+        self.quarantined.insert(repo, (at, known.clone()));
         Ok(known)
     }
 

@@ -14,6 +14,7 @@ mod take_in;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use quick_cache::sync::Cache;
 use signalbox_domain::flaky::{Actor, MAX_HOURS, Settings};
 use signalbox_domain::ids::RepoName;
 use signalbox_domain::ports::{CommitError, FlakyCommit, FlakyRepo, RepoRef, Repository};
@@ -21,7 +22,7 @@ use signalbox_domain::time::{Span, Timestamp};
 use signalbox_domain::token::{Caller, Scope};
 
 use super::{Error, FlakyContext};
-use known::KnownQuarantine;
+use known::QuarantinedTests;
 
 pub use preview::{Preview, PreviewedTest};
 pub use reads::{ListKind, ListedTests, TestDetails};
@@ -31,19 +32,22 @@ pub use run_failures::RunFailure;
 const ATTEMPTS: u32 = 32;
 /// The most repositories whose turns are kept.
 const TURNS: usize = 4_096;
+/// The most repositories whose quarantined tests are remembered.
+const REMEMBERED: usize = 256;
 
 /// What is done with flaky tests. Methods with a caller check what the caller may do and see.
 pub struct FlakyService {
     context: FlakyContext,
     turns: Mutex<BTreeMap<RepoRef, Arc<async_lock::Mutex<()>>>>,
-    known: KnownQuarantine,
+    /// The quarantined tests of repositories, and when they were last found to be up to date.
+    quarantined: Cache<RepoRef, (Timestamp, Arc<QuarantinedTests>)>,
 }
 
 impl FlakyService {
     /// A service on these adapters.
     pub fn new(context: impl Into<FlakyContext>) -> Self {
         let turns = Mutex::new(BTreeMap::new());
-        Self { context: context.into(), turns, known: KnownQuarantine::default() }
+        Self { context: context.into(), turns, quarantined: Cache::new(REMEMBERED) }
     }
 
     /// The caller as the one who did something to a test.
@@ -80,7 +84,7 @@ impl FlakyService {
         match self.context.stores.tests.commit(commit).await {
             Ok(_) => {
                 if commit.settings.is_some() || !commit.steps.is_empty() {
-                    self.known.forget(commit.repo);
+                    self.quarantined.remove(&commit.repo);
                 }
                 if commit.steps.iter().any(|step| !step.events.is_empty()) {
                     self.context.notifier.told(commit.repo.org);

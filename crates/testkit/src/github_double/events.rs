@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use data_encoding::HEXLOWER;
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
 
@@ -32,7 +33,7 @@ pub struct Carelessness {
 pub(super) fn signature(secret: &str, body: &[u8]) -> String {
     let mac = Hmac::<Sha256>::new_from_slice(secret.as_bytes()).expect("any length");
     let bytes = mac.chain_update(body).finalize().into_bytes();
-    bytes.iter().fold("sha256=".to_owned(), |text, byte| format!("{text}{byte:02x}"))
+    format!("sha256={}", HEXLOWER.encode(&bytes))
 }
 
 /// Delivers what has happened, in order, until the double is dropped.

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use data_encoding::HEXLOWER;
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
@@ -89,9 +90,7 @@ fn answer_of(reply: &Reply) -> Answer {
 }
 
 fn etag(text: &str) -> String {
-    let digest = Sha256::digest(text.as_bytes());
-    let hex = digest.iter().fold(String::new(), |text, byte| format!("{text}{byte:02x}"));
-    format!("W/\"{hex}\"")
+    format!("W/\"{}\"", HEXLOWER.encode(&Sha256::digest(text.as_bytes())))
 }
 
 fn decoded(text: &str) -> String {

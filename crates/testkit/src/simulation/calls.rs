@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use signalbox_domain::queue::{Mode, Priority, ReportedTargets, RequestedState, SettingsPatch};
-use signalbox_services::{Error, QueueService};
+use signalbox_services::{Error, QueueService, SubmitOptions};
 
 use super::world::{Authored, World};
 
@@ -58,8 +58,9 @@ impl World {
         let (caller, repo, main) = (self.caller.clone(), self.repo.clone(), self.main.clone());
         let name = format!("submit #{} {:?} {no_batch:?}", pr.number, priority.map(|it| it.value));
         let number = pr.number;
+        let options = SubmitOptions { priority, no_batch, ..SubmitOptions::default() };
         self.ask(name, |queues| async move {
-            queues.submit(&caller, &repo, &main, number, priority, no_batch).await
+            queues.submit(&caller, &repo, &main, number, options).await
         });
         if self.temper.mode == Mode::Parallel && self.draw(|random| random.per_mille(800)) {
             self.targets_of(pr);

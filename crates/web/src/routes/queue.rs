@@ -11,7 +11,7 @@ use signalbox_domain::queue::{
 };
 use signalbox_domain::time::{Span, Timestamp, Window};
 use signalbox_domain::token::{Caller, Scope};
-use signalbox_services::Extras;
+use signalbox_services::{Extras, SubmitOptions};
 
 use crate::Pages;
 use crate::failure::Failure;
@@ -170,11 +170,11 @@ async fn done(
     };
     let said = match sent.text("action") {
         "submit" => {
-            queues.submit(caller, repo, branch, sent.pr()?, priority(sent)?, None).await?;
+            queues.submit(caller, repo, branch, sent.pr()?, options(sent)?).await?;
             "submitted"
         }
         "priority" => {
-            queues.submit(caller, repo, branch, sent.pr()?, priority(sent)?, None).await?;
+            queues.submit(caller, repo, branch, sent.pr()?, options(sent)?).await?;
             "priority"
         }
         "remove" => {
@@ -222,11 +222,12 @@ fn numbers(text: &str) -> Result<Vec<PrNumber>, Failure> {
     all.filter(|it| (1..=MOST_AT_ONCE).contains(&it.len())).ok_or_else(wrong)
 }
 
-fn priority(sent: &Asked) -> Result<Option<Priority>, Failure> {
+fn options(sent: &Asked) -> Result<SubmitOptions, Failure> {
     let text = sent.text("priority");
     if text.is_empty() {
-        return Ok(None);
+        return Ok(SubmitOptions::default());
     }
     let named = Priority::named(text).or_else(|| text.parse().ok().map(Priority::number));
-    named.map(Some).ok_or_else(|| Failure::Invalid("there is no such priority".to_owned()))
+    let wrong = || Failure::Invalid("there is no such priority".to_owned());
+    Ok(SubmitOptions { priority: Some(named.ok_or_else(wrong)?), ..SubmitOptions::default() })
 }

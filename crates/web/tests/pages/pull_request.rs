@@ -1,6 +1,7 @@
 //! The page of a pull request: what it says beside why it waits.
 
 use signalbox_domain::queue::{Lane, Mode};
+use signalbox_services::SubmitOptions;
 
 use crate::reports::report;
 use crate::support::{House, calc, main_branch};
@@ -15,7 +16,10 @@ async fn house(files: &[&str]) -> House {
     queues.create_queue(caller, &repo, &branch, Mode::Single, Some(2)).await.expect("a queue");
     for (at, file) in files.iter().enumerate() {
         let pr = house.host.open(&calc(), "main", &[(*file, format!("new {at}").as_str())]);
-        queues.submit(caller, &repo, &branch, pr, None, None).await.expect("submitted");
+        queues
+            .submit(caller, &repo, &branch, pr, SubmitOptions::default())
+            .await
+            .expect("submitted");
     }
     house.settle_but(&[Lane::Checks]).await;
     house

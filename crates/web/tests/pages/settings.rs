@@ -1,6 +1,9 @@
-//! Two people who change the settings of one queue.
+//! The form of the settings of a queue, and two people who change them.
 
-use signalbox_domain::queue::Mode;
+use std::collections::BTreeSet;
+
+use signalbox_domain::queue::{Mode, SETTINGS};
+use signalbox_services::SubmitOptions;
 
 use crate::support::{Browser, House, calc, main_branch};
 
@@ -38,6 +41,19 @@ fn form<'a>(slots: &'a str, version: &'a str) -> [(&'a str, &'a str); 4] {
 }
 
 #[actix_web::test]
+async fn the_form_has_every_setting_of_the_table_and_nothing_else() {
+    let house = house().await;
+    let page = house.admin().await.get(PATH).await;
+    let form = page.between("id=\"settings-form\"", "</form>");
+    let named = form.split(" name=\"").skip(1).filter_map(|rest| rest.split_once('"'));
+    let fields: Vec<&str> = named.map(|(name, _)| name).collect();
+    let settings = SETTINGS.iter().map(|spec| spec.field);
+    let expected: BTreeSet<&str> = settings.chain(["repo", "branch", "version"]).collect();
+    assert_eq!(fields.iter().copied().collect::<BTreeSet<_>>(), expected);
+    assert_eq!(fields.len(), expected.len(), "each once: {fields:?}");
+}
+
+#[actix_web::test]
 async fn the_second_of_two_editors_sees_both_versions() {
     let house = house().await;
     let (ada, grace) = (house.admin().await, house.admin().await);
@@ -65,7 +81,10 @@ async fn what_the_queue_does_is_no_change_of_its_settings() {
     let seen = version(&admin).await;
     let pr = house.host.open(&calc(), "main", &[("b", "2")]);
     let (queues, caller) = (&house.pages.queues, &house.caller);
-    queues.submit(caller, &calc(), &main_branch(), pr, None, None).await.expect("submitted");
+    queues
+        .submit(caller, &calc(), &main_branch(), pr, SubmitOptions::default())
+        .await
+        .expect("submitted");
     house.settle().await;
     assert_eq!(admin.post(SAVE, &form("3", &seen)).await.status, 303);
     assert_eq!(admin.post(SAVE, &form("4", "")).await.status, 412, "without a version");

@@ -4,6 +4,7 @@
 use signalbox_domain::queue::{Lane, Mode, RequestedState, SettingsPatch};
 use signalbox_domain::time::Span;
 use signalbox_domain::token::Scope;
+use signalbox_services::SubmitOptions;
 
 use crate::reports::report;
 use crate::support::{Browser, House, calc, main_branch};
@@ -32,7 +33,10 @@ async fn submit(house: &House, titles: &[&str]) {
         });
         let (caller, repo, branch) = (&house.caller, calc(), main_branch());
         let queues = &house.pages.queues;
-        queues.submit(caller, &repo, &branch, pr, None, None).await.expect("submitted");
+        queues
+            .submit(caller, &repo, &branch, pr, SubmitOptions::default())
+            .await
+            .expect("submitted");
         house.clock.advance(Span::minutes(1));
     }
     house.settle_but(&[Lane::Checks]).await;

@@ -1,6 +1,7 @@
 //! The same pages for programs, and several pull requests at once.
 
 use signalbox_domain::queue::{Lane, Mode, PrState};
+use signalbox_services::SubmitOptions;
 
 use crate::support::{House, calc, main_branch};
 
@@ -13,7 +14,10 @@ async fn house() -> House {
     queues.create_queue(caller, &repo, &branch, Mode::Single, Some(1)).await.expect("a queue");
     for file in ["a1", "a2", "a3"] {
         let pr = house.host.open(&calc(), "main", &[(file, "new")]);
-        queues.submit(caller, &repo, &branch, pr, None, None).await.expect("submitted");
+        queues
+            .submit(caller, &repo, &branch, pr, SubmitOptions::default())
+            .await
+            .expect("submitted");
     }
     house.settle_but(&[Lane::Checks]).await;
     house

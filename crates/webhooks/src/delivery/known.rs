@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 use signalbox_domain::ports::EventCatalogue;
 
-use crate::catalogue;
+use crate::events::catalogue;
 
 /// The public events of the catalogue.
 #[derive(Clone, Copy, Debug, Default)]
@@ -11,11 +11,11 @@ pub struct KnownEvents;
 
 impl EventCatalogue for KnownEvents {
     fn kinds(&self) -> Vec<String> {
-        catalogue::ALL.iter().map(|event| event.name.to_owned()).collect()
+        catalogue::all().map(|event| event.name.to_owned()).collect()
     }
 
     fn example(&self, kind: &str) -> Option<String> {
-        let event = catalogue::ALL.iter().find(|event| event.name == kind)?;
+        let event = catalogue::find(kind)?;
         Some(example(&event.schema()).to_string())
     }
 }

@@ -1,4 +1,4 @@
-//! What monitors are called, can watch for and can say.
+//! What monitors are called, and can say.
 
 use std::fmt;
 
@@ -18,18 +18,6 @@ impl fmt::Display for MonitorId {
         self.0.fmt(f)
     }
 }
-
-words!(
-    /// The patterns that can be watched.
-    MonitorKind {
-        /// A failure and a success on the same code.
-        PassOnRetry = "pass_on_retry",
-        /// Too large a share of failing runs.
-        FailureRate = "failure_rate",
-        /// Too many failing runs.
-        FailureCount = "failure_count",
-    }
-);
 
 words!(
     /// What a monitor says of one test.

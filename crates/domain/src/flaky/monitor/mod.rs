@@ -4,11 +4,14 @@
 //! A monitor works in two steps, both pure. [`Monitor::read`] turns what is known of a test's runs
 //! into a small [`Reading`]. [`Monitor::judge`] turns a reading into a [`Verdict`]. The reading is
 //! what a fact carries, what the journal keeps and what an event shows as evidence.
+//!
+//! A kind of monitor is an implementation of [`MonitorRule`] and a row in `kinds`. The enums over
+//! all kinds, [`MonitorKind`], [`Rule`] and [`Reading`], are made from the rows.
 
-mod failure_count;
-mod failure_rate;
 mod kind;
-mod pass_on_retry;
+pub(super) mod kinds;
+mod registry;
+mod rule;
 mod summary;
 mod template;
 
@@ -18,11 +21,12 @@ use crate::ids::RepoId;
 use crate::time::{Span, Timestamp};
 
 use super::{BranchScope, Refusal};
+use kinds::PassOnRetry;
+pub(super) use rule::bound;
 
-pub use failure_count::{FailureCount, FailureCountReading};
-pub use failure_rate::{FailureRate, FailureRateReading};
-pub use kind::{Classification, MonitorId, MonitorKind, MonitorStatus};
-pub use pass_on_retry::{Disagreement, PassOnRetry, PassOnRetryReading};
+pub use kind::{Classification, MonitorId, MonitorStatus};
+pub use registry::{MonitorKind, Reading, Rule};
+pub use rule::{Evidence, MonitorReading, MonitorRule, Parameter, ParameterSpec, Runs};
 pub use summary::{BUCKET_MINUTES, Bucket, CodeSummary, Run, SameCode, Summary};
 pub use template::Template;
 
@@ -48,29 +52,6 @@ pub enum Action {
     },
 }
 
-/// What a monitor looks for, with its parameters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-pub enum Rule {
-    /// See [`PassOnRetry`].
-    PassOnRetry(PassOnRetry),
-    /// See [`FailureRate`].
-    FailureRate(FailureRate),
-    /// See [`FailureCount`].
-    FailureCount(FailureCount),
-}
-
-impl Rule {
-    /// The kind.
-    pub const fn kind(self) -> MonitorKind {
-        match self {
-            Self::PassOnRetry(_) => MonitorKind::PassOnRetry,
-            Self::FailureRate(_) => MonitorKind::FailureRate,
-            Self::FailureCount(_) => MonitorKind::FailureCount,
-        }
-    }
-}
-
 /// A monitor of a repository.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -92,29 +73,6 @@ pub struct Monitor {
     /// Hours without a run after which it resolves, 1 to [`MAX_HOURS`]. `None`: a test that does not
     /// run stays as it is.
     pub stale_timeout_hours: Option<u32>,
-}
-
-/// What a monitor sees of one test at one time. It is the evidence of what follows from it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-pub enum Reading {
-    /// Of a pass-on-retry monitor.
-    PassOnRetry(PassOnRetryReading),
-    /// Of a failure-rate monitor.
-    FailureRate(FailureRateReading),
-    /// Of a failure-count monitor.
-    FailureCount(FailureCountReading),
-}
-
-impl Reading {
-    /// The last run that the monitor knows of.
-    pub const fn last_run_at(&self) -> Option<Timestamp> {
-        match self {
-            Self::PassOnRetry(reading) => reading.last_run_at,
-            Self::FailureRate(reading) => reading.last_run_at,
-            Self::FailureCount(reading) => reading.last_run_at,
-        }
-    }
 }
 
 /// What a monitor has said of a test so far, as far as the next verdict depends on it.
@@ -146,15 +104,15 @@ pub enum Verdict {
 impl Monitor {
     /// The monitor that every repository starts with: pass-on-retry, 7 days, all branches.
     pub fn pass_on_retry_of(repo: RepoId) -> Self {
-        let kind = MonitorKind::PassOnRetry;
+        let rule = Rule::PassOnRetry(PassOnRetry::default());
         Self {
-            id: MonitorId(Uuid::new_v5(&repo.0, kind.word().as_bytes())),
+            id: MonitorId(Uuid::new_v5(&repo.0, rule.kind().word().as_bytes())),
             name: "Pass on retry".into(),
             enabled: true,
             scope: BranchScope::all(),
             scope_since: None,
             action: Action::Classify(Classification::Flaky),
-            rule: Rule::PassOnRetry(PassOnRetry::default()),
+            rule,
             stale_timeout_hours: None,
         }
     }
@@ -168,29 +126,28 @@ impl Monitor {
         if let Some(hours) = self.stale_timeout_hours {
             bound("staleTimeoutHours", hours, 1, MAX_HOURS)?;
         }
-        match self.rule {
-            Rule::PassOnRetry(rule) => rule.check()?,
-            Rule::FailureRate(rule) => rule.check()?,
-            Rule::FailureCount(rule) => rule.check()?,
+        self.rule.check()?;
+        match &self.action {
+            Action::Classify(classification) => self.check_classification(*classification),
+            Action::Label { labels, .. } => check_labels(labels),
         }
-        match (&self.action, self.rule.kind()) {
-            (Action::Classify(Classification::Broken), MonitorKind::PassOnRetry) => {
-                Err(Refusal::setting("classification", "of pass_on_retry must be flaky"))
-            }
-            (Action::Classify(_), _) => Ok(()),
-            (Action::Label { labels, .. }, _) => check_labels(labels),
+    }
+
+    fn check_classification(&self, classification: Classification) -> Result<(), Refusal> {
+        let kind = self.rule.kind();
+        let allowed = kind.classifies();
+        if allowed.contains(&classification) {
+            return Ok(());
         }
+        let words: Vec<&str> = allowed.iter().map(|it| it.word()).collect();
+        let rule = format!("of {} must be {}", kind.word(), words.join(" or "));
+        Err(Refusal::setting("classification", rule))
     }
 
     /// What the monitor sees at a time in what is known then.
     pub fn read(&self, summary: &Summary, at: Timestamp) -> Reading {
-        match self.rule {
-            Rule::PassOnRetry(rule) => {
-                Reading::PassOnRetry(rule.read(&self.scope, self.scope_since, summary, at))
-            }
-            Rule::FailureRate(rule) => Reading::FailureRate(rule.read(&self.scope, summary, at)),
-            Rule::FailureCount(rule) => Reading::FailureCount(rule.read(&self.scope, summary, at)),
-        }
+        let (scope, scope_since) = (&self.scope, self.scope_since);
+        self.rule.read(&Runs { summary, scope, scope_since, at })
     }
 
     /// For previews: the evidence by which the monitor would become active for a test that it has
@@ -204,24 +161,7 @@ impl Monitor {
     /// What follows from a reading that was taken at a time. `None`: it is of another kind.
     pub fn judge(&self, before: Before<'_>, reading: &Reading, at: Timestamp) -> Option<Verdict> {
         let active = before.status == MonitorStatus::Active;
-        let verdict = match (self.rule, reading) {
-            (Rule::PassOnRetry(rule), Reading::PassOnRetry(reading)) => {
-                let last = match before.evidence {
-                    Some(Reading::PassOnRetry(evidence)) => evidence.last.as_ref(),
-                    Some(Reading::FailureRate(_) | Reading::FailureCount(_)) | None => None,
-                };
-                rule.judge(active, last, reading, at)
-            }
-            (Rule::FailureRate(rule), Reading::FailureRate(reading)) => {
-                rule.judge(active, *reading)
-            }
-            (Rule::FailureCount(rule), Reading::FailureCount(reading)) => {
-                rule.judge(active, *reading, at)
-            }
-            (Rule::PassOnRetry(_) | Rule::FailureRate(_) | Rule::FailureCount(_), _) => {
-                return None;
-            }
-        };
+        let verdict = self.rule.judge(active, before.evidence, reading, at)?;
         let stale = active && verdict == Verdict::Keep && self.is_stale(before, reading, at);
         Some(if stale { Verdict::Expire } else { verdict })
     }
@@ -240,12 +180,4 @@ fn check_labels(labels: &[String]) -> Result<(), Refusal> {
         return Err(Refusal::setting("labels", "must have names of 1 to 100 characters"));
     }
     Ok(())
-}
-
-/// Checks that a number lies between two others, both allowed.
-pub(super) fn bound(field: &str, value: u32, low: u32, high: u32) -> Result<(), Refusal> {
-    if (low..=high).contains(&value) {
-        return Ok(());
-    }
-    Err(Refusal::setting(field, format!("must be a whole number from {low} to {high}")))
 }

@@ -3,7 +3,8 @@
 use crate::words::words;
 
 use super::super::{BranchClass, BranchScope};
-use super::{Action, Classification, FailureCount, FailureRate, Monitor, MonitorId, Rule};
+use super::kinds::{FailureCount, FailureRate};
+use super::{Action, Classification, Monitor, MonitorId, Rule};
 
 words!(
     /// A ready-made monitor.

@@ -150,7 +150,7 @@ pub(super) fn absolve(draft: &mut Draft, id: RunId) {
             draft.change_entry(entry.id, |entry| entry.absolved = batch);
         }
         if let Some(own) = own {
-            leave::give_up(draft, own, reason.word());
+            leave::give_up(draft, own, reason);
         }
     }
 }

@@ -212,7 +212,7 @@ impl Draft {
             self.effect(Effect::CancelChecks { run: id });
         }
         if let RunStatus::Cancelled { reason } = &status {
-            self.decision(Decision::RunCancelled { run: id, reason: reason.clone() });
+            self.decision(Decision::RunCancelled { run: id, reason: *reason });
         }
         let at = self.at;
         self.change_run(id, |run| {

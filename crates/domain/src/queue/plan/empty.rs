@@ -40,7 +40,7 @@ pub(super) fn taken_out(
         return false;
     }
     draft.change_run(id, |run| run.candidate = Some(candidate.clone()));
-    draft.end_run(id, RunStatus::Cancelled { reason: MergeReason::Already.word().to_owned() });
+    leave::give_up(draft, id, MergeReason::Already);
     for pr in leading {
         let entry = draft.queue.entry_id(pr);
         leave::leave(draft, entry, exit(), &Actor::Queue);

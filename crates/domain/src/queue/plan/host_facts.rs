@@ -178,7 +178,7 @@ fn fail_group(
     details: &[String],
 ) {
     let Some(run) = draft.run(id) else { return };
-    draft.end_run(id, RunStatus::Cancelled { reason: reason.word().to_owned() });
+    leave::give_up(draft, id, reason);
     for member in &run.group {
         let (culprit, details) = (culprit.clone(), details.to_vec());
         let exit = Exit::Failed { reason, culprit, details, evidence: None };
@@ -249,10 +249,7 @@ pub(super) fn candidate_conflict(
         }
         None => {
             let culprit = was_held_by.map_or(Culprit::TargetBranch, Culprit::PullRequest);
-            draft.end_run(
-                id,
-                RunStatus::Cancelled { reason: FailReason::MergeConflict.word().into() },
-            );
+            leave::give_up(draft, id, FailReason::MergeConflict);
             let exit = Exit::Failed {
                 reason: FailReason::MergeConflict,
                 culprit,
@@ -268,7 +265,7 @@ pub(super) fn candidate_conflict(
 /// others go on without it.
 fn hold(draft: &mut Draft, run: RunId, entry: EntryId, holder: PrNumber, paths: &[String]) {
     let reason = QueuedReason::ConflictWithAhead;
-    draft.end_run(run, RunStatus::Cancelled { reason: reason.word().to_owned() });
+    leave::give_up(draft, run, reason);
     let (at, number) = (draft.at, draft.number());
     draft.change_entry(entry, |entry| {
         let since = entry.entered_line_at.unwrap_or(at);

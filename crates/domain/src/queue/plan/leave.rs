@@ -2,7 +2,7 @@
 
 use crate::ids::{EntryId, PrNumber, RunId};
 
-use super::super::{Actor, Entry, EntryState, Exit, QueuedReason, RunStatus};
+use super::super::{Actor, Entry, EntryState, Exit, QueuedReason, RunCancelReason, RunStatus};
 use super::bisect;
 use super::draft::{Because, Draft};
 
@@ -70,8 +70,8 @@ pub(super) fn requeue_all(draft: &mut Draft, reason: QueuedReason) {
 }
 
 /// Ends a run that is no longer wanted, if it is under way.
-pub(super) fn give_up(draft: &mut Draft, id: RunId, reason: &str) {
-    draft.end_run(id, RunStatus::Cancelled { reason: reason.to_owned() });
+pub(super) fn give_up(draft: &mut Draft, id: RunId, reason: impl Into<RunCancelReason>) {
+    draft.end_run(id, RunStatus::Cancelled { reason: reason.into() });
 }
 
 /// Gives a run up, and every run whose candidate contains something that it was to prove.
@@ -91,7 +91,7 @@ pub(super) fn requeue_run(draft: &mut Draft, id: RunId, reason: QueuedReason, ac
         return;
     }
     let Some(run) = draft.run(id) else { return };
-    give_up(draft, id, reason.word());
+    give_up(draft, id, reason);
     for pr in run.prs() {
         let entry = draft.queue.entry_of(pr).filter(|it| it.state.run() == Some(id)).cloned();
         let Some(entry) = entry else { continue };

@@ -110,25 +110,14 @@ impl Draft {
     /// Tells what happened to batches.
     pub(super) fn tell_batches(&mut self) {
         for BatchNews { batch, kind, reason, prs } in std::mem::take(&mut self.batches) {
-            let waits_for_others = match kind {
-                EventKind::BatchMerged => self.has_member_in(&batch, PrState::TestsPassed),
-                EventKind::BatchPendingFailure => self.has_member_in(&batch, PrState::Testing),
-                EventKind::Submitted
-                | EventKind::Queued
-                | EventKind::Testing
-                | EventKind::PendingFailure
-                | EventKind::Failed
-                | EventKind::Canceled
-                | EventKind::Merged
-                | EventKind::RemovedFromTarget
-                | EventKind::BatchSubmitted
-                | EventKind::BatchQueued
-                | EventKind::BatchTesting
-                | EventKind::BatchFailed
-                | EventKind::BatchCanceled
-                | EventKind::QueueStateChanged
-                | EventKind::QueueConfigChanged => false,
-            };
+            // Events of a whole batch wait until the last of it has got there.
+            let still_behind = [
+                (EventKind::BatchMerged, PrState::TestsPassed),
+                (EventKind::BatchPendingFailure, PrState::Testing),
+            ];
+            let waits_for_others = still_behind
+                .iter()
+                .any(|(of, state)| *of == kind && self.has_member_in(&batch, *state));
             if !waits_for_others {
                 let EventBatch { run, together } = batch;
                 self.event(kind, Subject::Batch { prs, together }, reason, Some(run));

@@ -91,9 +91,9 @@ fn one_of(errors: &mut Errors, pointer: &str, field: Field<Text>, words: &[&str]
 }
 
 impl Request for CiRunRequest {
-    type Asked = (RepoName, NamedOrg, String);
+    type Checked = (RepoName, NamedOrg, String);
 
-    fn check(self, errors: &mut Errors) -> Option<Self::Asked> {
+    fn check(self, errors: &mut Errors) -> Option<Self::Checked> {
         let repo = check_repository(self.repo, errors);
         let org = slug(errors, self.org_url_slug);
         let job = text(errors, "/ci_job_name", self.ci_job_name);

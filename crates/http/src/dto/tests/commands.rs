@@ -40,9 +40,9 @@ pub(crate) struct TicketRequest {
 }
 
 impl Request for TicketRequest {
-    type Asked = (RepoName, TestId, String);
+    type Checked = (RepoName, TestId, String);
 
-    fn check(self, errors: &mut Errors) -> Option<Self::Asked> {
+    fn check(self, errors: &mut Errors) -> Option<Self::Checked> {
         let repo = check_repository(self.repo, errors);
         let test = id(errors, "/test_case_id", self.test_case_id);
         let ticket = text(errors, "/external_ticket_id", self.external_ticket_id);
@@ -74,9 +74,9 @@ pub(crate) struct FlagRequest {
 }
 
 impl Request for FlagRequest {
-    type Asked = (RepoName, TestId, bool, Option<String>);
+    type Checked = (RepoName, TestId, bool, Option<String>);
 
-    fn check(self, errors: &mut Errors) -> Option<Self::Asked> {
+    fn check(self, errors: &mut Errors) -> Option<Self::Checked> {
         let repo = check_repository(self.repo, errors);
         let test = id(errors, "/testId", self.test_id);
         let flagged = errors.required("/flagged", self.flagged);
@@ -123,7 +123,7 @@ pub(crate) struct Muting {
 }
 
 impl Request for MuteRequest {
-    type Asked = Muting;
+    type Checked = Muting;
 
     fn check(self, errors: &mut Errors) -> Option<Muting> {
         let repo = check_repository(self.repo, errors);
@@ -180,7 +180,7 @@ pub(crate) struct Override {
 }
 
 impl Request for OverrideRequest {
-    type Asked = Override;
+    type Checked = Override;
 
     fn check(self, errors: &mut Errors) -> Option<Override> {
         let repo = check_repository(self.repo, errors);
@@ -220,9 +220,9 @@ pub(crate) struct HistoryRequest {
 }
 
 impl Request for HistoryRequest {
-    type Asked = (RepoName, TestId, Option<u32>);
+    type Checked = (RepoName, TestId, Option<u32>);
 
-    fn check(self, errors: &mut Errors) -> Option<Self::Asked> {
+    fn check(self, errors: &mut Errors) -> Option<Self::Checked> {
         let repo = check_repository(self.repo, errors);
         let test = id(errors, "/testId", self.test_id);
         let before = errors.optional("/before", self.before).map(|it| it.0);

@@ -1,25 +1,17 @@
 //! What monitors saw.
 
-use serde_json::{Value, json};
-use signalbox_domain::flaky::Reading;
+use serde_json::{Map, Value};
+use signalbox_domain::flaky::{Evidence, Reading};
 
 /// What a monitor saw.
 pub(super) fn evidence_value(reading: &Reading) -> Value {
-    match reading {
-        Reading::PassOnRetry(reading) => json!({
-            "summary": Reading::PassOnRetry(reading.clone()).to_string(),
-            "last_disagreement_at": reading.last.as_ref().map(|it| it.at.to_string()),
-            "runs": reading.runs,
-        }),
-        Reading::FailureRate(reading) => json!({
-            "summary": Reading::FailureRate(*reading).to_string(),
-            "runs": reading.runs,
-            "failures": reading.failures,
-        }),
-        Reading::FailureCount(reading) => json!({
-            "summary": Reading::FailureCount(*reading).to_string(),
-            "failures": reading.failures,
-            "last_failure_at": reading.last_failure_at.map(|at| at.to_string()),
-        }),
-    }
+    let summary = ("summary".to_owned(), reading.to_string().into());
+    let particulars = reading.evidence().into_iter().map(|(name, evidence)| {
+        let value = match evidence {
+            Evidence::Count(count) => count.into(),
+            Evidence::Time(at) => at.map(|at| at.to_string()).into(),
+        };
+        (name.to_owned(), value)
+    });
+    Value::Object([summary].into_iter().chain(particulars).collect::<Map<_, _>>())
 }

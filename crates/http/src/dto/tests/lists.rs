@@ -87,7 +87,7 @@ pub(crate) struct FailingRequest {
 }
 
 impl Request for FailingRequest {
-    type Asked = Listing;
+    type Checked = Listing;
 
     fn check(self, errors: &mut Errors) -> Option<Listing> {
         let from = time(errors, "/start_time", self.start_time);
@@ -128,7 +128,7 @@ pub(crate) struct UnhealthyRequest {
 }
 
 impl Request for UnhealthyRequest {
-    type Asked = Listing;
+    type Checked = Listing;
 
     fn check(self, errors: &mut Errors) -> Option<Listing> {
         let kind = errors.required("/status", self.status).and_then(|Text(text)| {
@@ -159,7 +159,7 @@ pub(crate) struct QuarantinedRequest {
 }
 
 impl Request for QuarantinedRequest {
-    type Asked = Listing;
+    type Checked = Listing;
 
     fn check(self, errors: &mut Errors) -> Option<Listing> {
         let kind = Some(ListKind::Quarantined);
@@ -186,9 +186,9 @@ pub(crate) struct DetailsRequest {
 }
 
 impl Request for DetailsRequest {
-    type Asked = (RepoName, NamedOrg, TestId);
+    type Checked = (RepoName, NamedOrg, TestId);
 
-    fn check(self, errors: &mut Errors) -> Option<Self::Asked> {
+    fn check(self, errors: &mut Errors) -> Option<Self::Checked> {
         let repo = check_repository(self.repo, errors);
         let org = slug(errors, self.org_url_slug);
         let test = id(errors, "/test_id", self.test_id);
@@ -206,7 +206,7 @@ pub(crate) struct RepositoryRequest {
 }
 
 impl Request for RepositoryRequest {
-    type Asked = RepoName;
+    type Checked = RepoName;
 
     fn check(self, errors: &mut Errors) -> Option<RepoName> {
         check_repository(self.repo, errors)

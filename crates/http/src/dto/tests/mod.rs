@@ -6,6 +6,7 @@ mod decisions;
 mod evidence;
 mod lists;
 mod monitor_change;
+mod monitor_parameters;
 mod monitor_requests;
 mod monitors;
 mod quarantined;
@@ -22,6 +23,7 @@ pub(crate) use lists::{
     DetailsRequest, FailingRequest, Listing, QuarantinedRequest, RepositoryRequest,
     UnhealthyRequest,
 };
+pub(crate) use monitor_parameters::{DescribeParameters, WithParameters};
 pub(crate) use monitor_requests::{
     CreateMonitorRequest, MonitorRequest, PreviewMonitorRequest, UpdateMonitorRequest,
 };

@@ -1,12 +1,13 @@
 //! What requests say of a monitor.
 
 use signalbox_domain::flaky::{
-    Action, BranchClass, BranchPattern, BranchScope, Classification, FailureCount, FailureRate,
-    Monitor, MonitorId, MonitorKind, PassOnRetry, Rule, Template,
+    Action, BranchClass, BranchPattern, BranchScope, Classification, Monitor, MonitorId,
+    MonitorKind, Template,
 };
 
 use super::super::field::{Errors, Field, shown};
 use super::super::forms::Text;
+use super::monitor_parameters::kinds;
 
 /// What is said of a monitor; what is left out stays, or is the default.
 #[derive(Clone, Debug, Default)]
@@ -19,13 +20,8 @@ pub(crate) struct MonitorChange {
     pub(super) labels: Option<Vec<String>>,
     pub(super) remove_labels: Option<bool>,
     pub(super) stale_timeout_hours: Option<u32>,
-    pub(super) recovery_days: Option<u32>,
-    pub(super) activation: Option<u32>,
-    pub(super) resolution: Option<u32>,
-    pub(super) window_hours: Option<u32>,
-    pub(super) min_sample: Option<u32>,
-    pub(super) count: Option<u32>,
-    pub(super) resolution_timeout_hours: Option<u32>,
+    /// By name.
+    pub(super) parameters: Vec<(&'static str, u32)>,
 }
 
 impl MonitorChange {
@@ -48,26 +44,11 @@ impl MonitorChange {
             Some(0) => None,
             Some(hours) => Some(hours),
         };
-        match &mut to.rule {
-            Rule::PassOnRetry(rule) => {
-                rule.recovery_days = self.recovery_days.unwrap_or(rule.recovery_days);
-            }
-            Rule::FailureRate(rule) => {
-                rule.activation_percent = self.activation.unwrap_or(rule.activation_percent);
-                // Without a threshold of its own it resolves where it activates.
-                let same = monitor.name.is_empty().then_some(rule.activation_percent);
-                let resolution = self.resolution.or(same);
-                rule.resolution_percent = resolution.unwrap_or(rule.resolution_percent);
-                rule.window_hours = self.window_hours.unwrap_or(rule.window_hours);
-                rule.min_sample = self.min_sample.unwrap_or(rule.min_sample);
-            }
-            Rule::FailureCount(rule) => {
-                rule.count = self.count.unwrap_or(rule.count);
-                rule.window_hours = self.window_hours.unwrap_or(rule.window_hours);
-                rule.resolution_timeout_hours =
-                    self.resolution_timeout_hours.unwrap_or(rule.resolution_timeout_hours);
-            }
-        }
+        to.rule = if monitor.name.is_empty() {
+            monitor.rule.kind().start_with(&self.parameters)
+        } else {
+            monitor.rule.with(&self.parameters)
+        };
         to
     }
 
@@ -108,22 +89,8 @@ pub(super) fn start(
         return template.map(|template| template.monitor(nobody));
     }
     let Text(text) = errors.required("/type", kind)?;
-    let rule = "must be pass_on_retry, failure_rate or failure_count";
-    let wrong = || format!("{rule}, but is {}", shown(&text));
-    let rule = match errors.keep("/type", MonitorKind::parse(&text).ok_or_else(wrong))? {
-        MonitorKind::PassOnRetry => Rule::PassOnRetry(PassOnRetry::default()),
-        MonitorKind::FailureRate => Rule::FailureRate(FailureRate {
-            activation_percent: 0,
-            resolution_percent: 0,
-            window_hours: 24,
-            min_sample: 20,
-        }),
-        MonitorKind::FailureCount => Rule::FailureCount(FailureCount {
-            count: 1,
-            window_hours: 24,
-            resolution_timeout_hours: 7 * 24,
-        }),
-    };
+    let wrong = || format!("must be {}, but is {}", kinds(), shown(&text));
+    let kind = errors.keep("/type", MonitorKind::parse(&text).ok_or_else(wrong))?;
     Some(Monitor {
         id: nobody,
         name: String::new(),
@@ -131,7 +98,7 @@ pub(super) fn start(
         scope: BranchScope::all(),
         scope_since: None,
         action: Action::Classify(Classification::Flaky),
-        rule,
+        rule: kind.start_with(&[]),
         stale_timeout_hours: None,
     })
 }

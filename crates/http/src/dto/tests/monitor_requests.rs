@@ -10,6 +10,7 @@ use super::super::forms::{Count, Flag, List, Text};
 use super::super::place::{RepoRef, Request, check_repository};
 use super::id;
 use super::monitor_change::{MonitorChange, start};
+use super::monitor_parameters::WithParameters;
 use super::settings::texts;
 
 /// A request with everything that can be said of a monitor, and some keys of its own.
@@ -48,33 +49,13 @@ macro_rules! monitor_requests {
                 /// Hours without a run after which it resolves; 0: never.
                 #[schema(value_type = Option<u32>, maximum = 1080)]
                 stale_timeout_hours: Field<Count>,
-                /// Of pass_on_retry.
-                #[schema(value_type = Option<u32>, minimum = 1, maximum = 15)]
-                recovery_days: Field<Count>,
-                /// Of failure_rate, in percent.
-                #[schema(value_type = Option<u32>, minimum = 1, maximum = 100)]
-                activation_threshold: Field<Count>,
-                /// Of failure_rate, in percent.
-                #[schema(value_type = Option<u32>, minimum = 1, maximum = 100)]
-                resolution_threshold: Field<Count>,
-                /// Of failure_rate and failure_count.
-                #[schema(value_type = Option<u32>, minimum = 1, maximum = 1080)]
-                window_hours: Field<Count>,
-                /// Of failure_rate.
-                #[schema(value_type = Option<u32>, minimum = 1, maximum = 100_000)]
-                minimum_sample_size: Field<Count>,
-                /// Of failure_count.
-                #[schema(value_type = Option<u32>, minimum = 1, maximum = 10_000)]
-                failure_count: Field<Count>,
-                /// Of failure_count.
-                #[schema(value_type = Option<u32>, minimum = 1, maximum = 1080)]
-                resolution_timeout_hours: Field<Count>,
             }
 
             impl $name {
                 fn change(
                     &mut self,
                     errors: &mut Errors,
+                    parameters: Vec<(&'static str, u32)>,
                 ) -> (Option<RepoName>, Option<MonitorChange>) {
                     let repo = check_repository(taken(&mut self.repo), errors);
                     let classes = texts(errors, "/branchClasses", taken(&mut self.branch_classes));
@@ -90,9 +71,8 @@ macro_rules! monitor_requests {
                     let enabled = flag("/enabled", &mut self.enabled);
                     let remove_labels =
                         flag("/removeLabelsWhenResolved", &mut self.remove_labels_when_resolved);
-                    let mut count = |pointer, field: &mut Field<Count>| {
-                        errors.optional(pointer, taken(field)).map(|it| it.0)
-                    };
+                    let stale = taken(&mut self.stale_timeout_hours);
+                    let stale = errors.optional("/staleTimeoutHours", stale).map(|it| it.0);
                     let change = MonitorChange {
                         name,
                         enabled,
@@ -101,20 +81,8 @@ macro_rules! monitor_requests {
                         action: action.flatten(),
                         labels,
                         remove_labels,
-                        stale_timeout_hours: count(
-                            "/staleTimeoutHours",
-                            &mut self.stale_timeout_hours,
-                        ),
-                        recovery_days: count("/recoveryDays", &mut self.recovery_days),
-                        activation: count("/activationThreshold", &mut self.activation_threshold),
-                        resolution: count("/resolutionThreshold", &mut self.resolution_threshold),
-                        window_hours: count("/windowHours", &mut self.window_hours),
-                        min_sample: count("/minimumSampleSize", &mut self.minimum_sample_size),
-                        count: count("/failureCount", &mut self.failure_count),
-                        resolution_timeout_hours: count(
-                            "/resolutionTimeoutHours",
-                            &mut self.resolution_timeout_hours,
-                        ),
+                        stale_timeout_hours: stale,
+                        parameters,
                     };
                     (repo, Some(change))
                 }
@@ -152,7 +120,7 @@ monitor_requests! {
         "windowHours": 6, "minimumSampleSize": 10
     }))]
     CreateMonitorRequest {
-        /// `pass_on_retry`, `failure_rate` or `failure_count`; or a template.
+        /// The kind.
         #[schema(value_type = Option<String>)]
         r#type: Field<Text>,
         /// `broken_on_stable` or `flaky_in_queue`: what is left out is as there.
@@ -165,7 +133,7 @@ monitor_requests! {
         "template": "broken_on_stable", "windowHours": 12
     }))]
     PreviewMonitorRequest {
-        /// `pass_on_retry`, `failure_rate` or `failure_count`; or a template.
+        /// The kind.
         #[schema(value_type = Option<String>)]
         r#type: Field<Text>,
         /// `broken_on_stable` or `flaky_in_queue`: what is left out is as there.
@@ -184,22 +152,26 @@ monitor_requests! {
     }
 }
 
-impl Request for CreateMonitorRequest {
-    type Asked = (RepoName, Monitor);
+impl Request for WithParameters<CreateMonitorRequest> {
+    type Checked = (RepoName, Monitor);
 
-    fn check(mut self, errors: &mut Errors) -> Option<Self::Asked> {
-        let start = start(errors, taken(&mut self.r#type), taken(&mut self.template));
-        let (repo, change) = self.change(errors);
+    fn check(mut self, errors: &mut Errors) -> Option<Self::Checked> {
+        let parameters = self.take(errors);
+        let mut request = self.request;
+        let start = start(errors, taken(&mut request.r#type), taken(&mut request.template));
+        let (repo, change) = request.change(errors, parameters);
         Some((repo?, change?.applied_to(&start?)))
     }
 }
 
-impl Request for PreviewMonitorRequest {
-    type Asked = (RepoName, Monitor);
+impl Request for WithParameters<PreviewMonitorRequest> {
+    type Checked = (RepoName, Monitor);
 
-    fn check(mut self, errors: &mut Errors) -> Option<Self::Asked> {
-        let start = start(errors, taken(&mut self.r#type), taken(&mut self.template));
-        let (repo, change) = self.change(errors);
+    fn check(mut self, errors: &mut Errors) -> Option<Self::Checked> {
+        let parameters = self.take(errors);
+        let mut request = self.request;
+        let start = start(errors, taken(&mut request.r#type), taken(&mut request.template));
+        let (repo, change) = request.change(errors, parameters);
         let mut monitor = change?.applied_to(&start?);
         if monitor.name.is_empty() {
             "preview".clone_into(&mut monitor.name);
@@ -208,12 +180,14 @@ impl Request for PreviewMonitorRequest {
     }
 }
 
-impl Request for UpdateMonitorRequest {
-    type Asked = (RepoName, MonitorId, MonitorChange);
+impl Request for WithParameters<UpdateMonitorRequest> {
+    type Checked = (RepoName, MonitorId, MonitorChange);
 
-    fn check(mut self, errors: &mut Errors) -> Option<Self::Asked> {
-        let monitor = id(errors, "/monitorId", taken(&mut self.monitor_id));
-        let (repo, change) = self.change(errors);
+    fn check(mut self, errors: &mut Errors) -> Option<Self::Checked> {
+        let parameters = self.take(errors);
+        let mut request = self.request;
+        let monitor = id(errors, "/monitorId", taken(&mut request.monitor_id));
+        let (repo, change) = request.change(errors, parameters);
         Some((repo?, MonitorId(monitor?), change?))
     }
 }
@@ -235,13 +209,13 @@ pub(crate) struct MonitorRequest {
 }
 
 impl Request for MonitorRequest {
-    type Asked = (RepoName, MonitorId);
+    type Checked = (RepoName, MonitorId);
 
-    fn check(self, errors: &mut Errors) -> Option<Self::Asked> {
+    fn check(self, errors: &mut Errors) -> Option<Self::Checked> {
         let repo = check_repository(self.repo, errors);
         let monitor = id(errors, "/monitorId", self.monitor_id);
         Some((repo?, MonitorId(monitor?)))
     }
 }
 
-object_form!(CreateMonitorRequest, PreviewMonitorRequest, UpdateMonitorRequest, MonitorRequest,);
+object_form!(MonitorRequest);

@@ -7,9 +7,10 @@ use signalbox_services::Preview;
 use utoipa::ToSchema;
 
 use super::evidence::evidence_value;
+use super::monitor_parameters;
 
 /// A monitor.
-#[derive(Debug, Default, Serialize, ToSchema)]
+#[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(example = json!({
     "id": "0b7d6f5e-6f0e-4f2a-9d58-1d3f6f0f8a11", "name": "Pass on retry",
@@ -21,7 +22,7 @@ pub(crate) struct MonitorReply {
     id: String,
     /// Its name.
     name: String,
-    /// `pass_on_retry`, `failure_rate` or `failure_count`.
+    /// Its kind.
     r#type: &'static str,
     /// Whether it works.
     enabled: bool,
@@ -40,27 +41,10 @@ pub(crate) struct MonitorReply {
     /// Hours without a run after which it resolves; left out: never.
     #[serde(skip_serializing_if = "Option::is_none")]
     stale_timeout_hours: Option<u32>,
-    /// Of pass_on_retry: days without a disagreement after which it resolves.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    recovery_days: Option<u32>,
-    /// Of failure_rate: percent from which it is active.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    activation_threshold: Option<u32>,
-    /// Of failure_rate: percent below which it resolves.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    resolution_threshold: Option<u32>,
-    /// Of failure_rate and failure_count: the window.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    window_hours: Option<u32>,
-    /// Of failure_rate: the fewest runs that say anything.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    minimum_sample_size: Option<u32>,
-    /// Of failure_count: the failures that make it active.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    failure_count: Option<u32>,
-    /// Of failure_count: hours without a failure after which it resolves.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    resolution_timeout_hours: Option<u32>,
+    /// The parameters of its kind, each a field of its own.
+    #[serde(flatten, serialize_with = "monitor_parameters::serialize")]
+    #[schema(ignore)]
+    rule: Rule,
 }
 
 impl MonitorReply {
@@ -72,7 +56,7 @@ impl MonitorReply {
                 ("label", labels.clone(), Some(*remove_when_resolved))
             }
         };
-        let reply = Self {
+        Self {
             id: monitor.id.to_string(),
             name: monitor.name.clone(),
             r#type: monitor.rule.kind().word(),
@@ -83,23 +67,7 @@ impl MonitorReply {
             labels,
             remove_labels_when_resolved: remove,
             stale_timeout_hours: monitor.stale_timeout_hours,
-            ..Self::default()
-        };
-        match monitor.rule {
-            Rule::PassOnRetry(rule) => Self { recovery_days: Some(rule.recovery_days), ..reply },
-            Rule::FailureRate(rule) => Self {
-                activation_threshold: Some(rule.activation_percent),
-                resolution_threshold: Some(rule.resolution_percent),
-                window_hours: Some(rule.window_hours),
-                minimum_sample_size: Some(rule.min_sample),
-                ..reply
-            },
-            Rule::FailureCount(rule) => Self {
-                failure_count: Some(rule.count),
-                window_hours: Some(rule.window_hours),
-                resolution_timeout_hours: Some(rule.resolution_timeout_hours),
-                ..reply
-            },
+            rule: monitor.rule,
         }
     }
 }

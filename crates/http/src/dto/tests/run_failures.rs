@@ -33,9 +33,9 @@ pub(crate) struct RunFailuresRequest {
 }
 
 impl Request for RunFailuresRequest {
-    type Asked = (Place, uuid::Uuid);
+    type Checked = (Place, uuid::Uuid);
 
-    fn check(self, errors: &mut Errors) -> Option<Self::Asked> {
+    fn check(self, errors: &mut Errors) -> Option<Self::Checked> {
         let place = check_place(self.repo, self.target_branch, errors);
         let run = super::id(errors, "/testRunId", self.test_run_id);
         Some((place?, run?))

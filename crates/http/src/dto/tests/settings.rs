@@ -152,7 +152,7 @@ pub(super) fn texts(
 }
 
 impl Request for UpdateSettingsRequest {
-    type Asked = SettingsChange;
+    type Checked = SettingsChange;
 
     fn check(self, errors: &mut Errors) -> Option<SettingsChange> {
         let repo = check_repository(self.repo, errors);

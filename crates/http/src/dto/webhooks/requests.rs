@@ -69,7 +69,7 @@ pub(crate) struct Create {
 }
 
 impl Request for CreateWebhookRequest {
-    type Asked = Create;
+    type Checked = Create;
 
     fn check(self, errors: &mut Errors) -> Option<Create> {
         let url = errors.required("/url", self.url);
@@ -87,7 +87,7 @@ impl Request for CreateWebhookRequest {
 pub(crate) struct ListWebhooksRequest {}
 
 impl Request for ListWebhooksRequest {
-    type Asked = ();
+    type Checked = ();
 
     fn check(self, _: &mut Errors) -> Option<()> {
         Some(())
@@ -105,7 +105,7 @@ pub(crate) struct WebhookRequest {
 }
 
 impl Request for WebhookRequest {
-    type Asked = EndpointId;
+    type Checked = EndpointId;
 
     fn check(self, errors: &mut Errors) -> Option<EndpointId> {
         endpoint(self.webhook_id, errors)
@@ -140,9 +140,9 @@ pub(crate) struct UpdateWebhookRequest {
 }
 
 impl Request for UpdateWebhookRequest {
-    type Asked = (EndpointId, EndpointChange);
+    type Checked = (EndpointId, EndpointChange);
 
-    fn check(self, errors: &mut Errors) -> Option<Self::Asked> {
+    fn check(self, errors: &mut Errors) -> Option<Self::Checked> {
         let id = endpoint(self.webhook_id, errors);
         let change = EndpointChange {
             url: errors.optional("/url", self.url).map(|it| it.0),
@@ -171,9 +171,9 @@ pub(crate) struct RotateWebhookRequest {
 }
 
 impl Request for RotateWebhookRequest {
-    type Asked = (EndpointId, Span);
+    type Checked = (EndpointId, Span);
 
-    fn check(self, errors: &mut Errors) -> Option<Self::Asked> {
+    fn check(self, errors: &mut Errors) -> Option<Self::Checked> {
         let id = endpoint(self.webhook_id, errors);
         let (most, usual) = OVERLAP;
         let hours = errors.optional("/overlapHours", self.overlap_hours).map_or(usual, |it| it.0);
@@ -200,9 +200,9 @@ pub(crate) struct TestWebhookRequest {
 }
 
 impl Request for TestWebhookRequest {
-    type Asked = (EndpointId, Option<String>);
+    type Checked = (EndpointId, Option<String>);
 
-    fn check(self, errors: &mut Errors) -> Option<Self::Asked> {
+    fn check(self, errors: &mut Errors) -> Option<Self::Checked> {
         let id = endpoint(self.webhook_id, errors);
         let event = errors.optional("/event", self.event).map(|it| it.0);
         Some((id?, event))
@@ -254,7 +254,7 @@ fn place(token: &str) -> Option<(Timestamp, Uuid)> {
 }
 
 impl Request for DeliveriesRequest {
-    type Asked = Deliveries;
+    type Checked = Deliveries;
 
     fn check(self, errors: &mut Errors) -> Option<Deliveries> {
         let id = endpoint(self.webhook_id, errors);
@@ -305,9 +305,9 @@ pub(crate) struct ReplayWebhookRequest {
 }
 
 impl Request for ReplayWebhookRequest {
-    type Asked = (EndpointId, Replay);
+    type Checked = (EndpointId, Replay);
 
-    fn check(self, errors: &mut Errors) -> Option<Self::Asked> {
+    fn check(self, errors: &mut Errors) -> Option<Self::Checked> {
         let endpoint = endpoint(self.webhook_id, errors);
         let message = match self.message_id {
             Field::Absent => None,

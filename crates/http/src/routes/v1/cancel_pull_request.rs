@@ -3,7 +3,7 @@
 use actix_web::web::{Data, Json};
 
 use crate::api::Api;
-use crate::body::Asked;
+use crate::authenticated::AuthenticatedJson;
 use crate::dto::{Empty, PullRequestRequest};
 use crate::failures::OfCancel;
 use crate::problem::Problem;
@@ -20,9 +20,9 @@ use crate::problem::Problem;
 )]
 pub(crate) async fn handle(
     api: Data<Api>,
-    Asked { caller, asked }: Asked<PullRequestRequest>,
+    AuthenticatedJson { caller, body }: AuthenticatedJson<PullRequestRequest>,
 ) -> Result<Json<Empty>, Problem> {
-    let ((repo, branch), pr) = asked;
+    let ((repo, branch), pr) = body;
     api.queues.cancel(&caller, &repo, &branch, pr).await?;
     Ok(Json(Empty {}))
 }

@@ -8,7 +8,7 @@ use signalbox_domain::token::Scope;
 use signalbox_services::Error;
 
 use crate::api::Api;
-use crate::body::Authenticated;
+use crate::authenticated::Authenticated;
 use crate::dto::shown;
 use crate::failures::OfOutput;
 use crate::problem::{Code, Problem};

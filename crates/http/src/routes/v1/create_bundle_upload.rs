@@ -3,12 +3,12 @@
 use actix_web::HttpRequest;
 use actix_web::web::{Data, Json};
 use serde::Serialize;
-use signalbox_services::Error;
+use signalbox_services::{Error, Sender};
 
 use crate::api::Api;
+use crate::authenticated::AuthenticatedJson;
 use crate::dto::AnnounceRequest;
 use crate::problem::{Code, Problem};
-use crate::sender::Told;
 
 pub(crate) const PATH: &str = "/v1/metrics/createBundleUpload";
 
@@ -27,9 +27,9 @@ pub(crate) struct Answer {
 pub(crate) async fn handle(
     request: HttpRequest,
     api: Data<Api>,
-    Told { sender, asked }: Told<AnnounceRequest>,
+    AuthenticatedJson { caller, body }: AuthenticatedJson<AnnounceRequest, Sender>,
 ) -> Result<Json<Answer>, Problem> {
-    let announced = api.uploads.announce(&sender, &asked.repo, &asked.org_slug).await;
+    let announced = api.uploads.announce(&caller, &body.repo, &body.org_slug).await;
     let announced = announced.map_err(|error| match error {
         // The uploader turns a CI job red when it is told that something is not found.
         Error::UnknownRepository(_) => Problem::new(Code::UploadRefused, error.to_string()),

@@ -3,7 +3,7 @@
 use actix_web::web::{Data, Json};
 
 use crate::api::Api;
-use crate::body::Asked;
+use crate::authenticated::AuthenticatedJson;
 use crate::dto::{Create, CreateRequest, Empty};
 use crate::failures::OfCreate;
 use crate::problem::Problem;
@@ -20,9 +20,9 @@ use crate::problem::Problem;
 )]
 pub(crate) async fn handle(
     api: Data<Api>,
-    Asked { caller, asked }: Asked<CreateRequest>,
+    AuthenticatedJson { caller, body }: AuthenticatedJson<CreateRequest>,
 ) -> Result<Json<Empty>, Problem> {
-    let Create { place: (repo, branch), mode, concurrency } = asked;
+    let Create { place: (repo, branch), mode, concurrency } = body;
     api.queues.create_queue(&caller, &repo, &branch, mode, concurrency).await?;
     Ok(Json(Empty {}))
 }

@@ -6,7 +6,7 @@ use signalbox_domain::token::Compatibility;
 use signalbox_services::Error;
 
 use crate::api::Api;
-use crate::body::Asked;
+use crate::authenticated::AuthenticatedJson;
 use crate::dto::{Empty, QueueRequest};
 use crate::failures::OfDelete;
 use crate::problem::{Code, Problem};
@@ -26,9 +26,9 @@ use crate::problem::{Code, Problem};
 )]
 pub(crate) async fn handle(
     api: Data<Api>,
-    Asked { caller, asked }: Asked<QueueRequest>,
+    AuthenticatedJson { caller, body }: AuthenticatedJson<QueueRequest>,
 ) -> Result<Json<Empty>, Problem> {
-    let (repo, branch) = asked;
+    let (repo, branch) = body;
     let deleted = api.queues.delete_queue(&caller, &repo, &branch).await;
     match (caller.compatibility, deleted) {
         (_, Ok(()))

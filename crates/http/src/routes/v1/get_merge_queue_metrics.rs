@@ -5,7 +5,7 @@ use actix_web::web::{Data, Query};
 use signalbox_domain::ids::RepoName;
 
 use crate::api::Api;
-use crate::body::Authenticated;
+use crate::authenticated::Authenticated;
 use crate::dto::Errors;
 use crate::failures::OfMetrics;
 use crate::problem::Problem;

@@ -6,7 +6,7 @@ use signalbox_domain::ids::RunId;
 use utoipa::ToSchema;
 
 use crate::api::Api;
-use crate::body::Asked;
+use crate::authenticated::AuthenticatedJson;
 use crate::dto::{RunRequest, TestRunReply, TestRunsReply, Words, shown};
 use crate::failures::OfRuns;
 use crate::problem::{Code, Problem};
@@ -53,9 +53,9 @@ pub(crate) enum Details {
 )]
 pub(crate) async fn handle(
     api: Data<Api>,
-    Asked { caller, asked }: Asked<RunRequest>,
+    AuthenticatedJson { caller, body }: AuthenticatedJson<RunRequest>,
 ) -> Result<Json<Details>, Problem> {
-    let ((repo, branch), run) = asked;
+    let ((repo, branch), run) = body;
     let words = Words(caller.compatibility.enum_case());
     let Some(text) = run else {
         let runs = api.queues.runs_in_progress(&caller, &repo, &branch).await?;

@@ -3,11 +3,12 @@
 use actix_web::web::{Data, Json, Payload};
 use serde::Serialize;
 use signalbox_domain::ids::RepoName;
+use signalbox_services::Sender;
 
 use crate::api::Api;
+use crate::authenticated::Authenticated;
 use crate::dto::{AskedCase, AskedRepo, Question};
 use crate::problem::Problem;
-use crate::sender::Sent;
 use crate::stream;
 
 pub(crate) const PATH: &str = "/v1/metrics/getQuarantineConfig";
@@ -25,7 +26,7 @@ pub(crate) struct Answer {
 
 pub(crate) async fn handle(
     api: Data<Api>,
-    Sent(sender): Sent,
+    Authenticated(sender): Authenticated<Sender>,
     body: Payload,
 ) -> Result<Json<Answer>, Problem> {
     let question: Question = stream::json(body, MAX_BODY).await?;

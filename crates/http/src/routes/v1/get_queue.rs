@@ -3,7 +3,7 @@
 use actix_web::web::{Data, Json};
 
 use crate::api::Api;
-use crate::body::Asked;
+use crate::authenticated::AuthenticatedJson;
 use crate::dto::{QueueReply, QueueRequest, Words};
 use crate::failures::OfQueue;
 use crate::problem::Problem;
@@ -20,9 +20,9 @@ use crate::problem::Problem;
 )]
 pub(crate) async fn handle(
     api: Data<Api>,
-    Asked { caller, asked }: Asked<QueueRequest>,
+    AuthenticatedJson { caller, body }: AuthenticatedJson<QueueRequest>,
 ) -> Result<Json<QueueReply>, Problem> {
-    let (repo, branch) = asked;
+    let (repo, branch) = body;
     let queue = api.queues.queue(&caller, &repo, &branch).await?;
     Ok(Json(QueueReply::of(&queue, Words(caller.compatibility.enum_case()))))
 }

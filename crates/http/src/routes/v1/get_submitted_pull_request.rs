@@ -3,7 +3,7 @@
 use actix_web::web::{Data, Json};
 
 use crate::api::Api;
-use crate::body::Asked;
+use crate::authenticated::AuthenticatedJson;
 use crate::dto::{EntryReply, EntryRequest, LookUp, Words};
 use crate::failures::OfEntry;
 use crate::problem::Problem;
@@ -38,9 +38,9 @@ use crate::problem::Problem;
 )]
 pub(crate) async fn handle(
     api: Data<Api>,
-    Asked { caller, asked }: Asked<EntryRequest>,
+    AuthenticatedJson { caller, body }: AuthenticatedJson<EntryRequest>,
 ) -> Result<Json<EntryReply>, Problem> {
-    let LookUp { place: (repo, branch), query, extras } = asked;
+    let LookUp { place: (repo, branch), query, extras } = body;
     let details = api.queues.entry_details(&caller, &repo, &branch, &query, extras).await?;
     Ok(Json(EntryReply::of(&details, Words(caller.compatibility.enum_case()))))
 }

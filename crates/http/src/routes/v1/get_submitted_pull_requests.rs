@@ -4,7 +4,7 @@ use actix_web::web::{Data, Json};
 use signalbox_services::Extras;
 
 use crate::api::Api;
-use crate::body::Asked;
+use crate::authenticated::AuthenticatedJson;
 use crate::dto::{EntriesReply, EntriesRequest, EntryReply, LookUps, Words};
 use crate::failures::OfQueue;
 use crate::problem::Problem;
@@ -41,9 +41,9 @@ use crate::problem::Problem;
 )]
 pub(crate) async fn handle(
     api: Data<Api>,
-    Asked { caller, asked }: Asked<EntriesRequest>,
+    AuthenticatedJson { caller, body }: AuthenticatedJson<EntriesRequest>,
 ) -> Result<Json<EntriesReply>, Problem> {
-    let LookUps { place: (repo, branch), prs, timeline } = asked;
+    let LookUps { place: (repo, branch), prs, timeline } = body;
     let extras = Extras { timeline, estimate: false };
     let found = api.queues.entries(&caller, &repo, &branch, &prs, extras).await?;
     let words = Words(caller.compatibility.enum_case());

@@ -6,7 +6,7 @@ use signalbox_domain::token::Scope;
 use signalbox_services::Error;
 
 use crate::api::Api;
-use crate::body::Authenticated;
+use crate::authenticated::Authenticated;
 use crate::dto::{UploadReply, shown};
 use crate::failures::OfUploadStatus;
 use crate::problem::{Code, Problem};

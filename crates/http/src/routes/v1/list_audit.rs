@@ -3,7 +3,7 @@
 use actix_web::web::{Data, Json, Query};
 
 use crate::api::Api;
-use crate::body::Authenticated;
+use crate::authenticated::Authenticated;
 use crate::dto::{AuditQuery, AuditReply};
 use crate::failures::OfAudit;
 use crate::problem::Problem;

@@ -3,7 +3,7 @@
 use actix_web::web::{Data, Json};
 
 use crate::api::Api;
-use crate::body::Asked;
+use crate::authenticated::AuthenticatedJson;
 use crate::dto::{ResultsReply, ResultsRequest, Words};
 use crate::failures::OfQueue;
 use crate::problem::Problem;
@@ -30,10 +30,10 @@ use crate::problem::Problem;
 )]
 pub(crate) async fn handle(
     api: Data<Api>,
-    Asked { caller, asked }: Asked<ResultsRequest>,
+    AuthenticatedJson { caller, body }: AuthenticatedJson<ResultsRequest>,
 ) -> Result<Json<ResultsReply>, Problem> {
-    let within = asked.within(api.clock.now())?;
-    let ((repo, branch), offset, take) = (&asked.place, asked.offset, asked.take);
+    let within = body.within(api.clock.now())?;
+    let ((repo, branch), offset, take) = (&body.place, body.offset, body.take);
     let page = api.queues.testing_results(&caller, repo, branch, within, offset, take).await?;
     Ok(Json(ResultsReply::of(&page, Words(caller.compatibility.enum_case()))))
 }

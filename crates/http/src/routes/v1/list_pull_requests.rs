@@ -3,7 +3,7 @@
 use actix_web::web::{Data, Json};
 
 use crate::api::Api;
-use crate::body::Asked;
+use crate::authenticated::AuthenticatedJson;
 use crate::dto::{ListReply, ListRequest, Listing, Words};
 use crate::failures::OfQueue;
 use crate::problem::Problem;
@@ -34,9 +34,9 @@ use crate::problem::Problem;
 )]
 pub(crate) async fn handle(
     api: Data<Api>,
-    Asked { caller, asked }: Asked<ListRequest>,
+    AuthenticatedJson { caller, body }: AuthenticatedJson<ListRequest>,
 ) -> Result<Json<ListReply>, Problem> {
-    let Listing { place: (repo, branch), filter, after, take } = asked;
+    let Listing { place: (repo, branch), filter, after, take } = body;
     let page = api.queues.pull_requests(&caller, &repo, &branch, &filter, after, take).await?;
     Ok(Json(ListReply::of(&page, Words(caller.compatibility.enum_case()))))
 }

@@ -4,7 +4,7 @@ use actix_web::web::{Data, Json};
 use signalbox_services::Error;
 
 use crate::api::Api;
-use crate::body::Asked;
+use crate::authenticated::AuthenticatedJson;
 use crate::dto::{ListUploads, ListUploadsRequest, UploadsReply};
 use crate::failures::OfUploads;
 use crate::problem::Problem;
@@ -22,9 +22,9 @@ use crate::problem::Problem;
 )]
 pub(crate) async fn handle(
     api: Data<Api>,
-    Asked { caller, asked }: Asked<ListUploadsRequest>,
+    AuthenticatedJson { caller, body }: AuthenticatedJson<ListUploadsRequest>,
 ) -> Result<Json<UploadsReply>, Problem> {
-    let ListUploads { repo, org_slug, after, page_size } = asked;
+    let ListUploads { repo, org_slug, after, page_size } = body;
     let own = org_slug.as_deref().is_none_or(|slug| slug == caller.org_slug.as_str());
     // The scope is looked at first: whoever may not read is told that.
     let uploads = api.uploads.uploads(&caller, &repo, after, page_size + 1).await?;

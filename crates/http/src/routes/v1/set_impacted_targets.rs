@@ -5,10 +5,11 @@ use actix_web::web::{Data, Json};
 use signalbox_services::ForkReport;
 
 use crate::api::Api;
+use crate::authenticated::AuthenticatedJson;
 use crate::dto::{Empty, SetTargets, TargetsRequest};
 use crate::failures::OfTargets;
 use crate::problem::{Code, Problem};
-use crate::voucher::{Vouched, Voucher};
+use crate::targets_reporter::TargetsReporter;
 
 /// Report which targets a pull request touches, for queues in PARALLEL mode.
 ///
@@ -26,14 +27,14 @@ use crate::voucher::{Vouched, Voucher};
 )]
 pub(crate) async fn handle(
     api: Data<Api>,
-    Vouched { by, asked }: Vouched<TargetsRequest>,
+    AuthenticatedJson { caller, body }: AuthenticatedJson<TargetsRequest, TargetsReporter>,
 ) -> Result<Json<Empty>, Problem> {
-    let SetTargets { place: (repo, branch), pr, targets } = asked;
-    match by {
-        Voucher::Token(caller) => {
+    let SetTargets { place: (repo, branch), pr, targets } = body;
+    match caller {
+        TargetsReporter::Token(caller) => {
             api.queues.set_targets(&caller, &repo, &branch, pr, targets).await?;
         }
-        Voucher::WorkflowRun(workflow_run) => {
+        TargetsReporter::WorkflowRun(workflow_run) => {
             let report = ForkReport { repo, branch, pr, targets, workflow_run };
             if !api.hints.targets_from_fork(&report).await? {
                 return Err(Problem::new(Code::Unauthorized, ""));

@@ -3,8 +3,8 @@
 use actix_web::web::{Data, Json};
 
 use crate::api::Api;
-use crate::body::Asked;
-use crate::dto::{Empty, Submit, SubmitRequest};
+use crate::authenticated::AuthenticatedJson;
+use crate::dto::{Empty, SubmitRequest};
 use crate::failures::OfSubmit;
 use crate::problem::Problem;
 
@@ -23,9 +23,9 @@ use crate::problem::Problem;
 )]
 pub(crate) async fn handle(
     api: Data<Api>,
-    Asked { caller, asked }: Asked<SubmitRequest>,
+    AuthenticatedJson { caller, body }: AuthenticatedJson<SubmitRequest>,
 ) -> Result<Json<Empty>, Problem> {
-    let Submit { place: (repo, branch), pr, priority, no_batch } = asked;
-    api.queues.submit(&caller, &repo, &branch, pr, priority, no_batch).await?;
+    let ((repo, branch), pr, options) = body;
+    api.queues.submit(&caller, &repo, &branch, pr, options).await?;
     Ok(Json(Empty {}))
 }

@@ -3,7 +3,7 @@
 use actix_web::web::{Data, Json};
 
 use crate::api::Api;
-use crate::body::Asked;
+use crate::authenticated::AuthenticatedJson;
 use crate::dto::{SettingsReply, Update, UpdateRequest, Words};
 use crate::failures::OfUpdate;
 use crate::problem::Problem;
@@ -24,9 +24,9 @@ use crate::problem::Problem;
 )]
 pub(crate) async fn handle(
     api: Data<Api>,
-    Asked { caller, asked }: Asked<UpdateRequest>,
+    AuthenticatedJson { caller, body }: AuthenticatedJson<UpdateRequest>,
 ) -> Result<Json<SettingsReply>, Problem> {
-    let Update { place: (repo, branch), settings, state, reason } = asked;
+    let Update { place: (repo, branch), settings, state, reason } = body;
     let queue = api.queues.update_queue(&caller, &repo, &branch, settings, state, reason).await?;
     Ok(Json(SettingsReply::after_update(&queue, Words(caller.compatibility.enum_case()))))
 }

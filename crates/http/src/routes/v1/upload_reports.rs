@@ -15,7 +15,7 @@ use signalbox_services::{Intake, Sender};
 use utoipa::ToSchema;
 
 use crate::api::Api;
-use crate::body::Authenticated;
+use crate::authenticated::Authenticated;
 use crate::dto::{Errors, shown};
 use crate::failures::OfUpload;
 use crate::problem::{Code, Problem};

@@ -3,7 +3,7 @@
 use actix_web::web::{Data, Json, Query};
 
 use crate::api::Api;
-use crate::body::Authenticated;
+use crate::authenticated::Authenticated;
 use crate::dto::{EventsReply, EventsRequest};
 use crate::failures::OfEvents;
 use crate::problem::Problem;

@@ -13,7 +13,7 @@ use signalbox_domain::token::Caller;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::api::Api;
-use crate::body::{Authenticated, authenticate};
+use crate::authenticated::{Authenticated, Credentials as _};
 use crate::dto::{EventsRequest, position};
 use crate::event_hub::Listening;
 use crate::failures::OfStream;
@@ -119,7 +119,7 @@ impl Follower {
             let moved = read.next > self.after;
             self.after = read.next;
             if !read.events.is_empty() {
-                authenticate(&self.request).await.ok()?;
+                Arc::<Caller>::authenticate(&self.request).await.ok()?;
                 return Some(Bytes::from(text(&read.events)));
             }
             if moved {
@@ -130,7 +130,7 @@ impl Follower {
                     Ok(true) => {}
                     Ok(false) => return None,
                     Err(_) => {
-                        authenticate(&self.request).await.ok()?;
+                        Arc::<Caller>::authenticate(&self.request).await.ok()?;
                         return Some(Bytes::from_static(b":\n\n"));
                     }
                 },

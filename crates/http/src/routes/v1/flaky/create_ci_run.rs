@@ -6,7 +6,7 @@ use signalbox_domain::token::Scope;
 use super::own_org;
 
 use crate::api::Api;
-use crate::body::Asked;
+use crate::authenticated::AuthenticatedJson;
 use crate::dto::tests::{CiRunReply, CiRunRequest};
 use crate::failures::OfSettings;
 use crate::problem::Problem;
@@ -23,9 +23,9 @@ use crate::problem::Problem;
 )]
 pub(crate) async fn handle(
     api: Data<Api>,
-    Asked { caller, asked }: Asked<CiRunRequest>,
+    AuthenticatedJson { caller, body }: AuthenticatedJson<CiRunRequest>,
 ) -> Result<Json<CiRunReply>, Problem> {
-    let (repo, org, document) = asked;
+    let (repo, org, document) = body;
     own_org(&caller, Scope::TestsWrite, &org, &repo)?;
     let id = api.flaky.service.add_ci_run(&caller, &repo, document).await?;
     Ok(Json(CiRunReply { run_id: id.to_string() }))

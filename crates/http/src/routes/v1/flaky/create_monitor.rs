@@ -3,8 +3,8 @@
 use actix_web::web::{Data, Json};
 
 use crate::api::Api;
-use crate::body::Asked;
-use crate::dto::tests::{CreateMonitorRequest, MonitorReply};
+use crate::authenticated::AuthenticatedJson;
+use crate::dto::tests::{CreateMonitorRequest, MonitorReply, WithParameters};
 use crate::failures::OfSettings;
 use crate::problem::Problem;
 
@@ -20,9 +20,9 @@ use crate::problem::Problem;
 )]
 pub(crate) async fn handle(
     api: Data<Api>,
-    Asked { caller, asked }: Asked<CreateMonitorRequest>,
+    AuthenticatedJson { caller, body }: AuthenticatedJson<WithParameters<CreateMonitorRequest>>,
 ) -> Result<Json<MonitorReply>, Problem> {
-    let (repo, monitor) = asked;
+    let (repo, monitor) = body;
     let monitor = api.flaky.service.create_monitor(&caller, &repo, monitor).await?;
     Ok(Json(MonitorReply::of(&monitor)))
 }

@@ -3,7 +3,7 @@
 use actix_web::web::{Data, Json};
 
 use crate::api::Api;
-use crate::body::Asked;
+use crate::authenticated::AuthenticatedJson;
 use crate::dto::{Empty, tests::MonitorRequest};
 use crate::failures::OfMonitor;
 use crate::problem::Problem;
@@ -20,9 +20,9 @@ use crate::problem::Problem;
 )]
 pub(crate) async fn handle(
     api: Data<Api>,
-    Asked { caller, asked }: Asked<MonitorRequest>,
+    AuthenticatedJson { caller, body }: AuthenticatedJson<MonitorRequest>,
 ) -> Result<Json<Empty>, Problem> {
-    let (repo, id) = asked;
+    let (repo, id) = body;
     api.flaky.service.delete_monitor(&caller, &repo, id).await?;
     Ok(Json(Empty {}))
 }

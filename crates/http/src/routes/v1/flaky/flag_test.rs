@@ -5,7 +5,7 @@ use signalbox_domain::flaky::Command;
 use signalbox_services::FlakyService;
 
 use crate::api::Api;
-use crate::body::Asked;
+use crate::authenticated::AuthenticatedJson;
 use crate::dto::{Empty, tests::FlagRequest};
 use crate::failures::OfFlag;
 use crate::problem::Problem;
@@ -22,9 +22,9 @@ use crate::problem::Problem;
 )]
 pub(crate) async fn handle(
     api: Data<Api>,
-    Asked { caller, asked }: Asked<FlagRequest>,
+    AuthenticatedJson { caller, body }: AuthenticatedJson<FlagRequest>,
 ) -> Result<Json<Empty>, Problem> {
-    let (repo, test, flagged, reason) = asked;
+    let (repo, test, flagged, reason) = body;
     let by = FlakyService::actor(&caller);
     let command =
         if flagged { Command::Flag { reason, by } } else { Command::Unflag { reason, by } };

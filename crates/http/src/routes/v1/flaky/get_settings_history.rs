@@ -3,7 +3,7 @@
 use actix_web::web::{Data, Json};
 
 use crate::api::Api;
-use crate::body::Asked;
+use crate::authenticated::AuthenticatedJson;
 use crate::dto::tests::{RepositoryRequest, SettingsHistoryReply};
 use crate::failures::OfSettings;
 use crate::problem::Problem;
@@ -20,8 +20,8 @@ use crate::problem::Problem;
 )]
 pub(crate) async fn handle(
     api: Data<Api>,
-    Asked { caller, asked }: Asked<RepositoryRequest>,
+    AuthenticatedJson { caller, body }: AuthenticatedJson<RepositoryRequest>,
 ) -> Result<Json<SettingsHistoryReply>, Problem> {
-    let steps = api.flaky.service.settings_history(&caller, &asked, 100).await?;
+    let steps = api.flaky.service.settings_history(&caller, &body, 100).await?;
     Ok(Json(SettingsHistoryReply::of(&steps)))
 }

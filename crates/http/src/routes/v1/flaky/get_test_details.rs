@@ -6,7 +6,7 @@ use signalbox_domain::token::Scope;
 use super::own_org;
 
 use crate::api::Api;
-use crate::body::Asked;
+use crate::authenticated::AuthenticatedJson;
 use crate::dto::tests::{DetailsRequest, TestCaseReply, TestReply};
 use crate::failures::OfTest;
 use crate::problem::Problem;
@@ -36,9 +36,9 @@ use crate::problem::Problem;
 )]
 pub(crate) async fn handle(
     api: Data<Api>,
-    Asked { caller, asked }: Asked<DetailsRequest>,
+    AuthenticatedJson { caller, body }: AuthenticatedJson<DetailsRequest>,
 ) -> Result<Json<TestReply>, Problem> {
-    let (repo, org, test) = asked;
+    let (repo, org, test) = body;
     own_org(&caller, Scope::TestsRead, &org, &repo)?;
     let snapshot = api.flaky.service.test(&caller, &repo, test).await?;
     let test = TestCaseReply::of(&snapshot, &api.flaky.links);

@@ -3,7 +3,7 @@
 use actix_web::web::{Data, Json};
 
 use crate::api::Api;
-use crate::body::Asked;
+use crate::authenticated::AuthenticatedJson;
 use crate::dto::tests::{HistoryReply, HistoryRequest};
 use crate::failures::OfTest;
 use crate::problem::Problem;
@@ -20,9 +20,9 @@ use crate::problem::Problem;
 )]
 pub(crate) async fn handle(
     api: Data<Api>,
-    Asked { caller, asked }: Asked<HistoryRequest>,
+    AuthenticatedJson { caller, body }: AuthenticatedJson<HistoryRequest>,
 ) -> Result<Json<HistoryReply>, Problem> {
-    let (repo, test, before) = asked;
+    let (repo, test, before) = body;
     let before = before.map(u64::from);
     let records = api.flaky.service.history(&caller, &repo, test, before, 100).await?;
     Ok(Json(HistoryReply::of(&records)))

@@ -3,7 +3,7 @@
 use actix_web::web::{Data, Json};
 
 use crate::api::Api;
-use crate::body::Asked;
+use crate::authenticated::AuthenticatedJson;
 use crate::dto::{Empty, tests::TicketRequest};
 use crate::failures::OfTest;
 use crate::problem::Problem;
@@ -20,9 +20,9 @@ use crate::problem::Problem;
 )]
 pub(crate) async fn handle(
     api: Data<Api>,
-    Asked { caller, asked }: Asked<TicketRequest>,
+    AuthenticatedJson { caller, body }: AuthenticatedJson<TicketRequest>,
 ) -> Result<Json<Empty>, Problem> {
-    let (repo, test, ticket) = asked;
+    let (repo, test, ticket) = body;
     api.flaky.service.link_ticket(&caller, &repo, test, &ticket).await?;
     Ok(Json(Empty {}))
 }

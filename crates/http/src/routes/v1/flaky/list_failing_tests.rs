@@ -4,7 +4,7 @@ use super::listed;
 use actix_web::web::{Data, Json};
 
 use crate::api::Api;
-use crate::body::Asked;
+use crate::authenticated::AuthenticatedJson;
 use crate::dto::tests::{FailingReply, FailingRequest, TestCaseReply};
 use crate::failures::OfTests;
 use crate::problem::Problem;
@@ -37,9 +37,9 @@ use crate::problem::Problem;
 )]
 pub(crate) async fn handle(
     api: Data<Api>,
-    Asked { caller, asked }: Asked<FailingRequest>,
+    AuthenticatedJson { caller, body }: AuthenticatedJson<FailingRequest>,
 ) -> Result<Json<FailingReply>, Problem> {
-    let (listed, page) = listed(&api, &caller, "listFailingTests", &asked).await?;
+    let (listed, page) = listed(&api, &caller, "listFailingTests", &body).await?;
     let links = &api.flaky.links;
     let tests = listed.iter().map(|test| TestCaseReply::of(test, links)).collect();
     Ok(Json(FailingReply { tests, page }))

@@ -6,7 +6,7 @@ use signalbox_domain::token::Scope;
 use signalbox_services::Error;
 
 use crate::api::Api;
-use crate::body::Asked;
+use crate::authenticated::AuthenticatedJson;
 use crate::dto::tests::{RunFailuresReply, RunFailuresRequest};
 use crate::failures::OfRuns;
 use crate::problem::Problem;
@@ -35,12 +35,12 @@ use crate::problem::Problem;
 )]
 pub(crate) async fn handle(
     api: Data<Api>,
-    Asked { caller, asked }: Asked<RunFailuresRequest>,
+    AuthenticatedJson { caller, body }: AuthenticatedJson<RunFailuresRequest>,
 ) -> Result<Json<RunFailuresReply>, Problem> {
     if !caller.may(Scope::TestsRead) {
         return Err(Error::MissingScope(Scope::TestsRead).into());
     }
-    let ((repo, branch), run) = asked;
+    let ((repo, branch), run) = body;
     let snapshot = api.queues.run(&caller, &repo, &branch, RunId(run)).await?;
     let failures = api.flaky.service.failures_of(&caller, &repo, &snapshot.run).await?;
     Ok(Json(RunFailuresReply::of(&failures, &api.flaky.links)))

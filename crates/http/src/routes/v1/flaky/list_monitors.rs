@@ -3,7 +3,7 @@
 use actix_web::web::{Data, Json};
 
 use crate::api::Api;
-use crate::body::Asked;
+use crate::authenticated::AuthenticatedJson;
 use crate::dto::tests::{MonitorReply, MonitorsReply, RepositoryRequest};
 use crate::failures::OfSettings;
 use crate::problem::Problem;
@@ -20,9 +20,9 @@ use crate::problem::Problem;
 )]
 pub(crate) async fn handle(
     api: Data<Api>,
-    Asked { caller, asked }: Asked<RepositoryRequest>,
+    AuthenticatedJson { caller, body }: AuthenticatedJson<RepositoryRequest>,
 ) -> Result<Json<MonitorsReply>, Problem> {
-    let settings = api.flaky.service.settings(&caller, &asked).await?;
+    let settings = api.flaky.service.settings(&caller, &body).await?;
     let monitors = settings.monitors.iter().map(MonitorReply::of).collect();
     Ok(Json(MonitorsReply { monitors }))
 }

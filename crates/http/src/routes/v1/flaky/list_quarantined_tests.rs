@@ -4,7 +4,7 @@ use super::listed;
 use actix_web::web::{Data, Json};
 
 use crate::api::Api;
-use crate::body::Asked;
+use crate::authenticated::AuthenticatedJson;
 use crate::dto::tests::{QuarantinedReply, QuarantinedRequest};
 use crate::failures::OfTests;
 use crate::problem::Problem;
@@ -30,9 +30,9 @@ use crate::problem::Problem;
 )]
 pub(crate) async fn handle(
     api: Data<Api>,
-    Asked { caller, asked }: Asked<QuarantinedRequest>,
+    AuthenticatedJson { caller, body }: AuthenticatedJson<QuarantinedRequest>,
 ) -> Result<Json<QuarantinedReply>, Problem> {
-    let (listed, page) = listed(&api, &caller, "listQuarantinedTests", &asked).await?;
+    let (listed, page) = listed(&api, &caller, "listQuarantinedTests", &body).await?;
     let quarantined_tests = QuarantinedReply::tests(&listed);
     Ok(Json(QuarantinedReply { quarantined_tests, page }))
 }

@@ -4,7 +4,7 @@ use super::listed;
 use actix_web::web::{Data, Json};
 
 use crate::api::Api;
-use crate::body::Asked;
+use crate::authenticated::AuthenticatedJson;
 use crate::dto::tests::{UnhealthyReply, UnhealthyRequest};
 use crate::failures::OfTests;
 use crate::problem::Problem;
@@ -34,9 +34,9 @@ use crate::problem::Problem;
 )]
 pub(crate) async fn handle(
     api: Data<Api>,
-    Asked { caller, asked }: Asked<UnhealthyRequest>,
+    AuthenticatedJson { caller, body }: AuthenticatedJson<UnhealthyRequest>,
 ) -> Result<Json<UnhealthyReply>, Problem> {
-    let (listed, page) = listed(&api, &caller, "listUnhealthyTests", &asked).await?;
+    let (listed, page) = listed(&api, &caller, "listUnhealthyTests", &body).await?;
     let tests = UnhealthyReply::tests(&listed, &api.flaky.links);
     Ok(Json(UnhealthyReply { tests, page }))
 }

@@ -5,7 +5,7 @@ use signalbox_domain::flaky::Command;
 use signalbox_services::FlakyService;
 
 use crate::api::Api;
-use crate::body::Asked;
+use crate::authenticated::AuthenticatedJson;
 use crate::dto::{Empty, tests::MuteRequest};
 use crate::failures::OfMute;
 use crate::problem::Problem;
@@ -22,13 +22,13 @@ use crate::problem::Problem;
 )]
 pub(crate) async fn handle(
     api: Data<Api>,
-    Asked { caller, asked }: Asked<MuteRequest>,
+    AuthenticatedJson { caller, body }: AuthenticatedJson<MuteRequest>,
 ) -> Result<Json<Empty>, Problem> {
-    let (monitor, by) = (asked.monitor, FlakyService::actor(&caller));
-    let command = match asked.length {
-        Some(length) => Command::Mute { monitor, length, reason: asked.reason, by },
+    let (monitor, by) = (body.monitor, FlakyService::actor(&caller));
+    let command = match body.length {
+        Some(length) => Command::Mute { monitor, length, reason: body.reason, by },
         None => Command::Unmute { monitor, by },
     };
-    api.flaky.service.command(&caller, &asked.repo, asked.test, command).await?;
+    api.flaky.service.command(&caller, &body.repo, body.test, command).await?;
     Ok(Json(Empty {}))
 }

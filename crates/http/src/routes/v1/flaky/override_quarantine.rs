@@ -5,7 +5,7 @@ use signalbox_domain::flaky::Command;
 use signalbox_services::FlakyService;
 
 use crate::api::Api;
-use crate::body::Asked;
+use crate::authenticated::AuthenticatedJson;
 use crate::dto::{Empty, tests::OverrideRequest};
 use crate::failures::OfTest;
 use crate::problem::Problem;
@@ -22,14 +22,14 @@ use crate::problem::Problem;
 )]
 pub(crate) async fn handle(
     api: Data<Api>,
-    Asked { caller, asked }: Asked<OverrideRequest>,
+    AuthenticatedJson { caller, body }: AuthenticatedJson<OverrideRequest>,
 ) -> Result<Json<Empty>, Problem> {
     let command = Command::SetQuarantine {
-        setting: asked.setting,
-        expires_at: asked.expires_at,
-        reason: asked.reason,
+        setting: body.setting,
+        expires_at: body.expires_at,
+        reason: body.reason,
         by: FlakyService::actor(&caller),
     };
-    api.flaky.service.command(&caller, &asked.repo, asked.test, command).await?;
+    api.flaky.service.command(&caller, &body.repo, body.test, command).await?;
     Ok(Json(Empty {}))
 }

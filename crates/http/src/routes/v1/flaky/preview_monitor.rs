@@ -3,8 +3,8 @@
 use actix_web::web::{Data, Json};
 
 use crate::api::Api;
-use crate::body::Asked;
-use crate::dto::tests::{PreviewMonitorRequest, PreviewReply};
+use crate::authenticated::AuthenticatedJson;
+use crate::dto::tests::{PreviewMonitorRequest, PreviewReply, WithParameters};
 use crate::failures::OfSettings;
 use crate::problem::Problem;
 
@@ -20,9 +20,9 @@ use crate::problem::Problem;
 )]
 pub(crate) async fn handle(
     api: Data<Api>,
-    Asked { caller, asked }: Asked<PreviewMonitorRequest>,
+    AuthenticatedJson { caller, body }: AuthenticatedJson<WithParameters<PreviewMonitorRequest>>,
 ) -> Result<Json<PreviewReply>, Problem> {
-    let (repo, monitor) = asked;
+    let (repo, monitor) = body;
     let preview = api.flaky.service.preview(&caller, &repo, &monitor).await?;
     Ok(Json(PreviewReply::of(&preview)))
 }

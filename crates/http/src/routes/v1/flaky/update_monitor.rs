@@ -4,8 +4,8 @@ use actix_web::web::{Data, Json};
 use signalbox_domain::flaky::Monitor;
 
 use crate::api::Api;
-use crate::body::Asked;
-use crate::dto::tests::{MonitorReply, UpdateMonitorRequest};
+use crate::authenticated::AuthenticatedJson;
+use crate::dto::tests::{MonitorReply, UpdateMonitorRequest, WithParameters};
 use crate::failures::OfMonitor;
 use crate::problem::Problem;
 
@@ -21,9 +21,9 @@ use crate::problem::Problem;
 )]
 pub(crate) async fn handle(
     api: Data<Api>,
-    Asked { caller, asked }: Asked<UpdateMonitorRequest>,
+    AuthenticatedJson { caller, body }: AuthenticatedJson<WithParameters<UpdateMonitorRequest>>,
 ) -> Result<Json<MonitorReply>, Problem> {
-    let (repo, id, change) = asked;
+    let (repo, id, change) = body;
     let changed = |monitor: &Monitor| Ok(change.applied_to(monitor));
     let monitor = api.flaky.service.update_monitor(&caller, &repo, id, changed).await?;
     Ok(Json(MonitorReply::of(&monitor)))

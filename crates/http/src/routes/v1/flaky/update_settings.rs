@@ -4,7 +4,7 @@ use actix_web::web::{Data, Json};
 use signalbox_domain::flaky::Settings;
 
 use crate::api::Api;
-use crate::body::Asked;
+use crate::authenticated::AuthenticatedJson;
 use crate::dto::tests::{FlakySettingsReply, UpdateSettingsRequest};
 use crate::failures::OfSettings;
 use crate::problem::Problem;
@@ -21,9 +21,9 @@ use crate::problem::Problem;
 )]
 pub(crate) async fn handle(
     api: Data<Api>,
-    Asked { caller, asked }: Asked<UpdateSettingsRequest>,
+    AuthenticatedJson { caller, body }: AuthenticatedJson<UpdateSettingsRequest>,
 ) -> Result<Json<FlakySettingsReply>, Problem> {
-    let patch = |settings: &Settings| asked.patch(settings.guard);
-    let settings = api.flaky.service.update_settings(&caller, &asked.repo, patch).await?;
+    let patch = |settings: &Settings| body.patch(settings.guard);
+    let settings = api.flaky.service.update_settings(&caller, &body.repo, patch).await?;
     Ok(Json(FlakySettingsReply::of(&settings)))
 }

@@ -3,7 +3,7 @@
 use actix_web::web::{Data, Json};
 
 use crate::api::Api;
-use crate::body::Asked;
+use crate::authenticated::AuthenticatedJson;
 use crate::dto::webhooks::{CreateWebhookRequest, CreatedWebhookReply};
 use crate::failures::OfNewWebhook;
 use crate::problem::Problem;
@@ -21,8 +21,8 @@ use crate::problem::Problem;
 )]
 pub(crate) async fn handle(
     api: Data<Api>,
-    Asked { caller, asked }: Asked<CreateWebhookRequest>,
+    AuthenticatedJson { caller, body }: AuthenticatedJson<CreateWebhookRequest>,
 ) -> Result<Json<CreatedWebhookReply>, Problem> {
-    let created = api.webhooks.create_endpoint(&caller, asked.settings, asked.enabled).await?;
+    let created = api.webhooks.create_endpoint(&caller, body.settings, body.enabled).await?;
     Ok(Json(CreatedWebhookReply::of(created)))
 }

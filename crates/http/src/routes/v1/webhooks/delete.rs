@@ -3,7 +3,7 @@
 use actix_web::web::{Data, Json};
 
 use crate::api::Api;
-use crate::body::Asked;
+use crate::authenticated::AuthenticatedJson;
 use crate::dto::Empty;
 use crate::dto::webhooks::WebhookRequest;
 use crate::failures::OfWebhook;
@@ -21,8 +21,8 @@ use crate::problem::Problem;
 )]
 pub(crate) async fn handle(
     api: Data<Api>,
-    Asked { caller, asked }: Asked<WebhookRequest>,
+    AuthenticatedJson { caller, body }: AuthenticatedJson<WebhookRequest>,
 ) -> Result<Json<Empty>, Problem> {
-    api.webhooks.delete_endpoint(&caller, asked).await?;
+    api.webhooks.delete_endpoint(&caller, body).await?;
     Ok(Json(Empty {}))
 }

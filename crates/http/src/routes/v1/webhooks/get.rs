@@ -3,7 +3,7 @@
 use actix_web::web::{Data, Json};
 
 use crate::api::Api;
-use crate::body::Asked;
+use crate::authenticated::AuthenticatedJson;
 use crate::dto::webhooks::{WebhookReply, WebhookRequest};
 use crate::failures::OfWebhook;
 use crate::problem::Problem;
@@ -20,8 +20,8 @@ use crate::problem::Problem;
 )]
 pub(crate) async fn handle(
     api: Data<Api>,
-    Asked { caller, asked }: Asked<WebhookRequest>,
+    AuthenticatedJson { caller, body }: AuthenticatedJson<WebhookRequest>,
 ) -> Result<Json<WebhookReply>, Problem> {
-    let endpoint = api.webhooks.endpoint(&caller, asked).await?;
+    let endpoint = api.webhooks.endpoint(&caller, body).await?;
     Ok(Json(WebhookReply::of(&endpoint)))
 }

@@ -3,7 +3,7 @@
 use actix_web::web::{Data, Json};
 
 use crate::api::Api;
-use crate::body::Asked;
+use crate::authenticated::AuthenticatedJson;
 use crate::dto::webhooks::{ListWebhooksRequest, WebhooksReply};
 use crate::failures::OfWebhooks;
 use crate::problem::Problem;
@@ -20,9 +20,9 @@ use crate::problem::Problem;
 )]
 pub(crate) async fn handle(
     api: Data<Api>,
-    Asked { caller, asked }: Asked<ListWebhooksRequest>,
+    AuthenticatedJson { caller, body }: AuthenticatedJson<ListWebhooksRequest>,
 ) -> Result<Json<WebhooksReply>, Problem> {
-    let () = asked;
+    let () = body;
     let endpoints = api.webhooks.endpoints(&caller).await?;
     Ok(Json(WebhooksReply::of(&endpoints, api.webhooks.kinds())))
 }

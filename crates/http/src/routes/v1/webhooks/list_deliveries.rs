@@ -3,7 +3,7 @@
 use actix_web::web::{Data, Json};
 
 use crate::api::Api;
-use crate::body::Asked;
+use crate::authenticated::AuthenticatedJson;
 use crate::dto::webhooks::{DeliveriesReply, DeliveriesRequest};
 use crate::failures::OfWebhook;
 use crate::problem::Problem;
@@ -21,9 +21,9 @@ use crate::problem::Problem;
 )]
 pub(crate) async fn handle(
     api: Data<Api>,
-    Asked { caller, asked }: Asked<DeliveriesRequest>,
+    AuthenticatedJson { caller, body }: AuthenticatedJson<DeliveriesRequest>,
 ) -> Result<Json<DeliveriesReply>, Problem> {
-    let (id, filter) = (asked.id, &asked.filter);
-    let page = api.webhooks.deliveries(&caller, id, filter, asked.after, asked.page_size).await?;
+    let (id, filter) = (body.id, &body.filter);
+    let page = api.webhooks.deliveries(&caller, id, filter, body.after, body.page_size).await?;
     Ok(Json(DeliveriesReply::of(&page)))
 }

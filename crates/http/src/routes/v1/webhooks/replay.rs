@@ -3,7 +3,7 @@
 use actix_web::web::{Data, Json};
 
 use crate::api::Api;
-use crate::body::Asked;
+use crate::authenticated::AuthenticatedJson;
 use crate::dto::webhooks::{ReplayWebhookRequest, ReplayedReply};
 use crate::failures::OfReplay;
 use crate::problem::Problem;
@@ -21,8 +21,8 @@ use crate::problem::Problem;
 )]
 pub(crate) async fn handle(
     api: Data<Api>,
-    Asked { caller, asked }: Asked<ReplayWebhookRequest>,
+    AuthenticatedJson { caller, body }: AuthenticatedJson<ReplayWebhookRequest>,
 ) -> Result<Json<ReplayedReply>, Problem> {
-    let (id, what) = asked;
+    let (id, what) = body;
     Ok(Json(ReplayedReply::of(api.webhooks.replay(&caller, id, what).await?)))
 }

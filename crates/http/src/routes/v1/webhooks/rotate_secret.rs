@@ -3,7 +3,7 @@
 use actix_web::web::{Data, Json};
 
 use crate::api::Api;
-use crate::body::Asked;
+use crate::authenticated::AuthenticatedJson;
 use crate::dto::webhooks::{CreatedWebhookReply, RotateWebhookRequest};
 use crate::failures::OfWebhook;
 use crate::problem::Problem;
@@ -20,9 +20,9 @@ use crate::problem::Problem;
 )]
 pub(crate) async fn handle(
     api: Data<Api>,
-    Asked { caller, asked }: Asked<RotateWebhookRequest>,
+    AuthenticatedJson { caller, body }: AuthenticatedJson<RotateWebhookRequest>,
 ) -> Result<Json<CreatedWebhookReply>, Problem> {
-    let (id, overlap) = asked;
+    let (id, overlap) = body;
     let rotated = api.webhooks.rotate_secret(&caller, id, overlap).await?;
     Ok(Json(CreatedWebhookReply::of(rotated)))
 }

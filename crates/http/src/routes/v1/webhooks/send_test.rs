@@ -3,7 +3,7 @@
 use actix_web::web::{Data, Json};
 
 use crate::api::Api;
-use crate::body::Asked;
+use crate::authenticated::AuthenticatedJson;
 use crate::dto::webhooks::{TestSentReply, TestWebhookRequest};
 use crate::failures::OfWebhookSending;
 use crate::problem::Problem;
@@ -20,9 +20,9 @@ use crate::problem::Problem;
 )]
 pub(crate) async fn handle(
     api: Data<Api>,
-    Asked { caller, asked }: Asked<TestWebhookRequest>,
+    AuthenticatedJson { caller, body }: AuthenticatedJson<TestWebhookRequest>,
 ) -> Result<Json<TestSentReply>, Problem> {
-    let (id, event) = asked;
+    let (id, event) = body;
     let message = api.webhooks.send_test(&caller, id, event.as_deref()).await?;
     Ok(Json(TestSentReply::of(&message)))
 }

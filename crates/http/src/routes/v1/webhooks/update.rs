@@ -3,7 +3,7 @@
 use actix_web::web::{Data, Json};
 
 use crate::api::Api;
-use crate::body::Asked;
+use crate::authenticated::AuthenticatedJson;
 use crate::dto::webhooks::{UpdateWebhookRequest, WebhookReply};
 use crate::failures::OfWebhook;
 use crate::problem::Problem;
@@ -20,9 +20,9 @@ use crate::problem::Problem;
 )]
 pub(crate) async fn handle(
     api: Data<Api>,
-    Asked { caller, asked }: Asked<UpdateWebhookRequest>,
+    AuthenticatedJson { caller, body }: AuthenticatedJson<UpdateWebhookRequest>,
 ) -> Result<Json<WebhookReply>, Problem> {
-    let (id, change) = asked;
+    let (id, change) = body;
     let endpoint = api.webhooks.update_endpoint(&caller, id, &change).await?;
     Ok(Json(WebhookReply::of(&endpoint)))
 }

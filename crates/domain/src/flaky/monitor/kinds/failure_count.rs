@@ -1,9 +1,11 @@
 //! Failure count: a number of failures within a window, however many runs there were.
 
-use crate::time::{Span, Timestamp};
+use std::fmt;
 
-use super::super::{BranchScope, Refusal};
-use super::{MAX_HOURS, Summary, Verdict, bound};
+use crate::flaky::monitor::{
+    Evidence, MAX_HOURS, MonitorReading, MonitorRule, Parameter, Runs, Verdict,
+};
+use crate::time::{Span, Timestamp};
 
 /// The parameters of a failure-count monitor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,34 +43,45 @@ impl FailureCount {
     pub fn resolution_timeout(self) -> Span {
         Span::hours(self.resolution_timeout_hours)
     }
+}
 
-    pub(super) fn check(self) -> Result<(), Refusal> {
-        bound("failureCount", self.count, 1, 10_000)?;
-        bound("windowHours", self.window_hours, 1, MAX_HOURS)?;
-        let timeout = self.resolution_timeout_hours;
-        bound("resolutionTimeoutHours", timeout, self.window_hours, MAX_HOURS)
-    }
+impl MonitorRule for FailureCount {
+    type Reading = FailureCountReading;
 
-    pub(super) fn read(
-        self,
-        scope: &BranchScope,
-        summary: &Summary,
-        at: Timestamp,
-    ) -> FailureCountReading {
-        let tally = summary.tally(scope, self.window(), at);
+    const PARAMETERS: &'static [Parameter<Self>] = &[
+        Parameter::new("failureCount", "the failures that make it active", (1, 10_000), |it| {
+            &mut it.count
+        }),
+        Parameter::new("windowHours", "the window in hours", (1, MAX_HOURS), |it| {
+            &mut it.window_hours
+        }),
+        Parameter::new(
+            "resolutionTimeoutHours",
+            "hours without a failure after which it resolves",
+            (1, MAX_HOURS),
+            |it: &mut Self| &mut it.resolution_timeout_hours,
+        )
+        .at_least(|it| it.window_hours),
+    ];
+
+    const START: Self = Self { count: 1, window_hours: 24, resolution_timeout_hours: 7 * 24 };
+
+    fn read(self, runs: &Runs<'_>) -> FailureCountReading {
+        let tally = runs.tally(self.window());
         FailureCountReading {
             failures: tally.failures,
-            runs: summary.tally(scope, self.resolution_timeout(), at).runs,
+            runs: runs.tally(self.resolution_timeout()).runs,
             last_failure_at: tally.last_failure_at,
             last_run_at: tally.last_run_at,
         }
     }
 
-    /// Judges a reading. A test that did not run within the timeout has not shown that it passes.
-    pub(super) fn judge(
+    /// A test that did not run within the timeout has not shown that it passes.
+    fn judge(
         self,
         active: bool,
-        reading: FailureCountReading,
+        _evidence: Option<&FailureCountReading>,
+        reading: &FailureCountReading,
         at: Timestamp,
     ) -> Verdict {
         let timeout = self.resolution_timeout();
@@ -80,5 +93,24 @@ impl FailureCount {
         } else {
             Verdict::Keep
         }
+    }
+}
+
+impl MonitorReading for FailureCountReading {
+    fn last_run_at(&self) -> Option<Timestamp> {
+        self.last_run_at
+    }
+
+    fn evidence(&self) -> Vec<(&'static str, Evidence)> {
+        vec![
+            ("failures", Evidence::Count(self.failures)),
+            ("last_failure_at", Evidence::Time(self.last_failure_at)),
+        ]
+    }
+}
+
+impl fmt::Display for FailureCountReading {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} runs failed", self.failures)
     }
 }

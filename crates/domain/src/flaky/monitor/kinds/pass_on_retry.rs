@@ -1,11 +1,12 @@
 //! Pass on retry: the test failed and passed on the same code.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
+use crate::flaky::monitor::{
+    Classification, Evidence, MonitorReading, MonitorRule, Parameter, Runs, SameCode, Verdict,
+};
 use crate::time::{Span, Timestamp};
-
-use super::super::{BranchScope, Refusal};
-use super::{SameCode, Summary, Verdict, bound};
 
 /// The parameters of a pass-on-retry monitor. It classifies as flaky only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,7 +18,7 @@ pub struct PassOnRetry {
 
 impl Default for PassOnRetry {
     fn default() -> Self {
-        Self { recovery_days: 7 }
+        Self::START
     }
 }
 
@@ -48,19 +49,25 @@ impl PassOnRetry {
     pub fn recovery(self) -> Span {
         Span::hours(self.recovery_days.saturating_mul(24))
     }
+}
 
-    pub(super) fn check(self) -> Result<(), Refusal> {
-        bound("recoveryDays", self.recovery_days, 1, 15)
-    }
+impl MonitorRule for PassOnRetry {
+    type Reading = PassOnRetryReading;
 
-    /// Reads the summary. Disagreements from before `scope_since` were judged by another scope.
-    pub(super) fn read(
-        self,
-        scope: &BranchScope,
-        scope_since: Option<Timestamp>,
-        summary: &Summary,
-        at: Timestamp,
-    ) -> PassOnRetryReading {
+    const PARAMETERS: &'static [Parameter<Self>] = &[Parameter::new(
+        "recoveryDays",
+        "days without a disagreement after which it resolves",
+        (1, 15),
+        |it| &mut it.recovery_days,
+    )];
+
+    const START: Self = Self { recovery_days: 7 };
+
+    const CLASSIFIES: &'static [Classification] = &[Classification::Flaky];
+
+    /// Disagreements from before the scope was changed were judged by another scope.
+    fn read(self, runs: &Runs<'_>) -> PassOnRetryReading {
+        let Runs { summary, scope, scope_since, at } = *runs;
         let mut codes: BTreeMap<&SameCode, (Option<Timestamp>, Option<Timestamp>)> =
             BTreeMap::new();
         for row in summary.codes.iter().filter(|row| scope.covers(&row.branch, row.class)) {
@@ -77,17 +84,15 @@ impl PassOnRetry {
             .filter(|(when, _)| *when <= at && scope_since.is_none_or(|since| *when >= since))
             .max()
             .map(|(at, code)| Disagreement { code: code.clone(), at });
-        let tally = summary.tally(scope, self.recovery(), at);
+        let tally = runs.tally(self.recovery());
         PassOnRetryReading { last, runs: tally.runs, last_run_at: tally.last_run_at }
     }
 
-    /// Judges a reading, together with the last disagreement that was acted upon before.
-    ///
     /// A test that did not run within the recovery time has not shown that it recovered.
-    pub(super) fn judge(
+    fn judge(
         self,
         active: bool,
-        before: Option<&Disagreement>,
+        evidence: Option<&PassOnRetryReading>,
         reading: &PassOnRetryReading,
         at: Timestamp,
     ) -> Verdict {
@@ -96,13 +101,37 @@ impl PassOnRetry {
         if !active {
             return if last.is_some_and(fresh) { Verdict::Activate } else { Verdict::Keep };
         }
-        let known = before.map(|it| it.at);
+        let known = evidence.and_then(|it| it.last.as_ref()).map(|it| it.at);
         if last > known {
             Verdict::Renew
         } else if !known.is_some_and(fresh) && reading.runs > 0 {
             Verdict::Resolve
         } else {
             Verdict::Keep
+        }
+    }
+}
+
+impl MonitorReading for PassOnRetryReading {
+    fn last_run_at(&self) -> Option<Timestamp> {
+        self.last_run_at
+    }
+
+    fn evidence(&self) -> Vec<(&'static str, Evidence)> {
+        vec![
+            ("last_disagreement_at", Evidence::Time(self.last.as_ref().map(|it| it.at))),
+            ("runs", Evidence::Count(self.runs)),
+        ]
+    }
+}
+
+impl fmt::Display for PassOnRetryReading {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.last.as_ref().map(|it| &it.code) {
+            Some(SameCode::Commit(sha)) => write!(f, "failed and passed on commit {sha}"),
+            Some(SameCode::Tree(tree)) => write!(f, "failed and passed on tree {tree}"),
+            Some(SameCode::Upload(id)) => write!(f, "failed and passed in upload {id}"),
+            None => write!(f, "{} runs without disagreement", self.runs),
         }
     }
 }

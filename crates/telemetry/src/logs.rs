@@ -7,8 +7,7 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer};
 
-use crate::error::AppError;
-use crate::telemetry::Exporting;
+use crate::traces::{Exporting, TelemetryError};
 
 /// Libraries that would say too much: what they log at lower levels holds what others have sent.
 const QUIET: &str = "actix_server=warn,actix_http=info,tokio_postgres=info,hyper=info,\
@@ -25,7 +24,7 @@ fn filter(log: &Log) -> EnvFilter {
 }
 
 /// Starts logging to standard error, and exporting traces if that is configured.
-pub(crate) fn start(config: &Config) -> Result<Option<Exporting>, AppError> {
+pub fn start(config: &Config) -> Result<Option<Exporting>, TelemetryError> {
     let log = &config.log;
     let exporting = Exporting::start(&config.telemetry)?;
     let json = match log.format {

@@ -5,18 +5,28 @@ use std::time::Duration;
 use async_trait::async_trait;
 use opentelemetry::trace::TracerProvider;
 use opentelemetry_http::{Bytes, HttpClient, HttpError, Request, Response};
-use opentelemetry_otlp::{SpanExporter, WithExportConfig, WithHttpConfig};
+use opentelemetry_otlp::{ExporterBuildError, SpanExporter, WithExportConfig, WithHttpConfig};
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::trace::{Sampler, SdkTracer, SdkTracerProvider};
 use signalbox_config::Telemetry;
+use thiserror::Error;
 use tokio::runtime::Handle;
-
-use crate::error::AppError;
 
 /// How long a collector may take for a batch.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// The most bytes of an answer that are read.
 const MAX_ANSWER: usize = 64 * 1024;
+
+/// Why traces cannot be exported.
+#[derive(Debug, Error)]
+pub enum TelemetryError {
+    /// The HTTP client cannot be made.
+    #[error("telemetry: {0}")]
+    Client(reqwest::Error),
+    /// The exporter refuses its settings.
+    #[error("telemetry.otlp_endpoint: {0}")]
+    Exporter(ExporterBuildError),
+}
 
 /// Sends batches with the HTTP client that the program has anyway. The exporter has a thread of its
 /// own without a runtime, so requests are made on the server's.
@@ -55,20 +65,20 @@ impl HttpClient for OwnClient {
 }
 
 /// What collects spans until they are sent.
-pub(crate) struct Exporting {
+pub struct Exporting {
     provider: SdkTracerProvider,
 }
 
 impl Exporting {
     /// Starts to export, if an address is configured.
-    pub(crate) fn start(telemetry: &Telemetry) -> Result<Option<Self>, AppError> {
+    pub(crate) fn start(telemetry: &Telemetry) -> Result<Option<Self>, TelemetryError> {
         let Some(endpoint) = &telemetry.otlp_endpoint else { return Ok(None) };
         let _installed = rustls::crypto::ring::default_provider().install_default();
         let client = reqwest::Client::builder()
             .timeout(PATIENCE)
             .redirect(reqwest::redirect::Policy::none())
             .build()
-            .map_err(AppError::failed("telemetry"))?;
+            .map_err(TelemetryError::Client)?;
         let client = OwnClient { client, runtime: Handle::current() };
         let exporter = SpanExporter::builder()
             .with_http()
@@ -76,7 +86,7 @@ impl Exporting {
             .with_endpoint(format!("{}/v1/traces", endpoint.trim_end_matches('/')))
             .with_timeout(PATIENCE)
             .build()
-            .map_err(AppError::failed("telemetry.otlp_endpoint"))?;
+            .map_err(TelemetryError::Exporter)?;
         let share = f64::from(telemetry.sample_percent) / 100.0;
         let sampler = Sampler::ParentBased(Box::new(Sampler::TraceIdRatioBased(share)));
         let provider = SdkTracerProvider::builder()
@@ -93,7 +103,7 @@ impl Exporting {
     }
 
     /// Sends what is left. It blocks, so it has a thread of its own.
-    pub(crate) async fn stop(self) {
+    pub async fn stop(self) {
         let stopped = tokio::task::spawn_blocking(move || {
             self.provider.shutdown_with_timeout(Duration::from_secs(2))
         });

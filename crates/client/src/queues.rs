@@ -1,0 +1,250 @@
+//! Queues, and pull requests in them.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Client, ClientError, Done, Reply};
+
+/// A repository.
+#[derive(Clone, Debug, Serialize)]
+pub struct Repo {
+    /// The git host, such as `github.com`.
+    pub host: String,
+    /// The owner.
+    pub owner: String,
+    /// The repository's own name.
+    pub name: String,
+}
+
+/// The queue of a target branch.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct QueueRef {
+    /// The repository.
+    pub repo: Repo,
+    /// The target branch.
+    pub target_branch: String,
+}
+
+/// The state that a queue is to go to.
+#[derive(Clone, Copy, Debug, Serialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum RequestedState {
+    /// It starts and merges.
+    Running,
+    /// It starts nothing and merges nothing.
+    Paused,
+    /// It finishes what is in the line and lets nothing in.
+    Draining,
+}
+
+/// A value of a setting.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+pub enum Setting {
+    /// A whole number.
+    Whole(u32),
+    /// On or off.
+    Flag(bool),
+    /// A word or a text.
+    Text(String),
+    /// Names.
+    Names(Vec<String>),
+    /// Rules for batches.
+    Rules(Vec<BatchingRule>),
+}
+
+/// A rule that keeps targets out of shared batches.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct BatchingRule {
+    /// Which targets; `*` matches any text.
+    pub target_pattern: String,
+    /// Always `isolate`.
+    pub policy: String,
+}
+
+/// A change of a queue: what is left out stays as it is.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct QueueChange {
+    /// The state to go to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub state: Option<RequestedState>,
+    /// The reason of a pause.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Settings by their names in the API.
+    #[serde(flatten)]
+    pub settings: BTreeMap<String, Setting>,
+}
+
+/// A priority: a number, or `urgent`, `high`, `medium` or `low`.
+#[derive(Clone, Debug, Serialize)]
+#[serde(untagged)]
+pub enum Priority {
+    /// Lower is sooner.
+    Number(u32),
+    /// By name.
+    Name(String),
+}
+
+/// A queue.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct QueueStatus {
+    /// Its state.
+    pub state: String,
+    /// The target branch.
+    pub branch: String,
+    /// The pull requests in it.
+    #[serde(default)]
+    pub enqueued_pull_requests: Vec<Entry>,
+}
+
+/// A pull request in a queue.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Entry {
+    /// Its number.
+    pub pr_number: u64,
+    /// Its title.
+    pub pr_title: Option<String>,
+    /// Its state.
+    pub state: String,
+    /// Its place in the line, if it is in it.
+    pub position: Option<u64>,
+    /// Why it has its state.
+    pub reason: Option<String>,
+}
+
+/// A request about a queue.
+#[derive(Serialize)]
+struct Of<'a, T> {
+    #[serde(flatten)]
+    queue: &'a QueueRef,
+    #[serde(flatten)]
+    what: T,
+}
+
+/// Nothing more is said.
+#[derive(Serialize)]
+struct Nothing {}
+
+#[derive(Serialize)]
+struct New {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    concurrency: Option<u32>,
+}
+
+#[derive(Serialize)]
+struct Number {
+    number: u32,
+}
+
+#[derive(Serialize)]
+struct PullRequest {
+    pr: Number,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    priority: Option<Priority>,
+}
+
+impl PullRequest {
+    const fn numbered(number: u32) -> Self {
+        Self { pr: Number { number }, priority: None }
+    }
+}
+
+impl Client {
+    /// Creates a queue; without `concurrency` with the default.
+    pub async fn create_queue(
+        &self,
+        queue: &QueueRef,
+        concurrency: Option<u32>,
+    ) -> Result<Reply<Done>, ClientError> {
+        self.call("createQueue", &Of { queue, what: New { concurrency } }).await
+    }
+
+    /// Deletes an empty queue.
+    pub async fn delete_queue(&self, queue: &QueueRef) -> Result<Reply<Done>, ClientError> {
+        self.call("deleteQueue", &Of { queue, what: Nothing {} }).await
+    }
+
+    /// Changes settings, the state, or both.
+    pub async fn update_queue(
+        &self,
+        queue: &QueueRef,
+        change: &QueueChange,
+    ) -> Result<Reply<Done>, ClientError> {
+        self.call("updateQueue", &Of { queue, what: change }).await
+    }
+
+    /// A queue with its pull requests.
+    pub async fn queue(&self, queue: &QueueRef) -> Result<Reply<QueueStatus>, ClientError> {
+        self.call("getQueue", &Of { queue, what: Nothing {} }).await
+    }
+
+    /// A pull request that was submitted.
+    pub async fn entry(&self, queue: &QueueRef, number: u32) -> Result<Reply<Entry>, ClientError> {
+        let what = PullRequest::numbered(number);
+        self.call("getSubmittedPullRequest", &Of { queue, what }).await
+    }
+
+    /// Submits a pull request, or changes the priority of one that is in the queue.
+    pub async fn submit(
+        &self,
+        queue: &QueueRef,
+        number: u32,
+        priority: Option<Priority>,
+    ) -> Result<Reply<Done>, ClientError> {
+        let what = PullRequest { priority, ..PullRequest::numbered(number) };
+        self.call("submitPullRequest", &Of { queue, what }).await
+    }
+
+    /// Takes a pull request out.
+    pub async fn cancel(&self, queue: &QueueRef, number: u32) -> Result<Reply<Done>, ClientError> {
+        let what = PullRequest::numbered(number);
+        self.call("cancelPullRequest", &Of { queue, what }).await
+    }
+
+    /// Tests a pull request once more.
+    pub async fn restart(&self, queue: &QueueRef, number: u32) -> Result<Reply<Done>, ClientError> {
+        let what = PullRequest::numbered(number);
+        self.call("restartTestsOnPullRequest", &Of { queue, what }).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_request_has_the_fields_of_the_api() {
+        let repo = Repo { host: "git.test".into(), owner: "acme".into(), name: "calc".into() };
+        let queue = QueueRef { repo, target_branch: "main".into() };
+        let sent = |value: serde_json::Value| {
+            let mut expected = json!({
+                "repo": {"host": "git.test", "owner": "acme", "name": "calc"},
+                "targetBranch": "main",
+            });
+            let fields = value.as_object().expect("fields").clone();
+            expected.as_object_mut().expect("an object").extend(fields);
+            expected
+        };
+        let settings = BTreeMap::from([("concurrency".to_owned(), Setting::Whole(5))]);
+        let state = Some(RequestedState::Paused);
+        let change = QueueChange { state, reason: None, settings };
+        let change = serde_json::to_value(Of { queue: &queue, what: &change }).expect("JSON");
+        assert_eq!(change, sent(json!({"state": "PAUSED", "concurrency": 5})));
+        let what = PullRequest {
+            priority: Some(Priority::Name("high".into())),
+            ..PullRequest::numbered(7)
+        };
+        let submission = serde_json::to_value(Of { queue: &queue, what }).expect("JSON");
+        assert_eq!(submission, sent(json!({"pr": {"number": 7}, "priority": "high"})));
+        let bare = serde_json::to_value(Of { queue: &queue, what: Nothing {} }).expect("JSON");
+        assert_eq!(bare, sent(json!({})));
+    }
+}

@@ -1,0 +1,76 @@
+//! What the services do, as lines of the log.
+
+use std::sync::Arc;
+
+use signalbox_domain::ids::PrNumber;
+use signalbox_domain::ports::{Observed, Observer, QueueRef};
+use signalbox_domain::queue::{Decision, Moved, PrState};
+
+/// Logs what happens, and passes it on to another observer.
+pub struct LoggingObserver(
+    /// The other observer.
+    pub Arc<dyn Observer>,
+);
+
+impl Observer for LoggingObserver {
+    fn observe(&self, seen: &Observed<'_>) {
+        match seen {
+            Observed::Step { queue, input, decisions, took } => {
+                tracing::debug!(queue.id = %queue.id, input, duration_ms = took.millis(), "step");
+                for decision in *decisions {
+                    log_decision(*queue, decision);
+                }
+            }
+            Observed::CommitConflict { queue } => {
+                tracing::debug!(queue.id = %queue.id, "somebody else committed first");
+            }
+            Observed::EffectRun { queue, effect, outcome, took } => {
+                let duration_ms = took.millis();
+                tracing::debug!(queue.id = %queue.id, effect, outcome, duration_ms, "effect");
+            }
+            Observed::WebhookDelivery { outcome, took } => {
+                tracing::info!(outcome, duration_ms = took.millis(), "webhook");
+            }
+            _ => {}
+        }
+        self.0.observe(seen);
+    }
+}
+
+fn log_decision(queue: QueueRef, decision: &Decision) {
+    match decision {
+        Decision::Moved(Moved { pr, from, to, reason, actor, .. }) => {
+            let from = from.map_or("-", PrState::word);
+            let (to, reason) = (to.word(), reason.word());
+            tracing::info!(queue.id = %queue.id, pr.number = pr.0, from, to, reason, %actor, "moved");
+        }
+        Decision::LandedTreeDiffers { run, tested, landed } => {
+            tracing::error!(
+                queue.id = %queue.id, run.id = %run, tested, landed,
+                "Q1: what landed is not what was tested"
+            );
+        }
+        Decision::QueueMoved { from, to, actor, .. } => {
+            let (from, to) = (from.word(), to.word());
+            tracing::info!(queue.id = %queue.id, from, to, %actor, "queue moved");
+        }
+        Decision::Bisected { left, right, .. } => {
+            let list = |prs: &[PrNumber]| {
+                prs.iter().map(|pr| pr.0.to_string()).collect::<Vec<_>>().join(" ")
+            };
+            let (left, right) = (list(left), list(right));
+            tracing::info!(queue.id = %queue.id, left, right, "a failed batch is split");
+        }
+        Decision::StatusesSilent { run, names } => {
+            let names = names.join(", ");
+            tracing::warn!(
+                queue.id = %queue.id, run.id = %run, names,
+                "required statuses that nobody has reported on"
+            );
+        }
+        Decision::Changed { .. }
+        | Decision::RunCancelled { .. }
+        | Decision::SettingsChanged { .. }
+        | Decision::Ignored { .. } => {}
+    }
+}

@@ -1,0 +1,87 @@
+//! Every public event, with the JSON Schema of its payload.
+
+use std::fmt::Write as _;
+
+use serde_json::Value;
+
+use super::{PublicEvent, queues, tests};
+
+/// A public event.
+#[derive(Clone, Copy, Debug)]
+pub struct EventType {
+    /// Its public name.
+    pub name: &'static str,
+    /// When it is told, in one sentence.
+    pub description: &'static str,
+    schema: fn() -> Value,
+}
+
+impl EventType {
+    pub(super) const fn of<E: PublicEvent>() -> Self {
+        Self { name: E::NAME, description: E::DESCRIPTION.trim_ascii_start(), schema: E::schema }
+    }
+
+    /// The JSON Schema of its payload, in the dialect 2020-12.
+    pub fn schema(&self) -> Value {
+        (self.schema)()
+    }
+}
+
+/// Every public event.
+pub fn all() -> impl Iterator<Item = &'static EventType> {
+    queues::EVENTS.iter().chain(tests::EVENTS)
+}
+
+pub use tests::NEVER_CAUSED;
+
+/// The event of that name.
+pub fn find(name: &str) -> Option<&'static EventType> {
+    all().find(|event| event.name == name)
+}
+
+/// The page of all events for the documentation.
+pub fn page() -> String {
+    let mut page = String::from(include_str!("head.md"));
+    for event in all() {
+        let schema = event.schema();
+        let _ = write!(page, "\n## `{}`\n\n{}\n\n", event.name, event.description);
+        page += "| field | required | value |\n|---|---|---|\n";
+        let required: Vec<&str> =
+            schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        for (field, shape) in schema["properties"].as_object().into_iter().flatten() {
+            let needed = if required.contains(&field.as_str()) { "yes" } else { "" };
+            let _ = writeln!(page, "| `{field}` | {needed} | {} |", words(shape));
+        }
+    }
+    page
+}
+
+/// A field's shape in words.
+fn words(shape: &Value) -> String {
+    if let Some(only) = shape["const"].as_str() {
+        return format!("`{only}`");
+    }
+    if let Some(values) = shape["enum"].as_array() {
+        let values: Vec<String> =
+            values.iter().filter_map(Value::as_str).map(|it| format!("`{it}`")).collect();
+        return values.join(" ");
+    }
+    let kind = match &shape["type"] {
+        Value::String(kind) => kind.clone(),
+        Value::Array(kinds) => {
+            kinds.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" or ")
+        }
+        _ => String::new(),
+    };
+    if kind == "array" {
+        return format!("array of {}", words(&shape["items"]));
+    }
+    if let Some(fields) = shape["properties"].as_object() {
+        let names: Vec<String> = fields.keys().map(|name| format!("`{name}`")).collect();
+        return format!("object: {}", names.join(", "));
+    }
+    match shape["format"].as_str() {
+        Some(format) => format!("{kind}, {format}"),
+        None => kind,
+    }
+}

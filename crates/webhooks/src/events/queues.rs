@@ -1,0 +1,288 @@
+//! Events of pull requests, batches and queues.
+
+use signalbox_domain::ports::QueuePlace;
+use signalbox_domain::queue::{Event, EventKind, Subject};
+
+use super::catalogue::EventType;
+use super::shapes::{
+    Canceled, Failed, Merged, QueueState, Queued, Repository, Submitted, Time, Undone, Url,
+};
+use super::{PublicEvent, public_event};
+
+/// Everything that events of a queue may tell of, by the names of their fields.
+#[derive(Clone, Default)]
+struct Told {
+    timestamp: Time,
+    repository: Repository,
+    target_branch: String,
+    action: &'static str,
+    status: &'static str,
+    author: String,
+    http_details_url: Url,
+    pr_number: u32,
+    pr_numbers: Vec<u32>,
+    pr_numbers_in_batch: Option<Vec<u32>>,
+    test_branch: Option<String>,
+    test_branch_sha: Option<String>,
+    /// Nothing is told of it: a draft that the host was asked for is no part of the queue.
+    test_pr_number: Option<u32>,
+    batched: Option<bool>,
+    is_bisection: bool,
+    submitted_reason: Option<Submitted>,
+    queued_reason: Option<Queued>,
+    failure_reason: Option<Failed>,
+    cancellation_reason: Option<Canceled>,
+    merged_reason: Option<Merged>,
+    landing_change: Option<Undone>,
+    actor: String,
+    state: QueueState,
+    previous_state: QueueState,
+    reason: Option<String>,
+}
+
+impl Told {
+    fn of(place: &QueuePlace, event: &Event) -> Self {
+        let run = event.run.as_ref();
+        let reason = || event.reason.clone();
+        let mut told = Self {
+            timestamp: event.at.into(),
+            repository: Repository::from(&place.repo),
+            target_branch: place.branch.to_string(),
+            action: status_of(event.kind.word()),
+            status: status_of(event.kind.word()),
+            test_branch: run.map(|run| run.branch.to_string()),
+            test_branch_sha: run.and_then(|run| run.sha.as_ref()).map(ToString::to_string),
+            batched: run.map(|run| run.batched),
+            is_bisection: run.is_some_and(|run| run.bisection),
+            submitted_reason: reason().map(Submitted),
+            queued_reason: reason().map(Queued),
+            failure_reason: reason().map(Failed),
+            cancellation_reason: reason().map(Canceled),
+            merged_reason: reason().map(Merged),
+            landing_change: reason().map(Undone),
+            reason: reason(),
+            ..Self::default()
+        };
+        match &event.subject {
+            Subject::PullRequest { pr, author, url } => {
+                told.pr_number = pr.0;
+                told.author.clone_from(author);
+                told.http_details_url = Url(url.clone());
+            }
+            Subject::Batch { prs, together } => {
+                told.pr_numbers = prs.iter().map(|pr| pr.0).collect();
+                told.pr_numbers_in_batch = Some(together.iter().map(|pr| pr.0).collect());
+            }
+            Subject::Queue { by, from, to } => {
+                told.actor.clone_from(by);
+                told.state = QueueState(to.word());
+                told.previous_state = QueueState(from.word());
+            }
+        }
+        told
+    }
+}
+
+/// The end of a name: `merged` of `pull_request.merged`.
+fn status_of(name: &'static str) -> &'static str {
+    name.rsplit_once('.').map_or(name, |(_, status)| status)
+}
+
+/// Declares an event whose fields are those of the same name in [`Told`].
+macro_rules! told {
+    (
+        [$($doc:tt)+] $event:ident = $name:expr;
+        { $($(#[$meta:meta])* $field:ident: $type:ty,)* }
+        { $($(#[$maybe_meta:meta])* $maybe:ident: $maybe_type:ty,)* }
+    ) => {
+        public_event! {
+            $($doc)+
+            $event = $name;
+            { $($(#[$meta])* $field: $type,)* }
+            optional { $($(#[$maybe_meta])* $maybe: $maybe_type,)* }
+        }
+
+        impl From<Told> for $event {
+            fn from(told: Told) -> Self {
+                Self { name: Self::NAME, $($field: told.$field,)* $($maybe: told.$maybe,)* }
+            }
+        }
+    };
+}
+
+/// An event of a pull request.
+macro_rules! pull_request {
+    ($doc:tt $event:ident = $name:expr; { $($own:tt)* } { $($maybe:tt)* }) => {
+        told! {
+            $doc $event = $name;
+            {
+                timestamp: Time,
+                repository: Repository,
+                target_branch: String,
+                #[schemars(extend("const" = status_of($event::NAME)))]
+                action: &'static str,
+                #[schemars(extend("const" = status_of($event::NAME)))]
+                status: &'static str,
+                author: String,
+                http_details_url: Url,
+                pr_number: u32,
+                $($own)*
+            }
+            { $($maybe)* }
+        }
+    };
+}
+
+/// An event of a pull request that has, or may have, a test run.
+macro_rules! tested_pull_request {
+    ($doc:tt $event:ident = $name:expr; $own:tt { $($maybe:tt)* }) => {
+        pull_request! {
+            $doc $event = $name;
+            $own
+            {
+                test_branch: String,
+                test_branch_sha: String,
+                test_pr_number: u32,
+                batched: bool,
+                $($maybe)*
+            }
+        }
+    };
+}
+
+/// An event of a batch. A batch has a branch and a commit.
+macro_rules! batch {
+    ($doc:tt $event:ident = $name:expr; { $($own:tt)* } { $($maybe:tt)* }) => {
+        told! {
+            $doc $event = $name;
+            {
+                timestamp: Time,
+                repository: Repository,
+                target_branch: String,
+                #[schemars(extend("const" = status_of($event::NAME)))]
+                action: &'static str,
+                #[schemars(extend("const" = status_of($event::NAME)))]
+                status: &'static str,
+                pr_numbers: Vec<u32>,
+                #[serde(skip_serializing_if = "Option::is_none")]
+                #[schemars(required)]
+                test_branch: Option<String>,
+                #[serde(skip_serializing_if = "Option::is_none")]
+                #[schemars(required)]
+                test_branch_sha: Option<String>,
+                $($own)*
+            }
+            {
+                pr_numbers_in_batch: Vec<u32>,
+                test_pr_number: u32,
+                $($maybe)*
+            }
+        }
+    };
+}
+
+/// An event of a queue.
+macro_rules! queue {
+    ($doc:tt $event:ident = $name:expr; { $($own:tt)* } $maybe:tt) => {
+        told! {
+            $doc $event = $name;
+            {
+                timestamp: Time,
+                repository: Repository,
+                target_branch: String,
+                actor: String,
+                state: QueueState,
+                $($own)*
+            }
+            $maybe
+        }
+    };
+}
+
+/// Declares the event of each kind: the macro with the fields of its subject, the kind, the name of
+/// the struct, and the fields of its own.
+macro_rules! queue_events {
+    ($(
+        $(#[doc = $doc:literal])+
+        $subject:ident!($kind:ident => $event:ident) $own:tt $(optional $maybe:tt)?
+    )+) => {
+        $(queue_events! {
+            @one $subject [$(#[doc = $doc])+] $event = EventKind::$kind.word(); $own $($maybe)?
+        })+
+
+        /// The events that are declared here.
+        pub(super) static EVENTS: &[EventType] = &[$(EventType::of::<$event>()),+];
+
+        /// What leaves the house for an event.
+        pub(super) fn payload(place: &QueuePlace, event: &Event) -> String {
+            let told = Told::of(place, event);
+            match event.kind { $(EventKind::$kind => $event::from(told).payload(),)+ }
+        }
+    };
+    (@one $subject:ident $doc:tt $event:ident = $name:expr; $own:tt) => {
+        $subject! { $doc $event = $name; $own {} }
+    };
+    (@one $subject:ident $doc:tt $event:ident = $name:expr; $own:tt $maybe:tt) => {
+        $subject! { $doc $event = $name; $own $maybe }
+    };
+}
+
+queue_events! {
+    /// A pull request was submitted to a queue.
+    pull_request!(Submitted => PullRequestSubmitted) {} optional { submitted_reason: Submitted, }
+
+    /// A pull request waits in the line, for the first time or again.
+    pull_request!(Queued => PullRequestQueued) {} optional { queued_reason: Queued, }
+
+    /// A pull request is under test.
+    tested_pull_request!(Testing => PullRequestTesting) { is_bisection: bool, }
+
+    /// The run of a pull request failed, and the fault may lie elsewhere.
+    tested_pull_request!(PendingFailure => PullRequestPendingFailure) {}
+        optional { failure_reason: Failed, }
+
+    /// A pull request was taken out because of a failure.
+    tested_pull_request!(Failed => PullRequestFailed) { is_bisection: bool, }
+        optional { failure_reason: Failed, }
+
+    /// A pull request was taken out on request.
+    tested_pull_request!(Canceled => PullRequestCanceled) { is_bisection: bool, }
+        optional { cancellation_reason: Canceled, }
+
+    /// A pull request is on the target branch.
+    tested_pull_request!(Merged => PullRequestMerged) {} optional { merged_reason: Merged, }
+
+    /// A pull request was merged, and the target branch was moved to where it is not.
+    pull_request!(RemovedFromTarget => PullRequestRemovedFromTarget) {}
+        optional { #[serde(rename = "reason")] landing_change: Undone, }
+
+    /// The candidate of several pull requests is made, and is tested as one.
+    batch!(BatchSubmitted => BatchSubmitted) {} optional { submitted_reason: Submitted, }
+
+    /// Pull requests of a batch went back to the line.
+    batch!(BatchQueued => BatchQueued) {} optional { queued_reason: Queued, }
+
+    /// All pull requests of a batch are under test.
+    batch!(BatchTesting => BatchTesting) { is_bisection: bool, }
+
+    /// The run of a batch failed, and the last pull request of it is held.
+    batch!(BatchPendingFailure => BatchPendingFailure) {} optional { failure_reason: Failed, }
+
+    /// Pull requests of a batch were taken out because of a failure.
+    batch!(BatchFailed => BatchFailed) { is_bisection: bool, }
+        optional { failure_reason: Failed, }
+
+    /// Pull requests of a batch were taken out on request.
+    batch!(BatchCanceled => BatchCanceled) { is_bisection: bool, }
+        optional { cancellation_reason: Canceled, }
+
+    /// The last pull request of a batch is on the target branch.
+    batch!(BatchMerged => BatchMerged) {} optional { merged_reason: Merged, }
+
+    /// A queue was paused, resumed, drained, or changes its mode.
+    queue!(QueueStateChanged => QueueStateChanged) { previous_state: QueueState, }
+        optional { reason: String, }
+
+    /// The settings of a queue were changed.
+    queue!(QueueConfigChanged => QueueConfigChanged) {}
+}

@@ -1,0 +1,137 @@
+//! Texts and numbers of payloads that have a form of their own.
+
+use std::borrow::Cow;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::Serialize;
+use serde_json::Value;
+use signalbox_domain::flaky::{MonitorStatus, TestStatus};
+use signalbox_domain::ids::RepoName;
+use signalbox_domain::queue::{
+    CancelReason, FailReason, LandingChange, MergeReason, QueueStateName, QueuedReason,
+    SubmitReason,
+};
+use signalbox_domain::time::Timestamp;
+
+/// Reasons that the contract knows beside those that are told here.
+const QUEUED: &[&str] = &["BISECTION_TEST_RUN_PASSED"];
+const FAILED: &[&str] = &[
+    "START_TEST_RUN_INVALID_EVENT",
+    "START_TEST_RUN_CONFIG_NOT_FOUND",
+    "START_TEST_RUN_CONFIG_MISSING_REQUIRED_STATUSES",
+    "START_TEST_RUN_CONFIG_BAD_REQUIRED_STATUSES",
+    "START_TEST_RUN_CONFIG_BAD_VERSION",
+    "START_TEST_RUN_DRAFT_PRS_NOT_ALLOWED",
+    "GITHUB_API_DIRECT_MERGE_PR_FAILED",
+];
+const CANCELED: &[&str] = &[
+    "TRUNK_ADMIN_REQUESTED",
+    "STACKED_PR_MEMBER_PUSHED_TO",
+    "STACKED_PR_MEMBER_CLOSED",
+    "STACKED_PR_MEMBER_MERGED",
+    "STACKED_PR_MEMBER_BASE_BRANCH_CHANGED",
+];
+
+/// Declares texts with their schemas.
+macro_rules! shapes {
+    ($($(#[$doc:meta])+ $name:ident($inner:ty) = $schema:expr;)+) => {
+        $(
+            $(#[$doc])+
+            #[derive(Clone, Debug, Default, Serialize)]
+            #[serde(transparent)]
+            pub(super) struct $name(pub(super) $inner);
+
+            impl JsonSchema for $name {
+                fn inline_schema() -> bool {
+                    true
+                }
+
+                fn schema_name() -> Cow<'static, str> {
+                    stringify!($name).into()
+                }
+
+                fn json_schema(_: &mut SchemaGenerator) -> Schema {
+                    $schema
+                }
+            }
+        )+
+    };
+}
+
+fn text(format: &str) -> Schema {
+    json_schema!({"type": "string", "format": format})
+}
+
+fn one_of(words: &[&str], more: &[&str]) -> Schema {
+    let mut values: Vec<&str> = Vec::new();
+    for word in words.iter().chain(more) {
+        if !values.contains(word) {
+            values.push(word);
+        }
+    }
+    json_schema!({"type": "string", "enum": values})
+}
+
+shapes! {
+    /// A time by RFC 3339.
+    Time(String) = text("date-time");
+    /// An address.
+    Url(String) = text("uri");
+    /// A UUID.
+    Id(String) = text("uuid");
+    /// A share, 0 to 1.
+    Share(f64) = json_schema!({"type": "number", "minimum": 0, "maximum": 1});
+    /// An object without a fixed form.
+    Particulars(serde_json::Map<String, Value>) = json_schema!({"type": "object"});
+    /// The state of a queue.
+    QueueState(&'static str) = one_of(QueueStateName::WORDS, &[]);
+    /// Why a pull request was submitted.
+    Submitted(String) = one_of(SubmitReason::WORDS, &[]);
+    /// Why it waits in the line.
+    Queued(String) = one_of(QueuedReason::WORDS, QUEUED);
+    /// Why it failed.
+    Failed(String) = one_of(FailReason::WORDS, FAILED);
+    /// Why it was taken out.
+    Canceled(String) = one_of(CancelReason::WORDS, CANCELED);
+    /// How it was merged.
+    Merged(String) = one_of(MergeReason::WORDS, &[]);
+    /// How a landing was undone.
+    Undone(String) = one_of(LandingChange::WORDS, &[]);
+    /// The status of a test.
+    Status(&'static str) = one_of(TestStatus::WORDS, &[]);
+    /// The status of a test in upper case.
+    UpperStatus(String) = {
+        let words: Vec<String> = TestStatus::WORDS.iter().map(|it| it.to_uppercase()).collect();
+        one_of(&words.iter().map(String::as_str).collect::<Vec<_>>(), &[])
+    };
+    /// The status of a monitor.
+    MonitorState(&'static str) = one_of(MonitorStatus::WORDS, &[]);
+}
+
+impl From<Timestamp> for Time {
+    fn from(at: Timestamp) -> Self {
+        Self(at.to_string())
+    }
+}
+
+/// A repository by its parts.
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub(super) struct Repository {
+    host: String,
+    owner: String,
+    name: String,
+}
+
+impl From<&RepoName> for Repository {
+    fn from(repo: &RepoName) -> Self {
+        Self { host: repo.host.to_string(), owner: repo.owner.clone(), name: repo.name.clone() }
+    }
+}
+
+/// An object with an address.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub(super) struct Link {
+    pub(super) html_url: Url,
+}

@@ -1,0 +1,235 @@
+//! Events of tests.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::json;
+use signalbox_domain::flaky::{Event, EventKind, Evidence, Reading, TestStatus};
+use signalbox_domain::ports::TestSnapshot;
+
+use super::catalogue::EventType;
+use super::shapes::{Id, MonitorState, Particulars, Share, Status, Time, UpperStatus, Url};
+use super::test_case::{CurrentStatus, Links, SlimTest, WholeTest, repository_url};
+use super::{PublicEvent, public_event};
+
+/// The events that are declared here.
+pub(super) static EVENTS: &[EventType] = &[
+    EventType::of::<StatusChanged>(),
+    EventType::of::<QuarantiningSettingChanged>(),
+    EventType::of::<StatusChangedV2>(),
+    EventType::of::<MonitorStatusChanged>(),
+    EventType::of::<InvestigationCompleted>(),
+];
+
+/// Events of the catalogue that nothing here causes: they can be asked for, and sent as a test.
+pub const NEVER_CAUSED: &[&str] = &[InvestigationCompleted::NAME];
+
+public_event! {
+    /// A test has another status.
+    StatusChanged = "test_case.status_changed";
+    {
+        test_case: WholeTest,
+        status_change: StatusChange,
+    }
+    optional {}
+}
+
+/// A change of a status.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+struct StatusChange {
+    previous_status: Status,
+    current_status: CurrentStatus,
+}
+
+public_event! {
+    /// Whether a test is quarantined was decided by a person, or such a decision ended.
+    QuarantiningSettingChanged = "test_case.quarantining_setting_changed";
+    {
+        test_case: WholeTest,
+        quarantine_setting_changed: SettingChange,
+    }
+    optional {}
+}
+
+/// A change of whether a test is quarantined.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+struct SettingChange {
+    actor: Person,
+    reason: Option<String>,
+    timestamp: Time,
+    previous_quarantining_setting: &'static str,
+    updated_quarantining_setting: &'static str,
+}
+
+/// Who changed it.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+struct Person {
+    full_name: String,
+    email: String,
+}
+
+public_event! {
+    /// A test has another status, told in the second form.
+    StatusChangedV2 = "v2.test_case.status_changed";
+    {
+        timestamp: Time,
+        previous_status: UpperStatus,
+        new_status: UpperStatus,
+        triggered_by: TriggeredBy,
+        repository: KnownRepository,
+        test_case: SlimTest,
+    }
+    optional {}
+}
+
+/// What triggered a change of status.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+#[expect(clippy::struct_field_names, reason = "these are the names of the payload")]
+struct TriggeredBy {
+    monitor_id: Option<Id>,
+    monitor_type: &'static str,
+    monitor_status: &'static str,
+}
+
+/// A repository by its id.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+struct KnownRepository {
+    id: Id,
+    html_url: Url,
+}
+
+public_event! {
+    /// A monitor became active for a test, or resolved.
+    MonitorStatusChanged = "test_case.monitor_status_changed";
+    {
+        timestamp: Time,
+        monitor: KnownMonitor,
+        evidence: Particulars,
+        repository: KnownRepository,
+        test_case: SlimTest,
+    }
+    optional {}
+}
+
+/// A monitor with its status.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+struct KnownMonitor {
+    id: Id,
+    r#type: &'static str,
+    status: MonitorState,
+}
+
+public_event! {
+    /// The cause of a test's failures was looked into. This server makes no investigations: it sends
+    /// the event as a test only.
+    InvestigationCompleted = "test_case.investigation_completed";
+    {
+        investigation_id: Id,
+        confidence: Share,
+        created_at: Time,
+        markdown_summary: String,
+        failure_message: String,
+        facts: Vec<InvestigatedFact>,
+        repository: KnownRepository,
+        test_case: SlimTest,
+    }
+    optional {}
+}
+
+/// What an investigation has found.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+struct InvestigatedFact {
+    fact_type: String,
+    content: String,
+    confidence: Share,
+}
+
+/// What leaves the house for an event.
+pub(super) fn payload(links: &Links, snapshot: &TestSnapshot, event: &Event) -> String {
+    let repository = || KnownRepository {
+        id: Id(snapshot.record.test.repo.to_string()),
+        html_url: repository_url(&snapshot.repo),
+    };
+    let whole = || WholeTest::of(links, snapshot, event);
+    let slim = || SlimTest::of(links, snapshot, event);
+    match &event.kind {
+        EventKind::StatusChanged { previous, current } => StatusChanged {
+            name: StatusChanged::NAME,
+            test_case: whole(),
+            status_change: StatusChange {
+                previous_status: Status(previous.word()),
+                current_status: current.into(),
+            },
+        }
+        .payload(),
+        EventKind::QuarantiningSettingChanged { actor, reason, previous, updated } => {
+            QuarantiningSettingChanged {
+                name: QuarantiningSettingChanged::NAME,
+                test_case: whole(),
+                quarantine_setting_changed: SettingChange {
+                    actor: Person {
+                        full_name: actor.full_name.clone(),
+                        email: actor.email.clone(),
+                    },
+                    reason: reason.clone(),
+                    timestamp: event.at.into(),
+                    previous_quarantining_setting: previous.word(),
+                    updated_quarantining_setting: updated.word(),
+                },
+            }
+            .payload()
+        }
+        EventKind::StatusChangedV2 { previous, new, triggered_by } => StatusChangedV2 {
+            name: StatusChangedV2::NAME,
+            timestamp: event.at.into(),
+            previous_status: upper(*previous),
+            new_status: upper(*new),
+            triggered_by: TriggeredBy {
+                monitor_id: triggered_by.monitor.map(|id| Id(id.to_string())),
+                monitor_type: triggered_by.kind.word(),
+                monitor_status: triggered_by.status.word(),
+            },
+            repository: repository(),
+            test_case: slim(),
+        }
+        .payload(),
+        EventKind::MonitorStatusChanged { monitor, kind, status, evidence } => {
+            MonitorStatusChanged {
+                name: MonitorStatusChanged::NAME,
+                timestamp: event.at.into(),
+                monitor: KnownMonitor {
+                    id: Id(monitor.to_string()),
+                    r#type: kind.word(),
+                    status: MonitorState(status.word()),
+                },
+                evidence: evidence.as_ref().map(particulars).unwrap_or_default(),
+                repository: repository(),
+                test_case: slim(),
+            }
+            .payload()
+        }
+    }
+}
+
+fn upper(status: TestStatus) -> UpperStatus {
+    UpperStatus(status.word().to_uppercase())
+}
+
+/// What a monitor saw.
+fn particulars(reading: &Reading) -> Particulars {
+    let summary = ("summary".to_owned(), json!(reading.to_string()));
+    let seen = reading.evidence().into_iter().map(|(name, evidence)| {
+        let value = match evidence {
+            Evidence::Count(count) => json!(count),
+            Evidence::Time(at) => json!(at.map(|at| at.to_string())),
+        };
+        (name.to_owned(), value)
+    });
+    Particulars([summary].into_iter().chain(seen).collect())
+}
