@@ -218,8 +218,8 @@ async fn sqlite_has_the_columns_of_the_schema() {
 /// What an operator types on PostgreSQL: times are times, ids are UUIDs, documents are JSON.
 #[tokio::test(flavor = "multi_thread")]
 async fn postgres_answers_in_its_own_types() {
+    use signalbox_conformance::stores::Sample;
     use signalbox_domain::time::Timestamp;
-    use signalbox_testkit::conformance::Sample;
     #[derive(QueryableByName)]
     struct Count {
         #[diesel(sql_type = diesel::sql_types::BigInt)]
@@ -236,7 +236,7 @@ async fn postgres_answers_in_its_own_types() {
         slug: signalbox_domain::ids::OrgSlug::new("recent").expect("a slug"),
         created_at: now,
     };
-    stores.orgs.create(&org).await.expect("created");
+    stores.account.orgs.create(&org).await.expect("created");
     let queue = sample.queue.id;
     for (sql, expected) in [
         ("SELECT count(*) FROM orgs WHERE created_at > now() - interval '1 day'".to_owned(), 1),

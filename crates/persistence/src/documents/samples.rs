@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 use diesel::prelude::*;
 use diesel::sql_types::Text;
 use serde_json::Value;
-use signalbox_domain::ports::Stores;
-use signalbox_testkit::conformance::{
+use signalbox_conformance::stores::{
     accounts, audit, flaky, flaky_lists, flaky_runs, history, jobs, outbox, queues, reads, uploads,
     webhook_audit, webhooks,
 };
+use signalbox_domain::ports::Stores;
 use signalbox_testkit::simulation::simulate;
 use tempfile::TempDir;
 
@@ -226,12 +226,12 @@ fn written() -> BTreeMap<&'static str, Vec<Value>> {
 async fn add_ci_run(stores: &Stores) {
     use signalbox_domain::ports::{CiRun, RepoRef};
     use signalbox_domain::time::Timestamp;
-    let sample = signalbox_testkit::conformance::Sample::new(stores).await;
+    let sample = signalbox_conformance::stores::Sample::new(stores).await;
     let repo = RepoRef { org: sample.queue.org, id: sample.repository.id };
     let document = r#"{"ci": "none", "runs": [1]}"#.to_owned();
     let at = Timestamp::from_unix_seconds(1_767_225_600);
     let run = CiRun { id: uuid::Uuid::nil(), document, at };
-    stores.flaky.add_ci_run(repo, &run).await.expect("kept");
+    stores.flaky.tests.add_ci_run(repo, &run).await.expect("kept");
 }
 
 /// With `SIGNALBOX_UPDATE` a sample is added for what has none yet; no sample is ever removed.
