@@ -242,7 +242,9 @@ fn what_is_written_has_a_sample() {
     for (kind, version, _) in KINDS {
         let mut samples = committed(kind, *version);
         let mut known = BTreeSet::new();
-        samples.iter().for_each(|sample| parts(sample, "", &mut known));
+        for sample in &samples {
+            parts(sample, "", &mut known);
+        }
         let mut documents = written.remove(kind).unwrap_or_default();
         assert!(!documents.is_empty(), "nothing writes documents of the kind {kind}");
         // Those that say much, and very long ones only for what no other has.

@@ -154,7 +154,7 @@ impl HistoryStore for Store {
                 let all = moves_of!(queue)
                     .filter(entry_moves::from_state.eq(PrState::Testing.word()))
                     .filter(entry_moves::at.between(Sql(since), Sql(until)));
-                let total: i64 = all.clone().count().get_result(conn).await?;
+                let total: i64 = all.count().get_result(conn).await?;
                 let rows: Vec<MoveRow> = all
                     .order((
                         entry_moves::at.desc(),

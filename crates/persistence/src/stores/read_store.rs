@@ -121,7 +121,6 @@ impl ReadStore for Store {
             .filter(entries::org_id.eq(Sql(scope.org)))
             .filter(entries::live.eq(true));
         let all: Vec<Count> = live
-            .clone()
             .group_by((entries::queue_id, entries::state))
             .select((entries::queue_id, entries::state, diesel::dsl::count_star()))
             .load(&mut conn)
