@@ -14,24 +14,13 @@ use crate::program::Offline;
 pub(crate) async fn organization(app: &Offline, slug: &str) -> Result<Org, AdminError> {
     let slug = OrgSlug::new(slug)?;
     let context = &app.context;
-    if let Some(known) = context
-        .stores
-        .account
-        .orgs
-        .find_by_slug(&slug)
-        .await
-        .map_err(AdminError::failed("organization"))?
-    {
+    let orgs = &context.stores.account.orgs;
+    let known = orgs.find_by_slug(&slug).await.map_err(AdminError::failed("organization"))?;
+    if let Some(known) = known {
         return Ok(known);
     }
     let org = Org { id: OrgId(context.ids.new_id()), slug, created_at: context.clock.now() };
-    let kept = context
-        .stores
-        .account
-        .orgs
-        .create(&org)
-        .await
-        .map_err(AdminError::failed("organization"))?;
+    let kept = orgs.create(&org).await.map_err(AdminError::failed("organization"))?;
     let (action, object) =
         (AuditAction::OrganizationCreated, format!("organization {}", kept.slug));
     note(app, kept.id, action, object, (&Facts::new(), &Facts::new())).await?;

@@ -61,13 +61,8 @@ impl App {
         for organization in &config.organizations {
             let slug = OrgSlug::new(organization.slug.as_str())?;
             let org = Org { id: OrgId(ids.new_id()), slug, created_at: clock.now() };
-            let org = stores
-                .account
-                .orgs
-                .create(&org)
-                .await
-                .map_err(AppError::failed("organizations"))?;
-            orgs.push(org.id);
+            let kept = stores.account.orgs.create(&org).await;
+            orgs.push(kept.map_err(AppError::failed("organizations"))?.id);
         }
         let metrics = Arc::new(PrometheusObserver::new(env!("CARGO_PKG_VERSION"), clock.now()));
         let observer: Arc<dyn Observer> = Arc::new(LoggingObserver(metrics.clone()));

@@ -10,7 +10,7 @@ use signalbox_domain::queue::{CheckConclusion, CheckReport, CheckStatus};
 use tokio::sync::watch;
 
 /// How long a runner may take for a job that it was told to stop.
-const STOPS_WITHIN: Duration = Duration::from_secs(60);
+const STOPS_WITHIN: Duration = Duration::from_mins(1);
 
 /// Makes one test of each property. The expression gives, in an async block, a world of its own.
 #[macro_export]

@@ -96,8 +96,8 @@ fn nothing(pr: PrNumber) -> Announcement {
     Announcement { pr, queue: queue("main"), status: None, comment: None, labels: None }
 }
 
-fn status(sha: &Sha, state: StatusState) -> Option<StatusNote> {
-    Some(StatusNote { sha: sha.clone(), state, description: "x".repeat(500) })
+fn status(sha: &Sha, state: StatusState) -> StatusNote {
+    StatusNote { sha: sha.clone(), state, description: "x".repeat(500) }
 }
 
 async fn announce(world: &dyn ForgeWorld, announcement: &Announcement) {
@@ -190,7 +190,7 @@ pub async fn a_queue_has_one_comment_and_one_status_that_follow_it(world: &dyn F
         ("third", StatusState::Failure),
     ] {
         let comment = Some(text.to_owned());
-        let shown = Announcement { status: status(&head, state), comment, ..nothing(pr) };
+        let shown = Announcement { status: Some(status(&head, state)), comment, ..nothing(pr) };
         announce(world, &shown).await;
         let comments = world.comments(pr);
         assert_eq!(comments.len(), 2, "{comments:?}");
@@ -199,7 +199,7 @@ pub async fn a_queue_has_one_comment_and_one_status_that_follow_it(world: &dyn F
     }
     let other = Announcement {
         queue: queue("release"),
-        status: status(&head, StatusState::Pending),
+        status: Some(status(&head, StatusState::Pending)),
         comment: Some("another queue".to_owned()),
         ..nothing(pr)
     };
@@ -214,7 +214,7 @@ pub async fn a_queue_has_one_comment_and_one_status_that_follow_it(world: &dyn F
 pub async fn what_is_none_is_left_alone(world: &dyn ForgeWorld) {
     let (pr, head) = world.open("topic").await;
     let shown = Announcement {
-        status: status(&head, StatusState::Pending),
+        status: Some(status(&head, StatusState::Pending)),
         comment: Some("shown".to_owned()),
         labels: Some((vec!["one".to_owned()], Vec::new())),
         ..nothing(pr)
@@ -282,32 +282,42 @@ pub async fn a_workflow_run_vouches_for_its_own_commit(world: &dyn ForgeWorld) {
     assert_eq!(read(8).await, None);
 }
 
-/// A line that somebody writes is a plain line; one that is quoted is not.
+/// A line that its author writes is a plain line; one that is quoted is not.
 pub async fn only_plain_lines_can_be_commands(world: &dyn ForgeWorld) {
     let forge = world.forge();
+    let (pr, _) = world.open("topic").await;
     let command = format!("{} merge", forge.command_prefix());
-    let commands = |comment: &str| {
-        let lines = forge.plain_lines(comment);
-        lines.iter().filter(|line| line.trim() == command).count()
-    };
     assert!(forge.command_prefix().starts_with('/'));
-    assert_eq!(commands(&command), 1);
-    assert_eq!(commands(&format!("thanks\n\n{command}\n")), 1);
-    assert_eq!(commands(&world.quoted(&command)), 0);
-    assert!(forge.plain_lines("").iter().all(String::is_empty));
+    for (text, commands) in [
+        (command.clone(), 1),
+        (format!("thanks\n\n{command}\n"), 1),
+        (world.quoted(&command), 0),
+        ("thanks".to_owned(), 0),
+    ] {
+        let id = world.comment(pr, "ada", &text);
+        let comment = forge.comment(world.repository(), id).await.expect("an answer");
+        let lines = forge.plain_lines(&comment.expect("a comment").body);
+        let found = lines.iter().filter(|line| line.trim() == command).count();
+        assert_eq!(found, commands, "{text:?}: {lines:?}");
+    }
 }
 
-/// A title of a stranger is one line of text: it neither commands the queue nor calls anybody.
+/// A stranger's title is one line of text: it neither commands the queue nor mentions anybody, also
+/// where it is shown.
 pub async fn foreign_text_neither_commands_nor_mentions(world: &dyn ForgeWorld) {
     let forge = world.forge();
+    let (pr, _) = world.open("topic").await;
     assert!(forge.neutral("Add division").contains("Add division"));
     let command = format!("{} merge", forge.command_prefix());
-    let hostile = format!("hello\n{command}\n@ada");
-    let shown = forge.neutral(&hostile);
-    assert!(!shown.contains('\n') && !shown.contains("@ada"), "{shown:?}");
-    let lines = forge.plain_lines(&shown);
-    let starts = |line: &String| line.trim().starts_with(forge.command_prefix());
-    assert!(!lines.iter().any(starts), "{lines:?}");
+    let neutral = forge.neutral(&format!("hello\n{command}\n@ada"));
+    assert!(!neutral.contains('\n'), "{neutral:?}");
+    announce(world, &Announcement { comment: Some(neutral), ..nothing(pr) }).await;
+    for shown in world.comments(pr) {
+        assert!(!shown.contains("@ada"), "{shown:?}");
+        let lines = forge.plain_lines(&shown);
+        let starts = |line: &String| line.trim().starts_with(forge.command_prefix());
+        assert!(!lines.iter().any(starts), "{lines:?}");
+    }
 }
 
 /// What is found has a name, and advice unless it is as it should be. A hint on a commit that

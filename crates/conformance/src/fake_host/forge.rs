@@ -175,12 +175,11 @@ impl Forge for FakeForge {
             let mut board = self.board();
             let of = (it.pr, it.queue.clone());
             let own = board.own_comments.get(&of).copied();
-            match own.and_then(|id| board.comments.get_mut(&id)) {
-                Some(comment) => comment.body.clone_from(text),
-                None => {
-                    let id = board.write(it.pr, "signalbox", text);
-                    board.own_comments.insert(of, id);
-                }
+            if let Some(comment) = own.and_then(|id| board.comments.get_mut(&id)) {
+                comment.body.clone_from(text);
+            } else {
+                let id = board.write(it.pr, "signalbox", text);
+                board.own_comments.insert(of, id);
             }
         }
         if let Some((wanted, unwanted)) = &it.labels {

@@ -11,12 +11,12 @@ pub(super) struct Git {
     pub(super) folder: PathBuf,
 }
 
-fn unavailable(words: impl ToString) -> HostError {
+fn unavailable(words: &impl ToString) -> HostError {
     HostError::Unavailable { words: words.to_string() }
 }
 
 pub(super) fn sha(text: &str) -> Result<Sha, HostError> {
-    Sha::new(text).map_err(unavailable)
+    Sha::new(text).map_err(|error| unavailable(&error))
 }
 
 impl Git {
@@ -40,7 +40,7 @@ impl Git {
     }
 
     fn call(&self, args: &[&str]) -> Result<Output, HostError> {
-        self.command(args).output().map_err(unavailable)
+        self.command(args).output().map_err(|error| unavailable(&error))
     }
 
     /// What git prints; git that fails is a host that is not available.
@@ -61,7 +61,7 @@ impl Git {
 
     pub(super) fn tree(&self, commit: &Sha) -> Result<TreeId, HostError> {
         let tree = self.text(&["rev-parse", &format!("{commit}^{{tree}}")])?;
-        TreeId::new(tree).map_err(unavailable)
+        TreeId::new(tree).map_err(|error| unavailable(&error))
     }
 
     pub(super) fn head(&self, commit: Sha) -> Result<Head, HostError> {
@@ -88,7 +88,8 @@ impl Git {
         let done = self.call(&args)?;
         let text = String::from_utf8_lossy(&done.stdout).into_owned();
         let mut parts = text.split('\0').filter(|part| !part.is_empty());
-        let tree = parts.next().map(|tree| TreeId::new(tree.trim()).map_err(unavailable));
+        let tree =
+            parts.next().map(|tree| TreeId::new(tree.trim()).map_err(|error| unavailable(&error)));
         match (done.status.code(), tree) {
             (Some(0), Some(tree)) => Ok(Ok(tree?)),
             (Some(1), Some(_)) => {
@@ -98,7 +99,7 @@ impl Git {
                 paths.truncate(100);
                 Ok(Err(paths))
             }
-            _ => Err(unavailable(String::from_utf8_lossy(&done.stderr))),
+            _ => Err(unavailable(&String::from_utf8_lossy(&done.stderr))),
         }
     }
 
@@ -119,7 +120,7 @@ impl Git {
         let mut command = self.command(&args);
         let names = ["GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_AUTHOR_DATE"];
         command.envs(names.into_iter().zip(author.lines()));
-        sha(&printed(&command.output().map_err(unavailable)?)?)
+        sha(&printed(&command.output().map_err(|error| unavailable(&error))?)?)
     }
 
     /// Moves a ref if it is where it is expected. `false` when it is elsewhere.
@@ -132,7 +133,7 @@ impl Git {
         let mut command = self.command(&["read-tree", "-u", "--reset", commit.as_str()]);
         let index = folder.with_extension("index");
         command.env("GIT_WORK_TREE", folder).env("GIT_INDEX_FILE", index);
-        printed(&command.output().map_err(unavailable)?).map(drop)
+        printed(&command.output().map_err(|error| unavailable(&error))?).map(drop)
     }
 }
 
@@ -140,6 +141,6 @@ fn printed(done: &Output) -> Result<String, HostError> {
     if done.status.success() {
         Ok(String::from_utf8_lossy(&done.stdout).trim_end().to_owned())
     } else {
-        Err(unavailable(String::from_utf8_lossy(&done.stderr)))
+        Err(unavailable(&String::from_utf8_lossy(&done.stderr)))
     }
 }

@@ -266,7 +266,7 @@ pub trait GitHost: Send + Sync {
     /// * there is no such target: [`HostError::NotFound`].
     ///
     /// Pull requests that landed are marked as merged, by this call or soon by the host itself, but
-    /// for those that [`Forge::close_landed`] closes. What has landed is remembered on the host, so
+    /// for those that [`close_landed`](crate::ports::Forge::close_landed) closes. What has landed is remembered on the host, so
     /// that it is known without any database.
     async fn land(&self, repository: &Repository, land: &Land) -> Result<LandAnswer, HostError>;
 
