@@ -51,7 +51,7 @@ fn at_most(most: usize, recipe: &str, words: &[&str]) {
     assert!(!found.is_empty(), "no file names {words:?}");
     assert!(found.len() <= most, "{words:?} in {} files: {found:#?}", found.len());
     let recipe = std::fs::read_to_string(root().join("docs/contributing").join(recipe));
-    let says = format!("at most {most} files");
+    let says = if most == 1 { "one file".to_owned() } else { format!("at most {most} files") };
     assert!(recipe.expect("a recipe").contains(&says), "the recipe says {says:?}");
 }
 
@@ -107,6 +107,14 @@ fn a_webhook_event_is_named_in_few_files() {
     at_most(3, recipe, &["QueueConfigChanged", "queue.config_changed"]);
     at_most(3, recipe, &["QuarantiningSettingChanged", "quarantining_setting_changed"]);
     at_most(3, recipe, &["MonitorStatusChanged", "monitor_status_changed"]);
+}
+
+#[test]
+fn an_endpoint_and_a_job_are_named_in_few_files() {
+    let recipe = "adding-an-endpoint.md";
+    at_most(5, recipe, &["restart_tests_on_pull_request", "restartTestsOnPullRequest"]);
+    at_most(5, recipe, &["list_audit", "listAudit"]);
+    at_most(1, "adding-a-job.md", &["old outputs"]);
 }
 
 #[test]
