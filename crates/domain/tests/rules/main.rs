@@ -6,6 +6,7 @@ mod landings;
 mod lanes;
 mod modes;
 mod reasons;
+mod settings;
 mod shown;
 mod target;
 

@@ -1,0 +1,130 @@
+//! Settings: what is read of a text, what is refused, and what people are warned of.
+
+use signalbox_domain::queue::{
+    BatchingRule, HostStatuses, Mode, PrState, Refusal, SETTINGS, SettingKind, SettingValue,
+    Settings, SettingsPatch, SettingsWarning, Targets,
+};
+use signalbox_domain::testing::Rules;
+
+use super::{Command, PrNumber, World, states};
+
+fn settings() -> Settings {
+    Settings::new(Mode::Single, 2).expect("valid settings")
+}
+
+#[test]
+fn settings_that_do_less_than_they_promise_are_named() {
+    let given = |patch: SettingsPatch| patch.applied_to(&settings()).expect("valid").warnings();
+    let none = SettingsPatch::default;
+    assert_eq!(given(none()), []);
+    let depth = SettingsPatch { pending_failure_depth: Some(1), ..none() };
+    assert_eq!(given(depth.clone()), [SettingsWarning::DepthOnlyDelays]);
+    let optimistic = SettingsPatch { can_optimistically_merge: Some(true), ..none() };
+    assert_eq!(given(optimistic.clone()), []);
+    assert_eq!(given(SettingsPatch { can_optimistically_merge: Some(true), ..depth }), []);
+    let ones = SettingsPatch { batch: Some(true), batching_min_size: Some(1), ..none() };
+    assert_eq!(given(ones.clone()), [SettingsWarning::BatchesOfOne]);
+    assert_eq!(given(SettingsPatch { batching_min_size: Some(2), ..ones.clone() }), []);
+    assert_eq!(given(SettingsPatch { batch: Some(false), ..ones }), []);
+}
+
+#[test]
+fn a_list_of_required_statuses_cannot_be_deleted_and_given_at_once() {
+    let patch = |list: &[&str], delete| SettingsPatch {
+        required_statuses: Some(list.iter().map(|it| (*it).to_owned()).collect()),
+        delete_required_statuses: delete,
+        ..SettingsPatch::default()
+    };
+    let refused = patch(&["test"], true).applied_to(&settings());
+    assert!(
+        matches!(&refused, Err(Refusal::InvalidSetting { field, .. }) if field == "deleteRequiredStatuses"),
+        "{refused:?}"
+    );
+    let kept = patch(&["test"], false).applied_to(&settings()).expect("valid");
+    assert_eq!(kept.required_statuses, Some(vec!["test".to_owned()]));
+    let deleted = patch(&[], true).applied_to(&kept).expect("valid");
+    assert_eq!(deleted.required_statuses, None);
+}
+
+#[test]
+fn every_setting_reads_what_it_shows_and_refuses_other_kinds() {
+    for spec in SETTINGS {
+        let mut patch = SettingsPatch::default();
+        let value = spec.value(&settings());
+        assert!(spec.set(&mut patch, value.clone()), "{}", spec.name);
+        assert_eq!(spec.proposed(&patch), Some(value), "{}", spec.name);
+        match spec.kind {
+            SettingKind::Flag => {
+                assert_eq!(spec.parse("yes"), Some(SettingValue::Flag(true)));
+                assert_eq!(spec.parse("true"), Some(SettingValue::Flag(true)));
+                assert_eq!(spec.parse("no"), Some(SettingValue::Flag(false)));
+                assert_eq!(spec.parse("false"), Some(SettingValue::Flag(false)));
+                assert_eq!(spec.parse("on"), None, "{}", spec.name);
+            }
+            SettingKind::Word(words) => {
+                for word in words {
+                    let small = word.to_ascii_lowercase();
+                    assert_eq!(spec.parse(&small), Some(SettingValue::Word(word)));
+                }
+                assert_eq!(spec.parse("unheard of"), None, "{}", spec.name);
+            }
+            SettingKind::Whole { .. } => {
+                assert_eq!(spec.parse("3"), Some(SettingValue::Whole(3)));
+                assert_eq!(spec.parse("three"), None, "{}", spec.name);
+            }
+            SettingKind::Text { .. } | SettingKind::Names { .. } | SettingKind::Rules => {}
+        }
+        let other = match spec.kind {
+            SettingKind::Flag => SettingValue::Whole(1),
+            _ => SettingValue::Flag(true),
+        };
+        let before = patch.clone();
+        assert!(!spec.set(&mut patch, other), "{}", spec.name);
+        assert_eq!(patch, before, "{}", spec.name);
+    }
+}
+
+#[test]
+fn a_candidate_is_tested_only_where_somebody_names_a_status() {
+    let named = || Some(vec!["test".to_owned()]);
+    let none = HostStatuses::default;
+    assert!(!none().are_usable());
+    assert!(!HostStatuses { repository: Some(Vec::new()), ..none() }.are_usable());
+    assert!(HostStatuses { repository: named(), ..none() }.are_usable());
+    assert!(HostStatuses { branch_protection: named(), ..none() }.are_usable());
+    let broken = HostStatuses {
+        repository: named(),
+        branch_protection: named(),
+        repository_error: Some("line 3: no table".into()),
+    };
+    assert!(!broken.are_usable());
+}
+
+#[test]
+fn a_rule_isolates_the_targets_that_its_pattern_names() {
+    let tested = |pattern: &str, target: &str| {
+        let mut settings = Settings::new(Mode::Parallel, 4).expect("valid settings");
+        settings.batch = true;
+        settings.batching_min_size = 2;
+        let policy = "isolate".to_owned();
+        settings.batching_rules = vec![BatchingRule { target_pattern: pattern.to_owned(), policy }];
+        let mut world = World::new(settings, Rules::default());
+        world.reports_targets = false;
+        world.submit(1, None).expect("not refused");
+        let mut targets = world.targets(1);
+        targets.targets = Targets::Only(std::iter::once(target.to_owned()).collect());
+        world.ask(Command::SetTargets { pr: PrNumber(1), targets }).expect("not refused");
+        // What is isolated is tested at once; the others wait for their batch to fill.
+        states(&world) == [(1, PrState::Testing)]
+    };
+    assert!(tested("//app:*", "//app:server"));
+    assert!(!tested("//app:*", "//lib:server"));
+    assert!(tested("//app", "//app"));
+    assert!(!tested("//app", "//app:server"));
+    assert!(tested("//*:*_test", "//app:unit_test"));
+    assert!(!tested("//*:*_test", "//app:unit_tests"));
+    assert!(tested("//a*c*e", "//abcde"));
+    assert!(!tested("//a*c*e", "//ace/"));
+    assert!(!tested("//aa*aa", "//aaa"), "what the first part matched is used up");
+    assert!(tested("*", "//anything"));
+}
