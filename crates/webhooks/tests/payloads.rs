@@ -119,6 +119,19 @@ fn every_event_has_a_schema_and_every_schema_an_event() {
 }
 
 #[test]
+fn an_event_of_a_batch_always_has_the_candidate() {
+    let of_batches = catalogue::all().filter(|event| event.name.starts_with("pull_request_batch."));
+    for event in of_batches {
+        let schema = event.schema();
+        let required = schema["required"].as_array().expect("required fields");
+        for field in ["test_branch", "test_branch_sha"] {
+            assert!(required.contains(&field.into()), "{}: {field}", event.name);
+            assert_eq!(schema["properties"][field]["type"], "string", "{}", event.name);
+        }
+    }
+}
+
+#[test]
 fn a_batch_is_told_of_from_its_candidate_to_its_end() {
     let mut story = Story::new(batching(3, 1), Rules::default());
     for pr in 1..=3 {

@@ -96,6 +96,7 @@ mod tests {
             cache.put(&format!("1 asked for once {number}"), answer(MAX_ANSWER / 2));
             assert!(cache.get("0 asked for again").is_some(), "after {number}");
         }
-        assert!(cache.get("1 asked for once 0").is_none());
+        let kept = |number: &u32| cache.get(&format!("1 asked for once {number}")).is_some();
+        assert!((0..100).filter(kept).count() < 64, "64 of them fill the cache");
     }
 }

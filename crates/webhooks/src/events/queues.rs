@@ -164,10 +164,8 @@ macro_rules! batch {
                 #[schemars(extend("const" = status_of($event::NAME)))]
                 status: &'static str,
                 pr_numbers: Vec<u32>,
-                #[serde(skip_serializing_if = "Option::is_none")]
                 #[schemars(required)]
                 test_branch: Option<String>,
-                #[serde(skip_serializing_if = "Option::is_none")]
                 #[schemars(required)]
                 test_branch_sha: Option<String>,
                 $($own)*

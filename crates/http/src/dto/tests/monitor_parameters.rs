@@ -139,7 +139,7 @@ fn listed(words: &[&str], last: &str) -> String {
     }
 }
 
-/// The kinds as an error or a description lists them.
+/// The kinds as an error lists them.
 pub(super) fn kinds() -> String {
     listed(MonitorKind::WORDS, "or")
 }
@@ -156,7 +156,10 @@ impl Modify for DescribeParameters {
             };
             if let Some(RefOr::T(Schema::Object(kind))) = object.properties.get_mut("type") {
                 let end = if is_request { "; or a template." } else { "." };
-                kind.description = Some(format!("{}{end}", kinds()));
+                let quoted: Vec<String> =
+                    MonitorKind::WORDS.iter().map(|word| format!("`{word}`")).collect();
+                let quoted: Vec<&str> = quoted.iter().map(String::as_str).collect();
+                kind.description = Some(listed(&quoted, "or") + end);
             }
             for (spec, kinds) in PARAMETERS.iter() {
                 object.properties.insert(spec.name.to_owned(), schema(spec, kinds, is_request));
