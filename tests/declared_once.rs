@@ -87,7 +87,16 @@ fn a_reason_is_named_in_few_files() {
 #[test]
 fn a_small_store_is_named_in_few_files() {
     let recipe = "adding-a-store.md";
-    at_most(8, recipe, &["HeardStore", "heard_store", "heard_events", "self.heard"]);
+    at_most(
+        8,
+        recipe,
+        &[
+            "InboundDeliveryStore",
+            "inbound_delivery_store",
+            "heard_events",
+            "self.inbound_deliveries",
+        ],
+    );
     at_most(8, recipe, &["SessionStore", "session_store", "stores.sessions", "account.sessions"]);
     at_most(8, recipe, &["JobStore", "job_store", "runtime.jobs", "self.jobs"]);
 }

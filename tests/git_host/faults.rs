@@ -12,14 +12,14 @@ use signalbox_domain::queue::{BuildCandidate, Candidate, Change, ConflictWith, M
 use crate::World;
 
 /// A repository with a pull request whose candidate is built.
-struct Place {
+struct LinePosition {
     world: World,
     request: BuildCandidate,
     candidate: Candidate,
     topic: Sha,
 }
 
-impl Place {
+impl LinePosition {
     async fn new() -> Self {
         let world = World::new().await;
         world.commit(&[("a.txt", "base\n")], "base");
@@ -103,7 +103,7 @@ fn moved(from: &Path, to: &Path) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_moved_away_or_replaced_is_the_machines_fault() {
-    let place = Place::new().await;
+    let place = LinePosition::new().await;
     let away = place.world.folder().join("away");
     let root = place.world.folder().join("git");
     for gone in [
@@ -135,7 +135,7 @@ async fn what_is_moved_away_or_replaced_is_the_machines_fault() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_damaged_is_the_machines_fault() {
-    let place = Place::new().await;
+    let place = LinePosition::new().await;
     let damaged = async |path: PathBuf, content: &[u8], failing: &[&str]| {
         let good = std::fs::read(&path).expect("read");
         // Objects are read-only, and may be linked to a clone's.
@@ -162,7 +162,7 @@ async fn what_is_damaged_is_the_machines_fault() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_lock_in_the_way_is_no_fault_of_the_change() {
-    let place = Place::new().await;
+    let place = LinePosition::new().await;
     let lock = place.bare("refs/heads/main.lock");
     std::fs::write(&lock, "").expect("written");
     let order = land(&place.request, &place.candidate);
@@ -186,7 +186,7 @@ impl Drop for Mounted {
 /// A small file system of its own is mounted, if this process may do that.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_full_disk_is_no_fault_of_the_change() {
-    let place = Place::new().await;
+    let place = LinePosition::new().await;
     let (bare, kept) = (place.bare(""), place.world.folder().join("kept"));
     moved(&bare, &kept);
     std::fs::create_dir(&bare).expect("made");
@@ -217,7 +217,7 @@ async fn a_full_disk_is_no_fault_of_the_change() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_target_is_missing_only_in_a_repository_that_can_be_read() {
-    let place = Place::new().await;
+    let place = LinePosition::new().await;
     let main = BranchName::new("main").expect("a branch");
     let (host, repository) = (&place.world.host, &place.world.repository);
     place.world.bare(&["update-ref", "-d", "refs/heads/main"]);
@@ -236,7 +236,7 @@ async fn a_target_is_missing_only_in_a_repository_that_can_be_read() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn histories_without_a_common_ancestor_are_the_changes_own_fault() {
-    let mut place = Place::new().await;
+    let mut place = LinePosition::new().await;
     let tree = place.world.bare(&["rev-parse", "main^{tree}"]);
     let commit = ["-c", "user.name=a", "-c", "user.email=b", "commit-tree", &tree, "-m", "alone"];
     place.request.changes[0].head = Sha::new(place.world.bare(&commit)).expect("a commit");
@@ -258,7 +258,7 @@ async fn histories_without_a_common_ancestor_are_the_changes_own_fault() {
 /// built.
 #[tokio::test(flavor = "multi_thread")]
 async fn odd_authors_are_no_obstacle() {
-    let mut place = Place::new().await;
+    let mut place = LinePosition::new().await;
     let good = place.world.bare(&["cat-file", "commit", place.topic.as_str()]);
     let long = "x".repeat(200_000);
     for author in [

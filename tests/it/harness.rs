@@ -431,7 +431,7 @@ impl System {
         let outbox = database.stores().queue.outbox;
         let far = signalbox_domain::time::Timestamp::from_unix_seconds(10_000_000_000);
         let mut left = 0;
-        for lane in signalbox_domain::queue::Lane::ALL {
+        for lane in signalbox_domain::queue::EffectClass::ALL {
             left += outbox.backlog(*lane, far).await.expect("a backlog").due;
         }
         left

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
 use signalbox_domain::ports::Stores;
-use signalbox_domain::queue::Lane;
+use signalbox_domain::queue::EffectClass;
 use signalbox_domain::time::{Span, Timestamp};
 use signalbox_tests::free_port;
 
@@ -214,7 +214,7 @@ async fn age_failures(system: &System) {
     let holder = uuid::Uuid::new_v5(&uuid::Uuid::NAMESPACE_OID, b"holder");
     outbox.hand_back(None).await.expect("handed back");
     let since = failing.longest[0].since.minus(Span::minutes(7));
-    for lane in Lane::ALL {
+    for lane in EffectClass::ALL {
         for leased in outbox.lease(*lane, 10, holder, far(), far()).await.expect("leased") {
             let words = failing.longest[0].error.clone();
             let kept = outbox.retry(leased.token, since, since, &words).await;

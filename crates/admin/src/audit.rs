@@ -2,11 +2,11 @@
 
 use clap::Subcommand;
 use serde_json::json;
-use signalbox_domain::audit::{AuditAction, AuditRecord, Facts};
+use signalbox_domain::audit::{AuditAction, AuditFields, AuditRecord};
 use signalbox_domain::ids::{OrgId, OrgSlug, RepoName};
 use signalbox_domain::ports::{AuditFilter, AuditPlace};
 use signalbox_domain::time::{Timestamp, Window};
-use signalbox_services::{AuditService, Deed};
+use signalbox_services::{AuditEntryBuilder, AuditService};
 use signalbox_terminal::say;
 
 use crate::AdminError;
@@ -62,7 +62,7 @@ pub async fn audit(program: &dyn Program, action: Audit) -> Result<(), AdminErro
         }
     };
     let kind = |word: String| {
-        let all: Vec<&str> = AuditAction::ALL.iter().map(|it| it.word()).collect();
+        let all: Vec<&str> = AuditAction::ALL.iter().map(|it| it.as_str()).collect();
         let wrong = || {
             let known = all.join(", ");
             AdminError::Argument(format!("{word:?} is no action; known are {known}"))
@@ -107,7 +107,7 @@ fn as_json(it: &AuditRecord) -> String {
     let record = json!({
         "id": it.id.to_string(), "org": it.org.to_string(), "at": it.at.to_string(),
         "actor": it.actor.to_string(), "tokenId": it.actor.token().map(|id| id.to_string()),
-        "action": it.action.word(), "object": it.object,
+        "action": it.action.as_str(), "object": it.object,
         "repo": it.repo.as_ref().map(ToString::to_string),
         "changes": changes.collect::<Vec<_>>(), "reason": it.reason, "requestId": it.request,
     });
@@ -120,7 +120,7 @@ fn line(it: &AuditRecord) -> String {
         format!("{} {} -> {}", it.field, value(&it.before), value(&it.after))
     };
     let changes: Vec<String> = it.changes.iter().map(change).collect();
-    let (at, actor, action, object) = (it.at, &it.actor, it.action.word(), &it.object);
+    let (at, actor, action, object) = (it.at, &it.actor, it.action.as_str(), &it.object);
     format!("{at} {actor}: {action} {object}: {}", changes.join("; "))
 }
 
@@ -131,9 +131,9 @@ pub(super) async fn note(
     org: OrgId,
     action: AuditAction,
     object: String,
-    (before, after): (&Facts, &Facts),
+    (before, after): (&AuditFields, &AuditFields),
 ) -> Result<(), AdminError> {
-    let deed = Deed::operator(org, action, object);
+    let deed = AuditEntryBuilder::operator(org, action, object);
     let audit = AuditService::new(app.context.clone());
     audit.write(&deed, before, after).await.map_err(AdminError::failed("audit log"))
 }

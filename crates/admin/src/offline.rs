@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use signalbox_domain::audit::{AuditAction, Facts};
+use signalbox_domain::audit::{AuditAction, AuditFields};
 use signalbox_domain::ids::{OrgId, OrgSlug, RepoName};
 use signalbox_domain::ports::{Org, Repository};
 
@@ -23,7 +23,7 @@ pub(crate) async fn organization(app: &Offline, slug: &str) -> Result<Org, Admin
     let kept = orgs.create(&org).await.map_err(AdminError::failed("organization"))?;
     let (action, object) =
         (AuditAction::OrganizationCreated, format!("organization {}", kept.slug));
-    note(app, kept.id, action, object, (&Facts::new(), &Facts::new())).await?;
+    note(app, kept.id, action, object, (&AuditFields::new(), &AuditFields::new())).await?;
     Ok(kept)
 }
 

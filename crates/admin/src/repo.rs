@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Subcommand;
 use serde_json::json;
 use signalbox_config::{Config, has_password};
-use signalbox_domain::audit::{AuditAction, Facts};
+use signalbox_domain::audit::{AuditAction, AuditFields};
 use signalbox_domain::ids::{RepoId, RepoName};
 use signalbox_domain::ports::Repository;
 use signalbox_terminal::{complain, say};
@@ -84,10 +84,10 @@ pub async fn repo(program: &dyn Program, action: Repo) -> Result<(), AdminError>
                     ));
                 }
             }
-            let after = Facts::from([("path".to_owned(), found.clone())]);
+            let after = AuditFields::from([("path".to_owned(), found.clone())]);
             let object = format!("repository {name}");
             let action = AuditAction::RepositoryRegistered;
-            note(&app, org.id, action, object, (&Facts::new(), &after)).await?;
+            note(&app, org.id, action, object, (&AuditFields::new(), &after)).await?;
             let kept = app.context.repositories().register(&new).await;
             let kept = kept.map_err(AdminError::failed("repository"))?;
             let id = kept.id.to_string();

@@ -45,7 +45,7 @@ pub enum Token {
         /// Which clients replies are written for: v1-live for those of the public service, such as
         /// its Terraform provider (states in lower case, and the statuses of deleteQueue that they
         /// expect).
-        #[arg(long, value_name = "PROFILE", default_value = Compatibility::Specification.word(), value_parser = profiles())]
+        #[arg(long, value_name = "PROFILE", default_value = Compatibility::Specification.as_str(), value_parser = profiles())]
         compat: String,
         /// The older way to say it: lower is --compat v1-live, upper is --compat specification.
         #[arg(long, value_enum, conflicts_with = "compat")]
@@ -93,7 +93,7 @@ pub async fn token(program: &dyn Program, action: Token) -> Result<(), AdminErro
         Token::Create { org, name, scopes, repos, expires, compat, enum_case, json } => {
             let scope = |word: &String| {
                 Scope::parse(word).ok_or_else(|| {
-                    let all: Vec<&str> = Scope::ALL.into_iter().map(Scope::word).collect();
+                    let all: Vec<&str> = Scope::ALL.into_iter().map(Scope::as_str).collect();
                     let all = all.join(", ");
                     AdminError::Argument(format!("{word:?} is no scope: use one of {all}"))
                 })
@@ -165,10 +165,10 @@ fn show(made: Result<(Stored, TokenText), TokenError>, json: bool) -> Result<(),
 }
 
 fn list(token: &Stored, org: &OrgSlug, valid: bool, json: bool) {
-    let scopes: Vec<&str> = token.scopes.iter().map(|scope| scope.word()).collect();
+    let scopes: Vec<&str> = token.scopes.iter().map(|scope| scope.as_str()).collect();
     let repos: Vec<String> = token.repos.iter().map(ToString::to_string).collect();
     let expires = token.expires_at.map(|at| at.to_string());
-    let compat = token.compatibility.word();
+    let compat = token.compatibility.as_str();
     let case = match token.compatibility.enum_case() {
         EnumCase::Upper => "upper",
         EnumCase::Lower => "lower",
@@ -191,7 +191,7 @@ fn list(token: &Stored, org: &OrgSlug, valid: bool, json: bool) {
 }
 
 fn profiles() -> PossibleValuesParser {
-    PossibleValuesParser::new(Compatibility::ALL.map(Compatibility::word))
+    PossibleValuesParser::new(Compatibility::ALL.map(Compatibility::as_str))
 }
 
 /// Reads `90d`, `12h` or `30m`.

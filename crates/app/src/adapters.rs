@@ -2,7 +2,7 @@
 
 use signalbox_domain::ids::OrgId;
 use signalbox_domain::ports::{Clock, IdSource, Notifier, QueueRef, Work};
-use signalbox_domain::queue::Lane;
+use signalbox_domain::queue::EffectClass;
 use signalbox_domain::time::Timestamp;
 use signalbox_http::EventHub;
 use tokio::sync::watch;
@@ -85,15 +85,15 @@ impl WakeUps {
 }
 
 /// The work that effects of a lane are.
-pub(crate) const fn work_of(lane: Lane) -> Work {
+pub(crate) const fn work_of(lane: EffectClass) -> Work {
     match lane {
-        Lane::Host => Work::HostEffects,
-        Lane::Checks => Work::Checks,
+        EffectClass::Host => Work::HostEffects,
+        EffectClass::Checks => Work::Checks,
     }
 }
 
 impl Notifier for WakeUps {
-    fn committed(&self, _: QueueRef, lanes: &[Lane]) {
+    fn committed(&self, _: QueueRef, lanes: &[EffectClass]) {
         for lane in lanes {
             self.of(work_of(*lane)).ring();
         }

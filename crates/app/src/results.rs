@@ -13,10 +13,10 @@ use tokio::runtime::Handle;
 use tokio::task::spawn_blocking;
 
 /// A reader that works on a thread of its own.
-pub(crate) struct Offloaded(pub(crate) Arc<dyn ReportReader>);
+pub(crate) struct BlockingReader(pub(crate) Arc<dyn ReportReader>);
 
 #[async_trait]
-impl ReportReader for Offloaded {
+impl ReportReader for BlockingReader {
     async fn read(
         &self,
         source: UploadSource,
@@ -31,9 +31,9 @@ impl ReportReader for Offloaded {
 
 /// Where reports of checks go, known only after the hosts were made.
 #[derive(Default)]
-pub(crate) struct LateReports(OnceLock<Weak<UploadService>>);
+pub(crate) struct DeferredReports(OnceLock<Weak<UploadService>>);
 
-impl LateReports {
+impl DeferredReports {
     /// From now on they go there.
     pub(crate) fn go_to(&self, uploads: &Arc<UploadService>) {
         self.0.get_or_init(|| Arc::downgrade(uploads));
@@ -41,7 +41,7 @@ impl LateReports {
 }
 
 #[async_trait]
-impl CheckReports for LateReports {
+impl CheckReports for DeferredReports {
     async fn collected(
         &self,
         job: &ChecksJob,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use actix_web::HttpResponse;
 use actix_web::web::{Data, ServiceConfig, get};
 use signalbox_domain::ports::{Backlog, StoreError};
-use signalbox_domain::queue::Lane;
+use signalbox_domain::queue::EffectClass;
 use signalbox_metrics::Sample;
 use signalbox_services::failing;
 
@@ -35,11 +35,11 @@ async fn sample(app: &App) -> Sample {
         tokio::time::timeout(PATIENCE, asked).await.ok().and_then(Result::ok)
     };
     let mut backlogs = Vec::new();
-    for lane in Lane::ALL {
+    for lane in EffectClass::ALL {
         let mut asked = stores.queue.outbox.backlog(*lane, at);
         let name = match lane {
-            Lane::Host => "host",
-            Lane::Checks => "checks",
+            EffectClass::Host => "host",
+            EffectClass::Checks => "checks",
         };
         backlogs.push((name, in_time(&mut asked).await));
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
-use signalbox_domain::queue::Lane;
+use signalbox_domain::queue::EffectClass;
 use signalbox_domain::time::Timestamp;
 use signalbox_persistence::Database;
 use signalbox_services::{Context, failing};
@@ -37,8 +37,8 @@ impl Facts {
     /// Work that no server has taken, and what keeps failing.
     async fn work(&self, now: Timestamp) -> Vec<ServerFact> {
         let stores = &self.context.stores;
-        let host = known(stores.queue.outbox.backlog(Lane::Host, now).await);
-        let checks = known(stores.queue.outbox.backlog(Lane::Checks, now).await);
+        let host = known(stores.queue.outbox.backlog(EffectClass::Host, now).await);
+        let checks = known(stores.queue.outbox.backlog(EffectClass::Checks, now).await);
         let uploads = known(stores.flaky.uploads.backlog(now).await);
         let failing = known(failing::for_long(&*stores.queue.outbox, now, 1).await);
         ServerFact::of_work([host, checks, uploads], failing.as_ref(), now)

@@ -13,8 +13,8 @@ use signalbox_metrics::{PrometheusObserver, QueueExposition};
 use signalbox_persistence::Database;
 use signalbox_reports::Reports;
 use signalbox_services::{
-    Announcer, AuditService, Authenticator, Context, EffectRunner, EventService, FlakyService,
-    HintService, JobService, QueueService, Sweeper, UploadLimits, UploadParts, UploadService,
+    AuditService, Authenticator, Context, EffectRunner, EventService, FlakyService, HintService,
+    JobService, QueueService, StatusReporter, Sweeper, UploadLimits, UploadParts, UploadService,
     Watch, WebhookService,
 };
 use signalbox_telemetry::LoggingObserver;
@@ -25,7 +25,7 @@ use crate::adapters::{RandomIds, SystemClock, WakeUps};
 use crate::error::AppError;
 use crate::hosts;
 use crate::probe::Probe;
-use crate::results::{LateReports, Offloaded};
+use crate::results::{BlockingReader, DeferredReports};
 use signalbox_config::Config;
 
 /// Everything, put together.
@@ -44,7 +44,7 @@ pub(crate) struct App {
     pub(crate) sweeper: Arc<Sweeper>,
     pub(crate) watch: Watch,
     pub(crate) hints: Arc<HintService>,
-    pub(crate) announcer: Arc<Announcer>,
+    pub(crate) status_reporter: Arc<StatusReporter>,
     pub(crate) jobs: Arc<JobService>,
     pub(crate) stopping: Arc<AtomicBool>,
     pub(crate) authenticator: Arc<Authenticator>,
@@ -66,7 +66,7 @@ impl App {
         }
         let metrics = Arc::new(PrometheusObserver::new(env!("CARGO_PKG_VERSION"), clock.now()));
         let observer: Arc<dyn Observer> = Arc::new(LoggingObserver(metrics.clone()));
-        let reports = Arc::new(LateReports::default());
+        let reports = Arc::new(DeferredReports::default());
         let parts = HostParts {
             pull_requests: stores.host.pull_requests.clone(),
             clock: clock.clone(),
@@ -116,10 +116,10 @@ impl App {
             watch: Watch::new(context.clone(), queues.clone()),
             hints: Arc::new(HintService::new(
                 context.clone(),
-                context.stores.host.heard.clone(),
+                context.stores.host.inbound_deliveries.clone(),
                 queues.clone(),
             )),
-            announcer: Arc::new(Announcer::new(context.clone(), queues.clone())),
+            status_reporter: Arc::new(StatusReporter::new(context.clone(), queues.clone())),
             jobs: Arc::new(JobService::new(
                 context.stores.runtime.jobs.clone(),
                 context.clock.clone(),
@@ -183,7 +183,7 @@ fn uploads(
     let flaky = &config.flaky;
     let parts = UploadParts {
         blobs: crate::uploads::blobs(config)?,
-        reader: Arc::new(Offloaded(Arc::new(Reports::default()))),
+        reader: Arc::new(BlockingReader(Arc::new(Reports::default()))),
         sink: results.clone(),
         quarantine: results.clone(),
     };

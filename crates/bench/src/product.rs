@@ -118,7 +118,7 @@ impl Product {
             public_url: None,
             hints: Arc::new(HintService::new(
                 context.clone(),
-                context.stores.host.heard.clone(),
+                context.stores.host.inbound_deliveries.clone(),
                 queues.clone(),
             )),
             queues,

@@ -13,16 +13,16 @@ impl EventWriter for PlainEvents {
         let about = match &event.subject {
             Subject::PullRequest { pr, .. } => pr.to_string(),
             Subject::Batch { prs, together } => format!("{} of {}", prs.len(), together.len()),
-            Subject::Queue { from, to, .. } => format!("{} to {}", from.word(), to.word()),
+            Subject::Queue { from, to, .. } => format!("{} to {}", from.as_str(), to.as_str()),
         };
-        format!("{} {about} for {} of {}", event.kind.word(), place.branch, place.repo)
+        format!("{} {about} for {} of {}", event.kind.as_str(), place.branch, place.repo)
     }
 
     fn test_event(&self, test: &TestSnapshot, event: &flaky::Event) -> String {
         format!(
             "{} {} {} of {} failed, {} pull requests",
             event.kind.name(),
-            test.record.test.standing.value.word(),
+            test.record.test.standing.value.as_str(),
             test.numbers.failures_7d,
             test.numbers.runs_7d,
             test.numbers.pull_requests_7d.len()

@@ -6,11 +6,11 @@ mod chapters;
 mod client;
 mod error;
 mod launch;
+mod narrator;
 mod report;
 mod repository;
 mod scene;
 mod story;
-mod telling;
 mod verdict;
 
 use std::net::{SocketAddr, TcpListener};

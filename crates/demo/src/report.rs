@@ -5,8 +5,8 @@ use signalbox_terminal::say;
 
 use crate::DemoError;
 use crate::chapter::Chapter;
+use crate::narrator::Run;
 use crate::story::{Pr, Stage};
-use crate::telling::Run;
 use crate::verdict::{Landed, expected_subjects, is_bisected, is_met, is_right_tree, timeline_has};
 
 /// Prints a table, checks what landed with git, and says whether all is as it should be.

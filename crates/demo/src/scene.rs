@@ -82,7 +82,7 @@ pub(crate) async fn set(stage: &Stage<'_>, git: &Git) -> Result<Vec<u32>, DemoEr
     }
     let call = async |operation: &str, body| stage.client.call(TARGET, operation, body).await;
     let submit = async |pr: u32| call("submitPullRequest", json!({ "pr": { "number": pr } })).await;
-    call("createQueue", json!({ "mode": Mode::Single.word(), "concurrency": 2 })).await?;
+    call("createQueue", json!({ "mode": Mode::Single.as_str(), "concurrency": 2 })).await?;
     git.release()?;
     let Some((first, others)) = numbers.split_first() else { return Ok(numbers) };
     submit(*first).await?;

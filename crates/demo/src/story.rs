@@ -10,8 +10,8 @@ use signalbox_terminal::say;
 
 use crate::chapter::{Action, Branch, Chapter, Comes, Cue, Sign};
 use crate::client::Client;
+use crate::narrator::{Narrator, Run};
 use crate::repository::{Git, HOST, NAME, ORG, OWNER};
-use crate::telling::{Run, Telling};
 use crate::{DemoError, Running};
 
 /// The longest that a chapter may take.
@@ -109,7 +109,7 @@ impl<'a> Stage<'a> {
             self.call(chapter, "flaky-tests/update-settings", settings).await?;
             say("\nFlaky tests of the repository are quarantined from now on.");
         }
-        let create = json!({ "mode": chapter.mode.word(), "concurrency": chapter.concurrency });
+        let create = json!({ "mode": chapter.mode.as_str(), "concurrency": chapter.concurrency });
         self.call(chapter, "createQueue", create).await?;
         let mut settings = (chapter.settings)();
         settings["state"] = json!("PAUSED");
@@ -129,7 +129,7 @@ impl<'a> Stage<'a> {
         }
         say("Now the queue runs.\n");
         self.call(chapter, "updateQueue", json!({ "state": "RUNNING" })).await?;
-        let mut telling = Telling::new(chapter);
+        let mut telling = Narrator::new(chapter);
         let follow = self.follow(chapter, prs, &mut telling);
         if let Ok(ended) = tokio::time::timeout(PATIENCE, follow).await {
             ended?;
@@ -164,7 +164,7 @@ impl<'a> Stage<'a> {
         &self,
         chapter: &Chapter,
         prs: &[Pr],
-        telling: &mut Telling<'_>,
+        telling: &mut Narrator<'_>,
     ) -> Result<(), DemoError> {
         let mut cues = chapter.cues.iter().peekable();
         loop {

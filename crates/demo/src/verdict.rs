@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use crate::chapter::{Chapter, End};
+use crate::narrator::Run;
 use crate::story::{Pr, pr_of};
-use crate::telling::Run;
 
 /// What landed, as the API reports it.
 pub(crate) struct Landed {

@@ -55,7 +55,7 @@ pub(crate) fn run() -> Result<Vec<String>, Failure> {
     let test = absorb(&test, &settings, &measured, now).test;
     let is_quarantined = test.is_quarantined(&settings, now);
     let mut lines = vec![
-        format!("{}: {}", test.key.name, test.standing.value.word()),
+        format!("{}: {}", test.key.name, test.standing.value.as_str()),
         format!("quarantined: {is_quarantined}"),
     ];
 

@@ -69,7 +69,7 @@ impl Shop {
     fn commit(&mut self, transition: Transition) {
         for decision in &transition.decisions {
             if let Decision::Moved(moved) = decision {
-                let (to, why) = (moved.to.word(), moved.reason.word());
+                let (to, why) = (moved.to.as_str(), moved.reason.as_str());
                 self.lines.push(format!("#{} {to}: {why}", moved.pr));
             }
         }

@@ -106,7 +106,7 @@ impl Scope {
     ];
 
     /// Its word: `queue:submit`.
-    pub const fn word(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::QueueRead => "queue:read",
             Self::QueueSubmit => "queue:submit",
@@ -119,7 +119,7 @@ impl Scope {
 
     /// Reads its word.
     pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|scope| scope.word() == text)
+        Self::ALL.into_iter().find(|scope| scope.as_str() == text)
     }
 }
 
@@ -150,7 +150,7 @@ impl Compatibility {
     pub const ALL: [Self; 2] = [Self::Specification, Self::V1Live];
 
     /// Its word: `v1-live`.
-    pub const fn word(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::Specification => "specification",
             Self::V1Live => "v1-live",
@@ -159,7 +159,7 @@ impl Compatibility {
 
     /// Reads its word.
     pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|profile| profile.word() == text)
+        Self::ALL.into_iter().find(|profile| profile.as_str() == text)
     }
 
     /// How replies write states and modes.

@@ -15,13 +15,13 @@ macro_rules! words {
             pub const WORDS: &'static [&'static str] = &[$($word),+];
 
             /// The word on the wire, upper case.
-            pub const fn word(self) -> &'static str {
+            pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $word),+ }
             }
 
             /// Reads the word in any case.
             pub fn parse(text: &str) -> Option<Self> {
-                Self::ALL.iter().copied().find(|value| value.word().eq_ignore_ascii_case(text))
+                Self::ALL.iter().copied().find(|value| value.as_str().eq_ignore_ascii_case(text))
             }
         }
     };

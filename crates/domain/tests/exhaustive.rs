@@ -107,7 +107,7 @@ fn shape(world: &World, acts: &[Act]) -> String {
         };
         let on = entry.state.run().map(run).unwrap_or_default();
         let held = format!("{held}{:?}", entry.part.as_ref().map(|part| part.implied));
-        let state = entry.state.name().word();
+        let state = entry.state.name().as_str();
         let _ = write!(text, "{}{state}{held}{on}{}|", entry.pr, entry.pull_request.head);
     }
     let mut waiting: Vec<String> = world

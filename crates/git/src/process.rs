@@ -14,7 +14,7 @@ use tokio::process::Command;
 use tokio::sync::watch;
 
 use crate::output::Output;
-use crate::supervisor::{TERMINATE, Told};
+use crate::supervisor::{SupervisorMessage, TERMINATE};
 
 /// How long a check has after the polite signal.
 const GRACE: Duration = Duration::from_secs(2);
@@ -103,14 +103,14 @@ pub(crate) async fn run(
     }
     drop(tokio::time::timeout(DRAIN, watched.drain()).await);
     match (answer, ended) {
-        (Some(Told::Error { program: true, words }), _) => {
+        (Some(SupervisorMessage::Error { program: true, words }), _) => {
             Err(NotRun::Program(io::Error::other(words)))
         }
-        (Some(Told::Error { program: false, words }), _) => {
+        (Some(SupervisorMessage::Error { program: false, words }), _) => {
             Err(NotRun::Machine(io::Error::other(words)))
         }
         (_, Some(ended)) => Ok(ended),
-        (Some(Told::Exited { status, .. }), None) => {
+        (Some(SupervisorMessage::Exited { status, .. }), None) => {
             Ok(Ended::Exited(ExitStatus::from_raw(status)))
         }
         (None, None) => Ok(Ended::Unsupervised),
@@ -128,7 +128,7 @@ struct Watched<'a> {
 
 impl Watched<'_> {
     /// Reads until the supervisor tells how it ended; `None` when it ends without a word.
-    async fn answer(&mut self) -> io::Result<Option<Told>> {
+    async fn answer(&mut self) -> io::Result<Option<SupervisorMessage>> {
         let mut buffer = vec![0; 16 * 1024];
         loop {
             tokio::select! {
@@ -139,7 +139,7 @@ impl Watched<'_> {
                 // What was read of a line is kept when the other branch is faster.
                 read = self.told.read_until(b'\n', &mut self.line) => {
                     read?;
-                    return Ok(Told::parse(&String::from_utf8_lossy(&self.line)));
+                    return Ok(SupervisorMessage::parse(&String::from_utf8_lossy(&self.line)));
                 }
             }
         }

@@ -40,7 +40,7 @@ pub fn supervise(arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCo
 }
 
 /// What the supervisor tells, a line each.
-pub(crate) enum Told {
+pub(crate) enum SupervisorMessage {
     /// The check could not be started, and whether that is so because its program is not there or
     /// cannot be run.
     Error { program: bool, words: String },
@@ -49,7 +49,7 @@ pub(crate) enum Told {
     Exited { status: i32, left: usize },
 }
 
-impl Told {
+impl SupervisorMessage {
     fn line(&self) -> String {
         match self {
             Self::Error { program, words } => {
@@ -84,7 +84,10 @@ fn run(folder: &OsStr, command: &[OsString]) -> io::Result<()> {
     let check = match check.spawn() {
         Ok(child) => i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or_else(missing)?,
         Err(error) => {
-            let told = Told::Error { program: is_the_programs(&error), words: error.to_string() };
+            let told = SupervisorMessage::Error {
+                program: is_the_programs(&error),
+                words: error.to_string(),
+            };
             return channel.write_all(told.line().as_bytes());
         }
     };
@@ -100,7 +103,7 @@ fn run(folder: &OsStr, command: &[OsString]) -> io::Result<()> {
     }
     let left = end_all(Instant::now() + PATIENCE);
     let status = status.unwrap_or_default();
-    channel.write_all(Told::Exited { status, left }.line().as_bytes())
+    channel.write_all(SupervisorMessage::Exited { status, left }.line().as_bytes())
 }
 
 /// Whether a check could not be started because of its program, and not because of the machine. In
@@ -178,15 +181,15 @@ mod tests {
     fn what_is_told_is_understood() {
         let words = || "no such file\n".to_owned();
         for told in [
-            Told::Error { program: true, words: words() },
-            Told::Error { program: false, words: words() },
-            Told::Exited { status: 256, left: 1 },
+            SupervisorMessage::Error { program: true, words: words() },
+            SupervisorMessage::Error { program: false, words: words() },
+            SupervisorMessage::Exited { status: 256, left: 1 },
         ] {
             let line = told.line();
-            assert_eq!(Told::parse(&line).map(|it| it.line()), Some(line));
+            assert_eq!(SupervisorMessage::parse(&line).map(|it| it.line()), Some(line));
         }
-        assert!(Told::parse("exited").is_none());
-        assert!(Told::parse("exited x 0").is_none());
+        assert!(SupervisorMessage::parse("exited").is_none());
+        assert!(SupervisorMessage::parse("exited x 0").is_none());
     }
 
     #[test]

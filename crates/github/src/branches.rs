@@ -112,7 +112,7 @@ impl GitHubHost {
             for one in found {
                 let name = one.name.strip_prefix("refs/heads/").unwrap_or(&one.name);
                 let Ok(branch) = BranchName::new(name) else { continue };
-                if name.starts_with(prefix) && !self.benches.is_kept(name, now) {
+                if name.starts_with(prefix) && !self.scratch_branches.is_kept(name, now) {
                     branches.push(TestBranch { branch, sha: sha(&one.object.sha)? });
                 }
             }

@@ -7,7 +7,7 @@ use signalbox_domain::queue::{
 };
 
 use crate::host::{GitHubHost, sha};
-use crate::workbench::{Applied, Made, Workbench};
+use crate::scratch_branch::{Applied, Made, ScratchBranch};
 
 impl GitHubHost {
     /// Builds a candidate and puts it on its branch.
@@ -16,7 +16,7 @@ impl GitHubHost {
         repo: &RepoName,
         build: &BuildCandidate,
     ) -> Result<Built, HostError> {
-        let mut bench = Workbench::new(self, repo, build.run, "build");
+        let mut bench = ScratchBranch::new(self, repo, build.run, "build");
         let answer = self.build_on(&mut bench, repo, build).await;
         bench.leave();
         answer
@@ -24,7 +24,7 @@ impl GitHubHost {
 
     async fn build_on(
         &self,
-        bench: &mut Workbench<'_>,
+        bench: &mut ScratchBranch<'_>,
         repo: &RepoName,
         build: &BuildCandidate,
     ) -> Result<Built, HostError> {
@@ -100,7 +100,7 @@ impl GitHubHost {
     /// on which it cannot be put any more, or with one before it in its own group.
     async fn conflict(
         &self,
-        bench: &mut Workbench<'_>,
+        bench: &mut ScratchBranch<'_>,
         repo: &RepoName,
         build: &BuildCandidate,
         change: usize,

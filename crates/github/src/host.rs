@@ -15,11 +15,11 @@ use thiserror::Error;
 use url::Url;
 
 use crate::announce::Shown;
-use crate::benches::{Benches, Places};
 use crate::checks::Reporters;
 use crate::client::{Client, Credentials, CredentialsError, Refused, part};
 use crate::complaints::Complaints;
 use crate::runner::Waiters;
+use crate::scratch_branches::{Places, ScratchBranches};
 use crate::statuses::Requirements;
 use crate::wire;
 
@@ -73,7 +73,7 @@ pub struct GitHubHost {
     complaints: Complaints,
     pub(crate) waiters: Waiters,
     pub(crate) shown: Shown,
-    pub(crate) benches: Benches,
+    pub(crate) scratch_branches: ScratchBranches,
     pub(crate) places: Places,
 }
 
@@ -96,7 +96,7 @@ impl GitHubHost {
             complaints: Complaints::default(),
             waiters: Waiters::default(),
             shown: Shown::default(),
-            benches: Benches::default(),
+            scratch_branches: ScratchBranches::default(),
             places: Places::default(),
         })
     }

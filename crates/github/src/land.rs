@@ -10,8 +10,8 @@ use signalbox_domain::queue::{Change, Land, MergeMethod, PullRequestState};
 use crate::client::{Refused, misses_of_pull_request, needs_bypass};
 use crate::host::{GitHubHost, sha};
 use crate::pull_requests::shown;
+use crate::scratch_branch::{Applied, Made, ScratchBranch, title_and_body};
 use crate::wire;
-use crate::workbench::{Applied, Made, Workbench, title_and_body};
 
 #[derive(Deserialize)]
 struct Merged {
@@ -24,7 +24,7 @@ impl GitHubHost {
         repo: &RepoName,
         land: &Land,
     ) -> Result<LandAnswer, HostError> {
-        let mut bench = Workbench::new(self, repo, land.run, "land");
+        let mut bench = ScratchBranch::new(self, repo, land.run, "land");
         let answer = self.land_on(&mut bench, repo, land).await;
         bench.leave();
         answer
@@ -32,7 +32,7 @@ impl GitHubHost {
 
     async fn land_on(
         &self,
-        bench: &mut Workbench<'_>,
+        bench: &mut ScratchBranch<'_>,
         repo: &RepoName,
         land: &Land,
     ) -> Result<LandAnswer, HostError> {
@@ -178,7 +178,7 @@ impl GitHubHost {
     /// candidate; `None` when that merge is not clean.
     async fn wanted_tree(
         &self,
-        bench: &mut Workbench<'_>,
+        bench: &mut ScratchBranch<'_>,
         land: &Land,
     ) -> Result<Option<TreeId>, HostError> {
         if land.exact {
@@ -193,7 +193,7 @@ impl GitHubHost {
     /// the wanted tree that was put on the expected head.
     async fn already_landed(
         &self,
-        bench: &mut Workbench<'_>,
+        bench: &mut ScratchBranch<'_>,
         repo: &RepoName,
         land: &Land,
         head: &Head,

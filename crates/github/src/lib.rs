@@ -1,7 +1,6 @@
 #![doc = include_str!("../README.md")]
 
 mod announce;
-mod benches;
 mod branches;
 mod candidate;
 mod checks;
@@ -18,10 +17,11 @@ mod prose;
 mod pull_requests;
 mod reporters;
 mod runner;
+mod scratch_branch;
+mod scratch_branches;
 mod statuses;
 mod webhook;
 mod wire;
-mod workbench;
 
 pub use client::{Credentials, CredentialsError};
 pub use connect::KIND;

@@ -49,7 +49,7 @@ impl Share {
     const ALL: [Self; 4] = [Self::Read, Self::Write, Self::Upload, Self::Hook];
 
     /// Its name in metrics.
-    pub const fn word(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::Read => "read",
             Self::Write => "write",
@@ -188,7 +188,7 @@ impl Admission {
 
     /// Requests that are worked on, by share.
     pub fn in_flight(&self) -> Vec<(&'static str, u64)> {
-        Share::ALL.iter().map(|share| (share.word(), self.gate(*share).in_flight())).collect()
+        Share::ALL.iter().map(|share| (share.as_str(), self.gate(*share).in_flight())).collect()
     }
 }
 
@@ -236,7 +236,7 @@ pub async fn admit<B: MessageBody>(
         receive(&mut request).await;
     }
     let Some(admitted) = api.admission.enter(share).await else {
-        api.observer.observe(&Observed::RequestShed { share: share.word() });
+        api.observer.observe(&Observed::RequestShed { share: share.as_str() });
         let problem = Problem::new(Code::Unavailable, "the server is busy; try again later");
         let reply = problem.error_response();
         return Ok(request.into_response(reply).map_into_right_body());

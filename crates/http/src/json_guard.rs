@@ -10,7 +10,7 @@ const TEXT_BYTES: u32 = 8 * 1024 * 1024;
 
 /// Where in the JSON a reader is.
 #[derive(Clone, Copy, Debug)]
-enum Place {
+enum JsonPosition {
     Between,
     /// In a text, after so many of its bytes.
     Text(u32),
@@ -22,38 +22,40 @@ enum Place {
 #[derive(Debug)]
 pub(crate) struct Guarded<R> {
     input: R,
-    place: Place,
+    place: JsonPosition,
     depth: u32,
 }
 
 impl<R> Guarded<R> {
     pub(crate) const fn new(input: R) -> Self {
-        Self { input, place: Place::Between, depth: 0 }
+        Self { input, place: JsonPosition::Between, depth: 0 }
     }
 
     fn see(&mut self, byte: u8) -> io::Result<()> {
         self.place = match (self.place, byte) {
-            (Place::Between, b'"') => Place::Text(0),
-            (Place::Between, b'[' | b'{') => {
+            (JsonPosition::Between, b'"') => JsonPosition::Text(0),
+            (JsonPosition::Between, b'[' | b'{') => {
                 self.depth += 1;
-                Place::Between
+                JsonPosition::Between
             }
-            (Place::Between, b']' | b'}') => {
+            (JsonPosition::Between, b']' | b'}') => {
                 self.depth = self.depth.saturating_sub(1);
-                Place::Between
+                JsonPosition::Between
             }
-            (Place::Between, _) | (Place::Text(_), b'"') => Place::Between,
-            (Place::Text(bytes), b'\\') => Place::Escape(bytes + 1),
-            (Place::Text(bytes) | Place::Escape(bytes), _) => Place::Text(bytes + 1),
+            (JsonPosition::Between, _) | (JsonPosition::Text(_), b'"') => JsonPosition::Between,
+            (JsonPosition::Text(bytes), b'\\') => JsonPosition::Escape(bytes + 1),
+            (JsonPosition::Text(bytes) | JsonPosition::Escape(bytes), _) => {
+                JsonPosition::Text(bytes + 1)
+            }
         };
         if self.depth > DEPTH {
             return Err(io::Error::other(format!("it is nested more than {DEPTH} deep")));
         }
         match self.place {
-            Place::Text(bytes) if bytes > TEXT_BYTES => {
+            JsonPosition::Text(bytes) if bytes > TEXT_BYTES => {
                 Err(io::Error::other(format!("a text in it has more than {TEXT_BYTES} bytes")))
             }
-            Place::Between | Place::Text(_) | Place::Escape(_) => Ok(()),
+            JsonPosition::Between | JsonPosition::Text(_) | JsonPosition::Escape(_) => Ok(()),
         }
     }
 }

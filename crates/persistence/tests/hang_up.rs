@@ -54,7 +54,12 @@ async fn go_away(database: &Database) {
 async fn hear(stores: &Stores, org: OrgId, number: u64) -> bool {
     let host = HostId::new("git.test").expect("a host");
     let at = Timestamp::from_unix_seconds(1);
-    stores.host.heard.taken(org, &host, &number.to_string(), at).await.expect("written")
+    stores
+        .host
+        .inbound_deliveries
+        .taken(org, &host, &number.to_string(), at)
+        .await
+        .expect("written")
 }
 
 #[test]

@@ -28,13 +28,13 @@ pub(super) const fn phase(state: &EntryState) -> PrState {
 }
 
 /// The words for an entry.
-pub(super) struct Words {
+pub(super) struct AnnouncementText {
     pub(super) state: StatusState,
     pub(super) line: String,
     pub(super) comment: String,
 }
 
-impl Words {
+impl AnnouncementText {
     /// `newer` is the head that the pull request has had since it landed with an older one.
     pub(super) fn of(queue: &Queue, entry: &Entry, forge: &dyn Forge, newer: Option<&Sha>) -> Self {
         let branch = forge.neutral(queue.header.branch.as_str());

@@ -18,7 +18,7 @@ use signalbox_domain::ports::{
 use signalbox_domain::queue::{Entry, EntryState, Exit, MergeMethod, Queue};
 use signalbox_domain::time::{Span, Timestamp};
 
-use super::announcement_words::{LABELS, Words, phase};
+use super::announcement_words::{AnnouncementText, LABELS, phase};
 use super::{Error, QueueContext, QueueService};
 
 /// How long a lease on a pull request lasts while it is shown, in seconds.
@@ -29,7 +29,7 @@ const PAUSE_SECONDS: (u32, u32) = (2, 60);
 const REMEMBERED_DAYS: u32 = 30;
 
 /// Shows what queues do on the pull requests themselves.
-pub struct Announcer {
+pub struct StatusReporter {
     context: QueueContext,
     queues: Arc<QueueService>,
     holder: Uuid,
@@ -72,7 +72,7 @@ impl Wanted {
     /// As the queue's settings say.
     fn of(queue: &Queue, entry: &Entry, forge: &dyn Forge, newer: Option<&Sha>) -> Self {
         let settings = &queue.header.settings;
-        let text = Words::of(queue, entry, forge, newer);
+        let text = AnnouncementText::of(queue, entry, forge, newer);
         let announcement = Announcement {
             pr: entry.pr,
             queue: queue.header.branch.clone(),
@@ -151,8 +151,8 @@ struct QueueAtHost<'a> {
     forge: &'a dyn Forge,
 }
 
-impl Announcer {
-    /// An announcer with a holder id of its own.
+impl StatusReporter {
+    /// An status_reporter with a holder id of its own.
     pub fn new(context: impl Into<QueueContext>, queues: Arc<QueueService>) -> Self {
         let context = context.into();
         let holder = context.ids.new_id();

@@ -1,6 +1,6 @@
 //! Reading the audit log, and writing what has no commit of its own.
 
-use signalbox_domain::audit::{AuditAction, AuditActor, AuditRecord, Facts, differences};
+use signalbox_domain::audit::{AuditAction, AuditActor, AuditFields, AuditRecord, differences};
 use signalbox_domain::ids::{BranchName, OrgId, RepoName};
 use signalbox_domain::ports::{AuditFilter, AuditPlace, IdSource};
 use signalbox_domain::time::Timestamp;
@@ -11,7 +11,7 @@ use super::{AccountContext, Error};
 
 /// Who does something to what; the record is completed once it is known what changes.
 #[derive(Clone, Debug)]
-pub struct Deed {
+pub struct AuditEntryBuilder {
     /// Whose log.
     pub org: OrgId,
     /// Who.
@@ -26,7 +26,7 @@ pub struct Deed {
     pub reason: Option<String>,
 }
 
-impl Deed {
+impl AuditEntryBuilder {
     /// What a caller does to something that belongs to a repository.
     pub fn of(caller: &Caller, action: AuditAction, object: String, repo: &RepoName) -> Self {
         Self {
@@ -71,8 +71,8 @@ impl Deed {
         &self,
         ids: &dyn IdSource,
         at: Timestamp,
-        before: &Facts,
-        after: &Facts,
+        before: &AuditFields,
+        after: &AuditFields,
     ) -> AuditRecord {
         AuditRecord {
             id: ids.new_id(),
@@ -101,7 +101,12 @@ impl AuditService {
     }
 
     /// Writes a record of a change that has no commit of its own.
-    pub async fn write(&self, deed: &Deed, before: &Facts, after: &Facts) -> Result<(), Error> {
+    pub async fn write(
+        &self,
+        deed: &AuditEntryBuilder,
+        before: &AuditFields,
+        after: &AuditFields,
+    ) -> Result<(), Error> {
         let record = deed.record(&*self.context.ids, self.context.clock.now(), before, after);
         Ok(self.context.stores.audit.append(&record).await?)
     }

@@ -10,7 +10,7 @@ use signalbox_domain::ports::{
     QueueRef, Repository, TestPullRequest,
 };
 use signalbox_domain::queue::{
-    Effect, Fact, HostTrouble, HostTroubleKind, Land, LandRefusal, Lane, Queue, RunChecks,
+    Effect, EffectClass, Fact, HostTrouble, HostTroubleKind, Land, LandRefusal, Queue, RunChecks,
     RunStatus,
 };
 use signalbox_domain::time::{Span, Timestamp};
@@ -39,7 +39,7 @@ pub struct EffectRunner {
 /// What became of an effect.
 enum Outcome {
     /// The host answered; these facts follow.
-    Facts(Vec<Fact>),
+    AuditFields(Vec<Fact>),
     /// Nothing to take in.
     Done,
     /// The answer depends on something that is being settled: ask again soon.
@@ -60,7 +60,7 @@ impl EffectRunner {
     }
 
     /// Leases up to `limit` effects of a lane.
-    pub async fn lease(&self, lane: Lane, limit: u32) -> Result<Vec<Leased>, Error> {
+    pub async fn lease(&self, lane: EffectClass, limit: u32) -> Result<Vec<Leased>, Error> {
         let now = self.context.clock.now();
         let until = now.plus(Span::seconds(LEASE_SECONDS));
         Ok(self.context.stores.outbox.lease(lane, limit, self.holder, now, until).await?)
@@ -91,7 +91,7 @@ impl EffectRunner {
         let started = self.context.clock.now();
         let answer = self.attempt(leased, sink).await?;
         let outcome = match answer {
-            Ok(Outcome::Facts(facts)) => {
+            Ok(Outcome::AuditFields(facts)) => {
                 for fact in facts {
                     self.queues.absorb(leased.queue, fact).await?;
                 }
@@ -208,7 +208,7 @@ impl EffectRunner {
                 let order = candidate::Order { queue: leased.queue, repository, build, read_at };
                 let verdict = candidate::build(&self.context, &self.queues, host, &order).await?;
                 verdict.map(|verdict| match verdict {
-                    Verdict::Final(facts) => Outcome::Facts(facts),
+                    Verdict::Final(facts) => Outcome::AuditFields(facts),
                     Verdict::Unsettled => Outcome::Unsettled,
                 })
             }
@@ -295,7 +295,7 @@ fn test_pull_request(
 }
 
 fn one(fact: Fact) -> Outcome {
-    Outcome::Facts(vec![fact])
+    Outcome::AuditFields(vec![fact])
 }
 
 async fn land_candidate(

@@ -76,7 +76,7 @@ pub enum Error {
         run: RunId,
     },
     /// The token may not do that.
-    #[error("this token lacks the scope {}", .0.word())]
+    #[error("this token lacks the scope {}", .0.as_str())]
     MissingScope(Scope),
     /// The upload was not taken.
     #[error(transparent)]

@@ -39,7 +39,7 @@ impl EventService {
 
     /// The public names of all events that are told.
     pub fn kinds() -> impl Iterator<Item = &'static str> {
-        let of_queues = queue::EventKind::ALL.iter().map(|kind| kind.word());
+        let of_queues = queue::EventKind::ALL.iter().map(|kind| kind.as_str());
         of_queues.chain(flaky::EventKind::NAMES.iter().copied())
     }
 

@@ -59,7 +59,7 @@ impl HintService {
         };
         let ForkReport { pr, workflow_run, .. } = report;
         let used = format!("run {workflow_run} {} {pr}", queue.id);
-        if self.heard.was_taken(org, host, &used).await? {
+        if self.inbound_deliveries.was_taken(org, host, &used).await? {
             return Ok(false);
         }
         if !self.may_look_up() {
@@ -81,7 +81,7 @@ impl HintService {
         let command = Command::SetTargets { pr: *pr, targets: report.targets.clone() };
         self.queues.step(queue, repository, &report.branch, Input::Command(command), None).await?;
         let now = self.context.clock.now();
-        self.heard.taken(org, host, &used, now).await?;
+        self.inbound_deliveries.taken(org, host, &used, now).await?;
         Ok(true)
     }
 

@@ -7,8 +7,8 @@ use thiserror::Error;
 
 use signalbox_domain::ids::{BranchName, HostId, OrgId, PrNumber, RepoId, RepoName, Sha};
 use signalbox_domain::ports::{
-    DecodeError, Forge, HeardStore, Hint, HostError, HostEvent, Permission, PullRequestQuery,
-    QueueKey, Repository,
+    DecodeError, Forge, Hint, HostError, HostEvent, InboundDeliveryStore, Permission,
+    PullRequestQuery, QueueKey, Repository,
 };
 use signalbox_domain::queue::{
     Actor, Command, EntryState, Fact, Input, Queue, Settings, SubmitReason,
@@ -43,7 +43,7 @@ pub enum HookError {
 /// Takes in what hosts tell.
 pub struct HintService {
     pub(super) context: QueueContext,
-    pub(super) heard: Arc<dyn HeardStore>,
+    pub(super) inbound_deliveries: Arc<dyn InboundDeliveryStore>,
     pub(super) queues: Arc<QueueService>,
     pub(super) lookups: Mutex<VecDeque<Timestamp>>,
 }
@@ -52,10 +52,15 @@ impl HintService {
     /// A service on these adapters.
     pub fn new(
         context: impl Into<QueueContext>,
-        heard: Arc<dyn HeardStore>,
+        inbound_deliveries: Arc<dyn InboundDeliveryStore>,
         queues: Arc<QueueService>,
     ) -> Self {
-        Self { context: context.into(), heard, queues, lookups: Mutex::new(VecDeque::new()) }
+        Self {
+            context: context.into(),
+            inbound_deliveries,
+            queues,
+            lookups: Mutex::new(VecDeque::new()),
+        }
     }
 
     /// Takes in one event. It counts for every organization whose secret has signed it; an event
@@ -91,11 +96,11 @@ impl HintService {
     /// Forgets events that are too old to come again. Returns how many.
     pub async fn forget(&self) -> Result<u64, Error> {
         let before = self.context.clock.now().minus(Span::days(REMEMBERED_DAYS));
-        Ok(self.heard.forget(before, 1_000).await?)
+        Ok(self.inbound_deliveries.forget(before, 1_000).await?)
     }
 
     async fn take_in(&self, org: OrgId, host: &HostId, event: &HostEvent) -> Result<(), Error> {
-        let heard = &self.heard;
+        let heard = &self.inbound_deliveries;
         if heard.was_taken(org, host, &event.id).await.map_err(Error::from)? {
             return Ok(());
         }
@@ -223,7 +228,7 @@ impl HintService {
             return Ok(());
         }
         let seen = format!("comment {id}");
-        if self.heard.was_taken(org, host, &seen).await? {
+        if self.inbound_deliveries.was_taken(org, host, &seen).await? {
             return Ok(());
         }
         let comment = forge.comment(repository, id).await.map_err(Error::Host)?;
@@ -251,7 +256,7 @@ impl HintService {
             Err(Error::Busy) => return Err(Error::Busy),
             Err(_) => false,
         };
-        self.heard.taken(org, host, &seen, now).await?;
+        self.inbound_deliveries.taken(org, host, &seen, now).await?;
         // Nothing depends on whether this is seen.
         let _seen = forge.react(repository, id, taken).await;
         Ok(())

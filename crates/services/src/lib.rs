@@ -45,8 +45,8 @@ mod watch;
 mod webhooks;
 
 pub use access::Authenticator;
-pub use announcements::Announcer;
-pub use audit::{AuditService, Deed};
+pub use announcements::StatusReporter;
+pub use audit::{AuditEntryBuilder, AuditService};
 pub use checks_sink::QueueSink;
 pub use comment_command::CommentCommand;
 pub use context::{AccountContext, Context, FlakyContext, QueueContext, WebhookContext};

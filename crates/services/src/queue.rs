@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use signalbox_domain::audit::{AuditAction, Facts, of_queue};
+use signalbox_domain::audit::{AuditAction, AuditFields, of_queue};
 use signalbox_domain::ids::{BranchName, OrgId, PrNumber, QueueId, RepoId, RepoName, RunId};
 use signalbox_domain::ports::{
     CreateError, GitHost, PullRequestQuery, QueueKey, QueueRef, Repository,
@@ -12,7 +12,7 @@ use signalbox_domain::queue::{
 };
 use signalbox_domain::token::{Caller, Scope};
 
-use super::audit::Deed;
+use super::audit::AuditEntryBuilder;
 use super::step::Stepper;
 use super::{Error, QueueContext};
 
@@ -62,8 +62,8 @@ impl QueueService {
             }
             Err(CreateError::Store(error)) => return Err(error.into()),
         }
-        let deed = Deed::to_queue(caller, AuditAction::QueueCreated, repo, branch);
-        let record = deed.record(&*context.ids, now, &Facts::new(), &of_queue(&queue.header));
+        let deed = AuditEntryBuilder::to_queue(caller, AuditAction::QueueCreated, repo, branch);
+        let record = deed.record(&*context.ids, now, &AuditFields::new(), &of_queue(&queue.header));
         context.audit.append(&record).await?;
         // The first look at the target; the reconcile loop repeats it if this one is lost.
         let queue = QueueRef { org: caller.org, id: queue.header.id };
@@ -77,7 +77,7 @@ impl QueueService {
         repo: &RepoName,
         branch: &BranchName,
     ) -> Result<(), Error> {
-        let deed = Deed::to_queue(caller, AuditAction::QueueDeleted, repo, branch);
+        let deed = AuditEntryBuilder::to_queue(caller, AuditAction::QueueDeleted, repo, branch);
         self.administer(caller, repo, branch, Command::Delete, &deed).await.map(drop)
     }
 
@@ -92,7 +92,7 @@ impl QueueService {
         reason: Option<String>,
     ) -> Result<Arc<Queue>, Error> {
         let by = caller.actor();
-        let mut deed = Deed::to_queue(caller, AuditAction::QueueUpdated, repo, branch);
+        let mut deed = AuditEntryBuilder::to_queue(caller, AuditAction::QueueUpdated, repo, branch);
         deed.reason.clone_from(&reason);
         let command = Command::Update { settings: Box::new(settings), state, reason, by };
         self.administer(caller, repo, branch, command, &deed).await
@@ -108,7 +108,7 @@ impl QueueService {
         expected: &Settings,
         change: SettingsPatch,
     ) -> Result<(Arc<Queue>, bool), Error> {
-        let deed = Deed::to_queue(caller, AuditAction::QueueUpdated, repo, branch);
+        let deed = AuditEntryBuilder::to_queue(caller, AuditAction::QueueUpdated, repo, branch);
         let (settings, by) = (Box::new(change), caller.actor());
         let command = Command::Update { settings, state: None, reason: None, by };
         let repository = self.repository(caller, Scope::QueueAdmin, repo).await?;
@@ -225,7 +225,7 @@ impl QueueService {
         repo: &RepoName,
         branch: &BranchName,
         command: Command,
-        deed: &Deed,
+        deed: &AuditEntryBuilder,
     ) -> Result<Arc<Queue>, Error> {
         let repository = self.repository(caller, Scope::QueueAdmin, repo).await?;
         let queue = self.find(caller.org, &repository, branch).await?;
@@ -238,7 +238,7 @@ impl QueueService {
         repository: &Repository,
         branch: &BranchName,
         input: Input,
-        deed: Option<&Deed>,
+        deed: Option<&AuditEntryBuilder>,
     ) -> Result<Arc<Queue>, Error> {
         self.stepper.step_by(queue, &input, deed).await?.ok_or_else(|| Error::UnknownQueue {
             repo: repository.name.clone(),

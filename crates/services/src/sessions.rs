@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use signalbox_domain::audit::{AuditAction, AuditActor, Facts, of_token};
+use signalbox_domain::audit::{AuditAction, AuditActor, AuditFields, of_token};
 use signalbox_domain::identity::{Identity, Role};
 use signalbox_domain::ids::{OrgId, OrgSlug, TokenId};
 use signalbox_domain::ports::StoreError;
@@ -10,7 +10,7 @@ use signalbox_domain::session::{ABSOLUTE_DAYS, IDLE_HOURS, NOTE_MINUTES, Session
 use signalbox_domain::time::Span;
 use signalbox_domain::token::{Caller, Compatibility, Token, TokenHash, TokenText};
 
-use super::{AccountContext, Authenticator, Deed};
+use super::{AccountContext, AuditEntryBuilder, Authenticator};
 
 /// Signing in to the pages.
 pub struct Sessions {
@@ -63,15 +63,15 @@ impl Sessions {
             expires_at: Some(now.plus(Span::days(ABSOLUTE_DAYS))),
             revoked_at: None,
         };
-        let deed = Deed {
+        let deed = AuditEntryBuilder {
             org: org.id,
             actor: AuditActor::Token { id: token.id, name: token.name.clone() },
             action: AuditAction::TokenCreated,
             object: format!("token {}", token.id),
             repo: None,
-            reason: Some(format!("signed in as {} ({})", role.word(), who.subject)),
+            reason: Some(format!("signed in as {} ({})", role.as_str(), who.subject)),
         };
-        let record = deed.record(&*self.context.ids, now, &Facts::new(), &of_token(&token));
+        let record = deed.record(&*self.context.ids, now, &AuditFields::new(), &of_token(&token));
         stores.audit.append(&record).await?;
         stores.tokens.insert(&token).await?;
         self.begin(org.id, token.hash, &session).await?;

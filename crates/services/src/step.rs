@@ -8,16 +8,16 @@ use quick_cache::sync::Cache;
 use signalbox_domain::audit::{AuditRecord, of_queue};
 use signalbox_domain::ids::{PrNumber, RepoId};
 use signalbox_domain::ports::{
-    Commit, CommitError, Loaded, Observed, QueueKey, QueuePlace, QueueRef, StoreError, ToldEvent,
+    Commit, CommitError, EventRecord, Loaded, Observed, QueueKey, QueuePlace, QueueRef, StoreError,
     Version,
 };
 use signalbox_domain::queue::{
-    Command, Event, Fact, Input, Lane, Queue, Refusal, Submission, Transition, absorb, decide,
-    next_deadline,
+    Command, EffectClass, Event, Fact, Input, Queue, Refusal, Submission, Transition, absorb,
+    decide, next_deadline,
 };
 use signalbox_domain::time::{Span, Timestamp};
 
-use super::audit::Deed;
+use super::audit::AuditEntryBuilder;
 use super::{Error, QueueContext};
 
 /// How often a step is decided again before it is given up.
@@ -102,7 +102,7 @@ impl Stepper {
         &self,
         queue: QueueRef,
         input: &Input,
-        deed: Option<&Deed>,
+        deed: Option<&AuditEntryBuilder>,
     ) -> Result<Option<Arc<Queue>>, Error> {
         Ok(self.step_unless(queue, input, deed, |_| false).await?.map(|(after, _)| after))
     }
@@ -113,7 +113,7 @@ impl Stepper {
         &self,
         queue: QueueRef,
         input: &Input,
-        deed: Option<&Deed>,
+        deed: Option<&AuditEntryBuilder>,
         out_of_date: impl Fn(&Queue) -> bool + Send,
     ) -> Result<Option<(Arc<Queue>, bool)>, Error> {
         // Steps of this process take turns; only those of other servers can meet.
@@ -201,7 +201,7 @@ impl Stepper {
             decisions: &transition.decisions,
             took: self.context.clock.now().since(at),
         });
-        let lanes: Vec<Lane> = Lane::ALL
+        let lanes: Vec<EffectClass> = EffectClass::ALL
             .iter()
             .copied()
             .filter(|lane| transition.effects.iter().any(|it| it.effect.lane() == *lane))
@@ -242,7 +242,7 @@ impl Stepper {
         &self,
         queue: QueueRef,
         transition: &Transition,
-    ) -> Result<Vec<ToldEvent>, StoreError> {
+    ) -> Result<Vec<EventRecord>, StoreError> {
         if transition.events.is_empty() {
             return Ok(Vec::new());
         }
@@ -253,9 +253,9 @@ impl Stepper {
             source: "its repository is not registered".into(),
         })?;
         let place = QueuePlace { repo: repository.name, branch: header.branch.clone() };
-        let told = |event: &Event| ToldEvent {
+        let told = |event: &Event| EventRecord {
             id: self.context.ids.new_id(),
-            kind: event.kind.word(),
+            kind: event.kind.as_str(),
             at: event.at,
             payload: self.context.events.queue_event(&place, event),
             request: self.context.ids.request_id(),

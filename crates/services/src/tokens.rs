@@ -4,12 +4,12 @@
 use sha2::{Digest, Sha256};
 use thiserror::Error as Derive;
 
-use signalbox_domain::audit::{AuditAction, AuditActor, Facts, of_token};
+use signalbox_domain::audit::{AuditAction, AuditActor, AuditFields, of_token};
 use signalbox_domain::ids::{OrgId, RepoName, TokenId};
 use signalbox_domain::time::Span;
 use signalbox_domain::token::{Caller, Compatibility, Scope, Token, TokenText};
 
-use super::{AccountContext, Deed, Error};
+use super::{AccountContext, AuditEntryBuilder, Error};
 
 /// The most characters of a token's name.
 pub const MAX_TOKEN_NAME: usize = 100;
@@ -26,7 +26,7 @@ pub enum TokenError {
     #[error("a token must have at least one scope")]
     NoScope,
     /// Nobody gives away what they may not do themselves.
-    #[error("a token cannot have the scope {} that its maker lacks", .0.word())]
+    #[error("a token cannot have the scope {} that its maker lacks", .0.as_str())]
     NotYours(Scope),
     /// It would end at once, or too late.
     #[error("a token must be good for 1 to {MAX_TOKEN_DAYS} days")]
@@ -221,7 +221,7 @@ impl TokenService {
 
     /// Notes a new token, then writes it: there is never one that the log does not know.
     async fn write(&self, actor: AuditActor, token: &Token) -> Result<(), Error> {
-        let facts = (&Facts::new(), &of_token(token));
+        let facts = (&AuditFields::new(), &of_token(token));
         self.note(actor, AuditAction::TokenCreated, token, facts).await?;
         Ok(self.context.stores.tokens.insert(token).await?)
     }
@@ -231,10 +231,11 @@ impl TokenService {
         actor: AuditActor,
         action: AuditAction,
         token: &Token,
-        (before, after): (&Facts, &Facts),
+        (before, after): (&AuditFields, &AuditFields),
     ) -> Result<(), Error> {
         let object = format!("token {}", token.id);
-        let deed = Deed { org: token.org, actor, action, object, repo: None, reason: None };
+        let deed =
+            AuditEntryBuilder { org: token.org, actor, action, object, repo: None, reason: None };
         let record = deed.record(&*self.context.ids, self.context.clock.now(), before, after);
         Ok(self.context.stores.audit.append(&record).await?)
     }

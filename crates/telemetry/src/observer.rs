@@ -40,8 +40,8 @@ impl Observer for LoggingObserver {
 fn log_decision(queue: QueueRef, decision: &Decision) {
     match decision {
         Decision::Moved(Moved { pr, from, to, reason, actor, .. }) => {
-            let from = from.map_or("-", PrState::word);
-            let (to, reason) = (to.word(), reason.word());
+            let from = from.map_or("-", PrState::as_str);
+            let (to, reason) = (to.as_str(), reason.as_str());
             tracing::info!(queue.id = %queue.id, pr.number = pr.0, from, to, reason, %actor, "moved");
         }
         Decision::LandedTreeDiffers { run, tested, landed } => {
@@ -51,7 +51,7 @@ fn log_decision(queue: QueueRef, decision: &Decision) {
             );
         }
         Decision::QueueMoved { from, to, actor, .. } => {
-            let (from, to) = (from.word(), to.word());
+            let (from, to) = (from.as_str(), to.as_str());
             tracing::info!(queue.id = %queue.id, from, to, %actor, "queue moved");
         }
         Decision::Bisected { left, right, .. } => {

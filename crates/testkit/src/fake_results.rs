@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use signalbox_domain::flaky::{
-    Admission, AskedTest, ReportedRun, RunOutcome, TakenIn, TestId, Upload,
+    Admission, AskedTest, IngestOutcome, ReportedRun, RunOutcome, TestId, Upload,
 };
 use signalbox_domain::ids::{OrgId, RepoId};
 use signalbox_domain::ports::StoreError;
@@ -54,7 +54,11 @@ impl FakeResults {
 
 #[async_trait]
 impl ResultsSink for FakeResults {
-    async fn take_in(&self, upload: &Upload, runs: Vec<ReportedRun>) -> Result<TakenIn, Error> {
+    async fn take_in(
+        &self,
+        upload: &Upload,
+        runs: Vec<ReportedRun>,
+    ) -> Result<IngestOutcome, Error> {
         let mut state = self.state();
         if state.failures > 0 {
             state.failures -= 1;
@@ -67,7 +71,7 @@ impl ResultsSink for FakeResults {
             last.is_some_and(|run| run.outcome == RunOutcome::Failed)
         };
         let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
-        let taken = TakenIn {
+        let taken = IngestOutcome {
             tests: count(tests.len()),
             failed: count(tests.iter().filter(|key| failed(key)).count()),
             runs: count(runs.len()),

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use signalbox_domain::ids::RepoName;
-use signalbox_domain::queue::{CheckConclusion, Lane};
+use signalbox_domain::queue::{CheckConclusion, EffectClass};
 use signalbox_domain::testing::ManualClock;
 use signalbox_domain::time::Span;
 use signalbox_services::EffectRunner;
@@ -32,10 +32,10 @@ pub fn calc_host(clock: Arc<ManualClock>) -> Arc<FakeHost> {
 
 /// Runs effects until there are none, but not those of these lanes. Each round takes a second of the
 /// clock. Panics when an effect cannot be run, or when there still are some after 100 rounds.
-pub async fn settle(runner: &EffectRunner, clock: &ManualClock, held: &[Lane]) {
+pub async fn settle(runner: &EffectRunner, clock: &ManualClock, held: &[EffectClass]) {
     for _ in 0..ROUNDS {
         let mut idle = true;
-        for lane in Lane::ALL.iter().filter(|lane| !held.contains(lane)) {
+        for lane in EffectClass::ALL.iter().filter(|lane| !held.contains(lane)) {
             for leased in runner.lease(*lane, AT_ONCE).await.expect("a lease") {
                 idle = false;
                 let sink = runner.sink(&leased);

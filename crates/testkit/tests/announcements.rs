@@ -6,11 +6,11 @@ use signalbox_conformance::PlainEvents;
 use signalbox_conformance::fake_host::{FakeForge, FakeHost, FakeHosts};
 use signalbox_domain::ids::{BranchName, OrgId, OrgSlug, PrNumber, RepoName, Sha, TokenId};
 use signalbox_domain::ports::SHOWN_AFTER;
-use signalbox_domain::queue::{CheckConclusion, Lane, Mode, RequestedState, SettingsPatch};
+use signalbox_domain::queue::{CheckConclusion, EffectClass, Mode, RequestedState, SettingsPatch};
 use signalbox_domain::testing::{CountingIds, ManualClock, Quiet};
 use signalbox_domain::time::Span;
 use signalbox_domain::token::{Caller, Compatibility, Scope};
-use signalbox_services::{Announcer, Context, EffectRunner, QueueService, SubmitOptions};
+use signalbox_services::{Context, EffectRunner, QueueService, StatusReporter, SubmitOptions};
 use signalbox_testkit::memory::MemoryDatabase;
 use uuid::Uuid;
 
@@ -68,7 +68,7 @@ impl Bench {
         submitted.await.expect("accepted");
         let runner = EffectRunner::new(self.context.clone(), self.queues.clone());
         while !self.database.waiting().is_empty() {
-            for lane in Lane::ALL {
+            for lane in EffectClass::ALL {
                 for leased in runner.lease(*lane, 8).await.expect("the store answers") {
                     let sink = runner.sink(&leased);
                     runner.run(&leased, &sink).await.expect("the store answers");
@@ -80,14 +80,14 @@ impl Bench {
     }
 
     /// A server that was just started.
-    fn announcer(&self) -> Announcer {
-        Announcer::new(self.context.clone(), self.queues.clone())
+    fn status_reporter(&self) -> StatusReporter {
+        StatusReporter::new(self.context.clone(), self.queues.clone())
     }
 
     /// Lets a server show what it can, for a while.
-    async fn rounds(&self, announcer: &Announcer, rounds: u32) {
+    async fn rounds(&self, status_reporter: &StatusReporter, rounds: u32) {
         for _ in 0..rounds {
-            while announcer.next().await.expect("the store answers") {}
+            while status_reporter.next().await.expect("the store answers") {}
             self.clock.advance(Span::seconds(2));
         }
     }
@@ -97,14 +97,14 @@ impl Bench {
 async fn nothing_is_shown_twice_by_restarts_or_by_several_servers() {
     let bench = Bench::new().await;
     bench.landed().await;
-    let (one, two) = (bench.announcer(), bench.announcer());
+    let (one, two) = (bench.status_reporter(), bench.status_reporter());
     for _ in 0..3 {
         let (first, second) = tokio::join!(one.next(), two.next());
         first.and(second).expect("the store answers");
         bench.clock.advance(SHOWN_AFTER);
     }
     for _ in 0..20 {
-        bench.rounds(&bench.announcer(), 3).await;
+        bench.rounds(&bench.status_reporter(), 3).await;
     }
     for part in ["status", "comment", "close"] {
         let shown = bench.forge.shown(part);
@@ -118,12 +118,12 @@ async fn what_could_not_be_shown_is_shown_when_the_host_takes_it() {
     let bench = Bench::new().await;
     bench.forge.deny(&["comment", "close"]);
     bench.landed().await;
-    bench.rounds(&bench.announcer(), 5).await;
+    bench.rounds(&bench.status_reporter(), 5).await;
     assert_eq!(bench.forge.shown("status").len(), 1, "one part does not wait for another");
     assert_eq!(bench.forge.shown("comment"), [""; 0]);
     // Long after its end, by a server that was started since.
     bench.clock.advance(Span::hours(30));
-    let anew = bench.announcer();
+    let anew = bench.status_reporter();
     bench.rounds(&anew, 3).await;
     bench.forge.deny(&[]);
     bench.clock.advance(Span::minutes(1));
@@ -131,7 +131,7 @@ async fn what_could_not_be_shown_is_shown_when_the_host_takes_it() {
     for part in ["status", "comment", "close"] {
         assert_eq!(bench.forge.shown(part).len(), 1, "{part}");
     }
-    bench.rounds(&bench.announcer(), 3).await;
+    bench.rounds(&bench.status_reporter(), 3).await;
     assert_eq!(bench.forge.shown("comment").len(), 1, "it is settled");
 }
 
@@ -141,8 +141,8 @@ async fn commits_that_were_left_out_are_told() {
     let newer = Sha::new("f".repeat(40)).expect("a commit");
     bench.forge.set_newer_head(newer.clone());
     bench.landed().await;
-    bench.rounds(&bench.announcer(), 3).await;
-    bench.rounds(&bench.announcer(), 3).await;
+    bench.rounds(&bench.status_reporter(), 3).await;
+    bench.rounds(&bench.status_reporter(), 3).await;
     let comments = bench.forge.shown("comment");
     let [comment] = comments.as_slice() else { panic!("{comments:?}") };
     assert!(comment.contains("Newer commits were left out"), "{comment}");
@@ -154,9 +154,9 @@ async fn what_the_host_refuses_is_not_tried_again() {
     let bench = Bench::new().await;
     bench.forge.refuse(&["comment"]);
     bench.landed().await;
-    bench.rounds(&bench.announcer(), 3).await;
+    bench.rounds(&bench.status_reporter(), 3).await;
     bench.clock.advance(Span::minutes(5));
-    bench.rounds(&bench.announcer(), 3).await;
+    bench.rounds(&bench.status_reporter(), 3).await;
     assert_eq!(bench.forge.shown("comment").len(), 1, "a conversation that is locked stays so");
     assert_eq!(bench.forge.shown("status").len(), 1);
 }
@@ -168,22 +168,22 @@ async fn a_state_that_lasts_is_shown_once_and_a_short_one_is_not() {
     let submitted =
         bench.queues.submit(&bench.caller, &bench.repo, &bench.main, pr, SubmitOptions::default());
     submitted.await.expect("accepted");
-    let announcer = bench.announcer();
-    assert!(!announcer.next().await.expect("the store answers"), "nothing is due yet");
+    let status_reporter = bench.status_reporter();
+    assert!(!status_reporter.next().await.expect("the store answers"), "nothing is due yet");
     bench.clock.advance(SHOWN_AFTER);
-    bench.rounds(&announcer, 5).await;
+    bench.rounds(&status_reporter, 5).await;
     assert_eq!(bench.forge.shown("status").len(), 1, "it still waits");
     // From here on it is built, tested and landed before it is due.
     let runner = EffectRunner::new(bench.context.clone(), bench.queues.clone());
     while !bench.database.waiting().is_empty() {
-        for lane in Lane::ALL {
+        for lane in EffectClass::ALL {
             for leased in runner.lease(*lane, 8).await.expect("the store answers") {
                 let sink = runner.sink(&leased);
                 runner.run(&leased, &sink).await.expect("the store answers");
             }
         }
     }
-    bench.rounds(&announcer, 5).await;
+    bench.rounds(&status_reporter, 5).await;
     let shown = bench.forge.shown("comment");
     assert_eq!(shown.len(), 2, "{shown:?}");
     assert!(shown[1].contains("Merged"), "{shown:?}");
@@ -211,12 +211,12 @@ async fn a_setting_that_says_what_is_shown_concerns_all_that_wait() {
         );
         submitted.await.expect("accepted");
     }
-    let announcer = bench.announcer();
+    let status_reporter = bench.status_reporter();
     bench.clock.advance(SHOWN_AFTER);
-    bench.rounds(&announcer, 3).await;
+    bench.rounds(&status_reporter, 3).await;
     assert_eq!((bench.forge.shown("status").len(), bench.forge.shown("comment").len()), (2, 0));
     change(off(true), None).await;
     bench.clock.advance(SHOWN_AFTER);
-    bench.rounds(&announcer, 3).await;
+    bench.rounds(&status_reporter, 3).await;
     assert_eq!((bench.forge.shown("status").len(), bench.forge.shown("comment").len()), (2, 2));
 }

@@ -7,7 +7,7 @@ use signalbox_conformance::PlainEvents;
 use signalbox_conformance::fake_host::{Call, Failure, FakeHost, FakeHosts, Tree};
 use signalbox_domain::ids::{BranchName, OrgId, OrgSlug, PrNumber, RepoName, TokenId};
 use signalbox_domain::ports::{Clock as _, HostError, PullRequestQuery};
-use signalbox_domain::queue::{CheckConclusion, Effect, Lane, Mode, PrState, WaitReason};
+use signalbox_domain::queue::{CheckConclusion, Effect, EffectClass, Mode, PrState, WaitReason};
 use signalbox_domain::testing::{CountingIds, ManualClock, Quiet};
 use signalbox_domain::time::Span;
 use signalbox_domain::token::{Caller, Compatibility, Scope};
@@ -92,7 +92,7 @@ impl Bench {
             if self.database.waiting().is_empty() {
                 return;
             }
-            for lane in Lane::ALL {
+            for lane in EffectClass::ALL {
                 for leased in runner.lease(*lane, 8).await.expect("the store answers") {
                     let sink = runner.sink(&leased);
                     runner.run(&leased, &sink).await.expect("the store answers");
@@ -105,7 +105,7 @@ impl Bench {
 
     /// Runs the short effects that are due now.
     async fn run_host_effects(&self, runner: &EffectRunner) {
-        for leased in runner.lease(Lane::Host, 8).await.expect("the store answers") {
+        for leased in runner.lease(EffectClass::Host, 8).await.expect("the store answers") {
             runner.run(&leased, &runner.sink(&leased)).await.expect("the store answers");
         }
     }
@@ -160,11 +160,11 @@ async fn an_effect_that_is_gone_without_an_answer_is_found_and_runs_again() {
                 break;
             }
             bench.run_host_effects(&runner).await;
-            for leased in runner.lease(Lane::Checks, 8).await.expect("the store answers") {
+            for leased in runner.lease(EffectClass::Checks, 8).await.expect("the store answers") {
                 runner.run(&leased, &runner.sink(&leased)).await.expect("the store answers");
             }
         }
-        for leased in runner.lease(Lane::Host, 8).await.expect("the store answers") {
+        for leased in runner.lease(EffectClass::Host, 8).await.expect("the store answers") {
             let outbox = &bench.context.stores.queue.outbox;
             assert!(outbox.finish(leased.token).await.expect("the store answers"));
         }
@@ -208,7 +208,7 @@ async fn the_effects_of_a_server_that_died_are_run_by_the_next_one() {
     let pr = bench.open("one");
     bench.submit(pr).await.expect("accepted");
     let dead = EffectRunner::new(bench.context.clone(), bench.queues.clone());
-    let mut leased = dead.lease(Lane::Host, 8).await.expect("the store answers");
+    let mut leased = dead.lease(EffectClass::Host, 8).await.expect("the store answers");
     assert!(!leased.is_empty());
     bench.run_until_idle().await;
     assert_eq!(bench.entry(pr).await.state, PrState::Merged);
@@ -248,7 +248,7 @@ async fn checks_that_never_end_are_ended_by_the_deadline() {
     for _ in 0..2 {
         bench.run_host_effects(&runner).await;
     }
-    let checks = runner.lease(Lane::Checks, 8).await.expect("the store answers").remove(0);
+    let checks = runner.lease(EffectClass::Checks, 8).await.expect("the store answers").remove(0);
     let sink = runner.sink(&checks);
     let sweeper = Sweeper::new(bench.context.clone(), bench.queues.clone());
     let deadline = async {

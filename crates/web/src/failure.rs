@@ -48,7 +48,7 @@ impl From<Error> for Failure {
             Error::Webhook(cause) => of_webhook(cause),
             Error::MissingScope(scope) => Self::Forbidden(format!(
                 "the token that you signed in with lacks the scope {}",
-                scope.word()
+                scope.as_str()
             )),
             Error::Host(cause) => {
                 tracing::warn!(%cause, "the git host could not be asked");

@@ -73,9 +73,9 @@ impl Live {
 }
 
 /// One of the streams that are open.
-struct Place(Arc<AtomicUsize>);
+struct OpenStream(Arc<AtomicUsize>);
 
-impl Place {
+impl OpenStream {
     fn take(streams: &Arc<AtomicUsize>) -> Option<Self> {
         let taken = streams.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |open| {
             (open < MAX_STREAMS).then_some(open + 1)
@@ -84,7 +84,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for OpenStream {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::SeqCst);
     }
@@ -107,7 +107,7 @@ struct Stream {
     topics: Vec<watch::Receiver<Version>>,
     /// What the page shows of each topic, as far as the page has said it.
     shown: Vec<Version>,
-    _place: Place,
+    _place: OpenStream,
     number: u64,
     beat: Instant,
     greeted: bool,
@@ -196,7 +196,7 @@ async fn open(pages: &Data<Pages>, request: &HttpRequest) -> Result<Stream, Fail
         topics.push(pages.live.listen(&pages.reads, (visitor.caller.org, topic)));
         shown.push(since.next().and_then(|it| it.parse().ok()));
     }
-    let place = Place::take(&pages.live.streams);
+    let place = OpenStream::take(&pages.live.streams);
     let place = place.ok_or_else(|| Failure::Unavailable("too many pages are open".to_owned()))?;
     let beat = Instant::now() + HEARTBEAT;
     Ok(Stream {

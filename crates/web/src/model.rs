@@ -210,7 +210,7 @@ pub(crate) enum Block {
     /// Numbers.
     Tiles(Vec<Tile>),
     /// Names and values.
-    Facts(Vec<(&'static str, Cell)>),
+    Details(Vec<(&'static str, Cell)>),
     /// Rows.
     Table(Table),
     /// A picture, and the same as a table.

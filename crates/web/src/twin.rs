@@ -62,7 +62,7 @@ fn block(block: &Block) -> Option<Value> {
             let tile = |it: &crate::model::Tile| json!({ "name": it.label, "value": it.value, "note": it.note });
             json!({ "numbers": tiles.iter().map(tile).collect::<Vec<_>>() })
         }
-        Block::Facts(facts) => {
+        Block::Details(facts) => {
             let facts = facts.iter().map(|(name, it)| ((*name).to_owned(), cell(it)));
             json!({ "facts": facts.collect::<Map<_, _>>() })
         }
@@ -100,7 +100,7 @@ pub(crate) fn csv(page: &Page) -> String {
         | Block::Answer { .. }
         | Block::Text(_)
         | Block::Tiles(_)
-        | Block::Facts(_)
+        | Block::Details(_)
         | Block::Chart(..)
         | Block::Forms(_)
         | Block::Timeline(_)

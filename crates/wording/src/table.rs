@@ -38,7 +38,7 @@ pub fn table() -> String {
             $(section(
                 &mut page,
                 $title,
-                $kind::ALL.iter().map(|it| (it.word().to_owned(), it.named())),
+                $kind::ALL.iter().map(|it| (it.as_str().to_owned(), it.named())),
             );)+
         };
     }
@@ -66,7 +66,7 @@ pub fn table() -> String {
     section(
         &mut page,
         "Outcome of a try at delivering",
-        webhook::Outcome::ALL.iter().map(|it| (it.word().to_owned(), it.named())),
+        webhook::Outcome::ALL.iter().map(|it| (it.as_str().to_owned(), it.named())),
     );
     section(
         &mut page,

@@ -27,7 +27,7 @@ enum Verdict {
 }
 
 impl Verdict {
-    const fn word(self) -> &'static str {
+    const fn as_str(self) -> &'static str {
         match self {
             Self::Good => "ok",
             Self::Warning => "warn",
@@ -102,14 +102,14 @@ pub async fn doctor(program: &dyn Program, as_json: bool, host: Option<&str>) ->
         }
     });
     if as_json {
-        let checks = found
-            .iter()
-            .map(|it| json!({ "name": it.name, "status": it.verdict.word(), "detail": it.words }));
-        let report = json!({ "status": worst.word(), "checks": checks.collect::<Vec<_>>() });
+        let checks = found.iter().map(
+            |it| json!({ "name": it.name, "status": it.verdict.as_str(), "detail": it.words }),
+        );
+        let report = json!({ "status": worst.as_str(), "checks": checks.collect::<Vec<_>>() });
         say(&report.to_string());
     } else {
         for Finding { name, verdict, words } in &found {
-            say(&format!("{:4} {name}: {words}", verdict.word()));
+            say(&format!("{:4} {name}: {words}", verdict.as_str()));
         }
     }
     worst != Verdict::Bad

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use signalbox_domain::ports::Leased;
-use signalbox_domain::queue::Lane;
+use signalbox_domain::queue::EffectClass;
 use signalbox_http::on_behalf_of;
 use signalbox_services::EffectRunner;
 use tokio::sync::watch;
@@ -22,7 +22,7 @@ const CHECKS_RENEWAL: Duration = Duration::from_secs(1);
 /// Leases effects of a lane and runs them, as many at the same time as there are workers.
 pub(super) async fn effects(
     app: Arc<App>,
-    lane: Lane,
+    lane: EffectClass,
     workers: usize,
     mut stopped: watch::Receiver<bool>,
 ) {
@@ -68,8 +68,8 @@ pub(super) async fn effects(
     }
     match lane {
         // Short calls are finished; checks are killed by dropping them.
-        Lane::Host => while running.join_next().await.is_some() {},
-        Lane::Checks => running.shutdown().await,
+        EffectClass::Host => while running.join_next().await.is_some() {},
+        EffectClass::Checks => running.shutdown().await,
     }
 }
 
@@ -77,8 +77,8 @@ pub(super) async fn effects(
 async fn run(app: Arc<App>, leased: Leased) {
     let sink = app.runner.sink(&leased);
     let pause = match leased.effect.lane() {
-        Lane::Host => EffectRunner::renewal(),
-        Lane::Checks => CHECKS_RENEWAL,
+        EffectClass::Host => EffectRunner::renewal(),
+        EffectClass::Checks => CHECKS_RENEWAL,
     };
     let heartbeat = async {
         loop {

@@ -16,10 +16,10 @@ const AGAIN_MINUTES: u32 = 10;
 
 /// When each effect was last told.
 #[derive(Default)]
-pub(super) struct Told(Mutex<BTreeMap<(QueueRef, u64), Timestamp>>);
+pub(super) struct LastLogged(Mutex<BTreeMap<(QueueRef, u64), Timestamp>>);
 
 /// Warns of the effects that have failed for long: once, and then at intervals.
-pub(super) async fn tell(app: Arc<App>, told: Arc<Told>) -> Result<(), Error> {
+pub(super) async fn tell(app: Arc<App>, told: Arc<LastLogged>) -> Result<(), Error> {
     let now = app.context.clock.now();
     let outbox = &*app.context.stores.queue.outbox;
     let failing = failing::for_long(outbox, now, AT_ONCE).await?;

@@ -18,7 +18,7 @@ const HOUR: Duration = Duration::from_hours(1);
 ///
 /// `reread`: after how long what a host may not have told of is looked for, at the earliest.
 pub(super) fn shared(reread: Duration) -> Vec<Job> {
-    let told = Arc::new(failing::Told::default());
+    let told = Arc::new(failing::LastLogged::default());
     vec![
         Job::new("watched queues", 2 * SECOND, |app| async move { app.sweeper.look_often().await }),
         Job::new(
@@ -29,7 +29,7 @@ pub(super) fn shared(reread: Duration) -> Vec<Job> {
         Job::new("missed commands", 5 * MINUTE, |app| async move { app.hints.catch_up().await }),
         Job::new("old host events", HOUR, |app| async move {
             app.hints.forget().await?;
-            app.announcer.forget().await.map(drop)
+            app.status_reporter.forget().await.map(drop)
         }),
         Job::new("waiting entries", MINUTE, waiting_entries),
         Job::new("stray branches", 10 * MINUTE, |app| async move {

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use signalbox_domain::ports::Work;
-use signalbox_domain::queue::Lane;
+use signalbox_domain::queue::EffectClass;
 use signalbox_services::{EffectRunner, Error, JobService, Sweeper, UploadService, WebhookService};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -44,15 +44,15 @@ impl Loops {
         let (runner, uploads) = (app.runner.clone(), app.uploads.clone());
         let (hooks, leases) = (app.webhooks.clone(), app.jobs.clone());
         let mut loops = Self { tasks: JoinSet::new(), stop, runner, uploads, hooks, jobs: leases };
-        loops.lane(app, "host effects", Lane::Host, HOST_WORKERS);
-        loops.lane(app, "checks", Lane::Checks, app.hosts.checks_at_once());
+        loops.lane(app, "host effects", EffectClass::Host, HOST_WORKERS);
+        loops.lane(app, "checks", EffectClass::Checks, app.hosts.checks_at_once());
         loops.woken("deadlines", Work::Deadlines, app, |app| async move {
             while app.sweeper.deadlines().await? >= Sweeper::DUE_AT_ONCE {}
             Ok(())
         });
         for _ in 0..ANNOUNCERS {
             loops.woken("announcements", Work::Announcements, app, |app| async move {
-                while !app.stopping.load(Ordering::SeqCst) && app.announcer.next().await? {}
+                while !app.stopping.load(Ordering::SeqCst) && app.status_reporter.next().await? {}
                 Ok(())
             });
         }
@@ -72,7 +72,7 @@ impl Loops {
         loops
     }
 
-    fn lane(&mut self, app: &Arc<App>, name: &'static str, lane: Lane, workers: usize) {
+    fn lane(&mut self, app: &Arc<App>, name: &'static str, lane: EffectClass, workers: usize) {
         self.start_again(name, app, move |app, stopped| effects(app, lane, workers, stopped));
     }
 

@@ -36,7 +36,7 @@ impl ChecksRunner for FakeHost {
                 org: job.repository.org,
                 run: job.checks.run,
                 check: name.clone(),
-                text: format!("{name}: {}\n", ends(name).word()),
+                text: format!("{name}: {}\n", ends(name).as_str()),
                 at: self.clock.now(),
             };
             if sink.output(output).await.is_err() {

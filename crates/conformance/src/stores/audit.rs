@@ -3,7 +3,7 @@
 use signalbox_domain::audit::{AuditAction, AuditActor, AuditChange, AuditRecord};
 use signalbox_domain::ids::{OrgId, RepoName, TokenId};
 use signalbox_domain::ports::{AuditFilter, AuditPlace, CommitError, Stores, Version};
-use signalbox_domain::queue::{Fact, Input, Lane, NumberedEffect, absorb};
+use signalbox_domain::queue::{EffectClass, Fact, Input, NumberedEffect, absorb};
 use signalbox_domain::time::Window;
 use uuid::Uuid;
 
@@ -131,7 +131,8 @@ pub async fn a_commit_writes_its_record_or_nothing(stores: &Stores) {
     let kept = stores.account.audit.list(Some(org), &AuditFilter::default(), None, 9).await;
     assert_eq!(kept.expect("a list"), [good]);
     let holder = Uuid::from_u128(1);
-    let leased = stores.queue.outbox.lease(Lane::Host, 9, holder, at(10_000), at(20_000)).await;
+    let leased =
+        stores.queue.outbox.lease(EffectClass::Host, 9, holder, at(10_000), at(20_000)).await;
     let leased = leased.expect("leased");
     assert!(leased.iter().any(|it| it.request.as_deref() == Some("r-9")), "{leased:?}");
 }

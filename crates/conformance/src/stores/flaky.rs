@@ -11,8 +11,8 @@ use signalbox_services::FlakyService;
 use signalbox_services::{QuarantineAnswer, QuarantineLookup, ResultsSink};
 use uuid::Uuid;
 
-use super::flaky_lab::Lab;
 use super::flaky_lists::ids;
+use super::flaky_scenario::Scenario;
 
 fn sorted(mut summary: Summary) -> Summary {
     summary.buckets.sort_by(|a, b| (a.start, &a.branch).cmp(&(b.start, &b.branch)));
@@ -22,67 +22,71 @@ fn sorted(mut summary: Summary) -> Summary {
 
 /// What a store counts over many uploads is what [`Summary::of`] makes of all runs at once.
 pub async fn summaries_agree_with_the_runs(stores: &Stores) {
-    let lab = Lab::new(stores, "acme").await;
+    let scenario = Scenario::new(stores, "acme").await;
     let mut all: Vec<Run> = Vec::new();
     for step in 0_u32..40 {
         let passed = step % 3 != 0;
         let upload = {
-            let mut upload = lab.upload(step % 4);
+            let mut upload = scenario.upload(step % 4);
             upload.branch = format!("branch-{}", step % 2);
             upload
         };
         // Some runs started before others that were reported earlier.
-        let mut run = lab.run("adds", passed);
+        let mut run = scenario.run("adds", passed);
         let early = Span::minutes((step * 7) % 30);
-        run.started_at = Some(lab.now().minus(early));
+        run.started_at = Some(scenario.now().minus(early));
         all.push(Run {
-            at: lab.now().minus(early),
+            at: scenario.now().minus(early),
             branch: upload.branch.clone(),
             class: upload.class,
             codes: vec![SameCode::Commit(upload.sha.clone().expect("a commit"))],
             passed,
         });
-        lab.service.take_in(&upload, vec![run]).await.expect("taken in");
-        lab.clock.advance(Span::minutes(2));
+        scenario.service.take_in(&upload, vec![run]).await.expect("taken in");
+        scenario.clock.advance(Span::minutes(2));
     }
-    let id = lab.key("adds").id();
+    let id = scenario.key("adds").id();
     let long_ago = Timestamp::from_unix_seconds(0);
-    let kept = stores.flaky.tests.summaries(lab.repo, &[id], long_ago).await.expect("a read");
+    let kept = stores.flaky.tests.summaries(scenario.repo, &[id], long_ago).await.expect("a read");
     assert_eq!(kept.get(&id).cloned().map(sorted), Some(sorted(Summary::of(&all))));
-    let later = lab.now();
-    assert!(stores.flaky.tests.summaries(lab.repo, &[id], later).await.expect("a read").is_empty());
+    let later = scenario.now();
+    assert!(
+        stores.flaky.tests.summaries(scenario.repo, &[id], later).await.expect("a read").is_empty()
+    );
 }
 
 /// The same upload again is counted once.
 pub async fn an_upload_is_taken_in_once(stores: &Stores) {
-    let lab = Lab::new(stores, "acme").await;
-    let upload = lab.upload(1);
-    let runs = vec![lab.run("adds", false), lab.run("subtracts", true)];
-    let first = lab.service.take_in(&upload, runs.clone()).await.expect("taken in");
+    let scenario = Scenario::new(stores, "acme").await;
+    let upload = scenario.upload(1);
+    let runs = vec![scenario.run("adds", false), scenario.run("subtracts", true)];
+    let first = scenario.service.take_in(&upload, runs.clone()).await.expect("taken in");
     assert_eq!((first.tests, first.failed, first.runs, first.repeated), (2, 1, 2, false));
     assert_eq!(first.admission, Admission::Counts);
-    let again = lab.service.take_in(&upload, runs).await.expect("taken in");
+    let again = scenario.service.take_in(&upload, runs).await.expect("taken in");
     assert!(again.repeated && again.tests == 2);
-    let id = lab.key("adds").id();
-    let numbers = stores.flaky.reads.numbers(lab.repo, &[id], lab.now().plus(Span::hours(1))).await;
+    let id = scenario.key("adds").id();
+    let numbers =
+        stores.flaky.reads.numbers(scenario.repo, &[id], scenario.now().plus(Span::hours(1))).await;
     assert_eq!(numbers.expect("a read").get(&id).map(|it| it.runs_7d), Some(1));
-    assert_eq!(stores.flaky.reads.recent_runs(lab.repo, id, 10).await.expect("runs").len(), 1);
+    assert_eq!(stores.flaky.reads.recent_runs(scenario.repo, id, 10).await.expect("runs").len(), 1);
 }
 
 /// A failure and a success on one commit: status, list, journal and events are there at once.
 pub async fn a_disagreement_is_told_and_listed_in_one_commit(stores: &Stores) {
-    let lab = Lab::new(stores, "acme").await;
-    lab.report_pr(7, 3, vec![lab.run("adds", false)]).await;
-    assert_eq!(lab.test("adds").await.test.standing.value, TestStatus::Healthy);
-    lab.wait(30);
-    lab.report_pr(7, 3, vec![lab.run("adds", true)]).await;
-    let record = lab.test("adds").await;
+    let scenario = Scenario::new(stores, "acme").await;
+    scenario.report_pr(7, 3, vec![scenario.run("adds", false)]).await;
+    assert_eq!(scenario.test("adds").await.test.standing.value, TestStatus::Healthy);
+    scenario.wait(30);
+    scenario.report_pr(7, 3, vec![scenario.run("adds", true)]).await;
+    let record = scenario.test("adds").await;
     assert_eq!(record.test.standing.value, TestStatus::Flaky);
     assert_eq!(record.test.standing.reason, StatusReason::PassOnRetry);
     assert_eq!(record.owners, ["@acme/calc"]);
     let list = TestList::Unhealthy(TestStatus::Flaky);
-    assert_eq!(ids(stores, lab.repo, list).await, [record.test.id]);
-    let events = stores.webhook.event_log.after(lab.repo.org, 0, None, 10).await.expect("events");
+    assert_eq!(ids(stores, scenario.repo, list).await, [record.test.id]);
+    let events =
+        stores.webhook.event_log.after(scenario.repo.org, 0, None, 10).await.expect("events");
     let kinds: Vec<&str> = events.iter().map(|it| it.kind.as_str()).collect();
     assert_eq!(
         kinds,
@@ -94,23 +98,24 @@ pub async fn a_disagreement_is_told_and_listed_in_one_commit(stores: &Stores) {
     );
     let told = "test_case.status_changed flaky 1 of 2 failed, 1 pull requests";
     assert_eq!(events[1].payload, told, "what was true at the commit");
-    assert!(events.iter().all(|it| it.repo == Some(lab.repo.id)));
-    let next = stores.webhook.event_log.after(lab.repo.org, events[1].position, None, 10).await;
+    assert!(events.iter().all(|it| it.repo == Some(scenario.repo.id)));
+    let next =
+        stores.webhook.event_log.after(scenario.repo.org, events[1].position, None, 10).await;
     assert_eq!(next.expect("events"), events[2..]);
-    let journal = stores.flaky.reads.test_journal(lab.repo, record.test.id, None, 10).await;
+    let journal = stores.flaky.reads.test_journal(scenario.repo, record.test.id, None, 10).await;
     assert_eq!(journal.expect("a journal").len(), 1);
 }
 
 /// Of two steps that were decided on one version, one is committed.
 pub async fn a_step_on_an_old_version_writes_nothing(stores: &Stores) {
-    let lab = Lab::new(stores, "acme").await;
+    let scenario = Scenario::new(stores, "acme").await;
     let commit = |version| FlakyCommit {
-        repo: lab.repo,
+        repo: scenario.repo,
         expected: Version(version),
         settings: None,
         intake: None,
         steps: &[],
-        at: lab.now(),
+        at: scenario.now(),
         audit: None,
     };
     assert_eq!(stores.flaky.tests.commit(&commit(0)).await.expect("the first"), Version(1));
@@ -119,18 +124,18 @@ pub async fn a_step_on_an_old_version_writes_nothing(stores: &Stores) {
         assert!(matches!(refused, Err(CommitError::Conflict)), "{refused:?}");
     }
     assert_eq!(stores.flaky.tests.commit(&commit(1)).await.expect("the second"), Version(2));
-    assert_eq!(stores.flaky.tests.repo(lab.repo).await.expect("a read").marks, 0);
+    assert_eq!(stores.flaky.tests.repo(scenario.repo).await.expect("a read").marks, 0);
 }
 
 /// Many uploads at once, on two servers: each is counted, and the disagreement is found.
 pub async fn uploads_that_come_at_once_know_each_other(stores: &Stores) {
-    let lab = Lab::new(stores, "acme").await;
-    let other = lab.another();
-    let services: [&FlakyService; 2] = [&lab.service, &other];
+    let scenario = Scenario::new(stores, "acme").await;
+    let other = scenario.another();
+    let services: [&FlakyService; 2] = [&scenario.service, &other];
     let mut uploads = Vec::new();
     for number in 0..8_usize {
-        let (upload, service) = (lab.upload(1), services[number % 2]);
-        let runs = vec![lab.run("adds", number % 2 == 0)];
+        let (upload, service) = (scenario.upload(1), services[number % 2]);
+        let runs = vec![scenario.run("adds", number % 2 == 0)];
         uploads.push(async move { service.take_in(&upload, runs).await });
     }
     let mut waiting: Vec<_> = uploads.into_iter().map(Box::pin).collect();
@@ -148,11 +153,11 @@ pub async fn uploads_that_come_at_once_know_each_other(stores: &Stores) {
     })
     .await;
     assert_eq!(done, 8);
-    assert_eq!(lab.test("adds").await.test.standing.value, TestStatus::Flaky);
-    assert_eq!(stores.flaky.tests.repo(lab.repo).await.expect("a read").version, Version(8));
-    let id = lab.key("adds").id();
-    let later = lab.now().plus(Span::minutes(1));
-    let numbers = stores.flaky.reads.numbers(lab.repo, &[id], later).await.expect("a read");
+    assert_eq!(scenario.test("adds").await.test.standing.value, TestStatus::Flaky);
+    assert_eq!(stores.flaky.tests.repo(scenario.repo).await.expect("a read").version, Version(8));
+    let id = scenario.key("adds").id();
+    let later = scenario.now().plus(Span::minutes(1));
+    let numbers = stores.flaky.reads.numbers(scenario.repo, &[id], later).await.expect("a read");
     assert_eq!((numbers[&id].runs_24h, numbers[&id].failures_24h), (8, 4));
 }
 
@@ -166,94 +171,111 @@ fn quarantine(auto: AutoQuarantine) -> SettingsPatch {
 
 /// The list, the look-up and the rule say the same; what another server commits is seen.
 pub async fn quarantine_follows_settings_overrides_and_time(stores: &Stores) {
-    let lab = Lab::new(stores, "acme").await;
-    let flaky = lab.make_flaky("flaky", 1).await;
-    lab.report(2, vec![lab.run("healthy", true), lab.run("never", false)]).await;
-    lab.make_flaky("never", 2).await;
+    let scenario = Scenario::new(stores, "acme").await;
+    let flaky = scenario.make_flaky("flaky", 1).await;
+    scenario.report(2, vec![scenario.run("healthy", true), scenario.run("never", false)]).await;
+    scenario.make_flaky("never", 2).await;
     let names = ["flaky", "healthy", "never", "unknown"];
-    assert_eq!(lab.quarantined(&names).await, [false; 4]);
-    lab.set(quarantine(AutoQuarantine::FlakyAndBroken)).await;
-    assert_eq!(lab.quarantined(&names).await, [true, false, true, false]);
+    assert_eq!(scenario.quarantined(&names).await, [false; 4]);
+    scenario.set(quarantine(AutoQuarantine::FlakyAndBroken)).await;
+    assert_eq!(scenario.quarantined(&names).await, [true, false, true, false]);
     // Another server decides.
-    let other = lab.another();
-    let by = FlakyService::actor(&lab.caller);
+    let other = scenario.another();
+    let by = FlakyService::actor(&scenario.caller);
     let decide = async |name: &str, setting, expires_at| {
         let by = by.clone();
         let command = Command::SetQuarantine { setting, expires_at, reason: None, by };
-        let test = lab.key(name).id();
-        other.command(&lab.caller, lab.name(), test, command).await.expect("decided");
+        let test = scenario.key(name).id();
+        other.command(&scenario.caller, scenario.name(), test, command).await.expect("decided");
     };
     decide("never", QuarantineOverride::Never, None).await;
-    let end = lab.now().plus(Span::hours(2));
+    let end = scenario.now().plus(Span::hours(2));
     decide("healthy", QuarantineOverride::Always, Some(end)).await;
-    assert!(!lab.quarantined(&names).await[2], "what is said to be is confirmed");
-    lab.clock.advance(Span::seconds(1));
-    assert_eq!(lab.quarantined(&names).await, [true, true, false, false]);
-    let settings = lab.service.settings(&lab.caller, lab.name()).await;
+    assert!(!scenario.quarantined(&names).await[2], "what is said to be is confirmed");
+    scenario.clock.advance(Span::seconds(1));
+    assert_eq!(scenario.quarantined(&names).await, [true, true, false, false]);
+    let settings = scenario.service.settings(&scenario.caller, scenario.name()).await;
     let settings = settings.expect("settings").quarantine;
     let list = |at| TestList::Quarantined { settings, at };
-    assert_eq!(ids(stores, lab.repo, list(lab.now())).await.len(), 2);
-    assert_eq!(ids(stores, lab.repo, list(end)).await, [flaky], "it ends by itself");
-    lab.wait(2);
-    assert_eq!(lab.quarantined(&names).await, [true, false, false, false]);
-    assert_eq!(lab.service.measure().await.expect("measured"), 3, "two active, one expired");
-    assert_eq!(lab.test("healthy").await.test.quarantining().setting, QuarantineOverride::Follow);
-    lab.set(SettingsPatch { quarantine_enabled: Some(false), ..SettingsPatch::default() }).await;
-    let answer = lab.service.quarantined(lab.repo.org, lab.repo.id, &[lab.asked("flaky")]).await;
+    assert_eq!(ids(stores, scenario.repo, list(scenario.now())).await.len(), 2);
+    assert_eq!(ids(stores, scenario.repo, list(end)).await, [flaky], "it ends by itself");
+    scenario.wait(2);
+    assert_eq!(scenario.quarantined(&names).await, [true, false, false, false]);
+    assert_eq!(scenario.service.measure().await.expect("measured"), 3, "two active, one expired");
+    assert_eq!(
+        scenario.test("healthy").await.test.quarantining().setting,
+        QuarantineOverride::Follow
+    );
+    scenario
+        .set(SettingsPatch { quarantine_enabled: Some(false), ..SettingsPatch::default() })
+        .await;
+    let answer = scenario
+        .service
+        .quarantined(scenario.repo.org, scenario.repo.id, &[scenario.asked("flaky")])
+        .await;
     let answer = answer.expect("an answer");
     assert!(answer.disabled && answer.ids.is_empty());
     let gate = Some(true);
-    lab.set(SettingsPatch { gate_while_off: gate, ..SettingsPatch::default() }).await;
-    let answer = lab.service.quarantined(lab.repo.org, lab.repo.id, &[lab.asked("flaky")]).await;
+    scenario.set(SettingsPatch { gate_while_off: gate, ..SettingsPatch::default() }).await;
+    let answer = scenario
+        .service
+        .quarantined(scenario.repo.org, scenario.repo.id, &[scenario.asked("flaky")])
+        .await;
     assert_eq!(answer.expect("an answer"), QuarantineAnswer::default(), "failures stay failures");
-    let log = stores.flaky.reads.settings_history(lab.repo, 10).await.expect("a log");
+    let log = stores.flaky.reads.settings_history(scenario.repo, 10).await.expect("a log");
     assert_eq!(log.len(), 3, "what changes nothing is not logged");
     assert!(!log[0].settings.quarantine.enabled && log[0].by.full_name == "ada");
 }
 
 /// A client that sends an `id` attribute or another file's id finds the test, and no other.
 pub async fn a_test_is_found_by_every_id_that_is_sent_for_it(stores: &Stores) {
-    let lab = Lab::new(stores, "acme").await;
+    let scenario = Scenario::new(stores, "acme").await;
     let with_file = |passed| {
-        let mut run = lab.run("adds", passed);
+        let mut run = scenario.run("adds", passed);
         run.key.info = "case-17".into();
         run.other_files = vec!["suite.xml".into()];
         run
     };
-    lab.report(1, vec![with_file(false)]).await;
-    lab.report(1, vec![with_file(true)]).await;
-    lab.set(quarantine(AutoQuarantine::Flaky)).await;
-    let mut key = lab.key("adds");
-    let mut other_file = lab.asked("adds");
+    scenario.report(1, vec![with_file(false)]).await;
+    scenario.report(1, vec![with_file(true)]).await;
+    scenario.set(quarantine(AutoQuarantine::Flaky)).await;
+    let mut key = scenario.key("adds");
+    let mut other_file = scenario.asked("adds");
     key.file = "suite.xml".into();
     other_file.id = key.id().to_string();
-    let mut attribute = lab.asked("adds");
+    let mut attribute = scenario.asked("adds");
     attribute.id = "case-17".into();
-    let mut variant = lab.asked("adds");
+    let mut variant = scenario.asked("adds");
     variant.key.variant = "mac".into();
-    let mut stranger = lab.asked("subtracts");
+    let mut stranger = scenario.asked("subtracts");
     stranger.id = "case-18".into();
-    let mut nul = lab.asked("adds");
+    let mut nul = scenario.asked("adds");
     nul.id = "a\0b".into();
-    let asked =
-        [lab.asked("adds"), other_file.clone(), attribute.clone(), nul.clone(), variant, stranger];
-    let answer = lab.service.quarantined(lab.repo.org, lab.repo.id, &asked).await;
+    let asked = [
+        scenario.asked("adds"),
+        other_file.clone(),
+        attribute.clone(),
+        nul.clone(),
+        variant,
+        stranger,
+    ];
+    let answer = scenario.service.quarantined(scenario.repo.org, scenario.repo.id, &asked).await;
     let ids = answer.expect("an answer").ids;
     assert_eq!(ids, [asked[0].id.clone(), other_file.id.clone(), attribute.id.clone(), nul.id]);
     let org = stores
         .account
         .orgs
-        .find(lab.repo.org)
+        .find(scenario.repo.org)
         .await
         .expect("a read")
         .expect("an organization")
         .slug;
     let linked = async |id: &str| {
-        let (owner, name) = (&lab.name().owner, &lab.name().name);
-        let found = lab.service.details_by_link(&org, owner, name, id, None).await;
+        let (owner, name) = (&scenario.name().owner, &scenario.name().name);
+        let found = scenario.service.details_by_link(&org, owner, name, id, None).await;
         found.expect("a read").map(|it| it.snapshot.record.test.id)
     };
-    let test = lab.test("adds").await.test.id;
+    let test = scenario.test("adds").await.test.id;
     for id in [&test.to_string(), &other_file.id, "case-17"] {
         assert_eq!(linked(id).await, Some(test), "{id}");
     }
@@ -261,64 +283,79 @@ pub async fn a_test_is_found_by_every_id_that_is_sent_for_it(stores: &Stores) {
         assert_eq!(linked(id).await, None, "{id}");
     }
     let by_alias = TestId(other_file.id.parse().expect("an id"));
-    let found = lab.service.test(&lab.caller, lab.name(), by_alias).await.expect("a test");
+    let found =
+        scenario.service.test(&scenario.caller, scenario.name(), by_alias).await.expect("a test");
     assert_eq!(found.record.test.id, test);
     // A second test under the same attribute: nobody knows which one is meant.
-    let mut second = lab.run("multiplies", true);
+    let mut second = scenario.run("multiplies", true);
     second.key.info = "case-17".into();
-    lab.report(2, vec![second]).await;
+    scenario.report(2, vec![second]).await;
     let mut vague = attribute;
     vague.key.name = "renamed".into();
-    let answer = lab.service.quarantined(lab.repo.org, lab.repo.id, &[vague]).await;
+    let answer = scenario.service.quarantined(scenario.repo.org, scenario.repo.id, &[vague]).await;
     assert_eq!(answer.expect("an answer").ids, Vec::<String>::new());
     assert_eq!(linked("case-17").await, None);
 }
 
 /// A monitor resolves by the clock, and only if the test has run.
 pub async fn time_resolves_a_monitor(stores: &Stores) {
-    let lab = Lab::new(stores, "acme").await;
-    lab.make_flaky("adds", 1).await;
-    assert_eq!(lab.service.measure().await.expect("measured"), 0, "nothing is due yet");
-    lab.wait(8 * 24);
-    assert_eq!(lab.service.measure().await.expect("measured"), 1);
-    assert_eq!(lab.test("adds").await.test.standing.value, TestStatus::Flaky, "it did not run");
-    assert_eq!(lab.service.measure().await.expect("measured"), 0, "not before 20 minutes");
-    lab.report(2, vec![lab.run("adds", true)]).await;
-    assert_eq!(lab.test("adds").await.test.standing.value, TestStatus::Healthy);
-    lab.make_flaky("adds", 3).await;
-    lab.wait(6 * 24);
-    lab.report(4, vec![lab.run("adds", true)]).await;
-    lab.wait(24);
-    assert_eq!(lab.test("adds").await.test.standing.value, TestStatus::Flaky);
-    lab.service.measure().await.expect("measured");
-    assert_eq!(lab.test("adds").await.test.standing.value, TestStatus::Healthy, "by the clock");
-    assert_eq!(lab.service.measure().await.expect("measured"), 0, "nothing is active any more");
+    let scenario = Scenario::new(stores, "acme").await;
+    scenario.make_flaky("adds", 1).await;
+    assert_eq!(scenario.service.measure().await.expect("measured"), 0, "nothing is due yet");
+    scenario.wait(8 * 24);
+    assert_eq!(scenario.service.measure().await.expect("measured"), 1);
+    assert_eq!(
+        scenario.test("adds").await.test.standing.value,
+        TestStatus::Flaky,
+        "it did not run"
+    );
+    assert_eq!(scenario.service.measure().await.expect("measured"), 0, "not before 20 minutes");
+    scenario.report(2, vec![scenario.run("adds", true)]).await;
+    assert_eq!(scenario.test("adds").await.test.standing.value, TestStatus::Healthy);
+    scenario.make_flaky("adds", 3).await;
+    scenario.wait(6 * 24);
+    scenario.report(4, vec![scenario.run("adds", true)]).await;
+    scenario.wait(24);
+    assert_eq!(scenario.test("adds").await.test.standing.value, TestStatus::Flaky);
+    scenario.service.measure().await.expect("measured");
+    assert_eq!(
+        scenario.test("adds").await.test.standing.value,
+        TestStatus::Healthy,
+        "by the clock"
+    );
+    assert_eq!(
+        scenario.service.measure().await.expect("measured"),
+        0,
+        "nothing is active any more"
+    );
 }
 
 /// A monitor that is deleted resolves for every test in the same commit.
 pub async fn a_deleted_monitor_resolves_everywhere_at_once(stores: &Stores) {
-    let lab = Lab::new(stores, "acme").await;
-    lab.make_flaky("a", 1).await;
-    lab.make_flaky("b", 1).await;
-    let settings = lab.service.settings(&lab.caller, lab.name()).await.expect("settings");
+    let scenario = Scenario::new(stores, "acme").await;
+    scenario.make_flaky("a", 1).await;
+    scenario.make_flaky("b", 1).await;
+    let settings =
+        scenario.service.settings(&scenario.caller, scenario.name()).await.expect("settings");
     let id = settings.monitors[0].id;
-    lab.service.delete_monitor(&lab.caller, lab.name(), id).await.expect("deleted");
+    scenario.service.delete_monitor(&scenario.caller, scenario.name(), id).await.expect("deleted");
     for name in ["a", "b"] {
-        let standing = lab.test(name).await.test.standing;
+        let standing = scenario.test(name).await.test.standing;
         assert_eq!(standing.value, TestStatus::Healthy);
         assert_eq!(standing.reason, StatusReason::MonitorChanged);
     }
-    assert_eq!(ids(stores, lab.repo, TestList::Unhealthy(TestStatus::Flaky)).await, []);
-    let gone = lab.service.delete_monitor(&lab.caller, lab.name(), MonitorId(id.0)).await;
+    assert_eq!(ids(stores, scenario.repo, TestList::Unhealthy(TestStatus::Flaky)).await, []);
+    let gone =
+        scenario.service.delete_monitor(&scenario.caller, scenario.name(), MonitorId(id.0)).await;
     assert!(gone.is_err());
 }
 
 /// Another organization that uses the same repository id finds nothing and changes nothing.
 pub async fn another_organization_sees_no_tests(stores: &Stores) {
-    let lab = Lab::new(stores, "acme").await;
-    let test = lab.make_flaky("adds", 1).await;
-    lab.set(quarantine(AutoQuarantine::Flaky)).await;
-    let foreign = RepoRef { org: OrgId(Uuid::new_v4()), id: lab.repo.id };
+    let scenario = Scenario::new(stores, "acme").await;
+    let test = scenario.make_flaky("adds", 1).await;
+    scenario.set(quarantine(AutoQuarantine::Flaky)).await;
+    let foreign = RepoRef { org: OrgId(Uuid::new_v4()), id: scenario.repo.id };
     let (flaky, reads) = (&stores.flaky.tests, &stores.flaky.reads);
     assert_eq!(flaky.repo(foreign).await.expect("a read").version, Version(0));
     assert!(flaky.tests(foreign, &[test]).await.expect("a read").is_empty());
@@ -326,63 +363,67 @@ pub async fn another_organization_sees_no_tests(stores: &Stores) {
     let long_ago = Timestamp::from_unix_seconds(0);
     assert!(flaky.summaries(foreign, &[test], long_ago).await.expect("a read").is_empty());
     assert!(!flaky.link_ticket(foreign, test, "KAN-1").await.expect("an answer"));
-    assert!(reads.numbers(foreign, &[test], lab.now()).await.expect("a read").is_empty());
+    assert!(reads.numbers(foreign, &[test], scenario.now()).await.expect("a read").is_empty());
     assert!(reads.recent_runs(foreign, test, 9).await.expect("a read").is_empty());
     assert!(reads.test_journal(foreign, test, None, 9).await.expect("a read").is_empty());
     assert!(reads.settings_history(foreign, 9).await.expect("a read").is_empty());
     assert!(
         stores.webhook.event_log.after(foreign.org, 0, None, 9).await.expect("a read").is_empty()
     );
-    let (from, until) = (long_ago, lab.now().plus(Span::hours(9)));
+    let (from, until) = (long_ago, scenario.now().plus(Span::hours(9)));
     for list in [TestList::Unhealthy(TestStatus::Flaky), TestList::Failing { from, until }] {
         assert!(ids(stores, foreign, list).await.is_empty());
-        assert_eq!(ids(stores, lab.repo, list).await, [test]);
+        assert_eq!(ids(stores, scenario.repo, list).await, [test]);
     }
-    assert!(lab.quarantined(&["adds"]).await[0]);
+    assert!(scenario.quarantined(&["adds"]).await[0]);
 }
 
 /// What is old goes, what is not stays.
 pub async fn old_history_goes(stores: &Stores) {
-    let lab = Lab::new(stores, "acme").await;
-    stores.flaky.tests.prepare_days(lab.now()).await.expect("prepared");
-    stores.flaky.tests.prepare_days(lab.now()).await.expect("prepared again");
-    lab.make_flaky("old", 1).await;
-    lab.report(2, vec![lab.run("kept", false)]).await;
-    lab.wait(40 * 24);
-    lab.report(3, vec![lab.run("kept", true)]).await;
-    lab.wait(10 * 24);
+    let scenario = Scenario::new(stores, "acme").await;
+    stores.flaky.tests.prepare_days(scenario.now()).await.expect("prepared");
+    stores.flaky.tests.prepare_days(scenario.now()).await.expect("prepared again");
+    scenario.make_flaky("old", 1).await;
+    scenario.report(2, vec![scenario.run("kept", false)]).await;
+    scenario.wait(40 * 24);
+    scenario.report(3, vec![scenario.run("kept", true)]).await;
+    scenario.wait(10 * 24);
     let mut rounds = 0;
-    while lab.service.prune(Span::hours(45 * 24)).await.expect("pruned") > 0 {
+    while scenario.service.prune(Span::hours(45 * 24)).await.expect("pruned") > 0 {
         rounds += 1;
         assert!(rounds < 20, "pruning comes to an end");
     }
-    let tests = [lab.key("old").id(), lab.key("kept").id()];
-    let left = stores.flaky.tests.tests(lab.repo, &tests).await.expect("a read");
+    let tests = [scenario.key("old").id(), scenario.key("kept").id()];
+    let left = stores.flaky.tests.tests(scenario.repo, &tests).await.expect("a read");
     assert_eq!(left.iter().map(|it| it.test.id).collect::<Vec<_>>(), [tests[1]]);
     let reads = &stores.flaky.reads;
-    assert!(reads.recent_runs(lab.repo, tests[0], 9).await.expect("runs").is_empty());
-    let runs = reads.recent_runs(lab.repo, tests[1], 9).await.expect("runs");
+    assert!(reads.recent_runs(scenario.repo, tests[0], 9).await.expect("runs").is_empty());
+    let runs = reads.recent_runs(scenario.repo, tests[1], 9).await.expect("runs");
     assert_eq!(runs.iter().map(|run| run.outcome).collect::<Vec<_>>(), [RunOutcome::Passed]);
     let long_ago = Timestamp::from_unix_seconds(0);
-    let kept = stores.flaky.tests.summaries(lab.repo, &tests, long_ago).await.expect("a read");
+    let kept = stores.flaky.tests.summaries(scenario.repo, &tests, long_ago).await.expect("a read");
     assert_eq!(kept.len(), 1);
     assert_eq!((kept[&tests[1]].buckets.len(), kept[&tests[1]].codes.len()), (1, 1));
-    assert!(reads.test_journal(lab.repo, tests[0], None, 9).await.expect("journal").is_empty());
+    assert!(
+        reads.test_journal(scenario.repo, tests[0], None, 9).await.expect("journal").is_empty()
+    );
 }
 
 /// A ticket replaces the one before, and an unknown test has none.
 pub async fn a_ticket_is_linked(stores: &Stores) {
-    let lab = Lab::new(stores, "acme").await;
-    lab.report(1, vec![lab.run("adds", true)]).await;
-    let test = lab.key("adds").id();
+    let scenario = Scenario::new(stores, "acme").await;
+    scenario.report(1, vec![scenario.run("adds", true)]).await;
+    let test = scenario.key("adds").id();
     for ticket in ["KAN-1", "KAN-2"] {
-        assert!(stores.flaky.tests.link_ticket(lab.repo, test, ticket).await.expect("linked"));
-        assert_eq!(lab.test("adds").await.ticket.as_deref(), Some(ticket));
+        assert!(stores.flaky.tests.link_ticket(scenario.repo, test, ticket).await.expect("linked"));
+        assert_eq!(scenario.test("adds").await.ticket.as_deref(), Some(ticket));
     }
     let unknown = TestId(Uuid::new_v4());
-    assert!(!stores.flaky.tests.link_ticket(lab.repo, unknown, "KAN-3").await.expect("an answer"));
-    lab.report(2, vec![lab.run("adds", true)]).await;
-    assert_eq!(lab.test("adds").await.ticket.as_deref(), Some("KAN-2"), "runs leave it");
+    assert!(
+        !stores.flaky.tests.link_ticket(scenario.repo, unknown, "KAN-3").await.expect("an answer")
+    );
+    scenario.report(2, vec![scenario.run("adds", true)]).await;
+    assert_eq!(scenario.test("adds").await.ticket.as_deref(), Some("KAN-2"), "runs leave it");
 }
 
 /// The key that was kept first stays.

@@ -117,7 +117,7 @@ pub async fn several_entries_and_runs_are_found_at_once(stores: &Stores) {
     let found = stores.queue.history.runs(sample.queue, &runs).await.expect("runs");
     assert_eq!(found.len(), 2);
     assert!(found[0].number < found[1].number);
-    assert!(found.iter().all(|run| run.status.word() == "SUCCEEDED"));
+    assert!(found.iter().all(|run| run.status.as_str() == "SUCCEEDED"));
 }
 
 /// A branch names the entries of its pull requests, the most recently submitted first.

@@ -6,11 +6,11 @@ pub mod announcements;
 pub mod audit;
 pub mod events;
 pub mod flaky;
-mod flaky_lab;
 pub mod flaky_lists;
 pub mod flaky_runs;
-pub mod heard;
+mod flaky_scenario;
 pub mod history;
+pub mod inbound_deliveries;
 pub mod jobs;
 pub mod outbox;
 pub mod pull_requests;
@@ -25,7 +25,7 @@ pub mod uploads;
 pub mod webhook_audit;
 pub mod webhooks;
 
-pub use flaky_lab::Lab;
+pub use flaky_scenario::Scenario;
 pub use sample::{Sample, at};
 
 /// Makes one test of each property. The expression gives, in an async block, the stores of an
@@ -79,7 +79,7 @@ macro_rules! store_conformance {
             jobs::a_dead_servers_job_is_taken_over,
             jobs::of_eight_servers_one_gets_the_job,
             jobs::the_agenda_names_what_is_due,
-            heard::an_event_is_taken_in_once_until_it_is_forgotten,
+            inbound_deliveries::an_event_is_taken_in_once_until_it_is_forgotten,
             flaky_runs::a_check_is_excused_by_quarantined_tests_only,
             flaky_runs::failed_runs_are_found_by_commit_and_time,
             history::entries_are_paged_by_submission,

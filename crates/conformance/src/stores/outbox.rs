@@ -5,14 +5,14 @@ use std::collections::BTreeSet;
 use signalbox_domain::ids::{BranchName, Sha, TreeId};
 use signalbox_domain::ids::{PrNumber, QueueId, RunId};
 use signalbox_domain::ports::{Failing, Leased, QueueRef, Stores};
-use signalbox_domain::queue::{Candidate, Effect, Lane, RunChecks};
+use signalbox_domain::queue::{Candidate, Effect, EffectClass, RunChecks};
 use signalbox_domain::time::Span;
 use uuid::Uuid;
 
 use super::Sample;
 use super::sample::shared;
 
-async fn lease(sample: &Sample<'_>, lane: Lane, limit: u32, holder: Uuid) -> Vec<Leased> {
+async fn lease(sample: &Sample<'_>, lane: EffectClass, limit: u32, holder: Uuid) -> Vec<Leased> {
     let now = sample.world.at;
     let until = now.plus(Span::seconds(30));
     sample.stores.queue.outbox.lease(lane, limit, holder, now, until).await.expect("a lease")
@@ -23,19 +23,19 @@ pub async fn an_effect_is_leased_once_and_in_order(stores: &Stores) {
     let mut sample = Sample::new(stores).await;
     sample.put_effects((1..=3).map(Sample::inspect).collect()).await;
     let holder = Uuid::new_v4();
-    let first = lease(&sample, Lane::Host, 2, holder).await;
+    let first = lease(&sample, EffectClass::Host, 2, holder).await;
     let effects: Vec<&Effect> = first.iter().map(|it| &it.effect).collect();
     assert_eq!(effects, [&Sample::inspect(1), &Sample::inspect(2)]);
     assert!(first.iter().all(|it| it.queue == sample.queue && it.attempts == 0));
-    let second = lease(&sample, Lane::Host, 10, holder).await;
+    let second = lease(&sample, EffectClass::Host, 10, holder).await;
     assert_eq!(second.len(), 1);
-    assert!(lease(&sample, Lane::Host, 10, holder).await.is_empty());
-    assert!(lease(&sample, Lane::Checks, 10, holder).await.is_empty());
+    assert!(lease(&sample, EffectClass::Host, 10, holder).await.is_empty());
+    assert!(lease(&sample, EffectClass::Checks, 10, holder).await.is_empty());
     for leased in first.iter().chain(&second) {
         assert!(stores.queue.outbox.finish(leased.token).await.expect("finished"));
     }
     sample.world.wait(Span::hours(1));
-    assert!(lease(&sample, Lane::Host, 10, holder).await.is_empty());
+    assert!(lease(&sample, EffectClass::Host, 10, holder).await.is_empty());
 }
 
 /// No effect is given to two holders at once.
@@ -51,7 +51,7 @@ pub async fn eight_workers_take_a_thousand_effects_once_each(stores: &Stores) {
                 loop {
                     let until = now.plus(Span::seconds(30));
                     let leased =
-                        stores.queue.outbox.lease(Lane::Host, 20, holder, now, until).await;
+                        stores.queue.outbox.lease(EffectClass::Host, 20, holder, now, until).await;
                     let leased = leased.expect("a lease");
                     if leased.is_empty() {
                         return taken;
@@ -74,13 +74,13 @@ pub async fn a_lost_lease_can_do_nothing(stores: &Stores) {
     let mut sample = Sample::new(stores).await;
     sample.put_effects(vec![Sample::inspect(1)]).await;
     let holder = Uuid::new_v4();
-    let lost = lease(&sample, Lane::Host, 1, holder).await.remove(0);
+    let lost = lease(&sample, EffectClass::Host, 1, holder).await.remove(0);
     let until = sample.world.at.plus(Span::seconds(60));
     assert!(stores.queue.outbox.renew(lost.token, until).await.expect("a renewal"));
     sample.world.wait(Span::seconds(59));
-    assert!(lease(&sample, Lane::Host, 1, holder).await.is_empty(), "it was renewed");
+    assert!(lease(&sample, EffectClass::Host, 1, holder).await.is_empty(), "it was renewed");
     sample.world.wait(Span::seconds(1));
-    let taken = lease(&sample, Lane::Host, 1, holder).await.remove(0);
+    let taken = lease(&sample, EffectClass::Host, 1, holder).await.remove(0);
     assert_eq!(taken.attempts, 1);
     let outbox = &stores.queue.outbox;
     assert!(!outbox.renew(lost.token, until).await.expect("a renewal"));
@@ -95,15 +95,15 @@ pub async fn an_effect_given_back_comes_again_when_it_is_due(stores: &Stores) {
     let mut sample = Sample::new(stores).await;
     sample.put_effects(vec![Sample::inspect(1)]).await;
     let holder = Uuid::new_v4();
-    let leased = lease(&sample, Lane::Host, 1, holder).await.remove(0);
+    let leased = lease(&sample, EffectClass::Host, 1, holder).await.remove(0);
     let since = sample.world.at;
     let due = since.plus(Span::seconds(5));
     assert!(
         stores.queue.outbox.retry(leased.token, due, since, "no answer").await.expect("a retry")
     );
-    assert!(lease(&sample, Lane::Host, 1, holder).await.is_empty());
+    assert!(lease(&sample, EffectClass::Host, 1, holder).await.is_empty());
     sample.world.wait(Span::seconds(5));
-    let again = lease(&sample, Lane::Host, 1, holder).await.remove(0);
+    let again = lease(&sample, EffectClass::Host, 1, holder).await.remove(0);
     assert_eq!((again.attempts, again.failing_since), (1, Some(since)));
 }
 
@@ -117,7 +117,7 @@ pub async fn failing_effects_are_told_longest_first(stores: &Stores) {
     };
     let (queue, outbox) = (Some(sample.queue), &stores.queue.outbox);
     assert_eq!(failing(queue, begun, 10).await, Failing::default());
-    let leased = lease(&sample, Lane::Host, 2, Uuid::new_v4()).await;
+    let leased = lease(&sample, EffectClass::Host, 2, Uuid::new_v4()).await;
     let since = [begun.plus(Span::seconds(5)), begun];
     for (leased, since) in leased.iter().zip(since) {
         let words = format!("no answer to {}", leased.number);
@@ -135,7 +135,7 @@ pub async fn failing_effects_are_told_longest_first(stores: &Stores) {
     assert_eq!(failing(Some(other), since[0], 10).await.count, 0);
     assert!(failing(None, since[0], 10).await.count >= 2);
 
-    let again = lease(&sample, Lane::Host, 3, Uuid::new_v4()).await;
+    let again = lease(&sample, EffectClass::Host, 3, Uuid::new_v4()).await;
     assert_eq!(again.len(), 3);
     assert_eq!(failing(queue, since[0], 10).await.count, 2, "also while they are tried again");
     for leased in again {
@@ -163,13 +163,17 @@ pub async fn revoked_checks_are_lost_to_their_holder(stores: &Stores) {
         })
     };
     sample.put_effects(vec![checks(run), checks(other), Effect::CancelChecks { run }]).await;
-    let leased = lease(&sample, Lane::Checks, 10, Uuid::new_v4()).await;
+    let leased = lease(&sample, EffectClass::Checks, 10, Uuid::new_v4()).await;
     assert_eq!(leased.len(), 2);
     assert_eq!(stores.queue.outbox.revoke_checks(sample.queue, run).await.expect("revoked"), 1);
     let until = sample.world.at.plus(Span::seconds(30));
     assert!(!stores.queue.outbox.renew(leased[0].token, until).await.expect("a renewal"));
     assert!(stores.queue.outbox.renew(leased[1].token, until).await.expect("a renewal"));
-    assert_eq!(lease(&sample, Lane::Host, 10, Uuid::new_v4()).await.len(), 1, "only checks go");
+    assert_eq!(
+        lease(&sample, EffectClass::Host, 10, Uuid::new_v4()).await.len(),
+        1,
+        "only checks go"
+    );
 }
 
 /// The runs that wait for an answer of the host are those with a candidate to build or to land.
@@ -180,7 +184,7 @@ pub async fn it_tells_which_runs_are_to_be_answered(stores: &Stores) {
     assert_eq!(stores.queue.outbox.answering(sample.queue).await.expect("an answer"), []);
     sample.put_effects(vec![Sample::land(run)]).await;
     assert_eq!(stores.queue.outbox.answering(sample.queue).await.expect("an answer"), [run]);
-    let leased = lease(&sample, Lane::Host, 10, Uuid::new_v4()).await;
+    let leased = lease(&sample, EffectClass::Host, 10, Uuid::new_v4()).await;
     assert_eq!(stores.queue.outbox.answering(sample.queue).await.expect("an answer"), [run]);
     for it in &leased {
         stores.queue.outbox.finish(it.token).await.expect("finished");
@@ -193,9 +197,9 @@ pub async fn a_holder_hands_everything_back(stores: &Stores) {
     let mut sample = Sample::new(stores).await;
     sample.put_effects((1..=3).map(Sample::inspect).collect()).await;
     let (leaving, staying) = (Uuid::new_v4(), Uuid::new_v4());
-    assert_eq!(lease(&sample, Lane::Host, 2, leaving).await.len(), 2);
-    assert_eq!(lease(&sample, Lane::Host, 2, staying).await.len(), 1);
+    assert_eq!(lease(&sample, EffectClass::Host, 2, leaving).await.len(), 2);
+    assert_eq!(lease(&sample, EffectClass::Host, 2, staying).await.len(), 1);
     assert_eq!(stores.queue.outbox.hand_back(Some(leaving)).await.expect("handed back"), 2);
-    assert_eq!(lease(&sample, Lane::Host, 10, staying).await.len(), 2);
+    assert_eq!(lease(&sample, EffectClass::Host, 10, staying).await.len(), 2);
     assert_eq!(stores.queue.outbox.hand_back(None).await.expect("handed back"), 3);
 }

@@ -4,7 +4,7 @@ use signalbox_domain::ids::{OrgId, PrNumber, Sha};
 use signalbox_domain::ports::{
     CommitError, CreateError, Loaded, MetricsScope, QueueRef, Stores, Version,
 };
-use signalbox_domain::queue::{Command, Effect, Fact, Input, Lane, ReportedTargets, absorb};
+use signalbox_domain::queue::{Command, Effect, EffectClass, Fact, Input, ReportedTargets, absorb};
 use signalbox_domain::time::Span;
 use uuid::Uuid;
 
@@ -54,8 +54,13 @@ pub async fn a_commit_is_whole(stores: &Stores) {
     let events =
         stores.webhook.event_log.after(sample.queue.org, 0, None, 10).await.expect("events");
     assert_eq!(events.len(), 3, "submitted, queued, testing");
-    let due =
-        stores.queue.outbox.backlog(Lane::Host, sample.world.at).await.expect("a backlog").due;
+    let due = stores
+        .queue
+        .outbox
+        .backlog(EffectClass::Host, sample.world.at)
+        .await
+        .expect("a backlog")
+        .due;
     assert_eq!(due, 1, "the candidate is to be built");
     sample.settle().await;
     assert_eq!(sample.load().await.0, sample.world.queue);

@@ -17,7 +17,7 @@ pub async fn an_ended_entry_and_run_are_still_read(stores: &Stores) {
     assert_eq!(entry.state.name(), PrState::Merged);
     let run = entry.verified_by.expect("the run that proved it");
     let run = stores.queue.reads.run(sample.queue, run).await.expect("a read").expect("a run");
-    assert_eq!(run.status.word(), "SUCCEEDED");
+    assert_eq!(run.status.as_str(), "SUCCEEDED");
     assert_eq!(stores.queue.reads.entry(sample.queue, PrNumber(2)).await.expect("a read"), None);
 }
 

@@ -8,8 +8,8 @@ use signalbox_domain::ids::{
     BranchName, OrgId, OrgSlug, PrNumber, QueueId, RepoId, RepoName, RunId, Sha, TreeId,
 };
 use signalbox_domain::ports::{
-    Commit, CommitError, EventWriter, Loaded, Org, QueuePlace, QueueRef, Repository, Stores,
-    ToldEvent, Version,
+    Commit, CommitError, EventRecord, EventWriter, Loaded, Org, QueuePlace, QueueRef, Repository,
+    Stores, Version,
 };
 use signalbox_domain::queue::{
     Candidate, Command, Effect, Event, Fact, Input, Land, MergeMethod, Mode, NumberedEffect, Queue,
@@ -159,14 +159,14 @@ impl<'a> Sample<'a> {
             repo: self.repository.name.clone(),
             branch: self.world.queue.header.branch.clone(),
         };
-        let told = |event: &Event| ToldEvent {
+        let told = |event: &Event| EventRecord {
             id: Uuid::new_v4(),
-            kind: event.kind.word(),
+            kind: event.kind.as_str(),
             at: event.at,
             payload: PlainEvents.queue_event(&place, event),
             request: request.map(ToOwned::to_owned),
         };
-        let events: Vec<ToldEvent> = transition.events.iter().map(told).collect();
+        let events: Vec<EventRecord> = transition.events.iter().map(told).collect();
         let shown: Vec<PrNumber> = transition.shown.iter().copied().collect();
         let waits = transition.queue.entries_in_order().next().is_some();
         let watched_until =

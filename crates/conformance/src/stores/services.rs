@@ -113,7 +113,7 @@ pub async fn updates_at_once_lose_nothing(stores: &Stores) {
     }
     let (queue, _) = sample.load().await;
     assert_eq!(queue.header.settings, expected);
-    assert_eq!(queue.header.state.name().word(), "DRAINING");
+    assert_eq!(queue.header.state.name().as_str(), "DRAINING");
     let journal = stores.queue.reads.journal(sample.queue, 0, 1_000).await.expect("a journal");
     let of_updates = |input: &Input| matches!(input, Input::Command(Command::Update { .. }));
     assert_eq!(journal.iter().filter(|it| of_updates(&it.input)).count(), count);

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use signalbox_domain::ids::{BranchName, RepoName, TokenId};
 use signalbox_domain::ports::{Org, Stores};
-use signalbox_domain::queue::{CheckConclusion, Lane, Mode, RequestedState, SettingsPatch};
+use signalbox_domain::queue::{CheckConclusion, EffectClass, Mode, RequestedState, SettingsPatch};
 use signalbox_domain::testing::{CountingIds, ManualClock, Quiet};
 use signalbox_domain::time::Span;
 use signalbox_domain::token::{Caller, Compatibility, Scope};
 use signalbox_services::{
-    Announcer, Context, EffectRunner, JobService, QueueService, SubmitOptions, Sweeper,
+    Context, EffectRunner, JobService, QueueService, StatusReporter, SubmitOptions, Sweeper,
 };
 use uuid::Uuid;
 
@@ -30,7 +30,7 @@ struct Server {
     queues: Arc<QueueService>,
     runner: EffectRunner,
     sweeper: Sweeper,
-    announcer: Announcer,
+    status_reporter: StatusReporter,
     jobs: JobService,
 }
 
@@ -40,7 +40,7 @@ impl Server {
         Self {
             runner: EffectRunner::new(context.clone(), queues.clone()),
             sweeper: Sweeper::new(context.clone(), queues.clone()),
-            announcer: Announcer::new(context.clone(), queues.clone()),
+            status_reporter: StatusReporter::new(context.clone(), queues.clone()),
             jobs: JobService::new(
                 context.stores.runtime.jobs.clone(),
                 context.clock.clone(),
@@ -60,17 +60,17 @@ impl Server {
         }
         self.sweeper.deadlines().await.expect("deadlines");
         // What follows from a candidate comes before its checks, which take no time here.
-        self.run(Lane::Host).await;
-        self.run(Lane::Host).await;
+        self.run(EffectClass::Host).await;
+        self.run(EffectClass::Host).await;
     }
 
     /// Runs checks, and shows what is to be shown.
     async fn check_and_show(&self) {
-        self.run(Lane::Checks).await;
-        while self.announcer.next().await.expect("shown") {}
+        self.run(EffectClass::Checks).await;
+        while self.status_reporter.next().await.expect("shown") {}
     }
 
-    async fn run(&self, lane: Lane) {
+    async fn run(&self, lane: EffectClass) {
         for leased in self.runner.lease(lane, 2).await.expect("leased") {
             let sink = self.runner.sink(&leased);
             self.runner.run(&leased, &sink).await.expect("run");

@@ -1,7 +1,7 @@
 //! Who changed what: the records of the audit log. They are written with the change and never
 //! changed.
 
-mod facts;
+mod fields;
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ use crate::time::Timestamp;
 use crate::token::Caller;
 use crate::words::words;
 
-pub use facts::{Facts, of_flaky_settings, of_queue, of_test, of_token, of_webhook};
+pub use fields::{AuditFields, of_flaky_settings, of_queue, of_test, of_token, of_webhook};
 
 /// The most bytes of one value in a record; the rest is cut.
 pub const MAX_VALUE: usize = 2_048;
@@ -148,10 +148,10 @@ impl AuditActor {
     }
 }
 
-/// What differs between two lists of facts, in the order of the fields.
-pub fn differences(before: &Facts, after: &Facts) -> Vec<AuditChange> {
+/// What differs between two lists of fields, in the order of the fields.
+pub fn differences(before: &AuditFields, after: &AuditFields) -> Vec<AuditChange> {
     let fields: std::collections::BTreeSet<&String> = before.keys().chain(after.keys()).collect();
-    let value = |facts: &Facts, field: &String| facts.get(field).map(|value| cut(value));
+    let value = |fields: &AuditFields, field: &String| fields.get(field).map(|value| cut(value));
     fields
         .into_iter()
         .filter(|field| before.get(*field) != after.get(*field))
@@ -173,12 +173,12 @@ mod tests {
 
     #[test]
     fn only_what_differs_is_told_also_what_came_and_went() {
-        let facts = |list: &[(&str, &str)]| -> Facts {
+        let fields = |list: &[(&str, &str)]| -> AuditFields {
             list.iter().map(|(field, value)| ((*field).to_owned(), (*value).to_owned())).collect()
         };
         let long = "é".repeat(MAX_VALUE);
-        let before = facts(&[("kept", "1"), ("changed", "1"), ("gone", "1")]);
-        let after = facts(&[("kept", "1"), ("changed", &long), ("new", "1")]);
+        let before = fields(&[("kept", "1"), ("changed", "1"), ("gone", "1")]);
+        let after = fields(&[("kept", "1"), ("changed", &long), ("new", "1")]);
         let found = differences(&before, &after);
         let fields: Vec<&str> = found.iter().map(|it| it.field.as_str()).collect();
         assert_eq!(fields, ["changed", "gone", "new"]);

@@ -3,7 +3,7 @@
 use crate::time::Timestamp;
 
 use super::{
-    Actor, MonitorId, MonitorKind, MonitorStatus, QuarantineOverride, Reading, Standing, TestId,
+    Actor, Judgement, MonitorId, MonitorKind, MonitorStatus, QuarantineOverride, Reading, TestId,
     TestStatus, Trigger,
 };
 
@@ -33,7 +33,7 @@ pub enum EventKind {
         /// Before.
         previous: TestStatus,
         /// After, with reason and time.
-        current: Standing,
+        current: Judgement,
     },
     /// The same, told in the second form.
     StatusChangedV2 {

@@ -6,8 +6,8 @@ use crate::ids::PrNumber;
 use crate::time::{Span, Timestamp};
 
 use super::{
-    Admission, BranchClass, Failure, FailureCluster, Fingerprint, ReportedRun, Run, RunOutcome,
-    SameCode, Settings, Summary, TakenIn, TestDirectory, TestId, TestKey, Upload, UploadCounts,
+    Admission, BranchClass, Failure, FailureCluster, Fingerprint, IngestOutcome, ReportedRun, Run,
+    RunOutcome, SameCode, Settings, Summary, TestDirectory, TestId, TestKey, Upload, UploadCounts,
     UploadId, admit, cluster_failures, incidents,
 };
 
@@ -18,7 +18,7 @@ const MAX_BRANCH_BYTES: usize = 255;
 
 /// A test that an upload reports.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sighting {
+pub struct ReportedTest {
     /// Its id.
     pub id: TestId,
     /// Its key.
@@ -99,9 +99,9 @@ pub struct Intake {
     /// The upload.
     pub upload: Upload,
     /// What became of it.
-    pub taken_in: TakenIn,
+    pub taken_in: IngestOutcome,
     /// The tests that it reports, by id.
-    pub sightings: BTreeMap<TestId, Sighting>,
+    pub reported_tests: BTreeMap<TestId, ReportedTest>,
     /// All runs.
     pub runs: Vec<RunRecord>,
     /// What each test gets; a test that was only skipped gets nothing.
@@ -115,12 +115,12 @@ pub fn intake(
     settings: &Settings,
     mut directory: TestDirectory,
 ) -> Intake {
-    let mut sightings: BTreeMap<TestId, Sighting> = BTreeMap::new();
+    let mut reported_tests: BTreeMap<TestId, ReportedTest> = BTreeMap::new();
     let mut taken: Vec<(TestId, &ReportedRun)> = Vec::with_capacity(reported.len());
     for run in reported {
         let other_files: Vec<&str> = run.other_files.iter().map(String::as_str).collect();
         let Ok(id) = directory.learn(&run.key, &other_files) else { continue };
-        let sighting = sightings.entry(id).or_insert_with(|| Sighting {
+        let reported = reported_tests.entry(id).or_insert_with(|| ReportedTest {
             id,
             key: directory.key(id).unwrap_or(&run.key).clone(),
             owners: Vec::new(),
@@ -129,9 +129,9 @@ pub fn intake(
         });
         let own = id.to_string();
         let sent = run.key.sent_ids(&other_files).into_iter();
-        sighting.aliases.extend(sent.filter(|it| *it != own && it.len() <= MAX_ALIAS_BYTES));
+        reported.aliases.extend(sent.filter(|it| *it != own && it.len() <= MAX_ALIAS_BYTES));
         if !run.owners.is_empty() {
-            sighting.owners.clone_from(&run.owners);
+            reported.owners.clone_from(&run.owners);
         }
         taken.push((id, run));
     }
@@ -159,20 +159,20 @@ pub fn intake(
     for (id, places) in by_test {
         let of_test: Vec<&RunRecord> = places.iter().filter_map(|at| runs.get(*at)).collect();
         let addition = addition(upload, &of_test);
-        if let Some(sighting) = sightings.get_mut(&id) {
+        if let Some(reported) = reported_tests.get_mut(&id) {
             let failures = addition.summary.buckets.iter().filter_map(|it| it.last_failure_at);
-            sighting.last_failure_at = failures.max();
+            reported.last_failure_at = failures.max();
         }
         additions.insert(id, addition);
     }
-    let taken_in = TakenIn {
+    let taken_in = IngestOutcome {
         tests: counts.tests,
         failed: counts.failed,
         runs: small(runs.len()),
         admission,
         repeated: false,
     };
-    Intake { upload: upload.clone(), taken_in, sightings, runs, additions }
+    Intake { upload: upload.clone(), taken_in, reported_tests, runs, additions }
 }
 
 fn small(count: usize) -> u32 {

@@ -41,7 +41,7 @@ pub use excuse::{Excuse, FailedCheck, excuse};
 pub use fact::Fact;
 pub use guard::{Admission, InfrastructureGuard, Trust, UploadCounts, admit, incidents};
 pub use identity::{MAX_NAME_BYTES, TestId, TestKey};
-pub use intake::{Addition, HourCount, Intake, RunRecord, Sighting, intake};
+pub use intake::{Addition, HourCount, Intake, ReportedTest, RunRecord, intake};
 pub use invariant::{Violation, check as check_invariants};
 pub use journal::{Input, JournalRecord, fold};
 pub use mask::mask;
@@ -60,10 +60,10 @@ pub use quarantine::{
 pub use reason::{StatusReason, Trigger, TriggerKind};
 pub use refusal::Refusal;
 pub use report::{
-    ReportedFailure, ReportedRun, RunOutcome, TakenIn, Upload, UploadId, UploadSource,
+    IngestOutcome, ReportedFailure, ReportedRun, RunOutcome, Upload, UploadId, UploadSource,
 };
 pub use settings::{MAX_MONITORS, Settings, SettingsPatch};
 pub use state::{
-    Finding, LabelSource, ManualFlag, MonitorRecord, Mute, QuarantineDecision, Standing, TestCase,
+    Finding, Judgement, LabelSource, ManualFlag, MonitorRecord, Mute, QuarantineDecision, TestCase,
 };
 pub use transition::Transition;

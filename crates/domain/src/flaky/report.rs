@@ -118,7 +118,7 @@ pub struct ReportedRun {
 /// What became of an upload's results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-pub struct TakenIn {
+pub struct IngestOutcome {
     /// Distinct tests that ran.
     pub tests: u32,
     /// Those that failed in the end.

@@ -13,7 +13,7 @@ use super::{
 /// How a test is judged, why, and since when.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-pub struct Standing {
+pub struct Judgement {
     /// The status.
     pub value: TestStatus,
     /// Why.
@@ -26,12 +26,12 @@ pub struct Standing {
     pub since: Timestamp,
 }
 
-impl Standing {
+impl Judgement {
     /// The reason as one line: the word, then the evidence if there is any.
     pub fn reason_text(&self) -> String {
         match &self.evidence {
-            Some(evidence) => format!("{}: {evidence}", self.reason.word()),
-            None => self.reason.word().into(),
+            Some(evidence) => format!("{}: {evidence}", self.reason.as_str()),
+            None => self.reason.as_str().into(),
         }
     }
 }
@@ -115,7 +115,7 @@ pub struct TestCase {
     /// What makes it that test.
     pub key: TestKey,
     /// How it is judged.
-    pub standing: Standing,
+    pub standing: Judgement,
     /// A person's flag.
     pub flag: Option<ManualFlag>,
     /// What was decided about its quarantine; `None` if nothing ever was.
@@ -157,7 +157,7 @@ impl TestCase {
             repo,
             id: key.id(),
             key,
-            standing: Standing {
+            standing: Judgement {
                 value: TestStatus::Healthy,
                 reason: StatusReason::NothingFound,
                 monitor: None,

@@ -4,7 +4,7 @@ use crate::time::Timestamp;
 
 use super::lanes::{batch_due, meet, to_build_on};
 use super::order::OrderKey;
-use super::{Entry, Mode, Place, Queue, Targets};
+use super::{Entry, LinePosition, Mode, Queue, Targets};
 
 /// The batch that starts with this entry, and until when it should wait to become full; `None`
 /// when it should start now.
@@ -121,7 +121,7 @@ fn of_one_lane<'a>(queue: &'a Queue, group: &mut Vec<&'a Entry>, size: usize) ->
             && to_build_on(queue, entry, group).is_ok_and(is_ahead)
         {
             group.push(entry);
-        } else if !entry.is_held() && !matches!(entry.place, Place::Waiting { .. }) {
+        } else if !entry.is_held() && !matches!(entry.place, LinePosition::Waiting { .. }) {
             return true;
         }
     }

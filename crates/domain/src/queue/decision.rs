@@ -150,7 +150,7 @@ mod stored {
     impl From<super::Moved> for Moved {
         fn from(moved: super::Moved) -> Self {
             let super::Moved { entry, pr, from, to, run, bisection, details, .. } = moved;
-            let (reason, actor) = (moved.reason.word().to_owned(), moved.actor.to_string());
+            let (reason, actor) = (moved.reason.as_str().to_owned(), moved.actor.to_string());
             let (after_micros, entered_line_at) = (moved.after_micros, moved.entered_line_at);
             Self {
                 entry,
@@ -177,7 +177,7 @@ mod stored {
                 return Err(format!(
                     "unknown reason {:?} of a move to {}",
                     stored.reason,
-                    to.word()
+                    to.as_str()
                 ));
             };
             let actor = Actor::parse(&stored.actor);

@@ -161,7 +161,7 @@ pub enum Effect {
 
 words!(
     /// Which kind of worker runs an effect.
-    Lane {
+    EffectClass {
         /// Short calls to the git host.
         Host = "HOST",
         /// Checks, which take long and are few at a time.
@@ -171,9 +171,9 @@ words!(
 
 impl Effect {
     /// Which kind of worker runs it.
-    pub const fn lane(&self) -> Lane {
+    pub const fn lane(&self) -> EffectClass {
         match self {
-            Self::RunChecks(_) => Lane::Checks,
+            Self::RunChecks(_) => EffectClass::Checks,
             Self::InspectTarget { .. }
             | Self::InspectPullRequest { .. }
             | Self::BuildCandidate(_)
@@ -181,7 +181,7 @@ impl Effect {
             | Self::DeleteBranch { .. }
             | Self::Land(_)
             | Self::OpenTestPullRequest { .. }
-            | Self::CheckLandings { .. } => Lane::Host,
+            | Self::CheckLandings { .. } => EffectClass::Host,
         }
     }
 

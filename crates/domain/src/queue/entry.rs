@@ -6,8 +6,8 @@ use crate::ids::{BranchName, EntryId, PrNumber, RunId, TreeId};
 use crate::time::Timestamp;
 
 use super::{
-    Actor, EventBatch, Exit, Mergeability, Mode, PassReason, Place, PrState, Priority, PullRequest,
-    QueuedReason, Readiness, ReportedTargets, SubmitReason, TestFailure,
+    Actor, EventBatch, Exit, LinePosition, Mergeability, Mode, PassReason, PrState, Priority,
+    PullRequest, QueuedReason, Readiness, ReportedTargets, SubmitReason, TestFailure,
 };
 
 /// An entry's state with what it needs.
@@ -108,7 +108,7 @@ pub struct Entry {
     /// Since when.
     pub state_changed_at: Timestamp,
     /// Where it stands.
-    pub place: Place,
+    pub place: LinePosition,
     /// When it entered the line, last.
     pub entered_line_at: Option<Timestamp>,
     /// The run that proved it, once merged.

@@ -9,7 +9,8 @@ use crate::time::{Span, Timestamp};
 
 use super::lanes::{in_line, meet};
 use super::{
-    Entry, EntryState, Move, PassReason, Place, Queue, QueueState, TestRun, WaitReason, view_entry,
+    Entry, EntryState, LinePosition, Move, PassReason, Queue, QueueState, TestRun, WaitReason,
+    view_entry,
 };
 
 /// Which of the earlier durations counts as the usual one: the median.
@@ -78,7 +79,7 @@ pub fn estimate(queue: &Queue, pr: PrNumber, history: &[Span], now: Timestamp) -
     let Some(view) = view_entry(queue, pr) else {
         return none(Vec::new(), Basis::NotInQueue);
     };
-    if view.entry.place == Place::Outside {
+    if view.entry.place == LinePosition::Outside {
         return none(Vec::new(), Basis::Waits(view.waits));
     }
     let ahead = waits_for(queue, view.entry);

@@ -9,7 +9,7 @@ use crate::ids::{PrNumber, RunId};
 use super::justified::{tested_by_a_run_that_ended, unjustified};
 use super::lanes::meet;
 use super::order::OrderKey;
-use super::{Entry, EntryState, Mode, Place, Queue, RunStatus, TestRun};
+use super::{Entry, EntryState, LinePosition, Mode, Queue, RunStatus, TestRun};
 
 /// An invariant that does not hold: its id and what was seen.
 pub type Violation = (&'static str, String);
@@ -32,7 +32,7 @@ pub fn check(queue: &Queue) -> Vec<Violation> {
 /// is landing was tested and has nothing ahead. Q6: it consists of nothing else.
 fn green_target(queue: &Queue, line: &[&Entry], violations: &mut Vec<Violation>) {
     let mut before: Vec<&Entry> = Vec::new();
-    for entry in line.iter().filter(|entry| entry.place != Place::Outside) {
+    for entry in line.iter().filter(|entry| entry.place != LinePosition::Outside) {
         if let Some(run) = entry.state.run().and_then(|run| queue.run(run)) {
             let own = run.group.iter().any(|member| member.entry == entry.id);
             if own {
@@ -117,7 +117,7 @@ fn no_lost_pull_request(queue: &Queue, line: &[&Entry], violations: &mut Vec<Vio
     }
     for entry in line {
         let run_exists = entry.state.run().is_none_or(|run| queue.run(run).is_some());
-        let outside = entry.place == Place::Outside;
+        let outside = entry.place == LinePosition::Outside;
         if !entry.is_live()
             || entry.id != queue.entry_id(entry.pr)
             || !run_exists
@@ -131,12 +131,12 @@ fn no_lost_pull_request(queue: &Queue, line: &[&Entry], violations: &mut Vec<Vio
 /// Q4: what has a run stands ahead of what never had one, but for urgent entries.
 fn order(line: &[&Entry], violations: &mut Vec<Violation>) {
     let mut waiting = None;
-    for entry in line.iter().filter(|entry| !matches!(entry.place, Place::Front { .. })) {
+    for entry in line.iter().filter(|entry| !matches!(entry.place, LinePosition::Front { .. })) {
         match (entry.state.run(), entry.place, waiting) {
             (Some(_), _, Some(overtaken)) => {
                 violations.push(("Q4", format!("#{} overtook #{overtaken}", entry.pr)));
             }
-            (None, Place::Waiting { .. }, None) => waiting = Some(entry.pr),
+            (None, LinePosition::Waiting { .. }, None) => waiting = Some(entry.pr),
             _ => {}
         }
     }

@@ -30,7 +30,7 @@ pub fn unjustified(queue: &Queue) -> Vec<(PrNumber, String)> {
 fn untrue(queue: &Queue, pr: PrNumber, reason: &WaitReason) -> Option<String> {
     let entry = queue.entry_of(pr)?;
     let holds = reason.holds(queue, entry);
-    (!holds).then(|| format!("#{pr} is {} and waits for {reason:?}", entry.state.name().word()))
+    (!holds).then(|| format!("#{pr} is {} and waits for {reason:?}", entry.state.name().as_str()))
 }
 
 /// Entries that wait for one another, so that none of them ever moves.

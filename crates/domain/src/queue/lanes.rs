@@ -11,11 +11,13 @@ use crate::ids::{EntryId, PrNumber, RunId};
 use crate::time::{Span, Timestamp};
 
 use super::order::OrderKey;
-use super::{Entry, EntryState, Mode, OptimizationMode, Part, Place, Queue, Targets, TestRun};
+use super::{
+    Entry, EntryState, LinePosition, Mode, OptimizationMode, Part, Queue, Targets, TestRun,
+};
 
 /// The entries in the line, in order.
 pub(super) fn in_line(queue: &Queue) -> impl Iterator<Item = &Entry> {
-    queue.entries_in_order().take_while(|entry| entry.place != Place::Outside)
+    queue.entries_in_order().take_while(|entry| entry.place != LinePosition::Outside)
 }
 
 fn touches(entry: &Entry) -> &Targets {
@@ -335,11 +337,12 @@ pub(super) fn running(queue: &Queue) -> (u32, u32) {
 pub(super) fn batch_due(queue: &Queue, entry: &Entry) -> Option<Timestamp> {
     let minutes = queue.header.settings.batching_max_wait_time_minutes;
     match entry.place {
-        Place::Waiting { since, .. } if queue.header.state.lets_in() => {
+        LinePosition::Waiting { since, .. } if queue.header.state.lets_in() => {
             Some(since.plus(Span::minutes(minutes)))
         }
-        Place::Waiting { .. } | Place::Anchored { .. } | Place::Front { .. } | Place::Outside => {
-            None
-        }
+        LinePosition::Waiting { .. }
+        | LinePosition::Anchored { .. }
+        | LinePosition::Front { .. }
+        | LinePosition::Outside => None,
     }
 }

@@ -40,7 +40,8 @@ mod waiting;
 pub use command::{Actor, Command, Submission, SubmissionBuilder};
 pub use decision::{Decision, IgnoredBecause, Moved};
 pub use effect::{
-    ANSWERS, Ahead, Answer, BuildCandidate, Change, Effect, Land, Lane, NumberedEffect, RunChecks,
+    ANSWERS, Ahead, Answer, BuildCandidate, Change, Effect, EffectClass, Land, NumberedEffect,
+    RunChecks,
 };
 pub use entry::{Entry, EntryState, Part, Proven};
 pub use estimate::{Basis, Estimate, Overdue, PERCENTILE, durations, estimate};
@@ -51,7 +52,7 @@ pub use journal::{Input, JournalRecord, fold};
 pub use justified::{Awaited, awaited, unjustified};
 pub use metrics::{BUCKETS_SECONDS, Histogram, QueueMetrics, measure};
 pub use moves::Move;
-pub use order::Place;
+pub use order::LinePosition;
 pub use plan::{absorb, decide, next_deadline};
 pub use priority::{Priority, PriorityName};
 pub use pull_request::{

@@ -12,7 +12,7 @@ use super::Entry;
 /// Where an entry stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-pub enum Place {
+pub enum LinePosition {
     /// Not in the line.
     Outside,
     /// In the line before all others, because it is urgent; it stays there when it is no longer.
@@ -49,12 +49,12 @@ impl OrderKey {
         let key = |class, major, minor, tie| Self { class, major, minor, tie, entry: entry.id };
         let zero = Timestamp::from_unix_micros(0);
         match entry.place {
-            Place::Front { number } => key(0, number, zero, 0),
-            Place::Anchored { number } => key(1, number, zero, 0),
-            Place::Waiting { since, number } => {
+            LinePosition::Front { number } => key(0, number, zero, 0),
+            LinePosition::Anchored { number } => key(1, number, zero, 0),
+            LinePosition::Waiting { since, number } => {
                 key(2, u64::from(entry.priority.value), since, number)
             }
-            Place::Outside => key(3, 0, entry.state_changed_at, 0),
+            LinePosition::Outside => key(3, 0, entry.state_changed_at, 0),
         }
     }
 

@@ -63,7 +63,7 @@ impl Priority {
         PriorityName::ALL
             .iter()
             .find(|name| name.value() == self.value)
-            .map_or_else(|| self.value.to_string(), |name| name.word().to_owned())
+            .map_or_else(|| self.value.to_string(), |name| name.as_str().to_owned())
     }
 }
 

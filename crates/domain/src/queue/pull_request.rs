@@ -32,7 +32,7 @@ pub enum Mergeability {
 
 impl Mergeability {
     /// The word on the wire, upper case.
-    pub const fn word(&self) -> &'static str {
+    pub const fn as_str(&self) -> &'static str {
         match self {
             Self::Unspecified => "UNSPECIFIED",
             Self::InProgress => "IN_PROGRESS",

@@ -230,18 +230,18 @@ impl Reason {
     const NO_LONGER_READY: &'static str = "NO_LONGER_READY";
 
     /// The word on the wire, upper case. Reasons of different states may have the same.
-    pub const fn word(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
-            Self::Submitted(reason) => reason.word(),
+            Self::Submitted(reason) => reason.as_str(),
             Self::NoLongerReady => Self::NO_LONGER_READY,
-            Self::Queued(reason) => reason.word(),
+            Self::Queued(reason) => reason.as_str(),
             Self::Started => Self::STARTED,
-            Self::Passed(reason) => reason.word(),
-            Self::TestsFailed(reason) => reason.word(),
-            Self::Failed(reason) => reason.word(),
-            Self::Cancelled(reason) => reason.word(),
-            Self::Merged(reason) => reason.word(),
-            Self::LandingChanged(change) => change.word(),
+            Self::Passed(reason) => reason.as_str(),
+            Self::TestsFailed(reason) => reason.as_str(),
+            Self::Failed(reason) => reason.as_str(),
+            Self::Cancelled(reason) => reason.as_str(),
+            Self::Merged(reason) => reason.as_str(),
+            Self::LandingChanged(change) => change.as_str(),
         }
     }
 
@@ -314,12 +314,12 @@ pub enum RunCancelReason {
 
 impl RunCancelReason {
     /// The word on the wire, upper case. No two kinds have the same.
-    pub const fn word(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
-            Self::Requeued(reason) => reason.word(),
-            Self::Passed(reason) => reason.word(),
-            Self::Failed(reason) => reason.word(),
-            Self::Merged(reason) => reason.word(),
+            Self::Requeued(reason) => reason.as_str(),
+            Self::Passed(reason) => reason.as_str(),
+            Self::Failed(reason) => reason.as_str(),
+            Self::Merged(reason) => reason.as_str(),
         }
     }
 
@@ -335,7 +335,7 @@ impl RunCancelReason {
 
 impl From<RunCancelReason> for &'static str {
     fn from(reason: RunCancelReason) -> Self {
-        reason.word()
+        reason.as_str()
     }
 }
 

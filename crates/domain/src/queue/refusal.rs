@@ -17,7 +17,7 @@ pub enum Refusal {
         pr: PrNumber,
     },
     /// There are no tests to restart in this state.
-    #[error("pull request {pr} is {}: only TESTING and PENDING_FAILURE have tests to restart", state.word())]
+    #[error("pull request {pr} is {}: only TESTING and PENDING_FAILURE have tests to restart", state.as_str())]
     NothingToRestart {
         /// The pull request.
         pr: PrNumber,

@@ -139,7 +139,7 @@ pub enum RunStatus {
 
 impl RunStatus {
     /// The word on the wire, upper case.
-    pub const fn word(&self) -> &'static str {
+    pub const fn as_str(&self) -> &'static str {
         match self {
             Self::Building | Self::Testing => "IN_PROGRESS",
             Self::Passed => "SUCCEEDED",

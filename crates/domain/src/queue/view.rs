@@ -3,7 +3,7 @@
 use crate::ids::PrNumber;
 
 use super::{
-    Entry, EntryState, HostTroubleKind, Mode, Place, PrState, Queue, QueueState, Readiness,
+    Entry, EntryState, HostTroubleKind, LinePosition, Mode, PrState, Queue, QueueState, Readiness,
     RunStatus, TestRun, WaitReason, batch, lanes,
 };
 
@@ -81,7 +81,7 @@ impl<'a> Ahead<'a> {
     }
 
     fn pass(&mut self, queue: &Queue, entry: &'a Entry) {
-        if entry.place == Place::Outside {
+        if entry.place == LinePosition::Outside {
             return;
         }
         self.count += 1;
@@ -150,7 +150,7 @@ fn view<'a>(queue: &'a Queue, entry: &'a Entry, ahead: &Ahead<'_>) -> EntryView<
         readiness: entry.readiness(&queue.header.branch, queue.mode()),
         waits: waits(queue, entry, ahead),
         run: entry.state.run().and_then(|run| queue.run(run)),
-        position: (entry.place != Place::Outside).then_some(ahead.count + 1),
+        position: (entry.place != LinePosition::Outside).then_some(ahead.count + 1),
     }
 }
 

@@ -121,7 +121,7 @@ fn cell(mut world: World, act: fn(&mut World) -> Result<(), String>) -> String {
     let mut moves: Vec<String> = Vec::new();
     for decision in &world.decisions {
         if let Decision::Moved(Moved { pr: WATCHED, to, reason, .. }) = decision {
-            let (name, reason) = (to.word(), reason.word());
+            let (name, reason) = (to.as_str(), reason.as_str());
             let started = *to == PrState::Testing;
             moves.push(if started { name.to_owned() } else { format!("{name} `{reason}`") });
         }

@@ -6,7 +6,7 @@ use std::fmt;
 use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
 
-use crate::flaky::{BranchClass, TakenIn, Trust, Upload, UploadId, UploadSource};
+use crate::flaky::{BranchClass, IngestOutcome, Trust, Upload, UploadId, UploadSource};
 use crate::ids::{OrgId, PrNumber, RepoId};
 use crate::time::Timestamp;
 use crate::words::words;
@@ -136,7 +136,7 @@ pub struct UploadRecord {
     /// What its files say about the run as a whole, once they were read.
     pub upload: Option<Upload>,
     /// What became of its results, once they were taken in.
-    pub taken_in: Option<TakenIn>,
+    pub taken_in: Option<IngestOutcome>,
     /// The upload that reported the same before; then this one was not counted.
     pub repeats: Option<UploadId>,
     /// Why it could not be read.

@@ -60,7 +60,7 @@ fn a_test_has_failed_if_its_last_attempt_has() {
     let taken = intake(&upload(), &runs, &settings(), TestDirectory::default());
     let counts = taken.taken_in;
     assert_eq!((counts.tests, counts.failed, counts.runs), (2, 1, 5));
-    assert_eq!((taken.sightings.len(), taken.additions.len()), (3, 2));
+    assert_eq!((taken.reported_tests.len(), taken.additions.len()), (3, 2));
     let retried = &taken.additions[&runs[0].key.id()];
     let code = &retried.summary.codes[0];
     assert!(code.first_failure_at.is_some() && code.first_success_at.is_some());
@@ -109,7 +109,7 @@ fn times_branches_and_ids_from_outside_are_bounded() {
     let taken = intake(&long, &[ahead], &settings(), TestDirectory::default());
     assert_eq!(taken.runs[0].at, long.received_at);
     assert_eq!(taken.runs[0].branch.len(), 254);
-    assert!(taken.sightings.values().all(|it| it.aliases.is_empty()));
+    assert!(taken.reported_tests.values().all(|it| it.aliases.is_empty()));
 }
 
 #[test]
@@ -122,5 +122,5 @@ fn a_second_test_under_a_known_id_is_left_out() {
     let mut same = run("known", RunOutcome::Passed, 0);
     same.key = known;
     let taken = intake(&upload(), &[same], &settings(), directory);
-    assert_eq!(taken.sightings.keys().copied().collect::<Vec<_>>(), [id]);
+    assert_eq!(taken.reported_tests.keys().copied().collect::<Vec<_>>(), [id]);
 }

@@ -1,8 +1,8 @@
 //! Rules of flaky tests, one at a time.
 
 mod intake;
-mod lab;
 mod monitors;
 mod people;
+mod scenario;
 mod settings;
 mod texts;

@@ -8,60 +8,60 @@ use signalbox_domain::flaky::{
 use signalbox_domain::ids::RepoId;
 use uuid::Uuid;
 
-use crate::lab::{Lab, count, flaky, monitor, rate};
+use crate::scenario::{Scenario, count, flaky, monitor, rate};
 
 #[test]
 fn pass_on_retry_is_on_and_takes_results_in_any_order() {
     for first in [true, false] {
-        let mut lab = Lab::by_default();
-        lab.run("pr/1", 1, first);
-        assert_eq!(lab.status(), Healthy);
-        lab.wait(72);
-        lab.run("pr/1", 1, !first);
-        assert_eq!(lab.status(), Flaky);
-        assert_eq!(lab.test.standing.reason, StatusReason::PassOnRetry);
-        let text = lab.test.standing.reason_text();
+        let mut scenario = Scenario::by_default();
+        scenario.run("pr/1", 1, first);
+        assert_eq!(scenario.status(), Healthy);
+        scenario.wait(72);
+        scenario.run("pr/1", 1, !first);
+        assert_eq!(scenario.status(), Flaky);
+        assert_eq!(scenario.test.standing.reason, StatusReason::PassOnRetry);
+        let text = scenario.test.standing.reason_text();
         assert_eq!(text, format!("pass_on_retry: failed and passed on commit {:040x}", 1));
     }
 }
 
 #[test]
 fn different_commits_may_disagree() {
-    let mut lab = Lab::by_default();
-    lab.run("main", 1, true);
-    lab.run("main", 2, false);
-    assert_eq!(lab.status(), Healthy);
+    let mut scenario = Scenario::by_default();
+    scenario.run("main", 1, true);
+    scenario.run("main", 2, false);
+    assert_eq!(scenario.status(), Healthy);
 }
 
 #[test]
 fn a_commit_is_one_disagreement_on_however_many_branches_and_retries() {
-    let mut lab = Lab::by_default();
-    lab.run("pr/1", 1, false);
-    lab.run("topic", 1, true);
-    assert_eq!(lab.measure().decisions.len(), 2, "the monitor and the status");
-    lab.wait(1);
-    lab.run("pr/1", 1, false);
-    lab.run("pr/1", 1, true);
-    assert!(lab.measure().empty);
-    lab.run("pr/1", 2, false);
-    lab.run("pr/1", 2, true);
-    let renewed = lab.measure();
+    let mut scenario = Scenario::by_default();
+    scenario.run("pr/1", 1, false);
+    scenario.run("topic", 1, true);
+    assert_eq!(scenario.measure().decisions.len(), 2, "the monitor and the status");
+    scenario.wait(1);
+    scenario.run("pr/1", 1, false);
+    scenario.run("pr/1", 1, true);
+    assert!(scenario.measure().empty);
+    scenario.run("pr/1", 2, false);
+    scenario.run("pr/1", 2, true);
+    let renewed = scenario.measure();
     assert!(matches!(renewed.decisions[..], [Decision::MonitorRenewed { .. }]));
     assert!(renewed.events.is_empty());
 }
 
 #[test]
 fn pass_on_retry_recovers_after_its_days_if_the_test_ran() {
-    let mut lab = Lab::by_default();
-    lab.run("main", 1, false);
-    lab.run("main", 1, true);
-    assert_eq!(lab.status(), Flaky);
-    lab.wait(7 * 24 - 1);
-    lab.run("main", 2, true);
-    assert_eq!(lab.status(), Flaky, "too early");
-    lab.wait(1);
-    assert_eq!(lab.status(), Healthy);
-    assert_eq!(lab.test.standing.reason, StatusReason::Recovered);
+    let mut scenario = Scenario::by_default();
+    scenario.run("main", 1, false);
+    scenario.run("main", 1, true);
+    assert_eq!(scenario.status(), Flaky);
+    scenario.wait(7 * 24 - 1);
+    scenario.run("main", 2, true);
+    assert_eq!(scenario.status(), Flaky, "too early");
+    scenario.wait(1);
+    assert_eq!(scenario.status(), Healthy);
+    assert_eq!(scenario.test.standing.reason, StatusReason::Recovered);
 }
 
 #[test]
@@ -73,105 +73,105 @@ fn a_test_that_does_not_run_does_not_heal() {
         always(count(1, 24, 48)),
     ];
     for one in monitors {
-        let mut lab = Lab::new(vec![one.clone()]);
-        lab.run("main", 1, false);
-        lab.run("main", 1, true);
-        lab.runs(10, 10);
-        assert_eq!(lab.status(), Flaky);
-        lab.wait(44 * 24);
-        assert_eq!(lab.status(), Flaky, "{}", one.rule.kind().word());
+        let mut scenario = Scenario::new(vec![one.clone()]);
+        scenario.run("main", 1, false);
+        scenario.run("main", 1, true);
+        scenario.runs(10, 10);
+        assert_eq!(scenario.status(), Flaky);
+        scenario.wait(44 * 24);
+        assert_eq!(scenario.status(), Flaky, "{}", one.rule.kind().as_str());
         let stale = Monitor { stale_timeout_hours: Some(24), ..one };
-        lab.settings = lab.settings.with_monitor(stale, lab.now).expect("valid");
-        assert_eq!(lab.status(), Healthy, "its stale timeout is over");
-        assert_eq!(lab.test.standing.reason, StatusReason::Stale);
+        scenario.settings = scenario.settings.with_monitor(stale, scenario.now).expect("valid");
+        assert_eq!(scenario.status(), Healthy, "its stale timeout is over");
+        assert_eq!(scenario.test.standing.reason, StatusReason::Stale);
     }
 }
 
 #[test]
 fn a_changed_scope_of_pass_on_retry_holds_for_new_events_only() {
-    let mut lab = Lab::by_default();
-    lab.run("main", 1, false);
-    lab.run("main", 1, true);
-    assert_eq!(lab.status(), Flaky);
+    let mut scenario = Scenario::by_default();
+    scenario.run("main", 1, false);
+    scenario.run("main", 1, true);
+    assert_eq!(scenario.status(), Flaky);
     let narrow = Monitor {
         scope: BranchScope::class(BranchClass::PullRequest),
-        ..lab.settings.monitors[0].clone()
+        ..scenario.settings.monitors[0].clone()
     };
-    lab.settings = lab.settings.with_monitor(narrow, lab.now).expect("valid");
-    assert_eq!(lab.status(), Flaky, "what was seen by the old scope stands");
-    lab.wait(24 * 7);
-    lab.run("main", 2, false);
-    lab.run("main", 2, true);
-    assert_eq!(lab.status(), Flaky, "no run in the new scope");
-    lab.run("pr/1", 3, true);
-    assert_eq!(lab.status(), Healthy, "main is out of scope");
+    scenario.settings = scenario.settings.with_monitor(narrow, scenario.now).expect("valid");
+    assert_eq!(scenario.status(), Flaky, "what was seen by the old scope stands");
+    scenario.wait(24 * 7);
+    scenario.run("main", 2, false);
+    scenario.run("main", 2, true);
+    assert_eq!(scenario.status(), Flaky, "no run in the new scope");
+    scenario.run("pr/1", 3, true);
+    assert_eq!(scenario.status(), Healthy, "main is out of scope");
 }
 
 #[test]
 fn a_rate_needs_its_sample_and_both_thresholds() {
-    let mut lab = flaky(rate(20, 10));
-    lab.runs(0, 9);
-    assert_eq!(lab.status(), Healthy, "nine runs say nothing");
-    lab.runs(27, 0);
-    assert_eq!(lab.status(), Flaky, "9 of 36");
-    lab.runs(54, 0);
-    assert_eq!(lab.status(), Flaky, "9 of 90 is not below 10 %");
-    lab.runs(1, 0);
-    assert_eq!(lab.status(), Healthy, "9 of 91");
-    lab.runs(0, 5);
-    assert_eq!(lab.status(), Healthy, "14 of 96 lies between the thresholds");
-    lab.wait(24);
-    assert_eq!(lab.status(), Healthy, "all of it is out of the window");
+    let mut scenario = flaky(rate(20, 10));
+    scenario.runs(0, 9);
+    assert_eq!(scenario.status(), Healthy, "nine runs say nothing");
+    scenario.runs(27, 0);
+    assert_eq!(scenario.status(), Flaky, "9 of 36");
+    scenario.runs(54, 0);
+    assert_eq!(scenario.status(), Flaky, "9 of 90 is not below 10 %");
+    scenario.runs(1, 0);
+    assert_eq!(scenario.status(), Healthy, "9 of 91");
+    scenario.runs(0, 5);
+    assert_eq!(scenario.status(), Healthy, "14 of 96 lies between the thresholds");
+    scenario.wait(24);
+    assert_eq!(scenario.status(), Healthy, "all of it is out of the window");
 }
 
 #[test]
 fn a_rate_pools_the_runs_of_its_scope_only() {
     let mut broken = Template::BrokenOnStable.monitor(MonitorId(Uuid::from_u128(7)));
     broken.scope.patterns = vec![BranchPattern("ma*".into()), BranchPattern("develop".into())];
-    let mut lab = Lab::new(vec![broken]);
+    let mut scenario = Scenario::new(vec![broken]);
     for commit in 0..20 {
-        lab.run("pr/1", commit, false);
+        scenario.run("pr/1", commit, false);
     }
-    assert_eq!(lab.status(), Healthy);
+    assert_eq!(scenario.status(), Healthy);
     for (branch, commit) in [("main", 21), ("master", 22), ("develop", 23), ("main", 24)] {
-        lab.run(branch, commit, false);
+        scenario.run(branch, commit, false);
     }
-    assert_eq!(lab.status(), Healthy, "four runs");
-    lab.run("main", 25, false);
-    assert_eq!(lab.status(), Broken);
+    assert_eq!(scenario.status(), Healthy, "four runs");
+    scenario.run("main", 25, false);
+    assert_eq!(scenario.status(), Broken);
 }
 
 #[test]
 fn a_count_is_instant_and_every_failure_restarts_its_timeout() {
-    let mut lab = flaky(count(2, 24, 48));
-    lab.runs(0, 1);
-    assert_eq!(lab.status(), Healthy);
-    lab.wait(25);
-    lab.runs(0, 1);
-    assert_eq!(lab.status(), Healthy, "never two within a day");
-    lab.wait(1);
-    lab.runs(500, 1);
-    assert_eq!(lab.status(), Flaky);
-    lab.wait(47);
-    lab.runs(1, 1);
-    lab.wait(2);
-    assert_eq!(lab.status(), Flaky, "it failed again two hours ago");
-    lab.wait(46);
-    assert_eq!(lab.status(), Flaky, "it did not run since");
-    lab.runs(1, 0);
-    assert_eq!(lab.status(), Healthy);
+    let mut scenario = flaky(count(2, 24, 48));
+    scenario.runs(0, 1);
+    assert_eq!(scenario.status(), Healthy);
+    scenario.wait(25);
+    scenario.runs(0, 1);
+    assert_eq!(scenario.status(), Healthy, "never two within a day");
+    scenario.wait(1);
+    scenario.runs(500, 1);
+    assert_eq!(scenario.status(), Flaky);
+    scenario.wait(47);
+    scenario.runs(1, 1);
+    scenario.wait(2);
+    assert_eq!(scenario.status(), Flaky, "it failed again two hours ago");
+    scenario.wait(46);
+    assert_eq!(scenario.status(), Flaky, "it did not run since");
+    scenario.runs(1, 0);
+    assert_eq!(scenario.status(), Healthy);
 }
 
 #[test]
 fn broken_beats_flaky_and_each_monitor_must_let_go() {
-    let mut lab = Lab::new(vec![
+    let mut scenario = Scenario::new(vec![
         monitor(1, Classification::Flaky, rate(10, 10)),
         monitor(2, Classification::Broken, rate(80, 80)),
     ]);
-    lab.runs(0, 10);
-    assert_eq!(lab.status(), Broken);
-    lab.runs(10, 0);
-    let better = lab.measure();
+    scenario.runs(0, 10);
+    assert_eq!(scenario.status(), Broken);
+    scenario.runs(10, 0);
+    let better = scenario.measure();
     assert_eq!(better.test.standing.value, Flaky);
     assert_eq!(better.test.standing.monitor, Some(MonitorId(Uuid::from_u128(1))));
     let Some(EventKind::StatusChangedV2 { previous, new, triggered_by }) =
@@ -182,17 +182,17 @@ fn broken_beats_flaky_and_each_monitor_must_let_go() {
     assert_eq!((previous, new), (Broken, Flaky));
     assert_eq!(triggered_by.monitor, Some(MonitorId(Uuid::from_u128(2))));
     assert_eq!(triggered_by.status, MonitorStatus::Resolved);
-    lab.runs(100, 0);
-    assert_eq!(lab.status(), Healthy);
+    scenario.runs(100, 0);
+    assert_eq!(scenario.status(), Healthy);
 }
 
 #[test]
 fn events_tell_the_monitor_first_and_then_the_status_in_both_forms() {
-    let mut lab = flaky(count(1, 24, 24));
-    lab.settings.quarantine.enabled = true;
-    lab.settings.quarantine.auto = AutoQuarantine::from_switch(true);
-    lab.runs(0, 1);
-    let events = lab.measure().events;
+    let mut scenario = flaky(count(1, 24, 24));
+    scenario.settings.quarantine.enabled = true;
+    scenario.settings.quarantine.auto = AutoQuarantine::from_switch(true);
+    scenario.runs(0, 1);
+    let events = scenario.measure().events;
     let names: Vec<_> = events.iter().map(|it| (it.number, it.kind.name())).collect();
     assert_eq!(
         names,
@@ -207,14 +207,14 @@ fn events_tell_the_monitor_first_and_then_the_status_in_both_forms() {
 
 #[test]
 fn a_measurement_that_is_repeated_or_late_changes_nothing() {
-    let mut lab = flaky(count(1, 24, 24));
-    let early = lab.measured();
-    lab.runs(0, 1);
-    let late = lab.measured();
-    assert_eq!(lab.absorb(&late).test.standing.value, Flaky);
+    let mut scenario = flaky(count(1, 24, 24));
+    let early = scenario.measured();
+    scenario.runs(0, 1);
+    let late = scenario.measured();
+    assert_eq!(scenario.absorb(&late).test.standing.value, Flaky);
     for (fact, because) in [(late, IgnoredBecause::Known), (early, IgnoredBecause::Superseded)] {
-        let before = lab.test.clone();
-        let done = lab.absorb(&fact);
+        let before = scenario.test.clone();
+        let done = scenario.absorb(&fact);
         assert_eq!(done.decisions, [Decision::Ignored { because }]);
         assert_eq!(done.test, before);
     }

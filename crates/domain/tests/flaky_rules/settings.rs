@@ -9,25 +9,25 @@ use signalbox_domain::flaky::{
 use signalbox_domain::ids::RepoId;
 use uuid::Uuid;
 
-use crate::lab::{Lab, count, flaky, monitor, rate, start};
+use crate::scenario::{Scenario, count, flaky, monitor, rate, start};
 
 #[test]
 fn a_monitor_that_is_disabled_or_deleted_resolves_at_once() {
     for delete in [false, true] {
-        let mut lab = flaky(count(1, 24, 24));
-        lab.runs(0, 1);
-        assert_eq!(lab.status(), Flaky);
-        let old = lab.settings.monitors[0].clone();
-        lab.settings = if delete {
-            lab.settings.without_monitor(old.id).expect("there is one")
+        let mut scenario = flaky(count(1, 24, 24));
+        scenario.runs(0, 1);
+        assert_eq!(scenario.status(), Flaky);
+        let old = scenario.settings.monitors[0].clone();
+        scenario.settings = if delete {
+            scenario.settings.without_monitor(old.id).expect("there is one")
         } else {
             let disabled = Monitor { enabled: false, ..old };
-            lab.settings.with_monitor(disabled, lab.now).expect("valid")
+            scenario.settings.with_monitor(disabled, scenario.now).expect("valid")
         };
-        let done = lab.absorb(&Fact::SettingsChanged);
+        let done = scenario.absorb(&Fact::SettingsChanged);
         assert_eq!(done.test.standing.value, Healthy);
         assert_eq!(done.test.standing.reason, StatusReason::MonitorChanged);
-        assert!(lab.absorb(&Fact::SettingsChanged).empty);
+        assert!(scenario.absorb(&Fact::SettingsChanged).empty);
     }
 }
 
@@ -129,11 +129,11 @@ fn the_guard_and_the_branches_have_bounds() {
 
 #[test]
 fn a_preview_shows_what_a_monitor_would_find_and_decides_nothing() {
-    let mut lab = Lab::new(vec![]);
-    lab.runs(3, 2);
-    let summary = Summary::of(&lab.runs);
+    let mut scenario = Scenario::new(vec![]);
+    scenario.runs(3, 2);
+    let summary = Summary::of(&scenario.runs);
     let would = |count_of| monitor(7, Classification::Flaky, count(count_of, 24, 24));
-    let seen = would(2).preview(&summary, lab.now).expect("it would be active");
+    let seen = would(2).preview(&summary, scenario.now).expect("it would be active");
     assert_eq!(seen.to_string(), "2 runs failed");
-    assert_eq!(would(3).preview(&summary, lab.now), None);
+    assert_eq!(would(3).preview(&summary, scenario.now), None);
 }

@@ -134,7 +134,7 @@ fn said(transition: &Transition) -> String {
     for decision in &transition.decisions {
         parts.push(match decision {
             Decision::Moved(moved) => {
-                format!("#{} {} ({})", moved.pr, moved.to.word(), moved.reason.word())
+                format!("#{} {} ({})", moved.pr, moved.to.as_str(), moved.reason.as_str())
             }
             other => {
                 let words = format!("{other:?}");

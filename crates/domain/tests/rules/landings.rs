@@ -78,7 +78,7 @@ fn a_landing_that_is_gone_from_the_target_is_told_once_and_found_again() {
     };
     let lost = checked(std::slice::from_ref(&merged), &[], &head);
     let step = absorb(&world.queue, &lost, world.at);
-    let kinds: Vec<&str> = step.events.iter().map(|event| event.kind.word()).collect();
+    let kinds: Vec<&str> = step.events.iter().map(|event| event.kind.as_str()).collect();
     assert_eq!(kinds, ["pull_request.removed_from_target"]);
     let marked = step.changes.entries[0].as_ref().clone();
     assert_eq!((marked.off_target_since, &marked.state), (Some(world.at), &merged.state));

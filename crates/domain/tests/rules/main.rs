@@ -294,7 +294,7 @@ fn modes_are_switched_when_the_line_is_empty() {
     world.submit(1, None).expect("submitted");
     let parallel = SettingsPatch { mode: Some(Mode::Parallel), ..SettingsPatch::default() };
     update(&mut world, parallel, None);
-    assert_eq!(world.queue.header.state.name().word(), "SWITCHING_MODES");
+    assert_eq!(world.queue.header.state.name().as_str(), "SWITCHING_MODES");
     assert_eq!(world.queue.mode(), Mode::Single, "the old one is in force");
     let single = SettingsPatch { mode: Some(Mode::Single), ..SettingsPatch::default() };
     let (settings, by) = (Box::new(single), world.caller());
@@ -302,6 +302,6 @@ fn modes_are_switched_when_the_line_is_empty() {
     assert_eq!(world.ask(again), Err(Refusal::ModeChangeInProgress));
     world.settle();
     assert_eq!(world.landed, [1]);
-    assert_eq!(world.queue.header.state.name().word(), "RUNNING");
+    assert_eq!(world.queue.header.state.name().as_str(), "RUNNING");
     assert_eq!(world.queue.mode(), Mode::Parallel);
 }

@@ -35,10 +35,10 @@ fn a_pause_outlasts_a_change_of_mode() {
         let back = Command::Update { settings, state: None, reason: None, by };
         assert_eq!(world.ask(back), Err(Refusal::ModeChangeInProgress));
         update(&mut world, SettingsPatch::default(), Some(RequestedState::Running));
-        assert_eq!(world.queue.header.state.name().word(), "SWITCHING_MODES");
+        assert_eq!(world.queue.header.state.name().as_str(), "SWITCHING_MODES");
         world.settle();
         assert_eq!(world.landed, [1]);
-        assert_eq!(world.queue.header.state.name().word(), "RUNNING");
+        assert_eq!(world.queue.header.state.name().as_str(), "RUNNING");
         assert_eq!(world.queue.mode(), Mode::Parallel);
     }
 }
@@ -52,14 +52,14 @@ fn a_paused_queue_has_its_new_mode_when_the_line_is_empty() {
     let (pr, by) = (PrNumber(1), world.caller());
     world.ask(Command::Cancel { pr, by }).expect("not refused");
     world.settle();
-    assert_eq!(world.queue.header.state.name().word(), "PAUSED");
+    assert_eq!(world.queue.header.state.name().as_str(), "PAUSED");
     assert_eq!(world.queue.mode(), Mode::Parallel);
 }
 
 #[test]
 fn a_drain_outlasts_a_change_of_mode() {
     let to = |mode| SettingsPatch { mode: Some(mode), ..SettingsPatch::default() };
-    let state = |world: &World| world.queue.header.state.name().word();
+    let state = |world: &World| world.queue.header.state.name().as_str();
     // The mode is changed while the queue drains, or at once with the drain.
     for order in 0..2 {
         let mut world = world(1, Rules::default());
@@ -88,7 +88,7 @@ fn who_asks_for_running_while_modes_are_switched_has_ended_the_drain() {
     let parallel = SettingsPatch { mode: Some(Mode::Parallel), ..SettingsPatch::default() };
     update(&mut world, parallel, Some(RequestedState::Draining));
     update(&mut world, SettingsPatch::default(), Some(RequestedState::Running));
-    assert_eq!(world.queue.header.state.name().word(), "SWITCHING_MODES");
+    assert_eq!(world.queue.header.state.name().as_str(), "SWITCHING_MODES");
     world.settle();
-    assert_eq!(world.queue.header.state.name().word(), "RUNNING");
+    assert_eq!(world.queue.header.state.name().as_str(), "RUNNING");
 }

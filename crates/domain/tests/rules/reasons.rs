@@ -30,7 +30,7 @@ pub(crate) fn told(world: &World, pr: u32) -> Vec<(&'static str, String)> {
     let of_it =
         |event: &Event| matches!(event.subject, Subject::PullRequest { pr: it, .. } if it.0 == pr);
     let short = |event: Event| {
-        let name = event.kind.word().trim_start_matches("pull_request.");
+        let name = event.kind.as_str().trim_start_matches("pull_request.");
         (name, event.reason.unwrap_or_default())
     };
     events(world).into_iter().filter(of_it).map(short).collect()
@@ -344,9 +344,11 @@ fn a_queue_tells_who_moved_it_and_from_where() {
     update(&mut world, SettingsPatch::default(), Some(RequestedState::Paused));
     let moved: Vec<String> = events(&world)
         .into_iter()
-        .filter(|event| event.kind.word() == "queue.state_changed")
+        .filter(|event| event.kind.as_str() == "queue.state_changed")
         .map(|event| match event.subject {
-            Subject::Queue { by, from, to } => format!("{by}: {} to {}", from.word(), to.word()),
+            Subject::Queue { by, from, to } => {
+                format!("{by}: {} to {}", from.as_str(), to.as_str())
+            }
             other @ (Subject::PullRequest { .. } | Subject::Batch { .. }) => panic!("{other:?}"),
         })
         .collect();
@@ -384,7 +386,7 @@ fn an_absolved_batch_is_told_of_to_its_end() {
             let run = event.run.expect("a run");
             assert!(run.batched && run.sha.is_some());
             assert!(prs.iter().all(|pr| together.contains(pr)), "{prs:?} of {together:?}");
-            let name = event.kind.word().trim_start_matches("pull_request_batch.");
+            let name = event.kind.as_str().trim_start_matches("pull_request_batch.");
             told.push((name, prs.iter().map(|pr| pr.0).collect(), run.id.to_string()));
         }
         told

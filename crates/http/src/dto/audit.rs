@@ -157,7 +157,7 @@ impl AuditRecordReply {
             id: record.id.to_string(),
             at: record.at.to_string(),
             actor,
-            action: record.action.word(),
+            action: record.action.as_str(),
             object: record.object.clone(),
             repo: record.repo.as_ref().map(ToString::to_string),
             changes: changes.collect(),

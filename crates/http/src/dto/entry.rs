@@ -32,7 +32,7 @@ impl ReadinessReply {
             has_impacted_targets: readiness.has_impacted_targets,
             requires_impacted_targets: readiness.requires_impacted_targets,
             does_base_branch_match: readiness.does_base_branch_match,
-            git_hub_mergeability: words.word(readiness.mergeability.word()),
+            git_hub_mergeability: words.word(readiness.mergeability.as_str()),
         }
     }
 }
@@ -69,8 +69,8 @@ pub(crate) struct ExitReply {
 impl ExitReply {
     fn of(exit: &Exit, off_target_since: Option<Timestamp>, words: Words) -> Self {
         let mut reply = Self {
-            state: words.word(exit.state().word()),
-            reason: words.word(exit.reason().word()),
+            state: words.word(exit.state().as_str()),
+            reason: words.word(exit.reason().as_str()),
             actor: None,
             culprit: None,
             culprit_pr_number: None,
@@ -107,7 +107,7 @@ impl ExitReply {
 fn reason(entry: &Entry, waits: Option<&WaitReason>, words: Words) -> String {
     match (&entry.state, waits) {
         (EntryState::Ended(exit), _) => {
-            let sentence = exit_sentence(exit, &words.word(exit.reason().word()));
+            let sentence = exit_sentence(exit, &words.word(exit.reason().as_str()));
             match entry.off_target_since {
                 Some(since) => format!("{sentence}; no longer on the target branch since {since}"),
                 None => sentence,
@@ -161,7 +161,7 @@ impl ListedEntry {
         let pull_request = &entry.pull_request;
         Self {
             id: entry.id.to_string(),
-            state: words.word(state.word()),
+            state: words.word(state.as_str()),
             state_changed_at: entry.state_changed_at.to_string(),
             priority_value: entry.priority.value,
             priority_name: entry.priority.name(),

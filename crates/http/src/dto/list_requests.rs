@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 use super::cursor::Cursor;
 use super::field::{Errors, Field, object_form, shown};
 use super::forms::{Count, Flag, List, Text, Time};
-use super::place::{Place, RepoRef, Request, check_place};
+use super::place::{RepoBranch, RepoRef, Request, check_place};
 use super::pull_request_requests::PrByNumber;
 use super::words::PrStateWord;
 use crate::problem::Problem;
@@ -84,7 +84,7 @@ pub(crate) struct ListRequest {
 /// Which pull requests are asked for.
 #[derive(Debug)]
 pub(crate) struct Listing {
-    pub(crate) place: Place,
+    pub(crate) place: RepoBranch,
     pub(crate) filter: EntryFilter,
     pub(crate) after: Option<SubmissionPlace>,
     pub(crate) take: u32,
@@ -97,7 +97,7 @@ impl Request for ListRequest {
         let place = check_place(self.repo, self.target_branch, errors);
         let state = errors.optional("/state", self.state).map(|Text(text)| {
             let wrong = || {
-                let all: Vec<&str> = PrState::ALL.iter().map(|it| it.word()).collect();
+                let all: Vec<&str> = PrState::ALL.iter().map(|it| it.as_str()).collect();
                 format!("must be one of {}, but is {}", all.join(", "), shown(&text))
             };
             errors.keep("/state", PrState::parse(&text).ok_or_else(wrong))
@@ -141,7 +141,7 @@ pub(crate) struct EntriesRequest {
 /// Which pull requests are looked up.
 #[derive(Debug)]
 pub(crate) struct LookUps {
-    pub(crate) place: Place,
+    pub(crate) place: RepoBranch,
     pub(crate) prs: Vec<PrNumber>,
     pub(crate) timeline: bool,
 }
@@ -202,7 +202,7 @@ pub(crate) struct ResultsRequest {
 /// Which results are asked for.
 #[derive(Debug)]
 pub(crate) struct Results {
-    pub(crate) place: Place,
+    pub(crate) place: RepoBranch,
     since: Timestamp,
     until: Option<Timestamp>,
     pub(crate) offset: u32,

@@ -73,11 +73,11 @@ impl ResultReply {
         Self {
             pr_number: result.pr.0,
             test_run_id: result.run.map(|run| run.to_string()),
-            outcome: words.word(result.outcome.word()),
+            outcome: words.word(result.outcome.as_str()),
             ended_at: result.ended_at.to_string(),
             testing_duration_ms: result.took.millis() / 1_000 * 1_000,
-            cycle_conclusion: result.conclusion.map(|state| words.word(state.word())),
-            bisection: result.bisection.map(|part| words.word(part.word())),
+            cycle_conclusion: result.conclusion.map(|state| words.word(state.as_str())),
+            bisection: result.bisection.map(|part| words.word(part.as_str())),
         }
     }
 }

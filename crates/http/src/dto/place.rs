@@ -37,7 +37,7 @@ pub(crate) struct RepoRef {
 }
 
 /// A repository and a target branch, checked.
-pub(crate) type Place = (RepoName, BranchName);
+pub(crate) type RepoBranch = (RepoName, BranchName);
 
 /// The rule of a name with the value that breaks it; the pointer says what was to be named.
 pub(super) fn broken(error: &InvalidName) -> String {
@@ -67,7 +67,7 @@ pub(super) fn check_place(
     repo: Field<RepoRef>,
     branch: Field<Text>,
     errors: &mut Errors,
-) -> Option<Place> {
+) -> Option<RepoBranch> {
     let repo = check_repository(repo, errors);
     let branch = errors.required("/targetBranch", branch).and_then(|Text(branch)| {
         errors.keep("/targetBranch", BranchName::new(branch).map_err(|error| broken(&error)))

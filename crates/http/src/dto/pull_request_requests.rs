@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 
 use super::field::{Errors, Field, object_form};
 use super::forms::{Flag, Number, PriorityForm, Text};
-use super::place::{Place, RepoRef, Request, broken, check_place};
+use super::place::{RepoBranch, RepoRef, Request, broken, check_place};
 
 /// A pull request by number.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -51,7 +51,7 @@ pub(crate) struct PullRequestRequest {
 }
 
 impl Request for PullRequestRequest {
-    type Checked = (Place, PrNumber);
+    type Checked = (RepoBranch, PrNumber);
 
     fn check(self, errors: &mut Errors) -> Option<Self::Checked> {
         let place = check_place(self.repo, self.target_branch, errors);
@@ -101,7 +101,7 @@ pub(crate) enum PriorityChoice {
 }
 
 impl Request for SubmitRequest {
-    type Checked = (Place, PrNumber, SubmitOptions);
+    type Checked = (RepoBranch, PrNumber, SubmitOptions);
 
     fn check(self, errors: &mut Errors) -> Option<Self::Checked> {
         let place = check_place(self.repo, self.target_branch, errors);
@@ -176,7 +176,7 @@ pub(crate) struct EntryRequest {
 /// What a look-up asks for.
 #[derive(Debug)]
 pub(crate) struct LookUp {
-    pub(crate) place: Place,
+    pub(crate) place: RepoBranch,
     pub(crate) query: PullRequestQuery,
     pub(crate) extras: Extras,
 }

@@ -105,7 +105,7 @@ impl SettingsReply {
             }
         };
         Self {
-            state: words.word(header.state.name().word()),
+            state: words.word(header.state.name().as_str()),
             branch: header.branch.to_string(),
             settings: header.settings.clone(),
             words,

@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 
 use super::field::{Errors, Field, object_form, shown};
 use super::forms::{Count, Text};
-use super::place::{Place, RepoRef, Request, check_place};
+use super::place::{RepoBranch, RepoRef, Request, check_place};
 use super::setting::keep;
 use super::words::ModeWord;
 
@@ -27,9 +27,9 @@ pub(crate) struct QueueRequest {
 }
 
 impl Request for QueueRequest {
-    type Checked = Place;
+    type Checked = RepoBranch;
 
-    fn check(self, errors: &mut Errors) -> Option<Place> {
+    fn check(self, errors: &mut Errors) -> Option<RepoBranch> {
         check_place(self.repo, self.target_branch, errors)
     }
 }
@@ -61,7 +61,7 @@ pub(crate) struct CreateRequest {
 /// What a new queue is to be like.
 #[derive(Debug)]
 pub(crate) struct Create {
-    pub(crate) place: Place,
+    pub(crate) place: RepoBranch,
     pub(crate) mode: Mode,
     pub(crate) concurrency: Option<u32>,
 }
@@ -104,7 +104,7 @@ pub(crate) struct RunRequest {
 }
 
 impl Request for RunRequest {
-    type Checked = (Place, Option<String>);
+    type Checked = (RepoBranch, Option<String>);
 
     fn check(self, errors: &mut Errors) -> Option<Self::Checked> {
         let place = check_place(self.repo, self.target_branch, errors);

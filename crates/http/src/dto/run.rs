@@ -30,8 +30,8 @@ impl CheckRun {
         Self {
             name: check.name.clone(),
             url: check.url.clone(),
-            status: check.status.word().to_owned(),
-            conclusion: check.conclusion.map(|it| it.word().to_owned()),
+            status: check.status.as_str().to_owned(),
+            conclusion: check.conclusion.map(|it| it.as_str().to_owned()),
             summary: check.summary.clone(),
         }
     }
@@ -113,7 +113,7 @@ impl TestRunReply {
         Self {
             test_run_id: run.id.to_string(),
             required_statuses: required.map(|it| it.names.clone()).unwrap_or_default(),
-            required_statuses_source: required.map(|it| words.word(it.source.word())),
+            required_statuses_source: required.map(|it| words.word(it.source.as_str())),
             test_branch: run.branch.to_string(),
             test_branch_sha: run
                 .candidate
@@ -121,7 +121,7 @@ impl TestRunReply {
                 .map(|candidate| candidate.sha.to_string())
                 .unwrap_or_default(),
             created_at: run.started_at.to_string(),
-            status: words.word(run.status.word()),
+            status: words.word(run.status.as_str()),
             check_suites: vec![CheckSuite { check_runs: checks }],
             status_checks: Vec::new(),
             tested_pull_requests: run.group.iter().map(TestedPullRequest::of).collect(),

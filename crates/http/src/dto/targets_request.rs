@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 
 use super::field::{Errors, Field, object_form};
 use super::forms::{Number, TargetsForm, Text};
-use super::place::{Place, RepoRef, Request, broken, check_place};
+use super::place::{RepoBranch, RepoRef, Request, broken, check_place};
 
 /// A pull request and the head that targets hold for.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -75,7 +75,7 @@ pub(crate) enum TargetsChoice {
 /// What a report of targets says.
 #[derive(Debug)]
 pub(crate) struct SetTargets {
-    pub(crate) place: Place,
+    pub(crate) place: RepoBranch,
     pub(crate) pr: PrNumber,
     pub(crate) targets: ReportedTargets,
 }

@@ -39,7 +39,7 @@ pub(crate) struct FailedStatusReply {
 fn statuses(failed: &[FailedStatus]) -> Vec<FailedStatusReply> {
     let reply = |it: &FailedStatus| FailedStatusReply {
         name: it.name.clone(),
-        conclusion: it.conclusion.map(CheckConclusion::word),
+        conclusion: it.conclusion.map(CheckConclusion::as_str),
         url: it.url.clone(),
     };
     failed.iter().map(reply).collect()
@@ -201,7 +201,7 @@ enum What {
 
 impl StepReply {
     pub(super) fn of(entry: &Entry, step: &Step, words: Words) -> Self {
-        let (reason, actor) = (words.word(step.reason.word()), step.actor.to_string());
+        let (reason, actor) = (words.word(step.reason.as_str()), step.actor.to_string());
         let run = step.run.as_ref();
         let test_run_id = run.map(|run| run.id.to_string());
         let candidate = run.and_then(|run| run.candidate.as_ref());
@@ -225,7 +225,7 @@ impl StepReply {
                     id: run.id.to_string(),
                     branch: run.branch.to_string(),
                     sha,
-                    status: words.word(run.status.word()),
+                    status: words.word(run.status.as_str()),
                     required_statuses: run
                         .required
                         .as_ref()
@@ -234,7 +234,7 @@ impl StepReply {
                     required_statuses_source: run
                         .required
                         .as_ref()
-                        .map(|required| words.word(required.source.word())),
+                        .map(|required| words.word(required.source.as_str())),
                     tested_pull_requests: run.group.iter().map(TestedPullRequest::of).collect(),
                 }),
                 prerequisite_pull_requests: references(&step.prerequisites),
@@ -266,14 +266,14 @@ impl StepReply {
                 block_reasons: step
                     .block_reason
                     .iter()
-                    .map(|kind| BlockReasonReply { kind: words.word(kind.word()) })
+                    .map(|kind| BlockReasonReply { kind: words.word(kind.as_str()) })
                     .collect(),
                 details: step.details.clone(),
             }),
             PrState::Cancelled => What::Cancellation(EndStep { reason, actor }),
             PrState::Merged => What::Merged(EndStep { reason, actor }),
         };
-        Self { timestamp: step.at.to_string(), state: words.word(step.state.word()), what }
+        Self { timestamp: step.at.to_string(), state: words.word(step.state.as_str()), what }
     }
 }
 

@@ -10,7 +10,7 @@ use utoipa::{PartialSchema, ToSchema};
 
 use super::field::{Errors, Field, object_form, shown};
 use super::forms::{Flag, Text};
-use super::place::{Place, RepoRef, Request, check_place};
+use super::place::{RepoBranch, RepoRef, Request, check_place};
 use super::setting::{self as wire, Sent};
 use super::words::RequestedStateWord;
 
@@ -148,7 +148,7 @@ impl ToSchema for UpdateRequest {
 /// What an update asks for.
 #[derive(Debug)]
 pub(crate) struct Update {
-    pub(crate) place: Place,
+    pub(crate) place: RepoBranch,
     pub(crate) settings: SettingsPatch,
     pub(crate) state: Option<RequestedState>,
     pub(crate) reason: Option<String>,

@@ -40,9 +40,9 @@ impl UploadWarningReply {
         let message =
             if count == 0 { sentence.to_owned() } else { format!("{sentence} ({count})") };
         let severity = match kind.severity() {
-            severity @ (Severity::Invalid | Severity::Suboptimal) => severity.word(),
+            severity @ (Severity::Invalid | Severity::Suboptimal) => severity.as_str(),
         };
-        Self { kind: kind.word(), severity, count, message }
+        Self { kind: kind.as_str(), severity, count, message }
     }
 }
 
@@ -117,15 +117,15 @@ impl UploadReply {
         let (received, taken) = (record.received.as_ref(), record.taken_in.as_ref());
         Self {
             id: record.id.to_string(),
-            state: record.state.word(),
-            source: record.source.word(),
-            trust: record.trust.word(),
+            state: record.state.as_str(),
+            source: record.source.as_str(),
+            trust: record.trust.as_str(),
             created_at: record.created_at.to_string(),
             received_at: received.map(|it| it.at.to_string()),
             bytes: received.map(signalbox_domain::upload::Received::bytes),
             sha: upload.and_then(|it| it.sha.as_ref().map(ToString::to_string)),
             branch: upload.map(|it| it.branch.clone()).filter(|it| !it.is_empty()),
-            branch_class: upload.map(|it| it.class.word()),
+            branch_class: upload.map(|it| it.class.as_str()),
             pr_number: upload.and_then(|it| it.pr).map(|pr| pr.0),
             job_url: upload.and_then(|it| it.job_url.clone()),
             job_name: upload.and_then(|it| it.job_name.clone()),
@@ -134,7 +134,7 @@ impl UploadReply {
             tests: taken.map(|it| it.tests),
             failed_tests: taken.map(|it| it.failed),
             runs: taken.map(|it| it.runs),
-            admission: taken.map(|it| it.admission.word()),
+            admission: taken.map(|it| it.admission.as_str()),
             repeats: record.repeats.map(|it| it.to_string()),
             problem: record.problem.clone(),
             files: record

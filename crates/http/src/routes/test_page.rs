@@ -79,10 +79,10 @@ fn shown(details: &TestDetails, links: &TestLinks) -> HttpResponse {
     let mut page = Html::default();
     page.element("h1", &key.name).facts(&[
         ("Repository", snapshot.repo.to_string()),
-        ("Status", format!("{} since {}", standing.value.word(), standing.since)),
+        ("Status", format!("{} since {}", standing.value.as_str(), standing.since)),
         ("Why", standing.reason_text()),
         ("Quarantined", quarantined.to_owned()),
-        ("Override", test.quarantining().setting.word().to_owned()),
+        ("Override", test.quarantining().setting.as_str().to_owned()),
         ("Failed in 24 hours", percent(numbers.failure_rate_24h(), numbers.runs_24h)),
         ("Failed in 7 days", percent(numbers.failure_rate_7d(), numbers.runs_7d)),
         ("Pull requests in 7 days", numbers.pull_requests_7d.len().to_string()),
@@ -104,8 +104,8 @@ fn shown(details: &TestDetails, links: &TestLinks) -> HttpResponse {
             None => String::new(),
         };
         vec![
-            format!("{} {id}", record.kind.word()),
-            format!("{} since {}", record.status.word(), record.since),
+            format!("{} {id}", record.kind.as_str()),
+            format!("{} since {}", record.status.as_str(), record.since),
             record.evidence.to_string(),
             mute,
         ]
@@ -138,9 +138,9 @@ fn shown(details: &TestDetails, links: &TestLinks) -> HttpResponse {
 
 fn run(run: &RunRecord) -> Vec<String> {
     let result = match (run.outcome, run.counts) {
-        (RunOutcome::Skipped, _) | (_, true) => run.outcome.word().to_owned(),
+        (RunOutcome::Skipped, _) | (_, true) => run.outcome.as_str().to_owned(),
         (RunOutcome::Passed | RunOutcome::Failed, false) => {
-            format!("{}, set aside", run.outcome.word())
+            format!("{}, set aside", run.outcome.as_str())
         }
     };
     let message: String = run.message.iter().flat_map(|it| it.chars()).take(500).collect();

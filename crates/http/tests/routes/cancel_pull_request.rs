@@ -1,7 +1,7 @@
 //! `POST /v1/cancelPullRequest`.
 
 use serde_json::json;
-use signalbox_domain::queue::Lane;
+use signalbox_domain::queue::EffectClass;
 
 use crate::support::Server;
 
@@ -33,8 +33,8 @@ async fn one_that_was_never_submitted_is_not_in_the_queue() {
 async fn one_that_is_being_merged_cannot_be_stopped() {
     let server = Server::new().await;
     let pr = server.submitted("b").await;
-    server.settle_but(&[Lane::Checks]).await;
-    server.settle_but(&[Lane::Host]).await;
+    server.settle_but(&[EffectClass::Checks]).await;
+    server.settle_but(&[EffectClass::Host]).await;
     let reply = server.post(OPERATION, json!({"pr": {"number": pr}})).await;
     reply.problem(409, "merge_in_progress");
 }

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 use signalbox_domain::ids::PrNumber;
-use signalbox_domain::queue::{Lane, PullRequestState};
+use signalbox_domain::queue::{EffectClass, PullRequestState};
 use signalbox_domain::time::Span;
 use signalbox_domain::token::EnumCase;
 
@@ -138,7 +138,7 @@ async fn a_conflict_names_the_culprit() {
 async fn those_that_must_come_first_are_named_with_their_pages() {
     let server = Server::new().await;
     let prs = [server.submitted("b").await, server.submitted("c").await];
-    server.settle_but(&[Lane::Checks]).await;
+    server.settle_but(&[EffectClass::Checks]).await;
     let third = server.submitted("d").await;
     let items = timeline(&server, prs[1]).await;
     let first = json!([{"prNumber": prs[0], "prUrl": "https://git.test/acme/calc/pull/1"}]);
@@ -163,7 +163,7 @@ async fn an_estimate_comes_with_its_basis_and_none_with_the_reason() {
         "sentence": "no estimate: no test run has passed in this queue yet"
     });
     assert_eq!(estimate(&server, first).await, none);
-    server.settle_but(&[Lane::Checks]).await;
+    server.settle_but(&[EffectClass::Checks]).await;
     server.clock.advance(Span::minutes(4));
     server.settle().await;
     let (second, third) = (server.submitted("c").await, server.submitted("d").await);

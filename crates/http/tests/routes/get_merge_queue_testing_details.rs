@@ -1,7 +1,7 @@
 //! `POST /v1/getMergeQueueTestingDetails`.
 
 use serde_json::{Value, json};
-use signalbox_domain::queue::Lane;
+use signalbox_domain::queue::EffectClass;
 use signalbox_domain::token::EnumCase;
 
 use crate::support::{Grant, Server};
@@ -66,7 +66,7 @@ async fn without_an_id_all_runs_in_progress_are_listed() {
     let server = Server::new().await;
     assert_eq!(server.ok(OPERATION, json!({})).await, json!({"testRuns": []}));
     let (first, second) = (server.submitted("b").await, server.submitted("c").await);
-    server.settle_but(&[Lane::Checks]).await;
+    server.settle_but(&[EffectClass::Checks]).await;
     for body in [json!({}), json!({"testRunId": null}), json!({"testRunId": ""})] {
         let runs = server.ok(OPERATION, body).await;
         let runs = runs["testRuns"].as_array().expect("runs");

@@ -1,7 +1,7 @@
 //! `POST /v1/listMergeQueueTestingResults`.
 
 use serde_json::{Value, json};
-use signalbox_domain::queue::Lane;
+use signalbox_domain::queue::EffectClass;
 use signalbox_domain::time::Span;
 use signalbox_domain::token::EnumCase;
 
@@ -18,7 +18,7 @@ async fn each_attempt_has_a_result_once_it_has_ended() {
     let server = Server::new().await;
     let good = server.submitted("b").await;
     let run = server.entry(good).await["testRunId"].clone();
-    server.settle_but(&[Lane::Checks]).await;
+    server.settle_but(&[EffectClass::Checks]).await;
     let body = json!({"since": since(&server, 1)});
     let none = json!({"testingResults": [], "totalItems": 0});
     assert_eq!(server.ok(OPERATION, body.clone()).await, none, "it is still being tested");
@@ -56,7 +56,7 @@ async fn each_attempt_has_a_result_once_it_has_ended() {
 async fn one_that_is_still_in_the_queue_has_no_conclusion_and_one_taken_out_was_cancelled() {
     let server = Server::new().await;
     let (first, second) = (server.submitted("b").await, server.submitted("c").await);
-    server.settle_but(&[Lane::Checks]).await;
+    server.settle_but(&[EffectClass::Checks]).await;
     server.clock.advance(Span::seconds(90));
     server.ok("cancelPullRequest", json!({"pr": {"number": first}})).await;
     let reply = server.ok(OPERATION, json!({"since": since(&server, 1)})).await;

@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 
 use actix_web::test::TestRequest;
 use serde_json::{Value, json};
-use signalbox_domain::queue::{Check, CheckConclusion, CheckStatus, Fact, Lane, Mergeability};
+use signalbox_domain::queue::{
+    Check, CheckConclusion, CheckStatus, EffectClass, Fact, Mergeability,
+};
 use signalbox_domain::time::{Span, Timestamp};
 use signalbox_domain::token::EnumCase;
 
@@ -127,7 +129,7 @@ async fn replies_are_as_strict_clients_want_them(case: EnumCase) {
         json!({"pr": {"number": prs[1], "sha": "1f".repeat(20)}, "impactedTargets": ["//b"]});
     client.command("setImpactedTargets", targets).await;
     client.look_around(&prs).await;
-    server.settle_but(&[Lane::Checks]).await;
+    server.settle_but(&[EffectClass::Checks]).await;
     client.look_around(&prs).await;
     client.fail_checks(prs[2]).await;
     client.look_around(&prs).await;

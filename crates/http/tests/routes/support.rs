@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use signalbox_conformance::fake_host::{FakeHost, FakeHosts};
 use signalbox_domain::ids::{OrgId, OrgSlug, PrNumber, RepoName, TokenId};
 use signalbox_domain::ports::{Exposition, IdSource, Observed, Observer, Org, Stores};
-use signalbox_domain::queue::{Lane, QueueMetrics};
+use signalbox_domain::queue::{EffectClass, QueueMetrics};
 use signalbox_domain::testing::{CountingIds, ManualClock, Quiet};
 use signalbox_domain::time::Timestamp;
 use signalbox_domain::token::{Compatibility, EnumCase, Scope, Token, TokenText};
@@ -188,7 +188,7 @@ impl Server {
             queues: queues.clone(),
             hints: Arc::new(HintService::new(
                 context.clone(),
-                context.stores.host.heard.clone(),
+                context.stores.host.inbound_deliveries.clone(),
                 queues.clone(),
             )),
             uploads,
@@ -256,7 +256,7 @@ impl Server {
     }
 
     /// Runs effects until there are none, but not those of these lanes.
-    pub(crate) async fn settle_but(&self, held: &[Lane]) {
+    pub(crate) async fn settle_but(&self, held: &[EffectClass]) {
         settle(&self.runner, &self.clock, held).await;
     }
 

@@ -187,7 +187,7 @@ async fn failures_of_a_run_need_two_scopes() {
     {
         let token = server.grant(Grant { scopes: vec![held], ..Grant::default() }).await;
         let problem = operation.call(&server, Some(&token)).await.problem(403, "missing_scope");
-        assert_eq!(problem["detail"], format!("this token lacks the scope {}", lacks.word()));
+        assert_eq!(problem["detail"], format!("this token lacks the scope {}", lacks.as_str()));
     }
 }
 
@@ -221,7 +221,7 @@ async fn each_operation_needs_its_scope_and_no_other() {
         for scopes in [all_others, Vec::new()] {
             let token = server.grant(Grant { scopes, ..Grant::default() }).await;
             let problem = operation.call(&server, Some(&token)).await.problem(403, "missing_scope");
-            let words = format!("this token lacks the scope {}", needed.word());
+            let words = format!("this token lacks the scope {}", needed.as_str());
             assert_eq!(problem["detail"], words, "{}", operation.id);
         }
         let scopes = vec![needed];

@@ -156,7 +156,7 @@ documents! {
     flaky::JournalRecord: "test journal" version 1,
     flaky::RunRecord: "result" version 1,
     flaky::Upload: "uploaded results" version 1,
-    flaky::TakenIn: "counts of an upload" version 1,
+    flaky::IngestOutcome: "counts of an upload" version 1,
     CiRunDocument: "CI run" version 1,
     EndpointDocument: "webhook endpoint" version 1,
     Attempt: "webhook attempt" version 1,

@@ -148,7 +148,7 @@ pub(super) fn unhex(text: &str) -> Result<TokenHash, DbError> {
 
 impl NewToken {
     fn of(token: &Token) -> Result<Self, DbError> {
-        let scopes: Vec<&str> = token.scopes.iter().map(|scope| scope.word()).collect();
+        let scopes: Vec<&str> = token.scopes.iter().map(|scope| scope.as_str()).collect();
         Ok(Self {
             id: Sql(token.id),
             org_id: Sql(token.org),
@@ -156,7 +156,7 @@ impl NewToken {
             hash: hex(token.hash),
             scopes: scopes.join(" "),
             repos: encode(&TokenRepos { repos: token.repos.clone() })?,
-            compatibility: token.compatibility.word(),
+            compatibility: token.compatibility.as_str(),
             created_at: Sql(token.created_at),
             expires_at: token.expires_at.map(Sql),
             revoked_at: token.revoked_at.map(Sql),

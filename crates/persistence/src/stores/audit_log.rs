@@ -41,7 +41,7 @@ impl AuditRow {
             id: Sql(record.id),
             org_id: Sql(record.org),
             at: Sql(record.at),
-            action: record.action.word().to_owned(),
+            action: record.action.as_str().to_owned(),
             token_id: record.actor.token().map(Sql),
             object: record.object.clone(),
             repo: record.repo.as_ref().map(lookup),
@@ -95,7 +95,7 @@ impl AuditLog for Store {
             query = query.filter(audit::org_id.eq(Sql(org)));
         }
         if let Some(action) = filter.action {
-            query = query.filter(audit::action.eq(action.word()));
+            query = query.filter(audit::action.eq(action.as_str()));
         }
         if let Some(token) = filter.token {
             query = query.filter(audit::token_id.eq(Sql(token)));

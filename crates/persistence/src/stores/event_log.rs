@@ -5,7 +5,7 @@ use diesel::dsl::max;
 use diesel::prelude::*;
 use diesel_async::RunQueryDsl;
 use signalbox_domain::ids::{OrgId, RepoId};
-use signalbox_domain::ports::{EventLog, PublicEvent, StoreError, ToldEvent};
+use signalbox_domain::ports::{EventLog, EventRecord, PublicEvent, StoreError};
 use signalbox_domain::time::Timestamp;
 use uuid::Uuid;
 
@@ -25,7 +25,7 @@ bulk_rows! {
 }
 
 impl EventRow {
-    pub(super) fn of(org: OrgId, repo: RepoId, told: &ToldEvent) -> Self {
+    pub(super) fn of(org: OrgId, repo: RepoId, told: &EventRecord) -> Self {
         Self {
             id: told.id,
             org_id: org,

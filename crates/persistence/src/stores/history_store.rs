@@ -66,12 +66,12 @@ impl HistoryStore for Store {
             .select(entries::document)
             .into_boxed();
         if let Some(state) = filter.state {
-            query = query.filter(entries::state.eq(state.word()));
+            query = query.filter(entries::state.eq(state.as_str()));
         }
         if let Some(window) = filter.concluded {
             let (since, until) = bounds(window);
             let concluded = moves_of!(queue)
-                .filter(entry_moves::to_state.eq_any(TERMINAL.map(PrState::word)))
+                .filter(entry_moves::to_state.eq_any(TERMINAL.map(PrState::as_str)))
                 .filter(entry_moves::at.between(Sql(since), Sql(until)))
                 .select(entry_moves::entry_id);
             query = query.filter(entries::id.eq_any(concluded));
@@ -152,7 +152,7 @@ impl HistoryStore for Store {
             async move {
                 let (since, until) = bounds(within);
                 let all = moves_of!(queue)
-                    .filter(entry_moves::from_state.eq(PrState::Testing.word()))
+                    .filter(entry_moves::from_state.eq(PrState::Testing.as_str()))
                     .filter(entry_moves::at.between(Sql(since), Sql(until)));
                 let total: i64 = all.count().get_result(conn).await?;
                 let rows: Vec<MoveRow> = all
@@ -212,8 +212,8 @@ impl HistoryStore for Store {
     async fn passes(&self, queue: QueueRef, limit: u32) -> Result<Vec<Move>, StoreError> {
         let mut conn = self.connection().await?;
         let rows: Vec<MoveRow> = moves_of!(queue)
-            .filter(entry_moves::from_state.eq(PrState::Testing.word()))
-            .filter(entry_moves::to_state.eq(PrState::TestsPassed.word()))
+            .filter(entry_moves::from_state.eq(PrState::Testing.as_str()))
+            .filter(entry_moves::to_state.eq(PrState::TestsPassed.as_str()))
             .order((
                 entry_moves::at.desc(),
                 entry_moves::number.desc(),

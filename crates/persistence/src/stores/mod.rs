@@ -10,8 +10,8 @@ mod check_log;
 mod commit;
 mod event_log;
 mod flaky;
-mod heard_store;
 mod history_store;
+mod inbound_delivery_store;
 mod job_store;
 mod lent;
 mod outbox;
@@ -101,7 +101,7 @@ impl Store {
                 sessions: store.clone(),
                 audit: store.clone(),
             },
-            host: HostStores { pull_requests: store.clone(), heard: store.clone() },
+            host: HostStores { pull_requests: store.clone(), inbound_deliveries: store.clone() },
             runtime: RuntimeStores { agenda: store.clone(), jobs: store.clone(), retention: store },
         }
     }

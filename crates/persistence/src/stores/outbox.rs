@@ -8,7 +8,7 @@ use signalbox_domain::ids::{OrgId, QueueId, RunId};
 use signalbox_domain::ports::{
     Backlog, Failing, FailingEffect, LeaseToken, Leased, Outbox, QueueRef, StoreError,
 };
-use signalbox_domain::queue::{Effect, Lane};
+use signalbox_domain::queue::{Effect, EffectClass};
 use signalbox_domain::time::Timestamp;
 use uuid::Uuid;
 
@@ -30,7 +30,7 @@ type FailingRow =
 impl Outbox for Store {
     async fn lease(
         &self,
-        lane: Lane,
+        lane: EffectClass,
         limit: u32,
         holder: Uuid,
         now: Timestamp,
@@ -111,7 +111,7 @@ impl Outbox for Store {
                     .filter(outbox::queue_id.eq(Sql(queue.id)))
                     .filter(outbox::org_id.eq(Sql(queue.org)))
                     .filter(outbox::run_id.eq(Sql(run)))
-                    .filter(outbox::lane.eq(Lane::Checks.word()));
+                    .filter(outbox::lane.eq(EffectClass::Checks.as_str()));
                 let removed = diesel::delete(rows).execute(conn).await?;
                 Ok(u64::try_from(removed).unwrap_or(0))
             }
@@ -125,7 +125,7 @@ impl Outbox for Store {
         let rows: Vec<Kept<EffectDocument>> = outbox::table
             .filter(outbox::queue_id.eq(Sql(queue.id)))
             .filter(outbox::org_id.eq(Sql(queue.org)))
-            .filter(outbox::lane.eq(Lane::Host.word()))
+            .filter(outbox::lane.eq(EffectClass::Host.as_str()))
             .filter(outbox::run_id.is_not_null())
             .select(outbox::document)
             .load(&mut conn)
@@ -204,10 +204,10 @@ impl Outbox for Store {
         Ok(Failing { count, longest })
     }
 
-    async fn backlog(&self, lane: Lane, now: Timestamp) -> Result<Backlog, StoreError> {
+    async fn backlog(&self, lane: EffectClass, now: Timestamp) -> Result<Backlog, StoreError> {
         let mut conn = self.connection().await?;
         let (due, oldest): (i64, Option<Timestamp>) = outbox::table
-            .filter(outbox::lane.eq(lane.word()))
+            .filter(outbox::lane.eq(lane.as_str()))
             .filter(outbox::due_at.le(Sql(now)))
             .filter(outbox::leased_until.is_null().or(outbox::leased_until.le(Sql(now))))
             .select((diesel::dsl::count_star(), diesel::dsl::min(outbox::due_at)))
@@ -232,7 +232,7 @@ fn failing_effect(row: FailingRow) -> Result<FailingEffect, DbError> {
 
 async fn lease_rows(
     conn: &mut Conn,
-    lane: Lane,
+    lane: EffectClass,
     limit: u32,
     holder: Uuid,
     now: Timestamp,
@@ -240,7 +240,7 @@ async fn lease_rows(
 ) -> Result<Vec<Leased>, DbError> {
     let rows: Vec<Row> = locked!(
         outbox::table
-            .filter(outbox::lane.eq(lane.word()))
+            .filter(outbox::lane.eq(lane.as_str()))
             .filter(outbox::due_at.le(Sql(now)))
             .filter(outbox::leased_until.is_null().or(outbox::leased_until.le(Sql(now))))
             .order((outbox::due_at, outbox::position))

@@ -19,7 +19,7 @@ use crate::schema::{entries, entry_moves, journal, queues, repos, runs};
 use crate::sql_types::Sql;
 
 /// Where a row of a list belongs: queue, host, owner, name, branch.
-type Place = (QueueId, String, String, String, String);
+type LinePosition = (QueueId, String, String, String, String);
 
 /// Entries of a queue in a state.
 type Count = (QueueId, String, i64);
@@ -116,7 +116,7 @@ impl ReadStore for Store {
         if let Some(repo) = scope.repo {
             query = query.filter(queues::repo_id.eq(Sql(repo)));
         }
-        let places: Vec<Place> = query.load(&mut conn).await.map_err(DbError::from)?;
+        let places: Vec<LinePosition> = query.load(&mut conn).await.map_err(DbError::from)?;
         let live = entries::table
             .filter(entries::org_id.eq(Sql(scope.org)))
             .filter(entries::live.eq(true));
@@ -166,7 +166,7 @@ fn by_queue(all: Vec<Count>, bisected: Vec<Count>) -> Result<Counts, DbError> {
 
 fn place_of(
     org: OrgId,
-    (id, host, owner, name, branch): Place,
+    (id, host, owner, name, branch): LinePosition,
 ) -> Result<(QueueRef, RepoName, BranchName), DbError> {
     let repo =
         RepoName::new(&host, owner, name).map_err(|it| DbError::corrupt("repository", it))?;

@@ -191,7 +191,7 @@ impl CommitRows {
                         org_id: Sql(key.org),
                         queue_id: Sql(key.queue),
                         number: column(it.number),
-                        lane: it.effect.lane().word().to_owned(),
+                        lane: it.effect.lane().as_str().to_owned(),
                         run_id: it.effect.run().map(Sql),
                         due_at: Sql(key.at),
                         attempts: 0,
@@ -220,7 +220,7 @@ impl Key {
             id: Sql(entry.id),
             org_id: Sql(self.org),
             pr_number: i64::from(entry.pr.0),
-            state: entry.state.name().word().to_owned(),
+            state: entry.state.name().as_str().to_owned(),
             live: entry.is_live(),
             run_id: entry.state.run().map(Sql),
             updated_at: Sql(self.at),
@@ -255,8 +255,8 @@ impl Key {
                 entry_id: Sql(*entry),
                 at: Sql(commit.journal.at),
                 document: encode(&MoveDocument { decision: decision.clone() })?,
-                from_state: from.map(|state| state.word().to_owned()),
-                to_state: to.word().to_owned(),
+                from_state: from.map(|state| state.as_str().to_owned()),
+                to_state: to.as_str().to_owned(),
             });
         }
         Ok(rows)

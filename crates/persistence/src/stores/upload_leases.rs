@@ -148,7 +148,7 @@ pub(super) async fn finish(
     }
     let row = uploads::table.find(Sql(record.id)).filter(uploads::org_id.eq(Sql(record.org)));
     diesel::update(row)
-        .set((uploads::state.eq(record.state.word()), uploads::document.eq(encode(&record)?)))
+        .set((uploads::state.eq(record.state.as_str()), uploads::document.eq(encode(&record)?)))
         .execute(conn)
         .await?;
     if record.state == UploadState::Failed {

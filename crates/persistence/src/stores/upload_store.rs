@@ -27,7 +27,7 @@ async fn receive(
     let row: Option<Kept<UploadRecord>> = uploads::table
         .find(Sql(id))
         .filter(uploads::org_id.eq(Sql(org)))
-        .filter(uploads::state.eq(UploadState::Awaited.word()))
+        .filter(uploads::state.eq(UploadState::Awaited.as_str()))
         .select(uploads::document)
         .first(conn)
         .await
@@ -37,9 +37,9 @@ async fn receive(
     let kept = UploadRecord { state: UploadState::Received, received: Some(received), ..record };
     // Of two that come at once, one changes the row.
     let waiting =
-        uploads::table.find(Sql(id)).filter(uploads::state.eq(UploadState::Awaited.word()));
+        uploads::table.find(Sql(id)).filter(uploads::state.eq(UploadState::Awaited.as_str()));
     let changed = diesel::update(waiting)
-        .set((uploads::state.eq(kept.state.word()), uploads::document.eq(encode(&kept)?)))
+        .set((uploads::state.eq(kept.state.as_str()), uploads::document.eq(encode(&kept)?)))
         .execute(conn)
         .await?;
     if changed == 0 {
@@ -72,7 +72,7 @@ impl UploadStore for Store {
                         uploads::id.eq(Sql(record.id)),
                         uploads::org_id.eq(Sql(record.org)),
                         uploads::repo_id.eq(Sql(record.repo)),
-                        uploads::state.eq(record.state.word()),
+                        uploads::state.eq(record.state.as_str()),
                         uploads::secret.eq(secret.map(|it| it.to_string())),
                         uploads::created_at.eq(Sql(record.created_at)),
                         uploads::document.eq(encode(&record)?),

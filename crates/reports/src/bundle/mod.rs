@@ -4,8 +4,8 @@
 //! `meta.json` and protobuf messages are held in memory.
 
 mod bounded;
+mod byte_budget;
 mod error;
-mod gauge;
 pub mod internal;
 pub mod limits;
 pub mod meta;
@@ -18,8 +18,8 @@ use std::ops::ControlFlow;
 
 use tar::{Archive, EntryType};
 
+use byte_budget::{ByteBudget, Compressed, Unpacked};
 pub use error::BundleError;
-use gauge::{Compressed, Gauge, Unpacked};
 use internal::{InternalError, Report};
 pub use limits::{BundleLimit, BundleLimits};
 pub use meta::{Generation, InvalidMeta, Meta};
@@ -103,12 +103,12 @@ pub fn read(
     limits: &BundleLimits,
     mut sink: impl FnMut(Member<'_>) -> ControlFlow<()>,
 ) -> Result<BundleSummary, BundleError> {
-    let gauge = Gauge::new(limits);
-    let meaning = |error| gauge.meaning(error);
-    let input = Compressed { input, gauge: gauge.clone() };
+    let byte_budget = ByteBudget::new(limits);
+    let meaning = |error| byte_budget.meaning(error);
+    let input = Compressed { input, byte_budget: byte_budget.clone() };
     let mut unpacked = zstd::Decoder::new(input).map_err(meaning)?;
     unpacked.window_log_max(limits.window_log).map_err(meaning)?;
-    let mut archive = Archive::new(Unpacked { input: unpacked, gauge: gauge.clone() });
+    let mut archive = Archive::new(Unpacked { input: unpacked, byte_budget: byte_budget.clone() });
 
     let mut summary = BundleSummary::default();
     let mut names = HashSet::new();
@@ -158,7 +158,7 @@ pub fn read(
             Kind::Codeowners => sink(Member::Codeowners(&mut entry)),
             Kind::BazelEvents => sink(Member::BazelEvents(&mut entry)),
         };
-        gauge.breach()?;
+        byte_budget.breach()?;
         if answer.is_break() {
             summary.stopped = true;
             break;
@@ -170,8 +170,8 @@ pub fn read(
     if !summary.stopped {
         io::copy(&mut archive.into_inner(), &mut io::sink()).map_err(meaning)?;
     }
-    summary.compressed = gauge.compressed();
-    summary.unpacked = gauge.unpacked();
+    summary.compressed = byte_budget.compressed();
+    summary.unpacked = byte_budget.unpacked();
     Ok(summary)
 }
 

@@ -12,7 +12,7 @@ use super::{CaseRun, Detail, Status};
 
 /// When an attempt happened, seen from what the case itself says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum AttemptOrder {
     /// `flakyFailure` and `flakyError`: before it.
     Before,
     /// `failure`, `error` and `skipped`: itself.
@@ -23,7 +23,7 @@ pub(super) enum Place {
 
 #[derive(Debug)]
 pub(super) struct Attempt {
-    pub(super) place: Place,
+    pub(super) place: AttemptOrder,
     pub(super) status: Status,
     pub(super) duration: Option<Duration>,
     pub(super) timestamp: Option<OffsetDateTime>,
@@ -33,7 +33,7 @@ pub(super) struct Attempt {
 }
 
 impl Attempt {
-    pub(super) fn new(place: Place, status: Status) -> Self {
+    pub(super) fn new(place: AttemptOrder, status: Status) -> Self {
         Self {
             place,
             status,
@@ -93,7 +93,7 @@ impl Case {
 
     /// Whether a child already said how the case ended.
     pub(super) fn is_decided(&self) -> bool {
-        self.attempts.iter().any(|it| it.place == Place::Itself)
+        self.attempts.iter().any(|it| it.place == AttemptOrder::Itself)
     }
 
     /// The attempts of the case in their order, given to `sink`. Answers how many were given.
@@ -106,19 +106,19 @@ impl Case {
     ) -> (u64, ControlFlow<()>) {
         if !self.is_decided() {
             let status = self.status.unwrap_or(Status::Passed);
-            self.attempts.push(Attempt::new(Place::Itself, status));
+            self.attempts.push(Attempt::new(AttemptOrder::Itself, status));
         }
-        let failed = |it: &Attempt| it.place == Place::Itself && it.status.is_failure();
-        let order: fn(Place) -> u8 = if self.attempts.iter().any(failed) {
+        let failed = |it: &Attempt| it.place == AttemptOrder::Itself && it.status.is_failure();
+        let order: fn(AttemptOrder) -> u8 = if self.attempts.iter().any(failed) {
             |place| match place {
-                Place::Before => 0,
-                Place::Itself => 1,
-                Place::After => 2,
+                AttemptOrder::Before => 0,
+                AttemptOrder::Itself => 1,
+                AttemptOrder::After => 2,
             }
         } else {
             |place| match place {
-                Place::Before | Place::After => 0,
-                Place::Itself => 1,
+                AttemptOrder::Before | AttemptOrder::After => 0,
+                AttemptOrder::Itself => 1,
             }
         };
         self.attempts.sort_by_key(|it| order(it.place));
@@ -156,7 +156,7 @@ impl Case {
             given += 1;
             run.status = attempt.status;
             run.duration = attempt.duration;
-            if attempt.place == Place::Itself {
+            if attempt.place == AttemptOrder::Itself {
                 run.duration = self.duration;
             }
             run.timestamp = attempt.timestamp.or(timestamp);
@@ -173,7 +173,7 @@ impl Case {
 
 /// What the file told so far of one case.
 #[derive(Clone, Copy, Debug, Default)]
-struct Told {
+struct PartialCase {
     elements: u32,
     attempts: u32,
 }
@@ -182,11 +182,11 @@ struct Told {
 #[derive(Debug, Default)]
 pub(super) struct Seen {
     hasher: RandomState,
-    cases: HashMap<u64, Told>,
+    cases: HashMap<u64, PartialCase>,
 }
 
 impl Seen {
-    fn so_far(&mut self, run: &CaseRun<'_>) -> &mut Told {
+    fn so_far(&mut self, run: &CaseRun<'_>) -> &mut PartialCase {
         let key = (run.parent(), run.file, run.classname, run.name, run.id);
         self.cases.entry(self.hasher.hash_one(key)).or_default()
     }

@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 
 use quick_xml::events::BytesStart;
 
-use super::case::{Attempt, Place, Suite};
+use super::case::{Attempt, AttemptOrder, Suite};
 use super::error::JunitError;
 use super::limits::{self, FIELD_BYTES, Limit};
 use super::lines::count;
@@ -74,20 +74,20 @@ impl<R: Read, S: FnMut(&CaseRun<'_>) -> ControlFlow<()>> Reading<R, S> {
         tag: &BytesStart<'_>,
     ) -> Result<Element, JunitError> {
         let (place, status) = match name {
-            "failure" => (Place::Itself, Status::Failed),
-            "error" => (Place::Itself, Status::Errored),
-            "skipped" => (Place::Itself, Status::Skipped),
-            "flakyFailure" => (Place::Before, Status::Failed),
-            "flakyError" => (Place::Before, Status::Errored),
-            "rerunFailure" => (Place::After, Status::Failed),
-            "rerunError" => (Place::After, Status::Errored),
+            "failure" => (AttemptOrder::Itself, Status::Failed),
+            "error" => (AttemptOrder::Itself, Status::Errored),
+            "skipped" => (AttemptOrder::Itself, Status::Skipped),
+            "flakyFailure" => (AttemptOrder::Before, Status::Failed),
+            "flakyError" => (AttemptOrder::Before, Status::Errored),
+            "rerunFailure" => (AttemptOrder::After, Status::Failed),
+            "rerunError" => (AttemptOrder::After, Status::Errored),
             _ => return Ok(Element::Ignored),
         };
-        if place == Place::Itself && self.case.is_decided() {
+        if place == AttemptOrder::Itself && self.case.is_decided() {
             return Ok(Element::Ignored);
         }
         // The attempt that the case itself is counts, also when it comes last.
-        let own = usize::from(place != Place::Itself && !self.case.is_decided());
+        let own = usize::from(place != AttemptOrder::Itself && !self.case.is_decided());
         if count(self.case.attempts.len() + own) >= self.limits.repeats {
             return Err(self.over(Limit::Repeats, self.limits.repeats));
         }

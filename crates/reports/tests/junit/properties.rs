@@ -97,9 +97,10 @@ fn report(suites: &[(String, Vec<Written>)]) -> String {
 }
 
 /// What a run says, in the terms of what was written.
-type Told = (String, String, Option<String>, Option<String>, Option<u128>, Status, String, String);
+type PartialCase =
+    (String, String, Option<String>, Option<String>, Option<u128>, Status, String, String);
 
-fn expected(suites: &[(String, Vec<Written>)]) -> Vec<Told> {
+fn expected(suites: &[(String, Vec<Written>)]) -> Vec<PartialCase> {
     let mut told = Vec::new();
     for (suite, case) in
         suites.iter().flat_map(|(suite, cases)| cases.iter().map(move |it| (suite, it)))

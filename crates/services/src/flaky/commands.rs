@@ -1,13 +1,13 @@
 //! What people decide about a test.
 
-use signalbox_domain::audit::{AuditAction, Facts, of_test};
+use signalbox_domain::audit::{AuditAction, AuditFields, of_test};
 use signalbox_domain::flaky::{Command, Input, TestId, decide};
 use signalbox_domain::ids::RepoName;
 use signalbox_domain::ports::{CiRun, FlakyCommit};
 use signalbox_domain::token::{Caller, Scope};
 
 use super::super::Error;
-use super::super::audit::Deed;
+use super::super::audit::AuditEntryBuilder;
 use super::judge::Judged;
 use super::{ATTEMPTS, FlakyService, settings_of};
 
@@ -33,7 +33,8 @@ impl FlakyService {
             };
             let transition = decide(&record.test, &settings, &command, at)?;
             let input = Input::Command(command.clone());
-            let mut deed = Deed::of(caller, action(&command), object(name, test), name);
+            let mut deed =
+                AuditEntryBuilder::of(caller, action(&command), object(name, test), name);
             deed.reason = command.reason().cloned();
             let (from, to) = (of_test(&record.test), of_test(&transition.test));
             let audit = deed.record(&*self.context.ids, at, &from, &to);
@@ -69,10 +70,15 @@ impl FlakyService {
     ) -> Result<(), Error> {
         let (_, repo) = self.repository(caller, Scope::TestsWrite, name).await?;
         if self.context.stores.tests.link_ticket(repo, test, ticket).await? {
-            let deed = Deed::of(caller, AuditAction::TicketLinked, object(name, test), name);
-            let after = Facts::from([("ticket".to_owned(), ticket.to_owned())]);
-            let record =
-                deed.record(&*self.context.ids, self.context.clock.now(), &Facts::new(), &after);
+            let deed =
+                AuditEntryBuilder::of(caller, AuditAction::TicketLinked, object(name, test), name);
+            let after = AuditFields::from([("ticket".to_owned(), ticket.to_owned())]);
+            let record = deed.record(
+                &*self.context.ids,
+                self.context.clock.now(),
+                &AuditFields::new(),
+                &after,
+            );
             self.context.audit.append(&record).await?;
             return Ok(());
         }

@@ -6,7 +6,9 @@ use signalbox_domain::flaky::{
     Event, Fact, Input, Intake, MEASURE_EVERY_MINUTES, MonitorStatus, Settings, Summary, TestCase,
     TestId, Transition, absorb, next_deadline,
 };
-use signalbox_domain::ports::{RepoRef, Repository, TestRecord, TestSnapshot, TestStep, ToldEvent};
+use signalbox_domain::ports::{
+    EventRecord, RepoRef, Repository, TestRecord, TestSnapshot, TestStep,
+};
 use signalbox_domain::time::{Span, Timestamp};
 
 use super::super::Error;
@@ -86,7 +88,7 @@ impl FlakyService {
                 if let Some(addition) = intake.additions.get(&test) {
                     counted = counted.with(addition, at);
                 }
-                let owners = intake.sightings.get(&test).map(|it| &it.owners);
+                let owners = intake.reported_tests.get(&test).map(|it| &it.owners);
                 if let Some(owners) = owners.filter(|owners| !owners.is_empty()) {
                     record.owners.clone_from(owners);
                 }
@@ -99,7 +101,7 @@ impl FlakyService {
                 record,
                 numbers: counted,
             };
-            let told = |event: &Event| ToldEvent {
+            let told = |event: &Event| EventRecord {
                 id: self.context.ids.new_id(),
                 kind: event.kind.name(),
                 at: event.at,

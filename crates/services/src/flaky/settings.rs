@@ -8,7 +8,7 @@ use signalbox_domain::time::Timestamp;
 use signalbox_domain::token::{Caller, Scope};
 
 use super::super::Error;
-use super::super::audit::Deed;
+use super::super::audit::AuditEntryBuilder;
 use super::judge::Judged;
 use super::{ATTEMPTS, FlakyService, settings_of};
 
@@ -107,7 +107,8 @@ impl FlakyService {
             let steps = self.steps(&repository, &settings, None, judged, at).await?;
             let changed = SettingsStep { settings, by: Self::actor(caller), at };
             let object = format!("test settings of {name}");
-            let deed = Deed::of(caller, AuditAction::TestSettingsUpdated, object, name);
+            let deed =
+                AuditEntryBuilder::of(caller, AuditAction::TestSettingsUpdated, object, name);
             let (from, to) = (of_flaky_settings(&before), of_flaky_settings(&changed.settings));
             let audit = deed.record(&*self.context.ids, at, &from, &to);
             let commit = FlakyCommit {

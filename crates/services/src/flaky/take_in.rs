@@ -7,7 +7,7 @@ use async_trait::async_trait;
 
 use crate::ResultsSink;
 use signalbox_domain::flaky::{
-    Intake, ReportedRun, Settings, TakenIn, TestCase, TestDirectory, TestId, Upload, intake,
+    IngestOutcome, Intake, ReportedRun, Settings, TestCase, TestDirectory, TestId, Upload, intake,
 };
 use signalbox_domain::ports::{FlakyCommit, RepoRef, StoreError, TestRecord};
 use signalbox_domain::time::Timestamp;
@@ -18,7 +18,11 @@ use super::{ATTEMPTS, FlakyService, settings_of};
 
 #[async_trait]
 impl ResultsSink for FlakyService {
-    async fn take_in(&self, upload: &Upload, runs: Vec<ReportedRun>) -> Result<TakenIn, Error> {
+    async fn take_in(
+        &self,
+        upload: &Upload,
+        runs: Vec<ReportedRun>,
+    ) -> Result<IngestOutcome, Error> {
         let repo = RepoRef { org: upload.org, id: upload.repo };
         let stores = &self.context.stores;
         let Some(repository) = self.context.repositories.find(repo.org, repo.id).await? else {
@@ -34,7 +38,7 @@ impl ResultsSink for FlakyService {
             // The version first: what is read after it may be newer, and then the commit conflicts.
             let known = stores.tests.repo(repo).await?;
             if let Some(before) = stores.tests.taken_in(repo, upload.id).await? {
-                return Ok(TakenIn { repeated: true, ..before });
+                return Ok(IngestOutcome { repeated: true, ..before });
             }
             let settings = settings_of(repo, &known);
             let records: BTreeMap<TestId, TestRecord> =
@@ -77,7 +81,8 @@ impl FlakyService {
     ) -> Result<Vec<Judged>, Error> {
         let horizon = Self::horizon(at);
         let worth = |id: &TestId| {
-            let failed = intake.sightings.get(id).is_some_and(|it| it.last_failure_at.is_some());
+            let failed =
+                intake.reported_tests.get(id).is_some_and(|it| it.last_failure_at.is_some());
             failed
                 || records.get(id).is_some_and(|record| {
                     record.last_failure_at.is_some_and(|last| last >= horizon)
@@ -89,10 +94,10 @@ impl FlakyService {
         let mut summaries = self.context.stores.tests.summaries(repo, &ids, horizon).await?;
         let mut judged = Vec::with_capacity(ids.len());
         for id in ids {
-            let Some(sighting) = intake.sightings.get(&id) else { continue };
+            let Some(reported) = intake.reported_tests.get(&id) else { continue };
             let record = records
                 .remove(&id)
-                .unwrap_or_else(|| new_record(repo, intake, sighting.key.clone(), at));
+                .unwrap_or_else(|| new_record(repo, intake, reported.key.clone(), at));
             let mut summary = summaries.remove(&id).unwrap_or_default();
             if let Some(addition) = intake.additions.get(&id) {
                 summary.add(&addition.summary);

@@ -197,7 +197,7 @@ fn content_id(record: &UploadRecord, received: &Received) -> UploadId {
     let claims = &record.claims;
     let text = |it: &Option<String>| it.clone().unwrap_or_default();
     let mut parts = vec![
-        record.source.word().to_owned(),
+        record.source.as_str().to_owned(),
         text(&claims.sha),
         text(&claims.branch),
         claims.pr.map(|pr| pr.to_string()).unwrap_or_default(),

@@ -211,7 +211,7 @@ fn digest(upload: &Upload, files: ContentHash) -> ContentHash {
         text(&upload.job_url),
         text(&upload.job_name),
         upload.variant.clone(),
-        upload.trust.word().to_owned(),
+        upload.trust.as_str().to_owned(),
         files.to_string(),
     ];
     ContentHash::of_parts(parts.iter().map(String::as_str))

@@ -1,6 +1,6 @@
 //! Endpoints are made, changed and removed.
 
-use signalbox_domain::audit::{AuditAction, AuditRecord, Facts, of_webhook};
+use signalbox_domain::audit::{AuditAction, AuditFields, AuditRecord, of_webhook};
 use signalbox_domain::ports::WebhookStore;
 use signalbox_domain::time::Span;
 use signalbox_domain::token::Caller;
@@ -9,7 +9,7 @@ use signalbox_domain::webhook::{
 };
 
 use super::super::Error;
-use super::super::audit::Deed;
+use super::super::audit::AuditEntryBuilder;
 use super::{ATTEMPTS, WebhookError, WebhookService};
 
 /// The kind of event whose example is sent as a test, unless another is asked for.
@@ -63,8 +63,9 @@ impl WebhookService {
             updated_at: now,
         };
         let most = self.limits.endpoints;
-        let deed = Deed::to_webhook(caller, AuditAction::WebhookCreated, id);
-        let record = deed.record(&*self.context.ids, now, &Facts::new(), &of_webhook(&endpoint));
+        let deed = AuditEntryBuilder::to_webhook(caller, AuditAction::WebhookCreated, id);
+        let record =
+            deed.record(&*self.context.ids, now, &AuditFields::new(), &of_webhook(&endpoint));
         if !self.store().create(&endpoint, most, Some(&record)).await? {
             return Err(WebhookError::TooMany(most).into());
         }
@@ -118,7 +119,7 @@ impl WebhookService {
             endpoint.updated_at = now;
             Ok(endpoint)
         };
-        let deed = Deed::to_webhook(caller, AuditAction::WebhookUpdated, id);
+        let deed = AuditEntryBuilder::to_webhook(caller, AuditAction::WebhookUpdated, id);
         self.change(&deed, id, changed).await
     }
 
@@ -126,9 +127,9 @@ impl WebhookService {
     pub async fn delete_endpoint(&self, caller: &Caller, id: EndpointId) -> Result<(), Error> {
         Self::may(caller)?;
         let before = of_webhook(&self.known(caller.org, id).await?);
-        let deed = Deed::to_webhook(caller, AuditAction::WebhookDeleted, id);
+        let deed = AuditEntryBuilder::to_webhook(caller, AuditAction::WebhookDeleted, id);
         let record =
-            deed.record(&*self.context.ids, self.context.clock.now(), &before, &Facts::new());
+            deed.record(&*self.context.ids, self.context.clock.now(), &before, &AuditFields::new());
         if self.store().delete(caller.org, id, Some(&record)).await? {
             Ok(())
         } else {
@@ -148,7 +149,7 @@ impl WebhookService {
         let new = self.parts.secrets.create(id).map_err(WebhookError::from)?;
         let now = self.context.clock.now();
         let rotate = |endpoint: Endpoint| Ok(endpoint.rotated(new.sealed.clone(), overlap, now));
-        let deed = Deed::to_webhook(caller, AuditAction::WebhookSecretRotated, id);
+        let deed = AuditEntryBuilder::to_webhook(caller, AuditAction::WebhookSecretRotated, id);
         let endpoint = self.change(&deed, id, rotate).await?;
         Ok(CreatedEndpoint { endpoint, secret: new.text })
     }
@@ -225,10 +226,10 @@ impl WebhookService {
         what: [(&str, String); N],
     ) -> AuditRecord {
         let what = what.into_iter().map(|(field, value)| (field.to_owned(), value)).collect();
-        Deed::to_webhook(caller, action, id).record(
+        AuditEntryBuilder::to_webhook(caller, action, id).record(
             &*self.context.ids,
             self.context.clock.now(),
-            &Facts::new(),
+            &AuditFields::new(),
             &what,
         )
     }
@@ -236,7 +237,7 @@ impl WebhookService {
     /// Changes an endpoint, again when somebody else was faster.
     async fn change(
         &self,
-        deed: &Deed,
+        deed: &AuditEntryBuilder,
         id: EndpointId,
         change: impl Fn(Endpoint) -> Result<Endpoint, Error> + Send + Sync,
     ) -> Result<Endpoint, Error> {

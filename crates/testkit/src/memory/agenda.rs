@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use signalbox_domain::ports::{Agenda, AgendaStore, StoreError, Work};
-use signalbox_domain::queue::Lane;
+use signalbox_domain::queue::EffectClass;
 use signalbox_domain::time::Timestamp;
 use uuid::Uuid;
 
@@ -21,7 +21,7 @@ impl AgendaStore for MemoryDatabase {
         for event in tables.events.values() {
             newest_events.insert(event.org, event.position);
         }
-        let of_lane = |lane: Lane| {
+        let of_lane = |lane: EffectClass| {
             let of = tables.outbox.values().filter(|row| row.effect.lane() == lane);
             of.map(|row| later(row.due_at, row.lease.as_ref())).min()
         };
@@ -29,8 +29,8 @@ impl AgendaStore for MemoryDatabase {
         let uploads = tables.upload_jobs.values();
         let due = [
             (Work::Deadlines, living.filter_map(|row| row.next_deadline).min()),
-            (Work::HostEffects, of_lane(Lane::Host)),
-            (Work::Checks, of_lane(Lane::Checks)),
+            (Work::HostEffects, of_lane(EffectClass::Host)),
+            (Work::Checks, of_lane(EffectClass::Checks)),
             (Work::Announcements, tables.announcements.values().filter_map(|it| it.due_at).min()),
             (Work::Uploads, uploads.map(|row| later(row.due_at, row.lease.as_ref())).min()),
             (Work::FanOut, tables.webhooks.behind(&newest_events)),

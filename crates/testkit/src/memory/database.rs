@@ -44,7 +44,7 @@ impl MemoryDatabase {
                 sessions: shared.clone(),
                 audit: shared.clone(),
             },
-            host: HostStores { pull_requests: shared.clone(), heard: shared.clone() },
+            host: HostStores { pull_requests: shared.clone(), inbound_deliveries: shared.clone() },
             runtime: RuntimeStores {
                 agenda: shared.clone(),
                 jobs: shared.clone(),

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use async_trait::async_trait;
-use signalbox_domain::flaky::{MonitorStatus, Summary, TakenIn, TestId, UploadId};
+use signalbox_domain::flaky::{IngestOutcome, MonitorStatus, Summary, TestId, UploadId};
 use signalbox_domain::ports::{
     CiRun, CommitError, FlakyCommit, FlakyRepo, FlakyStore, RepoRef, StoreError, TestRecord,
     Version,
@@ -88,7 +88,11 @@ impl FlakyStore for MemoryDatabase {
         Ok(found)
     }
 
-    async fn taken_in(&self, repo: RepoRef, id: UploadId) -> Result<Option<TakenIn>, StoreError> {
+    async fn taken_in(
+        &self,
+        repo: RepoRef,
+        id: UploadId,
+    ) -> Result<Option<IngestOutcome>, StoreError> {
         Ok(self.tables().flaky.uploads.get(&(repo, id)).map(|(_, taken_in)| *taken_in))
     }
 

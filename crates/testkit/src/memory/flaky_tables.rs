@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use signalbox_domain::flaky::{
-    Addition, FailureCluster, HourCount, Intake, JournalRecord, RunOutcome, RunRecord, Settings,
-    Summary, TakenIn, TestCase, TestId, UploadId,
+    Addition, FailureCluster, HourCount, IngestOutcome, Intake, JournalRecord, RunOutcome,
+    RunRecord, Settings, Summary, TestCase, TestId, UploadId,
 };
 use signalbox_domain::ids::PrNumber;
 use signalbox_domain::ports::{CiRun, RepoRef, SettingsStep, TestList, TestRecord, TestStep};
@@ -40,7 +40,7 @@ pub(super) struct FlakyTables {
     pub(super) summaries: BTreeMap<Place, Summary>,
     pub(super) failures: BTreeMap<(Place, Timestamp), Vec<FailureCluster>>,
     pub(super) impacted: BTreeMap<(Place, PrNumber), Timestamp>,
-    pub(super) uploads: BTreeMap<(RepoRef, UploadId), (Timestamp, TakenIn)>,
+    pub(super) uploads: BTreeMap<(RepoRef, UploadId), (Timestamp, IngestOutcome)>,
     pub(super) journal: BTreeMap<(Place, u64), JournalRecord>,
     pub(super) page_key: Option<[u8; 32]>,
     pub(super) ci_runs: Vec<(RepoRef, CiRun)>,
@@ -51,10 +51,10 @@ impl FlakyTables {
     pub(super) fn take_in(&mut self, repo: RepoRef, intake: &Intake, at: Timestamp) {
         let received = intake.upload.received_at;
         self.uploads.insert((repo, intake.upload.id), (received, intake.taken_in));
-        for (id, sighting) in &intake.sightings {
+        for (id, reported) in &intake.reported_tests {
             let row = self.tests.entry((repo, *id)).or_insert_with(|| TestRow {
                 record: TestRecord {
-                    test: TestCase::new(repo.org, repo.id, sighting.key.clone(), at),
+                    test: TestCase::new(repo.org, repo.id, reported.key.clone(), at),
                     owners: Vec::new(),
                     ticket: None,
                     first_seen_at: received,
@@ -66,11 +66,11 @@ impl FlakyTables {
             });
             let record = &mut row.record;
             record.last_seen_at = record.last_seen_at.max(received);
-            record.last_failure_at = record.last_failure_at.max(sighting.last_failure_at);
-            if !sighting.owners.is_empty() {
-                record.owners.clone_from(&sighting.owners);
+            record.last_failure_at = record.last_failure_at.max(reported.last_failure_at);
+            if !reported.owners.is_empty() {
+                record.owners.clone_from(&reported.owners);
             }
-            row.aliases.extend(sighting.aliases.iter().cloned());
+            row.aliases.extend(reported.aliases.iter().cloned());
         }
         self.runs.extend(intake.runs.iter().map(|run| (repo, received, run.clone())));
         for (id, addition) in &intake.additions {

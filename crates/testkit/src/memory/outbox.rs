@@ -5,7 +5,7 @@ use signalbox_domain::ids::RunId;
 use signalbox_domain::ports::{
     Backlog, Failing, FailingEffect, LeaseToken, Leased, Outbox, QueueRef, StoreError,
 };
-use signalbox_domain::queue::{Effect, Lane};
+use signalbox_domain::queue::{Effect, EffectClass};
 use signalbox_domain::time::Timestamp;
 use uuid::Uuid;
 
@@ -16,7 +16,7 @@ use super::tables::{Lease, OutboxRow, Tables};
 impl Outbox for MemoryDatabase {
     async fn lease(
         &self,
-        lane: Lane,
+        lane: EffectClass,
         limit: u32,
         holder: Uuid,
         now: Timestamp,
@@ -140,7 +140,7 @@ impl Outbox for MemoryDatabase {
         Ok(Failing { count, longest: longest.into_iter().map(|(_, it)| it).collect() })
     }
 
-    async fn backlog(&self, lane: Lane, now: Timestamp) -> Result<Backlog, StoreError> {
+    async fn backlog(&self, lane: EffectClass, now: Timestamp) -> Result<Backlog, StoreError> {
         let tables = self.tables();
         let due = || tables.outbox.values().filter(|row| row.is_free(lane, now));
         let count = u64::try_from(due().count()).unwrap_or(u64::MAX);
@@ -158,7 +158,7 @@ impl MemoryDatabase {
 }
 
 impl OutboxRow {
-    fn is_free(&self, lane: Lane, now: Timestamp) -> bool {
+    fn is_free(&self, lane: EffectClass, now: Timestamp) -> bool {
         self.effect.lane() == lane
             && self.due_at <= now
             && self.lease.as_ref().is_none_or(|lease| lease.until <= now)

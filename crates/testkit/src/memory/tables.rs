@@ -9,8 +9,8 @@ use signalbox_domain::ids::{
     EntryId, HostId, OrgId, OrgSlug, PrNumber, QueueId, RepoId, RepoName, RunId, TokenId,
 };
 use signalbox_domain::ports::{
-    AuditPlace, CheckOutput, Org, PublicEvent, QueueKey, QueueRef, Repository, StoredPullRequest,
-    ToldEvent, Version,
+    AuditPlace, CheckOutput, EventRecord, Org, PublicEvent, QueueKey, QueueRef, Repository,
+    StoredPullRequest, Version,
 };
 use signalbox_domain::queue::{
     Effect, Entry, Header, JournalRecord, Landing, ReportedTargets, TestRun,
@@ -46,7 +46,7 @@ pub(super) struct Tables {
     pub(super) pull_requests: BTreeMap<(OrgId, RepoId, PrNumber), StoredPullRequest>,
     pub(super) flaky: FlakyTables,
     pub(super) check_outputs: BTreeMap<(OrgId, RunId, String), CheckOutput>,
-    pub(super) heard: BTreeMap<(OrgId, HostId, String), Timestamp>,
+    pub(super) inbound_deliveries: BTreeMap<(OrgId, HostId, String), Timestamp>,
     pub(super) announcements: BTreeMap<(QueueRef, PrNumber), AnnouncementRow>,
     pub(super) jobs: BTreeMap<String, JobRow>,
     pub(super) uploads: BTreeMap<UploadId, UploadRow>,
@@ -126,7 +126,7 @@ impl Tables {
     }
 
     /// Puts events into the log.
-    pub(super) fn log(&mut self, org: OrgId, repo: RepoId, events: &[ToldEvent]) {
+    pub(super) fn log(&mut self, org: OrgId, repo: RepoId, events: &[EventRecord]) {
         for told in events {
             self.last_event += 1;
             let event = PublicEvent {

@@ -127,7 +127,7 @@ impl World {
     pub(super) fn update(&self, settings: SettingsPatch, state: Option<RequestedState>) {
         let (caller, repo, main) = (self.caller.clone(), self.repo.clone(), self.main.clone());
         let name = match state {
-            Some(state) => format!("update to {}", state.word()),
+            Some(state) => format!("update to {}", state.as_str()),
             None => "update settings".to_owned(),
         };
         self.ask(name, |queues| async move {

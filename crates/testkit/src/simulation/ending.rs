@@ -3,7 +3,7 @@
 use signalbox_domain::ids::PrNumber;
 use signalbox_domain::ports::{Clock as _, Loaded};
 use signalbox_domain::queue::{
-    EntryState, Exit, FailReason, Lane, PrState, PullRequestState, Queue, QueueState, fold,
+    EffectClass, EntryState, Exit, FailReason, PrState, PullRequestState, Queue, QueueState, fold,
 };
 use signalbox_domain::time::Span;
 
@@ -27,7 +27,7 @@ impl World {
         let later = self.schedule.clock.now().plus(Span::hours(1_000));
         let due =
             |lane| at_once(self.stores.queue.outbox.backlog(lane, later)).expect("answered").due;
-        Lane::ALL.iter().map(|lane| due(*lane)).sum()
+        EffectClass::ALL.iter().map(|lane| due(*lane)).sum()
     }
 
     fn in_line(&self) -> Vec<(PrNumber, PrState)> {
@@ -46,7 +46,7 @@ impl World {
                 "Q8: {} effects wait, in the line are {:?}, the queue is {}",
                 self.waiting(),
                 self.in_line(),
-                state.word()
+                state.as_str()
             ));
         }
         complaints.extend(self.pull_requests());

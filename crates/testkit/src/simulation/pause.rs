@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::Thread;
 
-use signalbox_domain::queue::Lane;
+use signalbox_domain::queue::EffectClass;
 use signalbox_domain::time::Timestamp;
 
 use super::schedule::{Schedule, ServerId};
@@ -15,7 +15,7 @@ pub(super) struct Pause {
     pub(super) schedule: Arc<Schedule>,
     pub(super) until: Timestamp,
     /// A wake-up of this server's lane ends it early.
-    pub(super) lane: Option<(ServerId, Lane)>,
+    pub(super) lane: Option<(ServerId, EffectClass)>,
     /// Whether the task may hold its server's turn meanwhile.
     pub(super) in_turn: bool,
     pub(super) begun: bool,

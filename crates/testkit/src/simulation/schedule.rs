@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 
 use signalbox_domain::ports::Clock;
-use signalbox_domain::queue::Lane;
+use signalbox_domain::queue::EffectClass;
 use signalbox_domain::testing::ManualClock;
 use signalbox_domain::time::{Span, Timestamp};
 
@@ -33,7 +33,7 @@ struct Task {
 struct Wait {
     until: Timestamp,
     /// A wake-up of this server's lane ends it early.
-    lane: Option<(ServerId, Lane)>,
+    lane: Option<(ServerId, EffectClass)>,
 }
 
 struct State {
@@ -254,12 +254,17 @@ impl Schedule {
     }
 
     /// Lets a task sleep until that time has passed or its lane is woken.
-    pub(super) fn idle(self: &Arc<Self>, server: ServerId, lane: Lane, span: Span) -> Pause {
+    pub(super) fn idle(self: &Arc<Self>, server: ServerId, lane: EffectClass, span: Span) -> Pause {
         Pause { lane: Some((server, lane)), ..self.sleep(span) }
     }
 
     /// The running task stops.
-    pub(super) fn stopped(&self, until: Timestamp, lane: Option<(ServerId, Lane)>, in_turn: bool) {
+    pub(super) fn stopped(
+        &self,
+        until: Timestamp,
+        lane: Option<(ServerId, EffectClass)>,
+        in_turn: bool,
+    ) {
         let mut state = self.state();
         let (task, server) = state.current;
         state.waits.insert(task, Wait { until, lane });
@@ -277,7 +282,7 @@ impl Schedule {
     }
 
     /// Ends the sleep of a server's lane.
-    pub(super) fn wake(&self, server: ServerId, lane: Lane) {
+    pub(super) fn wake(&self, server: ServerId, lane: EffectClass) {
         let now = self.clock.now();
         for wait in self.state().waits.values_mut() {
             if wait.lane == Some((server, lane)) {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use signalbox_domain::ports::{Leased, Notifier, Observed, Observer, QueueRef};
-use signalbox_domain::queue::Lane;
+use signalbox_domain::queue::EffectClass;
 use signalbox_domain::time::Span;
 use signalbox_services::{Context, EffectRunner, Looked, QueueService, Sweeper, Watch};
 
@@ -26,7 +26,7 @@ struct Bell {
 }
 
 impl Notifier for Bell {
-    fn committed(&self, _: QueueRef, lanes: &[Lane]) {
+    fn committed(&self, _: QueueRef, lanes: &[EffectClass]) {
         for lane in lanes {
             if !self.schedule.fault(200) {
                 self.schedule.wake(self.server, *lane);
@@ -70,7 +70,7 @@ impl Server {
             let runner = server.runner.clone();
             schedule.spawn(id, "take over", async move { drop(runner.take_over().await) });
         }
-        for lane in Lane::ALL {
+        for lane in EffectClass::ALL {
             server.lane(*lane);
         }
         server.every("deadlines", (1, 15), |sweeper| async move {
@@ -121,9 +121,9 @@ impl Server {
     }
 
     /// Leases effects of a lane and runs each in a task of its own.
-    fn lane(&self, lane: Lane) {
+    fn lane(&self, lane: EffectClass) {
         let (id, schedule, runner) = (self.id, self.schedule.clone(), self.runner.clone());
-        self.schedule.spawn(id, lane.word(), async move {
+        self.schedule.spawn(id, lane.as_str(), async move {
             loop {
                 let limit = schedule.draw(|random| random.between(1, 4));
                 for leased in runner.lease(lane, limit).await.unwrap_or_default() {

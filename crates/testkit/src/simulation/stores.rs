@@ -8,7 +8,7 @@ use signalbox_domain::ports::{
     Backlog, Commit, CommitError, CreateError, Failing, LeaseToken, Leased, Loaded, Outbox,
     QueueKey, QueueRef, QueueStore, QueueStores, StoreError, Stores, Version,
 };
-use signalbox_domain::queue::{Lane, Queue, ReportedTargets};
+use signalbox_domain::queue::{EffectClass, Queue, ReportedTargets};
 use signalbox_domain::time::Timestamp;
 use uuid::Uuid;
 
@@ -141,7 +141,7 @@ impl QueueStore for UnreliableStores {
 impl Outbox for UnreliableStores {
     async fn lease(
         &self,
-        lane: Lane,
+        lane: EffectClass,
         limit: u32,
         holder: Uuid,
         now: Timestamp,
@@ -191,7 +191,7 @@ impl Outbox for UnreliableStores {
         self.inner.outbox.failing(queue, before, limit).await
     }
 
-    async fn backlog(&self, lane: Lane, now: Timestamp) -> Result<Backlog, StoreError> {
+    async fn backlog(&self, lane: EffectClass, now: Timestamp) -> Result<Backlog, StoreError> {
         self.inner.outbox.backlog(lane, now).await
     }
 }

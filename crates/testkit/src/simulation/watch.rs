@@ -199,7 +199,7 @@ fn stillness(before: &Queue, after: &Queue, commit: &Commit<'_>) -> Vec<String> 
                 ..
             }) = decision
             {
-                complaints.push(format!("Q5: #{pr} enters the line in {}", state.name().word()));
+                complaints.push(format!("Q5: #{pr} enters the line in {}", state.name().as_str()));
             }
         }
     }
@@ -227,7 +227,7 @@ fn waited_in_vain(decision: &Decision) -> Option<String> {
 }
 
 fn is_timeout(decision: &Decision) -> bool {
-    matches!(decision, Decision::Moved(moved) if moved.reason.word() == TestFailure::Timeout.word())
+    matches!(decision, Decision::Moved(moved) if moved.reason.as_str() == TestFailure::Timeout.as_str())
 }
 
 /// The lines in which two values differ, at most a few.
@@ -246,9 +246,9 @@ fn told_of(commit: &Commit<'_>) -> String {
     let mut line = commit.journal.input.name().to_owned();
     for decision in &commit.journal.decisions {
         if let Decision::Moved(Moved { pr, to, reason, .. }) = decision {
-            let _ = write!(line, " [#{pr} {} {}]", to.word(), reason.word());
+            let _ = write!(line, " [#{pr} {} {}]", to.as_str(), reason.as_str());
         } else if let Decision::QueueMoved { to, .. } = decision {
-            let _ = write!(line, " [queue {}]", to.word());
+            let _ = write!(line, " [queue {}]", to.as_str());
         }
     }
     for numbered in commit.effects {

@@ -10,7 +10,7 @@ use crate::failure::Failure;
 use crate::model::Page;
 use crate::reply::go_to;
 use crate::shell::answer;
-use crate::view::Place;
+use crate::view::QueueAddress;
 use crate::view::home::{Seen, page};
 use crate::visitor::{Asked, Visitor, visitor};
 
@@ -38,7 +38,7 @@ async fn found(
         let pr = signalbox_domain::ids::PrNumber(pr);
         let mut of = queues.iter().filter(|it| it.queue.entry_of(pr).is_some());
         if let (Some(only), None) = (of.next(), of.next()) {
-            let place = Place {
+            let place = QueueAddress {
                 org: visitor.org().to_owned(),
                 repo: only.repository.name.clone(),
                 branch: only.queue.header.branch.clone(),

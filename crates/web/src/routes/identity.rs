@@ -113,7 +113,7 @@ async fn arrived(pages: &Pages, request: &HttpRequest) -> Result<HttpResponse, F
     if let Some(old) = session_of(pages, request) {
         pages.sessions.sign_out(&old).await?;
     }
-    tracing::info!(identity.subject = %who.subject, role = role.word(), "signed in");
+    tracing::info!(identity.subject = %who.subject, role = role.as_str(), "signed in");
     Ok(go_to(local(&next))
         .append_header((SET_COOKIE, leaving_cookie(pages, None)))
         .append_header((SET_COOKIE, cookie(pages, Some(&session))))

@@ -16,7 +16,7 @@ use signalbox_services::{Extras, SubmitOptions};
 use crate::Pages;
 use crate::failure::Failure;
 use crate::shell::{Done, Shown, answer, follow};
-use crate::view::{self, Place};
+use crate::view::{self, QueueAddress};
 use crate::visitor::{Asked, Visitor, member, sender};
 
 /// The most pull requests whose landing is estimated on one page.
@@ -30,10 +30,10 @@ pub(crate) async fn place(
     pages: &Pages,
     request: &HttpRequest,
     org: &str,
-) -> Result<(Visitor, Place, Asked), Failure> {
+) -> Result<(Visitor, QueueAddress, Asked), Failure> {
     let visitor = member(pages, request, org).await?;
     let asked = Asked::query(request);
-    let place = Place { org: org.to_owned(), repo: asked.repo()?, branch: asked.branch()? };
+    let place = QueueAddress { org: org.to_owned(), repo: asked.repo()?, branch: asked.branch()? };
     Ok((visitor, place, asked))
 }
 
@@ -46,7 +46,7 @@ pub(crate) fn last(span: Span, now: Timestamp) -> Window {
 pub(crate) async fn left(
     pages: &Pages,
     caller: &Caller,
-    place: &Place,
+    place: &QueueAddress,
     span: Span,
     take: u32,
 ) -> Result<Vec<signalbox_services::EntrySnapshot>, Failure> {
@@ -156,7 +156,7 @@ async fn done(
     sent: &Asked,
 ) -> Result<Done, Failure> {
     let visitor = sender(pages, request, org, sent).await?;
-    let place = Place { org: org.to_owned(), repo: sent.repo()?, branch: sent.branch()? };
+    let place = QueueAddress { org: org.to_owned(), repo: sent.repo()?, branch: sent.branch()? };
     let (queues, caller) = (&pages.queues, &*visitor.caller);
     let (repo, branch) = (&place.repo, &place.branch);
     let state = async |state, required: bool| {

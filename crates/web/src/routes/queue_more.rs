@@ -10,7 +10,7 @@ use super::queue::{last, place};
 use crate::Pages;
 use crate::failure::Failure;
 use crate::shell::{Done, Shown, answer, follow};
-use crate::view::{self, Place};
+use crate::view::{self, QueueAddress};
 use crate::visitor::{Asked, sender};
 
 macro_rules! page {
@@ -61,7 +61,7 @@ async fn show_left(pages: &Pages, request: &HttpRequest, org: &str) -> Shown {
     );
     let listed = listed.await?;
     let next = listed.next.map(|it| {
-        let state = state.map_or("", |it| it.word());
+        let state = state.map_or("", |it| it.as_str());
         let (at, pr) = (it.submitted_at.unix_micros(), it.pr);
         format!("{}&days={days}&state={state}&at={at}&pr={pr}", place.path("queue/left"))
     });
@@ -144,7 +144,7 @@ async fn saved(
     sent: &Asked,
 ) -> Result<Done, Failure> {
     let visitor = sender(pages, request, org, sent).await?;
-    let place = Place { org: org.to_owned(), repo: sent.repo()?, branch: sent.branch()? };
+    let place = QueueAddress { org: org.to_owned(), repo: sent.repo()?, branch: sent.branch()? };
     let queue = pages.queues.queue(&visitor.caller, &place.repo, &place.branch).await?;
     let settings = &queue.header.settings;
     let patch = view::settings::patch(settings, sent)?;

@@ -15,7 +15,7 @@ use crate::failure::Failure;
 use crate::model::Page;
 use crate::shell::{Done, Shown, answer, follow};
 use crate::view::home::TestCounts;
-use crate::view::test_list::{List, Place};
+use crate::view::test_list::{List, TestsAddress};
 use crate::view::{self, ROWS};
 use crate::visitor::{Asked, Visitor, member, sender, visitor};
 
@@ -30,26 +30,26 @@ async fn place(
     pages: &Pages,
     request: &HttpRequest,
     org: &str,
-) -> Result<(Visitor, Place, Asked), Failure> {
+) -> Result<(Visitor, TestsAddress, Asked), Failure> {
     let visitor = member(pages, request, org).await?;
     let asked = Asked::query(request);
     let place = found(pages, &visitor, asked.repo()?).await?;
     Ok((visitor, place, asked))
 }
 
-async fn found(pages: &Pages, visitor: &Visitor, repo: RepoName) -> Result<Place, Failure> {
+async fn found(pages: &Pages, visitor: &Visitor, repo: RepoName) -> Result<TestsAddress, Failure> {
     if !visitor.may(Scope::TestsRead) {
         return Err(Failure::Forbidden(format!(
             "the token that you signed in with lacks the scope {}",
-            Scope::TestsRead.word()
+            Scope::TestsRead.as_str()
         )));
     }
     let it = pages.reads.repository(&visitor.caller, &repo).await?.ok_or(Failure::Missing)?;
-    Ok(Place { org: visitor.org().to_owned(), id: it.id, repo: it.name })
+    Ok(TestsAddress { org: visitor.org().to_owned(), id: it.id, repo: it.name })
 }
 
 /// What an open page of these tests has to be told of: whatever comes after this.
-async fn version(pages: &Pages, visitor: &Visitor, place: &Place) -> Result<u64, Failure> {
+async fn version(pages: &Pages, visitor: &Visitor, place: &TestsAddress) -> Result<u64, Failure> {
     Ok(pages.reads.version(visitor.caller.org, Topic::Tests(place.id)).await?)
 }
 
@@ -105,7 +105,7 @@ async fn show_dashboard(pages: &Pages, request: &HttpRequest, org: &str) -> Show
     let (visitor, place, asked) = place(pages, request, org).await?;
     let version = version(pages, &visitor, &place).await?;
     let (caller, now) = (&visitor.caller, pages.reads.now());
-    let list = List::ALL.into_iter().find(|it| it.word() == asked.text("list"));
+    let list = List::ALL.into_iter().find(|it| it.as_str() == asked.text("list"));
     let list = list.unwrap_or(List::Flaky);
     let mut totals = Vec::new();
     for one in List::ALL {
@@ -139,7 +139,7 @@ async fn show_dashboard(pages: &Pages, request: &HttpRequest, org: &str) -> Show
     let more = format!(
         "{}&list={}&q={}",
         place.path("flaky-tests"),
-        list.word(),
+        list.as_str(),
         crate::text::quoted(asked.text("q"))
     );
     let next = if shown < all {
@@ -240,8 +240,11 @@ async fn show_test(pages: &Pages, request: &HttpRequest, org: &str, id: &str) ->
     }
     let details = found.ok_or(Failure::Missing)?;
     let record = &details.snapshot.record;
-    let place =
-        Place { org: org.to_owned(), id: record.test.repo, repo: details.snapshot.repo.clone() };
+    let place = TestsAddress {
+        org: org.to_owned(),
+        id: record.test.repo,
+        repo: details.snapshot.repo.clone(),
+    };
     let ticket = record.ticket.as_deref().zip(pages.ticket_url.as_deref());
     let ticket = ticket.map(|(id, url)| url.replace("{id}", &crate::text::quoted(id)));
     let page = view::test::page(&view::test::Seen {

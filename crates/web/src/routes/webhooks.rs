@@ -73,7 +73,7 @@ async fn show_endpoint(pages: &Pages, request: &HttpRequest, org: &str) -> Shown
         format!(
             "{}&state={}&event={}&at={}&after={}",
             view::endpoint_path(org, id),
-            state.map_or("", |it| it.word()),
+            state.map_or("", |it| it.as_str()),
             crate::text::quoted(&kind),
             last.created_at.unix_micros(),
             last.id

@@ -4,11 +4,11 @@ use signalbox_domain::ids::PrNumber;
 use signalbox_domain::queue::{PrState, PriorityName, QueueState};
 use signalbox_domain::token::Scope;
 
-use super::Place;
+use super::QueueAddress;
 use crate::model::{Field, Form};
 use crate::visitor::Visitor;
 
-fn form(place: &Place, id: &str, action: &str, button: &str) -> Form {
+fn form(place: &QueueAddress, id: &str, action: &str, button: &str) -> Form {
     Form {
         id: id.to_owned(),
         action: format!("/{}/queue/do", place.org),
@@ -24,7 +24,7 @@ fn form(place: &Place, id: &str, action: &str, button: &str) -> Form {
 }
 
 fn priority() -> Field {
-    let named = |name: &PriorityName| (name.word().to_owned(), name.word().to_owned());
+    let named = |name: &PriorityName| (name.as_str().to_owned(), name.as_str().to_owned());
     let mut options = vec![(String::new(), "as it is, or medium".to_owned())];
     options.extend(PriorityName::ALL.iter().map(named));
     Field {
@@ -37,7 +37,7 @@ fn priority() -> Field {
 }
 
 /// What can be done with a queue as a whole.
-pub(crate) fn of_queue(place: &Place, state: &QueueState, visitor: &Visitor) -> Vec<Form> {
+pub(crate) fn of_queue(place: &QueueAddress, state: &QueueState, visitor: &Visitor) -> Vec<Form> {
     let mut forms = Vec::new();
     if visitor.may_send(Scope::QueueSubmit) {
         let mut submit = form(place, "submit", "submit", "Submit");
@@ -111,7 +111,7 @@ pub(crate) fn of_queue(place: &Place, state: &QueueState, visitor: &Visitor) -> 
 }
 
 /// Submitting once more those that have left.
-pub(crate) fn again(place: &Place, prs: &[PrNumber], visitor: &Visitor) -> Vec<Form> {
+pub(crate) fn again(place: &QueueAddress, prs: &[PrNumber], visitor: &Visitor) -> Vec<Form> {
     if !visitor.may_send(Scope::QueueSubmit) {
         return Vec::new();
     }
@@ -124,7 +124,12 @@ pub(crate) fn again(place: &Place, prs: &[PrNumber], visitor: &Visitor) -> Vec<F
 }
 
 /// What can be done with a pull request.
-pub(crate) fn of_pr(place: &Place, pr: PrNumber, state: PrState, visitor: &Visitor) -> Vec<Form> {
+pub(crate) fn of_pr(
+    place: &QueueAddress,
+    pr: PrNumber,
+    state: PrState,
+    visitor: &Visitor,
+) -> Vec<Form> {
     if !visitor.may_send(Scope::QueueSubmit) {
         return Vec::new();
     }

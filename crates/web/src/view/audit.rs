@@ -9,14 +9,14 @@ use crate::text::{ago, plain, quoted};
 
 /// The address of the page with that filter.
 pub(crate) fn path(org: &str, action: Option<AuditAction>, object: Option<&str>) -> String {
-    let action = action.map_or("", AuditAction::word);
+    let action = action.map_or("", AuditAction::as_str);
     let object = quoted(object.unwrap_or_default());
     format!("/{org}/audit?action={action}&object={object}")
 }
 
 fn filters(org: &str, filter: &AuditFilter) -> Form {
     let mut actions = vec![(String::new(), "any".to_owned())];
-    let words = AuditAction::ALL.iter().map(|it| it.word());
+    let words = AuditAction::ALL.iter().map(|it| it.as_str());
     actions.extend(words.map(|it| (it.to_owned(), it.replace(['.', '_'], " "))));
     Form {
         id: "filter".to_owned(),
@@ -26,7 +26,7 @@ fn filters(org: &str, filter: &AuditFilter) -> Form {
                 name: "action",
                 label: "What".to_owned(),
                 kind: "select",
-                value: filter.action.map_or("", AuditAction::word).to_owned(),
+                value: filter.action.map_or("", AuditAction::as_str).to_owned(),
                 options: actions,
                 ..Field::default()
             },
@@ -66,7 +66,7 @@ pub(crate) fn page(
             vec![
                 ago(record.at, now),
                 Cell::text(plain(&record.actor.to_string(), 120)),
-                Cell::text(record.action.word().replace(['.', '_'], " ")).sub(reason),
+                Cell::text(record.action.as_str().replace(['.', '_'], " ")).sub(reason),
                 Cell::text(plain(&record.object, 200)).link(path(org, None, Some(&record.object))),
                 Cell::text(changes.join("; ")),
                 Cell::code(plain(record.request.as_deref().unwrap_or("–"), 40)),

@@ -3,7 +3,7 @@
 use signalbox_domain::queue::{Culprit, Entry, Exit, LandingChange};
 use signalbox_wording::{Named, Word, blame};
 
-use super::Place;
+use super::QueueAddress;
 use crate::model::Cell;
 use crate::text::{plain, sentence};
 
@@ -48,7 +48,7 @@ pub(crate) fn told(exit: &Exit) -> String {
 }
 
 /// Whose fault it was.
-pub(crate) fn culprit(exit: &Exit, place: &Place) -> Cell {
+pub(crate) fn culprit(exit: &Exit, place: &QueueAddress) -> Cell {
     match exit {
         Exit::Failed { culprit, .. } => {
             let cell = Cell::named(culprit);

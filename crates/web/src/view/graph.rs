@@ -6,7 +6,7 @@ use signalbox_domain::ids::PrNumber;
 use signalbox_domain::queue::{EntryView, PrState, QueueView, TestRun};
 use signalbox_wording::Named;
 
-use super::Place;
+use super::QueueAddress;
 use crate::model::{Block, Cell, Page, Section, Table};
 use crate::svg::{Chart, Line, Rect, Text};
 use crate::text::plain;
@@ -50,7 +50,7 @@ fn depths(view: &QueueView<'_>) -> BTreeMap<PrNumber, i64> {
     depths
 }
 
-fn chart(view: &QueueView<'_>, place: &Place) -> Chart {
+fn chart(view: &QueueView<'_>, place: &QueueAddress) -> Chart {
     let depths = depths(view);
     let mut rows: BTreeMap<i64, i64> = BTreeMap::new();
     let mut spots: BTreeMap<PrNumber, (i64, i64)> = BTreeMap::new();
@@ -149,11 +149,11 @@ fn chart(view: &QueueView<'_>, place: &Place) -> Chart {
 }
 
 /// The page.
-pub(crate) fn page(place: &Place, view: &QueueView<'_>) -> Page {
+pub(crate) fn page(place: &QueueAddress, view: &QueueView<'_>) -> Page {
     let mut table = Table::new(
         "graph-table",
         "What is tested on top of what",
-        &["#Place", "Pull request", "State", "Tested together", "On top of"],
+        &["#QueueAddress", "Pull request", "State", "Tested together", "On top of"],
     )
     .empty("The queue is empty.");
     for entry in view.entries.iter().filter(|it| it.position.is_some()).take(MOST) {

@@ -3,7 +3,7 @@
 use signalbox_domain::queue::{Move, PassReason, PrState, QueuedReason};
 use signalbox_domain::time::{Span, Timestamp};
 
-use super::Place;
+use super::QueueAddress;
 use super::load::{self, Parts};
 use crate::model::{Block, Cell, Page, Section, Table, Tile};
 use crate::svg::{Series, lines, stacked};
@@ -14,7 +14,7 @@ const ENOUGH: usize = 20;
 
 /// What the page is made from.
 pub(crate) struct Seen<'a> {
-    pub(crate) place: &'a Place,
+    pub(crate) place: &'a QueueAddress,
     /// Changes of state, oldest first.
     pub(crate) moves: &'a [Move],
     /// How many stand in the line now, and how many of them are under test.

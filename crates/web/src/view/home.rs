@@ -5,7 +5,7 @@ use signalbox_domain::time::Timestamp;
 use signalbox_services::SeenQueue;
 use signalbox_wording::Tone;
 
-use super::Place;
+use super::QueueAddress;
 use crate::model::{Block, Cell, Field, Form, Page, Section, Table};
 use crate::text::{lasting, plain, tests_path};
 use crate::visitor::Visitor;
@@ -42,7 +42,7 @@ pub(crate) fn page(seen: &Seen<'_>) -> Page {
     let mut total = 0;
     for it in seen.queues {
         let header = &it.queue.header;
-        let place = Place {
+        let place = QueueAddress {
             org: org.to_owned(),
             repo: it.repository.name.clone(),
             branch: header.branch.clone(),
@@ -120,7 +120,7 @@ fn mine(seen: &Seen<'_>) -> Section {
         Table::new("mine", "Submitted by you", &["Pull request", "Queue", "State", "In queue"])
             .empty("Nothing that you have submitted is in a queue.");
     for it in seen.queues {
-        let place = Place {
+        let place = QueueAddress {
             org: seen.visitor.org().to_owned(),
             repo: it.repository.name.clone(),
             branch: it.queue.header.branch.clone(),

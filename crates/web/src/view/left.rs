@@ -5,7 +5,7 @@ use signalbox_domain::time::Timestamp;
 use signalbox_services::EntrySnapshot;
 use signalbox_wording::Named;
 
-use super::{Place, actions, exits, queue::titled};
+use super::{QueueAddress, actions, exits, queue::titled};
 use crate::model::{Block, Cell, Field, Form, Page, Section, Table, Tile};
 use crate::text::{ago, plain, span};
 use crate::visitor::Visitor;
@@ -15,7 +15,7 @@ const MOST_AGAIN: usize = 20;
 
 /// What the page is made from.
 pub(crate) struct Seen<'a> {
-    pub(crate) place: &'a Place,
+    pub(crate) place: &'a QueueAddress,
     pub(crate) left: &'a [EntrySnapshot],
     /// Only those that ended like this.
     pub(crate) state: Option<PrState>,
@@ -53,7 +53,7 @@ pub(crate) fn page(seen: &Seen<'_>) -> Page {
         PrState::ALL
             .iter()
             .filter(|it| it.is_terminal())
-            .map(|it| (it.word().to_owned(), it.named().label.to_owned())),
+            .map(|it| (it.as_str().to_owned(), it.named().label.to_owned())),
     );
     let filter = Form {
         id: "filter".to_owned(),
@@ -67,7 +67,7 @@ pub(crate) fn page(seen: &Seen<'_>) -> Page {
                 name: "state",
                 label: "How".to_owned(),
                 kind: "select",
-                value: seen.state.map(|it| it.word().to_owned()).unwrap_or_default(),
+                value: seen.state.map(|it| it.as_str().to_owned()).unwrap_or_default(),
                 options: states,
                 ..Field::default()
             },

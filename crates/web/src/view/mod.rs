@@ -32,13 +32,13 @@ pub(crate) const ROWS: usize = 100;
 
 /// A queue as addresses name it.
 #[derive(Clone, Debug)]
-pub(crate) struct Place {
+pub(crate) struct QueueAddress {
     pub(crate) org: String,
     pub(crate) repo: RepoName,
     pub(crate) branch: BranchName,
 }
 
-impl Place {
+impl QueueAddress {
     pub(crate) fn path(&self, page: &str) -> String {
         queue_path(&self.org, page, &self.repo, &self.branch)
     }

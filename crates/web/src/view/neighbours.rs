@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use signalbox_domain::ids::PrNumber;
 use signalbox_domain::queue::{Queue, view_queue};
 
-use super::Place;
+use super::QueueAddress;
 use super::queue::titled;
 use crate::model::{Block, Cell, Section, Table};
 
@@ -13,11 +13,11 @@ use crate::model::{Block, Cell, Section, Table};
 const MOST: usize = 5;
 
 /// Those before and behind it, the nearest ones; `None` when it is not in the line.
-pub(crate) fn section(place: &Place, queue: &Queue, pr: PrNumber) -> Option<Section> {
+pub(crate) fn section(place: &QueueAddress, queue: &Queue, pr: PrNumber) -> Option<Section> {
     let view = view_queue(queue);
     let line: Vec<_> = view.entries.iter().filter(|it| it.position.is_some()).collect();
     let own = line.iter().position(|it| it.entry.pr == pr)?;
-    let heads = ["#Place", "Pull request", "State", "Where"];
+    let heads = ["#QueueAddress", "Pull request", "State", "Where"];
     let mut table =
         Table::new("neighbours", "Beside it in the line", &heads).empty("It is alone in the line.");
     let near = line.iter().enumerate().skip(own.saturating_sub(MOST));

@@ -7,14 +7,14 @@ use signalbox_services::{EntryDetails, RunFailure};
 use signalbox_wording::{Named, Wait, after_exit, estimate_sentence, reason, wait};
 
 use super::queue::{due, outside};
-use super::{Place, actions, exits, neighbours, run};
+use super::{QueueAddress, actions, exits, neighbours, run};
 use crate::model::{Block, Cell, Page, Section, Table, TimelineStep};
 use crate::text::{ago, lasting, plain, sentence, span};
 use crate::visitor::Visitor;
 
 /// What the page is made from.
 pub(crate) struct Seen<'a> {
-    pub(crate) place: &'a Place,
+    pub(crate) place: &'a QueueAddress,
     /// The queue, as it was before the pull request was looked up.
     pub(crate) queue: &'a Queue,
     pub(crate) details: &'a EntryDetails,
@@ -51,7 +51,7 @@ pub(crate) fn page(seen: &Seen<'_>) -> Page {
         let link = Cell::text(format!("See #{pr}, which is at fault")).link(place.pr(pr));
         top = top.with(Block::Links(vec![link]));
     }
-    top = top.with(Block::Facts(facts(seen)));
+    top = top.with(Block::Details(facts(seen)));
     let doing = actions::of_pr(place, entry.pr, snapshot.state, seen.visitor);
     if !doing.is_empty() {
         top = top.with(Block::Forms(doing));
@@ -141,7 +141,7 @@ fn facts(seen: &Seen<'_>) -> Vec<(&'static str, Cell)> {
     if entry.is_live() {
         let place =
             position.map_or_else(|| "not in the line".to_owned(), |it| format!("{it} in the line"));
-        facts.push(("Place", Cell::text(place)));
+        facts.push(("QueueAddress", Cell::text(place)));
         let estimate = details.estimate.as_ref();
         let basis =
             estimate.map(|it| plain(&sentence(&estimate_sentence(it)), 600)).unwrap_or_default();
@@ -196,10 +196,10 @@ fn readiness(ready: &Readiness) -> Section {
             line(ready.has_impacted_targets, "reported for its head", "not reported for its head"),
         ));
     }
-    Section::new("ready", "Ready to enter").with(Block::Facts(lines))
+    Section::new("ready", "Ready to enter").with(Block::Details(lines))
 }
 
-fn lines(step: &Step, entry: &Entry, place: &Place) -> Vec<Cell> {
+fn lines(step: &Step, entry: &Entry, place: &QueueAddress) -> Vec<Cell> {
     let mut lines = Vec::new();
     if let Some(word) = reason(step.reason) {
         lines.push(Cell::word(word).sub(sentence(word.sentence)));
@@ -278,7 +278,11 @@ fn attempts(seen: &Seen<'_>, steps: &[Step]) -> Section {
 }
 
 /// The page of a pull request that was never submitted.
-pub(crate) fn never(place: &Place, pr: signalbox_domain::ids::PrNumber, visitor: &Visitor) -> Page {
+pub(crate) fn never(
+    place: &QueueAddress,
+    pr: signalbox_domain::ids::PrNumber,
+    visitor: &Visitor,
+) -> Page {
     let answer = Block::Answer {
         icon: "minus",
         tone: "quiet",

@@ -11,14 +11,14 @@ use signalbox_domain::time::{Span, Timestamp};
 use signalbox_services::EntrySnapshot;
 use signalbox_wording::{Named, Tone, wait};
 
-use super::{Place, ROWS, actions, exits};
+use super::{QueueAddress, ROWS, actions, exits};
 use crate::model::{Block, Cell, Page, Section, Table, Tile};
 use crate::text::{ago, elsewhere, lasting, plain, sentence, span};
 use crate::visitor::Visitor;
 
 /// What the page is made from.
 pub(crate) struct Seen<'a> {
-    pub(crate) place: &'a Place,
+    pub(crate) place: &'a QueueAddress,
     pub(crate) view: &'a QueueView<'a>,
     /// Of those that are shown and in the line.
     pub(crate) estimates: &'a BTreeMap<PrNumber, Estimate>,
@@ -31,10 +31,10 @@ pub(crate) struct Seen<'a> {
 }
 
 const COLUMNS: [&str; 7] =
-    ["#Place", "Pull request", "Priority", "State", "Why it waits", "Merged in", "In queue"];
+    ["#QueueAddress", "Pull request", "Priority", "State", "Why it waits", "Merged in", "In queue"];
 
 /// A pull request's title with its number and author.
-pub(crate) fn titled(entry: &signalbox_domain::queue::Entry, place: &Place) -> Cell {
+pub(crate) fn titled(entry: &signalbox_domain::queue::Entry, place: &QueueAddress) -> Cell {
     let title = plain(&entry.pull_request.title, 200);
     let by = plain(&entry.pull_request.author, 80);
     Cell::text(format!("#{} {title}", entry.pr)).link(place.pr(entry.pr)).sub(format!("by {by}"))

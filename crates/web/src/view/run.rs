@@ -5,12 +5,17 @@ use signalbox_domain::queue::TestRun;
 use signalbox_domain::time::Timestamp;
 use signalbox_services::RunFailure;
 
-use super::{Place, test_list};
+use super::{QueueAddress, test_list};
 use crate::model::{Block, Cell, Section, Table};
 use crate::text::{ago, elsewhere, plain, span};
 
 /// The section about a run.
-pub(crate) fn section(run: &TestRun, place: &Place, now: Timestamp, heading: &str) -> Section {
+pub(crate) fn section(
+    run: &TestRun,
+    place: &QueueAddress,
+    now: Timestamp,
+    heading: &str,
+) -> Section {
     let together = run.group.iter().map(|it| format!("#{}", it.pr)).collect::<Vec<_>>().join(", ");
     let ahead = run.ahead.iter().map(|(_, pr)| format!("#{pr}")).collect::<Vec<_>>().join(", ");
     let ended = run.ended_at.unwrap_or(now);
@@ -67,12 +72,16 @@ pub(crate) fn section(run: &TestRun, place: &Place, now: Timestamp, heading: &st
             ],
         );
     }
-    Section::new("run", heading).with(Block::Facts(facts)).with(Block::Table(table))
+    Section::new("run", heading).with(Block::Details(facts)).with(Block::Table(table))
 }
 
 /// The tests that failed in a run: first those that nobody knows to be flaky. `None` when there are
 /// none.
-pub(crate) fn failures(failed: &[RunFailure], place: &Place, now: Timestamp) -> Option<Section> {
+pub(crate) fn failures(
+    failed: &[RunFailure],
+    place: &QueueAddress,
+    now: Timestamp,
+) -> Option<Section> {
     if failed.is_empty() {
         return None;
     }
@@ -87,8 +96,11 @@ pub(crate) fn failures(failed: &[RunFailure], place: &Place, now: Timestamp) -> 
     let mut table = Table::new("failed-tests", "Tests that failed in the run", &heads);
     for (rank, it) in sorted.into_iter().take(super::ROWS) {
         let test = &it.test.record.test;
-        let tests =
-            test_list::Place { org: place.org.clone(), id: test.repo, repo: place.repo.clone() };
+        let tests = test_list::TestsAddress {
+            org: place.org.clone(),
+            id: test.repo,
+            repo: place.repo.clone(),
+        };
         let mark = match rank {
             0 => None,
             1 => Some("known flaky"),

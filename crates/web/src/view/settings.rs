@@ -6,7 +6,7 @@ use signalbox_domain::queue::{
 
 use sha2::{Digest, Sha256};
 
-use super::Place;
+use super::QueueAddress;
 use crate::failure::Failure;
 use crate::model::{Block, Cell, Field, Form, Page, Section, Table};
 use crate::text::{plain, sentence};
@@ -81,7 +81,7 @@ pub(crate) fn version(settings: &Settings) -> String {
 }
 
 /// The page for somebody whose form was filled in before somebody else changed the settings.
-pub(crate) fn changed(place: &Place, queue: &Queue, wanted: &Settings) -> Page {
+pub(crate) fn changed(place: &QueueAddress, queue: &Queue, wanted: &Settings) -> Page {
     let mut table = Table::new("both", "Both versions", &["Setting", "Now", "In your form"])
         .empty("Your form says what is so already.");
     let mut mine = vec![("repo", place.repo.to_string()), ("branch", place.branch.to_string())];
@@ -123,7 +123,7 @@ pub(crate) fn changed(place: &Place, queue: &Queue, wanted: &Settings) -> Page {
     }
 }
 
-fn above(place: &Place) -> Vec<Cell> {
+fn above(place: &QueueAddress) -> Vec<Cell> {
     vec![Cell::text("Queues").link("/"), Cell::text(place.name()).link(place.path("queue"))]
 }
 
@@ -150,7 +150,7 @@ pub(crate) fn patch(settings: &Settings, sent: &Asked) -> Result<SettingsPatch, 
 /// The page: with `proposed` also the difference, and the form that makes it so. `stale` says that
 /// the form was filled in beside other settings than those of now.
 pub(crate) fn page(
-    place: &Place,
+    place: &QueueAddress,
     queue: &Queue,
     proposed: Option<&Settings>,
     stale: bool,

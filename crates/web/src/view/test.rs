@@ -6,14 +6,14 @@ use signalbox_domain::token::Scope;
 use signalbox_services::TestDetails;
 use signalbox_wording::Named;
 
-use super::test_list::{Place, percent};
+use super::test_list::{TestsAddress, percent};
 use crate::model::{Block, Cell, Field, Form, Page, Section, Table, TimelineStep};
 use crate::text::{ago, elsewhere, plain, sentence};
 use crate::visitor::Visitor;
 
 /// What the page is made from.
 pub(crate) struct Seen<'a> {
-    pub(crate) place: &'a Place,
+    pub(crate) place: &'a TestsAddress,
     pub(crate) details: &'a TestDetails,
     pub(crate) ticket: Option<String>,
     /// Nobody, when the page is public.
@@ -76,7 +76,7 @@ pub(crate) fn page(seen: &Seen<'_>) -> Page {
         let title = format!("{} by {by}{until}.", word.label);
         top = top.with(Block::notice(word.tone, word.icon, &title, &reason));
     }
-    top = top.with(Block::Facts(facts));
+    top = top.with(Block::Details(facts));
     let forms = seen.visitor.map(|visitor| forms(seen, visitor)).unwrap_or_default();
     if !forms.is_empty() {
         top = top.with(Block::Forms(forms));
@@ -118,12 +118,12 @@ fn forms(seen: &Seen<'_>, visitor: &Visitor) -> Vec<Form> {
         || Field { name: "reason", label: "Reason".to_owned(), kind: "text", ..Field::default() };
     let options = QuarantineOverride::ALL
         .iter()
-        .map(|it| (it.word().to_owned(), it.named().label.to_owned()));
+        .map(|it| (it.as_str().to_owned(), it.named().label.to_owned()));
     let setting = Field {
         name: "setting",
         label: "Quarantine".to_owned(),
         kind: "select",
-        value: test.quarantining().setting.word().to_owned(),
+        value: test.quarantining().setting.as_str().to_owned(),
         options: options.collect(),
         ..Field::default()
     };
@@ -209,8 +209,8 @@ fn evidence_of(seen: &Seen<'_>) -> Section {
         monitors.push(
             id,
             vec![
-                Cell { mark: muted, ..Cell::text(record.kind.word().replace('_', " ")) },
-                Cell::text(record.status.word()),
+                Cell { mark: muted, ..Cell::text(record.kind.as_str().replace('_', " ")) },
+                Cell::text(record.status.as_str()),
                 Cell::text(plain(&record.evidence.to_string(), 300)),
                 ago(record.since, seen.now),
             ],
@@ -303,8 +303,8 @@ fn journal(seen: &Seen<'_>) -> Section {
                         tone: "quiet",
                         ..Cell::text(format!(
                             "Monitor {} is {}",
-                            kind.word().replace('_', " "),
-                            to.word()
+                            kind.as_str().replace('_', " "),
+                            to.as_str()
                         ))
                     },
                     String::new(),

@@ -11,13 +11,13 @@ use crate::text::{ago, plain, tests_path};
 
 /// A repository's pages of tests.
 #[derive(Clone, Debug)]
-pub(crate) struct Place {
+pub(crate) struct TestsAddress {
     pub(crate) org: String,
     pub(crate) id: RepoId,
     pub(crate) repo: RepoName,
 }
 
-impl Place {
+impl TestsAddress {
     pub(crate) fn path(&self, page: &str) -> String {
         tests_path(&self.org, page, &self.repo)
     }
@@ -58,7 +58,7 @@ pub(crate) enum List {
 impl List {
     pub(crate) const ALL: [Self; 4] = [Self::Flaky, Self::Broken, Self::Failing, Self::Quarantined];
 
-    pub(crate) const fn word(self) -> &'static str {
+    pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Self::Flaky => "flaky",
             Self::Broken => "broken",
@@ -79,7 +79,7 @@ impl List {
 
 /// What the page is made from.
 pub(crate) struct Seen<'a> {
-    pub(crate) place: &'a Place,
+    pub(crate) place: &'a TestsAddress,
     pub(crate) list: List,
     pub(crate) search: &'a str,
     /// The worst first.
@@ -102,7 +102,7 @@ fn or_dash(text: String) -> String {
     if text.is_empty() { "–".to_owned() } else { text }
 }
 
-fn row(test: &TestSnapshot, place: &Place, now: Timestamp) -> Vec<Cell> {
+fn row(test: &TestSnapshot, place: &TestsAddress, now: Timestamp) -> Vec<Cell> {
     let (record, key) = (&test.record, &test.record.test.key);
     let whereabouts = [&key.file, &key.parent, &key.classname];
     let whereabouts: Vec<String> =
@@ -142,7 +142,7 @@ pub(crate) fn page(seen: &Seen<'_>) -> Page {
             List::Quarantined => "failures count as passed",
         }
         .to_owned(),
-        href: Some(format!("{}&list={}", place.path("flaky-tests"), list.word())),
+        href: Some(format!("{}&list={}", place.path("flaky-tests"), list.as_str())),
     });
     let filter = Form {
         id: "filter".to_owned(),
@@ -153,10 +153,10 @@ pub(crate) fn page(seen: &Seen<'_>) -> Page {
                 name: "list",
                 label: "Show".to_owned(),
                 kind: "select",
-                value: seen.list.word().to_owned(),
+                value: seen.list.as_str().to_owned(),
                 options: List::ALL
                     .iter()
-                    .map(|it| (it.word().to_owned(), it.label().to_owned()))
+                    .map(|it| (it.as_str().to_owned(), it.label().to_owned()))
                     .collect(),
                 ..Field::default()
             },
@@ -183,7 +183,7 @@ pub(crate) fn page(seen: &Seen<'_>) -> Page {
     let all = if seen.search.is_empty() {
         Vec::new()
     } else {
-        let path = format!("{}&list={}", place.path("flaky-tests"), seen.list.word());
+        let path = format!("{}&list={}", place.path("flaky-tests"), seen.list.as_str());
         vec![Cell::text("Clear the search").link(path)]
     };
     for test in seen.tests {
@@ -234,7 +234,7 @@ pub(crate) fn page(seen: &Seen<'_>) -> Page {
 
 /// All tests that are quarantined.
 pub(crate) fn quarantine(
-    place: &Place,
+    place: &TestsAddress,
     tests: &[TestSnapshot],
     settings: &Settings,
     now: Timestamp,
@@ -287,7 +287,7 @@ pub(crate) fn quarantine(
         title: format!("Quarantine of {}", place.name()),
         above: vec![Cell::text("Tests").link(format!("/{}/flaky-tests", place.org))],
         menu: place.menu("flaky-tests/quarantine"),
-        sections: vec![section.with(Block::Facts(facts)).with(Block::Table(table))],
+        sections: vec![section.with(Block::Details(facts)).with(Block::Table(table))],
         topic: format!("tests:{}", place.id),
         only_hint: true,
         ..Page::default()

@@ -46,7 +46,7 @@ pub(crate) fn page(tokens: &[Token], visitor: &Visitor, now: Timestamp) -> Page 
 }
 
 fn row(token: &Token, own: bool, now: Timestamp) -> Vec<Cell> {
-    let scopes: Vec<&str> = token.scopes.iter().map(|scope| scope.word()).collect();
+    let scopes: Vec<&str> = token.scopes.iter().map(|scope| scope.as_str()).collect();
     let repos: Vec<String> = token.repos.iter().map(ToString::to_string).collect();
     let repos = if repos.is_empty() { "all".to_owned() } else { repos.join(", ") };
     let state = match (token.is_valid(now), token.revoked_at.is_some()) {
@@ -134,13 +134,13 @@ fn create(visitor: &Visitor) -> Form {
     };
     let offered = Scope::ALL.into_iter().filter(|scope| visitor.may(*scope));
     let option =
-        |scope: Scope| (scope.word().to_owned(), format!("{}: {}", scope.word(), means(scope)));
+        |scope: Scope| (scope.as_str().to_owned(), format!("{}: {}", scope.as_str(), means(scope)));
     let profile = |profile: Compatibility| {
         let means = match profile {
             Compatibility::Specification => "written against the specification",
             Compatibility::V1Live => "of the public service, version 1 (v1-live)",
         };
-        (profile.word().to_owned(), means.to_owned())
+        (profile.as_str().to_owned(), means.to_owned())
     };
     Form {
         id: "create".to_owned(),
@@ -160,7 +160,7 @@ fn create(visitor: &Visitor) -> Form {
                 label: "Allows".to_owned(),
                 kind: "boxes",
                 options: offered.map(option).collect(),
-                value: format!("{}\n{}", Scope::QueueRead.word(), Scope::TestsRead.word()),
+                value: format!("{}\n{}", Scope::QueueRead.as_str(), Scope::TestsRead.as_str()),
                 ..Field::default()
             },
             Field {
@@ -176,7 +176,7 @@ fn create(visitor: &Visitor) -> Form {
                 label: "Clients".to_owned(),
                 kind: "select",
                 options: Compatibility::ALL.into_iter().map(profile).collect(),
-                value: visitor.caller.compatibility.word().to_owned(),
+                value: visitor.caller.compatibility.as_str().to_owned(),
                 ..Field::default()
             },
             Field {
@@ -194,7 +194,7 @@ fn create(visitor: &Visitor) -> Form {
 
 /// The page with the text of a token that was just made.
 pub(crate) fn made(org: &str, token: &Token, text: &TokenText) -> Page {
-    let scopes: Vec<&str> = token.scopes.iter().map(|scope| scope.word()).collect();
+    let scopes: Vec<&str> = token.scopes.iter().map(|scope| scope.as_str()).collect();
     let ends = token.expires_at.map(|at| format!(" until {}", at.floor(Span::seconds(1))));
     let next = format!(
         "{} allows {}{}.",

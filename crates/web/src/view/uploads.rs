@@ -5,7 +5,7 @@ use signalbox_domain::time::{Span, Timestamp};
 use signalbox_domain::upload::UploadRecord;
 use signalbox_wording::{Tone, upload_warning};
 
-use super::test_list::Place;
+use super::test_list::TestsAddress;
 use crate::model::{Block, Cell, Page, Section, Table};
 use crate::text::{ago, elsewhere, plain};
 
@@ -20,7 +20,7 @@ fn size(bytes: u64) -> String {
 
 /// The page.
 pub(crate) fn page(
-    place: &Place,
+    place: &TestsAddress,
     uploads: &[UploadRecord],
     next: Option<String>,
     now: Timestamp,
@@ -108,7 +108,7 @@ mod tests {
         let mut upload = UploadRecord::awaited(UploadId(Uuid::nil()), ids, from, claims, now);
         upload.warnings = vec![UploadWarning { kind: WarningKind::ShaMissing, count: 0 }];
         let repo = RepoName::parse("git.test/acme/calc").expect("a name");
-        let place = Place { org: "acme".to_owned(), id: ids.1, repo };
+        let place = TestsAddress { org: "acme".to_owned(), id: ids.1, repo };
         let page = page(&place, &[upload], None, now);
         let mut blocks = page.sections.iter().flat_map(|it| &it.blocks);
         let found = blocks.find_map(|it| if let Block::Table(it) = it { Some(it) } else { None });

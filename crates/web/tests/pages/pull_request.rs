@@ -1,6 +1,6 @@
 //! The page of a pull request: what it says beside why it waits.
 
-use signalbox_domain::queue::{Lane, Mode};
+use signalbox_domain::queue::{EffectClass, Mode};
 use signalbox_services::SubmitOptions;
 
 use crate::reports::report;
@@ -21,7 +21,7 @@ async fn house(files: &[&str]) -> House {
             .await
             .expect("submitted");
     }
-    house.settle_but(&[Lane::Checks]).await;
+    house.settle_but(&[EffectClass::Checks]).await;
     house
 }
 

@@ -1,7 +1,7 @@
 //! What pages look like: nothing there, the usual, names that would like to be markup, a lot of it,
 //! and errors. The files beside this one are read by people; `cargo insta review` shows changes.
 
-use signalbox_domain::queue::{Lane, Mode, RequestedState, SettingsPatch};
+use signalbox_domain::queue::{EffectClass, Mode, RequestedState, SettingsPatch};
 use signalbox_domain::time::Span;
 use signalbox_domain::token::Scope;
 use signalbox_services::SubmitOptions;
@@ -39,7 +39,7 @@ async fn submit(house: &House, titles: &[&str]) {
             .expect("submitted");
         house.clock.advance(Span::minutes(1));
     }
-    house.settle_but(&[Lane::Checks]).await;
+    house.settle_but(&[EffectClass::Checks]).await;
 }
 
 /// A test of that name that passes and fails on the same code.

@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use signalbox_conformance::fake_host::{FakeHost, FakeHosts};
 use signalbox_domain::ids::{BranchName, OrgId, OrgSlug, TokenId};
 use signalbox_domain::ports::{IdSource, Org, Stores};
-use signalbox_domain::queue::Lane;
+use signalbox_domain::queue::EffectClass;
 use signalbox_domain::testing::{CountingIds, ManualClock, Quiet};
 use signalbox_domain::time::Timestamp;
 use signalbox_domain::token::{Caller, Compatibility, Scope, Token, TokenText};
@@ -219,7 +219,7 @@ impl House {
     }
 
     /// Runs effects until there are none, but not those of these lanes.
-    pub(crate) async fn settle_but(&self, held: &[Lane]) {
+    pub(crate) async fn settle_but(&self, held: &[EffectClass]) {
         settle(&self.runner, &self.clock, held).await;
     }
 

@@ -11,7 +11,7 @@ const PATH: &str = "/acme/tokens";
 async fn deeds(house: &House) -> Vec<String> {
     let listed = house.pages.audit.list(&house.caller, AuditFilter::default(), None, 100).await;
     let listed = listed.expect("records");
-    listed.iter().map(|it| format!("{} {}", it.actor, it.action.word())).collect()
+    listed.iter().map(|it| format!("{} {}", it.actor, it.action.as_str())).collect()
 }
 
 #[actix_web::test]

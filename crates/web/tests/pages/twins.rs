@@ -1,6 +1,6 @@
 //! The same pages for programs, and several pull requests at once.
 
-use signalbox_domain::queue::{Lane, Mode, PrState};
+use signalbox_domain::queue::{EffectClass, Mode, PrState};
 use signalbox_services::SubmitOptions;
 
 use crate::support::{House, calc, main_branch};
@@ -19,7 +19,7 @@ async fn house() -> House {
             .await
             .expect("submitted");
     }
-    house.settle_but(&[Lane::Checks]).await;
+    house.settle_but(&[EffectClass::Checks]).await;
     house
 }
 

@@ -48,8 +48,8 @@ impl Told {
             timestamp: event.at.into(),
             repository: Repository::from(&place.repo),
             target_branch: place.branch.to_string(),
-            action: status_of(event.kind.word()),
-            status: status_of(event.kind.word()),
+            action: status_of(event.kind.as_str()),
+            status: status_of(event.kind.as_str()),
             test_branch: run.map(|run| run.branch.to_string()),
             test_branch_sha: run.and_then(|run| run.sha.as_ref()).map(ToString::to_string),
             batched: run.map(|run| run.batched),
@@ -75,8 +75,8 @@ impl Told {
             }
             Subject::Queue { by, from, to } => {
                 told.actor.clone_from(by);
-                told.state = QueueState(to.word());
-                told.previous_state = QueueState(from.word());
+                told.state = QueueState(to.as_str());
+                told.previous_state = QueueState(from.as_str());
             }
         }
         told
@@ -205,7 +205,7 @@ macro_rules! queue_events {
         $subject:ident!($kind:ident => $event:ident) $own:tt $(optional $maybe:tt)?
     )+) => {
         $(queue_events! {
-            @one $subject [$(#[doc = $doc])+] $event = EventKind::$kind.word(); $own $($maybe)?
+            @one $subject [$(#[doc = $doc])+] $event = EventKind::$kind.as_str(); $own $($maybe)?
         })+
 
         /// The events that are declared here.

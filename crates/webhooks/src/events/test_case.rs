@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use signalbox_domain::flaky::{Event, Standing};
+use signalbox_domain::flaky::{Event, Judgement};
 use signalbox_domain::ids::RepoName;
 use signalbox_domain::ports::TestSnapshot;
 
@@ -28,10 +28,10 @@ pub(super) struct CurrentStatus {
     timestamp: Time,
 }
 
-impl From<&Standing> for CurrentStatus {
-    fn from(standing: &Standing) -> Self {
+impl From<&Judgement> for CurrentStatus {
+    fn from(standing: &Judgement) -> Self {
         Self {
-            value: Status(standing.value.word()),
+            value: Status(standing.value.as_str()),
             reason: standing.reason_text(),
             timestamp: standing.since.into(),
         }

@@ -163,7 +163,7 @@ pub(super) fn payload(links: &Links, snapshot: &TestSnapshot, event: &Event) -> 
             name: StatusChanged::NAME,
             test_case: whole(),
             status_change: StatusChange {
-                previous_status: Status(previous.word()),
+                previous_status: Status(previous.as_str()),
                 current_status: current.into(),
             },
         }
@@ -179,8 +179,8 @@ pub(super) fn payload(links: &Links, snapshot: &TestSnapshot, event: &Event) -> 
                     },
                     reason: reason.clone(),
                     timestamp: event.at.into(),
-                    previous_quarantining_setting: previous.word(),
-                    updated_quarantining_setting: updated.word(),
+                    previous_quarantining_setting: previous.as_str(),
+                    updated_quarantining_setting: updated.as_str(),
                 },
             }
             .payload()
@@ -192,8 +192,8 @@ pub(super) fn payload(links: &Links, snapshot: &TestSnapshot, event: &Event) -> 
             new_status: upper(*new),
             triggered_by: TriggeredBy {
                 monitor_id: triggered_by.monitor.map(|id| Id(id.to_string())),
-                monitor_type: triggered_by.kind.word(),
-                monitor_status: triggered_by.status.word(),
+                monitor_type: triggered_by.kind.as_str(),
+                monitor_status: triggered_by.status.as_str(),
             },
             repository: repository(),
             test_case: slim(),
@@ -205,8 +205,8 @@ pub(super) fn payload(links: &Links, snapshot: &TestSnapshot, event: &Event) -> 
                 timestamp: event.at.into(),
                 monitor: KnownMonitor {
                     id: Id(monitor.to_string()),
-                    r#type: kind.word(),
-                    status: MonitorState(status.word()),
+                    r#type: kind.as_str(),
+                    status: MonitorState(status.as_str()),
                 },
                 evidence: evidence.as_ref().map(particulars).unwrap_or_default(),
                 repository: repository(),
@@ -218,7 +218,7 @@ pub(super) fn payload(links: &Links, snapshot: &TestSnapshot, event: &Event) -> 
 }
 
 fn upper(status: TestStatus) -> UpperStatus {
-    UpperStatus(status.word().to_uppercase())
+    UpperStatus(status.as_str().to_uppercase())
 }
 
 /// What a monitor saw.

@@ -106,7 +106,7 @@ impl Monitor {
     pub fn pass_on_retry_of(repo: RepoId) -> Self {
         let rule = Rule::PassOnRetry(PassOnRetry::default());
         Self {
-            id: MonitorId(Uuid::new_v5(&repo.0, rule.kind().word().as_bytes())),
+            id: MonitorId(Uuid::new_v5(&repo.0, rule.kind().as_str().as_bytes())),
             name: "Pass on retry".into(),
             enabled: true,
             scope: BranchScope::all(),
@@ -139,8 +139,8 @@ impl Monitor {
         if allowed.contains(&classification) {
             return Ok(());
         }
-        let words: Vec<&str> = allowed.iter().map(|it| it.word()).collect();
-        let rule = format!("of {} must be {}", kind.word(), words.join(" or "));
+        let words: Vec<&str> = allowed.iter().map(|it| it.as_str()).collect();
+        let rule = format!("of {} must be {}", kind.as_str(), words.join(" or "));
         Err(Refusal::setting("classification", rule))
     }
 

@@ -7,26 +7,30 @@ use super::super::{
     Decision, Fact, IgnoredBecause, MonitorCause, MonitorId, MonitorRecord, MonitorStatus, Reading,
     StatusReason, Verdict,
 };
-use super::draft::Draft;
+use super::builder::TransitionBuilder;
 
 /// Changes what the fact says.
-pub(super) fn take_in(draft: &mut Draft<'_>, fact: &Fact) {
+pub(super) fn take_in(builder: &mut TransitionBuilder<'_>, fact: &Fact) {
     match fact {
-        Fact::Measured { as_of, readings } => measured(draft, *as_of, readings),
+        Fact::Measured { as_of, readings } => measured(builder, *as_of, readings),
         // What follows from these happens on every step.
         Fact::SettingsChanged | Fact::TimePassed => {}
     }
 }
 
-fn measured(draft: &mut Draft<'_>, as_of: Timestamp, readings: &[(MonitorId, Reading)]) {
-    match draft.test.measured_at {
-        Some(last) if as_of == last => return draft.ignored(IgnoredBecause::Known),
-        Some(last) if as_of < last => return draft.ignored(IgnoredBecause::Superseded),
-        Some(_) | None => draft.test.measured_at = Some(as_of),
+fn measured(
+    builder: &mut TransitionBuilder<'_>,
+    as_of: Timestamp,
+    readings: &[(MonitorId, Reading)],
+) {
+    match builder.test.measured_at {
+        Some(last) if as_of == last => return builder.ignored(IgnoredBecause::Known),
+        Some(last) if as_of < last => return builder.ignored(IgnoredBecause::Superseded),
+        Some(_) | None => builder.test.measured_at = Some(as_of),
     }
     for (id, reading) in readings {
-        let verdict = draft.settings.working_monitor(*id).and_then(|monitor| {
-            let record = draft.test.monitors.get(id);
+        let verdict = builder.settings.working_monitor(*id).and_then(|monitor| {
+            let record = builder.test.monitors.get(id);
             let before = record.map_or(
                 Before { status: MonitorStatus::Resolved, since: as_of, evidence: None },
                 |it| Before { status: it.status, since: it.since, evidence: Some(&it.evidence) },
@@ -34,54 +38,54 @@ fn measured(draft: &mut Draft<'_>, as_of: Timestamp, readings: &[(MonitorId, Rea
             Some((monitor.rule.kind(), monitor.judge(before, reading, as_of)?))
         });
         let Some((kind, verdict)) = verdict else {
-            draft.ignored(IgnoredBecause::NoSuchMonitor);
+            builder.ignored(IgnoredBecause::NoSuchMonitor);
             continue;
         };
         match verdict {
             Verdict::Keep => {}
             Verdict::Activate => {
-                let mute = draft.test.monitors.remove(id).and_then(|record| record.mute);
+                let mute = builder.test.monitors.remove(id).and_then(|record| record.mute);
                 let record = MonitorRecord {
                     kind,
                     status: MonitorStatus::Active,
-                    since: draft.at,
+                    since: builder.at,
                     evidence: reading.clone(),
                     mute,
                 };
-                draft.test.monitors.insert(*id, record);
-                draft.monitor_moved(*id, MonitorCause::Detected, Some(reading));
+                builder.test.monitors.insert(*id, record);
+                builder.monitor_moved(*id, MonitorCause::Detected, Some(reading));
             }
             Verdict::Renew => {
-                if let Some(record) = draft.test.monitors.get_mut(id) {
+                if let Some(record) = builder.test.monitors.get_mut(id) {
                     record.evidence = reading.clone();
                 }
                 let (monitor, evidence) = (*id, reading.clone());
-                draft.decided(Decision::MonitorRenewed { monitor, evidence });
+                builder.decided(Decision::MonitorRenewed { monitor, evidence });
             }
             Verdict::Resolve => {
-                resolve(draft, *id, MonitorCause::Recovered, Some(reading));
+                resolve(builder, *id, MonitorCause::Recovered, Some(reading));
             }
-            Verdict::Expire => resolve(draft, *id, MonitorCause::Stale, Some(reading)),
+            Verdict::Expire => resolve(builder, *id, MonitorCause::Stale, Some(reading)),
         }
     }
 }
 
 /// Ends what an active monitor says of the test.
 pub(super) fn resolve(
-    draft: &mut Draft<'_>,
+    builder: &mut TransitionBuilder<'_>,
     id: MonitorId,
     cause: MonitorCause,
     evidence: Option<&Reading>,
 ) {
-    if let Some(record) = draft.test.monitors.get_mut(&id) {
+    if let Some(record) = builder.test.monitors.get_mut(&id) {
         record.status = MonitorStatus::Resolved;
-        record.since = draft.at;
+        record.since = builder.at;
     }
-    draft.monitor_moved(id, cause, evidence);
+    builder.monitor_moved(id, cause, evidence);
     let reason = match cause {
         MonitorCause::Stale => StatusReason::Stale,
         MonitorCause::Removed => StatusReason::MonitorChanged,
         MonitorCause::Recovered | MonitorCause::Detected => StatusReason::Recovered,
     };
-    draft.lets_go(id, reason);
+    builder.lets_go(id, reason);
 }

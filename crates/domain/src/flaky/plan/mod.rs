@@ -1,10 +1,10 @@
 //! The planner of a test case: commands and facts in, transitions out.
 //!
-//! Both entry points change what the input says in a [`draft::Draft`], then let it settle: what is
+//! Both entry points change what the input says in a [`builder::TransitionBuilder`], then let it settle: what is
 //! over ends, monitors that are gone resolve, labels and status follow.
 
+mod builder;
 mod commands;
-mod draft;
 mod facts;
 mod settle;
 
@@ -12,7 +12,7 @@ use crate::time::Timestamp;
 
 use super::{Command, Fact, Refusal, Settings, TestCase, Transition};
 
-use draft::Draft;
+use builder::TransitionBuilder;
 
 /// Answers a command, or refuses it with the rule that it breaks.
 pub fn decide(
@@ -21,24 +21,24 @@ pub fn decide(
     command: &Command,
     at: Timestamp,
 ) -> Result<Transition, Refusal> {
-    let mut draft = Draft::of(test, settings, at);
-    settle::end_what_is_over(&mut draft);
-    commands::carry_out(&mut draft, command)?;
-    Ok(concluded(draft))
+    let mut builder = TransitionBuilder::of(test, settings, at);
+    settle::end_what_is_over(&mut builder);
+    commands::carry_out(&mut builder, command)?;
+    Ok(concluded(builder))
 }
 
 /// Takes in a fact. One that is stale or repeated changes nothing, and the decision says so.
 pub fn absorb(test: &TestCase, settings: &Settings, fact: &Fact, at: Timestamp) -> Transition {
-    let mut draft = Draft::of(test, settings, at);
-    settle::end_what_is_over(&mut draft);
-    facts::take_in(&mut draft, fact);
-    concluded(draft)
+    let mut builder = TransitionBuilder::of(test, settings, at);
+    settle::end_what_is_over(&mut builder);
+    facts::take_in(&mut builder, fact);
+    concluded(builder)
 }
 
-fn concluded(mut draft: Draft<'_>) -> Transition {
-    settle::settle(&mut draft);
-    let settings = draft.settings;
-    let transition = draft.finish();
+fn concluded(mut builder: TransitionBuilder<'_>) -> Transition {
+    settle::settle(&mut builder);
+    let settings = builder.settings;
+    let transition = builder.finish();
     debug_assert_eq!(super::check_invariants(&transition.test, settings), Vec::new());
     transition
 }

@@ -3,47 +3,47 @@
 use std::collections::BTreeSet;
 
 use super::super::{
-    Action, Actor, Decision, EventKind, Finding, LabelSource, MonitorCause, MonitorId,
-    MonitorStatus, QuarantineDecision, Quarantining, Standing, StatusReason, TestStatus, Trigger,
+    Action, Actor, Decision, EventKind, Finding, Judgement, LabelSource, MonitorCause, MonitorId,
+    MonitorStatus, QuarantineDecision, Quarantining, StatusReason, TestStatus, Trigger,
     TriggerKind,
 };
-use super::draft::Draft;
+use super::builder::TransitionBuilder;
 use super::facts::resolve;
 
 /// Ends mutes and overrides whose time is over.
-pub(super) fn end_what_is_over(draft: &mut Draft<'_>) {
-    let at = draft.at;
+pub(super) fn end_what_is_over(builder: &mut TransitionBuilder<'_>) {
+    let at = builder.at;
     let is_over = |until: Option<_>| until.is_some_and(|end| end <= at);
     let mut unmuted = Vec::new();
-    for (id, record) in &mut draft.test.monitors {
+    for (id, record) in &mut builder.test.monitors {
         if record.mute.as_ref().is_some_and(|mute| is_over(mute.until)) {
             record.mute = None;
             unmuted.push(*id);
         }
     }
     for monitor in unmuted {
-        draft.decided(Decision::Unmuted { monitor, by: Actor::system() });
+        builder.decided(Decision::Unmuted { monitor, by: Actor::system() });
     }
-    if is_over(draft.test.quarantining().expires_at) {
+    if is_over(builder.test.quarantining().expires_at) {
         let (quarantining, by) = (Quarantining::FOLLOW, Actor::system());
         let reason = Some("expired".into());
-        set_quarantine(draft, QuarantineDecision { quarantining, reason, by, at });
+        set_quarantine(builder, QuarantineDecision { quarantining, reason, by, at });
     }
 }
 
 /// Writes an override down and tells of it.
-pub(super) fn set_quarantine(draft: &mut Draft<'_>, decision: QuarantineDecision) {
-    let (previous, updated) = (draft.test.quarantining(), decision.quarantining);
+pub(super) fn set_quarantine(builder: &mut TransitionBuilder<'_>, decision: QuarantineDecision) {
+    let (previous, updated) = (builder.test.quarantining(), decision.quarantining);
     let (reason, by) = (decision.reason.clone(), decision.by.clone());
-    draft.test.quarantine = Some(decision);
-    draft.decided(Decision::QuarantineSet {
+    builder.test.quarantine = Some(decision);
+    builder.decided(Decision::QuarantineSet {
         previous,
         updated,
         reason: reason.clone(),
         by: by.clone(),
     });
     if previous.setting != updated.setting {
-        draft.told(EventKind::QuarantiningSettingChanged {
+        builder.told(EventKind::QuarantiningSettingChanged {
             actor: by,
             reason,
             previous: previous.setting,
@@ -53,31 +53,31 @@ pub(super) fn set_quarantine(draft: &mut Draft<'_>, decision: QuarantineDecision
 }
 
 /// Lets everything follow that follows.
-pub(super) fn settle(draft: &mut Draft<'_>) {
-    let settings = draft.settings;
-    let monitors = draft.test.monitors.iter();
+pub(super) fn settle(builder: &mut TransitionBuilder<'_>) {
+    let settings = builder.settings;
+    let monitors = builder.test.monitors.iter();
     let gone: Vec<MonitorId> = monitors
         .filter(|(_, record)| record.status == MonitorStatus::Active)
         .filter(|(id, _)| settings.working_monitor(**id).is_none())
         .map(|(id, _)| *id)
         .collect();
     for id in gone {
-        resolve(draft, id, MonitorCause::Removed, None);
+        resolve(builder, id, MonitorCause::Removed, None);
     }
-    label(draft);
-    judge(draft);
+    label(builder);
+    judge(builder);
 }
 
 /// Gives monitors the labels that they hold, and takes the others from them.
-fn label(draft: &mut Draft<'_>) {
+fn label(builder: &mut TransitionBuilder<'_>) {
     let mut held: BTreeSet<(String, MonitorId)> = BTreeSet::new();
-    for (id, _, action) in draft.test.counting_monitors(draft.settings) {
+    for (id, _, action) in builder.test.counting_monitors(builder.settings) {
         if let Action::Label { labels, .. } = action {
             held.extend(labels.iter().map(|label| (label.clone(), id)));
         }
     }
     let mut holding: BTreeSet<(String, MonitorId)> = BTreeSet::new();
-    for (label, sources) in &draft.test.labels {
+    for (label, sources) in &builder.test.labels {
         for source in sources {
             if let LabelSource::Monitor(id) = source {
                 holding.insert((label.clone(), *id));
@@ -87,11 +87,11 @@ fn label(draft: &mut Draft<'_>) {
     let by = Actor::system();
     for (label, id) in held.difference(&holding) {
         let source = LabelSource::Monitor(*id);
-        draft.test.labels.entry(label.clone()).or_default().insert(source);
-        draft.decided(Decision::Labelled { label: label.clone(), source, by: by.clone() });
+        builder.test.labels.entry(label.clone()).or_default().insert(source);
+        builder.decided(Decision::Labelled { label: label.clone(), source, by: by.clone() });
     }
     for (label, id) in holding.difference(&held) {
-        let stays = match draft.settings.monitor(*id).map(|monitor| &monitor.action) {
+        let stays = match builder.settings.monitor(*id).map(|monitor| &monitor.action) {
             Some(Action::Label { labels, remove_when_resolved }) => {
                 !remove_when_resolved && labels.contains(label)
             }
@@ -99,22 +99,22 @@ fn label(draft: &mut Draft<'_>) {
         };
         if !stays {
             let source = LabelSource::Monitor(*id);
-            if let Some(sources) = draft.test.labels.get_mut(label) {
+            if let Some(sources) = builder.test.labels.get_mut(label) {
                 sources.remove(&source);
             }
-            draft.decided(Decision::Unlabelled { label: label.clone(), source, by: by.clone() });
+            builder.decided(Decision::Unlabelled { label: label.clone(), source, by: by.clone() });
         }
     }
-    draft.test.labels.retain(|_, sources| !sources.is_empty());
+    builder.test.labels.retain(|_, sources| !sources.is_empty());
 }
 
 /// Gives the test the status that follows from what speaks against it.
-fn judge(draft: &mut Draft<'_>) {
-    let findings = draft.test.findings(draft.settings);
-    let to = draft.test.judged(draft.settings);
-    let from = draft.test.standing.value;
+fn judge(builder: &mut TransitionBuilder<'_>) {
+    let findings = builder.test.findings(builder.settings);
+    let to = builder.test.judged(builder.settings);
+    let from = builder.test.standing.value;
     let same = |finding: &&Finding| {
-        let now = &draft.test.standing;
+        let now = &builder.test.standing;
         (finding.reason, finding.monitor) == (now.reason, now.monitor)
     };
     let worst = || findings.iter().filter(|finding| finding.status == to);
@@ -122,25 +122,25 @@ fn judge(draft: &mut Draft<'_>) {
         return;
     }
     let finding = worst().next().copied();
-    let (reason, monitor, trigger) = explained(draft, finding, to < from);
-    let evidence = monitor.and_then(|id| draft.test.monitors.get(&id));
+    let (reason, monitor, trigger) = explained(builder, finding, to < from);
+    let evidence = monitor.and_then(|id| builder.test.monitors.get(&id));
     let evidence = evidence.filter(|_| to != TestStatus::Healthy).map(|it| it.evidence.clone());
-    let since = if from == to { draft.test.standing.since } else { draft.at };
-    draft.test.standing = Standing { value: to, reason, monitor, evidence, since };
+    let since = if from == to { builder.test.standing.since } else { builder.at };
+    builder.test.standing = Judgement { value: to, reason, monitor, evidence, since };
     if from == to {
-        draft.decided(Decision::ReasonChanged { reason, monitor });
+        builder.decided(Decision::ReasonChanged { reason, monitor });
         return;
     }
-    draft.decided(Decision::StatusChanged { from, to, reason, monitor });
-    let current = draft.test.standing.clone();
-    draft.told(EventKind::StatusChanged { previous: from, current });
-    draft.told(EventKind::StatusChangedV2 { previous: from, new: to, triggered_by: trigger });
+    builder.decided(Decision::StatusChanged { from, to, reason, monitor });
+    let current = builder.test.standing.clone();
+    builder.told(EventKind::StatusChanged { previous: from, current });
+    builder.told(EventKind::StatusChangedV2 { previous: from, new: to, triggered_by: trigger });
 }
 
 /// Why a test has its new status, the monitor that this is about, and what triggered it: what still
 /// speaks against the test, or what stopped to.
 fn explained(
-    draft: &Draft<'_>,
+    builder: &TransitionBuilder<'_>,
     finding: Option<Finding>,
     better: bool,
 ) -> (StatusReason, Option<MonitorId>, Trigger) {
@@ -148,11 +148,11 @@ fn explained(
         monitor: finding.monitor,
         kind: finding
             .monitor
-            .and_then(|id| draft.test.monitors.get(&id))
+            .and_then(|id| builder.test.monitors.get(&id))
             .map_or(TriggerKind::ManualFlag, |record| record.kind.into()),
         status: MonitorStatus::Active,
     });
-    let (let_go, ended) = draft.let_go.unwrap_or_else(|| changed_action(draft));
+    let (let_go, ended) = builder.let_go.unwrap_or_else(|| changed_action(builder));
     let trigger = if better { ended } else { began.unwrap_or(ended) };
     match finding {
         Some(finding) => (finding.reason, finding.monitor, trigger),
@@ -161,10 +161,10 @@ fn explained(
 }
 
 /// Nothing has stopped by itself, so the monitor that the status was about does something else now.
-fn changed_action(draft: &Draft<'_>) -> (StatusReason, Trigger) {
-    let monitor = draft.test.standing.monitor;
+fn changed_action(builder: &TransitionBuilder<'_>) -> (StatusReason, Trigger) {
+    let monitor = builder.test.standing.monitor;
     let kind = monitor
-        .and_then(|id| draft.test.monitors.get(&id))
+        .and_then(|id| builder.test.monitors.get(&id))
         .map_or(TriggerKind::ManualFlag, |record| record.kind.into());
     (StatusReason::MonitorChanged, Trigger { monitor, kind, status: MonitorStatus::Resolved })
 }

@@ -10,10 +10,10 @@ use async_trait::async_trait;
 
 use crate::audit::AuditRecord;
 use crate::flaky::{
-    Actor, Intake, JournalRecord, Settings, Summary, TakenIn, TestCase, TestId, UploadId,
+    Actor, IngestOutcome, Intake, JournalRecord, Settings, Summary, TestCase, TestId, UploadId,
 };
 use crate::ids::{OrgId, RepoId};
-use crate::ports::{CommitError, StoreError, ToldEvent, Version};
+use crate::ports::{CommitError, EventRecord, StoreError, Version};
 use crate::time::Timestamp;
 
 /// A repository and whose it is. Every access names both: that of another organization is empty.
@@ -62,7 +62,7 @@ pub struct TestStep {
     /// The journal's record.
     pub journal: JournalRecord,
     /// What is told.
-    pub events: Vec<ToldEvent>,
+    pub events: Vec<EventRecord>,
     /// When the test is to be looked at again; `None`: when something is reported.
     pub due_at: Option<Timestamp>,
 }
@@ -140,7 +140,11 @@ pub trait FlakyStore: Send + Sync {
     ) -> Result<BTreeMap<TestId, Summary>, StoreError>;
 
     /// What became of an upload that was taken in.
-    async fn taken_in(&self, repo: RepoRef, id: UploadId) -> Result<Option<TakenIn>, StoreError>;
+    async fn taken_in(
+        &self,
+        repo: RepoRef,
+        id: UploadId,
+    ) -> Result<Option<IngestOutcome>, StoreError>;
 
     /// Writes a step whole or not at all, if the version is still the expected one, which then
     /// grows by one. Afterwards every list, summary and count shows it.

@@ -5,8 +5,8 @@ mod checks_runner;
 mod checks_sink;
 mod forge;
 mod git_host;
-mod heard_store;
 mod hosts;
+mod inbound_delivery_store;
 mod pull_request_store;
 mod webhook_decoder;
 
@@ -23,8 +23,8 @@ pub use git_host::{
     Abilities, Built, GitHost, Head, HostError, LandAnswer, Landed, PullRequestQuery, Snapshot,
     TestBranch,
 };
-pub use heard_store::HeardStore;
 pub use hosts::Hosts;
+pub use inbound_delivery_store::InboundDeliveryStore;
 pub use pull_request_store::{
     NewPullRequest, OpenPullRequest, PullRequestStore, StoredPullRequest,
 };
@@ -36,5 +36,5 @@ pub struct HostStores {
     /// Pull requests of hosts that keep none.
     pub pull_requests: Arc<dyn PullRequestStore>,
     /// Ids of deliveries that were taken in.
-    pub heard: Arc<dyn HeardStore>,
+    pub inbound_deliveries: Arc<dyn InboundDeliveryStore>,
 }

@@ -5,7 +5,7 @@ use uuid::Uuid;
 
 use crate::ids::RunId;
 use crate::ports::{QueueRef, StoreError};
-use crate::queue::{Effect, Lane};
+use crate::queue::{Effect, EffectClass};
 use crate::time::Timestamp;
 
 /// Proof of a lease: the row and the lease that it was given under.
@@ -79,7 +79,7 @@ pub trait Outbox: Send + Sync {
     /// once.
     async fn lease(
         &self,
-        lane: Lane,
+        lane: EffectClass,
         limit: u32,
         holder: Uuid,
         now: Timestamp,
@@ -123,5 +123,5 @@ pub trait Outbox: Send + Sync {
     ) -> Result<Failing, StoreError>;
 
     /// How much waits in a lane.
-    async fn backlog(&self, lane: Lane, now: Timestamp) -> Result<Backlog, StoreError>;
+    async fn backlog(&self, lane: EffectClass, now: Timestamp) -> Result<Backlog, StoreError>;
 }

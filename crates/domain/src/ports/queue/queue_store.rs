@@ -5,7 +5,7 @@ use thiserror::Error;
 
 use crate::audit::AuditRecord;
 use crate::ids::{BranchName, OrgId, PrNumber, QueueId, RepoId};
-use crate::ports::{StoreError, ToldEvent};
+use crate::ports::{EventRecord, StoreError};
 use crate::queue::{Changes, Header, JournalRecord, NumberedEffect, Queue, ReportedTargets};
 use crate::time::Timestamp;
 
@@ -60,7 +60,7 @@ pub struct Commit<'a> {
     /// New effects for the outbox.
     pub effects: &'a [NumberedEffect],
     /// New public events.
-    pub events: &'a [ToldEvent],
+    pub events: &'a [EventRecord],
     /// The time of the step.
     pub at: Timestamp,
     /// The record for the audit log, when the step is an administrative change.

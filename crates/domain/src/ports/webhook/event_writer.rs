@@ -33,7 +33,7 @@ pub struct TestSnapshot {
 
 /// A public event as it goes into the log: what leaves the house is made before the commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ToldEvent {
+pub struct EventRecord {
     /// Its id, the same wherever and however often it is told.
     pub id: Uuid,
     /// Its public name, such as `pull_request.merged`.

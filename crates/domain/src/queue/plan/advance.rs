@@ -4,48 +4,54 @@ use crate::ids::EntryId;
 
 use super::super::state::QueueState;
 use super::super::{
-    Actor, Decision, Entry, EntryState, EventKind, Place, PrState, Queue, QueuedReason, lanes,
+    Actor, Decision, Entry, EntryState, EventKind, LinePosition, PrState, Queue, QueuedReason,
+    lanes,
 };
-use super::draft::{Because, Draft};
+use super::builder::{Because, TransitionBuilder};
 use super::{bisect, checks, land, leave, start};
 
 /// Lets the queue go as far as it can: each round may make the next one possible.
-pub(super) fn advance(draft: &mut Draft) {
-    while finish_switch(draft)
-        || checks::settle(draft)
-        || bisect::judge_implied(draft)
-        || land::land(draft)
-        || start::start(draft)
+pub(super) fn advance(builder: &mut TransitionBuilder) {
+    while finish_switch(builder)
+        || checks::settle(builder)
+        || bisect::judge_implied(builder)
+        || land::land(builder)
+        || start::start(builder)
     {}
 }
 
 /// Whether no entry is in the line.
 pub(super) fn line_is_empty(queue: &Queue) -> bool {
-    queue.entries_in_order().next().is_none_or(|first| first.place == Place::Outside)
+    queue.entries_in_order().next().is_none_or(|first| first.place == LinePosition::Outside)
 }
 
 /// Moves the queue to another state, and lets in whom that lets in.
-pub(super) fn change_state(draft: &mut Draft, to: QueueState, by: &Actor, reason: Option<&str>) {
-    let from = draft.queue.header.state.name();
+pub(super) fn change_state(
+    builder: &mut TransitionBuilder,
+    to: QueueState,
+    by: &Actor,
+    reason: Option<&str>,
+) {
+    let from = builder.queue.header.state.name();
     let reason = reason.map(ToOwned::to_owned);
-    draft.decision(Decision::QueueMoved {
+    builder.decision(Decision::QueueMoved {
         from,
         to: to.name(),
         actor: by.clone(),
         reason: reason.clone(),
     });
-    draft.queue.header.state = to;
-    draft.tell_queue(EventKind::QueueStateChanged, by, from, reason);
-    admit_all(draft);
+    builder.queue.header.state = to;
+    builder.tell_queue(EventKind::QueueStateChanged, by, from, reason);
+    admit_all(builder);
 }
 
 /// Modes are switched when the line is empty.
-fn finish_switch(draft: &mut Draft) -> bool {
-    let state = &draft.queue.header.state;
-    if state.switching_from().is_none() || !line_is_empty(&draft.queue) {
+fn finish_switch(builder: &mut TransitionBuilder) -> bool {
+    let state = &builder.queue.header.state;
+    if state.switching_from().is_none() || !line_is_empty(&builder.queue) {
         return false;
     }
-    let next = match &mut draft.queue.header.state {
+    let next = match &mut builder.queue.header.state {
         QueueState::Paused { switching_from, .. } => {
             *switching_from = None;
             return true;
@@ -55,122 +61,123 @@ fn finish_switch(draft: &mut Draft) -> bool {
         | QueueState::Running
         | QueueState::Draining => QueueState::Running,
     };
-    change_state(draft, next, &Actor::Queue, None);
+    change_state(builder, next, &Actor::Queue, None);
     true
 }
 
 /// Lets an entry into the line if nothing is missing and the queue lets entries in.
-pub(super) fn admit(draft: &mut Draft, id: EntryId) {
-    let Some(entry) = draft.entry(id) else { return };
-    let ready = || entry.readiness(&draft.queue.header.branch, draft.queue.mode()).is_ready();
-    if entry.state != EntryState::NotReady || !draft.queue.header.state.lets_in() || !ready() {
+pub(super) fn admit(builder: &mut TransitionBuilder, id: EntryId) {
+    let Some(entry) = builder.entry(id) else { return };
+    let ready = || entry.readiness(&builder.queue.header.branch, builder.queue.mode()).is_ready();
+    if entry.state != EntryState::NotReady || !builder.queue.header.state.lets_in() || !ready() {
         return;
     }
-    let (at, number) = (draft.at, draft.number());
-    draft.change_entry(id, |entry| {
-        entry.place = Place::Waiting { since: at, number };
+    let (at, number) = (builder.at, builder.number());
+    builder.change_entry(id, |entry| {
+        entry.place = LinePosition::Waiting { since: at, number };
         entry.entered_line_at = Some(at);
     });
     let reason = QueuedReason::NowReady;
     let to = EntryState::Pending { reason, held_by: None, was_held_by: None };
-    draft.move_entry(id, to, Because::new(reason, &Actor::Queue));
+    builder.move_entry(id, to, Because::new(reason, &Actor::Queue));
     if entry.priority.is_urgent() {
-        go_to_the_front(draft, id);
+        go_to_the_front(builder, id);
     }
 }
 
 /// Lets every entry in that may enter.
-pub(super) fn admit_all(draft: &mut Draft) {
-    if !draft.queue.header.state.lets_in() {
+pub(super) fn admit_all(builder: &mut TransitionBuilder) {
+    if !builder.queue.header.state.lets_in() {
         return;
     }
-    let outside: Vec<EntryId> = draft
+    let outside: Vec<EntryId> = builder
         .queue
         .entries_in_order()
         .filter(|entry| entry.state.name() == PrState::NotReady)
         .map(|entry| entry.id)
         .collect();
     for id in outside {
-        admit(draft, id);
+        admit(builder, id);
     }
 }
 
 /// Puts an urgent entry behind the urgent ones that came before it, and ahead of all others.
 /// Everything behind it that is under test or tested does not contain it and goes back to the
 /// line, but what is landing. If it was under test itself, what it was built on is now behind it.
-pub(super) fn go_to_the_front(draft: &mut Draft, id: EntryId) {
-    let number = draft.number();
-    draft.change_entry(id, |entry| {
-        entry.place = Place::Front { number };
+pub(super) fn go_to_the_front(builder: &mut TransitionBuilder, id: EntryId) {
+    let number = builder.number();
+    builder.change_entry(id, |entry| {
+        entry.place = LinePosition::Front { number };
         if let EntryState::Pending { held_by, .. } = &mut entry.state {
             // What it conflicts with is now behind it.
             *held_by = None;
         }
     });
-    interrupt_behind(draft, id);
+    interrupt_behind(builder, id);
 }
 
 /// Sends everything back to the line that stands behind this entry, depends on it and does not
 /// contain it; in PARALLEL mode only its lane. If it was under test itself, what it was built on
 /// is now behind it.
-fn interrupt_behind(draft: &mut Draft, id: EntryId) {
+fn interrupt_behind(builder: &mut TransitionBuilder, id: EntryId) {
     let reason = QueuedReason::SkipTheLineInterrupted;
-    let queue = draft.queue.clone();
+    let queue = builder.queue.clone();
     let Some(entry) = queue.entry(id) else { return };
     let behind = lanes::in_line(&queue).skip_while(|other| other.id != id);
     // One without targets does not meet itself, and yet its run may contain what is now behind it.
     let goes_back = |other: &&Entry| other.id == id || lanes::meet(queue.mode(), other, entry);
     for other in behind.filter(goes_back) {
         if let Some(run) = other.state.run() {
-            leave::requeue_run_and_behind(draft, run, reason);
+            leave::requeue_run_and_behind(builder, run, reason);
         }
         if other.part.is_some() {
-            bisect::forget_parts(draft, other);
+            bisect::forget_parts(builder, other);
         }
     }
 }
 
 /// The targets of an entry in the line are no longer what they were: it is tested anew, behind
 /// those that have their places, and so is what was built on it.
-pub(super) fn targets_changed(draft: &mut Draft, id: EntryId) {
-    let Some(entry) = draft.entry(id) else { return };
+pub(super) fn targets_changed(builder: &mut TransitionBuilder, id: EntryId) {
+    let Some(entry) = builder.entry(id) else { return };
     let reason = QueuedReason::TargetsChanged;
     if let Some(run) = entry.state.run() {
-        leave::requeue_run(draft, run, reason, &Actor::Queue);
+        leave::requeue_run(builder, run, reason, &Actor::Queue);
     }
-    leave::requeue_all_on(draft, entry.pr, reason);
-    bisect::forget_parts(draft, &entry);
-    draft.change_entry(id, |entry| entry.part = None);
+    leave::requeue_all_on(builder, entry.pr, reason);
+    bisect::forget_parts(builder, &entry);
+    builder.change_entry(id, |entry| entry.part = None);
     match entry.place {
-        Place::Anchored { .. } => {
-            let since = entry.entered_line_at.unwrap_or(draft.at);
-            let number = draft.number();
-            draft.change_entry(id, |entry| entry.place = Place::Waiting { since, number });
+        LinePosition::Anchored { .. } => {
+            let since = entry.entered_line_at.unwrap_or(builder.at);
+            let number = builder.number();
+            builder.change_entry(id, |entry| entry.place = LinePosition::Waiting { since, number });
         }
-        Place::Front { .. } => interrupt_behind(draft, id),
-        Place::Waiting { .. } | Place::Outside => {}
+        LinePosition::Front { .. } => interrupt_behind(builder, id),
+        LinePosition::Waiting { .. } | LinePosition::Outside => {}
     }
 }
 
 /// An entry that was submitted again as urgent goes to the front, if it is in the line and not
 /// landing already.
-pub(super) fn turned_urgent(draft: &mut Draft, id: EntryId) {
-    let Some(entry) = draft.entry(id).filter(|entry| !leave::is_landing(draft, entry)) else {
+pub(super) fn turned_urgent(builder: &mut TransitionBuilder, id: EntryId) {
+    let Some(entry) = builder.entry(id).filter(|entry| !leave::is_landing(builder, entry)) else {
         return;
     };
-    if let Place::Waiting { .. } | Place::Anchored { .. } = entry.place {
-        go_to_the_front(draft, id);
+    if let LinePosition::Waiting { .. } | LinePosition::Anchored { .. } = entry.place {
+        go_to_the_front(builder, id);
     }
 }
 
 /// An entry that is no longer urgent keeps its place if others were built on it, else it waits
 /// among the others.
-pub(super) fn turned_ordinary(draft: &mut Draft, id: EntryId) {
-    let Some(entry) = draft.entry(id) else { return };
-    let built_on = draft.queue.runs().any(|run| run.ahead.iter().any(|(_, pr)| *pr == entry.pr));
-    if matches!(entry.place, Place::Front { .. }) && entry.state.run().is_none() && !built_on {
-        let since = entry.entered_line_at.unwrap_or(draft.at);
-        let number = draft.number();
-        draft.change_entry(id, |entry| entry.place = Place::Waiting { since, number });
+pub(super) fn turned_ordinary(builder: &mut TransitionBuilder, id: EntryId) {
+    let Some(entry) = builder.entry(id) else { return };
+    let built_on = builder.queue.runs().any(|run| run.ahead.iter().any(|(_, pr)| *pr == entry.pr));
+    if matches!(entry.place, LinePosition::Front { .. }) && entry.state.run().is_none() && !built_on
+    {
+        let since = entry.entered_line_at.unwrap_or(builder.at);
+        let number = builder.number();
+        builder.change_entry(id, |entry| entry.place = LinePosition::Waiting { since, number });
     }
 }

@@ -14,14 +14,14 @@ use super::super::{
     Actor, Decision, Entry, EntryState, EventBatch, Part, PassReason, Queue, QueuedReason,
     RunStatus, TestFailure,
 };
-use super::draft::{Because, Draft};
+use super::builder::{Because, TransitionBuilder};
 use super::leave;
 
 /// Splits the live members of a failed run.
-pub(super) fn split_run(draft: &mut Draft, id: RunId) {
-    let Some(run) = draft.run(id) else { return };
+pub(super) fn split_run(builder: &mut TransitionBuilder, id: RunId) {
+    let Some(run) = builder.run(id) else { return };
     let mut members: Vec<&Entry> = Vec::new();
-    let queue = draft.queue.clone();
+    let queue = builder.queue.clone();
     members.extend(run.group.iter().filter_map(|member| queue.entry(member.entry)));
     let batch =
         members.first().and_then(|first| first.part.as_ref()).map_or(run.number, |part| part.batch);
@@ -30,12 +30,12 @@ pub(super) fn split_run(draft: &mut Draft, id: RunId) {
         run.status,
         RunStatus::Failed { failure: TestFailure::RequiredStatus | TestFailure::Optimization, .. }
     );
-    split(draft, Some(id), batch, members, failed);
+    split(builder, Some(id), batch, members, failed);
 }
 
 /// Splits these entries in two parts. `failed` says that the whole is known to fail.
 fn split(
-    draft: &mut Draft,
+    builder: &mut TransitionBuilder,
     run: Option<RunId>,
     batch: u64,
     mut members: Vec<&Entry>,
@@ -45,16 +45,16 @@ fn split(
     let (left, right) = members.split_at(members.len().div_ceil(2));
     let prs = |part: &[&Entry]| part.iter().map(|entry| entry.pr).collect::<Vec<PrNumber>>();
     let (left_prs, right_prs) = (prs(left), prs(right));
-    draft.decision(Decision::Bisected { run, left: left_prs, right: right_prs });
+    builder.decision(Decision::Bisected { run, left: left_prs, right: right_prs });
     for (half, implied) in [(left, false), (right, failed)] {
-        let number = draft.number();
+        let number = builder.number();
         for entry in half {
-            draft.change_entry(entry.id, |entry| {
+            builder.change_entry(entry.id, |entry| {
                 entry.part = Some(Part { batch, number, implied });
             });
             let reason = QueuedReason::BisectionRequired;
             let to = EntryState::Pending { reason, held_by: None, was_held_by: None };
-            draft.move_entry(entry.id, to, Because::new(reason, &Actor::Queue));
+            builder.move_entry(entry.id, to, Because::new(reason, &Actor::Queue));
         }
     }
 }
@@ -62,20 +62,20 @@ fn split(
 /// Splits a part whose result follows from others without a run: the whole has failed, and all
 /// before the part has passed. One that is alone is tested for confirmation. Returns whether there
 /// was one.
-pub(super) fn judge_implied(draft: &mut Draft) -> bool {
-    if draft.queue.waiting.parts == 0 || !draft.queue.header.state.moves() {
+pub(super) fn judge_implied(builder: &mut TransitionBuilder) -> bool {
+    if builder.queue.waiting.parts == 0 || !builder.queue.header.state.moves() {
         return false;
     }
-    let queue = draft.queue.clone();
+    let queue = builder.queue.clone();
     let Some(members) = implied_part(&queue) else { return false };
     let batch = members.first().and_then(|entry| Some((entry.part.clone()?.batch, entry.id)));
     let Some((batch, first)) = batch else { return false };
     if members.len() > 1 {
         let run = left_of(&queue, batch, first);
-        split(draft, run, batch, members, true);
+        split(builder, run, batch, members, true);
     } else {
         // The whole may have failed by a flake: nobody is taken out without a run of its own.
-        draft.change_entry(first, |entry| {
+        builder.change_entry(first, |entry| {
             if let Some(part) = &mut entry.part {
                 part.implied = false;
             }
@@ -123,18 +123,18 @@ fn left_of(queue: &Queue, batch: u64, first: EntryId) -> Option<RunId> {
 
 /// A run has passed and proves everything that its candidate contains, if the queue lets a
 /// success absolve what is ahead of it, or skips runs whose result follows.
-pub(super) fn absolve(draft: &mut Draft, id: RunId) {
-    let Some(run) = draft.run(id) else { return };
-    let optimistic = draft.queue.header.settings.can_optimistically_merge;
+pub(super) fn absolve(builder: &mut TransitionBuilder, id: RunId) {
+    let Some(run) = builder.run(id) else { return };
+    let optimistic = builder.queue.header.settings.can_optimistically_merge;
     let batch = run
         .group
         .first()
-        .and_then(|first| Some(draft.queue.entry(first.entry)?.part.as_ref()?.batch))
-        .filter(|_| run.bisection && skips(&draft.queue));
+        .and_then(|first| Some(builder.queue.entry(first.entry)?.part.as_ref()?.batch))
+        .filter(|_| run.bisection && skips(&builder.queue));
     if !optimistic && batch.is_none() {
         return;
     }
-    let queue = draft.queue.clone();
+    let queue = builder.queue.clone();
     for entry in run.ahead.iter().filter_map(|(_, pr)| queue.entry_of(*pr)) {
         let of_batch = batch.is_some() && entry.part.as_ref().map(|part| part.batch) == batch;
         let open = !matches!(entry.state, EntryState::TestsPassed { .. });
@@ -143,14 +143,14 @@ pub(super) fn absolve(draft: &mut Draft, id: RunId) {
         }
         let reason = if optimistic { PassReason::Successor } else { PassReason::Optimization };
         let own = entry.state.run();
-        let batch = own.and_then(|own| EventBatch::of(&*draft.run(own)?)).map(Box::new);
+        let batch = own.and_then(|own| EventBatch::of(&*builder.run(own)?)).map(Box::new);
         let to = EntryState::TestsPassed { run: id, reason };
-        draft.move_entry(entry.id, to, Because::new(reason, &Actor::Queue));
+        builder.move_entry(entry.id, to, Because::new(reason, &Actor::Queue));
         if batch.is_some() {
-            draft.change_entry(entry.id, |entry| entry.absolved = batch);
+            builder.change_entry(entry.id, |entry| entry.absolved = batch);
         }
         if let Some(own) = own {
-            leave::give_up(draft, own, reason);
+            leave::give_up(builder, own, reason);
         }
     }
 }
@@ -162,15 +162,15 @@ fn skips(queue: &Queue) -> bool {
 
 /// Lets go of the waiting parts of this entry's batch, and of others that depend on it: what they
 /// were to be tested on has changed. They are entries of the line like others again.
-pub(super) fn forget_parts(draft: &mut Draft, changed: &Entry) {
-    if draft.queue.waiting.parts == 0 {
+pub(super) fn forget_parts(builder: &mut TransitionBuilder, changed: &Entry) {
+    if builder.queue.waiting.parts == 0 {
         return;
     }
-    let queue = draft.queue.clone();
+    let queue = builder.queue.clone();
     let batch = |entry: &Entry| entry.part.as_ref().map(|part| part.batch);
     for entry in in_line(&queue).filter(|entry| entry.waits_in_line() && entry.part.is_some()) {
         if batch(entry) == batch(changed) || lanes::meet(queue.mode(), entry, changed) {
-            draft.change_entry(entry.id, |entry| entry.part = None);
+            builder.change_entry(entry.id, |entry| entry.part = None);
         }
     }
 }

@@ -8,23 +8,23 @@ use super::super::{
     Actor, CheckReport, CheckStatus, Culprit, EntryState, Evidence, Exit, IgnoredBecause,
     PassReason, Proven, Queue, RunStatus, TestFailure, TestRun, lanes,
 };
-use super::draft::{Because, Draft};
+use super::builder::{Because, TransitionBuilder};
 use super::{bisect, leave};
 
 /// Takes reports in, and ends the run when they decide it: at the first required failure, or when
 /// all that is required has succeeded.
 pub(super) fn reported(
-    draft: &mut Draft,
+    builder: &mut TransitionBuilder,
     id: RunId,
     sha: &Sha,
     reports: &[CheckReport],
     read: bool,
 ) {
-    let Some(run) = draft.run(id).filter(|run| run.status == RunStatus::Testing) else {
-        return draft.ignored(IgnoredBecause::NoSuchRun);
+    let Some(run) = builder.run(id).filter(|run| run.status == RunStatus::Testing) else {
+        return builder.ignored(IgnoredBecause::NoSuchRun);
     };
     if run.candidate.as_ref().is_none_or(|candidate| candidate.sha != *sha) {
-        return draft.ignored(IgnoredBecause::Superseded);
+        return builder.ignored(IgnoredBecause::Superseded);
     }
     let mut run = Arc::unwrap_or_clone(run);
     let mut news = false;
@@ -32,15 +32,15 @@ pub(super) fn reported(
         news |= note(&mut run, report, read);
     }
     if !news {
-        return draft.ignored(IgnoredBecause::Known);
+        return builder.ignored(IgnoredBecause::Known);
     }
     let failed = failed_checks(&run);
     let (done, of) = run.progress();
-    draft.put_run(run);
+    builder.put_run(run);
     if !failed.is_empty() {
-        fail(draft, id, TestFailure::RequiredStatus, &failed);
+        fail(builder, id, TestFailure::RequiredStatus, &failed);
     } else if of > 0 && done == of {
-        pass(draft, id, PassReason::OwnRun);
+        pass(builder, id, PassReason::OwnRun);
     }
 }
 
@@ -79,65 +79,77 @@ fn failed_checks(run: &TestRun) -> Vec<String> {
 }
 
 /// A run has passed, and its group with it; it may absolve what is ahead.
-pub(super) fn pass(draft: &mut Draft, id: RunId, reason: PassReason) {
-    draft.end_run(id, RunStatus::Passed);
-    let proven = draft.run(id).and_then(|run| {
+pub(super) fn pass(builder: &mut TransitionBuilder, id: RunId, reason: PassReason) {
+    builder.end_run(id, RunStatus::Passed);
+    let proven = builder.run(id).and_then(|run| {
         let tree = run.candidate.as_ref()?.tree.clone();
         let with = run.prs().collect();
         Some(Proven { tree, statuses: run.required.as_ref()?.names.clone(), with })
     });
-    for entry in testing(draft, id) {
-        draft.change_entry(entry, |entry| entry.proven.clone_from(&proven));
+    for entry in testing(builder, id) {
+        builder.change_entry(entry, |entry| entry.proven.clone_from(&proven));
         let to = EntryState::TestsPassed { run: id, reason };
-        draft.move_entry(entry, to, Because::new(reason, &Actor::Queue));
+        builder.move_entry(entry, to, Because::new(reason, &Actor::Queue));
     }
-    bisect::absolve(draft, id);
+    bisect::absolve(builder, id);
 }
 
 /// A run has failed: its group is held until it is clear whose fault that is.
-pub(super) fn fail(draft: &mut Draft, id: RunId, failure: TestFailure, details: &[String]) {
-    draft.end_run(id, RunStatus::Failed { failure, details: details.to_vec() });
-    let others_may_be_at_fault = draft.run(id).is_some_and(|run| !all_ahead_landed(draft, &run));
-    let depth = lanes::failure_window(&draft.queue);
-    let group = testing(draft, id);
+pub(super) fn fail(
+    builder: &mut TransitionBuilder,
+    id: RunId,
+    failure: TestFailure,
+    details: &[String],
+) {
+    builder.end_run(id, RunStatus::Failed { failure, details: details.to_vec() });
+    let others_may_be_at_fault =
+        builder.run(id).is_some_and(|run| !all_ahead_landed(builder, &run));
+    let depth = lanes::failure_window(&builder.queue);
+    let group = testing(builder, id);
     let held = others_may_be_at_fault || depth > 0 || group.len() > 1;
     for entry in group {
         if held {
             let to = EntryState::PendingFailure { run: id, failure, details: details.to_vec() };
             let because = Because::new(failure, &Actor::Queue).with(details.to_vec());
-            draft.move_entry(entry, to, because);
+            builder.move_entry(entry, to, because);
         } else {
-            blame(draft, entry, id, failure, details);
+            blame(builder, entry, id, failure, details);
         }
     }
 }
 
-fn testing(draft: &Draft, id: RunId) -> Vec<EntryId> {
-    let Some(run) = draft.run(id) else { return Vec::new() };
+fn testing(builder: &TransitionBuilder, id: RunId) -> Vec<EntryId> {
+    let Some(run) = builder.run(id) else { return Vec::new() };
     let under_test = |entry: &EntryId| {
-        let state = draft.queue.entry(*entry).map(|entry| &entry.state);
+        let state = builder.queue.entry(*entry).map(|entry| &entry.state);
         matches!(state, Some(EntryState::Testing { run, .. }) if *run == id)
     };
     run.group.iter().map(|member| member.entry).filter(under_test).collect()
 }
 
-fn all_ahead_landed(draft: &Draft, run: &TestRun) -> bool {
-    run.ahead.iter().all(|(_, pr)| draft.queue.entry_of(*pr).is_none())
+fn all_ahead_landed(builder: &TransitionBuilder, run: &TestRun) -> bool {
+    run.ahead.iter().all(|(_, pr)| builder.queue.entry_of(*pr).is_none())
 }
 
-fn blame(draft: &mut Draft, entry: EntryId, run: RunId, failure: TestFailure, details: &[String]) {
+fn blame(
+    builder: &mut TransitionBuilder,
+    entry: EntryId,
+    run: RunId,
+    failure: TestFailure,
+    details: &[String],
+) {
     let exit = Exit::Failed {
         reason: failure.into(),
         culprit: Culprit::Itself,
         details: details.to_vec(),
-        evidence: evidence(draft, entry, run).map(Box::new),
+        evidence: evidence(builder, entry, run).map(Box::new),
     };
-    leave::leave(draft, entry, exit, &Actor::Queue);
+    leave::leave(builder, entry, exit, &Actor::Queue);
 }
 
 /// What was seen when a run of this entry alone failed.
-fn evidence(draft: &Draft, entry: EntryId, run: RunId) -> Option<Evidence> {
-    let (entry, run) = (draft.queue.entry(entry)?, draft.run(run)?);
+fn evidence(builder: &TransitionBuilder, entry: EntryId, run: RunId) -> Option<Evidence> {
+    let (entry, run) = (builder.queue.entry(entry)?, builder.run(run)?);
     let ahead: Vec<PrNumber> = run.ahead.iter().map(|(_, pr)| *pr).collect();
     let named = ahead.get(ahead.len().saturating_sub(Evidence::NAMED)..).unwrap_or_default();
     let proven = entry.proven.as_ref();
@@ -151,12 +163,12 @@ fn evidence(draft: &Draft, entry: EntryId, run: RunId) -> Option<Evidence> {
 /// Settles a held failure: everything ahead has passed or landed, so it is the group's own fault,
 /// and no success behind it may absolve it any more. One is blamed; of several the culprits are
 /// searched. Returns whether there was one.
-pub(super) fn settle(draft: &mut Draft) -> bool {
+pub(super) fn settle(builder: &mut TransitionBuilder) -> bool {
     let failed = |run: &TestRun| matches!(run.status, RunStatus::Failed { .. });
-    if !draft.queue.runs().any(failed) {
+    if !builder.queue.runs().any(failed) {
         return false;
     }
-    let queue = draft.queue.clone();
+    let queue = builder.queue.clone();
     let decided = queue
         .runs()
         .filter(|run| failed(run))
@@ -167,11 +179,11 @@ pub(super) fn settle(draft: &mut Draft) -> bool {
     match held_by(&queue, run).as_slice() {
         [] => false,
         [(entry, failure, details)] => {
-            blame(draft, *entry, run.id, *failure, details);
+            blame(builder, *entry, run.id, *failure, details);
             true
         }
         _ => {
-            bisect::split_run(draft, run.id);
+            bisect::split_run(builder, run.id);
             true
         }
     }

@@ -6,43 +6,43 @@ use crate::ids::PrNumber;
 
 use super::super::state::QueueState;
 use super::super::{
-    Actor, CancelReason, Command, Decision, Effect, Entry, EntryState, EventKind, Exit, Mode,
-    Place, Priority, PullRequestState, QueuedReason, Refusal, ReportedTargets, RequestedState,
-    SettingsPatch, Submission,
+    Actor, CancelReason, Command, Decision, Effect, Entry, EntryState, EventKind, Exit,
+    LinePosition, Mode, Priority, PullRequestState, QueuedReason, Refusal, ReportedTargets,
+    RequestedState, SettingsPatch, Submission,
 };
-use super::draft::{Because, Draft};
+use super::builder::{Because, TransitionBuilder};
 use super::{advance, facts, leave};
 
-pub(super) fn carry_out(draft: &mut Draft, command: &Command) -> Result<(), Refusal> {
+pub(super) fn carry_out(builder: &mut TransitionBuilder, command: &Command) -> Result<(), Refusal> {
     match command {
-        Command::Submit(submission) => submit(draft, submission),
-        Command::Cancel { pr, by } => cancel(draft, *pr, by),
-        Command::Restart { pr, by } => restart(draft, *pr, by),
+        Command::Submit(submission) => submit(builder, submission),
+        Command::Cancel { pr, by } => cancel(builder, *pr, by),
+        Command::Restart { pr, by } => restart(builder, *pr, by),
         Command::SetTargets { pr, targets } => {
-            set_targets(draft, *pr, targets);
+            set_targets(builder, *pr, targets);
             Ok(())
         }
         Command::Update { settings, state, reason, by } => {
-            update(draft, settings, *state, reason.as_deref(), by)
+            update(builder, settings, *state, reason.as_deref(), by)
         }
-        Command::Delete => delete(draft),
+        Command::Delete => delete(builder),
     }
 }
 
-fn submit(draft: &mut Draft, submission: &Submission) -> Result<(), Refusal> {
+fn submit(builder: &mut TransitionBuilder, submission: &Submission) -> Result<(), Refusal> {
     let pull_request = &submission.pull_request;
     let pr = pull_request.number;
     if pull_request.state != PullRequestState::Open {
         return Err(Refusal::PullRequestNotOpen { pr });
     }
-    if draft.queue.entry_of(pr).is_some() {
-        resubmit(draft, submission);
+    if builder.queue.entry_of(pr).is_some() {
+        resubmit(builder, submission);
         // The host was asked just now: a push that nobody told of is noticed here.
-        facts::pull_request_seen(draft, pull_request, submission.read_at);
+        facts::pull_request_seen(builder, pull_request, submission.read_at);
         return Ok(());
     }
     let entry = Entry {
-        id: draft.queue.entry_id(pr),
+        id: builder.queue.entry_id(pr),
         pr,
         pull_request: pull_request.clone(),
         seen_at: submission.read_at,
@@ -51,11 +51,11 @@ fn submit(draft: &mut Draft, submission: &Submission) -> Result<(), Refusal> {
         force_enqueued: submission.force,
         submit_reason: submission.reason,
         submitted_by: submission.by.clone(),
-        submitted_at: draft.at,
+        submitted_at: builder.at,
         targets: submission.targets.clone().map(Arc::new),
         state: EntryState::NotReady,
-        state_changed_at: draft.at,
-        place: Place::Outside,
+        state_changed_at: builder.at,
+        place: LinePosition::Outside,
         entered_line_at: None,
         verified_by: None,
         off_target_since: None,
@@ -63,31 +63,31 @@ fn submit(draft: &mut Draft, submission: &Submission) -> Result<(), Refusal> {
         proven: None,
         absolved: None,
     };
-    forget_earlier(draft, pr);
+    forget_earlier(builder, pr);
     let because = Because::new(submission.reason, &submission.by);
-    draft.tell(&entry, None, &EntryState::NotReady, because);
+    builder.emit(&entry, None, &EntryState::NotReady, because);
     let id = entry.id;
-    draft.put_entry(entry);
-    if draft.queue.header.target.head.is_none() {
-        draft.effect(Effect::InspectTarget { branch: draft.queue.header.branch.clone() });
+    builder.put_entry(entry);
+    if builder.queue.header.target.head.is_none() {
+        builder.effect(Effect::InspectTarget { branch: builder.queue.header.branch.clone() });
     }
-    advance::admit(draft, id);
+    advance::admit(builder, id);
     Ok(())
 }
 
 /// What candidates contain of an earlier submission is on the target: they do not wait for this one.
-fn forget_earlier(draft: &mut Draft, pr: PrNumber) {
-    let runs = draft.queue.runs().filter(|run| run.contains(pr)).map(|run| run.id);
+fn forget_earlier(builder: &mut TransitionBuilder, pr: PrNumber) {
+    let runs = builder.queue.runs().filter(|run| run.contains(pr)).map(|run| run.id);
     for run in runs.collect::<Vec<_>>() {
-        draft.change_run(run, |run| run.ahead.retain(|(_, ahead)| *ahead != pr));
+        builder.change_run(run, |run| run.ahead.retain(|(_, ahead)| *ahead != pr));
     }
 }
 
 /// A live entry that is submitted again takes the new priority and batching, nothing else.
-fn resubmit(draft: &mut Draft, submission: &Submission) {
+fn resubmit(builder: &mut TransitionBuilder, submission: &Submission) {
     let pr = submission.pull_request.number;
-    let id = draft.queue.entry_id(pr);
-    let Some(before) = draft.entry(id) else { return };
+    let id = builder.queue.entry_id(pr);
+    let Some(before) = builder.entry(id) else { return };
     let priority = submission.priority.unwrap_or(before.priority);
     let no_batch = submission.no_batch.unwrap_or(before.no_batch);
     let force = submission.force || before.force_enqueued;
@@ -95,7 +95,7 @@ fn resubmit(draft: &mut Draft, submission: &Submission) {
     if same && force == before.force_enqueued {
         return;
     }
-    draft.change_entry(id, |entry| {
+    builder.change_entry(id, |entry| {
         entry.priority = priority;
         entry.no_batch = no_batch;
         entry.force_enqueued = force;
@@ -103,37 +103,37 @@ fn resubmit(draft: &mut Draft, submission: &Submission) {
     let batching = if no_batch { "alone" } else { "in a batch" };
     let forced = if force && !before.force_enqueued { ", forced" } else { "" };
     let what = format!("priority {}, {batching}{forced}", priority.name());
-    draft.decision(Decision::Changed { pr, what });
+    builder.decision(Decision::Changed { pr, what });
     if force && before.state == EntryState::NotReady {
-        advance::admit(draft, id);
+        advance::admit(builder, id);
     }
     if same {
         return;
     }
     if priority.is_urgent() && !before.priority.is_urgent() {
-        advance::turned_urgent(draft, id);
+        advance::turned_urgent(builder, id);
     } else if !priority.is_urgent() {
-        advance::turned_ordinary(draft, id);
+        advance::turned_ordinary(builder, id);
     }
 }
 
-fn live(draft: &Draft, pr: PrNumber) -> Result<Arc<Entry>, Refusal> {
-    let entry = draft.entry(draft.queue.entry_id(pr)).ok_or(Refusal::NotInQueue { pr })?;
-    if leave::is_landing(draft, &entry) {
+fn live(builder: &TransitionBuilder, pr: PrNumber) -> Result<Arc<Entry>, Refusal> {
+    let entry = builder.entry(builder.queue.entry_id(pr)).ok_or(Refusal::NotInQueue { pr })?;
+    if leave::is_landing(builder, &entry) {
         return Err(Refusal::Landing { pr });
     }
     Ok(entry)
 }
 
-fn cancel(draft: &mut Draft, pr: PrNumber, by: &Actor) -> Result<(), Refusal> {
-    let entry = live(draft, pr)?;
+fn cancel(builder: &mut TransitionBuilder, pr: PrNumber, by: &Actor) -> Result<(), Refusal> {
+    let entry = live(builder, pr)?;
     let exit = Exit::Cancelled { reason: CancelReason::UserRequested, by: by.clone() };
-    leave::leave(draft, entry.id, exit, by);
+    leave::leave(builder, entry.id, exit, by);
     Ok(())
 }
 
-fn restart(draft: &mut Draft, pr: PrNumber, by: &Actor) -> Result<(), Refusal> {
-    let entry = live(draft, pr)?;
+fn restart(builder: &mut TransitionBuilder, pr: PrNumber, by: &Actor) -> Result<(), Refusal> {
+    let entry = live(builder, pr)?;
     let state = entry.state.name();
     let run = match &entry.state {
         EntryState::Testing { run, .. } | EntryState::PendingFailure { run, .. } => *run,
@@ -147,42 +147,42 @@ fn restart(draft: &mut Draft, pr: PrNumber, by: &Actor) -> Result<(), Refusal> {
         Actor::User(_) | Actor::Host | Actor::Queue => QueuedReason::RestartedByUser,
     };
     // What is behind contains the same changes on the same base, so nobody else starts again.
-    leave::requeue_run(draft, run, reason, by);
+    leave::requeue_run(builder, run, reason, by);
     Ok(())
 }
 
 /// Reported targets are kept for a pull request that is not in the queue. An entry takes them when
 /// they hold for its head or when it has none that do: a late report for an old head changes
 /// nothing.
-fn set_targets(draft: &mut Draft, pr: PrNumber, targets: &ReportedTargets) {
+fn set_targets(builder: &mut TransitionBuilder, pr: PrNumber, targets: &ReportedTargets) {
     let targets = Arc::new(targets.clone());
-    let id = draft.queue.entry_id(pr);
-    let Some(entry) = draft.entry(id) else { return draft.put_targets(pr, targets) };
+    let id = builder.queue.entry_id(pr);
+    let Some(entry) = builder.entry(id) else { return builder.put_targets(pr, targets) };
     let head = &entry.pull_request.head;
     let known = entry.targets.as_ref().filter(|known| known.hold_for(head));
     if known.is_some_and(|known| !targets.hold_for(head) || known.targets == targets.targets) {
         return;
     }
-    if leave::is_landing(draft, &entry) {
+    if leave::is_landing(builder, &entry) {
         return;
     }
-    draft.put_targets(pr, targets.clone());
-    draft.change_entry(id, |entry| entry.targets = Some(targets));
-    if entry.place == Place::Outside {
-        advance::admit(draft, id);
-    } else if draft.queue.mode() == Mode::Parallel {
-        advance::targets_changed(draft, id);
+    builder.put_targets(pr, targets.clone());
+    builder.change_entry(id, |entry| entry.targets = Some(targets));
+    if entry.place == LinePosition::Outside {
+        advance::admit(builder, id);
+    } else if builder.queue.mode() == Mode::Parallel {
+        advance::targets_changed(builder, id);
     }
 }
 
 fn update(
-    draft: &mut Draft,
+    builder: &mut TransitionBuilder,
     patch: &SettingsPatch,
     state: Option<RequestedState>,
     reason: Option<&str>,
     by: &Actor,
 ) -> Result<(), Refusal> {
-    let header = &draft.queue.header;
+    let header = &builder.queue.header;
     let mut settings = patch.applied_to(&header.settings)?;
     let mut next = header.state.clone();
     let mut switching_from = header.state.switching_from();
@@ -190,7 +190,7 @@ fn update(
         if switching_from.is_some() {
             return Err(Refusal::ModeChangeInProgress);
         }
-        if !advance::line_is_empty(&draft.queue) {
+        if !advance::line_is_empty(&builder.queue) {
             switching_from = Some(header.settings.mode);
         }
         settings.mode = mode;
@@ -220,31 +220,31 @@ fn update(
         (next, None) => next,
     };
     if settings != header.settings {
-        draft.queue.header.settings = settings;
-        draft.queue.waiting.wake_all();
-        draft.decision(Decision::SettingsChanged { actor: by.clone() });
-        let state = draft.queue.header.state.name();
-        draft.tell_queue(EventKind::QueueConfigChanged, by, state, None);
+        builder.queue.header.settings = settings;
+        builder.queue.waiting.wake_all();
+        builder.decision(Decision::SettingsChanged { actor: by.clone() });
+        let state = builder.queue.header.state.name();
+        builder.tell_queue(EventKind::QueueConfigChanged, by, state, None);
     }
     let paused_by = |state: &QueueState| match state {
         QueueState::Paused { by, reason, .. } => Some((by.clone(), reason.clone())),
         QueueState::Running | QueueState::Draining | QueueState::SwitchingModes { .. } => None,
     };
-    let now = &draft.queue.header.state;
+    let now = &builder.queue.header.state;
     if next.name() == now.name() && paused_by(&next) == paused_by(now) {
-        draft.queue.header.state = next;
-        advance::admit_all(draft);
+        builder.queue.header.state = next;
+        advance::admit_all(builder);
     } else {
-        advance::change_state(draft, next, by, reason);
+        advance::change_state(builder, next, by, reason);
     }
     Ok(())
 }
 
-fn delete(draft: &mut Draft) -> Result<(), Refusal> {
-    let live = draft.queue.live();
+fn delete(builder: &mut TransitionBuilder) -> Result<(), Refusal> {
+    let live = builder.queue.live();
     if live > 0 {
         return Err(Refusal::QueueNotEmpty { live });
     }
-    draft.queue.header.deleted = true;
+    builder.queue.header.deleted = true;
     Ok(())
 }

@@ -4,7 +4,7 @@ use super::super::{
     Actor, CancelReason, Decision, EntryState, Exit, Fact, HostTrouble, IgnoredBecause,
     MergeReason, PrState, PullRequest, PullRequestState, QueuedReason, Reason, TestFailure,
 };
-use super::draft::{Because, Draft};
+use super::builder::{Because, TransitionBuilder};
 use super::{advance, checks, empty, host_facts, land, landings, leave};
 use crate::ids::{EntryId, PrNumber, RunId};
 use crate::time::{Span, Timestamp};
@@ -12,16 +12,16 @@ use crate::time::{Span, Timestamp};
 /// How many characters of a host's words are kept.
 const KEPT_WORDS: usize = 500;
 
-pub(super) fn take_in(draft: &mut Draft, fact: &Fact) {
+pub(super) fn take_in(builder: &mut TransitionBuilder, fact: &Fact) {
     match fact {
         Fact::PullRequestSeen { pull_request, read_at } => {
-            pull_request_seen(draft, pull_request, *read_at);
+            pull_request_seen(builder, pull_request, *read_at);
         }
-        Fact::PullRequestGone { pr } => pull_request_gone(draft, *pr),
+        Fact::PullRequestGone { pr } => pull_request_gone(builder, *pr),
         Fact::TargetSeen { head, tree, read_at } => {
-            host_facts::target_seen(draft, head, tree, *read_at);
+            host_facts::target_seen(builder, head, tree, *read_at);
         }
-        Fact::TargetMissing => host_facts::target_missing(draft),
+        Fact::TargetMissing => host_facts::target_missing(builder),
         Fact::CandidateBuilt {
             run,
             branch,
@@ -31,63 +31,69 @@ pub(super) fn take_in(draft: &mut Draft, fact: &Fact) {
             empty,
             has_forge,
         } => {
-            if !empty::taken_out(draft, *run, candidate, empty) {
+            if !empty::taken_out(builder, *run, candidate, empty) {
                 let built = host_facts::Built { branch, candidate, has_forge: *has_forge };
-                host_facts::candidate_built(draft, *run, &built, statuses, head_checks);
+                host_facts::candidate_built(builder, *run, &built, statuses, head_checks);
             }
         }
         Fact::CandidateConflict { run, pr, with, paths } => {
-            host_facts::candidate_conflict(draft, *run, *pr, *with, paths);
+            host_facts::candidate_conflict(builder, *run, *pr, *with, paths);
         }
         Fact::CandidateRefused { run, words } => {
-            host_facts::candidate_refused(draft, *run, words);
+            host_facts::candidate_refused(builder, *run, words);
         }
         Fact::ChecksReported { run, sha, checks, read } => {
-            checks::reported(draft, *run, sha, checks, *read);
+            checks::reported(builder, *run, sha, checks, *read);
         }
-        Fact::Landed { run, sha, tree } => land::landed(draft, *run, sha, tree),
-        Fact::LandRefused { run, because } => land::refused(draft, *run, because),
+        Fact::Landed { run, sha, tree } => land::landed(builder, *run, sha, tree),
+        Fact::LandRefused { run, because } => land::refused(builder, *run, because),
         Fact::LandingsChecked { was, head, lost, back } => {
-            landings::checked(draft, was, head, lost, back);
+            landings::checked(builder, was, head, lost, back);
         }
-        Fact::HostUnreachable { trouble } => host_unreachable(draft, trouble),
-        Fact::HostReachable => host_reachable(draft),
-        Fact::AnswerLost { run } => answer_lost(draft, *run),
-        Fact::TimePassed => time_passed(draft),
+        Fact::HostUnreachable { trouble } => host_unreachable(builder, trouble),
+        Fact::HostReachable => host_reachable(builder),
+        Fact::AnswerLost { run } => answer_lost(builder, *run),
+        Fact::TimePassed => time_passed(builder),
     }
 }
 
 /// The host showed a pull request. What it means depends on how far the entry is: outside the line
 /// readiness is evaluated again; inside, a change of what is tested takes the entry out.
-pub(super) fn pull_request_seen(draft: &mut Draft, seen: &PullRequest, read_at: Timestamp) {
-    let id = draft.queue.entry_id(seen.number);
-    let Some(entry) = draft.entry(id) else {
-        return draft.ignored(IgnoredBecause::NoSuchEntry);
+pub(super) fn pull_request_seen(
+    builder: &mut TransitionBuilder,
+    seen: &PullRequest,
+    read_at: Timestamp,
+) {
+    let id = builder.queue.entry_id(seen.number);
+    let Some(entry) = builder.entry(id) else {
+        return builder.ignored(IgnoredBecause::NoSuchEntry);
     };
     if entry.pull_request == *seen {
-        return draft.ignored(IgnoredBecause::Known);
+        return builder.ignored(IgnoredBecause::Known);
     }
     if read_at < entry.seen_at {
-        return draft.ignored(IgnoredBecause::Superseded);
+        return builder.ignored(IgnoredBecause::Superseded);
     }
-    if leave::is_landing(draft, &entry) {
+    if leave::is_landing(builder, &entry) {
         // The landing itself checks the head; its answer comes, and then the host is asked again.
-        return draft.ignored(IgnoredBecause::Superseded);
+        return builder.ignored(IgnoredBecause::Superseded);
     }
     let known = entry.pull_request.clone();
-    draft.change_entry(id, |entry| {
+    builder.change_entry(id, |entry| {
         entry.pull_request = seen.clone();
         entry.seen_at = read_at;
     });
     let in_line = entry.state.name() != PrState::NotReady;
     let cancelled = |reason| Exit::Cancelled { reason, by: Actor::Host };
     let exit = match seen.state {
-        PullRequestState::Merged if seen.base == draft.queue.header.branch => Some(Exit::Merged {
-            reason: MergeReason::Manual,
-            sha: seen.merged_as.clone(),
-            tested_tree: None,
-            landed_tree: None,
-        }),
+        PullRequestState::Merged if seen.base == builder.queue.header.branch => {
+            Some(Exit::Merged {
+                reason: MergeReason::Manual,
+                sha: seen.merged_as.clone(),
+                tested_tree: None,
+                landed_tree: None,
+            })
+        }
         PullRequestState::Merged => Some(cancelled(CancelReason::MergedElsewhere)),
         PullRequestState::Closed => Some(cancelled(CancelReason::Closed)),
         PullRequestState::Open if !in_line => None,
@@ -101,12 +107,12 @@ pub(super) fn pull_request_seen(draft: &mut Draft, seen: &PullRequest, read_at: 
         PullRequestState::Open => None,
     };
     if let Some(exit) = exit {
-        return leave::leave(draft, id, exit, &Actor::Host);
+        return leave::leave(builder, id, exit, &Actor::Host);
     }
-    draft.decision(Decision::Changed { pr: seen.number, what: "seen on the host".into() });
+    builder.decision(Decision::Changed { pr: seen.number, what: "seen on the host".into() });
     match entry.state {
-        EntryState::NotReady => advance::admit(draft, id),
-        EntryState::Pending { held_by: None, .. } => leave_line_if_not_mergeable(draft, id),
+        EntryState::NotReady => advance::admit(builder, id),
+        EntryState::Pending { held_by: None, .. } => leave_line_if_not_mergeable(builder, id),
         EntryState::Pending { held_by: Some(_), .. }
         | EntryState::Testing { .. }
         | EntryState::TestsPassed { .. }
@@ -117,8 +123,8 @@ pub(super) fn pull_request_seen(draft: &mut Draft, seen: &PullRequest, read_at: 
 
 /// A waiting entry that the host no longer calls mergeable leaves the line. "Still computing" is
 /// neither yes nor no, and changes nothing.
-fn leave_line_if_not_mergeable(draft: &mut Draft, id: EntryId) {
-    let Some(entry) = draft.entry(id) else { return };
+fn leave_line_if_not_mergeable(builder: &mut TransitionBuilder, id: EntryId) {
+    let Some(entry) = builder.entry(id) else { return };
     let super::super::Mergeability::NotMergeable(words) = &entry.pull_request.mergeability else {
         return;
     };
@@ -126,86 +132,86 @@ fn leave_line_if_not_mergeable(draft: &mut Draft, id: EntryId) {
         return;
     }
     let because = Because::new(Reason::NoLongerReady, &Actor::Host).with(vec![words.clone()]);
-    draft.move_entry(id, EntryState::NotReady, because);
+    builder.move_entry(id, EntryState::NotReady, because);
 }
 
-fn pull_request_gone(draft: &mut Draft, pr: PrNumber) {
-    let id = draft.queue.entry_id(pr);
-    let Some(entry) = draft.entry(id) else {
-        return draft.ignored(IgnoredBecause::NoSuchEntry);
+fn pull_request_gone(builder: &mut TransitionBuilder, pr: PrNumber) {
+    let id = builder.queue.entry_id(pr);
+    let Some(entry) = builder.entry(id) else {
+        return builder.ignored(IgnoredBecause::NoSuchEntry);
     };
-    if leave::is_landing(draft, &entry) {
-        return draft.ignored(IgnoredBecause::Superseded);
+    if leave::is_landing(builder, &entry) {
+        return builder.ignored(IgnoredBecause::Superseded);
     }
     let exit = Exit::Cancelled { reason: CancelReason::Closed, by: Actor::Host };
-    leave::leave(draft, id, exit, &Actor::Host);
+    leave::leave(builder, id, exit, &Actor::Host);
 }
 
 /// The host is asked again: a landing is handed over once more, which repeats nothing; a candidate
 /// is built anew.
-fn answer_lost(draft: &mut Draft, id: RunId) {
-    if draft.queue.header.landing.as_ref().is_some_and(|landing| landing.run == id) {
-        draft.queue.header.landing = None;
+fn answer_lost(builder: &mut TransitionBuilder, id: RunId) {
+    if builder.queue.header.landing.as_ref().is_some_and(|landing| landing.run == id) {
+        builder.queue.header.landing = None;
         return;
     }
-    if draft.run(id).is_none_or(|run| !run.status.is_running()) {
-        return draft.ignored(IgnoredBecause::NoSuchRun);
+    if builder.run(id).is_none_or(|run| !run.status.is_running()) {
+        return builder.ignored(IgnoredBecause::NoSuchRun);
     }
-    leave::requeue_run(draft, id, QueuedReason::AnswerLost, &Actor::Queue);
+    leave::requeue_run(builder, id, QueuedReason::AnswerLost, &Actor::Queue);
 }
 
-fn host_unreachable(draft: &mut Draft, trouble: &HostTrouble) {
+fn host_unreachable(builder: &mut TransitionBuilder, trouble: &HostTrouble) {
     let words = trouble.words.chars().take(KEPT_WORDS).collect();
     let trouble = HostTrouble { kind: trouble.kind, words };
-    let at = draft.at;
-    let host = &mut draft.queue.header.host;
+    let at = builder.at;
+    let host = &mut builder.queue.header.host;
     if host.trouble.as_ref().map(|known| known.kind) == Some(trouble.kind) {
-        return draft.ignored(IgnoredBecause::Known);
+        return builder.ignored(IgnoredBecause::Known);
     }
     host.unreachable_since.get_or_insert(at);
     host.trouble = Some(trouble);
 }
 
 /// The host is back: deadlines move by the time that it was away.
-fn host_reachable(draft: &mut Draft) {
-    let Some(since) = draft.queue.header.host.unreachable_since.take() else {
-        return draft.ignored(IgnoredBecause::Known);
+fn host_reachable(builder: &mut TransitionBuilder) {
+    let Some(since) = builder.queue.header.host.unreachable_since.take() else {
+        return builder.ignored(IgnoredBecause::Known);
     };
-    draft.queue.header.host.trouble = None;
-    let away = draft.at.since(since);
-    for id in running(draft) {
-        draft.change_run(id, |run| {
+    builder.queue.header.host.trouble = None;
+    let away = builder.at.since(since);
+    for id in running(builder) {
+        builder.change_run(id, |run| {
             run.deadline = run.deadline.map(|at| at.plus(away));
             run.built_at = run.built_at.map(|at| at.plus(away));
         });
     }
 }
 
-fn running(draft: &Draft) -> Vec<RunId> {
-    draft.queue.runs().filter(|run| run.status.is_running()).map(|run| run.id).collect()
+fn running(builder: &TransitionBuilder) -> Vec<RunId> {
+    builder.queue.runs().filter(|run| run.status.is_running()).map(|run| run.id).collect()
 }
 
-fn time_passed(draft: &mut Draft) {
-    if draft.queue.header.target.head.is_none() && !draft.queue.header.target.missing {
-        let branch = draft.queue.header.branch.clone();
-        draft.effect(super::super::Effect::InspectTarget { branch });
+fn time_passed(builder: &mut TransitionBuilder) {
+    if builder.queue.header.target.head.is_none() && !builder.queue.header.target.missing {
+        let branch = builder.queue.header.branch.clone();
+        builder.effect(super::super::Effect::InspectTarget { branch });
     }
-    if draft.queue.header.host.unreachable_since.is_some() {
-        return draft.ignored(IgnoredBecause::Superseded);
+    if builder.queue.header.host.unreachable_since.is_some() {
+        return builder.ignored(IgnoredBecause::Superseded);
     }
-    let at = draft.at;
-    note_silence(draft);
-    for id in running(draft) {
-        let late = draft.run(id).is_some_and(|run| run.deadline.is_some_and(|due| due <= at));
+    let at = builder.at;
+    note_silence(builder);
+    for id in running(builder) {
+        let late = builder.run(id).is_some_and(|run| run.deadline.is_some_and(|due| due <= at));
         if late {
-            let minutes = draft.queue.header.settings.testing_timeout_minutes;
+            let minutes = builder.queue.header.settings.testing_timeout_minutes;
             let details = vec![format!("no result within {minutes} minutes")];
-            checks::fail(draft, id, TestFailure::Timeout, &details);
+            checks::fail(builder, id, TestFailure::Timeout, &details);
         }
     }
-    while super::not_ready_deadline(&draft.queue).is_some_and(|due| due <= at) {
-        let hours = Span::hours(draft.queue.header.settings.not_ready_timeout_hours);
-        let Some(id) = draft
+    while super::not_ready_deadline(&builder.queue).is_some_and(|due| due <= at) {
+        let hours = Span::hours(builder.queue.header.settings.not_ready_timeout_hours);
+        let Some(id) = builder
             .queue
             .entries_in_order()
             .find(|it| it.state == EntryState::NotReady && it.state_changed_at.plus(hours) <= at)
@@ -214,24 +220,24 @@ fn time_passed(draft: &mut Draft) {
             return;
         };
         let exit = Exit::Cancelled { reason: CancelReason::NotReadyTimeout, by: Actor::Queue };
-        leave::leave(draft, id, exit, &Actor::Queue);
+        leave::leave(builder, id, exit, &Actor::Queue);
     }
 }
 
 /// Notes the required statuses of which nothing was heard, long before the run takes too long.
-fn note_silence(draft: &mut Draft) {
-    let at = draft.at;
-    for id in running(draft) {
-        let Some(run) = draft.run(id) else { continue };
+fn note_silence(builder: &mut TransitionBuilder) {
+    let at = builder.at;
+    for id in running(builder) {
+        let Some(run) = builder.run(id) else { continue };
         if run.silence_due().is_some_and(|due| due <= at) {
             let names: Vec<String> = run.unheard().map(ToOwned::to_owned).collect();
-            draft.change_run(id, |run| run.silent.clone_from(&names));
-            draft.decision(Decision::StatusesSilent { run: id, names });
+            builder.change_run(id, |run| run.silent.clone_from(&names));
+            builder.decision(Decision::StatusesSilent { run: id, names });
         }
     }
 }
 
 /// The target was moved from outside the queue: everything that was built on it starts again.
-pub(super) fn start_over(draft: &mut Draft) {
-    leave::requeue_all(draft, QueuedReason::TargetPushed);
+pub(super) fn start_over(builder: &mut TransitionBuilder) {
+    leave::requeue_all(builder, QueuedReason::TargetPushed);
 }

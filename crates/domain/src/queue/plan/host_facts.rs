@@ -6,57 +6,67 @@ use crate::time::Timestamp;
 
 use super::super::{
     Actor, Candidate, CheckConclusion, CheckReport, ConflictWith, Culprit, Effect, EntryState,
-    Exit, FailReason, HostStatuses, IgnoredBecause, PassReason, Place, QueuedReason,
+    Exit, FailReason, HostStatuses, IgnoredBecause, LinePosition, PassReason, QueuedReason,
     RequiredStatuses, RunChecks, RunStatus, StatusSource, Target, TestRun, lanes,
 };
-use super::draft::{Because, Draft};
+use super::builder::{Because, TransitionBuilder};
 use super::{checks, facts, landings, leave};
 
 /// The target is there. If its head is not the one that the queue knows, somebody moved it: all
 /// starts again, unless its tree is one that the first run has tested or was built on.
-pub(super) fn target_seen(draft: &mut Draft, head: &Sha, tree: &TreeId, read_at: Timestamp) {
-    let target = &draft.queue.header.target;
+pub(super) fn target_seen(
+    builder: &mut TransitionBuilder,
+    head: &Sha,
+    tree: &TreeId,
+    read_at: Timestamp,
+) {
+    let target = &builder.queue.header.target;
     if target.head.as_ref() == Some(head) && !target.missing {
-        return draft.ignored(IgnoredBecause::Known);
+        return builder.ignored(IgnoredBecause::Known);
     }
     if target.seen_at.is_some_and(|seen_at| read_at < seen_at) {
-        return draft.ignored(IgnoredBecause::Superseded);
+        return builder.ignored(IgnoredBecause::Superseded);
     }
-    if draft.queue.header.landing.is_some() {
+    if builder.queue.header.landing.is_some() {
         // It may be the landing itself. The host's answer to that says where the target is.
-        return draft.ignored(IgnoredBecause::Superseded);
+        return builder.ignored(IgnoredBecause::Superseded);
     }
     // A target that was deleted and put back is the same too.
-    let same = target.tree.as_ref() == Some(tree) || first_candidate_tree(draft) == Some(tree);
+    let same = target.tree.as_ref() == Some(tree) || first_candidate_tree(builder) == Some(tree);
     let was = target.head.clone();
-    set_target(draft, head, tree, read_at);
-    landings::ask(draft, was.as_ref(), head);
+    set_target(builder, head, tree, read_at);
+    landings::ask(builder, was.as_ref(), head);
     if !same {
-        facts::start_over(draft);
+        facts::start_over(builder);
     }
 }
 
-pub(super) fn set_target(draft: &mut Draft, head: &Sha, tree: &TreeId, seen_at: Timestamp) {
+pub(super) fn set_target(
+    builder: &mut TransitionBuilder,
+    head: &Sha,
+    tree: &TreeId,
+    seen_at: Timestamp,
+) {
     let (head, tree) = (Some(head.clone()), Some(tree.clone()));
-    draft.queue.header.target = Target { head, tree, missing: false, seen_at: Some(seen_at) };
+    builder.queue.header.target = Target { head, tree, missing: false, seen_at: Some(seen_at) };
 }
 
-fn first_candidate_tree(draft: &Draft) -> Option<&TreeId> {
-    let first = lanes::in_line(&draft.queue).find_map(|entry| entry.state.run())?;
-    Some(&draft.queue.run(first)?.candidate.as_ref()?.tree)
+fn first_candidate_tree(builder: &TransitionBuilder) -> Option<&TreeId> {
+    let first = lanes::in_line(&builder.queue).find_map(|entry| entry.state.run())?;
+    Some(&builder.queue.run(first)?.candidate.as_ref()?.tree)
 }
 
 /// The target is gone: nothing starts and nothing lands until it is back. What was tested on its
 /// last head stays, as it may come back as it was.
-pub(super) fn target_missing(draft: &mut Draft) {
-    if draft.queue.header.target.missing {
-        return draft.ignored(IgnoredBecause::Known);
+pub(super) fn target_missing(builder: &mut TransitionBuilder) {
+    if builder.queue.header.target.missing {
+        return builder.ignored(IgnoredBecause::Known);
     }
-    if draft.queue.header.landing.is_some() {
-        return draft.ignored(IgnoredBecause::Superseded);
+    if builder.queue.header.landing.is_some() {
+        return builder.ignored(IgnoredBecause::Superseded);
     }
-    draft.queue.header.target.missing = true;
-    draft.queue.header.target.seen_at = Some(draft.at);
+    builder.queue.header.target.missing = true;
+    builder.queue.header.target.seen_at = Some(builder.at);
 }
 
 /// A candidate on its branch.
@@ -68,60 +78,60 @@ pub(super) struct Built<'a> {
 
 /// A candidate is on its branch: its checks may run, if somebody says which are required.
 pub(super) fn candidate_built(
-    draft: &mut Draft,
+    builder: &mut TransitionBuilder,
     id: RunId,
     built: &Built<'_>,
     statuses: &HostStatuses,
     head_checks: &[CheckReport],
 ) {
     let Built { branch, candidate, has_forge } = *built;
-    let Some(run) = draft.run(id).filter(|run| run.status == RunStatus::Building) else {
+    let Some(run) = builder.run(id).filter(|run| run.status == RunStatus::Building) else {
         // Built for a run that was given up, or built twice: only the first one is wanted.
-        let kept = draft.run(id).and_then(|run| run.candidate.clone());
+        let kept = builder.run(id).and_then(|run| run.candidate.clone());
         if kept.is_none_or(|kept| kept.sha != candidate.sha) {
             let expected = Some(candidate.sha.clone());
-            draft.effect(Effect::DeleteBranch { branch: branch.clone(), expected });
+            builder.effect(Effect::DeleteBranch { branch: branch.clone(), expected });
         }
-        return draft.ignored(IgnoredBecause::NoSuchRun);
+        return builder.ignored(IgnoredBecause::NoSuchRun);
     };
-    draft.change_run(id, |run| run.candidate = Some(candidate.clone()));
-    let own = draft.queue.header.settings.required_statuses.clone();
+    builder.change_run(id, |run| run.candidate = Some(candidate.clone()));
+    let own = builder.queue.header.settings.required_statuses.clone();
     let required = match required_statuses(own, statuses) {
         Ok(required) => required,
         Err((reason, words)) => {
-            return fail_group(draft, id, reason, &Culprit::TargetBranch, &[words]);
+            return fail_group(builder, id, reason, &Culprit::TargetBranch, &[words]);
         }
     };
     let names = required.names.clone();
-    let at = draft.at;
-    draft.change_run(id, |run| {
+    let at = builder.at;
+    builder.change_run(id, |run| {
         run.required = Some(required);
         run.status = RunStatus::Testing;
         run.built_at = Some(at);
     });
-    draft.tell_candidate(id);
-    if tree_is_proven(draft, &run, candidate, &names) {
-        return checks::pass(draft, id, PassReason::SameTree);
+    builder.tell_candidate(id);
+    if tree_is_proven(builder, &run, candidate, &names) {
+        return checks::pass(builder, id, PassReason::SameTree);
     }
     if run.direct && head_has_passed(head_checks, &names) {
-        draft.change_run(id, |run| run.checks = head_checks.to_vec());
-        return checks::pass(draft, id, PassReason::OwnHead);
+        builder.change_run(id, |run| run.checks = head_checks.to_vec());
+        return checks::pass(builder, id, PassReason::OwnHead);
     }
-    let Some(config_from) = draft.queue.header.target.head.clone() else { return };
+    let Some(config_from) = builder.queue.header.target.head.clone() else { return };
     let prs: Vec<PrNumber> = run.group.iter().map(|member| member.pr).collect();
-    if has_forge && draft.queue.header.settings.create_prs_for_testing_branches {
-        draft.effect(Effect::OpenTestPullRequest {
+    if has_forge && builder.queue.header.settings.create_prs_for_testing_branches {
+        builder.effect(Effect::OpenTestPullRequest {
             run: id,
             branch: branch.clone(),
-            target: draft.queue.header.branch.clone(),
+            target: builder.queue.header.branch.clone(),
             prs: prs.clone(),
         });
     }
-    draft.effect(Effect::RunChecks(RunChecks {
+    builder.effect(Effect::RunChecks(RunChecks {
         run: id,
         candidate: candidate.clone(),
         branch: branch.clone(),
-        target: draft.queue.header.branch.clone(),
+        target: builder.queue.header.branch.clone(),
         config_from,
         prs,
         required: names,
@@ -129,9 +139,14 @@ pub(super) fn candidate_built(
 }
 
 /// Whether every entry of the group has passed with this very tree and these statuses before.
-fn tree_is_proven(draft: &Draft, run: &TestRun, candidate: &Candidate, names: &[String]) -> bool {
+fn tree_is_proven(
+    builder: &TransitionBuilder,
+    run: &TestRun,
+    candidate: &Candidate,
+    names: &[String],
+) -> bool {
     run.group.iter().all(|member| {
-        let proven = draft.queue.entry(member.entry).and_then(|entry| entry.proven.as_ref());
+        let proven = builder.queue.entry(member.entry).and_then(|entry| entry.proven.as_ref());
         proven.is_some_and(|proven| {
             proven.tree == candidate.tree && names.iter().all(|name| proven.statuses.contains(name))
         })
@@ -171,62 +186,62 @@ fn required_statuses(
 
 /// Ends a run that could not start, and every entry of its group with it.
 fn fail_group(
-    draft: &mut Draft,
+    builder: &mut TransitionBuilder,
     id: RunId,
     reason: FailReason,
     culprit: &Culprit,
     details: &[String],
 ) {
-    let Some(run) = draft.run(id) else { return };
-    leave::give_up(draft, id, reason);
+    let Some(run) = builder.run(id) else { return };
+    leave::give_up(builder, id, reason);
     for member in &run.group {
         let (culprit, details) = (culprit.clone(), details.to_vec());
         let exit = Exit::Failed { reason, culprit, details, evidence: None };
-        leave::leave(draft, member.entry, exit, &Actor::Queue);
+        leave::leave(builder, member.entry, exit, &Actor::Queue);
     }
 }
 
-pub(super) fn candidate_refused(draft: &mut Draft, id: RunId, words: &str) {
-    if draft.run(id).is_none_or(|run| !run.status.is_running()) {
-        return draft.ignored(IgnoredBecause::NoSuchRun);
+pub(super) fn candidate_refused(builder: &mut TransitionBuilder, id: RunId, words: &str) {
+    if builder.run(id).is_none_or(|run| !run.status.is_running()) {
+        return builder.ignored(IgnoredBecause::NoSuchRun);
     }
     let details = [words.to_owned()];
-    fail_group(draft, id, FailReason::StartRefused, &Culprit::Host, &details);
+    fail_group(builder, id, FailReason::StartRefused, &Culprit::Host, &details);
 }
 
 /// The changes conflict: with the target itself, which is final, or with a pull request ahead,
 /// which may still leave.
 pub(super) fn candidate_conflict(
-    draft: &mut Draft,
+    builder: &mut TransitionBuilder,
     id: RunId,
     pr: PrNumber,
     with: ConflictWith,
     paths: &[String],
 ) {
-    let Some(run) = draft.run(id).filter(|run| run.status == RunStatus::Building) else {
-        return draft.ignored(IgnoredBecause::NoSuchRun);
+    let Some(run) = builder.run(id).filter(|run| run.status == RunStatus::Building) else {
+        return builder.ignored(IgnoredBecause::NoSuchRun);
     };
     let Some(place) = run.group.iter().position(|member| member.pr == pr) else {
-        return draft.ignored(IgnoredBecause::NotOfRun);
+        return builder.ignored(IgnoredBecause::NotOfRun);
     };
-    let entry = draft.queue.entry_id(pr);
+    let entry = builder.queue.entry_id(pr);
     let holder = match with {
         ConflictWith::Target => None,
         ConflictWith::Ahead(with) => {
             let Some((_, ahead)) = run.ahead.iter().rev().find(|(run, _)| *run == with) else {
-                return draft.ignored(IgnoredBecause::NotOfRun);
+                return builder.ignored(IgnoredBecause::NotOfRun);
             };
             Some(*ahead)
         }
         ConflictWith::Group(with) => {
             // Changes are put on in order: one can only conflict with those before it.
             if !run.group.iter().take(place).any(|member| member.pr == with) {
-                return draft.ignored(IgnoredBecause::NotOfRun);
+                return builder.ignored(IgnoredBecause::NotOfRun);
             }
             Some(with)
         }
     };
-    let was_held_by = draft.queue.entry(entry).and_then(|entry| match &entry.state {
+    let was_held_by = builder.queue.entry(entry).and_then(|entry| match &entry.state {
         EntryState::Testing { was_held_by, .. } => *was_held_by,
         EntryState::NotReady
         | EntryState::Pending { .. }
@@ -235,13 +250,13 @@ pub(super) fn candidate_conflict(
         | EntryState::Ended(_) => None,
     });
     match holder {
-        Some(holder) if draft.queue.entry_of(holder).is_some() => {
-            hold(draft, id, entry, holder, paths);
+        Some(holder) if builder.queue.entry_of(holder).is_some() => {
+            hold(builder, id, entry, holder, paths);
         }
         Some(holder) => {
             // It landed or left meanwhile: the next try tells.
-            leave::requeue_run(draft, id, QueuedReason::ConflictWithAhead, &Actor::Queue);
-            draft.change_entry(entry, |entry| {
+            leave::requeue_run(builder, id, QueuedReason::ConflictWithAhead, &Actor::Queue);
+            builder.change_entry(entry, |entry| {
                 if let EntryState::Pending { was_held_by, .. } = &mut entry.state {
                     *was_held_by = Some(holder);
                 }
@@ -249,30 +264,36 @@ pub(super) fn candidate_conflict(
         }
         None => {
             let culprit = was_held_by.map_or(Culprit::TargetBranch, Culprit::PullRequest);
-            leave::give_up(draft, id, FailReason::MergeConflict);
+            leave::give_up(builder, id, FailReason::MergeConflict);
             let exit = Exit::Failed {
                 reason: FailReason::MergeConflict,
                 culprit,
                 details: paths.to_vec(),
                 evidence: None,
             };
-            leave::leave(draft, entry, exit, &Actor::Queue);
+            leave::leave(builder, entry, exit, &Actor::Queue);
         }
     }
 }
 
 /// Holds an entry until the one that it conflicts with has left or landed. It gives its place up:
 /// others go on without it.
-fn hold(draft: &mut Draft, run: RunId, entry: EntryId, holder: PrNumber, paths: &[String]) {
+fn hold(
+    builder: &mut TransitionBuilder,
+    run: RunId,
+    entry: EntryId,
+    holder: PrNumber,
+    paths: &[String],
+) {
     let reason = QueuedReason::ConflictWithAhead;
-    leave::give_up(draft, run, reason);
-    let (at, number) = (draft.at, draft.number());
-    draft.change_entry(entry, |entry| {
+    leave::give_up(builder, run, reason);
+    let (at, number) = (builder.at, builder.number());
+    builder.change_entry(entry, |entry| {
         let since = entry.entered_line_at.unwrap_or(at);
-        entry.place = Place::Waiting { since, number };
+        entry.place = LinePosition::Waiting { since, number };
     });
     let to = EntryState::Pending { reason, held_by: Some(holder), was_held_by: None };
     let because = Because::new(reason, &Actor::Queue).with(paths.to_vec());
-    draft.move_entry(entry, to, because);
-    leave::requeue_run(draft, run, reason, &Actor::Queue);
+    builder.move_entry(entry, to, because);
+    leave::requeue_run(builder, run, reason, &Actor::Queue);
 }

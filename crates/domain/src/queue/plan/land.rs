@@ -9,26 +9,26 @@ use super::super::{
     Land, LandRefusal, Landing, MergeReason, Mode, PassReason, Queue, QueuedReason, RunStatus,
     TestRun, lanes,
 };
-use super::draft::{Because, Draft};
+use super::builder::{Because, TransitionBuilder};
 use super::{empty, facts, host_facts, landings, leave, start};
 
 /// Hands a tested candidate to the host when nothing that it contains is still to be settled.
 /// Returns whether it did.
-pub(super) fn land(draft: &mut Draft) -> bool {
-    let header = &draft.queue.header;
+pub(super) fn land(builder: &mut TransitionBuilder) -> bool {
+    let header = &builder.queue.header;
     if header.landing.is_some() || header.target.missing || !header.state.moves() {
         return false;
     }
     let Some(expected) = header.target.head.clone() else { return false };
-    let live = |run: &TestRun| run.prs().filter(|pr| draft.queue.entry_of(*pr).is_some()).count();
-    let ready = draft
+    let live = |run: &TestRun| run.prs().filter(|pr| builder.queue.entry_of(*pr).is_some()).count();
+    let ready = builder
         .queue
         .runs()
-        .filter(|run| run.status == RunStatus::Passed && may_land(&draft.queue, run))
+        .filter(|run| run.status == RunStatus::Passed && may_land(&builder.queue, run))
         .min_by_key(|run| (live(run), run.number));
     let Some(ready) = ready.map(|run| run.id) else { return false };
-    adopt(draft, ready);
-    let queue = draft.queue.clone();
+    adopt(builder, ready);
+    let queue = builder.queue.clone();
     let Some(run) = queue.run(ready) else { return false };
     let Some(candidate) = run.candidate.clone() else { return false };
     let exact = match queue.mode() {
@@ -44,9 +44,9 @@ pub(super) fn land(draft: &mut Draft) -> bool {
         changes: passed_by(&queue, run).map(start::change).collect::<Vec<Change>>(),
         method: run.method,
     };
-    draft.queue.header.landing =
-        Some(Landing { run: run.id, runs: vec![run.id], since: draft.at, exact });
-    draft.effect(Effect::Land(land));
+    builder.queue.header.landing =
+        Some(Landing { run: run.id, runs: vec![run.id], since: builder.at, exact });
+    builder.effect(Effect::Land(land));
     true
 }
 
@@ -65,31 +65,31 @@ fn may_land(queue: &Queue, run: &TestRun) -> bool {
 
 /// What the candidate contains lands with it, also what another run has passed. From here on it
 /// counts as passed by the run that lands.
-fn adopt(draft: &mut Draft, id: RunId) {
-    let Some(run) = draft.run(id) else { return };
+fn adopt(builder: &mut TransitionBuilder, id: RunId) {
+    let Some(run) = builder.run(id) else { return };
     for pr in run.prs() {
-        let entry = draft.queue.entry_id(pr);
-        let other = draft.queue.entry(entry).and_then(|entry| entry.state.run());
+        let entry = builder.queue.entry_id(pr);
+        let other = builder.queue.entry(entry).and_then(|entry| entry.state.run());
         if let Some(other) = other.filter(|other| *other != id) {
-            draft.pass_on(entry, id);
-            draft.left(other);
+            builder.pass_on(entry, id);
+            builder.left(other);
         }
     }
 }
 
 /// The candidate is on the target. Where the tested tree itself had to land, it must have; if the
 /// host landed another, that is said loudly, and what was built on it starts again.
-pub(super) fn landed(draft: &mut Draft, id: RunId, sha: &Sha, tree: &TreeId) {
-    let Some(landing) = draft.queue.header.landing.clone().filter(|landing| landing.run == id)
+pub(super) fn landed(builder: &mut TransitionBuilder, id: RunId, sha: &Sha, tree: &TreeId) {
+    let Some(landing) = builder.queue.header.landing.clone().filter(|landing| landing.run == id)
     else {
-        return draft.ignored(IgnoredBecause::NoSuchLanding);
+        return builder.ignored(IgnoredBecause::NoSuchLanding);
     };
-    draft.queue.header.landing = None;
+    builder.queue.header.landing = None;
     // The target did not move: everything in the candidate was there.
-    let added_nothing = draft.queue.header.target.head.as_ref() == Some(sha);
-    host_facts::set_target(draft, sha, tree, draft.at);
-    let Some(run) = draft.run(id) else { return };
-    let queue = draft.queue.clone();
+    let added_nothing = builder.queue.header.target.head.as_ref() == Some(sha);
+    host_facts::set_target(builder, sha, tree, builder.at);
+    let Some(run) = builder.run(id) else { return };
+    let queue = builder.queue.clone();
     let candidate = run.candidate.clone();
     let tested = candidate.as_ref().map(|candidate| candidate.tree.clone());
     for entry in passed_by(&queue, &run) {
@@ -113,86 +113,87 @@ pub(super) fn landed(draft: &mut Draft, id: RunId, sha: &Sha, tree: &TreeId) {
             }
         };
         let because = Because::new(exit.reason(), &Actor::Queue);
-        draft.move_entry(entry.id, EntryState::Ended(exit), because);
-        leave::release_held_by(draft, entry.pr);
+        builder.move_entry(entry.id, EntryState::Ended(exit), because);
+        leave::release_held_by(builder, entry.pr);
     }
     if candidate.is_some_and(|candidate| candidate.sha == *sha) {
-        stand_on_target(draft, &run, sha);
+        stand_on_target(builder, &run, sha);
     }
     if let Some(tested) = tested.filter(|tested| landing.exact && tested != tree) {
-        draft.decision(Decision::LandedTreeDiffers {
+        builder.decision(Decision::LandedTreeDiffers {
             run: id,
             tested: tested.to_string(),
             landed: tree.to_string(),
         });
-        facts::start_over(draft);
+        facts::start_over(builder);
     }
 }
 
 /// What was built on a candidate that is now the target's head contains all of the target.
-fn stand_on_target(draft: &mut Draft, landed: &TestRun, head: &Sha) {
-    if draft.queue.mode() == Mode::Single {
+fn stand_on_target(builder: &mut TransitionBuilder, landed: &TestRun, head: &Sha) {
+    if builder.queue.mode() == Mode::Single {
         return;
     }
     let Some(last) = landed.group.last() else { return };
-    let behind: Vec<RunId> = draft
+    let behind: Vec<RunId> = builder
         .queue
         .runs()
         .filter(|run| run.contains(last.pr) && run.root == landed.root)
         .map(|run| run.id)
         .collect();
     for run in behind {
-        draft.change_run(run, |run| run.root = Some(head.clone()));
+        builder.change_run(run, |run| run.root = Some(head.clone()));
     }
 }
 
 /// Whether that pull request lands by this run.
-fn passed(draft: &Draft, id: RunId, pr: PrNumber) -> bool {
-    let run = draft.queue.run(id);
-    run.is_some_and(|run| passed_by(&draft.queue, run).any(|entry| entry.pr == pr))
+fn passed(builder: &TransitionBuilder, id: RunId, pr: PrNumber) -> bool {
+    let run = builder.queue.run(id);
+    run.is_some_and(|run| passed_by(&builder.queue, run).any(|entry| entry.pr == pr))
 }
 
-pub(super) fn refused(draft: &mut Draft, id: RunId, because: &LandRefusal) {
-    let Some(landing) = draft.queue.header.landing.clone().filter(|landing| landing.run == id)
+pub(super) fn refused(builder: &mut TransitionBuilder, id: RunId, because: &LandRefusal) {
+    let Some(landing) = builder.queue.header.landing.clone().filter(|landing| landing.run == id)
     else {
-        return draft.ignored(IgnoredBecause::NoSuchLanding);
+        return builder.ignored(IgnoredBecause::NoSuchLanding);
     };
-    draft.queue.header.landing = None;
-    let fail = |draft: &mut Draft, pr: PrNumber, reason, culprit, details: Vec<String>| {
-        let entry = draft.queue.entry_id(pr);
-        let exit = Exit::Failed { reason, culprit, details, evidence: None };
-        leave::leave(draft, entry, exit, &Actor::Host);
-    };
+    builder.queue.header.landing = None;
+    let fail =
+        |builder: &mut TransitionBuilder, pr: PrNumber, reason, culprit, details: Vec<String>| {
+            let entry = builder.queue.entry_id(pr);
+            let exit = Exit::Failed { reason, culprit, details, evidence: None };
+            leave::leave(builder, entry, exit, &Actor::Host);
+        };
     match because {
-        LandRefusal::HeadMoved { pr } if !passed(draft, id, *pr) => {
+        LandRefusal::HeadMoved { pr } if !passed(builder, id, *pr) => {
             // It has no part in this landing, which is tried again with a run of its own.
-            draft.ignored(IgnoredBecause::NotOfRun);
-            leave::requeue_run_and_behind(draft, id, QueuedReason::AnswerLost);
+            builder.ignored(IgnoredBecause::NotOfRun);
+            leave::requeue_run_and_behind(builder, id, QueuedReason::AnswerLost);
         }
         LandRefusal::HeadMoved { pr } => {
-            fail(draft, *pr, FailReason::UpdatedAtMergeTime, Culprit::Itself, Vec::new());
+            fail(builder, *pr, FailReason::UpdatedAtMergeTime, Culprit::Itself, Vec::new());
         }
         LandRefusal::TargetMoved { head, .. }
-            if !landing.exact && draft.queue.header.target.head.as_ref() == Some(head) =>
+            if !landing.exact && builder.queue.header.target.head.as_ref() == Some(head) =>
         {
             // The target is where it was, and holds something that shares no target with these
             // changes and yet is in their way: they are built and tested on it.
-            leave::requeue_run_and_behind(draft, id, QueuedReason::TargetPushed);
+            leave::requeue_run_and_behind(builder, id, QueuedReason::TargetPushed);
         }
         LandRefusal::TargetMoved { head, tree } => {
-            let was = draft.queue.header.target.head.clone();
-            host_facts::set_target(draft, head, tree, draft.at);
-            landings::ask(draft, was.as_ref(), head);
-            facts::start_over(draft);
+            let was = builder.queue.header.target.head.clone();
+            host_facts::set_target(builder, head, tree, builder.at);
+            landings::ask(builder, was.as_ref(), head);
+            facts::start_over(builder);
         }
-        LandRefusal::TargetMissing => host_facts::target_missing(draft),
+        LandRefusal::TargetMissing => host_facts::target_missing(builder),
         LandRefusal::Refused { words } => {
-            let Some(run) = draft.run(id) else { return };
-            let queue = draft.queue.clone();
+            let Some(run) = builder.run(id) else { return };
+            let queue = builder.queue.clone();
             let prs: BTreeSet<PrNumber> = passed_by(&queue, &run).map(|entry| entry.pr).collect();
             for pr in prs {
                 let details = vec![words.clone()];
-                fail(draft, pr, FailReason::MergeRefused, Culprit::Host, details);
+                fail(builder, pr, FailReason::MergeRefused, Culprit::Host, details);
             }
         }
     }

@@ -1,14 +1,15 @@
 //! The planner: commands and facts in, transitions out.
 //!
-//! Both entry points work on a [`draft::Draft`], a copy that shares structure with the state
+//! Both entry points work on a [`builder::TransitionBuilder`], a copy that shares structure with the state
 //! before. They change what the input says, then let the queue advance as far as it can:
 //! failures are settled, tested entries land, waiting ones start.
 
 mod advance;
 mod bisect;
+mod builder;
 mod checks;
 mod commands;
-mod draft;
+mod emit;
 mod empty;
 mod facts;
 mod host_facts;
@@ -16,32 +17,31 @@ mod land;
 mod landings;
 mod leave;
 mod start;
-mod tell;
 
 use crate::time::{Span, Timestamp};
 
 use super::state::QueueState;
 use super::{Command, Fact, Queue, Refusal, Transition};
 
-use draft::Draft;
+use builder::TransitionBuilder;
 
 /// Answers a command, or refuses it with the rule that it breaks.
 pub fn decide(queue: &Queue, command: &Command, at: Timestamp) -> Result<Transition, Refusal> {
-    let mut draft = Draft::of(queue, at);
-    commands::carry_out(&mut draft, command)?;
-    Ok(concluded(draft))
+    let mut builder = TransitionBuilder::of(queue, at);
+    commands::carry_out(&mut builder, command)?;
+    Ok(concluded(builder))
 }
 
 /// Takes in a fact. One that is stale or repeated changes nothing, and the decision says so.
 pub fn absorb(queue: &Queue, fact: &Fact, at: Timestamp) -> Transition {
-    let mut draft = Draft::of(queue, at);
-    facts::take_in(&mut draft, fact);
-    concluded(draft)
+    let mut builder = TransitionBuilder::of(queue, at);
+    facts::take_in(&mut builder, fact);
+    concluded(builder)
 }
 
-fn concluded(mut draft: Draft) -> Transition {
-    advance::advance(&mut draft);
-    let transition = draft.finish();
+fn concluded(mut builder: TransitionBuilder) -> Transition {
+    advance::advance(&mut builder);
+    let transition = builder.finish();
     debug_assert_eq!(super::check_invariants(&transition.queue), Vec::new());
     transition
 }

@@ -7,36 +7,36 @@ use crate::time::Span;
 
 use super::super::lanes::{self, Free, Next, Startable};
 use super::super::{
-    Actor, Ahead, BuildCandidate, Change, DirectMergeMode, Effect, Entry, EntryState, Member, Mode,
-    Place, Queue, Reason, RunStatus, TestRun,
+    Actor, Ahead, BuildCandidate, Change, DirectMergeMode, Effect, Entry, EntryState, LinePosition,
+    Member, Mode, Queue, Reason, RunStatus, TestRun,
 };
-use super::draft::{Because, Draft};
+use super::builder::{Because, TransitionBuilder};
 
 /// The prefix of the branches under test.
 const TEST_BRANCHES: &str = "signalbox-merge";
 
 /// Starts the run of the first group that may have one. Returns whether it did.
-pub(super) fn start(draft: &mut Draft) -> bool {
-    draft.queue.header.batch_due = None;
-    let Some(target_head) = draft.queue.header.target.head.clone() else { return false };
-    let free = free_slots(&draft.queue);
-    if draft.queue.header.target.missing
-        || !draft.queue.header.state.moves()
+pub(super) fn start(builder: &mut TransitionBuilder) -> bool {
+    builder.queue.header.batch_due = None;
+    let Some(target_head) = builder.queue.header.target.head.clone() else { return false };
+    let free = free_slots(&builder.queue);
+    if builder.queue.header.target.missing
+        || !builder.queue.header.state.moves()
         || !(free.main || free.bisection)
     {
         return false;
     }
     // A clone shares everything with the state; the group is read from it while the draft changes.
-    let queue = draft.queue.clone();
+    let queue = builder.queue.clone();
     let mut blocked = Vec::new();
-    let next = lanes::next_to_start(&queue, draft.at, free, &mut blocked);
+    let next = lanes::next_to_start(&queue, builder.at, free, &mut blocked);
     for (key, pr, by) in blocked {
-        draft.queue.waiting.block(key, pr, by);
+        builder.queue.waiting.block(key, pr, by);
     }
     match next {
-        Next::Start(startable) => open_run(draft, &queue, &startable, &target_head),
+        Next::Start(startable) => open_run(builder, &queue, &startable, &target_head),
         Next::Wait(until) => {
-            draft.queue.header.batch_due = until;
+            builder.queue.header.batch_due = until;
             false
         }
     }
@@ -95,13 +95,13 @@ fn foundation(
 }
 
 fn open_run(
-    draft: &mut Draft,
+    builder: &mut TransitionBuilder,
     queue: &Queue,
     startable: &Startable<'_>,
     target_head: &Sha,
 ) -> bool {
     let Some(first) = startable.group.first() else { return false };
-    let number = draft.number();
+    let number = builder.number();
     let header = &queue.header;
     let bisection = first.part.is_some();
     let id = RunId(uuid::Uuid::new_v5(&header.id.0, format!("run:{number}").as_bytes()));
@@ -127,7 +127,7 @@ fn open_run(
         branch: branch.clone(),
         direct,
     };
-    draft.put_run(TestRun {
+    builder.put_run(TestRun {
         id,
         number,
         bisection,
@@ -143,25 +143,25 @@ fn open_run(
         required: None,
         checks: Vec::new(),
         status: RunStatus::Building,
-        started_at: draft.at,
+        started_at: builder.at,
         ended_at: None,
-        deadline: (minutes > 0).then(|| draft.at.plus(Span::minutes(minutes))),
+        deadline: (minutes > 0).then(|| builder.at.plus(Span::minutes(minutes))),
         built_at: None,
         silent: Vec::new(),
     });
     for (at, entry) in startable.group.iter().enumerate() {
-        begin(draft, entry, id, number, at);
+        begin(builder, entry, id, number, at);
     }
-    draft.effect(Effect::BuildCandidate(build));
+    builder.effect(Effect::BuildCandidate(build));
     true
 }
 
 /// Puts an entry under test, at the place that its first run gives it.
-fn begin(draft: &mut Draft, entry: &Entry, run: RunId, number: u64, at: usize) {
-    if let Place::Waiting { .. } | Place::Outside = entry.place {
+fn begin(builder: &mut TransitionBuilder, entry: &Entry, run: RunId, number: u64, at: usize) {
+    if let LinePosition::Waiting { .. } | LinePosition::Outside = entry.place {
         // The members of a batch keep their order.
-        let number = if at == 0 { number } else { draft.number() };
-        draft.change_entry(entry.id, |entry| entry.place = Place::Anchored { number });
+        let number = if at == 0 { number } else { builder.number() };
+        builder.change_entry(entry.id, |entry| entry.place = LinePosition::Anchored { number });
     }
     let was_held_by = match &entry.state {
         EntryState::Pending { was_held_by, .. } => *was_held_by,
@@ -172,7 +172,7 @@ fn begin(draft: &mut Draft, entry: &Entry, run: RunId, number: u64, at: usize) {
         | EntryState::Ended(_) => None,
     };
     let to = EntryState::Testing { run, was_held_by };
-    draft.move_entry(entry.id, to, Because::new(Reason::Started, &Actor::Queue));
+    builder.move_entry(entry.id, to, Because::new(Reason::Started, &Actor::Queue));
 }
 
 /// The candidates of the runs that these are in, each once.

@@ -262,7 +262,7 @@ macro_rules! setting_types {
             type Patch = Self;
 
             fn value(&self) -> SettingValue {
-                SettingValue::Word(self.word())
+                SettingValue::Word(self.as_str())
             }
 
             fn from_value(value: SettingValue) -> Option<Self> {

@@ -78,14 +78,14 @@ pub(crate) fn decision(decision: &Decision) -> Option<DecisionReply> {
     let plain = |kind, words: String| DecisionReply { kind, words, by: None, reason: None };
     Some(match decision {
         Decision::StatusChanged { from, to, reason, .. } => {
-            let words = format!("{} is now {}: {}", from.word(), to.word(), reason.word());
+            let words = format!("{} is now {}: {}", from.as_str(), to.as_str(), reason.as_str());
             plain("status_changed", words)
         }
         Decision::ReasonChanged { reason, .. } => {
-            plain("reason_changed", format!("the reason is now {}", reason.word()))
+            plain("reason_changed", format!("the reason is now {}", reason.as_str()))
         }
         Decision::MonitorMoved { monitor, kind, to, cause, evidence } => {
-            let (kind, to, cause) = (kind.word(), to.word(), cause.word());
+            let (kind, to, cause) = (kind.as_str(), to.as_str(), cause.as_str());
             let seen = evidence.as_ref().map_or_else(String::new, |it| format!(": {it}"));
             plain("monitor_moved", format!("{kind} monitor {monitor} {to} ({cause}){seen}"))
         }
@@ -118,7 +118,7 @@ pub(crate) fn decision(decision: &Decision) -> Option<DecisionReply> {
         Decision::QuarantineSet { previous, updated, reason, by: actor } => DecisionReply {
             kind: "quarantine_set",
             words: {
-                let (from, to) = (previous.setting.word(), updated.setting.word());
+                let (from, to) = (previous.setting.as_str(), updated.setting.as_str());
                 let until =
                     updated.expires_at.map_or_else(String::new, |at| format!(" until {at}"));
                 format!("{from} is now {to}{until}")

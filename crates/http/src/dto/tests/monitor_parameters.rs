@@ -169,7 +169,7 @@ impl Modify for DescribeParameters {
 }
 
 fn schema(spec: &ParameterSpec, kinds: &[MonitorKind], is_request: bool) -> RefOr<Schema> {
-    let kinds: Vec<&str> = kinds.iter().map(|kind| kind.word()).collect();
+    let kinds: Vec<&str> = kinds.iter().map(|kind| kind.as_str()).collect();
     let plain = Type::Integer;
     let types = if is_request {
         SchemaType::Array(vec![plain, Type::Null])

@@ -59,10 +59,10 @@ impl MonitorReply {
         Self {
             id: monitor.id.to_string(),
             name: monitor.name.clone(),
-            r#type: monitor.rule.kind().word(),
+            r#type: monitor.rule.kind().as_str(),
             enabled: monitor.enabled,
             branch_scope: monitor.scope.patterns.iter().map(|it| it.0.clone()).collect(),
-            branch_classes: monitor.scope.classes.iter().map(|it| it.word()).collect(),
+            branch_classes: monitor.scope.classes.iter().map(|it| it.as_str()).collect(),
             action,
             labels,
             remove_labels_when_resolved: remove,
@@ -114,7 +114,7 @@ impl PreviewReply {
             id: test.id.to_string(),
             name: test.name.clone(),
             variant: test.variant.clone(),
-            status: test.status.word(),
+            status: test.status.as_str(),
             evidence: evidence_value(&test.evidence),
         });
         Self { tests: tests.collect(), found: preview.found, looked_at: preview.looked_at }

@@ -51,10 +51,10 @@ impl QuarantinedTest {
             file: some(&key.file),
             classname: some(&key.classname),
             variant: key.variant.clone(),
-            status: standing.value.word().to_uppercase(),
+            status: standing.value.as_str().to_uppercase(),
             codeowners: record.owners.clone(),
             quarantine_setting: always
-                .map_or("AUTO_QUARANTINE", |_| QuarantineOverride::Always.word()),
+                .map_or("AUTO_QUARANTINE", |_| QuarantineOverride::Always.as_str()),
             quarantined_at: snapshot.quarantined_since.unwrap_or(standing.since).to_string(),
             status_last_updated_at: standing.since.to_string(),
         }

@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 
 use super::super::field::{Errors, Field, object_form};
 use super::super::forms::Text;
-use super::super::place::{Place, RepoRef, Request, check_place};
+use super::super::place::{RepoBranch, RepoRef, Request, check_place};
 use super::test_case::{TestLinks, TestStatusReply, some};
 
 /// The most characters of a message.
@@ -33,7 +33,7 @@ pub(crate) struct RunFailuresRequest {
 }
 
 impl Request for RunFailuresRequest {
-    type Checked = (Place, uuid::Uuid);
+    type Checked = (RepoBranch, uuid::Uuid);
 
     fn check(self, errors: &mut Errors) -> Option<Self::Checked> {
         let place = check_place(self.repo, self.target_branch, errors);

@@ -54,7 +54,7 @@ impl FlakySettingsReply {
         let guard = settings.guard;
         Self {
             quarantine_enabled: settings.quarantine.enabled,
-            auto_quarantine: settings.quarantine.auto.word(),
+            auto_quarantine: settings.quarantine.auto.as_str(),
             stable_branches: patterns(&settings.branches.stable),
             merge_branches: patterns(&settings.branches.merge),
             infrastructure_guard: guard.enabled,

@@ -95,7 +95,7 @@ impl TestStatusReply {
     pub(super) fn of(snapshot: &TestSnapshot) -> Self {
         let standing = &snapshot.record.test.standing;
         Self {
-            value: standing.value.word(),
+            value: standing.value.as_str(),
             reason: standing.reason_text(),
             timestamp: standing.since.to_string(),
         }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use diesel::prelude::*;
 use diesel_async::RunQueryDsl;
-use signalbox_domain::flaky::{Addition, Intake, Sighting, TestId};
+use signalbox_domain::flaky::{Addition, Intake, ReportedTest, TestId};
 use signalbox_domain::ids::{OrgId, RepoId};
 
 use super::super::super::prepare_day;
@@ -98,8 +98,8 @@ async fn take_in(
         result_uploads::taken_in.eq(encode(&intake.taken_in)?),
     );
     diesel::insert_into(result_uploads::table).values(upload).execute(conn).await?;
-    let sightings: Vec<&Sighting> = intake.sightings.values().collect();
-    for piece in bulk::pieces(&sightings) {
+    let reported_tests: Vec<&ReportedTest> = intake.reported_tests.values().collect();
+    for piece in bulk::pieces(&reported_tests) {
         see(conn, repo, rows.tests(piece)?).await?;
         ALIASES.insert(conn, &rows.aliases(piece)).await?;
     }

@@ -1,7 +1,7 @@
 //! Rows of an upload's results.
 
 use signalbox_domain::flaky::{
-    Addition, Intake, RunOutcome, RunRecord, SameCode, Sighting, TestCase, TestId,
+    Addition, Intake, ReportedTest, RunOutcome, RunRecord, SameCode, TestCase, TestId,
 };
 use signalbox_domain::ids::{OrgId, RepoId};
 use signalbox_domain::ports::RepoRef;
@@ -153,32 +153,33 @@ impl IntakeRows {
     }
 
     /// Reported tests, as if they were new.
-    pub(super) fn tests(&self, sightings: &[&Sighting]) -> Result<Vec<SeenTest>, DbError> {
-        let row = |sighting: &&Sighting| {
-            let (repo, key) = (self.repo, sighting.key.clone());
+    pub(super) fn tests(&self, reported_tests: &[&ReportedTest]) -> Result<Vec<SeenTest>, DbError> {
+        let row = |reported: &&ReportedTest| {
+            let (repo, key) = (self.repo, reported.key.clone());
             let test = TestCase::new(repo.org, repo.id, key, self.at);
-            let (repo_id, id, org_id) = self.own(sighting.id);
+            let (repo_id, id, org_id) = self.own(reported.id);
             let row = TestRow {
                 repo_id,
                 id,
                 org_id,
-                status: test.standing.value.word(),
-                quarantine: test.quarantining().setting.word(),
+                status: test.standing.value.as_str(),
+                quarantine: test.quarantining().setting.as_str(),
                 noted: false,
                 watched: false,
-                owners: encode(&Owners { owners: sighting.owners.clone() })?,
+                owners: encode(&Owners { owners: reported.owners.clone() })?,
                 first_seen_at: self.received_at,
                 last_seen_at: self.received_at,
-                last_failure_at: sighting.last_failure_at,
+                last_failure_at: reported.last_failure_at,
                 document: encode(&test)?,
             };
-            Ok(SeenTest { row, names_owners: !sighting.owners.is_empty() })
+            Ok(SeenTest { row, names_owners: !reported.owners.is_empty() })
         };
-        sightings.iter().map(row).collect()
+        reported_tests.iter().map(row).collect()
     }
 
-    pub(super) fn aliases(&self, sightings: &[&Sighting]) -> Vec<AliasRow> {
-        let aliases = sightings.iter().flat_map(|it| it.aliases.iter().map(|alias| (it.id, alias)));
+    pub(super) fn aliases(&self, reported_tests: &[&ReportedTest]) -> Vec<AliasRow> {
+        let aliases =
+            reported_tests.iter().flat_map(|it| it.aliases.iter().map(|alias| (it.id, alias)));
         let row = |(test, alias): (TestId, &String)| {
             let (repo_id, test_id, org_id) = self.own(test);
             AliasRow { repo_id, alias: storable(alias), test_id, org_id }
@@ -234,7 +235,7 @@ impl IntakeRows {
                 start: bucket.start,
                 branch: storable(&bucket.branch),
                 org_id,
-                class: bucket.class.word(),
+                class: bucket.class.as_str(),
                 passed: i64::from(bucket.passed),
                 failed: i64::from(bucket.failed),
                 last_run_at: bucket.last_run_at,
@@ -250,7 +251,7 @@ impl IntakeRows {
                 code: code_text(&code.code),
                 branch: storable(&code.branch),
                 org_id,
-                class: code.class.word(),
+                class: code.class.as_str(),
                 first_success_at: code.first_success_at,
                 first_failure_at: code.first_failure_at,
                 last_at: last.unwrap_or(self.received_at),

@@ -30,8 +30,8 @@ macro_rules! only_quarantined {
     ($query:expr, $settings:expr, $at:expr) => {{
         let over = test_cases::quarantine_until.le(Sql($at)).assume_not_null();
         let expires = test_cases::quarantine_until.is_not_null();
-        let always = test_cases::quarantine.eq(QuarantineOverride::Always.word());
-        let follow = test_cases::quarantine.eq(QuarantineOverride::Follow.word());
+        let always = test_cases::quarantine.eq(QuarantineOverride::Always.as_str());
+        let follow = test_cases::quarantine.eq(QuarantineOverride::Follow.as_str());
         let holds = always.and(diesel::dsl::not(expires.and(over)));
         let follows = follow.or(always.and(expires.and(over)));
         let covered = test_cases::status.eq_any(covered($settings));
@@ -41,7 +41,7 @@ macro_rules! only_quarantined {
 
 /// The statuses that are quarantined by themselves.
 fn covered(settings: QuarantineSettings) -> Vec<&'static str> {
-    let (flaky, broken) = (TestStatus::Flaky.word(), TestStatus::Broken.word());
+    let (flaky, broken) = (TestStatus::Flaky.as_str(), TestStatus::Broken.as_str());
     match settings.auto {
         AutoQuarantine::Off => Vec::new(),
         AutoQuarantine::Flaky => vec![flaky],
@@ -178,7 +178,7 @@ type Cases<'a> = test_cases::BoxedQuery<'a, Backend>;
 fn filtered(query: Cases<'static>, list: TestList) -> Cases<'static> {
     match list {
         TestList::Failing { .. } => query,
-        TestList::Unhealthy(status) => query.filter(test_cases::status.eq(status.word())),
+        TestList::Unhealthy(status) => query.filter(test_cases::status.eq(status.as_str())),
         TestList::Quarantined { settings, .. } if !settings.enabled => {
             query.filter(test_cases::noted.and(diesel::dsl::not(test_cases::noted)))
         }

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use diesel::prelude::*;
 use diesel_async::RunQueryDsl;
 use futures_util::FutureExt;
-use signalbox_domain::flaky::{Settings, Summary, TakenIn, TestId, UploadId};
+use signalbox_domain::flaky::{IngestOutcome, Settings, Summary, TestId, UploadId};
 use signalbox_domain::ids::{OrgId, RepoId};
 use signalbox_domain::ports::{
     CiRun, CommitError, FlakyCommit, FlakyRepo, FlakyStore, RepoRef, StoreError, TestRecord,
@@ -113,9 +113,13 @@ impl FlakyStore for Store {
         Ok(summaries::summaries(&mut conn, repo, ids, since).await?)
     }
 
-    async fn taken_in(&self, repo: RepoRef, id: UploadId) -> Result<Option<TakenIn>, StoreError> {
+    async fn taken_in(
+        &self,
+        repo: RepoRef,
+        id: UploadId,
+    ) -> Result<Option<IngestOutcome>, StoreError> {
         let mut conn = self.connection().await?;
-        let row: Option<Kept<TakenIn>> = result_uploads::table
+        let row: Option<Kept<IngestOutcome>> = result_uploads::table
             .filter(result_uploads::repo_id.eq(Sql(repo.id)))
             .filter(result_uploads::org_id.eq(Sql(repo.org)))
             .filter(result_uploads::id.eq(Sql(id)))

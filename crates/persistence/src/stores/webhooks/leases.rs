@@ -160,7 +160,7 @@ pub(super) async fn record(
         diesel::update(same)
             .set((
                 webhook_endpoints::failing_since.eq(new.failing_since),
-                webhook_endpoints::off_reason.eq(new.off.map(|off| off.reason.word())),
+                webhook_endpoints::off_reason.eq(new.off.map(|off| off.reason.as_str())),
                 webhook_endpoints::off_at.eq(new.off.map(|off| off.at)),
                 webhook_endpoints::version.eq(webhook_endpoints::version + 1),
             ))

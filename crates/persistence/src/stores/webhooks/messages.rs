@@ -24,7 +24,7 @@ macro_rules! fitting {
             .filter(webhook_messages::org_id.eq(Sql($org)))
             .into_boxed();
         if let Some(state) = $filter.state {
-            query = query.filter(webhook_messages::state.eq(state.word()));
+            query = query.filter(webhook_messages::state.eq(state.as_str()));
         }
         if let Some(kind) = &$filter.kind {
             query = query.filter(webhook_messages::kind.eq(kind.clone()));
@@ -112,7 +112,7 @@ async fn send_again(
         .filter(webhook_messages::next_at.is_null());
     let changed = diesel::update(ended)
         .set((
-            webhook_messages::state.eq(MessageState::Pending.word()),
+            webhook_messages::state.eq(MessageState::Pending.as_str()),
             webhook_messages::failures.eq(0),
             webhook_messages::next_at.eq(Sql(now)),
             webhook_messages::ended_at.eq(None::<Timestamp>),

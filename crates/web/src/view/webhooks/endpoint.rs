@@ -37,7 +37,7 @@ pub(crate) fn page(
             format!("Since {}. {}", span(now.since(since)), sentence(meaning(&endpoint.health)));
         above = above.with(Block::notice(Tone::Warning, "warning", "It fails.", &text));
     }
-    above = above.with(Block::Facts(facts(endpoint, now)));
+    above = above.with(Block::Details(facts(endpoint, now)));
     if visitor.session.is_some() {
         above = above.with(Block::Forms(forms(org, endpoint, kinds)));
     }
@@ -188,7 +188,7 @@ fn deliveries(
     }
     table.more.clone_from(&log.next);
     let mut states = vec![(String::new(), "any".to_owned())];
-    let word = |it: &MessageState| (it.word().to_owned(), it.named().label.to_owned());
+    let word = |it: &MessageState| (it.as_str().to_owned(), it.named().label.to_owned());
     states.extend(MessageState::ALL.iter().map(word));
     let mut events = vec![(String::new(), "any".to_owned())];
     events.extend(kinds.iter().map(|it| (it.clone(), it.clone())));
@@ -197,7 +197,7 @@ fn deliveries(
         action: format!("/{org}/webhooks/endpoint"),
         hidden: vec![("id", endpoint.id.to_string())],
         fields: vec![
-            choice("state", "State", states, log.state.map_or("", |it| it.word())),
+            choice("state", "State", states, log.state.map_or("", |it| it.as_str())),
             choice("event", "Event", events, &log.kind),
         ],
         button: "Show".to_owned(),

@@ -35,7 +35,7 @@ pub(crate) fn page(
         next,
     });
     let test = if message.position == 0 { "a test" } else { "" };
-    first = first.with(Block::Facts(vec![
+    first = first.with(Block::Details(vec![
         ("Event", Cell::text(plain(&message.kind, 100)).sub(test)),
         (
             "To",
@@ -89,7 +89,7 @@ fn tried(attempt: &Attempt, now: Timestamp) -> Section {
     let heading = format!("Try {}: {} {status}", attempt.number, word.label);
     let mut section = Section::new(&format!("try-{}", attempt.number), heading.trim())
         .note(sentence(word.sentence))
-        .with(Block::Facts(vec![
+        .with(Block::Details(vec![
             ("When", ago(attempt.at, now)),
             ("Took", Cell::text(format!("{} ms", attempt.took.millis()))),
             ("Status", Cell::text(if status.is_empty() { "–" } else { &status })),

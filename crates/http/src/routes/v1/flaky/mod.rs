@@ -54,7 +54,7 @@ async fn listed(
         ListKind::Failing { from, until } => {
             format!("{} {} {}", asked.repo, from.unix_micros(), until.unix_micros())
         }
-        ListKind::Unhealthy(status) => format!("{} {}", asked.repo, status.word()),
+        ListKind::Unhealthy(status) => format!("{} {}", asked.repo, status.as_str()),
         ListKind::Quarantined => asked.repo.to_string(),
     };
     let page_size = asked.page_size;

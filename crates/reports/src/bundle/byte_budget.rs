@@ -8,7 +8,7 @@ use super::error::BundleError;
 use super::limits::{BundleLimit, BundleLimits};
 
 /// What the two counting readers share.
-pub(super) struct Gauge {
+pub(super) struct ByteBudget {
     limits: BundleLimits,
     compressed: Cell<u64>,
     unpacked: Cell<u64>,
@@ -16,7 +16,7 @@ pub(super) struct Gauge {
     input_failed: Cell<bool>,
 }
 
-impl Gauge {
+impl ByteBudget {
     pub(super) fn new(limits: &BundleLimits) -> Rc<Self> {
         Rc::new(Self {
             limits: *limits,
@@ -77,16 +77,16 @@ impl Gauge {
 /// Counts the bytes of the bundle itself.
 pub(super) struct Compressed<R> {
     pub(super) input: R,
-    pub(super) gauge: Rc<Gauge>,
+    pub(super) byte_budget: Rc<ByteBudget>,
 }
 
 impl<R: Read> Read for Compressed<R> {
     fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
         let read = self.input.read(room).inspect_err(|error| {
-            self.gauge.input_failed.set(error.kind() != io::ErrorKind::Interrupted);
+            self.byte_budget.input_failed.set(error.kind() != io::ErrorKind::Interrupted);
         })?;
-        self.gauge.compressed.set(self.gauge.compressed().saturating_add(count(read)));
-        self.gauge.check()?;
+        self.byte_budget.compressed.set(self.byte_budget.compressed().saturating_add(count(read)));
+        self.byte_budget.check()?;
         Ok(read)
     }
 }
@@ -94,14 +94,14 @@ impl<R: Read> Read for Compressed<R> {
 /// Counts the bytes of the archive in it.
 pub(super) struct Unpacked<R> {
     pub(super) input: R,
-    pub(super) gauge: Rc<Gauge>,
+    pub(super) byte_budget: Rc<ByteBudget>,
 }
 
 impl<R: Read> Read for Unpacked<R> {
     fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
         let read = self.input.read(room)?;
-        self.gauge.unpacked.set(self.gauge.unpacked().saturating_add(count(read)));
-        self.gauge.check()?;
+        self.byte_budget.unpacked.set(self.byte_budget.unpacked().saturating_add(count(read)));
+        self.byte_budget.check()?;
         Ok(read)
     }
 }

@@ -8,7 +8,7 @@ use super::super::{
 };
 
 /// The state being changed, and what came of it so far.
-pub(super) struct Draft<'a> {
+pub(super) struct TransitionBuilder<'a> {
     pub(super) test: TestCase,
     pub(super) settings: &'a Settings,
     pub(super) at: Timestamp,
@@ -21,7 +21,7 @@ pub(super) struct Draft<'a> {
     events: Vec<EventKind>,
 }
 
-impl<'a> Draft<'a> {
+impl<'a> TransitionBuilder<'a> {
     /// A copy of a state. Time never runs backwards for it.
     pub(super) fn of(test: &TestCase, settings: &'a Settings, at: Timestamp) -> Self {
         let at = at.max(test.changed_at);

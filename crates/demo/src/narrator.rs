@@ -20,13 +20,13 @@ pub(crate) struct Run {
 }
 
 /// What has been told of a chapter.
-pub(crate) struct Telling<'a> {
+pub(crate) struct Narrator<'a> {
     chapter: &'a Chapter,
     after: i64,
     pub(crate) runs: Vec<Run>,
 }
 
-impl<'a> Telling<'a> {
+impl<'a> Narrator<'a> {
     pub(crate) const fn new(chapter: &'a Chapter) -> Self {
         Self { chapter, after: 0, runs: Vec::new() }
     }

@@ -8,9 +8,9 @@ use crate::token::Token;
 use crate::webhook::Endpoint;
 
 /// Values by the names that the API gives to the fields.
-pub type Facts = BTreeMap<String, String>;
+pub type AuditFields = BTreeMap<String, String>;
 
-fn facts<const N: usize>(list: [(&str, String); N]) -> Facts {
+fn fields<const N: usize>(list: [(&str, String); N]) -> AuditFields {
     list.into_iter().map(|(field, value)| (field.to_owned(), value)).collect()
 }
 
@@ -19,18 +19,18 @@ fn list<'a>(items: impl IntoIterator<Item = &'a String>) -> String {
 }
 
 /// The state and the settings of a queue.
-pub fn of_queue(header: &Header) -> Facts {
-    let mut facts = facts([("state", header.state.name().word().to_owned())]);
+pub fn of_queue(header: &Header) -> AuditFields {
+    let mut fields = fields([("state", header.state.name().as_str().to_owned())]);
     for spec in SETTINGS {
         if let Some(text) = spec.text(&header.settings) {
-            facts.insert(spec.name.to_owned(), text);
+            fields.insert(spec.name.to_owned(), text);
         }
     }
     if let QueueState::Paused { by, reason, switching_from: _ } = &header.state {
-        facts.insert("pausedBy".into(), by.to_string());
-        facts.insert("pausedReason".into(), reason.clone().unwrap_or_default());
+        fields.insert("pausedBy".into(), by.to_string());
+        fields.insert("pausedReason".into(), reason.clone().unwrap_or_default());
     }
-    facts
+    fields
 }
 
 fn patterns(patterns: &[BranchPattern]) -> String {
@@ -38,23 +38,24 @@ fn patterns(patterns: &[BranchPattern]) -> String {
 }
 
 fn scope(scope: &BranchScope) -> String {
-    let classes: Vec<&str> = scope.classes.iter().map(|class| class.word()).collect();
+    let classes: Vec<&str> = scope.classes.iter().map(|class| class.as_str()).collect();
     format!("branches {}; classes {}", patterns(&scope.patterns), classes.join(", "))
 }
 
 fn monitor(it: &Monitor) -> String {
     let stale = it.stale_timeout_hours.map_or("never".to_owned(), |hours| format!("{hours} h"));
-    let (name, kind, on) = (&it.name, it.rule.kind().word(), if it.enabled { "on" } else { "off" });
+    let (name, kind, on) =
+        (&it.name, it.rule.kind().as_str(), if it.enabled { "on" } else { "off" });
     let (scope, rule, action) = (scope(&it.scope), it.rule, &it.action);
     format!("{name} ({kind}, {on}): {rule:?}; {action:?}; {scope}; stale after {stale}")
 }
 
 /// The settings of a repository's flaky tests.
-pub fn of_flaky_settings(settings: &flaky::Settings) -> Facts {
+pub fn of_flaky_settings(settings: &flaky::Settings) -> AuditFields {
     let guard = settings.guard;
-    let mut facts = facts([
+    let mut fields = fields([
         ("quarantineEnabled", settings.quarantine.enabled.to_string()),
-        ("autoQuarantine", settings.quarantine.auto.word().to_owned()),
+        ("autoQuarantine", settings.quarantine.auto.as_str().to_owned()),
         ("stableBranches", patterns(&settings.branches.stable)),
         ("mergeBranches", patterns(&settings.branches.merge)),
         ("infrastructureGuard", guard.enabled.to_string()),
@@ -64,68 +65,68 @@ pub fn of_flaky_settings(settings: &flaky::Settings) -> Facts {
         ("gateWhileOff", settings.gate_while_off.to_string()),
     ]);
     if let Some(tests) = guard.same_failure_tests {
-        facts.insert("infrastructureSameFailureTests".into(), tests.to_string());
+        fields.insert("infrastructureSameFailureTests".into(), tests.to_string());
     }
     for it in &settings.monitors {
-        facts.insert(format!("monitors.{}", it.id), monitor(it));
+        fields.insert(format!("monitors.{}", it.id), monitor(it));
     }
-    facts
+    fields
 }
 
 /// What people have decided about a test.
-pub fn of_test(test: &TestCase) -> Facts {
+pub fn of_test(test: &TestCase) -> AuditFields {
     let quarantining = test.quarantining();
-    let mut facts = facts([
-        ("status", test.standing.value.word().to_owned()),
-        ("quarantine", quarantining.setting.word().to_owned()),
+    let mut fields = fields([
+        ("status", test.standing.value.as_str().to_owned()),
+        ("quarantine", quarantining.setting.as_str().to_owned()),
         ("flagged", test.flag.is_some().to_string()),
     ]);
     if let Some(until) = quarantining.expires_at {
-        facts.insert("quarantineExpiresAt".into(), until.to_string());
+        fields.insert("quarantineExpiresAt".into(), until.to_string());
     }
     for (id, record) in &test.monitors {
         let Some(mute) = &record.mute else { continue };
         let until = mute.until.map_or("forever".to_owned(), |until| until.to_string());
-        facts.insert(format!("monitors.{id}.mutedUntil"), until);
+        fields.insert(format!("monitors.{id}.mutedUntil"), until);
     }
     let labels: Vec<&str> = test.labels.keys().map(String::as_str).collect();
-    facts.insert("labels".into(), labels.join(", "));
-    facts
+    fields.insert("labels".into(), labels.join(", "));
+    fields
 }
 
 /// What a token may do, without its text and its hash.
-pub fn of_token(token: &Token) -> Facts {
-    let scopes: Vec<&str> = token.scopes.iter().map(|scope| scope.word()).collect();
+pub fn of_token(token: &Token) -> AuditFields {
+    let scopes: Vec<&str> = token.scopes.iter().map(|scope| scope.as_str()).collect();
     let repos: Vec<String> = token.repos.iter().map(ToString::to_string).collect();
-    let mut facts = facts([("name", token.name.clone()), ("scopes", scopes.join(", "))]);
+    let mut fields = fields([("name", token.name.clone()), ("scopes", scopes.join(", "))]);
     if !repos.is_empty() {
-        facts.insert("repos".into(), repos.join(", "));
+        fields.insert("repos".into(), repos.join(", "));
     }
     if let Some(at) = token.expires_at {
-        facts.insert("expiresAt".into(), at.to_string());
+        fields.insert("expiresAt".into(), at.to_string());
     }
     if let Some(at) = token.revoked_at {
-        facts.insert("revokedAt".into(), at.to_string());
+        fields.insert("revokedAt".into(), at.to_string());
     }
-    facts
+    fields
 }
 
 /// What an endpoint of webhooks is sent and where, without its secrets.
-pub fn of_webhook(endpoint: &Endpoint) -> Facts {
+pub fn of_webhook(endpoint: &Endpoint) -> AuditFields {
     let it = &endpoint.settings;
-    let mut facts = facts([
+    let mut fields = fields([
         ("url", it.url.clone()),
         ("description", it.description.clone()),
         ("events", list(&it.kinds)),
         ("enabled", endpoint.health.is_on().to_string()),
     ]);
     if let Some(off) = endpoint.health.off {
-        facts.insert("offReason".into(), off.reason.word().to_owned());
+        fields.insert("offReason".into(), off.reason.as_str().to_owned());
     }
     let secrets = endpoint.secrets.iter().map(|secret| {
         let until = secret.until.map_or(String::new(), |until| format!(", good until {until}"));
         format!("made {}{until}", secret.created_at)
     });
-    facts.insert("secrets".into(), secrets.collect::<Vec<_>>().join("; "));
-    facts
+    fields.insert("secrets".into(), secrets.collect::<Vec<_>>().join("; "));
+    fields
 }

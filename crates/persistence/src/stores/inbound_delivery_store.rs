@@ -6,7 +6,7 @@ use diesel::prelude::*;
 use diesel_async::RunQueryDsl;
 use futures_util::FutureExt;
 use signalbox_domain::ids::{HostId, OrgId};
-use signalbox_domain::ports::{HeardStore, StoreError};
+use signalbox_domain::ports::{InboundDeliveryStore, StoreError};
 use signalbox_domain::time::Timestamp;
 
 use super::Store;
@@ -15,7 +15,7 @@ use crate::schema::heard_events;
 use crate::sql_types::Sql;
 
 #[async_trait]
-impl HeardStore for Store {
+impl InboundDeliveryStore for Store {
     async fn was_taken(&self, org: OrgId, host: &HostId, id: &str) -> Result<bool, StoreError> {
         let mut conn = self.connection().await?;
         let row = heard_events::table.find((Sql(org), host.as_str(), id));

@@ -36,7 +36,7 @@ pub(crate) enum Applied {
 type Outcome = Result<Made, Vec<String>>;
 
 /// A temporary branch of one run.
-pub(crate) struct Workbench<'a> {
+pub(crate) struct ScratchBranch<'a> {
     host: &'a GitHubHost,
     repo: &'a RepoName,
     branch: String,
@@ -46,20 +46,20 @@ pub(crate) struct Workbench<'a> {
     at: Option<String>,
 }
 
-impl<'a> Workbench<'a> {
+impl<'a> ScratchBranch<'a> {
     /// A bench that is free, or a new one, named after the run.
     pub(crate) fn new(host: &'a GitHubHost, repo: &'a RepoName, run: RunId, what: &str) -> Self {
-        let free = host.benches.take(repo);
+        let free = host.scratch_branches.take(repo);
         let exists = free.is_some();
         let branch = free.unwrap_or_else(|| format!("{TEMPORARY}{what}/{run}"));
-        host.benches.begin(&branch);
+        host.scratch_branches.begin(&branch);
         Self { host, repo, branch, exists, at: None }
     }
 
     /// Leaves the branch for the next one. When nobody has come for a while it is a stray.
     pub(crate) fn leave(self) {
         let now = self.host.client.clock.now();
-        self.host.benches.end(&self.branch, self.exists.then_some((self.repo, now)));
+        self.host.scratch_branches.end(&self.branch, self.exists.then_some((self.repo, now)));
     }
 
     async fn put(&mut self, commit: &str) -> Result<(), HostError> {

@@ -8,10 +8,10 @@ use crate::time::Timestamp;
 
 use super::super::{
     Actor, Changes, Decision, Effect, Entry, EntryState, Event, Exit, Header, IgnoredBecause,
-    Moved, NumberedEffect, Place, PrState, Queue, Reason, ReportedTargets, RunStatus, TestRun,
-    Transition,
+    LinePosition, Moved, NumberedEffect, PrState, Queue, Reason, ReportedTargets, RunStatus,
+    TestRun, Transition,
 };
-use super::tell::BatchNews;
+use super::emit::BatchNews;
 
 /// Why an entry's state changes: the reason, who caused it, and particulars.
 pub(super) struct Because<'a> {
@@ -32,7 +32,7 @@ impl<'a> Because<'a> {
 }
 
 /// The state in the making and what goes with it.
-pub(super) struct Draft {
+pub(super) struct TransitionBuilder {
     pub(super) queue: Queue,
     pub(super) at: Timestamp,
     changed_entries: BTreeMap<EntryId, Arc<Entry>>,
@@ -47,7 +47,7 @@ pub(super) struct Draft {
     before: Header,
 }
 
-impl Draft {
+impl TransitionBuilder {
     pub(super) fn of(queue: &Queue, at: Timestamp) -> Self {
         Self {
             queue: queue.clone(),
@@ -132,7 +132,7 @@ impl Draft {
     pub(super) fn move_entry(&mut self, id: EntryId, to: EntryState, because: Because<'_>) {
         let Some(entry) = self.entry(id) else { return };
         let from = entry.state.name();
-        self.tell(&entry, Some(from), &to, because);
+        self.emit(&entry, Some(from), &to, because);
         let mut entry = Arc::unwrap_or_clone(entry);
         self.left_runs.extend(entry.state.run());
         if to.name() != from {
@@ -140,14 +140,14 @@ impl Draft {
         }
         match &to {
             EntryState::Ended(exit) => {
-                entry.place = Place::Outside;
+                entry.place = LinePosition::Outside;
                 entry.part = None;
                 if let Exit::Merged { tested_tree: Some(_), .. } = exit {
                     entry.verified_by = entry.state.run();
                 }
             }
             EntryState::NotReady => {
-                entry.place = Place::Outside;
+                entry.place = LinePosition::Outside;
                 entry.part = None;
                 entry.proven = None;
                 entry.entered_line_at = None;
@@ -179,7 +179,7 @@ impl Draft {
     }
 
     /// Records a change of state in the journal and in the events.
-    pub(super) fn tell(
+    pub(super) fn emit(
         &mut self,
         entry: &Entry,
         from: Option<PrState>,
@@ -202,7 +202,7 @@ impl Draft {
             entered_line_at: entry.entered_line_at,
             details: because.details,
         }));
-        self.tell_pull_request(entry, from, to, because.reason.word(), state.as_deref());
+        self.tell_pull_request(entry, from, to, because.reason.as_str(), state.as_deref());
     }
 
     /// Ends a run with a result or without one. Its checks are stopped, if any may be under way.

@@ -6,7 +6,7 @@ use super::super::{
     Actor, Entry, EntryState, Event, EventBatch, EventKind, EventRun, Exit, PrState,
     QueueStateName, RunStatus, Subject, TestRun,
 };
-use super::draft::Draft;
+use super::builder::TransitionBuilder;
 
 /// What happened to members of a batch within a step: told at its end, as one.
 pub(super) struct BatchNews {
@@ -16,7 +16,7 @@ pub(super) struct BatchNews {
     prs: Vec<PrNumber>,
 }
 
-impl Draft {
+impl TransitionBuilder {
     /// Tells of an entry's change of state, if the outside hears of such changes.
     pub(super) fn tell_pull_request(
         &mut self,
@@ -82,7 +82,7 @@ impl Draft {
         let mut reasons = reasons.map(|entry| entry.submit_reason);
         let first = reasons.next();
         let same = first.filter(|first| reasons.all(|reason| reason == *first));
-        let reason = same.map(|reason| reason.word().to_owned());
+        let reason = same.map(|reason| reason.as_str().to_owned());
         let news =
             |kind, reason| BatchNews { batch: batch.clone(), kind, reason, prs: prs.clone() };
         let submitted = news(EventKind::BatchSubmitted, reason);

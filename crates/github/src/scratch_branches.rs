@@ -14,7 +14,7 @@ const REMEMBERED: usize = 10_000;
 
 /// The temporary branches: those that are in use, and those that are free.
 #[derive(Default)]
-pub(crate) struct Benches(Mutex<State>);
+pub(crate) struct ScratchBranches(Mutex<State>);
 
 #[derive(Default)]
 struct State {
@@ -23,7 +23,7 @@ struct State {
     free: BTreeMap<String, (RepoName, Timestamp)>,
 }
 
-impl Benches {
+impl ScratchBranches {
     fn state(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use signalbox_domain::flaky::{
-    AskedTest, BranchClass, ReportedFailure, ReportedRun, RunOutcome, SettingsPatch, TakenIn,
+    AskedTest, BranchClass, IngestOutcome, ReportedFailure, ReportedRun, RunOutcome, SettingsPatch,
     TestId, TestKey, Trust, Upload, UploadId, UploadSource,
 };
 use signalbox_domain::ids::{HostId, PrNumber, RepoName, Sha, TokenId};
@@ -21,7 +21,7 @@ use crate::fake_host::{FakeHost, FakeHosts};
 use crate::plain_events::PlainEvents;
 
 /// A repository, a service on it, and a clock that is set by hand.
-pub struct Lab<'a> {
+pub struct Scenario<'a> {
     /// The stores.
     pub stores: &'a Stores,
     /// The time.
@@ -36,8 +36,8 @@ pub struct Lab<'a> {
     pub caller: Caller,
 }
 
-impl<'a> Lab<'a> {
-    /// A lab for the repository `calc` of an organization.
+impl<'a> Scenario<'a> {
+    /// A scenario for the repository `calc` of an organization.
     pub async fn new(stores: &'a Stores, org: &str) -> Self {
         let org = Sample::org(stores, org).await;
         let repository = Sample::repository(stores, org.id, "calc").await;
@@ -132,7 +132,7 @@ impl<'a> Lab<'a> {
     }
 
     /// Takes runs in on a commit.
-    pub async fn report(&self, commit: u32, runs: Vec<ReportedRun>) -> TakenIn {
+    pub async fn report(&self, commit: u32, runs: Vec<ReportedRun>) -> IngestOutcome {
         let upload = self.upload(commit);
         self.service.take_in(&upload, runs).await.expect("taken in")
     }

@@ -19,7 +19,7 @@ pub(crate) struct Done {
 }
 
 /// One test case with its runs and a clock.
-pub(crate) struct Lab {
+pub(crate) struct Scenario {
     pub(crate) settings: Settings,
     pub(crate) test: TestCase,
     pub(crate) runs: Vec<Run>,
@@ -34,7 +34,7 @@ pub(crate) fn by() -> Actor {
     Actor { full_name: "Ada Lovelace".into(), email: "ada@acme.test".into() }
 }
 
-impl Lab {
+impl Scenario {
     /// A test watched by these monitors only.
     pub(crate) fn new(monitors: Vec<Monitor>) -> Self {
         let (org, repo) = (OrgId(Uuid::from_u128(1)), RepoId(Uuid::from_u128(2)));
@@ -139,6 +139,6 @@ pub(crate) fn count(count: u32, window_hours: u32, resolution_timeout_hours: u32
     Rule::FailureCount(FailureCount { count, window_hours, resolution_timeout_hours })
 }
 
-pub(crate) fn flaky(rule: Rule) -> Lab {
-    Lab::new(vec![monitor(7, Classification::Flaky, rule)])
+pub(crate) fn flaky(rule: Rule) -> Scenario {
+    Scenario::new(vec![monitor(7, Classification::Flaky, rule)])
 }

@@ -8,7 +8,7 @@ use crate::time::Timestamp;
 
 /// Remembers events by the host's own ids, so that one that comes twice does nothing the second time.
 #[async_trait]
-pub trait HeardStore: Send + Sync {
+pub trait InboundDeliveryStore: Send + Sync {
     /// Whether that event has been taken in.
     async fn was_taken(&self, org: OrgId, host: &HostId, id: &str) -> Result<bool, StoreError>;
 
