@@ -35,9 +35,9 @@ const HISTORIES: u8 = 40;
 #[serde(untagged)]
 enum Line {
     /// The queue as it was created.
-    New { queue: Header },
+    New { queue: Box<Header> },
     /// What came in, and what became of it.
-    Step { at: Timestamp, input: Input, gives: String },
+    Step { at: Timestamp, input: Box<Input>, gives: String },
     /// A fingerprint of everything that was decided, emitted, shown and measured.
     All { fingerprint: String },
 }
@@ -167,11 +167,11 @@ fn without_nulls(value: Value) -> Value {
 fn replayed(header: Header, inputs: &[(Timestamp, Input)]) -> String {
     let json =
         |line: &Line| without_nulls(serde_json::to_value(line).expect("JSON")).to_string() + "\n";
-    let mut text = json(&Line::New { queue: header.clone() });
+    let mut text = json(&Line::New { queue: Box::new(header.clone()) });
     let mut replay = Replay::of(header);
     for (at, input) in inputs {
         let gives = replay.step(*at, input);
-        text += &json(&Line::Step { at: *at, input: input.clone(), gives });
+        text += &json(&Line::Step { at: *at, input: Box::new(input.clone()), gives });
     }
     text + &json(&Line::All { fingerprint: replay.fingerprint() })
 }
@@ -190,8 +190,8 @@ fn recorded_histories_go_as_they_went() {
         let (mut header, mut inputs) = (None, Vec::new());
         for line in recorded.lines() {
             match serde_json::from_str(line).expect("a line of a history") {
-                Line::New { queue } => header = Some(queue),
-                Line::Step { at, input, .. } => inputs.push((at, input)),
+                Line::New { queue } => header = Some(*queue),
+                Line::Step { at, input, .. } => inputs.push((at, *input)),
                 Line::All { .. } => {}
             }
         }

@@ -244,3 +244,31 @@ fn switching_to_single_finishes_the_lanes_first() {
     assert_eq!(world.queue.mode(), Mode::Single);
     assert_eq!(world.landed.len(), 3);
 }
+
+/// A success absolves who is ahead of it only where that ends no run of others.
+#[test]
+fn a_success_behind_leaves_a_run_alone_that_also_tests_others() {
+    let mut settings = Settings::new(Mode::Parallel, 2).expect("valid settings");
+    settings.batch = true;
+    let one = || BTreeSet::from([1]);
+    let targets = BTreeMap::from([(5, one()), (6, one()), (8, BTreeSet::new())]);
+    let rules = Rules { bad: BTreeSet::from([5]), targets, ..Rules::default() };
+    let mut world = World::new(settings, rules);
+    world.submit(7, Some(10)).expect("submitted");
+    let optimistic =
+        SettingsPatch { can_optimistically_merge: Some(true), ..SettingsPatch::default() };
+    update(&mut world, optimistic, None);
+    for (pr, priority) in [(5, None), (8, None), (6, Some(10))] {
+        world.submit(pr, priority).expect("submitted");
+    }
+    for _ in 0..4 {
+        world.settle();
+        world.wait(Span::minutes(10));
+        world.take_in(&Fact::TimePassed);
+        world.reconcile();
+    }
+    world.settle();
+    let landed: BTreeSet<u32> = world.landed.iter().copied().collect();
+    assert_eq!(landed, BTreeSet::from([6, 7, 8]));
+    assert_eq!(world.queue.live(), 0);
+}

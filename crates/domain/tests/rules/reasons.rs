@@ -2,8 +2,9 @@
 
 use signalbox_domain::ids::PrNumber;
 use signalbox_domain::queue::{
-    Actor, Command, DirectMergeMode, Effect, Event, Fact, HostStatuses, Input, LandRefusal, Mode,
-    OptimizationMode, RequestedState, Settings, SettingsPatch, Subject, absorb, decide,
+    Actor, Command, DirectMergeMode, Effect, Event, Fact, HostStatuses, Input, LandRefusal,
+    Mergeability, Mode, OptimizationMode, PrState, RequestedState, Settings, SettingsPatch,
+    Subject, absorb, decide,
 };
 use signalbox_domain::testing::{Rules, World};
 use signalbox_domain::time::Span;
@@ -416,4 +417,29 @@ fn an_absolved_batch_is_told_of_to_its_end() {
     assert_eq!(failed[0].1, [2]);
     let own = told.iter().find(|it| it.0 == "submitted" && it.1 == [1, 2]).expect("told");
     assert_eq!(failed[0].2, own.2);
+}
+
+/// A restarted pull request keeps its place, so others are tested on it. When it stops being
+/// mergeable before its new run starts, they are tested without it.
+#[test]
+fn who_was_built_on_a_restarted_one_that_is_no_longer_mergeable_is_built_anew() {
+    let mut world = submitted(2, Rules::default(), 2);
+    // Both candidates are built, one on the other, and their checks have not begun.
+    while let Some(at) = world.outbox.iter().position(|it| !is_checks(&it.effect)) {
+        let effect = world.outbox.remove(at);
+        world.run(&effect.effect);
+        while let Some(fact) = world.facts.pop() {
+            world.take_in(&fact);
+        }
+    }
+    world.take_in(&Fact::TargetMissing);
+    let by = world.caller();
+    world.ask(Command::Restart { pr: PrNumber(1), by }).expect("not refused");
+    world.judge(1, Mergeability::NotMergeable("a review is missing".into()));
+    let seen = world.facts.pop().expect("the host shows it");
+    world.take_in(&seen);
+    assert_eq!(crate::states(&world), [(2, PrState::Pending), (1, PrState::NotReady)]);
+    world.reconcile();
+    world.settle();
+    assert_eq!(world.landed, [2]);
 }

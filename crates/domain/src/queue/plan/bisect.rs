@@ -12,7 +12,7 @@ use super::super::lanes::{self, in_line};
 use super::super::order::OrderKey;
 use super::super::{
     Actor, Decision, Entry, EntryState, EventBatch, Part, PassReason, Queue, QueuedReason,
-    RunStatus, TestFailure,
+    RunStatus, TestFailure, TestRun,
 };
 use super::builder::{Because, TransitionBuilder};
 use super::leave;
@@ -141,8 +141,15 @@ pub(super) fn absolve(builder: &mut TransitionBuilder, id: RunId) {
         if !open || !(optimistic || of_batch) {
             continue;
         }
-        let reason = if optimistic { PassReason::Successor } else { PassReason::Optimization };
         let own = entry.state.run();
+        // A run that also tests others, of whom this success says nothing, goes on.
+        let tests_others = |own: &TestRun| {
+            own.status.is_running() && own.group.iter().any(|member| !run.contains(member.pr))
+        };
+        if own.and_then(|own| builder.run(own)).is_some_and(|own| tests_others(&own)) {
+            continue;
+        }
+        let reason = if optimistic { PassReason::Successor } else { PassReason::Optimization };
         let batch = own.and_then(|own| EventBatch::of(&*builder.run(own)?)).map(Box::new);
         let to = EntryState::TestsPassed { run: id, reason };
         builder.move_entry(entry.id, to, Because::new(reason, &Actor::Queue));

@@ -132,7 +132,7 @@ fn leave_line_if_not_mergeable(builder: &mut TransitionBuilder, id: EntryId) {
         return;
     }
     let because = Because::new(Reason::NoLongerReady, &Actor::Host).with(vec![words.clone()]);
-    builder.move_entry(id, EntryState::NotReady, because);
+    leave::leave_line(builder, id, because);
 }
 
 fn pull_request_gone(builder: &mut TransitionBuilder, pr: PrNumber) {

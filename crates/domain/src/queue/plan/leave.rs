@@ -40,6 +40,16 @@ pub(super) fn leave(builder: &mut TransitionBuilder, id: EntryId, exit: Exit, ac
     }
 }
 
+/// Takes a waiting entry out of the line until it is ready again. A restarted one keeps its place, so
+/// there may be candidates that were built on it: they are built without it.
+pub(super) fn leave_line(builder: &mut TransitionBuilder, id: EntryId, because: Because<'_>) {
+    let Some(entry) = builder.entry(id) else { return };
+    builder.move_entry(id, EntryState::NotReady, because);
+    release_held_by(builder, entry.pr);
+    requeue_all_on(builder, entry.pr, QueuedReason::PredecessorCancelled);
+    bisect::forget_parts(builder, &entry);
+}
+
 /// Whether the target's tree is the one that this run built: then what was built on the run is
 /// still what would land.
 fn its_changes_are_on_target(builder: &TransitionBuilder, run: Option<RunId>) -> bool {
