@@ -29,7 +29,7 @@ async fn a_copy_that_was_made_while_the_server_ran_is_restored() {
     system.call("updateQueue", json!({ "concurrency": 9 })).await;
     assert!(complaint(&system, &["restore", &copy, "--replace"]).contains("a server is running"));
     system.terminate();
-    assert!(complaint(&system, &["restore", &copy]).contains("say --replace"));
+    assert!(complaint(&system, &["restore", &copy]).contains("pass --replace"));
     system.run(&["restore", &copy, "--replace"]);
     system.start().await;
     assert_eq!(system.call("getQueue", json!({})).await["concurrency"], 1, "as it was copied");

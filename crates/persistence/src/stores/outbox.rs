@@ -81,7 +81,7 @@ impl Outbox for Store {
         failing_since: Timestamp,
         error: &str,
     ) -> Result<bool, StoreError> {
-        let error: String = error.chars().take(1_024).collect();
+        let error: String = error.chars().take(1_024).filter(|it| *it != '\0').collect();
         let job = self.write(Box::new(move |conn| {
             async move {
                 let given_back = diesel::update(outbox::table)

@@ -78,7 +78,7 @@ impl Outbox for MemoryDatabase {
         let Some(row) = leased_row(&mut tables, token) else { return Ok(false) };
         row.due_at = at;
         row.failing_since = Some(failing_since);
-        row.last_error = Some(error.to_owned());
+        row.last_error = Some(error.replace('\0', ""));
         row.lease = None;
         Ok(true)
     }

@@ -153,7 +153,7 @@ pub(crate) fn page(place: &QueueAddress, view: &QueueView<'_>) -> Page {
     let mut table = Table::new(
         "graph-table",
         "What is tested on top of what",
-        &["#QueueAddress", "Pull request", "State", "Tested together", "On top of"],
+        &["#Place", "Pull request", "State", "Tested together", "On top of"],
     )
     .empty("The queue is empty.");
     for entry in view.entries.iter().filter(|it| it.position.is_some()).take(MOST) {

@@ -17,7 +17,7 @@ pub(crate) fn section(place: &QueueAddress, queue: &Queue, pr: PrNumber) -> Opti
     let view = view_queue(queue);
     let line: Vec<_> = view.entries.iter().filter(|it| it.position.is_some()).collect();
     let own = line.iter().position(|it| it.entry.pr == pr)?;
-    let heads = ["#QueueAddress", "Pull request", "State", "Where"];
+    let heads = ["#Place", "Pull request", "State", "Where"];
     let mut table =
         Table::new("neighbours", "Beside it in the line", &heads).empty("It is alone in the line.");
     let near = line.iter().enumerate().skip(own.saturating_sub(MOST));

@@ -141,7 +141,7 @@ fn facts(seen: &Seen<'_>) -> Vec<(&'static str, Cell)> {
     if entry.is_live() {
         let place =
             position.map_or_else(|| "not in the line".to_owned(), |it| format!("{it} in the line"));
-        facts.push(("QueueAddress", Cell::text(place)));
+        facts.push(("Place", Cell::text(place)));
         let estimate = details.estimate.as_ref();
         let basis =
             estimate.map(|it| plain(&sentence(&estimate_sentence(it)), 600)).unwrap_or_default();

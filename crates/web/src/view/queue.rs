@@ -31,7 +31,7 @@ pub(crate) struct Seen<'a> {
 }
 
 const COLUMNS: [&str; 7] =
-    ["#QueueAddress", "Pull request", "Priority", "State", "Why it waits", "Merged in", "In queue"];
+    ["#Place", "Pull request", "Priority", "State", "Why it waits", "Merged in", "In queue"];
 
 /// A pull request's title with its number and author.
 pub(crate) fn titled(entry: &signalbox_domain::queue::Entry, place: &QueueAddress) -> Cell {
