@@ -54,6 +54,13 @@ impl Drop for Holder {
     }
 }
 
+/// A session that waits for the lock 42, and for no other one: servers have such locks of their own.
+const WAITS: &str = "pid IN (SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND NOT granted \
+    AND classid = 0 AND objid = 42)";
+
+/// A session that has added to the log of events and has not ended its transaction.
+const STANDS: &str = "state = 'idle in transaction' AND query LIKE '%event_log%'";
+
 async fn sessions(system: &System, which: &str, some: bool) {
     let sql = format!(
         "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND {which}"
@@ -74,11 +81,11 @@ async fn a_server_that_is_frozen_in_a_transaction_holds_the_others_up_for_second
     let submit = |pr: u64| json!({ "pr": { "number": pr } });
     let on_the_frozen = one.try_call("submitPullRequest", submit(first));
     let on_the_other = async {
-        sessions(&one, "wait_event = 'advisory'", true).await;
+        sessions(&one, WAITS, true).await;
         one.signal("STOP");
         // The statement ends, and nobody is there to commit it.
         drop(holder);
-        sessions(&one, "state = 'idle in transaction'", true).await;
+        sessions(&one, STANDS, true).await;
         let begun = Instant::now();
         let submitting = async {
             let (status, reply) = two.try_call("submitPullRequest", submit(second)).await;

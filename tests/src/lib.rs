@@ -1,18 +1,31 @@
 //! Whole-system tests; see `tests/it`.
 
+use std::fs;
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::net::{Ipv4Addr, TcpListener};
 
-/// A port that is free, and stays so until a server listens on it or comes back to it: below those
-/// that systems give to outgoing connections.
+/// A port that is free, and stays so until this process ends: no other test is given it, also while
+/// no server listens on it. It is below those that systems give to outgoing connections.
 ///
 /// # Panics
 ///
 /// When there is none.
 pub fn free_port() -> u16 {
+    let program = std::env::current_exe().expect("the path of the test");
+    let folder = program.with_file_name("ports-of-tests");
+    fs::create_dir_all(&folder).expect("a folder for the ports that are taken");
     let start = RandomState::new().build_hasher().finish() % 10_000;
     let ports = (0..10_000).map(|step| 10_000 + (start + step) % 10_000);
     let mut ports = ports.filter_map(|port| u16::try_from(port).ok());
-    let free = ports.find(|port| TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_ok());
+    let free = ports.find(|port| {
+        let Ok(taken) = fs::File::create(folder.join(port.to_string())) else { return false };
+        let is_free =
+            taken.try_lock().is_ok() && TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_ok();
+        if is_free {
+            // The lock ends with the process.
+            std::mem::forget(taken);
+        }
+        is_free
+    });
     free.unwrap_or_else(|| panic!("no port between 10000 and 19999 is free"))
 }
