@@ -5,7 +5,7 @@ use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::net::{Ipv4Addr, TcpListener};
 
 /// A port that is free, and stays so until this process ends: no other test is given it, also while
-/// no server listens on it. It is below those that systems give to outgoing connections.
+/// no server listens on it. It is below the ports of outgoing connections.
 ///
 /// # Panics
 ///

@@ -11,7 +11,7 @@ use crate::server::{Server, repo, show};
 
 /// Which repository of which server.
 #[derive(Args)]
-pub struct Place {
+pub struct RepositoryArgs {
     /// HOST/OWNER/NAME.
     #[arg(long)]
     repo: String,
@@ -90,7 +90,7 @@ pub enum FlakyTests {
         #[arg(long, env = "SIGNALBOX_ORG")]
         org: String,
         #[command(flatten)]
-        place: Place,
+        place: RepositoryArgs,
     },
     /// List flaky tests, then broken ones.
     #[command(
@@ -101,7 +101,7 @@ pub enum FlakyTests {
         #[arg(long, env = "SIGNALBOX_ORG")]
         org: String,
         #[command(flatten)]
-        place: Place,
+        place: RepositoryArgs,
     },
     /// Decide about the quarantine of a test.
     #[command(
@@ -119,7 +119,7 @@ pub enum FlakyTests {
         #[arg(long)]
         reason: Option<String>,
         #[command(flatten)]
-        place: Place,
+        place: RepositoryArgs,
     },
     /// Flag a test as flaky, whatever monitors say.
     #[command(
@@ -135,7 +135,7 @@ pub enum FlakyTests {
         #[arg(long)]
         reason: Option<String>,
         #[command(flatten)]
-        place: Place,
+        place: RepositoryArgs,
     },
 }
 
@@ -165,7 +165,7 @@ pub(crate) async fn flaky_tests(action: FlakyTests) -> Result<(), CliError> {
 }
 
 /// Prints every test of a list, page by page.
-async fn list(which: Which, org: &str, place: &Place) -> Result<(), CliError> {
+async fn list(which: Which, org: &str, place: &RepositoryArgs) -> Result<(), CliError> {
     let (client, repo) = (place.server.client()?, repo(&place.repo)?);
     let mut token = String::new();
     loop {

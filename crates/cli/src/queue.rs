@@ -12,7 +12,7 @@ use crate::{CliError, queue_set};
 
 /// Which queue of which server.
 #[derive(Args)]
-pub struct Place {
+pub struct QueueArgs {
     /// HOST/OWNER/NAME.
     #[arg(long)]
     repo: String,
@@ -34,7 +34,7 @@ pub enum Queue {
     )]
     Create {
         #[command(flatten)]
-        place: Place,
+        place: QueueArgs,
         /// Test runs at the same time.
         #[arg(long)]
         concurrency: Option<u32>,
@@ -45,13 +45,13 @@ pub enum Queue {
     )]
     Delete {
         #[command(flatten)]
-        place: Place,
+        place: QueueArgs,
     },
     /// Show who waits, and why.
     #[command(after_help = "Example: signalbox queue status --repo git.local/acme/calc --json")]
     Status {
         #[command(flatten)]
-        place: Place,
+        place: QueueArgs,
     },
     /// Show one pull request.
     #[command(after_help = "Example: signalbox queue show 12 --repo git.local/acme/calc")]
@@ -59,7 +59,7 @@ pub enum Queue {
         /// Its number.
         number: u32,
         #[command(flatten)]
-        place: Place,
+        place: QueueArgs,
     },
     /// Change settings.
     #[command(after_help = queue_set::help())]
@@ -68,7 +68,7 @@ pub enum Queue {
         #[arg(required = true, value_name = "NAME=VALUE")]
         settings: Vec<String>,
         #[command(flatten)]
-        place: Place,
+        place: QueueArgs,
     },
     /// Submit a pull request.
     #[command(
@@ -81,7 +81,7 @@ pub enum Queue {
         #[arg(long)]
         priority: Option<String>,
         #[command(flatten)]
-        place: Place,
+        place: QueueArgs,
     },
     /// Take a pull request out.
     #[command(after_help = "Example: signalbox queue cancel 12 --repo git.local/acme/calc")]
@@ -89,7 +89,7 @@ pub enum Queue {
         /// Its number.
         number: u32,
         #[command(flatten)]
-        place: Place,
+        place: QueueArgs,
     },
     /// Test a pull request once more.
     #[command(after_help = "Example: signalbox queue restart 12 --repo git.local/acme/calc")]
@@ -97,7 +97,7 @@ pub enum Queue {
         /// Its number.
         number: u32,
         #[command(flatten)]
-        place: Place,
+        place: QueueArgs,
     },
     /// Start nothing and merge nothing.
     #[command(
@@ -108,19 +108,19 @@ pub enum Queue {
         #[arg(long)]
         reason: String,
         #[command(flatten)]
-        place: Place,
+        place: QueueArgs,
     },
     /// Finish what is in the line; let nothing new in.
     #[command(after_help = "Example: signalbox queue drain --repo git.local/acme/calc")]
     Drain {
         #[command(flatten)]
-        place: Place,
+        place: QueueArgs,
     },
     /// Go on.
     #[command(after_help = "Example: signalbox queue resume --repo git.local/acme/calc")]
     Resume {
         #[command(flatten)]
-        place: Place,
+        place: QueueArgs,
     },
 }
 
@@ -170,7 +170,7 @@ pub async fn queue(action: Queue) -> Result<(), CliError> {
     }
 }
 
-impl Place {
+impl QueueArgs {
     fn queue(&self) -> Result<QueueRef, CliError> {
         Ok(QueueRef { repo: repo(&self.repo)?, target_branch: self.branch.clone() })
     }
@@ -180,13 +180,13 @@ fn go_to(state: RequestedState) -> QueueChange {
     QueueChange { state: Some(state), ..QueueChange::default() }
 }
 
-async fn change(place: &Place, change: QueueChange, word: &str) -> Result<(), CliError> {
+async fn change(place: &QueueArgs, change: QueueChange, word: &str) -> Result<(), CliError> {
     done(place, word, async |client, queue| client.update_queue(&queue, &change).await).await
 }
 
 /// Calls an operation that says no more than that it is done.
 async fn done(
-    place: &Place,
+    place: &QueueArgs,
     word: &str,
     call: impl AsyncFnOnce(Client, QueueRef) -> Result<Reply<Done>, ClientError>,
 ) -> Result<(), CliError> {
@@ -195,7 +195,7 @@ async fn done(
     Ok(())
 }
 
-async fn status(place: &Place) -> Result<(), CliError> {
+async fn status(place: &QueueArgs) -> Result<(), CliError> {
     let queue = place.server.client()?.queue(&place.queue()?).await?;
     show(&queue, place.json, |queue| {
         let state = QueueStateName::parse(&queue.state.to_uppercase());

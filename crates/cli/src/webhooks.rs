@@ -12,7 +12,7 @@ use crate::server::show;
 
 /// Which server.
 #[derive(Args)]
-pub struct Place {
+pub struct ServerArgs {
     /// The server.
     #[arg(long, env = "SIGNALBOX_SERVER", default_value = "http://127.0.0.1:8080")]
     server: String,
@@ -30,7 +30,7 @@ pub enum Webhooks {
     #[command(after_help = "Example: signalbox webhooks list --json")]
     List {
         #[command(flatten)]
-        place: Place,
+        place: ServerArgs,
     },
     /// Create an endpoint; its secret is shown once.
     #[command(
@@ -49,7 +49,7 @@ pub enum Webhooks {
         #[arg(long)]
         disabled: bool,
         #[command(flatten)]
-        place: Place,
+        place: ServerArgs,
     },
     /// Change an endpoint.
     #[command(
@@ -80,7 +80,7 @@ pub enum Webhooks {
         #[arg(long, requires = "enable")]
         catch_up: bool,
         #[command(flatten)]
-        place: Place,
+        place: ServerArgs,
     },
     /// Delete an endpoint with its deliveries.
     #[command(
@@ -90,7 +90,7 @@ pub enum Webhooks {
         /// The endpoint.
         id: String,
         #[command(flatten)]
-        place: Place,
+        place: ServerArgs,
     },
     /// Replace the secret of an endpoint; messages are signed with both for a while.
     #[command(
@@ -103,7 +103,7 @@ pub enum Webhooks {
         #[arg(long, default_value_t = 24)]
         overlap_hours: u32,
         #[command(flatten)]
-        place: Place,
+        place: ServerArgs,
     },
     /// Send an example of an event.
     #[command(
@@ -116,7 +116,7 @@ pub enum Webhooks {
         #[arg(long)]
         event: Option<String>,
         #[command(flatten)]
-        place: Place,
+        place: ServerArgs,
     },
     /// List what was sent, newest first.
     #[command(
@@ -132,7 +132,7 @@ pub enum Webhooks {
         #[arg(long, default_value_t = 20)]
         limit: u32,
         #[command(flatten)]
-        place: Place,
+        place: ServerArgs,
     },
     /// Send messages once more, under the same ids.
     #[command(
@@ -144,7 +144,7 @@ pub enum Webhooks {
         /// This message.
         #[arg(long, conflicts_with_all = ["failed_since", "since"])]
         message: Option<String>,
-        /// Those that failed and were made at this time or later.
+        /// The failed ones that were created at this time or later.
         #[arg(long, value_name = "TIME", conflicts_with = "since")]
         failed_since: Option<String>,
         /// All that were made at this time or later.
@@ -154,7 +154,7 @@ pub enum Webhooks {
         #[arg(long, value_name = "TIME", requires = "since")]
         until: Option<String>,
         #[command(flatten)]
-        place: Place,
+        place: ServerArgs,
     },
 }
 
@@ -214,13 +214,13 @@ pub async fn webhooks(action: Webhooks) -> Result<(), CliError> {
     Ok(())
 }
 
-impl Place {
+impl ServerArgs {
     fn client(&self) -> Result<Client, CliError> {
         Ok(Client::new(&self.server, &self.token)?)
     }
 }
 
-fn done(place: &Place, reply: &Reply<Done>, word: &str) {
+fn done(place: &ServerArgs, reply: &Reply<Done>, word: &str) {
     show(reply, place.json, |_| word.to_owned());
 }
 
@@ -241,7 +241,7 @@ fn line(endpoint: &Webhook) -> String {
 }
 
 /// Prints as many deliveries as the query's page size says, page by page.
-async fn deliveries(place: &Place, mut query: DeliveriesQuery) -> Result<(), CliError> {
+async fn deliveries(place: &ServerArgs, mut query: DeliveriesQuery) -> Result<(), CliError> {
     let (client, mut left) = (place.client()?, query.page_size);
     while left > 0 {
         query.page_size = left.min(100);
@@ -276,7 +276,7 @@ struct Total {
 }
 
 /// Replays until nothing is left: one call does so many and no more.
-async fn replay(place: &Place, query: &ReplayQuery) -> Result<(), CliError> {
+async fn replay(place: &ServerArgs, query: &ReplayQuery) -> Result<(), CliError> {
     let (client, mut messages) = (place.client()?, 0);
     loop {
         let replayed = client.replay(query).await?.value;

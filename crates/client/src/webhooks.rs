@@ -55,7 +55,7 @@ pub struct DeliveriesQuery {
     pub page_token: String,
 }
 
-/// Which messages are sent once more: one, those that failed, or all of a time.
+/// Which messages to resend: one, the failed ones, or all since a time.
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ReplayQuery {
@@ -64,7 +64,7 @@ pub struct ReplayQuery {
     /// This message.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message_id: Option<String>,
-    /// Those that failed and were made at this time or later.
+    /// The failed ones that were created at this time or later.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failed_since: Option<String>,
     /// All that were made at this time or later.

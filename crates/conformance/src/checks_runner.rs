@@ -19,8 +19,8 @@ macro_rules! checks_runner_conformance {
         $crate::checks_runner_conformance!(@tests $fresh;
             each_required_check_ends_as_it_did,
             a_required_name_without_a_check_fails_with_a_summary,
-            a_job_that_nobody_wants_ends,
-            a_report_that_nobody_wants_ends_the_job,
+            a_job_ends_when_its_sink_closes,
+            a_refused_report_ends_the_job,
             a_dropped_job_leaves_nothing_running,
             an_unknown_repository_is_an_error_and_no_report,
         );
@@ -163,7 +163,7 @@ pub async fn a_required_name_without_a_check_fails_with_a_summary(world: &dyn Ch
 }
 
 /// [`ChecksSink::closed`] ends a job whose checks go on, and what was started ends with it.
-pub async fn a_job_that_nobody_wants_ends(world: &dyn ChecksWorld) {
+pub async fn a_job_ends_when_its_sink_closes(world: &dyn ChecksWorld) {
     let job = world.job(&[("test", Ending::Never)], &["test"]).await;
     let sink = Sink::new(false);
     let ended = async {
@@ -175,7 +175,7 @@ pub async fn a_job_that_nobody_wants_ends(world: &dyn ChecksWorld) {
         done
     };
     let done = tokio::time::timeout(STOPS_WITHIN, ended).await.expect("it stops");
-    done.expect("that nobody wants it is no error");
+    done.expect("a closed sink is no error");
     world.nothing_runs().await;
     let reports = sink.reports();
     let succeeded = reports.iter().any(|it| it.conclusion == Some(CheckConclusion::Success));
@@ -183,12 +183,12 @@ pub async fn a_job_that_nobody_wants_ends(world: &dyn ChecksWorld) {
 }
 
 /// [`SinkClosed`] ends a job as well.
-pub async fn a_report_that_nobody_wants_ends_the_job(world: &dyn ChecksWorld) {
+pub async fn a_refused_report_ends_the_job(world: &dyn ChecksWorld) {
     let job = world.job(&[("test", Ending::Never)], &["test"]).await;
     let sink = Sink::new(true);
     let run = world.runner().run(&job, &sink);
     let done = tokio::time::timeout(STOPS_WITHIN, run).await.expect("it stops");
-    done.expect("that nobody wants it is no error");
+    done.expect("a closed sink is no error");
     world.nothing_runs().await;
 }
 

@@ -48,7 +48,7 @@ pub trait ForgeWorld: Sync {
     /// The repository, as the forge knows it.
     fn repository(&self) -> &Repository;
 
-    /// Somebody opens a pull request from a new branch to `main`.
+    /// Opens a pull request from a new branch to `main` as a user.
     async fn open(&self, branch: &str) -> (PrNumber, Sha);
 
     /// Its author pushes to it; returns the new head.
@@ -57,13 +57,13 @@ pub trait ForgeWorld: Sync {
     /// A branch that a candidate was built on.
     async fn test_branch(&self) -> BranchName;
 
-    /// Gives a permission to somebody.
+    /// Gives a user a permission.
     fn permit(&self, login: &str, permission: Permission);
 
-    /// Somebody writes a comment; returns its id.
+    /// Writes a comment as a user; returns its id.
     fn comment(&self, pr: PrNumber, login: &str, body: &str) -> u64;
 
-    /// Somebody puts a label on a pull request.
+    /// Adds a label to a pull request as a user.
     fn label(&self, pr: PrNumber, label: &str);
 
     /// A workflow run starts.
@@ -227,7 +227,7 @@ pub async fn what_is_none_is_left_alone(world: &dyn ForgeWorld) {
     assert_eq!(labels(world, pr).await, ["one"]);
 }
 
-/// A pull request that has landed as another commit is closed; a later head is told of. One that is
+/// A pull request that has landed as another commit is closed; a later head is reported. One that is
 /// closed already stays so.
 pub async fn a_landed_pull_request_is_closed_once(world: &dyn ForgeWorld) {
     let (whole, head) = world.open("whole").await;
@@ -320,8 +320,8 @@ pub async fn foreign_text_neither_commands_nor_mentions(world: &dyn ForgeWorld) 
     }
 }
 
-/// What is found has a name, and advice unless it is as it should be. A hint on a commit that
-/// nobody waits for does nothing.
+/// Every finding has a name, and advice unless all is well. A hint on a commit that no pull request
+/// waits for does nothing.
 pub async fn a_finding_that_is_not_fine_says_what_to_change(world: &dyn ForgeWorld) {
     let (_, head) = world.open("topic").await;
     world.forge().checks_hinted(&head);

@@ -29,7 +29,7 @@ pub(crate) struct AuthenticatedJson<T: Request, C = Arc<Caller>> {
     pub(crate) body: T::Checked,
 }
 
-/// Other credentials count only without a token: a caller who has one is told when it is no good.
+/// Other credentials count only without a token: a caller with an invalid token gets an error.
 pub(crate) fn has_token(request: &HttpRequest) -> bool {
     header(request, "x-api-token").is_some() || header(request, AUTHORIZATION.as_str()).is_some()
 }

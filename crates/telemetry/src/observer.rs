@@ -22,7 +22,7 @@ impl Observer for LoggingObserver {
                 }
             }
             Observed::CommitConflict { queue } => {
-                tracing::debug!(queue.id = %queue.id, "somebody else committed first");
+                tracing::debug!(queue.id = %queue.id, "another server or request committed first");
             }
             Observed::EffectRun { queue, effect, outcome, took } => {
                 let duration_ms = took.millis();
@@ -65,7 +65,7 @@ fn log_decision(queue: QueueRef, decision: &Decision) {
             let names = names.join(", ");
             tracing::warn!(
                 queue.id = %queue.id, run.id = %run, names,
-                "required statuses that nobody has reported on"
+                "required statuses without a report"
             );
         }
         Decision::Changed { .. }

@@ -63,7 +63,7 @@ impl S3Double {
                 });
                 let server = server.workers(2).disable_signals().shutdown_timeout(0);
                 let server = server.listen(listener).expect("it listens").run();
-                send.send(server.handle()).expect("somebody waits");
+                send.send(server.handle()).expect("the starter waits");
                 server.await.expect("it ends well");
             });
         });

@@ -41,7 +41,7 @@ pub trait ServerFacts: Send + Sync {
 pub struct EventInfo {
     /// Its public name.
     pub kind: String,
-    /// When it is told, in one sentence.
+    /// When it is sent, in one sentence.
     pub description: String,
     /// The JSON Schema of its payload, indented.
     pub schema: String,

@@ -79,17 +79,17 @@ impl FakeForge {
         Ok(())
     }
 
-    /// Gives a permission to somebody; others have none.
+    /// Gives a user a permission; users without one have none.
     pub fn permit(&self, login: &str, permission: Permission) {
         self.board().permissions.insert(login.to_owned(), permission);
     }
 
-    /// Somebody writes a comment; returns its id.
+    /// Writes a comment as a user; returns its id.
     pub fn write_comment(&self, pr: PrNumber, author: &str, body: &str) -> u64 {
         self.board().write(pr, author, body)
     }
 
-    /// Somebody puts a label on a pull request.
+    /// Adds a label to a pull request as a user.
     pub fn label(&self, pr: PrNumber, label: &str) {
         self.board().labels.insert((pr, label.to_owned()));
     }

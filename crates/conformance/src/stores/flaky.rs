@@ -286,7 +286,7 @@ pub async fn a_test_is_found_by_every_id_that_is_sent_for_it(stores: &Stores) {
     let found =
         scenario.service.test(&scenario.caller, scenario.name(), by_alias).await.expect("a test");
     assert_eq!(found.record.test.id, test);
-    // A second test under the same attribute: nobody knows which one is meant.
+    // A second test under the same attribute: which one is meant is unknown.
     let mut second = scenario.run("multiplies", true);
     second.key.info = "case-17".into();
     scenario.report(2, vec![second]).await;

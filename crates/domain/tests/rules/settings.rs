@@ -85,7 +85,7 @@ fn every_setting_reads_what_it_shows_and_refuses_other_kinds() {
 }
 
 #[test]
-fn a_candidate_is_tested_only_where_somebody_names_a_status() {
+fn a_candidate_is_tested_only_where_a_status_is_required() {
     let named = || Some(vec!["test".to_owned()]);
     let none = HostStatuses::default;
     assert!(!none().are_usable());

@@ -247,7 +247,7 @@ fn what_is_written_has_a_sample() {
         }
         let mut documents = written.remove(kind).unwrap_or_default();
         assert!(!documents.is_empty(), "nothing writes documents of the kind {kind}");
-        // Those that say much, and very long ones only for what no other has.
+        // Informative lines first; very long ones only where no other is left.
         documents.sort_by_cached_key(|document| {
             let length = document.to_string().len();
             (length > LONG, std::cmp::Reverse(length))

@@ -19,7 +19,7 @@ use crate::schema::announcements;
 use crate::sql_types::{LAST, Sql};
 
 const WHAT: &str = "announcement";
-/// The end of the lease of a row that nobody has leased.
+/// The end of the lease of a row that is not leased.
 const NEVER_HELD: Timestamp = Timestamp::from_unix_micros(0);
 
 #[derive(Queryable, Selectable)]

@@ -121,7 +121,7 @@ impl Server {
                 });
                 let server = server.workers(2).disable_signals().listen(port.listener);
                 let server = server.expect("it listens").run();
-                send.send(server.handle()).expect("somebody waits");
+                send.send(server.handle()).expect("the starter waits");
                 actix_web::rt::spawn(beside());
                 server.await.expect("it ends well");
             });

@@ -236,7 +236,7 @@ impl GitHubDouble {
         state.ref_moved(&format!("refs/heads/{branch}"), &sha);
     }
 
-    /// Somebody writes a comment; returns its id.
+    /// Writes a comment as a user; returns its id.
     pub fn comment(&self, number: u64, login: &str, body: &str) -> u64 {
         let now: Timestamp = time::OffsetDateTime::now_utc().into();
         self.state().write_note(Note {
@@ -275,7 +275,7 @@ impl GitHubDouble {
         state.pulls.get(&number).map(|it| it.labels.iter().cloned().collect()).unwrap_or_default()
     }
 
-    /// Somebody puts a label on a pull request.
+    /// Adds a label to a pull request as a user.
     pub fn label(&self, number: u64, login: &str, label: &str) {
         let mut state = self.state();
         if let Some(pull) = state.pulls.get_mut(&number) {

@@ -11,7 +11,7 @@ use super::{PublicEvent, queues, tests};
 pub struct EventType {
     /// Its public name.
     pub name: &'static str,
-    /// When it is told, in one sentence.
+    /// When it is sent, in one sentence.
     pub description: &'static str,
     schema: fn() -> Value,
 }

@@ -22,7 +22,7 @@ trait PublicEvent: Serialize + JsonSchema {
     /// Its public name.
     const NAME: &'static str;
 
-    /// When it is told, in one sentence.
+    /// When it is sent, in one sentence.
     const DESCRIPTION: &'static str;
 
     /// The payload that leaves the house.
@@ -76,7 +76,7 @@ fn without_null(schema: &mut Value) {
     }
 }
 
-/// Declares an event: when it is told, the name of the struct, the public name, and the fields
+/// Declares an event: when it is sent, the name of the struct, the public name, and the fields
 /// beside `type`. Optional fields are left out when there is nothing to say.
 macro_rules! public_event {
     (

@@ -24,7 +24,7 @@ struct Told {
     pr_numbers_in_batch: Option<Vec<u32>>,
     test_branch: Option<String>,
     test_branch_sha: Option<String>,
-    /// Nothing is told of it: a draft that the host was asked for is no part of the queue.
+    /// No event is emitted: a draft that the host was asked for is no part of the queue.
     test_pr_number: Option<u32>,
     batched: Option<bool>,
     is_bisection: bool,

@@ -13,7 +13,7 @@ use signalbox_domain::queue::{
 };
 use signalbox_domain::time::Timestamp;
 
-/// Reasons that the contract knows beside those that are told here.
+/// Reasons that the contract knows and this server never sends.
 const QUEUED: &[&str] = &["BISECTION_TEST_RUN_PASSED"];
 const FAILED: &[&str] = &[
     "START_TEST_RUN_INVALID_EVENT",

@@ -82,7 +82,7 @@ impl FolderChecks {
         git.find(&["show", &format!("{at}:{CHECKS}/{name}")])
     }
 
-    /// Runs one check; the inner error is that nobody wants the report.
+    /// Runs one check; the inner error means that the sink is closed.
     async fn run_one(
         &self,
         job: &ChecksJob,

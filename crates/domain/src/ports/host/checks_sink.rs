@@ -21,6 +21,6 @@ pub trait ChecksSink: Send + Sync {
     /// Keeps a check's output.
     async fn output(&self, output: CheckOutput) -> Result<(), SinkClosed>;
 
-    /// Returns when nobody wants reports any more.
+    /// Returns when the sink is closed.
     async fn closed(&self);
 }

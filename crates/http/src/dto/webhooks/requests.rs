@@ -293,7 +293,7 @@ pub(crate) struct ReplayWebhookRequest {
     /// This message.
     #[schema(value_type = Option<String>)]
     message_id: Field<Text>,
-    /// Those that failed and were made at this time or later.
+    /// The failed ones that were created at this time or later.
     #[schema(value_type = Option<String>)]
     failed_since: Field<Time>,
     /// Those that were made at this time or later, whatever came of them.
