@@ -141,3 +141,7 @@ fn order(line: &[&Entry], violations: &mut Vec<Violation>) {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "invariant_tests.rs"]
+mod tests;

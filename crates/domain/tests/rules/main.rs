@@ -1,6 +1,7 @@
 //! Rules of the queue, one at a time.
 
 mod batches;
+mod checks;
 mod fairness;
 mod landings;
 mod lanes;
