@@ -96,7 +96,13 @@ screenshots:
     cargo build -p signalbox
     tests/browser/run --pictures
 
-# Write generated documents anew
+# The documentation as a book with search, in target/book
+[group('gen')]
+book:
+    command -v mdbook >/dev/null || test -x target/tools/bin/mdbook || cargo install --locked --root target/tools mdbook
+    PATH="$PWD/target/tools/bin:$PATH" mdbook build
+
+# Write generated documents again
 [group('gen')]
 gen:
     SIGNALBOX_UPDATE=1 cargo test -p signalbox-tests --test docs

@@ -164,3 +164,124 @@ fn the_page_of_settings_is_not_stale() {
 fn the_page_of_words_is_not_stale() {
     check("docs/domain/vocabulary.md", &signalbox_wording::table());
 }
+
+#[test]
+fn the_page_of_operations_is_not_stale() {
+    check("docs/api/operations.md", &operations());
+}
+
+/// The operations of the API by tag, from the OpenAPI document.
+fn operations() -> String {
+    let document: Value = serde_json::from_str(&signalbox_http::openapi_document()).expect("JSON");
+    let mut tags: Vec<(String, String)> = Vec::new();
+    for (path, methods) in document["paths"].as_object().expect("paths") {
+        for (method, operation) in methods.as_object().expect("methods") {
+            let tag = operation["tags"][0].as_str().expect("a tag").to_owned();
+            let name = operation["operationId"].as_str().expect("an id");
+            let summary = operation["summary"].as_str().expect("a summary").replace('\n', " ");
+            let method = method.to_uppercase();
+            let row = format!("| `{name}` | `{method} {path}` | {summary} |\n");
+            match tags.iter_mut().find(|(known, _)| *known == tag) {
+                Some((_, rows)) => rows.push_str(&row),
+                None => tags.push((tag, row)),
+            }
+        }
+    }
+    tags.sort();
+    let mut page = String::from(
+        "# API operations\n\n\
+         Every operation with its address. Bodies, replies and examples are in \
+         [openapi.json](openapi.json), which a running server also serves at `/v1/openapi.json`; what \
+         holds for all of them is in [API conventions](conventions.md). This page is generated from \
+         the OpenAPI document.\n",
+    );
+    for (tag, rows) in tags {
+        let mut title = tag;
+        title[..1].make_ascii_uppercase();
+        page.push_str(&format!(
+            "\n## {title}\n\n| operation | address | summary |\n|---|---|---|\n{rows}"
+        ));
+    }
+    page
+}
+
+#[test]
+fn the_page_of_the_command_line_is_not_stale() {
+    check("docs/reference/cli.md", &command_line());
+}
+
+/// Every command with its arguments, from the command line itself.
+fn command_line() -> String {
+    let mut program = signalbox::command();
+    program.build();
+    let mut page = String::from(
+        "# Command line\n\n\
+         Every command of `signalbox` with its arguments. This page is generated from the program; \
+         `signalbox help COMMAND` prints the same.\n\n\
+         Commands that talk to a running server (`queue`, `tests`, `webhooks`, `events`) take its \
+         address and a token from `SIGNALBOX_SERVER` and `SIGNALBOX_TOKEN`. All other commands open the \
+         database: run them where the server runs, with the same configuration.\n\n\
+         Exit codes: 0 success, 1 failure, 2 wrong usage.\n\n\
+         These options exist for every command:\n\n",
+    );
+    page.push_str(&options(program.get_arguments().filter(|argument| argument.is_global_set())));
+    for command in program.get_subcommands() {
+        describe(command, 2, &mut page);
+    }
+    page
+}
+
+/// A command with its arguments, and the commands below it.
+fn describe(command: &clap::Command, level: usize, page: &mut String) {
+    if command.is_hide_set() || command.get_name() == "help" {
+        return;
+    }
+    let name = command.get_bin_name().expect("a built command");
+    let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+    page.push_str(&format!("\n{} {name}\n\n{about}.\n", "#".repeat(level)));
+    if command.has_subcommands() {
+        for below in command.get_subcommands() {
+            describe(below, level + 1, page);
+        }
+        return;
+    }
+    let usage = command.clone().render_usage().to_string();
+    page.push_str(&format!("\n```text\n{}\n```\n", usage.trim_start_matches("Usage: ")));
+    let own = |argument: &&clap::Arg| !argument.is_global_set();
+    let table = options(command.get_arguments().filter(own));
+    if !table.is_empty() {
+        page.push_str(&format!("\n{table}"));
+    }
+    if let Some(after) = command.get_after_help() {
+        page.push_str(&format!("\n```text\n{after}\n```\n"));
+    }
+}
+
+/// A table of arguments; empty when there are none.
+fn options<'a>(arguments: impl Iterator<Item = &'a clap::Arg>) -> String {
+    let mut table = String::new();
+    for argument in arguments {
+        if argument.is_hide_set() || ["help", "version"].contains(&argument.get_id().as_str()) {
+            continue;
+        }
+        let mut meaning = argument.get_help().map(ToString::to_string).unwrap_or_default();
+        let names = argument.get_possible_values();
+        if argument.get_action().takes_values() && !names.is_empty() {
+            let names: Vec<String> =
+                names.iter().map(|value| format!("`{}`", value.get_name())).collect();
+            meaning.push_str(&format!("; one of {}", names.join(", ")));
+        }
+        if let Some(variable) = argument.get_env() {
+            meaning.push_str(&format!("; also from `{}`", variable.display()));
+        }
+        if let [default] = argument.get_default_values() {
+            meaning.push_str(&format!("; default `{}`", default.display()));
+        }
+        let name = argument.to_string().replace('|', "\\|");
+        table.push_str(&format!("| `{name}` | {} |\n", meaning.replace('|', "\\|")));
+    }
+    if table.is_empty() {
+        return table;
+    }
+    format!("| argument | meaning |\n|---|---|\n{table}")
+}

@@ -170,6 +170,11 @@ enum Webhooks {
     ForgetKey,
 }
 
+/// The command line, for its documentation and the checks of commands in other documents.
+pub fn command() -> clap::Command {
+    <Cli as clap::CommandFactory>::command()
+}
+
 /// Runs the program. Exit codes: 0 done, 1 failed, 2 wrong usage.
 pub fn run() -> ExitCode {
     if let Some(code) = KINDS.help() {

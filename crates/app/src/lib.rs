@@ -16,9 +16,20 @@ mod uploads;
 mod webhooks;
 mod wiring;
 
-pub use cli::run;
+pub use cli::{command, run};
+
+use std::path::Path;
+
+use signalbox_config::{Config, ConfigError, Flags};
 
 /// The example configuration: every setting and its default, and a host of each kind.
 pub fn example() -> String {
     signalbox_config::example(hosts::KINDS)
+}
+
+/// Reads a configuration file alone, without the environment and without the checks that need the whole
+/// configuration. The error names the file and the key.
+pub fn read_configuration(path: &Path) -> Result<(), ConfigError> {
+    let flags = Flags { config: Some(path.to_owned()), ..Flags::default() };
+    Config::in_file(&flags, hosts::KINDS).map(drop)
 }
