@@ -14,9 +14,11 @@ async fn taken(world: &World) -> Snapshot {
 
 /// The pull requests whose mark has changed.
 fn changed(before: &Snapshot, after: &Snapshot) -> Vec<PrNumber> {
-    let numbers = before.marks.keys().chain(after.marks.keys());
-    let mut changed: Vec<PrNumber> =
-        numbers.filter(|pr| before.marks.get(pr) != after.marks.get(pr)).copied().collect();
+    let numbers = before.fingerprints.keys().chain(after.fingerprints.keys());
+    let mut changed: Vec<PrNumber> = numbers
+        .filter(|pr| before.fingerprints.get(pr) != after.fingerprints.get(pr))
+        .copied()
+        .collect();
     changed.dedup();
     changed
 }
@@ -34,7 +36,7 @@ async fn a_mark_changes_with_what_is_shown_and_with_nothing_else() {
         (world.open("one").await, world.open("two").await, world.open("three").await);
     let first = taken(&world).await;
     assert_eq!(first.heads[&BranchName::new("main").expect("a branch")], main);
-    assert_eq!(first.marks.len(), 3);
+    assert_eq!(first.fingerprints.len(), 3);
     assert_eq!(taken(&world).await, first, "nothing has happened");
 
     world.branch("one", "one", &[("more.txt", "x\n")]);
@@ -58,5 +60,5 @@ async fn a_mark_changes_with_what_is_shown_and_with_nothing_else() {
 
     world.close(three).await;
     let closed = taken(&world).await;
-    assert_eq!(closed.marks.keys().collect::<Vec<_>>(), [&one], "the others are not open");
+    assert_eq!(closed.fingerprints.keys().collect::<Vec<_>>(), [&one], "the others are not open");
 }

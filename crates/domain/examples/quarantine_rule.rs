@@ -1,5 +1,5 @@
-//! The quarantine rule: a test that fails half of its runs is judged flaky, and a check in which only
-//! quarantined tests failed counts as passed.
+//! The quarantine rule: a test that fails half of its runs is detected as flaky, and a check in
+//! which only quarantined tests failed counts as passed.
 //!
 //! `cargo run -p signalbox-domain --example quarantine_rule`
 
@@ -25,7 +25,7 @@ fn main() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Judges a test by its runs, then two checks by the tests that failed in them.
+/// Evaluates a test by its runs, then two checks by the tests that failed in them.
 pub(crate) fn run() -> Result<Vec<String>, Failure> {
     let start = Timestamp::parse("2026-11-02T00:00:00Z").ok_or("a time")?;
     let (org, repo) = (OrgId(Uuid::from_u128(1)), RepoId(Uuid::from_u128(2)));

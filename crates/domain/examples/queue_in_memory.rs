@@ -28,7 +28,7 @@ fn main() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Submits #1 to #3, lets the queue come to rest, and returns what happened, line by line.
+/// Submits #1 to #3, runs the queue until it settles, and returns what happened, line by line.
 pub(crate) fn run() -> Result<Vec<String>, Failure> {
     let at = Timestamp::from_unix_seconds(0);
     let main = BranchName::new("main")?;
@@ -36,7 +36,7 @@ pub(crate) fn run() -> Result<Vec<String>, Failure> {
     let id = Uuid::from_u128(1);
     let queue = Queue::new(QueueId(id), OrgId(id), RepoId(id), main.clone(), settings, at)?;
 
-    let mut shop = Shop { host: Host::new()?, queue, outbox: VecDeque::new(), lines: Vec::new() };
+    let mut shop = Server { host: Host::new()?, queue, outbox: VecDeque::new(), lines: Vec::new() };
     for number in 1..=3 {
         let pull_request = PullRequest::builder(PrNumber(number), head_of(number)?, main.clone())
             .title(format!("Change {number}"))
@@ -56,15 +56,15 @@ pub(crate) fn run() -> Result<Vec<String>, Failure> {
     Ok(shop.lines)
 }
 
-/// What a server has around the planner: a store, an outbox and a host.
-struct Shop {
+/// The parts of a server around the planner: a store, an outbox and a host.
+struct Server {
     host: Host,
     queue: Queue,
     outbox: VecDeque<Effect>,
     lines: Vec<String>,
 }
 
-impl Shop {
+impl Server {
     /// A server writes all of this in one database transaction.
     fn commit(&mut self, transition: Transition) {
         for decision in &transition.decisions {
@@ -109,7 +109,7 @@ impl Host {
         self.commits.get(sha).cloned().unwrap_or_default()
     }
 
-    /// Runs an effect; the facts that answer it.
+    /// Runs an effect and returns the facts that answer it.
     fn run(&mut self, effect: &Effect, at: Timestamp) -> Result<Vec<Fact>, Failure> {
         Ok(match effect {
             Effect::InspectTarget { .. } => {

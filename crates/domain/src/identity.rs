@@ -1,4 +1,4 @@
-//! Who somebody is by an identity provider, and what they may do here.
+//! Identities from an identity provider, and the roles that they map to.
 
 use thiserror::Error;
 
@@ -6,19 +6,19 @@ use crate::token::Scope;
 use crate::words::words;
 
 words! {
-    /// What somebody may do.
+    /// The role of a signed-in user.
     Role {
-        /// Read.
+        /// May read.
         Viewer = "viewer",
-        /// Also submit, restart, take out, and change quarantine.
+        /// May also submit, restart and cancel pull requests, and change quarantine.
         Submitter = "submitter",
-        /// Everything.
+        /// May do everything.
         Admin = "admin",
     }
 }
 
 impl Role {
-    /// What a token of this role allows.
+    /// The scopes of the role.
     pub fn scopes(self) -> Vec<Scope> {
         let reads = vec![Scope::QueueRead, Scope::TestsRead];
         match self {
@@ -29,25 +29,25 @@ impl Role {
     }
 }
 
-/// Who somebody is, as the identity provider vouches for it.
+/// A user's identity, as asserted by the identity provider.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Identity {
-    /// The provider's own name for them; never empty.
+    /// The provider's id of the user; never empty.
     pub subject: String,
-    /// What people call them; the subject when the provider says nothing.
+    /// The display name; the subject if the provider gives none.
     pub name: String,
-    /// Their address, only if the provider has verified it.
+    /// The email address, if the provider has verified it.
     pub email: Option<String>,
-    /// The values of the claim that roles are made from.
+    /// The values of the claim that roles are derived from.
     pub groups: Vec<String>,
 }
 
-/// Who may sign in, and as what. A list that is empty allows everybody.
+/// Who may sign in, and with which role. An empty list of domains or groups admits every user.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AdmissionPolicy {
-    /// Domains of verified addresses.
+    /// The domains of verified addresses that may sign in.
     pub domains: Vec<String>,
-    /// Groups, one of which somebody must be in.
+    /// The groups of which a user must be in at least one.
     pub groups: Vec<String>,
     /// Groups whose members are admins.
     pub admins: Vec<String>,
@@ -55,19 +55,19 @@ pub struct AdmissionPolicy {
     pub submitters: Vec<String>,
 }
 
-/// Why somebody may not sign in.
+/// Why a user may not sign in.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Denied {
-    /// Their address is of another domain, or not verified.
-    #[error("only people with a verified address of {0} may sign in here")]
+    /// The address is of another domain, or not verified.
+    #[error("only users with a verified address of {0} may sign in here")]
     Domain(String),
-    /// They are in none of the groups.
+    /// The user is in none of the groups.
     #[error("only members of {0} may sign in here")]
     Group(String),
 }
 
 impl AdmissionPolicy {
-    /// What somebody may do here.
+    /// The role of a user, or why they may not sign in.
     pub fn role(&self, who: &Identity) -> Result<Role, Denied> {
         let domain = who.email.as_deref().and_then(|it| it.rsplit_once('@')).map(|(_, it)| it);
         let own = |it: &String| domain.is_some_and(|domain| domain.eq_ignore_ascii_case(it));
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn somebody_in_no_group_is_denied() {
+    fn a_user_in_no_group_is_denied() {
         let policy = AdmissionPolicy { groups: words(&["staff"]), ..AdmissionPolicy::default() };
         assert_eq!(policy.role(&who(None, &["staff"])), Ok(Role::Viewer));
         assert_eq!(policy.role(&who(None, &["guests"])), Err(Denied::Group("staff".into())));

@@ -1,4 +1,4 @@
-//! Names and ids: newtypes that cannot be mixed up, validated where they are made.
+//! Names and ids: newtypes that cannot be confused, validated by their constructors.
 
 use std::fmt;
 use std::str::FromStr;
@@ -34,11 +34,11 @@ uuid_id!(
     QueueId
 );
 uuid_id!(
-    /// A pull request's place in a queue; kept when it is submitted again.
+    /// A pull request's entry in a queue; the same for every submission.
     EntryId
 );
 uuid_id!(
-    /// One try at testing a group of entries on a candidate commit.
+    /// A test run of a group of entries on one candidate commit.
     RunId
 );
 uuid_id!(
@@ -50,11 +50,11 @@ uuid_id!(
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{kind} {value:?} {rule}")]
 pub struct InvalidName {
-    /// What was to be named.
+    /// The kind of name: `branch name`.
     pub kind: &'static str,
-    /// The value as given, cut to 100 characters.
+    /// The invalid value, truncated to 100 characters.
     pub value: String,
-    /// The rule that it breaks.
+    /// The rule that it breaks: `must …`.
     pub rule: &'static str,
 }
 
@@ -75,7 +75,7 @@ macro_rules! text_id {
         pub struct $name(String);
 
         impl $name {
-            /// Checks the rules of this kind of name.
+            /// Validates a name; fails with the rule that it breaks.
             pub fn new(value: impl Into<String>) -> Result<Self, InvalidName> {
                 let value = value.into();
                 let check: fn(&str) -> Result<(), InvalidName> = $check;
@@ -119,8 +119,8 @@ macro_rules! text_id {
 }
 
 text_id!(
-    /// A git host by its DNS name: `github.com`, `git.local`. DNS does not tell cases apart, so it
-    /// is kept in lower case, however it was written.
+    /// A git host by its DNS name: `github.com`, `git.local`. Stored in lower case, because DNS
+    /// names are case-insensitive.
     HostId,
     |value| {
         let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | ':');
@@ -244,7 +244,8 @@ pub struct RepoName {
 }
 
 impl RepoName {
-    /// Checks each part: no empty parts, no `.` or `..`, no control characters, at most 255 bytes.
+    /// Validates each part: letters, digits, `.`, `-` and `_`, 1 to 255 bytes, no empty path part
+    /// and none that starts with `.` or `-`.
     pub fn new(
         host: &str,
         owner: impl Into<String>,
@@ -256,7 +257,7 @@ impl RepoName {
         Ok(Self { host, owner, name })
     }
 
-    /// Reads `HOST/OWNER/NAME`, where OWNER may itself contain `/`.
+    /// Parses `HOST/OWNER/NAME`, where OWNER may contain `/`.
     pub fn parse(text: &str) -> Result<Self, InvalidName> {
         let rule = "must have the form HOST/OWNER/NAME";
         let refused = || InvalidName::new("repository", text, rule);
@@ -265,8 +266,8 @@ impl RepoName {
         Self::new(host, owner, name)
     }
 
-    /// The same repository under the key by which it is looked up: lower case on hosts that do
-    /// not tell cases apart.
+    /// The key by which the repository is looked up: owner and name in lower case if the host's
+    /// names are case-insensitive (`any_case`).
     #[must_use]
     pub fn key(&self, any_case: bool) -> Self {
         if any_case {
@@ -280,8 +281,8 @@ impl RepoName {
         }
     }
 
-    /// Whether both spellings name one repository: in any case of owner and name on hosts that do
-    /// not tell cases apart, letter by letter on others. The host's own name has no case.
+    /// Whether both names denote one repository. Owner and name are compared case-insensitively if
+    /// the host's names are (`any_case`).
     pub fn is_same(&self, other: &Self, any_case: bool) -> bool {
         self.key(any_case) == other.key(any_case)
     }
@@ -321,7 +322,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn branch_names_follow_git() {
+    fn branch_names_follow_the_rules_of_git() {
         for good in ["main", "release/1.2", "a-b_c", "feature/#12", "übung"] {
             assert!(BranchName::new(good).is_ok(), "{good}");
         }
@@ -334,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn repositories_are_read_with_nested_owners() {
+    fn repository_names_are_parsed_with_nested_owners() {
         let repo = RepoName::parse("git.local/group/sub/calc").expect("valid");
         assert_eq!((repo.owner.as_str(), repo.name.as_str()), ("group/sub", "calc"));
         assert!(RepoName::parse("git.local/calc").is_err());
@@ -343,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_has_no_case_and_owners_and_names_have_that_of_their_host() {
+    fn hosts_are_case_insensitive_and_owners_and_names_follow_their_host() {
         let one = RepoName::parse("GitHub.com/Acme/Widgets").expect("valid");
         let other = RepoName::parse("github.com/acme/WIDGETS").expect("valid");
         assert_eq!((one.host.as_str(), &one.host), ("github.com", &other.host));
@@ -353,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn object_ids_are_full_and_lower_case() {
+    fn object_ids_are_complete_and_lower_case() {
         assert!(Sha::new("a".repeat(40)).is_ok());
         assert!(Sha::new("A".repeat(40)).is_err());
         assert!(Sha::new("abc").is_err());

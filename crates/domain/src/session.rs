@@ -1,4 +1,4 @@
-//! Sessions of the pages: a token is exchanged for one, and it ends with the token.
+//! Sessions of the pages. A session is created for a token and ends with it.
 
 use std::fmt;
 
@@ -10,15 +10,15 @@ use crate::ids::OrgId;
 use crate::time::{Span, Timestamp};
 use crate::token::TokenHash;
 
-/// Hours without a request after which a session ends.
+/// A session ends after this many hours without a request.
 pub const IDLE_HOURS: u32 = 12;
-/// Days after which a session ends in any case.
+/// A session ends this many days after its creation.
 pub const ABSOLUTE_DAYS: u32 = 7;
-/// Minutes between two notes that a session is in use.
+/// The use of a session is recorded at most once in this many minutes.
 pub const NOTE_MINUTES: u32 = 1;
 
-/// The text of a session: 64 hexadecimal digits of two random ids. It is in the cookie and nowhere
-/// else. Never logged: its `Debug` hides it.
+/// The text of a session: 64 hexadecimal digits of two random ids. Stored only in the cookie and
+/// never logged: `Debug` redacts it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SessionText(String);
 
@@ -29,12 +29,12 @@ impl fmt::Debug for SessionText {
 }
 
 impl SessionText {
-    /// The text of two random ids.
+    /// Builds a text from two random ids.
     pub fn from_random(one: Uuid, other: Uuid) -> Self {
         Self(format!("{}{}", one.simple(), other.simple()))
     }
 
-    /// Reads a text. `None` when its form is wrong, decided without any look-up.
+    /// Parses a text; `None` if its form is wrong. Needs no lookup.
     pub fn parse(text: &str) -> Option<Self> {
         let hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
         (text.len() == 64 && text.bytes().all(hex)).then(|| Self(text.to_owned()))
@@ -45,27 +45,27 @@ impl SessionText {
         &self.0
     }
 
-    /// What is stored.
+    /// The hash, which is stored instead of the text.
     pub fn hash(&self) -> SessionHash {
         SessionHash(Sha256::digest(self.0.as_bytes()).into())
     }
 
-    /// The hash of the token that stands behind this session alone, when somebody signed in without
-    /// one. No text of a token has it.
+    /// The hash of the session's own token, for a user who signed in without a token. No token text
+    /// has this hash.
     pub fn own_token(&self) -> TokenHash {
         TokenHash(Sha256::digest(format!("signalbox session token {}", self.0)).into())
     }
 
-    /// What the forms of a page of this session carry: 96 hexadecimal digits, an id of the page that
-    /// nobody can guess and a digest of it and the text, which it does not reveal. Each page has
-    /// another one, so that nothing is learned of it from how well many pages pack.
+    /// The CSRF token of the forms of a page: 96 hexadecimal digits, a random id of the page
+    /// followed by a digest of the id and the session's text, which it does not reveal. It differs
+    /// on every page, so that the compressed size of pages reveals nothing (BREACH).
     pub fn form_token(&self, page: Uuid) -> String {
         let page = page.simple();
         let digest: [u8; 32] = Sha256::digest(format!("signalbox form {page} {}", self.0)).into();
         format!("{page}{}", HEXLOWER.encode(&digest))
     }
 
-    /// Whether a form carries what a page of this session gave it.
+    /// Whether a form's CSRF token belongs to a page of this session.
     pub fn is_form_token(&self, sent: &str) -> bool {
         let page = sent.get(..32).and_then(|page| Uuid::try_parse(page).ok());
         page.is_some_and(|page| self.form_token(page) == sent)
@@ -81,18 +81,18 @@ pub struct SessionHash(pub [u8; 32]);
 pub struct Session {
     /// The hash of its text.
     pub hash: SessionHash,
-    /// Whose it is.
+    /// The organization.
     pub org: OrgId,
-    /// The token that it was given for. It allows what the token allows, as long as that is good.
+    /// The token of the session: the session has its scopes, while the token is valid.
     pub token: TokenHash,
-    /// When somebody signed in.
+    /// When the user signed in.
     pub created_at: Timestamp,
-    /// When it was last noted to be in use.
+    /// When its use was last recorded.
     pub seen_at: Timestamp,
 }
 
 impl Session {
-    /// Whether it has not ended at that time.
+    /// Whether it is valid at this time.
     pub fn is_good(&self, at: Timestamp) -> bool {
         at < self.seen_at.plus(Span::hours(IDLE_HOURS))
             && at < self.created_at.plus(Span::days(ABSOLUTE_DAYS))
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_is_read_back_and_hides_itself() {
+    fn a_text_is_parsed_back_and_redacted_in_debug() {
         let text = SessionText::from_random(Uuid::from_u128(7), Uuid::from_u128(9));
         assert_eq!(SessionText::parse(text.reveal()), Some(text.clone()));
         assert_eq!(SessionText::parse(&text.reveal().to_uppercase().replace('0', "g")), None);
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_ends_when_it_is_idle_and_in_any_case() {
+    fn a_session_ends_when_idle_and_after_its_maximum_age() {
         let start = Timestamp::from_unix_seconds(1_000_000);
         let session = Session {
             hash: SessionHash([1; 32]),

@@ -1,17 +1,17 @@
-//! Points in time and spans, handed in by the caller: the core never asks a clock.
+//! Points in time and spans. Callers pass them in; this crate never reads a clock.
 
 use std::fmt;
 
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-/// A point in time in UTC with microseconds, the precision that both databases keep.
+/// A point in time in UTC with microseconds, the precision of both databases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(transparent))]
 pub struct Timestamp(i64);
 
 impl Timestamp {
-    /// The time that many microseconds after 1970-01-01T00:00:00Z.
+    /// The time this many microseconds after 1970-01-01T00:00:00Z.
     pub const fn from_unix_micros(micros: i64) -> Self {
         Self(micros)
     }
@@ -21,12 +21,12 @@ impl Timestamp {
         self.0
     }
 
-    /// The time that many seconds after 1970-01-01T00:00:00Z.
+    /// The time this many seconds after 1970-01-01T00:00:00Z.
     pub const fn from_unix_seconds(seconds: i64) -> Self {
         Self(seconds * 1_000_000)
     }
 
-    /// Reads RFC 3339 with any offset. `None` when the text is no such time.
+    /// Parses RFC 3339 with any offset; `None` for any other text.
     pub fn parse(text: &str) -> Option<Self> {
         OffsetDateTime::parse(text, &Rfc3339).ok().map(Self::from)
     }
@@ -43,8 +43,7 @@ impl Timestamp {
         Self(self.0.saturating_sub(span.0))
     }
 
-    /// The last multiple of `step` since 1970 that is not after this time; this time itself for an
-    /// empty step.
+    /// Rounds down to a multiple of `step` since 1970; returns the time itself for an empty step.
     #[must_use]
     pub const fn floor(self, step: Span) -> Self {
         match self.0.checked_rem_euclid(step.0) {
@@ -53,7 +52,7 @@ impl Timestamp {
         }
     }
 
-    /// How long after `earlier` this is; zero when it is not after it.
+    /// The span from `earlier` to this time; zero if `earlier` is later.
     pub fn since(self, earlier: Self) -> Span {
         Span(self.0.saturating_sub(earlier.0).max(0))
     }
@@ -95,33 +94,33 @@ impl fmt::Display for Timestamp {
 pub struct Span(i64);
 
 impl Span {
-    /// No time at all.
+    /// The empty span.
     pub const ZERO: Self = Self(0);
 
-    /// The shortest span that there is.
+    /// The shortest non-empty span.
     pub const MICROSECOND: Self = Self(1);
 
-    /// That many microseconds; a negative number is no time at all.
+    /// A span in microseconds; zero for a negative number.
     pub const fn from_micros(micros: i64) -> Self {
         Self(if micros < 0 { 0 } else { micros })
     }
 
-    /// That many seconds.
+    /// A span in seconds.
     pub fn seconds(seconds: u32) -> Self {
         Self(i64::from(seconds) * 1_000_000)
     }
 
-    /// That many minutes.
+    /// A span in minutes.
     pub fn minutes(minutes: u32) -> Self {
         Self(i64::from(minutes) * 60_000_000)
     }
 
-    /// That many hours, or the longest span that there is.
+    /// A span in hours, saturating.
     pub fn hours(hours: u32) -> Self {
         Self(i64::from(hours).saturating_mul(3_600_000_000))
     }
 
-    /// That many days of 24 hours, or the longest span that there is.
+    /// A span in days of 24 hours, saturating.
     pub fn days(days: u32) -> Self {
         Self(i64::from(days).saturating_mul(86_400_000_000))
     }
@@ -136,30 +135,30 @@ impl Span {
         self.0 / 1_000
     }
 
-    /// As the standard library's duration.
+    /// The span as a [`std::time::Duration`].
     pub fn to_std(self) -> std::time::Duration {
         std::time::Duration::from_micros(u64::try_from(self.0).unwrap_or(0))
     }
 }
 
-/// A part of time with both ends in it. A missing end is open.
+/// A window of time, including both ends. A missing end is open.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Window {
-    /// The first moment in it.
+    /// The first moment; `None` is unbounded.
     pub since: Option<Timestamp>,
-    /// The last moment in it.
+    /// The last moment; `None` is unbounded.
     pub until: Option<Timestamp>,
 }
 
 impl Window {
-    /// The times from `since` to `until`. Times are shown in milliseconds, so an end that falls on
-    /// one takes the whole of it in: what was shown as `until` is inside.
+    /// The window from `since` to `until`. Times are displayed in milliseconds, so an end on a
+    /// whole millisecond includes all of it: an event displayed at `until` is inside.
     pub fn inclusive(since: Option<Timestamp>, until: Option<Timestamp>) -> Self {
         let whole = |at: Timestamp| if at.0 % 1_000 == 0 { at.plus(Span(999)) } else { at };
         Self { since, until: until.map(whole) }
     }
 
-    /// Whether that moment is inside.
+    /// Whether the window contains this moment.
     pub fn contains(&self, at: Timestamp) -> bool {
         self.since.is_none_or(|since| since <= at) && self.until.is_none_or(|until| at <= until)
     }
@@ -170,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_time_is_written_with_milliseconds_and_read_with_any_offset() {
+    fn a_time_is_formatted_with_milliseconds_and_parsed_with_any_offset() {
         let at = Timestamp::parse("2026-09-17T12:16:02.5+02:00").expect("valid");
         assert_eq!(at.to_string(), "2026-09-17T10:16:02.500Z");
         assert_eq!(Timestamp::parse(&at.to_string()), Some(at));
@@ -178,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_that_was_shown_is_inside_the_window_that_it_ends() {
+    fn a_displayed_time_is_inside_the_window_that_it_ends() {
         let happened = Timestamp::from_unix_micros(1_767_225_600_123_456);
         let shown = Timestamp::parse(&happened.to_string());
         assert!(Window::inclusive(shown, shown).contains(happened));

@@ -1,4 +1,4 @@
-//! API tokens: their text, what they allow, and who calls with them.
+//! API tokens: their text, their scopes, and the callers that use them.
 
 use std::fmt;
 
@@ -14,8 +14,8 @@ const PREFIX: &str = "sbx_";
 const RANDOM_CHARS: usize = 32;
 const CHECK_CHARS: usize = 7;
 
-/// The text of a token: `sbx_`, 160 random bits and a checksum, so that scanners can tell a leaked
-/// token from any other text without asking the server. Never logged: its `Debug` hides it.
+/// The text of a token: `sbx_`, 160 random bits and a checksum, so that secret scanners can
+/// recognise a leaked token without a request to the server. Never logged: `Debug` redacts it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct TokenText(String);
 
@@ -26,14 +26,14 @@ impl fmt::Debug for TokenText {
 }
 
 impl TokenText {
-    /// The text for that many random bits.
+    /// Builds a text from 160 random bits.
     pub fn from_random(random: [u8; 20]) -> Self {
         let body = base32(&random, RANDOM_CHARS);
         let check = checksum(&body);
         Self(format!("{PREFIX}{body}{check}"))
     }
 
-    /// Reads a text. `None` when its form or checksum is wrong, decided without any look-up.
+    /// Parses a text; `None` if its form or checksum is wrong. Needs no lookup.
     pub fn parse(text: &str) -> Option<Self> {
         let rest = text.strip_prefix(PREFIX)?;
         if rest.len() != RANDOM_CHARS + CHECK_CHARS || !rest.is_ascii() {
@@ -44,12 +44,12 @@ impl TokenText {
             .then(|| Self(text.to_owned()))
     }
 
-    /// The text, to be shown once.
+    /// The text, shown once at creation.
     pub fn reveal(&self) -> &str {
         &self.0
     }
 
-    /// What is stored. The text has 160 random bits, so a fast hash is right.
+    /// The hash, which is stored instead of the text. A fast hash is enough for 160 random bits.
     pub fn hash(&self) -> TokenHash {
         TokenHash(Sha256::digest(self.0.as_bytes()).into())
     }
@@ -76,7 +76,7 @@ fn base32(bytes: &[u8], chars: usize) -> String {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TokenHash(pub [u8; 32]);
 
-/// What a token may do.
+/// A permission of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Scope {
@@ -105,7 +105,7 @@ impl Scope {
         Self::TestsWrite,
     ];
 
-    /// Its word: `queue:submit`.
+    /// Its name in the API: `queue:submit`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::QueueRead => "queue:read",
@@ -117,13 +117,13 @@ impl Scope {
         }
     }
 
-    /// Reads its word.
+    /// Parses its name in the API; `None` for an unknown one.
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|scope| scope.as_str() == text)
     }
 }
 
-/// How states and modes are written in replies to a token.
+/// The case of states and modes in API replies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum EnumCase {
     /// `NOT_READY`, as the specification writes them.
@@ -133,15 +133,15 @@ pub enum EnumCase {
     Lower,
 }
 
-/// Which clients the replies to a token are written for.
+/// The clients that API replies to a token are compatible with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Compatibility {
-    /// Those that were written against the specification.
+    /// Clients written against the specification.
     #[default]
     Specification,
-    /// Those that were written against version 1 of the public service as it is live: states and
-    /// modes in lower case, and the statuses of deleteQueue that its clients expect.
+    /// Clients written against the live version 1 of the public service: states and modes in lower
+    /// case, and its statuses of deleteQueue.
     V1Live,
 }
 
@@ -149,7 +149,7 @@ impl Compatibility {
     /// Every profile.
     pub const ALL: [Self; 2] = [Self::Specification, Self::V1Live];
 
-    /// Its word: `v1-live`.
+    /// Its name in the API: `v1-live`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Specification => "specification",
@@ -157,12 +157,12 @@ impl Compatibility {
         }
     }
 
-    /// Reads its word.
+    /// Parses its name in the API; `None` for an unknown one.
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|profile| profile.as_str() == text)
     }
 
-    /// How replies write states and modes.
+    /// The case of states and modes in replies.
     pub const fn enum_case(self) -> EnumCase {
         match self {
             Self::Specification => EnumCase::Upper,
@@ -176,35 +176,35 @@ impl Compatibility {
 pub struct Token {
     /// Its id, safe to show.
     pub id: TokenId,
-    /// Whose it is.
+    /// The organization.
     pub org: OrgId,
-    /// What it is called; stands for its holder in the journal.
+    /// Its name, which identifies the caller in the journal.
     pub name: String,
     /// The hash of its text.
     pub hash: TokenHash,
-    /// What it may do.
+    /// Its scopes.
     pub scopes: Vec<Scope>,
-    /// The repositories that it is limited to; empty means all of the organization.
+    /// The repositories that it is limited to; empty for all of the organization.
     pub repos: Vec<RepoName>,
-    /// Which clients replies to it are written for.
+    /// The clients that replies are compatible with.
     pub compatibility: Compatibility,
-    /// When it was made.
+    /// When it was created.
     pub created_at: Timestamp,
-    /// When it ends.
+    /// When it expires; `None` never.
     pub expires_at: Option<Timestamp>,
     /// When it was revoked.
     pub revoked_at: Option<Timestamp>,
 }
 
 impl Token {
-    /// Whether it is good at that time.
+    /// Whether it is neither expired nor revoked at this time.
     pub fn is_valid(&self, at: Timestamp) -> bool {
         self.revoked_at.is_none_or(|revoked| at < revoked)
             && self.expires_at.is_none_or(|expires| at < expires)
     }
 }
 
-/// Who calls: made by authentication only.
+/// An authenticated caller; created only by authentication.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Caller {
     /// The organization that the token belongs to.
@@ -215,26 +215,27 @@ pub struct Caller {
     pub token: TokenId,
     /// The token's name.
     pub name: String,
-    /// What it may do.
+    /// Its scopes.
     pub scopes: Vec<Scope>,
-    /// The repositories that it is limited to; empty means all.
+    /// The repositories that the token is limited to; empty for all.
     pub repos: Vec<RepoName>,
-    /// Which clients replies are written for.
+    /// The clients that replies are compatible with.
     pub compatibility: Compatibility,
 }
 
 impl Caller {
-    /// Whether the token may do that.
+    /// Whether the token has this scope.
     pub fn may(&self, scope: Scope) -> bool {
         self.scopes.contains(&scope)
     }
 
-    /// Whether the token may see that repository, whose host tells cases apart or not.
+    /// Whether the token may access this repository. `any_case`: whether the host's names are
+    /// case-insensitive.
     pub fn may_see(&self, repo: &RepoName, any_case: bool) -> bool {
         self.repos.is_empty() || self.repos.iter().any(|own| own.is_same(repo, any_case))
     }
 
-    /// The caller as the one who caused something.
+    /// The caller as the actor of a change.
     pub fn actor(&self) -> Actor {
         Actor::Token(self.name.clone())
     }
@@ -245,7 +246,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_is_read_back_and_a_typo_is_noticed() {
+    fn a_text_is_parsed_back_and_a_typo_is_rejected() {
         let text = TokenText::from_random([7; 20]);
         assert_eq!(TokenText::parse(text.reveal()), Some(text.clone()));
         let typo = text.reveal().replacen('7', "8", 1).replacen("sbx_0", "sbx_1", 1);

@@ -1,4 +1,4 @@
-//! Enums whose variants have a word on the wire.
+//! Enums whose variants have a name in the API.
 
 macro_rules! words {
     ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $word:literal),+ $(,)? }) => {
@@ -11,15 +11,15 @@ macro_rules! words {
             /// Every value, in the order of declaration.
             pub const ALL: &'static [Self] = &[$(Self::$variant),+];
 
-            /// Every word, in the order of declaration.
+            /// Every name, in the order of declaration.
             pub const WORDS: &'static [&'static str] = &[$($word),+];
 
-            /// The word on the wire, upper case.
+            /// The name in the API and in the database.
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $word),+ }
             }
 
-            /// Reads the word in any case.
+            /// Parses a name, in any case; `None` for an unknown one.
             pub fn parse(text: &str) -> Option<Self> {
                 Self::ALL.iter().copied().find(|value| value.as_str().eq_ignore_ascii_case(text))
             }

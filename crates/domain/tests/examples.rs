@@ -1,4 +1,4 @@
-//! The examples do what they say, and the list of facts that answer an effect is true.
+//! The examples work as documented, and the list of facts that answer effects is complete.
 
 #[expect(dead_code, reason = "its main prints what the test reads")]
 #[path = "../examples/quarantine_rule.rs"]
@@ -14,7 +14,7 @@ use signalbox_domain::testing::{Rules, World};
 
 #[test]
 fn the_queue_in_memory_names_the_culprit_and_lands_the_others() {
-    let lines = queue_in_memory::run().expect("it runs");
+    let lines = queue_in_memory::run().expect("the example runs");
     let with = |end: &str| lines.iter().filter(|line| line.contains(end)).cloned().collect();
     let landed: Vec<String> = with("MERGED");
     assert_eq!(landed, ["#1 MERGED: MERGE_GRAPH_MERGE", "#3 MERGED: MERGE_GRAPH_MERGE"]);
@@ -24,7 +24,7 @@ fn the_queue_in_memory_names_the_culprit_and_lands_the_others() {
 
 #[test]
 fn the_quarantine_rule_excuses_only_quarantined_tests() {
-    let lines = quarantine_rule::run().expect("it runs");
+    let lines = quarantine_rule::run().expect("the example runs");
     assert_eq!(
         lines,
         [

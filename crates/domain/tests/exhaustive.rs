@@ -1,6 +1,6 @@
-//! Every order in which things can happen, for up to four pull requests: submissions, one
-//! disturbance at any moment, and effects and facts in any order. States that differ only in
-//! numbers are visited once.
+//! Exhaustive exploration with up to four pull requests: submissions, one disturbance at any
+//! moment, and effects and facts in every order. States that differ only in numbers are visited
+//! once.
 
 use std::collections::{BTreeSet, HashSet};
 use std::fmt::Write;
@@ -12,7 +12,7 @@ use signalbox_domain::queue::{
 };
 use signalbox_domain::testing::{Rules, World};
 
-/// Something that somebody does, at any moment.
+/// An action of a user, at any moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 enum Act {
     Submit(u32),
@@ -24,7 +24,7 @@ enum Act {
     Set(Setting),
 }
 
-/// A setting that is changed, whatever it was.
+/// A changed setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 enum Setting {
     Optimistic(bool),
@@ -71,7 +71,7 @@ fn act(world: &mut World, act: Act) {
     }
 }
 
-/// What matters about a state: everything but ids, numbers and times.
+/// The relevant part of a state: everything but ids, numbers and times.
 fn shape(world: &World, acts: &[Act]) -> String {
     let queue = &world.queue;
     let run = |id: RunId| {
@@ -138,14 +138,14 @@ fn shape(world: &World, acts: &[Act]) -> String {
     text
 }
 
-/// Visits every state; returns how many there were, and the sets of landed pull requests in which
-/// histories ended.
+/// Visits every state; returns the number of states, and the sequences of landed pull requests with
+/// which histories ended.
 fn visit(start: World, acts: Vec<Act>) -> (usize, BTreeSet<Vec<u32>>) {
     let mut seen = HashSet::new();
     let mut ends = BTreeSet::new();
     let mut open = vec![(start, acts)];
     while let Some((mut world, acts)) = open.pop() {
-        // Neither deleting branches nor looking for landings changes what can be seen here.
+        // Deleting branches and checking landings does not affect the explored state.
         let shows_nothing = |effect: &Effect| {
             matches!(
                 effect,
@@ -186,7 +186,7 @@ fn visit(start: World, acts: Vec<Act>) -> (usize, BTreeSet<Vec<u32>>) {
             next.push((after, acts.clone()));
         }
         if next.is_empty() {
-            // Nothing waits and nobody does anything: the line must be empty (Q8).
+            // No effect, fact or action is left: the line must be empty (Q8).
             let left: Vec<_> = world
                 .queue
                 .entries_in_order()
@@ -222,7 +222,7 @@ fn submit(prs: u32) -> Vec<Act> {
 }
 
 #[test]
-fn good_ones_all_land_in_order() {
+fn good_pull_requests_all_land_in_order() {
     for concurrency in 1..=3 {
         let (states, ends) = visit(world(concurrency, &[], &[], &[]), submit(3));
         assert_eq!(ends, BTreeSet::from([vec![1, 2, 3]]), "{states} states");
@@ -230,7 +230,7 @@ fn good_ones_all_land_in_order() {
 }
 
 #[test]
-fn four_at_once_land_in_order_or_without_the_bad_one() {
+fn four_pull_requests_land_in_order_without_the_bad_one() {
     for bad in 0..=4_u32 {
         let (_, ends) = visit(world(2, &[bad], &[], &[]), submit(4));
         let good: Vec<u32> = (1..=4).filter(|pr| *pr != bad).collect();
@@ -238,7 +238,7 @@ fn four_at_once_land_in_order_or_without_the_bad_one() {
     }
 }
 
-/// A world whose settings are not the usual ones.
+/// A world with changed settings.
 fn world_with(rules: Rules, change: impl FnOnce(&mut Settings)) -> World {
     let mut settings = Settings::new(Mode::Single, 2).expect("valid settings");
     change(&mut settings);
@@ -263,7 +263,7 @@ fn of_a_batch_of_four_only_the_culprit_does_not_land() {
 }
 
 #[test]
-fn a_flaky_failure_costs_nobody_a_place_when_success_absolves() {
+fn optimistic_merging_absolves_a_flaky_failure_without_loss_of_a_place() {
     let rules = Rules { flaky: [2].into(), ..Rules::default() };
     let mut start = world_with(rules, |settings| {
         settings.can_optimistically_merge = true;
@@ -277,7 +277,7 @@ fn a_flaky_failure_costs_nobody_a_place_when_success_absolves() {
 }
 
 #[test]
-fn lanes_end_well_in_every_order() {
+fn parallel_lanes_settle_in_every_order() {
     let touch = |names: &[u32]| names.iter().copied().collect::<BTreeSet<u32>>();
     let targets = [(1, touch(&[1])), (2, touch(&[2])), (3, touch(&[1, 2])), (4, touch(&[2]))];
     for bad in [0, 1] {
@@ -294,7 +294,7 @@ fn lanes_end_well_in_every_order() {
 }
 
 #[test]
-fn exactly_the_bad_one_does_not_land() {
+fn every_pull_request_but_the_bad_one_lands() {
     for bad in 1..=3_u32 {
         let (_, ends) = visit(world(3, &[bad], &[], &[]), submit(3));
         let good: Vec<u32> = (1..=3).filter(|pr| *pr != bad).collect();
@@ -303,7 +303,7 @@ fn exactly_the_bad_one_does_not_land() {
 }
 
 #[test]
-fn of_two_that_do_not_go_together_the_first_lands() {
+fn of_two_incompatible_pull_requests_the_first_lands() {
     let (_, ends) = visit(world(3, &[], &[(1, 3)], &[]), submit(3));
     assert_eq!(ends, BTreeSet::from([vec![1, 2]]));
     let (_, ends) = visit(world(2, &[1], &[(1, 2)], &[]), submit(2));
@@ -311,7 +311,7 @@ fn of_two_that_do_not_go_together_the_first_lands() {
 }
 
 #[test]
-fn one_that_conflicts_with_one_ahead_waits_for_its_fate() {
+fn a_conflict_with_a_pull_request_ahead_waits_until_that_one_is_settled() {
     let (_, ends) = visit(world(3, &[], &[], &[(1, 2)]), submit(3));
     assert_eq!(ends, BTreeSet::from([vec![1, 3]]));
     let (_, ends) = visit(world(2, &[1], &[], &[(1, 2)]), submit(2));
@@ -335,7 +335,7 @@ fn a_disturbance_at_any_moment_leaves_main_green_and_the_line_empty() {
 }
 
 #[test]
-fn a_setting_that_is_changed_at_any_moment_stops_nobody() {
+fn a_setting_change_at_any_moment_blocks_no_pull_request() {
     for (setting, bad, optimistic) in [
         (Setting::Optimistic(true), &[][..], false),
         (Setting::Optimistic(true), &[1], false),
@@ -354,7 +354,7 @@ fn a_setting_that_is_changed_at_any_moment_stops_nobody() {
         let acts = [&submit(3)[..], &[Act::Set(setting)]].concat();
         let (_, ends) = visit(start, acts);
         for end in ends {
-            // Switching modes lets nothing in for a while; who was late waits outside the line.
+            // A mode switch admits nothing for a while; a late pull request waits outside the line.
             let expected = (1..=3).filter(|pr| !bad.contains(pr));
             let all = expected.collect::<Vec<u32>>();
             let right = if setting == Setting::OtherMode {

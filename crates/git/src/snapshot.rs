@@ -49,9 +49,9 @@ impl MergedSets {
     }
 }
 
-/// Reads all refs at once, and what is kept of the open pull requests. A mark is made of all that a
-/// pull request is shown by: when what is kept of it was changed, the head that it follows, and
-/// whether its target contains it.
+/// Reads all refs with one command, and the stored open pull requests. A fingerprint covers
+/// everything that a pull request is computed from: when its row was last updated, the head of its
+/// branch, and whether its target contains it.
 pub(crate) async fn take(
     host: &PlainGitHost,
     git: &Git,
@@ -84,8 +84,8 @@ pub(crate) async fn take(
             Some(base) => host.merged.of(git, &it.base, base).await?.contains(&it.number),
             None => false,
         };
-        let mark = format!("{} {head} {is_merged}", it.updated_at.unix_micros());
-        snapshot.marks.insert(it.number, mark);
+        let fingerprint = format!("{} {head} {is_merged}", it.updated_at.unix_micros());
+        snapshot.fingerprints.insert(it.number, fingerprint);
     }
     Ok(snapshot)
 }

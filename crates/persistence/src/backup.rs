@@ -1,4 +1,4 @@
-//! Copies of an embedded database, and what a database says of itself.
+//! Backups of an embedded database, and integrity checks.
 
 use std::path::Path;
 
@@ -13,16 +13,16 @@ use crate::database::{Database, Kind};
 use crate::error::DbError;
 use crate::sql_types::Moment;
 
-/// Why there is no copy.
+/// Why a backup failed.
 #[derive(Debug, Error)]
 pub enum BackupError {
-    /// The database is not a file of this program.
-    #[error("only an embedded database is copied by this program: use pg_dump")]
+    /// The database is not embedded.
+    #[error("not an embedded database: use pg_dump to back it up")]
     NotEmbedded,
-    /// There is something already.
+    /// The file exists.
     #[error("{0} already exists; choose another file")]
     Exists(String),
-    /// The copy is not what it should be.
+    /// The copy failed its integrity check.
     #[error("the copy is damaged: {0}")]
     Damaged(String),
     /// The database failed.
@@ -48,12 +48,12 @@ struct Now {
     now: Timestamp,
 }
 
-/// At most that many complaints are told.
+/// The most integrity errors that are reported.
 const COMPLAINTS: usize = 5;
 
 impl Database {
-    /// Writes a copy of an embedded database to a new file, as it is at one moment, while servers
-    /// go on. The copy is one file without a journal beside it.
+    /// Writes a consistent copy of an embedded database to a new file while servers keep running.
+    /// The copy is one file without a journal.
     pub async fn copy_to(&self, file: &Path) -> Result<(), BackupError> {
         let Kind::Sqlite(store) = self.kind() else { return Err(BackupError::NotEmbedded) };
         let shown = file.display().to_string();
@@ -66,8 +66,8 @@ impl Database {
         Ok(())
     }
 
-    /// What is wrong with the database itself; nothing when it is whole. A database of a server of
-    /// its own is only asked whether it answers.
+    /// Checks the integrity of the database; returns the errors. A PostgreSQL database is only
+    /// checked for an answer.
     pub async fn check(&self) -> Result<Vec<String>, StoreError> {
         match self.kind() {
             Kind::Sqlite(store) => {
@@ -89,7 +89,8 @@ impl Database {
         }
     }
 
-    /// What the clock of the database's server says; `None` where it is this machine's.
+    /// The time of the database server; `None` for an embedded database, which uses this machine's
+    /// clock.
     pub async fn now(&self) -> Result<Option<Timestamp>, StoreError> {
         let Kind::Postgres(store) = self.kind() else { return Ok(None) };
         let mut conn = store.connection().await?;
@@ -98,8 +99,8 @@ impl Database {
         Ok(Some(row.now))
     }
 
-    /// The language of the server's messages when it is not English: then errors that pass, such as
-    /// a full disk, are not told from others. `None` where messages are understood.
+    /// The language of the database server's messages if it is not English, because temporary
+    /// errors, such as a full disk, are then not recognised. `None` if messages are recognised.
     pub async fn foreign_messages(&self) -> Result<Option<String>, StoreError> {
         let Kind::Postgres(store) = self.kind() else { return Ok(None) };
         let mut conn = store.connection().await?;
@@ -110,7 +111,7 @@ impl Database {
         Ok((!english && !row.line.is_empty()).then_some(row.line))
     }
 
-    /// Ends the use of an embedded database: what its journal holds goes into the file.
+    /// Ends the use of an embedded database: merges its journal into the file.
     pub async fn fold(&self) -> Result<(), StoreError> {
         let Kind::Sqlite(store) = self.kind() else { return Ok(()) };
         let mut conn = store.connection().await?;

@@ -1,5 +1,6 @@
-//! Uploaded bytes as files in one folder. A file is written under a name of its own and then
-//! renamed, so a key leads to all of its bytes or to none. Only the server's user may read them.
+//! Uploaded bytes as files in one folder. A file is written under a temporary name and then
+//! renamed, so that a key leads to all of its bytes or none. Only the server's user may read the
+//! files.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -17,18 +18,18 @@ use tempfile::NamedTempFile;
 use time::OffsetDateTime;
 use tokio::task::spawn_blocking;
 
-/// What names of files begin with that are still being written.
+/// The prefix of files that are being written.
 const UNFINISHED: &str = ".part-";
 
-/// Files in a folder, with a limit on all of them together.
+/// A blob store of files in a folder, with a limit on their total size.
 #[derive(Clone)]
 pub struct FileBlobs {
     folder: PathBuf,
     room: Arc<Room>,
 }
 
-/// How many bytes there are, counted once before the first is written and kept up from then on.
-/// What another server writes into the same folder is noticed at the next sweep.
+/// The used bytes, counted before the first write and updated from then on. Files that another
+/// server writes into the same folder are counted at the next sweep.
 struct Room {
     most: u64,
     used: AtomicU64,
@@ -36,7 +37,7 @@ struct Room {
 }
 
 impl Room {
-    /// Takes room for bytes, or says that there is none.
+    /// Reserves room for bytes; `false` if there is none.
     fn take(&self, bytes: u64) -> bool {
         let used = self.used.fetch_add(bytes, Ordering::SeqCst);
         let fits = used.saturating_add(bytes) <= self.most;
@@ -48,14 +49,14 @@ impl Room {
 
     fn give_back(&self, bytes: u64) {
         let less = |used: u64| Some(used.saturating_sub(bytes));
-        // It always succeeds: the closure never declines.
+        // Never fails, because the closure always returns a value.
         let _before = self.used.fetch_update(Ordering::SeqCst, Ordering::SeqCst, less);
     }
 }
 
 impl FileBlobs {
-    /// Files in that folder, which is made when the first is written; at most `most` bytes are kept
-    /// in it.
+    /// Creates a store in this folder, which is created with the first write; it holds at most
+    /// `most` bytes.
     pub fn new(folder: PathBuf, most: u64) -> Self {
         let room = Room { most, used: AtomicU64::new(0), counted: AtomicBool::new(false) };
         Self { folder, room: Arc::new(room) }
@@ -73,21 +74,22 @@ impl FileBlobs {
         Ok(())
     }
 
-    /// The file of a key. Keys are made here; one that could lead elsewhere is none.
+    /// The file of a key. Keys are generated here; one that could lead outside the folder is
+    /// invalid.
     fn path(&self, key: &str) -> Result<PathBuf, BlobError> {
         let plain = |c: char| c.is_ascii_alphanumeric() || c == '-';
         if key.is_empty() || !key.chars().all(plain) {
-            return Err(failed(io::Error::other(format!("{key:?} is no key"))));
+            return Err(failed(io::Error::other(format!("invalid key {key:?}"))));
         }
         Ok(self.folder.join(key))
     }
 }
 
-/// The plain files of a folder.
+/// The regular files of a folder.
 fn files(folder: &Path) -> io::Result<Vec<(PathBuf, fs::Metadata)>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder)?.flatten() {
-        // One that is gone by now is not there.
+        // Deleted meanwhile.
         let Ok(metadata) = entry.metadata() else { continue };
         if metadata.is_file() {
             found.push((entry.path(), metadata));
@@ -100,21 +102,21 @@ fn failed(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> BlobErr
     BlobError::Failed(error.into())
 }
 
-/// Does work on files where it keeps nobody waiting.
+/// Runs file operations on a thread for blocking work.
 async fn on_disk<T: Send + 'static>(
     work: impl FnOnce() -> io::Result<T> + Send + 'static,
 ) -> Result<T, BlobError> {
     spawn_blocking(work).await.map_err(failed)?.map_err(failed)
 }
 
-/// A file that is being written. Dropping it removes it and gives its room back.
+/// A file that is being written. Dropping it removes the file and releases its room.
 struct Writing {
     blobs: FileBlobs,
     prefix: String,
     limit: u64,
     written: u64,
     kept: bool,
-    /// Away while a piece is being written.
+    /// `None` while a chunk is being written.
     file: Option<(NamedTempFile, Sha256)>,
 }
 
@@ -137,7 +139,7 @@ impl BlobWriter for Writing {
             return Err(BlobError::Full);
         }
         self.written += length;
-        let lost = || failed(io::Error::other("a piece before was not written"));
+        let lost = || failed(io::Error::other("an earlier chunk was not written"));
         let (mut file, mut hash) = self.file.take().ok_or_else(lost)?;
         let chunk = chunk.to_vec();
         let written = on_disk(move || {
@@ -150,7 +152,7 @@ impl BlobWriter for Writing {
     }
 
     async fn finish(mut self: Box<Self>) -> Result<Blob, BlobError> {
-        let lost = || failed(io::Error::other("a piece was not written"));
+        let lost = || failed(io::Error::other("a chunk was not written"));
         let (file, hash) = self.file.take().ok_or_else(lost)?;
         let hash = ContentHash(hash.finalize().into());
         let key = format!("{}-{:.16}", self.prefix, hash.to_string());
@@ -160,7 +162,7 @@ impl BlobWriter for Writing {
             file.as_file().sync_all()?;
             let replaced = fs::metadata(&path).map_or(0, |it| it.len());
             file.persist(&path)?;
-            // The name survives a power cut too.
+            // Makes the rename durable.
             File::open(folder)?.sync_all()?;
             Ok(replaced)
         });
@@ -177,7 +179,7 @@ impl BlobStore for FileBlobs {
         let blobs = self.clone();
         let file = on_disk(move || {
             blobs.make_folder()?;
-            // Made with permissions for its owner only.
+            // Created with permissions for its owner only.
             tempfile::Builder::new().prefix(UNFINISHED).tempfile_in(blobs.folder)
         });
         Ok(Box::new(Writing {
@@ -226,7 +228,7 @@ impl BlobStore for FileBlobs {
                     left = left.saturating_add(metadata.len());
                 }
             }
-            // Counted anew: other servers may have written here.
+            // Recount, because other servers may have written here.
             room.used.store(left, Ordering::SeqCst);
             Ok(swept)
         });
@@ -234,7 +236,7 @@ impl BlobStore for FileBlobs {
     }
 }
 
-/// Removes a file; says how long it was, if it was there.
+/// Removes a file; returns its length, or `None` if it did not exist.
 fn remove(path: &Path) -> io::Result<Option<u64>> {
     let length = fs::metadata(path).map(|it| it.len());
     match length.and_then(|length| fs::remove_file(path).map(|()| length)) {

@@ -1,4 +1,4 @@
-//! Columns of rows that travel as JSON.
+//! Columns of rows that are sent as JSON.
 
 use signalbox_domain::flaky::TestId;
 use signalbox_domain::ids::{OrgId, RepoId};
@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use crate::documents::Json;
 
-/// What kind of value a column has.
+/// The kind of a column's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// [`crate::sql_types::Id`], as its text.
@@ -18,13 +18,13 @@ pub(crate) enum Kind {
     Document,
     /// Text.
     Text,
-    /// A whole number.
+    /// A 64-bit integer.
     BigInt,
-    /// True or false.
+    /// A boolean.
     Bool,
 }
 
-/// A value of one kind, and what serde makes of it.
+/// A Rust type whose serde form has this kind.
 pub(crate) trait Value {
     /// Its kind.
     const KIND: Kind;
@@ -55,7 +55,7 @@ pub(crate) struct Column {
 }
 
 impl Column {
-    /// The column of values of that type.
+    /// A column of values of this type.
     pub(crate) const fn of<T: Value>(name: &'static str) -> Self {
         Self { name, kind: T::KIND }
     }

@@ -1,4 +1,4 @@
-//! Opening a database and keeping its schema up to date.
+//! Opening a database and migrating its schema.
 
 use diesel::dsl::sql;
 use diesel::migration::{Migration, MigrationSource, MigrationVersion};
@@ -16,25 +16,25 @@ use crate::{postgres, sqlite};
 const SQLITE: EmbeddedMigrations = embed_migrations!("../../migrations/sqlite");
 const POSTGRES: EmbeddedMigrations = embed_migrations!("../../migrations/postgres");
 
-/// The advisory lock that servers take while they migrate, so that one waits for the other.
+/// The advisory lock that serializes migrations of several servers.
 const MIGRATION_LOCK: i64 = 0x5369_676e_616c;
 
-/// Why a database cannot be used.
+/// Why a database could not be opened or migrated.
 #[derive(Debug, Error)]
 pub enum ConnectError {
-    /// The URL names no database that is supported.
+    /// The URL has another scheme than `sqlite` and `postgres`.
     #[error("database URL must start with sqlite:// or postgres://")]
     UnknownScheme,
-    /// There is no connection.
-    #[error("cannot open the database")]
+    /// The connection failed.
+    #[error("could not open the database")]
     Connection(#[source] StoreError),
-    /// The schema is newer than this program.
+    /// The schema is newer than this version.
     #[error(
         "the database has migration {0}, which this version does not know: use the newer version"
     )]
     NewerSchema(String),
     /// A migration failed.
-    #[error("cannot migrate the database: {0}")]
+    #[error("could not migrate the database: {0}")]
     Migration(String),
 }
 
@@ -44,27 +44,27 @@ impl From<DbError> for ConnectError {
     }
 }
 
-/// Which migrations there are.
+/// The migrations of a database, by version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MigrationStatus {
-    /// Those that the database has.
+    /// Applied migrations.
     pub applied: Vec<String>,
-    /// Those that it still needs.
+    /// Pending migrations.
     pub pending: Vec<String>,
 }
 
-/// Connections of this process.
+/// The connection pool of this process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PoolState {
-    /// The most that there may be.
+    /// The maximum number of connections.
     pub max: usize,
-    /// Those that are open.
+    /// Open connections.
     pub open: usize,
-    /// Those that are open and free.
+    /// Idle connections.
     pub idle: usize,
-    /// Callers that wait for one.
+    /// Callers that wait for a connection.
     pub waiting: usize,
-    /// How often one was used since the database was opened.
+    /// The number of uses of connections since the database was opened.
     pub uses: u64,
 }
 
@@ -79,7 +79,7 @@ pub(crate) enum Kind {
 }
 
 /// Opens a database: `sqlite://relative/path.db`, `sqlite:///absolute/path.db` or
-/// `postgres://user:password@host/name`. A SQLite file is made when it is not there.
+/// `postgres://user:password@host/name`. A missing SQLite file is created.
 pub async fn connect(url: &str) -> Result<Database, ConnectError> {
     let database = if let Some(path) = url.strip_prefix("sqlite://") {
         Database(Kind::Sqlite(sqlite::stores::Store::new(sqlite::pool(path)?)))
@@ -112,7 +112,7 @@ impl Database {
         }
     }
 
-    /// Whether it is a file that belongs to one server.
+    /// Whether it is embedded: a file for one server.
     pub const fn is_embedded(&self) -> bool {
         matches!(self.0, Kind::Sqlite(_))
     }
@@ -132,7 +132,7 @@ impl Database {
         }
     }
 
-    /// Whether it answers.
+    /// Checks that the database answers.
     pub async fn ping(&self) -> Result<(), StoreError> {
         match &self.0 {
             Kind::Sqlite(store) => {
@@ -147,7 +147,7 @@ impl Database {
         Ok(())
     }
 
-    /// Which migrations it has and needs.
+    /// The applied and pending migrations.
     pub async fn migration_status(&self) -> Result<MigrationStatus, ConnectError> {
         let known = match &self.0 {
             Kind::Sqlite(_) => versions::<diesel::sqlite::Sqlite>(&SQLITE)?,
@@ -161,13 +161,13 @@ impl Database {
         Ok(MigrationStatus { applied, pending })
     }
 
-    /// The versions in the database; none before its first migration.
+    /// The applied versions; none before the first migration.
     async fn applied(&self) -> Result<Vec<String>, ConnectError> {
         diesel::table! {
             __diesel_schema_migrations (version) { version -> Text, run_on -> Timestamp, }
         }
         use __diesel_schema_migrations::dsl::{__diesel_schema_migrations as table, version};
-        // Asked first, because a database that fails is not one without the table.
+        // Check the connection first, so that a failing database does not appear to lack the table.
         macro_rules! versions {
             ($store:expr, $is_there:literal) => {{
                 let mut conn = $store.connection().await?;
@@ -189,8 +189,8 @@ impl Database {
         })
     }
 
-    /// Brings the schema up to date. Of several servers that start at once, one does it and the
-    /// others wait. Returns the versions that were applied.
+    /// Applies the pending migrations and returns their versions. Of several servers that start at
+    /// the same time, one migrates and the others wait.
     pub async fn migrate(&self) -> Result<Vec<String>, ConnectError> {
         let pending = self.migration_status().await?.pending;
         if pending.is_empty() {
@@ -209,8 +209,8 @@ impl Database {
                         harness.run_pending_migrations(SQLITE).map(drop)
                     });
                     let Err(error) = done.await? else { break };
-                    // Each migration is a transaction; one that another process has just run fails
-                    // on its first statement, and then fewer are left.
+                    // Each migration is a transaction. One that another process has just applied
+                    // fails on its first statement, and then fewer are pending.
                     match self.migration_status().await?.pending.len() {
                         0 => break,
                         fewer if fewer < left => left = fewer,
@@ -231,7 +231,7 @@ impl Database {
                 .await?;
                 let unlock = format!("SELECT pg_advisory_unlock({MIGRATION_LOCK})");
                 conn.batch_execute(&unlock).await.map_err(DbError::from)?;
-                // It waits longer than others may.
+                // Its timeouts are longer than those of other connections.
                 conn.discard();
                 done.map_err(words)?;
             }
@@ -240,8 +240,8 @@ impl Database {
     }
 }
 
-/// Runs migrations, which block, in a task of their own: blocking in the caller's task would take
-/// the wake-ups of whatever else that task waits for.
+/// Runs migrations, which block, in a separate task, so that the caller's task keeps receiving its
+/// wake-ups.
 async fn apart<T: Send + 'static>(
     job: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, ConnectError> {

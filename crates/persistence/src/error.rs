@@ -1,4 +1,4 @@
-//! Driver errors, and what the ports call them.
+//! Driver errors, and their mapping to errors of the ports.
 
 use diesel::ConnectionError;
 use diesel::result::{DatabaseErrorKind, DeserializeFieldError, Error as DieselError};
@@ -8,29 +8,29 @@ use thiserror::Error;
 use crate::documents::Unreadable;
 use crate::trouble::Trouble;
 
-/// What can go wrong inside this crate.
+/// The internal error of this crate.
 #[derive(Debug, Error)]
 pub enum DbError {
     /// A statement failed.
     #[error(transparent)]
     Diesel(DieselError),
-    /// No connection could be had.
+    /// No connection is available.
     #[error("no connection to the database: {0}")]
     Connection(String),
     /// A row cannot be read.
-    #[error("{what} cannot be read")]
+    #[error("could not read {what}")]
     Corrupt {
-        /// Which kind of row.
+        /// The kind of row.
         what: &'static str,
-        /// Why.
+        /// The cause.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// The version was not the expected one.
     #[error("the version was not the expected one")]
     Conflict,
-    /// The task that worked on the database panicked or was stopped.
-    #[error("the database task ended early")]
+    /// The task of the transaction panicked or was cancelled.
+    #[error("the database task panicked or was cancelled")]
     Stopped(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
@@ -43,7 +43,7 @@ impl From<DieselError> for DbError {
     }
 }
 
-/// A value that cannot be read; documents say what they are.
+/// The error of an unreadable value; a document's error names its kind.
 fn unreadable(source: Box<dyn std::error::Error + Send + Sync>) -> DbError {
     let field = match source.downcast::<DeserializeFieldError>() {
         Ok(field) => *field,
@@ -56,7 +56,7 @@ fn unreadable(source: Box<dyn std::error::Error + Send + Sync>) -> DbError {
 }
 
 impl DbError {
-    /// A row of that kind cannot be read.
+    /// The error of an unreadable row of this kind.
     pub(crate) fn corrupt(
         what: &'static str,
         source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -72,7 +72,7 @@ impl DbError {
         )
     }
 
-    /// The database does not take a connection.
+    /// The error of a refused connection.
     pub(crate) fn refused(error: ConnectionError) -> Self {
         match error {
             ConnectionError::BadConnection(words) => Self::Connection(words),
@@ -82,7 +82,7 @@ impl DbError {
         }
     }
 
-    /// What it tells of the database itself.
+    /// The trouble of the database that it indicates, if any.
     pub(crate) fn trouble(&self) -> Option<Trouble> {
         match self {
             Self::Connection(words) => Some(Trouble::of(words).unwrap_or(Trouble::Gone)),
@@ -91,8 +91,8 @@ impl DbError {
         }
     }
 
-    /// Whether its connection should not be used again. One to a standby that was the primary
-    /// before would stay read-only.
+    /// Whether the connection must not be reused. A connection to a standby that was the primary
+    /// would stay read-only.
     pub(crate) fn ends_connection(&self) -> bool {
         match self.trouble() {
             Some(
@@ -106,7 +106,7 @@ impl DbError {
         }
     }
 
-    /// What is told to those who may not read the log.
+    /// A short message without details, for users without access to the log.
     pub(crate) fn in_short(&self) -> &'static str {
         self.trouble().map_or("the database refused a statement", Trouble::words)
     }
@@ -139,7 +139,7 @@ fn of_diesel(error: &DieselError) -> Option<Trouble> {
     }
 }
 
-/// A store's error for those who may not read the log.
+/// A short message of a store's error, for users without access to the log.
 pub(crate) fn in_short(error: &StoreError) -> String {
     let cause = std::error::Error::source(error);
     let known = cause.and_then(|it| it.downcast_ref::<DbError>()).map(DbError::in_short);

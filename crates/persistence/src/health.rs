@@ -1,4 +1,4 @@
-//! Whether a database can be worked with now: it is asked, and written to.
+//! Health checks of a database: a read and a small write.
 
 use std::time::Duration;
 
@@ -11,26 +11,26 @@ use tokio::time::timeout;
 use crate::database::{ConnectError, Database, Kind};
 use crate::error::DbError;
 
-/// How long each look may take.
+/// The time limit of each check.
 const LIMIT: Duration = Duration::from_secs(3);
 
-/// A write that needs the whole way to the disk and no room that grows.
+/// A write that reaches the disk but does not grow the database.
 const WRITE: &str = "UPDATE write_probe SET writes = writes + 1 WHERE id = 1";
 
-/// Transactions of our servers that have written something and then said nothing for so long that
-/// their server is frozen or lost. They keep their locks until the database ends them.
+/// Finds transactions of our servers that have written and then been idle for so long that their
+/// server must be frozen or lost. They hold their locks until the database ends them.
 const SILENT: &str = "SELECT count(*) AS many FROM pg_stat_activity \
     WHERE datname = current_database() AND usename = current_user AND pid <> pg_backend_pid() \
     AND state LIKE 'idle in transaction%' AND state_change < clock_timestamp() - interval '2 s' \
     AND (backend_xid IS NOT NULL OR pid IN (SELECT pid FROM pg_locks \
     WHERE locktype = 'advisory' AND granted))";
 
-/// Something that keeps a server from working with its database.
+/// A failed health check of the database.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ailment {
-    /// What does not work: `database`, `migrations`, `writes`.
+    /// The failed part: `database`, `migrations`, `writes`.
     pub part: &'static str,
-    /// Why.
+    /// The cause.
     pub words: String,
 }
 
@@ -47,8 +47,8 @@ struct Count {
 }
 
 impl Database {
-    /// What keeps a server from working with it now; nothing when it can be read and written. A
-    /// small row is written, and each look ends within a few seconds.
+    /// Runs the health checks; returns the failed ones. Writes a small row, and takes a few seconds
+    /// at most.
     pub async fn ailments(&self) -> Vec<Ailment> {
         let late = || format!("no answer within {} s", LIMIT.as_secs());
         let mut found = Vec::new();
@@ -58,15 +58,15 @@ impl Database {
             Ok(Ok(status)) if status.pending.is_empty() => {}
             Ok(Ok(status)) => {
                 let many = status.pending.len();
-                let words = format!("{many} are pending: run signalbox migrate up");
-                // What is looked at next may be in them.
+                let words = format!("{many} migrations are pending: run signalbox migrate up");
+                // The next checks may depend on them.
                 return vec![Ailment::new("migrations", words)];
             }
         }
         match timeout(LIMIT, self.write_probe()).await {
             Ok(Ok(true)) => {}
             Ok(Ok(false)) => {
-                found.push(Ailment::new("writes", "a small write waits longer than it should"));
+                found.push(Ailment::new("writes", "a small write is waiting for too long"));
             }
             Ok(Err(error)) => found.push(Ailment::new("writes", error.in_short())),
             Err(_) => found.push(Ailment::new("writes", late())),
@@ -82,7 +82,7 @@ impl Database {
         found
     }
 
-    /// Writes a small row. `false`: an earlier one is not done yet.
+    /// Writes a small row; `false` if an earlier write is not done yet.
     async fn write_probe(&self) -> Result<bool, DbError> {
         macro_rules! probe {
             ($store:expr) => {{
@@ -104,19 +104,18 @@ impl Database {
         }
     }
 
-    /// Whether another server stands still in the middle of a transaction.
+    /// Whether another server is frozen during a transaction.
     async fn silent_transactions(&self) -> Option<String> {
         let Kind::Postgres(store) = self.kind() else { return None };
-        // One that cannot be asked is told of by the write.
+        // A failing database is reported by the write.
         let mut conn = store.connection().await.ok()?;
         let found: Count = diesel::sql_query(SILENT).get_result(&mut conn).await.ok()?;
-        (found.many > 0).then(|| {
-            "another server stands still in the middle of a transaction and may hold locks".into()
-        })
+        (found.many > 0)
+            .then(|| "another server is frozen during a transaction and may hold locks".into())
     }
 }
 
-/// An error for those who may not read the log.
+/// A short message, for users without access to the log.
 fn words(error: &ConnectError) -> String {
     match error {
         ConnectError::Connection(error) => crate::error::in_short(error),

@@ -1,5 +1,5 @@
-//! Uploaded bytes as objects in a bucket that speaks S3, so that any server reads what another one
-//! has taken. An object is there whole or not at all.
+//! Uploaded bytes as objects in an S3 bucket, which all servers share. An object exists completely
+//! or not at all.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, Write};
@@ -20,44 +20,44 @@ use signalbox_domain::time::Timestamp;
 use signalbox_domain::upload::ContentHash;
 use tokio::task::spawn_blocking;
 
-/// Bytes of one part: the least that S3 takes for any but the last. An upload holds one part in
-/// memory, and a second one while it is on its way.
+/// The size of a part in bytes: the minimum of S3 for any but the last. An upload holds one part in
+/// memory, and a second one while that is being sent.
 const PART: usize = 5 * 1024 * 1024;
-/// Seconds in which a connection must be there.
+/// The connect timeout in seconds.
 const CONNECT_SECONDS: u64 = 10;
-/// Seconds without a byte after which a request counts as lost.
+/// The read timeout in seconds.
 const SILENT_SECONDS: u64 = 30;
-/// Seconds in which a request is tried again.
+/// How long a request is retried, in seconds.
 const RETRY_SECONDS: u64 = 30;
 
-/// Where a bucket is and who may use it.
+/// The location and the credentials of a bucket.
 #[derive(Clone, Default)]
 pub struct Bucket {
     /// Its name.
     pub name: String,
-    /// What keys start with; may be empty.
+    /// The prefix of keys; may be empty.
     pub prefix: String,
-    /// The service's address; AWS's own when it is left out. One with `http` is not encrypted.
+    /// The URL of the service; AWS if `None`. A URL with `http` is not encrypted.
     pub endpoint: Option<String>,
-    /// The region; the environment's, or `us-east-1`, when it is left out.
+    /// The region; if `None`, from the environment, or `us-east-1`.
     pub region: Option<String>,
-    /// The id and the secret of an access key. The environment's (`AWS_ACCESS_KEY_ID` and the
-    /// others), or those of the machine's role, when they are left out.
+    /// The id and the secret of an access key; if `None`, from the environment (`AWS_ACCESS_KEY_ID`
+    /// and related variables) or from the machine's role.
     pub access_key: Option<(String, String)>,
 }
 
-/// Objects in a bucket.
+/// A blob store of objects in a bucket.
 #[derive(Clone)]
 pub struct ObjectBlobs {
     store: Arc<dyn ObjectStore>,
     prefix: Path,
-    /// Where an object is while it is read.
+    /// The folder of temporary files for reads.
     spool: PathBuf,
 }
 
 impl ObjectBlobs {
-    /// Objects in that bucket. While one is read it is in a file without a name in that folder,
-    /// which is made when it is not there.
+    /// Creates a store in this bucket. An object is read through an unnamed temporary file in
+    /// `spool`, a folder that is created if it is missing.
     pub fn new(bucket: Bucket, spool: PathBuf) -> Result<Self, BlobError> {
         let Bucket { name, prefix, endpoint, region, access_key } = bucket;
         let options = ClientOptions::new()
@@ -70,7 +70,7 @@ impl ObjectBlobs {
         };
         let mut builder = AmazonS3Builder::from_env()
             .with_bucket_name(name)
-            // Every service that speaks S3 deletes objects one by one; not every one in bulk.
+            // Not every S3 service supports bulk deletion.
             .with_disable_bulk_delete(true)
             .with_client_options(options)
             .with_retry(retry);
@@ -88,11 +88,12 @@ impl ObjectBlobs {
         Ok(Self { store, prefix: Path::from(prefix), spool })
     }
 
-    /// The object of a key. Keys are made here; one that could lead elsewhere is none.
+    /// The object of a key. Keys are generated here; one that could lead outside the prefix is
+    /// invalid.
     fn path(&self, key: &str) -> Result<Path, BlobError> {
         let plain = |c: char| c.is_ascii_alphanumeric() || c == '-';
         if key.is_empty() || !key.chars().all(plain) {
-            return Err(failed(io::Error::other(format!("{key:?} is no key"))));
+            return Err(failed(io::Error::other(format!("invalid key {key:?}"))));
         }
         Ok(self.prefix.clone().join(key))
     }
@@ -109,15 +110,15 @@ fn failed(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> BlobErr
     BlobError::Failed(error.into())
 }
 
-/// Does work on a file where it keeps nobody waiting.
+/// Runs file operations on a thread for blocking work.
 async fn on_disk<T: Send + 'static>(
     work: impl FnOnce() -> io::Result<T> + Send + 'static,
 ) -> Result<T, BlobError> {
     spawn_blocking(work).await.map_err(failed)?.map_err(failed)
 }
 
-/// An object that is being written. Dropping it takes back the parts that were sent; those of a
-/// server that was killed are for the bucket's own rules to remove.
+/// An object that is being written. Dropping it aborts the multipart upload. Parts of a killed
+/// server are removed by the bucket's lifecycle rules.
 struct Writing {
     store: Arc<dyn ObjectStore>,
     key: String,
@@ -146,7 +147,7 @@ impl Drop for Writing {
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move {
                 if let Err(error) = upload.abort().await {
-                    tracing::warn!(%error, "parts of an upload stay in the bucket");
+                    tracing::warn!(%error, "could not abort a multipart upload");
                 }
             });
         }

@@ -1,5 +1,5 @@
-//! The tables, the same on both databases. Kept by hand next to the migrations; a test compares each
-//! column with both databases.
+//! The tables, the same on both databases. Maintained by hand; a test compares each column with
+//! both databases.
 
 /// Tables with columns of [`crate::sql_types`].
 macro_rules! tables {
@@ -126,7 +126,7 @@ tables! {
         taken_in -> Document,
     }
 
-    // It has no key; this one is for the macro only.
+    // The table has no primary key; Diesel requires one here.
     test_runs (repo_id, test_id, at) {
         repo_id -> Id, test_id -> Id, org_id -> Id, day -> Moment, at -> Moment, attempt -> BigInt,
         failed -> Bool, document -> Document,

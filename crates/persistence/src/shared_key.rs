@@ -1,5 +1,5 @@
-//! Which key the secrets of webhooks are sealed with. All servers on a database must have it; the
-//! database knows its fingerprint and never the key.
+//! The key that seals webhook secrets. All servers on a database must have the same key; the
+//! database stores only its fingerprint.
 
 use signalbox_domain::ports::StoreError;
 
@@ -8,7 +8,7 @@ use crate::database::{Database, Kind};
 const NAME: &str = "webhooks";
 
 impl Database {
-    /// The fingerprint of the key, once a server has said it.
+    /// The fingerprint of the key; `None` before the first server has set it.
     pub async fn webhook_key(&self) -> Result<Option<String>, StoreError> {
         Ok(match self.kind() {
             Kind::Sqlite(store) => store.server_value(NAME).await?,
@@ -16,8 +16,7 @@ impl Database {
         })
     }
 
-    /// Says the fingerprint of the key, unless another server has said one; returns the one that
-    /// counts.
+    /// Sets the fingerprint of the key unless it is set; returns the stored fingerprint.
     pub async fn keep_webhook_key(&self, fingerprint: &str) -> Result<String, StoreError> {
         Ok(match self.kind() {
             Kind::Sqlite(store) => store.keep_server_value(NAME, fingerprint.to_owned()).await?,
@@ -25,7 +24,7 @@ impl Database {
         })
     }
 
-    /// Puts another key in the place of that one, or none.
+    /// Replaces the fingerprint, or removes it for `None`, if it equals the expected one.
     pub async fn replace_webhook_key(
         &self,
         old: &str,

@@ -1,6 +1,5 @@
-//! The SQL types of our own columns, and what each database keeps them as. Everything that the two
-//! databases keep in different ways is in this file, in the scripts of `migrations`, and in
-//! `rows_of_json` of each.
+//! The SQL types of columns, and their representation on each database. All differences between the
+//! two databases are in this file, in the scripts of `migrations`, and in each `rows_of_json`.
 //!
 //! | type | PostgreSQL | SQLite |
 //! |---|---|---|
@@ -32,10 +31,10 @@ use crate::documents::{self, Json, Kept};
 #[diesel(sqlite_type(name = "Text"))]
 pub struct Id;
 
-/// A point in time with microseconds. The domain's [`Timestamp`] is exactly as fine.
+/// A point in time with microseconds, the precision of the domain's [`Timestamp`].
 ///
-/// PostgreSQL has no finite times before 4714 BC: those are `-infinity`, which is read as the
-/// earliest [`Timestamp`]. The latest one is `infinity`.
+/// PostgreSQL has no finite times before 4714 BC: they are stored as `-infinity`, which is read as
+/// the earliest [`Timestamp`]. The latest one is `infinity`.
 #[derive(Clone, Copy, Debug, Default, QueryId, SqlType)]
 #[diesel(postgres_type(oid = 1184, array_oid = 1185))]
 #[diesel(sqlite_type(name = "Long"))]
@@ -49,25 +48,25 @@ pub struct Document;
 
 impl SqlOrd for Moment {}
 
-/// Not after any other time.
+/// The earliest time.
 pub(crate) const FIRST: Timestamp = Timestamp::from_unix_micros(i64::MIN);
-/// Not before any other time.
+/// The latest time.
 pub(crate) const LAST: Timestamp = Timestamp::from_unix_micros(i64::MAX);
 
-/// Every type that a column has.
+/// The types of columns.
 pub(crate) mod columns {
     pub(crate) use diesel::sql_types::{BigInt, Bool, Integer, Nullable, Text};
 
     pub(crate) use super::{Document, Id, Moment};
 }
 
-/// A value of the domain as a parameter: diesel takes values of foreign crates only so. Results are
-/// read without it.
+/// A domain value as a parameter. The orphan rule requires this wrapper; results are read without
+/// it.
 #[derive(AsExpression, Clone, Copy, Debug, FromSqlRow)]
 #[diesel(sql_type = Id, sql_type = Moment)]
 pub(crate) struct Sql<T>(pub(crate) T);
 
-/// Values as parameters.
+/// Wraps values as parameters.
 pub(crate) fn each<T: Copy>(values: &[T]) -> impl Iterator<Item = Sql<T>> {
     values.iter().copied().map(Sql)
 }
@@ -96,7 +95,7 @@ macro_rules! parameters {
 
 parameters!(Id, Moment);
 
-/// Values of the domain as results.
+/// Implements reading of domain values from results.
 macro_rules! results {
     ($($value:ty: $sql_type:ty),+ $(,)?) => { $(
         impl<DB: Backend> Queryable<$sql_type, DB> for $value
@@ -112,7 +111,7 @@ macro_rules! results {
     )+ };
 }
 
-// Diesel has one for UUIDs of any type.
+// Diesel implements this for UUIDs of any SQL type.
 results! {
     OrgId: Id, RepoId: Id, QueueId: Id, EntryId: Id, RunId: Id, TokenId: Id, TestId: Id,
     UploadId: Id, EndpointId: Id, Timestamp: Moment,
@@ -144,7 +143,7 @@ impl FromSql<Id, Sqlite> for Uuid {
     }
 }
 
-/// Ids of the domain are kept as the UUID that they are.
+/// Ids of the domain are stored as UUIDs.
 macro_rules! ids {
     ($($id:ident),+ $(,)?) => { $(
         impl<DB: Backend> ToSql<Id, DB> for $id
@@ -169,12 +168,12 @@ macro_rules! ids {
 
 ids!(OrgId, RepoId, QueueId, EntryId, RunId, TokenId, TestId, UploadId, EndpointId);
 
-/// Microseconds from 1970 to 2000, when PostgreSQL begins to count.
+/// Microseconds from 1970 to 2000, the epoch of PostgreSQL.
 const POSTGRES_EPOCH: i64 = 946_684_800_000_000;
-/// The first finite time of PostgreSQL in its own count: 4714-11-24 BC.
+/// The first finite time of PostgreSQL, in its own epoch: 4714-11-24 BC.
 const POSTGRES_FIRST: i64 = -211_813_488_000_000_000;
 
-/// A time in the count of PostgreSQL, where the ends of the number's range are infinite.
+/// Converts a time to the epoch of PostgreSQL, where the ends of the range are infinite.
 const fn to_postgres(at: Timestamp) -> i64 {
     match at.unix_micros() {
         i64::MAX => i64::MAX,
@@ -233,7 +232,7 @@ impl<T: documents::Document> FromSql<Document, Pg> for Kept<T> {
     fn from_sql(value: PgValue<'_>) -> deserialize::Result<Self> {
         match value.as_bytes().split_first() {
             Some((&JSONB, text)) => Ok(Self(documents::decode(text)?)),
-            Some(_) | None => Err("an unknown binary form of jsonb".into()),
+            Some(_) | None => Err("unknown version of the binary jsonb format".into()),
         }
     }
 }

@@ -1,35 +1,34 @@
-//! What keeps a database from going on, told by its words, and for how long that is remembered.
+//! Troubles of a database, recognised by its messages, and remembered for a short time.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::error::DbError;
 
-/// How long a trouble counts after it was met. Writes are frequent while there is work to do: a
-/// trouble that lasts is met again.
+/// How long a trouble is remembered. Writes are frequent, so a lasting trouble is met again.
 const LATELY: Duration = Duration::from_secs(10);
 
-/// What keeps a database from going on.
+/// A trouble of the database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Trouble {
-    /// The disk, a quota or the file's own limit leaves no room.
+    /// No space: the disk, a quota or a limit of the file.
     Full,
-    /// Nothing may be written: rights of a file, or a standby after a failover.
+    /// Read-only: permissions of a file, or a standby after a failover.
     ReadOnly,
     /// The disk fails.
     Disk,
-    /// A statement or a lock took longer than it may.
+    /// A statement or a lock timed out.
     Late,
-    /// Other transactions, or too little memory or connections.
+    /// Locks of other transactions, or too little memory or too few connections.
     Busy,
-    /// The server is away, or ended the connection.
+    /// The server is not reachable, or closed the connection.
     Gone,
-    /// What is stored is not what was written.
+    /// Stored data is corrupt.
     Damaged,
 }
 
 impl Trouble {
-    /// What an operator is told.
+    /// The message for operators.
     pub(crate) const fn words(self) -> &'static str {
         match self {
             Self::Full => "no room is left for the database",
@@ -42,8 +41,8 @@ impl Trouble {
         }
     }
 
-    /// What a database means by its message. Drivers tell no code for these; SQLite has its messages
-    /// in English, and PostgreSQL has where `lc_messages` says so.
+    /// Recognises a trouble by the database's message, because drivers do not expose the codes.
+    /// Messages of SQLite are in English, those of PostgreSQL if `lc_messages` is.
     pub(crate) fn of(message: &str) -> Option<Self> {
         let message = message.to_lowercase();
         let found = MESSAGES.iter().find(|(part, _)| message.contains(part));
@@ -51,7 +50,7 @@ impl Trouble {
     }
 }
 
-/// Parts of messages, the more telling ones first.
+/// Parts of messages, more specific ones first.
 const MESSAGES: &[(&str, Trouble)] = &[
     // SQLITE_CORRUPT, SQLITE_NOTADB
     ("database disk image is malformed", Trouble::Damaged),
@@ -105,12 +104,12 @@ const MESSAGES: &[(&str, Trouble)] = &[
     ("connection closed", Trouble::Gone),
 ];
 
-/// What writes met lately that reads may not meet.
+/// The trouble of recent writes, which reads may not meet.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Troubles(Arc<Mutex<Option<(Instant, Trouble)>>>);
 
 impl Troubles {
-    /// Remembers what an error tells of the database itself.
+    /// Remembers the trouble that an error indicates.
     pub(crate) fn note(&self, error: &DbError) {
         let Some(trouble) = error.trouble() else { return };
         match trouble {
@@ -118,12 +117,12 @@ impl Troubles {
                 let mut met = self.0.lock().unwrap_or_else(PoisonError::into_inner);
                 *met = Some((Instant::now(), trouble));
             }
-            // They pass by themselves, and a read or a small write tells of them too.
+            // Temporary, and detected by the health checks' own read and write.
             Trouble::Late | Trouble::Busy | Trouble::Gone => {}
         }
     }
 
-    /// What was met last, unless that is a while ago.
+    /// The last trouble, unless it is too long ago.
     pub(crate) fn lately(&self) -> Option<Trouble> {
         let met = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
         met.filter(|(at, _)| at.elapsed() < LATELY).map(|(_, trouble)| trouble)
@@ -135,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_of_both_databases_are_understood() {
+    fn messages_of_both_databases_are_recognised() {
         for (message, trouble) in [
             ("database or disk is full", Trouble::Full),
             ("database disk image is malformed", Trouble::Damaged),

@@ -1,18 +1,18 @@
-//! Statements that run on other threads and outlive their callers: a client hangs up, a timeout
-//! passes, a task is stopped. Their connection is busy until they have ended.
+//! Statements that run on other threads and outlive their callers, which a disconnect, a timeout or
+//! a shutdown cancels. Their connection is busy until they have ended.
 
 use std::sync::Arc;
 
 use tokio::sync::watch;
 
-/// What a connection is doing.
+/// The state of a connection.
 #[derive(Clone, Copy, Debug, Default)]
 struct State {
     under_way: usize,
     panicked: bool,
 }
 
-/// Statements of a connection that are under way on other threads.
+/// The running statements of a connection.
 #[derive(Clone, Debug)]
 pub(crate) struct Work(Arc<watch::Sender<State>>);
 
@@ -21,13 +21,13 @@ impl Work {
         Self(Arc::new(watch::Sender::new(State::default())))
     }
 
-    /// A statement begins; it ends when the guard is dropped.
+    /// Registers a statement; it ends when the guard is dropped.
     pub(crate) fn begin(&self) -> UnderWay {
         self.0.send_modify(|state| state.under_way += 1);
         UnderWay(self.clone())
     }
 
-    /// Whether nothing is under way.
+    /// Whether no statement runs.
     pub(crate) fn is_idle(&self) -> bool {
         self.0.borrow().under_way == 0
     }
@@ -37,15 +37,15 @@ impl Work {
         self.0.borrow().panicked
     }
 
-    /// Waits until nothing is under way.
+    /// Waits until no statement runs.
     pub(crate) async fn idle(&self) {
         let mut state = self.0.subscribe();
-        // The sender is held here, so the channel is not closed.
+        // `self` holds the sender, so the channel is not closed.
         state.wait_for(|state| state.under_way == 0).await.ok();
     }
 }
 
-/// A statement that is under way.
+/// The guard of a running statement.
 pub(crate) struct UnderWay(Work);
 
 impl Drop for UnderWay {

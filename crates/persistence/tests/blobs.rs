@@ -1,4 +1,4 @@
-//! Uploaded bytes as files: whole or not at all, within limits, for their owner only.
+//! Blobs as files: complete or absent, within limits, readable by their owner only.
 
 use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
@@ -34,7 +34,7 @@ fn names(folder: &TempDir) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn what_is_finished_is_kept_whole_and_for_its_owner_only() {
+async fn a_finished_blob_is_complete_and_readable_by_its_owner_only() {
     let (blobs, folder) = store(1_000);
     let blob = put(&blobs, "a-0", b"hello, results").await.expect("kept");
     assert_eq!((blob.bytes, blob.hash), (14, ContentHash::of(b"hello, results")));
@@ -43,12 +43,12 @@ async fn what_is_finished_is_kept_whole_and_for_its_owner_only() {
     let mode = std::fs::metadata(path).expect("a file").permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
     blobs.delete(&blob.key).await.expect("removed");
-    blobs.delete(&blob.key).await.expect("gone already");
+    blobs.delete(&blob.key).await.expect("deleting it again succeeds");
     assert_eq!(get(&blobs, &blob.key).await, None);
 }
 
 #[tokio::test]
-async fn what_is_dropped_or_too_large_leaves_nothing_behind() {
+async fn a_dropped_or_too_large_blob_leaves_no_file() {
     let (blobs, folder) = store(1_000);
     let mut writer = blobs.begin("a-0", 100).await.expect("begun");
     writer.write(&[1; 60]).await.expect("written");
@@ -59,11 +59,12 @@ async fn what_is_dropped_or_too_large_leaves_nothing_behind() {
 }
 
 #[tokio::test]
-async fn all_together_have_a_limit_and_room_comes_back() {
+async fn the_total_size_is_limited_and_deletion_releases_room() {
     let (blobs, folder) = store(100);
     let first = put(&blobs, "a-0", &[1; 60]).await.expect("kept");
     assert!(matches!(put(&blobs, "b-0", &[2; 60]).await, Err(BlobError::Full)));
-    let small = put(&blobs, "b-0", &[2; 40]).await.expect("kept: the piece before was given back");
+    let small =
+        put(&blobs, "b-0", &[2; 40]).await.expect("there is room: the failed chunk was released");
     put(&blobs, "b-0", &[3; 1]).await.expect_err("full");
     blobs.delete(&small.key).await.expect("removed");
     put(&blobs, "b-0", &[2; 40]).await.expect("kept");
@@ -73,7 +74,7 @@ async fn all_together_have_a_limit_and_room_comes_back() {
 }
 
 #[tokio::test]
-async fn old_files_are_swept_also_unfinished_ones() {
+async fn old_files_are_swept_including_unfinished_ones() {
     let (blobs, folder) = store(100);
     put(&blobs, "a-0", b"x").await.expect("kept");
     assert_eq!(store(100).0.sweep(Timestamp::from_unix_seconds(0), 9).await.expect("none"), 0);
@@ -88,7 +89,7 @@ async fn old_files_are_swept_also_unfinished_ones() {
 }
 
 #[tokio::test]
-async fn a_key_does_not_lead_out_of_the_folder() {
+async fn a_key_cannot_escape_the_folder() {
     let (blobs, _folder) = store(100);
     for key in ["", "../x", "/etc/passwd", "a/b", ".part-x", "a\0"] {
         assert!(blobs.open(key).await.is_err(), "{key:?}");

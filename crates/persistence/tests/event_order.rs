@@ -1,4 +1,4 @@
-//! Positions of the event log on PostgreSQL: they are given before the commit, and yet none becomes
+//! Positions of the event log on PostgreSQL: they are assigned before the commit, but none becomes
 //! visible below one that a reader has passed.
 
 use diesel::QueryableByName;
@@ -24,7 +24,7 @@ const STOP: &str = "CREATE FUNCTION stop_first() RETURNS trigger LANGUAGE plpgsq
     RETURN NULL; END $$; \
     CREATE TRIGGER stop_first AFTER INSERT ON event_log FOR EACH ROW EXECUTE FUNCTION stop_first()";
 
-/// How many transactions of this database wait for a lock of any kind.
+/// The number of transactions of this database that wait for a lock of any kind.
 const WAITING: &str = "SELECT count(*) AS waiting FROM pg_stat_activity \
     WHERE datname = current_database() AND wait_event_type = 'Lock'";
 
@@ -55,7 +55,7 @@ async fn writer(
     })
 }
 
-/// Waits until that many transactions wait for a lock, or the task has ended.
+/// Waits until this many transactions wait for a lock, or the task has ended.
 async fn until_waiting(
     probe: &mut AsyncPgConnection,
     many: i64,
@@ -74,7 +74,7 @@ async fn after(stores: &Stores, org: OrgId, position: i64) -> Vec<PublicEvent> {
     stores.webhook.event_log.after(org, position, None, 100).await.expect("a page")
 }
 
-/// Two transactions: the first has its positions and the second would commit before it.
+/// Two transactions: the first has its positions, and the second would commit before it.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_event_that_is_committed_later_has_no_lower_position() {
     let url = Server::shared().create_database();
@@ -93,7 +93,7 @@ async fn an_event_that_is_committed_later_has_no_lower_position() {
     let mut seen = after(&stores, sample.queue.org, 0).await;
     let last = seen.last().map_or(0, |it| it.position);
 
-    holder.batch_execute("COMMIT").await.expect("let go");
+    holder.batch_execute("COMMIT").await.expect("the lock is released");
     first.await.expect("the first");
     second.await.expect("the second");
     seen.extend(after(&stores, sample.queue.org, last).await);
@@ -128,6 +128,6 @@ async fn organizations_do_not_wait_for_each_other() {
     assert_eq!(after(&stores, org, 0).await.len(), 3);
     assert!(!first.is_finished());
 
-    holder.batch_execute("COMMIT").await.expect("let go");
+    holder.batch_execute("COMMIT").await.expect("the lock is released");
     first.await.expect("the first");
 }

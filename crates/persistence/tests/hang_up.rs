@@ -1,5 +1,5 @@
-//! Callers who go away in the middle: what they began is finished, and their connections can be
-//! used by others. They are on a runtime of one thread, as the requests of the HTTP server are.
+//! Cancelled callers: their statements are completed, and their connections can be reused. They run
+//! on a single-threaded runtime, like the requests of the HTTP server.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 const CALLERS: u64 = 400;
 
-fn callers_who_go_away(url: &str) {
+fn cancelled_callers(url: &str) {
     let servers = Builder::new_multi_thread().enable_all().build().expect("a runtime");
     let database = servers.block_on(async {
         let database = connect(url).await.expect("a database");
@@ -32,7 +32,7 @@ async fn go_away(database: &Database) {
     let made = Org { id: org, slug, created_at: Timestamp::from_unix_seconds(1) };
     stores.account.orgs.create(&made).await.expect("an organization");
     for number in 0..CALLERS {
-        // Each gives up at another moment.
+        // Each is cancelled at another moment.
         let patience = Duration::from_micros(number * 7 % 900);
         match number % 3 {
             0 => drop(tokio::time::timeout(patience, stores.webhook.event_log.newest(org)).await),
@@ -40,7 +40,7 @@ async fn go_away(database: &Database) {
             _ => drop(tokio::time::timeout(patience, hear(&stores, org, number)).await),
         }
     }
-    // Connections that were left in the middle are free again, and writes have happened or not.
+    // The connections of cancelled calls are free again, and each write is complete or absent.
     for number in CALLERS..CALLERS + 40 {
         assert!(hear(&stores, org, number).await, "{number} is new");
         assert!(!hear(&stores, org, number).await, "{number} is known");
@@ -63,12 +63,12 @@ async fn hear(stores: &Stores, org: OrgId, number: u64) -> bool {
 }
 
 #[test]
-fn callers_who_go_away_leave_nothing_broken_on_sqlite() {
+fn cancelled_callers_leave_connections_usable_on_sqlite() {
     let folder = TempDir::new().expect("a folder");
-    callers_who_go_away(&format!("sqlite://{}", folder.path().join("test.db").display()));
+    cancelled_callers(&format!("sqlite://{}", folder.path().join("test.db").display()));
 }
 
 #[test]
-fn callers_who_go_away_leave_nothing_broken_on_postgres() {
-    callers_who_go_away(&Server::shared().create_database());
+fn cancelled_callers_leave_connections_usable_on_postgres() {
+    cancelled_callers(&Server::shared().create_database());
 }

@@ -1,5 +1,5 @@
-//! Migrations of both databases are made from one source, and what they make is what the program
-//! expects, column by column.
+//! The migrations of both databases are generated from one source, and create the columns that the
+//! program expects.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,8 +14,8 @@ use tempfile::TempDir;
 /// The databases, by the names of their folders.
 const DATABASES: [&str; 2] = ["postgres", "sqlite"];
 
-/// A type of ours, and what it is in a script and in the catalogue of each database, in the order of
-/// [`DATABASES`]. `crates/persistence/src/sql_types.rs` says why.
+/// A column type of `sql_types.rs`, with its names in the scripts and in the catalogues of both
+/// databases, in the order of [`DATABASES`].
 struct Mapping {
     ours: &'static str,
     scripts: [&'static str; 2],
@@ -66,7 +66,7 @@ fn render(name: &str, source: &str, database: usize) -> String {
         if line.starts_with("--") {
             script.push_str(line);
         } else if line == ");" && DATABASES[database] == "sqlite" {
-            // A value of another type is an error, as it is on PostgreSQL.
+            // A value of another type is an error, as on PostgreSQL.
             script.push_str(") STRICT;");
         } else {
             for word in line.split_inclusive(|c: char| !c.is_alphanumeric() && c != '_') {
@@ -86,7 +86,7 @@ fn render(name: &str, source: &str, database: usize) -> String {
 }
 
 #[test]
-fn scripts_of_both_databases_are_made_from_one_source() {
+fn scripts_of_both_databases_are_generated_from_one_source() {
     let update = std::env::var_os("SIGNALBOX_UPDATE").is_some();
     let mut known = Vec::new();
     for file in fs::read_dir(folder().join("source")).expect("a folder").flatten() {
@@ -116,7 +116,7 @@ fn scripts_of_both_databases_are_made_from_one_source() {
 /// `table.column` with its type and whether it may be null.
 type Columns = BTreeMap<String, (String, bool)>;
 
-/// What `schema.rs` says, with types as they are in the catalogue of a database.
+/// The columns of `schema.rs`, with the types of a database's catalogue.
 fn expected(database: usize) -> Columns {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/schema.rs");
     let text = fs::read_to_string(path).expect("the schema");
@@ -131,7 +131,7 @@ fn expected(database: usize) -> Columns {
                 None => (kind, false),
             };
             let mapping = MAPPINGS.iter().find(|it| it.ours == ours);
-            let mapping = mapping.unwrap_or_else(|| panic!("{ours} is no type of ours"));
+            let mapping = mapping.unwrap_or_else(|| panic!("unknown column type {ours}"));
             let kind = mapping.catalogues[database].to_owned();
             found.insert(format!("{table}.{name}"), (kind, nullable));
         } else if let Some(key) = words.iter().position(|word| word.starts_with('(')) {
@@ -176,7 +176,7 @@ async fn on_postgres<T: QueryableByName<diesel::pg::Pg> + Send + 'static>(
     diesel::sql_query(sql).load(&mut conn).await.expect("rows")
 }
 
-/// An empty database of this version.
+/// An empty, migrated database.
 async fn postgres() -> String {
     let url = Server::shared().create_database();
     let database = signalbox_persistence::connect(&url).await.expect("a database");
@@ -215,9 +215,9 @@ async fn sqlite_has_the_columns_of_the_schema() {
     assert_eq!(loose.len(), 0, "every table is strict");
 }
 
-/// What an operator types on PostgreSQL: times are times, ids are UUIDs, documents are JSON.
+/// Queries of an operator on PostgreSQL: times are timestamps, ids are UUIDs, documents are JSON.
 #[tokio::test(flavor = "multi_thread")]
-async fn postgres_answers_in_its_own_types() {
+async fn postgres_stores_its_native_types() {
     use signalbox_conformance::stores::Sample;
     use signalbox_domain::time::Timestamp;
     #[derive(QueryableByName)]

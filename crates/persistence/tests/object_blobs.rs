@@ -1,4 +1,4 @@
-//! Uploaded bytes as objects in a bucket: whole or not at all, within a limit, in parts.
+//! Blobs as objects in a bucket: complete or absent, within a limit, in parts.
 
 use std::io::Read;
 use std::time::{Duration, Instant};
@@ -41,7 +41,7 @@ async fn get(blobs: &ObjectBlobs, key: &str) -> Option<Vec<u8>> {
 }
 
 #[tokio::test]
-async fn what_is_written_is_read_whole_by_every_server() {
+async fn a_written_object_is_readable_by_every_server() {
     let service = S3Double::start();
     let (first, _folder) = store(&service, ACCESS_KEY);
     let (second, spool) = store(&service, ACCESS_KEY);
@@ -54,7 +54,7 @@ async fn what_is_written_is_read_whole_by_every_server() {
         assert_eq!(service.multipart(), (multipart, 0));
         assert!(get(&second, &blob.key).await.as_deref() == Some(content));
         second.delete(&blob.key).await.expect("deleted");
-        second.delete(&blob.key).await.expect("gone already");
+        second.delete(&blob.key).await.expect("deleting it again succeeds");
         assert_eq!(get(&first, &blob.key).await, None);
     }
     let left = std::fs::read_dir(spool.path().join("spool")).expect("a folder").count();
@@ -63,7 +63,7 @@ async fn what_is_written_is_read_whole_by_every_server() {
 }
 
 #[tokio::test]
-async fn what_is_not_finished_leaves_nothing_behind() {
+async fn an_unfinished_object_leaves_no_parts() {
     let service = S3Double::start();
     let (blobs, _folder) = store(&service, ACCESS_KEY);
     let mut writer = blobs.begin("b", 8 * MIB as u64).await.expect("begun");
@@ -83,7 +83,7 @@ async fn what_is_not_finished_leaves_nothing_behind() {
 }
 
 #[tokio::test]
-async fn old_objects_go_and_keys_lead_nowhere_else() {
+async fn old_objects_are_swept_and_keys_cannot_escape_the_prefix() {
     let service = S3Double::start();
     let (blobs, _folder) = store(&service, ACCESS_KEY);
     for prefix in ["a", "b", "c"] {
@@ -100,7 +100,7 @@ async fn old_objects_go_and_keys_lead_nowhere_else() {
 }
 
 #[tokio::test]
-async fn a_key_that_is_no_good_is_an_error_and_not_an_empty_bucket() {
+async fn an_invalid_access_key_is_an_error_and_not_an_empty_bucket() {
     let service = S3Double::start();
     let (blobs, _folder) = store(&service, "another");
     let error = put(&blobs, "a", b"x").await.expect_err("refused");

@@ -1,4 +1,4 @@
-//! The schema: brought up to date once, and never a newer one.
+//! The schema: migrated once, and a newer one is refused.
 
 use signalbox_persistence::{ConnectError, connect};
 use signalbox_testkit::postgres::Server;
@@ -12,7 +12,7 @@ async fn migrates_once_and_refuses_a_newer_schema(url: &str, newer: impl AsyncFn
         let second = connect(url).await.expect("a database");
         second.migrate().await
     });
-    assert!(one.is_ok() && two.is_ok(), "two at once: {one:?} {two:?}");
+    assert!(one.is_ok() && two.is_ok(), "concurrent migrations: {one:?} {two:?}");
     assert_eq!(database.migrate().await.expect("nothing to do"), Vec::<String>::new());
     newer("INSERT INTO __diesel_schema_migrations (version) VALUES ('99990101000000')").await;
     let refused = database.migrate().await;
@@ -47,7 +47,7 @@ async fn on_postgres(url: &str, sql: &str) {
 }
 
 #[tokio::test]
-async fn a_url_that_is_no_database_is_refused_without_its_password() {
+async fn an_invalid_url_is_refused_without_showing_its_password() {
     let refused = connect("mysql://u:secret@h/d").await.err().expect("refused");
     assert!(matches!(refused, ConnectError::UnknownScheme));
     let refused = connect("postgres://u:secret@127.0.0.1:1/d").await.err().expect("refused");
@@ -55,7 +55,7 @@ async fn a_url_that_is_no_database_is_refused_without_its_password() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_database_that_is_gone_is_not_one_that_needs_migrations() {
+async fn an_unreachable_database_does_not_report_pending_migrations() {
     let server = Server::start();
     let database = connect(&server.create_database()).await.expect("a database");
     let pending = async || database.migration_status().await.map(|status| status.pending.len());

@@ -1,5 +1,5 @@
-//! The simulation of the whole system on both databases: a seed leads to the same history as in
-//! memory, event by event.
+//! The simulation of the whole system on both databases: each seed gives the same history as in
+//! memory.
 
 use signalbox_domain::ports::Stores;
 use signalbox_testkit::memory::MemoryDatabase;
@@ -7,7 +7,7 @@ use signalbox_testkit::postgres::Server;
 use signalbox_testkit::simulation::simulate;
 use tempfile::TempDir;
 
-/// A database takes about a second for each; memory runs hundreds.
+/// A seed takes about a second on a database; memory runs hundreds.
 const SEEDS: std::ops::Range<u64> = 0..6;
 
 fn same_as_in_memory(seeds: std::ops::Range<u64>, url: impl Fn() -> String) {
@@ -19,7 +19,7 @@ fn same_as_in_memory(seeds: std::ops::Range<u64>, url: impl Fn() -> String) {
             made.migrate().await.expect("migrated");
             made.stores()
         });
-        // The simulation waits for the database by itself; its drivers need the runtime around it.
+        // The simulation blocks on the database; the drivers need an entered runtime.
         let _around = runtime.enter();
         let in_memory =
             simulate(seed, MemoryDatabase::new().stores()).unwrap_or_else(|it| panic!("{it}"));
@@ -32,7 +32,7 @@ fn same_as_in_memory(seeds: std::ops::Range<u64>, url: impl Fn() -> String) {
 }
 
 #[test]
-fn sqlite_leads_to_the_same_history() {
+fn sqlite_gives_the_same_history() {
     let folder = TempDir::new().expect("a folder");
     let number = std::sync::atomic::AtomicU32::new(0);
     same_as_in_memory(SEEDS, || {
@@ -42,6 +42,6 @@ fn sqlite_leads_to_the_same_history() {
 }
 
 #[test]
-fn postgresql_leads_to_the_same_history() {
+fn postgresql_gives_the_same_history() {
     same_as_in_memory(SEEDS, || Server::shared().create_database());
 }

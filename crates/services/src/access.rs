@@ -1,4 +1,4 @@
-//! From a token's text to the caller.
+//! Authentication: from a token's text to the caller.
 
 use std::sync::Arc;
 
@@ -7,21 +7,21 @@ use signalbox_domain::ports::{Clock, OrgStore, StoreError, TokenStore};
 use signalbox_domain::time::{Span, Timestamp};
 use signalbox_domain::token::{Caller, TokenHash, TokenText};
 
-/// The most callers that are remembered.
+/// The most callers in the cache.
 const REMEMBERED: usize = 10_000;
 
-/// Recognizes callers. What it knows it remembers for less than a second, so that a revoked token
-/// is refused within a second on every server.
+/// Authenticates callers. Results are cached for less than a second, so that a revoked token is
+/// rejected within a second on every server.
 pub struct Authenticator {
     tokens: Arc<dyn TokenStore>,
     orgs: Arc<dyn OrgStore>,
     clock: Arc<dyn Clock>,
-    /// Callers, and until when each may be taken for granted.
+    /// Callers, and until when each entry is valid.
     remembered: Cache<TokenHash, (Timestamp, Arc<Caller>)>,
 }
 
 impl Authenticator {
-    /// Recognizes callers by these stores.
+    /// Creates an authenticator on these stores.
     pub fn new(
         tokens: Arc<dyn TokenStore>,
         orgs: Arc<dyn OrgStore>,
@@ -30,14 +30,14 @@ impl Authenticator {
         Self { tokens, orgs, clock, remembered: Cache::new(REMEMBERED) }
     }
 
-    /// Who calls with that text. `None` for a text that is malformed, unknown, expired or revoked:
-    /// the caller cannot tell which.
+    /// The caller of a token's text; `None` for a malformed, unknown, expired or revoked one,
+    /// without a distinction.
     pub async fn authenticate(&self, text: &str) -> Result<Option<Arc<Caller>>, StoreError> {
         let Some(text) = TokenText::parse(text) else { return Ok(None) };
         self.holder(text.hash()).await
     }
 
-    /// Who holds the token with that hash. `None` when it is unknown, expired or revoked.
+    /// The caller of the token with this hash; `None` if it is unknown, expired or revoked.
     pub async fn holder(&self, hash: TokenHash) -> Result<Option<Arc<Caller>>, StoreError> {
         let now = self.clock.now();
         if let Some((until, caller)) = self.remembered.get(&hash)

@@ -1,4 +1,4 @@
-//! The words in which a pull request's state is shown on its host.
+//! The texts of announcements on pull requests.
 
 use signalbox_domain::ids::Sha;
 use signalbox_domain::ports::{Forge, StatusState};
@@ -14,8 +14,8 @@ pub(super) const LABELS: [(PrState, &str); 5] = [
     (PrState::Merged, "signalbox: merged"),
 ];
 
-/// The state as it is shown: short-lived ones are part of a longer one, so that nobody is told of
-/// each step.
+/// The announced state: short-lived states count as the longer one around them, so that a pull
+/// request is not updated at each step.
 pub(super) const fn phase(state: &EntryState) -> PrState {
     match state {
         EntryState::NotReady => PrState::NotReady,
@@ -27,7 +27,7 @@ pub(super) const fn phase(state: &EntryState) -> PrState {
     }
 }
 
-/// The words for an entry.
+/// The texts of an entry.
 pub(super) struct AnnouncementText {
     pub(super) state: StatusState,
     pub(super) line: String,
@@ -35,7 +35,7 @@ pub(super) struct AnnouncementText {
 }
 
 impl AnnouncementText {
-    /// `newer` is the head that the pull request has had since it landed with an older one.
+    /// `newer` is the pull request's present head, if it landed with an older one.
     pub(super) fn of(queue: &Queue, entry: &Entry, forge: &dyn Forge, newer: Option<&Sha>) -> Self {
         let branch = forge.neutral(queue.header.branch.as_str());
         let neutral = |list: &[String]| {
@@ -71,13 +71,13 @@ impl AnnouncementText {
                 }
                 if let Some(since) = entry.off_target_since {
                     more = format!(
-                        "{more} The target branch was moved and has not contained it since {since}."
+                        "{more} A push to the target branch has removed it (detected at {since})."
                     );
                 }
                 if let Some(newer) = newer {
                     let landed = &entry.pull_request.head;
                     more = format!(
-                        "{more}\n\n**Newer commits were left out.** This pull request landed at \
+                        "{more}\n\n**Newer commits were not merged.** This pull request landed at \
                          {landed}; its head is now {newer}. Open a new pull request to land them, \
                          or submit this one again if it is still open."
                     );

@@ -1,9 +1,8 @@
-//! What is shown on pull requests of hosts with people: it follows the commits of their queues, a
-//! moment behind.
+//! Announcements on pull requests of forges, shortly after each commit of their queue.
 //!
-//! A commit names the pull requests whose state it changes, in its own transaction. What was last
-//! shown of each is stored, so nothing is shown twice, and what could not be shown is tried again
-//! until the host takes it, also by another server and after a restart.
+//! A commit records the pull requests whose state it changes, in its own transaction. What the host
+//! shows of each is stored, so that no announcement is repeated, and a failed one is retried until
+//! the host accepts it, also by another server or after a restart.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,23 +20,23 @@ use signalbox_domain::time::{Span, Timestamp};
 use super::announcement_words::{AnnouncementText, LABELS, phase};
 use super::{Error, QueueContext, QueueService};
 
-/// How long a lease on a pull request lasts while it is shown, in seconds.
+/// The duration of a lease on a pull request, in seconds.
 const LEASE_SECONDS: u32 = 30;
-/// The first pause after a part could not be shown, and the longest, in seconds.
+/// The first and the longest pause after a failure, in seconds.
 const PAUSE_SECONDS: (u32, u32) = (2, 60);
-/// How long what was shown is remembered, in days.
+/// How long announcements are remembered, in days.
 const REMEMBERED_DAYS: u32 = 30;
 
-/// Shows what queues do on the pull requests themselves.
+/// Announces the states of entries on their pull requests: commit status, comment and labels.
 pub struct StatusReporter {
     context: QueueContext,
     queues: Arc<QueueService>,
     holder: Uuid,
-    /// What a host does not take now. Only this server's: another one finds out by itself.
+    /// The pauses of parts that a host rejects at present; each server keeps its own.
     pauses: Mutex<BTreeMap<(QueueRef, Part), Pause>>,
 }
 
-/// What is shown separately: the host may take one and not the other.
+/// The parts of an announcement; each succeeds or fails on its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Part {
     Closed,
@@ -46,14 +45,14 @@ enum Part {
     Labels,
 }
 
-/// A part of a queue that could not be shown, and until when it is left alone.
+/// The pause of a part of a queue after a failure.
 #[derive(Clone, Copy, Debug)]
 struct Pause {
     failures: u32,
     until: Timestamp,
 }
 
-/// Fingerprints of everything that is to be shown.
+/// The fingerprints of all parts of an announcement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Prints {
     closed: Option<Uuid>,
@@ -62,14 +61,14 @@ struct Prints {
     labels: Option<Uuid>,
 }
 
-/// What is to be shown for an entry.
+/// The announcement of an entry.
 struct Wanted {
     announcement: Announcement,
     landed: Option<LandedNote>,
 }
 
 impl Wanted {
-    /// As the queue's settings say.
+    /// Builds the announcement that the queue's settings ask for.
     fn of(queue: &Queue, entry: &Entry, forge: &dyn Forge, newer: Option<&Sha>) -> Self {
         let settings = &queue.header.settings;
         let text = AnnouncementText::of(queue, entry, forge, newer);
@@ -125,7 +124,7 @@ impl Wanted {
         }
     }
 
-    /// Only that part, for the host.
+    /// The announcement with only this part.
     fn part(&self, part: Part) -> Announcement {
         let it = &self.announcement;
         Announcement {
@@ -143,7 +142,7 @@ fn print(texts: &[&str]) -> Uuid {
     Uuid::new_v5(&Uuid::NAMESPACE_URL, texts.join("\0").as_bytes())
 }
 
-/// A queue whose pull request is shown.
+/// A queue with its repository and forge.
 struct QueueAtHost<'a> {
     key: QueueRef,
     queue: &'a Queue,
@@ -152,15 +151,14 @@ struct QueueAtHost<'a> {
 }
 
 impl StatusReporter {
-    /// An status_reporter with a holder id of its own.
+    /// Creates a reporter with a lease holder id of its own.
     pub fn new(context: impl Into<QueueContext>, queues: Arc<QueueService>) -> Self {
         let context = context.into();
         let holder = context.ids.new_id();
         Self { context, queues, holder, pauses: Mutex::new(BTreeMap::new()) }
     }
 
-    /// Takes the pull request that has been due for longest and shows what is not shown of it yet.
-    /// `false` when none is due.
+    /// Announces the pull request that has been due for the longest time; `false` if none is due.
     pub async fn next(&self) -> Result<bool, Error> {
         let now = self.context.clock.now();
         let until = now.plus(Span::seconds(LEASE_SECONDS));
@@ -170,19 +168,19 @@ impl StatusReporter {
         };
         let next = self.update(&mut leased).await?;
         let now = self.context.clock.now();
-        // A lease that was lost meanwhile is another server's: it shows the rest.
+        // If the lease was lost, another server has it and announces the rest.
         let _kept = store.release(&leased, now, next).await?;
         Ok(true)
     }
 
-    /// Forgets what was shown long ago. Returns how many pull requests.
+    /// Deletes old records of announcements; returns the number of deleted records.
     pub async fn forget(&self) -> Result<u64, Error> {
         let before = self.context.clock.now().minus(Span::days(REMEMBERED_DAYS));
         Ok(self.context.stores.announcements.forget(before, 1_000).await?)
     }
 
-    /// Shows what is not shown yet of a pull request. Returns when to go on; `None` when everything
-    /// is shown or was refused for good, and when there is nothing to show it on.
+    /// Announces the changed parts of a pull request. Returns when to continue; `None` if every
+    /// part is shown or was rejected for good, or if the host has no forge.
     async fn update(&self, leased: &mut LeasedAnnouncement) -> Result<Option<Timestamp>, Error> {
         let (key, pr) = (leased.queue, leased.pr);
         let Some(queue) = self.queues.state(key).await? else { return Ok(None) };
@@ -205,7 +203,7 @@ impl StatusReporter {
         Ok(Some(self.pause_end(key).map_or(soon, |end| end.max(soon))))
     }
 
-    /// Shows what is not shown yet. Whether everything is shown now, or was refused for good.
+    /// Announces the changed parts. Returns whether every part is shown or was rejected for good.
     async fn show(&self, place: &QueueAtHost<'_>, entry: &Entry, shown: &mut Shown) -> bool {
         let mut done = true;
         let newer = shown.newer_head.clone();
@@ -216,7 +214,7 @@ impl StatusReporter {
         {
             done &= self.close(place, landed, closed, shown).await;
         }
-        // The comment names the commits that were left out.
+        // The comment names the head that was not merged.
         let wanted = Wanted::of(place.queue, entry, place.forge, shown.newer_head.as_ref());
         let prints = wanted.prints();
         for (part, print, has) in [
@@ -260,7 +258,7 @@ impl StatusReporter {
         true
     }
 
-    /// When the first of a queue's pauses ends.
+    /// When the earliest pause of a queue ends.
     fn pause_end(&self, key: QueueRef) -> Option<Timestamp> {
         let now = self.context.clock.now();
         let pauses = locked(&self.pauses);
@@ -273,9 +271,8 @@ impl StatusReporter {
         locked(&self.pauses).get(&(key, part)).is_some_and(|pause| now < pause.until)
     }
 
-    /// Remembers how a part went. `true` when it must be tried again: then it is left alone for a
-    /// while, for all pull requests of the queue. What the host refuses is not tried again until
-    /// there is something new to show.
+    /// Records the result of a part; returns `true` if it must be retried, after a pause for all
+    /// pull requests of the queue. A part that the host rejects is not retried until it changes.
     fn note(&self, key: QueueRef, part: Part, error: Option<&HostError>) -> bool {
         let mut pauses = locked(&self.pauses);
         let Some(error) = error.filter(|error| error.is_passing()) else {

@@ -1,4 +1,4 @@
-//! Reading the audit log, and writing what has no commit of its own.
+//! The audit log: reading it, and records of changes without a commit of their own.
 
 use signalbox_domain::audit::{AuditAction, AuditActor, AuditFields, AuditRecord, differences};
 use signalbox_domain::ids::{BranchName, OrgId, RepoName};
@@ -9,25 +9,25 @@ use signalbox_domain::webhook::EndpointId;
 
 use super::{AccountContext, Error};
 
-/// Who does something to what; the record is completed once it is known what changes.
+/// An audit record without its changes, which are added when they are known.
 #[derive(Clone, Debug)]
 pub struct AuditEntryBuilder {
-    /// Whose log.
+    /// The organization.
     pub org: OrgId,
-    /// Who.
+    /// Who makes the change.
     pub actor: AuditActor,
-    /// What.
+    /// The action.
     pub action: AuditAction,
-    /// To what.
+    /// The changed object.
     pub object: String,
-    /// The repository that it belongs to.
+    /// The repository of the object, if it belongs to one.
     pub repo: Option<RepoName>,
-    /// Why, if it was said.
+    /// The caller's reason, if given.
     pub reason: Option<String>,
 }
 
 impl AuditEntryBuilder {
-    /// What a caller does to something that belongs to a repository.
+    /// An action of a caller on an object of a repository.
     pub fn of(caller: &Caller, action: AuditAction, object: String, repo: &RepoName) -> Self {
         Self {
             org: caller.org,
@@ -39,12 +39,12 @@ impl AuditEntryBuilder {
         }
     }
 
-    /// What somebody with a shell on the server does.
+    /// An action of an operator of the server.
     pub const fn operator(org: OrgId, action: AuditAction, object: String) -> Self {
         Self { org, actor: AuditActor::Operator, action, object, repo: None, reason: None }
     }
 
-    /// What a caller does to an endpoint of webhooks.
+    /// An action of a caller on a webhook endpoint.
     pub(super) fn to_webhook(caller: &Caller, action: AuditAction, id: EndpointId) -> Self {
         Self {
             org: caller.org,
@@ -56,7 +56,7 @@ impl AuditEntryBuilder {
         }
     }
 
-    /// What a caller does to a queue.
+    /// An action of a caller on a queue.
     pub(super) fn to_queue(
         caller: &Caller,
         action: AuditAction,
@@ -66,7 +66,7 @@ impl AuditEntryBuilder {
         Self::of(caller, action, format!("queue {branch} of {repo}"), repo)
     }
 
-    /// The record of it.
+    /// The record with these changes.
     pub(super) fn record(
         &self,
         ids: &dyn IdSource,
@@ -89,13 +89,13 @@ impl AuditEntryBuilder {
     }
 }
 
-/// The audit log for those who may read it.
+/// Use cases of the audit log.
 pub struct AuditService {
     context: AccountContext,
 }
 
 impl AuditService {
-    /// A service on these adapters.
+    /// Creates the service.
     pub fn new(context: impl Into<AccountContext>) -> Self {
         Self { context: context.into() }
     }
@@ -111,8 +111,8 @@ impl AuditService {
         Ok(self.context.stores.audit.append(&record).await?)
     }
 
-    /// Records of the caller's organization, newest first, at most `limit`. A token that is limited
-    /// to repositories sees what belongs to these.
+    /// Lists records of the caller's organization, newest first, at most `limit`. A token that is
+    /// limited to repositories sees only their records.
     pub async fn list(
         &self,
         caller: &Caller,

@@ -1,5 +1,6 @@
-//! Building candidates. What speaks against a candidate because of the target's content is only
-//! said of the head that the target has at that moment: somebody may have mended it just now.
+//! Building candidates. A result that depends on the target's content, such as a conflict, only
+//! counts if the target still has the head that the candidate was built on: a push may have fixed
+//! it meanwhile.
 
 use signalbox_domain::ids::{PrNumber, Sha};
 use signalbox_domain::ports::{Built, GitHost, HostError, PullRequestQuery, QueueRef, Repository};
@@ -8,7 +9,7 @@ use signalbox_domain::time::Timestamp;
 
 use super::{Error, QueueContext, QueueService};
 
-/// A candidate to build, and for whom.
+/// A candidate to build, with its queue and host.
 pub(super) struct Order<'a> {
     pub(super) queue: QueueRef,
     pub(super) repository: &'a Repository,
@@ -16,12 +17,12 @@ pub(super) struct Order<'a> {
     pub(super) read_at: Timestamp,
 }
 
-/// What came of it.
+/// The result of a build.
 pub(super) enum Verdict {
-    /// These.
+    /// These facts.
     Final(Vec<Fact>),
-    /// A landing is under way that may have moved the target, or there is no target at the moment:
-    /// nothing can be said against the candidate yet.
+    /// A landing is active that may have moved the target, or the target is missing: the result is
+    /// not final.
     Unsettled,
 }
 
@@ -72,7 +73,9 @@ pub(super) async fn build(
     if let Built::Conflict { pr, with, .. } = &built
         && !is_about(build, *pr, *with)
     {
-        let words = format!("the answer is about #{pr} and {with:?}, which were not asked about");
+        let words = format!(
+            "unexpected answer of the host: a conflict of #{pr} with {with:?}, which are not part of the candidate"
+        );
         return Ok(Err(HostError::Unavailable { words }));
     }
     let run = build.run;
@@ -103,15 +106,15 @@ pub(super) async fn build(
                 Some(seen) => Fact::PullRequestSeen { pull_request: Box::new(seen), read_at },
                 None => Fact::PullRequestGone { pr },
             };
-            // The first takes it out, and the second then finds nothing to do. No run is left
-            // behind, whatever the host shows.
-            let words = format!("#{pr} has landed before with this very head");
+            // The first fact removes the pull request, and the second then has no effect. No run
+            // remains active, whatever the host shows.
+            let words = format!("#{pr} has already landed with this head");
             vec![seen, Fact::CandidateRefused { run, words }]
         }
     })))
 }
 
-/// Whether a conflict is one of what was to be built.
+/// Whether a conflict is about pull requests and runs of this build.
 fn is_about(build: &BuildCandidate, pr: PrNumber, with: ConflictWith) -> bool {
     let place = |pr: PrNumber| build.changes.iter().position(|change| change.pr == pr);
     let Some(at) = place(pr) else { return false };
@@ -125,15 +128,16 @@ fn is_about(build: &BuildCandidate, pr: PrNumber, with: ConflictWith) -> bool {
     }
 }
 
-/// Whether a queue names required statuses itself, so that nobody else is asked.
+/// Whether a queue has required statuses of its own, so that the repository and the host are not
+/// read.
 async fn names_its_own(queues: &QueueService, queue: QueueRef) -> Result<bool, Error> {
     let state = queues.state(queue).await?;
     let own = state.as_ref().and_then(|it| it.header.settings.required_statuses.as_ref());
     Ok(own.is_some_and(|names| !names.is_empty()))
 }
 
-/// Reads the target again. If it has moved, the queue is told first, which gives the run up unless
-/// what it was built on is still good. `None` while the queue cannot tell yet.
+/// Reads the target again. If it has moved, the queue absorbs that first, and cancels the run
+/// unless its base is still valid. `None` while the result is not final.
 async fn settled_target(
     context: &QueueContext,
     queues: &QueueService,

@@ -1,4 +1,5 @@
-//! Where a checks runner's reports go: into the queue as facts, and into the check log.
+//! The sink of a checks runner's reports: they become facts of the queue and entries of the check
+//! log.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,8 +13,8 @@ use signalbox_domain::queue::{CheckReport, Effect, Fact};
 
 use super::{Error, QueueContext, QueueService};
 
-/// Takes the reports of one run's checks. Closed by [`QueueSink::close`] when the lease is lost,
-/// and by itself when the run no longer waits for reports.
+/// Receives the reports of one run's checks. [`QueueSink::close`] closes it when the lease is lost;
+/// it closes automatically when the run no longer waits for reports.
 pub struct QueueSink {
     context: QueueContext,
     queues: Arc<QueueService>,
@@ -50,22 +51,22 @@ impl QueueSink {
         }
     }
 
-    /// Whether nobody wants reports any more.
+    /// Whether the sink accepts no more reports.
     pub fn is_closed(&self) -> bool {
         self.closed.load(Ordering::SeqCst)
     }
 
-    /// Whether a report could not be stored: the checks must be run again.
+    /// Whether a report could not be stored, so that the checks must run again.
     pub(super) fn has_failed(&self) -> bool {
         self.failed.load(Ordering::SeqCst)
     }
 
-    /// Says whether the reports are read from the host.
+    /// Sets whether the reports are read from the host.
     pub(super) fn reads_the_host(&self, read: bool) {
         self.read.store(read, Ordering::SeqCst);
     }
 
-    /// Says that nobody wants reports any more.
+    /// Closes the sink.
     pub fn close(&self) {
         self.closed.store(true, Ordering::SeqCst);
         let mut wakers = self.wakers.lock().unwrap_or_else(PoisonError::into_inner);
@@ -76,8 +77,8 @@ impl QueueSink {
 }
 
 impl QueueSink {
-    /// Before a failure counts: whether the target is still what was tested, on hosts that do not
-    /// tell of pushes. What cannot be read now is read by the sweep.
+    /// Reads the target again before a failure counts, on hosts that do not report pushes. If it
+    /// cannot be read now, the sweep reads it.
     async fn reread_target(&self) -> Result<(), Error> {
         let Some(state) = self.queues.state(self.queue).await? else { return Ok(()) };
         let Some(repository) = self.queues.repository_of(self.queue).await? else {
@@ -105,8 +106,8 @@ impl ChecksSink for QueueSink {
         let Some((run, sha)) = self.checked.clone().filter(|_| !self.is_closed()) else {
             return Err(SinkClosed);
         };
-        // A report that cannot be stored closes the sink: the lease runs out, and the checks are
-        // run again by whoever leases them next.
+        // A report that cannot be stored closes the sink: the lease expires, and the next server
+        // that leases the effect runs the checks again.
         let stored = async {
             if checks.iter().any(|it| it.conclusion.is_some_and(|it| !it.is_success())) {
                 self.reread_target().await?;

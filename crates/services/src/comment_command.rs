@@ -5,28 +5,29 @@ use signalbox_domain::queue::Priority;
 /// The highest priority number.
 const MAX_PRIORITY: u32 = 255;
 
-/// What a comment asks for.
+/// A command in a comment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CommentCommand {
-    /// Put the pull request into the queue.
+    /// Submits the pull request.
     Merge {
-        /// With which priority.
+        /// The priority, if given.
         priority: Option<Priority>,
-        /// Whether alone.
+        /// Whether to test it alone, if given.
         no_batch: Option<bool>,
-        /// Whatever the host says about merging it.
+        /// Whether to submit it even if the host reports it as not mergeable.
         force: bool,
     },
-    /// Take it out of the queue.
+    /// Cancels the pull request.
     Cancel,
-    /// Test it once more.
+    /// Restarts the tests.
     Restart,
 }
 
 impl CommentCommand {
-    /// Reads the first of a comment's plain lines that starts with the prefix as a word. `None`
-    /// when there is none; the error says which word is not understood. The host has left out
-    /// code, quotes and hidden text: what is markup is the host's to say.
+    /// Parses the first line that starts with the prefix; `None` if there is none. The error names
+    /// the unknown argument. `lines` come from
+    /// [`Forge::plain_lines`](signalbox_domain::ports::Forge::plain_lines), without code, quotes
+    /// and hidden text.
     pub fn parse(prefix: &str, lines: &[String]) -> Option<Result<Self, String>> {
         let line = lines.iter().find_map(|line| {
             let rest = line.trim().strip_prefix(prefix)?;
@@ -40,11 +41,13 @@ impl CommentCommand {
             Some("merge") => return Self::merge(words),
             Some("cancel") => Self::Cancel,
             Some("restart") => Self::Restart,
-            Some(other) => return Err(format!("{other:?} is not merge, cancel or restart")),
-            None => return Err("say merge, cancel or restart".to_owned()),
+            Some(other) => {
+                return Err(format!("unknown command {other:?}: expected merge, cancel or restart"));
+            }
+            None => return Err("missing command: expected merge, cancel or restart".to_owned()),
         };
         match words.next() {
-            Some(more) => Err(format!("{more:?} is too much")),
+            Some(more) => Err(format!("unexpected argument {more:?}")),
             None => Ok(command),
         }
     }
@@ -63,7 +66,7 @@ impl CommentCommand {
                     let value = inline.or_else(|| words.next()).unwrap_or_default();
                     priority = Some(read_priority(value)?);
                 }
-                (_, _) => return Err(format!("{word:?} is not an option of merge")),
+                (_, _) => return Err(format!("unknown option {word:?} of merge")),
             }
         }
         Ok(Self::Merge { priority, no_batch, force })
@@ -73,7 +76,7 @@ impl CommentCommand {
 fn read_priority(text: &str) -> Result<Priority, String> {
     let number = text.parse().ok().filter(|number| *number <= MAX_PRIORITY).map(Priority::number);
     number.or_else(|| Priority::named(text)).ok_or_else(|| {
-        format!("priority {text:?} must be urgent, high, medium, low or from 0 to {MAX_PRIORITY}")
+        format!("invalid priority {text:?}: expected urgent, high, medium, low or a number from 0 to {MAX_PRIORITY}")
     })
 }
 
@@ -91,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_are_read() {
+    fn commands_are_parsed() {
         for (body, wanted) in [
             ("/signalbox merge", merge(None, None, false)),
             ("  /signalbox   merge --priority high ", merge(Some(10), None, false)),
@@ -105,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_is_said_and_other_text_is_none() {
+    fn an_unknown_command_is_an_error_and_other_text_is_ignored() {
         for body in ["", "hello", "> /signalbox merge", "/signalboxx merge", "see /signalbox merge"]
         {
             assert_eq!(parse(body), None, "{body}");

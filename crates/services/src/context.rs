@@ -1,4 +1,4 @@
-//! What use cases work with: everything that the app wired, and the part of each family.
+//! Contexts: the ports that the services work with, all of them and per context.
 
 use std::sync::Arc;
 
@@ -9,16 +9,16 @@ use signalbox_domain::ports::{
 
 use super::Repositories;
 
-/// Every adapter, as the app wired them. A service takes the part of it that it needs.
+/// Every adapter, as the program provides them. A service takes the part that it needs, by `Into`.
 #[derive(Clone)]
 pub struct Context {
     /// The database.
     pub stores: Stores,
     /// The git hosts.
     pub hosts: Arc<dyn Hosts>,
-    /// The time.
+    /// The clock.
     pub clock: Arc<dyn Clock>,
-    /// New ids.
+    /// The source of ids.
     pub ids: Arc<dyn IdSource>,
     /// Metrics and logs.
     pub observer: Arc<dyn Observer>,
@@ -28,20 +28,20 @@ pub struct Context {
     pub notifier: Arc<dyn Notifier>,
 }
 
-/// What the use cases of merge queues work with.
+/// The ports of the merge queue's services.
 #[derive(Clone)]
 pub struct QueueContext {
     /// The stores of queues.
     pub stores: QueueStores,
     /// The repositories.
     pub repositories: Repositories,
-    /// The audit log, for what is not written with a commit.
+    /// The audit log, for records without a commit of their own.
     pub audit: Arc<dyn AuditLog>,
     /// The git hosts.
     pub hosts: Arc<dyn Hosts>,
-    /// The time.
+    /// The clock.
     pub clock: Arc<dyn Clock>,
-    /// New ids.
+    /// The source of ids.
     pub ids: Arc<dyn IdSource>,
     /// Metrics and logs.
     pub observer: Arc<dyn Observer>,
@@ -51,7 +51,7 @@ pub struct QueueContext {
     pub notifier: Arc<dyn Notifier>,
 }
 
-/// What the use cases of flaky tests and of uploads work with.
+/// The ports of the services of flaky tests and uploads.
 #[derive(Clone)]
 pub struct FlakyContext {
     /// The stores of tests and uploads.
@@ -60,11 +60,11 @@ pub struct FlakyContext {
     pub orgs: Arc<dyn OrgStore>,
     /// The repositories.
     pub repositories: Repositories,
-    /// The audit log, for what is not written with a commit.
+    /// The audit log, for records without a commit of their own.
     pub audit: Arc<dyn AuditLog>,
-    /// The time.
+    /// The clock.
     pub clock: Arc<dyn Clock>,
-    /// New ids.
+    /// The source of ids.
     pub ids: Arc<dyn IdSource>,
     /// Metrics and logs.
     pub observer: Arc<dyn Observer>,
@@ -74,29 +74,29 @@ pub struct FlakyContext {
     pub notifier: Arc<dyn Notifier>,
 }
 
-/// What the use cases of webhooks work with.
+/// The ports of the webhook service.
 #[derive(Clone)]
 pub struct WebhookContext {
     /// Endpoints and messages.
     pub endpoints: Arc<dyn WebhookStore>,
-    /// The time.
+    /// The clock.
     pub clock: Arc<dyn Clock>,
-    /// New ids.
+    /// The source of ids.
     pub ids: Arc<dyn IdSource>,
     /// Metrics and logs.
     pub observer: Arc<dyn Observer>,
 }
 
-/// What the use cases of tokens, sessions and the audit log work with.
+/// The ports of the services of tokens, sessions and the audit log.
 #[derive(Clone)]
 pub struct AccountContext {
-    /// The stores of organizations.
+    /// The stores of accounts.
     pub stores: AccountStores,
     /// The repositories.
     pub repositories: Repositories,
-    /// The time.
+    /// The clock.
     pub clock: Arc<dyn Clock>,
-    /// New ids.
+    /// The source of ids.
     pub ids: Arc<dyn IdSource>,
 }
 

@@ -1,4 +1,4 @@
-//! Runs effects: lease, call the host, take the answer in as a fact, finish.
+//! Running effects: lease, call the host, absorb the answer, finish.
 
 use std::sync::Arc;
 
@@ -20,13 +20,13 @@ use super::checks_sink::QueueSink;
 use super::landings::{self, LandingsCheck, LookError};
 use super::{Error, QueueContext, QueueService};
 
-/// How long a lease lasts; renewed while work goes on.
+/// The duration of a lease, in seconds; renewed during the work.
 const LEASE_SECONDS: u32 = 12;
-/// The first pause after a failure, and the longest, in seconds.
+/// The first and the longest pause after a failure, in seconds.
 const BACKOFF_SECONDS: (u32, u32) = (1, 60);
-/// The pause before a question is asked again whose answer depends on a landing under way.
+/// The pause, in seconds, before repeating a call whose answer depends on an active landing.
 const UNSETTLED_SECONDS: u32 = 1;
-/// The most failing effects of a queue that are looked at.
+/// The most failing effects of a queue that are checked at a time.
 const FAILING_AT_ONCE: u32 = 100;
 
 /// Runs effects on behalf of one server.
@@ -36,62 +36,62 @@ pub struct EffectRunner {
     holder: Uuid,
 }
 
-/// What became of an effect.
+/// The result of an effect.
 enum Outcome {
     /// The host answered; these facts follow.
-    AuditFields(Vec<Fact>),
-    /// Nothing to take in.
+    Facts(Vec<Fact>),
+    /// The effect is done, without a fact.
     Done,
-    /// The answer depends on something that is being settled: ask again soon.
+    /// The answer depends on an active landing: repeat the call soon.
     Unsettled,
 }
 
 impl EffectRunner {
-    /// A runner with a holder id of its own.
+    /// Creates a runner with a lease holder id of its own.
     pub fn new(context: impl Into<QueueContext>, queues: Arc<QueueService>) -> Self {
         let context = context.into();
         let holder = context.ids.new_id();
         Self { context, queues, holder }
     }
 
-    /// How often a lease should be renewed, at least.
+    /// The longest interval between renewals of a lease.
     pub fn renewal() -> std::time::Duration {
         Span::seconds(LEASE_SECONDS / 3).to_std()
     }
 
-    /// Leases up to `limit` effects of a lane.
+    /// Leases up to `limit` effects of a class.
     pub async fn lease(&self, lane: EffectClass, limit: u32) -> Result<Vec<Leased>, Error> {
         let now = self.context.clock.now();
         let until = now.plus(Span::seconds(LEASE_SECONDS));
         Ok(self.context.stores.outbox.lease(lane, limit, self.holder, now, until).await?)
     }
 
-    /// Extends a lease. `false` when it was lost or revoked.
+    /// Extends a lease; `false` if it was lost or revoked.
     pub async fn renew(&self, leased: &Leased) -> Result<bool, Error> {
         let until = self.context.clock.now().plus(Span::seconds(LEASE_SECONDS));
         Ok(self.context.stores.outbox.renew(leased.token, until).await?)
     }
 
-    /// Gives back what a server that died had leased. Only for the start of the only server on a
-    /// database: another one's leases would be lost too.
+    /// Ends all leases, for the start of the only server on a database. The leases of other servers
+    /// would be lost too.
     pub async fn take_over(&self) -> Result<u64, Error> {
         Ok(self.context.stores.outbox.hand_back(None).await?)
     }
 
-    /// Gives back everything that is leased, for a shutdown.
+    /// Ends all leases of this runner, for a shutdown.
     pub async fn hand_back(&self) -> Result<u64, Error> {
         Ok(self.context.stores.outbox.hand_back(Some(self.holder)).await?)
     }
 
-    /// Runs one leased effect to its end. `closed` resolves when the lease is lost, which stops
+    /// Runs one leased effect to completion. Closing `sink`, when the lease is lost, stops its
     /// checks.
     ///
-    /// An error is the database's; the lease then runs out and the effect comes back.
+    /// Fails only if the database fails; the lease then expires and the effect is due again.
     pub async fn run(&self, leased: &Leased, sink: &QueueSink) -> Result<(), Error> {
         let started = self.context.clock.now();
         let answer = self.attempt(leased, sink).await?;
         let outcome = match answer {
-            Ok(Outcome::AuditFields(facts)) => {
+            Ok(Outcome::Facts(facts)) => {
                 for fact in facts {
                     self.queues.absorb(leased.queue, fact).await?;
                 }
@@ -104,7 +104,7 @@ impl EffectRunner {
                     now.plus(Span::seconds(UNSETTLED_SECONDS)),
                     leased.failing_since.unwrap_or(now),
                 );
-                let words = "waits until it is known where the target is";
+                let words = "waiting for the head of the target branch";
                 let kept = self.context.stores.outbox.retry(leased.token, at, since, words).await?;
                 if kept { "retried" } else { "lost" }
             }
@@ -127,7 +127,8 @@ impl EffectRunner {
         Ok(if kept { "done" } else { "lost" })
     }
 
-    /// A host error is tried again, or becomes a fact; it is never dropped.
+    /// Handles an error of the host: the effect is retried, or the error becomes a fact; it is
+    /// never dropped.
     async fn failed(
         &self,
         leased: &Leased,
@@ -166,7 +167,7 @@ impl EffectRunner {
         Ok(if kept { "retried" } else { "lost" })
     }
 
-    /// Whether a failed effect is worth another try: its run may have been given up meanwhile.
+    /// Whether a failed effect should be retried: its run may have been cancelled meanwhile.
     async fn is_wanted(&self, leased: &Leased) -> Result<bool, Error> {
         let Some(queue) = self.queues.state(leased.queue).await? else { return Ok(false) };
         Ok(is_wanted(&queue, &leased.effect))
@@ -208,7 +209,7 @@ impl EffectRunner {
                 let order = candidate::Order { queue: leased.queue, repository, build, read_at };
                 let verdict = candidate::build(&self.context, &self.queues, host, &order).await?;
                 verdict.map(|verdict| match verdict {
-                    Verdict::Final(facts) => Outcome::AuditFields(facts),
+                    Verdict::Final(facts) => Outcome::Facts(facts),
                     Verdict::Unsettled => Outcome::Unsettled,
                 })
             }
@@ -235,7 +236,7 @@ impl EffectRunner {
                     return Ok(Ok(Outcome::Done));
                 }
                 let forge = self.context.hosts.forge(repository.org, &repository.name.host);
-                // A host without people needs no pull request to start checks.
+                // A host without a forge needs no pull request to start checks.
                 let Some(forge) = forge else { return Ok(Ok(Outcome::Done)) };
                 let wanted = test_pull_request(branch, target, prs);
                 let opened = forge.open_test_pull_request(repository, &wanted).await;
@@ -246,8 +247,8 @@ impl EffectRunner {
                     return Ok(Ok(Outcome::Done));
                 };
                 let job = ChecksJob { repository: repository.clone(), checks: checks.clone() };
-                // Also when nobody wants the reports any more: then there is nothing left to do. A
-                // lease that was lost meanwhile cannot be finished, so whoever has it goes on.
+                // Done also if the sink was closed, because the run was cancelled. If the lease was
+                // lost, `finish` fails and the new holder continues.
                 sink.reads_the_host(runner.reads_the_host());
                 let done = runner.run(&job, sink).await;
                 if sink.has_failed() {
@@ -262,14 +263,15 @@ impl EffectRunner {
         self.context.hosts.checks_runner(repository.org, &repository.name.host)
     }
 
-    /// A sink for the reports of a leased effect's checks.
+    /// Creates the sink for the checks of a leased effect.
     pub fn sink(&self, leased: &Leased) -> QueueSink {
         QueueSink::new(self.context.clone(), self.queues.clone(), leased)
     }
 }
 
-/// A pause, up to a quarter shorter: what failed together does not come back together. It follows
-/// from the effect and the try alone, so that the same history is the same on every store.
+/// Shortens a pause by up to a quarter, so that effects that failed together are not retried
+/// together. Deterministic in the effect and the attempt, so that a history is the same on every
+/// store.
 fn spread(leased: &Leased, pause: Span) -> Span {
     let queue = leased.queue.id.0.as_bytes().last().copied().unwrap_or_default();
     let [number, ..] = leased.number.to_le_bytes();
@@ -295,7 +297,7 @@ fn test_pull_request(
 }
 
 fn one(fact: Fact) -> Outcome {
-    Outcome::AuditFields(vec![fact])
+    Outcome::Facts(vec![fact])
 }
 
 async fn land_candidate(
@@ -306,7 +308,8 @@ async fn land_candidate(
     let run = land.run;
     let answer = match host.land(repository, land).await {
         Ok(answer) => answer,
-        // What is missing may be the target, which then is said of the queue and not of the host.
+        // The missing object may be the target branch, which is a fact of the queue and not an
+        // outage.
         Err(error @ HostError::NotFound { .. }) => {
             if host.head(repository, &land.target).await?.is_some() {
                 return Err(error);
@@ -327,8 +330,8 @@ async fn land_candidate(
     })
 }
 
-/// What is wrong with the host, as it keeps an effect from its end. A refusal that is no answer to
-/// what was asked is trouble of the host's too.
+/// The outage of the host that keeps an effect from completing. A refusal that does not answer the
+/// call counts as an outage, too.
 fn trouble(error: &HostError) -> Option<HostTrouble> {
     if let HostError::RateLimited { .. } = error {
         return None;
@@ -339,7 +342,7 @@ fn trouble(error: &HostError) -> Option<HostTrouble> {
     }))
 }
 
-/// Whether the queue waits for that effect. A branch that is not deleted yet keeps nobody waiting.
+/// Whether the queue waits for this effect. It does not wait for the deletion of a branch.
 const fn keeps_waiting(effect: &Effect) -> bool {
     match effect {
         Effect::BuildCandidate(_)
@@ -354,7 +357,7 @@ const fn keeps_waiting(effect: &Effect) -> bool {
     }
 }
 
-/// Whether an effect fails for which a queue waits.
+/// Whether an effect that a queue waits for is failing.
 pub(super) async fn is_kept_waiting(
     context: &QueueContext,
     queue: QueueRef,
@@ -383,9 +386,9 @@ fn is_wanted(queue: &Queue, effect: &Effect) -> bool {
     }
 }
 
-/// Whether the host has spoken its last word on an effect. Only a host that refuses this very
-/// change says something about it: what cannot be found may come back, and a read that is refused
-/// says nothing about what it was to read. A branch that cannot be deleted is left to the sweep.
+/// Whether an error is the host's final answer to an effect. Only the refusal of the change itself
+/// is: a missing object may return, and a refused read says nothing about the object. The sweep
+/// deletes branches that could not be deleted.
 fn is_final(effect: &Effect, error: &HostError) -> bool {
     match effect {
         Effect::BuildCandidate(_) | Effect::RunChecks(_) | Effect::Land(_) => match error {
@@ -405,7 +408,7 @@ fn is_final(effect: &Effect, error: &HostError) -> bool {
     }
 }
 
-/// The fact that a final refusal of the host stands for.
+/// The fact of the host's final refusal.
 fn refused(effect: &Effect, error: &HostError) -> Option<Fact> {
     let words = error.to_string();
     match effect {

@@ -1,5 +1,4 @@
-//! What callers see of a pull request in a queue: the entry itself, its way there, and when it will
-//! be merged.
+//! Reads of a pull request in a queue: the entry, its timeline and an estimate of its merge.
 
 use std::collections::BTreeSet;
 
@@ -13,30 +12,30 @@ use signalbox_domain::token::{Caller, Scope};
 use super::queue_reads::{live_snapshot, stored_snapshot};
 use super::{EntrySnapshot, Error, QueueService};
 
-/// The most steps of a timeline: the newest ones.
+/// The most steps of a timeline; the newest are kept.
 const MAX_STEPS: u32 = 200;
-/// The most earlier passes that an estimate is based on.
+/// The most earlier runs that an estimate is based on.
 const MAX_PASSES: u32 = 100;
-/// The most pull requests of one branch that are looked at: those submitted last.
+/// The most pull requests of one branch that are considered, by last submission.
 const MAX_OF_BRANCH: u32 = 20;
 
-/// What is asked for beside the entry.
+/// The optional parts of a read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Extras {
-    /// Its way through the queue.
+    /// Whether to include the timeline.
     pub timeline: bool,
-    /// When it will be merged.
+    /// Whether to include the estimate.
     pub estimate: bool,
 }
 
-/// An entry with what was asked for beside it.
+/// An entry with its optional parts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EntryDetails {
     /// The entry.
     pub snapshot: EntrySnapshot,
-    /// Its way through the queue, newest step first, at most 200.
+    /// Its timeline, newest step first, at most 200 steps.
     pub timeline: Option<Vec<Step>>,
-    /// When it will be merged.
+    /// An estimate of the time until its merge.
     pub estimate: Option<Estimate>,
 }
 
@@ -53,9 +52,9 @@ impl QueueService {
         Ok(details.snapshot)
     }
 
-    /// A pull request's entry, live or ended, with what else is asked for. By a branch it is the
-    /// pull request from there that was submitted to this queue: an open one before all others,
-    /// else the one that was closed last.
+    /// A pull request's entry, live or ended, with its optional parts. A query by branch finds the
+    /// pull request from that branch that was submitted to this queue: an open one first, otherwise
+    /// the one that was closed last.
     pub async fn entry_details(
         &self,
         caller: &Caller,
@@ -123,7 +122,7 @@ impl QueueService {
         Ok(timeline(entry, snapshot.waits.as_ref(), &moves, &runs))
     }
 
-    /// The pull request from that branch that is meant: only those count that were submitted here.
+    /// The pull request that a query by branch means, out of those submitted to this queue.
     async fn submitted_from(
         &self,
         repository: &Repository,
@@ -135,7 +134,7 @@ impl QueueService {
         if let [only] = found.as_slice() {
             return Ok(Some(only.pr));
         }
-        // What is in the queue is open; of the others the host knows.
+        // A live entry is open; the host is read for the others.
         if let Some(live) = found.iter().find(|entry| entry.is_live()) {
             return Ok(Some(live.pr));
         }

@@ -1,4 +1,4 @@
-//! Why a use case did not do what was asked.
+//! The error of the services.
 
 use thiserror::Error;
 
@@ -10,14 +10,14 @@ use signalbox_domain::token::Scope;
 
 use super::{UploadError, WebhookError};
 
-/// Why a use case did not do what was asked. Refused and not found are the caller's business, the
-/// rest is the operator's.
+/// The error of the services. Refusals and missing objects are errors of the caller; outages and
+/// database errors concern the operator.
 #[derive(Debug, Error)]
 pub enum Error {
-    /// The rules say no.
+    /// The planner refused the command.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// The rules of flaky tests say no.
+    /// The rules of flaky tests refused the command.
     #[error(transparent)]
     FlakyRefused(#[from] signalbox_domain::flaky::Refusal),
     /// The repository has no such test.
@@ -28,10 +28,10 @@ pub enum Error {
         /// The test.
         test: TestId,
     },
-    /// The organization has no such repository, or the token may not see it.
+    /// The organization has no such repository, or the token may not access it.
     #[error("repository {0} not found")]
     UnknownRepository(RepoName),
-    /// The repository has no queue for that branch.
+    /// The branch has no queue.
     #[error("merge queue for branch `{branch}` of {}/{} not found", repo.owner, repo.name)]
     UnknownQueue {
         /// The repository.
@@ -39,7 +39,7 @@ pub enum Error {
         /// The branch.
         branch: BranchName,
     },
-    /// The repository has a queue for that branch already.
+    /// The branch already has a queue.
     #[error("there is already a merge queue for branch `{branch}` of {}/{}", repo.owner, repo.name)]
     QueueExists {
         /// The repository.
@@ -55,7 +55,7 @@ pub enum Error {
         /// The pull request.
         pr: PrNumber,
     },
-    /// The pull request was never in that queue.
+    /// The pull request was never submitted to the queue.
     #[error("{what} of {}/{} was never submitted to the merge queue for branch `{branch}`", repo.owner, repo.name)]
     NeverSubmitted {
         /// The repository.
@@ -75,20 +75,20 @@ pub enum Error {
         /// The run.
         run: RunId,
     },
-    /// The token may not do that.
+    /// The token lacks a scope.
     #[error("this token lacks the scope {}", .0.as_str())]
     MissingScope(Scope),
-    /// The upload was not taken.
+    /// The upload was rejected.
     #[error(transparent)]
     Upload(#[from] UploadError),
-    /// What was asked of webhooks was refused.
+    /// An operation on webhooks was refused.
     #[error(transparent)]
     Webhook(#[from] WebhookError),
     /// The host did not answer or refused.
-    #[error("the git host could not be asked")]
+    #[error("could not reach the git host")]
     Host(#[source] HostError),
-    /// Too many others changed the queue at the same moment.
-    #[error("the merge queue is too busy")]
+    /// The queue was changed concurrently too many times.
+    #[error("the merge queue is too busy: it was changed concurrently too many times")]
     Busy,
     /// The database failed.
     #[error(transparent)]

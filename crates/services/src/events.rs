@@ -1,4 +1,4 @@
-//! Public events, for whoever reads along.
+//! Reads of public events.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -11,17 +11,17 @@ use signalbox_domain::token::{Caller, Scope};
 
 use super::{Error, Repositories};
 
-/// The most pages of the log that are read for one answer, when a token sees few of its events.
+/// The most pages of the log that one call reads, if the token may see few of its events.
 const PAGES: u32 = 10;
 
-/// A part of the log.
+/// A page of the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventsRead {
     /// The events that the caller may see, in order.
     pub events: Vec<PublicEvent>,
-    /// How far the log was read: from where to go on.
+    /// The position to continue from.
     pub next: i64,
-    /// The newest position of the organization.
+    /// The newest position of the organization's log.
     pub newest: i64,
 }
 
@@ -32,19 +32,19 @@ pub struct EventService {
 }
 
 impl EventService {
-    /// A service on that log.
+    /// Creates the service.
     pub const fn new(log: Arc<dyn EventLog>, repositories: Repositories) -> Self {
         Self { log, repositories }
     }
 
-    /// The public names of all events that are told.
+    /// The public names of all kinds of events.
     pub fn kinds() -> impl Iterator<Item = &'static str> {
         let of_queues = queue::EventKind::ALL.iter().map(|kind| kind.as_str());
         of_queues.chain(flaky::EventKind::NAMES.iter().copied())
     }
 
-    /// Events after a position, at most `limit`: of the organization, of the repositories that the
-    /// token may see, and of what its scopes let it read; of some kinds if asked.
+    /// Events of the organization after a position, at most `limit`, restricted to the repositories
+    /// and kinds that the token may read, and to the given kinds.
     pub async fn after(
         &self,
         caller: &Caller,
@@ -72,7 +72,7 @@ impl EventService {
                 }
             }
             if !whole && events.len() < most {
-                // What is above the position that was newest before is for the next time.
+                // Events above the position that was newest before are left for the next call.
                 next = next.max(newest);
             }
             if !whole || events.len() >= most {
@@ -88,7 +88,7 @@ impl EventService {
         Ok(self.log.newest(caller.org).await?)
     }
 
-    /// The repositories that a limited token may see; `None`: all.
+    /// The repositories that a limited token may see; `None` for all.
     async fn visible_repos(&self, caller: &Caller) -> Result<Option<BTreeSet<RepoId>>, Error> {
         if caller.repos.is_empty() {
             return Ok(None);
@@ -99,7 +99,7 @@ impl EventService {
     }
 }
 
-/// The kinds that the token may read, of those that are asked for; `None`: all.
+/// The requested kinds that the token may read; `None` for all.
 fn visible_kinds(caller: &Caller, asked: Option<&[String]>) -> Result<Option<Vec<String>>, Error> {
     let may = |kind: &str| caller.may(scope_of(kind));
     if !caller.may(Scope::QueueRead) && !caller.may(Scope::TestsRead) {
@@ -115,7 +115,7 @@ fn visible_kinds(caller: &Caller, asked: Option<&[String]>) -> Result<Option<Vec
     Ok(Some(kinds))
 }
 
-/// What a token needs to read events of that kind.
+/// The scope that events of this kind require.
 fn scope_of(kind: &str) -> Scope {
     if flaky::EventKind::NAMES.contains(&kind) { Scope::TestsRead } else { Scope::QueueRead }
 }

@@ -1,12 +1,13 @@
-//! Effects that have failed for longer than a minute: their queue stands still.
+//! Effects that have failed for more than a minute and block their queue.
 
 use signalbox_domain::ports::{Failing, Outbox, StoreError};
 use signalbox_domain::time::{Span, Timestamp};
 
-/// One minute: effects that fail for no longer usually succeed on a later try.
+/// One minute. Shorter failures usually pass with a retry.
 pub const LONG: Span = Span::from_micros(60_000_000);
 
-/// How many effects have failed for longer than `LONG`, and up to `limit` of them, the longest first.
+/// The effects that have failed for longer than [`LONG`]: their number, and up to `limit` of them,
+/// longest first.
 pub async fn for_long(
     outbox: &dyn Outbox,
     now: Timestamp,

@@ -1,5 +1,4 @@
-//! Reports of impacted targets by somebody without a token: a workflow run of a fork vouches for
-//! them.
+//! Reports of impacted targets without a token, authenticated by a workflow run of a fork.
 
 use std::sync::PoisonError;
 
@@ -10,7 +9,7 @@ use signalbox_domain::time::Span;
 
 use super::{Error, HintService};
 
-/// The most runs that are looked up at hosts within a minute: anybody may ask.
+/// The most lookups of workflow runs per minute, because this endpoint needs no token.
 const LOOKUPS_PER_MINUTE: usize = 120;
 
 /// A report without a token.
@@ -22,18 +21,18 @@ pub struct ForkReport {
     pub branch: BranchName,
     /// The pull request.
     pub pr: PrNumber,
-    /// What it touches; the head must be named.
+    /// The targets; the head is required.
     pub targets: ReportedTargets,
-    /// The run that the report says it comes from.
+    /// The id of the workflow run that sends the report.
     pub workflow_run: u64,
 }
 
 impl HintService {
-    /// Takes in a report that a live workflow run of a fork vouches for, at the host: it runs for
-    /// a pull request from a fork of this repository, for exactly the commit that the report names,
-    /// and that commit is the head of the pull request. A run vouches once for each queue.
+    /// Accepts a report if the host confirms its workflow run: the run is live, belongs to a pull
+    /// request from a fork of this repository, and runs for the reported commit, which is the pull
+    /// request's head. A run can report once per queue.
     ///
-    /// `false` when nothing vouches for it; which of the rules is broken is not said.
+    /// Returns `false` if the run is not confirmed, without the cause.
     pub async fn targets_from_fork(&self, report: &ForkReport) -> Result<bool, Error> {
         if report.targets.sha.is_none() {
             return Ok(false);
@@ -85,7 +84,7 @@ impl HintService {
         Ok(true)
     }
 
-    /// Whether there were few enough lookups in the last minute; counts this one.
+    /// Counts a lookup; returns whether the limit of the last minute allows it.
     fn may_look_up(&self) -> bool {
         let now = self.context.clock.now();
         let mut lookups = self.lookups.lock().unwrap_or_else(PoisonError::into_inner);
@@ -99,7 +98,7 @@ impl HintService {
         few
     }
 
-    /// The repositories of that name on hosts that tell, whichever organization they belong to.
+    /// The repositories of this name on hosts with webhooks, of all organizations.
     async fn connected(&self, name: &RepoName) -> Result<Vec<Repository>, Error> {
         let mut found = Vec::new();
         for (org, _) in self.context.hosts.webhook_decoders(&name.host) {

@@ -1,4 +1,5 @@
-//! What hosts tell: each event is a hint, and what it says is read again before anything is done.
+//! Webhook deliveries from hosts: each is a hint, and the object is read again before the queue
+//! acts on it.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex};
@@ -18,29 +19,29 @@ use signalbox_domain::time::{Span, Timestamp};
 use super::submit::SubmitOptions;
 use super::{CommentCommand, Error, QueueContext, QueueService};
 
-/// How old a comment may be whose command is still followed: an event that is sent again later
-/// does nothing.
+/// The age, in hours, up to which a comment's command is carried out; a later redelivery has no
+/// effect.
 const COMMAND_HOURS: u32 = 24;
-/// How far back comments are listed at least, for commands of which nobody was told.
+/// How far back, in minutes, comments are listed for commands whose delivery was lost.
 const LOOK_BACK_MINUTES: u32 = 30;
-/// How long events are remembered, in days.
+/// How long deliveries are remembered, in days.
 const REMEMBERED_DAYS: u32 = 30;
 
-/// Why what a host told was not taken in.
+/// Why a delivery was not processed.
 #[derive(Debug, Error)]
 pub enum HookError {
-    /// No organization is connected to a host of that name that tells.
-    #[error("no organization listens to a host of that name")]
+    /// No organization has a webhook secret for a host of this name.
+    #[error("no organization receives webhooks of this host")]
     UnknownHost,
-    /// It is not signed, or cannot be read.
+    /// The signature or the payload is invalid.
     #[error(transparent)]
     Decode(#[from] DecodeError),
-    /// It could not be followed now; the host may send it again.
+    /// Processing failed; the host may deliver it again.
     #[error(transparent)]
     Service(#[from] Error),
 }
 
-/// Takes in what hosts tell.
+/// Processes webhook deliveries from hosts.
 pub struct HintService {
     pub(super) context: QueueContext,
     pub(super) inbound_deliveries: Arc<dyn InboundDeliveryStore>,
@@ -49,7 +50,7 @@ pub struct HintService {
 }
 
 impl HintService {
-    /// A service on these adapters.
+    /// Creates the service.
     pub fn new(
         context: impl Into<QueueContext>,
         inbound_deliveries: Arc<dyn InboundDeliveryStore>,
@@ -63,8 +64,8 @@ impl HintService {
         }
     }
 
-    /// Takes in one event. It counts for every organization whose secret has signed it; an event
-    /// that was taken in before does nothing.
+    /// Processes one delivery, for every organization whose secret has signed it. A delivery that
+    /// was processed before has no effect.
     pub async fn hear(
         &self,
         host: &HostId,
@@ -75,7 +76,7 @@ impl HintService {
         if decoders.is_empty() {
             return Err(HookError::UnknownHost);
         }
-        // Everything is decoded before anything is awaited: headers stay where they are.
+        // Decode everything before the first await, because the headers are borrowed.
         let mut events = Vec::new();
         for (org, decoder) in decoders {
             match decoder.decode(header, body) {
@@ -93,7 +94,7 @@ impl HintService {
         Ok(())
     }
 
-    /// Forgets events that are too old to come again. Returns how many.
+    /// Deletes records of old deliveries; returns the number of deleted records.
     pub async fn forget(&self) -> Result<u64, Error> {
         let before = self.context.clock.now().minus(Span::days(REMEMBERED_DAYS));
         Ok(self.inbound_deliveries.forget(before, 1_000).await?)
@@ -140,7 +141,7 @@ impl HintService {
             }
         };
         match done {
-            // What could not be read now is found by the reconcile loop.
+            // The reconcile loop finds what could not be read now.
             Err(Error::Host(_)) => Ok(()),
             other => other,
         }
@@ -151,7 +152,7 @@ impl HintService {
         Ok(queues.list(Some(repository.org), Some(repository.id)).await?)
     }
 
-    /// The queues of a repository with their newest states.
+    /// The queues of a repository with their latest states.
     async fn queues(&self, repository: &Repository) -> Result<Vec<(QueueKey, Arc<Queue>)>, Error> {
         let mut found = Vec::new();
         for key in self.keys(repository).await? {
@@ -162,8 +163,8 @@ impl HintService {
         Ok(found)
     }
 
-    /// Only pull requests that are in a queue are read, and not those that are just being landed:
-    /// the landing brings its own answer.
+    /// Only pull requests in a queue are read, except landing ones, whose landing has an answer of
+    /// its own.
     async fn pull_request(&self, repository: &Repository, pr: PrNumber) -> Result<(), Error> {
         let known = self.queues(repository).await?;
         let is_waiting = |queue: &Queue| {
@@ -185,8 +186,8 @@ impl HintService {
     ) -> Result<(), Error> {
         for (key, queue) in self.queues(repository).await? {
             let header = &queue.header;
-            // Our own landings are told too; nothing is to be learnt from them. One that is under
-            // way brings its own answer.
+            // Pushes by the queue itself are reported too and contain nothing new. An active
+            // landing has an answer of its own.
             let known = header.target.head.as_ref() == at && !header.target.missing;
             let news = !known && header.landing.is_none();
             if header.branch != *name || !news {
@@ -203,8 +204,8 @@ impl HintService {
         Ok(())
     }
 
-    /// Wakes whoever waits for a candidate's checks, and reads pull requests again whose own head
-    /// it is and which the host did not let in.
+    /// Wakes the runners that wait for a candidate's checks, and reads pull requests again whose
+    /// head is this commit and which the host did not report as mergeable.
     async fn checks(&self, repository: &Repository, sha: &Sha) -> Result<(), Error> {
         if let Some(forge) = self.context.hosts.forge(repository.org, &repository.name.host) {
             forge.checks_hinted(sha);
@@ -220,7 +221,7 @@ impl HintService {
         Ok(())
     }
 
-    /// Follows the command in a comment, as it is at the host now, if its author may push there.
+    /// Carries out the command in a comment, as the host shows it now, if its author may push.
     async fn comment(&self, repository: &Repository, pr: PrNumber, id: u64) -> Result<(), Error> {
         let (org, host) = (repository.org, &repository.name.host);
         let Some(forge) = self.context.hosts.forge(org, host) else { return Ok(()) };
@@ -250,14 +251,14 @@ impl HintService {
         };
         let taken = match done {
             Ok(taken) => taken,
-            // What passes is tried again when the event is sent again; the rest was refused.
+            // A temporary error is retried with the redelivery; any other was a refusal.
             Err(Error::Host(error)) if error.is_passing() => return Err(Error::Host(error)),
             Err(Error::Store(error)) => return Err(Error::Store(error)),
             Err(Error::Busy) => return Err(Error::Busy),
             Err(_) => false,
         };
         self.inbound_deliveries.taken(org, host, &seen, now).await?;
-        // Nothing depends on whether this is seen.
+        // The reaction is optional.
         let _seen = forge.react(repository, id, taken).await;
         Ok(())
     }
@@ -267,10 +268,11 @@ impl HintService {
         Ok(queues.iter().any(|(_, queue)| queue.header.settings.commands_enabled))
     }
 
-    /// Follows commands of which nobody was told: the comments of the last minutes are listed, and
-    /// those that were followed already do nothing.
+    /// Carries out commands whose delivery was lost, from the comments of the last minutes.
+    /// Commands that were carried out before have no effect.
     pub async fn catch_up(&self) -> Result<(), Error> {
-        // Rounded, so that the host sees the same question for a while.
+        // Rounded, so that the request stays the same for a while and conditional requests can be
+        // used.
         let step = Span::minutes(LOOK_BACK_MINUTES);
         let since = self.context.clock.now().minus(step).floor(step);
         let repos = self.context.repositories.list(None).await?;
@@ -280,7 +282,7 @@ impl HintService {
         for repository in repos.iter().filter(|it| taking.contains(&it.id)) {
             let host = &repository.name.host;
             let Some(forge) = self.context.hosts.forge(repository.org, host) else { continue };
-            // What cannot be listed now is listed in the next round.
+            // Comments that cannot be listed now are listed in the next round.
             let Ok(found) = forge.comments_since(repository, since).await else { continue };
             for (pr, id) in found {
                 match self.comment(repository, pr, id).await {
@@ -292,7 +294,7 @@ impl HintService {
         Ok(())
     }
 
-    /// `false` when there is no queue for it, or its author may not.
+    /// Carries out a command; `false` if there is no queue for it, or its author may not give it.
     async fn obey(
         &self,
         repository: &Repository,
@@ -342,7 +344,8 @@ impl HintService {
         self.queues.step(queue, repository, branch, Input::Command(command), None).await.map(drop)
     }
 
-    /// The enqueueing label submits, and taking it off cancels, where labels may carry commands.
+    /// Handles the enqueueing label, if commands by label are on: adding it submits, removing it
+    /// cancels.
     async fn label(
         &self,
         repository: &Repository,
@@ -385,7 +388,7 @@ impl HintService {
         }
     }
 
-    /// The queue that a pull request is in, else the one of the branch that it is for.
+    /// The queue that a pull request is in, or else the queue of its base branch.
     async fn queue_of(
         &self,
         repository: &Repository,
@@ -405,7 +408,8 @@ impl HintService {
     }
 }
 
-/// Whether somebody may: by the host's word, asked now, or as a bot that the queue's settings name.
+/// Whether a user may give commands: by their permission on the host, read now, or as a bot that
+/// the queue's settings name.
 async fn may(
     forge: &dyn Forge,
     repository: &Repository,

@@ -1,4 +1,4 @@
-//! What callers see of a queue's past: lists of its pull requests and results of tests.
+//! Reads of a queue's history: lists of pull requests and testing results.
 
 use std::collections::BTreeSet;
 
@@ -16,30 +16,30 @@ use super::{EntryDetails, EntrySnapshot, Error, Extras, QueueService};
 pub struct EntryPage {
     /// The most recently submitted first.
     pub entries: Vec<EntrySnapshot>,
-    /// What the next page comes after; `None` on the last one.
+    /// The position of the next page; `None` on the last page.
     pub next: Option<SubmissionPlace>,
 }
 
 /// Several pull requests of one queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FoundEntries {
-    /// In the order in which they were asked for, each once.
+    /// The entries in the requested order, without repeats.
     pub entries: Vec<EntryDetails>,
-    /// Those that were never submitted to the queue, likewise.
+    /// The pull requests that were never submitted to the queue, in the requested order.
     pub not_found: Vec<PrNumber>,
 }
 
-/// A page of results of tests.
+/// A page of testing results.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResultsPage {
-    /// The newest first.
+    /// The results, newest first.
     pub results: Vec<TestingResult>,
-    /// How many there are on all pages.
+    /// The total number of results.
     pub total: u64,
 }
 
 impl QueueService {
-    /// A queue's pull requests, live and ended, the most recently submitted first, at most `take`.
+    /// A queue's pull requests, live and ended, most recently submitted first, at most `take`.
     pub async fn pull_requests(
         &self,
         caller: &Caller,
@@ -51,7 +51,7 @@ impl QueueService {
     ) -> Result<EntryPage, Error> {
         let (queue_ref, queue) = self.read(caller, repo, branch).await?;
         let history = &self.context().stores.history;
-        // One more than asked for tells whether there is a next page.
+        // One more than requested shows whether there is a next page.
         let limit = take.saturating_add(1);
         let mut found = history.entries_by_submission(queue_ref, filter, after, limit).await?;
         let size = usize::try_from(take).unwrap_or(usize::MAX);
@@ -62,7 +62,7 @@ impl QueueService {
         Ok(EntryPage { entries: shown.collect(), next })
     }
 
-    /// Several pull requests' entries, live or ended, with what else is asked for.
+    /// The entries of several pull requests, live or ended, with their optional parts.
     pub async fn entries(
         &self,
         caller: &Caller,
@@ -89,8 +89,8 @@ impl QueueService {
         Ok(FoundEntries { entries, not_found })
     }
 
-    /// Results of the tests that ended within a time, the newest first, without the first
-    /// `offset`, at most `take`: one for each pull request and attempt.
+    /// Results of the tests that ended in a window, newest first, skipping `offset`, at most
+    /// `take`: one for each pull request and attempt.
     pub async fn testing_results(
         &self,
         caller: &Caller,

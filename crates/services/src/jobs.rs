@@ -1,4 +1,4 @@
-//! Periodic jobs: of all servers on a database one runs each of them at a time.
+//! Periodic jobs: of all servers on a database, one at a time runs each job.
 
 use std::sync::Arc;
 
@@ -8,9 +8,9 @@ use uuid::Uuid;
 
 use super::Error;
 
-/// How long a lease on a job lasts; renewed while the job runs.
+/// The duration of a lease on a job, in seconds; renewed while the job runs.
 const LEASE_SECONDS: u32 = 15;
-/// The first pause after a failure and the longest, in seconds. A job with a longer period waits
+/// The first and the longest pause after a failure, in seconds. A job with a longer period waits
 /// for its period.
 const PAUSE_SECONDS: (u32, u32) = (1, 30);
 
@@ -22,7 +22,7 @@ pub struct JobService {
 }
 
 impl JobService {
-    /// A service for the server with that id.
+    /// Creates the service of the server with this id.
     pub const fn new(jobs: Arc<dyn JobStore>, clock: Arc<dyn Clock>, server: Uuid) -> Self {
         Self { jobs, clock, server }
     }
@@ -32,12 +32,13 @@ impl JobService {
         self.server
     }
 
-    /// How often a lease should be renewed, at least.
+    /// The longest interval between renewals of a lease.
     pub fn renewal() -> std::time::Duration {
         Span::seconds(LEASE_SECONDS / 3).to_std()
     }
 
-    /// Adds jobs that the database does not have yet, each with its period. They are due at once.
+    /// Adds the jobs, each with its period, that the database does not have yet. New jobs are due
+    /// immediately.
     pub async fn declare(&self, jobs: &[(&str, Span)]) -> Result<(), Error> {
         let now = self.clock.now();
         let jobs: Vec<(&str, Timestamp)> =
@@ -52,7 +53,7 @@ impl JobService {
         Ok(self.jobs.lease(kinds, self.server, now, until).await?)
     }
 
-    /// Extends a lease. `false` when it was lost.
+    /// Extends a lease; `false` if it was lost.
     pub async fn renew(&self, leased: &LeasedJob) -> Result<bool, Error> {
         let until = self.clock.now().plus(Span::seconds(LEASE_SECONDS));
         Ok(self.jobs.renew(&leased.token, until).await?)
@@ -70,13 +71,13 @@ impl JobService {
         let (first, longest) = PAUSE_SECONDS;
         let pause = first.saturating_mul(1 << leased.failures.min(10)).min(longest);
         let pause = error.map_or(period, |_| period.max(Span::seconds(pause)));
-        // A lease that was lost is another server's: its run counts.
+        // If the lease was lost, the run of the server that has it counts.
         let _kept = self.jobs.finish(&leased.token, now, now.plus(pause), error).await?;
         Ok(())
     }
 
-    /// Lets other servers run the jobs that this one has run; the jobs of all servers with `all`,
-    /// which only the start of the only server on a database may ask for.
+    /// Ends this server's claim to its jobs; with `all`, the claims of all servers, which is only
+    /// valid at the start of the only server on a database.
     pub async fn hand_back(&self, all: bool) -> Result<u64, Error> {
         let server = (!all).then_some(self.server);
         Ok(self.jobs.hand_back(server).await?)

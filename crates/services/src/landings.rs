@@ -1,4 +1,4 @@
-//! Which landings a target contains after somebody moved it.
+//! Which landings a target contains after a push from outside.
 
 use signalbox_domain::ids::{BranchName, PrNumber, Sha};
 use signalbox_domain::ports::{
@@ -7,13 +7,13 @@ use signalbox_domain::ports::{
 };
 use signalbox_domain::queue::{Entry, EntryState, Exit, Fact, PrState};
 
-/// The most merged entries that are looked at, the newest first, and how many at once.
+/// The most merged entries that are checked, newest first, and the size of one read.
 const LOOK_BACK: (usize, u32) = (1_000, 200);
 
-/// How many of them the host is asked about at once.
+/// The most landings in one call to the host.
 const AT_ONCE: usize = 20;
 
-/// What is asked.
+/// A check of landings.
 pub(super) struct LandingsCheck<'a> {
     pub(super) branch: &'a BranchName,
     pub(super) was: &'a Sha,
@@ -21,7 +21,7 @@ pub(super) struct LandingsCheck<'a> {
     pub(super) off_target: &'a [PrNumber],
 }
 
-/// Why there is no answer.
+/// Why a check failed.
 pub(super) enum LookError {
     Host(HostError),
     Store(StoreError),
@@ -39,8 +39,8 @@ impl From<StoreError> for LookError {
     }
 }
 
-/// Asks the host which merged entries the target contains. As long as it only goes forwards, one
-/// call tells that nothing is lost.
+/// Asks the host which merged entries the target contains. If the target only moved forward, one
+/// call suffices.
 pub(super) async fn check(
     history: &dyn HistoryStore,
     host: &dyn GitHost,
@@ -66,7 +66,7 @@ pub(super) async fn check(
         let mut merged = newest_merged(history, queue).await?;
         merged.retain(|entry| entry.off_target_since.is_none());
         merged.sort_by_key(|entry| std::cmp::Reverse((entry.state_changed_at, entry.pr)));
-        // What landed before something that is still there is there too.
+        // Landings before one that the target contains are contained, too.
         for some in merged.chunks(AT_ONCE) {
             let some = contained(some.to_vec()).await?;
             if some.iter().all(|(_, there)| *there) {
@@ -95,7 +95,7 @@ async fn newest_merged(
     Ok(found)
 }
 
-/// What the queue landed of an entry; `None` when it landed nothing.
+/// The landing of an entry; `None` if the queue did not land it.
 fn landed(entry: &Entry) -> Option<Landed> {
     match &entry.state {
         EntryState::Ended(Exit::Merged { sha: Some(sha), .. }) => {

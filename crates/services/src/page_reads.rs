@@ -1,5 +1,5 @@
-//! What pages show beside the replies of the API: everything that a caller may see, at a glance,
-//! and whether it has changed.
+//! Reads for pages beyond those of the API: overviews, and versions that change with what they
+//! show.
 
 use std::sync::Arc;
 
@@ -11,10 +11,10 @@ use signalbox_domain::token::{Caller, Scope};
 
 use super::{Error, QueueContext, QueueService};
 
-/// The most earlier passes that estimates are based on.
+/// The most earlier runs that estimates are based on.
 const MAX_PASSES: u32 = 100;
 
-/// A queue that a caller may see.
+/// A queue with its repository.
 #[derive(Clone, Debug)]
 pub struct SeenQueue {
     /// Its repository.
@@ -23,7 +23,7 @@ pub struct SeenQueue {
     pub queue: Arc<Queue>,
 }
 
-/// Something that pages are told about when it changes.
+/// A topic whose changes a page can watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Topic {
     /// All queues of an organization.
@@ -34,7 +34,7 @@ pub enum Topic {
     Tests(RepoId),
 }
 
-/// What pages show beside the replies of the API.
+/// Reads for pages beyond those of the API.
 pub struct PageReads {
     context: QueueContext,
     tests: Arc<dyn FlakyStore>,
@@ -42,7 +42,7 @@ pub struct PageReads {
 }
 
 impl PageReads {
-    /// Reads on these adapters.
+    /// Creates the service.
     pub fn new(
         context: impl Into<QueueContext>,
         tests: Arc<dyn FlakyStore>,
@@ -51,19 +51,19 @@ impl PageReads {
         Self { context: context.into(), tests, queues }
     }
 
-    /// The time.
+    /// The present time.
     pub fn now(&self) -> Timestamp {
         self.context.clock.now()
     }
 
-    /// The repositories that the caller may see, by name.
+    /// The repositories that the caller may see, ordered by name.
     pub async fn repositories(&self, caller: &Caller) -> Result<Vec<Repository>, Error> {
         let mut found = self.context.repositories.list(Some(caller.org)).await?;
         found.retain(|repository| self.context.repositories.may_see(caller, &repository.name));
         Ok(found)
     }
 
-    /// The repository of that name, if the caller may see it.
+    /// The repository of this name, if the caller may see it.
     pub async fn repository(
         &self,
         caller: &Caller,
@@ -73,7 +73,7 @@ impl PageReads {
         Ok(found.filter(|found| self.context.repositories.may_see(caller, &found.name)))
     }
 
-    /// The queues that the caller may see, by repository and branch.
+    /// The queues that the caller may see, ordered by repository and branch.
     pub async fn queues(&self, caller: &Caller) -> Result<Vec<SeenQueue>, Error> {
         if !caller.may(Scope::QueueRead) {
             return Ok(Vec::new());
@@ -108,7 +108,7 @@ impl PageReads {
         Ok(own.filter_map(|it| Move::of(0, 0, it.at, &it.decision)).collect())
     }
 
-    /// How long the tests of a queue have taken that passed last.
+    /// The durations of the last passed runs of a queue.
     pub async fn durations(
         &self,
         caller: &Caller,
@@ -119,7 +119,7 @@ impl PageReads {
         Ok(durations(&self.context.stores.history.passes(queue, MAX_PASSES).await?))
     }
 
-    /// Whether the caller may be told about changes of that.
+    /// Whether the caller may watch a topic.
     pub async fn may_watch(&self, caller: &Caller, topic: Topic) -> Result<bool, Error> {
         let repo = match topic {
             Topic::Org => return Ok(caller.may(Scope::QueueRead)),
@@ -134,8 +134,8 @@ impl PageReads {
         Ok(found.is_some_and(|found| self.context.repositories.may_see(caller, &found.name)))
     }
 
-    /// A number that is another one after every change of that. Read from the database, so that it
-    /// is the same on every server.
+    /// A number that changes with every change of a topic; read from the database, so that it is
+    /// the same on every server.
     pub async fn version(&self, org: OrgId, topic: Topic) -> Result<u64, Error> {
         match topic {
             Topic::Queue(id) => {
@@ -150,7 +150,8 @@ impl PageReads {
                 let mut sum = 0_u64;
                 for key in self.context.stores.queues.list(Some(org), None).await? {
                     let state = self.queues.state(key.queue).await?;
-                    // One more for each queue, so that a new one without a step is noticed too.
+                    // One more for each queue, so that a new queue without a step changes the
+                    // version, too.
                     let own = state.map_or(0, |queue| queue.header.sequence).saturating_add(1);
                     sum = sum.wrapping_add(own);
                 }

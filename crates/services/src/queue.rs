@@ -1,4 +1,4 @@
-//! What callers do with queues.
+//! Use cases of queues.
 
 use std::sync::Arc;
 
@@ -16,16 +16,16 @@ use super::audit::AuditEntryBuilder;
 use super::step::Stepper;
 use super::{Error, QueueContext};
 
-/// The default of `concurrency` when createQueue does not say.
+/// The default of `concurrency` in createQueue.
 const DEFAULT_CONCURRENCY: u32 = 1;
 
-/// What callers do with queues: every method checks what the caller may do and see.
+/// Use cases of queues. Every method checks the caller's scopes and repositories.
 pub struct QueueService {
     pub(super) stepper: Stepper,
 }
 
 impl QueueService {
-    /// A service on these adapters.
+    /// Creates the service.
     pub fn new(context: impl Into<QueueContext>) -> Self {
         Self { stepper: Stepper::new(context.into()) }
     }
@@ -65,12 +65,12 @@ impl QueueService {
         let deed = AuditEntryBuilder::to_queue(caller, AuditAction::QueueCreated, repo, branch);
         let record = deed.record(&*context.ids, now, &AuditFields::new(), &of_queue(&queue.header));
         context.audit.append(&record).await?;
-        // The first look at the target; the reconcile loop repeats it if this one is lost.
+        // The first read of the target; the reconcile loop repeats it if the effect is lost.
         let queue = QueueRef { org: caller.org, id: queue.header.id };
         self.absorb(queue, Fact::TimePassed).await
     }
 
-    /// Deletes an empty queue.
+    /// Deletes a queue; refused while it has live entries.
     pub async fn delete_queue(
         &self,
         caller: &Caller,
@@ -81,7 +81,7 @@ impl QueueService {
         self.administer(caller, repo, branch, Command::Delete, &deed).await.map(drop)
     }
 
-    /// Changes settings, the state, or both; returns the queue after it.
+    /// Changes settings, the state, or both; returns the updated queue.
     pub async fn update_queue(
         &self,
         caller: &Caller,
@@ -98,7 +98,7 @@ impl QueueService {
         self.administer(caller, repo, branch, command, &deed).await
     }
 
-    /// Changes settings if they are still those; returns the queue after it, and whether it was
+    /// Changes settings if the present ones equal `expected`; returns the queue, and whether it was
     /// changed.
     pub async fn update_settings(
         &self,
@@ -119,7 +119,7 @@ impl QueueService {
         taken.ok_or_else(|| Error::UnknownQueue { repo: repo.clone(), branch: branch.clone() })
     }
 
-    /// Takes a pull request out of the queue.
+    /// Cancels a pull request.
     pub async fn cancel(
         &self,
         caller: &Caller,
@@ -131,7 +131,7 @@ impl QueueService {
         self.command(caller, Scope::QueueSubmit, repo, branch, command).await.map(drop)
     }
 
-    /// Tests a pull request once more, in its place.
+    /// Restarts the tests of a pull request; it keeps its place.
     pub async fn restart(
         &self,
         caller: &Caller,
@@ -143,13 +143,13 @@ impl QueueService {
         self.command(caller, Scope::QueueSubmit, repo, branch, command).await.map(drop)
     }
 
-    /// Takes in what happened.
+    /// Lets a queue absorb a fact.
     pub async fn absorb(&self, queue: QueueRef, fact: Fact) -> Result<(), Error> {
         self.stepper.absorb(queue, fact).await
     }
 
-    /// Takes in, for every queue of a repository, that a pull request may have changed: the host
-    /// is asked, whatever the hint said.
+    /// Handles a hint, for every queue of a repository, that a pull request may have changed: it is
+    /// read from the host.
     pub async fn pull_request_hinted(
         &self,
         org: OrgId,
@@ -178,19 +178,19 @@ impl QueueService {
         Ok(())
     }
 
-    /// The repository of a queue; `None` when the queue is gone.
+    /// The repository of a queue; `None` if the queue no longer exists.
     pub(super) async fn repository_of(&self, queue: QueueRef) -> Result<Option<Repository>, Error> {
         let Some((_, state)) = self.stepper.load(queue).await? else { return Ok(None) };
         Ok(self.context().repositories.find(queue.org, state.header.repo).await?)
     }
 
-    /// The newest state of a queue; `None` when it is gone.
+    /// The latest state of a queue; `None` if it no longer exists.
     pub(super) async fn state(&self, queue: QueueRef) -> Result<Option<Arc<Queue>>, Error> {
         Ok(self.stepper.load(queue).await?.map(|(_, state)| state))
     }
 
-    /// The newest states of all queues, or of those only that are looked at often, by one read and
-    /// one more for each queue that has changed.
+    /// The latest states of all queues, or only of watched ones, by one read and one more for each
+    /// queue that has changed.
     pub(super) async fn states(
         &self,
         watched_only: bool,
@@ -217,8 +217,8 @@ impl QueueService {
         self.step(queue, &repository, branch, Input::Command(command), None).await
     }
 
-    /// Carries out a command that only those may give who administer queues, and writes it to the
-    /// audit log in the same commit.
+    /// Carries out a command that requires the scope `queue:admin`, and writes it to the audit log
+    /// in the same commit.
     async fn administer(
         &self,
         caller: &Caller,
@@ -246,8 +246,8 @@ impl QueueService {
         })
     }
 
-    /// The caller's repository of that name, after checking that the token may do and see it. On
-    /// hosts that allow it a repository that exists there is registered on first use.
+    /// The caller's repository of this name, after checking scope and repository of the token. On
+    /// hosts that allow it, an existing repository is registered on first use.
     pub(super) async fn repository(
         &self,
         caller: &Caller,

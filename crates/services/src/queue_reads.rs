@@ -1,4 +1,4 @@
-//! What callers see of queues.
+//! Reads of queues.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,29 +14,29 @@ use signalbox_domain::token::{Caller, Scope};
 
 use super::{Error, QueueService};
 
-/// An entry as it was at one moment.
+/// An entry at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EntrySnapshot {
     /// The entry.
     pub entry: Entry,
     /// Its state.
     pub state: PrState,
-    /// What is known about its being ready.
+    /// The conditions for entering the line.
     pub readiness: Readiness,
-    /// Why it is not further; `None` once it has ended.
+    /// Why it waits; `None` once it has ended.
     pub waits: Option<WaitReason>,
     /// Its position in the line, from 1; `None` outside the line.
     pub position: Option<usize>,
 }
 
-/// A test run as it was at one moment.
+/// A test run at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunSnapshot {
     /// The run.
     pub run: TestRun,
     /// The pull requests that it was built on.
     pub dependent_prs: Vec<PrNumber>,
-    /// The reported targets of the pull requests under test, in the order of the group.
+    /// The reported targets of the tested pull requests, in the order of the group.
     pub targets: Vec<Option<Arc<ReportedTargets>>>,
 }
 
@@ -51,7 +51,7 @@ impl QueueService {
         self.read(caller, repo, branch).await.map(|(_, queue)| queue)
     }
 
-    /// A test run of a queue, also one that has ended.
+    /// A test run of a queue, active or ended.
     pub async fn run(
         &self,
         caller: &Caller,
@@ -68,7 +68,7 @@ impl QueueService {
         Ok(snapshot(&queue, run.ok_or_else(unknown)?))
     }
 
-    /// The test runs of a queue that are in progress, oldest first.
+    /// The active test runs of a queue, oldest first.
     pub async fn runs_in_progress(
         &self,
         caller: &Caller,
@@ -114,7 +114,7 @@ impl QueueService {
             let moves = moves.get(&depth.queue).map(Vec::as_slice).unwrap_or_default();
             let branch = depth.branch.as_str();
             let mut both = measure(&format!("{owner}/{name}"), branch, &depth.counts, moves);
-            // Two series with the same labels make the whole page useless.
+            // Two series with the same labels would make the page invalid.
             if hosts.get(&(owner, name)).is_some_and(|hosts| hosts.len() > 1) {
                 for metrics in &mut both {
                     metrics.repo_host = Some(host.as_str().to_owned());
@@ -140,7 +140,7 @@ impl QueueService {
     }
 }
 
-/// A live entry as the queue has it.
+/// The snapshot of a live entry.
 pub(super) fn live_snapshot(queue: &Queue, pr: PrNumber) -> Option<EntrySnapshot> {
     view_entry(queue, pr).map(|view| EntrySnapshot {
         entry: view.entry.clone(),
@@ -151,7 +151,7 @@ pub(super) fn live_snapshot(queue: &Queue, pr: PrNumber) -> Option<EntrySnapshot
     })
 }
 
-/// An entry as it is kept; with what the queue knows of it, unless it has moved on meanwhile.
+/// The snapshot of a stored entry, with the queue's view of it unless it has changed since.
 pub(super) fn stored_snapshot(queue: &Queue, entry: Entry) -> EntrySnapshot {
     let live = live_snapshot(queue, entry.pr).filter(|live| live.entry.state == entry.state);
     live.unwrap_or_else(|| EntrySnapshot {

@@ -1,5 +1,5 @@
-//! Which repository a name means. Every way in asks here, so that one repository never becomes two
-//! because it was spelled differently.
+//! Lookup of repositories by name. Every entry point uses it, so that different spellings never
+//! register one repository twice.
 
 use std::sync::Arc;
 
@@ -9,8 +9,7 @@ use signalbox_domain::token::Caller;
 
 use super::Context;
 
-/// The registered repositories, by the rules for names of their hosts: see
-/// [`Hosts::any_case`].
+/// The registered repositories, looked up by the rules of their hosts: see [`Hosts::any_case`].
 #[derive(Clone)]
 pub struct Repositories {
     store: Arc<dyn RepoStore>,
@@ -18,12 +17,12 @@ pub struct Repositories {
 }
 
 impl Repositories {
-    /// The repositories of that store.
+    /// Creates the lookup on a store.
     pub const fn new(store: Arc<dyn RepoStore>, hosts: Arc<dyn Hosts>) -> Self {
         Self { store, hosts }
     }
 
-    /// The organization's repository of that name.
+    /// The organization's repository of this name.
     pub async fn named(
         &self,
         org: OrgId,
@@ -32,17 +31,17 @@ impl Repositories {
         self.store.find_by_name(org, name, self.hosts.any_case(org, &name.host)).await
     }
 
-    /// Registers a repository, or returns the one that has its name already.
+    /// Registers a repository, or returns the one that already has its name.
     pub async fn register(&self, new: &Repository) -> Result<Repository, StoreError> {
         self.store.register(new, self.hosts.any_case(new.org, &new.name.host)).await
     }
 
-    /// Whether the caller's token may see that repository. To one that may not, it does not exist.
+    /// Whether the caller's token may access this repository. To any other token it does not exist.
     pub fn may_see(&self, caller: &Caller, repo: &RepoName) -> bool {
         caller.may_see(repo, self.hosts.any_case(caller.org, &repo.host))
     }
 
-    /// The host of that name, when the organization is connected to it.
+    /// The host of this name, if the organization is connected to it.
     pub(super) fn host(&self, org: OrgId, host: &HostId) -> Option<Arc<dyn GitHost>> {
         self.hosts.git_host(org, host)
     }
@@ -56,7 +55,7 @@ impl Repositories {
         self.store.find(org, id).await
     }
 
-    /// The repositories of an organization; of all of them with `None`.
+    /// The repositories of an organization, or of all for `None`.
     pub(super) async fn list(&self, org: Option<OrgId>) -> Result<Vec<Repository>, StoreError> {
         self.store.list(org).await
     }

@@ -1,15 +1,16 @@
-//! Where results of tests go once they are read.
+//! The sink of processed test results.
 
 use async_trait::async_trait;
 
 use crate::Error;
 use signalbox_domain::flaky::{IngestOutcome, ReportedRun, Upload};
 
-/// Takes results in: stores runs and summaries, learns tests and their other ids, and judges.
+/// Receives test results: stores runs and summaries, registers tests and their aliases, and
+/// evaluates monitors.
 #[async_trait]
 pub trait ResultsSink: Send + Sync {
-    /// Takes an upload's runs in, all of them or none. The same upload again changes nothing and
-    /// says so.
+    /// Stores an upload's runs, all or none. A repeated upload changes nothing, and the result says
+    /// that it is a repeat.
     async fn take_in(
         &self,
         upload: &Upload,

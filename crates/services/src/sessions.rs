@@ -1,4 +1,4 @@
-//! Signing in to the pages, and who it is that comes back.
+//! Sessions of the pages.
 
 use std::sync::Arc;
 
@@ -12,19 +12,19 @@ use signalbox_domain::token::{Caller, Compatibility, Token, TokenHash, TokenText
 
 use super::{AccountContext, AuditEntryBuilder, Authenticator};
 
-/// Signing in to the pages.
+/// Use cases of sessions: sign-in, authentication and sign-out.
 pub struct Sessions {
     context: AccountContext,
     authenticator: Arc<Authenticator>,
 }
 
 impl Sessions {
-    /// Sessions on these adapters.
+    /// Creates the service.
     pub fn new(context: impl Into<AccountContext>, authenticator: Arc<Authenticator>) -> Self {
         Self { context: context.into(), authenticator }
     }
 
-    /// Exchanges the text of a token for a new session. `None`: the token is no good.
+    /// Creates a session for the text of a token; `None` if the token is invalid.
     pub async fn sign_in(
         &self,
         text: &str,
@@ -37,9 +37,9 @@ impl Sessions {
         Ok(Some((session, caller)))
     }
 
-    /// A new session for somebody that an identity provider vouches for. It stands on a token of its
-    /// own, whose text nobody has, so it is listed and revoked as every other. `None`: there is no
-    /// such organization.
+    /// Creates a session for an identity. It has a token of its own, whose text is discarded, so
+    /// that it is listed and revoked like any other token. `None` if the organization does not
+    /// exist.
     pub async fn sign_in_as(
         &self,
         slug: &OrgSlug,
@@ -98,7 +98,7 @@ impl Sessions {
         Ok(())
     }
 
-    /// Who comes back with a session. `None`: it has ended, or its token is no longer good.
+    /// The caller of a session; `None` if it has ended or its token is no longer valid.
     pub async fn resume(&self, text: &SessionText) -> Result<Option<Arc<Caller>>, StoreError> {
         let (store, now) = (&self.context.stores.sessions, self.context.clock.now());
         let Some(session) = store.session(text.hash()).await? else { return Ok(None) };
@@ -113,12 +113,12 @@ impl Sessions {
         Ok(caller)
     }
 
-    /// What the forms of a page carry that is shown now.
+    /// The CSRF token of the forms of a new page.
     pub fn form_token(&self, text: &SessionText) -> String {
         text.form_token(self.context.ids.new_id())
     }
 
-    /// Ends a session, with its token when that was made for it alone.
+    /// Ends a session, and its token if it was created for this session.
     pub async fn sign_out(&self, text: &SessionText) -> Result<(), StoreError> {
         let stores = &self.context.stores;
         if let Some(session) = stores.sessions.session(text.hash()).await? {

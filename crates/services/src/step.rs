@@ -1,4 +1,4 @@
-//! One step of a queue: load, decide, commit; again when somebody else was faster.
+//! Steps of queues: load, decide, commit; repeated after a concurrent commit.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -20,20 +20,20 @@ use signalbox_domain::time::{Span, Timestamp};
 use super::audit::AuditEntryBuilder;
 use super::{Error, QueueContext};
 
-/// How often a step is decided again before it is given up.
+/// The most attempts of a step in case of concurrent commits.
 const ATTEMPTS: u32 = 32;
-/// How long a queue is still looked at often after its last entry has left, in minutes.
+/// How long a queue stays watched after its last entry has left, in minutes.
 const WATCHED_MINUTES: u32 = 10;
-/// The most queues that are kept in memory.
+/// The most queues in the cache.
 const REMEMBERED: usize = 4_096;
 
-/// Takes steps. Queues stay in memory between them; the store is asked each time whether they are
-/// still the newest.
+/// Executes steps. Queues are cached between steps; each step checks with the store that the cached
+/// version is the latest.
 pub(super) struct Stepper {
     pub(super) context: QueueContext,
     remembered: Cache<QueueRef, (Version, Arc<Queue>)>,
     turns: Mutex<BTreeMap<QueueRef, Arc<async_lock::Mutex<()>>>>,
-    /// Whether the hosts of repositories show pull requests to people.
+    /// Whether the hosts of repositories have a forge.
     forges: Cache<RepoId, bool>,
 }
 
@@ -47,7 +47,7 @@ impl Stepper {
         }
     }
 
-    /// The newest state. `None` when there is no such queue.
+    /// The latest state; `None` if the queue does not exist.
     pub(super) async fn load(
         &self,
         queue: QueueRef,
@@ -68,8 +68,8 @@ impl Stepper {
         }
     }
 
-    /// The newest states of all queues, or of those only that are looked at often. What is in
-    /// memory and still the newest is not read again.
+    /// The latest states of all queues, or only of watched ones. Cached states that are the latest
+    /// are not read again.
     pub(super) async fn all(
         &self,
         watched_only: bool,
@@ -88,7 +88,7 @@ impl Stepper {
         Ok(found)
     }
 
-    /// Takes a step and returns the state after it. `None` when there is no such queue.
+    /// Executes a step and returns the new state; `None` if the queue does not exist.
     pub(super) async fn step(
         &self,
         queue: QueueRef,
@@ -97,7 +97,7 @@ impl Stepper {
         Ok(self.step_unless(queue, input, None, |_| false).await?.map(|(after, _)| after))
     }
 
-    /// Takes a step that is written to the audit log with what it changes.
+    /// Executes a step, and writes its changes to the audit log.
     pub(super) async fn step_by(
         &self,
         queue: QueueRef,
@@ -107,8 +107,8 @@ impl Stepper {
         Ok(self.step_unless(queue, input, deed, |_| false).await?.map(|(after, _)| after))
     }
 
-    /// Takes a step, unless the newest state says that the input is out of date. Returns the state
-    /// after it, and whether the step was taken. `None` when there is no such queue.
+    /// Executes a step unless the input is out of date for the latest state. Returns the new state,
+    /// and whether the step was executed; `None` if the queue does not exist.
     pub(super) async fn step_unless(
         &self,
         queue: QueueRef,
@@ -116,7 +116,7 @@ impl Stepper {
         deed: Option<&AuditEntryBuilder>,
         out_of_date: impl Fn(&Queue) -> bool + Send,
     ) -> Result<Option<(Arc<Queue>, bool)>, Error> {
-        // Steps of this process take turns; only those of other servers can meet.
+        // Steps of this process are serialized; only other servers can commit concurrently.
         let turn = self.turn(queue);
         let _turn = turn.lock().await;
         for _ in 0..ATTEMPTS {
@@ -151,8 +151,8 @@ impl Stepper {
         Err(Error::Busy)
     }
 
-    /// A submission with the targets that were reported until now. They are read after the state
-    /// was loaded, so a report in between makes the commit fail, and both are read again.
+    /// Adds the targets that were reported before a submission. They are read after the state, so
+    /// that a concurrent report makes the commit fail and both are read again.
     async fn with_targets<'a>(
         &self,
         queue: QueueRef,
@@ -174,7 +174,7 @@ impl Stepper {
     ) -> Result<Arc<Queue>, CommitError> {
         let Step { queue, before: (expected, before), input, at, audit } = *step;
         let journal = transition.record(input.clone(), at);
-        let events = self.told(queue, transition).await?;
+        let events = self.event_records(queue, transition).await?;
         let request = self.context.ids.request_id();
         let shown = self.shown(queue, transition).await?;
         let commit = Commit {
@@ -213,7 +213,7 @@ impl Stepper {
         Ok(after)
     }
 
-    /// The pull requests that are to be shown; none on a host that shows nothing to people.
+    /// The pull requests to announce; none on a host without a forge.
     async fn shown(
         &self,
         queue: QueueRef,
@@ -237,8 +237,8 @@ impl Stepper {
         Ok(prs.copied().collect())
     }
 
-    /// What is told of a transition. The repository's name is read with it: hosts may rename.
-    async fn told(
+    /// The event records of a transition, with the repository's present name.
+    async fn event_records(
         &self,
         queue: QueueRef,
         transition: &Transition,
@@ -253,17 +253,17 @@ impl Stepper {
             source: "its repository is not registered".into(),
         })?;
         let place = QueuePlace { repo: repository.name, branch: header.branch.clone() };
-        let told = |event: &Event| EventRecord {
+        let record = |event: &Event| EventRecord {
             id: self.context.ids.new_id(),
             kind: event.kind.as_str(),
             at: event.at,
             payload: self.context.events.queue_event(&place, event),
             request: self.context.ids.request_id(),
         };
-        Ok(transition.events.iter().map(told).collect())
+        Ok(transition.events.iter().map(record).collect())
     }
 
-    /// Takes a fact in. A queue that is gone has no use for it.
+    /// Lets a queue absorb a fact. Does nothing if the queue no longer exists.
     pub(super) async fn absorb(&self, queue: QueueRef, fact: Fact) -> Result<(), Error> {
         self.step(queue, &Input::Fact(fact)).await.map(drop)
     }
@@ -276,8 +276,8 @@ impl Stepper {
         turns.entry(queue).or_default().clone()
     }
 
-    /// Keeps a state unless a newer one is known. Two that are kept at once may leave the older one:
-    /// the next load finds that out from the store.
+    /// Caches a state unless a newer one is cached. Concurrent calls may leave the older one, which
+    /// the next load detects.
     fn remember(&self, queue: QueueRef, version: Version, state: Arc<Queue>) {
         if self.remembered.get(&queue).is_none_or(|(known, _)| known <= version) {
             self.remembered.insert(queue, (version, state));
@@ -285,7 +285,7 @@ impl Stepper {
     }
 }
 
-/// A step that was decided.
+/// A decided step.
 #[derive(Clone, Copy)]
 struct Step<'a> {
     queue: QueueRef,
@@ -295,8 +295,8 @@ struct Step<'a> {
     audit: Option<&'a AuditRecord>,
 }
 
-/// Until when the host is to be looked at often after a step: as long as entries wait or the host
-/// is away, and for a while after that, because targets are moved by hand around landings.
+/// Until when a queue is watched after a step: while entries wait or the host is unavailable, and
+/// for a while after that, because users push to targets around landings.
 fn watched_until(before: &Queue, after: &Queue, at: Timestamp) -> Option<Timestamp> {
     let watched = |queue: &Queue| {
         queue.entries_in_order().next().is_some() || queue.header.host.unreachable_since.is_some()

@@ -1,5 +1,5 @@
-//! Submitting: the one command that carries what was read elsewhere, which may be out of date by
-//! the time that it is decided on.
+//! Submissions. A submission contains a pull request that was read from the host, which may be out
+//! of date when the planner decides.
 
 use signalbox_domain::ids::{BranchName, PrNumber, RepoName};
 use signalbox_domain::ports::{GitHost, PullRequestQuery, QueueRef, Repository};
@@ -10,23 +10,23 @@ use signalbox_domain::token::{Caller, Scope};
 
 use super::{Error, QueueService};
 
-/// How often the host is asked for a pull request while landings make its answers old.
+/// The most reads of a pull request while concurrent landings make them out of date.
 const READS: u32 = 8;
 
-/// How a pull request is to be queued.
+/// The options of a submission.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SubmitOptions {
-    /// `None`: the default for a new entry, no change for a live one.
+    /// `None` gives a new entry the default and leaves a live one unchanged.
     pub priority: Option<Priority>,
-    /// Whether it must be tested alone; `None` as for `priority`.
+    /// Whether it must be tested alone; `None` has the same meaning as for `priority`.
     pub no_batch: Option<bool>,
-    /// Whether it enters the line whatever the host says about merging it. A caller of the API cannot
-    /// ask for that.
+    /// Whether it enters the line even if the host reports it as not mergeable. Not available in
+    /// the API.
     pub force: bool,
 }
 
 impl QueueService {
-    /// Puts a pull request into the queue, or changes its priority there.
+    /// Submits a pull request, or changes the priority of a live entry.
     pub async fn submit(
         &self,
         caller: &Caller,
@@ -44,7 +44,7 @@ impl QueueService {
         self.submit_as(&repository, branch, pr, options, by).await
     }
 
-    /// The same for an actor whose rights were checked elsewhere, with how the request came.
+    /// Submits for an actor whose permissions are already checked, with the channel of the request.
     pub(super) async fn submit_as(
         &self,
         repository: &Repository,
@@ -73,7 +73,7 @@ impl QueueService {
                 reason,
                 by: by.clone(),
             }));
-            // What landed since the host was asked may be this pull request: it is asked again.
+            // A landing since the read may be this pull request: read it again.
             let out_of_date = |queue: &Queue| {
                 let moved_at = queue.header.target.seen_at;
                 queue.entry_of(pr).is_none() && moved_at.is_some_and(|at| at > read_at)
@@ -91,9 +91,9 @@ impl QueueService {
         Err(Error::Busy)
     }
 
-    /// Reads the target of a queue without entries on a host that must be polled: there it is read
-    /// rarely, and the first candidate is to be built on what the branch is now. A host that does
-    /// not answer is asked again by the queue itself.
+    /// Reads the target of a queue without entries on a host that must be polled. Such a target is
+    /// read rarely, and the first candidate must be built on the present head. If the host does not
+    /// answer, the queue repeats the read.
     async fn refresh_target(
         &self,
         queue: QueueRef,

@@ -1,4 +1,4 @@
-//! What is looked at again and again: deadlines, hosts that do not tell, and stray branches.
+//! Periodic work: deadlines, polling of hosts, and orphaned test branches.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,14 +14,14 @@ use signalbox_domain::time::{Span, Timestamp};
 use super::effect_runner::is_kept_waiting;
 use super::{Error, QueueContext, QueueService};
 
-/// The most pull requests of a queue that are read in one go; of a longer queue the next ones
-/// follow in the next round.
+/// The most pull requests of a queue that one round reads; the next round continues with the
+/// others.
 const READ_AT_ONCE: usize = 50;
-/// How long a stray branch must not have moved before it is deleted. Other servers use branches
-/// that this one knows nothing of, each for a few minutes at most.
+/// How long, in minutes, an orphaned branch must not move before it is deleted. Other servers use
+/// branches that this one does not know, each for a few minutes at most.
 const STRAY_MINUTES: u32 = 15;
 
-/// Looks at everything again, so that a hint that was lost costs time and nothing else.
+/// Repeats all reads periodically, so that a lost hint costs only time.
 pub struct Sweeper {
     context: QueueContext,
     queues: Arc<QueueService>,
@@ -31,28 +31,29 @@ pub struct Sweeper {
     strays: Mutex<BTreeMap<RepoPlace, BTreeMap<BranchName, Seen>>>,
 }
 
-/// What a pull request's mark was when the host last showed it as the queue knows it, and since
-/// when the queue knows it so.
+/// A pull request's fingerprint when the host last agreed with the queue, and when the queue read
+/// that state.
 type Confirmed = (Option<String>, Timestamp);
 
-/// The snapshots of a round, one for each repository.
+/// The snapshots of a round, one per repository.
 type Snapshots = BTreeMap<RepoId, Arc<Snapshot>>;
 
-/// Where a repository is: the host, the folder on hosts that keep folders, owner and name.
+/// The location of a repository: host, folder (on hosts with repositories in the file system),
+/// owner and name.
 type RepoPlace = (HostId, Option<String>, String, String);
 
-/// A repository that several organizations may have registered.
+/// A repository with all organizations that registered it.
 struct Shared {
     repository: Repository,
     host: Arc<dyn GitHost>,
     repos: BTreeSet<RepoId>,
 }
 
-/// Where a stray branch was seen, and since when it has not moved.
+/// The head of an orphaned branch, and since when it has not moved.
 type Seen = (Sha, Timestamp);
 
 impl Sweeper {
-    /// A sweeper on these adapters.
+    /// Creates the sweeper.
     pub fn new(context: impl Into<QueueContext>, queues: Arc<QueueService>) -> Self {
         Self {
             context: context.into(),
@@ -64,10 +65,10 @@ impl Sweeper {
         }
     }
 
-    /// The most queues that [`Self::deadlines`] looks at in one go.
+    /// The most queues that one call of [`Self::deadlines`] processes.
     pub const DUE_AT_ONCE: usize = 100;
 
-    /// Lets time pass for queues that have a deadline behind them. Returns how many there were.
+    /// Absorbs [`Fact::TimePassed`] in queues with a passed deadline; returns their number.
     pub async fn deadlines(&self) -> Result<usize, Error> {
         let limit = u32::try_from(Self::DUE_AT_ONCE).unwrap_or(u32::MAX);
         let due = self.context.stores.queues.due(self.context.clock.now(), limit).await?;
@@ -77,10 +78,10 @@ impl Sweeper {
         Ok(due.len())
     }
 
-    /// Looks at the queues that have entries or had some lately, and at those whose host is away:
-    /// reads targets and pull requests on hosts that must be polled, and in every second round the
-    /// pull requests on other hosts that had not made up their mind. Takes in what has changed.
-    /// Queues without entries cost nothing.
+    /// Polls the watched queues: those with entries, now or recently, and those whose host is
+    /// unavailable. Reads targets and pull requests on hosts that must be polled, and in every
+    /// second round, on other hosts, the pull requests whose mergeability was not computed yet.
+    /// Changes are absorbed. Queues that are not watched cost nothing.
     pub async fn look_often(&self) -> Result<(), Error> {
         let round = self.next_round();
         let watched = self.queues.states(true).await?;
@@ -97,8 +98,8 @@ impl Sweeper {
         Ok(())
     }
 
-    /// Reads the targets and the live pull requests of all queues whose host is due to be read
-    /// again, and takes in what has changed.
+    /// Reads the targets and the live pull requests of all queues whose read is due, and absorbs
+    /// changes.
     pub async fn look_at_all(&self) -> Result<(), Error> {
         self.next_round();
         let all = self.queues.states(false).await?;
@@ -119,8 +120,8 @@ impl Sweeper {
         self.round.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// The repositories of queues with their hosts, by one read; those whose host is no longer
-    /// configured are missing.
+    /// The repositories of queues with their hosts, by one read, without those whose host is no
+    /// longer configured.
     async fn repositories(
         &self,
         queues: &[(QueueKey, Arc<Queue>)],
@@ -140,7 +141,7 @@ impl Sweeper {
         self.read_at.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether it is time to read a queue again: the time is over, or its host was away.
+    /// Whether a queue must be read again: its interval has passed, or its host was unavailable.
     fn is_due(&self, key: QueueRef, queue: &Queue, after: Span) -> bool {
         let was_away = queue.header.host.unreachable_since.is_some();
         let now = self.context.clock.now();
@@ -153,7 +154,7 @@ impl Sweeper {
         true
     }
 
-    /// Reads the pull requests again whose host had not made up its mind.
+    /// Reads the pull requests again whose mergeability the host was still computing.
     async fn undecided(
         &self,
         key: &QueueKey,
@@ -169,7 +170,7 @@ impl Sweeper {
         for pr in prs.take(READ_AT_ONCE).collect::<Vec<_>>() {
             let read_at = self.context.clock.now();
             let query = PullRequestQuery::Number(pr);
-            // What cannot be read now is read in the next round.
+            // A pull request that cannot be read now is read in the next round.
             let Ok(Some(seen)) = host.pull_request(repository, &query).await else { break };
             let fact = Fact::PullRequestSeen { pull_request: Box::new(seen), read_at };
             self.queues.absorb(key.queue, fact).await?;
@@ -187,7 +188,7 @@ impl Sweeper {
     ) -> Result<(), Error> {
         match self.news(key.queue, queue, repository, host, snapshots).await {
             Ok(facts) => {
-                // That the host can be read does not say that it does what is asked of it.
+                // A successful read does not imply that the host accepts writes.
                 if queue.header.host.unreachable_since.is_some()
                     && !is_kept_waiting(&self.context, key.queue).await?
                 {
@@ -197,7 +198,7 @@ impl Sweeper {
                     self.queues.absorb(key.queue, fact).await?;
                 }
             }
-            // A limit passes by itself, and a refusal to read says nothing about the queue.
+            // A rate limit is temporary, and a refused read says nothing about the queue.
             Err(error) => {
                 if let Some(trouble) = error.trouble() {
                     self.queues.absorb(key.queue, Fact::HostUnreachable { trouble }).await?;
@@ -207,7 +208,7 @@ impl Sweeper {
         Ok(())
     }
 
-    /// What the host shows and the queue does not know yet.
+    /// The facts of everything that the host shows differently from the queue.
     async fn news(
         &self,
         key: QueueRef,
@@ -254,8 +255,8 @@ impl Sweeper {
         Ok(facts)
     }
 
-    /// The live entries that may not be what the host shows: all of them on hosts without a
-    /// snapshot, else those whose mark has changed since they were last read.
+    /// The live entries that may differ from the host: all of them on hosts without a snapshot,
+    /// otherwise those whose fingerprint has changed since their last read.
     fn unconfirmed(&self, key: QueueRef, queue: &Queue, snapshot: Option<&Snapshot>) -> Vec<Entry> {
         let live = queue.entries_in_order();
         let Some(snapshot) = snapshot else { return live.cloned().collect() };
@@ -263,34 +264,35 @@ impl Sweeper {
         let confirmed = confirmed.entry(key).or_default();
         confirmed.retain(|pr, _| queue.entry_of(*pr).is_some());
         let is_changed = |entry: &&Entry| {
-            confirmed.get(&entry.pr).is_none_or(|(mark, known_since)| {
-                mark.as_ref() != snapshot.marks.get(&entry.pr) || *known_since != entry.seen_at
+            confirmed.get(&entry.pr).is_none_or(|(fingerprint, known_since)| {
+                fingerprint.as_ref() != snapshot.fingerprints.get(&entry.pr)
+                    || *known_since != entry.seen_at
             })
         };
         live.filter(is_changed).cloned().collect()
     }
 
-    /// Notes that the host shows an entry's pull request as the queue knows it. The mark is older
-    /// than the read: what has changed in between shows in the next mark.
+    /// Records that the host agrees with the queue about a pull request. The fingerprint is older
+    /// than the read, so a change in between appears in the next fingerprint.
     fn confirm(&self, key: QueueRef, entry: &Entry, snapshot: Option<&Snapshot>) {
         let Some(snapshot) = snapshot else { return };
-        let mark = snapshot.marks.get(&entry.pr).cloned();
+        let fingerprint = snapshot.fingerprints.get(&entry.pr).cloned();
         let mut confirmed = self.confirmed.lock().unwrap_or_else(PoisonError::into_inner);
-        confirmed.entry(key).or_default().insert(entry.pr, (mark, entry.seen_at));
+        confirmed.entry(key).or_default().insert(entry.pr, (fingerprint, entry.seen_at));
     }
 
-    /// The pull requests whose turn it is in this round: all of a short list, a part of a long one.
+    /// The entries to read in this round: all of a short list, a share of a long one.
     fn share_of(&self, entries: Vec<Entry>) -> Vec<Entry> {
         let rounds = entries.len().div_ceil(READ_AT_ONCE).max(1);
         let round = self.round.load(Ordering::Relaxed) % rounds;
         entries.into_iter().skip(round * READ_AT_ONCE).take(READ_AT_ONCE).collect()
     }
 
-    /// Deletes test branches that no run knows and that have not moved for
-    /// 15 minutes. Returns how many.
+    /// Deletes test branches that belong to no run and have not moved for 15 minutes; returns their
+    /// number.
     pub async fn stray_branches(&self) -> Result<usize, Error> {
         let mut swept = 0;
-        // Several organizations may share one repository: its branches are all of theirs.
+        // Several organizations may share one repository and its branches.
         let mut by_repo = BTreeMap::<RepoPlace, Shared>::new();
         let listed = self.context.stores.queues.versions(None).await?;
         let repositories = self.context.repositories.list(None).await?;
@@ -317,8 +319,7 @@ impl Sweeper {
 
     async fn stray_branches_of(&self, place: &RepoPlace, shared: &Shared) -> Result<usize, Error> {
         let (repository, host) = (&shared.repository, &shared.host);
-        // The branches first, then the runs: a branch made in between belongs to a run that is
-        // not looked at yet, and is not in the list.
+        // Read the branches first, then the runs: a branch created in between is not in the list.
         let Ok(branches) = host.test_branches(repository).await else { return Ok(0) };
         if branches.is_empty() {
             self.seen().remove(place);
@@ -331,7 +332,7 @@ impl Sweeper {
                 live.extend(queue.runs().map(|run| run.id.to_string()));
             }
         }
-        // A scratch branch is named after the run that it was made for.
+        // A scratch branch has the name of the run that it was created for.
         let of_live_run = |branch: &BranchName| {
             branch.as_str().rsplit('/').next().is_some_and(|last| live.contains(last))
         };
@@ -351,7 +352,7 @@ impl Sweeper {
         self.strays.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Remembers where strays are, and returns those that have been there for a while.
+    /// Records the orphaned branches, and returns those that have not moved for a while.
     fn unmoved(&self, place: &RepoPlace, strays: Vec<TestBranch>) -> Vec<TestBranch> {
         let now = self.context.clock.now();
         let before = self.seen().remove(place).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Reports of impacted targets, which may come before or after the head that they are for is known.
+//! Reports of impacted targets. A report may arrive before or after the push of its head.
 
 use signalbox_domain::ids::{BranchName, PrNumber, RepoName, Sha};
 use signalbox_domain::ports::{PullRequestQuery, QueueRef, Repository};
@@ -8,11 +8,11 @@ use signalbox_domain::token::{Caller, Scope};
 use super::{Error, QueueService};
 
 impl QueueService {
-    /// Says which targets a pull request touches; it need not be in the queue yet, but its host
-    /// must have it.
+    /// Reports the impacted targets of a pull request, which must exist on the host but need not be
+    /// in the queue.
     ///
-    /// A report for another head than the known one is either late, or early because nobody told
-    /// of the push yet. So the host is asked first, and a late one changes nothing.
+    /// A report for another head than the known one is either late or ahead of the push's delivery.
+    /// The host is therefore read first, and a late report changes nothing.
     pub async fn set_targets(
         &self,
         caller: &Caller,
@@ -30,8 +30,8 @@ impl QueueService {
         self.command(caller, Scope::QueueSubmit, &repository.name, branch, command).await.map(drop)
     }
 
-    /// Whether a report for this head is late: another head is the pull request's own, and targets
-    /// are known for that one. An error when there is no such pull request.
+    /// Whether a report for this head is late: the pull request has another head, for which targets
+    /// are known. Fails if the pull request does not exist.
     async fn is_late(
         &self,
         queue: QueueRef,

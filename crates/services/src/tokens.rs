@@ -1,5 +1,5 @@
-//! Tokens of an organization: made, replaced and revoked by those who administer all of it, and by
-//! whoever has a shell on the server.
+//! Tokens of an organization: created, rotated and revoked by its administrators and by operators
+//! of the server.
 
 use sha2::{Digest, Sha256};
 use thiserror::Error as Derive;
@@ -11,33 +11,33 @@ use signalbox_domain::token::{Caller, Compatibility, Scope, Token, TokenText};
 
 use super::{AccountContext, AuditEntryBuilder, Error};
 
-/// The most characters of a token's name.
+/// The maximum length of a token's name, in characters.
 pub const MAX_TOKEN_NAME: usize = 100;
-/// The most days that a token may be good for: a hundred years.
+/// The longest validity of a token, in days: a hundred years.
 pub const MAX_TOKEN_DAYS: u32 = 36_500;
 
-/// Why a token was not made or replaced.
+/// Why a token was not created, rotated or revoked.
 #[derive(Debug, Derive)]
 pub enum TokenError {
     /// Its name is empty, too long, or has control characters.
-    #[error("a token's name must have 1 to {MAX_TOKEN_NAME} characters on one line")]
+    #[error("invalid token name: must have 1 to {MAX_TOKEN_NAME} characters on one line")]
     Name,
-    /// It would allow nothing.
-    #[error("a token must have at least one scope")]
+    /// It has no scopes.
+    #[error("invalid scopes: a token must have at least one")]
     NoScope,
-    /// Nobody gives away what they may not do themselves.
-    #[error("a token cannot have the scope {} that its maker lacks", .0.as_str())]
+    /// The caller lacks a requested scope.
+    #[error("cannot grant the scope {}: your token does not have it", .0.as_str())]
     NotYours(Scope),
-    /// It would end at once, or too late.
-    #[error("a token must be good for 1 to {MAX_TOKEN_DAYS} days")]
+    /// The validity is out of bounds.
+    #[error("invalid validity: must be 1 to {MAX_TOKEN_DAYS} days")]
     Days,
-    /// It has ended already.
-    #[error("token {0} is no longer good: create a new one")]
+    /// The token has expired or was revoked.
+    #[error("token {0} has expired or was revoked: create a new one")]
     Ended(TokenId),
     /// The organization has no such token.
     #[error("token {0} not found")]
     Unknown(TokenId),
-    /// Anything else.
+    /// Any other error.
     #[error(transparent)]
     Other(#[from] Error),
 }
@@ -48,28 +48,28 @@ impl From<signalbox_domain::ports::StoreError> for TokenError {
     }
 }
 
-/// A token that somebody asks for.
+/// A request for a token.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NewToken {
-    /// What it is called.
+    /// Its name, 1 to [`MAX_TOKEN_NAME`] characters on one line.
     pub name: String,
-    /// What it may do.
+    /// Its scopes; at least one, all held by the creator.
     pub scopes: Vec<Scope>,
-    /// The repositories that it is limited to; none: all of the organization.
+    /// The repositories that it is limited to; empty for all of the organization.
     pub repos: Vec<RepoName>,
-    /// How long it is good for, at most [`MAX_TOKEN_DAYS`]; `None`: it never ends.
+    /// Its validity, at most [`MAX_TOKEN_DAYS`] days; `None` for no expiry.
     pub good_for: Option<Span>,
-    /// Which clients replies to it are written for.
+    /// The clients that replies are compatible with.
     pub compatibility: Compatibility,
 }
 
-/// Tokens of an organization.
+/// Use cases of tokens.
 pub struct TokenService {
     context: AccountContext,
 }
 
 impl TokenService {
-    /// Tokens on these adapters.
+    /// Creates the service.
     pub fn new(context: impl Into<AccountContext>) -> Self {
         Self { context: context.into() }
     }
@@ -80,8 +80,7 @@ impl TokenService {
         Ok(self.context.stores.tokens.list(Some(caller.org)).await?)
     }
 
-    /// Makes a token. Its text is in the reply and nowhere else. Nobody gives away what they may not
-    /// do themselves.
+    /// Creates a token. Its text is only in the result. The caller must hold every granted scope.
     pub async fn create(
         &self,
         caller: &Caller,
@@ -92,7 +91,7 @@ impl TokenService {
         self.make(AuditActor::caller(caller), caller.org, new).await
     }
 
-    /// Makes a token for an organization, by a command on the server.
+    /// Creates a token for an organization, by a command on the server.
     pub async fn create_as_operator(
         &self,
         org: OrgId,
@@ -101,7 +100,7 @@ impl TokenService {
         self.make(AuditActor::Operator, org, new).await
     }
 
-    /// Replaces a token by a new one that allows the same; the old one stays good for `overlap`.
+    /// Replaces a token by a new one with the same scopes; the old one stays valid for `overlap`.
     pub async fn rotate(
         &self,
         caller: &Caller,
@@ -123,14 +122,14 @@ impl TokenService {
         self.replace(AuditActor::Operator, old, overlap).await
     }
 
-    /// Revokes a token, at once. `false`: the organization has none with that id.
+    /// Revokes a token immediately; `false` if the organization has none with this id.
     pub async fn revoke(&self, caller: &Caller, id: TokenId) -> Result<bool, Error> {
         let Some(token) = self.find(caller, id).await? else { return Ok(false) };
         self.end(AuditActor::caller(caller), &token).await
     }
 
-    /// Revokes a token of any organization, by a command on the server. `false`: there is none with
-    /// that id.
+    /// Revokes a token of any organization, by a command on the server; `false` if there is none
+    /// with this id.
     pub async fn revoke_as_operator(&self, id: TokenId) -> Result<bool, Error> {
         let Some(token) = self.any(id).await? else { return Ok(false) };
         self.end(AuditActor::Operator, &token).await
@@ -200,7 +199,7 @@ impl TokenService {
         Ok((new, text))
     }
 
-    /// Notes the end of a token, then ends it.
+    /// Writes the audit record of a token's end, then ends it.
     async fn end(&self, actor: AuditActor, token: &Token) -> Result<bool, Error> {
         let now = self.context.clock.now();
         let end = Token { revoked_at: Some(now), ..token.clone() };
@@ -219,7 +218,8 @@ impl TokenService {
         Ok(self.tokens(caller).await?.into_iter().find(|token| token.id == id))
     }
 
-    /// Notes a new token, then writes it: there is never one that the log does not know.
+    /// Writes the audit record of a new token, then the token, so that the log contains every
+    /// token.
     async fn write(&self, actor: AuditActor, token: &Token) -> Result<(), Error> {
         let facts = (&AuditFields::new(), &of_token(token));
         self.note(actor, AuditAction::TokenCreated, token, facts).await?;
@@ -240,7 +240,7 @@ impl TokenService {
         Ok(self.context.stores.audit.append(&record).await?)
     }
 
-    /// A new text, of 160 random bits out of three random ids.
+    /// A new text, with 160 random bits taken from three random ids.
     fn text(&self) -> TokenText {
         let mut hash = Sha256::new();
         for _ in 0..3 {
@@ -264,7 +264,7 @@ fn administers(caller: &Caller) -> Result<(), Error> {
     }
 }
 
-/// Whether the caller may do all of that themselves.
+/// Whether the caller holds all of these scopes.
 fn within(caller: &Caller, scopes: &[Scope]) -> Result<(), TokenError> {
     match scopes.iter().find(|scope| !caller.may(**scope)) {
         Some(scope) => Err(TokenError::NotYours(*scope)),

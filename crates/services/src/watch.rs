@@ -1,5 +1,5 @@
-//! The watch over waiting entries (Q10): on a running server, too, each of them must wait for
-//! something that exists and will end.
+//! The watch over waiting entries: checks on a running server that each waits for something that
+//! exists and will end (Q10).
 
 use std::collections::BTreeSet;
 
@@ -9,43 +9,43 @@ use signalbox_domain::queue::{Awaited, Fact, Queue, awaited, unjustified};
 
 use super::{Error, QueueContext, QueueService};
 
-/// An entry that waits for nothing that is known.
+/// An entry whose wait has no explanation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unexplained {
     /// Its queue.
     pub queue: QueueKey,
     /// Its pull request.
     pub pr: PrNumber,
-    /// What was seen.
+    /// A description of the violation.
     pub why: String,
 }
 
-/// What one look has found.
+/// The findings of one pass.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Looked {
-    /// Entries that wait for nothing that is known, also after the queue was let go on.
+    /// Entries whose wait has no explanation, even after another step of the queue.
     pub unexplained: Vec<Unexplained>,
-    /// Runs whose effects were gone without an answer; they were asked for again.
+    /// Runs whose effects were lost without an answer and repeated.
     pub lost: Vec<RunId>,
 }
 
-/// Looks at queues with entries.
+/// Checks the queues with entries.
 pub struct Watch {
     context: QueueContext,
     queues: std::sync::Arc<QueueService>,
 }
 
 impl Watch {
-    /// A watch on these adapters.
+    /// Creates the watch.
     pub fn new(context: impl Into<QueueContext>, queues: std::sync::Arc<QueueService>) -> Self {
         Self { context: context.into(), queues }
     }
 
-    /// Looks at every queue with entries once. A queue in which an entry waits for nothing goes on as far as it
-    /// can, and an answer of the host that will not come is asked for again; both are counted.
+    /// Checks every queue with entries once. A queue with an unexplained wait takes another step,
+    /// and a lost call to the host is repeated; both are reported.
     pub async fn look(&self) -> Result<Looked, Error> {
         let mut looked = Looked::default();
-        // Without entries nothing waits.
+        // A queue without entries has no waits.
         for (key, queue) in self.queues.states(true).await? {
             looked.lost.extend(self.ask_again(&key, &queue).await?);
             looked.unexplained.extend(self.let_go_on(&key).await?);
@@ -69,8 +69,8 @@ impl Watch {
         Ok(left.map(|(pr, why)| Unexplained { queue: key.clone(), pr, why }).collect())
     }
 
-    /// An effect is removed after its answer was taken in. So what was awaited before the outbox
-    /// was read, is awaited after it, and was not in it, has no effect any more.
+    /// An effect is removed after its answer was absorbed. So an answer that is awaited both before
+    /// and after a read of the outbox, and whose effect is not in it, is lost.
     async fn ask_again(&self, key: &QueueKey, queue: &Queue) -> Result<Vec<RunId>, Error> {
         let wanted: BTreeSet<Awaited> = awaited(queue).into_iter().collect();
         if wanted.is_empty() {

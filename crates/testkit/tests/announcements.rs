@@ -145,7 +145,7 @@ async fn commits_that_were_left_out_are_told() {
     bench.rounds(&bench.status_reporter(), 3).await;
     let comments = bench.forge.shown("comment");
     let [comment] = comments.as_slice() else { panic!("{comments:?}") };
-    assert!(comment.contains("Newer commits were left out"), "{comment}");
+    assert!(comment.contains("Newer commits were not merged"), "{comment}");
     assert!(comment.contains(newer.as_str()), "{comment}");
 }
 

@@ -1,4 +1,4 @@
-//! Replays the failure rates of real tests against monitors, and prints what they find.
+//! Replays the failure rates of real tests against monitors, and prints what the monitors detect.
 //!
 //! `cargo run --release -p signalbox-domain --example replay -- rates.csv [healthy tests]`
 //!
@@ -26,7 +26,7 @@ use setups::{Setup, setups};
 
 /// Commits a day.
 const COMMITS_PER_DAY: u32 = 50;
-/// After how many commits the table looks.
+/// The numbers of commits after which the table is computed.
 const LOOKS: [u32; 2] = [100, 1_000];
 /// One upload in that many comes from a broken machine, and is run again on a sound one.
 const INCIDENT_ONE_IN: u64 = 200;
@@ -34,10 +34,10 @@ const INCIDENT_ONE_IN: u64 = 200;
 const INCIDENT_PERCENT: u64 = 95;
 /// One run in that many fails for a reason that has nothing to do with the test.
 const STRAY_ONE_IN: u64 = 100_000;
-/// Summaries reach back that far; no window here is longer but pass-on-retry's.
+/// How far summaries reach back, in hours; only the window of pass-on-retry is longer.
 const KEPT_HOURS: u32 = 8 * 24;
 
-/// A test as the file describes it.
+/// A test of the input file.
 struct Subject {
     name: String,
     failing: u64,
@@ -67,7 +67,7 @@ enum Kind {
     SeldomFlaky,
 }
 
-/// When a test was first called flaky and first called broken, in commits.
+/// The commits at which a test was first detected as flaky and as broken.
 #[derive(Clone, Copy, Default)]
 struct Found {
     flaky: Option<u32>,
@@ -112,7 +112,7 @@ impl Replay {
                 last_failure_at: failed_at,
             }),
         }
-        // A commit on which it never failed says nothing about disagreement.
+        // A commit without a failure has no disagreement.
         let same = self.last_failed == Some(commit);
         if !passed && !same {
             self.last_failed = Some(commit);
@@ -175,7 +175,7 @@ fn replay(setup: &Setup, subject: &Subject, incidents: &[bool]) -> Result<Found,
         for passed in &attempts {
             replay.run(commit, at.plus(Span::minutes(2)), *passed)?;
         }
-        // Nothing is found in a test that has never failed, and little between two failures.
+        // A test that never failed has no findings, and few change between two failures.
         if replay.last_failed.is_some() && (attempts.len() > 1 || commit % 5 == 0 || lost) {
             replay.measure(at.plus(Span::minutes(3)));
         }
@@ -191,7 +191,7 @@ fn replay(setup: &Setup, subject: &Subject, incidents: &[bool]) -> Result<Found,
     Ok(found)
 }
 
-/// How many tests of a kind there are, and at how many of them something was found by each look.
+/// The number of tests of a kind, and of those with a finding after each number of commits.
 #[derive(Clone, Copy, Default)]
 struct Tally {
     tests: u32,

@@ -1,4 +1,4 @@
-//! Numbers that look random and are the same every time.
+//! Deterministic pseudo-random numbers.
 
 /// The splitmix64 generator.
 pub(crate) struct Random(u64);

@@ -1,4 +1,4 @@
-//! What there is to say about the things that can be changed, by field, as text.
+//! The audited fields of queues, settings, tests, tokens and webhooks, as text.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use crate::queue::{Header, QueueState, SETTINGS};
 use crate::token::Token;
 use crate::webhook::Endpoint;
 
-/// Values by the names that the API gives to the fields.
+/// Values by field name, as the API names the fields.
 pub type AuditFields = BTreeMap<String, String>;
 
 fn fields<const N: usize>(list: [(&str, String); N]) -> AuditFields {
@@ -18,7 +18,7 @@ fn list<'a>(items: impl IntoIterator<Item = &'a String>) -> String {
     items.into_iter().map(String::as_str).collect::<Vec<_>>().join(", ")
 }
 
-/// The state and the settings of a queue.
+/// The fields of a queue: its state and settings.
 pub fn of_queue(header: &Header) -> AuditFields {
     let mut fields = fields([("state", header.state.name().as_str().to_owned())]);
     for spec in SETTINGS {
@@ -50,7 +50,7 @@ fn monitor(it: &Monitor) -> String {
     format!("{name} ({kind}, {on}): {rule:?}; {action:?}; {scope}; stale after {stale}")
 }
 
-/// The settings of a repository's flaky tests.
+/// The fields of a repository's flaky test settings.
 pub fn of_flaky_settings(settings: &flaky::Settings) -> AuditFields {
     let guard = settings.guard;
     let mut fields = fields([
@@ -73,7 +73,7 @@ pub fn of_flaky_settings(settings: &flaky::Settings) -> AuditFields {
     fields
 }
 
-/// What people have decided about a test.
+/// The fields of a test that users decide: flags, mutes, overrides, labels.
 pub fn of_test(test: &TestCase) -> AuditFields {
     let quarantining = test.quarantining();
     let mut fields = fields([
@@ -94,7 +94,7 @@ pub fn of_test(test: &TestCase) -> AuditFields {
     fields
 }
 
-/// What a token may do, without its text and its hash.
+/// The fields of a token, without its text and its hash.
 pub fn of_token(token: &Token) -> AuditFields {
     let scopes: Vec<&str> = token.scopes.iter().map(|scope| scope.as_str()).collect();
     let repos: Vec<String> = token.repos.iter().map(ToString::to_string).collect();
@@ -111,7 +111,7 @@ pub fn of_token(token: &Token) -> AuditFields {
     fields
 }
 
-/// What an endpoint of webhooks is sent and where, without its secrets.
+/// The fields of a webhook endpoint, without its secrets.
 pub fn of_webhook(endpoint: &Endpoint) -> AuditFields {
     let it = &endpoint.settings;
     let mut fields = fields([

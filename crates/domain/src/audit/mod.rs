@@ -1,5 +1,5 @@
-//! Who changed what: the records of the audit log. They are written with the change and never
-//! changed.
+//! Audit records: who changed what. A record is written in the transaction of its change and never
+//! modified.
 
 mod fields;
 
@@ -14,15 +14,15 @@ use crate::words::words;
 
 pub use fields::{AuditFields, of_flaky_settings, of_queue, of_test, of_token, of_webhook};
 
-/// The most bytes of one value in a record; the rest is cut.
+/// The most bytes of one value in a record; longer values are truncated.
 pub const MAX_VALUE: usize = 2_048;
 
 words!(
-    /// What was done.
+    /// The audited action.
     AuditAction {
-        /// An organization was made.
+        /// An organization was created.
         OrganizationCreated = "organization.created",
-        /// A token was made.
+        /// A token was created.
         TokenCreated = "token.created",
         /// A token was replaced by another.
         TokenRotated = "token.rotated",
@@ -30,46 +30,46 @@ words!(
         TokenRevoked = "token.revoked",
         /// A repository was registered.
         RepositoryRegistered = "repository.registered",
-        /// A queue was made.
+        /// A queue was created.
         QueueCreated = "queue.created",
-        /// The settings or the state of a queue were changed: pausing is one of these.
+        /// The settings or the state of a queue were changed, for example by a pause.
         QueueUpdated = "queue.updated",
         /// A queue was deleted.
         QueueDeleted = "queue.deleted",
         /// Settings of quarantine or monitors were changed.
         TestSettingsUpdated = "test_settings.updated",
-        /// A test was called flaky by hand.
+        /// A test was flagged as flaky by a user.
         TestFlagged = "test.flagged",
-        /// That was taken back.
+        /// The flag of a user was removed from a test.
         TestUnflagged = "test.unflagged",
         /// A monitor was muted for a test.
         MonitorMuted = "monitor.muted",
-        /// It counts again.
+        /// A monitor was unmuted for a test.
         MonitorUnmuted = "monitor.unmuted",
-        /// The quarantine of a test was decided by hand.
+        /// A user overrode the quarantine of a test.
         QuarantineOverridden = "quarantine.overridden",
-        /// A label was put on a test.
+        /// A label was added to a test.
         LabelAdded = "label.added",
-        /// A label was taken off a test.
+        /// A label was removed from a test.
         LabelRemoved = "label.removed",
         /// A ticket was linked to a test.
         TicketLinked = "ticket.linked",
-        /// An endpoint of webhooks was made.
+        /// A webhook endpoint was created.
         WebhookCreated = "webhook.created",
-        /// An endpoint was changed, or switched on or off.
+        /// A webhook endpoint was changed, enabled or disabled.
         WebhookUpdated = "webhook.updated",
-        /// An endpoint was deleted.
+        /// A webhook endpoint was deleted.
         WebhookDeleted = "webhook.deleted",
-        /// An endpoint got a new secret.
+        /// The secret of a webhook endpoint was rotated.
         WebhookSecretRotated = "webhook.secret_rotated",
-        /// An example was sent to an endpoint.
+        /// A test message was sent to a webhook endpoint.
         WebhookTestSent = "webhook.test_sent",
-        /// Messages were sent to an endpoint once more.
+        /// Messages were replayed to a webhook endpoint.
         WebhookReplayed = "webhook.replayed",
     }
 );
 
-/// Who did it.
+/// Who performed an audited action.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum AuditActor {
@@ -77,15 +77,15 @@ pub enum AuditActor {
     Token {
         /// The token's id.
         id: TokenId,
-        /// Its name at that time.
+        /// Its name at the time of the action.
         name: String,
     },
-    /// Somebody with a shell on the server, by a command.
+    /// An operator of the server, by a command.
     Operator,
 }
 
 impl AuditActor {
-    /// The token, if it was one.
+    /// The token's id; `None` for an operator.
     pub const fn token(&self) -> Option<TokenId> {
         match self {
             Self::Token { id, .. } => Some(*id),
@@ -103,52 +103,52 @@ impl fmt::Display for AuditActor {
     }
 }
 
-/// One value that is another one now.
+/// A changed field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct AuditChange {
-    /// What it is called in the API.
+    /// The field's name in the API.
     pub field: String,
-    /// Before, at most [`MAX_VALUE`] bytes; `None`: it was not there.
+    /// The value before, at most [`MAX_VALUE`] bytes; `None` if it was not set.
     pub before: Option<String>,
-    /// After, at most [`MAX_VALUE`] bytes; `None`: it is gone.
+    /// The value after, at most [`MAX_VALUE`] bytes; `None` if it is not set.
     pub after: Option<String>,
 }
 
-/// One record.
+/// A record of the audit log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct AuditRecord {
     /// Its id.
     pub id: Uuid,
-    /// Whose.
+    /// The organization.
     pub org: OrgId,
-    /// When.
+    /// The time of the change.
     pub at: Timestamp,
-    /// Who.
+    /// Who made the change.
     pub actor: AuditActor,
-    /// What was done.
+    /// The audited action.
     pub action: AuditAction,
-    /// To what: `queue main of git.local/acme/calc`, `token 4f6c…`.
+    /// The changed object: `queue main of git.local/acme/calc`, `token 4f6c…`.
     pub object: String,
-    /// The repository that it belongs to, if to one.
+    /// The repository of the object, if it belongs to one.
     pub repo: Option<RepoName>,
-    /// What differs, by field. No secrets.
+    /// The changed fields, without secrets.
     pub changes: Vec<AuditChange>,
-    /// Why, if it was said.
+    /// The caller's reason, if given.
     pub reason: Option<String>,
-    /// The request that did it.
+    /// The id of the request that made the change.
     pub request: Option<String>,
 }
 
 impl AuditActor {
-    /// The caller of a use case.
+    /// The actor for an authenticated caller.
     pub fn caller(caller: &Caller) -> Self {
         Self::Token { id: caller.token, name: caller.name.clone() }
     }
 }
 
-/// What differs between two lists of fields, in the order of the fields.
+/// The fields that differ, ordered by name.
 pub fn differences(before: &AuditFields, after: &AuditFields) -> Vec<AuditChange> {
     let fields: std::collections::BTreeSet<&String> = before.keys().chain(after.keys()).collect();
     let value = |fields: &AuditFields, field: &String| fields.get(field).map(|value| cut(value));
@@ -172,7 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_differs_is_told_also_what_came_and_went() {
+    fn differences_include_added_and_removed_fields() {
         let fields = |list: &[(&str, &str)]| -> AuditFields {
             list.iter().map(|(field, value)| ((*field).to_owned(), (*value).to_owned())).collect()
         };

@@ -1,26 +1,26 @@
-//! The one error of all stores.
+//! The error of all stores.
 
 use thiserror::Error;
 
-/// A store that could not do what was asked. What the caller can do about it is in the variant.
+/// A failed operation of a store. The variant tells the caller how to react.
 #[derive(Debug, Error)]
 pub enum StoreError {
-    /// The database does not answer, is too busy, or has no room to write: try again.
+    /// The database does not answer, is too busy or has no disk space: retry later.
     #[error("the database is not available")]
     Unavailable(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// What the database has stored is not what was written: an operator must restore it.
+    /// The database is damaged: an operator must restore it.
     #[error("the database is damaged")]
     Damaged(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// The database answered with something that no correct program makes: give up and report.
+    /// The database holds data that no correct program writes: report a bug.
     #[error("the database holds {what} that cannot be read")]
     Corrupt {
-        /// What could not be read.
+        /// The unreadable row or document.
         what: String,
-        /// Why.
+        /// Why it could not be read.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// The statement failed for a reason that trying again does not cure.
+    /// A statement failed, and a retry would fail too.
     #[error("the database refused a statement")]
     Failed(#[source] Box<dyn std::error::Error + Send + Sync>),
 }

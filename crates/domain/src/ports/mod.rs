@@ -1,10 +1,10 @@
-//! What a program provides: one folder for each context, one trait in each file. The promises of a
-//! port are in the documentation of its trait; `signalbox-conformance` has a suite for each store
-//! and for each port of a git host.
+//! Ports: the traits that a program implements, one folder per context and one trait per file. The
+//! documentation of a trait is its contract; `signalbox-conformance` has a suite for each store and
+//! for each port of a git host.
 //!
-//! Every port is also found here by its name, so that callers do not name a context. The stores of
-//! a context are one group, such as [`QueueStores`]: a use case takes its groups or single ports,
-//! and whoever reuses it implements these and no others.
+//! Every port is re-exported here, so that callers need not name a context. The stores of a context
+//! form a group, such as [`QueueStores`]. A use case takes groups or single ports, so a program
+//! implements only those that it uses.
 
 pub mod account;
 mod error;

@@ -1,4 +1,4 @@
-//! All stores together, as one database provides them.
+//! All stores of one database.
 
 use super::{AccountStores, FlakyStores, HostStores, QueueStores, RuntimeStores, WebhookStores};
 
@@ -11,7 +11,7 @@ pub struct Stores {
     pub flaky: FlakyStores,
     /// Public events and webhooks.
     pub webhook: WebhookStores,
-    /// Organizations and those who act for them.
+    /// Organizations, repositories, tokens and sessions.
     pub account: AccountStores,
     /// Git hosts.
     pub host: HostStores,

@@ -6,13 +6,13 @@ use super::lanes::{batch_due, meet, to_build_on};
 use super::order::OrderKey;
 use super::{Entry, LinePosition, Mode, Queue, Targets};
 
-/// The batch that starts with this entry, and until when it should wait to become full; `None`
-/// when it should start now.
+/// Returns the batch that starts with this entry, and until when it waits to fill; `None` when it
+/// starts now.
 ///
 /// Neighbours in the line are batched, in PARALLEL mode those of one lane. An entry that must be
-/// alone is never part of a batch and nobody is put past it, so a batch before it is as full as it
-/// will be. Entries that were tested before do not wait again, and nobody waits while the queue
-/// lets nothing in.
+/// tested alone never joins a batch, and no later entry is put past it, so the batch ahead of it
+/// gets no larger. Entries that were tested before do not wait again, and no batch waits while the
+/// queue admits nothing.
 pub(super) fn gather<'a>(
     queue: &'a Queue,
     first: &'a Entry,
@@ -32,8 +32,8 @@ pub(super) fn gather<'a>(
     (group, due.filter(|due| waits && *due > at))
 }
 
-/// How many entries the batch has that this entry waits in, and until when it waits; `None` when
-/// it does not wait for a batch.
+/// The size of the filling batch that this entry waits in, and until when it waits; `None` when the
+/// entry does not wait for a batch.
 pub(super) fn filling(queue: &Queue, entry: &Entry) -> Option<(u32, Timestamp)> {
     queue.header.batch_due?;
     for first in queue.waiting.open().filter_map(|key| queue.entry(key.entry())) {
@@ -64,7 +64,7 @@ fn is_isolated(queue: &Queue, entry: &Entry) -> bool {
     rules.iter().any(|rule| targets.iter().any(|name| matches(&rule.target_pattern, name)))
 }
 
-/// Whether a name fits a pattern in which `*` stands for any text.
+/// Whether a name matches a pattern in which `*` matches any text.
 fn matches(pattern: &str, name: &str) -> bool {
     let Some((head, rest)) = pattern.split_once('*') else { return pattern == name };
     let Some(mut name) = name.strip_prefix(head) else { return false };
@@ -81,8 +81,7 @@ fn may_join(queue: &Queue, entry: &Entry) -> bool {
     entry.waits_in_line() && entry.part.is_none() && !alone(queue, entry)
 }
 
-/// Adds the next entries of the line. Returns whether somebody stands behind them whom nobody may
-/// be put past.
+/// Adds the next entries of the line. Returns whether the entry behind them must not be overtaken.
 fn neighbours<'a>(queue: &'a Queue, group: &mut Vec<&'a Entry>, size: usize) -> bool {
     let Some(first) = group.first().copied() else { return false };
     for entry in queue.behind(OrderKey::of(first)) {
@@ -98,10 +97,10 @@ fn neighbours<'a>(queue: &'a Queue, group: &mut Vec<&'a Entry>, size: usize) -> 
     false
 }
 
-/// Adds the next entries that share a target with each member of the group and depend on nothing else but what
-/// stands ahead of all of it and has a candidate: on what stands between its members the first of
-/// them cannot be built. Returns whether somebody of the lane keeps a place there, whom nobody may
-/// be put past.
+/// Adds the next entries that share a target with every member of the group and depend on nothing
+/// but entries that stand ahead of the whole group and have a candidate. The first member cannot be
+/// built on an entry that stands between members. Returns whether the lane has an entry there that
+/// must not be overtaken.
 fn of_one_lane<'a>(queue: &'a Queue, group: &mut Vec<&'a Entry>, size: usize) -> bool {
     let Some(first) = group.first().copied() else { return false };
     let start = OrderKey::of(first);
@@ -114,7 +113,7 @@ fn of_one_lane<'a>(queue: &'a Queue, group: &mut Vec<&'a Entry>, size: usize) ->
         if of_lane == 0 {
             continue;
         }
-        // Who shares a target with a part of the group only must not wait for the rest of it.
+        // An entry that shares a target with only some members must not wait for the others.
         let with_all = of_lane == group.len();
         if with_all
             && may_join(queue, entry)
@@ -133,7 +132,7 @@ mod tests {
     use super::matches;
 
     #[test]
-    fn a_star_stands_for_any_text() {
+    fn a_star_matches_any_text() {
         for (pattern, name, fits) in [
             ("a", "a", true),
             ("a", "ab", false),

@@ -1,4 +1,4 @@
-//! What somebody asks of a queue. A command may be refused.
+//! Commands: requests to change a queue, which the planner may refuse.
 
 use std::fmt;
 
@@ -8,17 +8,17 @@ use crate::time::Timestamp;
 
 use super::{Priority, PullRequest, ReportedTargets, RequestedState, SettingsPatch, SubmitReason};
 
-/// Who did something.
+/// Who caused a change. `Display` gives `token NAME`, a login, `git host` or `merge queue`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Actor {
     /// A caller of the API, by its token's name.
     Token(String),
-    /// A person on the git host, by login.
+    /// A user of the git host, by login.
     User(String),
     /// The git host itself.
     Host,
-    /// The queue, on its own rules.
+    /// The queue, by its own rules.
     Queue,
 }
 
@@ -37,7 +37,7 @@ const HOST: &str = "git host";
 const QUEUE: &str = "merge queue";
 
 impl Actor {
-    /// Reads what `Display` writes. What is no token, host or queue is a login: those have no spaces.
+    /// Parses what `Display` writes. Any other text is a login, which contains no space.
     pub fn parse(text: &str) -> Self {
         match text {
             HOST => Self::Host,
@@ -49,7 +49,7 @@ impl Actor {
     }
 }
 
-/// Actors as text, which is how the journal stores them.
+/// Serializes actors as text, as the journal stores them.
 #[cfg(feature = "serde")]
 pub(super) mod actor_text {
     use serde::{Deserialize as _, Deserializer, Serializer};
@@ -71,26 +71,26 @@ pub(super) mod actor_text {
 pub struct Submission {
     /// The pull request as the host shows it now.
     pub pull_request: PullRequest,
-    /// When the host was asked.
+    /// When the host was read; older reads never overwrite newer ones.
     pub read_at: Timestamp,
-    /// Targets that were reported before the submission.
+    /// The impacted targets, if they were reported before the submission.
     pub targets: Option<ReportedTargets>,
-    /// `None`: the default for a new entry, no change for a live one.
+    /// `None` gives a new entry the default and leaves a live one unchanged.
     pub priority: Option<Priority>,
-    /// Whether it must be tested alone; `None` as for `priority`.
+    /// Whether it must be tested alone; `None` has the same meaning as for `priority`.
     pub no_batch: Option<bool>,
-    /// Whether it enters the line whatever the host says about merging it.
+    /// Whether it enters the line even if the host reports it as not mergeable.
     #[cfg_attr(feature = "serde", serde(default))]
     pub force: bool,
-    /// How the request came.
+    /// The channel of the request: the host, an operator or the API.
     pub reason: SubmitReason,
-    /// Who asks.
+    /// The caller, recorded in the journal.
     pub by: Actor,
 }
 
 impl Submission {
-    /// A builder of a submission of a pull request as the host showed it at `read_at`. It comes by the
-    /// API, has the default priority and may share a batch.
+    /// Builds a submission of a pull request that was read from the host at `read_at`. Defaults:
+    /// submitted through the API, default priority, may share a batch.
     pub const fn builder(
         pull_request: PullRequest,
         by: Actor,
@@ -109,7 +109,7 @@ impl Submission {
     }
 }
 
-/// Makes a [`Submission`].
+/// Builder of a [`Submission`].
 #[derive(Clone, Debug)]
 pub struct SubmissionBuilder(Submission);
 
@@ -121,7 +121,7 @@ impl SubmissionBuilder {
         self
     }
 
-    /// Its priority.
+    /// The priority; the default is 100 for a new entry.
     #[must_use]
     pub fn priority(mut self, priority: impl Into<Option<Priority>>) -> Self {
         self.0.priority = priority.into();
@@ -135,21 +135,21 @@ impl SubmissionBuilder {
         self
     }
 
-    /// Whether it enters the line whatever the host says about merging it.
+    /// Whether it enters the line even if the host reports it as not mergeable.
     #[must_use]
     pub const fn force(mut self, force: bool) -> Self {
         self.0.force = force;
         self
     }
 
-    /// How the request came.
+    /// The channel of the request: the host, an operator or the API.
     #[must_use]
     pub const fn reason(mut self, reason: SubmitReason) -> Self {
         self.0.reason = reason;
         self
     }
 
-    /// The submission.
+    /// Returns the submission. Every combination is valid.
     pub fn build(self) -> Submission {
         self.0
     }
@@ -161,45 +161,46 @@ impl From<Submission> for Command {
     }
 }
 
-/// What somebody asks of a queue.
+/// A request to change a queue. [`decide`](crate::queue::decide) carries it out or refuses it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Command {
-    /// Put a pull request into the queue, or change its priority there.
+    /// Submits a pull request, or changes the priority and batching of a live entry.
     Submit(Box<Submission>),
-    /// Take a pull request out of the queue.
+    /// Cancels a live entry; refused while it is landing.
     Cancel {
-        /// Which one.
+        /// The pull request.
         pr: PrNumber,
-        /// Who asks.
+        /// The caller, recorded in the journal.
         by: Actor,
     },
-    /// Test a pull request once more, in its place.
+    /// Tests a pull request again; it keeps its place. Refused unless it is TESTING or
+    /// PENDING_FAILURE.
     Restart {
-        /// Which one.
+        /// The pull request.
         pr: PrNumber,
-        /// Who asks.
+        /// The caller, recorded in the journal.
         by: Actor,
     },
-    /// Say which targets a pull request touches; it need not be in the queue yet.
+    /// Reports the impacted targets of a pull request, which need not be in the queue yet.
     SetTargets {
-        /// Which one.
+        /// The pull request.
         pr: PrNumber,
-        /// What it touches.
+        /// The targets, and the head that they were computed for.
         targets: ReportedTargets,
     },
-    /// Change settings, the state, or both.
+    /// Changes settings, the state, or both.
     Update {
-        /// New values of settings.
+        /// The settings to change; a patch without values changes none.
         settings: Box<SettingsPatch>,
-        /// A new state.
+        /// The requested state; `None` keeps the present one.
         state: Option<RequestedState>,
-        /// The reason, shown on every pull request that waits.
+        /// The reason for a pause, shown on every waiting pull request.
         reason: Option<String>,
-        /// Who asks.
+        /// The caller, recorded in the journal.
         by: Actor,
     },
-    /// Delete the queue; refused while it has entries.
+    /// Deletes the queue; refused while it has live entries.
     Delete,
 }
 

@@ -1,5 +1,5 @@
-//! Why the planner did what it did: product, not debug output. Decisions are kept in the journal;
-//! timelines and metrics are made from them.
+//! Decisions: what the planner did and why. The journal keeps them, and timelines and metrics are
+//! computed from them, so they are part of the product and not debug output.
 
 use crate::ids::{EntryId, PrNumber, RunId};
 use crate::time::Timestamp;
@@ -10,22 +10,22 @@ use crate::words::words;
 words!(
     /// Why a fact changed nothing.
     IgnoredBecause {
-        /// It is about a pull request that is not in the queue.
+        /// The pull request is not in the queue.
         NoSuchEntry = "NO_SUCH_ENTRY",
-        /// It is about a run that has ended or was never started.
+        /// The run has ended or was never started.
         NoSuchRun = "NO_SUCH_RUN",
-        /// It is about a commit that is no longer under test.
+        /// The commit is no longer under test, or a newer fact is known.
         Superseded = "SUPERSEDED",
-        /// It says what is known already.
+        /// The queue knows it already.
         Known = "KNOWN",
-        /// It names a pull request or a run that has no part in the run that it is about.
+        /// It names a pull request or a run that is no part of its run.
         NotOfRun = "NOT_OF_RUN",
         /// No landing of that run is under way.
         NoSuchLanding = "NO_SUCH_LANDING",
     }
 );
 
-/// A change of an entry's state. The journal stores its reason and its actor as text.
+/// A change of an entry's state. The journal stores reason and actor as text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(
     feature = "serde",
@@ -33,7 +33,7 @@ words!(
     serde(try_from = "stored::Moved", into = "stored::Moved")
 )]
 pub struct Moved {
-    /// Which entry.
+    /// The entry.
     pub entry: EntryId,
     /// Its pull request.
     pub pr: PrNumber,
@@ -41,19 +41,19 @@ pub struct Moved {
     pub from: Option<PrState>,
     /// The state after.
     pub to: PrState,
-    /// Why.
+    /// Why the state changed.
     pub reason: Reason,
-    /// Who caused it.
+    /// Who caused the change.
     pub actor: Actor,
-    /// The run that it is about.
+    /// The run that caused the change, or that the entry is now in.
     pub run: Option<RunId>,
     /// Whether that run belongs to a bisection.
     pub bisection: bool,
     /// How long the entry was in the state before, in microseconds.
     pub after_micros: i64,
-    /// When it entered the line, for the time in queue.
+    /// When it last entered the line; metrics measure the time in queue from here.
     pub entered_line_at: Option<Timestamp>,
-    /// Particulars: failed statuses, conflicting paths, culprits.
+    /// Details: failed statuses, conflicting paths, culprits.
     pub details: Vec<String>,
 }
 
@@ -67,14 +67,14 @@ pub enum Decision {
     Changed {
         /// Its pull request.
         pr: PrNumber,
-        /// What was changed, and to what.
+        /// The change in words: `priority high, alone`.
         what: String,
     },
-    /// A run was given up.
+    /// A run was cancelled before it had a result.
     RunCancelled {
-        /// Which run.
+        /// The run.
         run: RunId,
-        /// Why.
+        /// Why the run has no result.
         reason: RunCancelReason,
     },
     /// A failed batch is split in two; the right part is tested on top of the left one.
@@ -86,43 +86,43 @@ pub enum Decision {
         /// The right part.
         right: Vec<PrNumber>,
     },
-    /// Nothing was heard of required statuses for too long.
+    /// Required statuses did not report within [`SILENCE_MINUTES`](super::SILENCE_MINUTES) minutes.
     StatusesSilent {
-        /// Of which run.
+        /// The run.
         run: RunId,
-        /// Their names.
+        /// The names of the statuses.
         names: Vec<String>,
     },
     /// The queue changed its state.
     QueueMoved {
-        /// Before.
+        /// The state before.
         from: QueueStateName,
-        /// After.
+        /// The state after.
         to: QueueStateName,
-        /// Who caused it.
+        /// Who caused the change.
         #[cfg_attr(feature = "serde", serde(with = "super::command::actor_text"))]
         actor: Actor,
-        /// Why, if it was said.
+        /// The caller's reason, if given.
         reason: Option<String>,
     },
     /// Settings were changed.
     SettingsChanged {
-        /// Who did it.
+        /// Who changed them.
         #[cfg_attr(feature = "serde", serde(with = "super::command::actor_text"))]
         actor: Actor,
     },
-    /// The landed tree is not the tested one: a breach of Q1 outside the queue's power.
+    /// The landed tree is not the tested one. The host landed something else, so Q1 does not hold.
     LandedTreeDiffers {
-        /// Of which run.
+        /// The run.
         run: RunId,
-        /// What was tested.
+        /// The tested tree.
         tested: String,
-        /// What landed.
+        /// The landed tree.
         landed: String,
     },
     /// A fact changed nothing.
     Ignored {
-        /// Why.
+        /// Why the planner ignored it.
         because: IgnoredBecause,
     },
 }
@@ -211,7 +211,7 @@ mod tests {
     };
 
     #[test]
-    fn the_journal_keeps_reasons_and_actors_as_text() {
+    fn the_journal_stores_reasons_and_actors_as_text() {
         let id = "00000000-0000-0000-0000-000000000001";
         let stored = |to: &str, reason: &str, actor: &str| {
             json!({"Moved": {
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn the_journal_keeps_why_a_run_was_given_up_as_text() {
+    fn the_journal_stores_cancel_reasons_of_runs_as_text() {
         let run = RunId(Uuid::from_u128(1));
         let stored = |reason: &str| json!({"RunCancelled": {"run": run, "reason": reason}});
         for (word, reason) in [

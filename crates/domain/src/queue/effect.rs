@@ -1,141 +1,143 @@
-//! What must be done outside once a transition is committed. An effect names everything needed to
-//! carry it out, so the runner makes no choices.
+//! Effects: calls to the git host and the checks runner that follow a committed transition. An
+//! effect contains everything needed to carry it out; its runner makes no choices.
 
 use crate::ids::{BranchName, PrNumber, RunId, Sha};
 
 use super::{Candidate, MergeMethod};
 use crate::words::words;
 
-/// One pull request's changes, to be put on a base.
+/// One pull request's changes, to be applied to a base.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Change {
     /// The pull request.
     pub pr: PrNumber,
-    /// Its head.
+    /// Its head commit.
     pub head: Sha,
-    /// The title of its commit.
+    /// The title of the squash or merge commit.
     pub title: String,
-    /// The rest of the commit's message; may be empty.
+    /// The body of the commit message; may be empty.
     pub body: String,
-    /// Its author, as the host names them.
+    /// The author's login or name on the host.
     pub author: String,
 }
 
-/// A candidate ahead, on which a new one is built.
+/// A run ahead whose candidate the new one is built on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Ahead {
     /// The run.
     pub run: RunId,
-    /// Its candidate.
+    /// The commit of its candidate.
     pub sha: Sha,
 }
 
-/// Builds a candidate and pushes it as a test branch.
+/// Builds a candidate and pushes it as a test branch. Answered by `candidate_built`,
+/// `candidate_conflict` or `candidate_refused`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct BuildCandidate {
-    /// For which run.
+    /// The run that tests the candidate.
     pub run: RunId,
     /// The target branch.
     pub target: BranchName,
-    /// The target's head as known to the planner.
+    /// The target's head when the run was started.
     pub target_head: Sha,
     /// The commit to build on.
     pub base: Sha,
-    /// What is ahead and not in the base: put on it first, each with the run that it is tested in.
+    /// Changes ahead that `base` does not contain, applied first; each with the run that tests it.
     pub before: Vec<(RunId, Change)>,
-    /// The candidates ahead, in line order. On a conflict the first one that the changes conflict
-    /// with is to be named.
+    /// The candidates ahead, in line order. On a conflict the host names the first of them that the
+    /// changes conflict with.
     pub ahead: Vec<Ahead>,
     /// The group's own changes, in this order.
     pub changes: Vec<Change>,
-    /// How.
+    /// How the changes become commits.
     pub method: MergeMethod,
-    /// The branch to push.
+    /// The test branch to push.
     pub branch: BranchName,
-    /// Whether to tell what was reported on the head of the only pull request, if its tree is the
+    /// Whether to return the checks of the only pull request's own head, if its tree is the
     /// candidate's.
     pub direct: bool,
 }
 
-/// Runs the checks of a candidate, on hosts that run them themselves.
+/// Runs or reads the checks of a candidate. Answered by `checks_reported`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct RunChecks {
-    /// Of which run.
+    /// The run.
     pub run: RunId,
     /// The commit to test.
     pub candidate: Candidate,
-    /// Its branch.
+    /// The test branch.
     pub branch: BranchName,
-    /// The target branch, whose rules say which app must report a required status.
+    /// The target branch, whose protection names the app that must report a required status.
     pub target: BranchName,
-    /// The commit of the target branch that the checks' configuration is read from.
+    /// The commit of the target branch whose configuration defines the checks. A pull request
+    /// cannot change its own checks.
     pub config_from: Sha,
     /// The pull requests under test.
     pub prs: Vec<PrNumber>,
-    /// The statuses that are required; checks of other names need not run.
+    /// The required statuses; checks of other names need not run.
     pub required: Vec<String>,
 }
 
-/// Puts a tested candidate on the target.
+/// Lands a tested candidate on the target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Land {
-    /// Whose candidate.
+    /// The run whose candidate lands.
     pub run: RunId,
     /// The target branch.
     pub target: BranchName,
-    /// Where the target must be.
+    /// The head that the target must have.
     pub expected: Sha,
-    /// What was tested.
+    /// The tested candidate.
     pub candidate: Candidate,
-    /// Whether the tested tree itself must land. If not, the target holds other changes by now,
-    /// which share no target with these: then what lands must be the clean three-way merge of the
-    /// target and the candidate.
+    /// Whether the tested tree itself must land. When false, the target has gained changes that
+    /// share no impacted target with these, and the clean three-way merge of target and candidate
+    /// must land.
     pub exact: bool,
-    /// The changes that it adds to `expected`, in order, with the heads that were tested.
+    /// The changes that the landing adds to `expected`, in order, with the tested heads.
     pub changes: Vec<Change>,
-    /// How they became commits.
+    /// How the changes became commits.
     pub method: MergeMethod,
 }
 
-/// What must be done outside.
+/// A call to the git host or the checks runner. [`ANSWERS`] lists the facts that answer it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Effect {
-    /// Ask the host for the target's head.
+    /// Reads the target's head from the host.
     InspectTarget {
         /// The target branch.
         branch: BranchName,
     },
-    /// Ask the host for a pull request.
+    /// Reads a pull request from the host.
     InspectPullRequest {
-        /// Which one.
+        /// The pull request.
         pr: PrNumber,
     },
-    /// Build a candidate.
+    /// Builds a candidate.
     BuildCandidate(BuildCandidate),
-    /// Run its checks.
+    /// Runs the checks of a candidate.
     RunChecks(RunChecks),
-    /// Stop a run's checks.
+    /// Stops the checks of a run.
     CancelChecks {
-        /// Of which run.
+        /// The run.
         run: RunId,
     },
-    /// Delete a test branch.
+    /// Deletes a test branch.
     DeleteBranch {
-        /// Its name.
+        /// The test branch.
         branch: BranchName,
-        /// Where it must be; `None` when its candidate was never reported.
+        /// The head that the branch must have; `None` when its candidate was never reported.
         expected: Option<Sha>,
     },
-    /// Put a candidate on the target.
+    /// Lands a candidate on the target.
     Land(Land),
-    /// Open a draft pull request from a test branch, on hosts where only those start the checks.
-    /// No fact answers it.
+    /// Opens a draft pull request from a test branch, on hosts whose CI runs for pull requests
+    /// only. No fact answers it.
     OpenTestPullRequest {
         /// The run that tests the branch.
         run: RunId,
@@ -146,31 +148,31 @@ pub enum Effect {
         /// The pull requests under test.
         prs: Vec<PrNumber>,
     },
-    /// Ask the host which landings the target contains, after it was moved from outside.
+    /// Asks the host which landings the target still contains, after a push from outside the queue.
     CheckLandings {
         /// The target branch.
         branch: BranchName,
-        /// Its head before.
+        /// The target's head before the push.
         was: Sha,
-        /// Its head after.
+        /// The target's head after the push.
         head: Sha,
-        /// The merged pull requests that it did not contain before.
+        /// The merged pull requests that the target did not contain before the push.
         off_target: Vec<PrNumber>,
     },
 }
 
 words!(
-    /// Which kind of worker runs an effect.
+    /// The worker pool that runs an effect.
     EffectClass {
-        /// Short calls to the git host.
+        /// Short calls to the git host: every effect but [`Effect::RunChecks`].
         Host = "HOST",
-        /// Checks, which take long and are few at a time.
+        /// Checks: long, and only a few at a time.
         Checks = "CHECKS",
     }
 );
 
 impl Effect {
-    /// Which kind of worker runs it.
+    /// The worker pool that runs it.
     pub const fn lane(&self) -> EffectClass {
         match self {
             Self::RunChecks(_) => EffectClass::Checks,
@@ -185,7 +187,7 @@ impl Effect {
         }
     }
 
-    /// The run that it is about.
+    /// The run that it belongs to; `None` for effects of the whole queue.
     pub const fn run(&self) -> Option<RunId> {
         match self {
             Self::BuildCandidate(build) => Some(build.run),
@@ -215,28 +217,29 @@ impl Effect {
     }
 }
 
-/// An effect with its number within the queue. Queue id and number make repeats harmless.
+/// An effect with its number within the queue. Queue id and number identify it, so a repeat is
+/// recognised.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct NumberedEffect {
-    /// Its number.
+    /// Its number within the queue; grows from effect to effect.
     pub number: u64,
-    /// What to do.
+    /// The effect.
     pub effect: Effect,
 }
 
-/// Which facts answer an effect, both by name.
+/// The facts that answer an effect, by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Answer {
     /// The [`Effect::name`].
     pub effect: &'static str,
-    /// The [`Fact::name`](super::Fact::name)s of what its runner may report; empty when the planner
-    /// waits for nothing. While the host cannot be used, any effect may be followed by
-    /// `host_unreachable` and is tried again.
+    /// The [`Fact::name`](super::Fact::name)s that its runner may report; empty when the planner
+    /// expects no answer. While the host is unavailable, any effect may be followed by
+    /// `host_unreachable` and is retried.
     pub facts: &'static [&'static str],
 }
 
-/// What answers each effect.
+/// The answers of every effect.
 pub const ANSWERS: &[Answer] = &[
     Answer { effect: "inspect_target", facts: &["target_seen", "target_missing"] },
     Answer { effect: "inspect_pull_request", facts: &["pull_request_seen", "pull_request_gone"] },

@@ -1,4 +1,4 @@
-//! A pull request's place in a queue.
+//! Entries: pull requests in a queue.
 
 use std::sync::Arc;
 
@@ -10,45 +10,46 @@ use super::{
     PullRequest, QueuedReason, Readiness, ReportedTargets, SubmitReason, TestFailure,
 };
 
-/// An entry's state with what it needs.
+/// An entry's state with its data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum EntryState {
-    /// Something is missing before it may enter the line.
+    /// It may not enter the line yet; [`Readiness::missing`] gives the cause.
     NotReady,
-    /// In the line, waiting for its turn.
+    /// In the line, waiting for a test slot.
     Pending {
-        /// Why it waits there.
+        /// Why it last entered the line.
         reason: QueuedReason,
-        /// It conflicts with this pull request and waits until that one has left or landed.
+        /// The pull request ahead that it conflicts with; it waits until that one has left or
+        /// landed.
         held_by: Option<PrNumber>,
-        /// The pull request that it was held by before, named if the conflict stays.
+        /// The pull request that held it before; named as the culprit if the conflict remains.
         was_held_by: Option<PrNumber>,
     },
     /// Being tested.
     Testing {
-        /// Its run.
+        /// The run that tests it.
         run: RunId,
-        /// The pull request that it was held by before, named if the conflict stays.
+        /// The pull request that held it before; named as the culprit if the conflict remains.
         was_held_by: Option<PrNumber>,
     },
-    /// Tested.
+    /// Tested; waits for the pull requests ahead to land.
     TestsPassed {
-        /// The run that proves it.
+        /// The passed run whose candidate contains it.
         run: RunId,
-        /// Why it counts as passed.
+        /// How the success was established.
         reason: PassReason,
     },
-    /// Its run failed; the fault may lie elsewhere.
+    /// Its run failed; a pull request ahead may be the culprit, or a run behind may absolve it.
     PendingFailure {
         /// The failed run.
         run: RunId,
-        /// What failed.
+        /// The kind of failure.
         failure: TestFailure,
-        /// Which statuses, or how long it took.
+        /// The failed statuses, or how long the run took.
         details: Vec<String>,
     },
-    /// It has left the queue.
+    /// It has left the queue: merged, failed or cancelled.
     Ended(Exit),
 }
 
@@ -65,7 +66,7 @@ impl EntryState {
         }
     }
 
-    /// The run that the state refers to.
+    /// The run that the state refers to; `None` outside of tests.
     pub const fn run(&self) -> Option<RunId> {
         match self {
             Self::Testing { run, .. }
@@ -76,55 +77,55 @@ impl EntryState {
     }
 }
 
-/// A pull request's place in a queue.
+/// Entries: pull requests in a queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Entry {
-    /// The same for every submission of this pull request to this queue.
+    /// The same for every submission of a pull request to a queue.
     pub id: EntryId,
     /// The pull request's number.
     pub pr: PrNumber,
-    /// The pull request as last seen.
+    /// The pull request as last read from the host.
     pub pull_request: PullRequest,
-    /// When the host was asked for it.
+    /// When `pull_request` was read from the host.
     pub seen_at: Timestamp,
-    /// How soon it wants its turn.
+    /// Its priority; lower goes first.
     pub priority: Priority,
     /// Whether it must be tested alone.
     pub no_batch: bool,
-    /// Whether an administrator forced it in.
+    /// Whether it entered the line although the host reported it as not mergeable.
     pub force_enqueued: bool,
-    /// How the submission came.
+    /// The channel of the last submission.
     pub submit_reason: SubmitReason,
-    /// Who submitted it.
+    /// Who submitted it last.
     pub submitted_by: Actor,
-    /// When it was submitted, last.
+    /// When it was last submitted.
     pub submitted_at: Timestamp,
-    /// What it touches, if that was reported. Stored apart from the entry: it can be large.
+    /// Its impacted targets, if reported. Stored apart from the entry because they can be large.
     #[cfg_attr(feature = "serde", serde(skip))]
     pub targets: Option<Arc<ReportedTargets>>,
     /// Its state.
     pub state: EntryState,
-    /// Since when.
+    /// When it entered this state.
     pub state_changed_at: Timestamp,
-    /// Where it stands.
+    /// Its position in the line.
     pub place: LinePosition,
-    /// When it entered the line, last.
+    /// When it last entered the line.
     pub entered_line_at: Option<Timestamp>,
-    /// The run that proved it, once merged.
+    /// The run whose candidate landed, once merged.
     pub verified_by: Option<RunId>,
-    /// Since when the target branch is known not to contain it any more, once merged: somebody
-    /// moved the branch.
+    /// When the queue found that the target branch no longer contains the merged pull request,
+    /// because a push from outside removed it.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
     pub off_target_since: Option<Timestamp>,
-    /// Its part of a failed batch that is being split.
+    /// Its part of a failed batch that is being bisected.
     #[cfg_attr(feature = "serde", serde(default))]
     pub part: Option<Part>,
-    /// What was proved of it by a run of its own that passed.
+    /// The result of its own last passed run, reused when the same tree is built again.
     #[cfg_attr(feature = "serde", serde(default))]
     pub proven: Option<Proven>,
-    /// The batch that it was tested in, once a run of others has absolved it: what becomes of it is
-    /// told of that batch.
+    /// The batch that it was tested in, once a later run has absolved it; its events name that
+    /// batch.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
     pub absolved: Option<Box<EventBatch>>,
 }
@@ -133,35 +134,35 @@ pub struct Entry {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Part {
-    /// The number of the batch's run.
+    /// The number of the failed run.
     pub batch: u64,
-    /// Tells the parts of a queue apart.
+    /// The part's number, unique within the queue.
     pub number: u64,
-    /// Whether it must fail if all of the batch that is before it passes, because the whole has
-    /// failed.
+    /// Whether its failure follows if the rest of the batch before it passes, because the whole
+    /// batch failed.
     pub implied: bool,
 }
 
-/// A result that still holds when the same tree is built again.
+/// A result that holds for every candidate with the same tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Proven {
     /// The tree that passed.
     pub tree: TreeId,
-    /// The statuses that had succeeded.
+    /// The statuses that succeeded.
     pub statuses: Vec<String>,
-    /// What else was in that tree, besides the target branch.
+    /// The other pull requests in that tree.
     #[cfg_attr(feature = "serde", serde(default))]
     pub with: Vec<PrNumber>,
 }
 
 impl Entry {
-    /// Whether it waits in the line and nothing holds it there.
+    /// Whether it waits in the line and no conflict holds it.
     pub const fn waits_in_line(&self) -> bool {
         matches!(self.state, EntryState::Pending { held_by: None, .. })
     }
 
-    /// Whether a conflict with one ahead holds it in the line.
+    /// Whether a conflict with a pull request ahead holds it in the line.
     pub const fn is_held(&self) -> bool {
         matches!(self.state, EntryState::Pending { held_by: Some(_), .. })
     }
@@ -171,7 +172,7 @@ impl Entry {
         !matches!(self.state, EntryState::Ended(_))
     }
 
-    /// What is known about its being ready, under that queue's branch and mode.
+    /// The conditions for entering the line of a queue with this branch and mode.
     pub fn readiness(&self, branch: &BranchName, mode: Mode) -> Readiness {
         Readiness {
             requires_impacted_targets: mode == Mode::Parallel,

@@ -1,5 +1,5 @@
-//! How long it will take until a pull request is merged, if all goes well: from what is ahead of it
-//! and how long earlier runs took. Always shown with what it is based on.
+//! Estimates of the time until a pull request is merged, from the entries ahead and the durations
+//! of earlier runs, assuming that every run passes. An estimate is always shown with its basis.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
@@ -13,53 +13,53 @@ use super::{
     view_entry,
 };
 
-/// Which of the earlier durations counts as the usual one: the median.
+/// The percentile of earlier durations that counts as the usual one: the median.
 pub const PERCENTILE: u8 = 50;
 
-/// An estimate and what it is based on.
+/// An estimate and its basis.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Estimate {
-    /// How long from now; `None` when there is no telling.
+    /// The time from now until the merge; `None` when it cannot be estimated.
     pub time: Option<Span>,
-    /// How many earlier runs it is based on.
+    /// The number of earlier runs that it is based on.
     pub runs: u32,
-    /// Those ahead in the line that it waits for, in line order.
+    /// The pull requests ahead that it waits for, in line order.
     pub ahead: Vec<PrNumber>,
-    /// What it is made from, or why there is none.
+    /// The data it is computed from, or why there is no estimate.
     pub basis: Basis,
 }
 
-/// What an estimate is made from.
+/// The basis of an estimate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Basis {
-    /// How long earlier runs took.
+    /// Durations of earlier runs.
     Runs {
-        /// The usual duration: the median.
+        /// The median duration.
         usual: Span,
-        /// A run that takes longer than any before, if there is one.
+        /// A run that takes longer than all earlier ones, if there is one.
         overdue: Option<Overdue>,
     },
-    /// It is not in the queue.
+    /// No estimate: the pull request is not in the queue.
     NotInQueue,
-    /// It cannot be foreseen when this wait ends.
+    /// No estimate: the end of this wait is unknown.
     Waits(Option<WaitReason>),
-    /// The queue is paused.
+    /// No estimate: the queue is paused.
     Paused,
-    /// No run has passed by itself in this queue.
+    /// No estimate: no run of this queue has passed yet.
     NoRuns,
 }
 
-/// A run that takes longer than any before it.
+/// A run that takes longer than all earlier ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Overdue {
-    /// Whose run it is; `None` for the run of the entry itself.
+    /// The pull request that the run tests; `None` for the entry's own run.
     pub pr: Option<PrNumber>,
-    /// How long it has run.
+    /// The time since its start.
     pub running: Span,
 }
 
-/// How long the runs took that passed by themselves, from moves from TESTING to TESTS_PASSED.
-/// Each run counts once, and those of bisections do not.
+/// The durations of runs whose own checks passed, from moves from TESTING to TESTS_PASSED. Each run
+/// counts once; runs of bisections do not count.
 pub fn durations(passes: &[Move]) -> Vec<Span> {
     let mut seen = BTreeSet::new();
     passes
@@ -70,7 +70,8 @@ pub fn durations(passes: &[Move]) -> Vec<Span> {
         .collect()
 }
 
-/// Estimates when a live entry is merged. `history` are durations of earlier runs, in any order.
+/// Estimates when a live entry will be merged. `history` holds durations of earlier runs, in any
+/// order.
 pub fn estimate(queue: &Queue, pr: PrNumber, history: &[Span], now: Timestamp) -> Estimate {
     let mut history = history.to_vec();
     history.sort_unstable();
@@ -98,8 +99,7 @@ pub fn estimate(queue: &Queue, pr: PrNumber, history: &[Span], now: Timestamp) -
     Estimate { time: Some(time), runs, ahead, basis: Basis::Runs { usual, overdue } }
 }
 
-/// Whose run takes longer than any before, of the entry and those that it waits for, and for how
-/// long it has run.
+/// The run of the entry, or of an entry that it waits for, that takes longer than `longest`.
 fn overdue(queue: &Queue, entry: &Entry, longest: Option<Span>, now: Timestamp) -> Option<Overdue> {
     let upto = in_line(queue).filter(|it| it.id == entry.id || meet(queue.mode(), it, entry));
     let mut seen = false;
@@ -123,20 +123,20 @@ fn median(sorted: &[Span]) -> Option<Span> {
     sorted.get(sorted.len() / 2).or(sorted.last()).copied()
 }
 
-/// Those ahead that must be merged, or leave, before this one.
+/// The pull requests ahead that must merge or leave before this one.
 fn waits_for(queue: &Queue, entry: &Entry) -> Vec<PrNumber> {
     let before = in_line(queue).take_while(|it| it.id != entry.id);
     before.filter(|it| meet(queue.mode(), it, entry)).map(|it| it.pr).collect()
 }
 
-/// The line played forward: every slot takes the next group as soon as it is free, every run takes
-/// the usual time, and nothing fails.
+/// Simulates the line: a free slot takes the next group, every run takes the usual time, and every
+/// run passes.
 struct Simulation<'a> {
     queue: &'a Queue,
     usual: Span,
-    /// How long each run that is under way will still take.
+    /// The remaining time of each active run.
     running: BTreeMap<RunId, Span>,
-    /// When each slot is free.
+    /// When each slot becomes free, from now.
     slots: BinaryHeap<Reverse<Span>>,
 }
 
@@ -144,11 +144,11 @@ impl<'a> Simulation<'a> {
     fn new(queue: &'a Queue, history: &[Span], usual: Span, now: Timestamp) -> Self {
         let rest = |run: &TestRun| {
             let elapsed = now.since(run.started_at);
-            // Of the runs that took longer than this one has taken, the median.
+            // The median of the earlier runs that took longer than this one has so far.
             let from = history.partition_point(|it| *it <= elapsed);
             let longer = history.get(from..).and_then(median);
-            // One that takes longer than any before is expected to take as long again, at most until
-            // its deadline: the longer it runs, the less the others say about it.
+            // A run that takes longer than all earlier ones is expected to take as long again, at
+            // most until its deadline.
             let again = || run.deadline.map_or(elapsed, |due| due.since(now).min(elapsed));
             longer.map_or_else(again, |it| Span::from_micros(it.micros() - elapsed.micros()))
         };
@@ -167,7 +167,7 @@ impl<'a> Simulation<'a> {
         Self { queue, usual, running, slots }
     }
 
-    /// When this entry, and all that it waits for, have been tested.
+    /// The time until this entry, and every entry that it waits for, has been tested.
     fn merged_after(mut self, entry: &Entry) -> Span {
         let settings = &self.queue.header.settings;
         let size = if settings.batch { settings.batching_min_size.max(1) } else { 1 };
@@ -200,7 +200,7 @@ impl<'a> Simulation<'a> {
         merged
     }
 
-    /// Starts a run in the slot that is free first; returns when it is done.
+    /// Starts a run in the slot that becomes free first; returns when the run ends.
     fn take_slot(&mut self) -> Span {
         let free = self.slots.pop().map_or(Span::ZERO, |Reverse(free)| free);
         let done = Span::from_micros(free.micros().saturating_add(self.usual.micros()));

@@ -33,7 +33,7 @@ fn of(world: &World, pr: u32, history: &[Span]) -> Estimate {
 }
 
 #[test]
-fn each_slot_takes_the_next_one_when_it_is_free() {
+fn a_free_slot_takes_the_next_entry() {
     let world = world(single(2), 5);
     let history = [minutes(6), minutes(2), minutes(40)];
     let times: Vec<_> = (1..=5).map(|pr| of(&world, pr, &history).time).collect();
@@ -44,7 +44,7 @@ fn each_slot_takes_the_next_one_when_it_is_free() {
 }
 
 #[test]
-fn time_that_has_passed_is_taken_off_and_a_long_run_is_compared_with_long_ones() {
+fn elapsed_time_is_subtracted_and_a_long_run_is_compared_with_long_runs() {
     let mut world = world(single(1), 1);
     let history = [minutes(4), minutes(5), minutes(20)];
     world.wait(minutes(3));
@@ -52,7 +52,11 @@ fn time_that_has_passed_is_taken_off_and_a_long_run_is_compared_with_long_ones()
     world.wait(minutes(3));
     assert_eq!(of(&world, 1, &history).time, Some(minutes(14)));
     world.wait(minutes(30));
-    assert_eq!(of(&world, 1, &history).time, Some(minutes(36)), "longer than any: as long again");
+    assert_eq!(
+        of(&world, 1, &history).time,
+        Some(minutes(36)),
+        "longer than all earlier runs: as long again"
+    );
 }
 
 #[test]
@@ -69,7 +73,7 @@ fn a_batch_takes_one_run() {
 }
 
 #[test]
-fn in_lanes_only_shared_targets_are_waited_for() {
+fn parallel_mode_waits_only_for_shared_targets() {
     let mut world = world(Settings::new(Mode::Parallel, 1).expect("valid settings"), 0);
     for (pr, target) in [(1, "//a"), (2, "//b"), (3, "//a")] {
         world.submit(pr, None).expect("accepted");
@@ -83,7 +87,7 @@ fn in_lanes_only_shared_targets_are_waited_for() {
 }
 
 #[test]
-fn there_is_none_without_history_while_paused_or_before_the_line() {
+fn there_is_no_estimate_without_history_while_paused_or_outside_the_line() {
     let mut world = world(single(1), 2);
     let none = of(&world, 2, &[]);
     assert_eq!((none.time, none.runs), (None, 0));
@@ -108,7 +112,7 @@ fn there_is_none_without_history_while_paused_or_before_the_line() {
 }
 
 #[test]
-fn a_run_that_is_overdue_is_said_to_be_and_the_estimate_follows() {
+fn an_overdue_run_is_reported_and_extends_the_estimate() {
     let mut world = world(single(1), 2);
     let history = [Span::seconds(3), Span::seconds(4)];
     world.wait(Span::minutes(31));
@@ -126,7 +130,7 @@ fn a_run_that_is_overdue_is_said_to_be_and_the_estimate_follows() {
 }
 
 #[test]
-fn a_run_counts_once_and_only_if_it_passed_by_itself() {
+fn a_run_counts_once_and_only_if_its_own_checks_passed() {
     let by_run = |run: u128, reason: PassReason, bisection| Move {
         number: 1,
         ordinal: 0,
@@ -154,7 +158,7 @@ fn a_run_counts_once_and_only_if_it_passed_by_itself() {
 
 proptest! {
     #[test]
-    fn nobody_is_merged_before_those_ahead_and_slots_never_hurt(
+    fn merge_times_grow_along_the_line_and_shrink_with_slots(
         prs in 1_u32..12,
         concurrency in 1_u32..6,
         history in proptest::collection::vec(1_u32..500, 1..20),

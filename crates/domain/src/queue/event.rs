@@ -1,4 +1,4 @@
-//! Public events: what is told to the outside, written in the same commit as the state.
+//! Public events, written in the same commit as the state.
 
 use crate::ids::{BranchName, PrNumber, RunId, Sha};
 use crate::time::Timestamp;
@@ -7,37 +7,37 @@ use crate::words::words;
 use super::{QueueStateName, TestRun};
 
 words!(
-    /// What happened, as the event's public name.
+    /// The kind of an event, with its public name.
     EventKind {
         /// A pull request was submitted.
         Submitted = "pull_request.submitted",
-        /// It waits in the line.
+        /// A pull request entered the line, or returned to it.
         Queued = "pull_request.queued",
-        /// It is being tested.
+        /// A test run of a pull request started.
         Testing = "pull_request.testing",
-        /// Its run failed; the fault may lie elsewhere.
+        /// The run of a pull request failed; another pull request may be the culprit.
         PendingFailure = "pull_request.pending_failure",
-        /// It was taken out because of a failure.
+        /// A pull request failed and left the queue.
         Failed = "pull_request.failed",
-        /// It was taken out on request.
+        /// A pull request was cancelled and left the queue.
         Canceled = "pull_request.canceled",
-        /// It is on the target branch.
+        /// A pull request is on the target branch.
         Merged = "pull_request.merged",
-        /// It was merged, and the target branch was moved to where it is not.
+        /// A push from outside removed a merged pull request from the target branch.
         RemovedFromTarget = "pull_request.removed_from_target",
-        /// The candidate of several pull requests is made and will be tested as one.
+        /// The candidate of a batch was built.
         BatchSubmitted = "pull_request_batch.submitted",
-        /// Pull requests of a batch wait in the line again.
+        /// Pull requests of a batch returned to the line.
         BatchQueued = "pull_request_batch.queued",
-        /// All of a batch is being tested.
+        /// Every pull request of a batch is being tested.
         BatchTesting = "pull_request_batch.testing",
-        /// The run of a batch failed; the last of it is held now.
+        /// The run of a batch failed; every pull request of it is now pending failure.
         BatchPendingFailure = "pull_request_batch.pending_failure",
-        /// Pull requests of a batch were taken out because of a failure.
+        /// Pull requests of a batch failed and left the queue.
         BatchFailed = "pull_request_batch.failed",
-        /// Pull requests of a batch were taken out on request.
+        /// Pull requests of a batch were cancelled and left the queue.
         BatchCanceled = "pull_request_batch.canceled",
-        /// The last of a batch is on the target branch.
+        /// Every pull request of a batch is on the target branch.
         BatchMerged = "pull_request_batch.merged",
         /// The queue changed its state.
         QueueStateChanged = "queue.state_changed",
@@ -46,46 +46,46 @@ words!(
     }
 );
 
-/// What an event is about.
+/// The subject of an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Subject {
     /// A pull request.
     PullRequest {
-        /// Which.
+        /// Its number.
         pr: PrNumber,
-        /// Its author.
+        /// The author's login or name.
         author: String,
-        /// Its page.
+        /// The URL of its page on the host.
         url: String,
     },
-    /// Pull requests that are tested as one.
+    /// A batch: pull requests that are tested together.
     Batch {
-        /// Those that the event is about, in line order.
+        /// The pull requests that changed, in line order.
         prs: Vec<PrNumber>,
-        /// All that are tested together.
+        /// Every pull request of the batch.
         together: Vec<PrNumber>,
     },
     /// The queue itself.
     Queue {
-        /// Who caused it.
+        /// Who caused the change, as [`Actor`](super::Actor) displays it.
         by: String,
-        /// Its state before.
+        /// The queue's state before.
         from: QueueStateName,
-        /// Its state after; the same when only settings changed.
+        /// The queue's state after; equal to `from` when only settings changed.
         to: QueueStateName,
     },
 }
 
-/// The run that an event tells of.
+/// The test run of an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct EventRun {
-    /// Which.
+    /// The run's id.
     pub id: RunId,
-    /// Its branch.
+    /// The test branch.
     pub branch: BranchName,
-    /// Its candidate, once built.
+    /// The candidate commit, once built.
     pub sha: Option<Sha>,
     /// Whether it tests several pull requests.
     pub batched: bool,
@@ -105,20 +105,20 @@ impl From<&TestRun> for EventRun {
     }
 }
 
-/// A batch that events tell of.
+/// The batch of an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct EventBatch {
-    /// Its run.
+    /// The run that tests the batch.
     pub run: EventRun,
-    /// All that are tested together, in line order.
+    /// Every pull request of the batch, in line order.
     pub together: Vec<PrNumber>,
 }
 
 impl EventBatch {
-    /// The batch that a run tests; `None` for one pull request alone, and before there is a
-    /// candidate.
+    /// The batch that a run tests; `None` for a single pull request and before the candidate is
+    /// built.
     pub fn of(run: &TestRun) -> Option<Self> {
         let is_batch = run.group.len() > 1 && run.candidate.is_some();
         let together = || run.group.iter().map(|member| member.pr).collect();
@@ -126,20 +126,21 @@ impl EventBatch {
     }
 }
 
-/// A public event of a queue. The payload that leaves the house is made from it.
+/// A public event of a queue. [`EventWriter`](crate::ports::EventWriter) turns it into the
+/// published payload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Event {
     /// Its number within the queue.
     pub number: u64,
-    /// What happened.
+    /// The kind of event.
     pub kind: EventKind,
-    /// When.
+    /// When it happened.
     pub at: Timestamp,
-    /// To whom.
+    /// The pull request, batch or queue that changed.
     pub subject: Subject,
-    /// The reason's word, upper case; of a queue's state what somebody wrote.
+    /// The reason's name, upper case; for a state change of the queue, the caller's reason.
     pub reason: Option<String>,
-    /// The run that it tells of; every event of a batch has one, with its candidate.
+    /// The test run; every event of a batch has one, with its candidate.
     pub run: Option<EventRun>,
 }

@@ -1,5 +1,5 @@
-//! What already happened. Facts are never refused; stale and repeated ones are ignored, and the
-//! decision says so.
+//! Facts: what happened outside the queue. A fact is never refused; a stale or repeated one is
+//! ignored, and a decision records that.
 
 use crate::ids::{BranchName, PrNumber, RunId, Sha, TreeId};
 
@@ -7,30 +7,30 @@ use crate::time::Timestamp;
 
 use super::{Candidate, Check, Entry, HostTrouble, PullRequest};
 
-/// A check as its source reports it.
+/// A check as a host or a checks runner reports it.
 pub type CheckReport = Check;
 
-/// What the repository and the host say about required statuses.
+/// The required statuses that the repository and the host name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct HostStatuses {
-    /// The list in the repository's configuration at the target's head; `None` without a file.
+    /// The list in the repository's configuration at the target's head; `None` if there is no file.
     pub repository: Option<Vec<String>>,
-    /// What is wrong with that file, if it cannot be used.
+    /// The parse error of that file, if it is invalid.
     pub repository_error: Option<String>,
-    /// The host's branch protection.
+    /// The list of the host's branch protection; `None` without protection.
     pub branch_protection: Option<Vec<String>>,
 }
 
-/// With what changes conflict.
+/// The other side of a merge conflict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum ConflictWith {
-    /// With the target itself.
+    /// The target branch.
     Target,
-    /// With the candidate of a run ahead.
+    /// The candidate of a run ahead.
     Ahead(RunId),
-    /// With a pull request before it in the same group.
+    /// A pull request before it in the same group.
     Group(PrNumber),
 }
 
@@ -38,41 +38,42 @@ pub enum ConflictWith {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum LandRefusal {
-    /// A pull request got new commits.
+    /// A pull request has new commits.
     HeadMoved {
-        /// Which one.
+        /// The pull request.
         pr: PrNumber,
     },
-    /// The target is not where the candidate was built.
+    /// The target has moved since the candidate was built.
     TargetMoved {
-        /// Its head; the expected one when the changes cannot be put on it.
+        /// The target's head; equal to [`Land::expected`](super::Land::expected) when the changes
+        /// cannot be applied to it.
         head: Sha,
         /// The head's tree.
         tree: TreeId,
     },
-    /// There is no target branch.
+    /// The target branch does not exist.
     TargetMissing,
-    /// Something else, in the host's words.
+    /// The host refused the landing for another reason.
     Refused {
-        /// The words.
+        /// The host's message.
         words: String,
     },
 }
 
-/// What already happened.
+/// Something that happened outside the queue. [`absorb`](crate::queue::absorb) takes it in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Fact {
     /// The host showed a pull request.
     PullRequestSeen {
-        /// What it showed.
+        /// The pull request as read.
         pull_request: Box<PullRequest>,
-        /// When it was asked; what was known later is not overwritten.
+        /// When it was read; older reads never overwrite newer ones.
         read_at: Timestamp,
     },
-    /// The host does not know a pull request any more.
+    /// The host no longer knows a pull request.
     PullRequestGone {
-        /// Which one.
+        /// The pull request.
         pr: PrNumber,
     },
     /// The host showed the target branch.
@@ -81,112 +82,112 @@ pub enum Fact {
         head: Sha,
         /// The head's tree.
         tree: TreeId,
-        /// When the host was asked; what was known later is not overwritten.
+        /// When it was read; older reads never overwrite newer ones.
         read_at: Timestamp,
     },
-    /// The host has no such branch.
+    /// The host has no branch of the target's name.
     TargetMissing,
     /// A candidate was built and pushed.
     CandidateBuilt {
-        /// For which run.
+        /// The run.
         run: RunId,
-        /// The branch that it is on.
+        /// The test branch.
         branch: BranchName,
         /// The commit.
         candidate: Candidate,
-        /// What is required of it.
+        /// The required statuses that apply to it.
         statuses: HostStatuses,
-        /// What was reported on the pull request's own head, if that was asked for and its tree is
-        /// the candidate's.
+        /// The checks of the pull request's own head, if
+        /// [`BuildCandidate::direct`](super::BuildCandidate::direct) is set and its tree is the
+        /// candidate's.
         #[cfg_attr(feature = "serde", serde(default))]
         head_checks: Vec<CheckReport>,
-        /// The pull requests of the group that add nothing to what it is built on.
+        /// The pull requests of the group that add no changes to the base.
         #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Vec::is_empty"))]
         empty: Vec<PrNumber>,
-        /// Whether the host has people who look at pull requests, so that one can be opened from the
-        /// test branch.
+        /// Whether the host has pull requests, so that a draft can be opened from the test branch.
         #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "std::ops::Not::not"))]
         has_forge: bool,
     },
     /// A candidate could not be built: the changes conflict.
     CandidateConflict {
-        /// For which run.
+        /// The run.
         run: RunId,
-        /// Which pull request of the group conflicts.
+        /// The pull request of the group that conflicts.
         pr: PrNumber,
-        /// With what.
+        /// The other side of the conflict.
         with: ConflictWith,
-        /// The conflicting paths.
+        /// The paths in conflict.
         paths: Vec<String>,
     },
-    /// The host refused to take a candidate.
+    /// The host refused the push of a candidate.
     CandidateRefused {
-        /// For which run.
+        /// The run.
         run: RunId,
-        /// The host's words.
+        /// The host's message.
         words: String,
     },
     /// Checks reported on a candidate.
     ChecksReported {
-        /// On which run.
+        /// The run.
         run: RunId,
-        /// On which commit; another one than the run's is ignored.
+        /// The tested commit; reports on another commit than the run's are ignored.
         sha: Sha,
-        /// What they say.
+        /// The checks as reported.
         checks: Vec<CheckReport>,
-        /// Whether they were read from the host as they are at that moment, so that a success may
-        /// be pending again. What a checks runner tells of its own work never takes a result back:
-        /// another runner may have ended it meanwhile.
+        /// Whether the checks were read from the host, where a rerun can turn a success back to
+        /// pending. Reports of our own checks runner never take a result back, because another
+        /// runner may have finished the check meanwhile.
         #[cfg_attr(feature = "serde", serde(default))]
         read: bool,
     },
     /// A candidate is on the target.
     Landed {
-        /// Of which run.
+        /// The run.
         run: RunId,
         /// The target's new head.
         sha: Sha,
-        /// Its tree.
+        /// The head's tree.
         tree: TreeId,
     },
     /// The host did not land a candidate.
     LandRefused {
-        /// Of which run.
+        /// The run.
         run: RunId,
-        /// Why.
+        /// The cause.
         because: LandRefusal,
     },
-    /// The host was asked which landings the target contains.
+    /// The host answered which landings the target contains.
     LandingsChecked {
-        /// The target's head before it was moved from outside.
+        /// The target's head before the push from outside.
         was: Sha,
-        /// Its head after.
+        /// The target's head after it.
         head: Sha,
-        /// Merged entries that it no longer contains.
+        /// Merged entries that the target no longer contains.
         lost: Vec<Entry>,
-        /// Merged entries that it contains again.
+        /// Merged entries that the target contains again.
         back: Vec<Entry>,
     },
-    /// The host did not do what was asked, for a reason that says nothing about any change.
+    /// A call to the host failed for a reason unrelated to any change.
     HostUnreachable {
-        /// What is wrong with it.
+        /// The kind of trouble and the host's message.
         trouble: HostTrouble,
     },
-    /// The host answered again.
+    /// A call to the host succeeded again.
     HostReachable,
-    /// The effect of a run that the host was to answer is gone without an answer. Never expected;
-    /// the watch over waiting entries finds it.
+    /// The outbox no longer holds an effect whose answer a run waits for. This is never expected;
+    /// the watch over waiting entries reports it.
     AnswerLost {
-        /// Of which run.
+        /// The run.
         run: RunId,
     },
-    /// Time has passed; deadlines are looked at.
+    /// Time has passed; the planner checks its deadlines.
     TimePassed,
 }
 
 impl HostStatuses {
-    /// Whether a candidate may be tested by them: at least one is named, and the file that names
-    /// them can be used.
+    /// Whether a candidate can be tested: at least one status is named, and the repository's file
+    /// is valid.
     pub fn are_usable(&self) -> bool {
         let named = |names: &Option<Vec<String>>| names.as_ref().is_some_and(|it| !it.is_empty());
         self.repository_error.is_none()

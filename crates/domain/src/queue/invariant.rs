@@ -1,6 +1,6 @@
-//! The invariants, by the ids that tests, docs and metrics share.
+//! The invariants of a queue, by the ids that tests and documentation use.
 //!
-//! What can be seen in one state is checked here, after every step of a debug build. Q2 (capacity),
+//! Invariants of a single state are checked here, after every step of a debug build. Q2 (capacity),
 //! Q5 (paused is paused), Q8 (liveness) and Q9 (replay) are about steps and histories; the model
 //! tests check them.
 
@@ -11,10 +11,10 @@ use super::lanes::meet;
 use super::order::OrderKey;
 use super::{Entry, EntryState, LinePosition, Mode, Queue, RunStatus, TestRun};
 
-/// An invariant that does not hold: its id and what was seen.
+/// A violated invariant: its id and a description.
 pub type Violation = (&'static str, String);
 
-/// Checks everything that can be seen in one state. Empty when all is well.
+/// Checks the invariants of a single state; returns the violations.
 pub fn check(queue: &Queue) -> Vec<Violation> {
     let mut violations = Vec::new();
     let line: Vec<&Entry> = queue.entries_in_order().collect();
@@ -28,8 +28,8 @@ pub fn check(queue: &Queue) -> Vec<Violation> {
     violations
 }
 
-/// Q1: every candidate consists of what its group depends on, in the order of the line; and what
-/// is landing was tested and has nothing ahead. Q6: it consists of nothing else.
+/// Q1: every candidate contains what its group depends on, in the order of the line; a landing
+/// candidate was tested and has nothing unsettled ahead. Q6: it contains nothing else.
 fn green_target(queue: &Queue, line: &[&Entry], violations: &mut Vec<Violation>) {
     let mut before: Vec<&Entry> = Vec::new();
     for entry in line.iter().filter(|entry| entry.place != LinePosition::Outside) {
@@ -57,7 +57,7 @@ fn built_in_order(
     before: &[&Entry],
     violations: &mut Vec<Violation>,
 ) {
-    // An urgent entry that comes while something lands stands before it, and cannot stop it.
+    // An urgent entry that arrives during a landing stands ahead of it but does not stop it.
     let landing = queue.header.landing.as_ref();
     let lands = |run: RunId| landing.is_some_and(|landing| landing.runs.contains(&run));
     if lands(run.id) {
@@ -84,18 +84,19 @@ fn built_in_order(
     }
 }
 
-/// Everything that a run contains is linked to its group by targets.
+/// Q6: every pull request that a candidate contains shares targets with its group, directly or
+/// through others.
 fn only_its_lane(queue: &Queue, run: &TestRun, violations: &mut Vec<Violation>) {
     let live = |pr: PrNumber| queue.entry_of(pr);
     let mut linked: Vec<&Entry> = run.group.iter().filter_map(|it| live(it.pr)).collect();
     for (at, one) in linked.iter().enumerate() {
         if let Some(two) = linked.iter().take(at).find(|two| !meet(Mode::Parallel, one, two)) {
-            let text = format!("#{} and #{} share no target and a batch", two.pr, one.pr);
+            let text = format!("#{} and #{} share a batch but no target", two.pr, one.pr);
             violations.push(("Q6", text));
         }
     }
     let mut open: Vec<&Entry> = run.ahead.iter().filter_map(|(_, pr)| live(*pr)).collect();
-    // What has left may have been the link.
+    // A pull request that has left may have been the link.
     let links_gone = run.ahead.len() > open.len() || linked.len() < run.group.len();
     let needs = |later: &Entry, earlier: &Entry| {
         OrderKey::of(earlier) < OrderKey::of(later) && meet(Mode::Parallel, later, earlier)
@@ -110,7 +111,8 @@ fn only_its_lane(queue: &Queue, run: &TestRun, violations: &mut Vec<Violation>) 
     }
 }
 
-/// Q3: what is listed is live, stands under its own id, and has the run that its state names.
+/// Q3: every listed entry is live, is stored under its own id, and has the run that its state
+/// names.
 fn no_lost_pull_request(queue: &Queue, line: &[&Entry], violations: &mut Vec<Violation>) {
     if line.len() != queue.live() {
         violations.push(("Q3", format!("{} in order, {} live", line.len(), queue.live())));
@@ -128,7 +130,7 @@ fn no_lost_pull_request(queue: &Queue, line: &[&Entry], violations: &mut Vec<Vio
     }
 }
 
-/// Q4: what has a run stands ahead of what never had one, but for urgent entries.
+/// Q4: entries with a run stand ahead of entries that never had one, except for urgent entries.
 fn order(line: &[&Entry], violations: &mut Vec<Violation>) {
     let mut waiting = None;
     for entry in line.iter().filter(|entry| !matches!(entry.place, LinePosition::Front { .. })) {

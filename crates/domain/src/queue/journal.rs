@@ -10,9 +10,9 @@ use super::{Command, Decision, Fact, Queue, absorb, decide};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Input {
-    /// Something asked for, and not refused.
+    /// A command that was not refused.
     Command(Command),
-    /// Something that happened.
+    /// A fact, also one that was ignored.
     Fact(Fact),
 }
 
@@ -32,17 +32,17 @@ impl Input {
 pub struct JournalRecord {
     /// The queue's sequence number after the step; it grows from record to record.
     pub number: u64,
-    /// When.
+    /// The time of the step.
     pub at: Timestamp,
-    /// What came in.
+    /// The command or fact.
     pub input: Input,
-    /// What was decided.
+    /// The decisions, in order.
     pub decisions: Vec<Decision>,
 }
 
-/// The state that a new queue comes to by these inputs.
+/// Replays inputs on a new queue and returns the resulting state.
 ///
-/// A command that is refused on the way is skipped, as it was then.
+/// A refused command changes nothing, in a replay as at the first time.
 pub fn fold<'a>(new: Queue, records: impl IntoIterator<Item = &'a (Timestamp, Input)>) -> Queue {
     records.into_iter().fold(new, |queue, (at, input)| match input {
         Input::Command(command) => match decide(&queue, command, *at) {

@@ -1,5 +1,6 @@
 //! Q10, justified waiting: every live entry waits for something that exists and will end: a run, an
-//! answer of the host, a deadline, a setting or a person that must act, or another entry that does.
+//! answer of the host, a deadline, a setting, an action of a user, or another entry that waits for
+//! one of these.
 
 use std::collections::BTreeMap;
 
@@ -8,8 +9,8 @@ use crate::ids::{PrNumber, RunId};
 use super::lanes::{Absolver, absolver};
 use super::{EntryState, Queue, RunStatus, WaitReason, view_queue};
 
-/// The entries whose wait reason names nothing that exists, or that wait for one another in a
-/// circle, each with what was seen. Empty when all is well.
+/// Returns the entries that violate Q10, each with a description: their wait reason names nothing
+/// that exists, or they wait for one another in a cycle.
 pub fn unjustified(queue: &Queue) -> Vec<(PrNumber, String)> {
     let view = view_queue(queue);
     let waits: BTreeMap<PrNumber, &WaitReason> =
@@ -26,14 +27,15 @@ pub fn unjustified(queue: &Queue) -> Vec<(PrNumber, String)> {
     found
 }
 
-/// What is wrong with a reason, looked at alone.
+/// Describes why a wait reason does not hold for its entry, ignoring other entries; `None` if it
+/// holds.
 fn untrue(queue: &Queue, pr: PrNumber, reason: &WaitReason) -> Option<String> {
     let entry = queue.entry_of(pr)?;
     let holds = reason.holds(queue, entry);
     (!holds).then(|| format!("#{pr} is {} and waits for {reason:?}", entry.state.name().as_str()))
 }
 
-/// Entries that wait for one another, so that none of them ever moves.
+/// Finds a cycle of entries that wait for one another.
 fn circle(queue: &Queue, waits: &BTreeMap<PrNumber, &WaitReason>) -> Option<(PrNumber, String)> {
     #[derive(Clone, Copy, PartialEq)]
     enum Seen {
@@ -82,17 +84,17 @@ fn waits_on(queue: &Queue, pr: PrNumber, waits: &BTreeMap<PrNumber, &WaitReason>
     }
 }
 
-/// An answer that the queue waits for: an effect that answers it must be in the outbox.
+/// An answer that the queue waits for; the outbox must hold the effect that it answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Awaited {
-    /// The candidate of that run.
+    /// The candidate of this run.
     Candidate(RunId),
-    /// The landing of that run.
+    /// The landing of this run.
     Landing(RunId),
 }
 
 impl Awaited {
-    /// The run that it is about.
+    /// The run that waits.
     pub const fn run(self) -> RunId {
         match self {
             Self::Candidate(run) | Self::Landing(run) => run,
@@ -107,7 +109,7 @@ pub fn awaited(queue: &Queue) -> Vec<Awaited> {
     building.map(|run| Awaited::Candidate(run.id)).chain(landing).collect()
 }
 
-/// Whether an entry that is under test has a run that ends.
+/// Finds an entry in TESTING whose run has ended.
 pub(super) fn tested_by_a_run_that_ended(queue: &Queue) -> Option<PrNumber> {
     queue.entries_in_order().find_map(|entry| {
         let EntryState::Testing { run, .. } = &entry.state else { return None };

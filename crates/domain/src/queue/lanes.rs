@@ -1,9 +1,9 @@
-//! Who depends on whom, and what could be started next.
+//! Dependencies between entries, and which group starts next.
 //!
 //! In SINGLE mode an entry depends on all that are ahead of it. In PARALLEL mode it depends on
 //! those ahead that share an impacted target with it, and on what those depend on: lanes are not
-//! stored anywhere, they follow from the targets. An entry without targets for its head touches
-//! everything. All functions are pure and look at one state.
+//! stored anywhere, they follow from the targets. An entry without targets for its head impacts all
+//! targets.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -33,36 +33,37 @@ pub(super) fn meet(mode: Mode, one: &Entry, other: &Entry) -> bool {
     }
 }
 
-/// Which kinds of slots are free.
+/// The kinds of slots that are free.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Free {
     pub(super) main: bool,
     pub(super) bisection: bool,
 }
 
-/// A group that can be started, and the entries that it is to be built on.
+/// A group that can start, and the entries that its candidate is built on.
 pub(super) struct Startable<'a> {
-    /// In line order.
+    /// The entries to test together, in line order.
     pub(super) group: Vec<&'a Entry>,
-    /// The nearest ones that it depends on, in line order; each has a candidate.
+    /// The nearest entries that the group depends on, in line order; each has a candidate.
     pub(super) on: Vec<&'a Entry>,
 }
 
-/// What comes next.
+/// The planner's next start.
 pub(super) enum Next<'a> {
-    /// This group can be started now.
+    /// This group can start now.
     Start(Startable<'a>),
-    /// Nothing can; a batch that is not full may be started then.
+    /// No group can start; a filling batch may start at this time.
     Wait(Option<Timestamp>),
 }
 
-/// Who cannot be started, where it stands, and because of whom.
+/// A blocked entry: its position, its pull request, and the pull request that blocks it.
 pub(super) type Blocked = (OrderKey, PrNumber, PrNumber);
 
-/// The first group in the line that can be started now. Adds who was found to be blocked.
+/// Finds the first group in the line that can start now, and adds the blocked entries that it
+/// passed.
 ///
-/// Only entries that are held by a conflict are passed over: they are not part of what is built.
-/// Behind an entry without a candidate nothing starts that depends on it.
+/// Only entries that are held by a conflict are skipped: candidates do not contain them. An entry
+/// that depends on one without a candidate does not start.
 pub(super) fn next_to_start<'a>(
     queue: &'a Queue,
     at: Timestamp,
@@ -82,7 +83,7 @@ pub(super) fn next_to_start<'a>(
         match group_from(queue, entry, at) {
             Ok(Next::Start(startable)) => return Next::Start(startable),
             Ok(Next::Wait(due)) => until = until.into_iter().chain(due).min(),
-            // What could be built on a failed run changes with what is built on it.
+            // What may be built on a failed run changes with each group that is.
             Err(by) if matches!(by.state, EntryState::PendingFailure { .. }) => {}
             Err(by) => blocked.push((*key, entry.pr, by.pr)),
         }
@@ -90,13 +91,13 @@ pub(super) fn next_to_start<'a>(
     Next::Wait(until)
 }
 
-/// Whether the result of a part's run follows from other runs, and the queue skips such runs.
+/// Whether the result of a part follows from other runs, and the queue skips such runs.
 pub(super) fn follows(queue: &Queue, part: &Part) -> bool {
     let mode = queue.header.settings.optimization_mode;
     part.implied && mode == OptimizationMode::BisectionSkipRedundantTests
 }
 
-/// The group that starts with this entry, or what it depends on that has no candidate to build on.
+/// The group that starts with this entry, or the dependency that has no usable candidate.
 fn group_from<'a>(
     queue: &'a Queue,
     first: &'a Entry,
@@ -129,15 +130,16 @@ fn group_from<'a>(
     Ok(Next::Start(Startable { group, on }))
 }
 
-/// What keeps an entry, or the group that starts with it, from being built while a slot is free.
+/// The entry that keeps this one, or the group that starts with it, from being built while a slot
+/// is free.
 ///
-/// Whether its batch still waits to fill is another question: here it has waited long enough.
+/// The wait for a batch to fill is not considered here.
 pub(super) fn blocker<'a>(queue: &'a Queue, entry: &'a Entry) -> Option<&'a Entry> {
     group_from(queue, entry, Timestamp::from_unix_micros(i64::MAX)).err()
 }
 
-/// What an entry depends on directly, in line order, without the members of its own group; or the
-/// nearest of them that cannot be built on now.
+/// The direct dependencies of an entry, in line order, without the members of its own group; or the
+/// nearest one that cannot be built on now.
 pub(super) fn to_build_on<'a>(
     queue: &'a Queue,
     entry: &Entry,
@@ -156,10 +158,10 @@ pub(super) fn to_build_on<'a>(
     Ok(on)
 }
 
-/// Whether a candidate may be built on another entry's: it has one, and there is hope for it.
+/// Whether a candidate may be built on another entry's candidate: it exists and may still pass.
 ///
-/// Parts of a split batch are built on by other parts of it only, until they have passed; a
-/// failed run only where a success behind it could still absolve it.
+/// Until it has passed, a part of a split batch supports only other parts of that batch. A failed
+/// run supports candidates only while a success behind it could still absolve it.
 fn can_be_built_on(queue: &Queue, other: &Entry, by: &Entry) -> bool {
     let Some(run) = other.state.run().and_then(|run| queue.run(run)) else { return false };
     let same_batch = || {
@@ -188,11 +190,11 @@ pub(super) const fn failure_window(queue: &Queue) -> u32 {
     queue.header.settings.pending_failure_depth
 }
 
-/// The runs whose candidates contain that run's group, the nearest first.
+/// The runs whose candidates contain this run's group, nearest first.
 pub(super) fn successors<'a>(queue: &'a Queue, run: &TestRun) -> Vec<&'a TestRun> {
     let Some(last) = run.group.last().map(|member| member.pr) else { return Vec::new() };
-    // A run that nobody refers to any more is let go of at the end of the step; it must not count
-    // until then, or the entry that takes its place starts only when something else happens.
+    // A run without references is dropped at the end of the step and must not count until then.
+    // Otherwise the entry that takes its place would start only at the next input.
     let matters = |other: &TestRun| {
         let refers = |entry: &Entry| entry.state.run() == Some(other.id);
         other.status.is_running()
@@ -204,7 +206,7 @@ pub(super) fn successors<'a>(queue: &'a Queue, run: &TestRun) -> Vec<&'a TestRun
     behind
 }
 
-/// While something lands, the target's head is about to change: what depends on that must be built
+/// During a landing the target's head is about to change: a group that depends on it must be built
 /// on the landing candidate, or wait.
 fn on_what_lands(queue: &Queue, group: &[&Entry], on: &[&Entry]) -> bool {
     let Some(landing) = &queue.header.landing else { return true };
@@ -223,9 +225,9 @@ fn on_what_lands(queue: &Queue, group: &[&Entry], on: &[&Entry]) -> bool {
     }
 }
 
-/// Everything that a candidate on these entries contains besides its own group, in line order,
-/// each with the run that it is tested in: the entries, what they depend on, and so on. What
-/// happens to be tested in one batch with them is left out unless they depend on it (Q6).
+/// The pull requests that a candidate on these entries contains besides its own group, in line
+/// order, each with the run that tests it: the entries and their transitive dependencies. Other
+/// members of their batches are left out unless an entry depends on them (Q6).
 pub(super) fn contained(queue: &Queue, on: &[&Entry]) -> Vec<(RunId, PrNumber)> {
     let mut found = BTreeMap::new();
     let mut open: Vec<&Entry> = on.to_vec();
@@ -236,7 +238,7 @@ pub(super) fn contained(queue: &Queue, on: &[&Entry]) -> Vec<(RunId, PrNumber)> 
             continue;
         }
         match queue.mode() {
-            // All that is ahead is among the entries.
+            // In SINGLE mode the entries are all that is ahead.
             Mode::Single => {}
             Mode::Parallel => {
                 open.extend(queue.before(key).filter(|it| meet(Mode::Parallel, it, entry)));
@@ -246,8 +248,8 @@ pub(super) fn contained(queue: &Queue, on: &[&Entry]) -> Vec<(RunId, PrNumber)> 
     found.into_values().collect()
 }
 
-/// The run whose candidate contains exactly these, if one of the entries has it: only the last one
-/// can, because what is last in the line is met directly.
+/// The run whose candidate contains exactly these pull requests, if an entry has one. Only the last
+/// entry can, because every other one is ahead of it.
 pub(super) fn chain_of<'a>(
     queue: &'a Queue,
     on: &[&Entry],
@@ -258,7 +260,7 @@ pub(super) fn chain_of<'a>(
     (live == contained.len()).then_some(last)
 }
 
-/// Whether all that a run was built on has passed or has left.
+/// Whether every pull request that the run was built on has passed or left.
 pub(super) fn all_ahead_passed(queue: &Queue, run: &TestRun) -> bool {
     let passed = |pr| {
         let state = queue.entry_of(pr).map(|entry| &entry.state);
@@ -267,11 +269,11 @@ pub(super) fn all_ahead_passed(queue: &Queue, run: &TestRun) -> bool {
     run.ahead.iter().all(|(_, pr)| passed(*pr))
 }
 
-/// What may still absolve a failed run.
+/// What can still absolve a failed run.
 pub(super) enum Absolver {
-    /// A run behind it that is under test.
+    /// An active run behind it.
     Running,
-    /// This entry, which is still to be built on it.
+    /// This entry, whose candidate will be built on it.
     Next(PrNumber),
 }
 
@@ -280,7 +282,8 @@ pub(super) fn may_be_absolved(queue: &Queue, failed: &TestRun) -> bool {
     absolver(queue, failed).is_some()
 }
 
-/// Whose success behind a failed run may still absolve it: one of the groups in its failure window is under test, or can still be started for that.
+/// The successor whose success may still absolve a failed run: a group in its failure window that
+/// is under test or can still start.
 pub(super) fn absolver(queue: &Queue, failed: &TestRun) -> Option<Absolver> {
     let settings = &queue.header.settings;
     let depth = usize::try_from(failure_window(queue)).unwrap_or(usize::MAX);
@@ -296,7 +299,7 @@ pub(super) fn absolver(queue: &Queue, failed: &TestRun) -> Option<Absolver> {
     if !settings.can_optimistically_merge || full || !can_be_built_on {
         return None;
     }
-    // One more group will be built on it, as soon as it can.
+    // One more group can still be built on it.
     let members: Vec<&Entry> =
         failed.group.iter().filter_map(|member| queue.entry(member.entry)).collect();
     let behind = members.last().map(|last| OrderKey::of(last))?;
@@ -307,8 +310,8 @@ pub(super) fn absolver(queue: &Queue, failed: &TestRun) -> Option<Absolver> {
         .map(|next| Absolver::Next(next.pr))
 }
 
-/// Whether an entry cannot be started before that failed run is settled: it depends on a failed
-/// one behind it that nothing can be built on, or on an entry that does.
+/// Whether an entry cannot start before this failed run is settled: it depends, directly or through
+/// others, on a failed entry behind that run which nothing can be built on.
 fn waits_for(queue: &Queue, failed: &TestRun, entry: &Entry, seen: &mut BTreeSet<EntryId>) -> bool {
     let contains_it = |run: &TestRun| failed.group.iter().any(|member| run.contains(member.pr));
     let before = queue.before(OrderKey::of(entry));
@@ -326,7 +329,7 @@ fn waits_for(queue: &Queue, failed: &TestRun, entry: &Entry, seen: &mut BTreeSet
     })
 }
 
-/// How many runs of each kind take a slot now: main line, bisection.
+/// The occupied slots: by runs of the main line, and by runs of bisections.
 pub(super) fn running(queue: &Queue) -> (u32, u32) {
     queue.runs().filter(|run| run.status.is_running()).fold((0, 0), |(main, bisection), run| {
         if run.bisection { (main, bisection + 1) } else { (main + 1, bisection) }

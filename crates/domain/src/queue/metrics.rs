@@ -1,25 +1,25 @@
-//! The numbers behind the nine metric families, made from the journal and the present depth.
+//! The values of the nine metric families, computed from the journal and the present state.
 
 use crate::time::{Span, Timestamp};
 
 use super::{Decision, Moved, PrState, QueuedReason};
 
-/// Upper bounds of the histograms' buckets in seconds; `+Inf` follows.
+/// Upper bounds of the histogram buckets, in seconds; `+Inf` follows.
 pub const BUCKETS_SECONDS: [u32; 8] = [60, 300, 600, 900, 1_800, 3_600, 5_400, 7_200];
 
 /// A histogram over [`BUCKETS_SECONDS`].
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Histogram {
-    /// Observations at most as large as each bound; cumulative.
+    /// Cumulative counts: observations up to and including each bound.
     pub buckets: [u64; BUCKETS_SECONDS.len()],
-    /// All observations.
+    /// The number of observations.
     pub count: u64,
-    /// Their sum in microseconds.
+    /// The sum of the observations, in microseconds.
     pub sum_micros: i64,
 }
 
 impl Histogram {
-    /// Takes one observation in.
+    /// Adds one observation, in microseconds.
     pub fn observe(&mut self, span_micros: i64) {
         for (bucket, bound) in self.buckets.iter_mut().zip(BUCKETS_SECONDS) {
             if span_micros <= Span::seconds(bound).micros() {
@@ -31,13 +31,14 @@ impl Histogram {
     }
 }
 
-/// The metrics of one queue and queue type.
+/// The metrics of one queue, either of its main line or of its bisections.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct QueueMetrics {
     /// `owner/name`.
     pub repo: String,
-    /// The host, when a queue beside this one has the same repository and branch on another host.
+    /// The host, if another queue in the same reply has the same repository and branch on another
+    /// host.
     pub repo_host: Option<String>,
     /// The target branch.
     pub branch: String,
@@ -47,19 +48,19 @@ pub struct QueueMetrics {
     pub depth: u64,
     /// Entries that are not ready yet.
     pub awaiting_mergeability: u64,
-    /// Entries under test.
+    /// Entries in TESTING.
     pub testing_slots_active: u64,
-    /// Exits in the last hour by conclusion: merged, failed, cancelled.
+    /// Exits in the last hour by conclusion: `merged`, `failed`, `cancelled`.
     pub conclusions: [(&'static str, u64); 3],
     /// Restarts in the last hour.
     pub restarts: u64,
-    /// From entering the line, or a restart, to the start of a test.
+    /// Time from entering the line, or from a restart, to the start of the test.
     pub wait: Histogram,
-    /// Time under test.
+    /// Time in TESTING.
     pub test: Histogram,
-    /// From entering the line to the exit, by conclusion.
+    /// Time from entering the line to the exit, by conclusion.
     pub time_in_queue: [(&'static str, Histogram); 3],
-    /// Time in each state that was left in the last hour.
+    /// Time spent in each state that was left in the last hour, by state.
     pub state_duration: Vec<(&'static str, Histogram)>,
 }
 
@@ -74,8 +75,8 @@ const STATES: [(PrState, &str); 5] = [
     (PrState::PendingFailure, "pending_failure"),
 ];
 
-/// Measures a queue: its depth now and what the journal says of the last hour, once for the main
-/// line and once for bisection.
+/// Measures a queue: its present depth and the moves of the last hour, once for the main line and
+/// once for bisections.
 pub fn measure<'a>(
     repo: &str,
     branch: &str,

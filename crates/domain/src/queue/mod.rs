@@ -1,9 +1,10 @@
 //! The merge queue: states, commands, facts and the planner that turns them into transitions.
 //!
 //! Everything here is pure: no `async`, no trait objects, no ports, no clock and no randomness.
-//! [`decide`] answers a [`Command`], [`absorb`] takes in a [`Fact`], [`next_deadline`] says when
-//! time alone changes something. Each returns or leads to a [`Transition`]: the new state, what
-//! changed, the effects to run, and why.
+//! [`decide`] carries out a [`Command`] or refuses it, [`absorb`] takes in a [`Fact`], and
+//! [`next_deadline`] returns when to absorb [`Fact::TimePassed`]. Both entry points return a
+//! [`Transition`]: the new state, the changed rows, the effects to run, and the decisions with
+//! their reasons.
 
 mod batch;
 mod command;

@@ -1,18 +1,19 @@
-//! Changes of state as the journal keeps them: what timelines, results and estimates are made from.
+//! Changes of state as the journal keeps them. Timelines, test results and estimates are computed
+//! from them.
 
 use crate::ids::{EntryId, PrNumber, RunId};
 use crate::time::{Span, Timestamp};
 
 use super::{Actor, Decision, PrState, Reason};
 
-/// A change of an entry's state, and where it stands in the journal.
+/// A change of an entry's state and its position in the journal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Move {
     /// The number of the journal's record.
     pub number: u64,
     /// Its place within that record; later changes have higher ones.
     pub ordinal: u64,
-    /// When.
+    /// The time of the change.
     pub at: Timestamp,
     /// The entry.
     pub entry: EntryId,
@@ -22,22 +23,22 @@ pub struct Move {
     pub from: Option<PrState>,
     /// The state after.
     pub to: PrState,
-    /// Why.
+    /// Why the state changed.
     pub reason: Reason,
-    /// Who caused it.
+    /// Who caused the change.
     pub actor: Actor,
-    /// The run that it is about.
+    /// The run that caused the change, or that the entry is now in.
     pub run: Option<RunId>,
     /// Whether that run belongs to a bisection.
     pub bisection: bool,
     /// How long the entry was in the state before.
     pub after: Span,
-    /// Particulars: failed statuses, conflicting paths.
+    /// Details: failed statuses, conflicting paths.
     pub details: Vec<String>,
 }
 
 impl Move {
-    /// Takes it out of a decision. `None` when that is about something else.
+    /// Converts a decision; `None` unless it is a [`Decision::Moved`].
     pub fn of(number: u64, ordinal: u64, at: Timestamp, decision: &Decision) -> Option<Self> {
         let Decision::Moved(moved) = decision else { return None };
         Some(Self {

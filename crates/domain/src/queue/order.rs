@@ -1,35 +1,35 @@
 //! The order of the line.
 //!
-//! Urgent entries come first, then those that have been tested before (they keep their place when
-//! a later one with a better priority arrives, and when they are restarted), then those that wait
-//! for their first run by priority and time, then those that are not ready, the longest first.
+//! Urgent entries come first; then entries that were tested before, which keep their place through
+//! restarts and when an entry with a better priority arrives; then entries that wait for their
+//! first run, by priority and time; then entries that are not ready, longest wait first.
 
 use crate::ids::EntryId;
 use crate::time::Timestamp;
 
 use super::Entry;
 
-/// Where an entry stands.
+/// An entry's position in the line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum LinePosition {
     /// Not in the line.
     Outside,
-    /// In the line before all others, because it is urgent; it stays there when it is no longer.
+    /// At the front of the line, because it is or was urgent.
     Front {
-        /// Lower is further ahead.
+        /// The rank among entries of its kind; lower is further ahead.
         number: u64,
     },
-    /// In the line, by priority and time.
+    /// Waiting for its first run, ordered by priority and time.
     Waiting {
-        /// Since when.
+        /// When it entered the line.
         since: Timestamp,
-        /// Tells apart those that entered at the same time; lower is further ahead.
+        /// Breaks ties of entries that entered at the same time; lower is further ahead.
         number: u64,
     },
-    /// In the line at the place that its first run gave it.
+    /// At the place that its first run gave it.
     Anchored {
-        /// Lower is further ahead.
+        /// The rank among entries of its kind; lower is further ahead.
         number: u64,
     },
 }
@@ -58,7 +58,8 @@ impl OrderKey {
         }
     }
 
-    /// A key that no entry in the line sorts behind, and no entry outside it sorts before.
+    /// The key between the line and the entries outside it: it sorts behind every entry in the
+    /// line.
     pub(super) const fn first_outside() -> Self {
         let entry = EntryId(uuid::Uuid::nil());
         Self { class: 3, major: 0, minor: Timestamp::from_unix_micros(i64::MIN), tie: 0, entry }

@@ -1,11 +1,11 @@
-//! How soon an entry wants its turn: lower is sooner.
+//! Priorities of entries: a lower value goes first.
 
 use crate::words::words;
 
 words!(
     /// The names that clients may use instead of a number.
     PriorityName {
-        /// 0: goes to the front and interrupts what would then include it.
+        /// 0: goes to the front and interrupts the tests behind it.
         Urgent = "urgent",
         /// 10.
         High = "high",
@@ -31,24 +31,24 @@ impl PriorityName {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Priority {
-    /// Lower goes first; 0 is urgent.
+    /// 0 to 4,294,967,295; lower goes first, 0 is urgent.
     pub value: u32,
-    /// Whether nobody asked for it.
+    /// Whether the submission named no priority.
     pub by_default: bool,
 }
 
 impl Priority {
-    /// What an entry gets when nothing was asked for: medium, 100.
+    /// The priority of a submission that names none: medium, 100.
     pub const DEFAULT: Self = Self { value: 100, by_default: true };
     /// The default's name.
     pub const DEFAULT_NAME: &'static str = "medium";
 
-    /// A priority asked for by number.
+    /// A priority given by number.
     pub const fn number(value: u32) -> Self {
         Self { value, by_default: false }
     }
 
-    /// A priority asked for by name, in any case. `None` when there is no such name.
+    /// A priority given by name, in any case; `None` for an unknown name.
     pub fn named(name: &str) -> Option<Self> {
         PriorityName::parse(name).map(|name| Self::number(name.value()))
     }
@@ -58,7 +58,7 @@ impl Priority {
         self.value == 0
     }
 
-    /// Its name; a number without a name is its own decimal text.
+    /// Its name, or its number in decimal if it has none.
     pub fn name(self) -> String {
         PriorityName::ALL
             .iter()
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_and_numbers_agree() {
+    fn names_match_their_numbers() {
         assert_eq!(Priority::named("URGENT"), Some(Priority::number(0)));
         assert_eq!(Priority::number(10).name(), "high");
         assert_eq!(Priority::number(42).name(), "42");

@@ -8,7 +8,7 @@ use crate::ids::{BranchName, PrNumber, Sha};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum PullRequestState {
-    /// Waiting to be merged.
+    /// Open: it can be merged.
     Open,
     /// Closed without a merge.
     Closed,
@@ -16,22 +16,22 @@ pub enum PullRequestState {
     Merged,
 }
 
-/// What the host says under its own rules about merging the pull request into its base.
+/// Whether the host, by its own rules, allows merging the pull request into its base.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Mergeability {
-    /// Not asked yet.
+    /// Not read yet.
     Unspecified,
-    /// The host is still computing.
+    /// The host is still computing it.
     InProgress,
-    /// Nothing stands in the way.
+    /// The host allows the merge.
     Mergeable,
-    /// Something does; the host's words.
+    /// The host does not allow the merge; holds the host's reason.
     NotMergeable(String),
 }
 
 impl Mergeability {
-    /// The word on the wire, upper case.
+    /// The name in the API, upper case.
     pub const fn as_str(&self) -> &'static str {
         match self {
             Self::Unspecified => "UNSPECIFIED",
@@ -42,11 +42,11 @@ impl Mergeability {
     }
 }
 
-/// A pull request as last seen on its host.
+/// A pull request as last read from its host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct PullRequest {
-    /// Its number.
+    /// Its number on the host, from 1.
     pub number: PrNumber,
     /// Its title, at most 1,024 characters.
     pub title: String,
@@ -54,27 +54,27 @@ pub struct PullRequest {
     pub body: String,
     /// The login or name of its author.
     pub author: String,
-    /// The commit that it proposes.
+    /// Its head commit.
     pub head: Sha,
-    /// The branch that it comes from, when the host knows one.
+    /// The branch that it comes from, if the host knows one.
     pub head_branch: Option<String>,
-    /// The branch that it wants to be merged into.
+    /// The branch that it targets.
     pub base: BranchName,
     /// Open, closed or merged.
     pub state: PullRequestState,
-    /// The commit of the target that it landed with, when it is merged and the host remembers.
+    /// The commit that it was merged as, if it is merged and the host remembers it.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
     pub merged_as: Option<Sha>,
-    /// Whether its author marked it as unfinished.
+    /// Whether it is a draft.
     pub draft: bool,
-    /// Whether the host would let it be merged.
+    /// Whether the host allows the merge.
     pub mergeability: Mergeability,
-    /// Its page.
+    /// The URL of its page; may be empty.
     pub url: String,
 }
 
 impl PullRequest {
-    /// A builder of an open, mergeable pull request that is no draft.
+    /// Builds a pull request; the defaults are open, mergeable, not a draft, and empty texts.
     pub fn builder(number: PrNumber, head: Sha, base: BranchName) -> PullRequestBuilder {
         PullRequestBuilder(Self {
             number,
@@ -103,7 +103,7 @@ impl PullRequest {
     }
 }
 
-/// The most characters of a title.
+/// The maximum length of a title, in characters.
 const MAX_TITLE: usize = 1_024;
 
 /// Why a pull request cannot be built.
@@ -111,14 +111,14 @@ const MAX_TITLE: usize = 1_024;
 #[non_exhaustive]
 pub enum InvalidPullRequest {
     /// Hosts number pull requests from 1.
-    #[error("the number of a pull request is at least 1")]
+    #[error("invalid pull request number 0: must be at least 1")]
     Number,
     /// The title is too long.
-    #[error("the title of a pull request has at most {MAX_TITLE} characters")]
+    #[error("invalid pull request title: must have at most {MAX_TITLE} characters")]
     Title,
 }
 
-/// Makes a [`PullRequest`]. What is not named is empty.
+/// Builder of a [`PullRequest`].
 #[derive(Clone, Debug)]
 pub struct PullRequestBuilder(PullRequest);
 
@@ -147,17 +147,18 @@ impl PullRequestBuilder {
         head_branch: Option<String>;
         /// Open, closed or merged.
         state: PullRequestState;
-        /// The commit of the target that it landed with.
+        /// The commit that it was merged as.
         merged_as: Option<Sha>;
-        /// Whether its author marked it as unfinished.
+        /// Whether it is a draft.
         draft: bool;
-        /// Whether the host would let it be merged.
+        /// Whether the host allows the merge.
         mergeability: Mergeability;
-        /// Its page.
+        /// The URL of its page; may be empty.
         url: String;
     }
 
-    /// The pull request. Refuses the number 0 and a title of more than 1,024 characters.
+    /// Returns the pull request. Fails for the number 0 and for a title of more than 1,024
+    /// characters.
     pub fn build(self) -> Result<PullRequest, InvalidPullRequest> {
         let Self(pull_request) = self;
         if pull_request.number.0 == 0 {
@@ -175,7 +176,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_builder_refuses_what_no_host_has() {
+    fn the_builder_refuses_number_zero_and_long_titles() {
         let sha = Sha::new("a".repeat(40)).expect("a commit");
         let of = |number, title: &str| {
             let main = BranchName::new("main").expect("a branch");

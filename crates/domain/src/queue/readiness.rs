@@ -1,31 +1,32 @@
-//! What must be true before an entry may enter the line.
+//! Readiness: the conditions for entering the line.
 
 use super::{Mergeability, WaitReason};
 
-/// The conditions, one by one.
+/// The conditions for entering the line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct Readiness {
-    /// Whether targets must be reported: only in PARALLEL mode.
+    /// Whether impacted targets must be reported: true in PARALLEL mode.
     pub requires_impacted_targets: bool,
-    /// Whether they were, for the current head.
+    /// Whether targets are reported for the current head.
     pub has_impacted_targets: bool,
-    /// Whether the pull request wants to be merged into the queue's branch.
+    /// Whether the pull request targets the queue's branch.
     pub does_base_branch_match: bool,
-    /// What the host says.
+    /// Whether the host allows the merge.
     pub mergeability: Mergeability,
-    /// Whether it is marked as unfinished.
+    /// Whether it is a draft.
     pub draft: bool,
 }
 
 impl Readiness {
-    /// Whether nothing is missing.
+    /// Whether every condition holds.
     pub fn is_ready(&self) -> bool {
         self.missing().is_none()
     }
 
-    /// The first thing that is missing, in the order in which people can do something about it.
+    /// The first condition that does not hold, as a wait reason; conditions that an author can fix
+    /// come first.
     pub fn missing(&self) -> Option<WaitReason> {
         if self.draft {
             return Some(WaitReason::Draft);

@@ -1,4 +1,4 @@
-//! Why things happen: the vocabulary of reasons, shared by events, exits and timelines.
+//! Reasons: the vocabulary that events, exits and timelines share.
 
 use crate::ids::{PrNumber, Sha, TreeId};
 use crate::words::words;
@@ -6,43 +6,43 @@ use crate::words::words;
 use super::{Actor, PrState};
 
 words!(
-    /// How a submission came.
+    /// The channel of a submission.
     SubmitReason {
-        /// By a person on the host: comment, label or page.
+        /// A user of the host, by comment or label, or of the pages.
         UserRequested = "USER_REQUESTED",
-        /// By an operator.
+        /// An operator of the server.
         AdminRequested = "TRUNK_ADMIN_REQUESTED",
-        /// By the API.
+        /// A client of the API.
         ApiRequested = "API_REQUESTED",
     }
 );
 
 words!(
-    /// Why an entry is waiting in the line (again).
+    /// Why an entry entered the line or returned to it.
     QueuedReason {
-        /// Everything that was missing is there.
+        /// Every condition for entering the line holds.
         NowReady = "MERGE_ITEM_NOW_READY",
-        /// The target was moved from outside the queue.
+        /// A push from outside the queue moved the target.
         TargetPushed = "MANUAL_PUSH_TO_TARGET_BRANCH",
         /// A pull request ahead was cancelled.
         PredecessorCancelled = "PREREQUISITE_MERGE_ITEM_CANCELLED",
         /// A pull request ahead failed.
         PredecessorFailed = "PREREQUISITE_MERGE_ITEM_FAILED",
-        /// A pull request ahead was merged by hand.
+        /// A pull request ahead was merged outside the queue.
         PredecessorMergedManually = "PREREQUISITE_MERGE_ITEM_MANUALLY_MERGED",
-        /// A person asked for another run.
+        /// A user restarted the tests.
         RestartedByUser = "TESTS_RESTARTED_BY_USER",
-        /// The API asked for another run.
+        /// A client of the API restarted the tests.
         RestartedByApi = "TESTS_RESTARTED_BY_API_REQUEST",
         /// An urgent entry went to the front.
         SkipTheLineInterrupted = "SKIP_THE_LINE_INTERRUPTED",
-        /// Its batch failed and is split.
+        /// Its batch failed and is bisected.
         BisectionRequired = "BISECTION_REQUIRED",
-        /// Its impacted targets were reported anew.
+        /// Its impacted targets changed.
         TargetsChanged = "IMPACTED_TARGETS_CHANGED",
-        /// The host's answer was lost, and it is asked again.
+        /// The host's answer was lost; the call is repeated.
         AnswerLost = "HOST_ANSWER_LOST",
-        /// It conflicts with a pull request ahead and waits for that one.
+        /// It conflicts with a pull request ahead and waits until that one merges or leaves.
         ConflictWithAhead = "CONFLICT_WITH_PULL_REQUEST_AHEAD",
     }
 );
@@ -54,11 +54,12 @@ words!(
         OwnRun = "TEST_RUN_PASSED",
         /// A run that contains it passed.
         Successor = "SUCCESSOR_TEST_RUN_PASSED",
-        /// The result followed from other runs.
+        /// The result follows from other runs.
         Optimization = "PASSED_BY_OPTIMIZATION",
         /// The same tree had passed before.
         SameTree = "SAME_TREE_PASSED_BEFORE",
-        /// The pull request's own head has the tree and its required statuses have succeeded.
+        /// The required statuses succeeded on the pull request's own head, which has the
+        /// candidate's tree.
         OwnHead = "HEAD_PASSED_ON_TARGET",
     }
 );
@@ -68,9 +69,9 @@ words!(
     TestFailure {
         /// A required status failed.
         RequiredStatus = "TEST_RUN_REQUIRED_STATUS_FAILED",
-        /// The run took too long.
+        /// The run exceeded the test timeout.
         Timeout = "TEST_RUN_TIMEOUT",
-        /// The result followed from other runs.
+        /// The result follows from other runs.
         Optimization = "TEST_RUN_FAILED_BY_OPTIMIZATION",
     }
 );
@@ -80,19 +81,19 @@ words!(
     FailReason {
         /// The candidate could not be built: the changes conflict.
         MergeConflict = "START_TEST_RUN_MERGE_CONFLICT",
-        /// The repository's configuration cannot be read.
+        /// The repository's configuration is invalid.
         ConfigParsingFailure = "START_TEST_RUN_CONFIG_PARSING_FAILURE",
-        /// Nobody says which statuses are required.
+        /// No source names a required status.
         NoRequiredStatuses = "START_TEST_RUN_NO_REQUIRED_STATUSES",
-        /// The host refused to take the candidate.
+        /// The host refused the push of the candidate.
         StartRefused = "START_TEST_RUN_RETRY_EXHAUSTED",
         /// A required status failed.
         RequiredStatus = "TEST_RUN_REQUIRED_STATUS_FAILED",
-        /// The run took too long.
+        /// The run exceeded the test timeout.
         Timeout = "TEST_RUN_TIMEOUT",
-        /// The result followed from other runs.
+        /// The result follows from other runs.
         Optimization = "TEST_RUN_FAILED_BY_OPTIMIZATION",
-        /// The pull request was pushed to while it was being merged.
+        /// The pull request was pushed to during its landing.
         UpdatedAtMergeTime = "PR_UPDATED_AT_MERGE_TIME",
         /// The host refused the merge.
         MergeRefused = "GITHUB_API_MERGE_PR_FAILED",
@@ -100,22 +101,21 @@ words!(
 );
 
 words!(
-    /// What kept a pull request that failed from being merged.
+    /// What blocked a failed pull request.
     BlockReason {
-        /// Its changes conflict.
+        /// A merge conflict.
         MergeConflict = "MERGE_CONFLICT",
         /// A required status failed.
         FailingRequiredCheck = "FAILING_REQUIRED_CHECK",
-        /// A required status did not come in time.
+        /// A required status was not reported in time.
         AwaitingRequiredCheck = "AWAITING_REQUIRED_CHECK",
-        /// Something else; the reason and the details say what.
+        /// Another cause; see the reason and the details.
         Undetermined = "UNDETERMINED",
     }
 );
 
 impl BlockReason {
-    /// What a reason of a failure amounts to; `None` when the pull request was not what is at
-    /// fault.
+    /// Classifies a failure; `None` if the pull request is not at fault.
     pub const fn of(reason: FailReason) -> Option<Self> {
         match reason {
             FailReason::MergeConflict => Some(Self::MergeConflict),
@@ -142,7 +142,7 @@ impl From<TestFailure> for FailReason {
 }
 
 impl FailReason {
-    /// The failure of the test run that it stands for, if it does for one.
+    /// The failure of a test run with the same meaning, if there is one.
     pub const fn test_failure(self) -> Option<TestFailure> {
         match self {
             Self::RequiredStatus => Some(TestFailure::RequiredStatus),
@@ -161,19 +161,19 @@ impl FailReason {
 words!(
     /// Why an entry was cancelled.
     CancelReason {
-        /// Somebody asked for it.
+        /// A user or a client of the API cancelled it.
         UserRequested = "USER_REQUESTED",
         /// The pull request was closed.
         Closed = "PR_CLOSED",
-        /// The pull request got new commits.
+        /// The pull request was pushed to.
         PushedTo = "PR_PUSHED_TO",
-        /// The pull request now wants another branch.
+        /// The pull request's base branch was changed.
         BaseChanged = "PR_BASE_BRANCH_CHANGED",
         /// The pull request became a draft.
         ConvertedToDraft = "PR_CONVERTED_TO_DRAFT",
         /// The pull request was merged into another branch.
         MergedElsewhere = "PR_MERGED_INTO_OTHER_BRANCH",
-        /// It was not ready for too long.
+        /// It was not ready within the not-ready timeout.
         NotReadyTimeout = "NOT_READY_TIMEOUT_EXPIRED",
     }
 );
@@ -181,31 +181,31 @@ words!(
 words!(
     /// How an entry was merged.
     MergeReason {
-        /// By the queue.
+        /// The queue landed it.
         Queue = "MERGE_GRAPH_MERGE",
-        /// By hand, outside the queue.
+        /// It was merged outside the queue.
         Manual = "MANUAL_MERGE",
-        /// By the queue, without a run, because it was up to date and tested.
+        /// The queue landed it without a test run, because it was up to date and tested.
         Direct = "MERGE_GRAPH_DIRECT_MERGE",
-        /// Before: it adds nothing to what is on the target.
+        /// The target already contained its changes.
         Already = "ALREADY_MERGED",
     }
 );
 
 words!(
-    /// What became of a landing after the target was moved from outside.
+    /// What became of a landing after a push from outside moved the target.
     LandingChange {
         /// The target no longer contains it.
         Removed = "REMOVED_FROM_TARGET_BRANCH",
     }
 );
 
-/// Why an entry came to a state, as the journal and timelines have it.
+/// Why an entry came to a state, as recorded in the journal and in timelines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
     /// It was submitted, and came to NOT_READY.
     Submitted(SubmitReason),
-    /// The host no longer lets it be merged, and it came to NOT_READY.
+    /// The host no longer allows the merge, and it came to NOT_READY.
     NoLongerReady,
     /// It came to PENDING.
     Queued(QueuedReason),
@@ -229,7 +229,7 @@ impl Reason {
     const STARTED: &'static str = "TEST_RUN_STARTED";
     const NO_LONGER_READY: &'static str = "NO_LONGER_READY";
 
-    /// The word on the wire, upper case. Reasons of different states may have the same.
+    /// The name in the API, upper case. Reasons of different states may share a name.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Submitted(reason) => reason.as_str(),
@@ -245,7 +245,8 @@ impl Reason {
         }
     }
 
-    /// Reads the word of a move to that state; `None` for a word that no reason of the state has.
+    /// Parses the name of a reason for a move to this state; `None` if the state has no such
+    /// reason.
     pub fn parse(to: PrState, word: &str) -> Option<Self> {
         match to {
             PrState::NotReady if word == Self::NO_LONGER_READY => Some(Self::NoLongerReady),
@@ -294,7 +295,7 @@ into_reason!(
     MergeReason => Merged,
 );
 
-/// Why a test run was given up before it had a result. The journal stores its word.
+/// Why a test run was cancelled before it had a result. The journal stores its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(
     feature = "serde",
@@ -302,9 +303,9 @@ into_reason!(
     serde(try_from = "String", into = "&'static str")
 )]
 pub enum RunCancelReason {
-    /// Its pull requests went back to the line.
+    /// Its pull requests returned to the line.
     Requeued(QueuedReason),
-    /// Other runs have proved what it was to prove.
+    /// Other runs have proved its result.
     Passed(PassReason),
     /// It could not start.
     Failed(FailReason),
@@ -313,7 +314,7 @@ pub enum RunCancelReason {
 }
 
 impl RunCancelReason {
-    /// The word on the wire, upper case. No two kinds have the same.
+    /// The name in the API, upper case; unique.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Requeued(reason) => reason.as_str(),
@@ -323,7 +324,7 @@ impl RunCancelReason {
         }
     }
 
-    /// Reads the word; `None` for one that no reason has.
+    /// Parses the name; `None` for an unknown one.
     pub fn parse(word: &str) -> Option<Self> {
         QueuedReason::parse(word)
             .map(Self::Requeued)
@@ -347,7 +348,7 @@ impl TryFrom<String> for RunCancelReason {
     }
 }
 
-/// Whose fault a failure is.
+/// The culprit of a failure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Culprit {
@@ -355,70 +356,70 @@ pub enum Culprit {
     Itself,
     /// Another pull request of the queue.
     PullRequest(PrNumber),
-    /// What is on the target branch.
+    /// The target branch itself.
     TargetBranch,
-    /// The git host, which refused what it was asked.
+    /// The git host, which refused the push or the merge.
     Host,
 }
 
-/// What was seen of a pull request that failed its tests: what else its failed candidate contained,
-/// and whether it passed without some of that before. Without anything else in the candidate, it
-/// was seen to fail on its own.
+/// The evidence against a pull request that failed its tests: what else the failed candidate
+/// contained, and with which candidates it passed before. If the candidate contained nothing else,
+/// it failed on its own.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Evidence {
     /// The pull requests ahead that the failed candidate contained, all of which passed, in line
     /// order; at most the last 20.
     pub on_top_of: Vec<PrNumber>,
-    /// How many there were.
+    /// The number of pull requests ahead in the candidate.
     pub ahead: u32,
-    /// Those of them that were not yet in a candidate with which it passed; empty when it never
-    /// passed at its present head.
+    /// The pull requests in `on_top_of` that no candidate contained with which it passed; empty if
+    /// it never passed at its present head.
     pub passed_without: Vec<PrNumber>,
 }
 
 impl Evidence {
-    /// The most pull requests that are named.
+    /// The most pull requests that `on_top_of` names.
     pub const NAMED: usize = 20;
 
-    /// Whether it was seen to fail with nothing else but the target branch.
+    /// Whether it failed with nothing but the target branch.
     pub const fn is_alone(&self) -> bool {
         self.ahead == 0
     }
 }
 
-/// How an entry left.
+/// How an entry left the queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Exit {
-    /// On the target branch.
+    /// Merged: on the target branch.
     Merged {
-        /// How.
+        /// How it was merged.
         reason: MergeReason,
-        /// The commit on the target, when the queue put it there or the host remembers it.
+        /// The commit on the target, if the queue landed it or the host remembers it.
         sha: Option<Sha>,
-        /// The tree that was tested and the tree that landed; equal by Q1.
+        /// The tested tree; equal to `landed_tree` by Q1.
         tested_tree: Option<TreeId>,
-        /// See `tested_tree`.
+        /// The landed tree.
         landed_tree: Option<TreeId>,
     },
-    /// Taken out because of a failure.
+    /// Failed: removed by the queue.
     Failed {
-        /// Why.
+        /// The kind of failure.
         reason: FailReason,
-        /// Whose fault it is.
+        /// The culprit.
         culprit: Culprit,
-        /// What exactly: failed statuses, conflicting paths, the host's words.
+        /// Details: failed statuses, conflicting paths, the host's message.
         details: Vec<String>,
-        /// What was seen, when its tests failed.
+        /// The evidence, if its tests failed.
         #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
         evidence: Option<Box<Evidence>>,
     },
-    /// Taken out on request.
+    /// Cancelled: removed by a user, a client or an event on the host.
     Cancelled {
-        /// Why.
+        /// Why it was cancelled.
         reason: CancelReason,
-        /// By whom.
+        /// Who cancelled it.
         by: Actor,
     },
 }
@@ -433,7 +434,7 @@ impl Exit {
         }
     }
 
-    /// Why.
+    /// Why the entry left.
     pub const fn reason(&self) -> Reason {
         match self {
             Self::Merged { reason, .. } => Reason::Merged(*reason),

@@ -1,4 +1,4 @@
-//! Why a command was not carried out.
+//! Refusals of commands.
 
 use thiserror::Error;
 
@@ -6,25 +6,25 @@ use crate::ids::PrNumber;
 
 use super::PrState;
 
-/// A command that is refused, with the rule that it breaks. Nothing has changed.
+/// A refused command, with the rule that it breaks. The queue has not changed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Refusal {
-    /// The pull request has no live entry here.
+    /// The pull request has no live entry in this queue.
     #[error("pull request {pr} is not in the merge queue")]
     NotInQueue {
         /// The pull request.
         pr: PrNumber,
     },
-    /// There are no tests to restart in this state.
+    /// The entry's state has no tests to restart.
     #[error("pull request {pr} is {}: only TESTING and PENDING_FAILURE have tests to restart", state.as_str())]
     NothingToRestart {
         /// The pull request.
         pr: PrNumber,
-        /// The state that it is in.
+        /// Its state.
         state: PrState,
     },
-    /// The pull request is being put on the target branch at this moment.
+    /// The pull request is landing.
     #[error("pull request {pr} is being merged right now")]
     Landing {
         /// The pull request.
@@ -39,16 +39,16 @@ pub enum Refusal {
     /// The queue still has entries.
     #[error("the merge queue is not empty: {live} pull requests are in it")]
     QueueNotEmpty {
-        /// How many are live.
+        /// The number of live entries.
         live: usize,
     },
-    /// The queue is between two modes already.
+    /// The queue is already switching modes.
     #[error("the merge queue is already switching modes; wait until its line is empty")]
     ModeChangeInProgress,
-    /// A setting is out of its bounds.
+    /// A setting is out of bounds.
     #[error("{field} {rule}")]
     InvalidSetting {
-        /// The setting, by its name on the wire.
+        /// The setting, by its name in the API.
         field: String,
         /// The rule that it breaks.
         rule: String,

@@ -1,4 +1,4 @@
-//! Test runs: one try at testing a group of entries on a candidate commit.
+//! Test runs: each tests a group of entries on one candidate commit.
 
 use crate::ids::{BranchName, EntryId, PrNumber, RunId, Sha, TreeId};
 use crate::time::{Span, Timestamp};
@@ -6,7 +6,7 @@ use crate::time::{Span, Timestamp};
 use super::{MergeMethod, RunCancelReason, TestFailure};
 use crate::words::words;
 
-/// A pull request as it is part of a run.
+/// A pull request as a member of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Member {
@@ -18,22 +18,22 @@ pub struct Member {
     pub head: Sha,
     /// Its title.
     pub title: String,
-    /// Its page.
+    /// The URL of its page.
     pub url: String,
 }
 
-/// The commit that is tested.
+/// The commit under test.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Candidate {
     /// The commit.
     pub sha: Sha,
-    /// Its tree: what must be on the target in the end.
+    /// Its tree, which must be what lands on the target.
     pub tree: TreeId,
 }
 
 words!(
-    /// Who said which statuses are required.
+    /// The source of the required statuses.
     StatusSource {
         /// The repository's own configuration file.
         RepositoryConfig = "TRUNK_CONFIG",
@@ -50,12 +50,12 @@ words!(
 pub struct RequiredStatuses {
     /// Their names.
     pub names: Vec<String>,
-    /// Who said so.
+    /// Where they come from.
     pub source: StatusSource,
 }
 
 words!(
-    /// How far a check is.
+    /// The status of a check.
     CheckStatus {
         /// Waiting for a runner.
         Queued = "QUEUED",
@@ -67,29 +67,29 @@ words!(
 );
 
 words!(
-    /// How a check ended.
+    /// The conclusion of a check.
     CheckConclusion {
-        /// Somebody must act.
+        /// It waits for an action of a user.
         ActionRequired = "ACTION_REQUIRED",
-        /// It was stopped.
+        /// It was cancelled.
         Cancelled = "CANCELLED",
         /// It failed.
         Failure = "FAILURE",
-        /// Neither good nor bad; counts as success.
+        /// Neutral; counts as success.
         Neutral = "NEUTRAL",
         /// It succeeded.
         Success = "SUCCESS",
-        /// It did not have to run; counts as success.
+        /// It was skipped; counts as success.
         Skipped = "SKIPPED",
-        /// Nobody heard of it for too long.
+        /// The host gave up waiting for it.
         Stale = "STALE",
-        /// It took too long.
+        /// It timed out.
         TimedOut = "TIMED_OUT",
     }
 );
 
 impl CheckConclusion {
-    /// Whether a required check with this conclusion is fulfilled.
+    /// Whether this conclusion satisfies a required check: NEUTRAL, SUCCESS or SKIPPED.
     pub const fn is_success(self) -> bool {
         matches!(self, Self::Success | Self::Neutral | Self::Skipped)
     }
@@ -101,44 +101,44 @@ impl CheckConclusion {
 pub struct Check {
     /// Its name, as the required statuses name it.
     pub name: String,
-    /// How far it is.
+    /// Its status.
     pub status: CheckStatus,
-    /// How it ended, once completed.
+    /// Its conclusion, once completed.
     pub conclusion: Option<CheckConclusion>,
-    /// Where to read more.
+    /// The URL of its details; may be empty.
     pub url: String,
-    /// A line for people: what failed, how long it took.
+    /// One line of detail: what failed, how long it took.
     pub summary: Option<String>,
     /// When it was reported.
     pub at: Timestamp,
 }
 
-/// How far a run is.
+/// The status of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum RunStatus {
     /// Its candidate is being built.
     Building,
-    /// Its checks are awaited.
+    /// Its checks are running.
     Testing,
     /// All required statuses succeeded.
     Passed,
-    /// A required status failed, or it took too long.
+    /// A required status failed, or the run timed out.
     Failed {
-        /// Which of the two.
+        /// The kind of failure.
         failure: TestFailure,
-        /// Which statuses, or how long.
+        /// The failed statuses, or the timeout.
         details: Vec<String>,
     },
-    /// It was given up before it had a result.
+    /// It was cancelled before it had a result.
     Cancelled {
-        /// Why.
+        /// Why it was cancelled.
         reason: RunCancelReason,
     },
 }
 
 impl RunStatus {
-    /// The word on the wire, upper case.
+    /// The name in the API, upper case.
     pub const fn as_str(&self) -> &'static str {
         match self {
             Self::Building | Self::Testing => "IN_PROGRESS",
@@ -148,23 +148,23 @@ impl RunStatus {
         }
     }
 
-    /// Whether it still takes a slot.
+    /// Whether it occupies a slot: it is building or testing.
     pub const fn is_running(&self) -> bool {
         matches!(self, Self::Building | Self::Testing)
     }
 }
 
-/// One try at testing a group.
+/// A test run of a group of entries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct TestRun {
-    /// Its id, also the end of its branch's name.
+    /// Its id, which is also the last part of the test branch's name.
     pub id: RunId,
     /// Its number within the queue; later runs have higher ones.
     pub number: u64,
     /// Whether it belongs to a bisection.
     pub bisection: bool,
-    /// The entries under test, in line order; one unless it is a batch.
+    /// The entries that it tests, in line order; several if it is a batch.
     pub group: Vec<Member>,
     /// The pull requests that its candidate contains besides its group, in line order, each with
     /// the run that it was in when this one started.
@@ -172,43 +172,43 @@ pub struct TestRun {
     /// The commit that the candidate is built on: the candidate of a run ahead, or the target's
     /// head.
     pub base: Sha,
-    /// The commit of the target that the candidate contains; `None` when it is not known any more.
+    /// The commit of the target that the candidate contains; `None` if it is no longer known.
     #[cfg_attr(feature = "serde", serde(default))]
     pub root: Option<Sha>,
-    /// Whether it may pass without a test, on what its pull request's own head has shown.
+    /// Whether it may pass without tests, on the checks of its pull request's own head.
     #[cfg_attr(feature = "serde", serde(default))]
     pub direct: bool,
     /// How changes become commits.
     pub method: MergeMethod,
     /// The test branch.
     pub branch: BranchName,
-    /// What is tested, once built.
+    /// The commit under test, once built.
     pub candidate: Option<Candidate>,
-    /// The pull requests of the group that add nothing to what the candidate is built on.
+    /// The pull requests of the group that add no changes to the base.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Vec::is_empty"))]
     pub empty: Vec<PrNumber>,
-    /// What must succeed, once known.
+    /// The required statuses, once known.
     pub required: Option<RequiredStatuses>,
     /// Checks as last reported, in order of first report.
     pub checks: Vec<Check>,
-    /// How far it is.
+    /// Its status.
     pub status: RunStatus,
     /// When it was started.
     pub started_at: Timestamp,
     /// When it ended.
     pub ended_at: Option<Timestamp>,
-    /// When it counts as failed.
+    /// When it times out; `None` if the test timeout is 0.
     pub deadline: Option<Timestamp>,
-    /// When its candidate was on its branch, so that checks could start.
+    /// When its candidate was pushed, so that checks could start.
     #[cfg_attr(feature = "serde", serde(default))]
     pub built_at: Option<Timestamp>,
-    /// Required statuses of which nothing was heard for [`SILENCE_MINUTES`] after that.
+    /// Required statuses without a report [`SILENCE_MINUTES`] after the push.
     #[cfg_attr(feature = "serde", serde(default))]
     pub silent: Vec<String>,
 }
 
-/// How long after the push of a candidate its required statuses should have been heard of. A
-/// status that nobody reports is nearly always a matter of configuration.
+/// Minutes after the push of a candidate after which a required status without any report counts as
+/// silent. The usual cause is a name that no workflow reports.
 pub const SILENCE_MINUTES: u32 = 10;
 
 impl TestRun {
@@ -222,15 +222,15 @@ impl TestRun {
         self.ahead.iter().map(|(_, pr)| *pr).chain(self.group.iter().map(|member| member.pr))
     }
 
-    /// When the silence of required statuses is to be noted; `None` when all were heard of, or
-    /// the silence was noted.
+    /// When to record silent required statuses; `None` if every status has reported or the silence
+    /// is recorded.
     pub fn silence_due(&self) -> Option<Timestamp> {
         let built_at = self.built_at.filter(|_| self.status == RunStatus::Testing)?;
         let unheard = self.silent.is_empty() && self.unheard().next().is_some();
         unheard.then(|| built_at.plus(Span::minutes(SILENCE_MINUTES)))
     }
 
-    /// The required statuses of which nothing was heard.
+    /// The required statuses without any report.
     pub fn unheard(&self) -> impl Iterator<Item = &str> {
         let required = self.required.iter().flat_map(|required| required.names.iter());
         required
@@ -238,7 +238,7 @@ impl TestRun {
             .map(AsRef::as_ref)
     }
 
-    /// The required checks that have ended, and how many are required.
+    /// The number of completed required checks, and the number of required checks.
     pub fn progress(&self) -> (usize, usize) {
         let Some(required) = &self.required else { return (0, 0) };
         let done = required

@@ -1,4 +1,4 @@
-//! The queue. States are enums with data: what a state needs, it carries.
+//! The queue's state, and the states of pull requests as clients see them.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -16,21 +16,21 @@ use super::{Actor, Entry, Mode, Refusal, Settings, TestRun};
 words!(
     /// A pull request's state in a queue, as clients see it.
     PrState {
-        /// Submitted; something is missing before it may enter the line.
+        /// Submitted; it may not enter the line yet.
         NotReady = "NOT_READY",
-        /// In the line, waiting for its turn.
+        /// In the line, waiting for a test slot.
         Pending = "PENDING",
-        /// Being tested; holds a slot.
+        /// Being tested; occupies a slot.
         Testing = "TESTING",
-        /// Tested; waits for what is ahead to land.
+        /// Tested; waits for the pull requests ahead to land.
         TestsPassed = "TESTS_PASSED",
         /// On the target branch.
         Merged = "MERGED",
-        /// Taken out because of a failure.
+        /// Failed; the queue removed it.
         Failed = "FAILED",
-        /// Taken out on somebody's or some event's request.
+        /// Cancelled by a user, a client or an event on the host.
         Cancelled = "CANCELLED",
-        /// Its run failed, but the fault may lie elsewhere.
+        /// Its run failed, but another pull request may be the culprit.
         PendingFailure = "PENDING_FAILURE",
     }
 );
@@ -45,53 +45,53 @@ impl PrState {
 words!(
     /// A queue's state, as clients see it.
     QueueStateName {
-        /// Everything goes on.
+        /// The queue tests and merges.
         Running = "RUNNING",
         /// Nothing starts and nothing merges.
         Paused = "PAUSED",
-        /// What is in the line is finished; nothing new enters.
+        /// The entries in the line are finished; no new entry is admitted.
         Draining = "DRAINING",
-        /// As draining, then on in the other mode.
+        /// The line empties in the old mode; then the queue continues in the new one.
         SwitchingModes = "SWITCHING_MODES",
     }
 );
 
 words!(
-    /// The states that can be asked for.
+    /// The states that a client can request.
     RequestedState {
-        /// Everything goes on.
+        /// The queue tests and merges.
         Running = "RUNNING",
         /// Nothing starts and nothing merges.
         Paused = "PAUSED",
-        /// What is in the line is finished; nothing new enters.
+        /// The entries in the line are finished; no new entry is admitted.
         Draining = "DRAINING",
     }
 );
 
-/// A queue's state with what it needs.
+/// A queue's state with its data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum QueueState {
-    /// Everything goes on.
+    /// The queue tests and merges.
     Running,
     /// Nothing starts and nothing merges.
     Paused {
         /// Who paused it.
         by: Actor,
-        /// Why, if it was said.
+        /// The caller's reason, if given.
         reason: Option<String>,
-        /// The mode in force until the line is empty, when the settings already name another.
+        /// The mode in force until the line is empty, if the settings already name another.
         #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
         switching_from: Option<Mode>,
     },
-    /// What is in the line is finished; nothing new enters.
+    /// The entries in the line are finished; no new entry is admitted.
     Draining,
     /// The line empties in the old mode; then the queue runs or drains in the new one, which the
     /// settings already name.
     SwitchingModes {
         /// The mode in force until the line is empty.
         from: Mode,
-        /// Whether it drains on after that, because it did before.
+        /// Whether the queue was draining and continues to drain after the switch.
         #[cfg_attr(feature = "serde", serde(default))]
         draining: bool,
     },
@@ -108,7 +108,7 @@ impl QueueState {
         }
     }
 
-    /// The mode in force until the line is empty, when the settings already name another.
+    /// The mode in force until the line is empty, if the settings already name another.
     pub const fn switching_from(&self) -> Option<Mode> {
         match self {
             Self::SwitchingModes { from, .. } => Some(*from),
@@ -128,22 +128,22 @@ impl QueueState {
     }
 }
 
-/// The target branch as last seen.
+/// The target branch as last read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Target {
-    /// Its head, or the last one before it went missing; `None` before the host was asked, or when
-    /// there never was one.
+    /// Its head, or its last head if it is missing; `None` before the first read, or if it never
+    /// existed.
     pub head: Option<Sha>,
     /// The head's tree.
     pub tree: Option<TreeId>,
-    /// Whether the host was asked and knows no such branch.
+    /// Whether the host has no such branch.
     pub missing: bool,
-    /// When it was seen there, or landed on.
+    /// When the head was last read, or moved by a landing.
     pub seen_at: Option<Timestamp>,
 }
 
-/// A landing that was handed to the host and has not been answered.
+/// A landing that was sent to the host and has not been answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Landing {
@@ -151,7 +151,7 @@ pub struct Landing {
     pub run: RunId,
     /// All runs whose groups land with it, in line order; the last is `run`.
     pub runs: Vec<RunId>,
-    /// Since when.
+    /// When the landing was started.
     pub since: Timestamp,
     /// Whether the tested tree itself must land.
     #[cfg_attr(feature = "serde", serde(default = "yes"))]
@@ -164,34 +164,34 @@ const fn yes() -> bool {
 }
 
 words!(
-    /// What keeps the host from doing what a queue asks. None of it says anything about a change.
+    /// Why a git host cannot be used. None of these is related to a change.
     HostTroubleKind {
-        /// It does not answer, or it is unwell.
+        /// The host does not answer, or reports an internal failure.
         Unreachable = "UNREACHABLE",
-        /// It does not let this installation do it.
+        /// The host denies this installation a permission.
         AccessDenied = "ACCESS_DENIED",
-        /// It does not accept the credential.
+        /// The host rejects the credential.
         CredentialRejected = "CREDENTIAL_REJECTED",
     }
 );
 
-/// What is wrong with the host.
+/// An outage of the host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct HostTrouble {
-    /// Which kind of trouble.
+    /// The kind of outage.
     pub kind: HostTroubleKind,
-    /// The host's or the system's words, at most 500 characters are kept.
+    /// The host's or the system's message, cut to 500 characters.
     pub words: String,
 }
 
-/// Whether the host answers.
+/// Whether the host can be used.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct HostHealth {
-    /// Since when it does not; `None` when it does.
+    /// When the outage began; `None` without one.
     pub unreachable_since: Option<Timestamp>,
-    /// What was seen last; `None` while it answers.
+    /// The last error of the outage; `None` without one.
     #[cfg_attr(feature = "serde", serde(default))]
     pub trouble: Option<HostTrouble>,
 }
@@ -202,7 +202,7 @@ pub struct HostHealth {
 pub struct Header {
     /// Its id.
     pub id: QueueId,
-    /// Whose it is.
+    /// The organization that owns it.
     pub org: OrgId,
     /// The repository.
     pub repo: RepoId,
@@ -212,16 +212,17 @@ pub struct Header {
     pub state: QueueState,
     /// Its settings.
     pub settings: Settings,
-    /// The target as last seen.
+    /// The target as last read.
     pub target: Target,
-    /// The landing under way.
+    /// The active landing, if any; at most one at a time.
     pub landing: Option<Landing>,
-    /// The merged pull requests that the target does not contain, because somebody moved it.
+    /// The merged pull requests that the target no longer contains, because a push from outside
+    /// removed them.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Vec::is_empty"))]
     pub off_target: Vec<PrNumber>,
-    /// Whether the host answers.
+    /// Whether the host can be used.
     pub host: HostHealth,
-    /// When a batch that a slot is free for has waited long enough to fill.
+    /// When a filling batch, for which a slot is free, starts.
     #[cfg_attr(feature = "serde", serde(default))]
     pub batch_due: Option<Timestamp>,
     /// The last number given to a run, an effect, a place or a journal record.
@@ -232,10 +233,10 @@ pub struct Header {
     pub deleted: bool,
 }
 
-/// A merge queue with its live entries and the runs that matter to them.
+/// A merge queue with its live entries and the runs that they refer to.
 ///
-/// The collections share structure: a copy costs nothing, a change costs the logarithm of the
-/// length. So the cost of a step does not grow with the line.
+/// The collections share structure: a clone is O(1) and a change O(log n), so the cost of a step
+/// hardly grows with the line.
 #[derive(Clone, Debug)]
 pub struct Queue {
     /// Everything but the collections.
@@ -248,7 +249,7 @@ pub struct Queue {
     pub(super) waiting: Waiting,
 }
 
-/// Two queues are the same when they hold the same; what was looked at makes no difference.
+/// Compares contents only: the cache of blocked entries is not part of the value.
 impl PartialEq for Queue {
     fn eq(&self, other: &Self) -> bool {
         self.header == other.header && self.entries == other.entries && self.runs == other.runs
@@ -290,7 +291,7 @@ impl Queue {
         ))
     }
 
-    /// Puts a queue together from stored parts: its header, its live entries and their runs.
+    /// Restores a queue from stored parts: its header, its live entries and their runs.
     pub fn restore(
         header: Header,
         entries: impl IntoIterator<Item = Entry>,
@@ -313,23 +314,23 @@ impl Queue {
         queue
     }
 
-    /// The entry of that pull request, if it is live.
+    /// The live entry of this pull request.
     pub fn entry_of(&self, pr: PrNumber) -> Option<&Entry> {
         self.entry(*self.numbers.get(&pr)?)
     }
 
-    /// The live entry with that id.
+    /// The live entry with this id.
     pub fn entry(&self, id: EntryId) -> Option<&Entry> {
         self.entries.get(&id).map(AsRef::as_ref)
     }
 
-    /// The id that this pull request's entry has or will have here: made from the queue's id and
-    /// the number, so that it is the same for every submission.
+    /// The id of this pull request's entry: derived from the queue's id and the number, so that it
+    /// is the same for every submission.
     pub fn entry_id(&self, pr: PrNumber) -> EntryId {
         EntryId(uuid::Uuid::new_v5(&self.header.id.0, format!("entry:{pr}").as_bytes()))
     }
 
-    /// The run with that id, if it still matters to a live entry.
+    /// The run with this id, if a live entry still refers to it.
     pub fn run(&self, id: RunId) -> Option<&TestRun> {
         self.runs.get(&id).map(AsRef::as_ref)
     }
@@ -339,17 +340,17 @@ impl Queue {
         self.line.iter().filter_map(|key| self.entry(key.entry()))
     }
 
-    /// The runs that matter to live entries, oldest first by id of their start.
+    /// The runs that live entries refer to, ordered by id.
     pub fn runs(&self) -> impl Iterator<Item = &TestRun> {
         self.runs.values().map(AsRef::as_ref)
     }
 
-    /// How many entries are live.
+    /// The number of live entries.
     pub fn live(&self) -> usize {
         self.entries.size()
     }
 
-    /// The mode in force: while modes are switched, the old one.
+    /// The mode in force: during a mode switch, the old one.
     pub const fn mode(&self) -> Mode {
         match self.header.state.switching_from() {
             Some(from) => from,
@@ -397,13 +398,13 @@ impl Queue {
         self.runs.insert_mut(run.id, run);
     }
 
-    /// The entries in the line before this place that are part of what is built, the nearest first.
+    /// The entries in the line ahead of this key that candidates contain, nearest first.
     pub(super) fn before(&self, key: OrderKey) -> impl Iterator<Item = &Entry> {
         let keys = self.line.range(..key).rev();
         keys.filter_map(|key| self.entry(key.entry())).filter(|entry| !entry.is_held())
     }
 
-    /// The entries in the line behind this place, the nearest first.
+    /// The entries in the line behind this key, nearest first.
     pub(super) fn behind(&self, key: OrderKey) -> impl Iterator<Item = &Entry> {
         let places = (Bound::Excluded(key), Bound::Excluded(OrderKey::first_outside()));
         self.line.range(places).filter_map(|key| self.entry(key.entry()))

@@ -1,4 +1,4 @@
-//! Impacted targets: which parts of the repository a pull request touches.
+//! Impacted targets: the parts of the repository that a pull request changes.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -10,33 +10,33 @@ use sha2::{Digest, Sha256};
 
 use crate::ids::Sha;
 
-/// How much longer one set must be than another before its places are searched instead of walked.
+/// The ratio of lengths from which the longer set is searched instead of scanned.
 const SEARCH_FROM: usize = 16;
-/// How many names two sets must have together before the result of comparing them is remembered.
+/// The total number of names from which the result of a comparison is cached.
 const REMEMBER_FROM: usize = 2_048;
-/// The most results that a set remembers.
+/// The most results that a set caches.
 const REMEMBERED: usize = 4_096;
 
-/// A set of targets that can quickly tell whether it shares one with another.
+/// A set of targets, optimized for [`meets`](Self::meets).
 ///
-/// Names are kept in the order of their hashes, so that two sets are compared number by number;
-/// names are looked at only where the numbers agree, and they decide. Two sets of n and m names
-/// take n + m steps, or n·log m when m is far longer; large sets that are compared again take none,
-/// because both remember the result. A set takes 16 bytes for each name besides the name.
+/// Names are sorted by hash, so that two sets are compared hash by hash; names are compared only
+/// where hashes are equal, and decide. Comparing n and m names takes O(n + m), or O(n log m) if m
+/// is far larger. Results for large sets are cached by both sets. A set needs 16 bytes per name
+/// besides the name.
 #[derive(Clone, Default)]
 pub struct TargetSet {
     hashes: Box<[u64]>,
-    /// Where each name ends in the text; it starts where the one before ends.
+    /// Where each name ends in the text; it starts where the previous one ends.
     ends: Box<[usize]>,
     text: Box<str>,
     compared: Arc<Compared>,
 }
 
-/// What a set knows of others. Clones share it; it is no part of the value.
+/// Cached comparisons with other sets. Clones share the cache; equality ignores it.
 #[derive(Default)]
 struct Compared {
     fingerprint: OnceLock<Fingerprint>,
-    /// Whether the sets with these fingerprints have a target in common with this one.
+    /// For each fingerprint, whether the set shares a target with this one.
     known: Mutex<BTreeMap<Fingerprint, bool>>,
 }
 
@@ -57,7 +57,7 @@ impl fmt::Debug for TargetSet {
     }
 }
 
-/// A set of targets that names are added to.
+/// Builder of a [`TargetSet`].
 #[derive(Clone, Debug, Default)]
 pub struct TargetSetBuilder {
     text: String,
@@ -66,7 +66,7 @@ pub struct TargetSetBuilder {
 }
 
 impl TargetSetBuilder {
-    /// Adds a name; one that is there already counts once.
+    /// Adds a name; repeats count once.
     pub fn add(&mut self, name: &str) {
         let mut hasher = DefaultHasher::new();
         name.hash(&mut hasher);
@@ -75,7 +75,7 @@ impl TargetSetBuilder {
         self.names.push((hasher.finish(), start, self.text.len()));
     }
 
-    /// The set.
+    /// Returns the set.
     pub fn build(self) -> TargetSet {
         let Self { text, mut names } = self;
         let name = |start: usize, end: usize| text.get(start..end).unwrap_or_default();
@@ -101,7 +101,7 @@ impl<S: AsRef<str>> FromIterator<S> for TargetSet {
 }
 
 impl TargetSet {
-    /// Takes names in the order of their hashes, each once.
+    /// Builds a set from distinct names in the order of their hashes.
     fn sorted<'a>(names: impl ExactSizeIterator<Item = (u64, &'a str)>) -> Self {
         let (mut hashes, mut ends) =
             (Vec::with_capacity(names.len()), Vec::with_capacity(names.len()));
@@ -115,17 +115,17 @@ impl TargetSet {
         Self { hashes, ends, text: text.into(), compared: Arc::default() }
     }
 
-    /// How many targets there are.
+    /// The number of targets.
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// Whether there are none.
+    /// Whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
 
-    /// The names, in no order that means anything.
+    /// The names, in an unspecified order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &str> {
         (0..self.len()).map(|at| self.name(at))
     }
@@ -136,7 +136,7 @@ impl TargetSet {
         self.text.get(start..end_of(at)).unwrap_or_default()
     }
 
-    /// Whether the two sets have a target in common.
+    /// Whether the two sets share a target.
     pub fn meets(&self, other: &Self) -> bool {
         if self.len() + other.len() < REMEMBER_FROM {
             return self.shares_one_with(other);
@@ -161,7 +161,7 @@ impl TargetSet {
             if one == two && short.has_at(at, long, of) {
                 return true;
             }
-            // Without branches, which a processor could not foresee.
+            // Branch-free, because the branches would be unpredictable.
             let order = one.cmp(two);
             at += usize::from(order != Ordering::Greater);
             of += usize::from(order == Ordering::Greater);
@@ -176,7 +176,7 @@ impl TargetSet {
         })
     }
 
-    /// Whether the name here is among the names there that have the same hash, of which `of` is
+    /// Whether the name at `at` is among the names of `other` with the same hash, of which `of` is
     /// the first.
     fn has_at(&self, at: usize, other: &Self, of: usize) -> bool {
         let hash = self.hashes.get(at);
@@ -250,19 +250,19 @@ mod documents {
     }
 }
 
-/// The targets themselves.
+/// The targets of a pull request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Targets {
-    /// Everything: the pull request meets all others.
+    /// All targets: the pull request depends on all others.
     All,
-    /// Exactly these, possibly none.
+    /// These targets, possibly none.
     Only(TargetSet),
 }
 
 impl Targets {
-    /// Whether two pull requests with these targets depend on each other: everything meets all,
-    /// nothing meets only everything.
+    /// Whether two pull requests with these targets depend on each other. `All` meets everything,
+    /// an empty set meets only `All`.
     pub fn meets(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::All, _) | (_, Self::All) => true,
@@ -275,25 +275,25 @@ impl Targets {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct ReportedTargets {
-    /// The head that they hold for; `None` holds for any.
+    /// The head that they were computed for; `None` applies to every head.
     pub sha: Option<Sha>,
-    /// What is touched.
+    /// The targets.
     pub targets: Targets,
 }
 
 impl ReportedTargets {
-    /// Takes a reported list: empty strings are dropped, repeats count once.
+    /// Targets from a reported list; empty strings are dropped, repeats count once.
     pub fn only<S: AsRef<str>>(sha: Option<Sha>, names: impl IntoIterator<Item = S>) -> Self {
         let names = names.into_iter().filter(|name| !name.as_ref().is_empty());
         Self { sha, targets: Targets::Only(names.collect()) }
     }
 
-    /// Everything is touched.
+    /// All targets.
     pub const fn all(sha: Option<Sha>) -> Self {
         Self { sha, targets: Targets::All }
     }
 
-    /// Whether they say something about that head.
+    /// Whether they apply to this head.
     pub fn hold_for(&self, head: &Sha) -> bool {
         self.sha.as_ref().is_none_or(|sha| sha == head)
     }
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_hashes_of_different_names_are_no_meeting() {
+    fn different_names_with_equal_hashes_do_not_meet() {
         let with = |names: &[&'static str]| TargetSet::sorted(names.iter().map(|name| (7, *name)));
         assert!(!with(&["a"]).meets(&with(&["b", "c"])));
         assert!(with(&["c"]).meets(&with(&["b", "c"])));
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn names_count_once_and_come_back_whole() {
+    fn repeated_names_count_once_and_names_are_returned_unchanged() {
         let names = ["//b", "//ü", "//a", "//b", ""];
         let set: TargetSet = names.into_iter().collect();
         let kept: std::collections::BTreeSet<&str> = set.iter().collect();
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn what_large_sets_remember_is_right() {
+    fn cached_results_of_large_sets_are_correct() {
         let many =
             |from: u16| (from..from + 1_500).map(|it| format!("t{it}")).collect::<TargetSet>();
         let (low, high, between) = (many(0), many(1_500), many(750));
@@ -357,11 +357,11 @@ mod tests {
         }
         assert_eq!(low.compared.known.lock().expect("not poisoned").len(), 2);
         let again = many(0);
-        assert!(!high.meets(&again), "remembered by what is in a set");
+        assert!(!high.meets(&again), "cached by content");
     }
 
     #[test]
-    fn everything_meets_nothing_and_nothing_meets_nothing_else() {
+    fn all_meets_the_empty_set_which_meets_nothing_else() {
         let (all, none) = (Targets::All, Targets::Only(TargetSet::default()));
         let some = Targets::Only(set(&[1]));
         assert!(all.meets(&none) && none.meets(&all) && all.meets(&all));

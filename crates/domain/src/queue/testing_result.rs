@@ -1,4 +1,5 @@
-//! Results of tests: one for each time that a pull request was under test, made from the journal.
+//! Testing results: one for each time that a pull request was under test, computed from the
+//! journal.
 
 use crate::ids::{PrNumber, RunId};
 use crate::time::{Span, Timestamp};
@@ -7,53 +8,53 @@ use crate::words::words;
 use super::{Move, PrState, QueuedReason};
 
 words!(
-    /// How a time under test ended.
+    /// How a test ended.
     Outcome {
-        /// The pull request counts as tested.
+        /// The pull request passed.
         Passed = "PASSED",
-        /// A required status failed, it took too long, or the candidate could not be built.
+        /// A required status failed, the run timed out, or the candidate could not be built.
         Failed = "FAILED",
-        /// It was given up without a result: restarted, or what it was built on has changed.
+        /// The run was cancelled without a result: it was restarted, or its base changed.
         Interrupted = "INTERRUPTED",
-        /// The pull request was taken out of the queue.
+        /// The pull request left the queue during the test.
         Cancelled = "CANCELLED",
     }
 );
 
 words!(
-    /// What a test has to do with a bisection.
+    /// The role of a test in a bisection.
     BisectionPart {
-        /// It was part of one.
+        /// The test is part of a bisection.
         Within = "IN_BISECTION",
-        /// It led into one.
+        /// The test failed and started a bisection.
         Entered = "ENTERED_BISECTION",
     }
 );
 
-/// One time that a pull request was under test.
+/// The result of one test of a pull request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TestingResult {
     /// The pull request.
     pub pr: PrNumber,
-    /// The run, when it is known.
+    /// The run, if known.
     pub run: Option<RunId>,
-    /// How the pull request's stay in the queue ended; `None` while it goes on.
+    /// How the pull request left the queue; `None` while it is in the queue.
     pub conclusion: Option<PrState>,
-    /// What it has to do with a bisection, if anything.
+    /// Its role in a bisection, if any.
     pub bisection: Option<BisectionPart>,
-    /// When it ended.
+    /// When the test ended.
     pub ended_at: Timestamp,
-    /// How long it took.
+    /// The time in TESTING.
     pub took: Span,
-    /// How it ended.
+    /// How the test ended.
     pub outcome: Outcome,
 }
 
-/// Makes the results of tests that ended.
+/// Computes the results of ended tests.
 ///
-/// `ends` are moves out of TESTING, in the order in which the results are wanted; `after` are all
-/// moves of the same entries from the earliest of them on, oldest first.
+/// `ends` are moves out of TESTING; the results have the same order. `after` are all moves of the
+/// same entries from the earliest of them on, oldest first.
 pub fn testing_results(ends: &[Move], after: &[Move]) -> Vec<TestingResult> {
     ends.iter().map(|end| result(end, after)).collect()
 }
@@ -61,7 +62,7 @@ pub fn testing_results(ends: &[Move], after: &[Move]) -> Vec<TestingResult> {
 fn result(end: &Move, after: &[Move]) -> TestingResult {
     let rest = || after.iter().filter(|it| it.entry == end.entry && it.place() >= end.place());
     let conclusion = rest().map(|it| it.to).find(|state| state.is_terminal());
-    // The test that comes next is another attempt.
+    // The next test is another attempt.
     let attempt = std::iter::once(end)
         .chain(rest().skip(1).take_while(|it| it.to != PrState::Testing && it.from.is_some()));
     let splits = |it: &Move| it.reason == QueuedReason::BisectionRequired.into();
@@ -81,7 +82,7 @@ fn result(end: &Move, after: &[Move]) -> TestingResult {
             Outcome::Interrupted
         }
     };
-    // From run to run the move names the new one.
+    // A move from run to run names the new run.
     let run = end.run.filter(|_| end.to != PrState::Testing);
     TestingResult {
         pr: end.pr,
@@ -129,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn each_attempt_has_its_own_outcome_and_the_conclusion_of_its_stay() {
+    fn each_attempt_has_its_own_outcome_and_the_conclusion_of_its_submission() {
         use PrState::{Cancelled, Failed, Merged, NotReady, Pending, Testing, TestsPassed};
         let seen = results(&[
             moved(1, Testing, Pending, QueuedReason::PredecessorFailed),
@@ -154,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_that_leads_into_a_bisection_says_so_and_so_do_its_parts() {
+    fn a_failure_that_starts_a_bisection_and_its_parts_are_marked() {
         use PrState::{Pending, PendingFailure, Testing, TestsPassed};
         let split = QueuedReason::BisectionRequired;
         let seen = results(&[
@@ -183,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_move_from_run_to_run_does_not_name_the_wrong_one() {
+    fn a_move_from_run_to_run_names_no_run() {
         let seen = results(&[moved(1, PrState::Testing, PrState::Testing, Reason::Started)]);
         assert_eq!((seen[0].run, seen[0].outcome), (None, Outcome::Interrupted));
     }

@@ -1,4 +1,4 @@
-//! A pull request's way through a queue, step by step, with what was known at each step.
+//! Timelines: the steps of a pull request through a queue, with what was known at each step.
 
 use crate::ids::{EntryId, PrNumber};
 use crate::time::Timestamp;
@@ -9,13 +9,13 @@ use super::{
     TestRun, WaitReason,
 };
 
-/// A pull request that a step names.
+/// A reference to a pull request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PrRef {
     /// Its number.
     pub pr: PrNumber,
-    /// Its page, when it is known.
+    /// The URL of its page, if known.
     pub url: Option<String>,
 }
 
@@ -25,56 +25,56 @@ pub struct PrRef {
 pub struct FailedStatus {
     /// Its name.
     pub name: String,
-    /// How it ended; `None` when it did not end in time.
+    /// Its conclusion; `None` if it did not complete in time.
     pub conclusion: Option<CheckConclusion>,
-    /// Where to read more, if it ever reported.
+    /// The URL of its details, if it ever reported.
     pub url: Option<String>,
 }
 
-/// What a submission asked for.
+/// The options of a submission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Terms {
-    /// How soon it wants its turn.
+    /// The priority.
     pub priority: Priority,
     /// Whether it must be tested alone.
     pub no_batch: bool,
 }
 
-/// One step: a state, and what was known when the entry came to it.
+/// One step: a state and the circumstances.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Step {
-    /// When.
+    /// When the entry came to the state.
     pub at: Timestamp,
     /// The state that the entry came to.
     pub state: PrState,
     /// Why it came to it.
     pub reason: Reason,
-    /// Who caused it.
+    /// Who caused the change.
     pub actor: Actor,
-    /// Conflicting paths, failed statuses, the host's words.
+    /// Details: conflicting paths, failed statuses, the host's message.
     pub details: Vec<String>,
-    /// The run that it is about.
+    /// The run of the step.
     pub run: Option<TestRun>,
-    /// What the submission asked for: at the last submission.
+    /// The options of the submission, on the step of the last submission.
     pub terms: Option<Terms>,
-    /// The pull requests that had to come first: those of the present, or those that the next run
-    /// was built on.
+    /// The pull requests ahead: at the present step those ahead now, at past steps those that the
+    /// next run was built on.
     pub prerequisites: Vec<PrRef>,
-    /// The pull requests that it waits for now; empty in the past.
+    /// The pull requests that it waits for now; empty for past steps.
     pub waiting_for: Vec<PrRef>,
     /// The required statuses that made its run fail.
     pub failed_statuses: Vec<FailedStatus>,
-    /// What kept it from being merged, if it failed.
+    /// What blocked it, if it failed.
     pub block_reason: Option<BlockReason>,
-    /// Whose fault it is that it failed: at the end of its last stay.
+    /// The culprit, on the step of its last exit.
     pub culprit: Option<Culprit>,
-    /// The entry whose run proved it, when that was another one's.
+    /// The entry whose run proved it, if that was another entry.
     pub successor: Option<EntryId>,
 }
 
 impl Step {
-    /// A pull request that the step names.
+    /// A reference to a pull request that the step names.
     pub fn reference(&self, entry: &Entry, pr: PrNumber) -> PrRef {
         reference(entry, self.run.as_ref(), pr)
     }
@@ -86,8 +86,8 @@ impl Step {
     }
 }
 
-/// The way of an entry, newest step first. `moves` are its moves, newest first; `runs` are the runs
-/// that they name, as far as they are known; `waits` is why it waits now.
+/// Builds the timeline of an entry, newest step first. `moves` are its moves, newest first; `runs`
+/// are the runs that they name, as far as known; `waits` is its present wait reason.
 pub fn timeline(
     entry: &Entry,
     waits: Option<&WaitReason>,
@@ -101,7 +101,7 @@ pub fn timeline(
     for (index, it) in moves.iter().enumerate() {
         let is_now = index == 0 && it.to == entry.state.name();
         let run = run_of(it);
-        // What the next run was built on stood before this one while it waited.
+        // The pull requests that the next run was built on were ahead of this one while it waited.
         let next = index.checked_sub(1).and_then(|at| moves.get(at)).and_then(run_of);
         let named = |run: Option<&TestRun>| -> Vec<PrRef> {
             let ahead = run.into_iter().flat_map(|run| &run.ahead);
@@ -150,7 +150,7 @@ pub fn timeline(
     steps
 }
 
-/// That the target branch was moved to where a merged entry is not.
+/// The step for a push from outside that removed a merged entry from the target branch.
 fn removal(entry: &Entry) -> Option<Step> {
     Some(Step {
         at: entry.off_target_since?,
@@ -173,7 +173,7 @@ fn failure(reason: Reason) -> Option<FailReason> {
     if let Reason::Failed(reason) = reason { Some(reason) } else { None }
 }
 
-/// The pull requests that a reason to wait names.
+/// The pull requests that a wait reason names.
 fn waited_for(waits: &WaitReason) -> Vec<PrNumber> {
     if let WaitReason::BehindPrs { prs, .. } | WaitReason::PredecessorTesting { prs } = waits {
         prs.clone()
@@ -189,7 +189,7 @@ fn failed_statuses(it: &Move, run: Option<&TestRun>) -> Vec<FailedStatus> {
     let Some(run) = run.filter(|_| failed) else { return Vec::new() };
     let Some(required) = &run.required else { return Vec::new() };
     let check_of = |name: &String| run.checks.iter().find(|check| check.name == *name);
-    let told = |name: &String, check: Option<&Check>| FailedStatus {
+    let status = |name: &String, check: Option<&Check>| FailedStatus {
         name: name.clone(),
         conclusion: check.and_then(|check| check.conclusion),
         url: check.map(|check| check.url.clone()),
@@ -202,25 +202,25 @@ fn failed_statuses(it: &Move, run: Option<&TestRun>) -> Vec<FailedStatus> {
     match held.or(of_exit) {
         Some(TestFailure::RequiredStatus) => names
             .filter(|(_, check)| check.is_some_and(failed))
-            .map(|(name, check)| told(name, check))
+            .map(|(name, check)| status(name, check))
             .collect(),
         Some(TestFailure::Timeout) => names
             .filter(|(_, check)| !check.is_some_and(ended))
-            .map(|(name, check)| told(name, check))
+            .map(|(name, check)| status(name, check))
             .collect(),
         Some(TestFailure::Optimization) | None => Vec::new(),
     }
 }
 
-/// The last entry of the run that proved this one, when that run was another one's.
+/// The last entry of the run that proved this one, if that run tested another entry.
 fn successor(it: &Move, run: Option<&TestRun>) -> Option<EntryId> {
     let by_another = it.to == PrState::TestsPassed && it.reason == PassReason::Successor.into();
     let last = run.filter(|_| by_another).and_then(|run| run.group.last());
     last.map(|member| member.entry).filter(|entry| *entry != it.entry)
 }
 
-/// A pull request with its page: as its run knows it, or made from the page of this entry, whose
-/// address ends with its number on every host.
+/// A pull request with the URL of its page: as its run knows it, or derived from this entry's URL,
+/// which ends with the number on every host.
 fn reference(entry: &Entry, run: Option<&TestRun>, pr: PrNumber) -> PrRef {
     let tested = run.and_then(|run| run.group.iter().find(|member| member.pr == pr));
     let known = tested.map(|member| member.url.clone());

@@ -6,7 +6,7 @@ use super::*;
 use crate::queue::{Mode, Settings, absorb, decide, view_entry};
 use crate::testing::{Rules, World};
 
-/// A world whose moves and runs are kept as a store keeps them.
+/// A world whose moves and runs are recorded as a store records them.
 struct Kept {
     world: World,
     moves: Vec<Move>,
@@ -15,7 +15,7 @@ struct Kept {
 }
 
 impl Kept {
-    /// Plays a world's inputs once more, and keeps what each step says.
+    /// Replays a world's inputs and records the moves and runs of each step.
     fn of(world: World) -> Self {
         let mut kept =
             Self { moves: Vec::new(), runs: Vec::new(), entries: Vec::new(), world: world.clone() };
@@ -58,7 +58,7 @@ fn world(rules: Rules) -> World {
 }
 
 #[test]
-fn a_merged_one_shows_every_step_newest_first_with_its_run() {
+fn a_merged_pull_request_shows_every_step_newest_first_with_its_run() {
     let mut world = world(Rules::default());
     world.submit(1, None).expect("accepted");
     world.submit(2, Some(10)).expect("accepted");
@@ -80,7 +80,7 @@ fn a_merged_one_shows_every_step_newest_first_with_its_run() {
 }
 
 #[test]
-fn a_failed_one_says_which_status_and_whose_fault() {
+fn a_failed_pull_request_names_the_failed_status_and_the_culprit() {
     let mut world = world(Rules { bad: BTreeSet::from([1]), ..Rules::default() });
     world.submit(1, None).expect("accepted");
     world.settle();
@@ -94,7 +94,7 @@ fn a_failed_one_says_which_status_and_whose_fault() {
 }
 
 #[test]
-fn a_waiting_one_names_those_that_it_waits_for_now() {
+fn a_waiting_pull_request_names_the_pull_requests_that_it_waits_for() {
     let mut world = world(Rules::default());
     for pr in 1..=2 {
         world.submit(pr, None).expect("accepted");
@@ -103,11 +103,11 @@ fn a_waiting_one_names_those_that_it_waits_for_now() {
     let waiting: Vec<u32> = steps[0].waiting_for.iter().map(|it| it.pr.0).collect();
     assert_eq!((steps[0].state, waiting), (PrState::Pending, vec![1]));
     assert_eq!(steps[0].prerequisites, steps[0].waiting_for);
-    assert!(steps[1].waiting_for.is_empty(), "the past waits for nobody");
+    assert!(steps[1].waiting_for.is_empty(), "past steps wait for no pull request");
 }
 
 #[test]
-fn a_conflict_with_the_target_names_the_culprit_only_at_the_end_of_the_last_stay() {
+fn a_conflict_with_the_target_names_the_culprit_only_on_the_last_exit() {
     let rules = Rules { conflict: BTreeSet::from([(0, 1)]), ..Rules::default() };
     let mut world = world(rules);
     world.push_target();

@@ -1,4 +1,4 @@
-//! What a decision leads to: a value that is committed whole or not at all.
+//! Transitions: the outcome of a step, committed whole or not at all.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,38 +10,38 @@ use super::{
     Decision, Entry, Event, Input, JournalRecord, NumberedEffect, Queue, ReportedTargets, TestRun,
 };
 
-/// The rows that a transition touches. Only these are written.
+/// The rows that a transition changes. Only these are written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Changes {
-    /// Entries as they are now; those that have ended among them.
+    /// Changed entries, including those that have ended.
     pub entries: Vec<Arc<Entry>>,
-    /// Runs as they are now; those that no longer matter to a live entry among them.
+    /// Changed runs, including those that no live entry refers to any more.
     pub runs: Vec<Arc<TestRun>>,
-    /// Targets as they were reported.
+    /// Newly reported targets.
     pub targets: Vec<(PrNumber, Arc<ReportedTargets>)>,
 }
 
-/// The outcome of a decision. It holds once it is committed, not before.
+/// The outcome of a step. It takes effect when it is committed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use = "a transition that is not committed is lost"]
 #[non_exhaustive]
 pub struct Transition {
-    /// The state after.
+    /// The state after the step.
     pub queue: Queue,
-    /// What changed.
+    /// The changed rows.
     pub changes: Changes,
-    /// What must be done outside.
+    /// The effects to run after the commit.
     pub effects: Vec<NumberedEffect>,
-    /// What was decided, and why.
+    /// The decisions, with their reasons.
     pub decisions: Vec<Decision>,
-    /// What is told to the outside.
+    /// The public events.
     pub events: Vec<Event>,
-    /// Pull requests whose state, as hosts show it to people, may be another one than before.
+    /// The pull requests whose state on the host (status, comment, labels) may have changed.
     pub shown: BTreeSet<PrNumber>,
 }
 
 impl Transition {
-    /// Whether it differs from the state before in anything worth a commit.
+    /// Whether nothing changed that must be committed.
     pub fn is_empty(&self) -> bool {
         self.changes == Changes::default()
             && self.effects.is_empty()
@@ -49,7 +49,7 @@ impl Transition {
             && self.decisions.iter().all(|decision| matches!(decision, Decision::Ignored { .. }))
     }
 
-    /// The journal's record of it.
+    /// The journal record of the step.
     pub fn record(&self, input: Input, at: Timestamp) -> JournalRecord {
         JournalRecord {
             number: self.queue.header.sequence,

@@ -1,4 +1,4 @@
-//! How a queue looks from outside: order, states and the one reason why each entry waits.
+//! Views of a queue: the order, the states, and for each entry exactly one wait reason.
 
 use crate::ids::PrNumber;
 
@@ -7,7 +7,7 @@ use super::{
     RunStatus, TestRun, WaitReason, batch, lanes,
 };
 
-/// An entry as it is shown.
+/// The view of an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct EntryView<'a> {
@@ -15,17 +15,17 @@ pub struct EntryView<'a> {
     pub entry: &'a Entry,
     /// Its state.
     pub state: PrState,
-    /// What is known about its being ready.
+    /// The conditions for entering the line.
     pub readiness: Readiness,
-    /// Why it is not further; `None` once it has ended.
+    /// Why it waits; `None` once it has ended.
     pub waits: Option<WaitReason>,
-    /// Its run, while it has one.
+    /// Its run, if it has one.
     pub run: Option<&'a TestRun>,
     /// Its position in the line, from 1; `None` outside the line.
     pub position: Option<usize>,
 }
 
-/// A queue as it is shown.
+/// The view of a queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct QueueView<'a> {
@@ -35,7 +35,7 @@ pub struct QueueView<'a> {
     pub entries: Vec<EntryView<'a>>,
 }
 
-/// Shows a whole queue.
+/// Builds the view of a whole queue.
 pub fn view_queue(queue: &Queue) -> QueueView<'_> {
     let mut ahead = Ahead::of(queue);
     let mut entries = Vec::with_capacity(queue.live());
@@ -46,7 +46,7 @@ pub fn view_queue(queue: &Queue) -> QueueView<'_> {
     QueueView { queue, entries }
 }
 
-/// Shows one live entry; `None` when the pull request has none.
+/// Builds the view of one live entry; `None` if the pull request has none.
 pub fn view_entry(queue: &Queue, pr: PrNumber) -> Option<EntryView<'_>> {
     let mut ahead = Ahead::of(queue);
     for entry in queue.entries_in_order() {
@@ -58,19 +58,20 @@ pub fn view_entry(queue: &Queue, pr: PrNumber) -> Option<EntryView<'_>> {
     None
 }
 
-/// The most pull requests that a reason names: those nearest to the front, which must move first.
+/// The most pull requests that a wait reason names: those nearest to the front, which must move
+/// first.
 const NAMED: usize = 20;
 
-/// What stands before an entry in the line.
+/// What is ahead of an entry in the line.
 struct Ahead<'a> {
     count: usize,
-    /// Slots that are taken: by runs of the main line, and by runs of bisections.
+    /// The occupied slots: by runs of the main line, and by runs of bisections.
     running: (u32, u32),
-    /// How many wait for a slot.
+    /// The number of entries ahead that wait for a slot.
     waiting: u32,
-    /// Not settled: still to be tested, being tested, or failed.
+    /// Entries that are not settled: waiting, being tested, or pending failure.
     unsettled: Vec<&'a Entry>,
-    /// Those of them that have no candidate.
+    /// The unsettled entries without a candidate.
     unbuilt: Vec<&'a Entry>,
 }
 
@@ -104,8 +105,8 @@ impl<'a> Ahead<'a> {
         }
     }
 
-    /// Those that an entry depends on directly and that have no candidate, else the one that it
-    /// cannot be built on in spite of its candidate.
+    /// The direct dependencies of an entry without a candidate, or else the blocker `by`, whose
+    /// candidate cannot be built on.
     fn in_the_way_of(&self, queue: &Queue, entry: &Entry, by: &Entry) -> WaitReason {
         let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
         let (first, ahead) = match queue.mode() {
@@ -123,7 +124,7 @@ impl<'a> Ahead<'a> {
         }
     }
 
-    /// Those that must have passed before the result of a part of a batch follows.
+    /// The pull requests that must pass before the result of a part of a batch follows.
     fn before_part(&self, queue: &Queue, entry: &Entry) -> Vec<PrNumber> {
         let batch = |entry: &Entry| entry.part.as_ref().map(|part| part.batch);
         let number = |entry: &Entry| entry.part.as_ref().map(|part| part.number);
@@ -133,7 +134,7 @@ impl<'a> Ahead<'a> {
         }))
     }
 
-    /// Those that a run's candidate contains.
+    /// The pull requests that a run's candidate contains besides its group.
     fn under(&self, run: &TestRun) -> Vec<PrNumber> {
         named(self.unsettled.iter().filter(|other| run.contains(other.pr)))
     }
@@ -154,7 +155,7 @@ fn view<'a>(queue: &'a Queue, entry: &'a Entry, ahead: &Ahead<'_>) -> EntryView<
     }
 }
 
-/// What keeps the whole queue: a pause, or a host that does not answer.
+/// The reason that stops the whole queue: a pause or an outage of the host.
 fn held_up(queue: &Queue) -> Option<WaitReason> {
     let paused = match &queue.header.state {
         QueueState::Paused { by, reason, .. } => {
@@ -222,7 +223,7 @@ fn waits(queue: &Queue, entry: &Entry, ahead: &Ahead<'_>) -> Option<WaitReason> 
     })
 }
 
-/// Why an entry that has passed, as has all that its candidate contains, is not on the target.
+/// Why a passed entry has not landed, although everything in its candidate has passed.
 fn waits_for_landing(queue: &Queue, run: Option<&TestRun>) -> WaitReason {
     let header = &queue.header;
     let landing = header.landing.as_ref();
@@ -303,7 +304,7 @@ fn waits_for_checks(run: Option<&TestRun>) -> WaitReason {
 }
 
 impl Queue {
-    /// How many slots are taken now: by runs of the main line, and by runs of bisections.
+    /// The occupied slots: by runs of the main line, and by runs of bisections.
     pub fn slots_used(&self) -> (u32, u32) {
         lanes::running(self)
     }

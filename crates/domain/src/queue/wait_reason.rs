@@ -1,5 +1,5 @@
-//! Why a live entry is not further: exactly one typed reason each, the same for API, pages, command
-//! line and comments.
+//! Wait reasons: exactly one typed reason for each live entry, shared by API, pages, command line
+//! and comments.
 
 use crate::ids::PrNumber;
 use crate::time::Timestamp;
@@ -7,12 +7,12 @@ use crate::time::Timestamp;
 use super::lanes::absolver;
 use super::{Entry, Queue, QueueState, RunStatus};
 
-/// A particular of a reason, as data.
+/// A detail of a wait reason, as data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Particular {
-    /// A number of something.
+    /// A count.
     Count(u32),
-    /// A text, such as the host's words.
+    /// A text, such as the host's message.
     Text(String),
     /// A text that may be missing.
     OptionalText(Option<String>),
@@ -26,9 +26,9 @@ pub enum Particular {
     Time(Timestamp),
 }
 
-/// A type that particulars have.
+/// A type of a detail.
 trait Datum {
-    /// A value for descriptions and tables.
+    /// A sample value for documentation.
     fn sample() -> Self;
 
     fn particular(&self) -> Particular;
@@ -58,7 +58,7 @@ data! {
     Timestamp, Time, Self::from_unix_seconds(0);
 }
 
-/// Each reason: its documentation, its variant, its kind on the wire, and its particulars.
+/// One row per reason: the documentation, the variant, the kind in the API, and the details.
 macro_rules! wait_reasons {
     ($(
         #[doc = $doc:literal]
@@ -76,7 +76,7 @@ macro_rules! wait_reasons {
                 match self { $(Self::$variant { .. } => $kind,)+ }
             }
 
-            /// The particulars by name, in the order of declaration.
+            /// The details by name, in the order of declaration.
             pub fn particulars(&self) -> Vec<(&'static str, Particular)> {
                 match self {
                     $(Self::$variant { $($($field),+)? } => {
@@ -85,7 +85,7 @@ macro_rules! wait_reasons {
                 }
             }
 
-            /// One of each kind with its documentation, for descriptions and tables.
+            /// A sample of each kind with its documentation.
             pub fn samples() -> Vec<(&'static str, Self)> {
                 vec![$(($doc, Self::$variant { $($($field: Datum::sample()),+)? }),)+]
             }
@@ -94,51 +94,51 @@ macro_rules! wait_reasons {
 }
 
 wait_reasons! {
-    /// Its author marked it as unfinished.
+    /// It is a draft.
     Draft = "draft";
-    /// It wants to be merged into another branch than the queue's.
+    /// Its base branch is not the queue's branch.
     BaseBranchDiffers = "base_branch_differs";
-    /// Its impacted targets were not reported for its current head.
+    /// No impacted targets have been reported for its current head.
     MissingTargets = "missing_targets";
-    /// The host does not call it mergeable; `detail` has its words.
+    /// The host does not report it as mergeable; `detail` is the host's reason.
     HostMergeability = "host_mergeability" { detail: String };
-    /// The statuses that must succeed are not known yet.
+    /// The required statuses are not known yet.
     RequiredChecksUnknown = "required_checks_unknown";
-    /// Every slot is taken; `ahead` others in front of it wait for one too.
+    /// Every test slot is taken; `ahead` other pull requests ahead of it wait for one too.
     SlotsFull = "slots_full" { used: u32, limit: u32, ahead: u32 };
     /// Its batch is not full yet.
     BatchFilling = "batch_filling" { have: u32, target: u32, until: Timestamp };
-    /// `ahead` others are in front of it and have no candidate to build on yet.
+    /// `ahead` pull requests ahead of it have no candidate to build on yet.
     BehindPrs = "behind_prs" { prs: Vec<PrNumber>, ahead: u32 };
     /// Its candidate is being built.
     BuildingCandidate = "building_candidate";
     /// Its checks are running.
     ChecksRunning = "checks_running" { done: u32, of: u32 };
-    /// Nothing was heard of these required statuses since the candidate was pushed.
+    /// These required statuses have not reported since the candidate was pushed.
     ChecksSilent = "checks_silent" { names: Vec<String>, since: Timestamp };
-    /// Its run failed, or passed, and what is ahead is still being tested.
+    /// Its run has ended, and pull requests ahead are still being tested.
     PredecessorTesting = "predecessor_testing" { prs: Vec<PrNumber> };
     /// Its run failed; successors may still absolve it.
     SuccessorWindow = "successor_window" { depth: u32 };
-    /// It conflicts with one ahead, and waits until that has left or landed.
+    /// It conflicts with a pull request ahead and waits until that one leaves or lands.
     ConflictWithAhead = "conflict_with_ahead" { pr: PrNumber };
-    /// These are being put on the target branch, and one landing follows another.
+    /// These pull requests are landing, and only one landing runs at a time.
     BehindLanding = "behind_landing" { prs: Vec<PrNumber> };
-    /// It is being put on the target branch.
+    /// It is landing on the target branch.
     Landing = "landing";
-    /// Nothing in the queue keeps it: a breach of Q10, and a fault of this program.
+    /// Nothing in the queue explains the wait: a violation of Q10 and a bug of Signalbox.
     Unexplained = "unexplained";
     /// The queue is paused.
     QueuePaused = "queue_paused" { by: String, reason: Option<String> };
-    /// The queue lets nothing new in.
+    /// The queue is draining and admits no new pull request.
     QueueDraining = "queue_draining";
-    /// The queue changes its mode when its line is empty.
+    /// The queue is switching modes and admits no new pull request until its line is empty.
     QueueSwitchingModes = "queue_switching_modes";
-    /// The git host does not answer, or it is unwell; `detail` says what was seen.
+    /// The git host does not answer or fails; `detail` is the last error.
     HostUnreachable = "host_unreachable" { since: Timestamp, detail: String };
-    /// The git host does not let this installation do what the queue needs.
+    /// The git host denies this installation a permission that the queue needs.
     HostAccessDenied = "host_access_denied" { since: Timestamp, detail: String };
-    /// The git host does not accept this installation's credential.
+    /// The git host rejects this installation's credential.
     HostCredentialRejected = "host_credential_rejected" { since: Timestamp, detail: String };
     /// The target branch does not exist.
     TargetBranchMissing = "target_branch_missing";
@@ -147,7 +147,7 @@ wait_reasons! {
 }
 
 impl WaitReason {
-    /// Whether it is true of an entry of a queue, looked at alone.
+    /// Whether the reason holds for an entry, ignoring other entries.
     pub(super) fn holds(&self, queue: &Queue, entry: &Entry) -> bool {
         let header = &queue.header;
         let run = entry.state.run().and_then(|run| queue.run(run));

@@ -1,8 +1,8 @@
-//! Which waiting entries are worth a look when a slot is free.
+//! Indexes of waiting entries: which of them can be started when a slot is free.
 //!
-//! Without this every step would walk the whole line. An entry that was looked at and could not be
-//! started because of another one is looked at again when that other one has changed. All of it
-//! follows from the queue and what was looked at; it is no part of the state.
+//! Without them every step would scan the whole line. An entry that is blocked by another one is
+//! checked again only when that one changes. The indexes are a cache derived from the queue, not
+//! part of its state.
 
 use rpds::{RedBlackTreeMapSync, RedBlackTreeSetSync};
 
@@ -11,18 +11,18 @@ use crate::ids::PrNumber;
 use super::order::OrderKey;
 use super::{Entry, EntryState};
 
-/// The entries that wait in the line.
+/// The waiting entries of the line.
 #[derive(Clone, Debug)]
 pub(super) struct Waiting {
-    /// Not known to be blocked, in line order.
+    /// Entries not known to be blocked, in line order.
     open: RedBlackTreeSetSync<OrderKey>,
-    /// Blocked: by whom, and their keys.
+    /// Blocked entries: the blocker, and their own keys.
     blocked: RedBlackTreeMapSync<PrNumber, (PrNumber, OrderKey)>,
-    /// The blocker and whom it blocks.
+    /// Pairs of blocker and blocked entry.
     blockers: RedBlackTreeSetSync<(PrNumber, PrNumber)>,
-    /// Held by a conflict: the holder and whom it holds.
+    /// Entries held by a conflict: pairs of the entry ahead and the held one.
     held: RedBlackTreeSetSync<(PrNumber, PrNumber)>,
-    /// How many wait as parts of split batches.
+    /// The number of entries that wait as parts of bisected batches.
     pub(super) parts: usize,
 }
 
@@ -39,18 +39,18 @@ impl Default for Waiting {
 }
 
 impl Waiting {
-    /// Those that are worth a look, in line order.
+    /// The entries that may be startable, in line order.
     pub(super) fn open(&self) -> impl Iterator<Item = &OrderKey> {
         self.open.iter()
     }
 
-    /// Those that a pull request holds.
+    /// The entries that a conflict with this pull request holds.
     pub(super) fn held_by(&self, holder: PrNumber) -> impl Iterator<Item = PrNumber> {
         let all = (holder, PrNumber(0))..=(holder, PrNumber(u32::MAX));
         self.held.range(all).map(|(_, held)| *held)
     }
 
-    /// Takes an entry as it is now in, in place of what it was.
+    /// Replaces the old version of an entry by the new one.
     pub(super) fn replace(&mut self, old: Option<&Entry>, new: Option<&Entry>) {
         if let Some(old) = old {
             self.remove(old);
@@ -87,7 +87,7 @@ impl Waiting {
         }
     }
 
-    /// Notes that an entry cannot be started because of another one.
+    /// Records that an entry is blocked by another one.
     pub(super) fn block(&mut self, key: OrderKey, pr: PrNumber, by: PrNumber) {
         if self.open.remove_mut(&key) {
             self.blocked.insert_mut(pr, (by, key));
@@ -95,7 +95,7 @@ impl Waiting {
         }
     }
 
-    /// An entry has changed: those that it blocked are looked at again.
+    /// Unblocks the entries that a changed entry blocked.
     pub(super) fn wake(&mut self, blocker: PrNumber) {
         let all = (blocker, PrNumber(0))..=(blocker, PrNumber(u32::MAX));
         let woken: Vec<PrNumber> = self.blockers.range(all).map(|(_, pr)| *pr).collect();
@@ -108,7 +108,7 @@ impl Waiting {
         }
     }
 
-    /// The settings have changed: everybody is looked at again.
+    /// Unblocks every entry, after a change of settings.
     pub(super) fn wake_all(&mut self) {
         let blocked: Vec<OrderKey> = self.blocked.values().map(|(_, key)| *key).collect();
         for key in blocked {

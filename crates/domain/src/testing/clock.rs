@@ -1,21 +1,21 @@
-//! A clock that is set by hand.
+//! A manual clock.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use crate::ports::Clock;
 use crate::time::{Span, Timestamp};
 
-/// Stands still until it is advanced.
+/// A clock that stands still until it is advanced.
 #[derive(Debug)]
 pub struct ManualClock(AtomicI64);
 
 impl ManualClock {
-    /// A clock that shows that time.
+    /// Creates a clock that shows this time.
     pub const fn at(start: Timestamp) -> Self {
         Self(AtomicI64::new(start.unix_micros()))
     }
 
-    /// Moves it on.
+    /// Advances the clock.
     pub fn advance(&self, by: Span) {
         self.0.fetch_add(by.micros(), Ordering::SeqCst);
     }

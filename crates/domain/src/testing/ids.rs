@@ -1,4 +1,4 @@
-//! Ids that are counted.
+//! Sequential ids.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -6,12 +6,12 @@ use uuid::Uuid;
 
 use crate::ports::IdSource;
 
-/// Gives 1, 2, 3 … as ids: the same run, the same ids.
+/// Generates the ids 1, 2, 3 …, so that every run of a test has the same ids.
 #[derive(Debug, Default)]
 pub struct CountingIds(AtomicU64);
 
 impl CountingIds {
-    /// Counts on from a number.
+    /// Starts after a number.
     pub const fn after(number: u64) -> Self {
         Self(AtomicU64::new(number))
     }

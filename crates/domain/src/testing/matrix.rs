@@ -1,5 +1,5 @@
-//! What every input does to a pull request in every state, asked of the planner itself. The table
-//! is part of the documentation.
+//! The table of every input in every state of a pull request, computed by the planner. It is part
+//! of the documentation.
 
 use std::fmt::Write;
 
@@ -10,12 +10,12 @@ use crate::queue::{
 };
 use crate::time::Span;
 
-/// The pull request that is watched; number 1 is ahead of it.
+/// The observed pull request; number 1 is ahead of it.
 const WATCHED: PrNumber = PrNumber(2);
 
-/// A name and how to bring a world there.
+/// A state's name and the function that builds a world in it.
 type State = (&'static str, fn() -> World);
-/// A name and what is done then.
+/// An input's name and the function that applies it.
 type Input = (&'static str, fn(&mut World) -> Result<(), String>);
 
 const STATES: [State; 9] = [
@@ -59,14 +59,14 @@ const INPUTS: [Input; 19] = [
         let by = world.caller();
         asked(world.ask(Command::Restart { pr: WATCHED, by }))
     }),
-    ("a push to it", |world| told(world, |world| world.push(2))),
-    ("it is closed", |world| told(world, |world| world.close_or_reopen(2))),
-    ("its base is changed", |world| told(world, |world| world.retarget(2))),
-    ("it becomes a draft", |world| told(world, |world| world.redraft(2))),
+    ("a push to it", |world| absorbed(world, |world| world.push(2))),
+    ("it is closed", |world| absorbed(world, |world| world.close_or_reopen(2))),
+    ("its base is changed", |world| absorbed(world, |world| world.retarget(2))),
+    ("it becomes a draft", |world| absorbed(world, |world| world.redraft(2))),
     ("it is merged by hand", |world| {
-        told(world, |world| {
+        absorbed(world, |world| {
             world.merge_by_hand(2);
-            // What the host tells of the target is told apart.
+            // The target is read separately.
             world.facts.retain(|fact| !matches!(fact, Fact::TargetSeen { .. }));
         })
     }),
@@ -74,18 +74,18 @@ const INPUTS: [Input; 19] = [
         let by = world.caller();
         asked(world.ask(Command::Cancel { pr: PrNumber(1), by }))
     }),
-    ("the target is pushed to", |world| told(world, World::push_target)),
-    ("its checks pass", |world| told(world, |world| report(world, false))),
-    ("a required check fails", |world| told(world, |world| report(world, true))),
+    ("the target is pushed to", |world| absorbed(world, World::push_target)),
+    ("its checks pass", |world| absorbed(world, |world| report(world, false))),
+    ("a required check fails", |world| absorbed(world, |world| report(world, true))),
     ("its run takes too long", |world| {
         world.wait(Span::minutes(301));
-        told(world, |world| world.facts.push(Fact::TimePassed))
+        absorbed(world, |world| world.facts.push(Fact::TimePassed))
     }),
     ("not ready for a day", |world| {
         world.wait(Span::hours(24));
-        told(world, |world| world.facts.push(Fact::TimePassed))
+        absorbed(world, |world| world.facts.push(Fact::TimePassed))
     }),
-    ("the host is silent", |world| told(world, |world| world.facts.push(World::host_lost()))),
+    ("the host is silent", |world| absorbed(world, |world| world.facts.push(World::host_lost()))),
     ("pause", |world| state(world, RequestedState::Paused)),
     ("drain", |world| state(world, RequestedState::Draining)),
     ("change the mode", |world| {
@@ -113,7 +113,7 @@ pub fn matrix() -> String {
     text
 }
 
-/// What became of the watched pull request.
+/// The moves of the observed pull request.
 fn cell(mut world: World, act: fn(&mut World) -> Result<(), String>) -> String {
     if let Err(refusal) = act(&mut world) {
         return format!("*{refusal}*");
@@ -145,14 +145,14 @@ fn submitted(mut world: World) -> World {
     world
 }
 
-/// Runs what builds candidates, and takes the answers in.
+/// Runs the builds of candidates and absorbs their answers.
 fn build(world: &mut World) {
     while let Some(at) =
         world.outbox.iter().position(|it| matches!(it.effect, Effect::BuildCandidate(_)))
     {
         let effect = world.outbox.remove(at);
         world.run(&effect.effect);
-        tell_all(world);
+        absorb_all(world);
     }
 }
 
@@ -161,21 +161,21 @@ fn under_test(mut world: World) -> World {
     world
 }
 
-fn tell_all(world: &mut World) {
+fn absorb_all(world: &mut World) {
     while !world.facts.is_empty() {
         let fact = world.facts.remove(0);
         world.take_in(&fact);
     }
 }
 
-/// Runs the checks of the watched one only.
+/// Runs the checks of the observed pull request only.
 fn checked(mut world: World, reached: PrState) -> World {
     let of_watched =
         |effect: &Effect| matches!(effect, Effect::RunChecks(it) if it.prs == [WATCHED]);
     let at = world.outbox.iter().position(|it| of_watched(&it.effect)).expect("its checks wait");
     let effect = world.outbox.remove(at);
     world.run(&effect.effect);
-    tell_all(&mut world);
+    absorb_all(&mut world);
     let state = world.queue.entry_of(WATCHED).map(|entry| entry.state.name());
     assert_eq!(state, Some(reached));
     world
@@ -190,9 +190,9 @@ fn asked(answer: Result<(), crate::queue::Refusal>) -> Result<(), String> {
     answer.map_err(|refusal| refusal.to_string().replace("pull request 2", "it"))
 }
 
-/// Does something outside and tells the queue of it.
+/// Changes something on the host and lets the queue absorb the facts.
 #[expect(clippy::unnecessary_wraps, reason = "it stands where a command may be refused")]
-fn told(world: &mut World, act: impl FnOnce(&mut World)) -> Result<(), String> {
+fn absorbed(world: &mut World, act: impl FnOnce(&mut World)) -> Result<(), String> {
     world.decisions.clear();
     act(world);
     let mut decisions = Vec::new();
@@ -205,7 +205,7 @@ fn told(world: &mut World, act: impl FnOnce(&mut World)) -> Result<(), String> {
     Ok(())
 }
 
-/// Reports on the watched one's run, if it has one.
+/// Reports a check of the observed pull request's run, if it has one.
 fn report(world: &mut World, fails: bool) {
     let run = world.queue.entry_of(WATCHED).and_then(|entry| entry.state.run());
     let effect = world.outbox.iter().map(|it| it.effect.clone());

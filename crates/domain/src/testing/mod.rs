@@ -1,4 +1,4 @@
-//! Helpers for tests: a clock that is set by hand, counted ids, builders and generators.
+//! Helpers for tests: a manual clock, sequential ids, and a small world around one queue.
 
 #![expect(
     clippy::panic,

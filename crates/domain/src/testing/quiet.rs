@@ -1,9 +1,9 @@
-//! Observer and notifier of tests that run background work themselves.
+//! An observer and notifier for tests that run background work themselves.
 
 use crate::ports::{Notifier, Observed, Observer, QueueRef};
 use crate::queue::EffectClass;
 
-/// Ignores every wake-up and everything that is observed.
+/// Ignores every notification and observation.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Quiet;
 

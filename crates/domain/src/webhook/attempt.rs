@@ -1,66 +1,66 @@
-//! One try at delivering a message, and what follows from it.
+//! Delivery attempts and their consequences.
 
 use uuid::Uuid;
 
 use crate::time::{Span, Timestamp};
 use crate::words::words;
 
-/// The most bytes of an answer that are kept.
+/// The most bytes of a response body that are stored.
 pub const MAX_RESPONSE: usize = 4_096;
 
 words! {
-    /// How a try ended.
+    /// The outcome of an attempt.
     Outcome {
-        /// The receiver took the message.
+        /// The receiver answered 2xx.
         Delivered = "delivered",
-        /// The receiver answered something else than 2xx.
+        /// The receiver answered with another status.
         Rejected = "rejected",
-        /// There was no answer in time.
+        /// The receiver did not answer in time.
         TimedOut = "timed_out",
-        /// There was no connection, or it broke.
+        /// The connection failed or broke.
         Unreachable = "unreachable",
-        /// The address is one that messages are not sent to.
+        /// The address is not allowed.
         Forbidden = "forbidden",
     }
 }
 
-/// What came back.
+/// The result of sending a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Sent {
     /// The receiver answered.
     Answered {
         /// The status, 100 to 599.
         status: u16,
-        /// Whether it asked not to be sent this message again.
+        /// Whether the receiver asked not to receive this message again.
         abort: bool,
-        /// How long it asked to be left alone; only statuses 429 and 503 ask.
+        /// The delay from `Retry-After`; only with status 429 or 503.
         retry_after: Option<Span>,
-        /// The beginning of its body, [`MAX_RESPONSE`] bytes at most.
+        /// The beginning of the body, at most [`MAX_RESPONSE`] bytes.
         body: String,
     },
-    /// There was no answer in time.
+    /// The receiver did not answer in time.
     TimedOut,
-    /// There was no connection, or it broke; why.
+    /// The connection failed or broke; holds the error.
     Unreachable(String),
-    /// The address is one that messages are not sent to; why.
+    /// The address is not allowed; holds the rule.
     Forbidden(String),
 }
 
-/// What follows from a try.
+/// The consequence of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// The message is done.
+    /// The message is delivered.
     Delivered,
-    /// It is tried again while the schedule has tries left.
+    /// The message is retried while the schedule has attempts left.
     Retry,
-    /// The receiver does not want this message: it is not tried again.
+    /// The receiver refused this message: it is not retried.
     Abort,
-    /// The receiver is gone for good: its endpoint is switched off.
+    /// The receiver answered 410: its endpoint is disabled.
     Gone,
 }
 
 impl Sent {
-    /// How the try ended.
+    /// The outcome of the attempt.
     pub const fn outcome(&self) -> Outcome {
         match self {
             Self::Answered { status: 200..=299, .. } => Outcome::Delivered,
@@ -71,7 +71,7 @@ impl Sent {
         }
     }
 
-    /// What follows. Redirects are not followed: they are failures as every other status.
+    /// The consequence. Redirects are not followed and count as failures.
     pub const fn verdict(&self) -> Verdict {
         match self {
             Self::Answered { status: 200..=299, .. } => Verdict::Delivered,
@@ -84,35 +84,35 @@ impl Sent {
     }
 }
 
-/// A try as it is kept.
+/// A recorded attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Attempt {
-    /// Which message.
+    /// The message.
     pub message: Uuid,
-    /// Which try of this message, from 1; counted over replays.
+    /// The number of the attempt for this message, from 1; replays continue the count.
     pub number: u32,
-    /// When it began.
+    /// When it started.
     pub at: Timestamp,
-    /// How long it took.
+    /// Its duration.
     pub took: Span,
-    /// How it ended.
+    /// Its outcome.
     pub outcome: Outcome,
-    /// The status of the answer, if there was one.
+    /// The status of the answer, if any.
     pub status: Option<u16>,
-    /// Why there was none.
+    /// The error, if there was no answer.
     pub error: Option<String>,
-    /// The headers that were sent, signatures hidden.
+    /// The headers that were sent, with redacted signatures.
     pub headers: Vec<(String, String)>,
-    /// The beginning of the answer's body, [`MAX_RESPONSE`] bytes at most.
+    /// The beginning of the response body, at most [`MAX_RESPONSE`] bytes.
     pub response: String,
-    /// Until when the receiver asked to be left alone.
+    /// The time before which the receiver wants no further attempt.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
     pub not_before: Option<Timestamp>,
 }
 
 impl Attempt {
-    /// A try with what came of it.
+    /// Records an attempt and its result.
     pub fn of(
         (message, number): (Uuid, u32),
         (at, took): (Timestamp, Span),
@@ -133,7 +133,7 @@ impl Attempt {
     }
 }
 
-/// The beginning of a text. NUL is no text to every database.
+/// Truncates a text, and replaces NUL, which PostgreSQL does not store.
 fn cut(text: String) -> String {
     let mut text = if text.contains('\0') { text.replace('\0', "\u{fffd}") } else { text };
     let end = (0..=MAX_RESPONSE.min(text.len())).rev().find(|at| text.is_char_boundary(*at));
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn only_two_hundreds_deliver() {
+    fn only_2xx_statuses_deliver() {
         for status in 100..600 {
             let verdict = answered(status, false);
             assert_eq!(verdict == Verdict::Delivered, (200..300).contains(&status), "{status}");
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_cut_between_characters() {
+    fn a_response_is_truncated_between_characters() {
         let body = "ä".repeat(3_000);
         let sent = Sent::Answered { status: 500, abort: false, retry_after: None, body };
         let times = (Timestamp::from_unix_seconds(0), Span::ZERO);

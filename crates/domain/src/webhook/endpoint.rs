@@ -1,4 +1,4 @@
-//! Where messages go.
+//! Webhook endpoints.
 
 use std::fmt;
 
@@ -16,7 +16,7 @@ pub const MAX_URL: usize = 2_048;
 pub const MAX_DESCRIPTION: usize = 500;
 /// The most names in an endpoint's filter.
 pub const MAX_KINDS: usize = 100;
-/// The most secrets that an endpoint has at a time; with more, the oldest ends.
+/// The most secrets of an endpoint; a further one ends the oldest.
 pub const MAX_SECRETS: usize = 4;
 
 /// An endpoint's id.
@@ -30,13 +30,13 @@ impl fmt::Display for EndpointId {
     }
 }
 
-/// A secret as it is kept: sealed under a key that is not in the database.
+/// A stored secret: sealed with a key that is not in the database.
 #[derive(Clone, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Sealed {
-    /// Names the key.
+    /// The name of the key.
     pub key: String,
-    /// What is sealed, as text.
+    /// The sealed secret, as text.
     pub text: String,
 }
 
@@ -52,37 +52,37 @@ impl fmt::Debug for Sealed {
 pub struct Secret {
     /// The secret.
     pub sealed: Sealed,
-    /// When it was made.
+    /// When it was created.
     pub created_at: Timestamp,
-    /// When it ends, once it was replaced.
+    /// When it expires, once it was replaced.
     pub until: Option<Timestamp>,
 }
 
-/// A setting that breaks a rule.
+/// An invalid setting of an endpoint.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{field} {rule}")]
 pub struct SettingsError {
-    /// Which setting: `url`, `description` or `events`.
+    /// The setting: `url`, `description` or `events`.
     pub field: &'static str,
-    /// The rule.
+    /// The rule that it breaks: `must …`.
     pub rule: String,
 }
 
-/// What an organization says about an endpoint.
+/// The settings of an endpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct EndpointSettings {
-    /// Where messages are posted.
+    /// The URL that messages are posted to, at most [`MAX_URL`] bytes.
     pub url: String,
-    /// For people.
+    /// A description, at most [`MAX_DESCRIPTION`] characters.
     pub description: String,
-    /// The public names of the events that it gets; empty: all.
+    /// The names of the events that it receives; empty for all.
     pub kinds: Vec<String>,
 }
 
 impl EndpointSettings {
-    /// Checks lengths, and that every name is one of `known`. What the URL leads to is checked
-    /// elsewhere.
+    /// Checks lengths, and that every name is one of `known`.
+    /// [`WebhookSender::check_url`](crate::ports::WebhookSender::check_url) checks the URL itself.
     pub fn check(&self, known: &[String]) -> Result<(), SettingsError> {
         let refuse = |field, rule: String| Err(SettingsError { field, rule });
         if self.url.is_empty() || self.url.len() > MAX_URL {
@@ -103,44 +103,44 @@ impl EndpointSettings {
         match self.kinds.iter().find(|kind| !known.contains(kind)) {
             Some(kind) => {
                 let shown: String = kind.chars().take(100).collect();
-                refuse("events", format!("must name events, and {shown:?} is none"))
+                refuse("events", format!("must contain names of events: unknown event {shown:?}"))
             }
             None => Ok(()),
         }
     }
 }
 
-/// An endpoint.
+/// A webhook endpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endpoint {
     /// Its id.
     pub id: EndpointId,
-    /// Whose.
+    /// The organization.
     pub org: OrgId,
-    /// Counts changes.
+    /// The version, incremented by every change.
     pub version: i64,
-    /// What the organization says about it.
+    /// Its settings.
     pub settings: EndpointSettings,
-    /// Its secrets, the newest first; never none.
+    /// Its signing secrets, newest first; at least one.
     pub secrets: Vec<Secret>,
-    /// Whether it is sent anything.
+    /// Whether it is on, and its recent failures.
     pub health: Health,
-    /// The position in the event log up to which messages were made.
+    /// The position in the event log up to which messages were created.
     pub cursor: i64,
-    /// When it was made.
+    /// When it was created.
     pub created_at: Timestamp,
-    /// When it was changed last.
+    /// When it was last changed.
     pub updated_at: Timestamp,
 }
 
 impl Endpoint {
-    /// The secrets that messages are signed with at that time, the newest first.
+    /// The secrets that sign messages at this time, newest first.
     pub fn signing(&self, at: Timestamp) -> impl Iterator<Item = &Sealed> {
         let good = move |secret: &&Secret| secret.until.is_none_or(|until| at < until);
         self.secrets.iter().filter(good).map(|secret| &secret.sealed)
     }
 
-    /// With a new secret. Those before stay good for `overlap`, or as long as they would have.
+    /// Adds a new secret. Earlier ones expire after `overlap`, or at their earlier expiry.
     #[must_use]
     pub fn rotated(mut self, sealed: Sealed, overlap: Span, at: Timestamp) -> Self {
         let end = at.plus(overlap);
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_that_break_a_rule_are_named() {
+    fn invalid_settings_are_named_with_their_rule() {
         let known = ["a.b".to_owned()];
         let check = |change: fn(&mut EndpointSettings)| {
             let mut settings = endpoint().settings;

@@ -1,56 +1,56 @@
-//! Whether an endpoint is sent anything.
+//! The health of webhook endpoints.
 
 use crate::time::{Span, Timestamp};
 use crate::words::words;
 
 use super::Verdict;
 
-/// Days of nothing but failures after which an endpoint is switched off.
+/// An endpoint is disabled after this many days without a success.
 pub const FAILING_DAYS: u32 = 5;
 
 words! {
-    /// Why an endpoint is switched off.
+    /// Why an endpoint is disabled.
     OffReason {
-        /// Somebody asked for it.
+        /// A client disabled it.
         Requested = "requested",
-        /// Every try failed for [`FAILING_DAYS`] days.
+        /// Every attempt failed for [`FAILING_DAYS`] days.
         Failing = "failing",
-        /// The receiver said that it is gone.
+        /// The receiver answered 410 Gone.
         Gone = "gone",
     }
 }
 
-/// That an endpoint is switched off.
+/// The disabled state of an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Off {
-    /// Why.
+    /// Why it is disabled.
     pub reason: OffReason,
-    /// Since when.
+    /// When it was disabled.
     pub at: Timestamp,
 }
 
-/// Whether an endpoint is sent anything, and how it has been.
+/// Whether an endpoint is on, and its recent failures.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Health {
-    /// When the first of the failures was that no success has followed.
+    /// When the present series of failures began; `None` after a success.
     pub failing_since: Option<Timestamp>,
-    /// Why it is sent nothing; `None`: it is.
+    /// Why it is disabled; `None` if it is on.
     pub off: Option<Off>,
 }
 
 impl Health {
-    /// Whether it is sent messages.
+    /// Whether it receives messages.
     pub const fn is_on(&self) -> bool {
         self.off.is_none()
     }
 
-    /// Switched on anew: what failed before does not count.
+    /// Enables an endpoint; earlier failures no longer count.
     #[must_use]
     pub const fn switched_on() -> Self {
         Self { failing_since: None, off: None }
     }
 
-    /// Switched off because somebody asked for it; one that is off stays off as it was.
+    /// Disables an endpoint on request; one that is already off keeps its reason.
     #[must_use]
     pub const fn switched_off(self, at: Timestamp) -> Self {
         match self.off {
@@ -59,12 +59,12 @@ impl Health {
         }
     }
 
-    /// After a try that ended at that time. One that is off stays off.
+    /// The health after an attempt that ended at this time. A disabled endpoint stays disabled.
     #[must_use]
     pub fn after(self, verdict: Verdict, at: Timestamp) -> Self {
         let off = |reason| self.off.or(Some(Off { reason, at }));
         match verdict {
-            // Saying no to one message is an answer of a receiver that works.
+            // A receiver that refuses one message is working.
             Verdict::Delivered | Verdict::Abort => Self { failing_since: None, ..self },
             Verdict::Gone => Self { off: off(OffReason::Gone), ..self },
             Verdict::Retry => {
@@ -95,7 +95,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_is_off_exactly_when_five_days_had_failures_only(
+        fn an_endpoint_is_disabled_exactly_after_five_days_of_failures(
             tries in prop::collection::vec((verdict(), 0_u32..200_000), 1..60)
         ) {
             let (mut health, mut at, mut first) = (Health::default(), START, None);
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_receiver_that_is_gone_is_off_at_once_and_stays_off() {
+    fn an_endpoint_that_is_gone_is_disabled_immediately_and_stays_disabled() {
         let off = Health::default().after(Verdict::Gone, START);
         assert_eq!(off.off, Some(Off { reason: OffReason::Gone, at: START }));
         let later = START.plus(Span::days(9));

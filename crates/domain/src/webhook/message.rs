@@ -1,4 +1,4 @@
-//! A message: an event on its way to one endpoint.
+//! Webhook messages: one event for one endpoint.
 
 use uuid::Uuid;
 
@@ -9,69 +9,69 @@ use crate::words::words;
 use super::{EndpointId, Jitter, Verdict, next_attempt};
 
 words! {
-    /// How far a message is.
+    /// The state of a message.
     MessageState {
-        /// It waits for its next try.
+        /// It waits for its next attempt.
         Pending = "pending",
-        /// The receiver has it.
+        /// The receiver accepted it.
         Delivered = "delivered",
-        /// Every try failed.
+        /// Every attempt failed.
         Failed = "failed",
-        /// The receiver does not want it.
+        /// The receiver refused it.
         Aborted = "aborted",
     }
 }
 
-/// An event as a message takes it over.
+/// The event of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Content {
     /// The event's id.
     pub event: Uuid,
-    /// The event's place in the log; 0 for a test.
+    /// The event's position in the log; 0 for a test message.
     pub position: i64,
     /// The event's public name.
     pub kind: String,
     /// The body, exactly as it is sent.
     pub payload: String,
-    /// The request that has caused the event.
+    /// The id of the request that caused the event.
     pub request: Option<String>,
 }
 
-/// An event on its way to one endpoint.
+/// A webhook message: one event for one endpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// Whose.
+    /// The organization.
     pub org: OrgId,
-    /// To which endpoint.
+    /// The endpoint.
     pub endpoint: EndpointId,
-    /// Its id, the same on every try: receivers tell repeats by it.
+    /// Its id, the same in every attempt, so that receivers recognise repeats.
     pub id: Uuid,
-    /// The event.
+    /// The event's id.
     pub event: Uuid,
-    /// The event's place in the log; 0 for a test.
+    /// The event's position in the log; 0 for a test message.
     pub position: i64,
     /// The event's public name.
     pub kind: String,
-    /// How far it is.
+    /// Its state.
     pub state: MessageState,
-    /// Failures since it was made or replayed.
+    /// Failures since it was created or replayed.
     pub failures: u32,
-    /// Tries in all.
+    /// The total number of attempts.
     pub tries: u32,
-    /// When it is tried next; only a pending one is.
+    /// When it is attempted next; only if it is pending.
     pub next_at: Option<Timestamp>,
-    /// When it was made.
+    /// When it was created.
     pub created_at: Timestamp,
-    /// When it came to its end.
+    /// When it was delivered, failed or aborted.
     pub ended_at: Option<Timestamp>,
     /// The body, exactly as it is sent.
     pub payload: String,
-    /// The request that has caused the event; for logs.
+    /// The id of the request that caused the event, for logs.
     pub request: Option<String>,
 }
 
 impl Message {
-    /// A message for an event, due at once. The same event makes the same id for the same endpoint.
+    /// Creates a message for an event, due immediately. The id is derived from event and endpoint.
     pub fn new((org, endpoint): (OrgId, EndpointId), content: Content, now: Timestamp) -> Self {
         let Content { event, position, kind, payload, request } = content;
         Self {
@@ -92,8 +92,8 @@ impl Message {
         }
     }
 
-    /// After a try that ended at that time, whose receiver asked to be left alone until
-    /// `not_before`.
+    /// The message after an attempt that ended at this time. `not_before`: the receiver wants no
+    /// earlier attempt.
     #[must_use]
     pub fn after(
         self,
@@ -122,7 +122,7 @@ impl Message {
         Self { state, failures, tries, next_at, ended_at, ..self }
     }
 
-    /// Once more from the start, under the same id.
+    /// Replays the message from the first attempt, under the same id.
     #[must_use]
     pub fn replayed(self, now: Timestamp) -> Self {
         let (state, next_at) = (MessageState::Pending, Some(now));
@@ -163,7 +163,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_message_is_pending_exactly_while_it_has_a_next_try(
+        fn a_message_is_pending_exactly_while_it_has_a_next_attempt(
             verdicts in prop::collection::vec((verdict(), any::<u16>()), 0..12)
         ) {
             let (mut message, id) = (message(), message().id);
@@ -186,7 +186,7 @@ mod tests {
     fn after_eight_failures_a_message_has_failed() {
         let mut message = message();
         for number in 1..=ATTEMPTS {
-            let at = message.next_at.expect("another try");
+            let at = message.next_at.expect("another attempt");
             message = message.after(Verdict::Retry, at, Jitter::NONE, None);
             assert_eq!(message.tries, number);
         }

@@ -1,5 +1,5 @@
-//! Webhooks: what an endpoint is, when its messages are tried, and when it is switched off. Pure,
-//! as [`crate::queue`].
+//! Webhooks: endpoints, the retry schedule of their messages, and when an endpoint is disabled.
+//! Pure, like [`crate::queue`].
 
 mod attempt;
 mod endpoint;

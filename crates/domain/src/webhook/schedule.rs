@@ -1,33 +1,33 @@
-//! When a message that could not be delivered is tried again.
+//! The retry schedule of webhook messages.
 
 use crate::time::{Span, Timestamp};
 
-/// How often a message is tried, the first time included.
+/// The number of attempts per message, including the first.
 pub const ATTEMPTS: u32 = 8;
 
-/// The longest pause that a receiver may ask for: as long as the longest of the schedule.
+/// The longest delay that a receiver can request: 10 hours, the longest of the schedule.
 pub const LONGEST_WAIT: Span = Span::from_micros(10 * 3_600 * 1_000_000);
 
-/// The part of a pause, in thousandths, that the largest jitter adds.
+/// The largest jitter, in thousandths of the delay.
 const MOST_ADDED: i64 = 100;
 const WHOLE: i64 = 1_000;
 
-/// How much later than the schedule says a try is made, so that messages which failed together are
-/// not tried together: 0 adds nothing, 1000 adds a tenth of the pause. Never earlier.
+/// A random addition to a delay, so that messages that failed together are not retried together: 0
+/// adds nothing, 1000 adds a tenth of the delay.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Jitter(u16);
 
 impl Jitter {
-    /// Nothing is added.
+    /// No jitter.
     pub const NONE: Self = Self(0);
 
-    /// From any number; what is over 1000 is brought into the range.
+    /// Jitter from any random number, reduced to 0 to 1000.
     pub const fn new(random: u16) -> Self {
         Self(random % 1_001)
     }
 }
 
-/// The pause after that many failures of a message; `None` after the last.
+/// The delay after this many failures; `None` after the last attempt.
 fn pause(failures: u32) -> Option<Span> {
     Some(match failures {
         0 => Span::ZERO,
@@ -41,9 +41,9 @@ fn pause(failures: u32) -> Option<Span> {
     })
 }
 
-/// When a message is tried next that has failed that often, the last time at `failed_at`. `None`:
-/// never. A receiver that asked to be left alone until `not_before` is, but for [`LONGEST_WAIT`] at
-/// most; it cannot have a try earlier than the schedule says, nor one more.
+/// When a message is attempted again that has failed this many times, last at `failed_at`; `None`
+/// after the last attempt. `not_before`, the receiver's request, delays the attempt by at most
+/// [`LONGEST_WAIT`]; it never makes it earlier and adds no attempt.
 pub fn next_attempt(
     failures: u32,
     failed_at: Timestamp,
@@ -77,7 +77,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn jitter_makes_a_try_later_by_a_tenth_at_most(failures in 0_u32..12, random: u16) {
+        fn jitter_delays_an_attempt_by_at_most_a_tenth(failures in 0_u32..12, random: u16) {
             let plain = next_attempt(failures, START, Jitter::NONE, None);
             let moved = next_attempt(failures, START, Jitter::new(random), None);
             prop_assert_eq!(plain.is_some(), moved.is_some());
@@ -90,7 +90,7 @@ mod tests {
         }
 
         #[test]
-        fn who_asks_to_be_left_alone_is_but_not_for_ever(
+        fn a_requested_delay_is_respected_up_to_the_limit(
             failures in 0_u32..12, random: u16, asked in -100_000_i64..1_000_000
         ) {
             let jitter = Jitter::new(random);

@@ -1,9 +1,9 @@
-//! Recorded histories of queues: what came in, and what the planner made of it, step by step. A
-//! change of the planner that changes any of it shows here, in words that a reviewer can read; what
-//! is meant is recorded with `SIGNALBOX_UPDATE=1`.
+//! Recorded histories of queues: the inputs and the planner's results, step by step. A change of
+//! the planner's behaviour shows here as a readable diff; an intended one is recorded with
+//! `SIGNALBOX_UPDATE=1`.
 //!
-//! The inputs are kept with the results, so that they stay the same when the random histories of
-//! the model are drawn differently. `record` draws new ones.
+//! The inputs are recorded with the results, so that they do not depend on the random histories of
+//! the model. `record` draws new ones.
 
 #[path = "../model/ops.rs"]
 mod ops;
@@ -27,7 +27,7 @@ use uuid::Uuid;
 
 use ops::{Op, apply, op, rules, settings};
 
-/// How many histories are kept.
+/// The number of recorded histories.
 const HISTORIES: u8 = 40;
 
 /// One line of a file.
@@ -36,9 +36,9 @@ const HISTORIES: u8 = 40;
 enum Line {
     /// The queue as it was created.
     New { queue: Box<Header> },
-    /// What came in, and what became of it.
+    /// An input and its result.
     Step { at: Timestamp, input: Box<Input>, gives: String },
-    /// A fingerprint of everything that was decided, emitted, shown and measured.
+    /// A fingerprint of all decisions, events, views and metrics.
     All { fingerprint: String },
 }
 
@@ -46,10 +46,10 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/histories/recorded")
 }
 
-/// Goes the way of a queue once more.
+/// Replays a history.
 struct Replay {
     queue: Queue,
-    /// All particulars, of which a fingerprint is taken.
+    /// All details; the input of the fingerprint.
     all: String,
     decisions: Vec<(Timestamp, Decision)>,
     moves: Vec<Move>,
@@ -67,7 +67,7 @@ impl Replay {
         }
     }
 
-    /// Takes one input, and says in a line what became of it.
+    /// Applies one input and describes the result in one line.
     fn step(&mut self, at: Timestamp, input: &Input) -> String {
         let transition = match input {
             Input::Command(command) => match decide(&self.queue, command, at) {
@@ -91,7 +91,7 @@ impl Replay {
         gives
     }
 
-    /// Everything that can be seen after a step.
+    /// Appends all details of a step.
     fn look(&mut self, at: Timestamp, transition: &Transition) {
         let Transition { queue, effects, decisions, events, shown, .. } = transition;
         let classes: Vec<_> =
@@ -110,7 +110,7 @@ impl Replay {
         }
     }
 
-    /// What histories, results and metrics say in the end.
+    /// Appends the final history, results and metrics, and returns the fingerprint.
     fn fingerprint(mut self) -> String {
         let ends: Vec<Move> = self.moves.iter().filter(|it| it.from.is_some()).cloned().collect();
         let results = testing_results(&ends, &self.moves);
@@ -128,7 +128,7 @@ impl Replay {
     }
 }
 
-/// A transition in a line: what became of each pull request, what is to be done, who waits for what.
+/// Describes a transition in one line: moves, effects and wait reasons.
 fn said(transition: &Transition) -> String {
     let mut parts = Vec::new();
     for decision in &transition.decisions {
@@ -151,7 +151,7 @@ fn said(transition: &Transition) -> String {
     format!("{} | {}", parts.join(", "), waits.collect::<Vec<_>>().join(", "))
 }
 
-/// A value without fields that are `null`: reading it gives the same.
+/// Removes `null` fields, which does not change the parsed value.
 fn without_nulls(value: Value) -> Value {
     match value {
         Value::Object(fields) => {
@@ -163,7 +163,7 @@ fn without_nulls(value: Value) -> Value {
     }
 }
 
-/// The lines of a history as it goes today.
+/// Replays a history and returns its lines.
 fn replayed(header: Header, inputs: &[(Timestamp, Input)]) -> String {
     let json =
         |line: &Line| without_nulls(serde_json::to_value(line).expect("JSON")).to_string() + "\n";
@@ -177,7 +177,7 @@ fn replayed(header: Header, inputs: &[(Timestamp, Input)]) -> String {
 }
 
 #[test]
-fn recorded_histories_go_as_they_went() {
+fn recorded_histories_replay_unchanged() {
     let mut files: Vec<PathBuf> = std::fs::read_dir(folder())
         .expect("the folder")
         .map(|it| it.expect("an entry").path())
@@ -207,7 +207,7 @@ fn recorded_histories_go_as_they_went() {
     }
 }
 
-/// What happens in a history: the parts of its lines without numbers, each with the settings that
+/// The features of a history: the parts of its lines without numbers, each with the settings that
 /// matter most to the planner.
 fn features(header: &Header, inputs: &[(Timestamp, Input)]) -> BTreeSet<String> {
     let mut replay = Replay::of(header.clone());
@@ -226,7 +226,7 @@ fn features(header: &Header, inputs: &[(Timestamp, Input)]) -> BTreeSet<String> 
 }
 
 #[test]
-#[ignore = "draws other histories"]
+#[ignore = "draws new histories"]
 fn record() {
     let mut drawn = Vec::new();
     for seed in 0..800_u16 {
@@ -253,7 +253,7 @@ fn record() {
         let features = features(&header, &world.inputs);
         drawn.push((header, world.inputs, features));
     }
-    // Each history is the one that shows most of what those before it do not show.
+    // Each next history is the one with the most features that the earlier ones lack.
     let mut shown = BTreeSet::new();
     for number in 0..HISTORIES {
         let news = |it: &(Header, Vec<_>, BTreeSet<String>)| it.2.difference(&shown).count();

@@ -1,6 +1,5 @@
-//! The queue under everything at once: random commands, host events, effects and facts in any
-//! order, repeated and late, in both modes and under changing settings; the invariants after every
-//! step.
+//! Model tests: random commands, host events, effects and facts in any order, repeated and late, in
+//! both modes and with changing settings. The invariants are checked after every step.
 
 mod ops;
 mod steps;
@@ -26,7 +25,7 @@ proptest! {
     #![proptest_config(config(cases()))]
 
     #[test]
-    fn the_invariants_hold_whatever_happens(
+    fn the_invariants_hold_in_random_histories(
         rules in rules(),
         settings in settings(),
         ops in prop::collection::vec(op(), 1..80),
@@ -48,7 +47,7 @@ proptest! {
     #![proptest_config(config(cases() / 4))]
 
     #[test]
-    fn a_fact_that_is_told_twice_changes_nothing_the_second_time(
+    fn a_repeated_fact_changes_nothing(
         rules in rules(),
         settings in settings(),
         ops in prop::collection::vec(op(), 1..60),
@@ -70,7 +69,7 @@ proptest! {
     }
 
     #[test]
-    fn a_queue_that_was_loaded_decides_as_the_one_that_was_kept(
+    fn a_restored_queue_decides_like_the_original(
         rules in rules(),
         settings in settings(),
         ops in prop::collection::vec(op(), 1..60),
@@ -79,7 +78,7 @@ proptest! {
         for op in &ops {
             let (before, steps) = (world.queue.clone(), world.journal.len());
             apply(&mut world, op);
-            // What was looked at before a load is forgotten, and must make no difference.
+            // Restoring a queue drops its cache, which must make no difference.
             let mut loaded = Queue::restore(
                 before.header.clone(),
                 before.entries_in_order().cloned(),

@@ -1,4 +1,4 @@
-//! What can happen to a queue, at random.
+//! Random operations on a queue.
 
 use std::collections::BTreeSet;
 
@@ -14,36 +14,36 @@ use signalbox_domain::time::Span;
 /// One more than the highest number of a pull request.
 const PRS: u32 = 10;
 
-/// One thing that happens.
+/// One operation.
 #[derive(Clone, Debug)]
 pub(crate) enum Op {
-    /// With a priority, and whether it must be alone.
+    /// With a priority, and whether it must be tested alone.
     Submit(u32, Option<u32>, Option<bool>),
     Cancel(u32),
     Restart(u32),
     Push(u32),
     CloseOrReopen(u32),
     Retarget(u32),
-    /// Marks a pull request as unfinished, or as finished again.
+    /// Converts a pull request to a draft, or back.
     Redraft(u32),
-    /// What the host says about merging it.
+    /// Changes the mergeability of a pull request.
     Judge(u32, Mergeability),
     MergeByHand(u32),
     PushTarget,
     State(RequestedState),
     Set(SettingsPatch),
-    /// Gives a pull request other targets.
+    /// Changes the targets of a pull request.
     Retouch(u32, BTreeSet<u32>),
-    /// Runs a waiting effect; the second says whether it also stays, to be run again.
+    /// Runs a waiting effect; the flag keeps it in the outbox, to be run again.
     Run(usize, bool),
     /// Answers a waiting effect with a refusal.
     Refuse(usize),
-    /// Takes a waiting fact in; the second says whether it also stays, to be told again.
+    /// Absorbs a waiting fact; the flag keeps it, to be absorbed again.
     Tell(usize, bool),
     Wait(u32),
-    /// A fact about that run names a pull request, and a run, that may have no part in it.
+    /// A fact about a run that names a pull request, and a run, that may be no part of it.
     Stray(usize, usize, u32),
-    /// The target branch is gone; a look at it finds it again.
+    /// The target branch is missing until its next read.
     TargetGone,
     HostLost,
     HostBack,
@@ -154,13 +154,13 @@ fn patch() -> impl Strategy<Value = SettingsPatch> {
     ]
 }
 
-/// Settings that a history starts with.
+/// The initial settings of a history.
 pub(crate) fn settings() -> impl Strategy<Value = Settings> {
     let mode = prop_oneof![Just(Mode::Single), Just(Mode::Parallel)];
     (mode, 1..4_u32, prop::collection::vec(patch(), 0..6)).prop_map(|(mode, slots, patches)| {
         let mut settings = Settings::new(mode, slots).expect("valid settings");
         for patch in patches {
-            // A mode is a matter of the queue's state; here it stays.
+            // The mode depends on the queue's state and does not change here.
             let mode = settings.mode;
             settings = patch.applied_to(&settings).expect("within its bounds");
             settings.mode = mode;
@@ -190,7 +190,7 @@ pub(crate) fn apply(world: &mut World, op: &Op) {
         Op::State(state) => update(world, SettingsPatch::default(), Some(*state)),
         Op::Set(patch) => update(world, patch.clone(), None),
         Op::Retouch(pr, targets) => {
-            // What is landing or has landed does not change what it touches any more.
+            // The targets of a landing or landed pull request do not change.
             let done = world.queue.header.landing.is_some() || world.landed.contains(pr);
             if !done {
                 world.retouch(*pr, targets.clone());
@@ -228,7 +228,7 @@ pub(crate) fn apply(world: &mut World, op: &Op) {
             let Some(run) = ids.get(run % ids.len().max(1)).copied() else { return };
             let Some(other) = ids.get(other % ids.len().max(1)).copied() else { return };
             let of_it = world.queue.run(run).expect("it is live");
-            // What is true may be said, too: only strays are drawn here.
+            // A true fact is possible, too; only strays are drawn here.
             if of_it.group.iter().any(|member| member.pr.0 == *pr) {
                 return;
             }
@@ -241,6 +241,6 @@ pub(crate) fn apply(world: &mut World, op: &Op) {
         Op::HostBack => world.take_in(&Fact::HostReachable),
         Op::Reconcile => world.reconcile(),
     }
-    // Every step happens at a time of its own, as on a real clock.
+    // Every step has a time of its own, as with a real clock.
     world.wait(Span::seconds(1));
 }

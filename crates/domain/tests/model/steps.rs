@@ -1,4 +1,4 @@
-//! What must hold after every step, and in the end.
+//! The properties that hold after every step and at the end of a history.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use signalbox_domain::testing::World;
 
 use crate::ops::{Op, apply};
 
-/// What is compared with the state after a step.
+/// The state before a step.
 pub(crate) struct Before {
     queue: Queue,
     landed: usize,
@@ -22,11 +22,11 @@ impl Before {
     }
 }
 
-/// What must hold between two states, whatever happened.
+/// Checks the properties of one step.
 pub(crate) fn check_step(before: &Before, after: &World, op: &Op) {
     let violations = check_invariants(&after.queue);
     assert!(violations.is_empty(), "{violations:?} after {op:?}");
-    // Q10: what the queue waits for from the host is on its way.
+    // Q10: every answer that the queue awaits is on its way.
     for wanted in awaited(&after.queue) {
         assert!(is_on_its_way(after, wanted), "Q10: nothing answers {wanted:?} after {op:?}");
     }
@@ -58,13 +58,13 @@ pub(crate) fn check_step(before: &Before, after: &World, op: &Op) {
         assert!(is <= limit.max(was), "Q2: {is} of {limit} slots, {was} before {op:?}");
         assert!(bisects <= of_bisections.max(bisected), "Q2: {bisects} bisections after {op:?}");
     }
-    // Q3: nobody vanishes: who was live is live, or has been told to have ended.
+    // Q3: no entry vanishes: a live entry stays live or ends.
     for entry in before.queue.entries_in_order() {
         if after.queue.entry(entry.id).is_none() {
             assert!(after.ended.contains(&entry.pr), "Q3: #{} is lost by {op:?}", entry.pr);
         }
     }
-    // Q5: paused starts nothing and merges nothing; nothing enters but in RUNNING.
+    // Q5: a paused queue starts and merges nothing; entries are admitted only in RUNNING.
     let paused = |queue: &Queue| matches!(queue.header.state, QueueState::Paused { .. });
     if paused(&before.queue) && paused(&after.queue) {
         let starts =
@@ -80,7 +80,7 @@ pub(crate) fn check_step(before: &Before, after: &World, op: &Op) {
     }
 }
 
-/// Whether an effect, or a fact that is yet to be taken in, answers what the queue waits for.
+/// Whether a waiting effect or fact answers what the queue waits for.
 fn is_on_its_way(world: &World, wanted: Awaited) -> bool {
     let effects = || world.outbox.iter().map(|it| &it.effect);
     match wanted {

@@ -1,4 +1,4 @@
-//! Batches, their bisection, and what a success behind a failure proves.
+//! Batches, bisection and optimistic merging.
 
 use signalbox_domain::ids::PrNumber;
 use signalbox_domain::queue::{
@@ -32,7 +32,7 @@ fn submit(world: &mut World, prs: impl IntoIterator<Item = u32>) {
     }
 }
 
-/// The groups of all runs that were started, and whether each was part of a bisection.
+/// The groups of all started runs, and whether each was part of a bisection.
 fn started(world: &World) -> Vec<(Vec<u32>, bool)> {
     let mut runs: Vec<(Vec<u32>, bool)> = Vec::new();
     let mut last = None;
@@ -75,7 +75,7 @@ fn a_batch_that_is_not_full_starts_when_its_oldest_entry_has_waited() {
 }
 
 #[test]
-fn nobody_is_put_past_one_that_must_be_alone() {
+fn no_entry_overtakes_one_that_must_be_tested_alone() {
     let mut world = batching(3, Rules::default());
     submit(&mut world, [1]);
     world.submit_with(2, None, Some(true)).expect("submitted");
@@ -99,7 +99,7 @@ fn a_draining_queue_does_not_wait_for_a_batch_to_fill() {
 }
 
 #[test]
-fn of_a_batch_of_four_the_one_culprit_is_found_and_the_others_land() {
+fn bisection_finds_the_culprit_of_a_batch_of_four_and_lands_the_others() {
     for culprit in 1..=4_u32 {
         let mut world = batching(4, bad(&[culprit]));
         submit(&mut world, 1..=4);
@@ -115,7 +115,7 @@ fn of_a_batch_of_four_the_one_culprit_is_found_and_the_others_land() {
 }
 
 #[test]
-fn members_that_only_fail_together_cost_the_later_one() {
+fn of_members_that_fail_only_together_the_later_one_fails() {
     let rules = Rules { clash: [(1, 4)].into(), ..Rules::default() };
     let mut world = batching(4, rules);
     submit(&mut world, 1..=4);
@@ -124,7 +124,7 @@ fn members_that_only_fail_together_cost_the_later_one() {
 }
 
 #[test]
-fn parts_have_slots_of_their_own() {
+fn bisection_runs_have_slots_of_their_own() {
     let mut world = batching(4, bad(&[3]));
     let patch = SettingsPatch {
         concurrency: Some(1),
@@ -146,7 +146,7 @@ fn parts_have_slots_of_their_own() {
 }
 
 #[test]
-fn runs_whose_result_follows_are_skipped_when_the_queue_says_so() {
+fn redundant_bisection_runs_are_skipped_when_optimization_is_on() {
     let count = |mode| {
         let mut world = batching(8, bad(&[8]));
         set(
@@ -160,9 +160,9 @@ fn runs_whose_result_follows_are_skipped_when_the_queue_says_so() {
     };
     let (all, _) = count(OptimizationMode::Off);
     let (fewer, exit) = count(OptimizationMode::BisectionSkipRedundantTests);
-    assert_eq!((all, fewer), (7, 5), "the whole, one for each halving, one to confirm");
+    assert_eq!((all, fewer), (7, 5), "the whole batch, one per halving, one to confirm");
     let Exit::Failed { reason, .. } = exit else { panic!("it failed") };
-    assert_eq!(reason, FailReason::RequiredStatus, "nobody is taken out by inference");
+    assert_eq!(reason, FailReason::RequiredStatus, "no entry fails by inference alone");
 }
 
 #[test]
@@ -191,7 +191,7 @@ fn a_passing_run_absolves_what_it_contains() {
 }
 
 #[test]
-fn a_failed_one_waits_for_as_many_levels_as_the_depth_says() {
+fn a_failure_waits_for_as_many_levels_as_pending_failure_depth() {
     let rules = Rules { flaky: [1, 2].into(), ..Rules::default() };
     for (depth, landed) in [(1, vec![2, 3]), (2, vec![1, 2, 3])] {
         let mut world =
@@ -209,7 +209,7 @@ fn a_failed_one_waits_for_as_many_levels_as_the_depth_says() {
 }
 
 #[test]
-fn a_batch_is_absolved_by_the_batch_behind_it() {
+fn a_passing_batch_absolves_the_batch_ahead() {
     let rules = Rules { flaky: [1].into(), ..Rules::default() };
     let mut world = batching(2, rules);
     let patch = SettingsPatch {
@@ -225,7 +225,7 @@ fn a_batch_is_absolved_by_the_batch_behind_it() {
 }
 
 #[test]
-fn a_member_that_leaves_sends_the_rest_of_its_batch_back() {
+fn a_leaving_member_returns_the_rest_of_its_batch_to_the_line() {
     let mut world = batching(3, Rules::default());
     submit(&mut world, 1..=3);
     run_until(&mut world, is_checks);

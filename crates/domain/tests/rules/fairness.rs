@@ -1,5 +1,5 @@
-//! Nobody is stuck, nobody is taken out for another's fault, and nobody waits for whom it shares no
-//! target with.
+//! Fairness: no entry is stuck, none fails for the fault of another, and none waits for an entry
+//! with which it shares no target.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -35,7 +35,7 @@ fn build_all(world: &mut World) {
     }
 }
 
-/// Runs the waiting checks of the run that this pull request is under test in.
+/// Runs the waiting checks of this pull request's run.
 fn check(world: &mut World, pr: u32) {
     let of_it = |effect: &Effect| matches!(effect, Effect::RunChecks(checks) if checks.prs.contains(&PrNumber(pr)));
     let at = world.outbox.iter().position(|it| of_it(&it.effect)).expect("checks that wait");
@@ -52,14 +52,14 @@ fn optimistic() -> SettingsPatch {
 }
 
 #[test]
-fn what_passed_by_different_runs_lands_together() {
+fn pull_requests_passed_by_different_runs_land_together() {
     for mode in [Mode::Single, Mode::Parallel] {
         let mut world =
             World::new(Settings::new(mode, 3).expect("valid settings"), Rules::default());
         submit(&mut world, 1..=3);
         build_all(&mut world);
         check(&mut world, 2);
-        // From here on a success absolves what is ahead: #1 passes by the run of #3, #2 has its own.
+        // With optimistic merging on, #1 passes by the run of #3; #2 has its own run.
         update(&mut world, optimistic(), None);
         check(&mut world, 3);
         assert_eq!(unjustified(&world.queue), []);
@@ -70,7 +70,7 @@ fn what_passed_by_different_runs_lands_together() {
 }
 
 #[test]
-fn a_setting_that_is_taken_back_in_the_middle_stops_nobody() {
+fn reverting_a_setting_during_a_run_blocks_no_pull_request() {
     let mut world =
         World::new(Settings::new(Mode::Single, 4).expect("valid settings"), Rules::default());
     submit(&mut world, 1..=4);
@@ -102,7 +102,7 @@ fn batches(mode: Mode, slots: u32, size: u32, skip: bool, rules: Rules) -> World
     world
 }
 
-/// Lets the queue come to rest, also where a batch waits to fill.
+/// Settles the queue, including batches that wait to fill.
 fn settle_batches(world: &mut World) {
     for _ in 0..4 {
         world.settle();
@@ -113,7 +113,7 @@ fn settle_batches(world: &mut World) {
 }
 
 #[test]
-fn nobody_is_taken_out_because_a_stranger_in_the_batch_was_bad() {
+fn an_unrelated_bad_batch_member_fails_no_other_pull_request() {
     for skip in [false, true] {
         let (a, c) = (1, 3);
         let of = targets(&[(1, &[a, c]), (2, &[c]), (3, &[c]), (4, &[a])]);
@@ -128,7 +128,7 @@ fn nobody_is_taken_out_because_a_stranger_in_the_batch_was_bad() {
 }
 
 #[test]
-fn one_flaky_red_of_a_batch_of_eight_takes_nobody_out() {
+fn one_flaky_failure_in_a_batch_of_eight_fails_no_pull_request() {
     for (size, flaky) in (2..=8).flat_map(|size| (1..=size).map(move |flaky| (size, flaky))) {
         let rules = Rules { flaky: [flaky].into(), ..Rules::default() };
         let mut world = batches(Mode::Single, 4, size, true, rules);
@@ -139,7 +139,7 @@ fn one_flaky_red_of_a_batch_of_eight_takes_nobody_out() {
 }
 
 #[test]
-fn those_that_share_no_target_never_wait_for_one_another() {
+fn pull_requests_without_a_shared_target_never_wait_for_each_other() {
     let of = targets(&[(1, &[3, 5]), (2, &[5]), (3, &[3]), (4, &[3])]);
     let rules = Rules { targets: of, bad: [2].into(), ..Rules::default() };
     let mut world = batches(Mode::Parallel, 6, 2, false, rules);
@@ -203,7 +203,7 @@ fn a_fact_about_a_pull_request_outside_the_run_is_ignored() {
 }
 
 #[test]
-fn a_landing_that_is_refused_for_a_stranger_is_tried_again() {
+fn a_landing_refused_for_an_unrelated_pull_request_is_retried() {
     let mut world =
         World::new(Settings::new(Mode::Single, 2).expect("valid settings"), Rules::default());
     submit(&mut world, 1..=2);
@@ -212,13 +212,13 @@ fn a_landing_that_is_refused_for_a_stranger_is_tried_again() {
     world.outbox.remove(0);
     let because = LandRefusal::HeadMoved { pr: PrNumber(2) };
     world.take_in(&Fact::LandRefused { run, because });
-    assert!(world.queue.entry_of(PrNumber(2)).is_some(), "nobody fails");
+    assert!(world.queue.entry_of(PrNumber(2)).is_some(), "no entry fails");
     world.settle();
     assert_eq!(world.landed, [1, 2]);
 }
 
 #[test]
-fn an_answer_that_is_lost_is_asked_for_again() {
+fn a_lost_answer_is_requested_again() {
     let mut world =
         World::new(Settings::new(Mode::Single, 2).expect("valid settings"), Rules::default());
     submit(&mut world, [1]);
@@ -235,7 +235,7 @@ fn an_answer_that_is_lost_is_asked_for_again() {
 }
 
 #[test]
-fn one_far_behind_is_told_how_many_are_ahead() {
+fn a_wait_reason_counts_all_pull_requests_ahead() {
     let mut world =
         World::new(Settings::new(Mode::Single, 5).expect("valid settings"), Rules::default());
     submit(&mut world, 1..=250);
@@ -245,7 +245,7 @@ fn one_far_behind_is_told_how_many_are_ahead() {
 }
 
 #[test]
-fn blame_claims_what_was_seen() {
+fn evidence_states_what_was_observed() {
     let seen = |world: &World, pr| {
         let Exit::Failed { evidence, .. } = exit(world, pr) else { panic!("it failed") };
         let numbers = |prs: Vec<PrNumber>| prs.into_iter().map(|pr| pr.0).collect::<Vec<_>>();
@@ -264,7 +264,7 @@ fn blame_claims_what_was_seen() {
     submit(&mut world, 1..=2);
     world.settle();
     assert_eq!(seen(&world, 2), (vec![1], vec![]));
-    // It passes, then an urgent one comes with which it does not go together.
+    // It passes, then an incompatible urgent pull request arrives.
     let rules = Rules { clash: [(1, 8)].into(), ..Rules::default() };
     let mut world = World::new(Settings::new(Mode::Single, 2).expect("valid settings"), rules);
     submit(&mut world, [9, 1]);
@@ -279,7 +279,7 @@ fn blame_claims_what_was_seen() {
 }
 
 #[test]
-fn who_takes_the_place_of_one_that_left_starts_at_once() {
+fn an_entry_that_takes_a_freed_place_starts_immediately() {
     let mut settings = Settings::new(Mode::Single, 2).expect("valid settings");
     (settings.can_optimistically_merge, settings.pending_failure_depth) = (true, 2);
     let rules = Rules { bad: [1].into(), ..Rules::default() };

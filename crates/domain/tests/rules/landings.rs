@@ -1,13 +1,13 @@
-//! Landings that add nothing, and those that the target lost.
+//! Landings that add nothing, and landings that a push removed from the target.
 
 use signalbox_domain::ids::{PrNumber, Sha, TreeId};
 use signalbox_domain::queue::{Effect, Entry, Fact, SettingsPatch, absorb};
 use signalbox_domain::testing::{Rules, World};
 
-use crate::reasons::{is_build, is_land, set, submitted, told};
+use crate::reasons::{emitted, is_build, is_land, set, submitted};
 use crate::{run_until, world};
 
-/// A batch of two of which one adds nothing to what it was put on.
+/// A batch of two, one of which adds no changes.
 fn batch_with_empty(pr: u32) -> World {
     let mut world = world(1, Rules::default());
     set(
@@ -29,24 +29,24 @@ fn batch_with_empty(pr: u32) -> World {
 }
 
 #[test]
-fn what_adds_nothing_to_the_target_is_taken_out_of_its_group() {
+fn a_pull_request_that_adds_nothing_to_the_target_leaves_its_group() {
     let world = batch_with_empty(1);
-    assert_eq!(told(&world, 1).last(), Some(&("merged", "ALREADY_MERGED".to_owned())));
-    assert_eq!(told(&world, 2).last(), Some(&("merged", "MERGE_GRAPH_MERGE".to_owned())));
+    assert_eq!(emitted(&world, 1).last(), Some(&("merged", "ALREADY_MERGED".to_owned())));
+    assert_eq!(emitted(&world, 2).last(), Some(&("merged", "MERGE_GRAPH_MERGE".to_owned())));
     assert_eq!(world.landed, [2], "the rest is built without it");
 }
 
-/// What it adds nothing to may still fail, so it is tested and lands with that.
+/// The group may still fail, so the pull request is tested and lands with it.
 #[test]
-fn what_adds_nothing_to_its_own_group_lands_with_it() {
+fn a_pull_request_that_adds_nothing_to_its_group_lands_with_it() {
     let world = batch_with_empty(2);
-    assert_eq!(told(&world, 1).last(), Some(&("merged", "MERGE_GRAPH_MERGE".to_owned())));
-    assert_eq!(told(&world, 2).last(), Some(&("merged", "ALREADY_MERGED".to_owned())));
+    assert_eq!(emitted(&world, 1).last(), Some(&("merged", "MERGE_GRAPH_MERGE".to_owned())));
+    assert_eq!(emitted(&world, 2).last(), Some(&("merged", "ALREADY_MERGED".to_owned())));
     assert_eq!(world.landed, [1, 2]);
 }
 
 #[test]
-fn a_landing_that_is_gone_from_the_target_is_told_once_and_found_again() {
+fn a_landing_removed_from_the_target_is_reported_once_and_recognised_when_restored() {
     let mut world = submitted(1, Rules::default(), 1);
     run_until(&mut world, is_land);
     let effect = world.outbox.remove(0).effect;
@@ -91,7 +91,7 @@ fn a_landing_that_is_gone_from_the_target_is_told_once_and_found_again() {
     assert_eq!(step.changes.entries[0].off_target_since, None);
     assert!(step.queue.header.off_target.is_empty());
 
-    // The target has moved on before the answer came: it is asked about where that is now.
+    // The target moved before the answer arrived: the host is asked about its new head.
     let next = Sha::new("d".repeat(40)).expect("a commit");
     world.take_in(&Fact::TargetSeen { head: next.clone(), tree, read_at: world.at });
     world.outbox.clear();

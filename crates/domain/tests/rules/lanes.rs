@@ -1,4 +1,4 @@
-//! PARALLEL mode: who waits for whom.
+//! PARALLEL mode: which entries depend on each other.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,7 +30,7 @@ fn submit(world: &mut World, prs: impl IntoIterator<Item = u32>) {
     }
 }
 
-/// What each pull request's latest candidate contains besides itself.
+/// The other pull requests in each pull request's latest candidate.
 fn built_on(world: &World) -> BTreeMap<u32, Vec<u32>> {
     let runs = world.queue.runs();
     runs.flat_map(|run| {
@@ -41,7 +41,7 @@ fn built_on(world: &World) -> BTreeMap<u32, Vec<u32>> {
 }
 
 #[test]
-fn each_lane_is_a_line_of_its_own() {
+fn each_lane_is_tested_on_its_own() {
     let targets: [(u32, &[u32]); 5] =
         [(1, &[FRONTEND]), (2, &[BACKEND]), (3, &[DOCS]), (4, &[FRONTEND]), (5, &[BACKEND, DOCS])];
     let mut world = lanes(&targets, Rules::default());
@@ -54,12 +54,12 @@ fn each_lane_is_a_line_of_its_own() {
 }
 
 #[test]
-fn a_slow_or_failing_lane_holds_no_other_one_up() {
+fn a_slow_or_failing_lane_does_not_delay_other_lanes() {
     let targets: [(u32, &[u32]); 3] = [(1, &[FRONTEND]), (2, &[BACKEND]), (3, &[FRONTEND])];
     let rules = Rules { bad: [1].into(), ..Rules::default() };
     let mut world = lanes(&targets, rules);
     submit(&mut world, 1..=3);
-    // Nobody runs the checks of the first one.
+    // The checks of the first one do not run.
     run_until(&mut world, is_checks);
     let slow = world.outbox.remove(0);
     world.settle();
@@ -72,7 +72,7 @@ fn a_slow_or_failing_lane_holds_no_other_one_up() {
 }
 
 #[test]
-fn all_meets_everybody_and_nothing_meets_only_all() {
+fn all_meets_every_set_and_the_empty_set_meets_only_all() {
     let targets: [(u32, &[u32]); 4] = [(1, &[FRONTEND]), (2, &[]), (3, &[]), (5, &[])];
     let mut world = lanes(&targets, Rules::default());
     // The fourth is not named: it touches everything.
@@ -84,7 +84,7 @@ fn all_meets_everybody_and_nothing_meets_only_all() {
 }
 
 #[test]
-fn what_landed_in_another_lane_meanwhile_is_part_of_the_next_candidate() {
+fn the_next_candidate_contains_landings_of_other_lanes() {
     let targets: [(u32, &[u32]); 3] =
         [(1, &[FRONTEND]), (2, &[BACKEND]), (3, &[FRONTEND, BACKEND])];
     let rules = Rules { clash: [(2, 3)].into(), ..Rules::default() };
@@ -98,11 +98,11 @@ fn what_landed_in_another_lane_meanwhile_is_part_of_the_next_candidate() {
     submit(&mut world, [3]);
     world.outbox.push(slow);
     world.settle();
-    assert_eq!(world.landed, [2, 1], "the third does not go together with the second");
+    assert_eq!(world.landed, [2, 1], "the third is incompatible with the second");
 }
 
 #[test]
-fn an_urgent_one_interrupts_its_lane_only() {
+fn an_urgent_pull_request_interrupts_only_its_lane() {
     let targets: [(u32, &[u32]); 4] =
         [(1, &[FRONTEND]), (2, &[BACKEND]), (3, &[FRONTEND]), (4, &[FRONTEND])];
     let mut world = lanes(&targets, Rules::default());
@@ -113,7 +113,7 @@ fn an_urgent_one_interrupts_its_lane_only() {
     let order: Vec<u32> = states(&world).iter().map(|it| it.0).collect();
     assert_eq!((before, order), (3, vec![4, 1, 2, 3]));
     let run = |pr: u32| world.queue.entry_of(PrNumber(pr)).and_then(|it| it.state.run());
-    assert!(run(2).is_some(), "the other lane goes on");
+    assert!(run(2).is_some(), "the other lane continues");
     assert_eq!(run(1), None);
     world.settle();
     let place = |pr: u32| world.landed.iter().position(|it| *it == pr);
@@ -121,7 +121,7 @@ fn an_urgent_one_interrupts_its_lane_only() {
 }
 
 #[test]
-fn new_targets_of_one_under_test_send_it_back() {
+fn new_targets_return_an_entry_under_test_to_the_line() {
     let targets: [(u32, &[u32]); 2] = [(1, &[FRONTEND]), (2, &[BACKEND])];
     let mut world = lanes(&targets, Rules::default());
     submit(&mut world, 1..=2);
@@ -156,7 +156,7 @@ fn only_entries_of_one_lane_are_batched() {
 }
 
 #[test]
-fn an_urgent_one_without_targets_is_no_longer_tested_on_what_is_now_behind_it() {
+fn an_urgent_pull_request_without_targets_is_retested_without_entries_now_behind_it() {
     // The first is not named: it touches everything.
     let mut world = lanes(&[(2, &[])], Rules::default());
     submit(&mut world, 1..=2);
@@ -173,7 +173,7 @@ fn an_urgent_one_without_targets_is_no_longer_tested_on_what_is_now_behind_it() 
 }
 
 #[test]
-fn a_batch_is_not_built_on_what_stands_between_its_members() {
+fn a_batch_is_not_built_on_entries_between_its_members() {
     // The third is not named: it touches everything.
     let targets: [(u32, &[u32]); 2] = [(1, &[FRONTEND]), (2, &[BACKEND])];
     let mut world = lanes(&targets, Rules::default());
@@ -182,8 +182,8 @@ fn a_batch_is_not_built_on_what_stands_between_its_members() {
     let patch = SettingsPatch { batch: Some(true), ..SettingsPatch::default() };
     update(&mut world, patch, None);
     submit(&mut world, [3]);
-    // With the third as company the first would have to be tested on the second, which stands
-    // behind it.
+    // In one batch with the third, the first would have to be tested on the second, which is behind
+    // it.
     let by = world.caller();
     world.ask(Command::Restart { pr: PrNumber(1), by }).expect("restarted");
     assert_eq!(built_on(&world).get(&1), Some(&vec![]));
@@ -196,7 +196,7 @@ fn a_batch_is_not_built_on_what_stands_between_its_members() {
 }
 
 #[test]
-fn a_batch_takes_nobody_past_one_of_its_lane_that_keeps_its_place() {
+fn a_batch_member_does_not_overtake_an_entry_of_its_lane() {
     // The first is not named: it touches everything.
     let targets: [(u32, &[u32]); 2] = [(2, &[FRONTEND]), (3, &[BACKEND])];
     let mut world = lanes(&targets, Rules::default());
@@ -207,7 +207,7 @@ fn a_batch_takes_nobody_past_one_of_its_lane_that_keeps_its_place() {
         SettingsPatch { batch: Some(true), batching_min_size: Some(2), ..SettingsPatch::default() };
     update(&mut world, patch, None);
     submit(&mut world, [3]);
-    // The second is to be alone and is tested on the first: not on a batch with the third in it.
+    // The second must be tested alone, on the first and not on a batch with the third.
     world.push_target();
     world.reconcile();
     world.settle();
@@ -230,7 +230,7 @@ fn a_pull_request_may_touch_a_quarter_of_a_million_targets() {
 }
 
 #[test]
-fn switching_to_single_finishes_the_lanes_first() {
+fn a_switch_to_single_mode_finishes_the_lanes_first() {
     let targets: [(u32, &[u32]); 3] = [(1, &[FRONTEND]), (2, &[BACKEND]), (3, &[DOCS])];
     let mut world = lanes(&targets, Rules::default());
     submit(&mut world, 1..=2);
@@ -245,9 +245,9 @@ fn switching_to_single_finishes_the_lanes_first() {
     assert_eq!(world.landed.len(), 3);
 }
 
-/// A success absolves who is ahead of it only where that ends no run of others.
+/// A success absolves the entries ahead only if that ends no run that tests other entries.
 #[test]
-fn a_success_behind_leaves_a_run_alone_that_also_tests_others() {
+fn a_success_does_not_end_a_run_ahead_that_also_tests_other_entries() {
     let mut settings = Settings::new(Mode::Parallel, 2).expect("valid settings");
     settings.batch = true;
     let one = || BTreeSet::from([1]);

@@ -1,4 +1,4 @@
-//! Rules of the queue, one at a time.
+//! Rules of the queue, one per test.
 
 mod batches;
 mod checks;
@@ -63,7 +63,7 @@ const fn is_checks(effect: &Effect) -> bool {
     matches!(effect, Effect::RunChecks(_))
 }
 
-/// Everything that was decided since the queue was new.
+/// All decisions since the queue was created.
 fn decisions(world: &World) -> Vec<Decision> {
     let mut queue = world.new_queue.clone();
     let mut decisions = Vec::new();
@@ -78,7 +78,7 @@ fn decisions(world: &World) -> Vec<Decision> {
     decisions
 }
 
-/// How a pull request left: taken from the last transition that ended it.
+/// The exit of a pull request, from the last transition that ended it.
 fn exit(world: &World, pr: u32) -> Exit {
     let mut queue = world.new_queue.clone();
     let mut last: Option<Entry> = None;
@@ -98,7 +98,7 @@ fn exit(world: &World, pr: u32) -> Exit {
 }
 
 #[test]
-fn everybody_waits_for_exactly_one_reason() {
+fn every_entry_has_exactly_one_wait_reason() {
     let mut world = world(2, Rules::default());
     for pr in 1..=4 {
         world.submit(pr, None).expect("submitted");
@@ -123,7 +123,7 @@ fn everybody_waits_for_exactly_one_reason() {
 }
 
 #[test]
-fn a_better_priority_goes_before_those_that_wait_and_behind_those_under_test() {
+fn a_higher_priority_goes_ahead_of_waiting_entries_and_behind_entries_under_test() {
     let mut world = world(1, Rules::default());
     for (pr, priority) in [(1, None), (2, None), (3, Some(200)), (4, Some(10))] {
         world.submit(pr, priority).expect("submitted");
@@ -138,7 +138,7 @@ fn a_better_priority_goes_before_those_that_wait_and_behind_those_under_test() {
 }
 
 #[test]
-fn an_urgent_one_interrupts_and_goes_first() {
+fn an_urgent_pull_request_interrupts_and_goes_first() {
     let mut world = world(2, Rules::default());
     world.submit(1, None).expect("submitted");
     world.submit(2, None).expect("submitted");
@@ -151,7 +151,7 @@ fn an_urgent_one_interrupts_and_goes_first() {
 }
 
 #[test]
-fn a_failure_behind_one_under_test_is_held_and_blamed_on_who_caused_it() {
+fn a_failure_behind_a_running_test_is_pending_until_the_culprit_is_known() {
     let rules = Rules { bad: [1].into(), clash: [(1, 2)].into(), ..Rules::default() };
     let mut world = world(2, rules);
     world.submit(1, None).expect("submitted");
@@ -163,7 +163,7 @@ fn a_failure_behind_one_under_test_is_held_and_blamed_on_who_caused_it() {
 }
 
 #[test]
-fn a_conflict_with_one_ahead_ends_with_that_one_named() {
+fn a_conflict_with_a_pull_request_ahead_names_it_as_the_culprit() {
     let rules = Rules { conflict: [(1, 2)].into(), ..Rules::default() };
     let mut world = world(2, rules);
     world.submit(1, None).expect("submitted");
@@ -183,7 +183,7 @@ fn a_conflict_with_one_ahead_ends_with_that_one_named() {
 }
 
 #[test]
-fn a_run_that_takes_too_long_fails_and_a_silent_host_extends_its_time() {
+fn a_run_times_out_and_an_outage_of_the_host_extends_its_deadline() {
     let mut world = world(1, Rules::default());
     world.submit(1, None).expect("submitted");
     run_until(&mut world, is_checks);
@@ -207,7 +207,7 @@ fn a_run_that_takes_too_long_fails_and_a_silent_host_extends_its_time() {
 }
 
 #[test]
-fn one_that_is_not_ready_is_cancelled_after_a_day_but_not_while_the_queue_keeps_it_out() {
+fn an_entry_that_is_not_ready_is_cancelled_after_a_day_unless_the_queue_keeps_it_out() {
     let mut world = world(1, Rules::default());
     world.retarget(1);
     world.facts.clear();
@@ -249,7 +249,7 @@ fn with_a_depth_a_failure_waits_for_successors_under_test() {
 }
 
 #[test]
-fn what_somebody_may_not_do_is_refused_and_changes_nothing() {
+fn a_refused_command_changes_nothing() {
     let mut world = world(1, Rules::default());
     let by = world.caller();
     let (pr, before) = (PrNumber(1), world.queue.clone());
@@ -269,7 +269,7 @@ fn what_somebody_may_not_do_is_refused_and_changes_nothing() {
 }
 
 #[test]
-fn targets_hold_for_the_head_that_they_were_reported_for() {
+fn targets_apply_only_to_the_head_that_they_were_reported_for() {
     let mut world =
         World::new(Settings::new(Mode::Parallel, 1).expect("valid settings"), Rules::default());
     world.reports_targets = false;
@@ -290,13 +290,13 @@ fn targets_hold_for_the_head_that_they_were_reported_for() {
 }
 
 #[test]
-fn modes_are_switched_when_the_line_is_empty() {
+fn a_mode_switch_takes_effect_when_the_line_is_empty() {
     let mut world = world(1, Rules::default());
     world.submit(1, None).expect("submitted");
     let parallel = SettingsPatch { mode: Some(Mode::Parallel), ..SettingsPatch::default() };
     update(&mut world, parallel, None);
     assert_eq!(world.queue.header.state.name().as_str(), "SWITCHING_MODES");
-    assert_eq!(world.queue.mode(), Mode::Single, "the old one is in force");
+    assert_eq!(world.queue.mode(), Mode::Single, "the old mode is in force");
     let single = SettingsPatch { mode: Some(Mode::Single), ..SettingsPatch::default() };
     let (settings, by) = (Box::new(single), world.caller());
     let again = Command::Update { settings, state: None, reason: None, by };

@@ -1,4 +1,4 @@
-//! Changes of mode and pauses, in either order.
+//! Mode switches combined with pauses and drains.
 
 use signalbox_domain::ids::PrNumber;
 use signalbox_domain::queue::{
@@ -9,7 +9,7 @@ use signalbox_domain::testing::{Rules, World};
 use super::{states, update, world};
 
 #[test]
-fn a_pause_outlasts_a_change_of_mode() {
+fn a_pause_outlasts_a_mode_switch() {
     let paused = |world: &World| matches!(world.queue.header.state, QueueState::Paused { .. });
     let to = |mode| SettingsPatch { mode: Some(mode), ..SettingsPatch::default() };
     // The mode is changed while the queue is paused, at once with the pause, or just before it.
@@ -30,7 +30,7 @@ fn a_pause_outlasts_a_change_of_mode() {
         }
         world.settle();
         assert!(paused(&world) && world.landed.is_empty(), "order {order}");
-        assert_eq!(world.queue.mode(), Mode::Single, "the old one is in force");
+        assert_eq!(world.queue.mode(), Mode::Single, "the old mode is in force");
         let (settings, by) = (Box::new(to(Mode::Single)), world.caller());
         let back = Command::Update { settings, state: None, reason: None, by };
         assert_eq!(world.ask(back), Err(Refusal::ModeChangeInProgress));
@@ -44,7 +44,7 @@ fn a_pause_outlasts_a_change_of_mode() {
 }
 
 #[test]
-fn a_paused_queue_has_its_new_mode_when_the_line_is_empty() {
+fn a_paused_queue_switches_modes_when_the_line_is_empty() {
     let mut world = world(1, Rules::default());
     let parallel = || SettingsPatch { mode: Some(Mode::Parallel), ..SettingsPatch::default() };
     world.submit(1, None).expect("submitted");
@@ -57,7 +57,7 @@ fn a_paused_queue_has_its_new_mode_when_the_line_is_empty() {
 }
 
 #[test]
-fn a_drain_outlasts_a_change_of_mode() {
+fn a_drain_outlasts_a_mode_switch() {
     let to = |mode| SettingsPatch { mode: Some(mode), ..SettingsPatch::default() };
     let state = |world: &World| world.queue.header.state.name().as_str();
     // The mode is changed while the queue drains, or at once with the drain.
@@ -82,7 +82,7 @@ fn a_drain_outlasts_a_change_of_mode() {
 }
 
 #[test]
-fn who_asks_for_running_while_modes_are_switched_has_ended_the_drain() {
+fn requesting_running_during_a_mode_switch_ends_the_drain() {
     let mut world = world(1, Rules::default());
     world.submit(1, None).expect("submitted");
     let parallel = SettingsPatch { mode: Some(Mode::Parallel), ..SettingsPatch::default() };

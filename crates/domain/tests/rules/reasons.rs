@@ -1,4 +1,4 @@
-//! Each cause is told with its reason: what receivers of events read.
+//! Reasons in events: each cause has its reason.
 
 use signalbox_domain::ids::PrNumber;
 use signalbox_domain::queue::{
@@ -11,7 +11,7 @@ use signalbox_domain::time::Span;
 
 use crate::{bad, is_checks, run_until, update, world};
 
-/// Everything that the outside was told since the queue was new.
+/// All events since the queue was created.
 pub(crate) fn events(world: &World) -> Vec<Event> {
     let mut queue = world.new_queue.clone();
     let mut events = Vec::new();
@@ -26,8 +26,8 @@ pub(crate) fn events(world: &World) -> Vec<Event> {
     events
 }
 
-/// What is told of a pull request: the end of each name, and its reason.
-pub(crate) fn told(world: &World, pr: u32) -> Vec<(&'static str, String)> {
+/// The events of a pull request: the last part of each name, and the reason.
+pub(crate) fn emitted(world: &World, pr: u32) -> Vec<(&'static str, String)> {
     let of_it =
         |event: &Event| matches!(event.subject, Subject::PullRequest { pr: it, .. } if it.0 == pr);
     let short = |event: Event| {
@@ -72,7 +72,7 @@ fn batch_of(size: u32, rules: Rules, mode: OptimizationMode) -> World {
     world
 }
 
-/// What the host does with the first effect of that kind is what the test says.
+/// Answers the first effect of a kind with a given fact.
 fn answered(
     mut world: World,
     stop: fn(&Effect) -> bool,
@@ -122,7 +122,7 @@ fn changed_by_host(change: impl Fn(&mut World)) -> World {
 }
 
 #[test]
-fn why_one_waits_again() {
+fn queued_reasons_of_a_returned_entry() {
     let asked = |by: Actor| {
         let mut world = two();
         world.ask(Command::Restart { pr: PrNumber(1), by }).expect("not refused");
@@ -137,7 +137,7 @@ fn why_one_waits_again() {
     let merged_by_hand = || {
         changed_by_host(|world| {
             world.merge_by_hand(1);
-            // The host tells of the pull request before it tells of the target.
+            // The host reports the pull request before the target.
             world.facts.reverse();
         })
     };
@@ -182,17 +182,17 @@ fn why_one_waits_again() {
         (2, targets(), "IMPACTED_TARGETS_CHANGED"),
         (2, conflict(), "CONFLICT_WITH_PULL_REQUEST_AHEAD"),
     ] {
-        let told = told(&world, pr);
-        assert_eq!(told[0], ("submitted", "API_REQUESTED".to_owned()));
+        let sent = emitted(&world, pr);
+        assert_eq!(sent[0], ("submitted", "API_REQUESTED".to_owned()));
         let queued: Vec<&str> =
-            told.iter().filter(|it| it.0 == "queued").map(|it| it.1.as_str()).collect();
+            sent.iter().filter(|it| it.0 == "queued").map(|it| it.1.as_str()).collect();
         let first = reason == "MERGE_ITEM_NOW_READY";
-        assert_eq!(queued.get(usize::from(!first)), Some(&reason), "#{pr}: {told:?}");
+        assert_eq!(queued.get(usize::from(!first)), Some(&reason), "#{pr}: {sent:?}");
     }
 }
 
 #[test]
-fn why_one_failed() {
+fn fail_reasons_and_culprits() {
     let timeout = || {
         let mut world = submitted(1, Rules::default(), 1);
         run_until(&mut world, is_checks);
@@ -238,13 +238,13 @@ fn why_one_failed() {
         ),
         (1, refused_landing(&words), "GITHUB_API_MERGE_PR_FAILED"),
     ] {
-        let told = told(&world, pr);
-        assert_eq!(told.last(), Some(&("failed", reason.to_owned())), "#{pr}: {told:?}");
+        let sent = emitted(&world, pr);
+        assert_eq!(sent.last(), Some(&("failed", reason.to_owned())), "#{pr}: {sent:?}");
     }
 }
 
 #[test]
-fn why_one_was_cancelled() {
+fn cancel_reasons() {
     let asked = || {
         let mut world = two();
         let by = world.caller();
@@ -278,13 +278,13 @@ fn why_one_was_cancelled() {
         (elsewhere(), "PR_MERGED_INTO_OTHER_BRANCH"),
         (waited(), "NOT_READY_TIMEOUT_EXPIRED"),
     ] {
-        let told = told(&world, 1);
-        assert_eq!(told.last(), Some(&("canceled", reason.to_owned())), "{told:?}");
+        let sent = emitted(&world, 1);
+        assert_eq!(sent.last(), Some(&("canceled", reason.to_owned())), "{sent:?}");
     }
 }
 
 #[test]
-fn how_one_was_merged() {
+fn merge_reasons() {
     let merged = || {
         let mut world = submitted(1, Rules::default(), 1);
         world.settle();
@@ -331,13 +331,13 @@ fn how_one_was_merged() {
         (changed_by_host(|world| world.merge_by_hand(1)), "MANUAL_MERGE"),
         (direct(), "MERGE_GRAPH_DIRECT_MERGE"),
     ] {
-        let told = told(&world, 1);
-        assert_eq!(told.last(), Some(&("merged", reason.to_owned())), "{told:?}");
+        let sent = emitted(&world, 1);
+        assert_eq!(sent.last(), Some(&("merged", reason.to_owned())), "{sent:?}");
     }
 }
 
 #[test]
-fn a_queue_tells_who_moved_it_and_from_where() {
+fn queue_events_name_the_actor_and_both_states() {
     let mut world = two();
     let parallel = SettingsPatch { mode: Some(Mode::Parallel), ..SettingsPatch::default() };
     set(&mut world, parallel);
@@ -362,9 +362,9 @@ fn a_queue_tells_who_moved_it_and_from_where() {
     assert_eq!(moved, wanted);
 }
 
-/// A batch that the batch behind it has absolved lands with that one, and is told of as merged.
+/// A batch absolved by the batch behind it lands with that one and has a merged event.
 #[test]
-fn an_absolved_batch_is_told_of_to_its_end() {
+fn an_absolved_batch_has_events_until_it_is_merged() {
     let absolved = || {
         let mut world = world(4, Rules { flaky: [1].into(), ..Rules::default() });
         let patch = SettingsPatch {
@@ -381,48 +381,51 @@ fn an_absolved_batch_is_told_of_to_its_end() {
         world
     };
     let of_batches = |world: &World| -> Vec<(&'static str, Vec<u32>, String)> {
-        let mut told = Vec::new();
+        let mut sent = Vec::new();
         for event in events(world) {
             let Subject::Batch { prs, together } = event.subject else { continue };
             let run = event.run.expect("a run");
             assert!(run.batched && run.sha.is_some());
             assert!(prs.iter().all(|pr| together.contains(pr)), "{prs:?} of {together:?}");
             let name = event.kind.as_str().trim_start_matches("pull_request_batch.");
-            told.push((name, prs.iter().map(|pr| pr.0).collect(), run.id.to_string()));
+            sent.push((name, prs.iter().map(|pr| pr.0).collect(), run.id.to_string()));
         }
-        told
+        sent
     };
     let mut world = absolved();
     world.settle();
     assert_eq!(world.landed, [1, 2, 3, 4]);
-    let told = of_batches(&world);
+    let sent = of_batches(&world);
     let run = |name: &str, prs: &[u32]| {
-        let found = told.iter().find(|it| it.0 == name && it.1 == prs);
-        found.unwrap_or_else(|| panic!("{name} {prs:?}: {told:#?}")).2.clone()
+        let found = sent.iter().find(|it| it.0 == name && it.1 == prs);
+        found.unwrap_or_else(|| panic!("{name} {prs:?}: {sent:#?}")).2.clone()
     };
     for prs in [[1, 2], [3, 4]] {
         assert_eq!(run("merged", &prs), run("submitted", &prs), "of the same batch");
     }
-    assert_eq!(told.iter().filter(|it| it.0 == "merged").count(), 2, "{told:#?}");
-    // One that leaves before it lands has left the batch that it was tested in.
+    assert_eq!(sent.iter().filter(|it| it.0 == "merged").count(), 2, "{sent:#?}");
+    // A member that leaves before the landing leaves the batch that it was tested in.
     let mut world = absolved();
     run_until(&mut world, is_land);
     world.outbox.clear();
     let refused = LandRefusal::HeadMoved { pr: PrNumber(2) };
     let landing = world.queue.header.landing.as_ref().expect("a landing").run;
     world.take_in(&Fact::LandRefused { run: landing, because: refused });
-    let told = of_batches(&world);
-    let failed = told.iter().filter(|it| it.0 == "failed").collect::<Vec<_>>();
-    assert_eq!(failed.len(), 1, "{told:#?}");
+    let sent = of_batches(&world);
+    let failed = sent.iter().filter(|it| it.0 == "failed").collect::<Vec<_>>();
+    assert_eq!(failed.len(), 1, "{sent:#?}");
     assert_eq!(failed[0].1, [2]);
-    let own = told.iter().find(|it| it.0 == "submitted" && it.1 == [1, 2]).expect("told");
+    let own = sent
+        .iter()
+        .find(|it| it.0 == "submitted" && it.1 == [1, 2])
+        .expect("the event was emitted");
     assert_eq!(failed[0].2, own.2);
 }
 
-/// A restarted pull request keeps its place, so others are tested on it. When it stops being
+/// A restarted pull request keeps its place, so others are tested on it. If it stops being
 /// mergeable before its new run starts, they are tested without it.
 #[test]
-fn who_was_built_on_a_restarted_one_that_is_no_longer_mergeable_is_built_anew() {
+fn candidates_on_a_restarted_pull_request_that_is_no_longer_mergeable_are_rebuilt() {
     let mut world = submitted(2, Rules::default(), 2);
     // Both candidates are built, one on the other, and their checks have not begun.
     while let Some(at) = world.outbox.iter().position(|it| !is_checks(&it.effect)) {
@@ -436,7 +439,7 @@ fn who_was_built_on_a_restarted_one_that_is_no_longer_mergeable_is_built_anew() 
     let by = world.caller();
     world.ask(Command::Restart { pr: PrNumber(1), by }).expect("not refused");
     world.judge(1, Mergeability::NotMergeable("a review is missing".into()));
-    let seen = world.facts.pop().expect("the host shows it");
+    let seen = world.facts.pop().expect("the host reports it");
     world.take_in(&seen);
     assert_eq!(crate::states(&world), [(2, PrState::Pending), (1, PrState::NotReady)]);
     world.reconcile();

@@ -1,4 +1,4 @@
-//! Settings: what is read of a text, what is refused, and what people are warned of.
+//! Settings: parsing, bounds and warnings.
 
 use signalbox_domain::queue::{
     BatchingRule, HostStatuses, Mode, PrState, Refusal, SETTINGS, SettingKind, SettingValue,
@@ -13,7 +13,7 @@ fn settings() -> Settings {
 }
 
 #[test]
-fn settings_that_do_less_than_they_promise_are_named() {
+fn ineffective_combinations_of_settings_are_warned_about() {
     let given = |patch: SettingsPatch| patch.applied_to(&settings()).expect("valid").warnings();
     let none = SettingsPatch::default;
     assert_eq!(given(none()), []);
@@ -47,7 +47,7 @@ fn a_list_of_required_statuses_cannot_be_deleted_and_given_at_once() {
 }
 
 #[test]
-fn every_setting_reads_what_it_shows_and_refuses_other_kinds() {
+fn every_setting_parses_its_own_text_and_rejects_other_kinds() {
     for spec in SETTINGS {
         let mut patch = SettingsPatch::default();
         let value = spec.value(&settings());
@@ -114,7 +114,7 @@ fn a_rule_isolates_the_targets_that_its_pattern_names() {
         let mut targets = world.targets(1);
         targets.targets = Targets::Only(std::iter::once(target.to_owned()).collect());
         world.ask(Command::SetTargets { pr: PrNumber(1), targets }).expect("not refused");
-        // What is isolated is tested at once; the others wait for their batch to fill.
+        // An isolated target is tested immediately; others wait for their batch to fill.
         states(&world) == [(1, PrState::Testing)]
     };
     assert!(tested("//app:*", "//app:server"));
@@ -125,6 +125,6 @@ fn a_rule_isolates_the_targets_that_its_pattern_names() {
     assert!(!tested("//*:*_test", "//app:unit_tests"));
     assert!(tested("//a*c*e", "//abcde"));
     assert!(!tested("//a*c*e", "//ace/"));
-    assert!(!tested("//aa*aa", "//aaa"), "what the first part matched is used up");
+    assert!(!tested("//aa*aa", "//aaa"), "text matched by the first part is not matched again");
     assert!(tested("*", "//anything"));
 }

@@ -1,4 +1,4 @@
-//! What a transition says is to be shown and opened on hosts, and results that come late.
+//! Announcements and draft pull requests of a transition, and late check results.
 
 use signalbox_domain::ids::PrNumber;
 use signalbox_domain::queue::{
@@ -25,7 +25,7 @@ fn shown_last(world: &World) -> Vec<u32> {
 }
 
 #[test]
-fn only_what_has_changed_is_shown_unless_a_setting_concerns_all() {
+fn only_changed_pull_requests_are_shown_unless_a_setting_affects_all() {
     let mut world = world(1, Rules::default());
     for pr in 1..=3 {
         world.submit(pr, None).expect("submitted");
@@ -38,11 +38,11 @@ fn only_what_has_changed_is_shown_unless_a_setting_concerns_all() {
     assert_eq!(shown_last(&world), [1, 2, 3]);
     let by = world.caller();
     world.ask(Command::Cancel { pr: PrNumber(2), by }).expect("not refused");
-    assert!(shown_last(&world).contains(&2), "what has ended is shown");
+    assert!(shown_last(&world).contains(&2), "an ended pull request is shown");
 }
 
 #[test]
-fn a_draft_pull_request_is_opened_where_there_are_people_and_the_setting_is_on() {
+fn a_draft_pull_request_is_opened_on_a_forge_if_the_setting_is_on() {
     for (has_people, setting, opens) in
         [(true, true, true), (true, false, false), (false, true, false)]
     {
@@ -65,12 +65,12 @@ fn a_draft_pull_request_is_opened_where_there_are_people_and_the_setting_is_on()
         let effects: Vec<&Effect> = world.outbox.iter().map(|it| &it.effect).collect();
         let opened = |effect: &&&Effect| matches!(effect, Effect::OpenTestPullRequest { prs, .. } if *prs == [PrNumber(1)]);
         assert_eq!(effects.iter().filter(opened).count(), usize::from(opens), "{effects:?}");
-        assert!(effects.iter().any(|effect| is_checks(effect)), "it is tested all the same");
+        assert!(effects.iter().any(|effect| is_checks(effect)), "it is tested in any case");
     }
 }
 
 #[test]
-fn a_result_counts_although_another_runner_has_begun_since() {
+fn a_result_counts_although_another_runner_has_started_the_check() {
     let mut world = world(1, Rules::default());
     world.submit(1, None).expect("submitted");
     run_until(&mut world, is_checks);
@@ -79,7 +79,7 @@ fn a_result_counts_although_another_runner_has_begun_since() {
     let result = world.facts.pop().expect("a result");
     let begun = world.facts.pop().expect("a beginning");
     world.take_in(&begun);
-    // A runner that has lost its lease begins anew, before it finds out.
+    // A runner that has lost its lease starts the check again before it notices.
     let mut again = begun.clone();
     let Fact::ChecksReported { checks, .. } = &mut again else { panic!("{again:?}") };
     checks[0].at = world.at.plus(Span::minutes(1));

@@ -1,4 +1,4 @@
-//! A target that is deleted and put back.
+//! A target that is deleted and restored.
 
 use signalbox_domain::ids::PrNumber;
 use signalbox_domain::queue::{
@@ -22,11 +22,11 @@ fn without_target() -> World {
 }
 
 #[test]
-fn what_was_tested_waits_for_the_target_and_then_lands() {
+fn a_tested_candidate_lands_once_the_target_is_restored() {
     let mut world = without_target();
     assert_eq!(waits(&world, 1), WaitReason::TargetBranchMissing);
     assert!(world.queue.header.landing.is_none());
-    // The checks of the second go on; nothing lands.
+    // The checks of the second continue; nothing lands.
     world.settle();
     assert_eq!(states(&world), [(1, PrState::TestsPassed), (2, PrState::TestsPassed)]);
     assert!(world.landed.is_empty());
@@ -42,7 +42,7 @@ fn what_was_tested_waits_for_the_target_and_then_lands() {
 }
 
 #[test]
-fn nothing_starts_without_a_target_and_another_one_starts_everything_over() {
+fn nothing_starts_without_a_target_and_a_different_target_restarts_everything() {
     let mut world = without_target();
     world.settle();
     world.submit(3, None).expect("accepted");
@@ -52,14 +52,14 @@ fn nothing_starts_without_a_target_and_another_one_starts_everything_over() {
     let seen = world.facts.remove(0);
     world.take_in(&seen);
     let entry = view_entry(&world.queue, PrNumber(1)).expect("it is there");
-    assert!(matches!(entry.entry.state, EntryState::Testing { .. }), "it is tested anew");
+    assert!(matches!(entry.entry.state, EntryState::Testing { .. }), "it is tested again");
     world.settle();
     assert_eq!(world.landed, [1, 2, 3]);
 }
 
-/// A look from before the branch was deleted says nothing about now.
+/// A read from before the deletion does not apply.
 #[test]
-fn an_old_look_does_not_bring_the_target_back() {
+fn an_old_read_does_not_restore_the_target() {
     let mut world = without_target();
     world.settle();
     world.reconcile();

@@ -1,8 +1,7 @@
-//! Documents: domain values as JSON objects, each with the version of its form in it.
+//! Documents: domain values as JSON objects, each with its format version.
 //!
-//! What every document keeps on both databases: neither the order of its keys nor the spelling of
-//! its numbers matters, and no text has the character U+0000, which `jsonb` cannot keep: it is
-//! written as U+FFFD.
+//! On both databases, the order of keys and the notation of numbers are not significant, and the
+//! character U+0000, which `jsonb` cannot store, is written as U+FFFD.
 
 use std::io;
 
@@ -25,16 +24,16 @@ use crate::error::DbError;
 #[cfg(test)]
 mod samples;
 
-/// What is kept as a document.
+/// A type that is stored as a document.
 pub(crate) trait Document: Serialize + DeserializeOwned {
-    /// What it is, for errors.
+    /// The kind of document, for errors.
     const KIND: &'static str;
-    /// The version that is written, from 1. A change that programs of before cannot read, or whose
-    /// documents this program could not read, gets the next number and a reader for the last one.
+    /// The version that is written, from 1. An incompatible change gets the next number and a
+    /// reader for the previous version.
     const VERSION: u32;
 }
 
-/// A document as it is written.
+/// A serialized document.
 #[derive(AsExpression, Clone, Debug, PartialEq, Eq, Serialize)]
 #[diesel(sql_type = crate::sql_types::Document)]
 #[serde(transparent)]
@@ -46,19 +45,19 @@ impl Json {
     }
 }
 
-/// A document as it is read.
+/// A deserialized document.
 #[derive(Debug, FromSqlRow)]
 pub(crate) struct Kept<T>(pub(crate) T);
 
-/// The documents inside.
+/// Unwraps the documents.
 pub(crate) fn values<T>(kept: Vec<Kept<T>>) -> Vec<T> {
     kept.into_iter().map(|Kept(value)| value).collect()
 }
 
-/// Why a document cannot be read.
+/// Why a document could not be read.
 #[derive(Debug, Error)]
 pub(crate) enum Unreadable {
-    /// A newer program wrote it.
+    /// A newer version wrote it.
     #[error(
         "{kind} document has version {found}, newer than {known}: \
         it was written by a newer version of Signalbox"
@@ -70,7 +69,7 @@ pub(crate) enum Unreadable {
 }
 
 impl Unreadable {
-    /// What kind of document it is.
+    /// The kind of document.
     pub(crate) const fn kind(&self) -> &'static str {
         match self {
             Self::Newer { kind, .. } | Self::Damaged { kind, .. } => kind,
@@ -94,21 +93,21 @@ impl Formatter for WithoutNul {
     }
 }
 
-/// A value as a document.
+/// Serializes a value as a document.
 pub(crate) fn encode<T: Document>(value: &T) -> Result<Json, DbError> {
     let failed = |error: Box<dyn std::error::Error + Send + Sync>| DbError::corrupt(T::KIND, error);
     let mut object = Vec::new();
     let mut serializer = Serializer::with_formatter(&mut object, WithoutNul);
     value.serialize(&mut serializer).map_err(|error| failed(error.into()))?;
     let object = String::from_utf8(object).map_err(|error| failed(error.into()))?;
-    let fields = object.strip_prefix('{').ok_or_else(|| failed("it is no object".into()))?;
+    let fields = object.strip_prefix('{').ok_or_else(|| failed("not a JSON object".into()))?;
     let separator = if fields == "}" { "" } else { "," };
     Ok(Json(format!("{{\"version\":{}{separator}{fields}", T::VERSION)))
 }
 
-/// The value of a document.
+/// Deserializes a document.
 pub(crate) fn decode<T: Document>(text: &[u8]) -> Result<T, Unreadable> {
-    /// The part of every document that no version changes.
+    /// The part of a document that is the same in every version.
     #[derive(Deserialize)]
     struct Versioned {
         version: u32,
@@ -131,7 +130,7 @@ macro_rules! documents {
             }
         )+
 
-        /// Each kind with its version, and its documents read and written again.
+        /// Each kind with its version, and a function that reads and rewrites its documents.
         #[cfg(test)]
         const KINDS: &[(&str, u32, samples::Again)] =
             &[$(($kind, $version, samples::again::<$value>)),+];
@@ -162,44 +161,44 @@ documents! {
     Attempt: "webhook attempt" version 1,
 }
 
-/// A change of an entry's state.
+/// A move of an entry.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct MoveDocument {
     pub(crate) decision: queue::Decision,
 }
 
-/// Something to be done on a host or by the checks runner.
+/// An effect in the outbox.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct EffectDocument {
     pub(crate) effect: Effect,
 }
 
-/// The repositories that a token is limited to; empty means all of the organization.
+/// The repositories that a token is limited to; empty for all of the organization.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct TokenRepos {
     pub(crate) repos: Vec<RepoName>,
 }
 
-/// New settings and who has set them.
+/// New settings and who set them.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct SettingsChange {
     pub(crate) settings: flaky::Settings,
     pub(crate) by: flaky::Actor,
 }
 
-/// Who owns a test, as the last report that named owners said.
+/// The owners of a test, from the last report that named any.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Owners {
     pub(crate) owners: Vec<String>,
 }
 
-/// What a CI run said of itself.
+/// The data that a CI run sent about itself.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct CiRunDocument {
     pub(crate) sent: serde_json::Value,
 }
 
-/// What of an endpoint no query looks for.
+/// The parts of an endpoint that no query filters by.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct EndpointDocument {
     pub(crate) settings: EndpointSettings,
@@ -207,12 +206,12 @@ pub(crate) struct EndpointDocument {
     pub(crate) updated_at: Timestamp,
 }
 
-/// A count or number from a signed column.
+/// Converts a count or number from a signed column.
 pub(crate) fn number<T: TryFrom<i64>>(what: &'static str, value: i64) -> Result<T, DbError> {
     T::try_from(value).map_err(|_| DbError::corrupt(what, format!("{value} is out of range")))
 }
 
-/// A number for a signed column; one that does not fit is the largest that does.
+/// Converts a number for a signed column, saturating.
 pub(crate) fn column(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }

@@ -1,5 +1,5 @@
-//! Committed documents: every version that was ever written is read, and whatever is written now has
-//! a sample. `tests/documents` has a file for each kind and version.
+//! Sample documents: every version that was ever written can be read, and every document that is
+//! written now has a sample. `tests/documents` has a file per kind and version.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -18,7 +18,7 @@ use tempfile::TempDir;
 
 use super::{Document, KINDS, Unreadable, decode, encode};
 
-/// Reads a document and writes it again.
+/// Reads and rewrites a document.
 pub(super) type Again = fn(&[u8]) -> Result<String, Unreadable>;
 
 pub(super) fn again<T: Document>(text: &[u8]) -> Result<String, Unreadable> {
@@ -26,7 +26,7 @@ pub(super) fn again<T: Document>(text: &[u8]) -> Result<String, Unreadable> {
     Ok(encode(&value).expect("a document").as_str().to_owned())
 }
 
-/// Where documents are, by table, column and kind.
+/// The columns with documents: table, column and kind.
 const COLUMNS: [(&str, &str, &str); 21] = [
     ("queues", "document", "queue"),
     ("entries", "document", "entry"),
@@ -61,7 +61,7 @@ fn committed(kind: &str, version: u32) -> Vec<Value> {
     serde_json::from_str(&text).expect("an array of documents")
 }
 
-/// Says where the new form of a document lacks something of the old one.
+/// Describes where the rewritten document lacks a part of the original.
 fn lost(old: &Value, new: &Value, at: &str) -> Option<String> {
     match (old, new) {
         (Value::Object(old), Value::Object(new)) => old.iter().find_map(|(key, value)| {
@@ -79,7 +79,7 @@ fn lost(old: &Value, new: &Value, at: &str) -> Option<String> {
 }
 
 #[test]
-fn documents_of_every_version_are_read() {
+fn documents_of_every_version_can_be_read() {
     for (kind, newest, again) in KINDS {
         for version in 1..=*newest {
             let documents = committed(kind, version);
@@ -99,7 +99,7 @@ fn documents_of_every_version_are_read() {
 }
 
 #[test]
-fn a_document_of_a_newer_program_is_refused() {
+fn a_document_of_a_newer_version_is_rejected() {
     for (kind, version, again) in KINDS {
         let document = format!("{{\"version\": {}, \"unknown\": []}}", version + 1);
         let refused = again(document.as_bytes()).expect_err("newer");
@@ -110,7 +110,7 @@ fn a_document_of_a_newer_program_is_refused() {
 }
 
 #[test]
-fn a_document_has_no_nul() {
+fn a_document_contains_no_nul() {
     let owners = super::Owners { owners: vec!["a\0b".into(), "\\u0000".into()] };
     let written = encode(&owners).expect("a document");
     assert_eq!(written.as_str(), r#"{"version":1,"owners":["a\ufffdb","\\u0000"]}"#);
@@ -118,8 +118,8 @@ fn a_document_has_no_nul() {
     assert_eq!(read.owners, ["a\u{fffd}b", "\\u0000"]);
 }
 
-/// The parts of a document: the path and type of each value, and of words that look like the names
-/// of variants the word itself. Ids and numbers as keys count as the same.
+/// The parts of a document: the path and type of each value, and the value itself if it looks like
+/// the name of a variant. Keys that are ids or numbers count as equal.
 fn parts(value: &Value, at: &str, found: &mut BTreeSet<String>) {
     match value {
         Value::Object(fields) => {
@@ -144,7 +144,7 @@ fn parts(value: &Value, at: &str, found: &mut BTreeSet<String>) {
     }
 }
 
-/// Samples are shorter where that is possible, in bytes.
+/// Samples have at most this many bytes where possible.
 const LONG: usize = 8_000;
 
 fn is_variant(word: &str) -> bool {
@@ -158,7 +158,7 @@ struct Row {
     text: String,
 }
 
-/// Adds the documents of a database by their kind.
+/// Adds the documents of a database, by kind.
 fn gather(path: &str, documents: &mut BTreeMap<&'static str, Vec<Value>>) {
     let mut conn = SqliteConnection::establish(path).expect("a connection");
     for (table, column, kind) in COLUMNS {
@@ -169,7 +169,7 @@ fn gather(path: &str, documents: &mut BTreeMap<&'static str, Vec<Value>>) {
     }
 }
 
-/// Runs what writes documents of every kind; each part on a database of its own.
+/// Runs the suites that write documents of every kind, each on a database of its own.
 fn written() -> BTreeMap<&'static str, Vec<Value>> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.expect("a runtime");
@@ -234,9 +234,9 @@ async fn add_ci_run(stores: &Stores) {
     stores.flaky.tests.add_ci_run(repo, &run).await.expect("kept");
 }
 
-/// With `SIGNALBOX_UPDATE` a sample is added for what has none yet; no sample is ever removed.
+/// With `SIGNALBOX_UPDATE`, samples are added for parts without one; no sample is ever removed.
 #[test]
-fn what_is_written_has_a_sample() {
+fn every_written_document_has_a_sample() {
     let update = std::env::var_os("SIGNALBOX_UPDATE").is_some();
     let mut written = written();
     for (kind, version, _) in KINDS {
@@ -247,7 +247,7 @@ fn what_is_written_has_a_sample() {
         }
         let mut documents = written.remove(kind).unwrap_or_default();
         assert!(!documents.is_empty(), "nothing writes documents of the kind {kind}");
-        // Informative lines first; very long ones only where no other is left.
+        // Informative documents first; very long ones only if no other is left.
         documents.sort_by_cached_key(|document| {
             let length = document.to_string().len();
             (length > LONG, std::cmp::Reverse(length))

@@ -1,4 +1,4 @@
-//! PostgreSQL: any number of servers on one database. Pure Rust, no libpq.
+//! PostgreSQL: any number of servers on one database. Pure Rust, without libpq.
 
 use std::time::Duration;
 
@@ -29,21 +29,20 @@ pub(crate) mod stores;
 pub(crate) type Conn = AsyncPgConnection;
 
 const CONNECTIONS: usize = 16;
-/// Transactions of this process that write at the same time: some connections are always left for
-/// readers.
+/// The most concurrent writing transactions of this process, so that some connections are always
+/// left for readers.
 pub(crate) const WRITERS: usize = 12;
 
-/// How long it may take to connect.
+/// The connect timeout.
 const CONNECT: Duration = Duration::from_secs(5);
-/// A silent connection is probed after this time, then this often, so many times.
+/// Keepalive: the idle time, the interval and the number of probes.
 const KEEPALIVE: (Duration, Duration, u32) = (Duration::from_secs(10), Duration::from_secs(5), 3);
-/// How long the other side may leave what was sent without a receipt.
+/// The time after which unacknowledged data ends a connection.
 const RECEIPT: Duration = Duration::from_secs(15);
 
-/// How the server treats a connection of ours: it gives up on a statement or a lock that takes too
-/// long, ends a transaction that nobody goes on with (a process that is frozen or a machine that is
-/// lost must not keep its locks), and notices that this machine is gone. What the URL, the role or
-/// the database says of one of them stays.
+/// The session settings of a connection: timeouts of statements and locks, of idle transactions (so
+/// that a frozen process or a lost machine does not keep its locks), and keepalives. A setting in
+/// the URL, the role or the database takes precedence.
 const SESSION: &str = "SELECT set_config(name, value, false) FROM (VALUES \
     ('statement_timeout', '30s'), ('lock_timeout', '10s'), \
     ('idle_in_transaction_session_timeout', '5s'), ('tcp_user_timeout', '15s'), \
@@ -52,15 +51,15 @@ const SESSION: &str = "SELECT set_config(name, value, false) FROM (VALUES \
     JOIN pg_settings USING (name) \
     WHERE source NOT IN ('client', 'user', 'database', 'database user')";
 
-/// A migration may take its time, and another server's before it.
+/// A migration has no time limit, and waits for that of another server.
 pub(crate) const FOR_MIGRATIONS: &str = "SET statement_timeout = 0; SET lock_timeout = '10min'";
 
 pub(crate) fn pool(url: &str) -> Result<Pool<Conn>, DbError> {
     let mut config = ManagerConfig::default();
-    // The driver knows when a connection has ended, so nothing is asked before each use.
+    // The driver detects closed connections, so no query is needed before each use.
     config.recycling_method = RecyclingMethod::Fast;
     let runtime = Handle::current();
-    // The driver's task must not end with the thread that needed the connection first.
+    // The driver's task must outlive the runtime of the caller that opened the connection.
     config.custom_setup = Box::new(move |url: &str| {
         let opened = runtime.spawn(open(url.to_owned()));
         async move {
@@ -78,10 +77,11 @@ pub(crate) fn pool(url: &str) -> Result<Pool<Conn>, DbError> {
         .map_err(|error| DbError::Connection(error.to_string()))
 }
 
-/// Opens a connection. What the URL does not say is set so that nobody waits for ever.
+/// Opens a connection. Timeouts that the URL does not set have defaults, so that no call waits
+/// forever.
 async fn open(url: String) -> ConnectionResult<Conn> {
     let refused = |error: tokio_postgres::Error| {
-        // Of a server that refuses: in its words.
+        // The message of a server that refuses the connection.
         let said = error.as_db_error().map(|it| it.message().to_owned());
         ConnectionError::BadConnection(said.unwrap_or_else(|| error.to_string()))
     };
@@ -92,7 +92,7 @@ async fn open(url: String) -> ConnectionResult<Conn> {
     if config.get_tcp_user_timeout().is_none() {
         config.tcp_user_timeout(RECEIPT);
     }
-    // The driver's own value is that of the protocol, two hours.
+    // The driver's default is two hours, as in the protocol.
     if config.get_keepalives_idle() >= Duration::from_hours(2) {
         config.keepalives_idle(KEEPALIVE.0);
     }
@@ -112,13 +112,13 @@ async fn open(url: String) -> ConnectionResult<Conn> {
         set_up.map_err(ConnectionError::CouldntSetupConfiguration)?;
         Ok(conn)
     };
-    // The driver's limit is for the network alone; a server that is frozen takes connections.
+    // The driver's timeout covers the network only; a frozen server still accepts connections.
     let late = || ConnectionError::BadConnection("the database does not answer".to_owned());
     tokio::time::timeout(2 * CONNECT, whole).await.unwrap_or_else(|_| Err(late()))
 }
 
-/// The driver sends and receives in a task of its own, and drops replies that nobody wants: nothing
-/// is under way that the next caller would meet.
+/// The driver sends and receives in a task of its own and drops replies to cancelled callers, so a
+/// cancelled call leaves no pending statement to the next caller.
 pub(crate) fn work(_: &Conn) -> Option<Work> {
     None
 }
@@ -132,7 +132,7 @@ pub(crate) async fn begin_snapshot(conn: &mut Conn) -> Result<(), DbError> {
     Ok(AnsiTransactionManager::begin_transaction_sql(conn, sql).await?)
 }
 
-/// Rows for a lease: locked, and those that another server is leasing are passed over.
+/// Selects rows for a lease: locked, skipping rows that another server is leasing.
 macro_rules! locked {
     ($query:expr) => {
         $query.for_update().skip_locked()
@@ -140,11 +140,11 @@ macro_rules! locked {
 }
 pub(crate) use locked;
 
-/// The class of the advisory locks of event logs; the organization is the rest of the key.
+/// The first key of the advisory locks of event logs; the second is derived from the organization.
 const LOG_LOCK: i32 = 0x6c6f_6721;
 
-/// Waits until no other transaction has events of the organization that are not committed. A
-/// position is given before the commit: without turns, one that is committed later could have a
+/// Waits until no other transaction has uncommitted events of the organization. Positions are
+/// assigned before the commit: without this lock, an event that is committed later could have a
 /// position below one that a reader has passed.
 pub(crate) async fn take_turn_in_log(conn: &mut Conn, org: OrgId) -> Result<(), DbError> {
     diesel::sql_query("SELECT pg_advisory_xact_lock($1, hashtext($2))")
@@ -155,13 +155,14 @@ pub(crate) async fn take_turn_in_log(conn: &mut Conn, org: OrgId) -> Result<(), 
     Ok(())
 }
 
-/// Rows of a JSON array, as a query with those columns. The array is parameter 1.
+/// A query for the rows of a JSON array with these columns. The array is parameter 1.
 pub(crate) fn rows_of_json(columns: &[Column]) -> String {
     let (mut read, mut given) = (Vec::new(), Vec::new());
     for Column { name, kind } in columns {
         let (sql_type, value) = match kind {
             Kind::Id => ("UUID", (*name).to_owned()),
-            // Whole seconds and the rest, so that no microsecond is lost in a floating-point number.
+            // Whole seconds and microseconds apart, so that no precision is lost in a
+            // floating-point number.
             Kind::Moment => (
                 "BIGINT",
                 format!(

@@ -1,4 +1,4 @@
-//! Results of tests are kept in one partition for each day on which they came.
+//! Test results are stored in one partition per day of their upload.
 
 use diesel::prelude::*;
 use diesel::sql_types::{BigInt, Bool, Text};
@@ -9,9 +9,9 @@ use super::Conn;
 use crate::error::DbError;
 
 const PREFIX: &str = "test_runs_d";
-/// The length of a day in microseconds: days are counted from 1970 in names of partitions.
+/// The length of a day in microseconds. Names of partitions count days from 1970.
 const DAY: i64 = 24 * 3_600 * 1_000_000;
-/// The advisory lock under which partitions are made, so that two servers do not meet.
+/// The advisory lock that serializes the creation of partitions.
 const LOCK: i64 = 0x5369_676e_6461;
 
 #[derive(QueryableByName)]
@@ -30,7 +30,7 @@ struct Partition {
     pending: bool,
 }
 
-/// Makes the partition of the day that begins then, unless it is there.
+/// Creates the partition of the day that begins at `start`, unless it exists.
 pub(crate) async fn prepare_day(conn: &mut Conn, start: Timestamp) -> Result<(), DbError> {
     let day = start.unix_micros().div_euclid(DAY);
     let name = format!("{PREFIX}{day}");
@@ -53,9 +53,9 @@ pub(crate) async fn prepare_day(conn: &mut Conn, start: Timestamp) -> Result<(),
     Ok(())
 }
 
-/// Drops the partitions of days before one; the row limit does not matter, since nothing is read.
-/// Detaching lets others go on reading and writing; a partition that nobody sees is then dropped.
-/// It must not run within a transaction. Returns how many there were.
+/// Drops the partitions of days before `before` and returns their number; the row limit is ignored.
+/// A partition is detached concurrently, which blocks neither reads nor writes, and then dropped.
+/// Must not run within a transaction.
 pub(crate) async fn prune_runs(conn: &mut Conn, before: Timestamp, _: i64) -> Result<u64, DbError> {
     let partitions: Vec<Partition> = diesel::sql_query(
         "SELECT class.relname::text AS name, parts.inhrelid IS NOT NULL AS attached, \

@@ -1,5 +1,5 @@
-//! A connection to a SQLite file. Statements run on threads for blocking work, and end there also
-//! when their caller has gone.
+//! A connection to a SQLite file. Statements run on threads for blocking work, and run to
+//! completion even if their caller is cancelled.
 
 use std::error::Error;
 use std::ops::{Deref, DerefMut};
@@ -15,21 +15,21 @@ use tokio::runtime::Handle;
 
 use crate::work::Work;
 
-/// The threads that statements run on.
+/// The runtime whose threads run statements.
 pub(crate) struct Threads {
     runtime: Handle,
     work: Work,
 }
 
 impl SpawnBlocking for Threads {
-    /// The future may be dropped: the statement runs to its end without it.
+    /// If the future is dropped, the statement still runs to completion.
     fn spawn_blocking<'a, R: Send + 'static>(
         &mut self,
         task: impl FnOnce() -> R + Send + 'static,
     ) -> BoxFuture<'a, Result<R, Box<dyn Error + Send + Sync + 'static>>> {
         let under_way = self.work.begin();
         let task = self.runtime.spawn_blocking(move || {
-            // What the statement holds of the connection is gone when it counts as ended.
+            // Dropped last, after the statement has released the connection.
             let _under_way = under_way;
             task()
         });
@@ -50,7 +50,7 @@ pub(crate) struct Conn {
 }
 
 impl Conn {
-    /// Opens a file on the threads of that runtime, and sets the connection up.
+    /// Opens a file on the threads of a runtime, and configures the connection.
     pub(crate) async fn open(
         runtime: Handle,
         path: String,
@@ -70,7 +70,7 @@ impl Conn {
         Ok(Self { inner: SyncConnectionWrapper::with_runtime(conn, threads), work })
     }
 
-    /// What is under way on other threads.
+    /// The statements that run on other threads.
     pub(crate) const fn work(&self) -> &Work {
         &self.work
     }
@@ -91,7 +91,7 @@ impl DerefMut for Conn {
 }
 
 impl PoolableConnection for Conn {
-    /// The inner connection may only be looked at while nothing is under way, and not after a panic.
+    /// The inner connection may only be accessed while no statement runs, and not after a panic.
     fn is_broken(&mut self) -> bool {
         !self.work.is_idle()
             || self.work.has_panicked()

@@ -1,5 +1,5 @@
-//! SQLite: embedded, one file, WAL. Writers take their turn with `BEGIN IMMEDIATE` and wait for
-//! each other; other processes may have the file open.
+//! SQLite: embedded, one file in WAL mode. Writers are serialized by `BEGIN IMMEDIATE`; other
+//! processes may open the file, too.
 
 use diesel::connection::AnsiTransactionManager;
 use diesel_async::pooled_connection::deadpool::Pool;
@@ -23,19 +23,19 @@ pub(crate) mod stores;
 
 pub(crate) use conn::Conn;
 
-/// Connections; more would only wait for each other.
+/// The number of connections; more would only wait for each other.
 const CONNECTIONS: usize = 4;
-/// Transactions of this process that write at the same time. They wait for their turn here, in
-/// order, and not inside of SQLite, each with a connection that readers could use.
+/// The most concurrent writing transactions of this process. Writers queue here, in order, and not
+/// inside SQLite, where each would occupy a connection that readers could use.
 pub(crate) const WRITERS: usize = 1;
 
-/// `synchronous = FULL`: what was answered must survive a power cut.
+/// `synchronous = FULL`: an acknowledged commit must survive a power failure.
 const SET_UP: &str = "PRAGMA busy_timeout = 10000; PRAGMA journal_mode = WAL; \
     PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;";
 
 pub(crate) fn pool(path: &str) -> Result<Pool<Conn>, DbError> {
     let mut config = ManagerConfig::default();
-    // A file does not hang up: nothing is asked before each use of a connection.
+    // A file does not disconnect, so no query is needed before each use of a connection.
     config.recycling_method = RecyclingMethod::Fast;
     let runtime = Handle::current();
     config.custom_setup =
@@ -50,10 +50,7 @@ pub(crate) fn pool(path: &str) -> Result<Pool<Conn>, DbError> {
 }
 
 /// What is under way on other threads.
-#[expect(
-    clippy::unnecessary_wraps,
-    reason = "the driver of the other database has nothing under way"
-)]
+#[expect(clippy::unnecessary_wraps, reason = "the driver of PostgreSQL has no running statements")]
 pub(crate) fn work(conn: &Conn) -> Option<Work> {
     Some(conn.work().clone())
 }
@@ -72,7 +69,7 @@ async fn begin_with(conn: &mut Conn, sql: &'static str) -> Result<(), DbError> {
     Ok(begun.await?)
 }
 
-/// Rows for a lease: the transaction is the only writer, nothing needs a lock of its own.
+/// Selects rows for a lease. The transaction is the only writer, so rows need no locks.
 macro_rules! locked {
     ($query:expr) => {
         $query
@@ -80,7 +77,7 @@ macro_rules! locked {
 }
 pub(crate) use locked;
 
-/// Rows of a JSON array, as a query with those columns. The array is parameter 1.
+/// A query for the rows of a JSON array with these columns. The array is parameter 1.
 pub(crate) fn rows_of_json(columns: &[Column]) -> String {
     let read = |Column { name, kind }: &Column| {
         let sql_type = match kind {
@@ -93,17 +90,17 @@ pub(crate) fn rows_of_json(columns: &[Column]) -> String {
     format!("SELECT {} FROM json_each($1)", columns.join(", "))
 }
 
-/// Writers take turns anyway.
+/// Does nothing: SQLite serializes writers.
 pub(crate) async fn take_turn_in_log(_: &mut Conn, _: OrgId) -> Result<(), DbError> {
     Ok(())
 }
 
-/// Results need no room of their own.
+/// Does nothing: SQLite has no partitions.
 pub(crate) async fn prepare_day(_: &mut Conn, _: Timestamp) -> Result<(), DbError> {
     Ok(())
 }
 
-/// Deletes some results that came on days before one.
+/// Deletes some results of days before `before`.
 pub(crate) async fn prune_runs(
     conn: &mut Conn,
     before: Timestamp,

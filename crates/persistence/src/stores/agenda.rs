@@ -1,4 +1,4 @@
-//! When work is next due.
+//! The agenda store.
 
 use async_trait::async_trait;
 use diesel::prelude::*;
@@ -13,7 +13,7 @@ use super::Store;
 use crate::error::DbError;
 use crate::sql_types::{Id, Moment};
 
-/// One row for each kind of work and for each organization, each by an index. `$1` is the server.
+/// One row for each kind of work and each organization, each from an index. `$1` is the server.
 const AGENDA: &str = "\
     SELECT 'DEADLINES' AS what, MIN(next_deadline) AS at, CAST(NULL AS BIGINT) AS newest \
         FROM queues WHERE next_deadline IS NOT NULL AND NOT deleted \
@@ -47,7 +47,7 @@ const AGENDA: &str = "\
     UNION ALL SELECT CAST(id AS TEXT), NULL, \
         (SELECT MAX(position) FROM event_log WHERE org_id = orgs.id) FROM orgs";
 
-/// Jobs that another server has run last: they wait a little for it.
+/// Jobs that another server ran last: due [`JOB_GRACE`](signalbox_domain::ports::JOB_GRACE) later.
 const JOBS_OF_OTHERS: &str = "JOBS_OF_OTHERS";
 
 #[derive(QueryableByName)]

@@ -1,4 +1,4 @@
-//! What hosts were last shown of pull requests, and what is to be shown next.
+//! The store of announcements.
 
 use async_trait::async_trait;
 use diesel::prelude::*;
@@ -19,7 +19,7 @@ use crate::schema::announcements;
 use crate::sql_types::{LAST, Sql};
 
 const WHAT: &str = "announcement";
-/// The end of the lease of a row that is not leased.
+/// The lease end of a row without a lease.
 const NEVER_HELD: Timestamp = Timestamp::from_unix_micros(0);
 
 #[derive(Queryable, Selectable)]
@@ -35,7 +35,7 @@ struct AnnouncementRow {
     newer_head: Option<String>,
 }
 
-/// What is written of a pull request that was shown.
+/// The columns that are written after an announcement.
 #[derive(AsChangeset)]
 #[diesel(table_name = announcements, treat_none_as_null = true)]
 struct ShownChange {
@@ -81,8 +81,8 @@ impl ShownChange {
     }
 }
 
-/// Makes pull requests due, in the transaction of the commit that names them. One that is due
-/// earlier stays so.
+/// Makes pull requests due, in the transaction of the commit that names them. An earlier due time
+/// is kept.
 pub(super) async fn make_due(
     conn: &mut Conn,
     queue: QueueRef,
@@ -141,7 +141,7 @@ impl AnnouncementStore for Store {
             .map_err(DbError::from)?;
         drop(conn);
         if any.is_none() {
-            // The usual case needs no turn to write.
+            // The usual case needs no write transaction.
             return Ok(Vec::new());
         }
         let job =
@@ -166,7 +166,8 @@ impl AnnouncementStore for Store {
                             .find((Sql(id), pr))
                             .filter(announcements::holder.eq(Sql(leased.lease)))
                     };
-                    // Written first: a commit that names the row waits for the end of this.
+                    // Update first: a commit that names the row waits for the end of this
+                    // transaction.
                     let held = diesel::update(row())
                         .set(announcements::shown_at.eq(Sql(now)))
                         .execute(conn)
@@ -180,7 +181,7 @@ impl AnnouncementStore for Store {
                         .await
                         .optional()?;
                     let Some((due, until)) = times else { return Ok(false) };
-                    // A commit during the lease has made it due earlier than the lease's end.
+                    // A commit during the lease has set a due time before the lease's end.
                     let named = due.filter(|due| *due < until);
                     let next = named.or(next);
                     let change = ShownChange::of(&leased.shown, now, next);
@@ -235,7 +236,8 @@ async fn lease_rows(
     .await?;
     let mut leased = Vec::with_capacity(rows.len());
     for row in rows {
-        // One lease each time: a lost one is told from its successor, also by one holder.
+        // A new lease id each time, so that a lost lease differs from its successor, even of the
+        // same holder.
         let name = format!("{}:{}:{}", row.queue_id, row.pr_number, now.unix_micros());
         let lease = Uuid::new_v5(&holder, name.as_bytes());
         diesel::update(announcements::table.find((Sql(row.queue_id), row.pr_number)))

@@ -16,7 +16,7 @@ use crate::error::DbError;
 use crate::schema::audit;
 use crate::sql_types::{Sql, each};
 
-/// A record as it is written.
+/// The row of a record.
 #[derive(Insertable)]
 #[diesel(table_name = audit)]
 pub(super) struct AuditRow {
@@ -30,7 +30,7 @@ pub(super) struct AuditRow {
     document: Json,
 }
 
-/// The text that a repository's records are found by.
+/// The key of a repository's records.
 fn lookup(repo: &RepoName) -> String {
     repo.key(true).to_string()
 }
@@ -56,16 +56,16 @@ impl AuditRow {
     }
 }
 
-/// A record that belongs to a change, if there is one.
+/// The record of a change, if there is one.
 pub(super) struct Note(Option<AuditRow>);
 
-/// The record of a change that is about to be made.
+/// Prepares the record of a change.
 pub(super) fn noted(record: Option<&AuditRecord>) -> Result<Note, DbError> {
     Ok(Note(record.map(AuditRow::of).transpose()?))
 }
 
 impl Note {
-    /// Writes it inside the transaction of the change, if that was made; returns whether it was.
+    /// Writes the record in the transaction of the change if `changed`; returns `changed`.
     pub(super) async fn when(&self, changed: bool, conn: &mut Conn) -> Result<bool, DbError> {
         match &self.0 {
             Some(row) if changed => row.insert(conn).await?,

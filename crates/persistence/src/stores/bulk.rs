@@ -1,5 +1,5 @@
-//! Many rows in one statement: they travel as one JSON array, which both databases can read as
-//! rows. So a statement has one parameter, whatever the number of rows and columns.
+//! Many rows in one statement, as one JSON array that both databases read as rows, so that a
+//! statement has one parameter for any number of rows and columns.
 
 use diesel::sql_types::Text;
 use diesel_async::RunQueryDsl;
@@ -10,20 +10,20 @@ use super::Conn;
 use crate::columns::Column;
 use crate::error::DbError;
 
-/// The most rows of one statement.
+/// The most rows in one statement.
 const CHUNK: usize = 1_000;
 
-/// Where rows go.
+/// The target of an insert or update.
 pub(super) struct Target {
     /// The table.
     pub(super) table: &'static str,
-    /// The columns that are written. Rows are structs with these fields.
+    /// The written columns; rows are structs with these fields.
     pub(super) columns: &'static [Column],
-    /// What happens to a row that is there already: `ON CONFLICT …`, or nothing.
+    /// The clause for existing rows: `ON CONFLICT …`, or empty.
     pub(super) conflict: &'static str,
 }
 
-/// Structs whose fields are columns, and where they go.
+/// Declares a row struct and its target.
 macro_rules! bulk_rows {
     ($($(#[$doc:meta])* $target:ident = $row:ident in $table:literal {
         $($column:ident: $kind:ty),+ $(,)?
@@ -61,8 +61,8 @@ impl Target {
         execute(conn, &sql, rows).await
     }
 
-    /// Updates the rows that are there. The first `keys` columns say which; `set` says what
-    /// becomes of them, with the new values as `new`.
+    /// Updates existing rows, which the first `keys` columns identify. `set` is the SET clause,
+    /// with the new values as `new`.
     pub(super) async fn update<T: Serialize>(
         &self,
         conn: &mut Conn,
@@ -89,12 +89,12 @@ async fn execute<T: Serialize>(conn: &mut Conn, sql: &str, rows: &[T]) -> Result
     Ok(())
 }
 
-/// Rows as one JSON array.
+/// Serializes rows as one JSON array.
 pub(super) fn array<T: Serialize>(rows: &[T]) -> Result<String, DbError> {
     serde_json::to_string(rows).map_err(|error| DbError::corrupt("rows", error))
 }
 
-/// Ids in pieces that a statement can take.
+/// Splits ids into chunks for one statement each.
 pub(super) fn pieces<T>(ids: &[T]) -> impl Iterator<Item = &[T]> {
     ids.chunks(CHUNK)
 }

@@ -1,4 +1,4 @@
-//! What checks printed.
+//! The store of check output.
 
 use async_trait::async_trait;
 use diesel::prelude::*;
@@ -23,7 +23,7 @@ struct Row {
     output: String,
 }
 
-/// The text without NUL bytes, which PostgreSQL does not keep, and no longer than allowed.
+/// The text without NUL bytes, which PostgreSQL does not store, truncated to the limit.
 fn storable(text: &str) -> String {
     let mut text = text.replace('\0', "\u{fffd}");
     if text.len() > MAX_CHECK_OUTPUT {

@@ -69,7 +69,7 @@ pub(super) async fn write(conn: &mut Conn, rows: CommitRows) -> Result<i64, DbEr
     if let Some(row) = &rows.audit {
         row.insert(conn).await?;
     }
-    // Last: on PostgreSQL others of the organization wait from here to the commit.
+    // Last, because on PostgreSQL other writers of the organization wait from here to the commit.
     event_log::write(conn, rows.queue.org, &rows.events).await?;
     Ok(next)
 }

@@ -1,4 +1,4 @@
-//! The event log: rows go in with the state that they tell of.
+//! The store of the event log. Events are written in the transaction of their state.
 
 use async_trait::async_trait;
 use diesel::dsl::max;
@@ -17,7 +17,7 @@ use crate::schema::event_log;
 use crate::sql_types::Sql;
 
 bulk_rows! {
-    /// An event as it is written.
+    /// The row of an event.
     LOG = EventRow in "event_log" {
         id: Uuid, org_id: OrgId, repo_id: RepoId, kind: &'static str, at: Timestamp,
         payload: String, request_id: Option<String>,
@@ -25,21 +25,21 @@ bulk_rows! {
 }
 
 impl EventRow {
-    pub(super) fn of(org: OrgId, repo: RepoId, told: &EventRecord) -> Self {
+    pub(super) fn of(org: OrgId, repo: RepoId, event: &EventRecord) -> Self {
         Self {
-            id: told.id,
+            id: event.id,
             org_id: org,
             repo_id: repo,
-            kind: told.kind,
-            at: told.at,
-            payload: told.payload.clone(),
-            request_id: told.request.clone(),
+            kind: event.kind,
+            at: event.at,
+            payload: event.payload.clone(),
+            request_id: event.request.clone(),
         }
     }
 }
 
-/// Writes events at the end of a transaction. Writers of an organization take turns from here to
-/// their commit, so that positions become visible in their order.
+/// Writes events at the end of a transaction. Writers of an organization are serialized from here
+/// to their commit, so that positions become visible in order.
 pub(super) async fn write(conn: &mut Conn, org: OrgId, rows: &[EventRow]) -> Result<(), DbError> {
     if rows.is_empty() {
         return Ok(());

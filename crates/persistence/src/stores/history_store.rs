@@ -1,4 +1,4 @@
-//! Lists and histories.
+//! The store of lists and histories.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,10 +23,10 @@ use crate::sql_types::{FIRST, LAST, Sql, each};
 /// A move: number, ordinal, time, document.
 type MoveRow = (i64, i64, Timestamp, Kept<MoveDocument>);
 
-/// The states that an entry leaves the queue with.
+/// The terminal states.
 const TERMINAL: [PrState; 3] = [PrState::Merged, PrState::Failed, PrState::Cancelled];
 
-/// The entries of a queue.
+/// Selects the entries of a queue.
 macro_rules! entries_of {
     ($queue:expr) => {
         entries::table
@@ -35,7 +35,7 @@ macro_rules! entries_of {
     };
 }
 
-/// The moves of a queue.
+/// Selects the moves of a queue.
 macro_rules! moves_of {
     ($queue:expr) => {
         entry_moves::table
@@ -228,7 +228,7 @@ impl HistoryStore for Store {
     }
 }
 
-/// The ends of a window as columns; an open end is the end of time.
+/// The ends of a window as columns; an open end is the earliest or latest time.
 fn bounds(window: Window) -> (Timestamp, Timestamp) {
     (window.since.unwrap_or(FIRST), window.until.unwrap_or(LAST))
 }
@@ -237,7 +237,7 @@ fn read_all(rows: Vec<MoveRow>) -> Result<Vec<Move>, DbError> {
     let read = |(record, ordinal, at, Kept(MoveDocument { decision })): MoveRow| {
         let (record, ordinal) = (number("move", record)?, number("move", ordinal)?);
         Move::of(record, ordinal, at, &decision)
-            .ok_or_else(|| DbError::corrupt("move", "it is another decision"))
+            .ok_or_else(|| DbError::corrupt("move", "not a move"))
     };
     rows.into_iter().map(read).collect()
 }

@@ -1,4 +1,4 @@
-//! Periodic jobs.
+//! The store of periodic jobs.
 
 use async_trait::async_trait;
 use diesel::prelude::*;
@@ -101,7 +101,7 @@ impl JobStore for Store {
                             jobs::due_at.eq(Sql(due_at)),
                             jobs::lease.eq(None::<Uuid>),
                             jobs::leased_until.eq(None::<Timestamp>),
-                            // Counted in a row: a success starts anew.
+                            // Consecutive failures: a success resets the count.
                             jobs::failures.eq(jobs::failures * failed + failed),
                             jobs::last_run.eq(Sql(now)),
                             jobs::last_error.eq(error),

@@ -1,4 +1,4 @@
-//! Connections that are lent to callers who may go away at any moment.
+//! Connections of callers that may be cancelled at any moment.
 
 use std::ops::{Deref, DerefMut};
 
@@ -7,10 +7,10 @@ use tokio::runtime::Handle;
 
 use super::super::{Conn, work};
 
-/// A connection of the pool that is lent to one caller. What the caller leaves under way is
-/// finished before the connection goes back.
+/// A pooled connection in use by one caller. If the caller is cancelled, its running statement is
+/// completed before the connection returns to the pool.
 pub(crate) struct Lent {
-    /// There until the caller is done with it.
+    /// `None` after [`Lent::discard`] or drop.
     object: Option<Object<Conn>>,
     runtime: Handle,
 }
@@ -20,11 +20,11 @@ impl Lent {
         Self { object: Some(object), runtime }
     }
 
-    /// Closes the connection instead of giving it back.
+    /// Closes the connection instead of returning it to the pool.
     pub(crate) fn discard(mut self) {
         if let Some(object) = self.object.take() {
             let conn = Object::take(object);
-            // Closing a file may wait for the disk.
+            // Closing a file may block on the disk.
             drop(self.runtime.spawn_blocking(move || drop(conn)));
         }
     }

@@ -1,5 +1,5 @@
-//! The stores. This folder is one source that is compiled twice, once for each database: `super`
-//! is `sqlite` or `postgres`, and gives the connection type and what the two do differently.
+//! The stores. This folder is one source that is compiled twice, once per database: `super` is
+//! `sqlite` or `postgres` and defines the connection type and the differences.
 
 mod accounts;
 mod agenda;
@@ -49,15 +49,15 @@ pub(crate) use lent::Lent;
 #[derive(Clone)]
 pub(crate) struct Store {
     pool: Pool<Conn>,
-    /// Transactions run here, whatever becomes of the runtime of those who asked for them.
+    /// Transactions run on this runtime, independently of their callers' runtimes.
     runtime: Handle,
-    /// Turns of transactions that write: some connections are always left for readers.
+    /// Permits of writing transactions, so that some connections are always left for readers.
     turns: Arc<Semaphore>,
-    /// What writes met lately.
+    /// The trouble that recent writes met.
     troubles: Troubles,
-    /// How often a connection was used.
+    /// The number of uses of connections.
     uses: Arc<AtomicU64>,
-    /// The only turn of the small write that shows whether there is a way to write.
+    /// The single permit of the health check's write.
     probes: Arc<Semaphore>,
 }
 
@@ -65,7 +65,7 @@ type Manager = <Conn as diesel_async::AsyncConnection>::TransactionManager;
 type Job<T> = Box<dyn for<'c> FnOnce(&'c mut Conn) -> BoxFuture<'c, Result<T, DbError>> + Send>;
 
 impl Store {
-    /// Stores on the connections of a pool. Work is done on the runtime that this is called on.
+    /// Creates the stores on a pool. Transactions run on the current runtime.
     pub(crate) fn new(pool: Pool<Conn>) -> Self {
         Self {
             pool,
@@ -106,7 +106,7 @@ impl Store {
         }
     }
 
-    /// How many connections there are, and how many of them are free.
+    /// The state of the connection pool.
     pub(crate) fn pool_status(&self) -> deadpool::Status {
         self.pool.status()
     }
@@ -115,7 +115,7 @@ impl Store {
         self.uses.load(Ordering::Relaxed)
     }
 
-    /// What kept transactions from writing lately.
+    /// The trouble that recent writes met.
     pub(crate) const fn troubles(&self) -> &Troubles {
         &self.troubles
     }
@@ -124,10 +124,11 @@ impl Store {
         self.probes.clone()
     }
 
-    /// A connection. The caller may go away in the middle of a statement.
+    /// Takes a connection from the pool. The caller may be cancelled during a statement.
     pub(crate) async fn connection(&self) -> Result<Lent, DbError> {
         self.uses.fetch_add(1, Ordering::Relaxed);
-        // Pool errors may quote the URL with its password: only what the database said is told.
+        // Pool errors may contain the URL with its password: only the database's own message is
+        // passed on.
         let lent = self.pool.get().await.map_err(|error| match error {
             deadpool::managed::PoolError::Timeout(_) => {
                 DbError::Connection("all connections are in use".to_owned())
@@ -143,14 +144,15 @@ impl Store {
         Ok(Lent::new(lent, self.runtime.clone()))
     }
 
-    /// Does a job in a transaction that writes, in a task of its own: a caller that goes away
-    /// leaves no transaction open.
+    /// Runs a job in a writing transaction, in a task of its own, so that a cancelled caller leaves
+    /// no open transaction.
     pub(crate) async fn write<T: Send + 'static>(&self, job: Job<T>) -> Result<T, DbError> {
         let turn = tokio::time::timeout(crate::PATIENCE, self.turns.clone().acquire_owned());
         let store = self.clone();
         self.apart(async move {
-            let waited = || DbError::Connection("too many transactions wait to write".to_owned());
-            // Turns are never closed.
+            let waited =
+                || DbError::Connection("too many transactions are waiting to write".to_owned());
+            // The semaphore is never closed.
             let _turn = turn.await.map_err(|_| waited())?.map_err(|_| waited())?;
             let done = store.transaction(true, job).await;
             if let Err(error) = &done {
@@ -161,7 +163,7 @@ impl Store {
         .await
     }
 
-    /// Does a job that reads several tables at one point in time.
+    /// Runs a job that reads several tables in one snapshot.
     async fn snapshot<T: Send + 'static>(&self, job: Job<T>) -> Result<T, DbError> {
         let store = self.clone();
         self.apart(async move { store.transaction(false, job).await }).await
@@ -184,7 +186,7 @@ impl Store {
                 begin_snapshot(conn).await?;
             }
             match job(conn).await {
-                // After a commit that failed, nobody knows whether the transaction is open.
+                // After a failed commit it is unknown whether the transaction is open.
                 Ok(value) => match Manager::commit_transaction(conn).await {
                     Ok(()) => Ok(value),
                     Err(error) => Err(Ended { error: error.into(), usable: false }),
@@ -205,7 +207,7 @@ impl Store {
     }
 }
 
-/// A transaction that failed.
+/// A failed transaction.
 struct Ended {
     error: DbError,
     /// Whether its connection can be used again.
@@ -213,7 +215,7 @@ struct Ended {
 }
 
 impl From<DbError> for Ended {
-    /// It could not begin.
+    /// The transaction could not begin.
     fn from(error: DbError) -> Self {
         Self { error, usable: false }
     }

@@ -1,4 +1,4 @@
-//! Effects waiting to be run.
+//! The store of the outbox.
 
 use async_trait::async_trait;
 use diesel::prelude::*;
@@ -37,7 +37,7 @@ impl Outbox for Store {
         until: Timestamp,
     ) -> Result<Vec<Leased>, StoreError> {
         if self.backlog(lane, now).await?.due == 0 {
-            // The usual case needs no turn to write.
+            // The usual case needs no write transaction.
             return Ok(Vec::new());
         }
         let job = self
@@ -224,7 +224,7 @@ fn failing_effect(row: FailingRow) -> Result<FailingEffect, DbError> {
         queue: QueueRef { org, id },
         number: number("outbox", sequence)?,
         effect,
-        since: since.ok_or_else(|| DbError::corrupt("outbox", "it has not failed"))?,
+        since: since.ok_or_else(|| DbError::corrupt("outbox", "an effect without a failure"))?,
         attempts: number("outbox", i64::from(attempts))?,
         error: error.unwrap_or_default(),
     })
@@ -261,7 +261,8 @@ async fn lease_rows(
     let mut leased = Vec::with_capacity(rows.len());
     for row in rows {
         let (position, org, id, sequence, attempts, failing_since, document, request) = row;
-        // One lease for each row: a lost one is told from its successor, also by one holder.
+        // A new lease id each time, so that a lost lease differs from its successor, even of the
+        // same holder.
         let name = format!("{position}:{attempts}:{}", now.unix_micros());
         let lease = Uuid::new_v5(&holder, name.as_bytes());
         diesel::update(outbox::table)

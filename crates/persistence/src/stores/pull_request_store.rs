@@ -1,4 +1,4 @@
-//! Pull requests of hosts that keep none themselves.
+//! The store of pull requests of plain git hosts.
 
 use async_trait::async_trait;
 use diesel::prelude::*;
@@ -86,8 +86,8 @@ impl Row {
     }
 }
 
-/// Opens under the next number. The repository's row is written first, so that of two at once one
-/// waits for the other.
+/// Opens a pull request under the next number. The repository's row is updated first, which
+/// serializes concurrent calls.
 async fn open(conn: &mut Conn, new: NewPullRequest) -> Result<StoredPullRequest, DbError> {
     let repo =
         repos::table.filter(repos::id.eq(Sql(new.repo))).filter(repos::org_id.eq(Sql(new.org)));

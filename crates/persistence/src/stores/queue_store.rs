@@ -1,4 +1,4 @@
-//! Queues: loaded whole, committed as a value.
+//! The store of queues.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -218,7 +218,7 @@ async fn targets_of_live(
     Ok(rows.into_iter().map(|(pr, Kept(targets))| (pr, Arc::new(targets))).collect())
 }
 
-/// Runs that are building or testing, that live entries refer to, or that land.
+/// Runs that are building or testing, or that a live entry or the landing refers to.
 async fn runs_that_matter(
     conn: &mut Conn,
     queue: QueueId,

@@ -1,4 +1,4 @@
-//! Reads for replies, lists and pages.
+//! Reads for API replies and pages.
 
 use std::collections::BTreeMap;
 
@@ -18,10 +18,10 @@ use crate::error::DbError;
 use crate::schema::{entries, entry_moves, journal, queues, repos, runs};
 use crate::sql_types::Sql;
 
-/// Where a row of a list belongs: queue, host, owner, name, branch.
-type LinePosition = (QueueId, String, String, String, String);
+/// A queue with its repository and branch: queue, host, owner, name, branch.
+type QueuePlaceRow = (QueueId, String, String, String, String);
 
-/// Entries of a queue in a state.
+/// The number of entries of a queue in a state.
 type Count = (QueueId, String, i64);
 type Counts = BTreeMap<QueueId, Vec<(PrState, bool, u64)>>;
 
@@ -116,7 +116,7 @@ impl ReadStore for Store {
         if let Some(repo) = scope.repo {
             query = query.filter(queues::repo_id.eq(Sql(repo)));
         }
-        let places: Vec<LinePosition> = query.load(&mut conn).await.map_err(DbError::from)?;
+        let places: Vec<QueuePlaceRow> = query.load(&mut conn).await.map_err(DbError::from)?;
         let live = entries::table
             .filter(entries::org_id.eq(Sql(scope.org)))
             .filter(entries::live.eq(true));
@@ -148,7 +148,7 @@ impl ReadStore for Store {
     }
 }
 
-/// Live entries by queue and state: those of bisections apart from the others.
+/// The numbers of live entries by queue and state, separately for bisections.
 fn by_queue(all: Vec<Count>, bisected: Vec<Count>) -> Result<Counts, DbError> {
     let mut counts = Counts::new();
     for (rows, bisection) in [(bisected, true), (all, false)] {
@@ -166,7 +166,7 @@ fn by_queue(all: Vec<Count>, bisected: Vec<Count>) -> Result<Counts, DbError> {
 
 fn place_of(
     org: OrgId,
-    (id, host, owner, name, branch): LinePosition,
+    (id, host, owner, name, branch): QueuePlaceRow,
 ) -> Result<(QueueRef, RepoName, BranchName), DbError> {
     let repo =
         RepoName::new(&host, owner, name).map_err(|it| DbError::corrupt("repository", it))?;

@@ -1,4 +1,4 @@
-//! Repositories.
+//! The store of repositories.
 
 use async_trait::async_trait;
 use diesel::prelude::*;
@@ -18,8 +18,7 @@ use crate::sql_types::Sql;
 struct RepoRow {
     id: Sql<RepoId>,
     org_id: Sql<OrgId>,
-    /// The name by which it is looked up: in lower case where the host did not tell cases apart
-    /// when it was registered.
+    /// The lookup key: in lower case if the host's names were case-insensitive at registration.
     lookup: String,
     host: String,
     owner: String,
@@ -41,10 +40,10 @@ impl RepoRow {
     }
 }
 
-/// The organization's repository of that name: spelled exactly so, else under another spelling.
+/// The organization's repository of this name: an exact match, or else one in another case.
 ///
-/// A host may have been connected, and found to tell cases apart, after the repository was
-/// registered, or the other way round: so the keys of both rules are looked up.
+/// The host's rule for names may have changed since the registration, because it was connected or
+/// disconnected, so the keys of both rules are looked up.
 async fn named(
     conn: &mut Conn,
     org: OrgId,
@@ -66,8 +65,8 @@ async fn named(
     Ok(exact.into_iter().chain(others.into_iter().filter(|_| any_case)).next())
 }
 
-/// Writes a new repository. One that has its key although it is another one, because it was
-/// registered before its host told cases apart, gets the key of its own spelling.
+/// Writes a new repository. A different repository with the same key, from the time when the host's
+/// names counted as case-insensitive, gets the key of its own spelling.
 async fn insert(conn: &mut Conn, row: &RepoRow) -> Result<(), DbError> {
     let insert = || diesel::insert_into(repos::table).values(row);
     let key = (repos::org_id, repos::lookup);

@@ -1,4 +1,4 @@
-//! Forgetting what is old.
+//! Deletion of old history.
 
 use async_trait::async_trait;
 use diesel::prelude::*;
@@ -12,7 +12,7 @@ use super::Store;
 use crate::schema::{entry_moves, journal};
 use crate::sql_types::Sql;
 
-/// A record of a journal: queue and number.
+/// The key of a journal record: queue and number.
 type Key = (QueueId, i64);
 
 #[async_trait]

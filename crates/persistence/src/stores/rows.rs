@@ -1,4 +1,4 @@
-//! Rows as they are written and read.
+//! Rows of queues, and their conversions.
 
 use diesel::prelude::*;
 use signalbox_domain::ids::{EntryId, OrgId, QueueId, RepoId, RunId};
@@ -121,13 +121,13 @@ pub(super) struct OutboxRow {
     request_id: Option<String>,
 }
 
-/// Everything that a commit writes, ready to be written.
+/// The rows of a commit.
 pub(super) struct CommitRows {
     pub(super) queue: QueueRef,
     pub(super) expected: i64,
     pub(super) at: Timestamp,
     pub(super) next_deadline: Option<Timestamp>,
-    /// `None` leaves it as it is.
+    /// `None` leaves it unchanged.
     pub(super) watched_until: Option<Timestamp>,
     pub(super) deleted: bool,
     pub(super) header: Json,
@@ -139,7 +139,7 @@ pub(super) struct CommitRows {
     pub(super) events: Vec<EventRow>,
     pub(super) outbox: Vec<OutboxRow>,
     pub(super) audit: Option<AuditRow>,
-    /// Numbers of pull requests that are to be shown.
+    /// The pull requests to announce.
     pub(super) shown: Vec<i64>,
 }
 
@@ -181,7 +181,7 @@ impl CommitRows {
             events: commit
                 .events
                 .iter()
-                .map(|told| EventRow::of(key.org, commit.header.repo, told))
+                .map(|event| EventRow::of(key.org, commit.header.repo, event))
                 .collect(),
             outbox: commit
                 .effects
@@ -206,7 +206,7 @@ impl CommitRows {
     }
 }
 
-/// What all rows of a commit have in common.
+/// The common columns of a commit's rows.
 struct Key {
     queue: QueueId,
     org: OrgId,

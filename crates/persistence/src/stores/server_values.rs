@@ -1,4 +1,4 @@
-//! What all servers on one database have in common.
+//! Named values that all servers on a database share.
 
 use diesel::prelude::*;
 use diesel_async::RunQueryDsl;
@@ -9,14 +9,14 @@ use crate::error::DbError;
 use crate::schema::server_keys;
 
 impl Store {
-    /// The value of that name.
+    /// The value of this name.
     pub(crate) async fn server_value(&self, name: &str) -> Result<Option<String>, DbError> {
         let mut conn = self.connection().await?;
         let found = server_keys::table.find(name).select(server_keys::value);
         Ok(found.first(&mut conn).await.optional()?)
     }
 
-    /// Writes a value unless there is one; returns the one that then is there.
+    /// Writes a value unless there is one; returns the stored value.
     pub(crate) async fn keep_server_value(
         &self,
         name: &'static str,
@@ -37,7 +37,7 @@ impl Store {
         job.await
     }
 
-    /// Puts another value in the place of that one; without another, removes it.
+    /// Replaces a value, or removes it for `None`, if it equals the expected one.
     pub(crate) async fn replace_server_value(
         &self,
         name: &'static str,

@@ -1,4 +1,4 @@
-//! Sessions of the pages.
+//! The store of sessions.
 
 use async_trait::async_trait;
 use diesel::prelude::*;

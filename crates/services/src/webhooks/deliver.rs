@@ -1,4 +1,4 @@
-//! Messages are sent.
+//! Delivery of messages.
 
 use signalbox_domain::ports::{LeasedEndpoint, Outgoing, Posted};
 use signalbox_domain::time::{Span, Timestamp};
@@ -9,27 +9,27 @@ use signalbox_domain::webhook::{
 use super::super::Error;
 use super::{WebhookError, WebhookService};
 
-/// How long a lease on an endpoint lasts, in seconds: a turn, the longest try that was begun in it,
-/// and the time to write it down.
+/// The duration of a lease on an endpoint, in seconds: a turn, the longest attempt started in it,
+/// and the time to record it.
 const LEASE_SECONDS: u32 = 60;
-/// How long an endpoint's turn lasts, in seconds; a try that was begun is still ended.
+/// The duration of an endpoint's turn, in seconds; an attempt that has started is completed.
 const TURN_SECONDS: u32 = 30;
 
 impl WebhookService {
-    /// Leases up to `limit` endpoints that have something to be sent. With `failing` those whose last
-    /// try failed, else the others.
+    /// Leases up to `limit` endpoints with due messages: with `failing` those whose last attempt
+    /// failed, otherwise the others.
     pub async fn lease(&self, limit: u32, failing: bool) -> Result<Vec<LeasedEndpoint>, Error> {
         let now = self.context.clock.now();
         let times = (now, now.plus(Span::seconds(LEASE_SECONDS)));
         Ok(self.store().lease(limit, failing, self.holder, times).await?)
     }
 
-    /// When the turn of an endpoint ends that was leased now.
+    /// When the turn of an endpoint that is leased now ends.
     pub fn turn_end(&self) -> Timestamp {
         self.context.clock.now().plus(Span::seconds(TURN_SECONDS))
     }
 
-    /// What is to be sent to a leased endpoint now; nothing when its turn is over.
+    /// The due messages of a leased endpoint; none when its turn is over.
     pub async fn due(
         &self,
         leased: &LeasedEndpoint,
@@ -43,7 +43,7 @@ impl WebhookService {
         Ok(self.store().due(leased.token, now, limit).await?)
     }
 
-    /// Sends one message and writes down what came of it. `false` when the lease was lost.
+    /// Sends one message and records the attempt; `false` if the lease was lost.
     pub async fn deliver(&self, leased: &LeasedEndpoint, message: &Message) -> Result<bool, Error> {
         let endpoint = &leased.endpoint;
         let begun = self.context.clock.now();
@@ -56,16 +56,16 @@ impl WebhookService {
             at: begun,
             payload: &message.payload,
         };
-        // A secret that cannot be read is the operator's mistake: no try was made, the message
-        // waits, and the log tells why.
+        // A secret that cannot be opened is a configuration error: no attempt is recorded, the
+        // message waits, and the error is logged.
         let posted = self.parts.sender.post(&outgoing).await.map_err(WebhookError::from)?;
         let Posted { headers, sent } = posted;
         let took = self.context.clock.now().since(begun);
         let verdict = sent.verdict();
-        let outcome = told(&sent, verdict, message);
+        let outcome = outcome_name(&sent, verdict, message);
         let seen = signalbox_domain::ports::Observed::WebhookDelivery { outcome, took };
         self.context.observer.observe(&seen);
-        // The store gives it its number.
+        // The store assigns the number.
         let attempt = Attempt::of((message.id, 0), (begun, took), headers, sent);
         Ok(self.store().record(leased.token, &attempt, verdict, self.jitter()).await?)
     }
@@ -75,15 +75,15 @@ impl WebhookService {
         Ok(self.store().release(leased.token, self.context.clock.now()).await?)
     }
 
-    /// Ends the leases of this server; everybody's when it is the only one on the database and
-    /// starts.
+    /// Ends the leases of this server; with `all`, every lease, which is only valid at the start of
+    /// the only server on a database.
     pub async fn hand_back(&self, all: bool) -> Result<u64, Error> {
         let holder = (!all).then_some(self.holder);
         Ok(self.store().hand_back(holder).await?)
     }
 
-    /// Removes messages that ended longer ago than `kept`. Returns how many; a caller that got any
-    /// calls again.
+    /// Deletes messages that ended longer than `kept` ago; returns their number. Call again until
+    /// it returns 0.
     pub async fn prune(&self, kept: Span) -> Result<u64, Error> {
         let before = self.context.clock.now().minus(kept);
         Ok(self.store().prune(before, 1_000).await?)
@@ -96,8 +96,8 @@ impl WebhookService {
     }
 }
 
-/// How a try ended, as it is observed.
-fn told(sent: &Sent, verdict: Verdict, message: &Message) -> &'static str {
+/// The name of an attempt's outcome in observations.
+fn outcome_name(sent: &Sent, verdict: Verdict, message: &Message) -> &'static str {
     match verdict {
         Verdict::Delivered => "delivered",
         Verdict::Abort | Verdict::Gone => "failed",

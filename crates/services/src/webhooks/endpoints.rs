@@ -1,4 +1,4 @@
-//! Endpoints are made, changed and removed.
+//! Use cases of endpoints.
 
 use signalbox_domain::audit::{AuditAction, AuditFields, AuditRecord, of_webhook};
 use signalbox_domain::ports::WebhookStore;
@@ -12,10 +12,10 @@ use super::super::Error;
 use super::super::audit::AuditEntryBuilder;
 use super::{ATTEMPTS, WebhookError, WebhookService};
 
-/// The kind of event whose example is sent as a test, unless another is asked for.
+/// The default kind of event of a test message.
 const TEST_KIND: &str = "pull_request.merged";
 
-/// An endpoint with a secret that is shown this once.
+/// A created endpoint with the text of its secret, which is not stored.
 pub struct CreatedEndpoint {
     /// The endpoint.
     pub endpoint: Endpoint,
@@ -23,23 +23,23 @@ pub struct CreatedEndpoint {
     pub secret: String,
 }
 
-/// What is to be changed of an endpoint; what is `None` stays.
+/// A partial change of an endpoint; a field that is `None` stays unchanged.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EndpointChange {
-    /// Where messages are posted.
+    /// The URL that messages are posted to.
     pub url: Option<String>,
-    /// For people.
+    /// The description.
     pub description: Option<String>,
-    /// The names of the events that it gets; empty: all.
+    /// The names of the events that it receives; empty for all.
     pub kinds: Option<Vec<String>>,
-    /// Whether it is sent anything.
+    /// Whether it is on.
     pub enabled: Option<bool>,
-    /// When it is switched on: whether events that came while it was off are sent too.
+    /// When enabling it: whether to also send the events from the time that it was off.
     pub catch_up: bool,
 }
 
 impl WebhookService {
-    /// Makes an endpoint. It gets what happens from now on.
+    /// Creates an endpoint. It receives events from now on.
     pub async fn create_endpoint(
         &self,
         caller: &Caller,
@@ -78,13 +78,13 @@ impl WebhookService {
         Ok(self.store().endpoints(caller.org).await?)
     }
 
-    /// One endpoint.
+    /// An endpoint of the caller's organization.
     pub async fn endpoint(&self, caller: &Caller, id: EndpointId) -> Result<Endpoint, Error> {
         Self::may(caller)?;
         self.known(caller.org, id).await
     }
 
-    /// Changes an endpoint; returns it. One that is switched on begins with a clean record.
+    /// Changes an endpoint and returns it. Enabling it clears its failures.
     pub async fn update_endpoint(
         &self,
         caller: &Caller,
@@ -123,7 +123,7 @@ impl WebhookService {
         self.change(&deed, id, changed).await
     }
 
-    /// Removes an endpoint with its messages.
+    /// Deletes an endpoint with its messages.
     pub async fn delete_endpoint(&self, caller: &Caller, id: EndpointId) -> Result<(), Error> {
         Self::may(caller)?;
         let before = of_webhook(&self.known(caller.org, id).await?);
@@ -137,8 +137,8 @@ impl WebhookService {
         }
     }
 
-    /// Gives an endpoint a new secret. Messages are signed with the one before as well until
-    /// `overlap` is over.
+    /// Adds a new secret to an endpoint. Messages are also signed with the previous one until
+    /// `overlap` has passed.
     pub async fn rotate_secret(
         &self,
         caller: &Caller,
@@ -154,7 +154,7 @@ impl WebhookService {
         Ok(CreatedEndpoint { endpoint, secret: new.text })
     }
 
-    /// Sends an example of an event to an endpoint that is on. Returns the message.
+    /// Sends a sample event to an endpoint that is on; returns the message.
     pub async fn send_test(
         &self,
         caller: &Caller,
@@ -169,7 +169,7 @@ impl WebhookService {
         let kind = kind.unwrap_or(TEST_KIND);
         let payload = self.parts.catalogue.example(kind).ok_or_else(|| {
             let shown: String = kind.chars().take(100).collect();
-            let rule = format!("must name an event, and {shown:?} is none");
+            let rule = format!("must be the name of an event: unknown event {shown:?}");
             WebhookError::from(SettingsError { field: "event", rule })
         })?;
         let event = self.context.ids.new_id();
@@ -188,7 +188,7 @@ impl WebhookService {
         Err(Error::Busy)
     }
 
-    /// Seals secrets again that are under an older key. Returns how many endpoints were changed.
+    /// Reseals secrets that are sealed with an older key; returns the number of changed endpoints.
     pub async fn reseal(&self) -> Result<u64, Error> {
         let (mut after, mut changed) = (None, 0);
         loop {
@@ -203,7 +203,7 @@ impl WebhookService {
                         (secret.sealed, fresh) = (sealed, true);
                     }
                 }
-                // Somebody who changes it meanwhile does no harm: it is sealed at the next start.
+                // A concurrent change is harmless: the secret is resealed at the next start.
                 if fresh && self.store().save(&endpoint, None).await? {
                     changed += 1;
                 }
@@ -218,7 +218,7 @@ impl WebhookService {
         Ok(rule.map_err(refused)?)
     }
 
-    /// The record of what is done with an endpoint that changes nothing of it.
+    /// The audit record of an action that does not change the endpoint.
     pub(super) fn note<const N: usize>(
         &self,
         (caller, id): (&Caller, EndpointId),
@@ -234,7 +234,7 @@ impl WebhookService {
         )
     }
 
-    /// Changes an endpoint, again when somebody else was faster.
+    /// Changes an endpoint; repeated after a concurrent change.
     async fn change(
         &self,
         deed: &AuditEntryBuilder,

@@ -1,4 +1,4 @@
-//! Why something about webhooks was refused.
+//! Errors of webhook operations.
 
 use thiserror::Error;
 use uuid::Uuid;
@@ -6,13 +6,13 @@ use uuid::Uuid;
 use signalbox_domain::ports::SecretError;
 use signalbox_domain::webhook::{EndpointId, SettingsError};
 
-/// Why something about webhooks was refused.
+/// Errors of webhook operations.
 #[derive(Debug, Error)]
 pub enum WebhookError {
     /// The organization has no such endpoint.
     #[error("webhook endpoint {0} not found")]
     UnknownEndpoint(EndpointId),
-    /// The endpoint has no such message, or no longer.
+    /// The endpoint has no such message.
     #[error("message {message} of webhook endpoint {endpoint} not found")]
     UnknownMessage {
         /// The endpoint.
@@ -20,22 +20,22 @@ pub enum WebhookError {
         /// The message.
         message: Uuid,
     },
-    /// The message is on its way already.
-    #[error("message {0} is pending already")]
+    /// The message is already pending.
+    #[error("message {0} is already pending")]
     Pending(Uuid),
-    /// The organization has as many endpoints as it may.
+    /// The organization has the maximum number of endpoints.
     #[error("an organization has at most {0} webhook endpoints")]
     TooMany(u32),
-    /// Webhooks tell of every repository, and the token may not see them all.
+    /// Webhooks cover every repository, and the token is limited to some.
     #[error("webhooks need a token that is not limited to repositories")]
     LimitedToken,
-    /// The endpoint is off, and what is asked needs one that is on.
+    /// The endpoint is off, and the operation requires one that is on.
     #[error("webhook endpoint {0} is off")]
     Off(EndpointId),
-    /// A setting breaks a rule.
+    /// A setting is invalid.
     #[error(transparent)]
     Settings(#[from] SettingsError),
-    /// A secret could not be made or read.
+    /// A secret could not be created or opened.
     #[error(transparent)]
     Secret(#[from] SecretError),
 }

@@ -1,4 +1,4 @@
-//! Events become messages.
+//! Fan-out: events become messages.
 
 use std::collections::BTreeMap;
 
@@ -10,14 +10,14 @@ use signalbox_domain::webhook::{Content, Endpoint, Message};
 use super::super::Error;
 use super::WebhookService;
 
-/// The most messages that are written at once.
+/// The most messages in one write.
 const AT_ONCE: u32 = 250;
-/// Endpoints that are read at once.
+/// The most endpoints in one read.
 const PAGE: u32 = 200;
 
 impl WebhookService {
-    /// Makes messages of new events for every endpoint that is on. Returns how many were made; a
-    /// caller that got any calls again.
+    /// Creates messages of new events for every endpoint that is on; returns their number. Call
+    /// again until it returns 0.
     pub async fn fan_out(&self) -> Result<u64, Error> {
         let (mut after, mut made) = (None, 0);
         let mut newest: BTreeMap<OrgId, i64> = BTreeMap::new();
@@ -41,7 +41,7 @@ impl WebhookService {
         }
     }
 
-    /// Makes messages for one endpoint, as many as it has room for.
+    /// Creates messages for one endpoint, as many as its backlog allows.
     async fn feed(&self, endpoint: &Endpoint, end: i64) -> Result<u64, Error> {
         let (org, id) = (endpoint.org, endpoint.id);
         let waiting = u32::try_from(self.store().waiting(org, id).await?).unwrap_or(u32::MAX);
@@ -54,7 +54,7 @@ impl WebhookService {
         let events = self.parts.log.after(org, endpoint.cursor, kinds, room).await?;
         let all = u32::try_from(events.len()).unwrap_or(u32::MAX) < room;
         let seen = events.last().map_or(endpoint.cursor, |event| event.position);
-        // With all of them seen, those up to `end` that the filter passes over are done with too.
+        // If all matching events were read, the filtered ones up to `end` are done, too.
         let to = if all { seen.max(end) } else { seen };
         let now: Timestamp = self.context.clock.now();
         let message = |event: PublicEvent| {

@@ -1,4 +1,4 @@
-//! What was sent, and sending it once more.
+//! The delivery log, and replays.
 
 use uuid::Uuid;
 
@@ -15,37 +15,37 @@ use super::{WebhookError, WebhookService};
 /// The most messages that one call replays.
 const MOST_REPLAYED: u32 = 10_000;
 
-/// A page of messages with their tries.
+/// A page of messages with their attempts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeliveryPage {
-    /// The messages, newest first, each with its tries, oldest first.
+    /// The messages, newest first, each with its attempts, oldest first.
     pub messages: Vec<(Message, Vec<Attempt>)>,
-    /// Whether there are more.
+    /// Whether there is a next page.
     pub more: bool,
 }
 
-/// Which messages are sent once more.
+/// The messages to replay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Replay {
-    /// This one.
+    /// This message.
     One(Uuid),
-    /// Those that failed and were made in that part of time.
+    /// Failed messages that were created in this window.
     Failed(Window),
-    /// All that have ended, whatever came of them, and were made in that part of time.
+    /// All ended messages that were created in this window, whatever their outcome.
     All(Window),
 }
 
-/// What a replay did.
+/// The result of a replay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Replayed {
-    /// How many messages were set on their way.
+    /// The number of replayed messages.
     pub messages: u64,
-    /// Whether there may be more than one call replays.
+    /// Whether the limit of one call was reached, so that more messages may match.
     pub more: bool,
 }
 
 impl WebhookService {
-    /// Messages of an endpoint with their tries, newest first.
+    /// Messages of an endpoint with their attempts, newest first.
     pub async fn deliveries(
         &self,
         caller: &Caller,
@@ -71,7 +71,7 @@ impl WebhookService {
         Ok(DeliveryPage { messages: found.into_iter().map(with_tries).collect(), more })
     }
 
-    /// One message, with its tries, the first one first.
+    /// A message with its attempts, oldest first.
     pub async fn delivery(
         &self,
         caller: &Caller,
@@ -86,7 +86,7 @@ impl WebhookService {
         Ok((found, attempts))
     }
 
-    /// Sends messages once more, under the same ids.
+    /// Replays messages, under the same ids.
     pub async fn replay(
         &self,
         caller: &Caller,
@@ -99,7 +99,7 @@ impl WebhookService {
             return Err(WebhookError::Off(id).into());
         }
         let (org, now) = (caller.org, self.context.clock.now());
-        let record = self.note((caller, id), AuditAction::WebhookReplayed, told(what));
+        let record = self.note((caller, id), AuditAction::WebhookReplayed, audit_fields(what));
         let filter = match what {
             Replay::One(message) => return self.replay_one((org, id), message, now, &record).await,
             Replay::Failed(made) => {
@@ -130,8 +130,8 @@ impl WebhookService {
     }
 }
 
-/// What a replay is told as in the audit log.
-fn told(what: Replay) -> [(&'static str, String); 2] {
+/// The fields of a replay in the audit log.
+fn audit_fields(what: Replay) -> [(&'static str, String); 2] {
     let (which, made) = match what {
         Replay::One(message) => {
             return [("replay", "one message".to_owned()), ("messageId", message.to_string())];

@@ -1,4 +1,4 @@
-//! Use cases of webhooks: endpoints are looked after, events become messages, messages are sent.
+//! Use cases of webhooks: endpoints, fan-out of events to messages, and delivery.
 
 mod deliver;
 mod endpoints;
@@ -21,29 +21,29 @@ pub use endpoints::{CreatedEndpoint, EndpointChange};
 pub use error::WebhookError;
 pub use log::{DeliveryPage, Replay, Replayed};
 
-/// How often a change is tried when others change the same endpoint.
+/// The most attempts of a change in case of concurrent changes.
 const ATTEMPTS: u32 = 8;
 
 /// The adapters that only webhooks need.
 #[derive(Clone)]
 pub struct WebhookParts {
-    /// What happened.
+    /// The event log.
     pub log: Arc<dyn EventLog>,
-    /// Which events there are.
+    /// The catalogue of events.
     pub catalogue: Arc<dyn EventCatalogue>,
-    /// Posts messages.
+    /// The sender of messages.
     pub sender: Arc<dyn WebhookSender>,
-    /// Makes secrets.
+    /// The signing secrets.
     pub secrets: Arc<dyn WebhookSecrets>,
 }
 
-/// What webhooks may take.
+/// The limits of webhooks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WebhookLimits {
-    /// Endpoints of one organization.
+    /// The most endpoints of an organization.
     pub endpoints: u32,
-    /// Messages of one endpoint that wait at the same time. With that many, no more are made until
-    /// some have ended; the events wait in their log.
+    /// The most pending messages of an endpoint. At the limit, no more are created until some have
+    /// ended; the events wait in the log.
     pub backlog: u32,
 }
 
@@ -53,7 +53,7 @@ impl Default for WebhookLimits {
     }
 }
 
-/// What is done with webhooks. Methods with a caller check what the caller may do.
+/// Use cases of webhooks. Methods with a caller check its scopes.
 pub struct WebhookService {
     context: WebhookContext,
     parts: WebhookParts,
@@ -62,7 +62,7 @@ pub struct WebhookService {
 }
 
 impl WebhookService {
-    /// A service with a holder id of its own.
+    /// Creates the service, with a lease holder id of its own.
     pub fn new(
         context: impl Into<WebhookContext>,
         parts: WebhookParts,
@@ -73,8 +73,8 @@ impl WebhookService {
         Self { context, parts, limits, holder }
     }
 
-    /// Webhooks tell everything of an organization, and may carry it anywhere: who looks after them
-    /// must be allowed to do and see all of it.
+    /// Webhooks publish every event of an organization to any URL, so managing them requires a
+    /// token with full access to the organization.
     fn may(caller: &Caller) -> Result<(), Error> {
         if !caller.may(Scope::QueueAdmin) {
             return Err(Error::MissingScope(Scope::QueueAdmin));
@@ -90,7 +90,7 @@ impl WebhookService {
         Ok(found.ok_or(WebhookError::UnknownEndpoint(id))?)
     }
 
-    /// The names of all events.
+    /// The public names of all events.
     pub fn kinds(&self) -> Vec<String> {
         self.parts.catalogue.kinds()
     }

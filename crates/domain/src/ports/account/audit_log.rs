@@ -8,40 +8,40 @@ use crate::ids::{OrgId, RepoName, TokenId};
 use crate::ports::StoreError;
 use crate::time::{Timestamp, Window};
 
-/// Which records are wanted. What is `None` or empty does not filter.
+/// A filter for records. A field that is `None` or empty does not filter.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AuditFilter {
-    /// Of one kind of change.
+    /// Only this action.
     pub action: Option<AuditAction>,
-    /// By one token.
+    /// Only changes by this token.
     pub token: Option<TokenId>,
-    /// Of one object, by its whole text.
+    /// Only this object, compared as a whole.
     pub object: Option<String>,
-    /// Of these repositories, whatever the case of their names. Records that belong to no
-    /// repository are left out then.
+    /// Only these repositories, compared case-insensitively. Records without a repository are then
+    /// excluded.
     pub repos: Vec<RepoName>,
-    /// Of that time.
+    /// Only changes in this window.
     pub window: Window,
 }
 
-/// A place in the log: records are ordered by time and then by id.
+/// A position in the log, which is ordered by time and then by id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct AuditPlace {
-    /// When.
+    /// The record's time.
     pub at: Timestamp,
-    /// Which of that time.
+    /// The record's id.
     pub id: Uuid,
 }
 
-/// Keeps the audit log. Changes of queues and of flaky tests write their record in the commit of
+/// Stores the audit log. Changes of queues and of flaky tests write their record in the commit of
 /// the change itself: see [`crate::ports::Commit`] and [`crate::ports::FlakyCommit`].
 #[async_trait]
 pub trait AuditLog: Send + Sync {
     /// Writes a record of a change that has no commit of its own.
     async fn append(&self, record: &AuditRecord) -> Result<(), StoreError>;
 
-    /// Records of one organization, or of all for `None`, newest first, older than a place if
-    /// given, at most `limit`.
+    /// Lists records of one organization, or of all for `None`, newest first, older than a position
+    /// if given, at most `limit`.
     async fn list(
         &self,
         org: Option<OrgId>,
@@ -50,6 +50,7 @@ pub trait AuditLog: Send + Sync {
         limit: u32,
     ) -> Result<Vec<AuditRecord>, StoreError>;
 
-    /// Deletes the oldest records from before a time, at most `limit`; returns how many.
+    /// Deletes the oldest records from before a time, at most `limit`; returns the number of
+    /// deleted records.
     async fn prune(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError>;
 }

@@ -1,39 +1,40 @@
-//! An identity provider that people sign in with.
+//! An OpenID Connect provider that users sign in with.
 
 use async_trait::async_trait;
 use thiserror::Error;
 
 use crate::identity::Identity;
 
-/// What a browser keeps while somebody is at the provider.
+/// The secrets that a browser keeps during a sign-in at the provider.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Leaving {
-    /// Comes back with the browser.
+    /// The OAuth `state`; returned in the redirect.
     pub state: String,
-    /// Comes back in the provider's token.
+    /// The `nonce`; returned in the ID token.
     pub nonce: String,
-    /// Shows that the one who comes back is the one who left.
+    /// The PKCE code verifier.
     pub verifier: String,
 }
 
-/// Why nobody was vouched for.
+/// Why a sign-in failed.
 #[derive(Debug, Error)]
 pub enum IdentityError {
-    /// The provider does not answer, or not as it should.
-    #[error("the identity provider does not answer: {0}")]
+    /// The provider does not answer, or answers with an error.
+    #[error("could not reach the identity provider: {0}")]
     Unavailable(String),
-    /// What it vouches with is not good.
-    #[error("the identity provider's token cannot be taken: {0}")]
+    /// The provider's ID token is invalid.
+    #[error("invalid ID token from the identity provider: {0}")]
     Refused(String),
 }
 
-/// An identity provider that people sign in with.
+/// An OpenID Connect provider that users sign in with.
 #[async_trait]
 pub trait IdentityProvider: Send + Sync {
-    /// Where a browser is sent, and what it keeps meanwhile. It comes back to `back`.
+    /// Starts a sign-in: returns the URL to redirect the browser to, and the secrets that it keeps
+    /// until the provider redirects it to `back`.
     async fn leave(&self, back: &str) -> Result<(String, Leaving), IdentityError>;
 
-    /// Who came back to `back` with that code.
+    /// Completes a sign-in: exchanges the code that the browser brought to `back` for an identity.
     async fn returned(
         &self,
         back: &str,

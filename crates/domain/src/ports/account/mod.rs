@@ -1,4 +1,4 @@
-//! What organizations, their repositories and those who act for them need.
+//! Ports of accounts: organizations, repositories, tokens, sessions and the audit log.
 
 mod audit_log;
 mod identity_provider;
@@ -16,7 +16,7 @@ pub use repo_store::{RepoStore, Repository};
 pub use session_store::SessionStore;
 pub use token_store::TokenStore;
 
-/// The stores of organizations, of one database.
+/// The stores of accounts in one database.
 #[derive(Clone)]
 pub struct AccountStores {
     /// Organizations.

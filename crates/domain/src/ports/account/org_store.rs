@@ -17,18 +17,18 @@ pub struct Org {
     pub created_at: Timestamp,
 }
 
-/// Keeps organizations.
+/// Stores organizations.
 #[async_trait]
 pub trait OrgStore: Send + Sync {
-    /// Writes an organization unless its slug is taken; returns the one that then has the slug.
+    /// Writes an organization unless its slug is taken; returns the organization that has the slug.
     async fn create(&self, org: &Org) -> Result<Org, StoreError>;
 
-    /// The organization with that slug.
+    /// The organization with this slug.
     async fn find_by_slug(&self, slug: &OrgSlug) -> Result<Option<Org>, StoreError>;
 
-    /// The organization with that id.
+    /// The organization with this id.
     async fn find(&self, id: OrgId) -> Result<Option<Org>, StoreError>;
 
-    /// All, by slug.
+    /// All organizations, ordered by slug.
     async fn list(&self) -> Result<Vec<Org>, StoreError>;
 }

@@ -11,31 +11,31 @@ use crate::time::Timestamp;
 pub struct Repository {
     /// Its id.
     pub id: RepoId,
-    /// Whose it is.
+    /// The organization that owns it.
     pub org: OrgId,
     /// Its name, as first registered.
     pub name: RepoName,
-    /// Where it is, on hosts that keep bare repositories in folders.
+    /// Its folder, on hosts with bare repositories in the file system.
     pub path: Option<String>,
     /// When it was registered.
     pub created_at: Timestamp,
 }
 
-/// Keeps repositories. One name may be registered with several organizations.
+/// Stores repositories. One name may be registered with several organizations.
 #[async_trait]
 pub trait RepoStore: Send + Sync {
-    /// Writes a repository unless the organization has one of that name already, as
-    /// [`find_by_name`](Self::find_by_name) finds it; returns the one that then has the name. A path
-    /// that is given replaces the one that was kept. Of several calls at once under spellings that
-    /// name one repository, one writes.
+    /// Writes a repository unless the organization has one of this name, as
+    /// [`find_by_name`](Self::find_by_name) finds it; returns the repository that has the name. A
+    /// given path replaces the stored one. Of concurrent calls for one repository, also in
+    /// different spellings, exactly one writes.
     async fn register(
         &self,
         repository: &Repository,
         any_case: bool,
     ) -> Result<Repository, StoreError>;
 
-    /// The organization's repository of that name: the one that is spelled exactly so, else, with
-    /// `any_case`, the one that was registered under another spelling.
+    /// The organization's repository of this name: an exact match first; with `any_case` also a
+    /// repository that was registered in another case.
     async fn find_by_name(
         &self,
         org: OrgId,
@@ -43,9 +43,9 @@ pub trait RepoStore: Send + Sync {
         any_case: bool,
     ) -> Result<Option<Repository>, StoreError>;
 
-    /// The organization's repository with that id.
+    /// The organization's repository with this id.
     async fn find(&self, org: OrgId, id: RepoId) -> Result<Option<Repository>, StoreError>;
 
-    /// Repositories by name; of one organization if given.
+    /// Repositories ordered by name; of one organization if given.
     async fn list(&self, org: Option<OrgId>) -> Result<Vec<Repository>, StoreError>;
 }

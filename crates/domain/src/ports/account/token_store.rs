@@ -7,19 +7,19 @@ use crate::ports::StoreError;
 use crate::time::Timestamp;
 use crate::token::{Token, TokenHash};
 
-/// Keeps tokens by the hash of their text.
+/// Stores tokens by the hash of their text.
 #[async_trait]
 pub trait TokenStore: Send + Sync {
     /// Writes a new token.
     async fn insert(&self, token: &Token) -> Result<(), StoreError>;
 
-    /// The token with that hash, also one that has expired or was revoked.
+    /// The token with this hash, including an expired or revoked one.
     async fn find_by_hash(&self, hash: TokenHash) -> Result<Option<Token>, StoreError>;
 
     /// Tokens, newest first; of one organization if given.
     async fn list(&self, org: Option<OrgId>) -> Result<Vec<Token>, StoreError>;
 
-    /// Sets when a token stops being good, unless it stops earlier already. `false` when there is
-    /// no such token.
+    /// Sets when a token stops being valid, unless it stops earlier; `false` if there is no such
+    /// token.
     async fn revoke(&self, id: TokenId, at: Timestamp) -> Result<bool, StoreError>;
 }

@@ -1,26 +1,26 @@
-//! Reports that checks of the plain git host leave behind.
+//! Test reports that checks of the plain git host leave behind.
 
 use async_trait::async_trait;
 
 use crate::flaky::Excuse;
 use crate::ports::{ChecksJob, ReportFile};
 
-/// What a check that ended has left behind.
+/// The reports of a completed check.
 pub struct LeftReports {
-    /// Its reports; at least one.
+    /// The report files; at least one.
     pub files: Vec<ReportFile>,
-    /// Whether it ended by itself and said that something failed.
+    /// Whether the check ran to its end and failed.
     pub failed: bool,
-    /// Whether the files are all of its reports, and it wrote each of them.
+    /// Whether the files are complete: all of its reports, each written by this check.
     pub whole: bool,
 }
 
-/// Takes in the reports of a check.
+/// Receives the reports of checks.
 #[async_trait]
 pub trait CheckReports: Send + Sync {
-    /// Takes in the files that a check of a job wrote, and says of one that failed whether it
-    /// counts as passed all the same. What goes wrong comes back as words for the log; the check
-    /// then counts as it ended.
+    /// Receives the report files of a check of a job. For a failed check, returns whether it counts
+    /// as passed because only quarantined tests failed. An error is a message for the log; the
+    /// check then keeps its conclusion.
     async fn collected(
         &self,
         job: &ChecksJob,

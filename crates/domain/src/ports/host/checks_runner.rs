@@ -1,32 +1,32 @@
-//! Running checks, on hosts that have no CI of their own.
+//! Checks runners: they run checks here, or read those that a host's CI runs.
 
 use async_trait::async_trait;
 
 use crate::ports::{ChecksSink, HostError, Repository};
 use crate::queue::RunChecks;
 
-/// Checks to be run.
+/// A job: the checks of one candidate.
 #[derive(Clone, Debug)]
 pub struct ChecksJob {
-    /// In which repository.
+    /// The repository.
     pub repository: Repository,
-    /// What to run.
+    /// The candidate and the required checks.
     pub checks: RunChecks,
 }
 
-/// Runs checks.
+/// Runs or reads the checks of candidates.
 #[async_trait]
 pub trait ChecksRunner: Send + Sync {
-    /// Runs all configured checks of a candidate that are required, and reports each when it
-    /// starts and when it ends. Every required name that is not configured is reported at once as
-    /// failed, with a summary that says so. Returns when all have ended.
+    /// Runs all configured checks of a candidate that are required, and reports each when it starts
+    /// and when it ends. A required name that is not configured is reported immediately as failed,
+    /// with the cause as its summary. Returns when all checks have completed.
     ///
-    /// Dropping the future, or [`ChecksSink::closed`], kills every process that was started.
-    /// `Err` means that nothing can be said about the candidate; the job is tried again.
+    /// Dropping the future, or [`ChecksSink::closed`], kills every process that was started. `Err`
+    /// means that the result is unknown; the job is retried.
     async fn run(&self, job: &ChecksJob, sink: &dyn ChecksSink) -> Result<(), HostError>;
 
-    /// Whether its reports are what it reads on a host that runs the checks, where a success may be
-    /// pending again, and not what it does itself.
+    /// Whether it reads the checks from a host whose CI runs them, where a rerun can turn a success
+    /// back to pending. `false` if it runs them itself.
     fn reads_the_host(&self) -> bool {
         false
     }

@@ -1,4 +1,4 @@
-//! Where a checks runner reports to.
+//! The sink of a checks runner's reports.
 
 use async_trait::async_trait;
 use thiserror::Error;
@@ -6,19 +6,19 @@ use thiserror::Error;
 use crate::ports::CheckOutput;
 use crate::queue::CheckReport;
 
-/// Nobody wants reports any more: the run was cancelled, or its lease was lost.
+/// The sink accepts no more reports, because the run was cancelled or its lease was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("the run's checks are no longer wanted")]
 pub struct SinkClosed;
 
-/// Where reports go.
+/// Receives the reports and the output of checks.
 #[async_trait]
 pub trait ChecksSink: Send + Sync {
-    /// Reports checks: queued, in progress, completed. On [`SinkClosed`] the runner kills what it
-    /// has started and returns.
+    /// Reports checks: queued, in progress, completed. On [`SinkClosed`] the runner kills its
+    /// processes and returns.
     async fn report(&self, checks: Vec<CheckReport>) -> Result<(), SinkClosed>;
 
-    /// Keeps a check's output.
+    /// Stores a check's output.
     async fn output(&self, output: CheckOutput) -> Result<(), SinkClosed>;
 
     /// Returns when the sink is closed.

@@ -1,4 +1,4 @@
-//! What hosts with people on them can do beyond git: comments, labels, statuses, permissions.
+//! Forges: hosts with pull requests, comments, labels, statuses and permissions.
 
 use async_trait::async_trait;
 
@@ -6,16 +6,16 @@ use crate::ids::{BranchName, PrNumber, Sha};
 use crate::ports::{HostError, Repository};
 use crate::time::Timestamp;
 
-/// What somebody may do in a repository, as the host says. The order is that of power.
+/// A user's permission in a repository, as reported by the host; ordered from least to most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Permission {
-    /// Nothing.
+    /// No access.
     None,
-    /// Look at it.
+    /// May read it.
     Read,
-    /// Push to it.
+    /// May push to it.
     Write,
-    /// Change its settings.
+    /// May change its settings.
     Admin,
 }
 
@@ -32,10 +32,10 @@ pub struct Comment {
     pub created_at: Timestamp,
 }
 
-/// How a status on a pull request stands.
+/// The state of a commit status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StatusState {
-    /// The queue is at work.
+    /// The pull request is in the queue.
     Pending,
     /// It has landed.
     Success,
@@ -43,18 +43,18 @@ pub enum StatusState {
     Failure,
 }
 
-/// A status on a pull request's head.
+/// A commit status on a pull request's head.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StatusNote {
     /// The commit.
     pub sha: Sha,
-    /// How it stands.
+    /// The state.
     pub state: StatusState,
-    /// A line for people, at most 140 characters are shown.
+    /// One line of text; hosts show at most 140 characters.
     pub description: String,
 }
 
-/// What is to be shown on a pull request. Showing the same again changes nothing.
+/// What the queue shows on a pull request. Announcing the same again changes nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Announcement {
     /// The pull request.
@@ -62,10 +62,10 @@ pub struct Announcement {
     /// The name of the queue: its target branch. Statuses and comments of different queues are
     /// different.
     pub queue: BranchName,
-    /// The status; `None` leaves it alone.
+    /// The status; `None` leaves it unchanged.
     pub status: Option<StatusNote>,
-    /// The text of the queue's only comment, Markdown whose foreign parts have been passed through
-    /// [`Forge::neutral`]; `None` leaves it alone.
+    /// The text of the queue's single comment, in Markdown; text from users is escaped by
+    /// [`Forge::neutral`]. `None` leaves it unchanged.
     pub comment: Option<String>,
     /// Labels that must be there, and labels that must not.
     pub labels: Option<(Vec<String>, Vec<String>)>,
@@ -80,12 +80,12 @@ pub struct LandedNote {
     pub head: Sha,
     /// The commit on the target branch that they landed as.
     pub sha: Sha,
-    /// Whether they landed as other commits than its own, so that the host does not mark it as
-    /// merged by itself.
+    /// Whether the changes landed as commits other than its own, so that the host does not mark the
+    /// pull request as merged automatically.
     pub rewritten: bool,
 }
 
-/// A draft pull request that makes the host's CI look at a test branch.
+/// A draft pull request that triggers the host's CI for a test branch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TestPullRequest {
     /// The test branch.
@@ -98,10 +98,10 @@ pub struct TestPullRequest {
     pub body: String,
 }
 
-/// A workflow run, as far as it vouches for who reports targets.
+/// A CI workflow run, as proof of who reports impacted targets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkflowRun {
-    /// Whether it has not ended.
+    /// Whether it is still running.
     pub live: bool,
     /// Whether it runs for a pull request from a fork of this repository.
     pub from_fork: bool,
@@ -109,53 +109,53 @@ pub struct WorkflowRun {
     pub head: Sha,
 }
 
-/// How much a finding matters.
+/// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// As it should be.
+    /// No problem.
     Fine,
-    /// Something does less than it could.
+    /// A feature is limited.
     Warning,
-    /// Something does not work.
+    /// A feature does not work.
     Problem,
 }
 
-/// What a look at the host has found.
+/// A finding of a diagnosis.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     /// A stable name: `permission.contents`.
     pub id: String,
-    /// How much it matters.
+    /// Its severity.
     pub severity: Severity,
-    /// What was found.
+    /// The finding, as a sentence.
     pub sentence: String,
-    /// What to change; empty when nothing.
+    /// How to fix it; empty if there is nothing to fix.
     pub fix: String,
 }
 
-/// A host with people on it. Everything here may fail without harm to the queue.
+/// A host with pull requests and users. A failure of any call here does not affect the queue.
 #[async_trait]
 pub trait Forge: Send + Sync {
-    /// What somebody may do in the repository now.
+    /// A user's present permission in the repository.
     async fn permission(
         &self,
         repository: &Repository,
         login: &str,
     ) -> Result<Permission, HostError>;
 
-    /// A comment as it is now. `None` when it is gone.
+    /// Reads a comment; `None` if it was deleted.
     async fn comment(&self, repository: &Repository, id: u64)
     -> Result<Option<Comment>, HostError>;
 
-    /// The comments that were written or changed since then, oldest first, at most 1,000: the pull
-    /// request of each and its id.
+    /// The comments written or changed since a time, oldest first, at most 1,000: for each its pull
+    /// request and its id.
     async fn comments_since(
         &self,
         repository: &Repository,
         since: Timestamp,
     ) -> Result<Vec<(PrNumber, u64)>, HostError>;
 
-    /// Shows on a comment whether its command was taken.
+    /// Reacts to a comment, to show whether its command was accepted.
     async fn react(
         &self,
         repository: &Repository,
@@ -163,19 +163,20 @@ pub trait Forge: Send + Sync {
         taken: bool,
     ) -> Result<(), HostError>;
 
-    /// The labels of a pull request as they are now.
+    /// Reads the labels of a pull request.
     async fn labels(&self, repository: &Repository, pr: PrNumber)
     -> Result<Vec<String>, HostError>;
 
-    /// Shows something on a pull request. Parts that are there already cost reads only.
+    /// Shows status, comment and labels on a pull request. Parts that are already shown cost only
+    /// reads.
     async fn announce(
         &self,
         repository: &Repository,
         announcement: &Announcement,
     ) -> Result<(), HostError>;
 
-    /// Closes a pull request that has landed as other commits than its own, if it is still open.
-    /// Returns its head if that is not the one that landed: later commits were left out.
+    /// Closes a pull request whose changes landed as other commits, if it is still open. Returns
+    /// its head if it is not the landed one: later commits did not land.
     async fn close_landed(
         &self,
         repository: &Repository,
@@ -189,26 +190,26 @@ pub trait Forge: Send + Sync {
         wanted: &TestPullRequest,
     ) -> Result<(), HostError>;
 
-    /// A workflow run. `None` when the repository has none of that id.
+    /// Reads a workflow run; `None` if the repository has none with this id.
     async fn workflow_run(
         &self,
         repository: &Repository,
         id: u64,
     ) -> Result<Option<WorkflowRun>, HostError>;
 
-    /// The word that commands in comments start with: `/signalbox`.
+    /// The prefix of commands in comments: `/signalbox`.
     fn command_prefix(&self) -> &str;
 
-    /// The lines of a comment that are plain text of its author, in the host's markup: without
-    /// code, quotes and what is not shown.
+    /// The lines of a comment that its author wrote as plain text, without code, quotes and hidden
+    /// parts.
     fn plain_lines(&self, comment: &str) -> Vec<String>;
 
-    /// Foreign text without markup and mentions, for comments.
+    /// Escapes text from users for a comment: no markup, no mentions.
     fn neutral(&self, text: &str) -> String;
 
-    /// Something was reported on a commit: whoever waits for its checks looks again.
+    /// Hints that a check was reported on a commit, so that waiting runners read it again.
     fn checks_hinted(&self, sha: &Sha);
 
-    /// Tries what can be tried on the host itself, for these repositories.
+    /// Diagnoses the connection to the host and the permissions for these repositories.
     async fn diagnose(&self, repositories: &[Repository]) -> Vec<Finding>;
 }

@@ -1,4 +1,4 @@
-//! Git hosts, in the queue's words.
+//! Git hosts: what the queue needs from them.
 
 use std::collections::BTreeMap;
 
@@ -13,68 +13,65 @@ use crate::queue::{
 };
 use crate::time::{Span, Timestamp};
 
-/// What a host can do, as data for the planner's settings and the effect runner.
+/// The abilities of a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Abilities {
-    /// Whether names of owners and repositories are matched in any case.
+    /// Whether names of owners and repositories are case-insensitive.
     pub case_insensitive_names: bool,
     /// Whether repositories are registered on first use.
     pub registers_on_first_use: bool,
-    /// Whether pull requests and targets must be read at short intervals, because the host does
-    /// not tell.
+    /// Whether pull requests and targets must be polled, because the host sends no webhooks.
     pub needs_polling: bool,
-    /// How long a queue that was read is not read again to find what the host did not tell of, or
-    /// told of in vain.
+    /// The interval of rereading a queue in case a webhook delivery was lost.
     pub reread_after: Span,
 }
 
-/// Why a host did not do what was asked.
+/// Why a call to a host failed.
 #[derive(Debug, Error)]
 pub enum HostError {
-    /// Too many calls: try again then.
-    #[error("the host asks for fewer calls until {retry_at}")]
+    /// The host limits the rate of calls.
+    #[error("rate limit of the host exceeded until {retry_at}")]
     RateLimited {
-        /// When to try again.
+        /// When to retry.
         retry_at: Timestamp,
     },
-    /// The host does not answer, or it or the machine that it runs on is unwell: no disk, no
-    /// permission on a folder, a lock in the way, unreadable objects. Says nothing about any
-    /// change; try again later.
+    /// The host does not answer, or the host or its machine fails: no disk space, a folder without
+    /// permission, a stale lock, unreadable objects. Unrelated to any change; retry later.
     #[error("the host is not available: {words}")]
     Unavailable {
-        /// What was seen.
+        /// The error.
         words: String,
     },
-    /// The host does not let this installation do it: a missing permission, an IP allow list, an
-    /// archived repository, a repository that is no longer visible. Says nothing about any change;
-    /// an operator must act, then the same call succeeds.
+    /// The host denies access: a missing permission, an IP allow list, an archived repository, a
+    /// repository that is no longer visible. Unrelated to any change; the call succeeds once an
+    /// operator has fixed the cause.
     #[error("the host denies access: {words}")]
     AccessDenied {
-        /// The host's words, and what it was asked for.
+        /// The host's message and the denied call.
         words: String,
     },
-    /// The host does not accept the credential. Says nothing about any change; an operator must
-    /// replace it, then the same call succeeds.
+    /// The host rejects the credential. Unrelated to any change; the call succeeds once an operator
+    /// has replaced it.
     #[error("the host rejected the credential: {words}")]
     CredentialRejected {
-        /// The host's words.
+        /// The host's message.
         words: String,
     },
-    /// The host understood and refuses this very change. The only error that may fail a pull
-    /// request, besides [`Conflict`](Self::Conflict).
+    /// The host refuses this change. The only error that may fail a pull request, besides
+    /// [`Conflict`](Self::Conflict).
     #[error("the host refused: {words}")]
     Rejected {
-        /// The host's words.
+        /// The host's message.
         words: String,
     },
-    /// There is no such thing.
+    /// The object does not exist.
     #[error("not found on the host: {what}")]
     NotFound {
-        /// What was looked for.
+        /// The missing object.
         what: String,
     },
-    /// Something is not where it was expected.
-    #[error("changed meanwhile: {what}")]
+    /// A branch or an object is not in the expected state.
+    #[error("changed concurrently: {what}")]
     Conflict {
         /// What has changed.
         what: String,
@@ -82,7 +79,7 @@ pub enum HostError {
 }
 
 impl HostError {
-    /// Whether the same call may succeed later.
+    /// Whether the same call may succeed later without any change.
     pub const fn is_passing(&self) -> bool {
         match self {
             Self::RateLimited { .. }
@@ -93,7 +90,7 @@ impl HostError {
         }
     }
 
-    /// What is wrong with the host itself, if that is what this says.
+    /// The outage of the host that the error indicates, if any.
     pub fn trouble(&self) -> Option<HostTrouble> {
         let (kind, words) = match self {
             Self::Unavailable { words } => (HostTroubleKind::Unreachable, words),
@@ -117,55 +114,55 @@ pub struct Head {
     pub tree: TreeId,
 }
 
-/// How building a candidate ended.
+/// The result of building a candidate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Built {
-    /// It is on its branch.
+    /// The candidate is on its branch.
     Candidate {
         /// The commit.
         candidate: Candidate,
-        /// If the order asks for it and the pull request's head has the candidate's tree: what was
-        /// reported on that head.
+        /// The checks of the pull request's head, if [`BuildCandidate::direct`] is set and the head
+        /// has the candidate's tree.
         head_checks: Vec<CheckReport>,
-        /// The pull requests whose changes add nothing to what they were put on; no commit was
-        /// made for them.
+        /// The pull requests that add no changes; they have no commit.
         empty: Vec<PrNumber>,
     },
-    /// A pull request of the group has landed on the target before, with this very head. It is
-    /// shown as merged; no branch is left behind.
+    /// A pull request of the group has already landed on the target with this head. The host shows
+    /// it as merged; the test branch does not exist.
     MergedBefore {
-        /// Which one.
+        /// The pull request.
         pr: PrNumber,
     },
-    /// The changes conflict; no branch is left behind. An answer that names a pull request or a run
-    /// that has no part in what was asked is ignored, and the host is asked again.
+    /// The changes conflict; the test branch does not exist. An answer that names an unrelated pull
+    /// request or run is ignored, and the build is repeated.
     Conflict {
-        /// Which pull request of the group conflicts: one of [`BuildCandidate::changes`].
+        /// The conflicting pull request: one of [`BuildCandidate::changes`].
         pr: PrNumber,
-        /// With what: the target if it conflicts with that alone, else the first run ahead of which
-        /// that is true (one of [`BuildCandidate::ahead`]), else a pull request that comes before it
-        /// in [`BuildCandidate::changes`].
+        /// The other side: the target if the change conflicts with it alone; otherwise the first
+        /// run ahead whose candidate it conflicts with (one of [`BuildCandidate::ahead`]);
+        /// otherwise an earlier pull request in [`BuildCandidate::changes`].
         with: ConflictWith,
         /// The conflicting paths, at most 100, each at most 1,024 bytes.
         paths: Vec<String>,
     },
 }
 
-/// How landing ended.
+/// The result of a landing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LandAnswer {
     /// The candidate, or a commit with the tree that had to land, is on the target.
     Landed(Head),
     /// A pull request's head is not the tested one; the target was not touched.
     HeadMoved {
-        /// Which pull request: one of [`Land::changes`].
+        /// The pull request: one of [`Land::changes`].
         pr: PrNumber,
     },
-    /// The target is elsewhere and the tested tree would not be what lands; it was not touched.
+    /// The target has moved and the tested tree would not be what lands; the target was not
+    /// touched.
     TargetMoved(Head),
 }
 
-/// A landing that is looked for on the target.
+/// A landing to look for on the target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Landed {
     /// The head of the pull request that landed.
@@ -174,7 +171,7 @@ pub struct Landed {
     pub commit: Sha,
 }
 
-/// How a pull request is looked up.
+/// A query for a pull request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PullRequestQuery {
     /// By its number.
@@ -183,7 +180,7 @@ pub enum PullRequestQuery {
     Branch(String),
 }
 
-/// A test branch that is on the host.
+/// A test branch that exists on the host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TestBranch {
     /// Its name.
@@ -192,50 +189,51 @@ pub struct TestBranch {
     pub sha: Sha,
 }
 
-/// What one cheap call tells about a repository, to find out what must be read again.
+/// A summary of a repository from one cheap call, to find what must be read again.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Snapshot {
     /// The heads of the branches.
     pub heads: BTreeMap<BranchName, Sha>,
-    /// A mark for each open pull request. While the mark is the same, the host shows the same pull
-    /// request; a pull request without a mark is not open.
-    pub marks: BTreeMap<PrNumber, String>,
+    /// A fingerprint of each open pull request. While it is unchanged, so is the pull request; a
+    /// pull request without a fingerprint is not open.
+    pub fingerprints: BTreeMap<PrNumber, String>,
 }
 
-/// A git host. Every call that changes something names the commit that it expects, so a late call
-/// cannot move a branch that has moved.
+/// A git host. Every call that changes a branch names the commit that it expects, so a late call
+/// cannot overwrite a branch that has moved.
 #[async_trait]
 pub trait GitHost: Send + Sync {
-    /// What it can do.
+    /// The abilities of the host.
     fn abilities(&self) -> Abilities;
 
-    /// Whether the repository exists on the host, and where, for hosts that keep folders.
+    /// The repository's location, if it exists: its folder on hosts with repositories in the file
+    /// system, empty on others.
     async fn locate(&self, repository: &Repository) -> Result<Option<String>, HostError>;
 
-    /// The heads of all branches, and a mark for each open pull request, at a cost that does not
-    /// grow with the number of pull requests. `None` on hosts that have no such call: everything is
-    /// then read one by one.
+    /// The heads of all branches and a fingerprint of each open pull request, at a cost that does
+    /// not grow with the number of pull requests. `None` on hosts without such a call: every object
+    /// is then read on its own.
     async fn snapshot(&self, _repository: &Repository) -> Result<Option<Snapshot>, HostError> {
         Ok(None)
     }
 
-    /// A pull request as it is now; a branch that it follows is read first. `None` when there is
-    /// none, which only a host whose repository can be read may say.
+    /// Reads a pull request; a branch that it follows is read first. `None` if it does not exist,
+    /// which a host reports only if the repository itself is readable.
     async fn pull_request(
         &self,
         repository: &Repository,
         query: &PullRequestQuery,
     ) -> Result<Option<PullRequest>, HostError>;
 
-    /// A branch's head as it is now. `None` when there is no such branch, which only a host whose
-    /// repository can be read may say.
+    /// Reads a branch's head; `None` if the branch does not exist, which a host reports only if the
+    /// repository itself is readable.
     async fn head(
         &self,
         repository: &Repository,
         branch: &BranchName,
     ) -> Result<Option<Head>, HostError>;
 
-    /// What the repository's configuration, read at that commit of the target, and the host
+    /// The statuses that the repository's configuration, at this commit of the target, and the host
     /// require of a candidate.
     async fn required_statuses(
         &self,
@@ -244,34 +242,33 @@ pub trait GitHost: Send + Sync {
         at: &Sha,
     ) -> Result<HostStatuses, HostError>;
 
-    /// Builds a candidate by a real three-way merge and puts it on its branch. Repeating it after
-    /// a success gives a candidate with the same tree. A change that adds nothing gets no commit.
+    /// Builds a candidate by a three-way merge and pushes it as its test branch. A repeat after a
+    /// success gives a candidate with the same tree. A change that adds nothing gets no commit.
     async fn build_candidate(
         &self,
         repository: &Repository,
         build: &BuildCandidate,
     ) -> Result<Built, HostError>;
 
-    /// Puts a tested candidate on the target by compare-and-swap, after asking where the target
-    /// and the pull requests are now:
+    /// Lands a tested candidate on the target by compare-and-swap, after reading the heads of the
+    /// target and of the pull requests:
     ///
-    /// * the target has the candidate already: [`LandAnswer::Landed`], nothing is repeated;
-    /// * the target is where it was expected: it moves to the candidate; if the candidate is not
-    ///   its descendant, the changes are put on it once more and the tree must be the tested one,
-    ///   or, when the order is not exact, that of the clean three-way merge of the target and the
-    ///   candidate;
-    /// * the changes cannot be put on it so: nothing is touched, and the answer is
+    /// * the target already contains the candidate: [`LandAnswer::Landed`], nothing is repeated;
+    /// * the target has the expected head: it moves to the candidate. If the candidate is not its
+    ///   descendant, the changes are applied to it again, and the tree must be the tested one or,
+    ///   unless [`Land::exact`] is set, that of the clean three-way merge of target and candidate;
+    /// * the changes cannot be applied that way: nothing is touched, and the answer is
     ///   [`LandAnswer::TargetMoved`] with the expected head;
-    /// * a pull request's head has moved, or the target has: nothing is touched;
-    /// * there is no such target: [`HostError::NotFound`].
+    /// * the target or a pull request's head has moved: nothing is touched;
+    /// * the target does not exist: [`HostError::NotFound`].
     ///
-    /// Pull requests that landed are marked as merged, by this call or soon by the host itself, but
-    /// for those that [`close_landed`](crate::ports::Forge::close_landed) closes. What has landed is remembered on the host, so
-    /// that it is known without any database.
+    /// Landed pull requests are marked as merged, by this call or soon after by the host, except
+    /// for those that [`close_landed`](crate::ports::Forge::close_landed) closes. The host records
+    /// what has landed, so that it is known without a database.
     async fn land(&self, repository: &Repository, land: &Land) -> Result<LandAnswer, HostError>;
 
-    /// Which of these landings, newest first, the target contains when its head is that commit.
-    /// One that was not found is not contained.
+    /// The landings, out of these (newest first), that the target contains when its head is this
+    /// commit. A landing whose commit is missing is not contained.
     async fn contained(
         &self,
         repository: &Repository,
@@ -280,8 +277,8 @@ pub trait GitHost: Send + Sync {
         landings: &[Landed],
     ) -> Result<Vec<bool>, HostError>;
 
-    /// Deletes a test branch if it is where expected (`None`: wherever it is). A branch that is
-    /// gone is fine.
+    /// Deletes a test branch if it has the expected head, or any head for `None`. Deleting a
+    /// missing branch succeeds.
     async fn delete_branch(
         &self,
         repository: &Repository,
@@ -289,6 +286,6 @@ pub trait GitHost: Send + Sync {
         expected: Option<&Sha>,
     ) -> Result<(), HostError>;
 
-    /// The test branches that are on the host, for the sweep of strays.
+    /// The test branches on the host, for the sweep of orphaned ones.
     async fn test_branches(&self, repository: &Repository) -> Result<Vec<TestBranch>, HostError>;
 }

@@ -1,4 +1,4 @@
-//! Which events of hosts have been taken in.
+//! Deduplication of webhook deliveries from hosts.
 
 use async_trait::async_trait;
 
@@ -6,13 +6,13 @@ use crate::ids::{HostId, OrgId};
 use crate::ports::StoreError;
 use crate::time::Timestamp;
 
-/// Remembers events by the host's own ids, so that one that comes twice does nothing the second time.
+/// Remembers processed deliveries by the host's ids, so that a repeated delivery has no effect.
 #[async_trait]
 pub trait InboundDeliveryStore: Send + Sync {
-    /// Whether that event has been taken in.
+    /// Whether a delivery has been processed.
     async fn was_taken(&self, org: OrgId, host: &HostId, id: &str) -> Result<bool, StoreError>;
 
-    /// Remembers an event; `false` when it was remembered already.
+    /// Records a processed delivery; `false` if it was recorded before.
     async fn taken(
         &self,
         org: OrgId,
@@ -21,6 +21,6 @@ pub trait InboundDeliveryStore: Send + Sync {
         at: Timestamp,
     ) -> Result<bool, StoreError>;
 
-    /// Forgets what was taken in before a time, at most `limit`; returns how many.
+    /// Deletes records from before a time, at most `limit`; returns the number of deleted records.
     async fn forget(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError>;
 }

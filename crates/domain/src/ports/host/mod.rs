@@ -1,4 +1,4 @@
-//! What is needed of git hosts, and the stores of what they send or do not keep themselves.
+//! Ports of git hosts: their adapters, and the stores of pull requests and deliveries.
 
 mod check_reports;
 mod checks_runner;
@@ -30,11 +30,11 @@ pub use pull_request_store::{
 };
 pub use webhook_decoder::{DecodeError, Hint, HostEvent, WebhookDecoder};
 
-/// The stores for git hosts, of one database.
+/// The stores for git hosts in one database.
 #[derive(Clone)]
 pub struct HostStores {
-    /// Pull requests of hosts that keep none.
+    /// Pull requests of plain git hosts.
     pub pull_requests: Arc<dyn PullRequestStore>,
-    /// Ids of deliveries that were taken in.
+    /// Processed webhook deliveries.
     pub inbound_deliveries: Arc<dyn InboundDeliveryStore>,
 }

@@ -1,4 +1,4 @@
-//! Pull requests of hosts that keep none themselves: plain git.
+//! Pull requests of plain git hosts, which have none of their own.
 
 use async_trait::async_trait;
 
@@ -7,38 +7,38 @@ use crate::ports::StoreError;
 use crate::queue::PullRequestState;
 use crate::time::Timestamp;
 
-/// A pull request to be opened; it gets the repository's next number.
+/// A pull request to open; it gets the repository's next number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewPullRequest {
-    /// Whose.
+    /// The organization.
     pub org: OrgId,
-    /// In which repository.
+    /// The repository.
     pub repo: RepoId,
     /// The title.
     pub title: String,
     /// The description.
     pub body: String,
-    /// Who opens it.
+    /// The name of its author.
     pub author: String,
-    /// The branch that is followed, when it was opened from one.
+    /// The branch that it follows, if it was opened from one.
     pub head_branch: Option<BranchName>,
-    /// The topic, when it was pushed to `refs/for/…`.
+    /// The topic, if it was pushed to `refs/for/…`.
     pub topic: Option<String>,
-    /// The commit that it proposes.
+    /// Its head commit.
     pub head: Sha,
-    /// The branch that it wants to be merged into.
+    /// The branch that it targets.
     pub base: BranchName,
-    /// When.
+    /// When it is opened.
     pub at: Timestamp,
 }
 
-/// A pull request as it is kept.
+/// A stored pull request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the fields are those of NewPullRequest")]
 pub struct StoredPullRequest {
     pub org: OrgId,
     pub repo: RepoId,
-    /// Its number, from 1 up, without gaps within a repository.
+    /// Its number: from 1, without gaps within a repository.
     pub number: PrNumber,
     pub title: String,
     pub body: String,
@@ -49,33 +49,34 @@ pub struct StoredPullRequest {
     pub base: BranchName,
     /// Open, closed or merged.
     pub state: PullRequestState,
-    /// Whether it is marked as unfinished.
+    /// Whether it is a draft.
     pub draft: bool,
     pub created_at: Timestamp,
     /// When it was last changed.
     pub updated_at: Timestamp,
 }
 
-/// What tells whether an open pull request may have changed.
+/// The part of an open pull request that tells whether it may have changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenPullRequest {
     /// Its number.
     pub number: PrNumber,
     /// The branch that it follows, if it was opened from one.
     pub head_branch: Option<BranchName>,
-    /// The branch that it wants to be merged into.
+    /// The branch that it targets.
     pub base: BranchName,
     /// When it was last changed.
     pub updated_at: Timestamp,
 }
 
-/// Keeps pull requests.
+/// Stores pull requests.
 #[async_trait]
 pub trait PullRequestStore: Send + Sync {
-    /// Opens a pull request under the repository's next number; of two at once each gets its own.
+    /// Opens a pull request under the repository's next number; concurrent calls get different
+    /// numbers.
     async fn open(&self, new: &NewPullRequest) -> Result<StoredPullRequest, StoreError>;
 
-    /// The pull request of that number.
+    /// The pull request with this number.
     async fn find(
         &self,
         org: OrgId,
@@ -83,7 +84,7 @@ pub trait PullRequestStore: Send + Sync {
         number: PrNumber,
     ) -> Result<Option<StoredPullRequest>, StoreError>;
 
-    /// The open pull request of that author-independent topic into that branch.
+    /// The open pull request with this topic into this branch, by any author.
     async fn find_open_by_topic(
         &self,
         org: OrgId,
@@ -92,7 +93,7 @@ pub trait PullRequestStore: Send + Sync {
         base: &BranchName,
     ) -> Result<Option<StoredPullRequest>, StoreError>;
 
-    /// The newest pull request from that branch, open ones first.
+    /// The newest pull request from this branch, open ones first.
     async fn find_by_branch(
         &self,
         org: OrgId,
@@ -100,14 +101,14 @@ pub trait PullRequestStore: Send + Sync {
         branch: &BranchName,
     ) -> Result<Option<StoredPullRequest>, StoreError>;
 
-    /// Replaces what is kept, by number. `false` when there is no such pull request.
+    /// Replaces a pull request, found by its number; `false` if it does not exist.
     async fn update(&self, pull_request: &StoredPullRequest) -> Result<bool, StoreError>;
 
-    /// A repository's open pull requests by number, without their texts.
+    /// A repository's open pull requests, ordered by number, without their texts.
     async fn open_ones(&self, org: OrgId, repo: RepoId)
     -> Result<Vec<OpenPullRequest>, StoreError>;
 
-    /// A repository's pull requests, newest first; only open ones if asked.
+    /// A repository's pull requests, newest first; optionally only open ones.
     async fn list(
         &self,
         org: OrgId,

@@ -1,10 +1,11 @@
-//! What hosts tell by themselves.
+//! Webhook deliveries from hosts.
 
 use thiserror::Error;
 
 use crate::ids::{BranchName, PrNumber, Sha};
 
-/// Something that may have happened. What it says is read again before anything is done.
+/// Something that may have happened on the host. The object is read from the host before the queue
+/// acts on it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Hint {
     /// A pull request may have changed.
@@ -13,66 +14,66 @@ pub enum Hint {
     Branch {
         /// Its name.
         name: BranchName,
-        /// Where to, as the delivery says; whoever knows that already need not ask.
+        /// The new head according to the delivery; a reader that knows this head skips the read.
         at: Option<Sha>,
     },
     /// Something was reported on a commit.
     Checks(Sha),
     /// A comment was written that may be a command.
     Comment {
-        /// On which pull request.
+        /// The pull request.
         pr: PrNumber,
-        /// The comment.
+        /// The comment's id.
         id: u64,
     },
-    /// A label was put on a pull request.
+    /// A label was added to a pull request.
     Labelled {
-        /// Which pull request.
+        /// The pull request.
         pr: PrNumber,
         /// The label.
         label: String,
-        /// The login of who did it.
+        /// The login of the user who changed it.
         by: String,
     },
-    /// A label was taken off a pull request.
+    /// A label was removed from a pull request.
     Unlabelled {
-        /// Which pull request.
+        /// The pull request.
         pr: PrNumber,
         /// The label.
         label: String,
-        /// The login of who did it.
+        /// The login of the user who changed it.
         by: String,
     },
 }
 
-/// A delivery that the host has signed.
+/// A delivery with a valid signature.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostEvent {
     /// The host's id for it, at most 100 bytes; the same when it is delivered again.
     pub id: String,
-    /// The kind of event, as the host calls it.
+    /// The host's name for the kind of event.
     pub event: String,
     /// The owner and name of the repository; `None` for deliveries that are about none.
     pub repository: Option<(String, String)>,
-    /// What may have happened; empty when it is nothing that matters here.
+    /// What may have happened; empty if the event is irrelevant to the queue.
     pub hints: Vec<Hint>,
 }
 
-/// Why a delivery is not taken.
+/// Why a delivery is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum DecodeError {
-    /// It is not signed, or not by whoever shares our secret.
-    #[error("the delivery is not signed with the secret of this host")]
+    /// The signature is missing or invalid.
+    #[error("invalid signature: the delivery is not signed with the secret of this host")]
     WrongSignature,
-    /// It is signed, and cannot be read.
-    #[error("the delivery cannot be read: {0}")]
+    /// The signature is valid, but the payload is not.
+    #[error("malformed delivery: {0}")]
     Malformed(&'static str),
 }
 
-/// Checks and reads deliveries of one host.
+/// Verifies and decodes deliveries of one host.
 pub trait WebhookDecoder: Send + Sync {
-    /// Reads a delivery. The signature is checked over the bytes as they came, before anything
-    /// else is looked at. `header` finds a header by its lower-case name.
+    /// Decodes a delivery. The signature is verified over the raw bytes before anything is parsed.
+    /// `header` returns a header by its lower-case name.
     fn decode(
         &self,
         header: &dyn Fn(&str) -> Option<String>,

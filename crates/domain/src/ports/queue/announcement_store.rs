@@ -1,4 +1,4 @@
-//! What hosts were last shown of pull requests, and what is to be shown next.
+//! Announcements: what hosts last showed of pull requests, and what is due to be shown.
 
 use async_trait::async_trait;
 use uuid::Uuid;
@@ -7,11 +7,12 @@ use crate::ids::{PrNumber, Sha};
 use crate::ports::{QueueRef, StoreError};
 use crate::time::{Span, Timestamp};
 
-/// How long after a commit its state is shown: states that last for a shorter time are not.
+/// The delay between a commit and its announcement, 3 seconds. States that last for a shorter time
+/// are not announced.
 pub const SHOWN_AFTER: Span = Span::from_micros(3_000_000);
 
-/// What a host was last shown of a pull request in a queue: a fingerprint for each part, `None`
-/// for a part that was never shown.
+/// What a host last showed of a pull request in a queue: a fingerprint of each part, `None` for a
+/// part that was never shown.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Shown {
     /// The commit status.
@@ -20,13 +21,13 @@ pub struct Shown {
     pub comment: Option<Uuid>,
     /// The labels.
     pub labels: Option<Uuid>,
-    /// The landing after which the pull request was closed, or found to be.
+    /// The landing after which the pull request was closed, or found closed.
     pub closed: Option<Uuid>,
-    /// The head that the pull request had when it was closed, if it was not the one that landed.
+    /// The pull request's head when it was closed, if it is not the landed one.
     pub newer_head: Option<Sha>,
 }
 
-/// A pull request that was leased to be shown.
+/// A pull request leased for announcement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeasedAnnouncement {
     /// The queue.
@@ -35,20 +36,20 @@ pub struct LeasedAnnouncement {
     pub pr: PrNumber,
     /// The lease; a new one each time the pull request is leased.
     pub lease: Uuid,
-    /// What was shown of it before.
+    /// What the host shows of it.
     pub shown: Shown,
 }
 
-/// Keeps which pull requests are to be shown and what was shown of each, so that neither a restart
-/// nor a second server shows the same again, and what could not be shown is shown later.
+/// Stores which pull requests are due for announcement and what was announced, so that neither a
+/// restart nor a second server repeats an announcement, and failed ones are retried.
 ///
-/// A commit makes the pull requests that it names due ([`SHOWN_AFTER`] its time) in its own
-/// transaction; one that is due earlier stays so.
+/// A commit makes the pull requests that it names due at its time plus [`SHOWN_AFTER`], in its own
+/// transaction; an earlier due time is kept.
 #[async_trait]
 pub trait AnnouncementStore: Send + Sync {
-    /// Takes up to `limit` pull requests that are due at `now` and not under a lease that is still
-    /// good, those first that have waited longest, until `until`. They are due again at `until`,
-    /// or earlier by a commit. None is given to two holders at once.
+    /// Leases up to `limit` pull requests that are due at `now` and not under a valid lease,
+    /// longest wait first, until `until`. They are due again at `until`, or earlier after a commit.
+    /// No pull request has two valid leases.
     async fn lease(
         &self,
         limit: u32,
@@ -57,9 +58,9 @@ pub trait AnnouncementStore: Send + Sync {
         until: Timestamp,
     ) -> Result<Vec<LeasedAnnouncement>, StoreError>;
 
-    /// Writes what is shown now, `leased.shown`, and ends the lease. The pull request is due again
-    /// at `next`, or not at all for `None`; if a commit has named it during the lease, it is due
-    /// as that commit says. `false`, and nothing is written, when the lease was lost.
+    /// Writes `leased.shown` and ends the lease. The pull request is due again at `next`, or not at
+    /// all for `None`; if a commit has named it during the lease, the due time of that commit
+    /// applies. `false`, and nothing is written, if the lease was lost.
     async fn release(
         &self,
         leased: &LeasedAnnouncement,
@@ -67,6 +68,7 @@ pub trait AnnouncementStore: Send + Sync {
         next: Option<Timestamp>,
     ) -> Result<bool, StoreError>;
 
-    /// Forgets what was last shown before `before`, at most `limit` of them. Returns how many.
+    /// Deletes records that were last shown before `before`, at most `limit`; returns the number of
+    /// deleted records.
     async fn forget(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError>;
 }

@@ -1,4 +1,4 @@
-//! What checks printed.
+//! The output of checks.
 
 use async_trait::async_trait;
 
@@ -9,25 +9,25 @@ use crate::time::Timestamp;
 /// The most bytes of one check's output that are kept.
 pub const MAX_CHECK_OUTPUT: usize = 256 * 1024;
 
-/// A check's output.
+/// The output of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CheckOutput {
-    /// Whose.
+    /// The organization.
     pub org: OrgId,
-    /// Of which run.
+    /// The run.
     pub run: RunId,
     /// The check's name.
     pub check: String,
-    /// The text, at most [`MAX_CHECK_OUTPUT`] bytes; what is left out is said in it.
+    /// The text, at most [`MAX_CHECK_OUTPUT`] bytes; a note in it marks an omission.
     pub text: String,
     /// When it was written.
     pub at: Timestamp,
 }
 
-/// Keeps the output of checks.
+/// Stores the output of checks.
 #[async_trait]
 pub trait CheckLog: Send + Sync {
-    /// Writes an output; a second one of the same run and check replaces the first.
+    /// Writes an output; it replaces an earlier one of the same run and check.
     async fn write(&self, output: &CheckOutput) -> Result<(), StoreError>;
 
     /// The output of a check of a run.
@@ -38,6 +38,6 @@ pub trait CheckLog: Send + Sync {
         check: &str,
     ) -> Result<Option<CheckOutput>, StoreError>;
 
-    /// Deletes what was written before a time, at most `limit`; returns how many.
+    /// Deletes outputs from before a time, at most `limit`; returns the number of deleted outputs.
     async fn prune(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError>;
 }

@@ -1,6 +1,5 @@
-//! Lists and histories: what was in a queue, when, and how it went. Like all reads they never feed
-//! a decision. Every method is about one queue of one organization; a queue of another one is
-//! empty.
+//! Lists and histories of queues, for display only: no decision depends on these reads. Every
+//! method reads one queue of one organization; a queue of another organization appears empty.
 
 use async_trait::async_trait;
 
@@ -9,47 +8,46 @@ use crate::ports::{QueueRef, StoreError};
 use crate::queue::{Entry, Move, PrState, TestRun};
 use crate::time::{Timestamp, Window};
 
-/// Which entries are listed.
+/// A filter for entries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EntryFilter {
-    /// Only those in this state now.
+    /// Only entries that are in this state now.
     pub state: Option<PrState>,
-    /// Only those that left the queue at least once within that time; what they are now does not
-    /// matter.
+    /// Only entries that left the queue at least once in this window, whatever their present state.
     pub concluded: Option<Window>,
 }
 
-/// Where an entry stands in a list by submission.
+/// A position in the list of entries by submission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SubmissionPlace {
-    /// When it was submitted, last.
+    /// The time of the last submission.
     pub submitted_at: Timestamp,
-    /// Its pull request, which tells apart those that were submitted at the same time.
+    /// The pull request; breaks ties of simultaneous submissions.
     pub pr: PrNumber,
 }
 
 impl SubmissionPlace {
-    /// The place of an entry.
+    /// The position of an entry.
     pub const fn of(entry: &Entry) -> Self {
         Self { submitted_at: entry.submitted_at, pr: entry.pr }
     }
 }
 
-/// A part of the tests that ended within a time.
+/// A page of the tests that ended in a window.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TestEnds {
     /// Moves out of TESTING, newest first.
     pub moves: Vec<Move>,
-    /// How many there are in all.
+    /// The total number of moves in the window.
     pub total: u64,
 }
 
 /// Reads lists and histories.
 #[async_trait]
 pub trait HistoryStore: Send + Sync {
-    /// Entries, live and ended, by [`SubmissionPlace`] from the highest down, at most `limit`,
-    /// only those below `before` if given: each page costs the same, and an entry that is
-    /// submitted meanwhile moves no other one to another page. Without their targets.
+    /// Live and ended entries by [`SubmissionPlace`], newest submission first, at most `limit`,
+    /// only those below `before` if given. The cost of a page is constant, and a concurrent
+    /// submission moves no other entry to another page. Targets are not loaded.
     async fn entries_by_submission(
         &self,
         queue: QueueRef,
@@ -58,13 +56,12 @@ pub trait HistoryStore: Send + Sync {
         limit: u32,
     ) -> Result<Vec<Entry>, StoreError>;
 
-    /// The entries of these pull requests, live and ended, with their targets, ordered by number;
-    /// those that were never submitted are missing. A number that is given twice is found once.
+    /// The live and ended entries of these pull requests, with their targets, ordered by number.
+    /// Pull requests that were never submitted are omitted; repeated numbers are returned once.
     async fn entries(&self, queue: QueueRef, prs: &[PrNumber]) -> Result<Vec<Entry>, StoreError>;
 
-    /// The entries, live and ended, of pull requests that came from that branch when they were
-    /// last seen, by [`SubmissionPlace`] from the highest down, at most `limit`. Without their
-    /// targets.
+    /// The live and ended entries of pull requests from this head branch, newest submission first,
+    /// at most `limit`. Targets are not loaded.
     async fn entries_of_branch(
         &self,
         queue: QueueRef,
@@ -72,11 +69,11 @@ pub trait HistoryStore: Send + Sync {
         limit: u32,
     ) -> Result<Vec<Entry>, StoreError>;
 
-    /// These test runs, running and ended, ordered by number; unknown ones are missing.
+    /// These test runs, active and ended, ordered by number; unknown ones are omitted.
     async fn runs(&self, queue: QueueRef, runs: &[RunId]) -> Result<Vec<TestRun>, StoreError>;
 
-    /// Moves out of TESTING within that time, newest first, without the first `offset`, at most
-    /// `limit`, and how many there are; both at one point in time.
+    /// Moves out of TESTING in a window, newest first, skipping `offset`, at most `limit`, and the
+    /// total number; both read in one snapshot.
     async fn test_ends(
         &self,
         queue: QueueRef,
@@ -85,7 +82,8 @@ pub trait HistoryStore: Send + Sync {
         limit: u32,
     ) -> Result<TestEnds, StoreError>;
 
-    /// All moves of these entries in journal records from that number on, oldest first.
+    /// All moves of these entries in journal records with this number or a higher one, oldest
+    /// first.
     async fn moves_from(
         &self,
         queue: QueueRef,

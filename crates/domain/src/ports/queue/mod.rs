@@ -1,4 +1,4 @@
-//! What the merge queue needs from a database.
+//! Ports of the merge queue.
 
 mod announcement_store;
 mod check_log;
@@ -18,18 +18,18 @@ pub use queue_store::{
 };
 pub use read_store::{MetricsScope, MoveRecord, QueueDepth, ReadStore};
 
-/// The stores of the merge queue, of one database.
+/// The stores of the merge queue in one database.
 #[derive(Clone)]
 pub struct QueueStores {
     /// Queues.
     pub queues: Arc<dyn QueueStore>,
-    /// Effects waiting to be run.
+    /// Effects waiting to run.
     pub outbox: Arc<dyn Outbox>,
-    /// Reads for replies and pages.
+    /// Reads for API replies and pages.
     pub reads: Arc<dyn ReadStore>,
     /// Lists and histories.
     pub history: Arc<dyn HistoryStore>,
-    /// What hosts were last shown of pull requests.
+    /// Announcements on pull requests.
     pub announcements: Arc<dyn AnnouncementStore>,
     /// Output of checks.
     pub check_log: Arc<dyn CheckLog>,

@@ -1,4 +1,4 @@
-//! Effects waiting to be run.
+//! The outbox: effects waiting to run.
 
 use async_trait::async_trait;
 use uuid::Uuid;
@@ -8,7 +8,7 @@ use crate::ports::{QueueRef, StoreError};
 use crate::queue::{Effect, EffectClass};
 use crate::time::Timestamp;
 
-/// Proof of a lease: the row and the lease that it was given under.
+/// Proof of a lease on a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LeaseToken {
     /// The outbox row.
@@ -17,66 +17,66 @@ pub struct LeaseToken {
     pub lease: Uuid,
 }
 
-/// An effect that was leased.
+/// A leased effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Leased {
     /// Proof of the lease.
     pub token: LeaseToken,
-    /// Whose effect it is.
+    /// The queue that it belongs to.
     pub queue: QueueRef,
-    /// Its number within the queue; with the queue's id it makes repeats recognizable.
+    /// Its number within the queue; together they identify repeats.
     pub number: u64,
-    /// What to do.
+    /// The effect.
     pub effect: Effect,
-    /// How often it was leased before.
+    /// The number of earlier leases.
     pub attempts: u32,
-    /// When the first try failed, if it did.
+    /// When the first attempt failed, if it did.
     pub failing_since: Option<Timestamp>,
-    /// The request that caused it, if one did.
+    /// The id of the request that caused it, if any.
     pub request: Option<String>,
 }
 
-/// How much waits, in a lane or elsewhere.
+/// The size of a backlog.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Backlog {
-    /// What is due and not leased.
+    /// The number of due items without a lease.
     pub due: u64,
-    /// When the oldest of them became due.
+    /// When the oldest of them became due; `None` if there is none.
     pub oldest: Option<Timestamp>,
 }
 
 /// An effect that has failed and has not succeeded since.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FailingEffect {
-    /// Whose effect it is.
+    /// The queue that it belongs to.
     pub queue: QueueRef,
     /// Its number within the queue.
     pub number: u64,
-    /// What is to be done.
+    /// The effect.
     pub effect: Effect,
-    /// When the first try failed.
+    /// When the first attempt failed.
     pub since: Timestamp,
-    /// How often it was tried.
+    /// The number of attempts.
     pub attempts: u32,
-    /// What the last try failed with.
+    /// The error of the last attempt.
     pub error: String,
 }
 
-/// Effects that fail.
+/// Failing effects.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Failing {
-    /// How many there are.
+    /// Their number.
     pub count: u64,
-    /// Those that have failed for longest, longest first.
+    /// The effects that have failed for the longest time, longest first.
     pub longest: Vec<FailingEffect>,
 }
 
-/// Holds effects until they are done. At least once: what is leased and not finished comes back.
+/// Stores effects until they are done. Delivery is at least once: an effect that is leased and not
+/// finished becomes due again.
 #[async_trait]
 pub trait Outbox: Send + Sync {
-    /// Takes up to `limit` effects of a lane that are due at `now` and not under a lease that is
-    /// still good, oldest first, for `holder` until `until`. No effect is given to two holders at
-    /// once.
+    /// Leases up to `limit` effects of a class that are due at `now` and not under a valid lease,
+    /// oldest first, to `holder` until `until`. No effect has two valid leases.
     async fn lease(
         &self,
         lane: EffectClass,
@@ -86,13 +86,13 @@ pub trait Outbox: Send + Sync {
         until: Timestamp,
     ) -> Result<Vec<Leased>, StoreError>;
 
-    /// Extends a lease. `false` when it was lost or revoked: stop at once.
+    /// Extends a lease; `false` if it was lost or revoked, and the caller must stop immediately.
     async fn renew(&self, token: LeaseToken, until: Timestamp) -> Result<bool, StoreError>;
 
-    /// Removes an effect that is done. `false` when the lease was lost; then nothing is removed.
+    /// Removes a completed effect; `false`, and nothing is removed, if the lease was lost.
     async fn finish(&self, token: LeaseToken) -> Result<bool, StoreError>;
 
-    /// Gives an effect back, to be tried again from `at` on. `false` when the lease was lost.
+    /// Ends a lease; the effect is due again at `at`. `false` if the lease was lost.
     async fn retry(
         &self,
         token: LeaseToken,
@@ -101,20 +101,20 @@ pub trait Outbox: Send + Sync {
         error: &str,
     ) -> Result<bool, StoreError>;
 
-    /// Removes a run's [`Effect::RunChecks`], also while it is leased: its holder learns of it at
-    /// its next renewal. Returns how many were removed.
+    /// Removes a run's [`Effect::RunChecks`], even under a lease, which then fails at its next
+    /// renewal. Returns the number of removed effects.
     async fn revoke_checks(&self, queue: QueueRef, run: RunId) -> Result<u64, StoreError>;
 
     /// The runs of a queue for which the outbox holds an [`Effect::BuildCandidate`] or an
     /// [`Effect::Land`], leased or not.
     async fn answering(&self, queue: QueueRef) -> Result<Vec<RunId>, StoreError>;
 
-    /// Gives back everything that `holder` has leased, due at once; everything that anybody has
-    /// leased for `None`, which only the start of the only server on a database may ask for.
+    /// Ends every lease of `holder`, or all leases for `None`; the effects are due immediately.
+    /// `None` is only valid at the start of the only server on a database.
     async fn hand_back(&self, holder: Option<Uuid>) -> Result<u64, StoreError>;
 
-    /// Effects whose first try failed at `before` or earlier and that have not succeeded since, of
-    /// one queue or of all (`None`). At most `limit` of them are told one by one.
+    /// Effects that have failed since `before` or earlier, of one queue or of all (`None`); at most
+    /// `limit` of them are listed.
     async fn failing(
         &self,
         queue: Option<QueueRef>,
@@ -122,6 +122,6 @@ pub trait Outbox: Send + Sync {
         limit: u32,
     ) -> Result<Failing, StoreError>;
 
-    /// How much waits in a lane.
+    /// The backlog of a class.
     async fn backlog(&self, lane: EffectClass, now: Timestamp) -> Result<Backlog, StoreError>;
 }

@@ -1,4 +1,4 @@
-//! Queues: loaded whole, committed as a value.
+//! Queues: loaded as a whole, committed step by step.
 
 use async_trait::async_trait;
 use thiserror::Error;
@@ -9,29 +9,30 @@ use crate::ports::{EventRecord, StoreError};
 use crate::queue::{Changes, Header, JournalRecord, NumberedEffect, Queue, ReportedTargets};
 use crate::time::Timestamp;
 
-/// A queue and whose it is. Every access names both: a queue of another organization is not found.
+/// A queue and its organization. Every access names both, so that a queue of another organization
+/// is not found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct QueueRef {
-    /// Whose.
+    /// The organization.
     pub org: OrgId,
-    /// Which.
+    /// The queue's id.
     pub id: QueueId,
 }
 
-/// How often a queue has been committed.
+/// The number of commits of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Version(pub i64);
 
-/// The answer to a load.
+/// The result of a load.
 #[derive(Debug)]
 pub enum Loaded {
-    /// The caller's version is the newest.
+    /// The caller's version is the latest.
     Current,
-    /// The newest state and its version.
+    /// The latest state and its version.
     Fresh(Box<Queue>, Version),
 }
 
-/// Where a queue belongs.
+/// A queue with its repository and branch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueueKey {
     /// The queue.
@@ -42,16 +43,16 @@ pub struct QueueKey {
     pub branch: BranchName,
 }
 
-/// Everything that one step writes.
+/// Everything that a step writes.
 #[derive(Debug)]
 pub struct Commit<'a> {
-    /// Which queue.
+    /// The queue.
     pub queue: QueueRef,
-    /// The version that the step was decided on.
+    /// The version that the step was computed from.
     pub expected: Version,
     /// The queue's row.
     pub header: &'a Header,
-    /// When time alone will next change something.
+    /// When the queue next changes through the passage of time.
     pub next_deadline: Option<Timestamp>,
     /// The entries, runs and targets that changed.
     pub changes: &'a Changes,
@@ -63,22 +64,22 @@ pub struct Commit<'a> {
     pub events: &'a [EventRecord],
     /// The time of the step.
     pub at: Timestamp,
-    /// The record for the audit log, when the step is an administrative change.
+    /// The audit record, if the step is an administrative change.
     pub audit: Option<&'a AuditRecord>,
-    /// The request that caused the step; its effects keep it.
+    /// The id of the request that caused the step; stored with its effects.
     pub request: Option<&'a str>,
-    /// Pull requests that are to be shown on the host. Empty on hosts that show nothing.
+    /// The pull requests to announce on the host; empty on hosts without a forge.
     pub shown: &'a [PrNumber],
-    /// Until when [`QueueStore::versions`] counts the queue among those that are looked at often;
-    /// `None` leaves it as it is.
+    /// Until when the queue counts as watched in [`QueueStore::versions`]; `None` leaves it
+    /// unchanged.
     pub watched_until: Option<Timestamp>,
 }
 
-/// Why a commit did not happen. Nothing was written.
+/// Why a commit failed. Nothing was written.
 #[derive(Debug, Error)]
 pub enum CommitError {
-    /// Somebody else committed first: load and decide again.
-    #[error("the queue was changed by somebody else")]
+    /// Another commit came first: load the queue and decide again.
+    #[error("the queue was changed concurrently")]
     Conflict,
     /// The store failed.
     #[error(transparent)]
@@ -88,19 +89,19 @@ pub enum CommitError {
 /// Why a queue was not created. Nothing was written.
 #[derive(Debug, Error)]
 pub enum CreateError {
-    /// The repository has a queue for that branch.
-    #[error("there is a queue for that branch")]
+    /// The repository already has a queue for the branch.
+    #[error("the branch already has a merge queue")]
     Exists,
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-/// Keeps queues.
+/// Stores queues.
 #[async_trait]
 pub trait QueueStore: Send + Sync {
-    /// Writes a new, empty queue with version 0. `Exists` when a queue that is not deleted has the
-    /// same repository and branch; of two at once exactly one succeeds.
+    /// Writes a new, empty queue with version 0. `Exists` if the branch already has a queue that is
+    /// not deleted; of concurrent calls exactly one succeeds.
     async fn create(&self, queue: &Queue) -> Result<(), CreateError>;
 
     /// The queue of a branch. Deleted queues are not found.
@@ -111,21 +112,21 @@ pub trait QueueStore: Send + Sync {
         branch: &BranchName,
     ) -> Result<Option<QueueRef>, StoreError>;
 
-    /// The newest state: header, live entries (with their targets) and the runs that matter to
-    /// them, read at one point in time. [`Loaded::Current`] when `known` is the newest version,
-    /// decided by one small read. `None` when there is no such queue, or it is deleted.
+    /// The latest state: header, live entries with their targets, and the runs that matter to them,
+    /// read in one snapshot. [`Loaded::Current`] if `known` is the latest version, which takes one
+    /// small read. `None` if the queue does not exist or is deleted.
     ///
-    /// A run matters while it is building or testing, or a live entry's state refers to it, or the
-    /// header's landing does.
+    /// A run matters while it is building or testing, or while a live entry's state or the header's
+    /// landing refers to it.
     async fn load(
         &self,
         queue: QueueRef,
         known: Option<Version>,
     ) -> Result<Option<Loaded>, StoreError>;
 
-    /// Writes a step whole or not at all: header, changed rows, journal record, effects and
-    /// events, if the version is still the expected one, which then grows by one. Writes only the
-    /// rows named in the changes, so that its cost does not grow with the queue.
+    /// Writes a step atomically (header, changed rows, journal record, effects and events) if the
+    /// version is the expected one, and increments the version. Only the changed rows are written,
+    /// so that the cost does not grow with the queue.
     async fn commit(&self, commit: &Commit<'_>) -> Result<Version, CommitError>;
 
     /// Queues that are not deleted, ordered by id; of one organization or repository if given.
@@ -135,15 +136,14 @@ pub trait QueueStore: Send + Sync {
         repo: Option<RepoId>,
     ) -> Result<Vec<QueueKey>, StoreError>;
 
-    /// Queues that are not deleted with their versions, ordered by id, by one read; with a time only
-    /// those that are looked at often at that time, as their last commits said. A new queue is
-    /// not.
+    /// Queues that are not deleted, with their versions, ordered by id, in one read. With a time,
+    /// only the queues that are watched at that time, by [`Commit::watched_until`].
     async fn versions(
         &self,
         watched_at: Option<Timestamp>,
     ) -> Result<Vec<(QueueKey, Version)>, StoreError>;
 
-    /// Queues whose next deadline is not after `at`, the most overdue first, at most `limit`.
+    /// Queues whose next deadline is at `at` or earlier, most overdue first, at most `limit`.
     async fn due(&self, at: Timestamp, limit: u32) -> Result<Vec<QueueRef>, StoreError>;
 
     /// The targets last reported for a pull request, whether or not it has an entry.

@@ -1,4 +1,4 @@
-//! Reads for replies, lists and pages. They never feed a decision.
+//! Reads for API replies and pages. No decision depends on them.
 
 use async_trait::async_trait;
 
@@ -7,16 +7,16 @@ use crate::ports::{QueueRef, StoreError};
 use crate::queue::{Decision, Entry, JournalRecord, PrState, TestRun};
 use crate::time::Timestamp;
 
-/// Whose metrics.
+/// The scope of metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MetricsScope {
     /// The organization.
     pub org: OrgId,
-    /// One repository; `None` means all of the organization.
+    /// One repository; `None` for all repositories of the organization.
     pub repo: Option<RepoId>,
 }
 
-/// How many entries a queue has in each state now.
+/// The number of entries of a queue in each state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueueDepth {
     /// The queue.
@@ -34,19 +34,19 @@ pub struct QueueDepth {
 pub struct MoveRecord {
     /// The queue.
     pub queue: QueueRef,
-    /// When.
+    /// The time of the change.
     pub at: Timestamp,
     /// Always [`Decision::Moved`].
     pub decision: Decision,
 }
 
-/// Reads what was committed.
+/// Reads committed rows.
 #[async_trait]
 pub trait ReadStore: Send + Sync {
     /// A pull request's entry, live or ended, with its targets.
     async fn entry(&self, queue: QueueRef, pr: PrNumber) -> Result<Option<Entry>, StoreError>;
 
-    /// A test run, also one that has ended.
+    /// A test run, active or ended.
     async fn run(&self, queue: QueueRef, run: RunId) -> Result<Option<TestRun>, StoreError>;
 
     /// Journal records with numbers above `after`, in order, at most `limit`.
@@ -65,6 +65,6 @@ pub trait ReadStore: Send + Sync {
     ) -> Result<Vec<MoveRecord>, StoreError>;
 
     /// The depth of every queue in scope that is not deleted, ordered by repository and branch,
-    /// by a number of statements that does not depend on how many queues there are.
+    /// with a constant number of statements.
     async fn depths(&self, scope: MetricsScope) -> Result<Vec<QueueDepth>, StoreError>;
 }

@@ -1,4 +1,4 @@
-//! When work is next due: what one read of the database says about all of it.
+//! The agenda: when each kind of background work is next due, in one read of the database.
 
 use std::collections::BTreeMap;
 
@@ -11,32 +11,32 @@ use crate::time::Timestamp;
 use crate::words::words;
 
 words!(
-    /// What background work there is.
+    /// The kinds of background work.
     Work {
-        /// Queues whose next deadline comes.
+        /// Deadlines of queues.
         Deadlines = "DEADLINES",
-        /// Effects of the lane for short calls to git hosts.
+        /// Effects of the class for short calls to git hosts.
         HostEffects = "HOST_EFFECTS",
-        /// Effects of the lane for checks.
+        /// Effects of the class for checks.
         Checks = "CHECKS",
-        /// What hosts show of pull requests.
+        /// Announcements on pull requests.
         Announcements = "ANNOUNCEMENTS",
-        /// Uploads that are to be read.
+        /// Uploads to process.
         Uploads = "UPLOADS",
-        /// Events that endpoints of webhooks have no messages for yet.
+        /// Events without webhook messages yet.
         FanOut = "FAN_OUT",
-        /// Messages that are to be sent to endpoints of webhooks.
+        /// Webhook messages to deliver.
         Deliveries = "DELIVERIES",
         /// Periodic jobs.
         Jobs = "JOBS",
     }
 );
 
-/// When each kind of work is next due, and how far the event logs reach.
+/// When each kind of work is next due, and the newest positions of the event logs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Agenda {
-    /// The earliest due time of each kind of work; a kind without work is missing. What is leased
-    /// is due when its lease ends.
+    /// The earliest due time of each kind of work; a kind without work is omitted. Leased work is
+    /// due when its lease ends.
     pub due: BTreeMap<Work, Timestamp>,
     /// The newest position in the event log of each organization that has events.
     pub newest_events: BTreeMap<OrgId, i64>,

@@ -1,9 +1,9 @@
-//! The time.
+//! The clock.
 
 use crate::time::Timestamp;
 
-/// Tells the time. Read once per use case, in `service`.
+/// Provides the time. A use case reads it once.
 pub trait Clock: Send + Sync {
-    /// The time now, in UTC.
+    /// The present time in UTC.
     fn now(&self) -> Timestamp;
 }

@@ -1,10 +1,10 @@
-//! Metrics as text.
+//! The text format of queue metrics.
 
 use crate::queue::QueueMetrics;
 
 /// Writes queue metrics in the Prometheus text format 0.0.4.
 pub trait Exposition: Send + Sync {
-    /// The nine families of all given queues, in the order given, each family headed once by its
-    /// `# HELP` and `# TYPE` lines. Label values are escaped.
+    /// Renders the nine metric families of the given queues, in the given order. Each family has
+    /// one `# HELP` and one `# TYPE` line. Label values are escaped.
     fn render(&self, queues: &[QueueMetrics]) -> String;
 }

@@ -1,13 +1,13 @@
-//! New ids.
+//! The source of ids.
 
 use uuid::Uuid;
 
-/// Makes ids that nobody has used before.
+/// Generates unique ids.
 pub trait IdSource: Send + Sync {
     /// A new id.
     fn new_id(&self) -> Uuid;
 
-    /// The id of the request that is being answered here, or that has caused what is done here.
+    /// The id of the request that is handled on this task, or that caused the present work.
     fn request_id(&self) -> Option<String> {
         None
     }

@@ -6,8 +6,8 @@ use uuid::Uuid;
 use crate::ports::StoreError;
 use crate::time::{Span, Timestamp};
 
-/// How long after its due time a job may be leased by a server that did not run it last. What a
-/// server remembers of its last run stays useful, and another one takes over when it is gone.
+/// How long after its due time a job may be leased by a server that did not run it last, 5 seconds.
+/// The last server has its caches filled; another server takes over if it is down.
 pub const JOB_GRACE: Span = Span::from_micros(5_000_000);
 
 /// Proof of a lease on a job.
@@ -19,25 +19,25 @@ pub struct JobLease {
     pub lease: Uuid,
 }
 
-/// A job that was leased.
+/// A leased job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeasedJob {
     /// Proof of the lease.
     pub token: JobLease,
-    /// How often it has failed since it last succeeded.
+    /// The number of failures since the last success.
     pub failures: u32,
 }
 
-/// Keeps when each periodic job is due and which server runs it. A kind of job has one row.
+/// Stores when each periodic job is due and which server runs it, one row per kind of job.
 #[async_trait]
 pub trait JobStore: Send + Sync {
-    /// Adds the jobs that are missing, due at `now`. A job that is there and due later than the
-    /// time given with its kind is due at that time.
+    /// Adds missing jobs, due at `now`. An existing job that is due later than the time given with
+    /// its kind becomes due at that time.
     async fn declare(&self, jobs: &[(&str, Timestamp)], now: Timestamp) -> Result<(), StoreError>;
 
-    /// Leases all jobs of those kinds that are due at `now` and not under a lease that is still
-    /// good, for `server` until `until`. A job that another server has run last is leased
-    /// [`JOB_GRACE`] after its due time. No job is given to two servers at once.
+    /// Leases all jobs of these kinds that are due at `now` and not under a valid lease, to
+    /// `server` until `until`. A job that another server ran last is leased [`JOB_GRACE`] after its
+    /// due time. No job has two valid leases.
     async fn lease(
         &self,
         kinds: &[&str],
@@ -46,11 +46,11 @@ pub trait JobStore: Send + Sync {
         until: Timestamp,
     ) -> Result<Vec<LeasedJob>, StoreError>;
 
-    /// Extends a lease. `false` when it was lost: stop at once.
+    /// Extends a lease; `false` if it was lost, and the caller must stop immediately.
     async fn renew(&self, token: &JobLease, until: Timestamp) -> Result<bool, StoreError>;
 
     /// Ends a lease after a run that ended at `now`, with its error if it failed; the job is due
-    /// again at `due_at`. `false` when the lease was lost; then nothing is written.
+    /// again at `due_at`. `false`, and nothing is written, if the lease was lost.
     async fn finish(
         &self,
         token: &JobLease,
@@ -59,7 +59,7 @@ pub trait JobStore: Send + Sync {
         error: Option<&str>,
     ) -> Result<bool, StoreError>;
 
-    /// Ends the leases of `server` and lets every server run its jobs when they are due; the
-    /// leases of all servers for `None`, which only the only server on a database may ask for.
+    /// Ends the leases of `server`, so that any server runs its jobs when they are due; ends all
+    /// leases for `None`, which is only valid for the only server on a database.
     async fn hand_back(&self, server: Option<Uuid>) -> Result<u64, StoreError>;
 }

@@ -1,5 +1,4 @@
-//! What every program needs around the rules: time, ids, background work, and what it shows of
-//! itself.
+//! Ports of the runtime: time, ids, background work and observability.
 
 mod agenda;
 mod clock;
@@ -21,7 +20,7 @@ pub use notifier::Notifier;
 pub use observer::{Observed, Observer};
 pub use retention::Retention;
 
-/// The stores of background work, of one database.
+/// The stores of background work in one database.
 #[derive(Clone)]
 pub struct RuntimeStores {
     /// When work is next due.

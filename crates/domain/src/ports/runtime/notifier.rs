@@ -1,21 +1,21 @@
-//! Wake-ups.
+//! Wake-ups of background work.
 
 use crate::ids::OrgId;
 use crate::ports::QueueRef;
 use crate::queue::EffectClass;
 
-/// Told after a commit. A hint: losing one costs time, never correctness, because each
-/// server reads about once a second which work is due.
+/// Wakes background work after a commit. A lost notification costs time, never correctness, because
+/// each server reads the agenda about once a second.
 pub trait Notifier: Send + Sync {
-    /// A queue has changed and has new effects in those lanes.
-    fn committed(&self, queue: QueueRef, lanes: &[EffectClass]);
+    /// A queue was committed with new effects of these classes.
+    fn committed(&self, queue: QueueRef, classes: &[EffectClass]);
 
-    /// The log of an organization has new events.
+    /// The event log of an organization has new events.
     fn told(&self, org: OrgId) {
-        // Nobody has to listen.
+        // Optional: ignored by default.
         let _ = org;
     }
 
-    /// An upload is to be read.
+    /// An upload was received.
     fn received(&self) {}
 }

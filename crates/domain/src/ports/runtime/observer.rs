@@ -1,108 +1,108 @@
-//! What happens inside, for metrics, logs and traces.
+//! Observations for metrics, logs and traces.
 
 use crate::ports::QueueRef;
 use crate::queue::Decision;
 use crate::time::{Span, Timestamp};
 
-/// Something seen.
+/// An observation.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Observed<'a> {
     /// A step of a queue was committed.
     Step {
-        /// Which queue.
+        /// The queue.
         queue: QueueRef,
-        /// The kind of command or fact.
+        /// The name of the command or fact.
         input: &'static str,
-        /// What was decided.
+        /// The decisions.
         decisions: &'a [Decision],
-        /// How long the decision and the commit took.
+        /// The time for decision and commit.
         took: Span,
     },
-    /// A commit met another one; the step is decided again.
+    /// A commit conflicted with another one; the step is decided again.
     CommitConflict {
-        /// Which queue.
+        /// The queue.
         queue: QueueRef,
     },
     /// An effect was run.
     EffectRun {
-        /// Which queue.
+        /// The queue.
         queue: QueueRef,
         /// The effect's name.
         effect: &'static str,
-        /// How it ended: `done`, `retried`, `lost`.
+        /// The outcome: `done`, `retried`, `lost`.
         outcome: &'static str,
-        /// How long the call took.
+        /// The duration of the call.
         took: Span,
     },
     /// A request was answered.
     Request {
         /// The operation's id.
         operation: &'a str,
-        /// The status.
+        /// The HTTP status.
         status: u16,
-        /// How long it took.
+        /// The duration.
         took: Span,
     },
-    /// A request was turned away because the server has enough to do.
+    /// A request was shed because the server is overloaded.
     RequestShed {
-        /// The share of the work that was full: `read`, `write`, `upload`, `hook`.
+        /// The exhausted class of requests: `read`, `write`, `upload`, `hook`.
         share: &'static str,
     },
-    /// A loop of background work, or the work on a request, panicked.
+    /// A background task or the handler of a request panicked.
     Panicked {
-        /// The loop's name, or `request`.
+        /// The task's name, or `request`.
         what: &'static str,
     },
     /// A git host was called.
     HostCall {
         /// The host's name, as it is configured.
         host: &'a str,
-        /// What was asked: one of a few names.
+        /// The kind of call: one of a few names.
         call: &'static str,
-        /// How it ended: `ok`, `not_found`, `rejected`, `conflict`, `rate_limited`, `unavailable`.
+        /// The outcome: `ok`, `not_found`, `rejected`, `conflict`, `rate_limited`, `unavailable`.
         outcome: &'static str,
-        /// How long it took.
+        /// The duration.
         took: Span,
     },
-    /// A git host said how much may still be asked of it.
+    /// A git host reported its rate limit.
     HostQuota {
         /// The host's name, as it is configured.
         host: &'a str,
-        /// What is counted: `core`, `graphql`, …
+        /// The limited resource: `core`, `graphql`, …
         resource: &'static str,
-        /// Calls that are allowed in a period.
+        /// The calls allowed per period.
         limit: u64,
-        /// Calls that are left.
+        /// The calls left in this period.
         remaining: u64,
         /// When the next period begins.
         resets_at: Timestamp,
     },
-    /// The watch over waiting entries has looked at all queues.
+    /// The watch over waiting entries has checked all queues.
     Waits {
-        /// Entries that wait for nothing that is known: a fault of this program.
+        /// Entries whose wait has no explanation: a bug.
         unexplained: u64,
-        /// Effects that were gone without an answer and were asked for again.
+        /// Effects that were lost without an answer and repeated.
         lost: u64,
     },
-    /// A try at reading an upload ended.
+    /// An attempt to process an upload ended.
     Upload {
-        /// How it ended: `read`, `failed`, `retried`, `lost`.
+        /// The outcome: `read`, `failed`, `retried`, `lost`.
         outcome: &'static str,
-        /// How long it took.
+        /// The duration.
         took: Span,
     },
-    /// A try at delivering a webhook ended.
+    /// An attempt to deliver a webhook ended.
     WebhookDelivery {
-        /// How it ended: `delivered`, `retried`, `failed`, `refused`.
+        /// The outcome: `delivered`, `retried`, `failed`, `refused`.
         outcome: &'static str,
-        /// How long it took.
+        /// The duration.
         took: Span,
     },
 }
 
-/// Sees what happens. Must be quick and must not fail; it runs on the caller's thread.
+/// Receives observations. It runs on the caller's thread, so it must be fast and must not fail.
 pub trait Observer: Send + Sync {
-    /// Takes note.
+    /// Receives an observation.
     fn observe(&self, seen: &Observed<'_>);
 }

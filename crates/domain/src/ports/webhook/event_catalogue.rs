@@ -1,10 +1,10 @@
-//! The public events by name.
+//! The catalogue of public events.
 
-/// Which events there are.
+/// The kinds of public events.
 pub trait EventCatalogue: Send + Sync {
-    /// Their public names.
+    /// The public names of all kinds.
     fn kinds(&self) -> Vec<String>;
 
-    /// A payload as an event of that name has it; `None`: there is none.
+    /// A sample payload of a kind; `None` for an unknown one.
     fn example(&self, kind: &str) -> Option<String>;
 }

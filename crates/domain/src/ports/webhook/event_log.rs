@@ -7,32 +7,32 @@ use crate::ids::{OrgId, RepoId};
 use crate::ports::StoreError;
 use crate::time::Timestamp;
 
-/// A public event with its place in the organization's log.
+/// A public event and its position in the organization's log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PublicEvent {
-    /// Its position: later events have higher ones. Positions are not dense.
+    /// Its position: higher for later events, not necessarily consecutive.
     pub position: i64,
-    /// Its id, the same wherever and however often it is told.
+    /// Its id, the same in every delivery and read.
     pub id: Uuid,
-    /// Whose.
+    /// The organization.
     pub org: OrgId,
-    /// The repository it is about, if it is about one.
+    /// The repository, if it concerns one.
     pub repo: Option<RepoId>,
     /// Its public name, such as `pull_request.merged`.
     pub kind: String,
     /// When it happened.
     pub at: Timestamp,
-    /// The payload as JSON, exactly as it leaves the house.
+    /// The payload as JSON, byte for byte as published.
     pub payload: String,
-    /// The request that has caused it, if one has. It does not leave the house.
+    /// The id of the request that caused it, if any; not published.
     pub request: Option<String>,
 }
 
 /// Reads the event log.
 #[async_trait]
 pub trait EventLog: Send + Sync {
-    /// Events after a position, in order, at most `limit`; of some kinds if given. An event that
-    /// is committed later never has a position below one that was already shown.
+    /// Events after a position, in order, at most `limit`; of some kinds if given. An event that is
+    /// committed later never has a position below one that was already returned.
     async fn after(
         &self,
         org: OrgId,
@@ -41,12 +41,12 @@ pub trait EventLog: Send + Sync {
         limit: u32,
     ) -> Result<Vec<PublicEvent>, StoreError>;
 
-    /// One event by its id.
+    /// The event with this id.
     async fn event(&self, org: OrgId, id: Uuid) -> Result<Option<PublicEvent>, StoreError>;
 
-    /// The newest position that `after` may show; 0 when there is none.
+    /// The highest position that `after` may return; 0 without events.
     async fn newest(&self, org: OrgId) -> Result<i64, StoreError>;
 
-    /// Deletes events from before that time, at most `limit`. Returns how many.
+    /// Deletes events from before a time, at most `limit`; returns the number of deleted events.
     async fn prune(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError>;
 }

@@ -1,4 +1,4 @@
-//! What leaves the house for an event.
+//! The published payloads of events.
 
 use uuid::Uuid;
 
@@ -7,7 +7,7 @@ use crate::ports::{TestNumbers, TestRecord};
 use crate::time::Timestamp;
 use crate::{flaky, queue};
 
-/// A queue as the outside names it.
+/// A queue as clients name it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueuePlace {
     /// The repository.
@@ -16,22 +16,22 @@ pub struct QueuePlace {
     pub branch: BranchName,
 }
 
-/// A test as the outside sees it at one time.
+/// A test as clients see it at one time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TestSnapshot {
     /// The repository.
     pub repo: RepoName,
     /// The test.
     pub record: TestRecord,
-    /// What is counted of it.
+    /// Its counts of runs and failures.
     pub numbers: TestNumbers,
     /// Whether it is quarantined.
     pub quarantined: bool,
-    /// Since when it is quarantined; `None` when it is not.
+    /// When it was quarantined; `None` if it is not.
     pub quarantined_since: Option<Timestamp>,
 }
 
-/// A public event as it goes into the log: what leaves the house is made before the commit.
+/// A public event to append to the log, with its rendered payload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventRecord {
     /// Its id, the same wherever and however often it is told.
@@ -42,12 +42,12 @@ pub struct EventRecord {
     pub at: Timestamp,
     /// The payload as JSON.
     pub payload: String,
-    /// The request that has caused it.
+    /// The id of the request that caused it.
     pub request: Option<String>,
 }
 
-/// Writes payloads. They are written before the commit and kept with it, so that what is told is
-/// what was true.
+/// Renders payloads. They are rendered before the commit and stored with it, so that an event
+/// describes the state at its time.
 pub trait EventWriter: Send + Sync {
     /// The payload of a queue's event as JSON.
     fn queue_event(&self, place: &QueuePlace, event: &queue::Event) -> String;

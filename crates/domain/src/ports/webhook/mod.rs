@@ -1,4 +1,4 @@
-//! What public events and webhooks need.
+//! Ports of public events and webhooks.
 
 mod event_catalogue;
 mod event_log;
@@ -16,7 +16,7 @@ pub use webhook_secrets::{NewSecret, SecretError, WebhookSecrets};
 pub use webhook_sender::{Outgoing, Posted, WebhookSender};
 pub use webhook_store::{EndpointLease, LeasedEndpoint, MessageFilter, WebhookStore};
 
-/// The stores of public events and webhooks, of one database.
+/// The stores of public events and webhooks in one database.
 #[derive(Clone)]
 pub struct WebhookStores {
     /// Endpoints and messages.

@@ -1,40 +1,40 @@
-//! The secrets that messages are signed with.
+//! Signing secrets of webhook endpoints.
 
 use thiserror::Error;
 
 use crate::webhook::{EndpointId, Sealed};
 
-/// Why a secret could not be made or read.
+/// Why a secret could not be created or opened.
 #[derive(Debug, Error)]
 pub enum SecretError {
-    /// The key that it is sealed under is not there.
-    #[error("the key {0} of webhook secrets is not in the key file")]
+    /// The key that sealed it is not in the key file.
+    #[error("unknown webhook key {0}: it is not in the key file")]
     UnknownKey(String),
-    /// The keys cannot be had.
-    #[error("the keys of webhook secrets cannot be read")]
+    /// The key file cannot be read.
+    #[error("could not read the keys of webhook secrets")]
     Unavailable(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// It was changed, or belongs to another endpoint.
-    #[error("a webhook secret cannot be opened")]
+    /// It was modified, or belongs to another endpoint.
+    #[error("could not open a webhook secret: it was modified or belongs to another endpoint")]
     Broken,
-    /// The system has no random bytes.
-    #[error("there are no random bytes for a webhook secret")]
+    /// The system's random number generator failed.
+    #[error("could not generate random bytes for a webhook secret")]
     NoRandomness,
 }
 
 /// A new secret.
 pub struct NewSecret {
-    /// Its text, `whsec_` and base64. Shown once, never kept.
+    /// Its text, `whsec_` and base64. Shown once, never stored.
     pub text: String,
-    /// As it is kept.
+    /// Its stored form.
     pub sealed: Sealed,
 }
 
-/// Makes secrets, and seals them under a key that is not in the database. What is sealed for one
+/// Creates secrets, and seals them with a key that is not in the database. A secret sealed for one
 /// endpoint cannot be opened for another.
 pub trait WebhookSecrets: Send + Sync {
-    /// A new secret for an endpoint.
+    /// Creates a secret for an endpoint.
     fn create(&self, endpoint: EndpointId) -> Result<NewSecret, SecretError>;
 
-    /// The same secret under the newest key; `None` when it is under that already.
+    /// Seals a secret again with the newest key; `None` if it already is.
     fn reseal(&self, endpoint: EndpointId, sealed: &Sealed) -> Result<Option<Sealed>, SecretError>;
 }

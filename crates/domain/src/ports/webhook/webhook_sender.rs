@@ -1,4 +1,4 @@
-//! The way out for webhooks: looking where an address leads, signing, posting.
+//! Delivery of webhook messages: address checks, signing and posting.
 
 use async_trait::async_trait;
 use uuid::Uuid;
@@ -7,40 +7,40 @@ use crate::ports::SecretError;
 use crate::time::Timestamp;
 use crate::webhook::{EndpointId, Sealed, Sent};
 
-/// A message that is about to be sent.
+/// A message to send.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outgoing<'a> {
-    /// To which endpoint.
+    /// The endpoint.
     pub endpoint: EndpointId,
-    /// Where it is.
+    /// The endpoint's URL.
     pub url: &'a str,
-    /// The secrets that it is signed with, the newest first; never none.
+    /// The signing secrets, newest first; at least one.
     pub secrets: &'a [Sealed],
     /// The message's id.
     pub id: Uuid,
-    /// The time that is signed.
+    /// The signed timestamp.
     pub at: Timestamp,
     /// The body.
     pub payload: &'a str,
 }
 
-/// What became of it.
+/// The result of an attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Posted {
-    /// The headers that were sent, signatures hidden.
+    /// The headers that were sent, with redacted signatures.
     pub headers: Vec<(String, String)>,
-    /// What came back.
+    /// The answer, or the failure.
     pub sent: Sent,
 }
 
-/// Posts messages. Never follows a redirect, never connects to an address that was not checked,
-/// and takes 15 seconds at most.
+/// Posts messages. Never follows redirects, connects only to checked addresses, and takes at most
+/// 15 seconds.
 #[async_trait]
 pub trait WebhookSender: Send + Sync {
-    /// Posts a message and says what came back. An error is that the secrets cannot be read.
+    /// Posts a message and returns the result. Fails only if the secrets cannot be opened.
     async fn post(&self, outgoing: &Outgoing<'_>) -> Result<Posted, SecretError>;
 
-    /// Whether a URL may be used at all; the rule that it breaks. Names are looked up on each try
-    /// only, as they may lead elsewhere by then.
+    /// Checks whether a URL may be used; fails with the rule that it breaks. Names are resolved at
+    /// each attempt, because their addresses may change.
     fn check_url(&self, url: &str) -> Result<(), String>;
 }

@@ -1,4 +1,4 @@
-//! Endpoints of webhooks, and the messages on their way to them.
+//! Webhook endpoints and their messages.
 
 use async_trait::async_trait;
 use uuid::Uuid;
@@ -12,7 +12,7 @@ use crate::webhook::{Attempt, Endpoint, EndpointId, Jitter, Message, MessageStat
 /// Proof of a lease on an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EndpointLease {
-    /// Whose.
+    /// The organization.
     pub org: OrgId,
     /// The endpoint.
     pub endpoint: EndpointId,
@@ -20,33 +20,33 @@ pub struct EndpointLease {
     pub lease: Uuid,
 }
 
-/// An endpoint that was leased.
+/// A leased endpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeasedEndpoint {
     /// Proof of the lease.
     pub token: EndpointLease,
-    /// The endpoint as it was then.
+    /// The endpoint at the time of the lease.
     pub endpoint: Endpoint,
 }
 
-/// Messages that are asked for.
+/// A filter for messages.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MessageFilter {
-    /// Only those in this state.
+    /// Only messages in this state.
     pub state: Option<MessageState>,
-    /// Only those of events with this name.
+    /// Only messages of events with this name.
     pub kind: Option<String>,
-    /// Only those that were made in this part of time.
+    /// Only messages that were created in this window.
     pub made: Window,
 }
 
-/// Keeps endpoints and messages. Whatever names an organization sees only what belongs to it.
-/// Deleting an endpoint deletes its messages and tries. What takes an audit record writes it in the
-/// transaction of the change, and not at all when nothing is changed.
+/// Stores endpoints and messages. A method with an organization sees only its rows. Deleting an
+/// endpoint deletes its messages and attempts. A method with an audit record writes it in the
+/// transaction of the change, and only if something changes.
 #[async_trait]
 pub trait WebhookStore: Send + Sync {
-    /// Writes a new endpoint. `false` when its organization has `most` already; then nothing is
-    /// written.
+    /// Writes a new endpoint; `false`, and nothing is written, if its organization already has
+    /// `most`.
     async fn create(
         &self,
         endpoint: &Endpoint,
@@ -57,26 +57,26 @@ pub trait WebhookStore: Send + Sync {
     /// One endpoint.
     async fn endpoint(&self, org: OrgId, id: EndpointId) -> Result<Option<Endpoint>, StoreError>;
 
-    /// The endpoints of an organization, in the order in which they were made.
+    /// The endpoints of an organization, oldest first.
     async fn endpoints(&self, org: OrgId) -> Result<Vec<Endpoint>, StoreError>;
 
-    /// Endpoints of every organization by their id, after one, at most `limit`.
+    /// Endpoints of all organizations, ordered by id, after one, at most `limit`.
     async fn every(
         &self,
         after: Option<EndpointId>,
         limit: u32,
     ) -> Result<Vec<Endpoint>, StoreError>;
 
-    /// Writes settings, secrets, health and cursor of an endpoint whose version is still that of
-    /// `endpoint`; the version goes up by one. `false` when it is another, or there is no such
-    /// endpoint: nothing is written.
+    /// Writes settings, secrets, health and cursor of an endpoint if its version is that of
+    /// `endpoint`, and increments the version. `false`, and nothing is written, if the version
+    /// differs or the endpoint does not exist.
     async fn save(
         &self,
         endpoint: &Endpoint,
         record: Option<&AuditRecord>,
     ) -> Result<bool, StoreError>;
 
-    /// Deletes an endpoint. `false` when there is none.
+    /// Deletes an endpoint; `false` if it does not exist.
     async fn delete(
         &self,
         org: OrgId,
@@ -84,12 +84,12 @@ pub trait WebhookStore: Send + Sync {
         record: Option<&AuditRecord>,
     ) -> Result<bool, StoreError>;
 
-    /// How many messages of an endpoint are pending.
+    /// The number of pending messages of an endpoint.
     async fn waiting(&self, org: OrgId, id: EndpointId) -> Result<u64, StoreError>;
 
-    /// Writes messages and moves the cursor from `from` to `to`, in one transaction; a cursor that
-    /// moves is a new version. A message that is there already stays as it is. `false` when the
-    /// cursor is elsewhere, or the endpoint is off or gone: nothing is written.
+    /// Writes messages and moves the cursor from `from` to `to`, in one transaction, which
+    /// increments the version if the cursor moves. Existing messages stay unchanged. `false`, and
+    /// nothing is written, if the cursor is not at `from`, or the endpoint is off or deleted.
     async fn enqueue(
         &self,
         org: OrgId,
@@ -100,9 +100,8 @@ pub trait WebhookStore: Send + Sync {
     ) -> Result<bool, StoreError>;
 
     /// Leases up to `limit` endpoints that are on, have a message due at `now` and are not under a
-    /// lease that is still good, those first that have waited longest for their turn. With
-    /// `failing` only those whose last try failed, else only the others. None is given to two at
-    /// once.
+    /// valid lease, longest wait first. With `failing`, only endpoints whose last attempt failed,
+    /// otherwise only the others. No endpoint has two valid leases.
     async fn lease(
         &self,
         limit: u32,
@@ -111,8 +110,8 @@ pub trait WebhookStore: Send + Sync {
         (now, until): (Timestamp, Timestamp),
     ) -> Result<Vec<LeasedEndpoint>, StoreError>;
 
-    /// Messages of a leased endpoint that are due at `now`, the one that waits longest first; none
-    /// when the lease was lost or the endpoint is off.
+    /// Messages of a leased endpoint that are due at `now`, longest wait first; none if the lease
+    /// was lost or the endpoint is off.
     async fn due(
         &self,
         token: EndpointLease,
@@ -120,9 +119,9 @@ pub trait WebhookStore: Send + Sync {
         limit: u32,
     ) -> Result<Vec<Message>, StoreError>;
 
-    /// Keeps a try under the next free number, and writes what it does to its message and its
-    /// endpoint, if that is on, by [`Message::after`] and [`crate::webhook::Health::after`]. `false` when the
-    /// lease was lost: nothing is written, and the message comes again.
+    /// Records an attempt under the next number, and updates its message and, if it is on, its
+    /// endpoint by [`Message::after`] and [`crate::webhook::Health::after`]. `false`, and nothing
+    /// is written, if the lease was lost; the message is then attempted again.
     async fn record(
         &self,
         token: EndpointLease,
@@ -131,15 +130,15 @@ pub trait WebhookStore: Send + Sync {
         jitter: Jitter,
     ) -> Result<bool, StoreError>;
 
-    /// Ends a lease; the endpoint goes to the end of the line. Nothing happens when it was lost.
+    /// Ends a lease; the endpoint goes to the end of the line. Does nothing if the lease was lost.
     async fn release(&self, token: EndpointLease, now: Timestamp) -> Result<(), StoreError>;
 
-    /// Ends every lease of `holder`; everybody's for `None`, which only the start of the only server
-    /// on a database may ask for. Returns how many.
+    /// Ends every lease of `holder`, or all leases for `None`, which is only valid at the start of
+    /// the only server on a database. Returns the number of ended leases.
     async fn hand_back(&self, holder: Option<Uuid>) -> Result<u64, StoreError>;
 
-    /// Messages of an endpoint, newest first: up to `limit` that come after `after`, which is the
-    /// last of the page before.
+    /// Messages of an endpoint, newest first: up to `limit` after `after`, the last of the previous
+    /// page.
     async fn messages(
         &self,
         org: OrgId,
@@ -157,7 +156,7 @@ pub trait WebhookStore: Send + Sync {
         message: Uuid,
     ) -> Result<Option<Message>, StoreError>;
 
-    /// The tries of messages of an endpoint, by message and number.
+    /// The attempts of messages of an endpoint, ordered by message and number.
     async fn attempts(
         &self,
         org: OrgId,
@@ -165,8 +164,8 @@ pub trait WebhookStore: Send + Sync {
         messages: &[Uuid],
     ) -> Result<Vec<Attempt>, StoreError>;
 
-    /// Replays up to `limit` messages that are not pending and fit the filter, the oldest first:
-    /// each is due at `now`. Returns how many.
+    /// Replays up to `limit` messages that match the filter and are not pending, oldest first; each
+    /// is due at `now`. Returns the number of replayed messages.
     async fn replay(
         &self,
         org: OrgId,
@@ -176,7 +175,7 @@ pub trait WebhookStore: Send + Sync {
         record: Option<&AuditRecord>,
     ) -> Result<u64, StoreError>;
 
-    /// Replays one message that is not pending. `false` when it is, or there is none.
+    /// Replays a message; `false` if it is pending or does not exist.
     async fn replay_one(
         &self,
         org: OrgId,
@@ -186,7 +185,7 @@ pub trait WebhookStore: Send + Sync {
         record: Option<&AuditRecord>,
     ) -> Result<bool, StoreError>;
 
-    /// Deletes up to `limit` messages that ended before that time, with their tries. Returns how
-    /// many.
+    /// Deletes up to `limit` messages that ended before a time, with their attempts; returns the
+    /// number of deleted messages.
     async fn prune(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError>;
 }

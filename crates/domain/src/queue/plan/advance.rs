@@ -1,4 +1,4 @@
-//! What follows by itself once an input has been taken in.
+//! Follow-up of an input: the queue advances until nothing more can be done.
 
 use crate::ids::EntryId;
 
@@ -10,11 +10,11 @@ use super::super::{
 use super::builder::{Because, TransitionBuilder};
 use super::{bisect, checks, land, leave, start};
 
-/// Lets the queue go as far as it can: each round may make the next one possible.
+/// Settles, lands and starts until no rule applies; each round may enable the next.
 pub(super) fn advance(builder: &mut TransitionBuilder) {
     while finish_switch(builder)
         || checks::settle(builder)
-        || bisect::judge_implied(builder)
+        || bisect::split_implied(builder)
         || land::land(builder)
         || start::start(builder)
     {}
@@ -25,7 +25,7 @@ pub(super) fn line_is_empty(queue: &Queue) -> bool {
     queue.entries_in_order().next().is_none_or(|first| first.place == LinePosition::Outside)
 }
 
-/// Moves the queue to another state, and lets in whom that lets in.
+/// Moves the queue to another state, and admits the ready entries if that state does.
 pub(super) fn change_state(
     builder: &mut TransitionBuilder,
     to: QueueState,
@@ -41,11 +41,11 @@ pub(super) fn change_state(
         reason: reason.clone(),
     });
     builder.queue.header.state = to;
-    builder.tell_queue(EventKind::QueueStateChanged, by, from, reason);
+    builder.emit_queue(EventKind::QueueStateChanged, by, from, reason);
     admit_all(builder);
 }
 
-/// Modes are switched when the line is empty.
+/// Completes a mode switch once the line is empty. Returns whether it did.
 fn finish_switch(builder: &mut TransitionBuilder) -> bool {
     let state = &builder.queue.header.state;
     if state.switching_from().is_none() || !line_is_empty(&builder.queue) {
@@ -65,7 +65,7 @@ fn finish_switch(builder: &mut TransitionBuilder) -> bool {
     true
 }
 
-/// Lets an entry into the line if nothing is missing and the queue lets entries in.
+/// Puts an entry into the line if it is ready and the queue admits entries.
 pub(super) fn admit(builder: &mut TransitionBuilder, id: EntryId) {
     let Some(entry) = builder.entry(id) else { return };
     let ready = || entry.readiness(&builder.queue.header.branch, builder.queue.mode()).is_ready();
@@ -85,7 +85,7 @@ pub(super) fn admit(builder: &mut TransitionBuilder, id: EntryId) {
     }
 }
 
-/// Lets every entry in that may enter.
+/// Puts every ready entry into the line if the queue admits entries.
 pub(super) fn admit_all(builder: &mut TransitionBuilder) {
     if !builder.queue.header.state.lets_in() {
         return;
@@ -101,30 +101,32 @@ pub(super) fn admit_all(builder: &mut TransitionBuilder) {
     }
 }
 
-/// Puts an urgent entry behind the urgent ones that came before it, and ahead of all others.
-/// Everything behind it that is under test or tested does not contain it and goes back to the
-/// line, but what is landing. If it was under test itself, what it was built on is now behind it.
+/// Puts an urgent entry behind the urgent ones that came before it, and ahead of all others. Every
+/// tested entry behind it, and every one under test, does not contain it and returns to the line,
+/// except for landing ones. If the urgent entry was under test itself, its candidate contains
+/// entries that are now behind it.
 pub(super) fn go_to_the_front(builder: &mut TransitionBuilder, id: EntryId) {
     let number = builder.number();
     builder.change_entry(id, |entry| {
         entry.place = LinePosition::Front { number };
         if let EntryState::Pending { held_by, .. } = &mut entry.state {
-            // What it conflicts with is now behind it.
+            // The entry that it conflicts with is now behind it.
             *held_by = None;
         }
     });
     interrupt_behind(builder, id);
 }
 
-/// Sends everything back to the line that stands behind this entry, depends on it and does not
-/// contain it; in PARALLEL mode only its lane. If it was under test itself, what it was built on
-/// is now behind it.
+/// Returns to the line every entry behind this one that depends on it and does not contain it; in
+/// PARALLEL mode only those of its lane. If this entry was under test itself, its candidate
+/// contains entries that are now behind it.
 fn interrupt_behind(builder: &mut TransitionBuilder, id: EntryId) {
     let reason = QueuedReason::SkipTheLineInterrupted;
     let queue = builder.queue.clone();
     let Some(entry) = queue.entry(id) else { return };
     let behind = lanes::in_line(&queue).skip_while(|other| other.id != id);
-    // One without targets does not meet itself, and yet its run may contain what is now behind it.
+    // An entry with an empty target list does not meet itself, but its run may contain entries that
+    // are now behind it.
     let goes_back = |other: &&Entry| other.id == id || lanes::meet(queue.mode(), other, entry);
     for other in behind.filter(goes_back) {
         if let Some(run) = other.state.run() {
@@ -136,8 +138,8 @@ fn interrupt_behind(builder: &mut TransitionBuilder, id: EntryId) {
     }
 }
 
-/// The targets of an entry in the line are no longer what they were: it is tested anew, behind
-/// those that have their places, and so is what was built on it.
+/// Handles new targets of an entry in the line: it and the entries built on it are tested again,
+/// behind the entries that keep their places.
 pub(super) fn targets_changed(builder: &mut TransitionBuilder, id: EntryId) {
     let Some(entry) = builder.entry(id) else { return };
     let reason = QueuedReason::TargetsChanged;
@@ -158,8 +160,8 @@ pub(super) fn targets_changed(builder: &mut TransitionBuilder, id: EntryId) {
     }
 }
 
-/// An entry that was submitted again as urgent goes to the front, if it is in the line and not
-/// landing already.
+/// Moves an entry that was resubmitted as urgent to the front, if it is in the line and not
+/// landing.
 pub(super) fn turned_urgent(builder: &mut TransitionBuilder, id: EntryId) {
     let Some(entry) = builder.entry(id).filter(|entry| !leave::is_landing(builder, entry)) else {
         return;
@@ -169,8 +171,8 @@ pub(super) fn turned_urgent(builder: &mut TransitionBuilder, id: EntryId) {
     }
 }
 
-/// An entry that is no longer urgent keeps its place if others were built on it, else it waits
-/// among the others.
+/// Handles a resubmission that is no longer urgent: the entry keeps its place if others were built
+/// on it, otherwise it waits by priority.
 pub(super) fn turned_ordinary(builder: &mut TransitionBuilder, id: EntryId) {
     let Some(entry) = builder.entry(id) else { return };
     let built_on = builder.queue.runs().any(|run| run.ahead.iter().any(|(_, pr)| *pr == entry.pr));

@@ -1,10 +1,10 @@
-//! Splitting a failed batch until its culprits are alone.
+//! Bisection: splits a failed batch until its culprits are tested alone.
 //!
 //! A batch is split in halves of the line order. The left half is tested on what the batch was
 //! built on, the right half on top of the left one, so the right half's candidate is the tree of
-//! the whole: if both pass, the failure of the whole was no fault of anybody's. A half that fails
-//! is split again; one that passes lands as soon as what is ahead has. When a culprit is out, what
-//! was behind it goes back to the line and is tested there without it.
+//! the whole: if both pass, the failure of the whole was flaky. A half that fails is split again; a
+//! half that passes lands once the entries ahead have landed. When a culprit leaves, the entries
+//! behind it return to the line and are tested without it.
 
 use crate::ids::{EntryId, PrNumber, RunId};
 
@@ -25,7 +25,7 @@ pub(super) fn split_run(builder: &mut TransitionBuilder, id: RunId) {
     members.extend(run.group.iter().filter_map(|member| queue.entry(member.entry)));
     let batch =
         members.first().and_then(|first| first.part.as_ref()).map_or(run.number, |part| part.batch);
-    // A run that took too long says nothing about its changes; nothing follows from it.
+    // A timeout is no evidence against the changes, so no result follows from it.
     let failed = matches!(
         run.status,
         RunStatus::Failed { failure: TestFailure::RequiredStatus | TestFailure::Optimization, .. }
@@ -33,7 +33,7 @@ pub(super) fn split_run(builder: &mut TransitionBuilder, id: RunId) {
     split(builder, Some(id), batch, members, failed);
 }
 
-/// Splits these entries in two parts. `failed` says that the whole is known to fail.
+/// Splits these entries into two parts. `failed`: whether the whole batch is known to fail.
 fn split(
     builder: &mut TransitionBuilder,
     run: Option<RunId>,
@@ -59,10 +59,10 @@ fn split(
     }
 }
 
-/// Splits a part whose result follows from others without a run: the whole has failed, and all
-/// before the part has passed. One that is alone is tested for confirmation. Returns whether there
-/// was one.
-pub(super) fn judge_implied(builder: &mut TransitionBuilder) -> bool {
+/// Splits, without a run, a part whose failure follows: the whole batch failed and everything
+/// before the part passed. A part of one entry is tested for confirmation instead. Returns whether
+/// there was such a part.
+pub(super) fn split_implied(builder: &mut TransitionBuilder) -> bool {
     if builder.queue.waiting.parts == 0 || !builder.queue.header.state.moves() {
         return false;
     }
@@ -74,7 +74,7 @@ pub(super) fn judge_implied(builder: &mut TransitionBuilder) -> bool {
         let run = left_of(&queue, batch, first);
         split(builder, run, batch, members, true);
     } else {
-        // The whole may have failed by a flake: nobody is taken out without a run of its own.
+        // The whole may have failed by a flaky test: no entry fails without a run of its own.
         builder.change_entry(first, |entry| {
             if let Some(part) = &mut entry.part {
                 part.implied = false;
@@ -84,7 +84,7 @@ pub(super) fn judge_implied(builder: &mut TransitionBuilder) -> bool {
     true
 }
 
-/// The members of the first waiting part whose result follows.
+/// The members of the first waiting part whose failure follows from other runs.
 fn implied_part(queue: &Queue) -> Option<Vec<&Entry>> {
     let first = in_line(queue).find(|entry| {
         entry.waits_in_line()
@@ -121,8 +121,8 @@ fn left_of(queue: &Queue, batch: u64, first: EntryId) -> Option<RunId> {
         .last()
 }
 
-/// A run has passed and proves everything that its candidate contains, if the queue lets a
-/// success absolve what is ahead of it, or skips runs whose result follows.
+/// Handles a passed run: it proves everything that its candidate contains, if the queue merges
+/// optimistically or skips runs whose result follows.
 pub(super) fn absolve(builder: &mut TransitionBuilder, id: RunId) {
     let Some(run) = builder.run(id) else { return };
     let optimistic = builder.queue.header.settings.can_optimistically_merge;
@@ -142,7 +142,7 @@ pub(super) fn absolve(builder: &mut TransitionBuilder, id: RunId) {
             continue;
         }
         let own = entry.state.run();
-        // A run that also tests others, of whom this success says nothing, goes on.
+        // A run that also tests entries outside this candidate continues.
         let tests_others = |own: &TestRun| {
             own.status.is_running() && own.group.iter().any(|member| !run.contains(member.pr))
         };
@@ -167,8 +167,8 @@ fn skips(queue: &Queue) -> bool {
     queue.header.settings.optimization_mode == OptimizationMode::BisectionSkipRedundantTests
 }
 
-/// Lets go of the waiting parts of this entry's batch, and of others that depend on it: what they
-/// were to be tested on has changed. They are entries of the line like others again.
+/// Dissolves the waiting parts of this entry's batch, and those that depend on it, because their
+/// base has changed. Their members become ordinary entries of the line.
 pub(super) fn forget_parts(builder: &mut TransitionBuilder, changed: &Entry) {
     if builder.queue.waiting.parts == 0 {
         return;

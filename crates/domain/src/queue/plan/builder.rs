@@ -1,4 +1,4 @@
-//! A transition in the making.
+//! The builder of a transition.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use super::super::{
 };
 use super::emit::BatchNews;
 
-/// Why an entry's state changes: the reason, who caused it, and particulars.
+/// Why an entry's state changes: the reason, who caused it, and details.
 pub(super) struct Because<'a> {
     pub(super) reason: Reason,
     pub(super) actor: &'a Actor,
@@ -31,7 +31,7 @@ impl<'a> Because<'a> {
     }
 }
 
-/// The state in the making and what goes with it.
+/// The state under construction, with the changes, effects, decisions and events so far.
 pub(super) struct TransitionBuilder {
     pub(super) queue: Queue,
     pub(super) at: Timestamp,
@@ -128,7 +128,7 @@ impl TransitionBuilder {
         self.targets.push((pr, targets));
     }
 
-    /// Moves an entry to another state, and tells so.
+    /// Moves an entry to another state, and records the decision and the event.
     pub(super) fn move_entry(&mut self, id: EntryId, to: EntryState, because: Because<'_>) {
         let Some(entry) = self.entry(id) else { return };
         let from = entry.state.name();
@@ -164,7 +164,7 @@ impl TransitionBuilder {
         self.put_entry(entry);
     }
 
-    /// Has an entry that passed by one run count as passed by another one.
+    /// Attributes the success of an entry to another run.
     pub(super) fn pass_on(&mut self, id: EntryId, to: RunId) {
         self.change_entry(id, |entry| {
             if let EntryState::TestsPassed { run, .. } = &mut entry.state {
@@ -173,7 +173,7 @@ impl TransitionBuilder {
         });
     }
 
-    /// Notes that a run may no longer matter.
+    /// Notes that a run lost a reference and may be dropped.
     pub(super) fn left(&mut self, run: RunId) {
         self.left_runs.insert(run);
     }
@@ -202,10 +202,10 @@ impl TransitionBuilder {
             entered_line_at: entry.entered_line_at,
             details: because.details,
         }));
-        self.tell_pull_request(entry, from, to, because.reason.as_str(), state.as_deref());
+        self.emit_pull_request(entry, from, to, because.reason.as_str(), state.as_deref());
     }
 
-    /// Ends a run with a result or without one. Its checks are stopped, if any may be under way.
+    /// Ends a run with a result or as cancelled, and stops checks that may still run.
     pub(super) fn end_run(&mut self, id: RunId, status: RunStatus) {
         let Some(run) = self.run(id).filter(|run| run.status.is_running()) else { return };
         if run.status == RunStatus::Testing && status != RunStatus::Passed {
@@ -222,7 +222,7 @@ impl TransitionBuilder {
         self.left_runs.insert(id);
     }
 
-    /// Lets go of runs that no longer matter, and deletes their branches.
+    /// Drops runs that no live entry refers to, and deletes their branches.
     fn let_go_of_runs(&mut self) {
         for id in std::mem::take(&mut self.left_runs) {
             let Some(run) = self.run(id) else { continue };
@@ -245,8 +245,8 @@ impl TransitionBuilder {
         }
     }
 
-    /// Pull requests whose public state may have changed: those of changed entries, and all live
-    /// ones when a setting has changed that says what is shown, or how.
+    /// The pull requests whose public state may have changed: those of changed entries, and all
+    /// live ones when a setting that affects announcements has changed.
     fn shown(&self) -> BTreeSet<PrNumber> {
         let what = |header: &Header| {
             let settings = &header.settings;
@@ -264,7 +264,7 @@ impl TransitionBuilder {
     }
 
     pub(super) fn finish(mut self) -> Transition {
-        self.tell_batches();
+        self.emit_batches();
         self.let_go_of_runs();
         let shown = self.shown();
         let live = self.changed_runs.iter().filter_map(|id| self.queue.runs.get(id).cloned());
@@ -282,7 +282,7 @@ impl TransitionBuilder {
             events: self.events,
             shown,
         };
-        // Every step that is worth a record has a number of its own.
+        // Every recorded step has a number of its own.
         let worth_a_record = !transition.is_empty() || transition.queue.header != self.before;
         if worth_a_record && transition.queue.header.sequence == self.before.sequence {
             transition.queue.header.sequence += 1;

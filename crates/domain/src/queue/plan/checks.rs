@@ -1,4 +1,4 @@
-//! Results of checks, and what a failure means for whom.
+//! Check results, and the consequences of success and failure.
 
 use std::sync::Arc;
 
@@ -11,8 +11,8 @@ use super::super::{
 use super::builder::{Because, TransitionBuilder};
 use super::{bisect, leave};
 
-/// Takes reports in, and ends the run when they decide it: at the first required failure, or when
-/// all that is required has succeeded.
+/// Records reports, and ends the run at the first required failure or when every required status
+/// has succeeded.
 pub(super) fn reported(
     builder: &mut TransitionBuilder,
     id: RunId,
@@ -44,10 +44,10 @@ pub(super) fn reported(
     }
 }
 
-/// Writes a report into a run. Older ones than what is known, and repeats, say nothing new. A
-/// success is pending again when a later look at the host says so: another run of the same check
-/// has begun. A result of a check that is not read from the host ends what is pending, also when it is
-/// older: a runner that has lost its lease may have said after it that the check begins.
+/// Records a report in a run; returns whether it changed anything. Repeats, and reports older than
+/// the recorded one, change nothing. A later read of the host can turn a success back to pending,
+/// because the check was rerun. A result of our own runner replaces a pending report even if it is
+/// older: a runner that has lost its lease may have reported the start afterwards.
 fn note(run: &mut TestRun, report: &CheckReport, read: bool) -> bool {
     let Some(known) = run.checks.iter_mut().find(|check| check.name == report.name) else {
         run.checks.push(report.clone());
@@ -78,7 +78,7 @@ fn failed_checks(run: &TestRun) -> Vec<String> {
         .collect()
 }
 
-/// A run has passed, and its group with it; it may absolve what is ahead.
+/// Marks a run and its group as passed; the success may absolve failures ahead.
 pub(super) fn pass(builder: &mut TransitionBuilder, id: RunId, reason: PassReason) {
     builder.end_run(id, RunStatus::Passed);
     let proven = builder.run(id).and_then(|run| {
@@ -94,7 +94,7 @@ pub(super) fn pass(builder: &mut TransitionBuilder, id: RunId, reason: PassReaso
     bisect::absolve(builder, id);
 }
 
-/// A run has failed: its group is held until it is clear whose fault that is.
+/// Marks a run as failed; its group is pending failure until the culprit is known.
 pub(super) fn fail(
     builder: &mut TransitionBuilder,
     id: RunId,
@@ -147,7 +147,7 @@ fn blame(
     leave::leave(builder, entry, exit, &Actor::Queue);
 }
 
-/// What was seen when a run of this entry alone failed.
+/// The evidence for blaming this entry, whose run tested it alone.
 fn evidence(builder: &TransitionBuilder, entry: EntryId, run: RunId) -> Option<Evidence> {
     let (entry, run) = (builder.queue.entry(entry)?, builder.run(run)?);
     let ahead: Vec<PrNumber> = run.ahead.iter().map(|(_, pr)| *pr).collect();
@@ -160,9 +160,9 @@ fn evidence(builder: &TransitionBuilder, entry: EntryId, run: RunId) -> Option<E
     Some(Evidence { on_top_of: named.to_vec(), ahead: count, passed_without })
 }
 
-/// Settles a held failure: everything ahead has passed or landed, so it is the group's own fault,
-/// and no success behind it may absolve it any more. One is blamed; of several the culprits are
-/// searched. Returns whether there was one.
+/// Settles a pending failure: everything ahead has passed or landed and no success behind can
+/// absolve it, so the group is at fault. A single entry fails; a batch is bisected. Returns whether
+/// there was such a failure.
 pub(super) fn settle(builder: &mut TransitionBuilder) -> bool {
     let failed = |run: &TestRun| matches!(run.status, RunStatus::Failed { .. });
     if !builder.queue.runs().any(failed) {
@@ -189,7 +189,7 @@ pub(super) fn settle(builder: &mut TransitionBuilder) -> bool {
     }
 }
 
-/// The entries that are held by a failed run, with what failed.
+/// The entries that are pending failure by this run, each with its failure and details.
 fn held_by(queue: &Queue, run: &TestRun) -> Vec<(EntryId, TestFailure, Vec<String>)> {
     let entries = run.group.iter().filter_map(|member| queue.entry(member.entry));
     entries

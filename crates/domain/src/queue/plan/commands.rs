@@ -1,4 +1,4 @@
-//! What is asked: one function a command.
+//! Commands: one function for each.
 
 use std::sync::Arc;
 
@@ -37,7 +37,7 @@ fn submit(builder: &mut TransitionBuilder, submission: &Submission) -> Result<()
     }
     if builder.queue.entry_of(pr).is_some() {
         resubmit(builder, submission);
-        // The host was asked just now: a push that nobody told of is noticed here.
+        // The submission carries a fresh read, which reveals pushes that the host did not report.
         facts::pull_request_seen(builder, pull_request, submission.read_at);
         return Ok(());
     }
@@ -75,7 +75,7 @@ fn submit(builder: &mut TransitionBuilder, submission: &Submission) -> Result<()
     Ok(())
 }
 
-/// What candidates contain of an earlier submission is on the target: they do not wait for this one.
+/// Candidates that contain an earlier, landed submission do not wait for this one.
 fn forget_earlier(builder: &mut TransitionBuilder, pr: PrNumber) {
     let runs = builder.queue.runs().filter(|run| run.contains(pr)).map(|run| run.id);
     for run in runs.collect::<Vec<_>>() {
@@ -83,7 +83,7 @@ fn forget_earlier(builder: &mut TransitionBuilder, pr: PrNumber) {
     }
 }
 
-/// A live entry that is submitted again takes the new priority and batching, nothing else.
+/// Applies a resubmission of a live entry: it changes priority and batching only.
 fn resubmit(builder: &mut TransitionBuilder, submission: &Submission) {
     let pr = submission.pull_request.number;
     let id = builder.queue.entry_id(pr);
@@ -146,13 +146,14 @@ fn restart(builder: &mut TransitionBuilder, pr: PrNumber, by: &Actor) -> Result<
         Actor::Token(_) => QueuedReason::RestartedByApi,
         Actor::User(_) | Actor::Host | Actor::Queue => QueuedReason::RestartedByUser,
     };
-    // What is behind contains the same changes on the same base, so nobody else starts again.
+    // The candidates behind contain the same changes on the same base, so only this run starts
+    // again.
     leave::requeue_run(builder, run, reason, by);
     Ok(())
 }
 
-/// Reported targets are kept for a pull request that is not in the queue. An entry takes them when
-/// they hold for its head or when it has none that do: a late report for an old head changes
+/// Stores reported targets, also for a pull request that is not in the queue. An entry takes them
+/// if they are for its head, or if it has none for its head. A late report for an old head changes
 /// nothing.
 fn set_targets(builder: &mut TransitionBuilder, pr: PrNumber, targets: &ReportedTargets) {
     let targets = Arc::new(targets.clone());
@@ -207,7 +208,8 @@ fn update(
         }
         None => {}
     }
-    // A pause goes on: what is in the line waits in the old mode. So does a drain, afterwards.
+    // A pause outlasts a mode switch: the entries in the line wait in the old mode. A drain
+    // continues after the switch.
     next = match (next, switching_from) {
         (QueueState::Paused { by, reason, .. }, switching_from) => {
             QueueState::Paused { by, reason, switching_from }
@@ -224,7 +226,7 @@ fn update(
         builder.queue.waiting.wake_all();
         builder.decision(Decision::SettingsChanged { actor: by.clone() });
         let state = builder.queue.header.state.name();
-        builder.tell_queue(EventKind::QueueConfigChanged, by, state, None);
+        builder.emit_queue(EventKind::QueueConfigChanged, by, state, None);
     }
     let paused_by = |state: &QueueState| match state {
         QueueState::Paused { by, reason, .. } => Some((by.clone(), reason.clone())),

@@ -1,4 +1,4 @@
-//! What the outside is told of a step.
+//! Public events of a step.
 
 use crate::ids::{PrNumber, RunId};
 
@@ -8,7 +8,7 @@ use super::super::{
 };
 use super::builder::TransitionBuilder;
 
-/// What happened to members of a batch within a step: told at its end, as one.
+/// Changes of a batch's members within a step; emitted at its end as one event.
 pub(super) struct BatchNews {
     batch: EventBatch,
     kind: EventKind,
@@ -17,8 +17,8 @@ pub(super) struct BatchNews {
 }
 
 impl TransitionBuilder {
-    /// Tells of an entry's change of state, if the outside hears of such changes.
-    pub(super) fn tell_pull_request(
+    /// Emits the event of an entry's change of state, if there is one for it.
+    pub(super) fn emit_pull_request(
         &mut self,
         entry: &Entry,
         from: Option<PrState>,
@@ -30,7 +30,7 @@ impl TransitionBuilder {
             EntryState::NotReady if from.is_none() => (EventKind::Submitted, None),
             EntryState::NotReady | EntryState::TestsPassed { .. } => return,
             EntryState::Pending { .. } => (EventKind::Queued, Some(EventKind::BatchQueued)),
-            // The batch is told of once its candidate is made.
+            // The event of the batch follows when its candidate is built.
             EntryState::Testing { .. } => (EventKind::Testing, None),
             EntryState::PendingFailure { .. } => {
                 (EventKind::PendingFailure, Some(EventKind::BatchPendingFailure))
@@ -61,8 +61,8 @@ impl TransitionBuilder {
         }
     }
 
-    /// Tells about the queue itself.
-    pub(super) fn tell_queue(
+    /// Emits an event of the queue itself.
+    pub(super) fn emit_queue(
         &mut self,
         kind: EventKind,
         by: &Actor,
@@ -73,8 +73,8 @@ impl TransitionBuilder {
         self.event(kind, Subject::Queue { by: by.to_string(), from, to }, reason, None);
     }
 
-    /// The candidate of a run is made: if it is a batch, all of it is under test from now on.
-    pub(super) fn tell_candidate(&mut self, id: RunId) {
+    /// Emits the events of a batch whose candidate was built.
+    pub(super) fn emit_candidate(&mut self, id: RunId) {
         let Some(run) = self.run(id) else { return };
         let Some(batch) = EventBatch::of(&run) else { return };
         let prs = batch.together.clone();
@@ -107,10 +107,10 @@ impl TransitionBuilder {
         self.batches.push(BatchNews { batch, kind, reason, prs: vec![pr] });
     }
 
-    /// Tells what happened to batches.
-    pub(super) fn tell_batches(&mut self) {
+    /// Emits the collected events of batches.
+    pub(super) fn emit_batches(&mut self) {
         for BatchNews { batch, kind, reason, prs } in std::mem::take(&mut self.batches) {
-            // Events of a whole batch wait until the last of it has got there.
+            // Events of a whole batch wait until its last member reaches the state.
             let still_behind = [
                 (EventKind::BatchMerged, PrState::TestsPassed),
                 (EventKind::BatchPendingFailure, PrState::Testing),
@@ -125,7 +125,8 @@ impl TransitionBuilder {
         }
     }
 
-    /// Whether a member of the batch is in that state by the batch's run, or absolved by another.
+    /// Whether a member of the batch is in this state, by the batch's own run or absolved by
+    /// another.
     fn has_member_in(&self, batch: &EventBatch, state: PrState) -> bool {
         let members = batch.together.iter().filter_map(|pr| self.queue.entry_of(*pr));
         let run_of = |entry: &Entry| match &entry.absolved {

@@ -1,4 +1,4 @@
-//! Pull requests that add nothing: their changes are on the target already.
+//! Pull requests that add no changes, because the target already contains them.
 
 use crate::ids::{PrNumber, RunId, TreeId};
 
@@ -6,25 +6,25 @@ use super::super::{Actor, Candidate, Exit, MergeReason, RunStatus, TestRun};
 use super::builder::TransitionBuilder;
 use super::leave;
 
-/// How a pull request leaves that has nothing to add.
+/// The exit of a pull request that adds no changes.
 pub(super) const fn exit() -> Exit {
     Exit::Merged { reason: MergeReason::Already, sha: None, tested_tree: None, landed_tree: None }
 }
 
-/// Takes the pull requests out of the queue that add nothing to the target itself, and tells
-/// whether there were any; the rest of their group is built anew. Those that add nothing to what
-/// is ahead of them, in their own group or before it, are noted: it may still leave.
+/// Removes the pull requests that add no changes to the target itself; the rest of their group is
+/// rebuilt. Returns whether there were any. Pull requests that add no changes only relative to
+/// entries ahead of them are recorded and stay, because those entries may still leave.
 pub(super) fn taken_out(
     builder: &mut TransitionBuilder,
     id: RunId,
     candidate: &Candidate,
-    told: &[PrNumber],
+    named: &[PrNumber],
 ) -> bool {
     let Some(run) = builder.run(id).filter(|run| run.status == RunStatus::Building) else {
         return false;
     };
     let is_member = |pr: &&PrNumber| run.group.iter().any(|member| member.pr == **pr);
-    let mut empty: Vec<PrNumber> = told.iter().filter(is_member).copied().collect();
+    let mut empty: Vec<PrNumber> = named.iter().filter(is_member).copied().collect();
     if let [only] = run.group.as_slice()
         && base_tree(builder, &run) == Some(&candidate.tree)
     {
@@ -48,7 +48,7 @@ pub(super) fn taken_out(
     true
 }
 
-/// The tree of what a run's candidate is built on, if it is known.
+/// The tree of the commit that a run's candidate is built on, if known.
 fn base_tree<'a>(builder: &'a TransitionBuilder, run: &TestRun) -> Option<&'a TreeId> {
     let target = &builder.queue.header.target;
     if target.head.as_ref() == Some(&run.base) {

@@ -1,4 +1,4 @@
-//! What happened: which function takes it in.
+//! Facts: dispatch, and the facts about pull requests, outages and time.
 
 use super::super::{
     Actor, CancelReason, Decision, EntryState, Exit, Fact, HostTrouble, IgnoredBecause,
@@ -9,7 +9,7 @@ use super::{advance, checks, empty, host_facts, land, landings, leave};
 use crate::ids::{EntryId, PrNumber, RunId};
 use crate::time::{Span, Timestamp};
 
-/// How many characters of a host's words are kept.
+/// The most characters of a host's message that are kept.
 const KEPT_WORDS: usize = 500;
 
 pub(super) fn take_in(builder: &mut TransitionBuilder, fact: &Fact) {
@@ -57,8 +57,8 @@ pub(super) fn take_in(builder: &mut TransitionBuilder, fact: &Fact) {
     }
 }
 
-/// The host showed a pull request. What it means depends on how far the entry is: outside the line
-/// readiness is evaluated again; inside, a change of what is tested takes the entry out.
+/// Handles a read of a pull request. Outside the line, the entry's readiness is evaluated again. In
+/// the line, a change of the tested content removes the entry.
 pub(super) fn pull_request_seen(
     builder: &mut TransitionBuilder,
     seen: &PullRequest,
@@ -75,7 +75,7 @@ pub(super) fn pull_request_seen(
         return builder.ignored(IgnoredBecause::Superseded);
     }
     if leave::is_landing(builder, &entry) {
-        // The landing itself checks the head; its answer comes, and then the host is asked again.
+        // The landing itself checks the head; after its answer the host is read again.
         return builder.ignored(IgnoredBecause::Superseded);
     }
     let known = entry.pull_request.clone();
@@ -121,8 +121,8 @@ pub(super) fn pull_request_seen(
     }
 }
 
-/// A waiting entry that the host no longer calls mergeable leaves the line. "Still computing" is
-/// neither yes nor no, and changes nothing.
+/// Removes a waiting entry from the line if the host reports it as not mergeable. A mergeability
+/// that the host is still computing changes nothing.
 fn leave_line_if_not_mergeable(builder: &mut TransitionBuilder, id: EntryId) {
     let Some(entry) = builder.entry(id) else { return };
     let super::super::Mergeability::NotMergeable(words) = &entry.pull_request.mergeability else {
@@ -147,8 +147,7 @@ fn pull_request_gone(builder: &mut TransitionBuilder, pr: PrNumber) {
     leave::leave(builder, id, exit, &Actor::Host);
 }
 
-/// The host is asked again: a landing is handed over once more, which repeats nothing; a candidate
-/// is built anew.
+/// Repeats a lost effect: a landing is sent again, which is idempotent; a candidate is rebuilt.
 fn answer_lost(builder: &mut TransitionBuilder, id: RunId) {
     if builder.queue.header.landing.as_ref().is_some_and(|landing| landing.run == id) {
         builder.queue.header.landing = None;
@@ -172,7 +171,7 @@ fn host_unreachable(builder: &mut TransitionBuilder, trouble: &HostTrouble) {
     host.trouble = Some(trouble);
 }
 
-/// The host is back: deadlines move by the time that it was away.
+/// Extends all deadlines by the length of the outage.
 fn host_reachable(builder: &mut TransitionBuilder) {
     let Some(since) = builder.queue.header.host.unreachable_since.take() else {
         return builder.ignored(IgnoredBecause::Known);
@@ -224,7 +223,7 @@ fn time_passed(builder: &mut TransitionBuilder) {
     }
 }
 
-/// Notes the required statuses of which nothing was heard, long before the run takes too long.
+/// Records the required statuses that have not reported, long before the run times out.
 fn note_silence(builder: &mut TransitionBuilder) {
     let at = builder.at;
     for id in running(builder) {
@@ -237,7 +236,7 @@ fn note_silence(builder: &mut TransitionBuilder) {
     }
 }
 
-/// The target was moved from outside the queue: everything that was built on it starts again.
+/// Restarts every run, because a push from outside moved the target.
 pub(super) fn start_over(builder: &mut TransitionBuilder) {
     leave::requeue_all(builder, QueuedReason::TargetPushed);
 }

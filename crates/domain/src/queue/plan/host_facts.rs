@@ -1,4 +1,4 @@
-//! What the host answered: candidates, landings, and where the target is.
+//! Answers of the host: candidates, landings and the head of the target.
 
 use crate::ids::{BranchName, EntryId, PrNumber, RunId, Sha, TreeId};
 
@@ -12,8 +12,8 @@ use super::super::{
 use super::builder::{Because, TransitionBuilder};
 use super::{checks, facts, landings, leave};
 
-/// The target is there. If its head is not the one that the queue knows, somebody moved it: all
-/// starts again, unless its tree is one that the first run has tested or was built on.
+/// Handles a read of the target. If a push from outside moved its head, every run starts again,
+/// unless the new tree is one that the first run tested or was built on.
 pub(super) fn target_seen(
     builder: &mut TransitionBuilder,
     head: &Sha,
@@ -28,10 +28,10 @@ pub(super) fn target_seen(
         return builder.ignored(IgnoredBecause::Superseded);
     }
     if builder.queue.header.landing.is_some() {
-        // It may be the landing itself. The host's answer to that says where the target is.
+        // The move may be the landing itself, whose answer contains the new head.
         return builder.ignored(IgnoredBecause::Superseded);
     }
-    // A target that was deleted and put back is the same too.
+    // This includes a target that was deleted and restored.
     let same = target.tree.as_ref() == Some(tree) || first_candidate_tree(builder) == Some(tree);
     let was = target.head.clone();
     set_target(builder, head, tree, read_at);
@@ -56,8 +56,8 @@ fn first_candidate_tree(builder: &TransitionBuilder) -> Option<&TreeId> {
     Some(&builder.queue.run(first)?.candidate.as_ref()?.tree)
 }
 
-/// The target is gone: nothing starts and nothing lands until it is back. What was tested on its
-/// last head stays, as it may come back as it was.
+/// Handles a missing target: nothing starts and nothing lands until it exists again. Results on its
+/// last head are kept, because the branch may be restored unchanged.
 pub(super) fn target_missing(builder: &mut TransitionBuilder) {
     if builder.queue.header.target.missing {
         return builder.ignored(IgnoredBecause::Known);
@@ -69,14 +69,14 @@ pub(super) fn target_missing(builder: &mut TransitionBuilder) {
     builder.queue.header.target.seen_at = Some(builder.at);
 }
 
-/// A candidate on its branch.
+/// The data of [`Fact::CandidateBuilt`].
 pub(super) struct Built<'a> {
     pub(super) branch: &'a BranchName,
     pub(super) candidate: &'a Candidate,
     pub(super) has_forge: bool,
 }
 
-/// A candidate is on its branch: its checks may run, if somebody says which are required.
+/// Starts the checks of a built candidate, if any status is required.
 pub(super) fn candidate_built(
     builder: &mut TransitionBuilder,
     id: RunId,
@@ -86,7 +86,7 @@ pub(super) fn candidate_built(
 ) {
     let Built { branch, candidate, has_forge } = *built;
     let Some(run) = builder.run(id).filter(|run| run.status == RunStatus::Building) else {
-        // Built for a run that was given up, or built twice: only the first one is wanted.
+        // The run was cancelled, or the candidate was built twice: only the first one counts.
         let kept = builder.run(id).and_then(|run| run.candidate.clone());
         if kept.is_none_or(|kept| kept.sha != candidate.sha) {
             let expected = Some(candidate.sha.clone());
@@ -109,7 +109,7 @@ pub(super) fn candidate_built(
         run.status = RunStatus::Testing;
         run.built_at = Some(at);
     });
-    builder.tell_candidate(id);
+    builder.emit_candidate(id);
     if tree_is_proven(builder, &run, candidate, &names) {
         return checks::pass(builder, id, PassReason::SameTree);
     }
@@ -138,7 +138,7 @@ pub(super) fn candidate_built(
     }));
 }
 
-/// Whether every entry of the group has passed with this very tree and these statuses before.
+/// Whether every entry of the group has passed before with this tree and these statuses.
 fn tree_is_proven(
     builder: &TransitionBuilder,
     run: &TestRun,
@@ -153,7 +153,7 @@ fn tree_is_proven(
     })
 }
 
-/// Whether all that is required has succeeded on the pull request's own head.
+/// Whether every required status has succeeded on the pull request's own head.
 fn head_has_passed(reports: &[CheckReport], names: &[String]) -> bool {
     names.iter().all(|name| {
         let last = reports.iter().filter(|check| check.name == *name).max_by_key(|it| it.at);
@@ -161,8 +161,8 @@ fn head_has_passed(reports: &[CheckReport], names: &[String]) -> bool {
     })
 }
 
-/// Who says what is required, in this order: the queue, the repository, the host. Nobody: the run
-/// fails; a candidate never passes by default.
+/// The required statuses, from the first source that names any: the queue, the repository, the
+/// host. Without one the run fails; a candidate never passes by default.
 fn required_statuses(
     own: Option<Vec<String>>,
     statuses: &HostStatuses,
@@ -184,7 +184,7 @@ fn required_statuses(
         })
 }
 
-/// Ends a run that could not start, and every entry of its group with it.
+/// Ends a run that could not start, and fails every entry of its group.
 fn fail_group(
     builder: &mut TransitionBuilder,
     id: RunId,
@@ -209,7 +209,7 @@ pub(super) fn candidate_refused(builder: &mut TransitionBuilder, id: RunId, word
     fail_group(builder, id, FailReason::StartRefused, &Culprit::Host, &details);
 }
 
-/// The changes conflict: with the target itself, which is final, or with a pull request ahead,
+/// Handles a merge conflict: final with the target itself, temporary with a pull request ahead,
 /// which may still leave.
 pub(super) fn candidate_conflict(
     builder: &mut TransitionBuilder,
@@ -234,7 +234,8 @@ pub(super) fn candidate_conflict(
             Some(*ahead)
         }
         ConflictWith::Group(with) => {
-            // Changes are put on in order: one can only conflict with those before it.
+            // Changes are applied in order, so a pull request can only conflict with those before
+            // it.
             if !run.group.iter().take(place).any(|member| member.pr == with) {
                 return builder.ignored(IgnoredBecause::NotOfRun);
             }
@@ -254,7 +255,7 @@ pub(super) fn candidate_conflict(
             hold(builder, id, entry, holder, paths);
         }
         Some(holder) => {
-            // It landed or left meanwhile: the next try tells.
+            // That pull request has landed or left meanwhile; the next attempt decides.
             leave::requeue_run(builder, id, QueuedReason::ConflictWithAhead, &Actor::Queue);
             builder.change_entry(entry, |entry| {
                 if let EntryState::Pending { was_held_by, .. } = &mut entry.state {
@@ -276,8 +277,8 @@ pub(super) fn candidate_conflict(
     }
 }
 
-/// Holds an entry until the one that it conflicts with has left or landed. It gives its place up:
-/// others go on without it.
+/// Holds an entry until the one that it conflicts with has left or landed. The entries behind are
+/// tested without it.
 fn hold(
     builder: &mut TransitionBuilder,
     run: RunId,

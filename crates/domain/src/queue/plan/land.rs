@@ -1,4 +1,4 @@
-//! Landing what was tested.
+//! Landing tested candidates.
 
 use std::collections::BTreeSet;
 
@@ -12,8 +12,8 @@ use super::super::{
 use super::builder::{Because, TransitionBuilder};
 use super::{empty, facts, host_facts, landings, leave, start};
 
-/// Hands a tested candidate to the host when nothing that it contains is still to be settled.
-/// Returns whether it did.
+/// Starts the landing of a tested candidate once everything that it contains is settled. Returns
+/// whether it did.
 pub(super) fn land(builder: &mut TransitionBuilder) -> bool {
     let header = &builder.queue.header;
     if header.landing.is_some() || header.target.missing || !header.state.moves() {
@@ -50,21 +50,22 @@ pub(super) fn land(builder: &mut TransitionBuilder) -> bool {
     true
 }
 
-/// The live entries that passed by this run, in line order: its group, and what it absolved.
+/// The live entries that passed by this run, in line order: its group, and the entries that it
+/// absolved.
 fn passed_by<'a>(queue: &'a Queue, run: &'a TestRun) -> impl Iterator<Item = &'a Entry> {
     run.prs().filter_map(|pr| queue.entry_of(pr)).filter(
         |entry| matches!(entry.state, EntryState::TestsPassed { run: by, .. } if by == run.id),
     )
 }
 
-/// Whether everything in the candidate has landed or passed, by whichever run: this one has tested
-/// all of it together. Of several runs the one that lands the fewest pull requests goes first.
+/// Whether everything in the candidate has landed or passed, by any run; this run has tested all of
+/// it together. Of several such runs the one that lands the fewest pull requests goes first.
 fn may_land(queue: &Queue, run: &TestRun) -> bool {
     lanes::all_ahead_passed(queue, run) && passed_by(queue, run).next().is_some()
 }
 
-/// What the candidate contains lands with it, also what another run has passed. From here on it
-/// counts as passed by the run that lands.
+/// Attributes every entry in the candidate to the landing run, including entries that another run
+/// has passed.
 fn adopt(builder: &mut TransitionBuilder, id: RunId) {
     let Some(run) = builder.run(id) else { return };
     for pr in run.prs() {
@@ -77,15 +78,15 @@ fn adopt(builder: &mut TransitionBuilder, id: RunId) {
     }
 }
 
-/// The candidate is on the target. Where the tested tree itself had to land, it must have; if the
-/// host landed another, that is said loudly, and what was built on it starts again.
+/// Completes a landing. If the tested tree had to land and the host landed another, the planner
+/// records [`Decision::LandedTreeDiffers`] and restarts the runs built on the candidate.
 pub(super) fn landed(builder: &mut TransitionBuilder, id: RunId, sha: &Sha, tree: &TreeId) {
     let Some(landing) = builder.queue.header.landing.clone().filter(|landing| landing.run == id)
     else {
         return builder.ignored(IgnoredBecause::NoSuchLanding);
     };
     builder.queue.header.landing = None;
-    // The target did not move: everything in the candidate was there.
+    // The target did not move: it already contained every change.
     let added_nothing = builder.queue.header.target.head.as_ref() == Some(sha);
     host_facts::set_target(builder, sha, tree, builder.at);
     let Some(run) = builder.run(id) else { return };
@@ -129,7 +130,7 @@ pub(super) fn landed(builder: &mut TransitionBuilder, id: RunId, sha: &Sha, tree
     }
 }
 
-/// What was built on a candidate that is now the target's head contains all of the target.
+/// Notes that candidates built on the landed one contain all of the target.
 fn stand_on_target(builder: &mut TransitionBuilder, landed: &TestRun, head: &Sha) {
     if builder.queue.mode() == Mode::Single {
         return;
@@ -146,7 +147,7 @@ fn stand_on_target(builder: &mut TransitionBuilder, landed: &TestRun, head: &Sha
     }
 }
 
-/// Whether that pull request lands by this run.
+/// Whether this pull request lands with this run.
 fn passed(builder: &TransitionBuilder, id: RunId, pr: PrNumber) -> bool {
     let run = builder.queue.run(id);
     run.is_some_and(|run| passed_by(&builder.queue, run).any(|entry| entry.pr == pr))
@@ -166,7 +167,7 @@ pub(super) fn refused(builder: &mut TransitionBuilder, id: RunId, because: &Land
         };
     match because {
         LandRefusal::HeadMoved { pr } if !passed(builder, id, *pr) => {
-            // It has no part in this landing, which is tried again with a run of its own.
+            // It is no part of this landing; the entries are tested and landed again.
             builder.ignored(IgnoredBecause::NotOfRun);
             leave::requeue_run_and_behind(builder, id, QueuedReason::AnswerLost);
         }
@@ -176,8 +177,8 @@ pub(super) fn refused(builder: &mut TransitionBuilder, id: RunId, because: &Land
         LandRefusal::TargetMoved { head, .. }
             if !landing.exact && builder.queue.header.target.head.as_ref() == Some(head) =>
         {
-            // The target is where it was, and holds something that shares no target with these
-            // changes and yet is in their way: they are built and tested on it.
+            // The target did not move, but contains changes of another lane that these changes
+            // cannot be applied to: they are rebuilt and tested on it.
             leave::requeue_run_and_behind(builder, id, QueuedReason::TargetPushed);
         }
         LandRefusal::TargetMoved { head, tree } => {

@@ -1,4 +1,4 @@
-//! Landings that the target no longer contains, because it was moved to where they are not.
+//! Landings that a push from outside removed from the target.
 
 use crate::ids::Sha;
 
@@ -7,7 +7,7 @@ use super::super::{
 };
 use super::builder::TransitionBuilder;
 
-/// Somebody moved the target: which landings does it contain?
+/// Asks the host which landings the target contains after a push from outside.
 pub(super) fn ask(builder: &mut TransitionBuilder, was: Option<&Sha>, head: &Sha) {
     let Some(was) = was.filter(|was| *was != head) else { return };
     builder.effect(Effect::CheckLandings {
@@ -18,7 +18,7 @@ pub(super) fn ask(builder: &mut TransitionBuilder, was: Option<&Sha>, head: &Sha
     });
 }
 
-/// The host has answered. If the target has moved on since, it is asked about where that is now.
+/// Records the host's answer. If the target has moved again since, asks about its present head.
 pub(super) fn checked(
     builder: &mut TransitionBuilder,
     was: &Sha,
@@ -52,7 +52,7 @@ pub(super) fn checked(
     off_target.extend(lost.iter().filter(merged_and_gone).map(|entry| entry.pr));
     off_target.sort_unstable();
     off_target.dedup();
-    // Who was submitted again is in the queue, or was there since, and lands anew.
+    // A pull request that was resubmitted since is not marked; it lands again.
     off_target
         .retain(|pr| queue.entry_of(*pr).is_none() && !back.iter().any(|entry| is_off(entry, *pr)));
     if off_target == queue.header.off_target && lost.is_empty() && back.is_empty() {
@@ -61,7 +61,7 @@ pub(super) fn checked(
     builder.queue.header.off_target = off_target;
 }
 
-/// Notes that a landing is gone from the target, and tells so.
+/// Records that the target no longer contains a landing, and emits the event.
 fn remove(builder: &mut TransitionBuilder, entry: &Entry, was: &Sha, head: &Sha) {
     if entry.off_target_since.is_some() {
         return;

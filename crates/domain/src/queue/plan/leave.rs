@@ -6,14 +6,13 @@ use super::super::{Actor, Entry, EntryState, Exit, QueuedReason, RunCancelReason
 use super::bisect;
 use super::builder::{Because, TransitionBuilder};
 
-/// Whether the entry is being put on the target at this moment. Nothing may be done to it until
-/// the host has answered.
+/// Whether the entry is landing. It must not change until the host has answered.
 pub(super) fn is_landing(builder: &TransitionBuilder, entry: &Entry) -> bool {
     let landing = builder.queue.header.landing.as_ref();
     landing.zip(entry.state.run()).is_some_and(|(landing, run)| landing.runs.contains(&run))
 }
 
-/// Takes an entry out. Whatever was built on it without it being on the target starts again.
+/// Removes an entry. Runs built on it start again, unless its changes are on the target.
 pub(super) fn leave(builder: &mut TransitionBuilder, id: EntryId, exit: Exit, actor: &Actor) {
     let Some(entry) = builder.entry(id) else { return };
     let (pr, run) = (entry.pr, entry.state.run());
@@ -31,7 +30,7 @@ pub(super) fn leave(builder: &mut TransitionBuilder, id: EntryId, exit: Exit, ac
     builder.move_entry(id, EntryState::Ended(exit), because);
     release_held_by(builder, pr);
     if let Some(run) = run {
-        // The rest of its group was tested together with it.
+        // The rest of its group was tested together with it and starts again.
         requeue_run(builder, run, reason, &Actor::Queue);
     }
     if !on_target {
@@ -40,8 +39,8 @@ pub(super) fn leave(builder: &mut TransitionBuilder, id: EntryId, exit: Exit, ac
     }
 }
 
-/// Takes a waiting entry out of the line until it is ready again. A restarted one keeps its place, so
-/// there may be candidates that were built on it: they are built without it.
+/// Removes a waiting entry from the line until it is ready again. Candidates may be built on it, if
+/// it was restarted and kept its place: they are rebuilt without it.
 pub(super) fn leave_line(builder: &mut TransitionBuilder, id: EntryId, because: Because<'_>) {
     let Some(entry) = builder.entry(id) else { return };
     builder.move_entry(id, EntryState::NotReady, because);
@@ -50,15 +49,15 @@ pub(super) fn leave_line(builder: &mut TransitionBuilder, id: EntryId, because: 
     bisect::forget_parts(builder, &entry);
 }
 
-/// Whether the target's tree is the one that this run built: then what was built on the run is
-/// still what would land.
+/// Whether the target's tree is the one that this run built. If so, candidates built on the run
+/// stay valid.
 fn its_changes_are_on_target(builder: &TransitionBuilder, run: Option<RunId>) -> bool {
     let candidate = run.and_then(|run| builder.run(run)?.candidate.clone());
     let tree = builder.queue.header.target.tree.as_ref();
     candidate.is_some_and(|candidate| tree == Some(&candidate.tree))
 }
 
-/// Sends every entry whose candidate contains that pull request back to the line.
+/// Returns every entry whose candidate contains this pull request to the line.
 pub(super) fn requeue_all_on(builder: &mut TransitionBuilder, pr: PrNumber, reason: QueuedReason) {
     let behind: Vec<RunId> = builder
         .queue
@@ -71,7 +70,7 @@ pub(super) fn requeue_all_on(builder: &mut TransitionBuilder, pr: PrNumber, reas
     }
 }
 
-/// Sends every entry with a run back to the line, but those that are landing.
+/// Returns every entry with a run to the line, except for landing ones.
 pub(super) fn requeue_all(builder: &mut TransitionBuilder, reason: QueuedReason) {
     let runs: Vec<RunId> = builder.queue.runs().map(|run| run.id).collect();
     for run in runs {
@@ -79,7 +78,7 @@ pub(super) fn requeue_all(builder: &mut TransitionBuilder, reason: QueuedReason)
     }
 }
 
-/// Ends a run that is no longer wanted, if it is under way.
+/// Cancels a run, if it is still active.
 pub(super) fn give_up(
     builder: &mut TransitionBuilder,
     id: RunId,
@@ -88,7 +87,7 @@ pub(super) fn give_up(
     builder.end_run(id, RunStatus::Cancelled { reason: reason.into() });
 }
 
-/// Gives a run up, and every run whose candidate contains something that it was to prove.
+/// Cancels a run and every run whose candidate contains an entry of its group.
 pub(super) fn requeue_run_and_behind(
     builder: &mut TransitionBuilder,
     id: RunId,
@@ -101,8 +100,8 @@ pub(super) fn requeue_run_and_behind(
     }
 }
 
-/// Gives a run up: the entries that are under test by it, or passed or failed by it, go back to
-/// the line and keep their places.
+/// Cancels a run: the entries that it tests, or that passed or failed by it, return to the line and
+/// keep their places.
 pub(super) fn requeue_run(
     builder: &mut TransitionBuilder,
     id: RunId,
@@ -132,8 +131,8 @@ pub(super) fn requeue_run(
     }
 }
 
-/// A restart asks for new results of the same part. Any other return to the line makes the entry
-/// one like others: it may be batched anew.
+/// Updates the part of a returned entry. After a restart it stays in its part; otherwise it becomes
+/// an ordinary entry that may be batched again.
 fn after_requeue(builder: &mut TransitionBuilder, before: &Entry, reason: QueuedReason) {
     if matches!(reason, QueuedReason::RestartedByApi | QueuedReason::RestartedByUser) {
         builder.change_entry(before.id, |entry| entry.proven = None);
@@ -143,7 +142,7 @@ fn after_requeue(builder: &mut TransitionBuilder, before: &Entry, reason: Queued
     }
 }
 
-/// Lets entries go that were held because they conflict with a pull request that has left.
+/// Releases the entries that conflict with a pull request that has left.
 pub(super) fn release_held_by(builder: &mut TransitionBuilder, pr: PrNumber) {
     let held: Vec<EntryId> = builder
         .queue

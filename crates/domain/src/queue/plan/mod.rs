@@ -1,8 +1,8 @@
 //! The planner: commands and facts in, transitions out.
 //!
-//! Both entry points work on a [`builder::TransitionBuilder`], a copy that shares structure with the state
-//! before. They change what the input says, then let the queue advance as far as it can:
-//! failures are settled, tested entries land, waiting ones start.
+//! Both entry points work on a [`builder::TransitionBuilder`], a copy that shares structure with
+//! the previous state. They apply the input, then advance the queue until no rule applies: failures
+//! are settled, tested entries land, waiting entries start.
 
 mod advance;
 mod bisect;
@@ -25,14 +25,15 @@ use super::{Command, Fact, Queue, Refusal, Transition};
 
 use builder::TransitionBuilder;
 
-/// Answers a command, or refuses it with the rule that it breaks.
+/// Carries out a command, or refuses it with the rule that it breaks. `at` is the time of the step.
 pub fn decide(queue: &Queue, command: &Command, at: Timestamp) -> Result<Transition, Refusal> {
     let mut builder = TransitionBuilder::of(queue, at);
     commands::carry_out(&mut builder, command)?;
     Ok(concluded(builder))
 }
 
-/// Takes in a fact. One that is stale or repeated changes nothing, and the decision says so.
+/// Takes in a fact at the time `at`. A stale or repeated fact changes nothing and is recorded as
+/// [`Decision::Ignored`].
 pub fn absorb(queue: &Queue, fact: &Fact, at: Timestamp) -> Transition {
     let mut builder = TransitionBuilder::of(queue, at);
     facts::take_in(&mut builder, fact);
@@ -46,9 +47,9 @@ fn concluded(mut builder: TransitionBuilder) -> Transition {
     transition
 }
 
-/// When time alone next changes something: a run takes too long or its required statuses are
-/// silent, a batch has waited long enough to fill, or an entry was not ready for too long. `None` while nothing of the kind is due, and while the host is silent, because deadlines
-/// are extended by the time that it is.
+/// Returns when to absorb the next [`Fact::TimePassed`]: a run times out, its required statuses
+/// count as silent, a batch has waited long enough to fill, or an entry was not ready for too long.
+/// `None` if nothing is due, and during an outage of the host, which extends all deadlines.
 pub fn next_deadline(queue: &Queue) -> Option<Timestamp> {
     if queue.header.host.unreachable_since.is_some() {
         return None;
@@ -59,7 +60,7 @@ pub fn next_deadline(queue: &Queue) -> Option<Timestamp> {
     runs.into_iter().chain(batch).chain(not_ready_deadline(queue)).min()
 }
 
-/// When the entry that has waited outside the line the longest has waited too long.
+/// When the entry that has waited longest outside the line times out.
 fn not_ready_deadline(queue: &Queue) -> Option<Timestamp> {
     let hours = queue.header.settings.not_ready_timeout_hours;
     if hours == 0 || queue.header.state != QueueState::Running {

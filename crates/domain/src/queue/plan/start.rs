@@ -12,10 +12,10 @@ use super::super::{
 };
 use super::builder::{Because, TransitionBuilder};
 
-/// The prefix of the branches under test.
+/// The prefix of test branches.
 const TEST_BRANCHES: &str = "signalbox-merge";
 
-/// Starts the run of the first group that may have one. Returns whether it did.
+/// Starts a run of the first group that can start. Returns whether it did.
 pub(super) fn start(builder: &mut TransitionBuilder) -> bool {
     builder.queue.header.batch_due = None;
     let Some(target_head) = builder.queue.header.target.head.clone() else { return false };
@@ -26,7 +26,7 @@ pub(super) fn start(builder: &mut TransitionBuilder) -> bool {
     {
         return false;
     }
-    // A clone shares everything with the state; the group is read from it while the draft changes.
+    // The clone is cheap: it shares structure. The group borrows from it while the builder changes.
     let queue = builder.queue.clone();
     let mut blocked = Vec::new();
     let next = lanes::next_to_start(&queue, builder.at, free, &mut blocked);
@@ -42,7 +42,7 @@ pub(super) fn start(builder: &mut TransitionBuilder) -> bool {
     }
 }
 
-/// Which slots are free. Bisection slots are only looked at when a part of a batch waits.
+/// The free slots. Bisection slots are only counted when a part of a batch waits.
 fn free_slots(queue: &Queue) -> Free {
     let settings = &queue.header.settings;
     let (main, bisection) = lanes::running(queue);
@@ -55,18 +55,18 @@ fn free_slots(queue: &Queue) -> Free {
     Free { main: free.main, bisection: bisection && queue.waiting.parts > 0 }
 }
 
-/// What a candidate is built from.
+/// The base of a candidate.
 struct Foundation {
     base: Sha,
     root: Option<Sha>,
     before: Vec<(RunId, Change)>,
 }
 
-/// The commit to build on, and what is to be put on it first.
+/// Chooses the commit to build on and the changes to apply to it first.
 ///
-/// The candidate of a run ahead will do if it contains just what is wanted. In PARALLEL mode it
-/// must also contain all of the target, where other lanes have landed meanwhile; if it does not,
-/// everything is put on the target's head anew.
+/// The candidate of a run ahead is the base if it contains exactly the dependencies. In PARALLEL
+/// mode it must also contain all of the target, where other lanes may have landed. Otherwise the
+/// base is the target's head, and every dependency is applied again.
 fn foundation(
     queue: &Queue,
     on: &[&Entry],
@@ -156,10 +156,10 @@ fn open_run(
     true
 }
 
-/// Puts an entry under test, at the place that its first run gives it.
+/// Moves an entry to TESTING and fixes its place in the line.
 fn begin(builder: &mut TransitionBuilder, entry: &Entry, run: RunId, number: u64, at: usize) {
     if let LinePosition::Waiting { .. } | LinePosition::Outside = entry.place {
-        // The members of a batch keep their order.
+        // Later members get later numbers, so a batch keeps its order.
         let number = if at == 0 { number } else { builder.number() };
         builder.change_entry(entry.id, |entry| entry.place = LinePosition::Anchored { number });
     }
@@ -175,7 +175,7 @@ fn begin(builder: &mut TransitionBuilder, entry: &Entry, run: RunId, number: u64
     builder.move_entry(entry.id, to, Because::new(Reason::Started, &Actor::Queue));
 }
 
-/// The candidates of the runs that these are in, each once.
+/// The candidates of the runs that test these pull requests, each once.
 fn candidates_of(queue: &Queue, contained: &[(RunId, PrNumber)]) -> Vec<Ahead> {
     let mut seen = BTreeSet::new();
     contained
@@ -198,7 +198,7 @@ fn member(entry: &Entry) -> Member {
     }
 }
 
-/// A pull request's changes, as the host is told of them.
+/// A pull request's changes, as sent to the host.
 pub(super) fn change(entry: &Entry) -> Change {
     Change {
         pr: entry.pr,

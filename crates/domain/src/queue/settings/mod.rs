@@ -15,11 +15,11 @@ pub use spec::{SettingGroup, SettingKind, SettingSpec, SettingValue, setting};
 pub use table::{SETTINGS, Settings, SettingsBuilder, SettingsPatch};
 
 words!(
-    /// Whether the line is one, or split into lanes by impacted targets.
+    /// Whether the queue has one line, or parallel lanes by impacted targets.
     Mode {
-        /// One line: every entry is tested on top of all that are ahead.
+        /// One line: every entry is tested on top of all entries ahead.
         Single = "SINGLE",
-        /// Lanes: only entries that share an impacted target depend on each other.
+        /// Parallel lanes: only entries that share an impacted target depend on each other.
         Parallel = "PARALLEL",
     }
 );
@@ -41,7 +41,7 @@ words!(
     DirectMergeMode {
         /// Never.
         Off = "OFF",
-        /// Whenever its preconditions hold.
+        /// Whenever the pull request is up to date and tested, and none is ahead of it.
         Always = "ALWAYS",
     }
 );
@@ -51,7 +51,7 @@ words!(
     OptimizationMode {
         /// Every run is started.
         Off = "OFF",
-        /// Runs whose result is already implied are not started.
+        /// Runs whose result follows from known ones are skipped.
         BisectionSkipRedundantTests = "BISECTION_SKIP_REDUNDANT_TESTS",
     }
 );
@@ -70,15 +70,15 @@ words!(
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct BatchingRule {
-    /// Which targets the rule is about; `*` matches any text.
+    /// A pattern for target names; `*` matches any text.
     pub target_pattern: String,
-    /// What to do with them; the only known policy is `isolate`.
+    /// The policy for matching targets; only `isolate` is valid.
     pub policy: String,
 }
 
 impl Settings {
-    /// The settings of a new queue: `bisection_concurrency` is `concurrency`, the others have their
-    /// defaults. Refused when `concurrency` is not from 1 to 1000.
+    /// The settings of a new queue: `bisection_concurrency` equals `concurrency`, all others have
+    /// their defaults. Refused unless `concurrency` is between 1 and 1000.
     pub fn new(mode: Mode, concurrency: u32) -> Result<Self, Refusal> {
         Self::builder()
             .mode(mode)
@@ -97,7 +97,7 @@ impl Settings {
         SETTINGS.iter().try_for_each(|spec| spec.check(&spec.value(self)))
     }
 
-    /// Settings that have no effect, or less than their names promise, beside the others.
+    /// Warnings about settings that have little or no effect in this combination.
     pub fn warnings(&self) -> Vec<SettingsWarning> {
         let mut found = Vec::new();
         if self.pending_failure_depth > 0 && !self.can_optimistically_merge {
@@ -110,21 +110,20 @@ impl Settings {
     }
 }
 
-/// Settings that do not do together what each promises alone.
+/// A combination of settings that has less effect than expected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SettingsWarning {
-    /// Pending failures wait for successors, and optimistic merging, which would use a success among
-    /// them, is off.
+    /// `pendingFailureDepth` is set without optimistic merging: it only delays failures.
     DepthOnlyDelays,
-    /// Batching is on with batches of one.
+    /// Batching is on with a batch size of 1.
     BatchesOfOne,
 }
 
 impl SettingsPatch {
-    /// The settings with this change made, or the first rule that it breaks, in the order of
+    /// Applies the change; refused with the first rule that it breaks, in the order of
     /// [`SETTINGS`].
     ///
-    /// `mode` is left alone: the planner changes it when the line is empty.
+    /// `mode` stays unchanged: the planner switches modes once the line is empty.
     pub fn applied_to(&self, settings: &Settings) -> Result<Settings, Refusal> {
         for spec in SETTINGS {
             if let Some(value) = spec.proposed(self) {

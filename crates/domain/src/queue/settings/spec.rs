@@ -1,4 +1,4 @@
-//! What is known about a setting without naming it: the kind of its values, and access to them.
+//! Descriptions of settings: name, kind of values, and access by name.
 
 use super::{
     BatchingRule, DirectMergeMode, MergeMethod, Mode, OptimizationMode, Refusal, SETTINGS,
@@ -17,27 +17,27 @@ const POLICY: &str = "isolate";
 /// The values that a setting may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SettingKind {
-    /// A whole number within bounds.
+    /// A whole number in an inclusive range.
     Whole {
-        /// The least value.
+        /// The minimum.
         min: u32,
-        /// The greatest value.
+        /// The maximum.
         max: u32,
         /// `minutes` or `hours`; empty for a count.
         unit: &'static str,
     },
-    /// On or off.
+    /// A boolean.
     Flag,
-    /// One of these words, upper case.
+    /// One of these names, upper case.
     Word(&'static [&'static str]),
     /// A text of 1 to `max` bytes.
     Text {
-        /// The most bytes.
+        /// The maximum length in bytes.
         max: usize,
     },
     /// At most 100 names of 1 to 255 bytes.
     Names {
-        /// Whether an empty list means that there is none, so that another source decides.
+        /// Whether an empty list means "not set", so that another source decides.
         optional: bool,
     },
     /// At most 100 rules.
@@ -47,21 +47,21 @@ pub enum SettingKind {
 /// A value of any setting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SettingValue {
-    /// Of [`SettingKind::Whole`].
+    /// A value of [`SettingKind::Whole`].
     Whole(u32),
-    /// Of [`SettingKind::Flag`].
+    /// A value of [`SettingKind::Flag`].
     Flag(bool),
-    /// Of [`SettingKind::Word`], upper case.
+    /// A value of [`SettingKind::Word`], upper case.
     Word(&'static str),
-    /// Of [`SettingKind::Text`].
+    /// A value of [`SettingKind::Text`].
     Text(String),
-    /// Of [`SettingKind::Names`].
+    /// A value of [`SettingKind::Names`].
     Names(Vec<String>),
-    /// Of [`SettingKind::Rules`].
+    /// A value of [`SettingKind::Rules`].
     Rules(Vec<BatchingRule>),
 }
 
-/// What a setting is about.
+/// The topic of a setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SettingGroup {
     /// What is tested, when and for how long.
@@ -79,7 +79,7 @@ pub enum SettingGroup {
 }
 
 impl SettingGroup {
-    /// Every group, in the order in which people are shown them.
+    /// Every group, in display order.
     pub const ALL: &'static [Self] = &[
         Self::Testing,
         Self::Failures,
@@ -90,18 +90,18 @@ impl SettingGroup {
     ];
 }
 
-/// A setting as data.
+/// The description of a setting.
 #[derive(Debug)]
 pub struct SettingSpec {
     /// Its name in the API, such as `testingTimeoutMinutes`.
     pub name: &'static str,
     /// Its field in [`Settings`], such as `testing_timeout_minutes`.
     pub field: &'static str,
-    /// Its title for people, without the unit.
+    /// Its title on pages, without the unit.
     pub title: &'static str,
-    /// What it is about.
+    /// Its topic.
     pub group: SettingGroup,
-    /// The values that it may have.
+    /// The kind and bounds of its values.
     pub kind: SettingKind,
     pub(super) raw_doc: &'static str,
     pub(super) read: fn(&Settings) -> SettingValue,
@@ -109,7 +109,7 @@ pub struct SettingSpec {
     pub(super) write: fn(&mut SettingsPatch, SettingValue) -> bool,
 }
 
-/// The setting of that name in the API.
+/// Finds a setting by its name in the API.
 pub fn setting(name: &str) -> Option<&'static SettingSpec> {
     SETTINGS.iter().find(|spec| spec.name == name)
 }
@@ -125,20 +125,20 @@ impl SettingSpec {
         (self.read)(settings)
     }
 
-    /// The value that a change gives it; `None` when it stays as it is.
+    /// The value in a patch; `None` if the patch does not change it.
     pub fn proposed(&self, patch: &SettingsPatch) -> Option<SettingValue> {
         (self.proposed)(patch)
     }
 
-    /// Gives it a value in a change, within its bounds or not. Returns false, and changes nothing,
-    /// when the value is of another kind.
+    /// Sets its value in a patch, without checking bounds. Returns `false`, and changes nothing, if
+    /// the value is of another kind.
     pub fn set(&self, patch: &mut SettingsPatch, value: SettingValue) -> bool {
         (self.write)(patch, value)
     }
 
-    /// Reads a value from a form or a command line: `yes`, `no`, `true` or `false`, a whole number, a
-    /// word in any case, a text, names one a line, target patterns one a line. `None` when the text
-    /// is of another kind. Bounds are not checked.
+    /// Parses a value from a form or a command line: `yes`, `no`, `true` or `false`; a whole
+    /// number; a name in any case; a text; names or target patterns, one per line. `None` if the
+    /// text is of another kind. Bounds are not checked.
     pub fn parse(&self, text: &str) -> Option<SettingValue> {
         let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty());
         match self.kind {
@@ -164,7 +164,7 @@ impl SettingSpec {
         }
     }
 
-    /// Refuses a value that is out of bounds.
+    /// Checks the bounds of a value; refused with the rule that it breaks.
     pub fn check(&self, value: &SettingValue) -> Result<(), Refusal> {
         let refused = |rule: String| Err(Refusal::InvalidSetting { field: self.name.into(), rule });
         let too_many = |count: usize| count > MAX_LIST;
@@ -199,7 +199,7 @@ impl SettingSpec {
         }
     }
 
-    /// The value as one line of text for the audit log; `None` when another source decides.
+    /// The value as one line of text for the audit log; `None` if another source decides.
     pub fn text(&self, settings: &Settings) -> Option<String> {
         let rule = |rule: &BatchingRule| format!("{}: {}", rule.target_pattern, rule.policy);
         Some(match (self.kind, self.value(settings)) {
@@ -224,18 +224,18 @@ fn one_of(words: &'static [&'static str], text: &str) -> Option<&'static str> {
     words.iter().copied().find(|word| word.eq_ignore_ascii_case(text))
 }
 
-/// A Rust type that settings have.
+/// A Rust type of a setting.
 pub trait SettingType: Sized {
     /// The type of its values in a [`SettingsPatch`].
     type Patch: SettingType;
 
-    /// As a value.
+    /// Converts to a value.
     fn value(&self) -> SettingValue;
 
-    /// From a value; `None` for one of another kind.
+    /// Converts from a value; `None` for one of another kind.
     fn from_value(value: SettingValue) -> Option<Self>;
 
-    /// What a change makes of it.
+    /// Converts a value of a patch into the setting's value.
     fn patched(value: Self::Patch) -> Self;
 }
 
@@ -286,7 +286,7 @@ setting_types! {
 
 setting_types!(Mode, MergeMethod, DirectMergeMode, OptimizationMode, TestBranchConstructionMode);
 
-/// A list that another source replaces while it is empty.
+/// A list for which another source decides while it is empty.
 impl SettingType for Option<Vec<String>> {
     type Patch = Vec<String>;
 
@@ -308,7 +308,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bounds_hold_wherever_settings_are_made() {
+    fn every_constructor_checks_bounds() {
         let refused = |made: Result<Settings, Refusal>| made.expect_err("refused").to_string();
         let rule = "concurrency must be a whole number from 1 to 1000";
         assert_eq!(refused(Settings::new(Mode::Single, 0)), rule);
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_goes_through_a_change_unchanged() {
+    fn a_value_survives_a_patch_unchanged() {
         let everything = Settings::builder()
             .mode(Mode::Parallel)
             .concurrency(7_u32)

@@ -6,14 +6,14 @@ use super::{
 };
 use crate::queue::Refusal;
 
-/// A row: the documentation, the field and its type, the default, then the name in the API, the
-/// title on pages, the group, and the values that are allowed.
+/// One row per setting: the documentation, the field with its type and default, then the name in
+/// the API, the title on pages, the group, and the allowed values.
 macro_rules! settings {
     ($(
         $(#[doc = $doc:literal])+
         $field:ident: $type:ty = $default:expr, $name:literal, $title:literal, $group:ident, $kind:expr;
     )+) => {
-        /// All settings of a queue. [`Settings::check`] says whether they are within their bounds.
+        /// All settings of a queue. [`Settings::check`] checks their bounds.
         #[derive(Clone, Debug, PartialEq, Eq)]
         #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(default))]
         pub struct Settings { $($(#[doc = $doc])+ pub $field: $type,)+ }
@@ -24,12 +24,12 @@ macro_rules! settings {
             }
         }
 
-        /// A partial change of settings: what is `None` stays as it is.
+        /// A partial change of settings: a field that is `None` stays unchanged.
         #[derive(Clone, Debug, Default, PartialEq, Eq)]
         #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(default))]
         pub struct SettingsPatch {
             $($(#[doc = $doc])+ pub $field: Option<<$type as SettingType>::Patch>,)+
-            /// Drops the queue's own list of required statuses, as an empty list does.
+            /// Deletes the queue's own list of required statuses, as an empty list does.
             pub delete_required_statuses: bool,
         }
 
@@ -42,7 +42,7 @@ macro_rules! settings {
             }
         }
 
-        /// Makes [`Settings`]; what is not named has its default.
+        /// Builder of [`Settings`]; a setting that is not given has its default.
         #[derive(Clone, Debug, Default)]
         pub struct SettingsBuilder(Settings);
 
@@ -56,7 +56,7 @@ macro_rules! settings {
                 }
             )+
 
-            /// The settings, or the first of them that is out of its bounds.
+            /// Returns the settings; refused with the first rule that they break.
             pub fn build(self) -> Result<Settings, Refusal> {
                 self.0.check().map(|()| self.0)
             }
@@ -93,17 +93,17 @@ const fn whole(min: u32, max: u32, unit: &'static str) -> SettingKind {
 const WEEK: u32 = 10_080;
 
 settings! {
-    /// Test runs at the same time.
+    /// The most test runs at the same time.
     concurrency: u32 = 1,
         "concurrency", "Concurrency", Testing, whole(1, 1000, "");
-    /// Bisection runs at the same time; 0 shares the main budget.
+    /// The most bisection runs at the same time; 0 shares `concurrency` with the main line.
     bisection_concurrency: u32 = 1,
         "bisectionConcurrency", "Bisection concurrency", Testing, whole(0, 1000, "");
-    /// Minutes until a test run counts as failed; 0 means never.
+    /// Minutes until a test run times out and counts as failed; 0 means never.
     testing_timeout_minutes: u32 = 300,
         "testingTimeoutMinutes", "Test timeout", Testing, whole(0, WEEK, "minutes");
-    /// One line, or lanes of pull requests that share impacted targets. With entries in the line the
-    /// queue switches when it is empty.
+    /// One line, or parallel lanes of pull requests that share impacted targets. A change takes
+    /// effect once the line is empty.
     mode: Mode = Mode::Single,
         "mode", "Mode", Testing, SettingKind::Word(Mode::WORDS);
     /// Whether a passing successor absolves the failed entries that its candidate contains.
@@ -116,7 +116,7 @@ settings! {
     /// Whether entries are tested in groups.
     batch: bool = false,
         "batch", "Batching", Batching, SettingKind::Flag;
-    /// Minutes that a batch may wait to fill.
+    /// The most minutes that a batch waits to fill.
     batching_max_wait_time_minutes: u32 = 5,
         "batchingMaxWaitTimeMinutes", "Batch wait", Batching, whole(0, WEEK, "minutes");
     /// Target size of a batch.
@@ -129,20 +129,20 @@ settings! {
     /// Whether the queue comments on pull requests.
     comments_enabled: bool = true,
         "commentsEnabled", "Comments", Host, SettingKind::Flag;
-    /// Whether comments may carry commands.
+    /// Whether users can give commands in comments.
     commands_enabled: bool = true,
         "commandsEnabled", "Commands in comments", Host, SettingKind::Flag;
     /// Whether the queue reports a status on pull requests.
     status_check_enabled: bool = true,
         "statusCheckEnabled", "Status on pull requests", Host, SettingKind::Flag;
-    /// The queue's own list of required statuses, at most 100. Empty: the configuration of the
-    /// repository decides, else the protection of the branch.
+    /// The queue's own list of required statuses, at most 100. If empty, the repository's
+    /// configuration decides, then the branch protection.
     required_statuses: Option<Vec<String>> = None,
         "requiredStatuses", "Required statuses", Testing, SettingKind::Names { optional: true };
     /// Whether an up-to-date, tested pull request may skip an empty queue.
     direct_merge_mode: DirectMergeMode = DirectMergeMode::Off,
         "directMergeMode", "Direct merge", Merging, SettingKind::Word(DirectMergeMode::WORDS);
-    /// Whether bisection skips runs whose result is implied.
+    /// Whether bisection skips runs whose result follows from known ones.
     optimization_mode: OptimizationMode = OptimizationMode::Off,
         "optimizationMode", "Optimization of bisection", Batching,
         SettingKind::Word(OptimizationMode::WORDS);
@@ -156,7 +156,7 @@ settings! {
     /// The label that submits a pull request.
     enqueueing_label: String = "signalbox-merge-queue-submit".to_owned(),
         "enqueueingLabel", "Submitting label", Host, SettingKind::Text { max: 100 };
-    /// Whether labels may carry commands.
+    /// Whether users can give commands by labels.
     label_commands_enabled: bool = false,
         "labelCommandsEnabled", "Commands by label", Host, SettingKind::Flag;
     /// Whether the queue labels pull requests with their state.
@@ -174,7 +174,8 @@ settings! {
     allowed_bot_submitters: Vec<String> = Vec::new(),
         "allowedBotSubmitters", "Bots that may submit", Host,
         SettingKind::Names { optional: false };
-    /// Rules that keep impacted targets out of shared batches, at most 100.
+    /// Rules that keep pull requests with certain impacted targets out of shared batches, at most
+    /// 100.
     batching_rules: Vec<BatchingRule> = Vec::new(),
         "batchingRules", "Isolated targets", Batching, SettingKind::Rules;
 }

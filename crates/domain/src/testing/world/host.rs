@@ -1,4 +1,4 @@
-//! What the small world's host does with effects: it builds, checks and lands.
+//! The host of the small world: it builds, checks and lands.
 
 use crate::ids::Sha;
 use crate::queue::{
@@ -9,7 +9,7 @@ use crate::queue::{
 use super::{Content, World, tree_of};
 
 impl World {
-    /// Runs an effect at the host; its fact waits to be taken in.
+    /// Runs an effect on the host; its facts are queued in [`World::facts`].
     pub fn run(&mut self, effect: &Effect) {
         let facts = match effect {
             Effect::InspectTarget { .. } => vec![self.target_seen()],
@@ -35,8 +35,8 @@ impl World {
         self.facts.extend(facts);
     }
 
-    /// Answers an effect as a host does that refuses it, or whose CI breaks down: a candidate is
-    /// not taken, checks end without having said anything of the change, a landing is refused.
+    /// Answers an effect with a refusal or a CI failure: a candidate or a landing is refused,
+    /// checks end without a result.
     pub fn refuse(&mut self, effect: &Effect) {
         let words = "refused".to_owned();
         let fact = match effect {

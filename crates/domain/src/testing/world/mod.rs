@@ -1,6 +1,6 @@
-//! A small world around one queue: a host with branches and pull requests, whose content is a set
-//! of changes, and whose checks are a rule over that set. Effects and facts wait in it until a
-//! test lets them happen: in order, out of order, twice, late.
+//! A small world around one queue: a host with branches and pull requests, where the content of a
+//! commit is a set of changes and checks are a rule over that set. Effects and facts are queued
+//! until a test runs them: in order, out of order, repeated or late.
 
 mod host;
 
@@ -16,21 +16,21 @@ use crate::queue::{
 };
 use crate::time::{Span, Timestamp};
 
-/// What a commit contains: versions of pull requests, and pushes from outside as number 0.
+/// The content of a commit: pairs of pull request and version; pushes from outside have number 0.
 pub type Content = BTreeSet<(u32, u32)>;
 
-/// Which changes are bad, alone or together.
+/// Which changes fail or conflict, alone or together.
 #[derive(Clone, Debug, Default)]
 pub struct Rules {
     /// Pull requests whose own tests fail.
     pub bad: BTreeSet<u32>,
     /// Pairs that fail together, though each passes alone, if they share a target.
     pub clash: BTreeSet<(u32, u32)>,
-    /// Pairs whose texts conflict.
+    /// Pairs with a merge conflict.
     pub conflict: BTreeSet<(u32, u32)>,
-    /// Pull requests whose own first run fails whatever it contains.
+    /// Pull requests whose own first run fails, whatever it contains.
     pub flaky: BTreeSet<u32>,
-    /// What each touches; who is not named here touches everything.
+    /// The impacted targets of each; a pull request without an entry impacts all targets.
     pub targets: BTreeMap<u32, BTreeSet<u32>>,
 }
 
@@ -79,26 +79,26 @@ pub struct World {
     pub outbox: Vec<NumberedEffect>,
     /// Facts that have not been taken in.
     pub facts: Vec<Fact>,
-    /// Everything that was asked of the queue or told to it, also what it refused.
+    /// Every input, including refused commands.
     pub inputs: Vec<(Timestamp, Input)>,
-    /// Everything that the queue took in.
+    /// Every input that was not refused.
     pub journal: Vec<(Timestamp, Input)>,
-    /// What is on the target now.
+    /// The content of the target.
     pub target: Content,
     /// Pull requests that the queue landed, in order.
     pub landed: Vec<u32>,
-    /// What was decided in the last step.
+    /// The decisions of the last step.
     pub decisions: Vec<Decision>,
-    /// What was told of the last step.
+    /// The events of the last step.
     pub events: Vec<Event>,
     /// Pull requests that ended in the last step.
     pub ended: BTreeSet<PrNumber>,
-    /// Whether targets are reported with a submission, where the mode asks for them.
+    /// Whether submissions report targets, if the mode requires them.
     pub reports_targets: bool,
     rules: Rules,
     target_sha: Sha,
     commits: BTreeMap<Sha, (Content, Option<Sha>)>,
-    /// The flaky ones whose first run is over.
+    /// The flaky pull requests whose first run has ended.
     pub flaked: BTreeSet<u32>,
     proposed: BTreeMap<u32, Proposed>,
     made: u32,
@@ -119,13 +119,13 @@ fn tree_of(content: &Content) -> TreeId {
 }
 
 impl World {
-    /// The fact that the host does not answer.
+    /// The fact of an outage of the host.
     pub fn host_lost() -> Fact {
         let words = "no answer".to_owned();
         Fact::HostUnreachable { trouble: HostTrouble { kind: HostTroubleKind::Unreachable, words } }
     }
 
-    /// A new queue for `main` with these settings; its target is read.
+    /// Creates a world with a new queue for `main`; its target is already read.
     pub fn new(settings: Settings, rules: Rules) -> Self {
         let at = Timestamp::from_unix_seconds(1_767_225_600);
         let id = |number: u128| Uuid::from_u128(number);
@@ -170,7 +170,7 @@ impl World {
         Sha::new(object(3, u64::from(pr) << 32 | u64::from(version))).expect("hexadecimal")
     }
 
-    /// The pull request as the host shows it; opened when it is new.
+    /// Reads a pull request from the host; opens it if it does not exist.
     pub fn pull_request(&mut self, pr: u32) -> PullRequest {
         let main = self.queue.header.branch.clone();
         let proposed = self.proposed.entry(pr).or_insert(Proposed {
@@ -210,7 +210,7 @@ impl World {
         self.journal.push((self.at, input));
     }
 
-    /// Asks something of the queue.
+    /// Gives the queue a command.
     pub fn ask(&mut self, command: Command) -> Result<(), Refusal> {
         self.inputs.push((self.at, Input::Command(command.clone())));
         let transition = decide(&self.queue, &command, self.at)?;
@@ -218,19 +218,19 @@ impl World {
         Ok(())
     }
 
-    /// Lets the queue take a fact in.
+    /// Lets the queue absorb a fact.
     pub fn take_in(&mut self, fact: &Fact) {
         self.inputs.push((self.at, Input::Fact(fact.clone())));
         let transition = absorb(&self.queue, fact, self.at);
         self.commit_transition(Input::Fact(fact.clone()), transition);
     }
 
-    /// Submits a pull request, as the API does.
+    /// Submits a pull request through the API.
     pub fn submit(&mut self, pr: u32, priority: Option<u32>) -> Result<(), Refusal> {
         self.submit_with(pr, priority, None)
     }
 
-    /// Submits a pull request and says whether it must be tested alone.
+    /// Submits a pull request with a choice of batching.
     pub fn submit_with(
         &mut self,
         pr: u32,
@@ -248,7 +248,7 @@ impl World {
         self.ask(submission.into())
     }
 
-    /// What a pull request touches, for its present head.
+    /// The impacted targets of a pull request, for its present head.
     pub fn targets(&mut self, pr: u32) -> ReportedTargets {
         let head = Some(self.pull_request(pr).head);
         match self.rules.targets.get(&pr) {
@@ -267,12 +267,12 @@ impl World {
         let _never_refused = self.ask(Command::SetTargets { pr: PrNumber(pr), targets });
     }
 
-    /// Who asks.
+    /// The caller of commands.
     pub fn caller(&self) -> Actor {
         Actor::Token("test".into())
     }
 
-    /// Pushes to a pull request, closes it, retargets it, or the like; the host will tell.
+    /// Changes a pull request on the host and queues the fact of its next read.
     fn change(&mut self, pr: u32, change: impl FnOnce(&mut Proposed)) {
         self.pull_request(pr);
         if let Some(proposed) = self.proposed.get_mut(&pr) {
@@ -301,7 +301,7 @@ impl World {
         });
     }
 
-    /// Gives a pull request another base, or the first one back.
+    /// Changes the base of a pull request, or changes it back.
     pub fn retarget(&mut self, pr: u32) {
         let main = self.queue.header.branch.clone();
         self.change(pr, |it| {
@@ -313,22 +313,22 @@ impl World {
         });
     }
 
-    /// Marks a pull request as unfinished, or as finished again.
+    /// Converts a pull request to a draft, or back.
     pub fn redraft(&mut self, pr: u32) {
         self.change(pr, |it| it.draft = !it.draft);
     }
 
-    /// Has the host say something else about merging a pull request.
+    /// Changes the mergeability of a pull request.
     pub fn judge(&mut self, pr: u32, mergeability: Mergeability) {
         self.change(pr, |it| it.mergeability = mergeability);
     }
 
-    /// What is bad, and what touches what; it may change at any time.
+    /// The rules, which a test may change at any time.
     pub const fn rules_mut(&mut self) -> &mut Rules {
         &mut self.rules
     }
 
-    /// Merges a pull request by hand, past the queue.
+    /// Merges a pull request outside the queue.
     pub fn merge_by_hand(&mut self, pr: u32) {
         let version = self.proposed.get(&pr).filter(|it| it.state == PullRequestState::Open);
         let Some(version) = version.map(|it| it.version) else { return };
@@ -339,7 +339,7 @@ impl World {
         self.change(pr, |it| it.state = PullRequestState::Merged);
     }
 
-    /// Pushes something else to the target, past the queue.
+    /// Pushes another change to the target, outside the queue.
     pub fn push_target(&mut self) {
         let mut content = self.target.clone();
         content.insert((0, self.made + 1));
@@ -352,12 +352,12 @@ impl World {
         self.target = content;
     }
 
-    /// Lets time pass.
+    /// Advances the time.
     pub fn wait(&mut self, span: Span) {
         self.at = self.at.plus(span);
     }
 
-    /// Runs effects and takes facts in, in order, until nothing is left.
+    /// Runs effects and absorbs facts, in order, until none is left.
     pub fn settle(&mut self) {
         for _ in 0..100_000 {
             if !self.facts.is_empty() {
@@ -370,10 +370,10 @@ impl World {
                 return;
             }
         }
-        panic!("the queue does not come to rest");
+        panic!("the queue does not settle");
     }
 
-    /// What a reconcile loop would tell: the host's state of everything live.
+    /// Queues a read of every live pull request, as a reconcile loop does.
     pub fn reconcile(&mut self) {
         self.facts.push(self.target_seen());
         let live: Vec<u32> = self.queue.entries_in_order().map(|entry| entry.pr.0).collect();
@@ -383,7 +383,7 @@ impl World {
         }
     }
 
-    /// Whether the target passes its checks; pushes from outside never hurt it here.
+    /// Whether the target passes its checks; pushes from outside always pass.
     pub fn target_is_green(&self) -> bool {
         self.rules.passes(&self.target)
     }

@@ -1,4 +1,4 @@
-//! Endpoints are written and read.
+//! Rows of endpoints: queries and changes.
 
 use diesel::prelude::*;
 use diesel_async::RunQueryDsl;
@@ -17,7 +17,7 @@ pub(super) async fn create(
     endpoint: Endpoint,
     most: u32,
 ) -> Result<bool, DbError> {
-    // Of two that come at once, the second waits here: so they count each other.
+    // Serializes concurrent calls, so that each counts the other's endpoint.
     let org = endpoint.org;
     diesel::update(orgs::table.find(Sql(org)))
         .set(orgs::id.eq(Sql(org)))

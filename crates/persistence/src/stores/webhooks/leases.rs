@@ -1,4 +1,4 @@
-//! Endpoints take turns, and tries are written down.
+//! Leases of endpoints, and recording of attempts.
 
 use diesel::dsl::exists;
 use diesel::prelude::*;
@@ -16,7 +16,7 @@ use crate::error::DbError;
 use crate::schema::{webhook_attempts, webhook_endpoints, webhook_messages};
 use crate::sql_types::Sql;
 
-/// Endpoints that may be leased.
+/// Selects endpoints that may be leased.
 macro_rules! free {
     ($failing:expr, $at:expr) => {{
         let due = webhook_messages::table
@@ -78,7 +78,7 @@ pub(super) async fn lease(
     Ok(leased)
 }
 
-/// The health of an endpoint whose lease is held.
+/// The health of an endpoint, if the lease is valid.
 async fn held(conn: &mut Conn, token: EndpointLease) -> Result<Option<Health>, DbError> {
     let row: Option<(Option<Timestamp>, Option<String>, Option<Timestamp>)> =
         webhook_endpoints::table
@@ -152,7 +152,7 @@ pub(super) async fn record(
         .await?;
     let new = health.after(verdict, at);
     if new != health {
-        // Somebody may have switched it meanwhile: what they said stays.
+        // A client may have enabled or disabled it meanwhile, which takes precedence.
         let same = webhook_endpoints::table
             .find(Sql(endpoint))
             .filter(webhook_endpoints::lease.eq(Sql(token.lease)))

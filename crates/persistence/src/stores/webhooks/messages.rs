@@ -1,4 +1,4 @@
-//! Messages and tries are read, replayed and removed.
+//! Messages and attempts: queries, replays and deletion.
 
 use diesel::prelude::*;
 use diesel_async::RunQueryDsl;
@@ -16,7 +16,7 @@ use crate::error::DbError;
 use crate::schema::{webhook_attempts, webhook_messages};
 use crate::sql_types::{Sql, each};
 
-/// The messages of an endpoint that fit a filter.
+/// Selects the messages of an endpoint that match a filter.
 macro_rules! fitting {
     ($org:expr, $id:expr, $filter:expr) => {{
         let mut query = webhook_messages::table
@@ -98,7 +98,7 @@ pub(super) async fn attempts(
     Ok(found)
 }
 
-/// Sets messages that have ended on their way once more, as `Message::replayed` does.
+/// Makes ended messages pending again, as `Message::replayed` does.
 async fn send_again(
     conn: &mut Conn,
     (org, id): (OrgId, EndpointId),

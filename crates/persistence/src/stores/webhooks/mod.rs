@@ -1,4 +1,4 @@
-//! Webhooks: endpoints, messages, tries.
+//! The store of webhooks: endpoints, messages and attempts.
 
 mod endpoints;
 mod leases;

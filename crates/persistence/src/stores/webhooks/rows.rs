@@ -1,4 +1,4 @@
-//! Endpoints, messages and tries as rows.
+//! Rows of endpoints, messages and attempts.
 
 use diesel::prelude::*;
 use signalbox_domain::ids::OrgId;
@@ -13,7 +13,7 @@ use crate::error::DbError;
 use crate::schema::{webhook_endpoints, webhook_messages};
 use crate::sql_types::Sql;
 
-/// An endpoint as it is written.
+/// The row of an endpoint, for writing.
 #[derive(Insertable)]
 #[diesel(table_name = webhook_endpoints)]
 pub(super) struct NewEndpoint {
@@ -54,7 +54,7 @@ impl NewEndpoint {
     }
 }
 
-/// An endpoint as it is read.
+/// The row of an endpoint, for reading.
 #[derive(Queryable, Selectable)]
 #[diesel(table_name = webhook_endpoints)]
 pub(super) struct EndpointRow {
@@ -92,7 +92,8 @@ pub(super) fn health(
     off_reason: Option<&str>,
     off_at: Option<Timestamp>,
 ) -> Result<Health, DbError> {
-    let unknown = |word: &str| DbError::corrupt("webhook endpoint", format!("{word} is no reason"));
+    let unknown =
+        |word: &str| DbError::corrupt("webhook endpoint", format!("unknown reason {word}"));
     let reason = |word: &str| OffReason::parse(word).ok_or_else(|| unknown(word));
     let off = match (off_reason, off_at) {
         (Some(word), Some(at)) => Some(Off { reason: reason(word)?, at }),
@@ -120,7 +121,7 @@ pub(super) struct MessageRow {
     request_id: Option<String>,
 }
 
-/// A count for a signed column.
+/// Converts a count for a signed column.
 fn count(value: u32) -> i32 {
     i32::try_from(value).unwrap_or(i32::MAX)
 }
@@ -147,7 +148,7 @@ impl MessageRow {
 
     pub(super) fn into_message(self) -> Result<Message, DbError> {
         let what = "webhook message";
-        let unknown = || DbError::corrupt(what, format!("{} is no state", self.state));
+        let unknown = || DbError::corrupt(what, format!("unknown state {}", self.state));
         Ok(Message {
             org: self.org_id.0,
             endpoint: self.endpoint_id.0,
@@ -167,7 +168,7 @@ impl MessageRow {
     }
 }
 
-/// What a try changes of a message.
+/// The columns of a message that an attempt changes.
 #[derive(AsChangeset)]
 #[diesel(table_name = webhook_messages, treat_none_as_null = true)]
 pub(super) struct Progress {

@@ -119,7 +119,7 @@ impl WebhookStore for Store {
     ) -> Result<Vec<LeasedEndpoint>, StoreError> {
         let mut conn = self.connection().await?;
         if limit == 0 || !leases::any_due(&mut conn, failing, times.0).await? {
-            // The usual case needs no turn to write.
+            // The usual case needs no write transaction.
             return Ok(Vec::new());
         }
         drop(conn);
