@@ -188,7 +188,7 @@ fn members_of_a_batch_share_targets() {
         let targets = ReportedTargets::only(None, ["t9"]);
         parts.entry(2).targets = Some(std::sync::Arc::new(targets));
     });
-    let text = "Q6: #1 and #2 share no target and a batch";
+    let text = "Q6: #1 and #2 share a batch but no target";
     assert_eq!(texts(&apart), [text, text], "once for each member");
     let one_left = broken(&world, |parts| {
         let id = parts.entry(3).id;
