@@ -217,7 +217,7 @@ fn command_line() -> String {
     let mut page = String::from(
         "# Command line\n\n\
          Every command of `signalbox` with its arguments. This page is generated from the program; \
-         `signalbox help COMMAND` prints the same.\n\n\
+         `--help` after a command prints the same.\n\n\
          Commands that talk to a running server (`queue`, `tests`, `webhooks`, `events`) take its \
          address and a token from `SIGNALBOX_SERVER` and `SIGNALBOX_TOKEN`. All other commands open the \
          database: run them where the server runs, with the same configuration.\n\n\
@@ -274,7 +274,9 @@ fn options<'a>(arguments: impl Iterator<Item = &'a clap::Arg>) -> String {
         if let Some(variable) = argument.get_env() {
             meaning.push_str(&format!("; also from `{}`", variable.display()));
         }
-        if let [default] = argument.get_default_values() {
+        if let ([default], true) =
+            (argument.get_default_values(), argument.get_action().takes_values())
+        {
             meaning.push_str(&format!("; default `{}`", default.display()));
         }
         let name = argument.to_string().replace('|', "\\|");
