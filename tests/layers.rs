@@ -18,7 +18,7 @@ const SERVICES: &str = "signalbox-services";
 const WORDING: &str = "signalbox-wording";
 /// Adapters that callers come through. They run use cases and show their results.
 const INBOUND: [&str; 2] = ["signalbox-http", "signalbox-web"];
-/// What depends on the domain and on nothing else of ours.
+/// The crates that depend only on the domain.
 const OUTBOUND: [&str; 5] = [
     "signalbox-metrics",
     "signalbox-oidc",
@@ -26,7 +26,7 @@ const OUTBOUND: [&str; 5] = [
     "signalbox-reports",
     "signalbox-webhooks",
 ];
-/// The other parts of the program: each with the crates of ours that it may depend on.
+/// The other parts of the program: each with the workspace crates that it may depend on.
 const PARTS: [(&str, &[&str]); 10] = [
     ("signalbox-terminal", &[]),
     ("signalbox-client", &[]),
@@ -38,7 +38,7 @@ const PARTS: [(&str, &[&str]); 10] = [
     ("signalbox-cli", &["signalbox-client", "signalbox-terminal", DOMAIN, WORDING]),
     (
         "signalbox-demo",
-        &["signalbox-client", "signalbox-terminal", CONFIG, DOMAIN, HOSTS, SERVICES],
+        &["signalbox-client", "signalbox-terminal", CONFIG, DOMAIN, HOSTS, SERVICES, WORDING],
     ),
     (
         "signalbox-admin",
@@ -81,7 +81,7 @@ const STATUS_CODES: [(&str, &str); 2] = [
 ];
 const MAX_LINES: usize = 500;
 
-/// A crate of ours, and the crates of ours that it needs outside its tests.
+/// A workspace crate, and the workspace crates that it needs outside its tests.
 type Arrows = (String, BTreeSet<String>);
 
 /// A source file: its path from the root, and its text.
@@ -241,7 +241,7 @@ fn the_checks_can_fail() {
     assert!(shapeless(&source("//! Short.\n")).is_empty());
 }
 
-/// Fails with all complaints at once.
+/// Fails with all complaints together.
 fn agreed(complaints: impl IntoIterator<Item = String>) {
     let complaints: Vec<String> = complaints.into_iter().collect();
     assert!(complaints.is_empty(), "\n{}\n", complaints.join("\n"));
@@ -289,7 +289,7 @@ fn banned(tree: &str) -> Vec<String> {
     names.into_iter().filter(is_banned).map(advice).collect()
 }
 
-/// `tree` as for [`banned`]; the suites may run tasks, and nothing else that the domain may not.
+/// `tree` as for [`banned`]; the suites may run tasks; otherwise the rules of the domain apply.
 fn banned_for_suites(tree: &str) -> Vec<String> {
     let is_runtime = |name: &str| name.starts_with("tokio");
     let names: BTreeSet<&str> =
@@ -371,7 +371,7 @@ fn status_codes(home: &str, (path, text): &Source) -> Vec<String> {
         .filter(|(_, line)| line.contains("StatusCode") || other_reply(line) || error_number(line))
         .map(|(number, line)| {
             format!(
-                "{path}:{number}: say what became of the request; status codes are in {home} \
+                "{path}:{number}: return an outcome of the request; status codes are in {home} \
                  only: {}",
                 line.trim()
             )
@@ -407,7 +407,7 @@ fn code(text: &str) -> impl Iterator<Item = (usize, &str)> {
         .filter(|(_, line)| !line.trim_start().starts_with("//"))
 }
 
-/// Crates of ours with what they need to be built and run, as their manifests say.
+/// The workspace crates with their dependencies outside tests, from their manifests.
 fn arrows() -> Vec<Arrows> {
     let metadata = cargo(&["metadata", "--format-version", "1", "--no-deps", "--offline"]);
     let metadata: serde_json::Value = serde_json::from_str(&metadata).expect("JSON");
@@ -423,7 +423,7 @@ fn arrows() -> Vec<Arrows> {
         .collect()
 }
 
-/// The sources of a folder, without those that hold nothing but tests.
+/// The sources of a folder, without files that contain only tests.
 fn sources(folder: &str) -> Vec<Source> {
     let mut found = Vec::new();
     let mut folders = vec![root().join(folder)];

@@ -1,4 +1,4 @@
-//! The demo, as a newcomer runs it.
+//! The demo, as a new user runs it.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Stdio};
@@ -7,54 +7,56 @@ use std::time::{Duration, Instant};
 use crate::harness::{On, System};
 
 #[tokio::test]
-async fn the_demo_ends_by_itself_and_as_it_should() {
+async fn the_demo_exits_and_every_chapter_ends_as_expected() {
     let system = System::new(On::Sqlite, "exit 0\n", 1).await;
     let folder = system.path("demo").display().to_string();
-    let told = system.run(&["demo", "--once", "--data-dir", &folder]);
-    assert!(told.contains("Everything ended as it should."), "{told}");
-    assert!(told.contains("landed tree = tested tree"), "{told}");
+    let printed = system.run(&["demo", "--once", "--data-dir", &folder]);
+    assert!(printed.contains("All chapters ended as expected."), "{printed}");
+    assert!(printed.contains("testing on top of #"), "{printed}");
+    assert!(printed.contains("\n  pull requests  16 merged, 4 failed, 1 cancelled\n"), "{printed}");
+    assert!(printed.contains("landed tree = tested tree"), "{printed}");
     for chapter in ["main", "batches", "rescue", "lanes", "urgent", "flaky"] {
-        let mut lines = told.lines().map(str::trim_start);
-        let good = lines.any(|it| it.starts_with(chapter) && it.contains("ended as it should"));
-        assert!(good, "{chapter}: {told}");
+        let mut lines = printed.lines().map(str::trim_start);
+        let good = lines.any(|it| it.starts_with(chapter) && it.contains("ended as expected"));
+        assert!(good, "{chapter}: {printed}");
     }
 }
 
-/// The demo while it is looked at. It is killed with the test.
-struct Looking(Child);
+/// The demo as a running process, killed when the test ends.
+struct Demo(Child);
 
-impl Drop for Looking {
+impl Drop for Demo {
     fn drop(&mut self) {
         let _killed = self.0.kill();
         let _ended = self.0.wait();
     }
 }
 
-/// The rest of the line that begins like this, of those that follow.
-fn told(lines: &mut impl Iterator<Item = String>, begins: &str) -> String {
+/// The rest of the next line that begins with this text.
+fn rest_of(lines: &mut impl Iterator<Item = String>, begins: &str) -> String {
     let found = lines.find_map(|it| it.trim_start().strip_prefix(begins).map(ToOwned::to_owned));
-    found.unwrap_or_else(|| panic!("the demo ended without saying {begins:?}"))
+    found.unwrap_or_else(|| panic!("the demo ended without printing {begins:?}"))
 }
 
 #[tokio::test]
-async fn the_demo_says_where_a_page_tells_why_somebody_waits() {
+async fn the_demo_links_to_a_page_that_shows_why_a_pull_request_waits() {
     let system = System::new(On::Sqlite, "exit 0\n", 1).await;
     let mut command = system.command(&["demo", "--listen", "127.0.0.1:0"]);
-    let mut looking = Looking(command.stdout(Stdio::piped()).spawn().expect("the program"));
-    let out = looking.0.stdout.take().expect("what it says");
+    let mut demo = Demo(command.stdout(Stdio::piped()).spawn().expect("the program"));
+    let out = demo.0.stdout.take().expect("its output");
     let mut lines = BufReader::new(out).lines().map_while(Result::ok);
-    let token = told(&mut lines, "token   ");
+    let token = rest_of(&mut lines, "token   ");
     let waits = lines.find(|it| it.contains(" waits: http://")).expect("one that waits");
     let page = waits.split_once(": ").expect("its address").1.to_owned();
-    let gate = told(&mut lines, "touch ");
-    // Nobody reads what follows; the demo goes on all the same.
+    let gate = rest_of(&mut lines, "touch ");
+    // The rest of the output is drained, so that the demo does not block on a full pipe.
     let _rest = std::thread::spawn(move || lines.for_each(drop));
     let http =
         reqwest::Client::builder().timeout(Duration::from_secs(10)).build().expect("a client");
     let look = async || {
-        let asked = http.get(&page).header("x-api-token", &token).send().await.expect("a reply");
-        assert_eq!(asked.status(), 200, "{page}");
-        asked.text().await.expect("a page")
+        let reply = http.get(&page).header("x-api-token", &token).send().await.expect("a reply");
+        assert_eq!(reply.status(), 200, "{page}");
+        reply.text().await.expect("a page")
     };
     let shown = look().await;
     for words in ["Waiting because: ", "class=\"next\"", "2 pull requests are ahead"] {

@@ -1,15 +1,15 @@
-//! The branches of each chapter: what they contain, and how they should end.
+//! The branches of each chapter: their files, and how they should end.
 
 use crate::chapter::{Branch, Comes, End};
 
 const LANDS: End = End {
-    what: "good",
+    what: "passes",
     state: "MERGED",
     reason: "MERGE_GRAPH_MERGE",
     culprit: None,
     because_of: None,
     names: None,
-    told: None,
+    step: None,
     joins: false,
     excused: None,
 };
@@ -31,8 +31,8 @@ const GOOD: Branch = Branch {
     end: LANDS,
 };
 
-/// The conflict is among the first three, so that it is found before the checks of the one that it
-/// conflicts with are let through the gate.
+/// The conflict is among the first three, so that it is found before the checks of the other
+/// branch pass the gate.
 pub(crate) static MAIN: [Branch; 7] = [
     Branch {
         name: "subtract",
@@ -57,7 +57,7 @@ pub(crate) static MAIN: [Branch; 7] = [
         title: "Say what add does",
         files: &[("calc.sh", "# A small calculator.\n\nadd() { echo $(($1 + $2)); } # of two\n")],
         end: End {
-            what: "changes the line that \"rename\" does",
+            what: "conflicts with \"rename\"",
             state: "FAILED",
             reason: "START_TEST_RUN_MERGE_CONFLICT",
             culprit: Some("pull_request"),
@@ -94,7 +94,7 @@ pub(crate) static MAIN: [Branch; 7] = [
         files: &[("lib/half.sh", "half() { echo $(($1 / 2)); }\n")],
         comes: Comes::AndLeaves,
         end: End {
-            what: "taken out by its author",
+            what: "cancelled by its author",
             state: "CANCELLED",
             reason: "USER_REQUESTED",
             ..LANDS
@@ -164,7 +164,7 @@ pub(crate) static RESCUE: [Branch; 2] = [
         fails_alone: true,
         end: End {
             what: "its test fails the first time",
-            told: Some("SUCCESSOR_TEST_RUN_PASSED"),
+            step: Some("SUCCESSOR_TEST_RUN_PASSED"),
             ..LANDS
         },
         ..GOOD
@@ -226,7 +226,7 @@ pub(crate) static URGENT: [Branch; 3] = [
         ],
         end: End {
             what: "interrupted by \"hotfix\"",
-            told: Some("SKIP_THE_LINE_INTERRUPTED"),
+            step: Some("SKIP_THE_LINE_INTERRUPTED"),
             ..LANDS
         },
         ..GOOD
@@ -250,22 +250,22 @@ pub(crate) static URGENT: [Branch; 3] = [
     },
 ];
 
-/// A test that fails by chance: here a counter decides, so that the story is the same each time. It
-/// is tried twice, as runners of tests do, and both attempts are reported.
+/// A flaky test: a counter decides whether it fails, so that every demo shows the same. It
+/// runs twice, as test runners do when they retry, and reports both attempts.
 const CLOCK: &str = r#"try() {
   tries=$(($(cat "$gates/tries" 2>/dev/null || echo 0) + 1))
   echo "$tries" >"$gates/tries"
   [ "$tries" = 2 ]
 }
-if try; then told=''
-elif try; then told='<flakyFailure message="12:60 is no time"/>'
-else told='<failure message="12:60 is no time"/>'; failed=yes
+if try; then outcome=''
+elif try; then outcome='<flakyFailure message="12:60 is no time"/>'
+else outcome='<failure message="12:60 is no time"/>'; failed=yes
 fi
-echo "clock ticks: tried up to $tries times $told"
+echo "clock ticks: tried up to $tries times $outcome"
 if [ -n "${SIGNALBOX_TEST_RUN:-}" ]; then
   {
     echo '<testsuite name="clock"><testcase name="clock ticks" file="tests/clock.sh">'
-    echo "$told</testcase></testsuite>"
+    echo "$outcome</testcase></testsuite>"
   } >report.xml
 fi
 "#;

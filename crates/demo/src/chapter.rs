@@ -1,14 +1,14 @@
-//! What a chapter of the demo is made of.
+//! The parts of a chapter of the demo.
 
 use serde_json::Value;
 use signalbox_domain::queue::Mode;
 
-/// A chapter: a target branch with a queue of its own, and what happens there.
+/// A chapter: a target branch with its own queue, and the steps that the demo takes there.
 pub(crate) struct Chapter {
     pub(crate) target: &'static str,
     /// What it shows, in a few words.
     pub(crate) shows: &'static str,
-    /// What the reader should know before it starts; one line each.
+    /// The introduction, printed before it starts; one line each.
     pub(crate) preface: &'static [&'static str],
     pub(crate) mode: Mode,
     /// Test runs at the same time, from 1.
@@ -17,17 +17,17 @@ pub(crate) struct Chapter {
     pub(crate) settings: fn() -> Value,
     /// In the order of their pull requests.
     pub(crate) branches: &'static [Branch],
-    /// What is done once something can be seen, in this order.
+    /// The actions of the demo, in order; each waits for its condition.
     pub(crate) cues: &'static [Cue],
-    /// The branches that land, in the order in which git must have them.
+    /// The branches that merge, in the order of their commits on the target branch.
     pub(crate) lands: &'static [&'static str],
-    /// Whether all must have been tested in one run first, and then in halves and alone.
+    /// Whether all must be tested in one run first, then in halves and alone.
     pub(crate) bisects: bool,
     /// Whether the repository quarantines flaky tests from this chapter on.
     pub(crate) quarantines: bool,
 }
 
-/// A branch with a pull request: the subject of its commit, what it contains, how it should end.
+/// A branch with a pull request: the subject of its commit, its files, how it should end.
 pub(crate) struct Branch {
     pub(crate) name: &'static str,
     pub(crate) title: &'static str,
@@ -36,7 +36,7 @@ pub(crate) struct Branch {
     /// Impacted targets to report; none are reported when it is empty.
     pub(crate) targets: &'static [&'static str],
     pub(crate) comes: Comes,
-    /// Whether its tests fail where it was made, on their first run.
+    /// Whether its tests fail on the first commit of `main`, on their first run.
     pub(crate) fails_alone: bool,
     pub(crate) end: End,
 }
@@ -46,61 +46,61 @@ pub(crate) struct Branch {
 pub(crate) enum Comes {
     /// While the queue is paused.
     First,
-    /// While the queue is paused, and it is taken out again before the queue runs.
+    /// While the queue is paused; it is cancelled before the queue runs.
     AndLeaves,
-    /// On a cue, with the priority urgent.
+    /// On a cue, with priority urgent.
     Urgent,
     /// On a cue.
     Later,
 }
 
-/// What should become of a branch.
+/// The expected end of a branch.
 pub(crate) struct End {
-    /// What it is there to show.
+    /// What the branch does, for the table.
     pub(crate) what: &'static str,
     pub(crate) state: &'static str,
     pub(crate) reason: &'static str,
     pub(crate) culprit: Option<&'static str>,
-    /// The branch of the pull request that is named as being in the way.
+    /// The branch of the pull request that it conflicts with.
     pub(crate) because_of: Option<&'static str>,
-    /// What the particulars must name.
+    /// A text that the failure's details must contain.
     pub(crate) names: Option<&'static str>,
-    /// The reason that a step on its way must have.
-    pub(crate) told: Option<&'static str>,
-    /// Whether another lane lands while it is tested, so that its changes land on a tree that its
+    /// A reason that a step of its timeline must have.
+    pub(crate) step: Option<&'static str>,
+    /// Whether another lane merges while it is tested, so that its changes land on a tree that its
     /// own run did not have.
     pub(crate) joins: bool,
     /// The flaky test whose failure must have been excused in its run.
     pub(crate) excused: Option<&'static str>,
 }
 
-/// Something that is done once all of this can be seen.
+/// An action, and the conditions that must hold before it.
 pub(crate) struct Cue {
     pub(crate) when: &'static [(&'static str, Sign)],
     pub(crate) then: Action,
 }
 
-/// What can be seen of a branch's pull request through the API.
+/// A condition on a branch's pull request, read through the API.
 #[derive(Clone, Copy)]
 pub(crate) enum Sign {
-    /// The kind of its reason to wait.
+    /// It waits, for a reason of this kind.
     Waits(&'static str),
-    /// Its state.
+    /// It is in this state.
     Is(&'static str),
-    /// That this test is quarantined.
+    /// This test is quarantined.
     Quarantined(&'static str),
 }
 
-/// What is done on a cue.
+/// An action of the demo.
 #[derive(Clone, Copy)]
 pub(crate) enum Action {
-    /// Lets the checks go on that wait there.
+    /// Opens a gate, so that the checks that wait at it continue.
     Open(Gate),
     /// Submits the pull request of this branch.
     Submit(&'static str),
 }
 
-/// What checks wait for, so that the outcome does not depend on which machine is how fast.
+/// A gate that checks wait at, so that the outcome does not depend on the speed of the machine.
 #[derive(Clone, Copy)]
 pub(crate) enum Gate {
     /// All checks.

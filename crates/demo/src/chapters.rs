@@ -1,4 +1,4 @@
-//! The demo's chapters: how each queue is set, what is done when, what git must have in the end.
+//! The chapters of the demo: the settings of each queue, the actions, and the commits to expect.
 
 use serde_json::json;
 use signalbox_domain::queue::Mode;
@@ -6,16 +6,17 @@ use signalbox_domain::queue::Mode;
 use crate::branches;
 use crate::chapter::{Action, Chapter, Cue, Gate, Sign};
 
-/// Nothing holds the checks back.
-const AT_ONCE: &[Cue] = &[Cue { when: &[], then: Action::Open(Gate::Checks) }];
+/// The checks start without waiting.
+const UNGATED: &[Cue] = &[Cue { when: &[], then: Action::Open(Gate::Checks) }];
 
-/// All chapters, in the order in which they are told.
+/// All chapters, in the order in which they are played.
 pub(crate) static CHAPTERS: [Chapter; 6] = [
     Chapter {
         target: "main",
-        shows: "one line: each is tested on top of those ahead",
+        shows: "each pull request is tested on top of earlier ones",
         preface: &[
-            "Up to three candidates are tested at the same time, each on top of those ahead.",
+            "Concurrency 3: up to three candidates are tested at the same time, each on top of the",
+            "pull requests ahead of it.",
         ],
         mode: Mode::Single,
         concurrency: 3,
@@ -31,39 +32,41 @@ pub(crate) static CHAPTERS: [Chapter; 6] = [
     },
     Chapter {
         target: "batches",
-        shows: "a batch of four is halved until the culprit is alone",
-        preface: &["Four are tested in one run. When it fails, its halves are tested."],
+        shows: "a failed batch is bisected until the culprit is found",
+        preface: &[
+            "Four pull requests are tested in one run. When it fails, its halves are tested.",
+        ],
         mode: Mode::Single,
         concurrency: 2,
         settings: || json!({ "batch": true, "batchingMinSize": 4 }),
         branches: &branches::BATCHES,
-        cues: AT_ONCE,
+        cues: UNGATED,
         lands: &["negate", "maximum", "square"],
         bisects: true,
         quarantines: false,
     },
     Chapter {
         target: "rescue",
-        shows: "a success behind a failure absolves it",
+        shows: "optimistic merging: a later success overrides a flaky failure",
         preface: &[
-            "One test fails by chance. The next pull request is tested on top of it all the same,",
-            "and when that passes, both are proven.",
+            "One test is flaky and fails. The next pull request is still tested on top of it, and when",
+            "that run passes, both merge.",
         ],
         mode: Mode::Single,
         concurrency: 1,
         settings: || json!({ "canOptimisticallyMerge": true, "pendingFailureDepth": 1 }),
         branches: &branches::RESCUE,
-        cues: AT_ONCE,
+        cues: UNGATED,
         lands: &["cube", "modulo"],
         bisects: false,
         quarantines: false,
     },
     Chapter {
         target: "lanes",
-        shows: "what touches different targets does not wait",
+        shows: "lanes: pull requests with disjoint impacted targets do not wait for each other",
         preface: &[
             "Mode PARALLEL. The frontend's test is slow; the backend shares no impacted target with",
-            "it and lands first. What touches both comes after both.",
+            "it and merges first. A pull request that touches both merges after both.",
         ],
         mode: Mode::Parallel,
         concurrency: 2,
@@ -85,8 +88,8 @@ pub(crate) static CHAPTERS: [Chapter; 6] = [
     },
     Chapter {
         target: "urgent",
-        shows: "an urgent one interrupts and lands first",
-        preface: &["While the first one is under test, an urgent one is submitted."],
+        shows: "an urgent pull request interrupts a test run and merges first",
+        preface: &["While the first pull request is being tested, an urgent one is submitted."],
         mode: Mode::Single,
         concurrency: 1,
         settings: || json!({}),
@@ -107,11 +110,11 @@ pub(crate) static CHAPTERS: [Chapter; 6] = [
     },
     Chapter {
         target: "flaky",
-        shows: "a flaky test is found, quarantined, and blocks nobody",
+        shows: "a flaky test is detected and quarantined, and blocks no pull request",
         preface: &[
-            "One test fails by chance. Its check tries it again and reports both attempts, so it is",
-            "known to be flaky. The repository quarantines such tests: when it fails again, twice,",
-            "the next pull request lands all the same.",
+            "One test is flaky. Its check retries it and uploads both attempts, so Signalbox detects",
+            "it. The repository quarantines flaky tests automatically: when both attempts fail later,",
+            "the next pull request merges anyway.",
         ],
         mode: Mode::Single,
         concurrency: 1,

@@ -1,4 +1,4 @@
-//! Why the demo could not go on.
+//! Why the demo stopped.
 
 use std::error::Error;
 use std::net::SocketAddr;
@@ -9,7 +9,7 @@ use signalbox_domain::ids::InvalidName;
 use signalbox_domain::ports::{HostError, StoreError};
 use thiserror::Error;
 
-/// Why the demo could not go on.
+/// Why the demo stopped.
 #[derive(Debug, Error)]
 pub enum DemoError {
     /// An operation of the API failed.
@@ -17,7 +17,7 @@ pub enum DemoError {
     Call {
         /// The operation.
         operation: String,
-        /// What the client says.
+        /// The error of the client.
         error: ClientError,
     },
     /// The client could not be set up.
@@ -34,25 +34,25 @@ pub enum DemoError {
     Listen {
         /// The address.
         address: SocketAddr,
-        /// What the system says.
+        /// The error of the operating system.
         error: std::io::Error,
     },
-    /// A file or folder could not be used.
+    /// A file or folder could not be read or written.
     #[error("{}: {error}", path.display())]
     File {
         /// The file or folder.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the operating system.
         error: std::io::Error,
     },
-    /// The repository of an earlier demo is there.
-    #[error("{} already exists; choose an empty folder, or leave --data-dir out for a temporary one", .0.display())]
+    /// The folder has the repository of an earlier demo.
+    #[error("{} already exists; choose an empty folder, or omit --data-dir to use a temporary one", .0.display())]
     NotEmpty(PathBuf),
-    /// The system refused something that has no file.
+    /// The operating system refused a call that names no file.
     #[error(transparent)]
     System(#[from] std::io::Error),
     /// git cannot be run.
-    #[error("git cannot be run: {0}")]
+    #[error("could not run git: {0}")]
     NoGit(std::io::Error),
     /// git failed.
     #[error("git {command}: {problem}")]
@@ -62,7 +62,7 @@ pub enum DemoError {
         /// What it printed on standard error.
         problem: String,
     },
-    /// A name of the demo has the wrong form.
+    /// A name that the demo uses is invalid.
     #[error(transparent)]
     Name(#[from] InvalidName),
     /// The git host refused.
@@ -77,7 +77,7 @@ pub enum DemoError {
 }
 
 impl DemoError {
-    /// A file or folder could not be used.
+    /// A file or folder could not be read or written.
     pub(crate) fn file(path: &Path) -> impl FnOnce(std::io::Error) -> Self {
         move |error| Self::File { path: path.to_owned(), error }
     }

@@ -39,8 +39,8 @@ fn host(root: &Path, concurrency: i64) -> Host {
     Host(host)
 }
 
-/// Runs the demo. With `once` it ends when the last queue is empty. `true` when every chapter ended
-/// as it should, or the demo was stopped.
+/// Runs the demo. With `once` it ends when the last queue is empty. Returns `true` when every
+/// chapter ended as expected, or the demo was stopped.
 pub async fn run(
     program: &dyn Launch,
     once: bool,
@@ -61,7 +61,7 @@ pub async fn run(
     config.server.listen = address;
     config.log.level = "warn".into();
     config.log.format = LogFormat::Pretty;
-    // Two of the checks wait for somebody who looks at the pages.
+    // Two of the checks wait until the user opens their gate.
     let concurrency = if once { 3 } else { 5 };
     let hosts = vec![host(&folder.join("git"), concurrency)];
     config.organizations = vec![Organization { slug: ORG.into(), hosts }];
@@ -71,14 +71,16 @@ pub async fn run(
     let server = program.launch(config, listener).await.map_err(DemoError::Launch)?;
     let client = Client::for_demo(&*server, address).await?;
     say(&format!("The server listens on http://{address}; the repository is {}.", git.bare()));
-    say("Every candidate is tested with `sh check.sh`; each chapter has a target branch, and so a");
-    say("queue, of its own.");
+    say("Every candidate is tested with `sh check.sh`. Each chapter has its own target branch and");
+    say("queue.");
 
     let stage = Stage::set(&*server, &client, &git).await?;
     let scene = if once { Vec::new() } else { scene::set(&stage, &git).await? };
     if !once {
-        scene::tell(address, client.token(), &git, &scene);
-        say("\nMeanwhile the stories:");
+        scene::print_links(address, client.token(), &git, &scene);
+        say(
+            "\nSix chapters follow; each ends with a table of what was expected and what happened.",
+        );
     }
     let mut ended = Vec::new();
     for (number, chapter) in (1..).zip(&CHAPTERS) {
@@ -93,7 +95,8 @@ pub async fn run(
         }
         let prs = stage.open_pull_requests(chapter).await?;
         let runs = stage.play(chapter, &prs).await?;
-        ended.push((chapter, report::judge(&stage, chapter, &prs, &runs).await?));
+        let (good, totals) = report::judge(&stage, chapter, &prs, &runs).await?;
+        ended.push((chapter, good, totals));
     }
     let good = report::sum_up(&stage, &ended).await?;
     let mut signals = Signals::new()?;
@@ -101,9 +104,9 @@ pub async fn run(
         server.stop().await;
         return Ok(good);
     }
-    say("\nThe server stays up until you stop it.");
-    scene::tell(address, client.token(), &git, &scene);
-    say("\nOr ask the API:\n");
+    say("\nThe server runs until you stop it with Ctrl-C.");
+    scene::print_links(address, client.token(), &git, &scene);
+    say("\nTo call the API:\n");
     say(&format!("  export SIGNALBOX_TOKEN={}", client.token()));
     say(&format!(
         "  curl -s http://{address}/v1/getQueue -H \"x-api-token: $SIGNALBOX_TOKEN\" \\\n    \

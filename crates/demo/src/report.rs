@@ -1,7 +1,12 @@
-//! How a chapter ended, for people: a table, what git has, and a word on each chapter.
+//! How a chapter ended: a table, the commits in git, and the numbers of all chapters.
+
+use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
+use signalbox_domain::queue::{PrState, Reason};
+use signalbox_domain::time::{Span, Timestamp};
 use signalbox_terminal::say;
+use signalbox_wording::{Named as _, Word, reason};
 
 use crate::DemoError;
 use crate::chapter::Chapter;
@@ -9,18 +14,36 @@ use crate::narrator::Run;
 use crate::story::{Pr, Stage};
 use crate::verdict::{Landed, expected_subjects, is_bisected, is_met, is_right_tree, timeline_has};
 
-/// Prints a table, checks what landed with git, and says whether all is as it should be.
+/// The numbers of a chapter.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Totals {
+    merged: usize,
+    failed: usize,
+    cancelled: usize,
+    runs: usize,
+    bisections: usize,
+    /// Failures of quarantined tests that counted as passed.
+    excused: usize,
+    /// The time of all test runs, one after the other.
+    tested: Span,
+    /// The time in which at least one test run was running.
+    busy: Span,
+}
+
+/// Prints a table, checks with git what landed, and returns whether everything is as expected, with
+/// the numbers of the chapter.
 pub(crate) async fn judge(
     stage: &Stage<'_>,
     chapter: &Chapter,
     prs: &[Pr],
     runs: &[Run],
-) -> Result<bool, DemoError> {
+) -> Result<(bool, Totals), DemoError> {
     say(&format!(
-        "\n  {:4} {:9} {:36} {:9}  {:9}  because",
+        "\n  {:4} {:9} {:37} {:9}  {:9}  reason",
         "PR", "branch", "what it is", "expected", "ended"
     ));
     let mut good = true;
+    let mut totals = Totals::default();
     let (mut landed, mut notes) = (Vec::new(), Vec::new());
     for pr in prs {
         let entry = stage.client.entry(chapter.target, pr.number).await;
@@ -29,16 +52,21 @@ pub(crate) async fn judge(
         let met = is_met(end, &entry, prs);
         good &= met;
         say(&row(pr, &entry, met));
-        if let Some(reason) = end.told {
-            let told = timeline_has(&entry, reason);
-            let says = if told { "says" } else { "does not say" };
-            notes.push(format!("  #{}'s timeline {says} {reason}{}", pr.number, mark(told)));
+        totals.count(PrState::parse(text(&entry["state"])));
+        if let Some(step) = end.step {
+            let label = label(step);
+            notes.push(if timeline_has(&entry, step) {
+                format!("  #{}'s timeline has the step \"{label}\"", pr.number)
+            } else {
+                format!("  #{}'s timeline lacks the step \"{label}\"{}", pr.number, mark(false))
+            });
         }
         if let Some(test) = end.excused {
-            let words = excused(stage, chapter, &entry).await?;
-            let told = words.contains(test);
-            good &= told;
-            notes.push(format!("  #{}'s check: {words}{}", pr.number, mark(told)));
+            let summary = excused(stage, chapter, &entry).await?;
+            let is_excused = summary.contains(test);
+            good &= is_excused;
+            totals.excused += usize::from(is_excused);
+            notes.push(format!("  #{}'s check: {summary}{}", pr.number, mark(is_excused)));
         }
         if entry["state"] == "MERGED" {
             let part = |key: &str| text(&entry["exit"][key]).to_owned();
@@ -74,10 +102,113 @@ pub(crate) async fn judge(
     for subject in subjects {
         say(&format!("    {subject}"));
     }
-    Ok(good)
+    totals.runs = runs.len();
+    totals.bisections = runs.iter().filter(|run| run.bisection).count();
+    (totals.tested, totals.busy) = times(&spans(stage, chapter, prs).await?);
+    Ok((good, totals))
 }
 
-/// What the check of an entry's run says when quarantined tests were excused; nothing otherwise.
+impl Totals {
+    fn count(&mut self, ended: Option<PrState>) {
+        match ended {
+            Some(PrState::Merged) => self.merged += 1,
+            Some(PrState::Failed) => self.failed += 1,
+            Some(PrState::Cancelled) => self.cancelled += 1,
+            Some(_) | None => {}
+        }
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.merged += other.merged;
+        self.failed += other.failed;
+        self.cancelled += other.cancelled;
+        self.runs += other.runs;
+        self.bisections += other.bisections;
+        self.excused += other.excused;
+        self.tested = Span::from_micros(self.tested.micros() + other.tested.micros());
+        self.busy = Span::from_micros(self.busy.micros() + other.busy.micros());
+    }
+
+    /// The summary in lines.
+    fn lines(&self) -> Vec<String> {
+        let seconds = |span: Span| (span.millis() + 500) / 1_000;
+        let saved = Span::from_micros(self.tested.micros() - self.busy.micros());
+        vec![
+            format!(
+                "  pull requests  {} merged, {} failed, {} cancelled",
+                self.merged, self.failed, self.cancelled
+            ),
+            format!(
+                "  test runs      {}, {} of them to bisect batches",
+                self.runs, self.bisections
+            ),
+            format!("  flaky tests    {} failure excused by quarantine", self.excused),
+            format!(
+                "  test time      {} s in {} s: testing in parallel saved {} s",
+                seconds(self.tested),
+                seconds(self.busy),
+                seconds(saved)
+            ),
+        ]
+    }
+}
+
+/// When the test runs of a chapter began and ended, as the API reports it.
+async fn spans(
+    stage: &Stage<'_>,
+    chapter: &Chapter,
+    prs: &[Pr],
+) -> Result<Vec<(Timestamp, Timestamp)>, DemoError> {
+    let request = json!({ "since": "1970-01-01T00:00:00Z", "take": 100 });
+    let page = stage.client.call(chapter.target, "listMergeQueueTestingResults", request).await?;
+    let results = page["testingResults"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let ended: BTreeMap<&str, Timestamp> = results
+        .iter()
+        .filter_map(|it| Some((it["testRunId"].as_str()?, Timestamp::parse(text(&it["endedAt"]))?)))
+        .collect();
+    let mut spans = BTreeMap::new();
+    for pr in prs {
+        let entry = stage.client.entry(chapter.target, pr.number).await?;
+        for step in entry["timeline"].as_array().into_iter().flatten() {
+            let Some(run) = step["testing"]["testRun"]["id"].as_str() else { continue };
+            let began = Timestamp::parse(text(&step["timestamp"]));
+            if let (Some(began), Some(end)) = (began, ended.get(run)) {
+                spans.insert(run.to_owned(), (began, *end));
+            }
+        }
+    }
+    Ok(spans.into_values().collect())
+}
+
+/// The sum of these times, and the time that at least one of them covers.
+fn times(spans: &[(Timestamp, Timestamp)]) -> (Span, Span) {
+    let mut sorted = spans.to_vec();
+    sorted.sort_unstable();
+    let (mut sum, mut covered, mut until) = (0, 0, None);
+    for (began, ended) in sorted {
+        sum += ended.since(began).micros();
+        let from = until.map_or(began, |until: Timestamp| until.max(began));
+        covered += ended.since(from).micros().max(0);
+        until = Some(until.map_or(ended, |until| until.max(ended)));
+    }
+    (Span::from_micros(sum), Span::from_micros(covered))
+}
+
+/// The label of a reason, of whichever state it belongs to.
+fn label(text: &str) -> &str {
+    known(text).map_or(text, |word| word.label)
+}
+
+fn known(text: &str) -> Option<Word> {
+    PrState::ALL.iter().find_map(|state| Reason::parse(*state, text).and_then(reason))
+}
+
+/// The label of a state; the text itself when it is unknown.
+fn state(text: &str) -> &str {
+    PrState::parse(text).map_or(text, |state| state.named().label)
+}
+
+/// The summary of the check that excused quarantined tests; empty when no check did.
 async fn excused(stage: &Stage<'_>, chapter: &Chapter, entry: &Value) -> Result<String, DemoError> {
     let run = json!({ "testRunId": entry["verifiedByTestRun"] });
     let details = stage.client.call(chapter.target, "getMergeQueueTestingDetails", run).await?;
@@ -100,11 +231,19 @@ const fn mark(met: bool) -> &'static str {
 
 fn row(pr: &Pr, entry: &Value, met: bool) -> String {
     let (number, branch, end) = (format!("#{}", pr.number), pr.branch.name, &pr.branch.end);
-    let (state, reason) = (text(&entry["state"]), text(&entry["reason"]));
+    let exit = &entry["exit"];
+    let culprit = exit["culpritPrNumber"].as_u64().map(|pr| format!(" with #{pr}"));
+    let details: Vec<&str> =
+        exit["details"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let details =
+        if details.is_empty() { String::new() } else { format!(": {}", details.join("; ")) };
     format!(
-        "  {number:4} {branch:9} {:36} {:9}  {state:9}  {reason}{}",
+        "  {number:4} {branch:9} {:37} {:9}  {:9}  {}{}{details}{}",
         end.what,
-        end.state,
+        state(end.state),
+        state(text(&entry["state"])),
+        exit["reason"].as_str().map_or_else(|| text(&entry["reason"]), label),
+        culprit.unwrap_or_default(),
         mark(met)
     )
 }
@@ -121,33 +260,81 @@ async fn judge_tree(
     let right = on_target && is_right_tree(&pr.branch.end, &tree, landed);
     let words = match (right, pr.branch.end.joins) {
         (true, false) => "landed tree = tested tree",
-        (true, true) => "landed tree = tested changes on what another lane has landed",
+        (true, true) => "landed tree = tested changes merged with what another lane has landed",
         (false, _) => "WRONG TREE",
     };
     say(&format!("  #{} {words}: {tree}", pr.number));
     Ok(right)
 }
 
-/// Says which chapters ended as they should, and returns whether all did.
+/// Prints whether each chapter ended as expected, and the numbers of all of them. Returns whether
+/// all chapters did.
 pub(crate) async fn sum_up(
     stage: &Stage<'_>,
-    ended: &[(&Chapter, bool)],
+    ended: &[(&Chapter, bool, Totals)],
 ) -> Result<bool, DemoError> {
     let listed = ["for-each-ref", "--format=%(refname)", "refs/heads/signalbox-merge"];
     let stray = stage.git.read(&listed).await?;
     if !stray.is_empty() {
         say(&format!("\ntest branches that the next sweep removes: {stray}"));
     }
-    say("\nThe chapters:");
-    for (chapter, good) in ended {
-        let words = if *good { "as it should" } else { "NOT AS IT SHOULD" };
-        say(&format!("  {:8} ended {words:17} {}", chapter.target, chapter.shows));
+    say("\nChapters:");
+    let mut all = Totals::default();
+    for (chapter, good, totals) in ended {
+        let words = if *good { "as expected" } else { "NOT AS EXPECTED" };
+        say(&format!("  {:8} ended {words:15} {}", chapter.target, chapter.shows));
+        all.add(totals);
     }
-    let good = ended.iter().all(|(_, good)| *good);
+    say("\nSummary:");
+    for line in all.lines() {
+        say(&line);
+    }
+    let good = ended.iter().all(|(_, good, _)| *good);
     say(if good {
-        "\nEverything ended as it should."
+        "\nAll chapters ended as expected."
     } else {
-        "\nSomething did not end as it should."
+        "\nSome chapters did not end as expected; see the lines marked \"<-\" above."
     });
     Ok(good)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(second: u32) -> Timestamp {
+        Timestamp::parse(&format!("2026-01-31T12:00:{second:02}Z")).expect("a time")
+    }
+
+    #[test]
+    fn overlapping_runs_are_counted_once_in_the_time_that_they_cover() {
+        let spans = [(at(5), at(9)), (at(0), at(4)), (at(1), at(6)), (at(2), at(3))];
+        let (tested, busy) = times(&spans);
+        assert_eq!((tested.millis(), busy.millis()), (14_000, 9_000));
+        assert_eq!(times(&[]), (Span::default(), Span::default()));
+    }
+
+    #[test]
+    fn the_summary_adds_the_chapters() {
+        let mut all = Totals::default();
+        let tested = Span::from_micros(5_000_000);
+        let busy = Span::from_micros(3_600_000);
+        let one = Totals { merged: 3, failed: 1, runs: 5, bisections: 2, tested, busy, ..all };
+        all.add(&one);
+        all.add(&Totals { cancelled: 1, excused: 1, ..Totals::default() });
+        let expected = [
+            "  pull requests  3 merged, 1 failed, 1 cancelled",
+            "  test runs      5, 2 of them to bisect batches",
+            "  flaky tests    1 failure excused by quarantine",
+            "  test time      5 s in 4 s: testing in parallel saved 1 s",
+        ];
+        assert_eq!(all.lines(), expected);
+    }
+
+    #[test]
+    fn reasons_and_states_have_the_labels_of_the_vocabulary() {
+        assert_eq!(label("SUCCESSOR_TEST_RUN_PASSED"), "Passed with a later pull request");
+        assert_eq!(state("MERGED"), "Merged");
+        assert_eq!((label("UNHEARD_OF"), state("UNHEARD_OF")), ("UNHEARD_OF", "UNHEARD_OF"));
+    }
 }

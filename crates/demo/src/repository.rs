@@ -1,4 +1,4 @@
-//! The demo's repository: a calculator in shell, with branches of all kinds.
+//! The demo's repository: a calculator in shell, and the branches of the chapters.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -19,14 +19,14 @@ pub(crate) struct Git {
     bare: PathBuf,
     work: PathBuf,
     gates: PathBuf,
-    /// What the tests wait for that are to be looked at.
+    /// The file that the checks of the waiting queue wait for.
     held: PathBuf,
 }
 
 /// The checks wait at a gate; `$gates` is where tests find further ones.
 const CHECK: &str = "set -eu\ngates=GATES\nwhile [ ! -e \"$gates/OPEN\" ]; do sleep 0.1; done\nsleep 0.5\n. ./calc.sh\nfor file in lib/*.sh tests/*.sh; do\n  [ -e \"$file\" ] || continue\n  echo \"== $file\"\n  . \"./$file\"\ndone\n[ -z \"${failed:-}\" ]\necho all passed\n";
 const CONFIG: &str = "[merge]\nrequired_statuses = [\"test\"]\n\n[[checks]]\nname = \"test\"\nrun = [\"sh\", \"check.sh\"]\ntimeout_minutes = 1\nreports = [\"report.xml\"]\n";
-/// How checks are run that are to be looked at: for a week, if need be.
+/// The timeout of the checks of the waiting queue: a week.
 const HELD: &str = "timeout_minutes = 10080";
 const CALC: &str = "# A small calculator.\n\nadd() { echo $(($1 + $2)); }\n";
 const TEST_ADD: &str = "[ \"$(add 2 3)\" = 5 ]\n";
@@ -42,12 +42,12 @@ impl Git {
         git(&self.bare, args).await
     }
 
-    /// Lets the checks go on that wait at a gate.
+    /// Opens a gate, so that the checks that wait at it continue.
     pub(crate) fn open(&self, gate: Gate) -> Result<(), DemoError> {
         std::fs::write(self.gates.join(gate.file()), "").map_err(DemoError::file(&self.gates))
     }
 
-    /// Closes all gates, and forgets what tests have left there.
+    /// Closes all gates, and removes the files that tests have left there.
     pub(crate) fn close_gates(&self) -> Result<(), DemoError> {
         let emptied = match std::fs::remove_dir_all(&self.gates) {
             Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
@@ -56,7 +56,7 @@ impl Git {
         emptied.map_err(DemoError::file(&self.gates))
     }
 
-    /// The subjects of a branch's commits behind the first one, oldest first.
+    /// The subjects of a branch's commits after the first one, oldest first.
     pub(crate) async fn subjects(&self, branch: &str) -> Result<Vec<String>, DemoError> {
         let log = self.read(&["log", "--reverse", "--format=%s", branch]).await?;
         Ok(log.lines().skip(1).map(ToOwned::to_owned).collect())
@@ -106,12 +106,12 @@ impl Git {
         self.held.display().to_string()
     }
 
-    /// Lets the tests of that branch go on.
+    /// Lets the checks of that branch finish.
     pub(crate) fn release(&self) -> Result<(), DemoError> {
         std::fs::write(&self.held, "").map_err(DemoError::file(&self.held))
     }
 
-    /// Lets the tests of that branch wait.
+    /// Makes the checks of that branch wait.
     pub(crate) fn withhold(&self) -> Result<(), DemoError> {
         std::fs::remove_file(&self.held).map_err(DemoError::file(&self.held))
     }
@@ -127,7 +127,7 @@ impl Git {
         self.write(branch.files)?;
         self.commit(branch.title).await?;
         if self.passes().await? == branch.fails_alone {
-            let problem = format!("branch {} is not what the story needs", branch.name);
+            let problem = format!("branch {} does not behave as its chapter needs", branch.name);
             return Err(DemoError::Story(problem));
         }
         self.work(&["push", "-q", &self.bare(), branch.name]).await.map(drop)

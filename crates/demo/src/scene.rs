@@ -1,4 +1,4 @@
-//! What waits: a queue to be looked at on the pages while the stories are told and afterwards.
+//! A queue whose pull requests wait, so that the pages have something to show.
 
 use std::time::Duration;
 
@@ -14,10 +14,10 @@ use crate::story::Stage;
 const TARGET: &str = "waiting";
 /// How long the first one may take to merge.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// How often it is looked whether it has.
+/// How often that is checked.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// A branch: its name, the subject of its commit, its author, where it wants to go, and a file.
+/// A branch: its name, the subject of its commit, its author, its target branch, and a file.
 struct Change {
     branch: &'static str,
     title: &'static str,
@@ -26,7 +26,7 @@ struct Change {
     file: (&'static str, &'static str),
 }
 
-/// The first one merges, so that there is something to estimate from; then the gate is closed.
+/// The first one merges, so that estimates have a basis; then the gate is closed.
 static CHANGES: [Change; 6] = [
     Change {
         branch: "greet",
@@ -72,7 +72,7 @@ static CHANGES: [Change; 6] = [
     },
 ];
 
-/// Makes the queue, and leaves pull requests of all kinds in it. Returns the numbers of those.
+/// Creates the queue with pull requests that wait for different reasons, and returns their numbers.
 pub(crate) async fn set(stage: &Stage<'_>, git: &Git) -> Result<Vec<u32>, DemoError> {
     git.hold(TARGET).await?;
     let mut numbers = Vec::new();
@@ -93,7 +93,7 @@ pub(crate) async fn set(stage: &Stage<'_>, git: &Git) -> Result<Vec<u32>, DemoEr
         Ok::<_, DemoError>(())
     };
     let merged = tokio::time::timeout(PATIENCE, merged).await;
-    let late = || format!("#{first} was not merged in {} s", PATIENCE.as_secs());
+    let late = || format!("#{first} did not merge within {} s", PATIENCE.as_secs());
     merged.map_err(|_| DemoError::Story(late()))??;
     git.withhold()?;
     for pr in others {
@@ -102,11 +102,11 @@ pub(crate) async fn set(stage: &Stage<'_>, git: &Git) -> Result<Vec<u32>, DemoEr
     Ok(others.to_vec())
 }
 
-/// Says where to look.
-pub(crate) fn tell(address: std::net::SocketAddr, token: &str, git: &Git, numbers: &[u32]) {
+/// Prints the token, the pages and the gate.
+pub(crate) fn print_links(address: std::net::SocketAddr, token: &str, git: &Git, numbers: &[u32]) {
     let repo = format!("{}/{OWNER}/{NAME}", crate::repository::HOST).replace('/', "%2F");
     let queue = format!("http://{address}/{ORG}/queue?repo={repo}&branch={TARGET}");
-    say("\nThe pages: open one of these, and sign in with the token.\n");
+    say("\nOpen one of these pages and sign in with the token:\n");
     say(&format!("  token   {token}"));
     say(&format!("  home    http://{address}/"));
     say(&format!("  queue   {queue}"));
@@ -114,6 +114,6 @@ pub(crate) fn tell(address: std::net::SocketAddr, token: &str, git: &Git, number
         let page = queue.replace("/queue?", "/queue/pr?");
         say(&format!("  #{last} waits: {page}&pr={last}"));
     }
-    say(&format!("\nThe tests of the queue {TARGET} wait until you let them go on:\n"));
+    say(&format!("\nThe checks of the queue {TARGET} wait for a file. To let them finish:\n"));
     say(&format!("  touch {}", git.gate()));
 }

@@ -1,4 +1,4 @@
-//! What happens in a chapter, made to happen through the API and told as it happens.
+//! Plays a chapter through the API, and prints what happens.
 
 use std::time::Duration;
 
@@ -14,10 +14,10 @@ use crate::narrator::{Narrator, Run};
 use crate::repository::{Git, HOST, NAME, ORG, OWNER};
 use crate::{DemoError, Running};
 
-/// The longest that a chapter may take.
+/// The time limit of a chapter.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// A pull request of the story.
+/// A pull request of a chapter.
 pub(crate) struct Pr {
     pub(crate) number: u32,
     pub(crate) branch: &'static Branch,
@@ -28,7 +28,7 @@ pub(crate) fn pr_of<'a>(prs: &'a [Pr], branch: &str) -> Option<&'a Pr> {
     prs.iter().find(|pr| pr.branch.name == branch)
 }
 
-/// Everything that a chapter is played with.
+/// What all chapters use: the server, a client, and the repository.
 pub(crate) struct Stage<'a> {
     app: &'a dyn Running,
     pub(crate) client: &'a Client,
@@ -101,55 +101,59 @@ impl<'a> Stage<'a> {
     }
 
     /// Drives the chapter's queue until every pull request has left it, and returns the test runs
-    /// that were seen. A chapter that comes to no end is said to, and left as it is.
+    /// that were seen. A chapter that does not end within a minute is reported and left unfinished.
     pub(crate) async fn play(&self, chapter: &Chapter, prs: &[Pr]) -> Result<Vec<Run>, DemoError> {
         self.git.close_gates()?;
         if chapter.quarantines {
             let settings = json!({ "quarantineEnabled": true, "autoQuarantine": "flaky" });
             self.call(chapter, "flaky-tests/update-settings", settings).await?;
-            say("\nFlaky tests of the repository are quarantined from now on.");
+            say("\nThe repository now quarantines flaky tests automatically.");
         }
         let create = json!({ "mode": chapter.mode.as_str(), "concurrency": chapter.concurrency });
         self.call(chapter, "createQueue", create).await?;
         let mut settings = (chapter.settings)();
         settings["state"] = json!("PAUSED");
-        settings["reason"] = json!("the demo submits all at once");
+        settings["reason"] = json!("the demo submits its pull requests");
         self.call(chapter, "updateQueue", settings).await?;
-        say("\nThe queue is paused while they are submitted, so that their order is certain.");
+        say("\nThe queue is paused while they are submitted, so that their order is fixed.");
         for pr in prs {
             self.enter(chapter, pr).await?;
         }
         let first = prs.first().ok_or_else(|| missing("the chapter has no pull requests"))?;
         let entry = self.client.entry(chapter.target, first.number).await?;
         let reason = entry["reason"].as_str().unwrap_or_default();
-        say(&format!("#{} waits: {reason}", first.number));
+        say(&format!("#{} is waiting: {reason}", first.number));
         for pr in prs.iter().filter(|pr| pr.branch.comes == Comes::AndLeaves) {
             self.call(chapter, "cancelPullRequest", of(pr)).await?;
-            say(&format!("#{} is taken out again.", pr.number));
+            say(&format!("#{} is cancelled by its author.", pr.number));
         }
-        say("Now the queue runs.\n");
+        say("The queue is resumed.\n");
         self.call(chapter, "updateQueue", json!({ "state": "RUNNING" })).await?;
-        let mut telling = Narrator::new(chapter);
-        let follow = self.follow(chapter, prs, &mut telling);
+        let mut narrator = Narrator::new(chapter, self.client);
+        let follow = self.follow(chapter, prs, &mut narrator);
         if let Ok(ended) = tokio::time::timeout(PATIENCE, follow).await {
             ended?;
         } else {
-            say("\n  The queue did not become empty in a minute.");
+            say("\n  The queue did not become empty within a minute.");
         }
-        Ok(telling.runs)
+        Ok(narrator.runs)
     }
 
     async fn call(&self, at: &Chapter, operation: &str, body: Value) -> Result<Value, DemoError> {
         self.client.call(at.target, operation, body).await
     }
 
-    /// Reports what a pull request touches, and submits it unless it comes later.
+    /// Reports the impacted targets of a pull request, and submits it unless it comes later.
     async fn enter(&self, chapter: &Chapter, pr: &Pr) -> Result<(), DemoError> {
         if !pr.branch.targets.is_empty() {
             let mut body = of(pr);
             body["impactedTargets"] = json!(pr.branch.targets);
             self.call(chapter, "setImpactedTargets", body).await?;
-            say(&format!("#{} touches {}.", pr.number, pr.branch.targets.join(" and ")));
+            say(&format!(
+                "#{} has the impacted targets {}.",
+                pr.number,
+                pr.branch.targets.join(" and ")
+            ));
         }
         match pr.branch.comes {
             Comes::First | Comes::AndLeaves => {
@@ -159,18 +163,18 @@ impl<'a> Stage<'a> {
         }
     }
 
-    /// Tells events until nobody is left in the queue and nothing is left to be done.
+    /// Prints events until the queue is empty and all actions are done.
     async fn follow(
         &self,
         chapter: &Chapter,
         prs: &[Pr],
-        telling: &mut Narrator<'_>,
+        narrator: &mut Narrator<'_>,
     ) -> Result<(), DemoError> {
         let mut cues = chapter.cues.iter().peekable();
         loop {
             let queue = self.call(chapter, "getQueue", json!({})).await?;
             let empty = queue["enqueuedPullRequests"].as_array().is_some_and(Vec::is_empty);
-            telling.go_on(self.app, self.client.org, prs).await?;
+            narrator.print_news(self.app, prs).await?;
             if empty && cues.peek().is_none() {
                 return Ok(());
             }
@@ -192,7 +196,7 @@ impl<'a> Stage<'a> {
     ) -> Result<bool, DemoError> {
         for (branch, sign) in cue.when {
             let pr = pr_of(prs, branch)
-                .ok_or_else(|| missing("a cue names no branch of its chapter"))?;
+                .ok_or_else(|| missing("a cue names a branch that its chapter does not have"))?;
             let entry = self.client.entry(chapter.target, pr.number).await?;
             let seen = match sign {
                 Sign::Waits(kind) => entry["waitReason"]["kind"] == *kind,
@@ -206,14 +210,14 @@ impl<'a> Stage<'a> {
         Ok(true)
     }
 
-    /// Whether a test is quarantined; says why when it is.
+    /// Whether a test is quarantined; prints why when it is.
     async fn is_quarantined(&self, chapter: &Chapter, test: &str) -> Result<bool, DemoError> {
-        let asked = json!({ "org_url_slug": ORG, "page_query": { "page_size": 100 } });
-        let page = self.call(chapter, "flaky-tests/list-quarantined-tests", asked).await?;
+        let request = json!({ "org_url_slug": ORG, "page_query": { "page_size": 100 } });
+        let page = self.call(chapter, "flaky-tests/list-quarantined-tests", request).await?;
         let tests = page["quarantined_tests"].as_array().cloned().unwrap_or_default();
         let Some(found) = tests.iter().find(|it| it["name"] == test) else { return Ok(false) };
         let why = found["status"].as_str().unwrap_or_default();
-        say(&format!("            test \"{test}\" is quarantined, because it is {why}"));
+        say(&format!("            test \"{test}\" is quarantined: its status is {why}"));
         Ok(true)
     }
 
@@ -221,12 +225,13 @@ impl<'a> Stage<'a> {
         match action {
             Action::Open(gate) => self.git.open(gate),
             Action::Submit(branch) => {
-                let pr = pr_of(prs, branch)
-                    .ok_or_else(|| missing("a cue names no branch of its chapter"))?;
+                let pr = pr_of(prs, branch).ok_or_else(|| {
+                    missing("a cue names a branch that its chapter does not have")
+                })?;
                 let mut body = of(pr);
                 if pr.branch.comes == Comes::Urgent {
                     body["priority"] = json!("urgent");
-                    say(&format!("            #{} is submitted, as urgent.", pr.number));
+                    say(&format!("            #{} is submitted with priority urgent.", pr.number));
                 } else {
                     say(&format!("            #{} is submitted.", pr.number));
                 }

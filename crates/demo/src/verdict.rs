@@ -1,4 +1,4 @@
-//! When a chapter has ended as it should.
+//! Whether a chapter ended as expected.
 
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ pub(crate) struct Landed {
     pub(crate) reported_tree: String,
 }
 
-/// Whether an entry ended so, and its timeline says why.
+/// Whether an entry ended like this, with the expected step in its timeline.
 pub(crate) fn is_met(end: &End, entry: &Value, prs: &[Pr]) -> bool {
     let exit = &entry["exit"];
     let number = |branch| pr_of(prs, branch).map(|pr| pr.number);
@@ -24,7 +24,7 @@ pub(crate) fn is_met(end: &End, entry: &Value, prs: &[Pr]) -> bool {
         && exit["culprit"].as_str() == end.culprit
         && exit["culpritPrNumber"] == json!(end.because_of.and_then(number))
         && end.names.is_none_or(|name| details.any(|it| it.contains(name)))
-        && end.told.is_none_or(|reason| timeline_has(entry, reason))
+        && end.step.is_none_or(|reason| timeline_has(entry, reason))
 }
 
 /// Whether a step of an entry's timeline has that reason.
@@ -34,13 +34,13 @@ pub(crate) fn timeline_has(entry: &Value, reason: &str) -> bool {
     parts.into_iter().any(|part| part["reason"] == reason)
 }
 
-/// Whether git's tree of a landed commit is the one that it should be: always the one that was
-/// reported, and the one that was tested unless another lane landed meanwhile.
+/// Whether git's tree of a landed commit is right: the reported one, and also the tested one unless
+/// another lane landed during the test run.
 pub(crate) fn is_right_tree(end: &End, tree: &str, landed: &Landed) -> bool {
     tree == landed.reported_tree && (tree == landed.tested_tree) != end.joins
 }
 
-/// The subjects that the target branch should have behind its first commit.
+/// The subjects that the target branch should have after its first commit.
 pub(crate) fn expected_subjects(chapter: &Chapter, prs: &[Pr]) -> Vec<String> {
     let landing = chapter.lands.iter().filter_map(|branch| pr_of(prs, branch));
     landing.map(|pr| format!("{} (#{})", pr.branch.title, pr.number)).collect()
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rescue_is_met_only_when_the_timeline_says_so() {
+    fn a_rescue_needs_its_step_in_the_timeline() {
         let (_, prs) = chapter("rescue");
         let entry = |reason: &str| {
             json!({
@@ -122,7 +122,7 @@ mod tests {
         assert!(is_right_tree(alone, "t", &landed("t", "t")));
         assert!(!is_right_tree(alone, "t", &landed("other", "t")));
         assert!(is_right_tree(joins, "t", &landed("other", "t")));
-        assert!(!is_right_tree(joins, "t", &landed("t", "t")), "nothing landed meanwhile");
+        assert!(!is_right_tree(joins, "t", &landed("t", "t")), "no other lane landed");
         for end in [joins, alone] {
             assert!(!is_right_tree(end, "t", &landed("t", "other")), "git has another tree");
         }
@@ -149,7 +149,7 @@ mod tests {
         let [left, right] = halves();
         assert!(!is_bisected(&[left, right, run(&[3], true)], &prs), "no run of all");
         let [left, right] = halves();
-        assert!(!is_bisected(&[all(), left, right], &prs), "nobody alone");
+        assert!(!is_bisected(&[all(), left, right], &prs), "none alone");
         assert!(!is_bisected(&[all(), run(&[3], true)], &prs), "no halves");
         assert!(!is_bisected(&[], &prs));
     }

@@ -1,9 +1,9 @@
-//! What a failure is put down to, in a sentence that claims no more than was seen.
+//! The cause of a failure, in a sentence that claims only what the test runs have shown.
 
 use signalbox_domain::ids::PrNumber;
 use signalbox_domain::queue::{Culprit, Evidence, Exit, FailReason};
 
-/// Why a pull request failed, as far as it is known; `None` for one that did not fail.
+/// Why a pull request failed, as far as is known; `None` when it did not fail.
 pub fn blame(exit: &Exit) -> Option<String> {
     let Exit::Failed { reason, culprit, evidence, .. } = exit else { return None };
     Some(match (reason, culprit) {
@@ -23,7 +23,7 @@ pub fn blame(exit: &Exit) -> Option<String> {
     })
 }
 
-/// How a pull request left, with the reason as the caller writes it. Without the end of the sentence.
+/// How a pull request left, with the reason as the caller spells it, without a full stop.
 pub fn exit_sentence(exit: &Exit, reason: &str) -> String {
     match exit {
         Exit::Merged { .. } => format!("merged: {reason}"),
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn it_fails_on_its_own_only_if_that_was_seen() {
+    fn it_fails_on_its_own_only_after_a_run_alone() {
         let prs = |numbers: &[u32]| numbers.iter().copied().map(PrNumber).collect::<Vec<_>>();
         let by_test = |on_top_of: &[u32], ahead, without: &[u32]| {
             let (on_top_of, passed_without) = (prs(on_top_of), prs(without));

@@ -1,11 +1,11 @@
-//! An estimate in a sentence, with what it is based on.
+//! An estimate as a sentence, with its basis.
 
 use signalbox_domain::queue::{Basis, Estimate, Overdue};
 use signalbox_domain::time::Span;
 
 use super::wait;
 
-/// The estimate with its basis, or why there is none. Without the end of the sentence.
+/// The estimate with its basis, or why there is none. Without a full stop.
 pub fn estimate_sentence(estimate: &Estimate) -> String {
     let why = match &estimate.basis {
         Basis::Runs { usual, overdue } => return about(estimate, *usual, overdue.as_ref()),

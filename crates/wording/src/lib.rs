@@ -1,6 +1,6 @@
-//! One vocabulary: how every state and reason is called in front of people. Pages, the command line
-//! and the documentation use these words and no others. Each match is exhaustive, so a new variant
-//! does not compile without its word.
+//! One vocabulary: the label of every state and reason. Pages, the command line
+//! and the documentation use these labels and no others. Each match is exhaustive, so a new variant
+//! does not compile without its label.
 
 #![warn(missing_docs)]
 #![warn(
@@ -28,25 +28,25 @@ pub use table::table;
 pub use tests::upload_warning;
 pub use waits::{Wait, after_exit, wait};
 
-/// A colour's meaning. It is never the only sign: the word and the icon say the same.
+/// The meaning of a colour, never its only sign: the label and the icon carry the same meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tone {
-    /// Nothing to see.
+    /// Informational.
     Quiet,
-    /// It waits.
+    /// Waiting.
     Waiting,
-    /// It goes on.
+    /// In progress.
     Active,
-    /// It went well.
+    /// Success.
     Good,
-    /// Somebody should look.
+    /// Deserves attention.
     Warning,
-    /// It went wrong.
+    /// Failure.
     Bad,
 }
 
 impl Tone {
-    /// Its name.
+    /// The name of its CSS class.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Quiet => "quiet",
@@ -59,16 +59,16 @@ impl Tone {
     }
 }
 
-/// How something is called: a short word, an icon's name, a tone and a sentence without its end.
+/// How a value is shown: a label, an icon, a tone and a sentence without a full stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Word {
-    /// One to five words.
+    /// One to five words, capitalized.
     pub label: &'static str,
-    /// The name of an icon.
+    /// The name of an icon in the sprite of the pages.
     pub icon: &'static str,
-    /// What kind of news it is.
+    /// The tone that pages show it in.
     pub tone: Tone,
-    /// What it means.
+    /// The meaning, as a lower-case sentence without a full stop.
     pub sentence: &'static str,
 }
 
@@ -76,9 +76,9 @@ const fn word(label: &'static str, icon: &'static str, tone: Tone, sentence: &'s
     Word { label, icon, tone, sentence }
 }
 
-/// Something that is called by a word in front of people.
+/// A value with a label.
 pub trait Named {
-    /// Its word.
+    /// Its label, icon, tone and meaning.
     fn named(&self) -> Word;
 }
 

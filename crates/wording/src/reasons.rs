@@ -1,4 +1,4 @@
-//! Words for the reasons of changes.
+//! Labels for the reasons of state changes.
 
 use signalbox_domain::queue::{
     CancelReason, FailReason, LandingChange, MergeReason, PassReason, QueuedReason, Reason,
@@ -7,7 +7,7 @@ use signalbox_domain::queue::{
 
 use super::{Named, Tone, Word, word};
 
-/// The word for a reason; `None` for one that says no more than the state.
+/// The label of a reason; `None` for a reason that adds nothing to the state.
 pub fn reason(reason: Reason) -> Option<Word> {
     match reason {
         Reason::Started | Reason::NoLongerReady => None,
@@ -34,9 +34,12 @@ impl Named for SubmitReason {
                 Tone::Quiet,
                 "an administrator submitted it",
             ),
-            Self::ApiRequested => {
-                word("Submitted through the API", "enter", Tone::Quiet, "a token submitted it")
-            }
+            Self::ApiRequested => word(
+                "Submitted through the API",
+                "enter",
+                Tone::Quiet,
+                "an API client submitted it",
+            ),
         }
     }
 }
@@ -48,73 +51,70 @@ impl Named for QueuedReason {
                 "Ready",
                 "enter",
                 Tone::Quiet,
-                "nothing is missing any more, so it entered the line",
+                "everything it needs is there, so it entered the line",
             ),
             Self::TargetPushed => word(
                 "Target branch moved",
                 "switch",
                 Tone::Quiet,
-                "somebody pushed to the target branch past the queue",
+                "commits were pushed to the target branch outside the queue",
             ),
             Self::AnswerLost => word(
                 "Answer lost",
                 "switch",
                 Tone::Warning,
-                "the git host's answer was lost, so it is asked again",
+                "the git host's answer was lost, so the request is sent again",
             ),
             Self::PredecessorCancelled => word(
-                "One ahead was cancelled",
+                "Pull request ahead was cancelled",
                 "switch",
                 Tone::Quiet,
-                "a pull request that it was built on was taken out",
+                "a pull request ahead of it was removed",
             ),
             Self::PredecessorFailed => word(
-                "One ahead failed",
+                "Pull request ahead failed",
                 "switch",
                 Tone::Warning,
-                "a pull request that it was built on failed",
+                "a pull request ahead of it failed",
             ),
             Self::PredecessorMergedManually => word(
-                "One ahead was merged by hand",
+                "Pull request ahead was merged manually",
                 "switch",
                 Tone::Quiet,
-                "a pull request that it was built on was merged past the queue",
+                "a pull request ahead of it was merged outside the queue",
             ),
-            Self::RestartedByUser => word(
-                "Restarted",
-                "restart",
-                Tone::Quiet,
-                "somebody asked for its tests to be run again",
-            ),
+            Self::RestartedByUser => {
+                word("Restarted", "restart", Tone::Quiet, "a user restarted its tests")
+            }
             Self::RestartedByApi => word(
                 "Restarted through the API",
                 "restart",
                 Tone::Quiet,
-                "a token asked for its tests to be run again",
+                "an API client restarted its tests",
             ),
             Self::SkipTheLineInterrupted => word(
-                "An urgent one went first",
+                "Interrupted by an urgent pull request",
                 "switch",
                 Tone::Quiet,
                 "an urgent pull request went to the front",
             ),
             Self::BisectionRequired => word(
-                "Batch is being split",
+                "Bisecting the batch",
                 "split",
                 Tone::Warning,
-                "its batch failed and is split to find out which one is at fault",
+                "its batch failed and is bisected to find the culprit",
             ),
             Self::TargetsChanged => word(
                 "Targets changed",
                 "switch",
                 Tone::Quiet,
-                "its impacted targets were reported anew",
+                "its impacted targets were reported again",
             ),
             Self::ConflictWithAhead => word(
-                "Conflict with one ahead",
+                "Conflict with a pull request ahead",
                 "warning",
                 Tone::Warning,
-                "it conflicts with a pull request ahead and waits for that one",
+                "it conflicts with a pull request ahead and waits for it",
             ),
         }
     }
@@ -136,22 +136,19 @@ impl Named for PassReason {
         match self {
             Self::OwnRun => word("Tests passed", "check", Tone::Good, "its own tests passed"),
             Self::Successor => word(
-                "Proven by a later one",
+                "Passed with a later pull request",
                 "check",
                 Tone::Good,
                 "the tests of a later pull request that contains it passed",
             ),
-            Self::Optimization => word(
-                "No test needed",
-                "check",
-                Tone::Good,
-                "what is known already shows that it passes",
-            ),
+            Self::Optimization => {
+                word("No test needed", "check", Tone::Good, "earlier results show that it passes")
+            }
             Self::SameTree => word(
                 "Same content passed before",
                 "check",
                 Tone::Good,
-                "exactly this content passed before",
+                "a test run of exactly this content has passed",
             ),
             Self::OwnHead => word(
                 "Tested on its own head",
@@ -170,17 +167,14 @@ impl Named for TestFailure {
                 word("Required check failed", "cross", Tone::Bad, "a required check failed")
             }
             Self::Timeout => word(
-                "Tests took too long",
+                "Tests timed out",
                 "cross",
                 Tone::Bad,
-                "the required checks did not end in time",
+                "the required checks did not finish before the test timeout",
             ),
-            Self::Optimization => word(
-                "Known to fail",
-                "cross",
-                Tone::Bad,
-                "what is known already shows that it fails",
-            ),
+            Self::Optimization => {
+                word("Known to fail", "cross", Tone::Bad, "earlier results show that it fails")
+            }
         }
     }
 }
@@ -192,10 +186,10 @@ impl Named for FailReason {
                 word("Merge conflict", "cross", Tone::Bad, "it conflicts with the target branch")
             }
             Self::ConfigParsingFailure => word(
-                "Configuration is not readable",
+                "Invalid configuration",
                 "cross",
                 Tone::Bad,
-                "the configuration in the repository cannot be read",
+                "the repository's configuration is invalid",
             ),
             Self::NoRequiredStatuses => word(
                 "No required checks",
@@ -204,31 +198,28 @@ impl Named for FailReason {
                 "no required check is configured, so nothing would be tested",
             ),
             Self::StartRefused => word(
-                "Test could not start",
+                "Test run could not start",
                 "cross",
                 Tone::Bad,
-                "the git host refused the candidate again and again",
+                "the git host repeatedly refused the candidate",
             ),
             Self::RequiredStatus => {
                 word("Required check failed", "cross", Tone::Bad, "a required check failed")
             }
             Self::Timeout => word(
-                "Tests took too long",
+                "Tests timed out",
                 "cross",
                 Tone::Bad,
-                "the required checks did not end in time",
+                "the required checks did not finish before the test timeout",
             ),
-            Self::Optimization => word(
-                "Known to fail",
-                "cross",
-                Tone::Bad,
-                "what is known already shows that it fails",
-            ),
+            Self::Optimization => {
+                word("Known to fail", "cross", Tone::Bad, "earlier results show that it fails")
+            }
             Self::UpdatedAtMergeTime => word(
                 "Changed while merging",
                 "cross",
                 Tone::Bad,
-                "somebody pushed to it at the moment of merging",
+                "commits were pushed to it while it was being merged",
             ),
             Self::MergeRefused => {
                 word("Merge was refused", "cross", Tone::Bad, "the git host refused the merge")
@@ -241,7 +232,7 @@ impl Named for CancelReason {
     fn named(&self) -> Word {
         match self {
             Self::UserRequested => {
-                word("Removed on request", "minus", Tone::Quiet, "somebody took it out")
+                word("Removed on request", "minus", Tone::Quiet, "a user removed it")
             }
             Self::Closed => {
                 word("Pull request was closed", "minus", Tone::Quiet, "the pull request was closed")
@@ -250,19 +241,16 @@ impl Named for CancelReason {
                 "Pull request was pushed to",
                 "minus",
                 Tone::Quiet,
-                "new commits came, so what was tested is out of date",
+                "it has new commits, so its test results are out of date",
             ),
-            Self::BaseChanged => word(
-                "Base branch changed",
-                "minus",
-                Tone::Quiet,
-                "it wants to be merged into another branch now",
-            ),
+            Self::BaseChanged => {
+                word("Base branch changed", "minus", Tone::Quiet, "its base is another branch now")
+            }
             Self::ConvertedToDraft => word(
                 "Converted to a draft",
                 "minus",
                 Tone::Quiet,
-                "its author marked it as unfinished",
+                "its author converted it to a draft",
             ),
             Self::MergedElsewhere => word(
                 "Merged into another branch",
@@ -274,7 +262,7 @@ impl Named for CancelReason {
                 "Not ready in time",
                 "minus",
                 Tone::Quiet,
-                "what was missing did not come in time",
+                "it did not become ready before the timeout",
             ),
         }
     }
@@ -287,10 +275,10 @@ impl Named for MergeReason {
                 "Merged by the queue",
                 "merge",
                 Tone::Good,
-                "the queue put exactly the tested content on the target branch",
+                "the queue merged the tested content into the target branch",
             ),
             Self::Manual => {
-                word("Merged by hand", "merge", Tone::Quiet, "somebody merged it past the queue")
+                word("Merged manually", "merge", Tone::Quiet, "it was merged outside the queue")
             }
             Self::Direct => word(
                 "Merged directly",
@@ -302,7 +290,7 @@ impl Named for MergeReason {
                 "Already merged",
                 "merge",
                 Tone::Quiet,
-                "everything in it is on the target branch already, so there was nothing to merge",
+                "the target branch already contains all of its changes",
             ),
         }
     }
@@ -315,7 +303,7 @@ impl Named for LandingChange {
                 "No longer on the target branch",
                 "minus",
                 Tone::Bad,
-                "the target branch was moved and does not contain it any more",
+                "the target branch was moved and no longer contains it",
             ),
         }
     }

@@ -1,4 +1,4 @@
-//! The settings of a queue in front of people.
+//! The page of queue settings, and warnings about them.
 
 use std::fmt::Write;
 
@@ -6,12 +6,12 @@ use signalbox_domain::queue::{
     SETTINGS, SettingGroup, SettingKind, SettingSpec, Settings, SettingsWarning,
 };
 
-/// What a combination of settings does not do, without the end of the sentence.
+/// A warning about a combination of settings, without a full stop.
 pub const fn settings_warning(warning: SettingsWarning) -> &'static str {
     match warning {
         SettingsWarning::DepthOnlyDelays => {
             "pendingFailureDepth without canOptimisticallyMerge only delays failures: \
-             a failed pull request waits for those behind it, and their success does not help it"
+             a failed pull request waits for later ones, and their success does not change its result"
         }
         SettingsWarning::BatchesOfOne => {
             "batchingMinSize 1 makes every batch a single pull request"
@@ -44,12 +44,12 @@ fn allowed(spec: &SettingSpec) -> String {
     }
 }
 
-/// The page about the settings for the documentation.
+/// The settings page of the documentation.
 pub fn settings_page() -> String {
     let mut page = String::from(
         "# Settings of a queue\n\n`updateQueue` and the settings page change them; `getQueue` shows \
          them. `createQueue` takes `mode` and `concurrency`, and sets `bisectionConcurrency` to the \
-         latter. This page is made from the program: `just gen` writes it anew.\n",
+         latter. This page is generated: `just gen` regenerates it.\n",
     );
     let defaults = Settings::default();
     for one in SettingGroup::ALL {

@@ -1,4 +1,4 @@
-//! Words for states of pull requests, queues, runs and checks.
+//! Labels for the states of pull requests, queues, test runs and checks.
 
 use signalbox_domain::queue::{
     CheckConclusion, CheckStatus, Outcome, PrState, QueueStateName, RunStatus,
@@ -13,41 +13,41 @@ impl Named for PrState {
                 "Waiting to enter",
                 "hourglass",
                 Tone::Waiting,
-                "it was submitted and something is missing before it may enter the line",
+                "it was submitted and is not ready to enter the line",
             ),
             Self::Pending => word(
-                "Waiting for a slot",
+                "Waiting for a test slot",
                 "clock",
                 Tone::Waiting,
-                "it is in the line and waits for its turn",
+                "it is in the line and waits for a test slot",
             ),
             Self::Testing => word(
                 "Testing",
                 "play",
                 Tone::Active,
-                "it is tested together with what is ahead of it",
+                "it is being tested on top of the pull requests ahead of it",
             ),
             Self::TestsPassed => word(
                 "Passed, waiting to merge",
                 "half",
                 Tone::Good,
-                "its tests passed and it waits for what is ahead to merge",
+                "its tests passed; it merges after the pull requests ahead of it",
             ),
-            Self::Merged => word("Merged", "merge", Tone::Good, "it is on the target branch"),
+            Self::Merged => word("Merged", "merge", Tone::Good, "the target branch contains it"),
             Self::Failed => {
-                word("Failed", "cross", Tone::Bad, "it was taken out because of a failure")
+                word("Failed", "cross", Tone::Bad, "it was removed because of a failure")
             }
             Self::Cancelled => word(
                 "Cancelled",
                 "minus",
                 Tone::Quiet,
-                "it was taken out on request or because the pull request changed",
+                "it was removed on request or because the pull request changed",
             ),
             Self::PendingFailure => word(
-                "Failed once, checking others",
+                "Pending failure",
                 "warning",
                 Tone::Warning,
-                "its tests failed, and others show whether it is at fault",
+                "its tests failed; later pull requests show whether it is at fault",
             ),
         }
     }
@@ -56,21 +56,26 @@ impl Named for PrState {
 impl Named for QueueStateName {
     fn named(&self) -> Word {
         match self {
-            Self::Running => word("Running", "play", Tone::Active, "everything goes on"),
-            Self::Paused => {
-                word("Paused", "pause", Tone::Warning, "nothing starts and nothing merges")
+            Self::Running => {
+                word("Running", "play", Tone::Active, "pull requests are tested and merged")
             }
+            Self::Paused => word(
+                "Paused",
+                "pause",
+                Tone::Warning,
+                "no test run starts and no pull request merges",
+            ),
             Self::Draining => word(
                 "Draining",
                 "drain",
                 Tone::Warning,
-                "what is in the line is finished and nothing new enters",
+                "pull requests in the line finish; new ones wait",
             ),
             Self::SwitchingModes => word(
                 "Switching modes",
                 "switch",
                 Tone::Warning,
-                "the line empties in the old mode before the new one begins",
+                "pull requests in the line finish in the old mode before the new one takes effect",
             ),
         }
     }
@@ -89,19 +94,16 @@ impl Named for CheckStatus {
 impl Named for CheckConclusion {
     fn named(&self) -> Word {
         match self {
-            Self::ActionRequired => word(
-                "Action required",
-                "warning",
-                Tone::Warning,
-                "the check asks somebody to do something",
-            ),
+            Self::ActionRequired => {
+                word("Action required", "warning", Tone::Warning, "the check needs a user to act")
+            }
             Self::Cancelled => word("Cancelled", "minus", Tone::Quiet, "the check was stopped"),
             Self::Failure => word("Failed", "cross", Tone::Bad, "the check failed"),
             Self::Neutral => word(
                 "Neutral",
                 "half",
                 Tone::Quiet,
-                "the check has no opinion and counts as passed",
+                "the check neither passed nor failed; it counts as passed",
             ),
             Self::Success => word("Passed", "check", Tone::Good, "the check passed"),
             Self::Skipped => word(
@@ -110,8 +112,8 @@ impl Named for CheckConclusion {
                 Tone::Quiet,
                 "the check was not needed and counts as passed",
             ),
-            Self::Stale => word("Stale", "clock", Tone::Quiet, "the host gave up on the check"),
-            Self::TimedOut => word("Timed out", "cross", Tone::Bad, "the check took too long"),
+            Self::Stale => word("Stale", "clock", Tone::Quiet, "the host abandoned the check"),
+            Self::TimedOut => word("Timed out", "cross", Tone::Bad, "the check timed out"),
         }
     }
 }
@@ -123,17 +125,20 @@ impl Named for Outcome {
                 word("Passed", "check", Tone::Good, "the pull request counts as tested")
             }
             Self::Failed => {
-                word("Failed", "cross", Tone::Bad, "a required check failed or took too long")
+                word("Failed", "cross", Tone::Bad, "a required check failed or timed out")
             }
             Self::Interrupted => word(
                 "Interrupted",
                 "switch",
                 Tone::Quiet,
-                "the test was given up because something ahead changed",
+                "the test run was stopped because a pull request ahead changed",
             ),
-            Self::Cancelled => {
-                word("Cancelled", "minus", Tone::Quiet, "the pull request was taken out meanwhile")
-            }
+            Self::Cancelled => word(
+                "Cancelled",
+                "minus",
+                Tone::Quiet,
+                "the pull request was removed during the test run",
+            ),
         }
     }
 }
@@ -142,12 +147,12 @@ impl Named for RunStatus {
     fn named(&self) -> Word {
         match self {
             Self::Building => {
-                word("Being built", "clock", Tone::Active, "the candidate is being built")
+                word("Building candidate", "clock", Tone::Active, "the candidate is being built")
             }
             Self::Testing => word("Testing", "play", Tone::Active, "the checks are running"),
             Self::Passed => word("Passed", "check", Tone::Good, "every required check passed"),
             Self::Failed { .. } => {
-                word("Failed", "cross", Tone::Bad, "a required check failed or took too long")
+                word("Failed", "cross", Tone::Bad, "a required check failed or timed out")
             }
             Self::Cancelled { reason } => {
                 word("Cancelled", "minus", Tone::Quiet, reason.named().sentence)

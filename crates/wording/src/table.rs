@@ -1,4 +1,4 @@
-//! All words in one table, for the documentation. A wait is not listed by its word on the wire,
+//! All labels in one table, for the documentation. A wait reason has no single API value,
 //! as it carries data; its kinds are listed by name.
 
 use std::fmt::Write;
@@ -17,21 +17,19 @@ use super::Named;
 
 fn section(page: &mut String, title: &str, rows: impl Iterator<Item = (String, super::Word)>) {
     // Writing to a String does not fail.
-    let _head = write!(
-        page,
-        "\n## {title}\n\n| on the wire | word | icon | meaning |\n|---|---|---|---|\n"
-    );
+    let _head =
+        write!(page, "\n## {title}\n\n| API value | label | icon | meaning |\n|---|---|---|---|\n");
     for (wire, word) in rows {
         let (label, icon, sentence) = (word.label, word.icon, word.sentence);
         let _row = writeln!(page, "| `{wire}` | {label} | {icon} | {sentence} |");
     }
 }
 
-/// The page about words for the documentation.
+/// The vocabulary page of the documentation.
 pub fn table() -> String {
     let mut page = String::from(
-        "# Words\n\nHow states and reasons are called on the pages and on the command line. This page is made \
-         from the program: `just gen` writes it anew.\n",
+        "# Vocabulary\n\nThe labels of states and reasons on the pages and on the command line. \
+         This page is generated: `just gen` regenerates it.\n",
     );
     macro_rules! sections {
         ($($title:literal $kind:ident),+ $(,)?) => {
@@ -55,7 +53,7 @@ pub fn table() -> String {
         "Why it failed" FailReason,
         "Why it was cancelled" CancelReason,
         "Why it merged" MergeReason,
-        "What became of it after it merged" LandingChange,
+        "After the merge" LandingChange,
         "Status of a test" TestStatus,
         "Quarantine of a test" QuarantineOverride,
         "Why a test has its status" StatusReason,
@@ -65,7 +63,7 @@ pub fn table() -> String {
     );
     section(
         &mut page,
-        "Outcome of a try at delivering",
+        "Outcome of a delivery attempt",
         webhook::Outcome::ALL.iter().map(|it| (it.as_str().to_owned(), it.named())),
     );
     section(
@@ -80,7 +78,7 @@ pub fn table() -> String {
         ("host", Culprit::Host),
     ];
     let culprits = culprits.into_iter().map(|(name, it)| (name.to_owned(), it.named()));
-    section(&mut page, "Whose fault it is", culprits);
+    section(&mut page, "Culprit", culprits);
     page
 }
 

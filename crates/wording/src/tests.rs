@@ -1,4 +1,4 @@
-//! Words for tests, their quarantine, and uploads.
+//! Labels for tests, their quarantine, and uploads.
 
 use signalbox_domain::flaky::{QuarantineOverride, StatusReason, TestStatus};
 use signalbox_domain::upload::{UploadState, WarningKind};
@@ -8,11 +8,11 @@ use super::{Named, Tone, Word, word};
 impl Named for TestStatus {
     fn named(&self) -> Word {
         match self {
-            Self::Healthy => word("Healthy", "check", Tone::Good, "nothing was found"),
+            Self::Healthy => word("Healthy", "check", Tone::Good, "no monitor reports a problem"),
             Self::Flaky => {
                 word("Flaky", "wave", Tone::Warning, "it passes and fails on the same code")
             }
-            Self::Broken => word("Broken", "cross", Tone::Bad, "it fails again and again"),
+            Self::Broken => word("Broken", "cross", Tone::Bad, "it fails persistently"),
         }
     }
 }
@@ -49,12 +49,10 @@ impl Named for UploadState {
                 "Awaited",
                 "clock",
                 Tone::Waiting,
-                "it was announced and its bytes are awaited",
+                "it was announced; its data has not arrived",
             ),
-            Self::Received => {
-                word("Received", "play", Tone::Active, "its bytes are here and are being read")
-            }
-            Self::Read => word("Read", "check", Tone::Good, "its results were taken in"),
+            Self::Received => word("Received", "play", Tone::Active, "its results are being read"),
+            Self::Read => word("Read", "check", Tone::Good, "its results are stored"),
             Self::Failed => word("Failed", "cross", Tone::Bad, "it could not be read"),
         }
     }
@@ -85,10 +83,10 @@ impl Named for StatusReason {
                 "the number of failing runs is above the limit",
             ),
             Self::FlaggedByHand => {
-                word("Flagged by hand", "flag", Tone::Warning, "somebody has flagged it")
+                word("Flagged manually", "flag", Tone::Warning, "a user flagged it")
             }
             Self::Recovered => {
-                word("Recovered", "check", Tone::Good, "runs have shown that the problem is gone")
+                word("Recovered", "check", Tone::Good, "later runs show that the problem is fixed")
             }
             Self::Stale => {
                 word("No recent runs", "clock", Tone::Quiet, "it was not run for a long time")
@@ -106,23 +104,23 @@ impl Named for StatusReason {
                 "the monitor that found it was changed",
             ),
             Self::FlagRemoved => {
-                word("Flag removed", "flag", Tone::Quiet, "somebody has taken the flag away")
+                word("Flag removed", "flag", Tone::Quiet, "a user removed the flag")
             }
         }
     }
 }
 
-/// What is wrong with an upload, without the end of the sentence.
+/// The problem of an upload, as a sentence without a full stop.
 pub const fn upload_warning(kind: WarningKind) -> &'static str {
     match kind {
         WarningKind::SuiteNameMissing => "tests are in a suite without a name",
         WarningKind::CaseNameMissing => "tests have no name",
-        WarningKind::ShaMissing => "the commit is not known, so retries of it cannot be recognized",
-        WarningKind::BranchMissing => "the branch is not known",
+        WarningKind::ShaMissing => "the commit is unknown, so retries cannot be recognized",
+        WarningKind::BranchMissing => "the branch is unknown",
         WarningKind::PrNumberMissing => "the pull request has no number",
         WarningKind::PrOnStableBranch => "a pull request's number comes with a stable branch",
-        WarningKind::NoTests => "there are no tests in it",
-        WarningKind::FileUnreadable => "files could not be read to their end",
+        WarningKind::NoTests => "it contains no tests",
+        WarningKind::FileUnreadable => "files are truncated or malformed",
         WarningKind::NameTooLong => "names have more than 1,000 characters",
         WarningKind::ClassnameMissing => "tests have no class",
         WarningKind::FileMissing => "tests have no file",
@@ -132,8 +130,8 @@ pub const fn upload_warning(kind: WarningKind) -> &'static str {
         WarningKind::TimestampOld => "tests started more than a day before the upload",
         WarningKind::TimestampStale => "tests started more than an hour before the upload",
         WarningKind::SameTestTwice => {
-            "cases cannot be told apart and count as attempts of one test"
+            "cases are indistinguishable and count as attempts of one test"
         }
-        WarningKind::JobUrlMissing => "the page of the CI job is not known",
+        WarningKind::JobUrlMissing => "the URL of the CI job is unknown",
     }
 }

@@ -1,4 +1,4 @@
-//! Words for why a pull request waits, and whose fault a failure is.
+//! Labels and sentences for wait reasons, and for the culprit of a failure.
 
 use std::borrow::Cow;
 
@@ -8,16 +8,16 @@ use signalbox_domain::time::Timestamp;
 
 use super::{Named, Tone, Word, word};
 
-/// Everything that people are shown of a reason to wait.
+/// Everything that is shown for a wait reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wait {
     /// Its label, icon, tone and meaning.
     pub word: Word,
-    /// The sentence with the particulars, without its end.
+    /// The sentence with the particulars, without a full stop.
     pub sentence: Cow<'static, str>,
-    /// What happens next, or what people can do: whole sentences.
+    /// What happens next, or what users can do: whole sentences.
     pub next: Cow<'static, str>,
-    /// When that happens at the latest, if that is known.
+    /// The latest time at which that happens; `None` when it is unknown.
     pub latest: Option<Timestamp>,
 }
 
@@ -30,7 +30,7 @@ fn list(prs: &[PrNumber], count: u32) -> String {
     if more == 0 { named } else { format!("{named} and {more} more") }
 }
 
-/// What people are shown of a reason to wait. The one place that knows each of them.
+/// What is shown for a wait reason. The one place with the texts of all of them.
 pub fn wait(reason: &WaitReason) -> Wait {
     let says =
         |label, icon, tone, meaning, sentence: Cow<'static, str>, next: Cow<'static, str>| Wait {
@@ -40,45 +40,45 @@ pub fn wait(reason: &WaitReason) -> Wait {
             latest: None,
         };
     match reason {
-        WaitReason::Draft => says("Draft", "minus", Tone::Waiting, "the pull request is marked as unfinished", "the pull request is a draft".into(), "Mark the pull request as ready; it then enters the line by itself.".into()),
-        WaitReason::BaseBranchDiffers => says("Other base branch", "warning", Tone::Warning, "it wants to be merged into another branch", "the pull request's base is not the branch of this queue".into(), "Change the base of the pull request to the branch of this queue, or submit it to the \
+        WaitReason::Draft => says("Draft", "minus", Tone::Waiting, "the pull request is marked as unfinished", "the pull request is a draft".into(), "Mark the pull request as ready; it then enters the line automatically.".into()),
+        WaitReason::BaseBranchDiffers => says("Other base branch", "warning", Tone::Warning, "its base is another branch", "the pull request's base is not the branch of this queue".into(), "Change the base of the pull request to the branch of this queue, or submit it to the \
              queue of its own base.".into()),
-        WaitReason::MissingTargets => says("Targets missing", "hourglass", Tone::Waiting, "its impacted targets were not reported for its current head", "its impacted targets have not been reported for its current head".into(), "Report its impacted targets from CI; it then enters the line by itself.".into()),
-        WaitReason::HostMergeability { detail } => says("Host says no", "warning", Tone::Warning, "the git host does not call it mergeable", format!("the host says: {detail}").into(), "Resolve what the host names; it then enters the line by itself.".into()),
-        WaitReason::RequiredChecksUnknown => says("Checks unknown", "hourglass", Tone::Waiting, "it is not known yet which checks are required", "its required statuses are not known yet".into(), "The queue is reading which checks are required; nothing to do.".into()),
-        WaitReason::SlotsFull { used, limit, ahead } => says("Slots full", "clock", Tone::Waiting, "every slot for testing is taken", slots(*used, *limit, *ahead).into(), match ahead {
+        WaitReason::MissingTargets => says("Targets missing", "hourglass", Tone::Waiting, "its impacted targets were not reported for its current head", "its impacted targets have not been reported for its current head".into(), "Report its impacted targets from CI; it then enters the line automatically.".into()),
+        WaitReason::HostMergeability { detail } => says("Not mergeable", "warning", Tone::Warning, "the git host reports that it is not mergeable", format!("the host reports: {detail}").into(), "Resolve what the host reports; it then enters the line automatically.".into()),
+        WaitReason::RequiredChecksUnknown => says("Checks unknown", "hourglass", Tone::Waiting, "the required checks are not known yet", "its required statuses are not known yet".into(), "The queue is reading which checks are required; nothing to do.".into()),
+        WaitReason::SlotsFull { used, limit, ahead } => says("Waiting for a test slot", "clock", Tone::Waiting, "all test slots are in use", slots(*used, *limit, *ahead).into(), match ahead {
             0 => "Starts when a running test finishes.".into(),
-            _ => format!("Starts when a slot is free and the {ahead} ahead of it have started.").into(),
+            _ => format!("Starts when a test slot is free and the {ahead} ahead of it have started.").into(),
         }),
         WaitReason::BatchFilling { have, target, until } => Wait {
             latest: Some(*until),
             ..says("Batch is filling", "clock", Tone::Waiting, "more pull requests may join its batch", format!("its batch is filling: {have} of {target}, at the latest until {until}").into(), "Its batch starts when it is full.".into())
         },
-        WaitReason::BehindPrs { prs, ahead } => says("Behind others", "clock", Tone::Waiting, "others ahead must be built first", format!("{} ahead must be built first", list(prs, *ahead)).into(), "Starts when the pull requests ahead have been built.".into()),
-        WaitReason::BuildingCandidate => says("Being built", "play", Tone::Active, "its candidate is being built", "its candidate is being built".into(), "Its tests start when the candidate is pushed.".into()),
-        WaitReason::ChecksRunning { done, of } => says("Checks running", "play", Tone::Active, "its checks are running", format!("{done} of {of} required checks are done").into(), "When all required checks have passed it merges, after what is ahead of it.".into()),
-        WaitReason::ChecksSilent { names, since } => says("Checks silent", "warning", Tone::Warning, "nothing was heard of its required checks", silent(names, *since).into(), "Look at the configuration of CI: these checks must run for the branches of the queue. \
-             If they stay silent its tests fail by the time limit.".into()),
-        WaitReason::PredecessorTesting { prs } => says("Others first", "clock", Tone::Waiting, "what is ahead is still being tested", format!("waits for {} ahead", list(prs, 0)).into(), "Merges right after the pull requests ahead of it.".into()),
-        WaitReason::SuccessorWindow { depth } => says("Checking others", "warning", Tone::Warning, "later pull requests may still show that it is not at fault", format!(
-                "its tests failed; up to {depth} levels of later pull requests may still absolve it"
-            ).into(), "If a later pull request that contains it passes, it counts as passed; else it fails.".into()),
-        WaitReason::ConflictWithAhead { pr } => says("Conflict ahead", "warning", Tone::Warning, "it conflicts with a pull request ahead", format!("conflicts with #{pr} ahead and waits until that has left or landed").into(), "If the other one leaves it goes on; if that one merges, this one has to be rebased.".into()),
-        WaitReason::BehindLanding { prs } => says("Another merge first", "clock", Tone::Waiting, "another pull request is being put on the target branch", format!("{} must be on the target branch first", list(prs, 0)).into(), "Continues when that merge is done.".into()),
-        WaitReason::Unexplained => says("Unexplained", "warning", Tone::Bad, "nothing that Signalbox knows keeps it; this is a fault of Signalbox", "nothing that Signalbox knows keeps it; this is a fault of Signalbox".into(), "The server lets the queue advance again by itself; please report it with the server's log.".into()),
-        WaitReason::Landing => says("Merging", "merge", Tone::Active, "it is being put on the target branch", "is being put on the target branch".into(), "It is on the target branch in a moment.".into()),
+        WaitReason::BehindPrs { prs, ahead } => says("Waiting for earlier candidates", "clock", Tone::Waiting, "the candidates of earlier pull requests are built first", format!("{} ahead must be built first", list(prs, *ahead)).into(), "Starts when the pull requests ahead have been built.".into()),
+        WaitReason::BuildingCandidate => says("Building candidate", "play", Tone::Active, "its candidate is being built", "its candidate is being built".into(), "Its tests start when the candidate is pushed.".into()),
+        WaitReason::ChecksRunning { done, of } => says("Checks running", "play", Tone::Active, "its checks are running", format!("{done} of {of} required checks are done").into(), "Merges when all required checks have passed and the pull requests ahead of it have merged.".into()),
+        WaitReason::ChecksSilent { names, since } => says("Checks silent", "warning", Tone::Warning, "no required check has started", silent(names, *since).into(), "Check the CI configuration: these checks must run for the test branches of the queue. \
+             If none starts, the test run fails at its timeout.".into()),
+        WaitReason::PredecessorTesting { prs } => says("Waiting for pull requests ahead", "clock", Tone::Waiting, "pull requests ahead of it are still being tested", format!("waiting for {} ahead", list(prs, 0)).into(), "Merges right after the pull requests ahead of it.".into()),
+        WaitReason::SuccessorWindow { depth } => says("Waiting for later pull requests", "warning", Tone::Warning, "later pull requests may still show that it is not at fault", format!(
+                "its tests failed; up to {depth} levels of later pull requests may still pass with it"
+            ).into(), "If a later pull request that contains it passes, it counts as passed; otherwise it fails.".into()),
+        WaitReason::ConflictWithAhead { pr } => says("Conflict ahead", "warning", Tone::Warning, "it conflicts with a pull request ahead", format!("conflicts with #{pr} ahead; waiting until that leaves the queue or merges").into(), "If that pull request leaves the queue, this one continues; if it merges, this one must be rebased.".into()),
+        WaitReason::BehindLanding { prs } => says("Another merge first", "clock", Tone::Waiting, "another pull request is being merged", format!("{} merges first", list(prs, 0)).into(), "Continues when that merge is done.".into()),
+        WaitReason::Unexplained => says("Unexplained", "warning", Tone::Bad, "no known reason keeps it waiting; this is a bug in Signalbox", "no known reason keeps it waiting; this is a bug in Signalbox".into(), "The server retries automatically; please report this with the server's log.".into()),
+        WaitReason::Landing => says("Merging", "merge", Tone::Active, "it is being merged into the target branch", "is being merged into the target branch".into(), "Merges in a few seconds.".into()),
         WaitReason::QueuePaused { by, reason } => says("Queue paused", "pause", Tone::Warning, "the queue is paused", match reason {
             Some(reason) => format!("the queue was paused by {by}: {reason}").into(),
             None => format!("the queue was paused by {by}").into(),
         }, "Continues when the queue is resumed.".into()),
-        WaitReason::QueueDraining => says("Queue draining", "drain", Tone::Warning, "the queue lets nothing new in", "the queue is draining and lets nothing new in".into(), "Enters the line when the queue is set to RUNNING.".into()),
-        WaitReason::QueueSwitchingModes => says("Queue switching modes", "switch", Tone::Warning, "the queue changes its mode when its line is empty", "the queue is switching modes and lets nothing new in until its line is empty".into(), "It enters as soon as the line is empty.".into()),
+        WaitReason::QueueDraining => says("Queue draining", "drain", Tone::Warning, "the queue accepts no new pull requests", "the queue is draining and accepts no new pull requests".into(), "Enters the line when the queue is set to RUNNING.".into()),
+        WaitReason::QueueSwitchingModes => says("Queue switching modes", "switch", Tone::Warning, "the queue changes its mode when its line is empty", "the queue is switching modes and accepts no new pull requests until its line is empty".into(), "Enters the line when the line is empty.".into()),
         WaitReason::HostUnreachable { since, detail } => says("Host unreachable", "warning", Tone::Bad, "the git host does not answer", if detail.is_empty() {
             format!("the git host has not answered since {since}").into()
         } else {
             format!("the git host has not been available since {since}: {detail}").into()
-        }, "The queue retries by itself; the server's log has the details.".into()),
-        WaitReason::HostAccessDenied { since, detail } => says("Host denies access", "warning", Tone::Bad, "the git host does not let this server do what the queue needs", format!("the git host has denied access since {since}: {detail}").into(), "Continues when an operator restores the server's access; `signalbox doctor` says what is missing.".into()),
+        }, "The queue retries automatically; the server's log has the details.".into()),
+        WaitReason::HostAccessDenied { since, detail } => says("Host denies access", "warning", Tone::Bad, "the git host denies this server a permission that the queue needs", format!("the git host has denied access since {since}: {detail}").into(), "Continues when an operator restores the server's access; `signalbox doctor` lists what is missing.".into()),
         WaitReason::HostCredentialRejected { since, detail } => says("Credential rejected", "warning", Tone::Bad, "the git host does not accept this server's credential", format!("the git host has rejected the server's credential since {since}: {detail}").into(), "Continues when an operator replaces the server's credential for this host.".into()),
         WaitReason::TargetBranchMissing => says("Target branch missing", "warning", Tone::Bad, "the target branch does not exist", "the target branch does not exist on the host".into(), "Create the branch on the host, or delete this queue.".into()),
         WaitReason::TargetUnknown => says("Reading the target", "clock", Tone::Waiting, "the head of the target branch is being read", "the target branch's head is being read".into(), "Continues when the host has answered.".into()),
@@ -86,7 +86,7 @@ pub fn wait(reason: &WaitReason) -> Wait {
 }
 
 fn slots(used: u32, limit: u32, ahead: u32) -> String {
-    let taken = format!("all test slots are taken ({used} of {limit})");
+    let taken = format!("all test slots are in use ({used} of {limit})");
     match ahead {
         0 => taken,
         1 => format!("{taken} and 1 pull request ahead of it waits for one"),
@@ -109,8 +109,8 @@ impl Named for WaitReason {
     }
 }
 
-/// What can be done once a pull request has left the queue. `is_gone`: the target branch was moved to
-/// where it does not contain what landed.
+/// The next step for a pull request that has left the queue. `is_gone`: the target branch was moved
+/// to a commit that does not contain what landed.
 pub const fn after_exit(exit: &Exit, is_gone: bool) -> &'static str {
     match exit {
         Exit::Merged { .. } if is_gone => {
@@ -118,7 +118,7 @@ pub const fn after_exit(exit: &Exit, is_gone: bool) -> &'static str {
         }
         Exit::Merged { .. } => "There is nothing left to do.",
         Exit::Failed { .. } => "Fix what failed, push, and submit it again.",
-        Exit::Cancelled { .. } => "Submit it again when it should be merged.",
+        Exit::Cancelled { .. } => "Submit it again to merge it.",
     }
 }
 
@@ -131,12 +131,14 @@ impl Named for Culprit {
                 Tone::Bad,
                 "no other change is known to be at fault",
             ),
-            Self::Host => word("The git host", "warning", Tone::Warning, "the git host refused it"),
+            Self::Host => {
+                word("The git host", "warning", Tone::Warning, "the git host refused the merge")
+            }
             Self::PullRequest(_) => word(
                 "Another pull request",
                 "warning",
                 Tone::Warning,
-                "a pull request that it was built on is at fault",
+                "a pull request ahead of it is at fault",
             ),
             Self::TargetBranch => word(
                 "The target branch",
@@ -164,9 +166,9 @@ mod tests {
     #[test]
     fn particulars_are_in_the_sentence() {
         let slots = |ahead| wait(&WaitReason::SlotsFull { used: 5, limit: 5, ahead }).sentence;
-        assert_eq!(slots(0), "all test slots are taken (5 of 5)");
+        assert_eq!(slots(0), "all test slots are in use (5 of 5)");
         let many =
-            "all test slots are taken (5 of 5) and 244 pull requests ahead of it wait for one";
+            "all test slots are in use (5 of 5) and 244 pull requests ahead of it wait for one";
         assert_eq!(slots(244), many);
         let prs: Vec<PrNumber> = (1..=6).map(PrNumber).collect();
         let behind = WaitReason::BehindPrs { prs, ahead: 9 };
