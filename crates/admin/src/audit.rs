@@ -1,4 +1,4 @@
-//! `signalbox audit`, and how commands write to the log.
+//! `signalbox audit`, and the audit entries of commands.
 
 use clap::Subcommand;
 use serde_json::json;
@@ -12,35 +12,35 @@ use signalbox_terminal::say;
 use crate::AdminError;
 use crate::program::{Offline, Program, open};
 
-/// Records that are read at once.
+/// Records per page.
 const PAGE: u32 = 500;
 
 #[derive(Subcommand)]
 pub enum Audit {
-    /// List who changed what, newest first.
+    /// List changes and their authors, newest first.
     #[command(
         after_help = "Example: signalbox audit list --org acme --action queue.updated --json"
     )]
     List {
-        /// Of one organization.
+        /// Only changes of this organization.
         #[arg(long, value_name = "SLUG")]
         org: Option<String>,
-        /// Of one kind of change: queue.updated, token.created, …
+        /// Only this kind of change: queue.updated, token.created, …
         #[arg(long, value_name = "ACTION")]
         action: Option<String>,
-        /// Of one repository.
+        /// Only changes of this repository.
         #[arg(long, value_name = "HOST/OWNER/NAME")]
         repo: Option<String>,
-        /// At or after that time.
+        /// Only changes at or after this time.
         #[arg(long, value_name = "TIME")]
         since: Option<String>,
-        /// Before that time.
+        /// Only changes before this time.
         #[arg(long, value_name = "TIME")]
         until: Option<String>,
-        /// The most records.
+        /// The most records to list.
         #[arg(long, default_value_t = 50)]
         limit: u32,
-        /// As JSON, one record a line.
+        /// Print JSON, one record per line.
         #[arg(long)]
         json: bool,
     },
@@ -56,8 +56,11 @@ pub async fn audit(program: &dyn Program, action: Audit) -> Result<(), AdminErro
     let time = |text: Option<String>| match text {
         None => Ok(None),
         Some(text) => {
-            let wrong =
-                || AdminError::Argument(format!("{text:?} is no time: use 2026-11-21T12:00:00Z"));
+            let wrong = || {
+                AdminError::Argument(format!(
+                    "invalid time {text:?}: expected RFC 3339, such as 2026-11-21T12:00:00Z"
+                ))
+            };
             Timestamp::parse(&text).map(Some).ok_or_else(wrong)
         }
     };
@@ -65,7 +68,7 @@ pub async fn audit(program: &dyn Program, action: Audit) -> Result<(), AdminErro
         let all: Vec<&str> = AuditAction::ALL.iter().map(|it| it.as_str()).collect();
         let wrong = || {
             let known = all.join(", ");
-            AdminError::Argument(format!("{word:?} is no action; known are {known}"))
+            AdminError::Argument(format!("unknown action {word:?}: expected one of {known}"))
         };
         AuditAction::parse(&word).ok_or_else(wrong)
     };
@@ -124,8 +127,8 @@ fn line(it: &AuditRecord) -> String {
     format!("{at} {actor}: {action} {object}: {}", changes.join("; "))
 }
 
-/// Writes what a command is about to do. It comes first: a change without a record must not be,
-/// and a record of a change that failed is seen by what follows it.
+/// Records what a command is about to do. It comes first, so that no change is without a record;
+/// after a failed change the log shows no later effect of it.
 pub(super) async fn note(
     app: &Offline,
     org: OrgId,
@@ -133,7 +136,7 @@ pub(super) async fn note(
     object: String,
     (before, after): (&AuditFields, &AuditFields),
 ) -> Result<(), AdminError> {
-    let deed = AuditEntryBuilder::operator(org, action, object);
+    let entry = AuditEntryBuilder::operator(org, action, object);
     let audit = AuditService::new(app.context.clone());
-    audit.write(&deed, before, after).await.map_err(AdminError::failed("audit log"))
+    audit.write(&entry, before, after).await.map_err(AdminError::failed("audit log"))
 }

@@ -11,7 +11,7 @@ use crate::AdminError;
 use crate::lock::take;
 use crate::program::{Program, config};
 
-/// Copies the embedded database while servers go on.
+/// Copies the embedded database while servers run.
 pub async fn backup(program: &dyn Program, file: &Path) -> Result<(), AdminError> {
     let config = config(program)?;
     let url = config.database_url();
@@ -19,7 +19,7 @@ pub async fn backup(program: &dyn Program, file: &Path) -> Result<(), AdminError
     if let Some(path) = url.strip_prefix("sqlite://")
         && !Path::new(path).exists()
     {
-        return Err(AdminError::NotFound(format!("{shown}: there is no such database")));
+        return Err(AdminError::NotFound(format!("{shown}: no such database")));
     }
     let database = connect(&url).await.map_err(AdminError::failed(shown.clone()))?;
     // A copy that is cut off must not look like a whole one.
@@ -33,16 +33,16 @@ pub async fn backup(program: &dyn Program, file: &Path) -> Result<(), AdminError
     let status = whole(&part).await?;
     rename(&part, file)?;
     let size = std::fs::metadata(file).map_or(0, |it| it.len());
-    say(&format!("{} has {size} bytes and {status} migrations", file.display()));
+    say(&format!("{}: {size} bytes, {status} migrations", file.display()));
     Ok(())
 }
 
-/// Puts a copy in the place of the embedded database. The one before is kept aside.
+/// Replaces the embedded database with a copy. The previous database is kept beside it.
 pub async fn restore(program: &dyn Program, file: &Path, replace: bool) -> Result<(), AdminError> {
     let config = config(program)?;
     let url = config.database_url();
     let Some(path) = url.strip_prefix("sqlite://").map(PathBuf::from) else {
-        let rule = "only an embedded database is restored by this program: use pg_restore";
+        let rule = "only an embedded database can be restored; use pg_restore for PostgreSQL";
         return Err(AdminError::Refused(rule.to_owned()));
     };
     let status = whole(file).await?;
@@ -66,18 +66,18 @@ pub async fn restore(program: &dyn Program, file: &Path, replace: bool) -> Resul
         drop(old);
         remove(&kept)?;
         rename(&path, &kept)?;
-        say(&format!("the database before is kept as {}", kept.display()));
+        say(&format!("the previous database is kept as {}", kept.display()));
     }
     for end in ["-wal", "-shm"] {
         remove(&PathBuf::from(format!("{shown}{end}")))?;
     }
     rename(&part, &path)?;
-    say(&format!("{shown} is restored with {status} migrations"));
+    say(&format!("restored {shown}, {status} migrations"));
     Ok(())
 }
 
-/// Looks whether a file is a whole database that this program can use; says how many migrations it
-/// has. The file is left as it is.
+/// Checks that a file is an intact database that this program can use, and returns how many
+/// migrations it has. Does not change the file.
 async fn whole(file: &Path) -> Result<usize, AdminError> {
     let shown = file.display().to_string();
     let size = std::fs::metadata(file).map_err(AdminError::file(file))?.len();
@@ -97,7 +97,7 @@ async fn whole(file: &Path) -> Result<usize, AdminError> {
     }
     let status = database.migration_status().await.map_err(failed())?;
     if status.applied.is_empty() {
-        return Err(AdminError::Refused(format!("{shown} is no database of this program")));
+        return Err(AdminError::Refused(format!("not a Signalbox database: {shown}")));
     }
     Ok(status.applied.len())
 }
@@ -117,7 +117,7 @@ fn remove(path: &Path) -> Result<(), AdminError> {
     }
 }
 
-/// Renames a file so that it is there after a power cut too.
+/// Renames a file durably: the rename survives a power failure.
 fn rename(from: &Path, to: &Path) -> Result<(), AdminError> {
     let failed = || AdminError::file(to);
     File::open(from).and_then(|file| file.sync_all()).map_err(failed())?;

@@ -5,8 +5,8 @@ use signalbox_persistence::Database;
 
 use crate::AdminError;
 
-/// Opens the database of a configuration, and makes its folder. With `migrate` its schema is brought
-/// up to date; without, a schema that is not is an error.
+/// Opens the database of a configuration, and creates its folder. With `migrate` pending migrations
+/// are applied; without, they are an error.
 pub async fn open_database(config: &Config, migrate: bool) -> Result<Database, AdminError> {
     config.make_data_dir()?;
     let url = config.database_url();

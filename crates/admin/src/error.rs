@@ -12,10 +12,10 @@ use thiserror::Error;
 /// Why a command that opens the database failed.
 #[derive(Debug, Error)]
 pub enum AdminError {
-    /// The configuration is not good.
+    /// The configuration is invalid.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// The program could not put the use cases together.
+    /// The program could not start its services.
     #[error(transparent)]
     Program(Box<dyn Error + Send + Sync>),
     /// A part of the server failed.
@@ -23,45 +23,45 @@ pub enum AdminError {
     Failed {
         /// The part: `organizations`, or the URL of a database without its password.
         what: String,
-        /// What it says.
+        /// The error of that part.
         #[source]
         error: Box<dyn Error + Send + Sync>,
     },
-    /// A file or folder could not be used.
+    /// A file or folder could not be read or written.
     #[error("{}: {error}", path.display())]
     File {
         /// The file or folder.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the operating system.
         error: std::io::Error,
     },
-    /// The system refused something that has no file.
+    /// The operating system refused a call that names no file.
     #[error(transparent)]
     System(#[from] std::io::Error),
-    /// A name has the wrong form.
+    /// An invalid name.
     #[error(transparent)]
     Name(#[from] InvalidName),
-    /// A git host refused.
+    /// A git host refused a call.
     #[error(transparent)]
     Host(#[from] HostError),
     /// A hook could not be installed.
     #[error(transparent)]
     Hook(#[from] HookError),
-    /// The database needs migrations, and they are not to be applied.
-    #[error("{database} needs {pending} migrations: run `signalbox migrate up`")]
+    /// The database has pending migrations, and applying them is off.
+    #[error("{database} has {pending} pending migrations: run `signalbox migrate up`")]
     NotMigrated {
         /// The URL without its password.
         database: String,
-        /// How many.
+        /// How many migrations are pending.
         pending: usize,
     },
-    /// A server has the embedded database.
+    /// A server uses the embedded database.
     #[error("a server is running on this database ({} is locked)", .0.display())]
     Locked(PathBuf),
-    /// An argument cannot be right: which one, and what is allowed.
+    /// An invalid argument: its value, and what is allowed.
     #[error("{0}")]
     Argument(String),
-    /// What an argument names does not exist.
+    /// An argument names something that does not exist.
     #[error("{0}")]
     NotFound(String),
     /// The command would do harm, such as replacing a file.
@@ -77,7 +77,7 @@ impl AdminError {
         move |error| Self::Failed { what: what.into(), error: error.into() }
     }
 
-    /// A file or folder could not be used.
+    /// A file or folder could not be read or written.
     pub(crate) fn file(path: &Path) -> impl FnOnce(std::io::Error) -> Self {
         move |error| Self::File { path: path.to_owned(), error }
     }

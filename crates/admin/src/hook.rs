@@ -17,34 +17,34 @@ use crate::program::{Offline, Program, open};
 
 #[derive(Clone, Copy, Subcommand)]
 pub enum Hook {
-    /// Takes pushes to refs/for/….
+    /// Accepts pushes to refs/for/….
     ProcReceive,
-    /// Tells the merge queues of a push.
+    /// Notifies the merge queues of a push.
     PostReceive,
 }
 
-/// How long a pusher waits at most until the queues know of the push: they notice it by themselves.
+/// How long a push waits at most until the queues are notified. Later they find it on their own.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 pub async fn hook(program: &dyn Program, hook: Hook) -> Result<(), AdminError> {
     match hook {
         Hook::ProcReceive => proc_receive(program).await,
         Hook::PostReceive => {
-            let told = tokio::time::timeout(PATIENCE, post_receive(program)).await;
-            let problem = match told {
+            let notified = tokio::time::timeout(PATIENCE, post_receive(program)).await;
+            let problem = match notified {
                 Ok(Ok(())) => return Ok(()),
                 Ok(Err(error)) => causes(&error),
-                Err(_) => "it takes too long".to_owned(),
+                Err(_) => "timed out".to_owned(),
             };
             complain(&format!(
-                "the merge queue was not told of this push and will notice it by itself: {problem}"
+                "could not notify the merge queue of this push; it finds the push within a minute: {problem}"
             ));
             Ok(())
         }
     }
 }
 
-/// Reads which refs have moved, and lets the queues look at those that they know: their targets,
+/// Reads which refs have moved, and notifies the queues of the refs that they use: their targets,
 /// and the branches of pull requests.
 async fn post_receive(program: &dyn Program) -> Result<(), AdminError> {
     let input = std::io::read_to_string(std::io::stdin())?;
@@ -89,8 +89,8 @@ async fn look_at_targets(
             Some(head) => Fact::TargetSeen { head: head.sha, tree: head.tree, read_at },
             None => Fact::TargetMissing,
         };
-        let told = app.queues.absorb(key.queue, fact).await;
-        told.map_err(AdminError::failed("merge queue"))?;
+        let absorbed = app.queues.absorb(key.queue, fact).await;
+        absorbed.map_err(AdminError::failed("merge queue"))?;
     }
     Ok(())
 }
@@ -141,7 +141,7 @@ async fn take(app: &Offline, repositories: &[Repository], push: &PushRequest) ->
         let host = app.hosts.plain(repository.org, &repository.name.host);
         answers = host.pushed(repository, push).await;
         for opened in answers.iter().filter_map(|it| it.outcome.as_ref().ok()) {
-            // The server finds out by itself if it cannot be told now.
+            // If this fails, the next sweep of the server finds the push.
             let (org, repo) = (repository.org, repository.id);
             let hinted = app.queues.pull_request_hinted(org, repo, opened.number).await;
             if let Err(error) = hinted {

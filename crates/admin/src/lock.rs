@@ -1,4 +1,4 @@
-//! One server for an embedded database: whoever has the lock file has the database.
+//! One server per embedded database: the process that holds the lock file owns the database.
 
 use std::fs::{File, TryLockError};
 use std::path::PathBuf;
@@ -7,19 +7,19 @@ use signalbox_config::Config;
 
 use crate::AdminError;
 
-/// The right to run on an embedded database, until it is dropped or the process ends.
+/// The exclusive right to use an embedded database, until it is dropped or the process ends.
 #[derive(Debug)]
 pub struct Lock {
     _file: File,
 }
 
-/// The lock file of an embedded database; `None` for others, which take care of themselves.
+/// The lock file of an embedded database; `None` for other databases, which need none.
 fn path(config: &Config) -> Option<PathBuf> {
     let url = config.database_url();
     url.strip_prefix("sqlite://").map(|path| PathBuf::from(format!("{path}.lock")))
 }
 
-/// Takes the database for this process alone. The system gives it back when a process dies.
+/// Takes the lock for this process. The operating system releases it when the process ends.
 pub fn take(config: &Config) -> Result<Option<Lock>, AdminError> {
     let Some(path) = path(config) else { return Ok(None) };
     let file = File::options().create(true).truncate(false).write(true).open(&path);

@@ -10,14 +10,14 @@ use crate::program::{Program, config};
 
 #[derive(Clone, Copy, Subcommand)]
 pub enum Migrate {
-    /// Say which migrations there are.
+    /// List applied and pending migrations.
     #[command(after_help = "Example: signalbox migrate status --json")]
     Status {
-        /// As JSON.
+        /// Print JSON.
         #[arg(long)]
         json: bool,
     },
-    /// Bring the schema up to date.
+    /// Apply pending migrations.
     #[command(after_help = "Example: signalbox migrate up --database sqlite://signalbox.db")]
     Up,
 }
@@ -46,7 +46,7 @@ pub async fn migrate(program: &dyn Program, action: Option<Migrate>) -> Result<(
         }
         Migrate::Up => {
             let applied = database.migrate().await.map_err(failed())?;
-            say(&format!("{} migrations applied to {shown}", applied.len()));
+            say(&format!("applied {} migrations to {shown}", applied.len()));
         }
     }
     Ok(())

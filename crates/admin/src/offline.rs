@@ -1,4 +1,4 @@
-//! What commands that work on the database have in common. A server may run on it meanwhile.
+//! Shared by the commands that open the database. A server may run on it at the same time.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::AdminError;
 use crate::audit::note;
 use crate::program::Offline;
 
-/// The organization with that slug, made when it is not there.
+/// The organization with that slug, created when it does not exist.
 pub(crate) async fn organization(app: &Offline, slug: &str) -> Result<Org, AdminError> {
     let slug = OrgSlug::new(slug)?;
     let context = &app.context;
@@ -27,7 +27,7 @@ pub(crate) async fn organization(app: &Offline, slug: &str) -> Result<Org, Admin
     Ok(kept)
 }
 
-/// The organization with that slug, if one is asked for; it must be there.
+/// The organization with that slug, if one is given; an error when it does not exist.
 pub(crate) async fn existing_organization(
     app: &Offline,
     slug: Option<&str>,
@@ -46,8 +46,8 @@ pub(crate) async fn slugs(app: &Offline) -> Result<BTreeMap<OrgId, OrgSlug>, Adm
     Ok(orgs.into_iter().map(|org| (org.id, org.slug)).collect())
 }
 
-/// The registered repository of that name. Several organizations may have it: then one must be
-/// named.
+/// The registered repository of that name. When several organizations have it, `org` selects
+/// one.
 pub(crate) async fn repository(
     app: &Offline,
     name: &str,
@@ -67,10 +67,10 @@ pub(crate) async fn repository(
     match (found.next(), found.next()) {
         (Some(only), None) => Ok(only),
         (Some(_), Some(_)) => Err(AdminError::Argument(format!(
-            "several organizations have {name}: name one with --org"
+            "several organizations have {name}: choose one with --org"
         ))),
         (None, _) => Err(AdminError::NotFound(format!(
-            "repository {name} is not registered: signalbox repo add {name} --org SLUG --path DIR"
+            "repository {name} is not registered: run signalbox repo add {name} --org SLUG --path DIR"
         ))),
     }
 }

@@ -13,16 +13,16 @@ pub enum Org {
     /// Create an organization.
     #[command(after_help = "Example: signalbox org create acme")]
     Create {
-        /// Its slug.
+        /// The slug of the organization.
         slug: String,
-        /// As JSON.
+        /// Print JSON.
         #[arg(long)]
         json: bool,
     },
     /// List organizations.
     #[command(after_help = "Example: signalbox org list --json")]
     List {
-        /// As JSON.
+        /// Print JSON.
         #[arg(long)]
         json: bool,
     },

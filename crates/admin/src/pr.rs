@@ -20,25 +20,25 @@ pub enum Pr {
     Open {
         /// HOST/OWNER/NAME.
         repo: String,
-        /// The branch that it comes from; followed from then on.
+        /// The source branch; later pushes to it update the pull request.
         #[arg(long)]
         branch: String,
-        /// The branch that it wants to be merged into.
+        /// The target branch.
         #[arg(long, default_value = "main")]
         target: String,
-        /// Its title; the subject of the head commit when left out.
+        /// The title; default: the subject of the head commit.
         #[arg(long)]
         title: Option<String>,
-        /// Its description.
+        /// The description.
         #[arg(long)]
         description: Option<String>,
-        /// Who opens it; the author of the head commit when left out.
+        /// The author; default: the author of the head commit.
         #[arg(long)]
         author: Option<String>,
-        /// Whose repository, when several organizations have it.
+        /// The organization, when several have the repository.
         #[arg(long, value_name = "SLUG")]
         org: Option<String>,
-        /// As JSON.
+        /// Print JSON.
         #[arg(long)]
         json: bool,
     },
@@ -47,9 +47,9 @@ pub enum Pr {
     Close {
         /// HOST/OWNER/NAME.
         repo: String,
-        /// Its number.
+        /// The number of the pull request.
         number: u32,
-        /// Whose repository, when several organizations have it.
+        /// The organization, when several have the repository.
         #[arg(long, value_name = "SLUG")]
         org: Option<String>,
     },
@@ -58,13 +58,13 @@ pub enum Pr {
     List {
         /// HOST/OWNER/NAME.
         repo: String,
-        /// Closed and merged ones too.
+        /// Also list closed and merged pull requests.
         #[arg(long)]
         all: bool,
-        /// Whose repository, when several organizations have it.
+        /// The organization, when several have the repository.
         #[arg(long, value_name = "SLUG")]
         org: Option<String>,
-        /// As JSON.
+        /// Print JSON.
         #[arg(long)]
         json: bool,
     },

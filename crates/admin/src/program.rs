@@ -1,4 +1,4 @@
-//! What the commands need from the program that they are part of.
+//! What the commands need from the program.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use signalbox_services::{Context, QueueService, UploadService};
 
 use crate::AdminError;
 
-/// The use cases on the configured database. A server may run on it meanwhile.
+/// The services on the configured database. A server may run on it at the same time.
 pub struct Offline {
     /// The configuration.
     pub config: Config,
@@ -31,16 +31,16 @@ pub trait Program: Send + Sync {
     /// The flags of every command.
     fn flags(&self) -> &Flags;
 
-    /// The kinds of git hosts that it knows.
+    /// The kinds of git hosts that it supports.
     fn kinds(&self) -> Kinds;
 
-    /// The time.
+    /// The clock.
     fn clock(&self) -> Arc<dyn Clock>;
 
     /// The store of the bytes of uploads.
     fn blobs(&self, config: &Config) -> Result<Arc<dyn BlobStore>, Box<dyn Error + Send + Sync>>;
 
-    /// Puts the use cases together on a configuration, and brings its database up to date.
+    /// Starts the services of a configuration, and applies pending migrations of its database.
     async fn open(&self, config: Config) -> Result<Offline, Box<dyn Error + Send + Sync>>;
 }
 
@@ -49,7 +49,7 @@ pub(crate) fn config(program: &dyn Program) -> Result<Config, AdminError> {
     Ok(Config::load(program.flags(), program.kinds())?)
 }
 
-/// The use cases on the configured database, brought up to date.
+/// The services on the configured database, with all migrations applied.
 pub(crate) async fn open(program: &dyn Program) -> Result<Offline, AdminError> {
     program.open(config(program)?).await.map_err(AdminError::Program)
 }

@@ -22,28 +22,28 @@ pub enum Repo {
         after_help = "Example: signalbox repo add git.local/acme/calc --org acme --path /srv/calc.git"
     )]
     Add {
-        /// HOST/OWNER/NAME, as clients will call it.
+        /// HOST/OWNER/NAME, as in the API.
         name: String,
-        /// Whose; the organization is created when it is not there.
+        /// The organization; created when it does not exist.
         #[arg(long, value_name = "SLUG")]
         org: String,
-        /// The bare repository, unless it is in the configured folder of its host.
+        /// The bare repository; default: OWNER/NAME.git in the configured folder of its host.
         #[arg(long, value_name = "BARE_REPO")]
         path: Option<PathBuf>,
-        /// Do not install the hook that takes pushes to refs/for/….
+        /// Do not install the hook that accepts pushes to refs/for/….
         #[arg(long)]
         no_hooks: bool,
-        /// As JSON.
+        /// Print JSON.
         #[arg(long)]
         json: bool,
     },
-    /// List repositories, with the public id by which anybody may send test results for each.
+    /// List repositories, with the public id that test results can be uploaded for without a token.
     #[command(after_help = "Example: signalbox repo list --json")]
     List {
-        /// Only those of this organization.
+        /// Only repositories of this organization.
         #[arg(long, value_name = "SLUG")]
         org: Option<String>,
-        /// As JSON.
+        /// Print JSON.
         #[arg(long)]
         json: bool,
     },
@@ -69,18 +69,18 @@ pub async fn repo(program: &dyn Program, action: Repo) -> Result<(), AdminError>
             let found = found.ok_or_else(|| match &new.path {
                 Some(path) => AdminError::NotFound(format!("{path} is not a bare git repository")),
                 None => AdminError::NotFound(format!(
-                    "no bare repository of {name} was found: name it with --path"
+                    "no bare repository found for {name}: pass --path"
                 )),
             })?;
             let new = Repository { path: Some(found.clone()), ..new };
             if !no_hooks {
                 let command = hook_program(program, &app.config)?;
-                let told = host.install_hooks(&new, &command).await;
-                if !told? {
+                let installed = host.install_hooks(&new, &command).await;
+                if !installed? {
                     let command = command.join(" ");
                     complain(&format!(
-                        "{found}/hooks/post-receive is not from signalbox and was left alone; for \
-                         pushes to be noticed at once, let it run: {command} hook post-receive"
+                        "{found}/hooks/post-receive is not from signalbox and was not changed; for \
+                         the queue to see pushes immediately, call from it: {command} hook post-receive"
                     ));
                 }
             }
@@ -116,7 +116,7 @@ pub async fn repo(program: &dyn Program, action: Repo) -> Result<(), AdminError>
 }
 
 /// The command that the hooks run: this program, on the same database. Git calls it in another
-/// folder and with the environment of whoever pushes, so it is told everything.
+/// folder and with the environment of the pushing user, so every setting is passed.
 fn hook_program(program: &dyn Program, config: &Config) -> Result<Vec<String>, AdminError> {
     let flags = program.flags();
     let absolute =
@@ -130,7 +130,7 @@ fn hook_program(program: &dyn Program, config: &Config) -> Result<Vec<String>, A
     if !has_password(&url) {
         words.extend(["--database".into(), url]);
     } else if Config::in_file(flags, program.kinds())?.database_url() != url {
-        // Everybody can read the hook and the list of processes.
+        // All users can read the hook and the process list.
         return Err(AdminError::Refused(
             "the hook must not contain the database's password: write database.url into a file and \
              name it with --config, or register with --no-hooks"

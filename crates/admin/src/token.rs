@@ -21,66 +21,66 @@ pub enum Case {
 
 #[derive(Subcommand)]
 pub enum Token {
-    /// Create a token; its text is shown once.
+    /// Create a token; it is shown only once.
     #[command(
         after_help = "Example: signalbox token create --org acme --name ci --scope queue:submit --expires 90d --json"
     )]
     Create {
-        /// Whose; the organization is created when it is not there.
+        /// The organization; created when it does not exist.
         #[arg(long, value_name = "SLUG")]
         org: String,
-        /// What it is called.
+        /// A name for the token.
         #[arg(long, default_value = "token")]
         name: String,
-        /// What it may do; all when left out. One of queue:read, queue:submit, queue:urgent,
+        /// What it allows; default: all. One of queue:read, queue:submit, queue:urgent,
         /// queue:admin, tests:read, tests:write.
         #[arg(long = "scope", value_name = "SCOPE")]
         scopes: Vec<String>,
-        /// The repositories that it is limited to; all when left out.
+        /// The repositories that it is limited to; default: all.
         #[arg(long = "repo", value_name = "HOST/OWNER/NAME")]
         repos: Vec<String>,
-        /// When it ends: 90d, 12h, 30m; never when left out.
+        /// When it expires: 90d, 12h, 30m; default: never.
         #[arg(long)]
         expires: Option<String>,
-        /// Which clients replies are written for: v1-live for those of the public service, such as
+        /// The clients to be compatible with: v1-live for clients of the public service, such as
         /// its Terraform provider (states in lower case, and the statuses of deleteQueue that they
         /// expect).
         #[arg(long, value_name = "PROFILE", default_value = Compatibility::Specification.as_str(), value_parser = profiles())]
         compat: String,
-        /// The older way to say it: lower is --compat v1-live, upper is --compat specification.
+        /// Deprecated: lower is --compat v1-live, upper is --compat specification.
         #[arg(long, value_enum, conflicts_with = "compat")]
         enum_case: Option<Case>,
-        /// As JSON.
+        /// Print JSON.
         #[arg(long)]
         json: bool,
     },
     /// List tokens.
     #[command(after_help = "Example: signalbox token list --json")]
     List {
-        /// Only those of this organization.
+        /// Only tokens of this organization.
         #[arg(long, value_name = "SLUG")]
         org: Option<String>,
-        /// As JSON.
+        /// Print JSON.
         #[arg(long)]
         json: bool,
     },
-    /// Make a token useless.
+    /// Revoke a token.
     #[command(after_help = "Example: signalbox token revoke 4f6c0a58-6a0f-4c2b-9d2e-6f3f7a1d5b10")]
     Revoke {
-        /// Its id.
+        /// The id of the token.
         id: String,
     },
-    /// Replace a token; the old one stays good for a while.
+    /// Replace a token; the old one stays valid for the overlap.
     #[command(
         after_help = "Example: signalbox token rotate 4f6c0a58-6a0f-4c2b-9d2e-6f3f7a1d5b10 --overlap 1h"
     )]
     Rotate {
-        /// Its id.
+        /// The id of the token.
         id: String,
-        /// How long the old one stays good.
+        /// How long the old token stays valid.
         #[arg(long, default_value = "1h")]
         overlap: String,
-        /// As JSON.
+        /// Print JSON.
         #[arg(long)]
         json: bool,
     },
@@ -95,7 +95,7 @@ pub async fn token(program: &dyn Program, action: Token) -> Result<(), AdminErro
                 Scope::parse(word).ok_or_else(|| {
                     let all: Vec<&str> = Scope::ALL.into_iter().map(Scope::as_str).collect();
                     let all = all.join(", ");
-                    AdminError::Argument(format!("{word:?} is no scope: use one of {all}"))
+                    AdminError::Argument(format!("unknown scope {word:?}: expected one of {all}"))
                 })
             };
             let mut granted = scopes.iter().map(scope).collect::<Result<Vec<_>, _>>()?;
@@ -106,7 +106,7 @@ pub async fn token(program: &dyn Program, action: Token) -> Result<(), AdminErro
             let repos = repos.collect::<Result<Vec<_>, _>>()?;
             let expires = expires.as_deref().map(span).transpose()?;
             if expires == Some(Span::ZERO) {
-                let rule = "a token must not end at once: use 90d, 12h or 30m";
+                let rule = "a token must not expire immediately: expected a duration such as 90d, 12h or 30m";
                 return Err(AdminError::Argument(rule.to_owned()));
             }
             let compatibility = match enum_case {
@@ -150,7 +150,7 @@ fn failed(error: TokenError) -> AdminError {
 }
 
 fn parse_id(text: &str) -> Result<TokenId, AdminError> {
-    let wrong = || AdminError::Argument(format!("{text:?} is no token id"));
+    let wrong = || AdminError::Argument(format!("invalid token id {text:?}: expected a UUID"));
     text.parse().map(TokenId).map_err(|_| wrong())
 }
 
@@ -159,7 +159,7 @@ fn show(made: Result<(Stored, TokenText), TokenError>, json: bool) -> Result<(),
     say(&if json {
         json!({ "id": id.to_string(), "token": text.reveal() }).to_string()
     } else {
-        format!("{}\nThis is shown once. Its id is {id}.", text.reveal())
+        format!("{}\nThe token is shown only once. Its id is {id}.", text.reveal())
     });
     Ok(())
 }
@@ -183,7 +183,7 @@ fn list(token: &Stored, org: &OrgSlug, valid: bool, json: bool) {
         say(&line.to_string());
         return;
     }
-    let state = if valid { "good" } else { "ended" };
+    let state = if valid { "valid" } else { "ended" };
     let (id, name, scopes) = (token.id, &token.name, scopes.join(" "));
     let end = token.expires_at.into_iter().chain(token.revoked_at).min();
     let end = end.map_or(String::new(), |at| format!(" until {at}"));
@@ -196,8 +196,11 @@ fn profiles() -> PossibleValuesParser {
 
 /// Reads `90d`, `12h` or `30m`.
 fn span(text: &str) -> Result<Span, AdminError> {
-    let wrong =
-        || AdminError::Argument(format!("{text:?} is no span of time: use 90d, 12h or 30m"));
+    let wrong = || {
+        AdminError::Argument(format!(
+            "invalid duration {text:?}: expected a duration such as 90d, 12h or 30m"
+        ))
+    };
     let unit = text.chars().last().ok_or_else(wrong)?;
     let number: u32 = text.strip_suffix(unit).and_then(|it| it.parse().ok()).ok_or_else(wrong)?;
     let minutes = match unit {
@@ -206,7 +209,11 @@ fn span(text: &str) -> Result<Span, AdminError> {
         'm' => Some(number),
         _ => return Err(wrong()),
     };
-    let long = || AdminError::Argument(format!("{text:?} is too long: at most {MAX_TOKEN_DAYS}d"));
+    let long = || {
+        AdminError::Argument(format!(
+            "invalid duration {text:?}: expected at most {MAX_TOKEN_DAYS}d"
+        ))
+    };
     minutes.filter(|it| *it <= MAX_TOKEN_DAYS * 24 * 60).map(Span::minutes).ok_or_else(long)
 }
 
@@ -215,7 +222,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn spans_of_time_are_read_and_nonsense_is_refused() {
+    fn durations_are_parsed_and_malformed_ones_refused() {
         assert_eq!(span("90d").ok(), Some(Span::hours(90 * 24)));
         assert_eq!(span("12h").ok(), Some(Span::hours(12)));
         assert_eq!(span("30m").ok(), Some(Span::minutes(30)));

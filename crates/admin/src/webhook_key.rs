@@ -13,9 +13,9 @@ pub async fn forget_key(program: &dyn Program) -> Result<(), AdminError> {
         Some(key) => {
             let replaced = database.replace_webhook_key(&key, None).await;
             replaced.map_err(AdminError::failed("webhooks"))?;
-            say(&format!("the key {key} is forgotten"));
+            say(&format!("forgot the key {key}"));
         }
-        None => say("no key is known yet"),
+        None => say("no key is recorded"),
     }
     Ok(())
 }

@@ -32,7 +32,7 @@ impl IdSource for RandomIds {
     }
 }
 
-/// Wakes a kind of worker. A ring is not lost: a worker that was busy finds it afterwards.
+/// Wakes a kind of worker. A ring is not lost: a busy worker sees it afterwards.
 pub(crate) struct Bell(watch::Sender<()>);
 
 impl Default for Bell {

@@ -12,7 +12,7 @@ use crate::error::AppError;
 use crate::hosts::KINDS;
 use crate::program::Signalbox;
 
-/// A self-hosted merge queue: main only moves to what was tested.
+/// A self-hosted merge queue and flaky-test server: only tested commits reach main.
 #[derive(Parser)]
 #[command(name = "signalbox", version, max_term_width = 100)]
 struct Cli {
@@ -38,30 +38,30 @@ struct Global {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Run the whole story on a real git repository, with nothing to set up.
+    /// Run a demo on a real git repository, without any setup.
     #[command(after_help = "Example: signalbox demo --once")]
     Demo {
-        /// End when the queue is empty: 0 if everything ended as it should.
+        /// Exit when all queues are empty; exit code 0 if every chapter ended as expected.
         #[arg(long)]
         once: bool,
-        /// Where to listen; a free port when left out with --once.
+        /// The address to listen on; default with --once: a free port.
         #[arg(long, value_name = "ADDR")]
         listen: Option<SocketAddr>,
     },
     /// Run the server.
     #[command(after_help = "Example: signalbox serve --config /etc/signalbox.toml")]
     Serve {
-        /// Where to listen.
+        /// The address to listen on.
         #[arg(long, value_name = "ADDR")]
         listen: Option<SocketAddr>,
-        /// The address by which others reach the server.
+        /// The URL by which users reach the server.
         #[arg(long, value_name = "URL")]
         public_url: Option<String>,
-        /// Refuse to start when the schema is not up to date, instead of migrating.
+        /// Refuse to start when migrations are pending, instead of applying them.
         #[arg(long)]
         no_migrate: bool,
     },
-    /// The database's schema.
+    /// Database migrations.
     #[command(after_help = "Example: signalbox migrate status")]
     Migrate {
         #[command(subcommand)]
@@ -103,13 +103,13 @@ enum Command {
         after_help = "Example: SIGNALBOX_TOKEN=… signalbox webhooks create https://hooks.acme.test/x --event pull_request.merged"
     )]
     Webhooks(Webhooks),
-    /// Check everything that a server needs: one line a check; exit code 1 when one fails.
+    /// Check everything that a server needs: one line per check; exit code 1 when one fails.
     #[command(after_help = "Example: signalbox doctor --config /etc/signalbox.toml --json")]
     Doctor {
-        /// As JSON.
+        /// Print JSON.
         #[arg(long)]
         json: bool,
-        /// Try this git host only, with the credentials of the configuration.
+        /// Check only this git host, with the configured credentials.
         #[arg(long)]
         host: Option<String>,
     },
@@ -119,19 +119,19 @@ enum Command {
         /// The new file.
         file: PathBuf,
     },
-    /// Put a copy in the place of the embedded database; no server may be running.
+    /// Replace the embedded database with a copy; no server may be running.
     #[command(after_help = "Example: signalbox restore /var/backups/signalbox-2026-11-21.db")]
     Restore {
         /// The copy.
         file: PathBuf,
-        /// Replace a database that is there; it is kept beside the new one.
+        /// Replace an existing database; it is kept beside the new one.
         #[arg(long)]
         replace: bool,
     },
-    /// Who changed what.
+    /// The audit log.
     #[command(subcommand, after_help = "Example: signalbox audit list --json")]
     Audit(signalbox_admin::Audit),
-    /// What has happened, and what happens.
+    /// Events of a running server.
     #[command(
         subcommand,
         after_help = "Example: SIGNALBOX_TOKEN=… signalbox events tail --type pull_request.merged"
@@ -140,17 +140,17 @@ enum Command {
     /// Check the configuration.
     #[command(after_help = "Example: signalbox check-config --config signalbox.toml")]
     CheckConfig {
-        /// Print the configuration in force, without secrets.
+        /// Print the effective configuration, without secrets.
         #[arg(long)]
         print_effective: bool,
     },
-    /// Print the description of the API.
+    /// Print the OpenAPI description of the API.
     #[command(after_help = "Example: signalbox openapi > openapi.json")]
     Openapi,
     /// Print the version.
     #[command(after_help = "Example: signalbox version --json")]
     Version {
-        /// As JSON.
+        /// Print JSON.
         #[arg(long)]
         json: bool,
     },
@@ -163,8 +163,9 @@ enum Command {
 enum Webhooks {
     #[command(flatten)]
     Server(signalbox_cli::Webhooks),
-    /// Forget which key the secrets in the database are sealed with, when that key is lost. Works on
-    /// the database; the next server that starts says its key. Then rotate every endpoint's secret.
+    /// Forget which key the secrets in the database are sealed with, when that key is lost. Works
+    /// on the database; the next server that starts records its own key. Then rotate every
+    /// endpoint's secret.
     // Between `rotate` and `test`.
     #[command(after_help = "Example: signalbox webhooks forget-key", display_order = 5)]
     ForgetKey,
@@ -175,7 +176,7 @@ pub fn command() -> clap::Command {
     <Cli as clap::CommandFactory>::command()
 }
 
-/// Runs the program. Exit codes: 0 done, 1 failed, 2 wrong usage.
+/// Runs the program. Exit codes: 0 success, 1 failure, 2 invalid usage.
 pub fn run() -> ExitCode {
     if let Some(code) = KINDS.help() {
         return code;
@@ -249,7 +250,7 @@ async fn dispatch(cli: Cli) -> Result<ExitCode, AppError> {
             signalbox_terminal::say(if print_effective {
                 &effective
             } else {
-                "the configuration is good"
+                "the configuration is valid"
             });
         }
         Command::Openapi => signalbox_terminal::say(signalbox_http::openapi_document().trim_end()),

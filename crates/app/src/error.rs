@@ -16,25 +16,25 @@ use thiserror::Error;
 /// Why the program ended.
 #[derive(Debug, Error)]
 pub(crate) enum AppError {
-    /// The configuration is not good.
+    /// The configuration is invalid.
     #[error(transparent)]
     Config(#[from] ConfigError),
     /// A command that opens the database failed.
     #[error(transparent)]
     Admin(#[from] AdminError),
-    /// A command that talks to a server failed.
+    /// A client command failed.
     #[error(transparent)]
     Cli(#[from] CliError),
-    /// The demo could not go on.
+    /// The demo failed.
     #[error(transparent)]
     Demo(#[from] DemoError),
-    /// A git host cannot be connected.
+    /// A git host could not be connected.
     #[error(transparent)]
     Host(#[from] ConnectError),
-    /// Traces cannot be exported.
+    /// The export of traces could not start.
     #[error(transparent)]
     Telemetry(#[from] TelemetryError),
-    /// A name in the configuration has the wrong form.
+    /// A name in the configuration is invalid.
     #[error(transparent)]
     Name(#[from] InvalidName),
     /// The address cannot be listened on.
@@ -42,12 +42,12 @@ pub(crate) enum AppError {
     Listen {
         /// The address.
         address: SocketAddr,
-        /// What the system says.
+        /// The error of the operating system.
         error: std::io::Error,
     },
-    /// The key file is not the one that the secrets in the database are sealed with.
+    /// The key file differs from the key that the secrets in the database are sealed with.
     #[error(
-        "the key file of webhooks {} has {found}, but the secrets in this database are sealed with \
+        "the webhook key file {} has {found}, but the secrets in this database are sealed with \
          the key {known}: copy the key file of a server that works on this database; if that key \
          is lost, run `signalbox webhooks forget-key` and rotate the secret of every endpoint",
         file.display()
@@ -55,7 +55,7 @@ pub(crate) enum AppError {
     WebhookKey {
         /// The key file.
         file: PathBuf,
-        /// What it has.
+        /// The key that it has.
         found: String,
         /// The fingerprint of the key that the database names.
         known: String,
@@ -65,11 +65,11 @@ pub(crate) enum AppError {
     Failed {
         /// The part, as the configuration or the log calls it.
         what: String,
-        /// What it says.
+        /// The error of that part.
         #[source]
         error: Box<dyn Error + Send + Sync>,
     },
-    /// The system refused something that has no address and no file.
+    /// The operating system refused a call that names no address and no file.
     #[error(transparent)]
     System(#[from] std::io::Error),
 }

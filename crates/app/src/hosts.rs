@@ -1,4 +1,4 @@
-//! The kinds of git hosts that this program knows, and the hosts of its configuration.
+//! The kinds of git hosts that this program supports, and the hosts of its configuration.
 
 use signalbox_config::{Config, Host};
 use signalbox_domain::ids::{HostId, OrgId};

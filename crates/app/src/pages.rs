@@ -1,4 +1,4 @@
-//! The pages on their adapters.
+//! The state of the pages, with its adapters.
 
 use std::sync::Arc;
 
@@ -43,7 +43,7 @@ fn sign_in_with(config: &Config, context: &Context) -> Result<Option<Arc<SignInW
     })))
 }
 
-/// What the pages work with.
+/// The state that the pages need.
 pub(crate) fn pages(app: &App) -> Result<Pages, AppError> {
     let context = &app.context;
     let (queues, authenticator) = (app.queues.clone(), app.authenticator.clone());

@@ -1,4 +1,4 @@
-//! Whether the server may be sent requests.
+//! The readiness probe.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,11 +9,11 @@ use signalbox_http::Readiness;
 use signalbox_persistence::{Ailment, Database};
 use tokio::sync::Mutex;
 
-/// For how long an answer is good: whoever asks more often gets it again, and the database is
+/// How long a result is cached: more frequent requests get the same result, and the database is
 /// written to once.
 const FRESH: Duration = Duration::from_secs(1);
 
-/// Looks at the database, for all who ask together.
+/// Checks the database once for concurrent requests.
 pub(crate) struct Probe {
     database: Database,
     stopping: Arc<AtomicBool>,
@@ -25,7 +25,7 @@ impl Probe {
         Self { database, stopping, last: Mutex::new(None) }
     }
 
-    /// What is wrong with the database, as it was found within the last second.
+    /// The problems of the database, as of the last second.
     async fn ailments(&self) -> Vec<Ailment> {
         let mut last = self.last.lock().await;
         if let Some((at, found)) = &*last

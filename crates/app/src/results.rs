@@ -29,12 +29,12 @@ impl ReportReader for BlockingReader {
     }
 }
 
-/// Where reports of checks go, known only after the hosts were made.
+/// The receiver of check reports, known only after the hosts are created.
 #[derive(Default)]
 pub(crate) struct DeferredReports(OnceLock<Weak<UploadService>>);
 
 impl DeferredReports {
-    /// From now on they go there.
+    /// Sets the receiver.
     pub(crate) fn go_to(&self, uploads: &Arc<UploadService>) {
         self.0.get_or_init(|| Arc::downgrade(uploads));
     }

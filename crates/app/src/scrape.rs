@@ -12,7 +12,7 @@ use signalbox_services::failing;
 
 use crate::wiring::App;
 
-/// How long the database may take: a scrape must end before the scraper loses its patience.
+/// How long the database may take: a scrape must end before the scraper's timeout.
 const PATIENCE: Duration = Duration::from_secs(3);
 const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
@@ -28,7 +28,7 @@ async fn page(app: Data<App>) -> HttpResponse {
     HttpResponse::Ok().content_type(CONTENT_TYPE).body(app.metrics.encode(&sample))
 }
 
-/// Asks for what is true now. What the database does not tell in time is left out.
+/// Samples the current state. What the database does not return in time is omitted.
 async fn sample(app: &App) -> Sample {
     let (at, stores) = (app.context.clock.now(), &app.context.stores);
     let in_time = async |asked: &mut (dyn Future<Output = Result<Backlog, StoreError>> + Unpin)| {

@@ -1,4 +1,4 @@
-//! The server: listeners, background work, and an orderly end.
+//! The server: listeners, background work, and a graceful shutdown.
 
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::error::AppError;
 use crate::loops::Loops;
 use crate::wiring::App;
 
-/// Seconds that requests under way have to end.
+/// Seconds that active requests have to finish.
 const SHUTDOWN_SECONDS: u64 = 10;
 /// Bytes of a query string or header block are limited by the HTTP library; connections here.
 const MAX_CONNECTIONS: usize = 10_000;
@@ -55,7 +55,7 @@ impl Server {
         }
         let resealed = app.webhooks.reseal().await;
         if resealed.map_err(AppError::failed("webhooks"))? > 0 {
-            tracing::info!("secrets of webhooks are sealed under another key now");
+            tracing::info!("secrets of webhooks are sealed with a new key");
         }
         let api = app.api();
         let pages = app.config.pages.enabled.then(|| crate::pages::pages(&app)).transpose()?;
@@ -97,11 +97,11 @@ impl Server {
         Ok(Self { app, loops, handles, tasks, address })
     }
 
-    /// Stops taking requests, ends what is under way, gives leases back.
+    /// Stops accepting requests, finishes active ones, and releases leases.
     pub(crate) async fn stop(self) {
         self.app.stopping.store(true, Ordering::SeqCst);
         self.app.wake_ups.events.stop();
-        // Both at once: nothing new is leased while requests under way come to their end.
+        // In parallel: no new work is leased while active requests finish.
         let requests = async {
             for handle in &self.handles {
                 handle.stop(true).await;
@@ -114,7 +114,7 @@ impl Server {
     }
 }
 
-/// Runs a server until it is told to stop. A second signal ends it at once.
+/// Runs a server until a signal stops it. A second signal ends it immediately.
 pub(crate) async fn serve(mut config: Config, migrate: bool) -> Result<(), AppError> {
     let listener = bind(config.server.listen)?;
     // With port 0 the system has chosen one, and links are to name it.
@@ -128,7 +128,7 @@ pub(crate) async fn serve(mut config: Config, migrate: bool) -> Result<(), AppEr
         tracing::warn!("{warning}");
     }
     let app = App::new(config, database).await?;
-    // Before anybody can know that the server is there.
+    // Before the server can be reached.
     let mut signals = Signals::new()?;
     let server = Server::start(Arc::new(app), listener).await?;
     let address = server.address;
@@ -139,8 +139,8 @@ pub(crate) async fn serve(mut config: Config, migrate: bool) -> Result<(), AppEr
     tracing::info!("stopping");
     let orderly = tokio::time::timeout(Duration::from_secs(28), server.stop());
     tokio::select! {
-        done = orderly => if done.is_err() { tracing::warn!("not everything has ended in time") },
-        () = signals.next() => tracing::warn!("stopped at once"),
+        done = orderly => if done.is_err() { tracing::warn!("shutdown timed out with work still active") },
+        () = signals.next() => tracing::warn!("stopped immediately"),
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! What the server says of itself on its page.
+//! The server's page: version, database, connections and backlog.
 
 use std::fmt::Display;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use signalbox_web::{ServerFact, ServerFacts};
 
 use crate::wiring::App;
 
-/// Facts about a running server.
+/// The state of a running server.
 pub(crate) struct Facts {
     database: Database,
     context: Context,
@@ -23,7 +23,7 @@ pub(crate) struct Facts {
 }
 
 impl Facts {
-    /// Of a server that starts now.
+    /// For a server that starts now.
     pub(crate) fn of(app: &App) -> Self {
         Self {
             database: app.database.clone(),
@@ -34,7 +34,7 @@ impl Facts {
         }
     }
 
-    /// Work that no server has taken, and what keeps failing.
+    /// Work that no server has leased, and effects that keep failing.
     async fn work(&self, now: Timestamp) -> Vec<ServerFact> {
         let stores = &self.context.stores;
         let host = known(stores.queue.outbox.backlog(EffectClass::Host, now).await);
@@ -45,10 +45,12 @@ impl Facts {
     }
 }
 
-/// What was read, unless the database does not answer.
+/// The value; `None` when the database does not respond.
 fn known<T, E: Display>(read: Result<T, E>) -> Option<T> {
-    read.inspect_err(|error| tracing::warn!(%error, "the server's page could not read its work"))
-        .ok()
+    read.inspect_err(
+        |error| tracing::warn!(%error, "could not read the backlog for the server's page"),
+    )
+    .ok()
 }
 
 #[async_trait]
@@ -60,7 +62,7 @@ impl ServerFacts for Facts {
         let (pending, readable) = match self.database.migration_status().await {
             Ok(status) => (status.pending.len(), true),
             Err(error) => {
-                tracing::warn!(%error, "the status page could not read the database");
+                tracing::warn!(%error, "could not read the database for the status page");
                 (0, false)
             }
         };
@@ -70,7 +72,7 @@ impl ServerFacts for Facts {
         let used = pool.open.saturating_sub(pool.idle);
         let https = self.public_url.starts_with("https://");
         let cookies = if https {
-            "bound to this host by https"
+            "restricted to this host by https"
         } else {
             "not protected: the address is http"
         };
@@ -80,22 +82,22 @@ impl ServerFacts for Facts {
                 "Running for",
                 format!("{up} min"),
                 !self.stopping.load(Ordering::SeqCst),
-                "It is stopping: nothing new is begun.",
+                "Stopping: no new work starts.",
             ),
             fact(
                 "Database",
-                format!("{kind}, answers in {took} ms"),
+                format!("{kind}, responds in {took} ms"),
                 readable,
-                "It does not answer: signalbox doctor says why.",
+                "It does not respond: run signalbox doctor to find out why.",
             ),
             fact(
-                "Connections to it",
-                format!("{used} of {} in use, {} wait", pool.max, pool.waiting),
+                "Database connections",
+                format!("{used} of {} in use, {} waiting", pool.max, pool.waiting),
                 pool.waiting == 0,
-                "Requests wait for a connection: the database is slow, or has too much to do.",
+                "Requests wait for a connection: the database is slow or overloaded.",
             ),
             fact(
-                "Migrations to do",
+                "Pending migrations",
                 pending.to_string(),
                 pending == 0,
                 "Run signalbox migrate up.",

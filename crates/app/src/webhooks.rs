@@ -1,4 +1,4 @@
-//! The use cases of webhooks on their adapters.
+//! The webhook services with their adapters.
 
 use std::sync::Arc;
 
@@ -9,8 +9,8 @@ use signalbox_webhooks::{Guard, KnownEvents, Poster, PosterLimits, SystemLookup,
 
 use crate::error::AppError;
 
-/// Reads the file with the keys, and makes it when it is not there. Every server on a database must
-/// seal with the same key, or else read it: with another one it could not sign what others sealed.
+/// Reads the key file, and creates it when it does not exist. Every server on a database must have
+/// the key that the others seal with; otherwise it could not sign their messages.
 pub(crate) async fn check_keys(config: &Config, database: &Database) -> Result<(), AppError> {
     let path = config.webhook_keys();
     let known = database.webhook_key().await.map_err(AppError::failed("webhooks"))?;
@@ -38,7 +38,7 @@ pub(crate) async fn check_keys(config: &Config, database: &Database) -> Result<(
     Ok(())
 }
 
-/// Puts the use cases of webhooks together. The keys are read when the first one is needed.
+/// Creates the webhook services. The keys are read when the first one is needed.
 pub(crate) fn service(config: &Config, context: &Context) -> Result<WebhookService, AppError> {
     let settings = &config.webhooks;
     let vault = Arc::new(Vault::at(config.webhook_keys()));

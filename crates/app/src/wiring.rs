@@ -28,7 +28,7 @@ use crate::probe::Probe;
 use crate::results::{BlockingReader, DeferredReports};
 use signalbox_config::Config;
 
-/// Everything, put together.
+/// All services with their adapters.
 pub(crate) struct App {
     pub(crate) config: Config,
     pub(crate) database: Database,
@@ -53,7 +53,7 @@ pub(crate) struct App {
 }
 
 impl App {
-    /// Puts everything together on that database.
+    /// Creates all services on that database.
     pub(crate) async fn new(config: Config, database: Database) -> Result<Self, AppError> {
         let stores = database.stores();
         let (clock, ids) = (Arc::new(SystemClock), Arc::new(RandomIds));
@@ -132,7 +132,7 @@ impl App {
         })
     }
 
-    /// What the HTTP routes work with.
+    /// The state of the HTTP routes.
     pub(crate) fn api(&self) -> Api {
         let context = &self.context;
         Api {
@@ -173,7 +173,7 @@ fn catalogue() -> Arc<[EventDescription]> {
     signalbox_webhooks::catalogue::all().map(described).collect()
 }
 
-/// The use cases of uploads on their adapters.
+/// The upload services with their adapters.
 fn uploads(
     config: &Config,
     context: &Context,
@@ -192,7 +192,7 @@ fn uploads(
     Ok(UploadService::new(context.clone(), parts, limits))
 }
 
-/// The use cases of flaky tests on their adapters.
+/// The flaky-test services with their adapters.
 async fn flaky(config: &Config, context: &Context) -> Result<FlakyApi, AppError> {
     let (one, other) = (context.ids.new_id(), context.ids.new_id());
     let mut new = [0; 32];
@@ -201,7 +201,7 @@ async fn flaky(config: &Config, context: &Context) -> Result<FlakyApi, AppError>
         *byte = *random;
     }
     let key = context.stores.flaky.tests.page_key(new).await;
-    let key = key.map_err(AppError::failed("the key of page tokens"))?;
+    let key = key.map_err(AppError::failed("page token key"))?;
     let links = TestLinks {
         public_url: config.public_url().trim_end_matches('/').to_owned(),
         ticket_url: config.flaky.ticket_url.clone(),

@@ -8,24 +8,24 @@ use thiserror::Error;
 
 use crate::queue_set::SettingError;
 
-/// Why a command that talks to a server failed.
+/// Why a client command failed.
 #[derive(Debug, Error)]
 pub enum CliError {
-    /// The server could not be reached, refused the request or sent nonsense.
+    /// The server could not be reached, refused the request or sent an invalid response.
     #[error(transparent)]
     Client(#[from] ClientError),
-    /// The repository is not HOST/OWNER/NAME.
+    /// The repository is not in the form HOST/OWNER/NAME.
     #[error(transparent)]
     Repository(#[from] InvalidName),
-    /// A setting of a queue is not what was given.
+    /// An invalid setting of a queue.
     #[error(transparent)]
     Setting(#[from] SettingError),
-    /// A pattern of file names is malformed, or matches no file.
+    /// A file pattern is malformed, or matches no file.
     #[error("{pattern:?}: {problem}")]
     Pattern {
         /// The pattern.
         pattern: String,
-        /// What is wrong with it.
+        /// The problem.
         problem: String,
     },
     /// A file could not be read.
@@ -33,7 +33,7 @@ pub enum CliError {
     File {
         /// The file.
         file: PathBuf,
-        /// What the system says.
+        /// The error of the operating system.
         error: std::io::Error,
     },
 }

@@ -1,4 +1,4 @@
-//! `signalbox events`: what has happened, and what happens.
+//! `signalbox events`: the event log of the organization.
 
 use std::time::Duration;
 
@@ -9,12 +9,12 @@ use signalbox_terminal::{causes, complain};
 use crate::CliError;
 use crate::server::{Server, show};
 
-/// How long `tail` waits before it looks again.
+/// How long `tail` waits between two requests.
 const PAUSE: Duration = Duration::from_secs(1);
-/// Events of one page.
+/// Page size, in events.
 const PAGE: u32 = 100;
 
-/// Which events of which server.
+/// The server and the filter.
 #[derive(Args)]
 pub struct Asked {
     /// Only events with these names, separated by commas.
@@ -22,7 +22,7 @@ pub struct Asked {
     kinds: Option<String>,
     #[command(flatten)]
     server: Server,
-    /// As JSON, one event a line.
+    /// Print JSON, one event per line.
     #[arg(long)]
     json: bool,
 }
@@ -34,19 +34,19 @@ pub enum Events {
         after_help = "Example: signalbox events list --after 1042 --type pull_request.merged"
     )]
     List {
-        /// After this position.
+        /// Only events after this position.
         #[arg(long, value_name = "POSITION", default_value = "0")]
         after: String,
-        /// How many at most.
+        /// The most events to list.
         #[arg(long, default_value_t = PAGE, value_parser = clap::value_parser!(u32).range(1..=1000))]
         limit: u32,
         #[command(flatten)]
         asked: Asked,
     },
-    /// Show events as they come, until it is interrupted.
+    /// Follow new events until interrupted.
     #[command(after_help = "Example: signalbox events tail --type pull_request.failed --json")]
     Tail {
-        /// After this position; without it from now on.
+        /// Start after this position; default: only new events.
         #[arg(long, value_name = "POSITION")]
         after: Option<String>,
         #[command(flatten)]
@@ -63,7 +63,7 @@ pub async fn events(action: Events) -> Result<(), CliError> {
     }
 }
 
-/// Shows a page, and returns the position to go on from and whether more is there.
+/// Prints a page, and returns the next position and whether there are more events.
 async fn page(
     client: &Client,
     asked: &Asked,
@@ -105,8 +105,8 @@ async fn tail(asked: &Asked, after: Option<String>) -> Result<(), CliError> {
             }
             Err(error) if failing => return Err(error),
             Err(error) => {
-                // A server that is started anew is back soon.
-                complain(&format!("{}; trying once more", causes(&error)));
+                // A restarting server is back soon.
+                complain(&format!("retrying: {}", causes(&error)));
                 failing = true;
             }
         }
@@ -114,21 +114,27 @@ async fn tail(asked: &Asked, after: Option<String>) -> Result<(), CliError> {
     }
 }
 
-/// An event for people: time, name, and what it is about.
+/// An event as a line: position, time, name, subject and reason.
 fn line(event: &Event) -> String {
-    let told = &event.payload;
-    let branch = told.target_branch.as_deref().unwrap_or_default();
-    let about = match (told.pr_number, &told.pr_numbers, &told.test_case) {
+    let payload = &event.payload;
+    let branch = payload.target_branch.as_deref().unwrap_or_default();
+    let about = match (payload.pr_number, &payload.pr_numbers, &payload.test_case) {
         (Some(pr), ..) => format!("#{pr} for {branch}"),
         (None, Some(prs), _) => {
             let prs: Vec<String> = prs.iter().map(|pr| format!("#{pr}")).collect();
             format!("{} for {branch}", prs.join(" "))
         }
         (None, None, Some(test)) => test.name.clone(),
-        (None, None, None) => format!("{branch} is {}", told.state.as_deref().unwrap_or_default()),
+        (None, None, None) => {
+            format!("{branch} is {}", payload.state.as_deref().unwrap_or_default())
+        }
     };
-    let reasons =
-        [&told.queued_reason, &told.failure_reason, &told.cancellation_reason, &told.merged_reason];
+    let reasons = [
+        &payload.queued_reason,
+        &payload.failure_reason,
+        &payload.cancellation_reason,
+        &payload.merged_reason,
+    ];
     let reason: String = reasons.into_iter().flatten().map(String::as_str).collect();
     let Event { position, kind, timestamp, .. } = event;
     format!("{position:>8}  {timestamp}  {kind:32} {about}  {reason}").trim_end().to_owned()

@@ -9,7 +9,7 @@ use signalbox_client::{
 use crate::CliError;
 use crate::server::{Server, repo, show};
 
-/// Which repository of which server.
+/// The server and the repository.
 #[derive(Args)]
 pub struct RepositoryArgs {
     /// HOST/OWNER/NAME.
@@ -17,53 +17,53 @@ pub struct RepositoryArgs {
     repo: String,
     #[command(flatten)]
     server: Server,
-    /// As JSON.
+    /// Print JSON.
     #[arg(long)]
     json: bool,
 }
 
-/// Which tests are listed.
+/// The tests to list.
 #[derive(Clone, Copy, ValueEnum)]
 pub enum Which {
-    /// Flaky ones.
+    /// Flaky tests.
     Flaky,
-    /// Broken ones.
+    /// Broken tests.
     Broken,
-    /// Those whose next failure counts as passed.
+    /// Quarantined tests: their failures count as passed.
     Quarantined,
 }
 
-/// What is decided about the quarantine of a test.
+/// The quarantine override of a test.
 #[derive(Clone, Copy, ValueEnum)]
 pub(crate) enum Setting {
-    /// Quarantined whatever its status.
+    /// Always quarantine the test, whatever its status.
     Always,
-    /// Never quarantined.
+    /// Never quarantine the test.
     Never,
-    /// As the repository's settings say.
+    /// Follow the settings of the repository.
     Follow,
 }
 
-/// The decision, as a flag or as a word.
+/// The override, as a flag or as an argument.
 #[derive(Args)]
 #[group(id = "decision", required = true, multiple = false)]
 pub struct Decision {
-    /// Quarantined whatever its status.
+    /// Always quarantine the test, whatever its status.
     #[arg(long)]
     always: bool,
-    /// Never quarantined.
+    /// Never quarantine the test.
     #[arg(long)]
     never: bool,
-    /// As the repository's settings say.
+    /// Follow the settings of the repository.
     #[arg(long)]
     follow: bool,
-    /// The same as a word.
+    /// The override.
     #[arg(value_enum)]
     setting: Option<Setting>,
 }
 
 impl Decision {
-    /// As the API has it.
+    /// The value in the API.
     pub(crate) fn setting(&self) -> QuarantineSetting {
         let (always, never) = (self.always, self.never);
         match self.setting {
@@ -83,7 +83,7 @@ pub enum FlakyTests {
         after_help = "Example: signalbox tests list --which broken --repo git.local/acme/calc --org acme"
     )]
     List {
-        /// Which tests.
+        /// The tests to list.
         #[arg(long, value_enum, default_value = "flaky")]
         which: Which,
         /// The slug of the token's organization.
@@ -92,7 +92,7 @@ pub enum FlakyTests {
         #[command(flatten)]
         place: RepositoryArgs,
     },
-    /// List flaky tests, then broken ones.
+    /// List flaky and broken tests.
     #[command(
         after_help = "Example: signalbox tests unhealthy --repo git.local/acme/calc --org acme"
     )]
@@ -103,7 +103,7 @@ pub enum FlakyTests {
         #[command(flatten)]
         place: RepositoryArgs,
     },
-    /// Decide about the quarantine of a test.
+    /// Override the quarantine of a test.
     #[command(
         after_help = "Example: signalbox tests quarantine 06cb6db5-f807-5198-b072-af67a0636f8a --always --reason KAN-123 --repo git.local/acme/calc"
     )]
@@ -112,26 +112,26 @@ pub enum FlakyTests {
         test: String,
         #[command(flatten)]
         decision: Decision,
-        /// When `always` ends, such as 2026-01-31T12:00:00Z; for ever when it is left out.
+        /// When `always` ends, such as 2026-01-31T12:00:00Z; default: never.
         #[arg(long, value_name = "TIME")]
         until: Option<String>,
-        /// Why.
+        /// The reason, kept in the test's history.
         #[arg(long)]
         reason: Option<String>,
         #[command(flatten)]
         place: RepositoryArgs,
     },
-    /// Flag a test as flaky, whatever monitors say.
+    /// Flag a test as flaky, independently of the monitors.
     #[command(
         after_help = "Example: signalbox tests flag 06cb6db5-f807-5198-b072-af67a0636f8a --reason 'fails on Mondays' --repo git.local/acme/calc"
     )]
     Flag {
         /// The id of the test.
         test: String,
-        /// Take the flag back.
+        /// Remove the flag.
         #[arg(long)]
         remove: bool,
-        /// Why.
+        /// The reason, kept in the test's history.
         #[arg(long)]
         reason: Option<String>,
         #[command(flatten)]
@@ -151,7 +151,7 @@ pub(crate) async fn flaky_tests(action: FlakyTests) -> Result<(), CliError> {
             let decision =
                 QuarantineDecision { repo, test_id: test, setting, expires_at: until, reason };
             let reply = place.server.client()?.override_quarantine(&decision).await?;
-            show(&reply, place.json, |_| "decided".to_owned());
+            show(&reply, place.json, |_| "override set".to_owned());
             Ok(())
         }
         FlakyTests::Flag { test, remove, reason, place } => {

@@ -1,4 +1,4 @@
-//! `signalbox queue`: the verbs of the API, for people.
+//! `signalbox queue`: the queue operations of the API.
 
 use clap::{Args, Subcommand};
 use signalbox_client::{
@@ -10,7 +10,7 @@ use signalbox_wording::Named;
 use crate::server::{Server, repo, show};
 use crate::{CliError, queue_set};
 
-/// Which queue of which server.
+/// The server and the queue.
 #[derive(Args)]
 pub struct QueueArgs {
     /// HOST/OWNER/NAME.
@@ -21,7 +21,7 @@ pub struct QueueArgs {
     branch: String,
     #[command(flatten)]
     server: Server,
-    /// As JSON.
+    /// Print JSON.
     #[arg(long)]
     json: bool,
 }
@@ -35,7 +35,7 @@ pub enum Queue {
     Create {
         #[command(flatten)]
         place: QueueArgs,
-        /// Test runs at the same time.
+        /// Concurrency: the most test runs at the same time.
         #[arg(long)]
         concurrency: Option<u32>,
     },
@@ -47,24 +47,24 @@ pub enum Queue {
         #[command(flatten)]
         place: QueueArgs,
     },
-    /// Show who waits, and why.
+    /// Show the pull requests of a queue, and why each one waits.
     #[command(after_help = "Example: signalbox queue status --repo git.local/acme/calc --json")]
     Status {
         #[command(flatten)]
         place: QueueArgs,
     },
-    /// Show one pull request.
+    /// Show a pull request.
     #[command(after_help = "Example: signalbox queue show 12 --repo git.local/acme/calc")]
     Show {
-        /// Its number.
+        /// The number of the pull request.
         number: u32,
         #[command(flatten)]
         place: QueueArgs,
     },
-    /// Change settings.
+    /// Change settings of a queue.
     #[command(after_help = queue_set::help())]
     Set {
-        /// Settings with their values.
+        /// Settings and their values.
         #[arg(required = true, value_name = "NAME=VALUE")]
         settings: Vec<String>,
         #[command(flatten)]
@@ -75,48 +75,48 @@ pub enum Queue {
         after_help = "Example: signalbox queue submit 12 --priority high --repo git.local/acme/calc"
     )]
     Submit {
-        /// Its number.
+        /// The number of the pull request.
         number: u32,
-        /// urgent, high, medium, low or a number.
+        /// urgent, high, medium, low, or a number; lower numbers go first.
         #[arg(long)]
         priority: Option<String>,
         #[command(flatten)]
         place: QueueArgs,
     },
-    /// Take a pull request out.
+    /// Remove a pull request from the queue.
     #[command(after_help = "Example: signalbox queue cancel 12 --repo git.local/acme/calc")]
     Cancel {
-        /// Its number.
+        /// The number of the pull request.
         number: u32,
         #[command(flatten)]
         place: QueueArgs,
     },
-    /// Test a pull request once more.
+    /// Restart the tests of a pull request.
     #[command(after_help = "Example: signalbox queue restart 12 --repo git.local/acme/calc")]
     Restart {
-        /// Its number.
+        /// The number of the pull request.
         number: u32,
         #[command(flatten)]
         place: QueueArgs,
     },
-    /// Start nothing and merge nothing.
+    /// Pause a queue: no test run starts and no pull request merges.
     #[command(
         after_help = "Example: signalbox queue pause --reason 'release day' --repo git.local/acme/calc"
     )]
     Pause {
-        /// The reason, shown on every pull request that waits.
+        /// The reason, shown on every waiting pull request.
         #[arg(long)]
         reason: String,
         #[command(flatten)]
         place: QueueArgs,
     },
-    /// Finish what is in the line; let nothing new in.
+    /// Drain a queue: pull requests in the line finish, and new ones wait.
     #[command(after_help = "Example: signalbox queue drain --repo git.local/acme/calc")]
     Drain {
         #[command(flatten)]
         place: QueueArgs,
     },
-    /// Go on.
+    /// Resume a paused or draining queue.
     #[command(after_help = "Example: signalbox queue resume --repo git.local/acme/calc")]
     Resume {
         #[command(flatten)]
@@ -184,7 +184,7 @@ async fn change(place: &QueueArgs, change: QueueChange, word: &str) -> Result<()
     done(place, word, async |client, queue| client.update_queue(&queue, &change).await).await
 }
 
-/// Calls an operation that says no more than that it is done.
+/// Calls an operation whose response has no content.
 async fn done(
     place: &QueueArgs,
     word: &str,
@@ -217,7 +217,7 @@ fn line(entry: &Entry) -> String {
     format!("{position:>3} #{number} {state:28} {title} ({reason})")
 }
 
-/// How a state is called in front of people.
+/// The label of a state.
 fn label(state: &impl Named) -> String {
     state.named().label.to_owned()
 }

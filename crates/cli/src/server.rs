@@ -1,4 +1,4 @@
-//! Which server, and as whom.
+//! The server and the token.
 
 use clap::Args;
 use signalbox_client::{Client, Reply, Repo};
@@ -6,10 +6,10 @@ use signalbox_domain::ids::RepoName;
 
 use crate::{CliError, say};
 
-/// The flags of every command that talks to a server.
+/// The flags of every client command.
 #[derive(Args)]
 pub(crate) struct Server {
-    /// The server.
+    /// The URL of the server.
     #[arg(long, env = "SIGNALBOX_SERVER", default_value = "http://127.0.0.1:8080")]
     server: String,
     /// The API token.
@@ -29,7 +29,7 @@ pub(crate) fn repo(text: &str) -> Result<Repo, CliError> {
     Ok(Repo { host: repo.host.as_str().to_owned(), owner: repo.owner, name: repo.name })
 }
 
-/// Shows an answer: as JSON, or in words.
+/// Prints a reply, as JSON or as text.
 pub(crate) fn show<T>(reply: &Reply<T>, as_json: bool, words: impl FnOnce(&T) -> String) {
     say(&if as_json { reply.json.to_string() } else { words(&reply.value) });
 }

@@ -1,4 +1,4 @@
-//! `signalbox tests`: results of tests, sent to a running server.
+//! `signalbox tests`: uploads test results to a server.
 
 use std::path::PathBuf;
 
@@ -14,9 +14,9 @@ use crate::{CliError, say};
 pub enum Tests {
     /// Upload JUnit reports.
     #[command(
-        after_help = "Exit codes: 0 the server has taken the files, 1 it has not, 2 wrong usage. \
-                      The files are read after that: the address that is printed tells what became \
-                      of them. Sending the same files again is no second upload.\n\n\
+        after_help = "Exit codes: 0 the server accepted the files, 1 it did not, 2 invalid usage. \
+                      The server reads the files afterwards: the printed URL shows their state. Uploading the \
+                      same files again has no effect.\n\n\
                       Example: signalbox tests upload --repo git.local/acme/calc --branch main \
                       --sha $(git rev-parse HEAD) target/nextest/default/junit.xml"
     )]
@@ -30,7 +30,7 @@ pub struct Reports {
     /// JUnit files.
     #[arg(required_unless_present = "junit", value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// JUnit files by patterns: `*` and `?` stay within a name, `**` is any number of folders.
+    /// JUnit files by pattern: `*` and `?` match within a name, `**` matches any number of folders.
     #[arg(long, value_name = "GLOB", num_args = 1..)]
     junit: Vec<String>,
     /// HOST/OWNER/NAME.
@@ -48,7 +48,7 @@ pub struct Reports {
     /// The name of the CI job.
     #[arg(long)]
     job: Option<String>,
-    /// The page of the CI job.
+    /// The URL of the CI job.
     #[arg(long, value_name = "URL")]
     job_url: Option<String>,
     /// The variant of the tests, such as an operating system; part of their identity.
@@ -56,7 +56,7 @@ pub struct Reports {
     variant: Option<String>,
     #[command(flatten)]
     server: Server,
-    /// As JSON.
+    /// Print JSON.
     #[arg(long)]
     json: bool,
 }
@@ -89,13 +89,13 @@ async fn send(reports: Reports) -> Result<(), CliError> {
     };
     let client = reports.server.client()?;
     let receipt = client.upload(upload).await?;
-    let words = format!("{count} files were taken: {}{}", client.server(), receipt.status_path);
+    let words = format!("{count} files accepted: {}{}", client.server(), receipt.status_path);
     say(if reports.json { receipt.json.trim_end() } else { &words });
     Ok(())
 }
 
-/// The files that fit a pattern, by name. A pattern that nothing fits is a mistake: the results of
-/// a job would be missing without a word.
+/// The files that match a pattern, by name. A pattern that matches no file is an error: the results
+/// of a job would be missing silently.
 fn matching(pattern: &str) -> Result<Vec<PathBuf>, CliError> {
     let wrong = |problem: String| CliError::Pattern { pattern: pattern.to_owned(), problem };
     let options = MatchOptions { require_literal_separator: true, ..MatchOptions::default() };
@@ -103,7 +103,7 @@ fn matching(pattern: &str) -> Result<Vec<PathBuf>, CliError> {
     let found = found.collect::<Result<Vec<_>, _>>();
     let mut files = found.map_err(|error| wrong(error.to_string()))?;
     files.retain(|file| file.is_file());
-    if files.is_empty() { Err(wrong("no file fits".to_owned())) } else { Ok(files) }
+    if files.is_empty() { Err(wrong("no file matches".to_owned())) } else { Ok(files) }
 }
 
 /// A file's name and its content.
@@ -152,7 +152,7 @@ mod checks {
         };
         assert_eq!(names("*.xml").expect("two"), ["a.xml", "b.xml"]);
         assert_eq!(names("**/*.xml").expect("three"), ["a.xml", "b.xml", "deep/er/d.xml"]);
-        assert!(names("*.json").expect_err("none").to_string().ends_with("no file fits"));
+        assert!(names("*.json").expect_err("none").to_string().ends_with("no file matches"));
         assert!(names("a[").is_err());
         let upload = "upload --branch main --sha 1f0c";
         assert!(read(&format!("{upload} --junit *.xml b/*.xml")).is_ok());

@@ -1,4 +1,4 @@
-//! `signalbox webhooks`: webhooks of a running server.
+//! `signalbox webhooks`: the webhook endpoints of a server.
 
 use clap::{Args, Subcommand};
 use serde::Serialize;
@@ -10,16 +10,16 @@ use signalbox_client::{
 use crate::CliError;
 use crate::server::show;
 
-/// Which server.
+/// The server and the token.
 #[derive(Args)]
 pub struct ServerArgs {
-    /// The server.
+    /// The URL of the server.
     #[arg(long, env = "SIGNALBOX_SERVER", default_value = "http://127.0.0.1:8080")]
     server: String,
     /// The API token; it needs queue:admin and all repositories.
     #[arg(long, env = "SIGNALBOX_TOKEN", hide_env_values = true)]
     token: String,
-    /// As JSON.
+    /// Print JSON.
     #[arg(long)]
     json: bool,
 }
@@ -37,15 +37,15 @@ pub enum Webhooks {
         after_help = "Example: signalbox webhooks create https://hooks.acme.test/x --event pull_request.merged --json"
     )]
     Create {
-        /// Where messages are posted.
+        /// The URL that messages are sent to.
         url: String,
-        /// The events that it gets; all when left out.
+        /// The events to send; default: all.
         #[arg(long = "event", value_name = "NAME")]
         events: Vec<String>,
-        /// For people.
+        /// A description.
         #[arg(long)]
         description: Option<String>,
-        /// Send nothing yet.
+        /// Create it turned off.
         #[arg(long)]
         disabled: bool,
         #[command(flatten)]
@@ -56,27 +56,27 @@ pub enum Webhooks {
         after_help = "Example: signalbox webhooks update 00000000-0000-0000-0000-000000000001 --enable --catch-up"
     )]
     Update {
-        /// The endpoint.
+        /// The id of the endpoint.
         id: String,
-        /// Where messages are posted.
+        /// The URL that messages are sent to.
         #[arg(long)]
         url: Option<String>,
-        /// The events that it gets.
+        /// The events to send.
         #[arg(long = "event", value_name = "NAME", conflicts_with = "all_events")]
         events: Vec<String>,
-        /// It gets all events.
+        /// Send all events.
         #[arg(long)]
         all_events: bool,
-        /// For people.
+        /// A description.
         #[arg(long)]
         description: Option<String>,
-        /// Switch it on.
+        /// Turn it on.
         #[arg(long, conflicts_with = "disable")]
         enable: bool,
-        /// Switch it off.
+        /// Turn it off.
         #[arg(long)]
         disable: bool,
-        /// Also send what happened while it was off.
+        /// Also send the events that happened while it was off.
         #[arg(long, requires = "enable")]
         catch_up: bool,
         #[command(flatten)]
@@ -87,19 +87,19 @@ pub enum Webhooks {
         after_help = "Example: signalbox webhooks delete 00000000-0000-0000-0000-000000000001"
     )]
     Delete {
-        /// The endpoint.
+        /// The id of the endpoint.
         id: String,
         #[command(flatten)]
         place: ServerArgs,
     },
-    /// Replace the secret of an endpoint; messages are signed with both for a while.
+    /// Replace the secret of an endpoint; messages are signed with both for the overlap.
     #[command(
         after_help = "Example: signalbox webhooks rotate 00000000-0000-0000-0000-000000000001 --overlap-hours 24"
     )]
     Rotate {
-        /// The endpoint.
+        /// The id of the endpoint.
         id: String,
-        /// Hours for which the old secret stays good; 0 ends it at once.
+        /// Hours for which the old secret stays valid; 0 revokes it immediately.
         #[arg(long, default_value_t = 24)]
         overlap_hours: u32,
         #[command(flatten)]
@@ -110,47 +110,47 @@ pub enum Webhooks {
         after_help = "Example: signalbox webhooks test 00000000-0000-0000-0000-000000000001 --event pull_request.failed"
     )]
     Test {
-        /// The endpoint.
+        /// The id of the endpoint.
         id: String,
-        /// The event.
+        /// The name of the event.
         #[arg(long)]
         event: Option<String>,
         #[command(flatten)]
         place: ServerArgs,
     },
-    /// List what was sent, newest first.
+    /// List deliveries, newest first.
     #[command(
         after_help = "Example: signalbox webhooks deliveries 00000000-0000-0000-0000-000000000001 --state failed"
     )]
     Deliveries {
-        /// The endpoint.
+        /// The id of the endpoint.
         id: String,
-        /// Only those in this state: pending, delivered, failed or aborted.
+        /// Only deliveries in this state: pending, delivered, failed or aborted.
         #[arg(long)]
         state: Option<String>,
-        /// The most that are listed.
+        /// The most deliveries to list.
         #[arg(long, default_value_t = 20)]
         limit: u32,
         #[command(flatten)]
         place: ServerArgs,
     },
-    /// Send messages once more, under the same ids.
+    /// Resend messages under the same ids.
     #[command(
         after_help = "Example: signalbox webhooks replay 00000000-0000-0000-0000-000000000001 --failed-since 2026-01-31T12:00:00Z"
     )]
     Replay {
-        /// The endpoint.
+        /// The id of the endpoint.
         id: String,
-        /// This message.
+        /// Resend this message.
         #[arg(long, conflicts_with_all = ["failed_since", "since"])]
         message: Option<String>,
-        /// The failed ones that were created at this time or later.
+        /// Resend failed messages that were created at this time or later.
         #[arg(long, value_name = "TIME", conflicts_with = "since")]
         failed_since: Option<String>,
-        /// All that were made at this time or later.
+        /// Resend all messages that were created at this time or later.
         #[arg(long, value_name = "TIME")]
         since: Option<String>,
-        /// With --since: all that were made at this time or earlier.
+        /// With --since: only messages that were created at this time or earlier.
         #[arg(long, value_name = "TIME", requires = "since")]
         until: Option<String>,
         #[command(flatten)]
@@ -198,7 +198,7 @@ pub async fn webhooks(action: Webhooks) -> Result<(), CliError> {
         }
         Webhooks::Test { id, event, place } => {
             let made = place.client()?.test_webhook(&id, event.as_deref()).await?;
-            show(&made, place.json, |made| format!("message {} is on its way", made.message_id));
+            show(&made, place.json, |made| format!("message {} is queued", made.message_id));
         }
         Webhooks::Deliveries { id, state, limit, place } => {
             let page_token = String::new();
@@ -226,7 +226,7 @@ fn done(place: &ServerArgs, reply: &Reply<Done>, word: &str) {
 
 fn secret(made: &WebhookSecret) -> String {
     let (secret, id) = (&made.secret, &made.webhook.id);
-    format!("{secret}\nThis is shown once. The endpoint's id is {id}.")
+    format!("{secret}\nThe secret is shown only once. The endpoint's id is {id}.")
 }
 
 fn line(endpoint: &Webhook) -> String {
@@ -240,7 +240,7 @@ fn line(endpoint: &Webhook) -> String {
     format!("{} {} ({state}) [{names}]", endpoint.id, endpoint.url)
 }
 
-/// Prints as many deliveries as the query's page size says, page by page.
+/// Prints deliveries page by page, up to the page size of the query.
 async fn deliveries(place: &ServerArgs, mut query: DeliveriesQuery) -> Result<(), CliError> {
     let (client, mut left) = (place.client()?, query.page_size);
     while left > 0 {
@@ -266,16 +266,16 @@ fn delivery_line(delivery: &Delivery) -> String {
     });
     let next = next_attempt_at.as_ref().map(|at| format!(", next {at}"));
     let (last, next) = (last.unwrap_or_default(), next.unwrap_or_default());
-    format!("{id} {created_at} {event} {state} (tries {}{last}{next})", attempts.len())
+    format!("{id} {created_at} {event} {state} (attempts {}{last}{next})", attempts.len())
 }
 
-/// How many messages a command has sent once more.
+/// How many messages a command has resent.
 #[derive(Serialize)]
 struct Total {
     messages: u64,
 }
 
-/// Replays until nothing is left: one call does so many and no more.
+/// Replays until no message is left: one call replays a limited number.
 async fn replay(place: &ServerArgs, query: &ReplayQuery) -> Result<(), CliError> {
     let (client, mut messages) = (place.client()?, 0);
     loop {
@@ -288,7 +288,7 @@ async fn replay(place: &ServerArgs, query: &ReplayQuery) -> Result<(), CliError>
     let value = Total { messages };
     let json = serde_json::to_value(&value).unwrap_or_default();
     show(&Reply { value, json }, place.json, |total| {
-        format!("{} messages are on their way", total.messages)
+        format!("{} messages are queued", total.messages)
     });
     Ok(())
 }
@@ -315,7 +315,7 @@ mod tests {
         let delivery: Delivery = serde_json::from_value(delivery).expect("a delivery");
         assert_eq!(
             delivery_line(&delivery),
-            "2 2026-01-01T00:00:00.000Z a.b pending (tries 2, last timed_out, next 2026-01-01T00:00:05.000Z)"
+            "2 2026-01-01T00:00:00.000Z a.b pending (attempts 2, last timed_out, next 2026-01-01T00:00:05.000Z)"
         );
     }
 }

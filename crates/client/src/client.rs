@@ -26,13 +26,13 @@ pub struct Client {
 /// JUnit files for `POST /v1/flaky-tests/upload`.
 #[derive(Debug)]
 pub struct Upload {
-    /// What is known of the run.
+    /// The CI run that produced the files.
     pub run: TestedRun,
     /// The files' names and contents.
     pub files: Vec<(String, Vec<u8>)>,
 }
 
-/// What is known of the run that JUnit files come from.
+/// The CI run that produced JUnit files.
 #[derive(Clone, Debug, Serialize)]
 pub struct TestedRun {
     /// HOST/OWNER/NAME.
@@ -55,7 +55,7 @@ pub struct TestedRun {
     pub variant: Option<String>,
 }
 
-/// What the server says of an upload that it has taken.
+/// The server's receipt for an accepted upload.
 #[derive(Debug)]
 pub struct Receipt {
     /// The path below the server's address where the upload's state can be read.

@@ -38,7 +38,7 @@ pub enum ClientError {
     Unreadable {
         /// The address of the operation.
         url: String,
-        /// What is wrong with the answer.
+        /// The problem of the response.
         problem: String,
     },
 }

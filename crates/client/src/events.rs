@@ -21,7 +21,7 @@ pub struct EventsQuery {
 pub struct EventsPage {
     /// The oldest first.
     pub events: Vec<Reply<Event>>,
-    /// The position to go on from.
+    /// The position to continue from.
     pub next: Option<String>,
     /// The newest position of the log.
     pub newest: Option<String>,
@@ -37,11 +37,11 @@ pub struct Event {
     pub kind: String,
     /// When it happened.
     pub timestamp: String,
-    /// What it tells of.
+    /// Its payload.
     pub payload: Payload,
 }
 
-/// What is known of the payloads of all events.
+/// The fields that payloads of all events share.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Payload {
@@ -59,7 +59,7 @@ pub struct Payload {
     pub queued_reason: Option<String>,
     /// Why it failed.
     pub failure_reason: Option<String>,
-    /// Why it was taken out.
+    /// Why it was cancelled.
     pub cancellation_reason: Option<String>,
     /// How it was merged.
     pub merged_reason: Option<String>,

@@ -57,7 +57,7 @@ pub struct TestFlag {
     pub repo: Repo,
     /// The id of the test.
     pub test_id: String,
-    /// Whether it is put on or taken back.
+    /// `true` sets the flag, `false` removes it.
     pub flagged: bool,
     /// Why.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -27,15 +27,15 @@ pub struct QueueRef {
     pub target_branch: String,
 }
 
-/// The state that a queue is to go to.
+/// The state that a queue should enter.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum RequestedState {
-    /// It starts and merges.
+    /// Test runs start and pull requests merge.
     Running,
-    /// It starts nothing and merges nothing.
+    /// No test run starts and no pull request merges.
     Paused,
-    /// It finishes what is in the line and lets nothing in.
+    /// Pull requests in the line finish; new ones wait.
     Draining,
 }
 
@@ -65,7 +65,7 @@ pub struct BatchingRule {
     pub policy: String,
 }
 
-/// A change of a queue: what is left out stays as it is.
+/// A change of a queue; an omitted field is unchanged.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct QueueChange {
     /// The state to go to.
@@ -127,7 +127,7 @@ struct Of<'a, T> {
     what: T,
 }
 
-/// Nothing more is said.
+/// No fields besides the queue.
 #[derive(Serialize)]
 struct Nothing {}
 
@@ -207,7 +207,7 @@ impl Client {
         self.call("cancelPullRequest", &Of { queue, what }).await
     }
 
-    /// Tests a pull request once more.
+    /// Restarts the tests of a pull request.
     pub async fn restart(&self, queue: &QueueRef, number: u32) -> Result<Reply<Done>, ClientError> {
         let what = PullRequest::numbered(number);
         self.call("restartTestsOnPullRequest", &Of { queue, what }).await

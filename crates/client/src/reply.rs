@@ -7,7 +7,7 @@ use serde_json::Value;
 /// An answer, or a part of one: what this client knows of it, and all of it.
 #[derive(Clone, Debug)]
 pub struct Reply<T> {
-    /// What is known of it.
+    /// The decoded value.
     pub value: T,
     /// All of it, with fields that this client does not know.
     pub json: Value,
@@ -21,6 +21,6 @@ impl<'de, T: DeserializeOwned> Deserialize<'de> for Reply<T> {
     }
 }
 
-/// The answer of an operation that says no more than that it is done.
+/// The reply of an operation without content.
 #[derive(Clone, Copy, Debug, Deserialize)]
 pub struct Done {}

@@ -11,14 +11,14 @@ pub struct NewWebhook {
     pub url: String,
     /// The events that it gets; none means all.
     pub events: Vec<String>,
-    /// For people.
+    /// A description.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// Whether it gets messages.
     pub enabled: bool,
 }
 
-/// A change of an endpoint: what is left out stays as it is.
+/// A change of an endpoint; an omitted field is unchanged.
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct WebhookChange {
@@ -30,7 +30,7 @@ pub struct WebhookChange {
     /// The events that it gets; none means all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub events: Option<Vec<String>>,
-    /// For people.
+    /// A description.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// Whether it gets messages.
@@ -128,7 +128,7 @@ pub struct Deliveries {
     pub next_page_token: Option<String>,
 }
 
-/// What became of a message.
+/// The state of a message.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Delivery {
@@ -138,7 +138,7 @@ pub struct Delivery {
     pub created_at: String,
     /// The event.
     pub event: String,
-    /// How far it is.
+    /// Its state: `pending`, `delivered`, `failed` or `aborted`.
     pub state: String,
     /// When it is tried again.
     pub next_attempt_at: Option<String>,
@@ -147,17 +147,17 @@ pub struct Delivery {
     pub attempts: Vec<Attempt>,
 }
 
-/// A try to deliver a message.
+/// A delivery attempt.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Attempt {
     /// The status that the receiver answered with.
     pub status: Option<u16>,
-    /// How it ended.
+    /// Its outcome.
     #[serde(default)]
     pub outcome: String,
 }
 
-/// How many messages are sent once more.
+/// How many messages are resent.
 #[derive(Clone, Copy, Debug, Deserialize)]
 pub struct Replayed {
     /// How many.
@@ -210,7 +210,7 @@ impl Client {
         self.call("webhooks/delete", &Of::id(id)).await
     }
 
-    /// Replaces the secret of an endpoint; the old one stays good for some hours.
+    /// Replaces the secret of an endpoint; the old one stays valid for the overlap.
     pub async fn rotate_webhook_secret(
         &self,
         id: &str,
@@ -237,7 +237,7 @@ impl Client {
         self.call("webhooks/deliveries", query).await
     }
 
-    /// Sends messages once more, as many as one call does.
+    /// Resends messages, as many as one call handles.
     pub async fn replay(&self, query: &ReplayQuery) -> Result<Reply<Replayed>, ClientError> {
         self.call("webhooks/replay", query).await
     }

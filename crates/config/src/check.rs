@@ -1,4 +1,4 @@
-//! What the types of the settings do not say.
+//! Rules of settings beyond their types.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -11,7 +11,7 @@ use crate::{Config, ConfigError, without_password};
 const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
 
 impl Config {
-    /// Says what cannot be right. Organizations can only come from the file.
+    /// Checks all settings. Organizations can only come from the file.
     pub(super) fn check(&self, file: Option<&Path>) -> Result<(), ConfigError> {
         public_url(&self.public_url())?;
         database_url(&self.database_url())?;
@@ -66,7 +66,7 @@ impl Config {
         let Some(url) = &self.telemetry.otlp_endpoint else { return Ok(()) };
         let key = "telemetry.otlp_endpoint";
         let url = Url::parse(url)
-            .map_err(|error| ConfigError::setting(key, format!("it is no URL: {error}")))?;
+            .map_err(|error| ConfigError::setting(key, format!("invalid URL: {error}")))?;
         let web = matches!(url.scheme(), "http" | "https") && url.host().is_some();
         if !web || !url.username().is_empty() || url.password().is_some() {
             let problem = "must be http://HOST or https://HOST, without a user";
@@ -84,7 +84,7 @@ impl Config {
         let Some(url) = &self.flaky.ticket_url else { return Ok(()) };
         let is_web = url.starts_with("https://") || url.starts_with("http://");
         if !is_web || !url.contains("{id}") {
-            let problem = format!("{url:?} must start with https:// and have {{id}} in it");
+            let problem = format!("{url:?} must start with https:// and contain {{id}}");
             return Err(ConfigError::setting("flaky.ticket_url", problem));
         }
         Ok(())
@@ -101,7 +101,7 @@ impl Config {
                 return wrong("slug", error.to_string());
             }
             if !slugs.insert(slug) {
-                return wrong("slug", format!("there is another organization {slug:?}"));
+                return wrong("slug", format!("duplicate slug {slug:?}"));
             }
             let mut names = BTreeSet::new();
             for (at, host) in organization.hosts.iter().enumerate() {
@@ -110,7 +110,10 @@ impl Config {
                     Err(error) => return wrong(&key, error.to_string()),
                     Ok(id) => {
                         if !names.insert(id) {
-                            return wrong(&key, format!("{slug} has another host {name:?}"));
+                            return wrong(
+                                &key,
+                                format!("duplicate host {name:?} in organization {slug}"),
+                            );
                         }
                     }
                 }
@@ -135,7 +138,7 @@ fn public_url(text: &str) -> Result<(), ConfigError> {
             wrong("must not name a user")
         }
         Ok(_) => Ok(()),
-        Err(error) => wrong(&format!("is no URL: {error}")),
+        Err(error) => wrong(&format!("invalid URL: {error}")),
     }
 }
 
@@ -196,12 +199,12 @@ mod tests {
             (vec![organization("A b", vec![])], "organizations[0].slug: "),
             (
                 vec![organization("a", vec![]), organization("a", vec![])],
-                "organizations[1].slug: there is another",
+                "organizations[1].slug: duplicate slug \"a\"",
             ),
             (vec![organization("a", vec![host("a b")])], "organizations[0].hosts[0].host: "),
             (
                 vec![organization("a", vec![host("h"), host("h")])],
-                "organizations[0].hosts[1].host: a has another",
+                "organizations[0].hosts[1].host: duplicate host",
             ),
         ] {
             let words = refusal(|config| config.organizations = organizations);

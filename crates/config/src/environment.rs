@@ -17,18 +17,18 @@ const SHORT: [(&str, &str); 4] = [
     ("PUBLIC_URL", "SERVER__PUBLIC_URL"),
 ];
 
-/// Which variable set which key, for complaints: `server.listen` to `SIGNALBOX_LISTEN`.
+/// Which variable set which key, for errors: `server.listen` to `SIGNALBOX_LISTEN`.
 pub(super) type Origins = BTreeMap<String, String>;
 
-/// Puts the settings among these variables into the table. Others are left alone: the same prefix
-/// is used for what checks are told, and for addresses and tokens of commands.
+/// Puts the settings among these variables into the table. Others are ignored: the same prefix is
+/// used for variables of checks, and for addresses and tokens of commands.
 pub(super) fn overlay(
     table: &mut Table,
     environment: impl IntoIterator<Item = (OsString, OsString)>,
 ) -> Result<Origins, ConfigError> {
     let mut origins = Origins::new();
     let mut settings = Vec::new();
-    // All of them first: which one comes first is chance, and so would be the complaint.
+    // All of them first: their order is random, and so would be the error.
     for (variable, value) in environment {
         let Some((variable, keys, from_file)) = variable.to_str().and_then(setting) else {
             continue;
@@ -48,7 +48,7 @@ pub(super) fn overlay(
         } else {
             value
         };
-        // Everything that can be set here is text; lists of tables are for files.
+        // All values here are text; lists of tables need a file.
         insert(table, &variable, &keys, value)?;
     }
     Ok(origins)
@@ -67,7 +67,7 @@ fn setting(variable: &str) -> Option<(String, Vec<String>, bool)> {
     Some((variable.to_owned(), keys, from_file))
 }
 
-/// Sets a key to what that variable has.
+/// Sets a key to the value of that variable.
 fn insert(
     table: &mut Table,
     variable: &str,
@@ -85,7 +85,7 @@ fn insert(
             let inner = inner.as_table_mut().ok_or_else(|| ConfigError::Variable {
                 variable: variable.to_owned(),
                 problem: format!(
-                    "{key} cannot be set by the environment: use a configuration file"
+                    "{key} cannot be set by an environment variable; use a configuration file"
                 ),
             })?;
             insert(inner, variable, rest, value)

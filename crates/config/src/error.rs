@@ -1,10 +1,10 @@
-//! What is wrong with a configuration.
+//! Errors of a configuration.
 
 use std::path::PathBuf;
 
 use thiserror::Error;
 
-/// What is wrong with a configuration. The message names the place and never a secret.
+/// An invalid configuration. The message names the setting and never a secret.
 #[derive(Debug, Error)]
 pub enum ConfigError {
     /// A file could not be read.
@@ -12,55 +12,55 @@ pub enum ConfigError {
     Read {
         /// The file.
         file: PathBuf,
-        /// What the system says.
+        /// The error of the operating system.
         error: std::io::Error,
     },
-    /// A variable of the environment cannot be a setting.
+    /// An environment variable is not a valid setting.
     #[error("{variable}: {problem}")]
     Variable {
         /// Its name.
         variable: String,
-        /// What is wrong with it.
+        /// The problem.
         problem: String,
     },
-    /// Two variables set the same key.
+    /// Two environment variables set the same key.
     #[error("{first} and {second} are both set: keep one of them")]
     SetTwice {
-        /// The first by the alphabet.
+        /// The first in alphabetical order.
         first: String,
         /// The second.
         second: String,
     },
-    /// A key is unknown, or its value cannot be right.
+    /// A key is unknown, or its value is invalid.
     #[error("{}{}{problem}", prefix(place), prefix(key))]
     Setting {
-        /// The file or variable; empty when the value may come from any of them.
+        /// The file or variable; empty when the source is unknown.
         place: String,
-        /// The whole path of the key; empty for the document itself.
+        /// The full path of the key; empty for the document itself.
         key: String,
-        /// What is wrong, and what is allowed.
+        /// The problem, and what is allowed.
         problem: String,
     },
-    /// The data folder could not be made.
+    /// The data folder could not be created.
     #[error("{}: {error}", folder.display())]
     DataDir {
         /// The folder.
         folder: PathBuf,
-        /// What the system says.
+        /// The error of the operating system.
         error: std::io::Error,
     },
-    /// The configuration in force could not be written as TOML.
+    /// The effective configuration could not be written as TOML.
     #[error("could not write the configuration as TOML: {0}")]
     Write(#[from] toml::ser::Error),
 }
 
 impl ConfigError {
-    /// A value that cannot be right, wherever it comes from.
+    /// An invalid value from an unknown source.
     pub(crate) fn setting(key: impl Into<String>, problem: impl Into<String>) -> Self {
         Self::Setting { place: String::new(), key: key.into(), problem: problem.into() }
     }
 
-    /// The same, in that file or variable.
+    /// An invalid value in that file or variable.
     pub(crate) fn at(self, new: &str) -> Self {
         match self {
             Self::Setting { key, problem, .. } => {

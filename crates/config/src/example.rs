@@ -1,4 +1,4 @@
-//! The example file, made from the settings themselves.
+//! The example file, generated from the settings.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

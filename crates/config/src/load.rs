@@ -1,4 +1,4 @@
-//! From the sources to a configuration.
+//! Loads a configuration from its sources: file, environment and flags.
 
 use std::ffi::OsString;
 use std::net::SocketAddr;
@@ -10,7 +10,7 @@ use toml::{Table, Value};
 use crate::environment::{Origins, overlay};
 use crate::{Config, ConfigError};
 
-/// Flags that go before everything else.
+/// Flags, which override the environment and the file.
 #[derive(Clone, Debug, Default)]
 pub struct Flags {
     /// The configuration file.
@@ -42,7 +42,7 @@ impl Config {
         Ok(config)
     }
 
-    /// What the file alone says, for those who have another environment.
+    /// The settings of the file alone, for processes with another environment.
     pub fn in_file(flags: &Flags, kinds: Kinds) -> Result<Self, ConfigError> {
         let Some(path) = &flags.config else { return Ok(Self::default()) };
         Self::parse(Some((path, &read(path)?)), [], kinds)
@@ -80,14 +80,14 @@ impl Config {
     }
 }
 
-/// Reads a file, whose name is part of the complaint.
+/// Reads a file; errors contain its name.
 pub(super) fn read(path: &Path) -> Result<String, ConfigError> {
     let failed = |error| ConfigError::Read { file: path.to_owned(), error };
     std::fs::read_to_string(path).map_err(failed)
 }
 
-/// Says what is wrong with a key: the file or variable, the whole path, and what was probably
-/// meant.
+/// The error for a key: the file or variable, the whole path, and a
+/// suggestion.
 fn complaint(place: &str, origins: &Origins, whole: &Value, key: &str, words: &str) -> ConfigError {
     let mut names = words.split('`').skip(1).step_by(2);
     let unknown = names.next().filter(|_| words.starts_with("unknown field"));
@@ -108,7 +108,7 @@ fn suggestion<'a>(wrong: &str, known: impl Iterator<Item = &'a str> + Clone) -> 
     let nearest = known.clone().max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
     match nearest {
         Some(name) if likeness(name) > 0.7 => format!(", did you mean `{name}`?"),
-        Some(_) => format!(", known are {}", known.collect::<Vec<_>>().join(", ")),
+        Some(_) => format!(", expected one of {}", known.collect::<Vec<_>>().join(", ")),
         None => String::new(),
     }
 }
@@ -144,7 +144,7 @@ mod tests {
     use super::*;
     use crate::example;
 
-    /// A kind of host with one setting beside its name.
+    /// A kind of host with one setting besides its name.
     #[derive(serde::Deserialize, serde::Serialize)]
     #[serde(deny_unknown_fields)]
     struct Shelf {
@@ -204,7 +204,10 @@ mod tests {
                 "kind = \"shelf\"\nhost = \"h\"\nboks = 2",
                 "boks: unknown key `boks`, did you mean `books`?",
             ),
-            ("kind = \"shelv\"\nhost = \"h\"", "kind: unknown kind \"shelv\", known are shelf"),
+            (
+                "kind = \"shelv\"\nhost = \"h\"",
+                "kind: unknown kind \"shelv\", expected one of shelf",
+            ),
         ] {
             let error = parse(&format!("{organization}{host}"), &[]).expect_err("refused");
             assert_eq!(error, format!("signalbox.toml: organizations[0].hosts[0].{wanted}"));

@@ -3,7 +3,7 @@
 use crate::{Config, ConfigError, Oidc};
 
 impl Oidc {
-    /// Whether it can be used beside everything else.
+    /// Checks these settings together with the others.
     pub(super) fn check(&self, config: &Config) -> Result<(), ConfigError> {
         let must = |good: bool, key: &str, problem: &str| {
             if good { Ok(()) } else { Err(ConfigError::setting(format!("oidc.{key}"), problem)) }
@@ -18,7 +18,7 @@ impl Oidc {
             |url: &url::Url| matches!(url.host_str(), Some("localhost" | "127.0.0.1" | "[::1]"));
         let good =
             url.is_ok_and(|it| it.scheme() == "https" || (it.scheme() == "http" && own(&it)));
-        must(good, "issuer", "must be an https address; http is taken for this machine only")?;
+        must(good, "issuer", "must be an https URL; http is allowed for this machine only")?;
         must(config.server.public_url.is_some(), "issuer", "needs server.public_url")
     }
 }

@@ -1,6 +1,6 @@
 //! Database URLs are shown without their passwords.
 
-/// Whether a URL has a password in it.
+/// Whether a URL contains a password.
 pub fn has_password(url: &str) -> bool {
     without_password(url) != url
 }
@@ -12,7 +12,7 @@ pub fn without_password(url: &str) -> String {
         return url.to_owned();
     }
     // The last `@`: a password that should have been encoded may contain others. Hiding too much
-    // of a strange URL is better than showing a piece of a password.
+    // of a malformed URL is better than showing a part of a password.
     let rest = match rest.rsplit_once('@') {
         Some((user, place)) => match user.split_once(':') {
             Some((user, _)) => format!("{user}:…@{place}"),

@@ -1,4 +1,4 @@
-//! Everything that can be configured, with its defaults.
+//! All settings, with their defaults.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use toml::Value;
 
 use crate::{ConfigError, Uploads, without_password};
 
-/// Everything that can be configured.
+/// All settings.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, PartialEq)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
@@ -23,17 +23,17 @@ pub struct Config {
     pub log: Log,
     /// Traces.
     pub telemetry: Telemetry,
-    /// How long is kept what grows.
+    /// How long records are kept.
     pub retention: Retention,
     /// Test results and flaky tests.
     pub flaky: Flaky,
-    /// Where the bytes of uploads are kept.
+    /// The store of uploads.
     pub uploads: Uploads,
-    /// The pages for people.
+    /// The web pages.
     pub pages: Pages,
     /// Webhooks.
     pub webhooks: Webhooks,
-    /// The identity provider that people sign in with; by tokens alone when it is left out.
+    /// The identity provider that users sign in with; without it they sign in with tokens.
     pub oidc: Option<Oidc>,
     /// Organizations and the git hosts that they are connected to.
     pub organizations: Vec<Organization>,
@@ -43,11 +43,11 @@ pub struct Config {
 #[derive(Clone, Debug, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields, default)]
 pub struct Server {
-    /// Where the API listens.
+    /// The address that the API listens on.
     pub listen: SocketAddr,
-    /// The address by which others reach it, for links; made from `listen` when it is left out.
+    /// The URL by which users reach it, for links; default: derived from `listen`.
     pub public_url: Option<String>,
-    /// Where the server's own metrics are, if anywhere.
+    /// The address for the server's own metrics; default: off.
     pub metrics_listen: Option<SocketAddr>,
 }
 
@@ -62,7 +62,7 @@ impl Default for Server {
 #[derive(Clone, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields, default)]
 pub struct Database {
-    /// `sqlite://…` or `postgres://…`; a SQLite file in the data folder when it is left out.
+    /// `sqlite://…` or `postgres://…`; default: a SQLite file in the data folder.
     pub url: Option<String>,
 }
 
@@ -86,10 +86,10 @@ impl Default for Log {
 #[derive(Clone, Debug, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields, default)]
 pub struct Telemetry {
-    /// The address of a collector of traces (OTLP over HTTP), without `/v1/traces`; none are sent
-    /// when it is left out.
+    /// The address of a collector of traces (OTLP over HTTP), without `/v1/traces`; default: no
+    /// traces are sent.
     pub otlp_endpoint: Option<String>,
-    /// How many of a hundred traces are sent.
+    /// The percentage of traces that are sent.
     pub sample_percent: u32,
 }
 
@@ -109,7 +109,7 @@ pub struct Retention {
     pub journal_days: u32,
     /// The log of public events.
     pub events_days: u32,
-    /// What checks printed.
+    /// The output of checks.
     pub outputs_days: u32,
 }
 
@@ -123,21 +123,21 @@ impl Default for Retention {
 #[derive(Clone, Debug, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields, default)]
 pub struct Flaky {
-    /// Megabytes (of 1,048,576 bytes) that one upload may have as it comes.
+    /// The largest upload as received, in MiB.
     pub upload_mib: u32,
-    /// Megabytes that all uploads in a folder may have together; a bucket has limits of its own.
+    /// The total size of all uploads in a folder, in MiB; a bucket has its own limits.
     pub spool_mib: u32,
-    /// Days that the bytes of uploads are kept.
+    /// Days for which the data of uploads is kept.
     pub keep_bundles_days: u32,
-    /// Days that is kept what became of uploads.
+    /// Days for which the results of uploads are kept.
     pub keep_uploads_days: u32,
-    /// Uploads that are read at the same time.
+    /// The most uploads that are read at the same time.
     pub readers: u32,
-    /// Days that results of tests are kept, and tests that are no longer reported; at least 8.
+    /// Days for which test results are kept, and tests that are no longer reported; at least 8.
     pub history_days: u32,
-    /// The address of a ticket, with `{id}` in it.
+    /// The URL of a ticket, with `{id}` in it.
     pub ticket_url: Option<String>,
-    /// Whether anybody may read the pages of tests without a token.
+    /// Whether the pages of tests are public, without a token.
     pub public_pages: bool,
 }
 
@@ -174,23 +174,23 @@ impl Default for Pages {
 #[derive(Clone, Debug, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields, default)]
 pub struct Webhooks {
-    /// The file with the keys that secrets are sealed under; `webhooks.key` in the data folder when it
-    /// is left out. It is made when it is not there.
+    /// The file with the keys that secrets are sealed under; default: `webhooks.key` in the data
+    /// folder. It is created when it does not exist.
     pub key_file: Option<PathBuf>,
     /// Networks that messages may be sent to although they are not on the public internet, such as
     /// `10.1.0.0/16`.
     pub allow: Vec<String>,
-    /// Whether URLs without encryption are taken.
+    /// Whether `http` URLs are allowed.
     pub allow_http: bool,
-    /// Endpoints of one organization.
+    /// The most endpoints of an organization.
     pub endpoints: u32,
-    /// Messages of one endpoint that wait at the same time; further events wait in their log.
+    /// The most waiting messages of an endpoint; further events wait in their log.
     pub backlog: u32,
-    /// Endpoints that are sent to at the same time.
+    /// The most endpoints that are sent to at the same time.
     pub workers: u32,
-    /// Messages that are sent to one endpoint at the same time.
+    /// The most messages that are sent to an endpoint at the same time.
     pub at_once: u32,
-    /// Days that is kept what became of messages.
+    /// Days for which messages are kept after they ended.
     pub keep_days: u32,
 }
 
@@ -213,33 +213,33 @@ impl Default for Webhooks {
 #[derive(Clone, Debug, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields)]
 pub struct Oidc {
-    /// The provider's address, exactly as it calls itself.
+    /// The provider's issuer URL, exactly as in its tokens.
     pub issuer: String,
-    /// What this server is called there.
+    /// The client id of this server.
     pub client_id: String,
     /// The file with the client's secret.
     pub client_secret_file: PathBuf,
-    /// The organization that people belong to who sign in with it.
+    /// The organization of the users who sign in with it.
     pub organization: String,
-    /// What it is called on the page for signing in.
+    /// Its label on the sign-in page.
     #[serde(default = "single_sign_on")]
     pub label: String,
-    /// What is asked for beside `openid`.
+    /// The scopes to request besides `openid`.
     #[serde(default = "usual_scopes")]
     pub scopes: Vec<String>,
-    /// The claim with groups; with dots for one inside others.
+    /// The claim with groups; dots separate nested claims.
     #[serde(default = "groups")]
     pub groups_claim: String,
-    /// Domains of verified addresses that may sign in; every one when it is empty.
+    /// Domains of verified email addresses that may sign in; empty: all domains.
     #[serde(default)]
     pub allowed_domains: Vec<String>,
-    /// Groups whose members may sign in; everybody when it is empty.
+    /// Groups whose members may sign in; empty: all users.
     #[serde(default)]
     pub allowed_groups: Vec<String>,
-    /// Groups whose members may do everything.
+    /// Groups whose members are administrators.
     #[serde(default)]
     pub admin_groups: Vec<String>,
-    /// Groups whose members may submit; others read.
+    /// Groups whose members may submit; other users can only read.
     #[serde(default)]
     pub submitter_groups: Vec<String>,
 }
@@ -260,12 +260,12 @@ fn groups() -> String {
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
 pub enum LogFormat {
-    /// For people on a terminal, JSON otherwise.
+    /// `pretty` on a terminal, `json` otherwise.
     #[default]
     Auto,
-    /// For people.
+    /// Readable lines.
     Pretty,
-    /// One JSON object a line.
+    /// One JSON object per line.
     Json,
 }
 
@@ -280,14 +280,14 @@ pub struct Organization {
     pub hosts: Vec<Host>,
 }
 
-/// `[[organizations.hosts]]`: a table with `kind`, which says what reads it, and `host`, the name by
-/// which clients call the host.
+/// `[[organizations.hosts]]`: a table with `kind`, which selects the crate that reads it, and
+/// `host`, the name of the host in the API.
 #[derive(Clone, Debug, Deserialize, Serialize, PartialEq)]
 #[serde(transparent)]
 pub struct Host(pub Table);
 
 impl Host {
-    /// The name by which clients call it; empty when it is missing.
+    /// Its name in the API; empty when it is missing.
     pub fn name(&self) -> &str {
         self.0.get("host").and_then(Value::as_str).unwrap_or_default()
     }
@@ -301,7 +301,7 @@ impl Config {
         self.data_dir.clone().unwrap_or_else(|| PathBuf::from("signalbox-data"))
     }
 
-    /// The file with the keys of webhooks.
+    /// The file with the keys of webhook secrets.
     pub fn webhook_keys(&self) -> PathBuf {
         let own = || self.data_dir().join("webhooks.key");
         self.webhooks.key_file.clone().unwrap_or_else(own)
@@ -314,7 +314,7 @@ impl Config {
         })
     }
 
-    /// The database's URL, good from every working directory.
+    /// The database's URL, valid from every working directory.
     pub fn absolute_database_url(&self) -> std::io::Result<String> {
         let url = self.database_url();
         let Some(path) = url.strip_prefix(SQLITE) else { return Ok(url) };
@@ -322,13 +322,13 @@ impl Config {
         Ok(format!("{SQLITE}{}", path.display()))
     }
 
-    /// Makes the data folder when the database is in it.
+    /// Creates the data folder when the database is in it.
     pub fn make_data_dir(&self) -> Result<(), ConfigError> {
         if self.database.url.is_some() {
             return Ok(());
         }
         let folder = self.data_dir();
-        // What is in it is nobody else's business.
+        // The folder is private to this user.
         let mut made = std::fs::DirBuilder::new();
         let made = std::os::unix::fs::DirBuilderExt::mode(made.recursive(true), 0o750);
         made.create(&folder).map_err(|error| ConfigError::DataDir { folder, error })
@@ -341,7 +341,7 @@ impl Config {
         url.trim_end_matches('/').to_owned()
     }
 
-    /// The configuration in force, without secrets.
+    /// The effective configuration, without secrets.
     pub fn effective(&self, kinds: Kinds) -> Result<String, ConfigError> {
         let mut shown = self.clone();
         shown.database.url = Some(without_password(&self.database_url()));

@@ -1,4 +1,4 @@
-//! Where the bytes of uploads are kept.
+//! The store of uploads.
 
 use std::path::PathBuf;
 
@@ -11,36 +11,36 @@ use crate::{Config, ConfigError};
 #[derive(Clone, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields, default)]
 pub struct Uploads {
-    /// Where bytes are kept: `file:///FOLDER`, which several servers may share, or
-    /// `s3://BUCKET/PREFIX`; `uploads` in the data folder when it is left out.
+    /// The store: `file:///FOLDER`, which several servers may share, or
+    /// `s3://BUCKET/PREFIX`; default: `uploads` in the data folder.
     pub store: Option<String>,
-    /// The address of a service that speaks S3; AWS's own when it is left out.
+    /// The URL of an S3-compatible service; default: AWS.
     pub endpoint: Option<String>,
-    /// Its region; `AWS_REGION`, or `us-east-1`, when it is left out.
+    /// Its region; default: `AWS_REGION`, or `us-east-1`.
     pub region: Option<String>,
-    /// The file with the id of an access key and, on a second line, its secret. `AWS_ACCESS_KEY_ID`
-    /// and the other variables, or the role of the machine, when it is left out.
+    /// The file with the id of an access key and, on a second line, its secret. Default:
+    /// `AWS_ACCESS_KEY_ID` and the other variables, or the role of the machine.
     pub credentials_file: Option<PathBuf>,
 }
 
-/// A place for bytes.
+/// A checked store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UploadPlace {
     /// A folder of this machine, which no other server reads.
     OwnFolder(PathBuf),
-    /// A folder that was named; other servers may have it too.
+    /// A configured folder, which other servers may share.
     Folder(PathBuf),
     /// Objects in a bucket.
     Bucket {
         /// The bucket.
         name: String,
-        /// What keys start with.
+        /// The prefix of keys.
         prefix: String,
     },
 }
 
 impl Config {
-    /// Where bytes of uploads are kept.
+    /// The store of uploads.
     pub fn upload_place(&self) -> Result<UploadPlace, ConfigError> {
         let Some(store) = &self.uploads.store else {
             return Ok(UploadPlace::OwnFolder(self.data_dir().join("uploads")));
@@ -64,8 +64,8 @@ impl Config {
         }
     }
 
-    /// What to say about a folder that other servers on the database cannot read; `None` when there
-    /// are none (`embedded`), or the folder was chosen.
+    /// The warning about a folder that other servers on the database cannot read; `None` when there
+    /// are no others (`embedded`), or the folder is configured.
     pub fn unshared_uploads(&self, embedded: bool) -> Option<String> {
         match self.upload_place() {
             Ok(UploadPlace::OwnFolder(folder)) if !embedded => Some(format!(
@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_store_is_a_folder_or_a_bucket_and_nothing_else() {
+    fn a_store_is_a_folder_or_a_bucket() {
         let place = |store: &str| {
             let uploads = Uploads { store: Some(store.into()), ..Uploads::default() };
             Config { uploads, ..Config::default() }.upload_place().map_err(|it| it.to_string())

@@ -1,11 +1,11 @@
-//! What the types of `[webhooks]` do not say.
+//! Rules of `[webhooks]` beyond the types.
 
 use ipnet::IpNet;
 
 use crate::{ConfigError, Webhooks};
 
 impl Webhooks {
-    /// The networks that are let through.
+    /// The allowed networks.
     pub fn networks(&self) -> Result<Vec<IpNet>, ConfigError> {
         let network = |text: &String| {
             let wrong = || {

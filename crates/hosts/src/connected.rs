@@ -1,4 +1,4 @@
-//! A connection to a git host, and what it is made with.
+//! A connection to a git host, and its parts.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -10,18 +10,18 @@ use signalbox_domain::time::Span;
 
 use crate::LocalRepositories;
 
-/// What the server gives every host.
+/// What the server provides to every host.
 #[derive(Clone)]
 pub struct HostParts {
-    /// Pull requests of hosts that have none of their own.
+    /// The store of pull requests, for hosts that have none.
     pub pull_requests: Arc<dyn PullRequestStore>,
-    /// The time.
+    /// The clock.
     pub clock: Arc<dyn Clock>,
-    /// Takes the reports of checks that run on this server.
+    /// Receives the reports of checks that run on this server.
     pub reports: Arc<dyn CheckReports>,
     /// The server's own address, for links; without a slash at its end.
     pub public_url: String,
-    /// A folder for this host alone. It may not exist yet.
+    /// A folder for this host only. It may not exist yet.
     pub folder: PathBuf,
 }
 
@@ -30,10 +30,10 @@ pub struct HostParts {
 pub struct ConnectedHost {
     /// Branches, candidates and landings.
     pub git: Arc<dyn GitHost>,
-    /// Runs the checks of a candidate, or follows those that the host runs.
+    /// Runs the checks of a candidate, or follows the checks that the host runs.
     pub checks: Arc<dyn ChecksRunner>,
     /// How many candidates are checked at the same time, at least 1.
-    pub checks_at_once: usize,
+    pub concurrent_checks: usize,
     /// Comments, labels and permissions, for a host that has them.
     pub forge: Option<Arc<dyn Forge>>,
     /// Reads the host's webhook deliveries, for a host that sends them.

@@ -1,4 +1,4 @@
-//! The kinds of git hosts that a program knows.
+//! The kinds of git hosts that a program supports.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -15,13 +15,13 @@ pub struct HostKind {
     pub read: fn(Table) -> Result<Arc<dyn HostSettings>, SettingError>,
     /// Every setting with an example value, without `kind`.
     pub example: fn() -> Table,
-    /// Settings for hosts that no organization configures. One kind of a program has them.
+    /// Settings for hosts that no organization configures. Exactly one kind of a program has them.
     pub unconfigured: Option<fn() -> Arc<dyn HostSettings>>,
-    /// Runs a helper process of this kind if the program's arguments say so.
+    /// Runs a helper process of this kind if the program's arguments request one.
     pub helper: Option<fn() -> Option<ExitCode>>,
 }
 
-/// The kinds that a program knows.
+/// The kinds that a program supports.
 #[derive(Clone, Copy)]
 pub struct Kinds(pub &'static [HostKind]);
 
@@ -37,7 +37,7 @@ impl Kinds {
             None => return Err(SettingError::new("", "missing field `kind`")),
         };
         let Some(known) = self.0.iter().find(|it| it.kind == given) else {
-            let problem = format!("unknown kind {given:?}, known are {}", names());
+            let problem = format!("unknown kind {given:?}, expected one of {}", names());
             return Err(SettingError::new("kind", problem));
         };
         (known.read)(table)
@@ -69,7 +69,7 @@ impl Kinds {
         self.0.iter().find_map(|kind| kind.unconfigured).map(|settings| settings())
     }
 
-    /// Runs a helper process of a kind if the program's arguments say so. To be called before
+    /// Runs a helper process of a kind if the program's arguments request one. Call it before
     /// anything else.
     pub fn help(self) -> Option<ExitCode> {
         self.0.iter().filter_map(|kind| kind.helper).find_map(|helper| helper())

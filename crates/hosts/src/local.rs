@@ -12,15 +12,15 @@ use thiserror::Error;
 /// A pull request to be opened from a branch.
 #[derive(Clone, Debug)]
 pub struct OpenRequest {
-    /// The branch that it comes from; followed from then on.
+    /// The source branch; later pushes to it update the pull request.
     pub branch: BranchName,
-    /// The branch that it wants to be merged into.
+    /// The target branch.
     pub target: BranchName,
-    /// Its title; without one, the subject of its head commit.
+    /// The title; default: the subject of its head commit.
     pub title: Option<String>,
     /// Its description.
     pub body: Option<String>,
-    /// Who opens it; without one, the author of its head commit.
+    /// The author; default: the author of its head commit.
     pub author: Option<String>,
 }
 
@@ -29,23 +29,23 @@ pub struct OpenRequest {
 pub struct PushCommand {
     /// The commit that is pushed; all zeros to delete.
     pub new: String,
-    /// Where to.
+    /// The ref.
     pub refname: String,
 }
 
 /// A push as git hands it to the hook.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PushRequest {
-    /// What is pushed where.
+    /// The refs of the push.
     pub commands: Vec<PushCommand>,
     /// The push options, `name=value`.
     pub options: Vec<String>,
 }
 
-/// What became of one ref.
+/// The change of a ref.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PushAnswer {
-    /// Where it was pushed to.
+    /// The ref.
     pub refname: String,
     /// The pull request, or why there is none.
     pub outcome: Result<StoredPullRequest, String>,
@@ -63,25 +63,25 @@ pub struct StaleLock {
 /// Why a hook was not installed.
 #[derive(Debug, Error)]
 pub enum HookError {
-    /// There is another hook.
+    /// A hook of another origin exists.
     #[error(
         "{0} already exists and is not a Signalbox hook; move it away, or register with --no-hooks"
     )]
     Foreign(String),
     /// The file could not be written.
-    #[error("the hook cannot be written: {0}")]
+    #[error("could not write the hook: {0}")]
     Io(#[from] std::io::Error),
     /// The repository could not be configured.
     #[error(transparent)]
     Host(#[from] HostError),
 }
 
-/// What is wrong with a repository, for `signalbox doctor`.
+/// A problem of a repository, for `signalbox doctor`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     /// `Problem` when it stops the queues of the repository.
     pub severity: Severity,
-    /// What is wrong, and what to do.
+    /// The problem, and what to do.
     pub sentence: String,
 }
 
@@ -91,9 +91,9 @@ pub trait LocalRepositories: Send + Sync {
     /// The same host for reading and writing branches. Its calls are not counted.
     fn git(&self) -> Arc<dyn GitHost>;
 
-    /// Installs the hooks, each of which runs that program with `hook NAME` behind its arguments.
-    /// `false` when another `post-receive` hook was left alone: pushes are then noticed a little
-    /// later.
+    /// Installs the hooks, each of which runs that program with `hook NAME` after its arguments.
+    /// `false` when a `post-receive` hook of another origin was kept: pushes are then seen
+    /// by the next sweep.
     async fn install_hooks(
         &self,
         repository: &Repository,
@@ -114,20 +114,20 @@ pub trait LocalRepositories: Send + Sync {
         number: PrNumber,
     ) -> Result<Option<StoredPullRequest>, HostError>;
 
-    /// Takes a push to `refs/for/…`.
+    /// Handles a push to `refs/for/…`.
     async fn pushed(&self, repository: &Repository, push: &PushRequest) -> Vec<PushAnswer>;
 
     /// Removes the locks that a killed process has left in a repository.
     async fn heal_locks(&self, repository: &Repository) -> Result<Vec<StaleLock>, HostError>;
 
-    /// Kills and removes what checks of a server that died have left behind. For the start of the
-    /// only server that uses the host's folder.
+    /// Kills and removes the left-overs of checks after a crash of their server. For the start of
+    /// the only server that uses the host's folder.
     fn sweep_leftovers(&self);
 
     /// The folder of all repositories and why it cannot be read; `None` when it can, or when each
     /// repository has a path of its own.
     fn missing_root(&self) -> Option<String>;
 
-    /// The worst that is wrong with a repository. Nothing is changed.
+    /// The most severe problem of a repository. Changes nothing.
     fn problem(&self, repository: &Repository) -> Option<Problem>;
 }

@@ -1,4 +1,4 @@
-//! A git host whose calls are counted and timed. For hosts that do not tell of their calls
+//! A git host whose calls are counted and timed. For hosts that do not report their calls
 //! themselves.
 
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use signalbox_domain::ports::{
 };
 use signalbox_domain::queue::{BuildCandidate, HostStatuses, Land, PullRequest};
 
-/// A host, and who is told of its calls.
+/// A host, and the observer of its calls.
 pub(crate) struct Measured {
     pub(crate) host: Arc<dyn GitHost>,
     /// The name under which calls are counted.

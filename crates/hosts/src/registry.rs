@@ -1,4 +1,4 @@
-//! Which connection serves which host of which organization.
+//! The registry of hosts: the connection for each host of each organization.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,23 +12,23 @@ use signalbox_domain::time::Span;
 use crate::measured::Measured;
 use crate::{ConnectError, ConnectedHost, HostParts, HostSettings, Kinds, LocalRepositories};
 
-/// How often hosts are read again when none says how often.
+/// The default interval at which hosts are read again.
 const REREAD: Span = Span::from_micros(60_000_000);
 
 /// The settings of one host of one organization.
 pub struct NamedSettings {
     /// The organization.
     pub org: OrgId,
-    /// The name by which clients call the host.
+    /// The name of the host in the API.
     pub host: HostId,
-    /// A name for its folder: unique, and good as the name of a file.
+    /// A name for its folder: unique, and valid as a file name.
     pub folder: String,
     /// The settings.
     pub settings: Arc<dyn HostSettings>,
 }
 
-/// The hosts that are configured. Every other name stands for the host of `Kinds::unconfigured`,
-/// which knows only repositories that were registered with a path.
+/// The hosts that are configured. Every other name maps to the host of `Kinds::unconfigured`,
+/// which has only repositories that were registered with a path.
 pub struct ConnectedHosts {
     configured: BTreeMap<(OrgId, HostId), ConnectedHost>,
     other: ConnectedHost,
@@ -53,7 +53,7 @@ impl ConnectedHosts {
         }
         let missing = || ConnectError {
             host: "other".to_owned(),
-            problem: "this program knows no host for repositories with a path".to_owned(),
+            problem: "this program has no host for repositories with a path".to_owned(),
         };
         let other = kinds.unconfigured().ok_or_else(missing)?.connect(own("other"))?;
         let other_local = other.local.clone().ok_or_else(missing)?;
@@ -65,13 +65,13 @@ impl ConnectedHosts {
         self.configured.get(&(org, host.clone())).unwrap_or(&self.other)
     }
 
-    /// The host of that name if its repositories are on this server's disk; else the one for names
-    /// that are not configured.
+    /// The host of that name if its repositories are on this server's disk; otherwise the host for
+    /// unconfigured names.
     pub fn plain(&self, org: OrgId, host: &HostId) -> Arc<dyn LocalRepositories> {
         self.of(org, host).local.as_ref().unwrap_or(&self.other_local).clone()
     }
 
-    /// Kills and removes what checks of a server that died have left behind.
+    /// Kills and removes the left-overs of checks after a crash of their server.
     pub fn sweep_leftovers(&self) {
         for local in self.all().filter_map(|it| it.local.as_ref()) {
             local.sweep_leftovers();
@@ -80,9 +80,9 @@ impl ConnectedHosts {
 
     /// How many candidates are checked at the same time: what the configured hosts allow together,
     /// or, when none is configured, what the host for other names allows.
-    pub fn checks_at_once(&self) -> usize {
-        let configured = self.configured.values().map(|it| it.checks_at_once);
-        together(configured, self.other.checks_at_once)
+    pub fn concurrent_checks(&self) -> usize {
+        let configured = self.configured.values().map(|it| it.concurrent_checks);
+        together(configured, self.other.concurrent_checks)
     }
 
     /// The shortest time after which a host is read again for changes that it has not reported.
@@ -108,7 +108,7 @@ impl Hosts for ConnectedHosts {
         let known = self.configured.contains_key(&(org, host.clone()));
         Some(Arc::new(Measured {
             host: self.of(org, host).git.clone(),
-            // Names that are not configured are the callers' choice, and must not become series.
+            // Unconfigured names are chosen by callers, and must not become series.
             name: if known { host.to_string() } else { "other".to_owned() },
             observer: self.observer.clone(),
             clock: self.clock.clone(),
@@ -116,7 +116,7 @@ impl Hosts for ConnectedHosts {
     }
 
     fn any_case(&self, org: OrgId, host: &HostId) -> bool {
-        // The host for all other names is no connection to a host that tells cases apart.
+        // The host for all other names does not distinguish upper and lower case.
         let configured = self.configured.get(&(org, host.clone()));
         configured.is_none_or(|it| it.git.abilities().case_insensitive_names)
     }

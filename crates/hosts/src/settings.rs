@@ -1,4 +1,4 @@
-//! The settings of one host: read from its table, shown as a table, connected.
+//! The settings of one host: parsed from its table, shown as a table, and connected.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -7,13 +7,13 @@ use toml::{Table, Value};
 
 use crate::{ConnectedHost, HostParts};
 
-/// What is wrong with a table of the configuration.
+/// An invalid table of the configuration.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error("{key}: {problem}")]
 pub struct SettingError {
     /// The key below the table, such as `checks.concurrency`; empty for the table itself.
     pub key: String,
-    /// What is wrong with its value, and what is allowed.
+    /// The problem of its value, and what is allowed.
     pub problem: String,
 }
 
@@ -24,14 +24,14 @@ impl SettingError {
     }
 }
 
-/// Why a host with good settings cannot be connected: a file that cannot be read, a credential of
-/// the wrong form. The message names the file, never its content.
+/// Why a host with valid settings cannot be connected: an unreadable file, or a malformed
+/// credential. The message names the file, never its content.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error("{host}: {problem}")]
 pub struct ConnectError {
-    /// The name by which clients call the host.
+    /// The name of the host in the API.
     pub host: String,
-    /// What went wrong.
+    /// The error.
     pub problem: String,
 }
 
@@ -44,7 +44,7 @@ pub trait HostSettings: Send + Sync {
     fn connect(&self, parts: HostParts) -> Result<ConnectedHost, ConnectError>;
 }
 
-/// Reads settings from a table. The error has the key that is wrong.
+/// Reads settings from a table. The error has the invalid key.
 pub fn parse<T: DeserializeOwned>(table: Table) -> Result<T, SettingError> {
     serde_path_to_error::deserialize(Value::Table(table)).map_err(|error| {
         let key = error.path().to_string();

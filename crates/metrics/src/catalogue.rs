@@ -1,4 +1,4 @@
-//! What there is to scrape, told by the metrics themselves.
+//! The catalogue of metrics, read from the metrics themselves.
 
 use std::collections::BTreeSet;
 
@@ -13,18 +13,18 @@ use crate::{PrometheusObserver, QueueExposition, Sample};
 /// A family of metrics.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MetricRow {
-    /// The name that queries use for it; a histogram has `_bucket`, `_sum` and `_count` under it.
+    /// The name that queries use; a histogram adds `_bucket`, `_sum` and `_count`.
     pub name: String,
     /// `counter`, `gauge`, `histogram` or `info`.
     pub kind: String,
-    /// Its labels, beside `le` of histograms.
+    /// Its labels, without `le` of histograms.
     pub labels: Vec<String>,
-    /// What it says.
+    /// Its help text.
     pub help: String,
 }
 
 impl MetricRow {
-    /// Every name under which its samples are found.
+    /// All names of its samples.
     pub fn samples(&self) -> Vec<String> {
         if self.kind == "histogram" {
             return ["_bucket", "_sum", "_count"].map(|end| format!("{}{end}", self.name)).into();
@@ -58,7 +58,7 @@ pub fn server_metrics() -> Vec<MetricRow> {
     rows(&observer.encode(&Sample { backlogs, in_flight, ..Sample::default() }))
 }
 
-/// The families of the page that the API gives to holders of tokens.
+/// The families of the page in the API.
 pub fn queue_metrics() -> Vec<MetricRow> {
     rows(&QueueExposition.render(&measure("acme/calc", "main", &[], &[])))
 }
@@ -102,7 +102,7 @@ fn labels(page: &str, family: &str) -> Vec<String> {
     found.into_iter().collect()
 }
 
-/// The page of the documentation.
+/// The metrics page of the documentation.
 pub fn document() -> String {
     let table = |rows: &[MetricRow]| {
         let line = |row: &MetricRow| {

@@ -1,8 +1,8 @@
 //! The nine queue families in the text format 0.0.4.
 //!
-//! Written by hand: the client library writes OpenMetrics only, which names counters differently,
-//! ends with a mark that this format does not know, and cannot say that a name that ends with
-//! `_total` is a gauge, as these are.
+//! Not written with the client library: that supports only OpenMetrics, which names counters
+//! differently, ends with a marker that this format does not have, and does not allow gauges whose
+//! names end with `_total`, as these do.
 
 use signalbox_domain::ports::Exposition;
 use signalbox_domain::queue::QueueMetrics;
@@ -16,21 +16,19 @@ pub struct QueueExposition;
 impl Exposition for QueueExposition {
     fn render(&self, queues: &[QueueMetrics]) -> String {
         let mut page = Page::of(queues);
-        page.gauge("mq_depth_current", "Pull requests in the line now.", |queue| {
-            [("", queue.depth)]
-        });
+        page.gauge("mq_depth_current", "Pull requests in the line.", |queue| [("", queue.depth)]);
         page.gauge(
             "mq_awaiting_mergeability",
-            "Pull requests that were submitted and are not ready to enter the line.",
+            "Submitted pull requests that are not ready to enter the line.",
             |queue| [("", queue.awaiting_mergeability)],
         );
-        page.gauge("mq_testing_slots_active", "Pull requests under test now.", |queue| {
+        page.gauge("mq_testing_slots_active", "Pull requests in testing.", |queue| {
             [("", queue.testing_slots_active)]
         });
         page.label = "conclusion";
         page.gauge(
             "mq_pr_conclusions_1h_total",
-            "Pull requests that left the queue in the last hour, by how they left.",
+            "Pull requests that left the queue in the last hour, by outcome.",
             |queue| queue.conclusions,
         );
         page.gauge(
@@ -40,23 +38,23 @@ impl Exposition for QueueExposition {
         );
         page.histogram(
             "mq_pr_wait_duration_1h_seconds",
-            "Time from entering the line to the start of a test, of the last hour.",
+            "Time from entering the line to the start of testing, over the last hour.",
             |queue| std::iter::once(("", &queue.wait)),
         );
         page.histogram(
             "mq_pr_test_duration_1h_seconds",
-            "Time under test, of the last hour.",
+            "Time in testing, over the last hour.",
             |queue| std::iter::once(("", &queue.test)),
         );
         page.histogram(
             "mq_pr_time_in_queue_1h_seconds",
-            "Time from entering the line to leaving the queue, of the last hour.",
+            "Time from entering the line to leaving the queue, over the last hour.",
             |queue| queue.time_in_queue.iter().map(|(value, histogram)| (*value, histogram)),
         );
         page.label = "state";
         page.histogram(
             "mq_pr_state_duration_1h_seconds",
-            "Time in each state that was left in the last hour.",
+            "Time spent in each state, for states left in the last hour.",
             |queue| queue.state_duration.iter().map(|(value, histogram)| (*value, histogram)),
         );
         page.text

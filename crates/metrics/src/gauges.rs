@@ -1,4 +1,4 @@
-//! What is true at the moment of a scrape: work that waits, and the database's connections.
+//! Gauges that are sampled at each scrape: waiting work, and database connections.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -11,24 +11,24 @@ use signalbox_domain::time::Timestamp;
 
 use crate::labels::{LaneLabels, ShareLabels, StateLabels};
 
-/// What was found when it was asked for.
+/// The values that are sampled at a scrape.
 #[derive(Clone, Debug)]
 pub struct Sample {
-    /// When.
+    /// The time of the sample.
     pub at: Timestamp,
-    /// Work that waits, by lane; `None` where the database did not answer.
+    /// Waiting work, by lane; `None` when the database did not respond.
     pub backlogs: Vec<(&'static str, Option<Backlog>)>,
-    /// Effects that have failed for long; `None` where the database did not answer.
+    /// Effects that keep failing; `None` when the database did not respond.
     pub failing: Option<Failing>,
-    /// Connections to the database that are in use and that are free.
+    /// Database connections, in use and idle.
     pub connections: (u64, u64),
-    /// The most connections that there may be.
+    /// The most connections of the pool.
     pub max_connections: u64,
     /// Callers that wait for a connection.
     pub waiting: u64,
-    /// How often a connection was used since the server started.
+    /// How often a connection was taken from the pool since the server started.
     pub uses: u64,
-    /// Requests that are worked on, by share.
+    /// Active requests, by share.
     pub in_flight: Vec<(&'static str, u64)>,
 }
 
@@ -61,7 +61,7 @@ pub(crate) struct Gauges {
     in_flight: Family<ShareLabels, Gauge>,
 }
 
-/// A family without labels, so that its only sample can be left out.
+/// A family without labels, so that its only sample can be omitted.
 type NoLabels = Vec<(String, String)>;
 
 fn signed(number: u64) -> i64 {
@@ -72,29 +72,29 @@ impl Gauges {
     pub(crate) fn register(&self, registry: &mut Registry) {
         registry.register(
             "backlog",
-            "Work that is due and that nobody has taken, by lane",
+            "Due work that no server has leased, by lane",
             self.due.clone(),
         );
         registry.register_with_unit(
             "backlog_oldest_age",
-            "For how long the oldest work that nobody has taken has been due; 0 when there is none",
+            "Age of the oldest due work that no server has leased; 0 when there is none",
             Unit::Seconds,
             self.oldest.clone(),
         );
         registry.register(
             "effects_failing",
-            "Effects that have failed for longer than a minute and are tried again",
+            "Effects that have been failing for more than a minute and are retried",
             self.failing.clone(),
         );
         registry.register_with_unit(
             "effects_failing_oldest_age",
-            "For how long the effect that has failed for longest has failed; 0 when there is none",
+            "Time for which the longest failing effect has been failing; 0 when there is none",
             Unit::Seconds,
             self.failing_oldest.clone(),
         );
         registry.register(
             "database_up",
-            "Whether the database answered when this page was made",
+            "Whether the database responded to this scrape",
             self.up.clone(),
         );
         registry.register(
@@ -104,7 +104,7 @@ impl Gauges {
         );
         registry.register(
             "database_connections_max",
-            "The most connections that this server opens",
+            "Maximum number of connections of this server",
             self.max_connections.clone(),
         );
         registry.register(
@@ -114,12 +114,12 @@ impl Gauges {
         );
         registry.register(
             "database_uses",
-            "How often a connection was used, for a transaction or for a few reads",
+            "Uses of a connection, for a transaction or for a few reads",
             self.uses.clone(),
         );
         registry.register(
             "requests_in_flight",
-            "Requests that are worked on, by share; event streams and probes are not counted",
+            "Active requests, by share; event streams and probes are not counted",
             self.in_flight.clone(),
         );
     }
@@ -129,7 +129,7 @@ impl Gauges {
         for (lane, backlog) in &sample.backlogs {
             let labels = LaneLabels { lane };
             let Some(backlog) = backlog else {
-                // An old number would look like a new one.
+                // An old value would look like a new one.
                 self.due.remove(&labels);
                 self.oldest.remove(&labels);
                 up = false;

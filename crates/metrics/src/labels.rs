@@ -1,13 +1,13 @@
-//! Labels and bounds of the server's own metrics.
+//! Labels and buckets of the server's own metrics.
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::family::MetricConstructor;
 use prometheus_client::metrics::histogram::Histogram;
 
-/// Bounds for what is done while somebody waits: requests and steps, in seconds.
+/// Buckets for interactive work: requests and steps, in seconds.
 pub(crate) const SHORT: &[f64] =
     &[0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0];
-/// Bounds for effects, which last from a read of a branch to a whole run of checks, in seconds.
+/// Buckets for effects, from a read of a branch to a whole run of checks, in seconds.
 pub(crate) const LONG: &[f64] =
     &[0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3600.0, 10_800.0];
 
@@ -38,7 +38,7 @@ labels! {
     WhatLabels { what: &'static str }
 }
 
-/// The bounds that a family's histograms are made with.
+/// The buckets of a family's histograms.
 #[derive(Clone, Copy)]
 pub(crate) struct Bounds(pub(crate) &'static [f64]);
 

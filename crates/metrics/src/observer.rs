@@ -19,7 +19,7 @@ use crate::labels::{
     OperationLabels, OutcomeLabels, QuotaLabels, RequestLabels, SHORT, ShareLabels, WhatLabels,
 };
 
-/// Counts what it sees on a registry of its own. Labels are operations, kinds of input, names of
+/// Counts observations on its own registry. Labels are operations, kinds of input, names of
 /// effects and configured hosts, never anything that callers choose, so the number of series is
 /// bounded.
 pub struct PrometheusObserver {
@@ -49,7 +49,7 @@ pub struct PrometheusObserver {
 }
 
 impl PrometheusObserver {
-    /// An observer that has seen nothing, in a server of that version that started then.
+    /// A new observer, for a server of that version and start time.
     pub fn new(version: &str, started: Timestamp) -> Self {
         let mut this = Self {
             registry: Registry::default(),
@@ -79,7 +79,7 @@ impl PrometheusObserver {
         let process = this.registry.sub_registry_with_prefix("process");
         let start = Gauge::<f64, AtomicU64>::default();
         start.set(seconds_of(started));
-        let help = "When the server started, in seconds since 1970";
+        let help = "Start time of the server, in seconds since 1970";
         process.register_with_unit("start_time", help, Unit::Seconds, start);
         this.register(version);
         this
@@ -88,119 +88,115 @@ impl PrometheusObserver {
     fn register(&mut self, version: &str) {
         let registry = self.registry.sub_registry_with_prefix("signalbox");
         let build = Info::new([("version", version.to_owned())]);
-        registry.register("build", "The server that runs", build);
+        registry.register("build", "Version of the running server", build);
         registry.register("requests", "Requests answered", self.requests.clone());
         registry.register_with_unit(
             "request_duration",
-            "Time from a request to its answer",
+            "Time from a request to its reply",
             Unit::Seconds,
             self.request_duration.clone(),
         );
         registry.register(
             "requests_shed",
-            "Requests turned away with 503 because the server had enough to do, by share",
+            "Requests refused with 503 because the server was at its limit, by share",
             self.requests_shed.clone(),
         );
         registry.register(
             "panics",
-            "Panics of requests and of loops in the background, which start again; anything but 0 is a bug",
+            "Panics of requests and of background loops, which are restarted; must be 0",
             self.panics.clone(),
         );
         registry.register(
             "planner_steps",
-            "Steps of queues that were committed, by the kind of input",
+            "Committed steps of queues, by the kind of input",
             self.steps.clone(),
         );
         registry.register_with_unit(
             "planner_step_duration",
-            "Time to decide and commit a step",
+            "Duration of deciding and committing a step",
             Unit::Seconds,
             self.step_duration.clone(),
         );
         registry.register(
             "commit_conflicts",
-            "Steps decided again because somebody else had committed first",
+            "Steps decided again because a concurrent commit came first",
             self.conflicts.clone(),
         );
-        registry.register("effects", "Effects run, by how they ended", self.effects.clone());
+        registry.register("effects", "Effects run, by outcome", self.effects.clone());
         registry.register_with_unit(
             "effect_duration",
-            "Time to run an effect",
+            "Duration of an effect",
             Unit::Seconds,
             self.effect_duration.clone(),
         );
         registry.register(
             "landed_tree_differs",
-            "Landings whose tree is not the tested one; anything but 0 needs a look at once",
+            "Landings whose tree is not the tested one; must be 0",
             self.landed_tree_differs.clone(),
         );
         registry.register(
             "unexplained_waits",
-            "Pull requests that wait for nothing known; anything but 0 is a fault of Signalbox",
+            "Pull requests that wait for no known reason; must be 0",
             self.unexplained_waits.clone(),
         );
         registry.register(
             "answers_lost",
-            "Effects that were gone without an answer of the host, and were run again",
+            "Effects that disappeared without a result of the host, and were started again",
             self.answers_lost.clone(),
         );
-        registry.register(
-            "host_calls",
-            "Calls of git hosts, by how they ended",
-            self.host_calls.clone(),
-        );
+        registry.register("host_calls", "Calls of git hosts, by outcome", self.host_calls.clone());
         registry.register_with_unit(
             "host_call_duration",
-            "Time of a call of a git host",
+            "Duration of a call of a git host",
             Unit::Seconds,
             self.host_call_duration.clone(),
         );
         registry.register(
             "host_quota_limit",
-            "Calls that a git host allows in a period, as it last said",
+            "Calls that a git host allows per period, as last reported",
             self.quota_limit.clone(),
         );
         registry.register(
             "host_quota_remaining",
-            "Calls that are left in this period, as the git host last said",
+            "Remaining calls of this period, as last reported by the git host",
             self.quota_remaining.clone(),
         );
         registry.register_with_unit(
             "host_quota_reset_timestamp",
-            "When the next period begins, in seconds since 1970",
+            "Start of the next period, in seconds since 1970",
             Unit::Seconds,
             self.quota_reset.clone(),
         );
         registry.register(
             "uploads",
-            "Tries at reading uploads of test results, by how they ended",
+            "Attempts to read uploads of test results, by outcome",
             self.uploads.clone(),
         );
         registry.register_with_unit(
             "upload_duration",
-            "Time to read an upload of test results",
+            "Duration of reading an upload of test results",
             Unit::Seconds,
             self.upload_duration.clone(),
         );
         registry.register(
             "webhook_deliveries",
-            "Tries at delivering webhooks, by how they ended",
+            "Webhook delivery attempts, by outcome",
             self.deliveries.clone(),
         );
         registry.register_with_unit(
             "webhook_delivery_duration",
-            "Time of a try at delivering a webhook",
+            "Duration of a webhook delivery attempt",
             Unit::Seconds,
             self.delivery_duration.clone(),
         );
         self.gauges.register(registry);
     }
 
-    /// Everything seen so far, with what is true at this moment, in the OpenMetrics text format.
+    /// All counters, with the sampled gauges, in the OpenMetrics text format.
     pub fn encode(&self, sample: &Sample) -> String {
         self.gauges.set(sample);
         let mut page = String::new();
-        // Writing to a string cannot fail, and metrics must not take the server down.
+        // Writing to a string cannot fail, and metrics must not stop the server.
         let _ = text::encode(&mut page, &self.registry);
         page
     }
@@ -276,7 +272,7 @@ impl Observer for PrometheusObserver {
                 self.deliveries.get_or_create(&OutcomeLabels { outcome }).inc();
                 self.delivery_duration.observe(seconds(*took));
             }
-            // What is seen first in a later version is not counted until somebody says how.
+            // Observations of later versions are not counted until they are added here.
             _ => {}
         }
     }

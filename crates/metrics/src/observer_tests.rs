@@ -1,4 +1,4 @@
-//! What is counted, and how it is written.
+//! The values of metrics, and their text.
 
 use signalbox_domain::ids::{OrgId, PrNumber, QueueId, RunId};
 use signalbox_domain::ports::{Backlog, Failing, FailingEffect, Observed, Observer, QueueRef};

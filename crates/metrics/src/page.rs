@@ -4,18 +4,18 @@ use std::fmt::{Display, Write as _};
 
 use signalbox_domain::queue::{BUCKETS_SECONDS, Histogram, QueueMetrics};
 
-/// About how many bytes a queue of one type takes.
+/// The approximate size of a queue of one type, in bytes.
 const BYTES_EACH: usize = 16 * 1024;
 
-/// The text so far, and what it is made of. Nearly all of it is labels that repeat, so they are
-/// made once for each queue and copied.
+/// The text so far, and its parts. Nearly all of it is repeated labels, so they are rendered once
+/// for each queue and copied.
 pub(crate) struct Page<'a> {
     pub(crate) text: String,
     /// Each queue with its own labels.
     queues: Vec<(&'a QueueMetrics, String)>,
     /// The `le` label of each bucket, after the other labels.
     bounds: [String; BUCKETS_SECONDS.len()],
-    /// The name of the label beyond those of the queue; a sample may go without.
+    /// The name of the label in addition to the queue's labels; a sample may omit it.
     pub(crate) label: &'static str,
 }
 
@@ -102,7 +102,7 @@ fn labels(queue: &QueueMetrics) -> String {
     )
 }
 
-/// A label's value as it may stand between quotes.
+/// A label's value, escaped for quotes.
 fn escaped(value: &str) -> String {
     value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }

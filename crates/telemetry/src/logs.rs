@@ -1,4 +1,4 @@
-//! Structured logs: for people on a terminal, JSON otherwise. Traces go the same way.
+//! Structured logs: readable lines on a terminal, JSON otherwise. Traces share the same setup.
 
 use std::io::IsTerminal;
 
@@ -9,13 +9,13 @@ use tracing_subscriber::{EnvFilter, Layer};
 
 use crate::traces::{Exporting, TelemetryError};
 
-/// Libraries that would say too much: what they log at lower levels holds what others have sent.
+/// Libraries that would log too much: at lower levels they log received data.
 const QUIET: &str = "actix_server=warn,actix_http=info,tokio_postgres=info,hyper=info,\
                      hyper_util=info,reqwest=info,rustls=info,mio=info,opentelemetry=warn,\
                      opentelemetry_sdk=warn";
 
-/// What is logged: `RUST_LOG` goes before the configured level. Libraries that know secrets stay
-/// quiet unless they are named there.
+/// The filter: `RUST_LOG` overrides the configured level. Libraries that handle secrets stay quiet
+/// unless it names them.
 fn filter(log: &Log) -> EnvFilter {
     let own = std::env::var("RUST_LOG").ok().filter(|text| !text.trim().is_empty());
     let text = own.unwrap_or_else(|| log.level.clone());

@@ -1,4 +1,4 @@
-//! What the services do, as lines of the log.
+//! Logs the observations of services.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use signalbox_domain::ids::PrNumber;
 use signalbox_domain::ports::{Observed, Observer, QueueRef};
 use signalbox_domain::queue::{Decision, Moved, PrState};
 
-/// Logs what happens, and passes it on to another observer.
+/// Logs observations, and passes them on to another observer.
 pub struct LoggingObserver(
     /// The other observer.
     pub Arc<dyn Observer>,
@@ -22,7 +22,7 @@ impl Observer for LoggingObserver {
                 }
             }
             Observed::CommitConflict { queue } => {
-                tracing::debug!(queue.id = %queue.id, "another server or request committed first");
+                tracing::debug!(queue.id = %queue.id, "a concurrent commit came first");
             }
             Observed::EffectRun { queue, effect, outcome, took } => {
                 let duration_ms = took.millis();
@@ -47,7 +47,7 @@ fn log_decision(queue: QueueRef, decision: &Decision) {
         Decision::LandedTreeDiffers { run, tested, landed } => {
             tracing::error!(
                 queue.id = %queue.id, run.id = %run, tested, landed,
-                "Q1: what landed is not what was tested"
+                "Q1: the landed tree is not the tested tree"
             );
         }
         Decision::QueueMoved { from, to, actor, .. } => {
@@ -59,7 +59,7 @@ fn log_decision(queue: QueueRef, decision: &Decision) {
                 prs.iter().map(|pr| pr.0.to_string()).collect::<Vec<_>>().join(" ")
             };
             let (left, right) = (list(left), list(right));
-            tracing::info!(queue.id = %queue.id, left, right, "a failed batch is split");
+            tracing::info!(queue.id = %queue.id, left, right, "a failed batch is bisected");
         }
         Decision::StatusesSilent { run, names } => {
             let names = names.join(", ");

@@ -12,15 +12,15 @@ use signalbox_config::Telemetry;
 use thiserror::Error;
 use tokio::runtime::Handle;
 
-/// How long a collector may take for a batch.
+/// The timeout of a batch.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The most bytes of an answer that are read.
+/// The most bytes of a response that are read.
 const MAX_ANSWER: usize = 64 * 1024;
 
-/// Why traces cannot be exported.
+/// Why the export of traces could not start.
 #[derive(Debug, Error)]
 pub enum TelemetryError {
-    /// The HTTP client cannot be made.
+    /// The HTTP client could not be created.
     #[error("telemetry: {0}")]
     Client(reqwest::Error),
     /// The exporter refuses its settings.
@@ -28,8 +28,8 @@ pub enum TelemetryError {
     Exporter(ExporterBuildError),
 }
 
-/// Sends batches with the HTTP client that the program has anyway. The exporter has a thread of its
-/// own without a runtime, so requests are made on the server's.
+/// Sends batches with the HTTP client that the program already has. The exporter has a thread of
+/// its own without a runtime, so requests are made on the server's.
 #[derive(Debug)]
 struct OwnClient {
     client: reqwest::Client,
@@ -64,13 +64,13 @@ impl HttpClient for OwnClient {
     }
 }
 
-/// What collects spans until they are sent.
+/// The processor that collects spans until they are sent.
 pub struct Exporting {
     provider: SdkTracerProvider,
 }
 
 impl Exporting {
-    /// Starts to export, if an address is configured.
+    /// Starts the export, if an address is configured.
     pub(crate) fn start(telemetry: &Telemetry) -> Result<Option<Self>, TelemetryError> {
         let Some(endpoint) = &telemetry.otlp_endpoint else { return Ok(None) };
         let _installed = rustls::crypto::ring::default_provider().install_default();
@@ -97,18 +97,18 @@ impl Exporting {
         Ok(Some(Self { provider }))
     }
 
-    /// What makes spans.
+    /// The tracer.
     pub(crate) fn tracer(&self) -> SdkTracer {
         self.provider.tracer("signalbox")
     }
 
-    /// Sends what is left. It blocks, so it has a thread of its own.
+    /// Sends the remaining spans. It blocks, so it has its own thread.
     pub async fn stop(self) {
         let stopped = tokio::task::spawn_blocking(move || {
             self.provider.shutdown_with_timeout(Duration::from_secs(2))
         });
         if let Ok(Err(error)) = stopped.await {
-            tracing::warn!(%error, "not all traces were sent");
+            tracing::warn!(%error, "could not send all traces");
         }
     }
 }

@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cause_that_was_said_is_not_said_again() {
+    fn a_repeated_cause_is_printed_once() {
         let inner = std::io::Error::other("no route");
         assert_eq!(chain("host", &std::io::Error::other(inner)), "host: no route");
     }

@@ -1,4 +1,4 @@
-//! The database: whether it is there, whole, up to date and of the same time.
+//! Checks that the database is reachable, intact and up to date, and that its clock agrees.
 
 use signalbox_config::{Config, without_password};
 use signalbox_domain::ports::Clock;
@@ -9,11 +9,11 @@ use signalbox_terminal::chain;
 
 use super::Finding;
 
-/// A server whose clock differs more from the database's takes leases of others for ended.
+/// With a larger difference between the clocks, a server treats leases of other servers as expired.
 const WORST_SKEW_MS: i64 = 5_000;
 const LARGE_SKEW_MS: i64 = 500;
 
-/// What there is to say about the database, and its stores if they can be used.
+/// The findings about the database, and its stores if they are usable.
 pub(super) async fn checks(config: &Config, clock: &dyn Clock) -> (Vec<Finding>, Option<Stores>) {
     let (name, url) = ("database", config.database_url());
     let shown = without_password(&url);
@@ -21,14 +21,17 @@ pub(super) async fn checks(config: &Config, clock: &dyn Clock) -> (Vec<Finding>,
         && !std::path::Path::new(path).exists()
     {
         // Opening it would make it.
-        return (vec![Finding::good(name, format!("{shown} will be made at the start"))], None);
+        return (
+            vec![Finding::good(name, format!("{shown} is created when the server starts"))],
+            None,
+        );
     }
     let database = match connect(&url).await {
         Ok(database) => database,
         Err(error) => return (vec![Finding::bad(name, chain(&shown, &error))], None),
     };
     let mut found = vec![match database.check().await {
-        Ok(problems) if problems.is_empty() => Finding::good(name, format!("{shown} answers")),
+        Ok(problems) if problems.is_empty() => Finding::good(name, format!("{shown} responds")),
         Ok(problems) => Finding::bad(name, format!("{shown} is damaged: {}", problems.join("; "))),
         Err(error) => Finding::bad(name, chain(&shown, &error)),
     }];
@@ -37,7 +40,7 @@ pub(super) async fn checks(config: &Config, clock: &dyn Clock) -> (Vec<Finding>,
     found.push(skew(&database, clock).await);
     if let Ok(Some(language)) = database.foreign_messages().await {
         let words = format!(
-            "its messages are in {language}, and errors that pass are not told from others: \
+            "its messages are in {language}, so transient errors cannot be distinguished: \
              ALTER ROLE … SET lc_messages = 'C'"
         );
         found.push(Finding::warning("database_messages", words));
@@ -49,11 +52,11 @@ async fn migrations(database: &Database) -> (Finding, bool) {
     let name = "migrations";
     match database.migration_status().await {
         Ok(status) if status.pending.is_empty() => {
-            (Finding::good(name, format!("all {} are applied", status.applied.len())), true)
+            (Finding::good(name, format!("all {} applied", status.applied.len())), true)
         }
         Ok(status) => {
             let words = format!(
-                "{} are pending: the next start or `signalbox migrate up` applies them",
+                "{} pending: the next start or `signalbox migrate up` applies them",
                 status.pending.len()
             );
             (Finding::warning(name, words), false)
@@ -75,21 +78,21 @@ async fn skew(database: &Database, clock: &dyn Clock) -> Finding {
     let ahead = theirs.since(after).millis();
     let behind = before.since(theirs).millis();
     let skew = ahead.max(behind).max(0);
-    let words = format!("it differs from the database's by {skew} ms at least");
+    let words = format!("it differs from the database's clock by at least {skew} ms");
     if skew > WORST_SKEW_MS {
-        Finding::bad(name, format!("{words}: run a time service on both"))
+        Finding::bad(name, format!("{words}: synchronize both clocks with NTP"))
     } else if skew > LARGE_SKEW_MS {
         Finding::warning(name, words)
     } else {
-        Finding::good(name, "it agrees with the database's")
+        Finding::good(name, "it agrees with the database's clock")
     }
 }
 
-/// A clock that was never set says a time before this program was written.
+/// A clock that was never set shows a time before this program was written.
 fn plausible(now: Timestamp) -> Finding {
     let written = Timestamp::from_unix_seconds(1_767_225_600);
     if now < written {
-        return Finding::bad("clock", format!("it says {now}, which is long past"));
+        return Finding::bad("clock", format!("it shows {now}, which is in the past"));
     }
-    Finding::good("clock", format!("it says {now}"))
+    Finding::good("clock", format!("it shows {now}"))
 }

@@ -1,4 +1,4 @@
-//! Effects: whether any has failed for long.
+//! Checks that no effect has been failing for more than a minute.
 
 use signalbox_domain::ports::{FailingEffect, QueueKey, Stores};
 use signalbox_domain::time::Timestamp;
@@ -7,17 +7,17 @@ use signalbox_terminal::chain;
 
 use super::Finding;
 
-/// The most that are told one by one.
-const AT_ONCE: u32 = 5;
+/// The most effects that are listed one by one.
+const LISTED: u32 = 5;
 
 pub(super) async fn failing(stores: &Stores, now: Timestamp) -> Vec<Finding> {
     let name = "effects";
-    let failing = match failing::for_long(&*stores.queue.outbox, now, AT_ONCE).await {
+    let failing = match failing::for_long(&*stores.queue.outbox, now, LISTED).await {
         Ok(failing) => failing,
         Err(error) => return vec![Finding::bad(name, chain("outbox", &error))],
     };
     if failing.count == 0 {
-        return vec![Finding::good(name, "none has failed for longer than a minute")];
+        return vec![Finding::good(name, "none has been failing for more than a minute")];
     }
     let queues = stores.queue.queues.list(None, None).await.unwrap_or_default();
     let mut found = Vec::new();
@@ -28,20 +28,25 @@ pub(super) async fn failing(stores: &Stores, now: Timestamp) -> Vec<Finding> {
         };
         found.push(Finding::bad(name, words(&queue, it)));
     }
-    let told = u64::try_from(failing.longest.len()).unwrap_or(u64::MAX);
-    if failing.count > told {
-        let more = failing.count - told;
-        found.push(Finding::bad(name, format!("{more} more have failed for longer than a minute")));
+    let listed = u64::try_from(failing.longest.len()).unwrap_or(u64::MAX);
+    if failing.count > listed {
+        let more = failing.count - listed;
+        found.push(Finding::bad(
+            name,
+            format!("{more} more have been failing for more than a minute"),
+        ));
     }
     found
 }
 
 fn words(queue: &str, it: &FailingEffect) -> String {
     let (effect, since, attempts, error) = (it.effect.name(), it.since, it.attempts, &it.error);
-    format!("{queue}: {effect} has failed since {since}, {attempts} times, at last with: {error}")
+    format!(
+        "{queue}: {effect} has been failing since {since}, {attempts} attempts, last error: {error}"
+    )
 }
 
-/// Repository and branch.
+/// The repository and the branch of a queue.
 async fn place(stores: &Stores, key: &QueueKey) -> String {
     let found = stores.account.repos.find(key.queue.org, key.repo).await.ok().flatten();
     let repository = found.map_or_else(|| "unknown repository".into(), |it| it.name.to_string());

@@ -1,4 +1,4 @@
-//! Hosts with people on them, tried with the operator's own credentials: permissions, events,
+//! Checks code hosts such as GitHub with the configured credentials: permissions, events, and
 //! whether refs can be written.
 
 use signalbox_domain::ids::OrgSlug;
@@ -9,7 +9,7 @@ use super::Finding;
 use super::hosts::{Connections, Tried};
 use crate::AdminError;
 
-/// Tries every host with people on it, or the one of that name.
+/// Checks every code host, or only the one with that name.
 pub(super) async fn hosts(
     hosts: &Connections,
     stores: &Stores,
@@ -34,7 +34,7 @@ pub(super) async fn hosts(
         }
     }
     if let Some(only) = only.filter(|_| found.is_empty()) {
-        let words = format!("{only} is no configured host with credentials to try");
+        let words = format!("unknown host {only:?}: expected a configured host with credentials");
         found.push(Finding::bad("host", words));
     }
     found

@@ -1,5 +1,5 @@
-//! Git hosts: whether the repositories of this server's disk can be read, and whether pushes for
-//! review are taken.
+//! Checks that repositories on this server's disk can be read, and that they accept pushes for
+//! review.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::Program;
 pub(super) struct Tried {
     /// The slug of its organization.
     pub(super) slug: String,
-    /// The name by which clients call it.
+    /// Its name in the API.
     pub(super) host: String,
     pub(super) connected: Result<ConnectedHost, ConnectError>,
 }
@@ -25,11 +25,11 @@ pub(super) struct Tried {
 /// The hosts of a configuration.
 pub(super) struct Connections {
     pub(super) configured: Vec<Tried>,
-    /// What looks at repositories on this server's disk.
+    /// Reads repositories on this server's disk.
     local: Option<Arc<dyn LocalRepositories>>,
 }
 
-/// Checks are not run here, so no reports come.
+/// No checks run here, so there are no reports.
 struct NoReports;
 
 #[async_trait]
@@ -44,7 +44,7 @@ impl CheckReports for NoReports {
     }
 }
 
-/// Connects every host by itself, so that one that cannot be connected does not hide others.
+/// Connects each host separately, so that the failure of one does not hide others.
 pub(super) fn connect(program: &dyn Program, config: &Config, stores: &Stores) -> Connections {
     let parts = |folder: &str| HostParts {
         pull_requests: stores.host.pull_requests.clone(),
@@ -93,7 +93,7 @@ pub(super) async fn repositories(hosts: &Connections, stores: &Stores) -> Vec<Fi
     let problem = |it: &&Repository| hosts.local.as_ref()?.problem(it);
     let problems: Vec<_> = listed.iter().filter_map(problem).collect();
     if problems.is_empty() {
-        let words = format!("{} can be read", listed.len());
+        let words = format!("{} readable", listed.len());
         found.push(Finding::good("repositories", words));
     }
     for problem in problems {

@@ -1,4 +1,4 @@
-//! `signalbox doctor`: is everything as it must be, and if not, what to do about it.
+//! `signalbox doctor`: checks everything that a server needs, and advises how to fix what fails.
 
 mod database;
 mod effects;
@@ -15,14 +15,14 @@ use signalbox_terminal::say;
 
 use crate::Program;
 
-/// How a check ended.
+/// The result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
-    /// As it must be.
+    /// Passed.
     Good,
-    /// It works, and somebody should look at it.
+    /// It works, but needs attention.
     Warning,
-    /// It does not work.
+    /// Failed.
     Bad,
 }
 
@@ -36,7 +36,7 @@ impl Verdict {
     }
 }
 
-/// What a check found.
+/// A finding of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Finding {
     name: &'static str,
@@ -58,8 +58,8 @@ impl Finding {
     }
 }
 
-/// Runs every check, or only those of one git host. Nothing is changed: no migration is run and no
-/// folder is made. `true` when nothing is bad.
+/// Runs every check, or only the checks of one git host. Changes nothing: it applies no migration
+/// and creates no folder. Returns `true` when no check failed.
 pub async fn doctor(program: &dyn Program, as_json: bool, host: Option<&str>) -> bool {
     let mut found = Vec::new();
     let (flags, clock) = (program.flags(), program.clock());

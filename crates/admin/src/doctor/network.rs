@@ -1,4 +1,4 @@
-//! The network: addresses to listen on, and the one that others use.
+//! Checks the network: the listen addresses and the public address.
 
 use std::net::{SocketAddr, TcpListener};
 use std::time::Duration;
@@ -16,7 +16,7 @@ pub(super) async fn listeners(config: &Config) -> Vec<Finding> {
         Some(address) => {
             let finding = listener(name, address, "metrics").await;
             if finding.verdict == super::Verdict::Good && !address.ip().is_loopback() {
-                let words = format!("{address} needs no token: keep it away from strangers");
+                let words = format!("{address} requires no token: keep it private");
                 Finding::warning(name, words)
             } else {
                 finding
@@ -27,7 +27,7 @@ pub(super) async fn listeners(config: &Config) -> Vec<Finding> {
     found
 }
 
-/// Free, or taken by a server of ours.
+/// Checks that an address is free, or used by a Signalbox server.
 async fn listener(name: &'static str, address: SocketAddr, path: &str) -> Finding {
     let Err(error) = TcpListener::bind(address) else {
         return Finding::good(name, format!("{address} is free"));
@@ -36,7 +36,7 @@ async fn listener(name: &'static str, address: SocketAddr, path: &str) -> Findin
         return Finding::bad(name, format!("cannot listen on {address}: {error}"));
     }
     if is_ours(address, path).await {
-        return Finding::good(name, format!("a server of ours listens on {address}"));
+        return Finding::good(name, format!("a Signalbox server listens on {address}"));
     }
     Finding::bad(name, format!("another program listens on {address}"))
 }
@@ -57,15 +57,17 @@ pub(super) fn public_url(config: &Config) -> Finding {
     let (name, url) = ("public_url", config.public_url());
     let local = config.server.listen.ip().is_loopback();
     match &config.server.public_url {
-        None if local => Finding::good(name, format!("links lead to {url}, on this machine only")),
+        None if local => {
+            Finding::good(name, format!("links point to {url}, which is this machine only"))
+        }
         None => Finding::warning(
             name,
             format!(
-                "server.public_url is not set: links lead to {url}, which others may not reach"
+                "server.public_url is not set: links point to {url}, which users may not reach"
             ),
         ),
         Some(_) if url.starts_with("http://") && !local => {
-            Finding::warning(name, format!("{url} is not encrypted: tokens travel in the open"))
+            Finding::warning(name, format!("{url} is not encrypted: tokens are sent in plain text"))
         }
         Some(_) => Finding::good(name, url),
     }
@@ -80,11 +82,13 @@ mod tests {
     async fn a_port_is_free_ours_or_taken_by_a_stranger() {
         let stranger = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = stranger.local_addr().expect("its address");
-        // It takes connections and says nothing of ours.
+        // It accepts connections, but is not a Signalbox server.
         let answering = std::thread::spawn(move || {
             use std::io::Write;
             let (mut connection, _) = stranger.accept().expect("a call");
-            connection.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi").expect("said");
+            connection
+                .write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi")
+                .expect("written");
         });
         assert_eq!(listener("listener", address, "healthz").await.verdict, Verdict::Bad);
         answering.join().expect("it has answered");

@@ -1,4 +1,4 @@
-//! Queues: whether every pull request that waits, waits for something that is known.
+//! Checks that every waiting pull request has a known wait reason.
 
 use signalbox_domain::ports::{Loaded, Stores};
 use signalbox_domain::queue::unjustified;
@@ -7,7 +7,7 @@ use signalbox_wording::settings_warning;
 
 use super::Finding;
 
-/// Looks at every queue as it is stored.
+/// Checks every stored queue.
 pub(super) async fn waits(stores: &Stores) -> Vec<Finding> {
     let name = "queues";
     let keys = match stores.queue.queues.list(None, None).await {
@@ -20,7 +20,7 @@ pub(super) async fn waits(stores: &Stores) -> Vec<Finding> {
             Ok(Some(Loaded::Fresh(queue, _))) => {
                 found.extend(unjustified(&queue).into_iter().map(|(pr, why)| {
                     let words = format!(
-                        "branch `{}`: #{pr} waits for nothing known, please report this: {why}",
+                        "branch `{}`: #{pr} waits for no known reason; please report this: {why}",
                         key.branch
                     );
                     Finding::warning(name, words)
@@ -37,7 +37,7 @@ pub(super) async fn waits(stores: &Stores) -> Vec<Finding> {
     if found.is_empty() {
         found.push(Finding::good(
             name,
-            format!("every wait in {} of them is explained", keys.len()),
+            format!("every wait in {} queues has a known reason", keys.len()),
         ));
     }
     found

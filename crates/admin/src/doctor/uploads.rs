@@ -1,4 +1,4 @@
-//! The store of uploads: whether something can be written there, read and deleted.
+//! Checks that the store of uploads can be written, read and deleted from.
 
 use std::io::Read;
 
@@ -10,14 +10,14 @@ use super::Finding;
 use crate::Program;
 
 const MIB: u64 = 1024 * 1024;
-/// What is written to see whether it can be read.
+/// The content of the test object.
 const PROBE: &[u8] = b"Signalbox was here.";
 
 pub(super) async fn check(program: &dyn Program, config: &Config) -> Finding {
     let name = "uploads";
     let (shown, folder) = match config.upload_place() {
         Ok(UploadPlace::OwnFolder(folder)) if !folder.is_dir() => {
-            return warned(config, format!("{} will be made when needed", folder.display()));
+            return warned(config, format!("{} is created when needed", folder.display()));
         }
         Ok(UploadPlace::OwnFolder(folder) | UploadPlace::Folder(folder)) => {
             (folder.display().to_string(), Some(folder))
@@ -27,7 +27,7 @@ pub(super) async fn check(program: &dyn Program, config: &Config) -> Finding {
     };
     // Writing would make it, on the wrong disk when it is not mounted.
     if folder.is_some_and(|folder| !folder.is_dir()) {
-        return Finding::bad(name, format!("{shown}: there is no such folder"));
+        return Finding::bad(name, format!("{shown}: no such folder"));
     }
     let blobs = match program.blobs(config) {
         Ok(blobs) => blobs,
@@ -48,7 +48,7 @@ fn warned(config: &Config, words: String) -> Finding {
     }
 }
 
-/// Writes a few bytes, reads them and deletes them.
+/// Writes a test object, reads it and deletes it.
 async fn probe(blobs: &dyn BlobStore, name: &str) -> Result<(), BlobError> {
     let mut writer = blobs.begin(name, MIB).await?;
     writer.write(PROBE).await?;
@@ -64,5 +64,5 @@ async fn probe(blobs: &dyn BlobStore, name: &str) -> Result<(), BlobError> {
     if read? == PROBE {
         return Ok(());
     }
-    Err(BlobError::Failed("what was written is not what is read".into()))
+    Err(BlobError::Failed("the object that was read differs from the one that was written".into()))
 }

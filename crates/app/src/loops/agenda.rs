@@ -1,4 +1,4 @@
-//! The alarm clock of a server: one read of the database says which work is due, and wakes it.
+//! The agenda of a server: one query finds the work that is due, and wakes its workers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use tokio::sync::watch;
 use super::backoff::Backoff;
 use crate::wiring::{App, chain};
 
-/// How long another server's work stays unknown at most.
+/// The interval of the query: the longest time until another server's work is seen.
 const LOOK: Duration = Duration::from_secs(1);
 /// The shortest pause between two reads.
 const SOONEST: Duration = Duration::from_millis(100);
@@ -31,7 +31,7 @@ pub(super) async fn keep_agenda(app: Arc<App>, mut stopped: watch::Receiver<bool
             }
             Err(error) => {
                 backoff.failed();
-                tracing::warn!(error = %chain("agenda", &error), "what is due cannot be read");
+                tracing::warn!(error = %chain("agenda", &error), "could not read the agenda");
                 backoff.pause()
             }
         };

@@ -1,4 +1,4 @@
-//! Longer and longer pauses while something keeps failing.
+//! Exponential backoff while a job keeps failing.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ pub(super) struct Backoff {
 }
 
 impl Backoff {
-    /// No failures yet; `usual` is the pause while all is well.
+    /// No failures yet; `usual` is the pause between successful tries.
     pub(super) const fn new(usual: Duration) -> Self {
         Self { usual, failures: 0 }
     }
@@ -26,12 +26,12 @@ impl Backoff {
         self.failures = self.failures.saturating_add(1);
     }
 
-    /// Whether the last try failed.
+    /// Whether the last attempt failed.
     pub(super) const fn is_failing(&self) -> bool {
         self.failures > 0
     }
 
-    /// The pause before the next try: doubled for every failure, never shorter than usual.
+    /// The pause before the next attempt: doubled for every failure, never shorter than usual.
     pub(super) fn pause(&self) -> Duration {
         let doubled = self.usual.saturating_mul(1 << self.failures.min(10));
         doubled.min(LONGEST).max(self.usual)
@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_rare_by_itself_does_not_become_more_frequent() {
+    fn a_long_usual_pause_is_never_shortened() {
         let mut backoff = Backoff::new(Duration::from_mins(10));
         backoff.failed();
         assert_eq!(backoff.pause(), Duration::from_mins(10));

@@ -42,7 +42,7 @@ pub(super) async fn effects(
             }
             Err(error) => {
                 backoff.failed();
-                tracing::warn!(error = %chain("outbox", &error), "effects cannot be leased");
+                tracing::warn!(error = %chain("outbox", &error), "could not lease effects");
                 Vec::new()
             }
         };
@@ -58,7 +58,7 @@ pub(super) async fn effects(
         tokio::select! {
             ended = running.join_next(), if !running.is_empty() => {
                 if let Some(Err(error)) = ended {
-                    tracing::error!(%error, "an effect's task ended badly; its lease runs out");
+                    tracing::error!(%error, "the task of an effect panicked; its lease expires");
                 }
             }
             Ok(()) = bell.changed(), if idle && !backoff.is_failing() => {}
@@ -87,7 +87,7 @@ async fn run(app: Arc<App>, leased: Leased) {
                 Ok(true) => {}
                 Ok(false) => sink.close(),
                 Err(error) => {
-                    tracing::warn!(error = %chain("lease", &error), "a lease was not renewed");
+                    tracing::warn!(error = %chain("lease", &error), "could not renew a lease");
                 }
             }
         }
@@ -106,7 +106,7 @@ async fn run(app: Arc<App>, leased: Leased) {
     tokio::select! {
         done = work => if let Err(error) = done {
             let what = leased.effect.name();
-            tracing::warn!(error = %chain(what, &error), "an effect is run again later");
+            tracing::warn!(error = %chain(what, &error), "an effect failed; it is retried later");
         },
         () = heartbeat => {}
     }

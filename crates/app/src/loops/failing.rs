@@ -1,4 +1,4 @@
-//! Says what has failed for long, and heals what can be healed.
+//! Reports effects that keep failing, and removes stale locks of git.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,30 +9,30 @@ use signalbox_services::{Error, failing};
 
 use crate::wiring::App;
 
-/// The most effects that are told one by one.
-const AT_ONCE: u32 = 20;
-/// How long an effect that was told is not told again.
+/// The most effects that are logged one by one.
+const LISTED: u32 = 20;
+/// Minutes before the same effect is logged again.
 const AGAIN_MINUTES: u32 = 10;
 
-/// When each effect was last told.
+/// When each effect was last logged.
 #[derive(Default)]
 pub(super) struct LastLogged(Mutex<BTreeMap<(QueueRef, u64), Timestamp>>);
 
-/// Warns of the effects that have failed for long: once, and then at intervals.
-pub(super) async fn tell(app: Arc<App>, told: Arc<LastLogged>) -> Result<(), Error> {
+/// Logs effects that keep failing: once, and then at intervals.
+pub(super) async fn log_lasting(app: Arc<App>, logged: Arc<LastLogged>) -> Result<(), Error> {
     let now = app.context.clock.now();
     let outbox = &*app.context.stores.queue.outbox;
-    let failing = failing::for_long(outbox, now, AT_ONCE).await?;
-    let mut told = told.0.lock().unwrap_or_else(PoisonError::into_inner);
+    let failing = failing::for_long(outbox, now, LISTED).await?;
+    let mut logged = logged.0.lock().unwrap_or_else(PoisonError::into_inner);
     let fails =
         |key: &(QueueRef, u64)| failing.longest.iter().any(|it| (it.queue, it.number) == *key);
-    told.retain(|key, at| fails(key) && now < at.plus(Span::minutes(AGAIN_MINUTES)));
+    logged.retain(|key, at| fails(key) && now < at.plus(Span::minutes(AGAIN_MINUTES)));
     for it in &failing.longest {
         let key = (it.queue, it.number);
-        if told.contains_key(&key) {
+        if logged.contains_key(&key) {
             continue;
         }
-        told.insert(key, now);
+        logged.insert(key, now);
         tracing::warn!(
             queue.id = %it.queue.id,
             effect.name = it.effect.name(),
@@ -41,13 +41,13 @@ pub(super) async fn tell(app: Arc<App>, told: Arc<LastLogged>) -> Result<(), Err
             since = %it.since,
             error = it.error,
             failing = failing.count,
-            "an effect has been failing for long; it is tried again"
+            "an effect keeps failing; it is retried"
         );
     }
     Ok(())
 }
 
-/// Removes the locks that a git which was killed has left in the repositories of plain hosts.
+/// Removes the lock files that killed git processes have left in repositories of plain hosts.
 pub(super) async fn heal_locks(app: Arc<App>) -> Result<(), Error> {
     for repository in app.context.stores.account.repos.list(None).await? {
         if repository.path.is_none() {
@@ -61,11 +61,11 @@ pub(super) async fn heal_locks(app: Arc<App>) -> Result<(), Error> {
                         repository = %repository.name,
                         lock = %lock.path.display(),
                         age_s = lock.age.millis() / 1_000,
-                        "removed a lock of git that no process holds"
+                        "removed a stale lock of git"
                     );
                 }
             }
-            // Whatever needs the repository says so.
+            // A problem with the repository is reported by the work that needs it.
             Err(error) => tracing::debug!(repository = %repository.name, %error, "locks"),
         }
     }

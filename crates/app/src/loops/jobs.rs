@@ -1,4 +1,4 @@
-//! The table of periodic jobs. `docs/contributing/adding-a-job.md` says how to add one.
+//! The table of periodic jobs. `docs/contributing/adding-a-job.md` describes how to add one.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,11 +14,12 @@ const SECOND: Duration = Duration::from_secs(1);
 const MINUTE: Duration = Duration::from_mins(1);
 const HOUR: Duration = Duration::from_hours(1);
 
-/// Jobs that one of the servers on a database runs.
+/// Jobs that only one of the servers on a database runs.
 ///
-/// `reread`: after how long what a host may not have told of is looked for, at the earliest.
+/// `reread`: the shortest interval at which hosts are read again for changes that they have not
+/// reported.
 pub(super) fn shared(reread: Duration) -> Vec<Job> {
-    let told = Arc::new(failing::LastLogged::default());
+    let logged = Arc::new(failing::LastLogged::default());
     vec![
         Job::new("watched queues", 2 * SECOND, |app| async move { app.sweeper.look_often().await }),
         Job::new(
@@ -35,7 +36,9 @@ pub(super) fn shared(reread: Duration) -> Vec<Job> {
         Job::new("stray branches", 10 * MINUTE, |app| async move {
             app.sweeper.stray_branches().await.map(drop)
         }),
-        Job::new("failing effects", 15 * SECOND, move |app| failing::tell(app, told.clone())),
+        Job::new("failing effects", 15 * SECOND, move |app| {
+            failing::log_lasting(app, logged.clone())
+        }),
         Job::new("old outputs", HOUR, |app| async move {
             let days = app.config.retention.outputs_days;
             let before = app.context.clock.now().minus(Span::days(days));
@@ -61,7 +64,7 @@ pub(super) fn shared(reread: Duration) -> Vec<Job> {
     ]
 }
 
-/// Jobs about files of this machine: every server runs them.
+/// Jobs on the files of this machine: every server runs them.
 pub(super) fn of_this_machine() -> Vec<Job> {
     vec![
         Job::new("locks of git", 30 * SECOND, failing::heal_locks),
@@ -81,11 +84,11 @@ async fn waiting_entries(app: Arc<App>) -> Result<(), Error> {
     for it in &looked.unexplained {
         tracing::error!(
             queue = %it.queue.queue.id, branch = %it.queue.branch, pr = %it.pr,
-            seen = it.why, "a pull request waits for nothing known; please report this"
+            seen = it.why, "a pull request waits for no known reason; please report this"
         );
     }
     for run in &looked.lost {
-        tracing::error!(%run, "an effect was gone without an answer; it runs again");
+        tracing::error!(%run, "an effect disappeared without a result; it is started again");
     }
     Ok(())
 }

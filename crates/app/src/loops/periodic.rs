@@ -1,4 +1,4 @@
-//! Something that is done again and again.
+//! A job that runs periodically.
 
 use std::time::Duration;
 
@@ -8,8 +8,8 @@ use tokio::sync::watch;
 use super::backoff::Backoff;
 use crate::wiring::chain;
 
-/// Does a job, pauses, and does it again until the server stops. An error is logged; the pauses
-/// grow while there are errors.
+/// Runs a job with a pause after each run until the server stops. Errors are logged, and make
+/// the pauses longer.
 pub(super) async fn every<F, R>(
     name: &'static str,
     pause: Duration,
@@ -26,7 +26,7 @@ pub(super) async fn every<F, R>(
             Err(error) => {
                 backoff.failed();
                 let error = chain(name, &error);
-                tracing::warn!(%error, "background work failed; it is repeated");
+                tracing::warn!(%error, "a background job failed; it is retried");
             }
         }
         tokio::select! {

@@ -1,4 +1,4 @@
-//! Forgets what is older than the configuration says.
+//! Deletes records that are older than their configured retention.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -8,7 +8,7 @@ use signalbox_services::Error;
 
 use crate::wiring::App;
 
-/// Rows that are deleted in one transaction: others must not wait long for their turn.
+/// Rows per transaction, few enough that other writers do not wait long.
 const AT_ONCE: u32 = 500;
 
 /// Deletes old records of the audit log, of journals and of the log of events, step by step.

@@ -1,4 +1,4 @@
-//! Runs periodic jobs: those of all servers under a lease, those of this machine by itself.
+//! Runs periodic jobs: shared jobs under a lease, jobs of this machine without one.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -16,10 +16,10 @@ use super::backoff::Backoff;
 use super::woken::{FALLBACK, RETRY};
 use crate::wiring::{App, chain};
 
-/// What a job does.
+/// The function of a job.
 type Run = Arc<dyn Fn(Arc<App>) -> BoxFuture<'static, Result<(), Error>> + Send + Sync>;
 
-/// Something that is done again and again.
+/// A periodic job.
 #[derive(Clone)]
 pub(super) struct Job {
     /// Its name, and its key in the database.
@@ -75,7 +75,7 @@ pub(super) async fn schedule(app: Arc<App>, jobs: Arc<[Job]>, mut stopped: watch
             }
             Err(error) => {
                 backoff.failed();
-                tracing::warn!(error = %chain("jobs", &error), "jobs cannot be leased");
+                tracing::warn!(error = %chain("jobs", &error), "could not lease jobs");
                 backoff.pause()
             }
         };
@@ -89,7 +89,7 @@ pub(super) async fn schedule(app: Arc<App>, jobs: Arc<[Job]>, mut stopped: watch
     while running.join_next().await.is_some() {}
 }
 
-/// Runs a job and keeps its lease alive. A lease that is lost ends it: another server runs it then.
+/// Runs a job and renews its lease. A lost lease stops it: another server runs it then.
 async fn run(app: Arc<App>, job: Job, leased: LeasedJob) {
     let kind = job.kind;
     let heartbeat = async {
@@ -99,7 +99,7 @@ async fn run(app: Arc<App>, job: Job, leased: LeasedJob) {
                 Ok(true) => {}
                 Ok(false) => return,
                 Err(error) => {
-                    tracing::warn!(error = %chain(kind, &error), "a lease was not renewed");
+                    tracing::warn!(error = %chain(kind, &error), "could not renew a lease");
                 }
             }
         }
@@ -111,7 +111,7 @@ async fn run(app: Arc<App>, job: Job, leased: LeasedJob) {
             Ok(Err(error)) => Some(chain(kind, &error)),
             Err(_) => {
                 app.context.observer.observe(&Observed::Panicked { what: kind });
-                Some(format!("{kind}: it panicked"))
+                Some(format!("{kind}: panicked"))
             }
         },
         () = heartbeat => {
@@ -120,9 +120,9 @@ async fn run(app: Arc<App>, job: Job, leased: LeasedJob) {
         }
     };
     if let Some(error) = &failed {
-        tracing::warn!(error, "background work failed; it is repeated");
+        tracing::warn!(error, "a background job failed; it is retried");
     }
     if let Err(error) = app.jobs.finish(&leased, job.span(), failed.as_deref()).await {
-        tracing::warn!(error = %chain(kind, &error), "the lease on a job runs out by itself");
+        tracing::warn!(error = %chain(kind, &error), "could not release the lease of a job; it expires");
     }
 }

@@ -1,4 +1,4 @@
-//! The loops of a server, from its start to its end.
+//! The loops of a server, from start to shutdown.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -22,9 +22,9 @@ use crate::wiring::{App, chain};
 
 /// Effects of the host lane that are run at the same time.
 const HOST_WORKERS: usize = 4;
-/// The first pause before a loop that panicked is started again.
+/// The first pause before a loop is restarted after a panic.
 const RESTART: Duration = Duration::from_secs(1);
-/// Pull requests that are shown at the same time.
+/// Pull requests whose state is reported to their host at the same time.
 const ANNOUNCERS: usize = 4;
 
 /// The loops of a server.
@@ -45,7 +45,7 @@ impl Loops {
         let (hooks, leases) = (app.webhooks.clone(), app.jobs.clone());
         let mut loops = Self { tasks: JoinSet::new(), stop, runner, uploads, hooks, jobs: leases };
         loops.lane(app, "host effects", EffectClass::Host, HOST_WORKERS);
-        loops.lane(app, "checks", EffectClass::Checks, app.hosts.checks_at_once());
+        loops.lane(app, "checks", EffectClass::Checks, app.hosts.concurrent_checks());
         loops.woken("deadlines", Work::Deadlines, app, |app| async move {
             while app.sweeper.deadlines().await? >= Sweeper::DUE_AT_ONCE {}
             Ok(())
@@ -76,7 +76,7 @@ impl Loops {
         self.start_again(name, app, move |app, stopped| effects(app, lane, workers, stopped));
     }
 
-    /// Starts a loop; again when it panics.
+    /// Starts a loop, and restarts it after a panic.
     fn start_again<F, R>(&mut self, name: &'static str, app: &Arc<App>, start: F)
     where
         F: Fn(Arc<App>, watch::Receiver<bool>) -> R + Send + 'static,
@@ -89,7 +89,7 @@ impl Loops {
         }));
     }
 
-    /// Does a job whenever there is work of that kind.
+    /// Runs a job whenever there is work of that kind.
     fn woken<F, R>(&mut self, name: &'static str, work: Work, app: &Arc<App>, job: F)
     where
         F: Fn(Arc<App>) -> R + Clone + Send + 'static,
@@ -108,8 +108,8 @@ impl Loops {
         });
     }
 
-    /// Stops them: short calls are finished, checks are killed, and what was leased is given back
-    /// for the next server.
+    /// Stops them: short calls finish, checks are killed, and leases are released for the next
+    /// server.
     pub(crate) async fn stop(mut self) {
         self.stop.send_replace(true);
         let finish = async { while self.tasks.join_next().await.is_some() {} };
@@ -117,16 +117,16 @@ impl Loops {
             self.tasks.shutdown().await;
         }
         if let Err(error) = self.runner.hand_back().await {
-            tracing::warn!(error = %chain("leases", &error), "leases run out by themselves");
+            tracing::warn!(error = %chain("leases", &error), "could not release leases; they expire");
         }
         if let Err(error) = self.jobs.hand_back(false).await {
-            tracing::warn!(error = %chain("jobs", &error), "leases run out by themselves");
+            tracing::warn!(error = %chain("jobs", &error), "could not release leases; they expire");
         }
         if let Err(error) = self.uploads.hand_back(false).await {
-            tracing::warn!(error = %chain("uploads", &error), "leases run out by themselves");
+            tracing::warn!(error = %chain("uploads", &error), "could not release leases; they expire");
         }
         if let Err(error) = self.hooks.hand_back(false).await {
-            tracing::warn!(error = %chain("webhooks", &error), "leases run out by themselves");
+            tracing::warn!(error = %chain("webhooks", &error), "could not release leases; they expire");
         }
     }
 }

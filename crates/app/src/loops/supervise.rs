@@ -1,4 +1,4 @@
-//! A loop that panics is started again.
+//! Restarts a loop after a panic.
 
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
@@ -11,9 +11,9 @@ use tokio::sync::watch;
 
 use super::backoff::Backoff;
 
-/// Runs a loop until it ends by itself. A panic is logged and counted, and the loop is started again
-/// after a `pause` that grows, unless the server stops. The process goes on: what a loop has leased
-/// runs out and is taken again, and the other loops and requests have nothing to do with it.
+/// Runs a loop until it returns. A panic is logged and counted, and the loop is restarted after a
+/// growing `pause`, unless the server stops. The process continues: leases of the loop expire and
+/// are taken again, and other loops and requests are unaffected.
 pub(super) async fn supervise<F, R>(
     name: &'static str,
     observer: Arc<dyn Observer>,
@@ -29,7 +29,7 @@ pub(super) async fn supervise<F, R>(
         // What a loop shares with others is behind locks and databases, which survive a panic.
         let Err(panic) = AssertUnwindSafe(start()).catch_unwind().await else { return };
         observer.observe(&Observed::Panicked { what: name });
-        tracing::error!(name, panic = words(panic.as_ref()), "a loop panicked; it starts again");
+        tracing::error!(name, panic = words(panic.as_ref()), "a loop panicked; it is restarted");
         let pause = backoff.pause();
         backoff.failed();
         tokio::select! {
@@ -41,7 +41,7 @@ pub(super) async fn supervise<F, R>(
 
 fn words(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<&str>().copied();
-    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no words")
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message")
 }
 
 #[cfg(test)]
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_loop_that_panics_is_started_again_until_it_ends_by_itself() {
+    async fn a_loop_that_panics_is_restarted_until_it_returns() {
         let (_stop, stopped) = watch::channel(false);
         let starts = Cell::new(0);
         let panics = Arc::new(Panics::default());
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_loop_that_panics_is_left_alone_when_the_server_stops() {
+    async fn a_loop_that_panics_is_not_restarted_when_the_server_stops() {
         let (_stop, stopped) = watch::channel(true);
         let (panics, pause) = (Arc::new(Panics::default()), Duration::from_millis(1));
         supervise("test", panics, pause, stopped, || async { panic!("always") }).await;

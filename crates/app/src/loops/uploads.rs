@@ -9,7 +9,7 @@ use signalbox_services::{Error, UPLOAD_RENEWAL_SECONDS};
 
 use crate::wiring::{App, chain};
 
-/// Reads what waits, one upload after the other, until there is none or the server stops.
+/// Reads waiting uploads, one after the other, until there is none or the server stops.
 pub(super) async fn read_uploads(app: Arc<App>) -> Result<(), Error> {
     while !app.stopping.load(Ordering::SeqCst) {
         let Some(leased) = app.uploads.lease(1).await?.pop() else { break };
@@ -18,7 +18,8 @@ pub(super) async fn read_uploads(app: Arc<App>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Reads an upload and keeps its lease alive. A lost lease ends it: somebody else reads it then.
+/// Reads an upload and renews its lease. A lost lease stops it: another server reads the upload
+/// then.
 async fn read(app: &App, leased: LeasedUpload) -> Result<(), Error> {
     let (id, seen) = (leased.record.id, leased.clone());
     let heartbeat = async {
@@ -29,7 +30,7 @@ async fn read(app: &App, leased: LeasedUpload) -> Result<(), Error> {
                 Ok(false) => return,
                 Err(error) => {
                     let error = chain("upload", &error);
-                    tracing::warn!(upload.id = %id, %error, "a lease cannot be renewed");
+                    tracing::warn!(upload.id = %id, %error, "could not renew a lease");
                 }
             }
         }

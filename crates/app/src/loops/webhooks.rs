@@ -1,4 +1,4 @@
-//! Makes messages of events, and sends them.
+//! Creates messages from events, and sends them.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -16,10 +16,10 @@ use super::backoff::Backoff;
 use super::woken::{FALLBACK, RETRY};
 use crate::wiring::{App, chain};
 
-/// Messages that are read at once, for each that is sent at the same time.
+/// Messages to read ahead, for each message that is sent concurrently.
 const READ_AHEAD: u32 = 4;
 
-/// Makes messages until there are no new events.
+/// Creates messages until there are no new events.
 pub(super) async fn fan_out(app: Arc<App>) -> Result<(), Error> {
     while !app.stopping.load(Ordering::SeqCst) && app.webhooks.fan_out().await? > 0 {
         app.wake_ups.of(Work::Deliveries).ring();
@@ -34,8 +34,9 @@ pub(super) async fn prune(app: Arc<App>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Sends what is due, to as many endpoints at the same time as there are workers. Those whose last
-/// try failed get half of the workers at most, so that they never stand in the way of the others.
+/// Sends due messages, to as many endpoints at the same time as there are workers. Endpoints whose
+/// last delivery attempt failed get at most half of the workers, so that they never block the
+/// others.
 pub(super) async fn deliver(app: Arc<App>, mut stopped: watch::Receiver<bool>) {
     let workers = usize::try_from(app.config.webhooks.workers).unwrap_or(usize::MAX);
     let (mut healthy, mut failing) = (JoinSet::new(), JoinSet::new());
@@ -52,8 +53,8 @@ pub(super) async fn deliver(app: Arc<App>, mut stopped: watch::Receiver<bool>) {
         }
         let pause = if backoff.is_failing() { backoff.pause() } else { FALLBACK };
         tokio::select! {
-            Some(ended) = healthy.join_next(), if !healthy.is_empty() => told(ended),
-            Some(ended) = failing.join_next(), if !failing.is_empty() => told(ended),
+            Some(ended) = healthy.join_next(), if !healthy.is_empty() => log_panic(ended),
+            Some(ended) = failing.join_next(), if !failing.is_empty() => log_panic(ended),
             Ok(()) = bell.changed(), if !backoff.is_failing() => {}
             () = tokio::time::sleep(pause) => {}
             _ = stopped.wait_for(|stopped| *stopped) => break,
@@ -61,20 +62,20 @@ pub(super) async fn deliver(app: Arc<App>, mut stopped: watch::Receiver<bool>) {
     }
     // Tries under way are finished and written down; none is begun.
     while let Some(ended) = healthy.join_next().await {
-        told(ended);
+        log_panic(ended);
     }
     while let Some(ended) = failing.join_next().await {
-        told(ended);
+        log_panic(ended);
     }
 }
 
-fn told(ended: Result<(), tokio::task::JoinError>) {
+fn log_panic(ended: Result<(), tokio::task::JoinError>) {
     if let Err(error) = ended {
-        tracing::error!(%error, "an endpoint's turn ended badly; its lease runs out");
+        tracing::error!(%error, "the task of an endpoint panicked; its lease expires");
     }
 }
 
-/// Leases endpoints and begins their turns. Whether there were any.
+/// Leases endpoints and starts their tasks. Returns whether there were any.
 async fn lease(
     app: &Arc<App>,
     free: usize,
@@ -96,24 +97,24 @@ async fn lease(
         }
         Err(error) => {
             backoff.failed();
-            tracing::warn!(error = %chain("webhooks", &error), "endpoints cannot be leased");
+            tracing::warn!(error = %chain("webhooks", &error), "could not lease endpoints");
             false
         }
     }
 }
 
-/// An endpoint's turn: its messages are sent until none is due, or the turn is over.
+/// Sends the messages of an endpoint until none is due, or its time is over.
 async fn turn(app: Arc<App>, leased: LeasedEndpoint) {
     let id = leased.endpoint.id;
     if let Err(error) = send(&app, &leased).await {
         let error = chain("webhooks", &error);
-        tracing::warn!(webhook.id = %id, %error, "messages wait for the endpoint's next turn");
-        // What failed is likely to fail again at once.
+        tracing::warn!(webhook.id = %id, %error, "could not send messages; they wait for the endpoint's next turn");
+        // An immediate retry is likely to fail again.
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
     if let Err(error) = app.webhooks.release(&leased).await {
         let error = chain("webhooks", &error);
-        tracing::warn!(webhook.id = %id, %error, "a lease runs out by itself");
+        tracing::warn!(webhook.id = %id, %error, "could not release a lease; it expires");
     }
 }
 

@@ -1,4 +1,4 @@
-//! Work that is done when it is due: the agenda or a commit of this process rings.
+//! Work that starts when it is due: the agenda or a commit of this process rings its bell.
 
 use std::time::Duration;
 
@@ -8,15 +8,15 @@ use tokio::sync::watch;
 use super::backoff::Backoff;
 use crate::wiring::chain;
 
-/// How long a worker that nothing wakes waits before it looks by itself.
+/// How long a worker waits for its bell before it checks for work anyway.
 pub(super) const FALLBACK: Duration = Duration::from_secs(30);
-/// The shortest time between two looks: rings that come together are one.
+/// The shortest time between two checks: rings in between are merged.
 const TOGETHER: Duration = Duration::from_millis(50);
 /// The first pause after a failure.
 pub(super) const RETRY: Duration = Duration::from_millis(500);
 
-/// Does a job each time the bell rings until the server stops. An error is logged, and the job is
-/// done again after a pause that grows while there are errors.
+/// Runs a job each time the bell rings until the server stops. An error is logged, and the job is
+/// retried after a pause that grows with repeated errors.
 pub(super) async fn woken<F, R>(
     name: &'static str,
     mut bell: watch::Receiver<()>,
@@ -37,7 +37,7 @@ pub(super) async fn woken<F, R>(
             Err(error) => {
                 backoff.failed();
                 let error = chain(name, &error);
-                tracing::warn!(%error, "background work failed; it is repeated");
+                tracing::warn!(%error, "a background job failed; it is retried");
                 backoff.pause()
             }
         };
