@@ -1,4 +1,4 @@
-// A browser that nobody has used before, and the errors that pages make in it.
+// A fresh browser, and the errors that pages cause in it.
 import { existsSync, mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

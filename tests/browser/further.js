@@ -1,4 +1,5 @@
-// Further journeys: what is told to pages that were just opened, copying, keys, and the form of pages.
+// More journeys: updates of pages that were just opened, copying, keyboard shortcuts, and the
+// structure of pages.
 import assert from "node:assert/strict";
 import { signIn } from "./browser.js";
 
@@ -20,7 +21,7 @@ export async function further({ test, one, page, open, pages }) {
       }
     }
   });
-  await test("a page of tests that was just opened tells of no news", async () => {
+  await test("a page of tests that was just opened shows no new content", async () => {
     await page.goto(one.url + one.page("flaky-tests"));
     await page.getByText(/^live/).waitFor();
     // Longer than the server takes to ask the database for the first time.
@@ -80,28 +81,28 @@ export async function further({ test, one, page, open, pages }) {
     assert.equal(await copied(), id);
     await writer.context().close();
   });
-  await test("several pull requests are taken out with the keyboard", async () => {
+  await test("several pull requests are removed with the keyboard", async () => {
     const number = one.numbers[4];
     await one.call("updateQueue", { targetBranch: "main", state: "PAUSED", reason: "to take some out" });
     await one.call("submitPullRequest", { pr: { number } });
     await page.goto(one.url + one.queue);
-    await page.getByText("Take several out").focus();
+    await page.getByText("Remove several pull requests").focus();
     await page.keyboard.press("Enter");
     await page.keyboard.press("Tab");
     await page.keyboard.type(`#${number}`);
     await page.keyboard.press("Tab");
     await page.keyboard.type("no");
     await page.keyboard.press("Enter");
-    await page.getByText("Nothing was taken out: type remove to confirm.").waitFor();
+    await page.getByText("Nothing was removed: type remove to confirm.").waitFor();
     await page.goto(one.url + one.queue);
-    await page.getByText("Take several out").focus();
+    await page.getByText("Remove several pull requests").focus();
     await page.keyboard.press("Enter");
     await page.keyboard.press("Tab");
     await page.keyboard.type(`#${number}`);
     await page.keyboard.press("Tab");
     await page.keyboard.type("remove");
     await page.keyboard.press("Enter");
-    await page.getByText("They were taken out of the queue.").waitFor();
+    await page.getByText("The pull requests were removed from the queue.").waitFor();
     const { state } = await one.call("getSubmittedPullRequest", { pr: { number } });
     assert.equal(state, "CANCELLED");
     await one.call("updateQueue", { targetBranch: "main", state: "RUNNING" });
@@ -114,7 +115,7 @@ export async function further({ test, one, page, open, pages }) {
   });
   await test("the audit log is narrowed down by what was done and to what", async () => {
     await page.goto(`${one.url}/acme/audit`);
-    await page.getByLabel("What", { exact: true }).selectOption("queue.updated");
+    await page.getByLabel("Action", { exact: true }).selectOption("queue.updated");
     await page.getByRole("button", { name: "Show" }).click();
     await page.waitForURL(/action=queue.updated/);
     const kinds = await page.locator("#audit tbody td:nth-child(3)").allInnerTexts();

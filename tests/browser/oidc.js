@@ -62,7 +62,7 @@ export async function oidc({ test, one, open }) {
     await page.locator("button[type=submit]").click();
     await page.waitForURL((at) => at.origin === one.url);
   };
-  await test("somebody of the right group signs in as an admin and goes where they wanted to", async () => {
+  await test("a user of the right group signs in as an admin and returns to the requested page", async () => {
     const page = await open();
     await enter(page, "ada", "/acme/tokens");
     assert.equal(await page.locator(".who .chip").innerText(), "admin");
@@ -78,14 +78,14 @@ export async function oidc({ test, one, open }) {
     assert.equal((await page.goto(`${one.url}/`)).status(), 401, "the session has ended");
     await page.context().close();
   });
-  await test("somebody of no such group reads", async () => {
+  await test("a user of another group can read", async () => {
     const page = await open();
     await enter(page, "grace");
     assert.equal(await page.locator(".who .chip").innerText(), "viewer");
     assert.equal((await page.goto(`${one.url}/acme/tokens`)).status(), 403);
     await page.context().close();
   });
-  await test("somebody from elsewhere is told that they may not sign in", async () => {
+  await test("a user of another domain may not sign in", async () => {
     for (const who of ["eve", "mallory"]) {
       const page = await open();
       await enter(page, who);
@@ -95,11 +95,11 @@ export async function oidc({ test, one, open }) {
       await page.context().close();
     }
   });
-  await test("a sign-in that was begun elsewhere, or is changed on its way, is refused", async () => {
+  await test("a sign-in that was started elsewhere or modified is refused", async () => {
     const page = await open();
     const reply = await page.goto(`${one.url}/sign-in/back?code=stolen&state=made-up`);
     assert.equal(reply.status(), 400);
-    await page.getByText(/not begun in this browser/).waitFor();
+    await page.getByText(/not started in this browser/).waitFor();
     await page.goto(`${one.url}/sign-in`);
     await page.getByRole("link", { name: "Sign in with the tests" }).click();
     await page.locator("input[name=login]").waitFor();

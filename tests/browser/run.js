@@ -1,4 +1,4 @@
-// Journeys through the pages in a real browser. Ends with 0 when all of them are good, and at once
+// Journeys through the pages in a real browser. Exits with 0 when all of them pass, and immediately
 // when there is no browser.
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -78,18 +78,18 @@ try {
   };
   const page = await open();
 
-  await test("nothing is shown to nobody", async () => {
+  await test("nothing is shown without signing in", async () => {
     for (const address of Object.values(pages).filter((it) => it !== "/sign-in")) {
       const reply = await page.goto(one.url + address);
       assert.equal(reply.status(), 401, address);
       assert.equal(await page.title(), "Sign in · Signalbox");
     }
   });
-  await test("a wrong token is refused in words", async () => {
+  await test("a wrong token is refused with a message", async () => {
     await page.goto(`${one.url}/sign-in`);
     await page.getByLabel("API token").fill("sbx_wrong");
     await page.getByRole("button", { name: "Sign in" }).click();
-    await page.getByText("unknown, has expired or was revoked").waitFor();
+    await page.getByText("unknown, expired or revoked").waitFor();
   });
   await test("signing in leads back to where one wanted to go", async () => {
     await page.goto(one.url + one.queue);
@@ -105,7 +105,7 @@ try {
     assert.match(await page.locator(".answer").innerText(), /slots are taken|ahead must be built/);
     assert.match(await page.locator(".answer .next").innerText(), /starts when/i);
   });
-  await test("the queue groups those that are tested together", async () => {
+  await test("the queue groups pull requests by test run", async () => {
     await page.goto(one.url + one.queue);
     await page.getByRole("heading", { name: /^Testing/ }).waitFor();
     assert.ok(await page.locator("#testing table").count() >= 1);
@@ -149,9 +149,9 @@ try {
     }
     await plain.goto(one.url + one.queue);
     await plain.getByText("Submit a pull request").click();
-    await plain.getByLabel("Number of the pull request").fill(String(stranger));
+    await plain.getByLabel("Pull request number").fill(String(stranger));
     await plain.getByRole("button", { name: "Submit" }).click();
-    await plain.getByText("It was submitted.").waitFor();
+    await plain.getByText("The pull request was submitted.").waitFor();
     await plain.context().close();
   });
   await test("links of every page lead somewhere", async () => {
@@ -197,7 +197,7 @@ try {
     assert.match(page.url(), /flaky-tests/);
     await page.evaluate(() => localStorage.clear());
   });
-  await test("a pause needs a reason and everybody reads it", async () => {
+  await test("a pause needs a reason and the page shows it", async () => {
     await page.goto(one.url + one.quiet);
     await page.getByText("Pause the queue").click();
     await page.getByLabel("Reason").first().fill("the release is out");
@@ -237,7 +237,7 @@ try {
     await one.call("updateQueue", { targetBranch: "quiet", state: "RUNNING" });
     await other.waitForTimeout(1800);
     assert.equal(await other.locator(".beside").getByText("Draining").count(), 1);
-    await other.getByRole("button", { name: "Go on with updates" }).click();
+    await other.getByRole("button", { name: "Resume updates" }).click();
     await other.locator(".beside").getByText("Running").waitFor({ timeout: 2000 });
     await other.context().close();
   });
@@ -265,38 +265,38 @@ try {
     ]);
     assert.equal(reply.status(), 412);
     assert.match(await late.locator("#both").innerText(), /Concurrency\s+6\s+9/);
-    await late.getByRole("button", { name: "Preview mine on top of it" }).click();
+    await late.getByRole("button", { name: "Preview my changes" }).click();
     await late.getByRole("button", { name: "Save these changes" }).click();
     await late.getByText("The settings were changed.").waitFor();
     assert.equal(await late.getByLabel("Concurrency", { exact: true }).inputValue(), "9");
     await late.context().close();
   });
-  await test("a setting out of its bounds is refused in words", async () => {
+  await test("a setting out of its bounds is refused with a message", async () => {
     await page.goto(`${one.url}${one.page("queue/settings")}&concurrency=0`);
-    await page.getByRole("heading", { name: "That is not possible now" }).waitFor();
+    await page.getByRole("heading", { name: "Not possible now" }).waitFor();
   });
   await test("a test is flagged, quarantined and linked to a ticket", async () => {
     await page.goto(one.url + one.test);
     await page.getByText("Commits on which it passed and failed").first().waitFor({ state: "attached" });
-    await page.getByText("Change its quarantine").click();
+    await page.getByText("Change quarantine").click();
     await page.locator("#quarantine-setting").selectOption("ALWAYS_QUARANTINE");
     await page.getByRole("button", { name: "Change" }).click();
     await page.getByText("The quarantine of the test was changed.").waitFor();
     await page.getByText("Link a ticket").click();
-    await page.getByLabel("Id of the ticket").fill("CALC-7");
-    await page.getByRole("button", { name: "Link it" }).click();
+    await page.getByLabel("Ticket id").fill("CALC-7");
+    await page.getByRole("button", { name: "Link", exact: true }).click();
     await page.getByText("CALC-7").waitFor();
   });
-  await test("a priority is changed and a pull request is taken out", async () => {
+  await test("a priority is changed and a pull request is removed", async () => {
     await page.goto(one.url + one.pr(waiting));
-    await page.getByText("Change its priority").click();
+    await page.getByText("Change priority").click();
     await page.locator("#priority-priority").selectOption("low");
     await page.getByRole("button", { name: "Change", exact: true }).click();
-    await page.getByText("Its priority was changed.").waitFor();
-    await page.getByText("Take it out of the queue").click();
-    await page.getByRole("button", { name: "Take it out" }).click();
-    await page.getByText("It was taken out of the queue.").waitFor();
-    await page.getByRole("button", { name: "Submit it again" }).waitFor();
+    await page.getByText("The priority was changed.").waitFor();
+    await page.getByText("Remove from the queue").click();
+    await page.getByRole("button", { name: "Remove" }).click();
+    await page.getByText("The pull request was removed from the queue.").waitFor();
+    await page.getByRole("button", { name: "Submit again" }).waitFor();
   });
   await test("a viewer reads and is offered nothing to change", async () => {
     const reader = await open();
@@ -315,7 +315,7 @@ try {
       assert.equal(reply.status(), 404, address);
       return (await other.locator("main").innerText()).replace(/[0-9a-f]{8}-[0-9a-f-]{27}/g, "ID");
     };
-    assert.equal(await body(one.queue), await body("/nobody/queue?repo=a/b/c&branch=x"));
+    assert.equal(await body(one.queue), await body("/unknown/queue?repo=a/b/c&branch=x"));
     await body(one.test);
     await other.context().close();
   });
@@ -336,7 +336,7 @@ try {
     one.open();
     await one.until("a merge", async () => (await one.call("getSubmittedPullRequest", { pr: { number: first } })).state === "MERGED");
     await page.goto(one.url + one.page("queue/health"));
-    await page.getByText("What came out of the queue as a table").click();
+    await page.getByText("Outcomes of the queue as a table").click();
     assert.ok(await page.locator("#outcomes-table tbody tr").count() >= 1);
   });
   await test("a merge is seen on an open page and said aloud", async () => {
@@ -344,7 +344,7 @@ try {
     await page.locator("#recent").getByText("Merged").first().waitFor({ timeout: 10000 });
     assert.ok(await page.locator("#spoken").getAttribute("role") === "status");
   });
-  await test("those that left say why", async () => {
+  await test("pull requests that left show why", async () => {
     await one.until("a failure", async () => (await one.call("getSubmittedPullRequest", { pr: { number: one.numbers[1] } })).state === "FAILED");
     await page.goto(one.url + one.page("queue/left") + "&state=FAILED");
     assert.match(await page.locator("#left").innerText(), /required check failed/i);

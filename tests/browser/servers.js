@@ -33,7 +33,7 @@ export async function servers({ test, open, wanted }) {
       assert.ok(Math.max(...took) <= 2000);
       await page.context().close();
     });
-    await test("a session of one server is good on another, and its end too", async () => {
+    await test("a session of one server is valid on another, and so is its end", async () => {
       const page = await open();
       await signIn(page, one.url, one.tokens.viewer);
       const elsewhere = one.url.replace(/\d+$/, "") + new URL(second.url).port;

@@ -32,7 +32,7 @@ export const free = () => new Promise((done) => {
   });
 });
 
-// Something that webhooks are sent to. It answers as it is told; `got` is what came.
+// A webhook receiver. It replies as configured; `got` has the requests.
 export async function receiver(answer) {
   const got = [];
   const server = createHttpServer((request, reply) => {

@@ -1,6 +1,6 @@
-//! How much is done at the same time. What is more than that waits for a moment, and is then turned
-//! away with 503 instead of making everything else wait. Reads, writes, uploads and what git hosts
-//! tell have shares of their own, so that none of them takes the place of another.
+//! Limits the requests that are handled at the same time. A request beyond the limit waits briefly,
+//! and is then refused with 503 instead of slowing down the others. Reads, writes, uploads and
+//! events of git hosts have separate shares, so that none of them starves another.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -29,7 +29,7 @@ const SENDING: Duration = Duration::from_secs(10);
 /// How long a caller waits for a place. With the time that so many requests take together it stays
 /// below the second after which people try again.
 const MOMENT: Duration = Duration::from_millis(250);
-/// The same for machines that tell or send something once.
+/// The same for requests of machines.
 const WHILE: Duration = Duration::from_secs(5);
 
 /// What a request is part of.
@@ -41,7 +41,7 @@ pub enum Share {
     Write,
     /// It sends test results, or another large body.
     Upload,
-    /// A git host tells something.
+    /// An event of a git host.
     Hook,
 }
 
@@ -104,7 +104,7 @@ struct Gate {
     wait: Duration,
 }
 
-/// Somebody in the line.
+/// A waiting request.
 struct InLine(Arc<AtomicUsize>);
 
 impl Drop for InLine {
@@ -119,7 +119,7 @@ impl Gate {
         Self { places, most, waiting: Arc::default(), wait }
     }
 
-    /// A place, at once or after a short wait. As many may wait as there are places.
+    /// A slot, immediately or after a short wait. As many requests may wait as there are slots.
     async fn enter(&self) -> Option<Admitted> {
         if let Ok(place) = self.places.clone().try_acquire_owned() {
             return Some(Admitted { _place: place });
@@ -181,7 +181,8 @@ impl Admission {
         }
     }
 
-    /// A place in a share; `None` when there is none and the line is full, or the wait was too long.
+    /// A place in a share; `None` when there is none and the line is full, or the wait was too
+    /// long.
     pub async fn enter(&self, share: Share) -> Option<Admitted> {
         self.gate(share).enter().await
     }
@@ -216,7 +217,7 @@ async fn receive(request: &mut ServiceRequest) {
     }
 }
 
-/// What is left of a body that did not come: its error, for whoever reads it.
+/// A body that ends with this error.
 fn cut_off(error: PayloadError) -> Payload {
     let rest = futures_util::stream::once(std::future::ready(Err(error)));
     Payload::Stream { payload: Box::pin(rest) }
@@ -246,8 +247,8 @@ pub async fn admit<B: MessageBody>(
     reply.map(ServiceResponse::map_into_left_body)
 }
 
-/// Works on a request to its end, also when its caller hangs up: what was begun is not left half
-/// done, and its place is taken as long as it is worked on. A panic is answered and counted.
+/// Handles a request to completion, also when its caller disconnects: no work stays half done, and
+/// its slot is held until then. A panic is counted, and the reply is an error.
 pub async fn to_the_end<B: MessageBody + 'static>(
     request: ServiceRequest,
     next: Next<B>,
@@ -259,7 +260,7 @@ pub async fn to_the_end<B: MessageBody + 'static>(
         if let Some(api) = api {
             api.observer.observe(&Observed::Panicked { what: "request" });
         }
-        let words = "something went wrong; the log has the request id";
+        let words = "the server failed; its log has the cause under the request id";
         Err(Problem::new(Code::Internal, words).into())
     })
 }
@@ -275,7 +276,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_is_let_in_one_waits_and_the_next_is_turned_away() {
+    async fn one_request_runs_one_waits_and_the_next_is_refused() {
         let admission = Arc::new(narrow());
         let first = admission.enter(Share::Write).await.expect("a place");
         let second = {
@@ -291,7 +292,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn writes_do_not_stand_in_the_way_of_reads() {
+    async fn writes_do_not_block_reads() {
         let admission = narrow();
         let _write = admission.enter(Share::Write).await.expect("a place");
         let read = admission.enter(Share::Read).await;
@@ -315,7 +316,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nobody_waits_for_long() {
+    async fn no_request_waits_for_long() {
         let admission = Admission { writes: Gate::new(1, Duration::from_millis(1)), ..narrow() };
         let _first = admission.enter(Share::Write).await.expect("a place");
         assert!(admission.enter(Share::Write).await.is_none());

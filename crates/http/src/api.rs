@@ -24,7 +24,7 @@ use crate::routes;
 /// Whether the server may be sent requests.
 #[async_trait]
 pub trait Readiness: Send + Sync {
-    /// What is missing, if anything: the database, a migration, or the will to go on.
+    /// Why the server is not ready: the database, a migration, or a shutdown; `None` when it is.
     async fn missing(&self) -> Option<String>;
 }
 
@@ -37,7 +37,7 @@ pub struct FlakyApi {
     pub pages: PageTokens,
     /// Where pages of tests and tickets are.
     pub links: TestLinks,
-    /// Whether anybody may read the pages of tests.
+    /// Whether the pages of tests are public.
     pub public_pages: bool,
 }
 
@@ -46,7 +46,7 @@ pub struct FlakyApi {
 pub struct EventDescription {
     /// Its public name.
     pub kind: String,
-    /// When it is told.
+    /// When it is emitted.
     pub description: String,
     /// The JSON Schema of its payload.
     pub schema: String,
@@ -68,7 +68,7 @@ pub struct EventsApi {
 pub struct Api {
     /// The use cases of queues.
     pub queues: Arc<QueueService>,
-    /// What hosts tell.
+    /// The events of hosts.
     pub hints: Arc<HintService>,
     /// The use cases of uploads.
     pub uploads: Arc<UploadService>,

@@ -60,7 +60,7 @@ fn malformed(detail: impl Into<String>) -> Problem {
     Problem::new(Code::MalformedBody, detail)
 }
 
-/// Reads JSON. What is no JSON at all is told apart from fields that break a rule.
+/// Parses JSON. Malformed JSON and fields that break a rule are different errors.
 pub(crate) fn parse<T: Request + Form>(bytes: &[u8]) -> Result<T::Checked, Problem> {
     if bytes.is_empty() {
         return Err(malformed("the body is empty"));

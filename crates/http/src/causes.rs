@@ -63,14 +63,14 @@ impl From<UploadError> for Problem {
             | UploadError::Empty => Code::UploadRefused,
             UploadError::Blob(BlobError::TooLarge { .. }) => Code::TooLarge,
             UploadError::Blob(BlobError::Full) => {
-                tracing::error!("there is no room for uploads");
+                tracing::error!("no space left for uploads");
                 Code::NoRoom
             }
             UploadError::Blob(BlobError::Failed(cause)) => {
-                tracing::error!(error = %chain(&*cause), "the store for uploads cannot be used");
+                tracing::error!(error = %chain(&*cause), "the upload store failed");
                 return Self::new(
                     Code::Internal,
-                    "something went wrong; the log has the request id",
+                    "the server failed; its log has the cause under the request id",
                 );
             }
         };
@@ -92,10 +92,10 @@ impl From<WebhookError> for Problem {
                 return Self::invalid(format!("/{}", error.field), error.rule);
             }
             WebhookError::Secret(error) => {
-                tracing::error!(error = %chain(&error), "secrets of webhooks cannot be used");
+                tracing::error!(error = %chain(&error), "webhook secrets could not be used");
                 return Self::new(
                     Code::Internal,
-                    "something went wrong; the log has the request id",
+                    "the server failed; its log has the cause under the request id",
                 );
             }
         };
@@ -120,14 +120,14 @@ impl From<flaky::Refusal> for Problem {
 
 impl From<HostError> for Problem {
     fn from(error: HostError) -> Self {
-        tracing::warn!(error = %chain(&error), "the git host could not be asked");
+        tracing::warn!(error = %chain(&error), "could not reach the git host");
         match error {
             HostError::RateLimited { .. } | HostError::Unavailable { .. } => {
-                Self::new(Code::Unavailable, "the git host does not answer; try again later")
+                Self::new(Code::Unavailable, "the git host does not respond; try again later")
             }
             HostError::AccessDenied { .. } => Self::new(
                 Code::HostAccess,
-                "the git host denies this server access; `signalbox doctor` says what is missing",
+                "the git host denies access to this server; an operator can run `signalbox doctor` to see what is missing",
             ),
             HostError::CredentialRejected { .. } => Self::new(
                 Code::HostAccess,
@@ -136,7 +136,7 @@ impl From<HostError> for Problem {
             HostError::Rejected { .. }
             | HostError::NotFound { .. }
             | HostError::Conflict { .. } => {
-                Self::new(Code::Internal, "the git host gave an answer that was not expected")
+                Self::new(Code::Internal, "the git host sent an unexpected response")
             }
         }
     }
@@ -144,7 +144,7 @@ impl From<HostError> for Problem {
 
 impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Self {
-        tracing::error!(error = %chain(&error), "the database could not be used");
+        tracing::error!(error = %chain(&error), "the database failed");
         match error {
             StoreError::Unavailable(_) => {
                 Self::new(Code::Unavailable, "the database is not available; try again later")
@@ -153,9 +153,10 @@ impl From<StoreError> for Problem {
                 Code::Internal,
                 "the database is damaged; an operator must restore a backup",
             ),
-            StoreError::Corrupt { .. } | StoreError::Failed(_) => {
-                Self::new(Code::Internal, "something went wrong; the log has the request id")
-            }
+            StoreError::Corrupt { .. } | StoreError::Failed(_) => Self::new(
+                Code::Internal,
+                "the server failed; its log has the cause under the request id",
+            ),
         }
     }
 }

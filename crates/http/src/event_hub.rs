@@ -11,7 +11,7 @@ pub(crate) const STREAMS_OF_TOKEN: usize = 10;
 /// The most streams that a server has open.
 pub(crate) const STREAMS: usize = 1_000;
 
-/// An organization that somebody reads along with.
+/// An organization whose events are streamed.
 struct Listened {
     /// How often something may be new.
     rings: watch::Sender<u64>,
@@ -36,7 +36,7 @@ impl EventHub {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Events of an organization were committed: its streams look at once.
+    /// Wakes the streams of an organization after a commit with events.
     pub fn ring(&self, org: OrgId) {
         if let Some(listened) = self.state().orgs.get(&org) {
             listened.rings.send_modify(|count| *count = count.wrapping_add(1));

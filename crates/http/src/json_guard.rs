@@ -1,5 +1,5 @@
-//! JSON that would take more memory than it is worth, refused while it comes. A parser holds a whole
-//! text and a sign for every open bracket before anybody can look at them.
+//! Refuses JSON that would take too much memory while it arrives. A parser would hold the whole
+//! text and its open brackets before any check could see them.
 
 use std::io::{self, Read};
 
@@ -53,7 +53,7 @@ impl<R> Guarded<R> {
         }
         match self.place {
             JsonPosition::Text(bytes) if bytes > TEXT_BYTES => {
-                Err(io::Error::other(format!("a text in it has more than {TEXT_BYTES} bytes")))
+                Err(io::Error::other(format!("a string has more than {TEXT_BYTES} bytes")))
             }
             JsonPosition::Between | JsonPosition::Text(_) | JsonPosition::Escape(_) => Ok(()),
         }
@@ -98,7 +98,7 @@ mod tests {
         let plain = format!("[\"{}", "x".repeat((8 << 20) + 1));
         for long in [plain, format!("\"{}", "\\n".repeat(5 << 20))] {
             let long = passed(&long).expect_err("too long");
-            assert_eq!(long, "a text in it has more than 8388608 bytes");
+            assert_eq!(long, "a string has more than 8388608 bytes");
         }
     }
 }

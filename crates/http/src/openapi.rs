@@ -13,7 +13,7 @@ use crate::routes::v1;
 #[openapi(
     info(
         title = "Signalbox",
-        description = "A merge queue: pull requests are tested on top of what is ahead of them, and merged only if what lands is exactly what passed.\n\nStates and modes are written in upper case; a token made with `--enum-case lower` gets them in lower case. They are accepted in any case.",
+        description = "A merge queue: pull requests are tested on top of the pull requests ahead of them, and only tested commits are merged.\n\nStates and modes are written in upper case; a token made with `--enum-case lower` gets them in lower case. They are accepted in any case.",
         version = "1.0.0",
         license(name = "Apache-2.0 OR MIT")
     ),
@@ -76,7 +76,7 @@ use crate::routes::v1;
     tags(
         (name = "merge queue", description = "Queues, and pull requests in them."),
         (name = "flaky tests", description = "Test results, how tests are judged, and which are quarantined."),
-        (name = "webhooks", description = "Where events are sent, and what became of them."),
+        (name = "webhooks", description = "Webhook endpoints and their deliveries."),
         (name = "events", description = "What happened, in the order in which it was committed."),
         (name = "service", description = "The service itself; no token is needed.")
     ),

@@ -1,4 +1,4 @@
-//! Pages for people: plain HTML without scripts. Everything that is shown is escaped.
+//! Simple pages: plain HTML without scripts. All texts are escaped.
 
 use std::fmt::Write;
 
@@ -7,7 +7,7 @@ use actix_web::http::header::{CONTENT_SECURITY_POLICY, HeaderName, HeaderValue, 
 
 use crate::problem::PageKind;
 
-/// Nothing is loaded, nothing is run, nobody frames it.
+/// No content is loaded or run, and no framing.
 const POLICY: &str =
     "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
@@ -27,7 +27,7 @@ pub(crate) fn escaped(text: &str) -> String {
     })
 }
 
-/// A page that is being written. Tags are ours, texts are anybody's.
+/// A page under construction. Tags are fixed; texts are untrusted and escaped.
 #[derive(Debug, Default)]
 pub(crate) struct Html(String);
 
@@ -55,7 +55,7 @@ impl Html {
         self
     }
 
-    /// A list of names and values; those without a value are left out.
+    /// A list of names and values; empty values are omitted.
     pub(crate) fn facts(&mut self, facts: &[(&str, String)]) -> &mut Self {
         self.0.push_str("<dl>\n");
         for (name, value) in facts.iter().filter(|(_, value)| !value.is_empty()) {
@@ -114,11 +114,11 @@ mod tests {
         assert_eq!(shown, safe);
         let mut page = Html::default();
         page.element("p", evil)
-            .facts(&[(evil, evil.to_owned()), ("left out", String::new())])
+            .facts(&[(evil, evil.to_owned()), ("omitted", String::new())])
             .table(&[evil], &[vec![evil.to_owned()]])
             .link(&format!("https://x/{evil}"), evil)
             .link("javascript:alert(1)", evil);
         assert!(!page.0.contains("<script") && !page.0.contains("javascript:"), "{}", page.0);
-        assert!(!page.0.contains("left out"));
+        assert!(!page.0.contains("omitted"));
     }
 }

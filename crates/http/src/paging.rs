@@ -41,7 +41,7 @@ pub(crate) enum Turn {
     Last,
 }
 
-/// A page that was asked for.
+/// A requested page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Asked {
     pub(crate) turn: Turn,
@@ -64,7 +64,7 @@ impl std::fmt::Debug for PageTokens {
 }
 
 impl PageTokens {
-    /// Signs with that key, which is never told.
+    /// Signs with that key, which is never revealed.
     pub const fn new(key: [u8; 32]) -> Self {
         Self { key }
     }
@@ -128,7 +128,7 @@ impl PageTokens {
         Some(mac)
     }
 
-    /// What is said of a page beside its tests.
+    /// The page fields of a reply.
     pub(crate) fn reply(&self, list: ListId<'_>, page: &Page) -> PageReply {
         let pages = page.total.div_ceil(u64::from(list.page_size.max(1)));
         let pages = u32::try_from(pages).unwrap_or(u32::MAX);
@@ -225,7 +225,7 @@ impl Asked {
     }
 }
 
-/// What is said of a page beside its tests.
+/// The page fields of a reply.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct PageReply {
     /// Tests in the list.
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_is_good_for_its_list_only() {
+    fn a_token_is_valid_for_its_list_only() {
         let tokens = PageTokens::new([1; 32]);
         let after = Turn::After(ids(4, 5)[0]);
         let token = tokens.token(LIST, after, 3, 9);

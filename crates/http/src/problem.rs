@@ -10,18 +10,18 @@ use crate::request_id::current_request_id;
 
 /// Seconds after which a caller may try again when something is not available.
 const RETRY_SECONDS: u32 = 5;
-/// How a caller shows who they are.
+/// The authentication challenge.
 const CHALLENGE: &str = "ApiKey header=\"x-api-token\"";
 /// The body of every 401.
 pub(crate) const UNAUTHORIZED: &str = "a valid x-api-token header is required";
 
-/// What the table says about a code.
+/// A row of the table of codes.
 pub(crate) struct Row {
     /// The code as it is written.
     pub(crate) code: &'static str,
     /// The status of the reply.
     pub(crate) status: u16,
-    /// The kind in words.
+    /// The kind as a title.
     pub(crate) title: &'static str,
     /// Whether the same request may succeed later.
     pub(crate) retryable: bool,
@@ -59,9 +59,9 @@ codes! {
     MissingScope = "missing_scope", 403, "Not allowed", false;
     /// The operation is about the whole organization, and the token is limited to repositories.
     LimitedToken = "limited_token", 403, "Not allowed", false;
-    /// The address for a bundle, or what a git host tells, has another signature than it must have.
+    /// The signature of a bundle's upload URL or of a git host's event is invalid.
     WrongSignature = "wrong_signature", 403, "Not allowed", false;
-    /// There is nothing at this address.
+    /// No operation or page has this address.
     UnknownPath = "path_not_found", 404, "Not found", false;
     /// The organization has no such repository, or the token may not see it.
     UnknownRepository = "repository_not_found", 404, "Repository not found", false;
@@ -69,7 +69,7 @@ codes! {
     UnknownQueue = "merge_queue_not_found", 404, "Merge queue not found", false;
     /// The git host has no such pull request.
     UnknownPullRequest = "pull_request_not_found", 404, "Pull request not found", false;
-    /// The pull request is not, or never was, in the queue.
+    /// The pull request is not in the queue, or never was.
     NotInQueue = "pull_request_not_in_queue", 404, "Pull request not in the queue", false;
     /// The queue has no such test run.
     UnknownRun = "test_run_not_found", 404, "Test run not found", false;
@@ -83,11 +83,11 @@ codes! {
     UnknownMonitor = "monitor_not_found", 404, "Monitor not found", false;
     /// The organization has no such webhook endpoint.
     UnknownWebhook = "webhook_not_found", 404, "Webhook endpoint not found", false;
-    /// The webhook endpoint has no such message, or no longer.
+    /// The webhook endpoint has no such message, or it was deleted.
     UnknownMessage = "message_not_found", 404, "Message not found", false;
-    /// The address takes other methods; `Allow` names them.
+    /// The address supports other methods; `Allow` lists them.
     WrongMethod = "method_not_allowed", 405, "Method not allowed", false;
-    /// The repository has a queue for this branch already.
+    /// The repository already has a queue for this branch.
     QueueExists = "merge_queue_exists", 409, "Merge queue exists", false;
     /// The queue still has pull requests in it.
     QueueNotEmpty = "merge_queue_not_empty", 409, "Merge queue not empty", false;
@@ -95,43 +95,43 @@ codes! {
     QueueNotEmptyLive = "merge_queue_not_empty", 400, "Merge queue not empty", false;
     /// The pull request is in a state that has no tests to restart.
     NothingToRestart = "nothing_to_restart", 409, "Nothing to restart", false;
-    /// The pull request is being put on the target branch at this moment.
+    /// The pull request is being merged into the target branch.
     Landing = "merge_in_progress", 409, "Merge in progress", true;
     /// The pull request is closed or merged.
     PullRequestNotOpen = "pull_request_not_open", 409, "Pull request not open", false;
-    /// The queue is between two modes.
+    /// The queue is switching modes.
     ModeChange = "mode_change_in_progress", 409, "Mode change in progress", true;
-    /// The test is flagged already, or is not flagged.
+    /// The test is already flagged, or is not flagged.
     FlagUnchanged = "flag_unchanged", 409, "Nothing to change", false;
     /// The monitor has never been active for this test, or is not muted.
     MuteUnchanged = "mute_unchanged", 409, "Nothing to mute or unmute", false;
     /// A monitor of another kind cannot become this one.
     MonitorKindFixed = "monitor_kind_fixed", 409, "Kind of monitor is fixed", false;
-    /// The organization has as many webhook endpoints as it may.
+    /// The organization has the maximum number of webhook endpoints.
     TooManyWebhooks = "too_many_webhooks", 409, "Too many webhook endpoints", false;
-    /// The webhook endpoint is off: nothing is sent to it.
+    /// The webhook endpoint is off, so no messages are sent.
     WebhookOff = "webhook_off", 409, "Webhook endpoint is off", false;
-    /// The message is on its way already.
+    /// The message is already being delivered.
     MessagePending = "message_pending", 409, "Message is pending", false;
-    /// The body has more than 20 MiB, or an upload more than the server takes.
+    /// The body exceeds 20 MiB, or an upload exceeds the limit of the server.
     TooLarge = "body_too_large", 413, "Request body too large", false;
     /// The body is not declared as JSON, or is compressed.
     WrongContentType = "unsupported_content_type", 415, "Unsupported content type", false;
-    /// The upload is not taken: too late, too many files or none, the wrong place, or too often.
+    /// The upload is refused: too late, too many files or none, the wrong repository, or too often.
     UploadRefused = "upload_refused", 422, "Upload refused", false;
-    /// The token has as many streams open as it may have.
+    /// The token has the maximum number of open streams.
     TooManyStreams = "too_many_streams", 429, "Too many streams", true;
-    /// There is no such event.
+    /// The catalogue has no such event.
     UnknownEvent = "event_not_found", 404, "Event not found", false;
-    /// The page token was not issued for this list: the caller's mistake, in spite of the status.
+    /// The page token was not issued for this list: a mistake of the caller, despite the status.
     InvalidPageToken = "invalid_page_token", 500, "Invalid page token", false;
-    /// The server failed; its log names the cause under the request id.
+    /// The server failed; its log has the cause under the request id.
     Internal = "internal_error", 500, "Internal error", false;
     /// The git host denies access or rejects the server's credential: an operator must act.
     HostAccess = "git_host_access", 502, "Git host denies access", true;
-    /// The database or the git host does not answer, or the server or the queue is too busy.
+    /// The database or the git host does not respond, or the server or the queue is overloaded.
     Unavailable = "unavailable", 503, "Not available", true;
-    /// There is no room for uploads until older ones are removed.
+    /// The store of uploads is full until older ones are removed.
     NoRoom = "no_room_for_uploads", 507, "No room for uploads", false;
 }
 
@@ -179,11 +179,11 @@ pub(crate) struct ProblemBody {
     /// A URI for the kind of problem.
     #[schema(example = "urn:signalbox:problem:merge_queue_not_found")]
     r#type: String,
-    /// The kind in words.
+    /// The kind of problem as a title.
     title: &'static str,
     /// The status of the reply.
     status: u16,
-    /// This problem in words.
+    /// This problem as a sentence.
     detail: String,
     /// The kind as a stable code.
     code: &'static str,
@@ -196,7 +196,7 @@ pub(crate) struct ProblemBody {
     errors: Vec<FieldError>,
 }
 
-/// An error on its way to a reply.
+/// An error that becomes a reply.
 #[derive(Debug)]
 pub(crate) struct Problem {
     code: Code,
@@ -226,23 +226,23 @@ impl Problem {
     }
 }
 
-/// Marks a reply whose status says that the server failed although it did not.
+/// Marks a reply with a server status that is the caller's mistake.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CallersMistake;
 
 impl CallersMistake {
-    /// What such a reply is counted as.
+    /// The status that such a reply is counted as.
     pub(crate) const COUNTED_AS: u16 = 400;
 }
 
-/// What became of a request for a page.
+/// The status of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PageKind {
     /// It is shown.
     Shown,
-    /// Somebody must say who they are first.
+    /// The visitor must sign in first.
     SignIn,
-    /// There is none, or not for them.
+    /// It does not exist, or the visitor may not see it.
     Missing,
 }
 

@@ -1,4 +1,5 @@
-//! Request ids: taken from the caller or made here, told in every reply, log line and problem.
+//! Request ids: taken from the caller or created here, and part of every reply, log line and
+//! problem.
 
 use actix_web::body::MessageBody;
 use actix_web::dev::{ServiceRequest, ServiceResponse};
@@ -40,15 +41,15 @@ fn acceptable(id: &str) -> bool {
     !id.is_empty() && id.len() <= 128 && id.chars().all(plain)
 }
 
-/// Whether something in the address stands for the character U+0000: no name of ours has it, and
-/// PostgreSQL cannot keep it. It has this one form there: as itself it is no part of an address.
+/// Whether the address contains an encoded U+0000: no valid name has it, and PostgreSQL cannot
+/// store it. This is its only form: unencoded it is not allowed in an address.
 fn names_nul(request: &ServiceRequest) -> bool {
     let uri = request.uri();
     uri.path().contains("%00") || uri.query().is_some_and(|query| query.contains("%00"))
 }
 
-/// Gives each request an id, logs it and counts it. The headers that every reply carries are set
-/// here too, and what no route can be asked is refused.
+/// Gives each request an id, logs it and counts it. It also sets the headers of every reply,
+/// and refuses requests that no route can handle.
 pub async fn with_request_id(
     request: ServiceRequest,
     next: Next<impl MessageBody + 'static>,

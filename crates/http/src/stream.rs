@@ -25,7 +25,7 @@ fn cut_off(error: &dyn std::fmt::Display) -> Problem {
     Problem::new(Code::MalformedBody, format!("the body was cut off: {error}"))
 }
 
-/// Refuses a body that says of itself that it is too large.
+/// Refuses a body whose declared length is too large.
 pub(crate) fn check_length(request: &HttpRequest, most: u64) -> Result<(), Problem> {
     let length = request.headers().get(CONTENT_LENGTH).and_then(|it| it.to_str().ok());
     let length = length.and_then(|it| it.parse::<u64>().ok());
@@ -41,7 +41,7 @@ pub(crate) async fn into_upload(mut body: Payload, upload: &mut Intake) -> Resul
     Ok(())
 }
 
-/// Reads a body to its end and forgets it.
+/// Reads a body completely and discards it.
 pub(crate) async fn drain(mut body: Payload, most: u64) -> Result<(), Problem> {
     let mut left = most;
     while let Some(chunk) = body.next().await {
@@ -73,8 +73,8 @@ impl Read for Pieces {
     }
 }
 
-/// Reads JSON while it comes. What the type has no field for takes no memory, and neither does what is
-/// nested too deep or one text that is too long.
+/// Reads JSON while it comes. What the type has no field for takes no memory, and neither does what
+/// is nested too deep or one text that is too long.
 pub(crate) async fn json<T: DeserializeOwned + Send + 'static>(
     mut body: Payload,
     most: u64,
@@ -107,7 +107,10 @@ pub(crate) async fn json<T: DeserializeOwned + Send + 'static>(
     drop(sender);
     let read = reading.await.map_err(|error| {
         tracing::error!(%error, "a body's reader ended badly");
-        Problem::new(Code::Internal, "something went wrong; the log has the request id")
+        Problem::new(
+            Code::Internal,
+            "the server failed; its log has the cause under the request id",
+        )
     })?;
     match stopped {
         Some(problem) => Err(problem),

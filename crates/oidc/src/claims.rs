@@ -25,7 +25,7 @@ pub(crate) fn identity(
 ) -> Result<Identity, &'static str> {
     let text = |name: &str| claims.get(name).and_then(Value::as_str).filter(|it| !it.is_empty());
     if text("iss") != Some(expected.issuer) {
-        return Err("it is of another issuer");
+        return Err("it was issued by another issuer");
     }
     let audience: Vec<&str> = match claims.get("aud") {
         Some(Value::String(one)) => vec![one],
@@ -33,11 +33,13 @@ pub(crate) fn identity(
         _ => Vec::new(),
     };
     if !audience.contains(&expected.client) {
-        return Err("it is for somebody else");
+        return Err("its audience is another client");
     }
     match text("azp") {
-        Some(party) if party != expected.client => return Err("it was given to somebody else"),
-        None if audience.len() > 1 => return Err("it is for several and does not say for whom"),
+        Some(party) if party != expected.client => return Err("it was issued to another client"),
+        None if audience.len() > 1 => {
+            return Err("it has several audiences and no authorized party");
+        }
         _ => {}
     }
     let now = expected.now.unix_micros() / 1_000_000;
@@ -50,12 +52,12 @@ pub(crate) fn identity(
     if seconds("iat").is_some_and(|made| made > latest)
         || seconds("nbf").is_some_and(|begin| begin > latest)
     {
-        return Err("it is not good yet");
+        return Err("it is not valid yet");
     }
     if text("nonce") != Some(expected.nonce) {
-        return Err("it answers another question");
+        return Err("its nonce is wrong");
     }
-    let subject = text("sub").ok_or("it is about nobody")?.to_owned();
+    let subject = text("sub").ok_or("it has no subject")?.to_owned();
     let name = ["name", "preferred_username"].into_iter().find_map(text);
     let verified = claims.get("email_verified");
     let verified =
@@ -108,13 +110,13 @@ mod tests {
     }
 
     #[test]
-    fn a_good_token_says_who_somebody_is() {
-        let who = read(json!({})).expect("it is good");
+    fn a_valid_token_identifies_its_user() {
+        let who = read(json!({})).expect("it is valid");
         assert_eq!((who.subject.as_str(), who.name.as_str()), ("7", "Ada"));
         assert_eq!(who.email.as_deref(), Some("ada@a.test"));
         assert_eq!(who.groups, ["dev"]);
         assert_eq!(values(&claims(), "realm_access.roles"), ["ops"]);
-        let plain = read(json!({"name": null, "email_verified": false})).expect("it is good");
+        let plain = read(json!({"name": null, "email_verified": false})).expect("it is valid");
         assert_eq!((plain.name.as_str(), plain.email), ("7", None));
         assert!(read(json!({"aud": ["other", "box"], "azp": "box"})).is_ok());
         assert!(read(json!({"exp": NOW - 30})).is_ok(), "clocks differ a little");
@@ -125,18 +127,18 @@ mod tests {
         for (change, rule) in [
             (json!({"iss": "https://id.test/"}), "another issuer"),
             (json!({"iss": null}), "another issuer"),
-            (json!({"aud": "other"}), "somebody else"),
-            (json!({"aud": []}), "somebody else"),
+            (json!({"aud": "other"}), "another client"),
+            (json!({"aud": []}), "another client"),
             (json!({"aud": ["box", "other"]}), "several"),
-            (json!({"azp": "other"}), "given to somebody else"),
+            (json!({"azp": "other"}), "issued to another client"),
             (json!({"exp": NOW - 61}), "expired"),
             (json!({"exp": null}), "expired"),
             (json!({"exp": "never"}), "expired"),
-            (json!({"iat": NOW + 61}), "not good yet"),
-            (json!({"nbf": NOW + 61}), "not good yet"),
-            (json!({"nonce": "m"}), "another question"),
-            (json!({"nonce": null}), "another question"),
-            (json!({"sub": ""}), "nobody"),
+            (json!({"iat": NOW + 61}), "not valid yet"),
+            (json!({"nbf": NOW + 61}), "not valid yet"),
+            (json!({"nonce": "m"}), "nonce is wrong"),
+            (json!({"nonce": null}), "nonce is wrong"),
+            (json!({"sub": ""}), "no subject"),
         ] {
             let error = read(change.clone()).expect_err(rule);
             assert!(error.contains(rule), "{change}: {error}");

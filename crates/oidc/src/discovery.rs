@@ -1,4 +1,4 @@
-//! What a provider says of itself.
+//! The discovery document of a provider.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ const MAX_ANSWER: usize = 1024 * 1024;
 /// The longest that a call may take.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What a provider says of itself.
+/// The discovery document of a provider.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct Discovered {
     pub(crate) issuer: String,
@@ -40,11 +40,11 @@ impl Discovered {
         let found: Self = get(http, &address).await?;
         if found.issuer.trim_end_matches('/') != base {
             let other: String = found.issuer.chars().take(200).collect();
-            return Err(IdentityError::Unavailable(format!("it calls itself {other}")));
+            return Err(IdentityError::Unavailable(format!("its issuer is {other}")));
         }
         for url in [&found.authorization_endpoint, &found.token_endpoint, &found.jwks_uri] {
             if url.scheme() != issuer.scheme() && url.scheme() != "https" {
-                return Err(IdentityError::Unavailable("an address of it is not https".into()));
+                return Err(IdentityError::Unavailable("one of its endpoints is not https".into()));
             }
         }
         Ok(found)
@@ -59,10 +59,13 @@ pub(crate) async fn get<T: DeserializeOwned>(
     let reply = http.get(address).send().await;
     let reply = reply.map_err(|error| IdentityError::Unavailable(cause(&error)))?;
     if !reply.status().is_success() {
-        return Err(IdentityError::Unavailable(format!("it answers {}", reply.status())));
+        return Err(IdentityError::Unavailable(format!(
+            "it responded with status {}",
+            reply.status()
+        )));
     }
     let body = body(reply).await?;
-    let unreadable = |_| IdentityError::Unavailable("its answer cannot be read".into());
+    let unreadable = |_| IdentityError::Unavailable("its response is malformed".into());
     serde_json::from_slice(&body).map_err(unreadable)
 }
 
@@ -76,19 +79,19 @@ pub(crate) async fn body(mut reply: Response) -> Result<Vec<u8>, IdentityError> 
         };
         body.extend_from_slice(&chunk);
         if body.len() > MAX_ANSWER {
-            return Err(IdentityError::Unavailable("its answer is too long".into()));
+            return Err(IdentityError::Unavailable("its response is too large".into()));
         }
     }
 }
 
-/// Why a call failed, without its address, which may carry more than is to be seen.
+/// Why a call failed, without its address, which may contain secrets.
 pub(crate) fn cause(error: &reqwest::Error) -> String {
     let what = if error.is_timeout() {
-        "it takes too long"
+        "timed out"
     } else if error.is_connect() {
-        "there is no connection"
+        "could not connect"
     } else {
-        "the connection broke"
+        "the connection was lost"
     };
     what.to_owned()
 }

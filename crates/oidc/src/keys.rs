@@ -8,7 +8,7 @@ use ring::signature::{
 };
 use serde::Deserialize;
 
-/// The most keys of a provider that are looked at.
+/// The most keys of a provider that are read.
 const MAX_KEYS: usize = 50;
 
 /// How a token is signed. Those with a shared secret are not taken, and `none` is none.
@@ -44,14 +44,14 @@ struct Published {
     y: Option<String>,
 }
 
-/// The answer of a provider that is asked for its keys.
+/// The key set of a provider.
 #[derive(Deserialize)]
 pub(crate) struct KeySet {
     keys: Vec<serde_json::Value>,
 }
 
 impl KeySet {
-    /// Those that can be used; others, which are for something else, are left out.
+    /// The keys for signatures; keys for other uses are omitted.
     pub(crate) fn usable(self) -> Vec<Key> {
         let published = self.keys.into_iter().take(MAX_KEYS);
         published

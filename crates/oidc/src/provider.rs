@@ -21,12 +21,12 @@ use crate::discovery::{Discovered, TIMEOUT, body, cause, get};
 use crate::keys::{Key, KeySet};
 use crate::token::Unchecked;
 
-/// How long what a provider says of itself is kept.
+/// Minutes for which the discovery document is cached.
 const KEPT_MINUTES: u32 = 60;
 /// The shortest time between two looks for new keys.
 const LOOK_SECONDS: u32 = 10;
 
-/// What is known of a provider before it is asked.
+/// The configuration of a provider.
 #[derive(Clone)]
 pub struct Settings {
     /// Its address, exactly as it calls itself.
@@ -35,20 +35,20 @@ pub struct Settings {
     pub client_id: String,
     /// What shows that it is us. Never logged.
     pub client_secret: String,
-    /// What is asked for beside `openid`.
+    /// The scopes to request besides `openid`.
     pub scopes: Vec<String>,
     /// The claim with groups; with dots for one inside others.
     pub groups_claim: String,
 }
 
-/// Why a provider cannot be used.
+/// Why a provider could not be set up.
 #[derive(Debug, Error)]
 pub enum ProviderError {
-    /// Its address is none.
-    #[error("the issuer must be an https address; http is taken for this machine only")]
+    /// The issuer is not an allowed URL.
+    #[error("the issuer must be an https URL; http is allowed for this machine only")]
     Issuer,
-    /// There is no way out.
-    #[error("there is no client for the identity provider")]
+    /// The HTTP client could not be created.
+    #[error("could not create the HTTP client for the identity provider")]
     Client(#[source] reqwest::Error),
 }
 
@@ -75,8 +75,8 @@ struct Answer {
 }
 
 impl Provider {
-    /// A provider; it is asked when the first one signs in. The process must have a provider of
-    /// cryptography for TLS.
+    /// A provider. Its discovery document is read at the first sign-in. The process must have a TLS
+    /// crypto provider installed.
     pub fn new(settings: Settings, clock: Arc<dyn Clock>) -> Result<Self, ProviderError> {
         let issuer = Url::parse(&settings.issuer).map_err(|_| ProviderError::Issuer)?;
         let own = matches!(issuer.host_str(), Some("localhost" | "127.0.0.1" | "[::1]"));
@@ -95,12 +95,12 @@ impl Provider {
 
     fn text(&self) -> Result<String, IdentityError> {
         let mut bytes = [0; 32];
-        let none = |_| IdentityError::Unavailable("there are no random bytes".into());
+        let none = |_| IdentityError::Unavailable("could not get random bytes".into());
         self.random.fill(&mut bytes).map_err(none)?;
         Ok(URL_SAFE_NO_PAD.encode(bytes))
     }
 
-    /// What the provider says of itself, not older than an hour.
+    /// The discovery document, at most an hour old.
     async fn discovered(&self) -> Result<Discovered, IdentityError> {
         let mut known = self.known.lock().await;
         let now = self.clock.now();
@@ -117,7 +117,7 @@ impl Provider {
         Ok(found)
     }
 
-    /// The provider's keys; read anew when a token is signed with none of them.
+    /// The provider's keys; read again when a token is signed with none of them.
     async fn keys(&self, token: &Unchecked<'_>) -> Result<Vec<Key>, IdentityError> {
         self.discovered().await?;
         let mut known = self.known.lock().await;
@@ -167,15 +167,15 @@ impl Provider {
         let reply = reply.map_err(|error| IdentityError::Unavailable(cause(&error)))?;
         let status = reply.status();
         if status.is_client_error() {
-            let why = format!("the code was not taken ({status})");
+            let why = format!("the code was refused ({status})");
             return Err(IdentityError::Refused(why));
         }
         if !status.is_success() {
-            return Err(IdentityError::Unavailable(format!("it answers {status}")));
+            return Err(IdentityError::Unavailable(format!("it responded with status {status}")));
         }
         let body = body(reply).await?;
         let answer: Option<Answer> = serde_json::from_slice(&body).ok();
-        let none = || IdentityError::Refused("there is no identity token".into());
+        let none = || IdentityError::Refused("the response has no identity token".into());
         answer.and_then(|it| it.id_token).ok_or_else(none)
     }
 }

@@ -17,13 +17,13 @@ pub(crate) enum TokenError {
     #[error("it is not a signed token")]
     Form,
     /// It is signed in a way that is not taken; `none` among them.
-    #[error("its algorithm {0:?} is not taken")]
+    #[error("its algorithm {0:?} is not supported")]
     Algorithm(String),
     /// It is signed with a key that the provider does not publish.
     #[error("it is signed with a key that the provider does not publish")]
     UnknownKey,
     /// Its signature is wrong.
-    #[error("its signature is wrong")]
+    #[error("its signature is invalid")]
     Signature,
 }
 
@@ -77,7 +77,7 @@ impl<'a> Unchecked<'a> {
             }
     }
 
-    /// What it says, if one of these keys has signed it.
+    /// Its claims, if one of these keys has signed it.
     pub(crate) fn checked(&self, keys: &[Key]) -> Result<Value, TokenError> {
         let mut fitting = keys.iter().filter(|key| self.fits(key)).peekable();
         if fitting.peek().is_none() {

@@ -81,7 +81,7 @@ fn a_token_is_taken_when_a_published_key_has_signed_it() {
 }
 
 #[test]
-fn a_token_that_somebody_else_has_signed_or_changed_is_refused() {
+fn a_token_with_a_foreign_or_broken_signature_is_refused() {
     let (own, evil) = (point(), point());
     let known = keys(&[own.published("1")]);
     let header = json!({"alg": "ES256", "kid": "1"});

@@ -1,5 +1,5 @@
 //! Styles, scripts and the icon: part of the program, under addresses that change with their
-//! contents, so that browsers may keep them for good.
+//! contents, so that browsers may cache them forever.
 
 use std::sync::LazyLock;
 
@@ -19,7 +19,7 @@ pub(crate) struct Asset {
     pub(crate) name: &'static str,
     kind: &'static str,
     bytes: &'static [u8],
-    /// The same, packed by gzip.
+    /// The contents, compressed with gzip.
     packed: Bytes,
     /// Its address: the name with a part of the hash of its contents.
     pub(crate) path: String,
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn vendored_files_are_those_that_were_published() {
+    fn vendored_files_match_their_published_sums() {
         let sums = include_str!("../assets/vendor/SHA256SUMS");
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/assets/vendor");
         let mut scripts = 0;

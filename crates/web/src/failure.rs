@@ -1,4 +1,4 @@
-//! Why a page is not shown, and the page that says so.
+//! Errors of pages, and the page that shows them.
 
 use signalbox_domain::ports::StoreError;
 use signalbox_services::{Error, TokenError, WebhookError};
@@ -10,25 +10,25 @@ use crate::visitor::Visitor;
 /// Why a page is not shown.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// Somebody must say who they are first.
+    /// The visitor must sign in first.
     SignIn,
-    /// There is nothing, or nothing for them: nobody can tell which.
+    /// Nothing is there, or the visitor may not see it; the reply is the same.
     Missing,
-    /// They may see it and may not do that.
+    /// The visitor may see it, but may not do that.
     Forbidden(String),
-    /// They are known and may not come in.
+    /// The visitor is known, but may not sign in.
     Denied(String),
-    /// What was sent cannot be used.
+    /// Invalid input.
     Invalid(String),
-    /// The rules say no.
+    /// The rules of the queue refuse it.
     Conflict(String),
-    /// Somebody else was faster; a page that shows what is so now, for the one who asked.
+    /// A concurrent change came first; the page shows the current state.
     Changed(Box<(Visitor, Page)>),
     /// Too many attempts.
     TooMany,
-    /// Something does not answer.
+    /// A part that the server depends on does not respond.
     Unavailable(String),
-    /// The server is at fault.
+    /// An error of the server.
     Internal,
 }
 
@@ -51,12 +51,12 @@ impl From<Error> for Failure {
                 scope.as_str()
             )),
             Error::Host(cause) => {
-                tracing::warn!(%cause, "the git host could not be asked");
-                Self::Unavailable("the git host could not be asked".to_owned())
+                tracing::warn!(%cause, "could not reach the git host");
+                Self::Unavailable("could not reach the git host".to_owned())
             }
             Error::Busy => Self::Unavailable("the queue is too busy".to_owned()),
             Error::Store(cause) => {
-                tracing::error!(%cause, "a page could not be read");
+                tracing::error!(%cause, "could not read a page");
                 Self::Internal
             }
         }
@@ -72,8 +72,8 @@ fn of_webhook(error: &WebhookError) -> Failure {
         }
         WebhookError::Settings(_) => Failure::Invalid(error.to_string()),
         WebhookError::Secret(cause) => {
-            tracing::error!(%cause, "a secret of a webhook could not be made or read");
-            Failure::Unavailable("the keys of webhook secrets cannot be read".to_owned())
+            tracing::error!(%cause, "could not create or read a webhook secret");
+            Failure::Unavailable("could not read the keys of webhook secrets".to_owned())
         }
     }
 }
@@ -113,46 +113,46 @@ impl Failure {
         }
     }
 
-    /// The page that says so. The page for signing in is another one.
+    /// The page for an error, except the sign-in page.
     pub(crate) fn page(&self, request: &str) -> Page {
         let (title, text, next) = match self {
-            Self::SignIn => ("Sign in", "You have to sign in first.".to_owned(), ""),
+            Self::SignIn => ("Sign in", "You need to sign in to see this page.".to_owned(), ""),
             Self::Missing => (
                 "Not found",
-                "There is nothing here, or you may not see it.".to_owned(),
-                "Look for it among the queues and tests that you may see.",
+                "This page does not exist, or you may not see it.".to_owned(),
+                "The home page lists the queues and tests that you may see.",
             ),
             Self::Forbidden(why) => (
                 "Not allowed",
                 crate::text::sentence(why),
-                "Sign in with a token that has this scope, or ask somebody who has one.",
+                "Sign in with a token that has this scope, or ask an administrator for one.",
             ),
             Self::Denied(why) => (
                 "You may not sign in",
                 crate::text::sentence(why),
-                "Ask whoever runs this server to let you in, or sign in with an API token.",
+                "Ask the operator of this server for access, or sign in with an API token.",
             ),
             Self::Invalid(why) => {
-                ("That cannot be done", crate::text::sentence(why), "Go back and correct it.")
+                ("Invalid request", crate::text::sentence(why), "Go back and correct it.")
             }
             Self::Conflict(why) => (
-                "That is not possible now",
+                "Not possible now",
                 crate::text::sentence(why),
-                "Go back: the page shows how things stand.",
+                "Go back: the page shows the current state.",
             ),
             Self::Changed(shown) => return shown.1.clone(),
             Self::TooMany => (
                 "Too many attempts",
-                "Somebody has tried to sign in too often.".to_owned(),
+                "There were too many failed attempts to sign in.".to_owned(),
                 "Wait a minute and try again.",
             ),
             Self::Unavailable(why) => {
-                ("Not available", crate::text::sentence(why), "Try again in half a minute.")
+                ("Unavailable", crate::text::sentence(why), "Try again in half a minute.")
             }
             Self::Internal => (
                 "Something went wrong",
-                "The server failed. It was not your fault.".to_owned(),
-                "Its log names the cause under the request id below.",
+                "The server failed to handle this request.".to_owned(),
+                "Its log has the cause under the request id below.",
             ),
         };
         let mut section = Section::plain("what").with(Block::Text(text));

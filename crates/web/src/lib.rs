@@ -29,14 +29,14 @@ use signalbox_services::{
 
 pub use view::status::ServerFact;
 
-/// What the page about the server shows.
+/// The source of the page about the server.
 #[async_trait]
 pub trait ServerFacts: Send + Sync {
-    /// The facts as they are now, the most important first.
+    /// The current facts, the most important first.
     async fn facts(&self) -> Vec<ServerFact>;
 }
 
-/// An event that webhooks are told.
+/// An event that webhooks can subscribe to.
 #[derive(Clone, Debug)]
 pub struct EventInfo {
     /// Its public name.
@@ -47,56 +47,56 @@ pub struct EventInfo {
     pub schema: String,
 }
 
-/// An identity provider that people sign in with.
+/// An identity provider that users sign in with.
 pub struct SignInWith {
     /// The provider.
     pub provider: Arc<dyn IdentityProvider>,
-    /// Who may sign in, and as what.
+    /// The users who may sign in, and their roles.
     pub policy: AdmissionPolicy,
-    /// Where they belong.
+    /// The organization that they belong to.
     pub org: OrgSlug,
-    /// What it is called on the page.
+    /// Its label on the sign-in page.
     pub label: String,
 }
 
-/// What the pages work with.
+/// The state that the pages need.
 #[derive(Clone)]
 pub struct Pages {
-    /// The use cases of queues.
+    /// The queue service.
     pub queues: Arc<QueueService>,
-    /// The use cases of flaky tests.
+    /// The flaky-test service.
     pub flaky: Arc<FlakyService>,
-    /// The use cases of uploads.
+    /// The upload service.
     pub uploads: Arc<UploadService>,
-    /// What pages show beside the replies of the API.
+    /// Reads for the pages beyond the API.
     pub reads: Arc<PageReads>,
-    /// The use cases of webhooks.
+    /// The webhook service.
     pub webhooks: Arc<WebhookService>,
-    /// The events that webhooks are told.
+    /// The events that webhooks can subscribe to.
     pub events: Arc<[EventInfo]>,
-    /// Tokens of an organization.
+    /// The token service.
     pub tokens: Arc<TokenService>,
-    /// The identity provider that people sign in with, if there is one.
+    /// The identity provider; `None` when users sign in with tokens only.
     pub sign_in_with: Option<Arc<SignInWith>>,
-    /// Signing in.
+    /// The session service.
     pub sessions: Arc<Sessions>,
-    /// Who changed what.
+    /// The audit log.
     pub audit: Arc<AuditService>,
-    /// Who calls with a token.
+    /// Resolves a token to its caller.
     pub authenticator: Arc<Authenticator>,
-    /// What the server says of itself.
+    /// The facts about the server.
     pub server: Arc<dyn ServerFacts>,
-    /// The description of the API, as JSON.
+    /// The OpenAPI description of the API, as JSON.
     pub openapi: Arc<str>,
-    /// The address by which others reach the server, without a slash at its end.
+    /// The public URL of the server, without a slash at its end.
     pub public_url: String,
     /// The address of a ticket, with `{id}` in it.
     pub ticket_url: Option<String>,
-    /// Whether anybody may read the pages of tests.
+    /// Whether the pages of tests are public.
     pub public_tests: bool,
     /// The id of a request, for pages about errors.
     pub request_id: fn(&HttpRequest) -> String,
-    /// What changed, told to open pages.
+    /// The live updates of open pages.
     pub live: Live,
     /// Counts attempts to sign in.
     pub attempts: Attempts,
@@ -106,13 +106,13 @@ pub use live::Live;
 pub use routes::sign_in::Attempts;
 
 impl Pages {
-    /// Whether browsers reach the server by https, so that cookies may be bound to it.
+    /// Whether browsers reach the server by https, so that cookies can be restricted to it.
     pub(crate) fn secure(&self) -> bool {
         self.public_url.starts_with("https://")
     }
 }
 
-/// Adds every page. To be called before routes that answer every address.
+/// Adds every page. Call it before adding catch-all routes.
 pub fn configure(pages: Pages) -> impl FnOnce(&mut ServiceConfig) {
     move |config| {
         config.app_data(Data::new(pages));

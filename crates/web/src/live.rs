@@ -1,5 +1,5 @@
-//! What changed, told to open pages: one stream for each tab. What is told is only that something
-//! changed; the page then asks for itself and keeps what is the same.
+//! Live updates of open pages: one event stream per tab. An event says only that something changed;
+//! the page then reloads its content and keeps what is the same.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -20,11 +20,11 @@ use crate::failure::Failure;
 use crate::reply::Status;
 use crate::visitor::{Asked, Visitor, visitor};
 
-/// How often the database is asked whether something has changed. One question serves all streams.
+/// The interval at which the database is polled for changes. One query serves all streams.
 const POLL: Duration = Duration::from_secs(1);
-/// How often a stream says that it is still there.
+/// The interval of heartbeats on a stream.
 const HEARTBEAT: Duration = Duration::from_secs(15);
-/// How often it is looked whether the session of a stream is still good.
+/// The interval at which the session of a stream is checked.
 const RECHECK: Duration = Duration::from_secs(1);
 /// The most streams of one server.
 const MAX_STREAMS: usize = 2_000;
@@ -32,10 +32,10 @@ const MAX_STREAMS: usize = 2_000;
 const MAX_TOPICS: usize = 4;
 
 type Key = (OrgId, Topic);
-/// What is known of a topic; `None` until it was read for the first time.
+/// The version of a topic; `None` until it is first read.
 type Version = Option<u64>;
 
-/// The topics that somebody listens to.
+/// The topics that streams listen to.
 #[derive(Clone, Default)]
 pub struct Live {
     topics: Arc<Mutex<BTreeMap<Key, Weak<watch::Sender<Version>>>>>,
@@ -43,7 +43,7 @@ pub struct Live {
 }
 
 impl Live {
-    /// The versions of a topic, from now on. The first listener starts the asking, and it ends with
+    /// Subscribes to the versions of a topic. The first listener starts the polling; it ends with
     /// the last one.
     fn listen(&self, reads: &Arc<PageReads>, key: Key) -> watch::Receiver<Version> {
         let mut topics = self.topics.lock().unwrap_or_else(PoisonError::into_inner);
@@ -63,7 +63,7 @@ impl Live {
                         sender
                             .send_if_modified(|known| std::mem::replace(known, version) != version);
                     }
-                    Err(error) => tracing::warn!(%error, "changes could not be read"),
+                    Err(error) => tracing::warn!(%error, "could not read changes"),
                 }
                 sleep(POLL).await;
             }
@@ -105,7 +105,7 @@ struct Stream {
     pages: Data<Pages>,
     visitor: Visitor,
     topics: Vec<watch::Receiver<Version>>,
-    /// What the page shows of each topic, as far as the page has said it.
+    /// The version of each topic that the page shows, if it has sent one.
     shown: Vec<Version>,
     _place: OpenStream,
     number: u64,
@@ -114,13 +114,13 @@ struct Stream {
 }
 
 impl Stream {
-    /// Whether the session, and the token behind it, are still good.
+    /// Whether the session, and the token behind it, are still valid.
     async fn is_welcome(&self) -> bool {
         let Some(session) = &self.visitor.session else { return false };
         matches!(self.pages.sessions.resume(session).await, Ok(Some(_)))
     }
 
-    /// Whether there is something that the page does not show. It is told once.
+    /// Whether there is a version that the page does not show. Returns `true` once for each.
     fn has_news(&mut self) -> bool {
         let mut news = false;
         for (topic, shown) in self.topics.iter_mut().zip(&mut self.shown) {
@@ -133,22 +133,22 @@ impl Stream {
         news
     }
 
-    /// Says that something has changed.
-    fn told(&mut self) -> Bytes {
+    /// The event that something has changed.
+    fn changed_event(&mut self) -> Bytes {
         self.number += 1;
         self.beat = Instant::now() + HEARTBEAT;
         Bytes::from(format!("event: changed\nid: {0}\ndata: {0}\n\n", self.number))
     }
 
-    /// What is sent next; `None` ends the stream.
+    /// The next bytes to send; `None` ends the stream.
     async fn next(&mut self) -> Option<Bytes> {
         if !self.greeted {
             self.greeted = true;
             return Some(Bytes::from_static(b"retry: 2000\n: hello\n\n"));
         }
-        // What has changed between the page and its stream is told at once.
+        // Changes between the page and its stream are sent immediately.
         if self.has_news() {
-            return Some(self.told());
+            return Some(self.changed_event());
         }
         loop {
             let recheck = Instant::now() + RECHECK;
@@ -165,10 +165,10 @@ impl Stream {
             }
             match changed {
                 Some(Ok(())) => {
-                    // What comes within the same moment is told once.
+                    // Changes in quick succession are sent as one event.
                     sleep(Duration::from_millis(100)).await;
                     if self.has_news() {
-                        return Some(self.told());
+                        return Some(self.changed_event());
                     }
                 }
                 Some(Err(_)) => return None,
@@ -230,7 +230,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn topics_are_read_and_nothing_else() {
+    fn topics_are_parsed_and_other_texts_refused() {
         let id = Uuid::from_u128(7);
         assert_eq!(topic("org"), Some(Topic::Org));
         assert_eq!(topic(&format!("queue:{id}")), Some(Topic::Queue(QueueId(id))));

@@ -1,32 +1,32 @@
-//! What a page is made of. Handlers build these values; one template writes them, so that every
-//! page escapes, labels and lays out in the same way.
+//! The model of a page. Handlers build these values; one template renders them, so that every page
+//! //! escapes and labels its content in the same way.
 
 use signalbox_wording::{Named, Tone, Word};
 
-/// A piece of text with what belongs to it.
+/// A piece of text with its icon, link and notes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Cell {
     /// The text.
     pub(crate) text: String,
-    /// Where it leads. Only addresses of ours, or checked ones of others.
+    /// Its link. Only addresses of this server, or checked external ones.
     pub(crate) href: Option<String>,
     /// An icon's name, before the text.
     pub(crate) icon: Option<&'static str>,
     /// The name of the tone of the icon.
     pub(crate) tone: &'static str,
-    /// A second line.
+    /// A second, smaller line.
     pub(crate) sub: Option<String>,
-    /// The time that the text is about, for machines and for the title.
+    /// The time that the text is about, for `datetime` and the tooltip.
     pub(crate) time: Option<String>,
-    /// Whether it is a number, which is set flush right.
+    /// Whether it is a number, which is right-aligned.
     pub(crate) number: bool,
     /// Whether it is code.
     pub(crate) code: bool,
-    /// Whether its text is something to copy.
+    /// Whether it has a button to copy its text.
     pub(crate) copy: bool,
-    /// How much of something is done, and of how much.
+    /// Progress: the part that is done, and the total.
     pub(crate) progress: Option<(usize, usize)>,
-    /// A note beside the text, such as `known flaky`.
+    /// A badge beside the text, such as `known flaky`.
     pub(crate) mark: Option<&'static str>,
 }
 
@@ -44,7 +44,7 @@ impl Cell {
         Self { text: text.into(), code: true, ..Self::default() }
     }
 
-    /// Code that people want to have elsewhere, such as an id.
+    /// Code that users want to copy, such as an id.
     pub(crate) fn to_copy(text: impl Into<String>) -> Self {
         Self { copy: true, ..Self::code(text) }
     }
@@ -89,7 +89,7 @@ pub(crate) struct Head {
 /// A row.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Row {
-    /// Stays the same over updates.
+    /// Its id, stable over updates.
     pub(crate) id: String,
     pub(crate) cells: Vec<Cell>,
 }
@@ -101,9 +101,9 @@ pub(crate) struct Table {
     pub(crate) caption: String,
     pub(crate) heads: Vec<Head>,
     pub(crate) rows: Vec<Row>,
-    /// What is said in place of rows.
+    /// The text in place of rows.
     pub(crate) empty: String,
-    /// Whether the caption is only for those who do not see the heading.
+    /// Whether the caption is only for screen readers.
     pub(crate) quiet_caption: bool,
     /// The next page.
     pub(crate) more: Option<String>,
@@ -159,7 +159,7 @@ pub(crate) struct Field {
     pub(crate) label: String,
     /// `text`, `password`, `number`, `search`, `select`, `lines` or `boxes`.
     pub(crate) kind: &'static str,
-    /// The value; of `boxes` those that are ticked, one a line.
+    /// The value; for `boxes` the selected values, one per line.
     pub(crate) value: String,
     /// Values and labels of a `select` or of `boxes`.
     pub(crate) options: Vec<(String, String)>,
@@ -168,19 +168,19 @@ pub(crate) struct Field {
 }
 
 impl Field {
-    /// Whether a box is ticked.
+    /// Whether a box is selected.
     pub(crate) fn ticked(&self, value: &str) -> bool {
         self.value.lines().any(|it| it == value)
     }
 }
 
-/// A form. Those that change something are sent by POST and carry the session's form token.
+/// A form. Forms that change something are sent by POST and carry the session's form token.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Form {
     pub(crate) id: String,
     pub(crate) action: String,
     pub(crate) post: bool,
-    /// Shown as a closed box with this title; at once when it is empty.
+    /// The title of a collapsed box; when it is empty the form is open.
     pub(crate) title: String,
     pub(crate) note: String,
     pub(crate) hidden: Vec<(&'static str, String)>,
@@ -198,12 +198,12 @@ pub(crate) struct TimelineStep {
     pub(crate) lines: Vec<Cell>,
 }
 
-/// One thing on a page.
+/// A block of a page.
 #[derive(Clone, Debug)]
 pub(crate) enum Block {
-    /// A message that is seen first.
+    /// A message that stands out.
     Notice { tone: &'static str, icon: &'static str, title: String, text: String },
-    /// The one sentence that the page is opened for.
+    /// The answer that the page is opened for.
     Answer { icon: &'static str, tone: &'static str, label: String, text: String, next: String },
     /// A paragraph.
     Text(String),
@@ -213,15 +213,15 @@ pub(crate) enum Block {
     Details(Vec<(&'static str, Cell)>),
     /// Rows.
     Table(Table),
-    /// A picture, and the same as a table.
+    /// A chart, and its numbers as a table.
     Chart(Box<crate::svg::Chart>, Table),
-    /// Something to do.
+    /// Forms.
     Forms(Vec<Form>),
-    /// What happened.
+    /// A timeline.
     Timeline(Vec<TimelineStep>),
-    /// Text as it is.
+    /// Preformatted text.
     Pre(String),
-    /// Text as it is, under a name of its own: for sections with several.
+    /// Preformatted text with its own name, for sections with several.
     Part(&'static str, String),
     /// Links.
     Links(Vec<Cell>),
@@ -233,7 +233,7 @@ impl Block {
     }
 }
 
-/// A part of a page under a heading; without one when it is empty.
+/// A section of a page under a heading; no heading when it is empty.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Section {
     pub(crate) id: String,
@@ -270,7 +270,7 @@ pub(crate) struct MenuItem {
     pub(crate) current: bool,
 }
 
-/// What a page says.
+/// A page.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Page {
     pub(crate) title: String,
@@ -280,18 +280,18 @@ pub(crate) struct Page {
     pub(crate) above: Vec<Cell>,
     /// State and facts beside the heading.
     pub(crate) beside: Vec<Cell>,
-    /// Pages of the same thing.
+    /// Links to related pages.
     pub(crate) menu: Vec<MenuItem>,
     pub(crate) sections: Vec<Section>,
-    /// What the page is told about, as a topic's text; none when it is empty.
+    /// The topic of its live updates; none when it is empty.
     pub(crate) topic: String,
     /// The version of the topic that the page shows, or an earlier one.
     pub(crate) version: u64,
-    /// The sentence that is read aloud when it changes.
+    /// The sentence that screen readers announce when it changes.
     pub(crate) announce: String,
-    /// Whether updates are only announced and not shown until somebody asks.
+    /// Whether updates are only announced, and shown on request.
     pub(crate) only_hint: bool,
-    /// How to get the same from the API.
+    /// The API call for the same content.
     pub(crate) curl: String,
 }
 

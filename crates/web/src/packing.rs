@@ -1,4 +1,4 @@
-//! Replies packed by gzip for browsers that take it.
+//! Replies compressed with gzip for browsers that accept it.
 
 use std::io::Write as _;
 
@@ -6,7 +6,7 @@ use actix_web::HttpRequest;
 use actix_web::http::header::ACCEPT_ENCODING;
 use flate2::{Compression, GzBuilder};
 
-/// Whether the browser takes gzip: it names it, and not with a weight of nothing.
+/// Whether the browser accepts gzip: it is listed, and not with weight 0.
 pub(crate) fn takes_gzip(request: &HttpRequest) -> bool {
     let header = request.headers().get(ACCEPT_ENCODING).and_then(|value| value.to_str().ok());
     header.unwrap_or_default().split(',').any(|part| {
@@ -17,23 +17,23 @@ pub(crate) fn takes_gzip(request: &HttpRequest) -> bool {
     })
 }
 
-/// A file that is part of the program: packed once, as well as can be.
+/// Compresses an embedded file, once and at the best level.
 pub(crate) fn file(bytes: &[u8]) -> Vec<u8> {
     packed(bytes, 0, Compression::best())
 }
 
-/// A page. What others have written stands in it beside what its address says, and how well both
-/// pack together tells whether they are alike. So the page is made longer by some bytes that are
-/// others for each reply: `padding` is any of 0 to 255.
+/// Compresses a page. A page contains both secrets and parts of its address, and its compressed
+/// length would reveal whether they match (BREACH). So each reply is made longer by a random number
+/// of bytes: `padding` is 0 to 255.
 pub(crate) fn page(text: &str, padding: u8) -> Vec<u8> {
     packed(text.as_bytes(), padding, Compression::fast())
 }
 
-/// Nothing when it cannot be packed.
+/// `None` when it cannot be compressed.
 fn packed(bytes: &[u8], padding: u8, how_well: Compression) -> Vec<u8> {
     let mut packer = GzBuilder::new();
     if padding > 0 {
-        // The name of a packed file is sent as it is, and nobody reads it.
+        // The file name in a gzip header is sent uncompressed, and browsers ignore it.
         packer = packer.filename("p".repeat(usize::from(padding)));
     }
     let mut packer = packer.write(Vec::new(), how_well);
@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_comes_out_as_it_went_in_and_its_length_does_not_tell() {
+    fn a_compressed_page_is_unchanged_and_its_length_is_random() {
         let text = "a line of a page\n".repeat(1_000);
         let lengths = [0, 1, 7, 255].map(|padding| {
             let bytes = page(&text, padding);
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_packed_for_those_who_take_it() {
+    fn only_browsers_that_accept_gzip_get_it() {
         for (header, takes) in [
             ("gzip, deflate, br, zstd", true),
             ("br;q=1.0, gzip;q=0.8", true),

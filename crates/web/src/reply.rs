@@ -8,12 +8,12 @@ use actix_web::http::header::{
 };
 use actix_web::{HttpResponse, HttpResponseBuilder};
 
-/// Only what is served from here is loaded or run; nothing inline, nobody frames it.
+/// Only content of this server is loaded or run; nothing inline, and no framing.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
     img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; \
     frame-ancestors 'none'";
 
-/// What became of a request for a page.
+/// The status of a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Status {
     Shown,
@@ -22,7 +22,7 @@ pub(crate) enum Status {
     Forbidden,
     Missing,
     Conflict,
-    /// Somebody else was faster.
+    /// A concurrent change came first.
     Changed,
     TooMany,
     Internal,
@@ -75,7 +75,7 @@ pub(crate) fn html(status: Status, body: String) -> HttpResponse {
     status.reply().content_type("text/html; charset=utf-8").body(body)
 }
 
-/// A page that was packed by gzip.
+/// A page that is compressed with gzip.
 pub(crate) fn packed_html(status: Status, body: Vec<u8>) -> HttpResponse {
     let mut reply = status.reply();
     reply.content_type("text/html; charset=utf-8").insert_header((CONTENT_ENCODING, "gzip"));

@@ -1,4 +1,4 @@
-//! What surrounds every page.
+//! The frame of every page: menu, notice and footer.
 
 use actix_web::{HttpRequest, HttpResponse};
 use askama::Template;
@@ -13,7 +13,7 @@ use crate::text::plain;
 use crate::twin::{self, Form};
 use crate::visitor::{Asked, Visitor};
 
-/// What surrounds a page.
+/// The frame of a page.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Shell {
     pub(crate) css: String,
@@ -25,10 +25,10 @@ pub(crate) struct Shell {
     pub(crate) form_token: String,
     /// The address of this page.
     pub(crate) here: String,
-    /// What was just done.
+    /// The notice about the last action.
     pub(crate) said: &'static str,
     pub(crate) request: String,
-    /// The addresses of the same for programs: JSON and CSV.
+    /// The addresses of the page as JSON and as CSV.
     pub(crate) twins: Option<(String, String)>,
 }
 
@@ -45,7 +45,7 @@ pub(crate) fn render(shell: &Shell, page: &Page) -> Result<String, askama::Error
 }
 
 impl Shell {
-    /// The surroundings for somebody; for nobody when they are not known.
+    /// The frame for a visitor; `None` when they are not signed in.
     pub(crate) fn new(visitor: Option<&Visitor>, here: &str, said: &str) -> Self {
         let mut shell = Self {
             css: path("signalbox.css"),
@@ -78,43 +78,43 @@ impl Shell {
     }
 }
 
-/// What is said after something was done. Only these sentences can be said.
+/// The notice after an action. An address can show only these sentences.
 fn done(word: &str) -> &'static str {
     match word {
-        "submitted" => "It was submitted.",
-        "some-removed" => "They were taken out of the queue.",
-        "removed" => "It was taken out of the queue.",
-        "restarted" => "Its tests are run again.",
-        "priority" => "Its priority was changed.",
+        "submitted" => "The pull request was submitted.",
+        "some-removed" => "The pull requests were removed from the queue.",
+        "removed" => "The pull request was removed from the queue.",
+        "restarted" => "The tests were restarted.",
+        "priority" => "The priority was changed.",
         "paused" => "The queue is paused.",
         "draining" => "The queue is draining.",
         "running" => "The queue is running.",
         "settings" => "The settings were changed.",
         "quarantine" => "The quarantine of the test was changed.",
         "flagged" => "The test was flagged.",
-        "unflagged" => "The flag was taken away.",
+        "unflagged" => "The flag was removed.",
         "ticket" => "The ticket was linked.",
         "revoked" => "The token was revoked.",
         "hook-changed" => "The endpoint was changed.",
-        "hook-on" => "The endpoint is on.",
-        "hook-off" => "The endpoint is off.",
+        "hook-on" => "The endpoint was turned on.",
+        "hook-off" => "The endpoint was turned off.",
         "hook-deleted" => "The endpoint was deleted.",
-        "hook-test" => "The test is on its way.",
-        "hook-resent" => "It is on its way once more.",
-        "hook-replayed" => "What failed is on its way once more.",
-        "hook-none" => "Nothing has failed in that time.",
+        "hook-test" => "The test message is queued.",
+        "hook-resent" => "The message is queued again.",
+        "hook-replayed" => "The failed messages are queued again.",
+        "hook-none" => "No message has failed in that time.",
         _ => "",
     }
 }
 
-/// What a handler gives: a page and who it is for.
+/// The result of a handler: a page and its visitor.
 pub(crate) type Shown = Result<(Option<Visitor>, Page), Failure>;
 
-/// What became of a form.
+/// The result of a form.
 pub(crate) enum Done {
-    /// The browser goes on there.
+    /// The browser is redirected there.
     GoTo(String),
-    /// A page is shown, this once: what is on it is kept nowhere.
+    /// A page that is shown once: its content is not stored.
     Once(Box<(Visitor, Page)>),
 }
 
@@ -165,13 +165,14 @@ pub(crate) fn answer(pages: &Pages, request: &HttpRequest, shown: Shown) -> Http
     match render(&shell, &page) {
         Ok(body) => packed_if_taken(request, status, &shell, body),
         Err(error) => {
-            tracing::error!(%error, "a page could not be written");
-            Status::Internal.reply().body("The page could not be written.")
+            tracing::error!(%error, "could not render a page");
+            Status::Internal.reply().body("The page could not be rendered.")
         }
     }
 }
 
-/// A page as the browser takes it. The answer to a form is never packed: it may show a secret.
+/// A page in the encoding that the browser accepts. The reply to a form is never compressed: it may
+/// show a secret.
 fn packed_if_taken(
     request: &HttpRequest,
     status: Status,
@@ -188,7 +189,7 @@ fn packed_if_taken(
     html(status, body)
 }
 
-/// The address of a request without what was said after the last form.
+/// The address of a request without the notice of the last form.
 fn without_said(request: &HttpRequest) -> String {
     let kept: Vec<&str> = request
         .query_string()

@@ -10,11 +10,11 @@ pub(crate) struct Rect {
     pub(crate) h: i64,
     /// The name of its class.
     pub(crate) class: &'static str,
-    /// What is said on hover and to screen readers.
+    /// The tooltip, which screen readers read.
     pub(crate) title: String,
-    /// What is written on it.
+    /// Its label.
     pub(crate) label: String,
-    /// Where it leads.
+    /// Its link.
     pub(crate) href: String,
 }
 
@@ -36,7 +36,7 @@ pub(crate) struct Text {
     pub(crate) anchor: &'static str,
 }
 
-/// A picture.
+/// A chart.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Chart {
     pub(crate) id: String,
@@ -47,9 +47,9 @@ pub(crate) struct Chart {
     pub(crate) rects: Vec<Rect>,
     pub(crate) lines: Vec<Line>,
     pub(crate) texts: Vec<Text>,
-    /// Names of classes and what they stand for.
+    /// The legend: names of classes and their meanings.
     pub(crate) legend: Vec<(&'static str, String)>,
-    /// Whether it holds links, so that it is a group and not one picture.
+    /// Whether it contains links, so that it is a group and not one image.
     pub(crate) linked: bool,
 }
 

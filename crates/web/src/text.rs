@@ -1,11 +1,11 @@
-//! Times, spans and addresses as text.
+//! Times, durations and addresses as text.
 
 use signalbox_domain::ids::{BranchName, PrNumber, RepoName};
 use signalbox_domain::time::{Span, Timestamp};
 
 use crate::model::Cell;
 
-/// A span in at most two words: `12 min`.
+/// A duration in its largest unit: `12 min`.
 pub(crate) fn span(span: Span) -> String {
     let seconds = span.millis() / 1_000;
     match seconds {
@@ -16,7 +16,7 @@ pub(crate) fn span(span: Span) -> String {
     }
 }
 
-/// A time as seen from now: `12 min ago`, with the whole time beside it.
+/// A time relative to now: `12 min ago`, with the full time as its tooltip.
 pub(crate) fn ago(at: Timestamp, now: Timestamp) -> Cell {
     let text = if at > now {
         format!("in {}", span(at.since(now)))
@@ -39,10 +39,10 @@ pub(crate) fn sentence(text: &str) -> String {
     format!("{}{}{end}", first.to_uppercase(), chars.as_str())
 }
 
-/// The most marks that are set above and below one letter; more of them cover other lines.
+/// The most combining marks on one letter; more would cover other lines.
 const MARKS: u32 = 3;
 
-/// Whether a character turns or hides other text, or shows nothing where one would expect something.
+/// Whether a character reorders or hides other text, or is invisible.
 fn is_hidden(c: char) -> bool {
     (c.is_control() && c != '\n' && c != '\t')
         || matches!(
@@ -55,7 +55,7 @@ fn is_hidden(c: char) -> bool {
         )
 }
 
-/// Whether a character is a mark on the one before it.
+/// Whether a character is a combining mark.
 const fn is_mark(c: char) -> bool {
     matches!(
         c,
@@ -64,8 +64,8 @@ const fn is_mark(c: char) -> bool {
     )
 }
 
-/// A text without characters that turn or hide other text, and no longer than that. Joiners stay
-/// where they join: within an emoji, and between letters that are not Latin.
+/// A text without characters that reorder or hide other text, cut to a length. Joiners are kept
+/// within an emoji, and between letters that are not Latin.
 pub(crate) fn plain(text: &str, most: usize) -> String {
     let mut out = String::new();
     let (mut before, mut marks) = ('a', 0);
@@ -96,7 +96,7 @@ pub(crate) fn quoted(text: &str) -> String {
     url::form_urlencoded::byte_serialize(text.as_bytes()).collect()
 }
 
-/// An address of somebody else's, if a browser may follow it.
+/// An external address; `None` unless its scheme is http or https.
 pub(crate) fn elsewhere(address: &str) -> Option<String> {
     let parsed = url::Url::parse(address).ok()?;
     matches!(parsed.scheme(), "http" | "https").then(|| parsed.to_string())

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use crate::model::{Block, Cell, Page, Table};
 use crate::visitor::Asked;
 
-/// How a page is asked for.
+/// The format of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
     Html,
@@ -136,7 +136,7 @@ mod tests {
     use crate::model::Section;
 
     #[test]
-    fn a_page_is_asked_for_by_format_or_by_what_is_accepted() {
+    fn the_format_of_a_page_comes_from_its_query_or_its_accept_header() {
         let form = |path: &str, accept: &str| {
             Form::of(
                 &TestRequest::get().uri(path).insert_header((ACCEPT, accept)).to_http_request(),

@@ -1,4 +1,4 @@
-//! Who looks at a page, and whether what they send comes from a page of ours.
+//! The visitor of a page, and the check that their forms come from a page of this server.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,11 +13,11 @@ use uuid::Uuid;
 use crate::Pages;
 use crate::failure::Failure;
 
-/// Who looks at a page.
+/// The visitor of a page.
 #[derive(Clone, Debug)]
 pub(crate) struct Visitor {
     pub(crate) caller: Arc<Caller>,
-    /// Their session; none for one who sends a token with each request.
+    /// Their session; `None` when a token is sent with each request.
     pub(crate) session: Option<SessionText>,
 }
 
@@ -26,7 +26,7 @@ impl Visitor {
         self.caller.may(scope)
     }
 
-    /// Whether forms are shown: only those who have a session can send them.
+    /// Whether forms are shown: sending them needs a session.
     pub(crate) fn may_send(&self, scope: Scope) -> bool {
         self.session.is_some() && self.may(scope)
     }
@@ -36,7 +36,7 @@ impl Visitor {
         self.may(Scope::QueueAdmin) && self.caller.repos.is_empty()
     }
 
-    /// What they are in front of people.
+    /// Their role, shown in the menu.
     pub(crate) fn role(&self) -> &'static str {
         if self.may(Scope::QueueAdmin) {
             "admin"
@@ -66,7 +66,7 @@ pub(crate) fn cookie(pages: &Pages, session: Option<&SessionText>) -> String {
     format!("{name}={value}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Lax{secure}")
 }
 
-/// The session that a browser sends, good or not.
+/// The session that a browser sends, valid or not.
 pub(crate) fn session_of(pages: &Pages, request: &HttpRequest) -> Option<SessionText> {
     let name = cookie_name(pages.secure());
     let headers = request.headers().get_all(COOKIE).filter_map(|value| value.to_str().ok());
@@ -76,7 +76,7 @@ pub(crate) fn session_of(pages: &Pages, request: &HttpRequest) -> Option<Session
     SessionText::parse(value.trim())
 }
 
-/// Who looks, if they are known.
+/// The visitor, if they are signed in.
 pub(crate) async fn visitor(pages: &Pages, request: &HttpRequest) -> Result<Visitor, Failure> {
     let token = request.headers().get("x-api-token").and_then(|value| value.to_str().ok());
     if let Some(token) = token {
@@ -88,7 +88,7 @@ pub(crate) async fn visitor(pages: &Pages, request: &HttpRequest) -> Result<Visi
     Ok(Visitor { caller, session: Some(session) })
 }
 
-/// Who looks at a page of that organization. To others it does not exist.
+/// The visitor of a page of that organization. For other visitors it does not exist.
 pub(crate) async fn member(
     pages: &Pages,
     request: &HttpRequest,
@@ -98,7 +98,7 @@ pub(crate) async fn member(
     if visitor.org() == org { Ok(visitor) } else { Err(Failure::Missing) }
 }
 
-/// Whether a form was sent from a page of this server, as far as the browser says.
+/// Whether a form was sent from a page of this server, according to the browser's headers.
 pub(crate) fn from_here(request: &HttpRequest, public_url: &str) -> bool {
     let header = |name| request.headers().get(name).and_then(|value| value.to_str().ok());
     let Some(origin) = header(ORIGIN) else { return false };
@@ -109,7 +109,8 @@ pub(crate) fn from_here(request: &HttpRequest, public_url: &str) -> bool {
     origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://")) == Some(host)
 }
 
-/// Who sends a form. It must come from here, in a session, with the form token of that session.
+/// The sender of a form. It must come from this server, in a session, with the form token of that
+/// session.
 pub(crate) async fn session_holder(
     pages: &Pages,
     request: &HttpRequest,
@@ -117,17 +118,17 @@ pub(crate) async fn session_holder(
 ) -> Result<Visitor, Failure> {
     let visitor = visitor(pages, request).await?;
     if sent.has_nul() {
-        return Err(Failure::Invalid("a field has the character U+0000 in it".to_owned()));
+        return Err(Failure::Invalid("a field contains the character U+0000".to_owned()));
     }
     let token = sent.text("form_token");
     let own = visitor.session.as_ref().is_some_and(|session| session.is_form_token(token));
     if own && from_here(request, &pages.public_url) {
         return Ok(visitor);
     }
-    Err(Failure::Forbidden("the form did not come from a page of this server".to_owned()))
+    Err(Failure::Forbidden("the form was not sent from a page of this server".to_owned()))
 }
 
-/// Who sends a form about that organization. To others it does not exist.
+/// The sender of a form about that organization. For other visitors it does not exist.
 pub(crate) async fn sender(
     pages: &Pages,
     request: &HttpRequest,
@@ -138,7 +139,7 @@ pub(crate) async fn sender(
     if visitor.org() == org { Ok(visitor) } else { Err(Failure::Missing) }
 }
 
-/// What was asked for: the values of a query or a form.
+/// The values of a query or a form.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Asked(BTreeMap<String, Vec<String>>);
 
@@ -160,7 +161,7 @@ impl Asked {
         self.0.get(name).and_then(|all| all.last()).map_or("", |value| value.trim())
     }
 
-    /// Whether the character U+0000 is anywhere in it, which PostgreSQL cannot keep.
+    /// Whether any value contains the character U+0000, which PostgreSQL cannot store.
     fn has_nul(&self) -> bool {
         let values = self.0.iter().flat_map(|(name, values)| values.iter().chain([name]));
         values.into_iter().any(|it| it.contains('\0'))
@@ -204,7 +205,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn forms_are_taken_from_pages_of_this_server_only() {
+    fn forms_are_accepted_from_pages_of_this_server_only() {
         let asked = |origin: Option<&str>| {
             let mut request = TestRequest::post().insert_header((HOST, "box.example:8080"));
             if let Some(origin) = origin {

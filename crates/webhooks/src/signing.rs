@@ -15,7 +15,7 @@ const BYTES: std::ops::RangeInclusive<usize> = 24..=64;
 
 /// A text that is no secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("a webhook secret must be whsec_ and the base64 of 24 to 64 bytes")]
+#[error("a webhook secret must be whsec_ followed by the base64 of 24 to 64 bytes")]
 pub struct InvalidSecret;
 
 /// A signing secret: 24 to 64 bytes. Its `Debug` hides it.

@@ -27,7 +27,7 @@ const NONCE_BYTES: usize = 24;
 #[derive(Debug, Error)]
 pub enum KeyFileError {
     /// It cannot be read or written.
-    #[error("the key file of webhooks {path}: {source}")]
+    #[error("the webhook key file {path}: {source}")]
     File {
         /// Which file.
         path: String,
@@ -35,9 +35,7 @@ pub enum KeyFileError {
         source: std::io::Error,
     },
     /// A line is no key.
-    #[error(
-        "the key file of webhooks {path}, line {line}: must be the base64 of {KEY_BYTES} bytes"
-    )]
+    #[error("the webhook key file {path}, line {line}: must be the base64 of {KEY_BYTES} bytes")]
     NoKey {
         /// Which file.
         path: String,
@@ -45,10 +43,10 @@ pub enum KeyFileError {
         line: usize,
     },
     /// It has no key at all.
-    #[error("the key file of webhooks {0} has no key")]
+    #[error("the webhook key file {0} has no key")]
     Empty(String),
     /// The system has no random bytes.
-    #[error("there are no random bytes for a key")]
+    #[error("could not get random bytes for a key")]
     NoRandomness,
 }
 
@@ -71,8 +69,8 @@ fn random<const N: usize>() -> Option<[u8; N]> {
 
 impl Vault {
     /// The keys of a file: one a line, base64 of 32 bytes; empty lines and those with `#` in front
-    /// count for nothing. The first seals, all of them open. A file that is not there is made with a
-    /// new key, for its owner's eyes only.
+    /// count for nothing. The first seals, all of them open. A file that is not there is made with
+    /// a new key, for its owner's eyes only.
     pub fn open(path: &Path) -> Result<Self, KeyFileError> {
         let keys = read(path)?;
         Ok(Self { path: None, keys: OnceLock::from(keys) })
@@ -175,7 +173,7 @@ fn read(path: &Path) -> Result<Vec<NamedKey>, KeyFileError> {
     if keys.is_empty() { Err(KeyFileError::Empty(shown)) } else { Ok(keys) }
 }
 
-/// A key under a name that is made from it and tells nothing about it.
+/// A key under a name that is derived from it and reveals nothing about it.
 fn named(bytes: [u8; KEY_BYTES]) -> NamedKey {
     let digest: [u8; 32] =
         Sha256::digest([b"signalbox webhook key ", bytes.as_slice()].concat()).into();
@@ -195,7 +193,7 @@ fn make(path: &Path, key: &str) -> std::io::Result<()> {
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new)?;
     let written = writeln!(
         file,
-        "# Seals the secrets of webhooks. Keep it apart from the database, and keep a copy.\n{key}"
+        "# Seals webhook secrets. Keep it separate from the database, and keep a copy.\n{key}"
     )
     .and_then(|()| file.sync_all())
     .and_then(|()| std::fs::hard_link(&new, path));

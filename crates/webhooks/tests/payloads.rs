@@ -57,7 +57,7 @@ impl Story {
     }
 
     /// Runs effects and takes facts in, at most so many.
-    fn go_on(&mut self, steps: usize) {
+    fn advance(&mut self, steps: usize) {
         for _ in 0..steps {
             if !self.world.facts.is_empty() {
                 let fact = self.world.facts.remove(0);
@@ -132,12 +132,12 @@ fn an_event_of_a_batch_always_has_the_candidate() {
 }
 
 #[test]
-fn a_batch_is_told_of_from_its_candidate_to_its_end() {
+fn a_batch_has_events_from_candidate_to_merge() {
     let mut story = Story::new(batching(3, 1), Rules::default());
     for pr in 1..=3 {
         story.act(|world| world.submit(pr, None).expect("not refused"));
     }
-    story.go_on(1_000);
+    story.advance(1_000);
     let told = story.told(&Schemas::new());
     for kind in ["submitted", "testing", "merged"] {
         let events = of_kind(&told, &format!("pull_request_batch.{kind}"));
@@ -162,7 +162,7 @@ fn a_bad_batch_is_held_and_goes_back_to_be_split() {
     for pr in 1..=4 {
         story.act(|world| world.submit(pr, None).expect("not refused"));
     }
-    story.go_on(1_000);
+    story.advance(1_000);
     let told = story.told(&Schemas::new());
     let held = of_kind(&told, "pull_request_batch.pending_failure");
     assert_eq!(held[0]["failure_reason"], "TEST_RUN_REQUIRED_STATUS_FAILED");
@@ -176,7 +176,7 @@ fn a_bad_batch_is_held_and_goes_back_to_be_split() {
 }
 
 #[test]
-fn a_member_that_leaves_a_batch_is_told_of_apart_from_the_rest() {
+fn a_member_that_leaves_a_batch_has_its_own_events() {
     let mut story = Story::new(batching(3, 1), Rules::default());
     for pr in 1..=3 {
         story.act(|world| world.submit(pr, None).expect("not refused"));
@@ -185,7 +185,7 @@ fn a_member_that_leaves_a_batch_is_told_of_apart_from_the_rest() {
         |story: &Story| story.events.iter().any(|event| event.kind == EventKind::BatchTesting);
     for _ in 0..100 {
         if !testing(&story) {
-            story.go_on(1);
+            story.advance(1);
         }
     }
     assert!(testing(&story));
@@ -205,7 +205,7 @@ fn a_member_that_leaves_a_batch_is_told_of_apart_from_the_rest() {
 }
 
 #[test]
-fn a_queue_tells_of_its_state_and_its_settings() {
+fn a_queue_emits_events_for_its_state_and_settings() {
     let mut story =
         Story::new(Settings::new(Mode::Single, 1).expect("valid settings"), Rules::default());
     let by = story.world.caller();
@@ -261,11 +261,11 @@ proptest! {
                 7 => story.world.push_target(),
                 8 => story.world.merge_by_hand(pr),
                 9 => story.world.wait(Span::minutes(2)),
-                _ => story.go_on(usize::try_from(pr).expect("small") * 2),
+                _ => story.advance(usize::try_from(pr).expect("small") * 2),
             }
             story.act(|world| world.take_in(&signalbox_domain::queue::Fact::TimePassed));
         }
-        story.go_on(200);
+        story.advance(200);
         let told = story.told(&schemas);
         prop_assert_eq!(told.len(), story.events.len());
         let numbers: BTreeSet<u64> = story.events.iter().map(|event| event.number).collect();

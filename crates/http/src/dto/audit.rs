@@ -12,10 +12,10 @@ use crate::problem::Problem;
 
 /// The most records of one page.
 const MAX_PAGE: u32 = 100;
-/// The records of a page when it is not said.
+/// The default page size, in records.
 const PAGE: u32 = 50;
 
-/// A page of the log that is asked for.
+/// A request for a page of the audit log.
 #[derive(Debug)]
 pub(crate) struct AuditQuery {
     pub(crate) filter: AuditFilter,
@@ -30,7 +30,7 @@ struct Parameters<'a> {
 }
 
 impl Parameters<'_> {
-    /// A parameter, if it is there. One that cannot be read is noted.
+    /// A parameter, if it is present. An invalid one is added to the errors.
     fn read<T>(
         &mut self,
         name: &str,
@@ -49,10 +49,10 @@ impl Parameters<'_> {
 }
 
 impl AuditQuery {
-    /// Reads query parameters. Those that are not known are ignored.
+    /// Reads query parameters. Unknown ones are ignored.
     pub(crate) fn read(given: &[(String, String)]) -> Result<Self, Problem> {
         let mut all = Parameters { given, errors: Errors::default() };
-        let word = "must be the word of an action, such as queue.updated";
+        let word = "must be an action, such as queue.updated";
         let time = "must be a time such as 2026-11-21T12:00:00Z";
         let size = |text: &str| text.parse().ok().filter(|size| (1..=MAX_PAGE).contains(size));
         let filter = AuditFilter {
@@ -72,36 +72,36 @@ impl AuditQuery {
             },
         };
         let limit = all.read("limit", "must be from 1 to 100", size).unwrap_or(PAGE);
-        let before = all.read("cursor", "must be the nextCursor of the page before", place);
+        let before = all.read("cursor", "must be the nextCursor of the previous page", place);
         all.errors.finish(Some(Self { filter, before, limit }))
     }
 }
 
-/// A place in the log, from its cursor.
+/// A position in the log, from its cursor.
 fn place(cursor: &str) -> Option<AuditPlace> {
     let (at, id) = cursor.split_once('.')?;
     Some(AuditPlace { at: Timestamp::from_unix_micros(at.parse().ok()?), id: id.parse().ok()? })
 }
 
-/// One value that is another one now.
+/// A changed value.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct AuditChangeReply {
-    /// What it is called.
+    /// The name of the field.
     #[schema(example = "state")]
     field: String,
-    /// Before; null when it was not there.
+    /// The old value; null when there was none.
     #[schema(example = "RUNNING")]
     before: Option<String>,
-    /// After; null when it is gone.
+    /// The new value; null when it was removed.
     #[schema(example = "PAUSED")]
     after: Option<String>,
 }
 
-/// Who did it.
+/// The actor.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct AuditActorReply {
-    /// `token`, or `operator` for somebody with a shell on the server.
+    /// `token`, or `operator` for a command on the server.
     #[schema(example = "token")]
     kind: &'static str,
     /// The token's name at that time.
@@ -116,23 +116,23 @@ pub(crate) struct AuditActorReply {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct AuditRecordReply {
     id: String,
-    /// When.
+    /// When the change was made.
     #[schema(example = "2026-11-21T12:00:00Z")]
     at: String,
     actor: AuditActorReply,
-    /// What was done.
+    /// The action.
     #[schema(example = "queue.updated")]
     action: &'static str,
-    /// To what.
+    /// The changed object.
     #[schema(example = "queue main of github.com/acme/calc")]
     object: String,
     /// The repository that it belongs to, as host/owner/name.
     #[schema(example = "github.com/acme/calc")]
     repo: Option<String>,
     changes: Vec<AuditChangeReply>,
-    /// Why, if it was said.
+    /// The reason, if one was given.
     reason: Option<String>,
-    /// The request that did it.
+    /// The id of the request.
     request_id: Option<String>,
 }
 
@@ -172,12 +172,12 @@ impl AuditRecordReply {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct AuditReply {
     records: Vec<AuditRecordReply>,
-    /// Where the next page begins; null on the last one.
+    /// The cursor of the next page; null on the last one.
     next_cursor: Option<String>,
 }
 
 impl AuditReply {
-    /// A page of that many records, made from one more if there is one.
+    /// A page of `size` records; one extra record marks a next page.
     pub(crate) fn of(records: &[AuditRecord], limit: u32) -> Self {
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
         let shown = records.get(..limit).unwrap_or(records);

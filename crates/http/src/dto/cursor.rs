@@ -1,5 +1,5 @@
-//! The cursor of a list: where a page ends, as a UUID that says it itself, so that no page has to
-//! be remembered.
+//! The cursor of a list: the end of a page, encoded as a UUID, so that the server stores no
+//! pages.
 
 use signalbox_domain::ids::PrNumber;
 use signalbox_domain::ports::SubmissionPlace;
@@ -8,7 +8,7 @@ use uuid::{Uuid, Variant};
 
 use super::field::Form;
 
-/// The bits of a time in microseconds that there is room for: until the year 38,000.
+/// The bits for a time in microseconds, enough until the year 38,000.
 const TIME_BITS: u32 = 60;
 
 /// A cursor. Version 8 is the one whose content its maker chooses: 60 bits of time, and the pull
@@ -36,7 +36,7 @@ fn read(cursor: Uuid) -> Option<SubmissionPlace> {
 pub(crate) struct Cursor(pub(crate) SubmissionPlace);
 
 impl Form for Cursor {
-    const RULE: &'static str = "must be the nextCursor of the page before";
+    const RULE: &'static str = "must be the nextCursor of the previous page";
 
     fn from_text(text: &str) -> Option<Self> {
         text.parse().ok().and_then(read).map(Self)

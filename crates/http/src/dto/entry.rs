@@ -15,7 +15,7 @@ use super::timeline::StepReply;
 use super::wait_reason::WaitReasonReply;
 use super::words::{MergeabilityWord, PrStateWord};
 
-/// What must be true before an entry may enter the line.
+/// The conditions for an entry to enter the line.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ReadinessReply {
@@ -43,16 +43,16 @@ impl ReadinessReply {
 pub(crate) struct ExitReply {
     #[schema(value_type = PrStateWord)]
     state: String,
-    /// Why, in the vocabulary of the events; in lower case to a token made so.
+    /// The reason, with the same values as in events; in lower case for tokens with that profile.
     #[schema(example = "TEST_RUN_REQUIRED_STATUS_FAILED")]
     reason: String,
-    /// Who cancelled it.
+    /// The actor who cancelled it.
     actor: Option<String>,
-    /// Whose fault a failure is: `itself`, `target_branch`, or another pull request.
+    /// The culprit of a failure: `itself`, `target_branch`, `host` or `pull_request`.
     culprit: Option<String>,
-    /// That other pull request.
+    /// The number of that pull request, when the culprit is `pull_request`.
     culprit_pr_number: Option<u32>,
-    /// Failed statuses, conflicting paths, the host's words.
+    /// Failed statuses, conflicting paths, or the host's message.
     details: Vec<String>,
     /// The commit on the target.
     sha: Option<String>,
@@ -60,7 +60,7 @@ pub(crate) struct ExitReply {
     tested_tree: Option<String>,
     /// The tree that landed; equal to the tested one.
     landed_tree: Option<String>,
-    /// Since when the target branch has not contained it, because somebody moved the branch.
+    /// Since when the target branch has not contained it, because the branch was moved.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = "2026-09-17T10:16:02.000Z")]
     off_target_since: Option<String>,
@@ -103,7 +103,7 @@ impl ExitReply {
     }
 }
 
-/// Why an entry waits or how it ended, as a sentence.
+/// Why an entry waits, or its outcome, as a sentence.
 fn reason(entry: &Entry, waits: Option<&WaitReason>, words: Words) -> String {
     match (&entry.state, waits) {
         (EntryState::Ended(exit), _) => {
@@ -131,7 +131,7 @@ pub(crate) struct ListedEntry {
     priority_value: u32,
     /// urgent, high, medium, low, or the number as text.
     priority_name: String,
-    /// The name that stands for "nothing was asked for".
+    /// The name of the default priority.
     used_default_priority_name: String,
     skip_the_line: bool,
     no_batch: bool,
@@ -143,9 +143,9 @@ pub(crate) struct ListedEntry {
     /// Its position in the line, from 1; null outside the line.
     #[schema(required)]
     position: Option<usize>,
-    /// Why it waits or how it ended, for people.
+    /// Why it waits, or its outcome, as a sentence.
     reason: String,
-    /// Why it waits: `kind` and its particulars; null once it has ended.
+    /// The wait reason: `kind` and its particulars; null once it has ended.
     #[schema(required)]
     wait_reason: Option<WaitReasonReply>,
 }
@@ -180,7 +180,7 @@ impl ListedEntry {
     }
 }
 
-/// An entry, whole.
+/// An entry with all its fields.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct EntryReply {
@@ -199,10 +199,10 @@ pub(crate) struct EntryReply {
     /// How it left; null while it is in the queue.
     #[schema(required)]
     exit: Option<ExitReply>,
-    /// Its way through the queue, the newest step first, at most 200; only when asked for.
+    /// The steps through the queue, newest first, at most 200; only when requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     timeline: Option<Vec<StepReply>>,
-    /// When it will be merged if all goes well; only when asked for.
+    /// The estimated time until its merge; only when requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     estimated_time_to_merge: Option<EstimateReply>,
 }

@@ -1,4 +1,4 @@
-//! Events on the wire.
+//! Events in the API.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 use super::field::Errors;
 use crate::problem::{Code, Problem};
 
-/// How many events a page has when nobody says.
+/// The default page size, in events.
 const DEFAULT_LIMIT: u32 = 100;
 /// The most events of a page.
 const MAX_LIMIT: u32 = 1_000;
@@ -17,16 +17,16 @@ const MAX_LIMIT: u32 = 1_000;
 /// An event.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct EventReply {
-    /// Its place in the log; later events have higher ones.
+    /// Its position in the log; later events have higher ones.
     #[schema(example = "1042")]
     position: String,
-    /// Its id, the same wherever and however often it is told.
+    /// The id of the event, the same in every delivery.
     #[schema(example = "0b7d6f5e-6f0e-4f2a-9d58-1d3f6f0f8a11")]
     id: String,
-    /// What happened.
+    /// The name of the event.
     #[schema(example = "pull_request.merged")]
     r#type: String,
-    /// When.
+    /// When it was committed.
     timestamp: String,
     /// The payload; `/v1/events/schemas/{type}` describes it.
     #[schema(value_type = Object)]
@@ -37,7 +37,10 @@ impl EventReply {
     fn of(event: PublicEvent) -> Result<Self, Problem> {
         let payload = serde_json::from_str(&event.payload).map_err(|error| {
             tracing::error!(event.id = %event.id, %error, "a payload of the event log is not JSON");
-            Problem::new(Code::Internal, "something went wrong; the log has the request id")
+            Problem::new(
+                Code::Internal,
+                "the server failed; its log has the cause under the request id",
+            )
         })?;
         Ok(Self {
             position: event.position.to_string(),
@@ -54,10 +57,10 @@ impl EventReply {
 pub(crate) struct EventsReply {
     /// The events, in order.
     events: Vec<EventReply>,
-    /// Give this as `after` to go on. It moves also when no event on the way is yours to see.
+    /// Pass this as `after` to continue. It also advances past events that the token may not see.
     #[schema(example = "1042")]
     next: String,
-    /// The newest position; when `next` has reached it, nothing is left for now.
+    /// The newest position; when `next` has reached it, there are no more events yet.
     #[schema(example = "1042")]
     newest: String,
 }
@@ -72,19 +75,19 @@ impl EventsReply {
     }
 }
 
-/// Which events are asked for.
+/// A request for events.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct EventsRequest {
-    /// After which position; `None`: nothing was said.
+    /// Only events after this position; `None` when the request has none.
     pub(crate) after: Option<i64>,
-    /// How many at most.
+    /// The page size, in events.
     pub(crate) limit: u32,
-    /// Of which kinds; `None`: all.
+    /// Only these events; `None`: all.
     pub(crate) kinds: Option<Vec<String>>,
 }
 
 impl EventsRequest {
-    /// Reads the query. Parameters that are not known are ignored.
+    /// Reads the query. Unknown parameters are ignored.
     pub(crate) fn of(given: &[(String, String)]) -> Result<Self, Problem> {
         let mut errors = Errors::default();
         let mut one = |name: &str| {
@@ -124,17 +127,17 @@ pub(crate) fn position(text: &str) -> Option<i64> {
 /// An event of the catalogue.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct CatalogueEntry {
-    /// Its name.
+    /// The name of the event.
     #[schema(example = "pull_request.merged")]
     pub(crate) r#type: String,
-    /// When it is told.
+    /// When the event is emitted.
     pub(crate) description: String,
-    /// Where its schema is.
+    /// The URL of its schema.
     #[schema(example = "/v1/events/schemas/pull_request.merged")]
     pub(crate) schema: String,
 }
 
-/// Every event that there is.
+/// The catalogue of events.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct CatalogueReply {
     /// The events.

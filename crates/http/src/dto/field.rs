@@ -1,5 +1,5 @@
-//! Fields as they were sent. Reading one never fails, so that a reply can name everything that is
-//! wrong with a request at once; and what nobody asked for takes no memory.
+//! Fields of requests. Reading one never fails, so that a reply can report all invalid fields of a
+//! request together; unknown fields take no memory.
 
 use std::marker::PhantomData;
 
@@ -15,17 +15,17 @@ const SHOWN: usize = 100;
 /// A field as it was sent. `null` counts as absent.
 #[derive(Debug)]
 pub(crate) enum Field<T> {
-    /// Not there.
+    /// Absent.
     Absent,
-    /// There, in the right form.
+    /// Present, with a valid value.
     Given(T),
-    /// There, in another form: what it is instead.
+    /// Present, with an invalid value: a description of it.
     Wrong(String),
 }
 
-/// What a field may be read from. A form that is left out is not accepted.
+/// The JSON types that a field accepts. Types without a method here are refused.
 pub(crate) trait Form: Sized {
-    /// The rule in words: `must be a string`.
+    /// The rule as a message: `must be a string`.
     const RULE: &'static str;
 
     fn from_flag(_: bool) -> Option<Self> {
@@ -125,7 +125,7 @@ impl<'de, T: Form> Visitor<'de> for Reading<T> {
     }
 
     fn visit_str<E: Error>(self, value: &str) -> Result<Field<T>, E> {
-        // No name and no text of ours has it, and PostgreSQL cannot keep it.
+        // No valid name or text contains it, and PostgreSQL cannot store it.
         if value.contains('\0') {
             return Ok(Field::Wrong("a string with the character U+0000".to_owned()));
         }
@@ -144,7 +144,7 @@ impl<'de, T: Form> Visitor<'de> for Reading<T> {
     }
 }
 
-/// Everything that is wrong with a request.
+/// The errors of a request.
 #[derive(Debug, Default)]
 pub(crate) struct Errors(Vec<FieldError>);
 
@@ -153,7 +153,7 @@ impl Errors {
         self.0.push(FieldError { pointer: pointer.into(), message: message.into() });
     }
 
-    /// A field that may be left out.
+    /// An optional field.
     pub(crate) fn optional<T: Form>(&mut self, pointer: &str, field: Field<T>) -> Option<T> {
         match field {
             Field::Absent => None,
@@ -165,7 +165,7 @@ impl Errors {
         }
     }
 
-    /// A field that must be there.
+    /// A required field.
     pub(crate) fn required<T: Form>(&mut self, pointer: &str, field: Field<T>) -> Option<T> {
         if let Field::Absent = field {
             self.add(pointer, "is required");
@@ -173,7 +173,7 @@ impl Errors {
         self.optional(pointer, field)
     }
 
-    /// The value of a check, or what was wrong.
+    /// The value of a check, or its error.
     pub(crate) fn keep<T, E: std::fmt::Display>(
         &mut self,
         pointer: &str,
@@ -182,7 +182,7 @@ impl Errors {
         checked.map_err(|error| self.add(pointer, error.to_string())).ok()
     }
 
-    /// What was read, unless something is wrong.
+    /// The checked request, unless there are errors.
     pub(crate) fn finish<T>(self, read: Option<T>) -> Result<T, Problem> {
         match read {
             Some(read) if self.0.is_empty() => Ok(read),

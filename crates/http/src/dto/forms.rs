@@ -1,4 +1,4 @@
-//! The forms that single fields may have.
+//! The JSON types of single fields.
 
 use serde::de::{IgnoredAny, SeqAccess};
 use signalbox_domain::queue::{Priority, TargetSet, TargetSetBuilder};
@@ -21,7 +21,7 @@ impl Form for Text {
     }
 }
 
-/// A switch.
+/// A boolean.
 #[derive(Debug)]
 pub(crate) struct Flag(pub(crate) bool);
 
@@ -33,7 +33,7 @@ impl Form for Flag {
     }
 }
 
-/// A time.
+/// A time by RFC 3339.
 #[derive(Debug)]
 pub(crate) struct Time(pub(crate) Timestamp);
 
@@ -45,7 +45,7 @@ impl Form for Time {
     }
 }
 
-/// A count.
+/// A whole number.
 #[derive(Debug)]
 pub(crate) struct Count(pub(crate) u32);
 
@@ -112,11 +112,11 @@ impl<T: Form> Form for List<T> {
 /// Impacted targets: a list, or `ALL`.
 #[derive(Debug)]
 pub(crate) enum TargetsForm {
-    /// Everything.
+    /// All targets.
     All,
     /// Exactly these.
     Only(TargetSet),
-    /// The item there is no string that can be kept: what it is.
+    /// An item that is not a valid string: a description of it.
     WrongItem(usize, String),
 }
 

@@ -17,9 +17,9 @@ use crate::problem::Problem;
 
 /// The most items of a page.
 const MAX_TAKE: u32 = 100;
-/// The items of a page when nothing is said.
+/// The default page size, in items.
 const DEFAULT_TAKE: u32 = 50;
-/// The most pull requests of one look-up.
+/// The most pull requests of one lookup.
 const MAX_PRS: usize = 50;
 /// The most days between the ends of a window of results.
 const MAX_DAYS: u32 = 45;
@@ -63,25 +63,25 @@ pub(crate) struct ListRequest {
     /// The branch that the merge queue targets.
     #[schema(value_type = String, required)]
     target_branch: Field<Text>,
-    /// Only pull requests in this state now; without it in any.
+    /// Only pull requests in this state; default: any.
     #[schema(value_type = Option<PrStateWord>)]
     state: Field<Text>,
-    /// Only pull requests that were merged, failed or cancelled at that time or later, also if
+    /// Only pull requests that were merged, failed or cancelled at this time or later, even if
     /// they were submitted again since.
     #[schema(value_type = Option<String>, format = DateTime)]
     since: Field<Time>,
-    /// Likewise, at that time or earlier; with both, between the two.
+    /// The upper bound of the same time; with both, between the two.
     #[schema(value_type = Option<String>, format = DateTime)]
     until: Field<Time>,
-    /// `nextCursor` of the page before; without it the first page.
+    /// `nextCursor` of the previous page; omitted for the first page.
     #[schema(value_type = Option<String>, format = Uuid)]
     cursor: Field<Cursor>,
-    /// The most pull requests of the page; 50 when nothing is said.
+    /// The page size, in pull requests; default 50.
     #[schema(value_type = Option<u32>, minimum = 1, maximum = 100)]
     take: Field<Count>,
 }
 
-/// Which pull requests are asked for.
+/// A request for pull requests.
 #[derive(Debug)]
 pub(crate) struct Listing {
     pub(crate) place: RepoBranch,
@@ -115,7 +115,7 @@ impl Request for ListRequest {
     }
 }
 
-/// A look-up of several submitted pull requests.
+/// A lookup of several submitted pull requests.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(example = json!({
@@ -138,7 +138,7 @@ pub(crate) struct EntriesRequest {
     include_timeline: Field<Flag>,
 }
 
-/// Which pull requests are looked up.
+/// The pull requests of a lookup.
 #[derive(Debug)]
 pub(crate) struct LookUps {
     pub(crate) place: RepoBranch,
@@ -185,21 +185,21 @@ pub(crate) struct ResultsRequest {
     /// The branch that the merge queue targets.
     #[schema(value_type = String, required)]
     target_branch: Field<Text>,
-    /// Tests that ended then or later; at most 45 days before `until`.
+    /// Only tests that ended at this time or later; at most 45 days before `until`.
     #[schema(value_type = String, format = DateTime, required)]
     since: Field<Time>,
-    /// Tests that ended then or earlier; now when nothing is said.
+    /// Only tests that ended at this time or earlier; default: now.
     #[schema(value_type = Option<String>, format = DateTime)]
     until: Field<Time>,
-    /// How many of the newest are left out; none when nothing is said.
+    /// The number of newest results to skip; default 0.
     #[schema(value_type = Option<u32>)]
     offset: Field<Count>,
-    /// The most results of the page; 50 when nothing is said.
+    /// The page size, in results; default 50.
     #[schema(value_type = Option<u32>, minimum = 1, maximum = 100)]
     take: Field<Count>,
 }
 
-/// Which results are asked for.
+/// A request for results.
 #[derive(Debug)]
 pub(crate) struct Results {
     pub(crate) place: RepoBranch,
@@ -210,7 +210,7 @@ pub(crate) struct Results {
 }
 
 impl Results {
-    /// The time that is asked about, when it is now `now`.
+    /// The requested window, when the current time is `now`.
     pub(crate) fn within(&self, now: Timestamp) -> Result<Window, Problem> {
         let until = self.until.unwrap_or(now);
         if until < self.since {

@@ -12,9 +12,9 @@ use super::{EntryReply, ListedEntry, Words, cursor};
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ListReply {
-    /// The most recently submitted first.
+    /// Most recently submitted first.
     pull_requests: Vec<ListedEntry>,
-    /// For the next page; left out on the last one.
+    /// The token of the next page; omitted on the last one.
     #[schema(format = Uuid)]
     #[serde(skip_serializing_if = "Option::is_none")]
     next_cursor: Option<String>,
@@ -36,13 +36,13 @@ impl ListReply {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct EntriesReply {
-    /// In the order in which they were asked for, each once.
+    /// In the order of the request, each once.
     pub(crate) pull_requests: Vec<EntryReply>,
-    /// Those that were never submitted to the queue.
+    /// The requested pull requests that were never submitted to the queue.
     pub(crate) not_found: Vec<u32>,
 }
 
-/// The result of one time that a pull request was under test.
+/// The result of one test of a pull request.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ResultReply {
@@ -58,11 +58,11 @@ pub(crate) struct ResultReply {
     /// How long it took, in whole seconds.
     #[schema(multiple_of = 1000)]
     testing_duration_ms: i64,
-    /// How the pull request's stay in the queue ended; left out while it goes on.
+    /// How the pull request's stay in the queue ended; omitted until then.
     #[schema(value_type = Option<ConclusionWord>)]
     #[serde(skip_serializing_if = "Option::is_none")]
     cycle_conclusion: Option<String>,
-    /// What it has to do with a bisection; left out if nothing.
+    /// Its part in a bisection; omitted if none.
     #[schema(value_type = Option<BisectionPartWord>)]
     #[serde(skip_serializing_if = "Option::is_none")]
     bisection: Option<String>,
@@ -88,7 +88,7 @@ impl ResultReply {
 pub(crate) struct ResultsReply {
     /// The newest first.
     testing_results: Vec<ResultReply>,
-    /// How many there are on all pages.
+    /// The number of results on all pages.
     total_items: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Shapes on the wire.
+//! Requests and replies of the API.
 
 mod audit;
 mod cursor;

@@ -1,4 +1,4 @@
-//! What every request names: a repository and a branch.
+//! The repository and the branch of a request.
 
 use serde::{Deserialize, Serialize};
 use signalbox_domain::ids::{BranchName, InvalidName, RepoName};
@@ -7,16 +7,16 @@ use utoipa::ToSchema;
 use super::field::{Errors, Field, object_form};
 use super::forms::Text;
 
-/// A body of a request: how it becomes what was asked.
+/// A request body, and its checked form.
 pub(crate) trait Request {
-    /// What was asked.
+    /// The checked request.
     type Checked;
 
-    /// Checks every field. `None` only when something was added to the errors.
+    /// Checks every field. `None` only when an error was added.
     fn check(self, errors: &mut Errors) -> Option<Self::Checked>;
 }
 
-/// A reply without data.
+/// An empty reply.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(example = json!({}))]
 pub(crate) struct Empty {}
@@ -39,12 +39,12 @@ pub(crate) struct RepoRef {
 /// A repository and a target branch, checked.
 pub(crate) type RepoBranch = (RepoName, BranchName);
 
-/// The rule of a name with the value that breaks it; the pointer says what was to be named.
+/// The rule of a name with the value that breaks it; the pointer has the field.
 pub(super) fn broken(error: &InvalidName) -> String {
     format!("{:?} {}", error.value, error.rule)
 }
 
-/// The repository of a request that names no branch.
+/// The repository of a request without a branch.
 pub(super) fn check_repository(repo: Field<RepoRef>, errors: &mut Errors) -> Option<RepoName> {
     errors.required("/repo", repo).and_then(|repo| check_repo(repo, errors))
 }

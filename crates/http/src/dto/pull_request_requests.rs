@@ -80,8 +80,8 @@ pub(crate) struct SubmitRequest {
     /// The pull request.
     #[schema(value_type = PrByNumber, required)]
     pr: Field<PrByNumber>,
-    /// How soon it wants its turn: lower is sooner, 0 interrupts. Medium (100) when nothing is
-    /// said.
+    /// The priority: lower numbers go first, 0 is urgent and interrupts. Default: medium
+    /// (100).
     #[schema(value_type = Option<PriorityChoice>)]
     priority: Field<PriorityForm>,
     /// Whether it must be tested alone.
@@ -92,7 +92,7 @@ pub(crate) struct SubmitRequest {
 /// A priority by number or by name.
 #[derive(ToSchema)]
 #[serde(untagged)]
-#[expect(dead_code, reason = "describes the two forms")]
+#[expect(dead_code, reason = "describes the two types")]
 pub(crate) enum PriorityChoice {
     /// Lower is sooner; 0 is urgent.
     Number(u32),
@@ -119,7 +119,7 @@ pub(crate) struct PrByEither {
     /// Its number; a decimal string is accepted too.
     #[schema(value_type = Option<u32>)]
     number: Field<Number>,
-    /// Its head branch: the open pull request from it, else the one closed last.
+    /// Its head branch: the open pull request from it, otherwise the one closed last.
     #[schema(value_type = Option<String>)]
     branch: Field<Text>,
 }
@@ -128,7 +128,7 @@ impl PrByEither {
     fn check(pr: Field<Self>, errors: &mut Errors) -> Option<PullRequestQuery> {
         let pr = errors.required("/pr", pr)?;
         if matches!((&pr.number, &pr.branch), (Field::Absent, Field::Absent)) {
-            errors.add("/pr", "needs one of number and branch");
+            errors.add("/pr", "must have one of number and branch");
             return None;
         }
         let number = errors.optional("/pr/number", pr.number);
@@ -139,7 +139,7 @@ impl PrByEither {
                 .keep("/pr/branch", BranchName::new(branch).map_err(|error| broken(&error)))
                 .map(|branch| PullRequestQuery::Branch(branch.to_string())),
             (Some(_), Some(_)) => {
-                errors.add("/pr", "takes number or branch, not both");
+                errors.add("/pr", "must have either number or branch, not both");
                 None
             }
             (None, None) => None,
@@ -147,7 +147,7 @@ impl PrByEither {
     }
 }
 
-/// A look-up of a submitted pull request.
+/// A lookup of a submitted pull request.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(example = json!({
@@ -165,15 +165,15 @@ pub(crate) struct EntryRequest {
     /// The pull request.
     #[schema(value_type = PrByEither, required)]
     pr: Field<PrByEither>,
-    /// Whether it comes with its `timeline`.
+    /// Whether to include its `timeline`.
     #[schema(value_type = Option<bool>)]
     include_timeline: Field<Flag>,
-    /// Whether it comes with `estimatedTimeToMerge`.
+    /// Whether to include `estimatedTimeToMerge`.
     #[schema(value_type = Option<bool>)]
     include_estimated_time_to_merge: Field<Flag>,
 }
 
-/// What a look-up asks for.
+/// A checked lookup.
 #[derive(Debug)]
 pub(crate) struct LookUp {
     pub(crate) place: RepoBranch,

@@ -1,17 +1,17 @@
-//! The public uploader's question which failures are excused. It may be large and come from anybody
-//! who knows a public id, so what is kept of it has bounds.
+//! The public uploader's request for the failures to excuse. It may be large and come from
+//! any client that knows a public id, so its parsed size is bounded.
 
 use std::fmt;
 
 use serde::de::{Deserializer, Error, SeqAccess, Visitor};
 use signalbox_domain::flaky::{AskedTest, TestKey};
 
-/// The most tests of a question: as many as an upload may have runs.
+/// The most tests of a request: the most runs of an upload.
 const TESTS: usize = 250_000;
 /// The most bytes of their names, ids, files and variants together.
 const KEPT_BYTES: usize = 64 * 1024 * 1024;
 
-/// A question. Fields that are not here, such as messages, are passed over.
+/// The request. Other fields, such as messages, are skipped.
 #[derive(Debug, serde::Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Question {
@@ -21,7 +21,7 @@ pub(crate) struct Question {
     pub(crate) test_identifiers: Vec<AskedCase>,
 }
 
-/// The repository that is asked about.
+/// The repository.
 #[derive(Debug, serde::Deserialize)]
 pub(crate) struct AskedRepo {
     pub(crate) host: String,
@@ -29,7 +29,7 @@ pub(crate) struct AskedRepo {
     pub(crate) name: String,
 }
 
-/// A test that failed. `null` and nothing are the same.
+/// A failed test. `null` and absent fields are the same.
 #[derive(Debug, serde::Deserialize)]
 pub(crate) struct AskedCase {
     name: Option<String>,

@@ -69,7 +69,7 @@ impl ToSchema for SettingsReply {
 
 impl SettingsReply {
     /// The reply to a change: a change of mode that waits for the line to empty does not show as
-    /// a state that nobody asked for.
+    /// a state that was not requested.
     pub(crate) fn after_update(queue: &Queue, words: Words) -> Self {
         let mut reply = Self::of(queue, words);
         if let QueueState::SwitchingModes { draining, .. } = queue.header.state {
@@ -78,7 +78,7 @@ impl SettingsReply {
         reply
     }
 
-    /// The reply that the description of the API shows.
+    /// The example in the OpenAPI description.
     pub(crate) fn example() -> Value {
         let settings = Settings {
             concurrency: 5,
@@ -121,12 +121,12 @@ impl SettingsReply {
 pub(crate) struct QueueReply {
     #[serde(flatten)]
     settings: SettingsReply,
-    /// All live entries in queue order; those that are not ready last.
+    /// All live entries in queue order; entries that are not ready come last.
     enqueued_pull_requests: Vec<ListedEntry>,
 }
 
 impl QueueReply {
-    /// The reply that the description of the API shows.
+    /// The example in the OpenAPI description.
     pub(crate) fn example() -> Value {
         let mut reply = SettingsReply::example();
         reply["enqueuedPullRequests"] = json!([{

@@ -1,5 +1,5 @@
-//! Requests about queues and test runs. Keys that are not known are ignored; what is optional may
-//! be `null`.
+//! Requests about queues and test runs. Unknown keys are ignored; optional fields may be
+//! `null`.
 
 use serde::Deserialize;
 use signalbox_domain::queue::{Mode, Settings};
@@ -11,7 +11,7 @@ use super::place::{RepoBranch, RepoRef, Request, check_place};
 use super::setting::keep;
 use super::words::ModeWord;
 
-/// What every request names.
+/// The queue of a request.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(example = json!({
@@ -50,15 +50,15 @@ pub(crate) struct CreateRequest {
     /// The branch that the merge queue targets.
     #[schema(value_type = String, required)]
     target_branch: Field<Text>,
-    /// SINGLE when nothing is said.
+    /// The mode; default `SINGLE`.
     #[schema(value_type = Option<ModeWord>)]
     mode: Field<Text>,
-    /// Test runs at the same time; 1 when nothing is said.
+    /// The most test runs at the same time; default 1.
     #[schema(value_type = Option<u32>, minimum = 1, maximum = 1000)]
     concurrency: Field<Count>,
 }
 
-/// What a new queue is to be like.
+/// The settings of a new queue.
 #[derive(Debug)]
 pub(crate) struct Create {
     pub(crate) place: RepoBranch,
@@ -83,7 +83,7 @@ impl Request for CreateRequest {
     }
 }
 
-/// A look-up of test runs.
+/// A lookup of test runs.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(example = json!({
@@ -98,7 +98,8 @@ pub(crate) struct RunRequest {
     /// The branch that the merge queue targets.
     #[schema(value_type = String, required)]
     target_branch: Field<Text>,
-    /// One run, also as the end of its branch's name; without it all that are in progress.
+    /// The id of a run, which is also the end of its test branch's name; omitted: all runs in
+    /// progress.
     #[schema(value_type = Option<String>)]
     test_run_id: Field<Text>,
 }

@@ -20,7 +20,7 @@ pub(crate) struct CheckRun {
     /// `SUCCESS`, `FAILURE`, `TIMED_OUT` …, always in upper case; only once completed.
     #[serde(skip_serializing_if = "Option::is_none")]
     conclusion: Option<String>,
-    /// A line for people.
+    /// A one-line summary.
     #[serde(skip_serializing_if = "Option::is_none")]
     summary: Option<String>,
 }
@@ -53,7 +53,7 @@ pub(crate) struct StatusCheck {
     state: String,
 }
 
-/// A pull request under test.
+/// A tested pull request.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct TestedPullRequest {
@@ -74,7 +74,7 @@ impl TestedPullRequest {
 pub(crate) struct TestRunReply {
     test_run_id: String,
     required_statuses: Vec<String>,
-    /// Who says so; left out before it is known.
+    /// Where the required statuses come from; omitted before it is known.
     #[schema(value_type = Option<StatusSourceWord>)]
     #[serde(skip_serializing_if = "Option::is_none")]
     required_statuses_source: Option<String>,
@@ -87,12 +87,12 @@ pub(crate) struct TestRunReply {
     check_suites: Vec<CheckSuite>,
     status_checks: Vec<StatusCheck>,
     tested_pull_requests: Vec<TestedPullRequest>,
-    /// Targets of the pull requests under test, if they were reported.
+    /// The impacted targets of the tested pull requests, if they were reported.
     #[serde(skip_serializing_if = "Option::is_none")]
     impacted_targets: Option<Vec<String>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     impacted_targets_for_tested_prs: Option<Vec<String>>,
-    /// The pull requests that it was built on.
+    /// The pull requests ahead that the candidate contains.
     dependent_prs: Vec<u32>,
 }
 

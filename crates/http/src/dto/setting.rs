@@ -1,5 +1,5 @@
-//! Settings of queues on the wire: read, checked, written and described by what the domain says of
-//! each. No setting is named here.
+//! Settings of queues in the API: parsed, checked, serialized and documented from the domain's
+//! table of settings. No setting is named here.
 
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Serialize};
@@ -21,13 +21,13 @@ use super::words::in_both_cases;
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct BatchingRuleReply {
-    /// Which targets; `*` matches any text.
+    /// The pattern of targets; `*` matches any text.
     target_pattern: String,
     /// Always `isolate`.
     policy: String,
 }
 
-/// A rule that keeps targets out of shared batches, as it was sent.
+/// An unchecked rule that keeps targets out of shared batches.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct RuleForm {
@@ -37,7 +37,7 @@ pub(super) struct RuleForm {
 
 object_form!(RuleForm);
 
-/// A setting as it was sent.
+/// An unchecked setting.
 #[derive(Debug)]
 pub(super) enum Sent {
     Count(Field<Count>),
@@ -48,7 +48,7 @@ pub(super) enum Sent {
 }
 
 impl Sent {
-    /// Reads the next value of a request as this setting has it.
+    /// Parses the next value of a request as the type of this setting.
     pub(super) fn read<'de, A: serde::de::MapAccess<'de>>(
         spec: &SettingSpec,
         map: &mut A,
@@ -62,7 +62,7 @@ impl Sent {
         })
     }
 
-    /// The value, if one was sent in the right form.
+    /// The value, if it is present and valid.
     pub(super) fn value(self, spec: &SettingSpec, errors: &mut Errors) -> Option<SettingValue> {
         let pointer = format!("/{}", spec.name);
         Some(match self {
@@ -94,7 +94,7 @@ impl Sent {
 }
 
 fn wrong_word(spec: &SettingSpec, given: &str) -> String {
-    let SettingKind::Word(words) = spec.kind else { return "has another form".to_owned() };
+    let SettingKind::Word(words) = spec.kind else { return "has another type".to_owned() };
     format!("must be one of {}, but is {}", words.join(", "), shown(given))
 }
 
@@ -110,7 +110,7 @@ fn rule(
     Some(BatchingRule { target_pattern: pattern?.0, policy: policy?.0 })
 }
 
-/// Adds what a check of the queue's own rules found to what is wrong with a request.
+/// Adds the error of a check of the queue's rules to the errors of a request.
 pub(super) fn keep<T>(errors: &mut Errors, checked: Result<T, Refusal>) -> Option<T> {
     match checked {
         Ok(value) => return Some(value),
@@ -120,7 +120,7 @@ pub(super) fn keep<T>(errors: &mut Errors, checked: Result<T, Refusal>) -> Optio
     None
 }
 
-/// Writes all settings into a reply.
+/// Serializes all settings into a reply.
 pub(super) fn write<M: SerializeMap>(
     map: &mut M,
     settings: &Settings,
@@ -145,13 +145,13 @@ pub(super) fn write<M: SerializeMap>(
     Ok(())
 }
 
-/// The name of the schema of a word: `ModeWord`.
+/// The name of the schema of an enum: `ModeWord`.
 fn word_name(spec: &SettingSpec) -> String {
     let (first, rest) = spec.name.split_at(1);
     format!("{}{rest}Word", first.to_uppercase())
 }
 
-/// The schemas that those of settings refer to.
+/// The schemas that the schemas of settings refer to.
 pub(super) fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
     for spec in SETTINGS {
         if let SettingKind::Word(words) = spec.kind {

@@ -9,14 +9,14 @@ use super::field::{Errors, Field, object_form};
 use super::forms::{Number, TargetsForm, Text};
 use super::place::{RepoBranch, RepoRef, Request, broken, check_place};
 
-/// A pull request and the head that targets hold for.
+/// A pull request and the head that the targets belong to.
 #[derive(Debug, Deserialize, ToSchema)]
 pub(crate) struct PrWithHead {
     /// Its number, from 1; a decimal string is accepted too.
     #[schema(value_type = u32, required, minimum = 1)]
     number: Field<Number>,
-    /// The head that the targets were computed for: a push makes them stale. Without it they hold
-    /// for any head.
+    /// The head that the targets were computed for: a push makes them stale. Without it they apply
+    /// to any head.
     #[schema(value_type = Option<String>)]
     sha: Field<Text>,
 }
@@ -56,23 +56,23 @@ pub(crate) struct TargetsRequest {
     /// The pull request.
     #[schema(value_type = PrWithHead, required)]
     pr: Field<PrWithHead>,
-    /// What it touches.
+    /// Its impacted targets.
     #[schema(value_type = TargetsChoice, required)]
     impacted_targets: Field<TargetsForm>,
 }
 
-/// Impacted targets: a list, as long as the body may be, or everything.
+/// Impacted targets: a list, limited by the size of the body, or `ALL`.
 #[derive(ToSchema)]
 #[serde(untagged)]
-#[expect(dead_code, reason = "describes the two forms")]
+#[expect(dead_code, reason = "describes the two types")]
 pub(crate) enum TargetsChoice {
-    /// Exactly these; an empty list touches nothing.
+    /// Exactly these; an empty list means no targets.
     Only(Vec<String>),
     /// The string `ALL`.
     All(String),
 }
 
-/// What a report of targets says.
+/// A checked report of targets.
 #[derive(Debug)]
 pub(crate) struct SetTargets {
     pub(crate) place: RepoBranch,

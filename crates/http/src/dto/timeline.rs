@@ -1,4 +1,4 @@
-//! A timeline as clients see it: one item a step, with one object named after its state.
+//! A timeline: one item per step, with one object named after its state.
 
 use serde::Serialize;
 use signalbox_domain::queue::{
@@ -10,7 +10,7 @@ use super::Words;
 use super::run::TestedPullRequest;
 use super::words::{BlockReasonWord, CulpritWord, PrStateWord, RunStatusWord, StatusSourceWord};
 
-/// A pull request that a step names.
+/// A pull request in a step.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct PrRefReply {
@@ -28,10 +28,10 @@ fn references(prs: &[PrRef]) -> Vec<PrRefReply> {
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct FailedStatusReply {
     name: String,
-    /// `FAILURE`, `TIMED_OUT` …, always in upper case; left out when it did not end in time.
+    /// `FAILURE`, `TIMED_OUT` …, always in upper case; omitted when it timed out.
     #[serde(skip_serializing_if = "Option::is_none")]
     conclusion: Option<&'static str>,
-    /// Where to read more.
+    /// The URL of its details.
     #[serde(skip_serializing_if = "Option::is_none")]
     url: Option<String>,
 }
@@ -45,13 +45,13 @@ fn statuses(failed: &[FailedStatus]) -> Vec<FailedStatusReply> {
     failed.iter().map(reply).collect()
 }
 
-/// It was submitted, or went back to where something is missing.
+/// It was submitted, or is no longer ready.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct NotReadyStep {
     reason: String,
     actor: String,
-    /// How soon it wants its turn; at the last submission.
+    /// The priority at the last submission.
     #[serde(skip_serializing_if = "Option::is_none")]
     priority: Option<u32>,
     /// Whether it must be tested alone; at the last submission.
@@ -65,7 +65,7 @@ pub(crate) struct NotReadyStep {
 pub(crate) struct PendingStep {
     reason: String,
     actor: String,
-    /// The pull requests that had to come first, or still have to.
+    /// The pull requests that it waited for, or waits for now.
     prerequisite_pull_requests: Vec<PrRefReply>,
 }
 
@@ -75,10 +75,10 @@ pub(crate) struct PendingStep {
 pub(crate) struct TestRunStep {
     id: String,
     branch: String,
-    /// What was tested; left out when it was never built.
+    /// The tested commit; omitted when it was never built.
     #[serde(skip_serializing_if = "Option::is_none")]
     sha: Option<String>,
-    /// How far it is now.
+    /// Its current status.
     #[schema(value_type = RunStatusWord)]
     status: String,
     required_statuses: Vec<String>,
@@ -88,7 +88,7 @@ pub(crate) struct TestRunStep {
     tested_pull_requests: Vec<TestedPullRequest>,
 }
 
-/// It is tested.
+/// It is being tested.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct TestingStep {
@@ -96,11 +96,11 @@ pub(crate) struct TestingStep {
     actor: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     test_run: Option<TestRunStep>,
-    /// The pull requests that it was built on.
+    /// The pull requests ahead that the candidate contains.
     prerequisite_pull_requests: Vec<PrRefReply>,
 }
 
-/// It has passed.
+/// Its tests passed.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct TestsPassedStep {
@@ -114,13 +114,13 @@ pub(crate) struct TestsPassedStep {
     /// The entry whose run proved it, when that was another one's.
     #[serde(skip_serializing_if = "Option::is_none")]
     successor_merge_item_id: Option<String>,
-    /// Those that were tested in the same run.
+    /// The other pull requests of the same run.
     other_tested_pull_requests: Vec<TestedPullRequest>,
-    /// Those that it waits for now.
+    /// The pull requests that it waits for now.
     waiting_for: Vec<PrRefReply>,
 }
 
-/// Its run failed; the fault may lie elsewhere.
+/// Its run failed; later results show whether it is at fault.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct PendingFailureStep {
@@ -128,11 +128,11 @@ pub(crate) struct PendingFailureStep {
     #[serde(skip_serializing_if = "Option::is_none")]
     test_run_id: Option<String>,
     failure_causing_statuses: Vec<FailedStatusReply>,
-    /// Those that it waits for now.
+    /// The pull requests that it waits for now.
     waiting_for: Vec<PrRefReply>,
 }
 
-/// What kept it from being merged.
+/// What blocked the merge.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct BlockReasonReply {
     #[schema(value_type = BlockReasonWord)]
@@ -149,7 +149,7 @@ pub(crate) struct ConflictCulprit {
     pull_request: Option<PrRefReply>,
 }
 
-/// It was taken out because of a failure.
+/// It was removed because of a failure.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct FailureStep {
@@ -162,7 +162,7 @@ pub(crate) struct FailureStep {
     /// At the end of the last stay, when its changes conflict.
     #[serde(skip_serializing_if = "Option::is_none")]
     conflict_culprit: Option<ConflictCulprit>,
-    /// Conflicting paths, failed statuses, the host's words.
+    /// Conflicting paths, failed statuses, or the host's message.
     details: Vec<String>,
 }
 
@@ -173,7 +173,7 @@ pub(crate) struct EndStep {
     actor: String,
 }
 
-/// A step of a pull request's way: `state` names it, and one of the objects tells about it.
+/// A step of a pull request's timeline: `state` names it, and one of the objects has its details.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct StepReply {
@@ -185,7 +185,7 @@ pub(crate) struct StepReply {
     what: What,
 }
 
-/// What the step was.
+/// The details of a step.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 enum What {

@@ -17,7 +17,7 @@ use super::words::RequestedStateWord;
 /// The most characters of the reason of a pause.
 const MAX_REASON: usize = 500;
 
-/// A change of a queue: what is left out stays as it is.
+/// A change of a queue; omitted fields are unchanged.
 #[derive(Debug)]
 pub(crate) struct UpdateRequest {
     repo: Field<RepoRef>,
@@ -104,14 +104,14 @@ impl PartialSchema for UpdateRequest {
             description.clone_into(&mut schema.description);
             schema
         };
-        let state = described(&RequestedStateWord::name(), "The state to go to.");
+        let state = described(&RequestedStateWord::name(), "The new state.");
         let null = ObjectBuilder::new().schema_type(Type::Null);
         let branch = ObjectBuilder::new()
             .schema_type(Type::String)
             .description(Some("The branch that the merge queue targets."));
-        let reason = or_null(Type::String, "The reason, shown on every pull request that waits.");
+        let reason = or_null(Type::String, "The reason, shown on every waiting pull request.");
         let mut object = ObjectBuilder::new()
-            .description(Some("A change of a queue: what is left out stays as it is."))
+            .description(Some("A change of a queue; omitted fields are unchanged."))
             .property("repo", described(&RepoRef::name(), "The repository."))
             .required("repo")
             .property("targetBranch", branch)
@@ -121,7 +121,7 @@ impl PartialSchema for UpdateRequest {
         for spec in SETTINGS {
             object = object.property(spec.name, wire::schema(spec, true));
         }
-        let drops = or_null(Type::Boolean, "Drops the queue's own list of required statuses.");
+        let drops = or_null(Type::Boolean, "Removes the queue's own list of required statuses.");
         object
             .property("deleteRequiredStatuses", drops)
             .example(Some(serde_json::json!({
@@ -145,7 +145,7 @@ impl ToSchema for UpdateRequest {
     }
 }
 
-/// What an update asks for.
+/// A checked update.
 #[derive(Debug)]
 pub(crate) struct Update {
     pub(crate) place: RepoBranch,

@@ -1,4 +1,4 @@
-//! An upload as it is shown.
+//! Uploads in replies.
 
 use serde::Serialize;
 use signalbox_domain::upload::{Severity, UploadRecord, UploadWarning};
@@ -12,7 +12,7 @@ pub(crate) struct UploadFileReply {
     name: String,
     /// Attempts of tests in it.
     runs: u32,
-    /// Why it could not be read to its end.
+    /// Why it could not be read completely.
     problem: Option<String>,
     /// The line of the problem.
     line: Option<u64>,
@@ -20,16 +20,16 @@ pub(crate) struct UploadFileReply {
     column: Option<u64>,
 }
 
-/// Why an upload looks bad.
+/// A warning about an upload.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct UploadWarningReply {
-    /// What is wrong, as a stable word.
+    /// The kind of problem, as a stable value.
     kind: &'static str,
-    /// `invalid` when something that matters is missing, else `suboptimal`.
+    /// `invalid` when required data is missing, otherwise `suboptimal`.
     severity: &'static str,
-    /// With how many attempts or files; 0 when it is about the upload itself.
+    /// The number of affected attempts or files; 0 for the upload itself.
     count: u32,
-    /// What is wrong, for people.
+    /// The problem as a sentence.
     message: String,
 }
 
@@ -65,17 +65,17 @@ impl UploadWarningReply {
 pub(crate) struct UploadReply {
     /// Its id.
     id: String,
-    /// How far it is: `awaited`, `received`, `read` or `failed`.
+    /// The state: `awaited`, `received`, `read` or `failed`.
     state: &'static str,
-    /// How it came: `bundle`, `junit` or `checks`.
+    /// The source: `bundle`, `junit` or `checks`.
     source: &'static str,
-    /// Who vouches for it: `token`, or `public` for nobody.
+    /// How it was authenticated: `token`, or `public` for an upload without one.
     trust: &'static str,
     /// When it was announced.
     created_at: String,
-    /// When its bytes came.
+    /// When its data was received.
     received_at: Option<String>,
-    /// How many bytes.
+    /// Its size in bytes.
     bytes: Option<u64>,
     /// The commit that was tested.
     sha: Option<String>,
@@ -85,29 +85,29 @@ pub(crate) struct UploadReply {
     branch_class: Option<&'static str>,
     /// The pull request that was tested.
     pr_number: Option<u32>,
-    /// The page of the CI job.
+    /// The URL of the CI job.
     job_url: Option<String>,
     /// The name of the CI job.
     job_name: Option<String>,
-    /// Who wrote the commit.
+    /// The author of the commit.
     author: Option<String>,
     /// The variant of the tests.
     variant: Option<String>,
     /// Distinct tests that ran.
     tests: Option<u32>,
-    /// Those that failed in the end.
+    /// How many tests failed, after retries.
     failed_tests: Option<u32>,
-    /// Attempts in all.
+    /// The number of attempts.
     runs: Option<u32>,
     /// Whether it feeds monitors and rates: `counts`, `infrastructure_error` or `untrusted`.
     admission: Option<&'static str>,
-    /// The upload that reported the same before; then this one was not counted.
+    /// The earlier upload with the same content; then this one is not counted.
     repeats: Option<String>,
     /// Why it could not be read.
     problem: Option<String>,
-    /// Its files, those with a problem first, 100 at most.
+    /// Its files, at most 100, files with a problem first.
     files: Vec<UploadFileReply>,
-    /// Why it looks bad, the worst first.
+    /// Its warnings, the worst first.
     warnings: Vec<UploadWarningReply>,
 }
 
@@ -153,10 +153,10 @@ impl UploadReply {
     }
 }
 
-/// The place of the next page.
+/// The position of the next page.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct UploadsPageReply {
-    /// To be sent as `page_token`; empty after the last page.
+    /// Pass it as `page_token`; empty on the last page.
     next_page_token: String,
 }
 
@@ -165,12 +165,12 @@ pub(crate) struct UploadsPageReply {
 pub(crate) struct UploadsReply {
     /// The uploads, newest first.
     uploads: Vec<UploadReply>,
-    /// Where it goes on.
+    /// The next page.
     page: UploadsPageReply,
 }
 
 impl UploadsReply {
-    /// A page of records, of which there is one more than fits when there is another page.
+    /// A page of `records`, which has one extra record when a next page exists.
     pub(crate) fn of(records: &[UploadRecord], page_size: u32) -> Self {
         let size = usize::try_from(page_size).unwrap_or(usize::MAX);
         let shown = records.get(..size).unwrap_or(records);

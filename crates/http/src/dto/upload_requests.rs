@@ -1,4 +1,4 @@
-//! Requests about uploads of test results. Keys that are not known are ignored.
+//! Requests about uploads of test results. Unknown keys are ignored.
 
 use serde::Deserialize;
 use signalbox_domain::flaky::UploadId;
@@ -21,7 +21,7 @@ pub(crate) struct AnnounceRequest {
     org_url_slug: Field<Text>,
 }
 
-/// What is announced.
+/// The announced upload.
 #[derive(Debug)]
 pub(crate) struct Announce {
     pub(crate) repo: RepoName,
@@ -38,18 +38,18 @@ impl Request for AnnounceRequest {
     }
 }
 
-/// Which page.
+/// The page.
 #[derive(Debug, Deserialize, ToSchema)]
 pub(crate) struct UploadPageQuery {
-    /// Uploads of a page.
+    /// The page size, in uploads.
     #[schema(value_type = u32, minimum = 1, maximum = 100, required)]
     page_size: Field<Count>,
-    /// The token of the page before; left out for the first.
+    /// The token of the previous page; omitted for the first.
     #[schema(value_type = Option<String>)]
     page_token: Field<Text>,
 }
 
-/// Which uploads.
+/// A request for uploads.
 #[derive(Debug, Deserialize, ToSchema)]
 #[schema(example = json!({
     "repo": {"host": "github.com", "owner": "acme", "name": "calc"},
@@ -59,15 +59,15 @@ pub(crate) struct ListUploadsRequest {
     /// The repository.
     #[schema(value_type = RepoRef, required)]
     repo: Field<RepoRef>,
-    /// The organization, which is that of the token.
+    /// The slug of the token's organization.
     #[schema(value_type = Option<String>)]
     org_url_slug: Field<Text>,
-    /// Which page.
+    /// The page.
     #[schema(value_type = UploadPageQuery, required)]
     page_query: Field<UploadPageQuery>,
 }
 
-/// Which uploads, checked.
+/// A checked request for uploads.
 #[derive(Debug)]
 pub(crate) struct ListUploads {
     pub(crate) repo: RepoName,
@@ -91,7 +91,7 @@ impl Request for ListUploadsRequest {
         });
         let token = errors.optional("/page_query/page_token", query.page_token);
         let after = token.filter(|Text(token)| !token.is_empty()).map(|Text(token)| {
-            let wrong = "must be a token of a page before";
+            let wrong = "must be the token of a previous page";
             errors.keep("/page_query/page_token", place(&token).ok_or(wrong))
         });
         let after = match after {
@@ -102,7 +102,7 @@ impl Request for ListUploadsRequest {
     }
 }
 
-/// A place in a list, from its token.
+/// A position in a list, from its token.
 fn place(token: &str) -> Option<(Timestamp, UploadId)> {
     let (at, id) = token.split_once('.')?;
     Some((Timestamp::from_unix_micros(at.parse().ok()?), UploadId(id.parse().ok()?)))

@@ -1,4 +1,4 @@
-//! Why an entry waits, as clients see it: the kind, and its particulars. No reason is named here.
+//! Wait reasons in replies: the kind, and its particulars. No reason is named here.
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use signalbox_domain::queue::{Particular, WaitReason};
@@ -8,7 +8,7 @@ use utoipa::openapi::schema::{
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
-/// Why an entry is not further: the kind, and its particulars.
+/// The wait reason: the kind, and its particulars.
 #[derive(Debug)]
 pub(crate) struct WaitReasonReply(WaitReason);
 
@@ -74,7 +74,7 @@ impl PartialSchema for WaitReasonReply {
             kinds = kinds.item(object.property("kind", kind).required("kind"));
         }
         kinds
-            .description(Some("Why an entry is not further: the kind, and its particulars."))
+            .description(Some("The wait reason: the kind, and its particulars."))
             .examples([
                 serde_json::json!({"kind": "slots_full", "used": 5, "limit": 5, "ahead": 0}),
             ])

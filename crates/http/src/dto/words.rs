@@ -1,4 +1,4 @@
-//! Words of states and modes: written in the case that the caller's token asks for, read in any.
+//! Values of states and modes: written in the case of the caller's token, parsed in any case.
 
 use signalbox_domain::queue::{
     BisectionPart, BlockReason, Mode, Outcome, PrState, QueueStateName, RequestedState,
@@ -9,7 +9,7 @@ use utoipa::openapi::schema::{ObjectBuilder, SchemaType, Type};
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
-/// Writes words in the case that the caller's token asks for.
+/// Writes enum values in the case of the caller's token.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Words(pub(crate) EnumCase);
 
@@ -36,7 +36,7 @@ pub(super) fn in_both_cases(description: &str, words: &[&str]) -> RefOr<Schema> 
         .into()
 }
 
-/// Describes each kind of word in both cases.
+/// The schema of each enum in both cases.
 macro_rules! described {
     ($($name:ident, $description:literal, [$($word:expr),+ $(,)?];)+) => {
         $(
@@ -72,22 +72,22 @@ described! {
     PrStateWord, "A pull request's state in the queue.", PrState;
     QueueStateWord, "A queue's state.", QueueStateName;
     RequestedStateWord, "A state that a queue can be put in.", RequestedState;
-    BlockReasonWord, "What kept a pull request from being merged.", BlockReason;
-    OutcomeWord, "How a time under test ended.", Outcome;
-    BisectionPartWord, "What a test has to do with a bisection.", BisectionPart;
-    StatusSourceWord, "Who says which statuses are required.", StatusSource;
+    BlockReasonWord, "What blocked the merge of a pull request.", BlockReason;
+    OutcomeWord, "The outcome of a test.", Outcome;
+    BisectionPartWord, "The part of a test in a bisection.", BisectionPart;
+    StatusSourceWord, "The source of the required statuses.", StatusSource;
 }
 
 described! {
-    MergeabilityWord, "What the git host says about merging.",
+    MergeabilityWord, "The mergeability that the git host reports.",
         ["UNSPECIFIED", "IN_PROGRESS", "MERGEABLE", "NOT_MERGEABLE"];
     CulpritWord, "What a pull request conflicts with.", ["QUEUE_PR", "BASE_BRANCH"];
-    ConclusionWord, "How a stay in the queue ended.", ["MERGED", "FAILED", "CANCELLED"];
-    RunStatusWord, "How far a test run is.",
+    ConclusionWord, "The end of a stay in the queue.", ["MERGED", "FAILED", "CANCELLED"];
+    RunStatusWord, "The status of a test run.",
         ["IN_PROGRESS", "FAILED", "CANCELLED", "SUCCEEDED"];
 }
 
-/// The word of the setting `mode`, for requests that name it without the other settings.
+/// The enum of the setting `mode`, for requests that have it without the other settings.
 #[derive(Debug)]
 pub(crate) struct ModeWord;
 

@@ -1,4 +1,4 @@
-//! Probes: whether the process lives, and whether it may be sent requests.
+//! Probes: liveness and readiness.
 
 use actix_web::HttpResponse;
 use actix_web::web::Data;

@@ -1,4 +1,4 @@
-//! `POST /hooks/{host}`: what a git host tells.
+//! `POST /hooks/{host}`: events of a git host.
 
 use actix_web::web::{Data, Json, Path, Payload};
 use actix_web::{HttpRequest, web};
@@ -28,7 +28,7 @@ impl From<HookError> for Problem {
     }
 }
 
-/// Hands over the headers, and the bytes as they came: the signature is over them.
+/// Passes on the headers and the unmodified bytes, because the signature covers them.
 pub(crate) async fn handle(
     api: Data<Api>,
     host: Path<String>,

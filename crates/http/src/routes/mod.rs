@@ -1,4 +1,4 @@
-//! The routes: an address, its method, its handler. Another method is told which one to use.
+//! The routes: address, method and handler. A reply to another method names the right one.
 
 pub(crate) mod health;
 pub(crate) mod hooks;
@@ -24,7 +24,7 @@ async fn use_get() -> Result<HttpResponse, Problem> {
 }
 
 async fn nothing_here(request: HttpRequest) -> Result<HttpResponse, Problem> {
-    Err(Problem::new(Code::UnknownPath, format!("there is nothing at {}", request.path())))
+    Err(Problem::new(Code::UnknownPath, format!("no operation or page at {}", request.path())))
 }
 
 /// An operation at the address, and under the name, of its description.

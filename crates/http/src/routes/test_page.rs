@@ -1,5 +1,5 @@
-//! `GET /{org}/flaky-tests/test/{id}?repo=OWNER/NAME`: a test for people. The id is that of the test, or
-//! one that the public uploader prints for it.
+//! `GET /{org}/flaky-tests/test/{id}?repo=OWNER/NAME`: the page of a test. The id is the test's
+//! own, or the one that the public uploader prints for it.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::dto::tests::{TestLinks, decision};
 use crate::page::Html;
 use crate::problem::{PageKind, Problem};
 
-/// Which repository is meant.
+/// The repository of the page.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Question {
     /// `OWNER/NAME`.
@@ -25,7 +25,7 @@ pub(crate) struct Question {
     repo: String,
 }
 
-/// The page of a test. Whoever may not see it learns nothing, not even whether it exists.
+/// The page of a test. Without permission the reply does not reveal whether it exists.
 pub(crate) async fn handle(
     api: Data<Api>,
     path: Path<(String, String)>,
@@ -55,7 +55,7 @@ fn sign_in() -> HttpResponse {
     page.element("h1", "A token is needed").element(
         "p",
         "This page shows results of tests. Send a token with the scope tests:read in the header \
-         x-api-token. Signing in with a browser is not possible yet; whoever runs this server can \
+         x-api-token. Signing in with a browser is not possible here; the operator of this server can \
          make these pages public with public_pages = true in the section [flaky].",
     );
     page.reply(PageKind::SignIn, "A token is needed")
@@ -63,7 +63,8 @@ fn sign_in() -> HttpResponse {
 
 fn missing() -> HttpResponse {
     let mut page = Html::default();
-    page.element("h1", "Not found").element("p", "There is no such test, or you may not see it.");
+    page.element("h1", "Not found")
+        .element("p", "This test does not exist, or you may not see it.");
     page.reply(PageKind::Missing, "Not found")
 }
 
@@ -123,7 +124,7 @@ fn shown(details: &TestDetails, links: &TestLinks) -> HttpResponse {
         page.element("h2", "Failures").table(&["Message", "Times", "Last"], &failures);
     }
     let runs: Vec<Vec<String>> = details.runs.iter().map(run).collect();
-    let head = ["Time", "Result", "Commit", "Branch", "Pull request", "Took", "Message"];
+    let head = ["Time", "Result", "Commit", "Branch", "Pull request", "Duration", "Message"];
     page.element("h2", "Recent runs").table(&head, &runs);
     let decided = details.journal.iter().flat_map(|step| {
         let said = step.decisions.iter().filter_map(decision);
@@ -131,7 +132,7 @@ fn shown(details: &TestDetails, links: &TestLinks) -> HttpResponse {
     });
     let decided: Vec<Vec<String>> = decided.collect();
     if !decided.is_empty() {
-        page.element("h2", "What was decided").table(&["Time", "What"], &decided);
+        page.element("h2", "History").table(&["Time", "What"], &decided);
     }
     page.reply(PageKind::Shown, &key.name)
 }
@@ -140,7 +141,7 @@ fn run(run: &RunRecord) -> Vec<String> {
     let result = match (run.outcome, run.counts) {
         (RunOutcome::Skipped, _) | (_, true) => run.outcome.as_str().to_owned(),
         (RunOutcome::Passed | RunOutcome::Failed, false) => {
-            format!("{}, set aside", run.outcome.as_str())
+            format!("{}, excluded", run.outcome.as_str())
         }
     };
     let message: String = run.message.iter().flat_map(|it| it.chars()).take(500).collect();

@@ -1,5 +1,5 @@
-//! The uploader's routes, in its order: announce, send, and be told nothing more. The bundles are
-//! built as the uploader builds them; its program is not needed.
+//! The uploader's routes, in its order: announce and send. The bundles are built as the uploader
+//! builds them; its program is not needed.
 
 use actix_web::test::TestRequest;
 use serde_json::{Value, json};
@@ -125,7 +125,7 @@ async fn an_upload_that_is_sent_again_is_not_counted_again() {
     let first = announce(&server).await;
     let bytes = bundle(text(&first, "id"), &json!({}), FLAKY);
     for _ in 0..3 {
-        // The answer was lost, so the client sends the same bytes once more.
+        // The answer was lost, so the client sends the same bytes again.
         assert_eq!(put(&server, text(&first, "url"), bytes.clone()).await.status, 200);
     }
     server.read_uploads().await;
@@ -166,7 +166,7 @@ async fn a_server_that_dies_while_reading_leaves_the_upload_to_the_next() {
 }
 
 #[actix_web::test]
-async fn a_sink_that_is_away_is_tried_again_and_given_up_in_the_end() {
+async fn a_failing_store_is_retried_and_then_the_upload_fails() {
     let server = Server::without_queue().await;
     let send = async || {
         let announced = announce(&server).await;
@@ -311,7 +311,7 @@ async fn telemetry_is_always_welcome() {
     }
 }
 
-/// An archive with a member as it stands, whatever its name and kind.
+/// An archive with a raw member of any name and kind.
 fn raw_archive(kind: tar::EntryType, name: &[u8], size: u64, content: &[u8]) -> Vec<u8> {
     let meta = meta("x", &json!({})).to_string();
     let mut header = tar::Header::new_gnu();

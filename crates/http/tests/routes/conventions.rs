@@ -37,7 +37,7 @@ async fn what_is_nowhere_is_a_problem() {
 }
 
 #[actix_web::test]
-async fn another_method_is_told_which_to_use() {
+async fn another_method_is_refused_with_the_allowed_one() {
     let server = Server::new().await;
     for name in ["get", "head", "put", "delete", "patch", "options"] {
         let request = get_queue(&server).method(method(name));
@@ -113,7 +113,7 @@ async fn twenty_mebibytes_are_taken_and_one_more_byte_is_not() {
 }
 
 #[actix_web::test]
-async fn who_asks_is_settled_before_what_is_asked() {
+async fn authentication_comes_before_validation() {
     let server = Server::new().await;
     for payload in ["{", "", "nonsense"] {
         let request = TestRequest::post().uri("/v1/getQueue").set_payload(payload);
@@ -149,7 +149,7 @@ async fn a_token_comes_in_either_header_and_the_own_one_counts_first() {
 }
 
 #[actix_web::test]
-async fn request_ids_are_taken_or_made_and_always_told() {
+async fn request_ids_are_accepted_or_created_and_always_returned() {
     let server = Server::new().await;
     let good = "a".repeat(128);
     for id in ["r-1.2_3", &good] {

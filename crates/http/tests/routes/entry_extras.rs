@@ -1,4 +1,4 @@
-//! What getSubmittedPullRequest tells when it is asked for more: look-ups by branch, timelines and
+//! The extras of getSubmittedPullRequest: lookups by branch, timelines and
 //! estimates.
 
 use serde_json::{Value, json};
@@ -72,7 +72,7 @@ fn kinds(items: &[Value]) -> Vec<String> {
 }
 
 #[actix_web::test]
-async fn a_timeline_is_there_when_asked_for_newest_first() {
+async fn a_requested_timeline_has_the_newest_step_first() {
     let server = Server::new().await;
     let pr = server.submitted("b").await;
     assert!(server.entry(pr).await.get("timeline").is_none());
@@ -135,7 +135,7 @@ async fn a_conflict_names_the_culprit() {
 }
 
 #[actix_web::test]
-async fn those_that_must_come_first_are_named_with_their_pages() {
+async fn prerequisites_are_listed_with_their_pages() {
     let server = Server::new().await;
     let prs = [server.submitted("b").await, server.submitted("c").await];
     server.settle_but(&[EffectClass::Checks]).await;

@@ -30,7 +30,7 @@ async fn a_host_that_does_not_answer_is_a_passing_trouble() {
 }
 
 #[actix_web::test]
-async fn a_host_that_says_no_is_our_trouble() {
+async fn a_host_that_denies_access_is_a_server_error() {
     let server = Server::new().await;
     let pr = server.open("b").0;
     server.host.fail(Call::PullRequest, 1, Failure::Rejected);
@@ -78,7 +78,7 @@ impl TokenStore for Broken {
 }
 
 #[actix_web::test]
-async fn a_database_that_is_away_is_never_taken_for_a_bad_token() {
+async fn an_unavailable_database_is_never_reported_as_a_bad_token() {
     let mut server = Server::new().await;
     for (passing, status, code) in [(true, 503, "unavailable"), (false, 500, "internal_error")] {
         let authenticator = Authenticator::new(

@@ -31,7 +31,7 @@ async fn all(server: &Server, token: &str, query: &str) -> Vec<Value> {
 }
 
 #[actix_web::test]
-async fn everything_that_happens_is_told_in_order_and_as_its_schema_says() {
+async fn events_are_listed_in_order_and_match_their_schemas() {
     let server = Server::new().await;
     server.submitted("b").await;
     server.settle().await;
@@ -83,7 +83,7 @@ async fn the_whole_test_of_an_event_is_the_test_that_the_api_shows() {
 }
 
 #[actix_web::test]
-async fn events_are_asked_for_by_name_and_position() {
+async fn events_are_filtered_by_name_and_position() {
     let server = Server::new().await;
     server.submitted("b").await;
     let page = server.get("/v1/events?type=pull_request.queued,pull_request.testing").await.json();
@@ -128,7 +128,7 @@ async fn a_token_sees_what_its_scopes_and_repositories_allow() {
 }
 
 #[actix_web::test]
-async fn a_stream_tells_what_comes_and_goes_on_where_it_was() {
+async fn a_stream_sends_new_events_and_resumes_at_its_position() {
     let server = Server::new().await;
     let org = server.stores.account.orgs.list().await.expect("organizations")[0].id;
     let mut stream = server.follow(TestRequest::get().uri("/v1/events/stream")).await;
@@ -155,7 +155,7 @@ async fn a_stream_tells_what_comes_and_goes_on_where_it_was() {
 }
 
 #[actix_web::test]
-async fn a_stream_tells_nothing_after_the_end_of_its_token() {
+async fn a_stream_ends_with_its_token() {
     let server = Server::new().await;
     let org = server.stores.account.orgs.list().await.expect("organizations")[0].id;
     let mut stream = server.follow(TestRequest::get().uri("/v1/events/stream")).await;

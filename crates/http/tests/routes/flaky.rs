@@ -27,7 +27,7 @@ async fn settings_are_read_changed_and_remembered() {
     assert_eq!(changed["autoQuarantine"], "flaky_and_broken");
     assert_eq!(changed["stableBranches"], json!(["trunk"]));
     assert_eq!(changed["infrastructureMinTests"], 50);
-    assert_eq!(changed["infrastructureFailedPercent"], 80, "what is left out stays");
+    assert_eq!(changed["infrastructureFailedPercent"], 80, "omitted fields are unchanged");
     assert_eq!(server.ok(&call("get-settings"), json!({})).await, changed);
     let off = server.ok(&call("update-settings"), json!({"quarantineEnabled": false})).await;
     assert_eq!(off["autoQuarantine"], "off");
@@ -73,7 +73,7 @@ async fn a_monitor_is_previewed_created_changed_and_deleted() {
     let changed = server.ok(&call("update-monitor"), change).await;
     assert_eq!((&changed["failureCount"], &changed["name"]), (&json!(3), &json!("thrice")));
     assert_eq!(server.ok(&call("delete-monitor"), json!({"monitorId": id})).await, json!({}));
-    assert_eq!(server.ok(UNHEALTHY, broken).await["tests"], json!([]), "it resolves at once");
+    assert_eq!(server.ok(UNHEALTHY, broken).await["tests"], json!([]), "it resolves immediately");
     server
         .post(&call("delete-monitor"), json!({"monitorId": id}))
         .await
@@ -124,7 +124,7 @@ async fn people_flag_mute_and_override_and_all_of_it_is_remembered() {
     assert_eq!(never.pointers(), ["/expiresAt"]);
     server.clock.advance(Span::hours(1));
     let listed = server.ok(QUARANTINED, query(json!({}))).await;
-    assert_eq!(listed["quarantined_tests"], json!([]), "it ends by itself");
+    assert_eq!(listed["quarantined_tests"], json!([]), "it expires");
     let history = server.ok(&call("get-test-history"), json!({"testId": subtracts})).await;
     let kinds: Vec<&Value> = history["history"]
         .as_array()

@@ -68,7 +68,7 @@ pub(crate) async fn report(server: &Server, commit: u32, runs: &[(&str, bool)]) 
         variant: String::new(),
     };
     let runs = runs.iter().map(|(name, passed)| run(name, *passed)).collect();
-    server.api.flaky.service.take_in(&upload, runs).await.expect("taken in");
+    server.api.flaky.service.take_in(&upload, runs).await.expect("stored");
     server.clock.advance(Span::seconds(1));
 }
 
@@ -138,7 +138,7 @@ async fn a_flaky_test_is_in_every_list_with_everything_that_is_known() {
     assert_eq!(test["codeowners"], json!(["@acme/calc"]));
     assert_eq!(test["file_path"], "tests/calc.rs");
     assert_eq!(test["classname"], "Calc");
-    assert!(test.get("parent").is_none(), "what is unknown is left out");
+    assert!(test.get("parent").is_none(), "unknown values are omitted");
     assert_eq!(test["quarantined"], true);
     assert_eq!(test["ticket"], json!({"html_url": "https://tickets.test/KAN-1"}));
     let details = server.ok(DETAILS, json!({"org_url_slug": "acme", "test_id": id})).await;
@@ -204,7 +204,7 @@ async fn a_list_is_walked_in_both_directions_while_it_changes() {
     let start = page(&token(&back, "prev_page_token")).await;
     assert_eq!(ids(&start), ids(&first));
     assert_eq!(token(&start, "prev_page_token"), "");
-    // A test gets well while somebody is reading: the others are still seen once.
+    // A test becomes healthy between two pages: the others are still listed once.
     let gone = ids(&second)[0].clone();
     let command = json!({"testId": gone, "monitorId": monitor(&server).await, "length": "forever"});
     server.ok("flaky-tests/mute-monitor", command).await;

@@ -26,7 +26,7 @@ fn is_a_page(reply: &Reply, status: u16) {
 }
 
 #[actix_web::test]
-async fn a_test_is_shown_to_whoever_may_see_it() {
+async fn a_test_is_shown_to_visitors_who_may_see_it() {
     let server = Server::new().await;
     make_flaky(&server, 1, &[EVIL]).await;
     let shown = page(&server, "acme", Some(&server.token)).await;

@@ -78,7 +78,7 @@ async fn entries_are_in_the_order_of_the_line_and_those_not_ready_last() {
     let waits: Vec<_> = entries.iter().map(|it| it["waitReason"].clone()).collect();
     assert_eq!(waits[1], json!({"kind": "slots_full", "used": 1, "limit": 1, "ahead": 0}));
     assert_eq!(waits[3], json!({"kind": "host_mergeability", "detail": "needs a review"}));
-    assert_eq!(entries[1]["reason"], "all test slots are taken (1 of 1)");
+    assert_eq!(entries[1]["reason"], "all test slots are in use (1 of 1)");
     let mut keys: Vec<_> = entries[0].as_object().expect("an object").keys().collect();
     keys.sort();
     assert_eq!(
@@ -130,7 +130,7 @@ async fn times_in_wait_reasons_are_times() {
     let trouble = HostTrouble { kind: HostTroubleKind::Unreachable, words: "no answer".to_owned() };
     let down = Fact::HostUnreachable { trouble };
     let pr = server.submitted("b").await;
-    server.api.queues.absorb(stuck[0].queue, down).await.expect("taken in");
+    server.api.queues.absorb(stuck[0].queue, down).await.expect("absorbed");
     let waits = server.entry(pr).await["waitReason"].clone();
     assert_eq!(waits["kind"], "host_unreachable");
     let since = waits["since"].as_str().and_then(signalbox_domain::time::Timestamp::parse);

@@ -89,7 +89,7 @@ async fn words_follow_the_case_of_the_token() {
     server.settle().await;
     let entry = server.post_as(&token, OPERATION, body).await.json();
     assert_eq!((&entry["state"], &entry["exit"]["state"]), (&json!("merged"), &json!("merged")));
-    assert_eq!(entry["prTitle"], "Change 1", "only words of states change their case");
+    assert_eq!(entry["prTitle"], "Change 1", "only values of states change their case");
 }
 
 #[actix_web::test]

@@ -8,7 +8,7 @@ use crate::support::{Grant, Server};
 const OPERATION: &str = "getSubmittedPullRequests";
 
 #[actix_web::test]
-async fn found_ones_are_as_when_asked_for_alone_and_the_others_are_named() {
+async fn found_ones_equal_single_lookups_and_the_others_are_listed() {
     let server = Server::new().await;
     let merged = server.submitted("b").await;
     server.settle().await;

@@ -22,7 +22,7 @@ fn actions(page: &Value) -> Vec<&str> {
 }
 
 #[actix_web::test]
-async fn a_change_is_told_with_who_what_before_and_after() {
+async fn a_change_is_listed_with_actor_action_before_and_after() {
     let server = Server::new().await;
     let pause = json!({"state": "PAUSED", "reason": "release day", "concurrency": 7});
     server.ok("updateQueue", pause).await;
@@ -42,12 +42,12 @@ async fn a_change_is_told_with_who_what_before_and_after() {
     };
     assert_eq!(change("state"), Some((json!("RUNNING"), json!("PAUSED"))));
     assert_eq!(change("concurrency"), Some((json!("2"), json!("7"))));
-    assert_eq!(change("mode"), None, "what stays is not told");
+    assert_eq!(change("mode"), None, "unchanged fields are not listed");
     assert_eq!(page["nextCursor"], Value::Null);
 }
 
 #[actix_web::test]
-async fn what_changes_nothing_or_is_refused_is_not_told() {
+async fn refused_requests_and_requests_without_changes_are_not_listed() {
     let server = Server::new().await;
     server.ok("updateQueue", json!({"concurrency": 2})).await;
     server.submitted("b").await;

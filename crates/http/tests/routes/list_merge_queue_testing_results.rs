@@ -53,7 +53,7 @@ async fn each_attempt_has_a_result_once_it_has_ended() {
 }
 
 #[actix_web::test]
-async fn one_that_is_still_in_the_queue_has_no_conclusion_and_one_taken_out_was_cancelled() {
+async fn a_queued_pull_request_has_no_conclusion_and_a_removed_one_was_cancelled() {
     let server = Server::new().await;
     let (first, second) = (server.submitted("b").await, server.submitted("c").await);
     server.settle_but(&[EffectClass::Checks]).await;

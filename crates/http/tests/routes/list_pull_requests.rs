@@ -105,7 +105,7 @@ async fn every_field_that_is_wrong_is_named() {
     });
     let reply = server.post(OPERATION, body).await;
     assert_eq!(reply.pointers(), ["/state", "/since", "/until", "/cursor", "/take"]);
-    assert!(reply.body.contains("NOT_READY, PENDING"), "the known states are told");
+    assert!(reply.body.contains("NOT_READY, PENDING"), "the known states are listed");
     for (body, pointer) in [
         (json!({"take": 0}), "/take"),
         (json!({"take": "7"}), "/take"),

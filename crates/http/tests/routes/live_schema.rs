@@ -105,7 +105,7 @@ impl Client<'_> {
             read: false,
         };
         let queues = self.server.stores.queue.queues.list(None, None).await.expect("queues");
-        self.server.api.queues.absorb(queues[0].queue, fact).await.expect("taken in");
+        self.server.api.queues.absorb(queues[0].queue, fact).await.expect("absorbed");
     }
 }
 
@@ -176,7 +176,7 @@ async fn an_empty_queue_is_deleted_with_an_empty_object() {
 }
 
 #[test]
-fn the_checker_finds_what_is_wrong() {
+fn the_checker_finds_errors() {
     let good = json!({"state": "RUNNING", "at": "2026-09-17T10:16:02.000Z", "n": 1});
     let shape = Shape::Object(vec![
         ("state", Shape::Word(&["running"])),

@@ -42,7 +42,7 @@ pub(crate) fn listed() -> Vec<(&'static str, Shape)> {
         ("prSha", Shape::Text),
         ("prBaseBranch", Shape::Text),
         ("prAuthor", Shape::Text),
-        // Additions of ours.
+        // Additions of Signalbox.
         ("position", Shape::or_null(Shape::Count)),
         ("reason", Shape::Text),
         ("waitReason", Shape::or_null(Shape::Anything)),
@@ -65,7 +65,7 @@ pub(crate) fn entry() -> Shape {
             ]),
         ),
         ("verifiedByTestRun", Shape::or_null(Shape::Uuid)),
-        // Additions of ours.
+        // Additions of Signalbox.
         ("testRunId", Shape::or_null(Shape::Uuid)),
         ("exit", Shape::or_null(exit())),
         ("timeline", Shape::optional(Shape::list(step()))),
@@ -222,7 +222,7 @@ pub(crate) fn settings() -> Vec<(&'static str, Shape)> {
                 ("policy", Shape::Text),
             ])),
         ),
-        // Additions of ours.
+        // Additions of Signalbox.
         ("pausedBy", Shape::or_null(Shape::Text)),
         ("pausedReason", Shape::or_null(Shape::Text)),
     ]

@@ -92,7 +92,7 @@ async fn quarantine_is_called_off_only_where_it_is_switched_off() {
 }
 
 #[actix_web::test]
-async fn who_asks_is_settled_first() {
+async fn authentication_comes_first() {
     let (server, _) = with_repository().await;
     ask(&server, "wrong", &json!({})).await.is_unauthorized();
     let scopes = vec![Scope::QueueRead];

@@ -7,7 +7,7 @@ use crate::support::Server;
 const OPERATION: &str = "restartTestsOnPullRequest";
 
 #[actix_web::test]
-async fn tests_under_way_are_started_anew() {
+async fn running_tests_are_restarted() {
     let server = Server::new().await;
     let pr = server.submitted("b").await;
     let before = server.entry(pr).await;
@@ -29,7 +29,7 @@ async fn without_tests_there_is_nothing_to_restart() {
 }
 
 #[actix_web::test]
-async fn outside_the_queue_there_is_nobody_to_restart() {
+async fn outside_the_queue_there_is_nothing_to_restart() {
     let server = Server::new().await;
     let reply = server.post(OPERATION, json!({"pr": {"number": 9}})).await;
     reply.problem(404, "pull_request_not_in_queue");

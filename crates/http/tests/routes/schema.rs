@@ -29,7 +29,7 @@ pub(crate) enum Shape {
     Fixed(&'static [&'static str]),
     /// May be null.
     OrNull(Box<Self>),
-    /// May be left out of its object; never null.
+    /// May be absent from its object; never null.
     Optional(Box<Self>),
     /// A list.
     List(Box<Self>),

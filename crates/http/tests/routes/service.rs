@@ -34,7 +34,7 @@ async fn the_description_is_served() {
 }
 
 #[actix_web::test]
-async fn probes_tell_life_from_readiness() {
+async fn probes_distinguish_liveness_from_readiness() {
     let server = Server::new().await;
     let get = |path: &'static str| server.call(TestRequest::get().uri(path));
     assert_eq!((get("/healthz").await.status, get("/readyz").await.status), (200, 200));
@@ -50,7 +50,7 @@ async fn probes_tell_life_from_readiness() {
 }
 
 #[actix_web::test]
-async fn what_is_more_than_the_server_can_do_is_turned_away_and_reads_get_through() {
+async fn requests_beyond_the_limit_are_refused_and_reads_succeed() {
     let mut server = Server::new().await;
     server.api.admission = Arc::new(Admission::new(1));
     let admission = server.api.admission.clone();

@@ -39,7 +39,7 @@ async fn numbers_may_be_strings_and_priorities_numbers_names_or_null() {
 }
 
 #[actix_web::test]
-async fn submitting_again_changes_what_is_said_and_keeps_the_id() {
+async fn submitting_again_changes_the_options_and_keeps_the_id() {
     let server = Server::new().await;
     let pr = server.submitted("b").await;
     let before = server.entry(pr).await;
@@ -103,7 +103,7 @@ async fn a_closed_pull_request_is_refused() {
 }
 
 #[actix_web::test]
-async fn every_mistake_is_told_at_once() {
+async fn all_mistakes_are_reported_together() {
     let server = Server::new().await;
     let body = json!({
         "repo": {"owner": "..", "name": "calc"},

@@ -353,7 +353,7 @@ impl Server {
     }
 }
 
-/// A reply that goes on.
+/// A streaming reply.
 pub(crate) struct Following(BoxBody);
 
 impl Following {

@@ -1,5 +1,5 @@
-//! No operation tells one organization, or one token, about another. The operations are those of
-//! the description, so none is forgotten.
+//! No operation reveals anything about other organizations, or about repositories outside of a
+//! token. The operations are those of the description, so none is forgotten.
 
 use actix_web::test::TestRequest;
 use serde_json::{Value, json};

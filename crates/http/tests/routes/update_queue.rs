@@ -68,7 +68,7 @@ async fn a_lower_case_client_gets_its_own_words_back() {
 }
 
 #[actix_web::test]
-async fn what_is_left_out_or_null_stays() {
+async fn omitted_and_null_fields_are_unchanged() {
     let server = Server::new().await;
     let before = server.ok(OPERATION, everything()).await;
     let nulls: Value = everything()
@@ -113,7 +113,7 @@ async fn a_pause_says_who_and_why() {
 }
 
 #[actix_web::test]
-async fn a_change_of_mode_shows_at_once_and_again_is_a_conflict() {
+async fn a_change_of_mode_shows_immediately_and_again_is_a_conflict() {
     let server = Server::new().await;
     server.submitted("b").await;
     let reply = server.ok(OPERATION, json!({"mode": "parallel"})).await;

@@ -1,4 +1,4 @@
-//! Uploads without the uploader, and what is told of any upload.
+//! Uploads without the uploader, and the state of uploads.
 
 use actix_web::test::TestRequest;
 use serde_json::{Value, json};
@@ -90,7 +90,7 @@ async fn the_same_again_is_the_same_upload() {
 }
 
 #[actix_web::test]
-async fn what_is_wrong_with_a_request_is_said() {
+async fn invalid_requests_are_explained() {
     let server = Server::without_queue().await;
     let reply = upload(&server, "&sha=x&pr=0", "application/xml", FLAKY).await;
     assert_eq!(reply.pointers(), ["/sha", "/pr"]);
@@ -177,7 +177,7 @@ async fn a_repositorys_own_branches_decide_the_class_of_an_upload() {
     assert_eq!(class("4", "line/7").await, "merge");
 }
 
-/// Hosts that are not connected do not tell cases apart, and no host's own name has a case.
+/// Unconnected hosts do not distinguish upper and lower case, and host names never do.
 #[actix_web::test]
 async fn one_repository_is_uploaded_to_under_every_spelling() {
     let server = Server::without_queue().await;
@@ -204,10 +204,10 @@ async fn one_repository_is_uploaded_to_under_every_spelling() {
     }
 }
 
-/// A connected host that tells cases apart has two repositories, and a token for one does not see the
-/// other.
+/// A connected host that distinguishes upper and lower case has two repositories, and a token for
+/// one does not see the other.
 #[actix_web::test]
-async fn a_host_that_tells_cases_apart_has_a_repository_for_each_spelling() {
+async fn a_case_sensitive_host_has_a_repository_for_each_spelling() {
     let server = Server::without_queue().await;
     for repo in ["git.test/acme/widgets", "Git.Test/acme/Widgets"] {
         let path = format!("/v1/flaky-tests/upload?repo={repo}");

@@ -136,12 +136,12 @@ async fn an_endpoint_is_changed_switched_and_deleted() {
     assert!(server.hooks.posted().is_empty());
     assert_eq!(update(json!({"enabled": true})).await["offReason"], Value::Null);
     send(&server).await;
-    assert!(server.hooks.posted().is_empty(), "what happened while it was off is left out");
+    assert!(server.hooks.posted().is_empty(), "events while it was off are skipped");
     update(json!({"enabled": false})).await;
     happens(&server, "pull_request.failed").await;
     update(json!({"enabled": true, "catchUp": true})).await;
     send(&server).await;
-    assert_eq!(server.hooks.posted().len(), 1, "unless it is asked for");
+    assert_eq!(server.hooks.posted().len(), 1, "unless requested");
     ok(&server, "delete", json!({"webhookId": id})).await;
     for operation in ["get", "update", "delete", "rotate-secret", "test", "deliveries"] {
         let reply = call(&server, operation, json!({"webhookId": id})).await;
@@ -184,7 +184,7 @@ async fn only_events_of_the_filter_and_of_the_organization_are_sent() {
 }
 
 #[actix_web::test]
-async fn deliveries_tell_every_try_and_are_paged() {
+async fn deliveries_list_every_attempt_and_are_paged() {
     let server = Server::new().await;
     let id = created(&server).await;
     server.hooks.answer([answered(500)]);
@@ -206,7 +206,7 @@ async fn deliveries_tell_every_try_and_are_paged() {
     assert_eq!(tries[0]["response"], "status 500");
     assert_eq!(tries[0]["requestHeaders"][1]["value"], "1 hidden");
     let posted = server.hooks.posted();
-    assert_eq!(posted[0], posted[1], "the same id and body on every try");
+    assert_eq!(posted[0], posted[1], "the same id and body in every attempt");
     assert_eq!(delivery["id"], json!(posted[0].1));
     for _ in 0..4 {
         happens(&server, "pull_request.failed").await;

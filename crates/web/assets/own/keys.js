@@ -1,5 +1,5 @@
-// Keys: help, search, rows, and the way to queues and tests. None of them changes anything, and all
-// of them can be switched off.
+// Keyboard shortcuts: help, search, rows, queues and tests. None of them changes anything, and all
+// of them can be turned off.
 (() => {
   "use strict";
   const help = document.getElementById("keys");
@@ -50,7 +50,7 @@
   };
   offer();
   document.addEventListener("htmx:afterSwap", offer);
-  // Copies what stands before the button, or the address of the page.
+  // Copies the text before the button, or the address of the page.
   document.addEventListener("click", async (event) => {
     const button = event.target.closest(buttons);
     if (!button) return;
@@ -59,7 +59,7 @@
     const done = await navigator.clipboard.writeText(text).then(() => true, () => false);
     const label = button.dataset.label ?? button.textContent;
     button.dataset.label = label;
-    button.textContent = done ? "Copied" : "It cannot be copied here";
+    button.textContent = done ? "Copied" : "Could not copy";
     const spoken = document.getElementById("spoken");
     if (spoken) spoken.textContent = button.textContent;
     setTimeout(() => { button.textContent = label; }, 3000);

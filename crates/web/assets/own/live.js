@@ -1,5 +1,5 @@
-// Live pages: says whether the page is connected, lets people pause updates, keeps what somebody is
-// writing or has opened, and reads changes aloud, at most every five seconds.
+// Live pages: shows whether the page is connected, lets users pause updates, keeps typed and opened
+// content, and announces changes to screen readers, at most every five seconds.
 (() => {
   "use strict";
   const live = document.getElementById("live");
@@ -13,7 +13,7 @@
   let last = Date.now();
   let connected = false;
 
-  // The server says every 15 seconds that nothing has changed.
+  // The server sends a heartbeat every 15 seconds.
   const show = () => {
     const seconds = Math.round((Date.now() - last) / 1000);
     const text = paused ? "paused by you" : connected ? `live · ${seconds} s ago` : "reconnecting";
@@ -23,13 +23,13 @@
   pause.hidden = false;
   setInterval(show, 1000);
 
-  // What somebody has typed, opened or chosen stays as it is.
+  // Content that the user has typed, opened or chosen is not replaced.
   document.addEventListener("input", (event) => { event.target.dataset.dirty = "yes"; });
   const defaults = window.Idiomorph.defaults;
   defaults.restoreFocus = true;
   defaults.callbacks.beforeAttributeUpdated = (name, node) =>
     !(name === "open" && node.nodeName === "DETAILS");
-  // What was just done is said for a while, whatever changes meanwhile.
+  // The notice of the last action stays for some seconds, also across updates.
   const opened = Date.now();
   defaults.callbacks.beforeNodeRemoved = (node) => node.id !== "said" || Date.now() - opened > 10000;
   defaults.callbacks.beforeNodeMorphed = (node) => !(node.dataset && node.dataset.dirty);
@@ -49,7 +49,7 @@
   };
   said = document.getElementById("main").dataset.announce;
 
-  // Times grow old where nothing happens: such a page asks for itself once a minute.
+  // Relative times become stale without updates: such a page reloads itself once a minute.
   let asked = Date.now();
   const heard = () => {
     last = Date.now();
@@ -72,7 +72,7 @@
     if (paused || hint) { missed = true; event.preventDefault(); } else asked = Date.now();
   });
   document.body.addEventListener("htmx:beforeSwap", (event) => {
-    // A page about an error does not take the place of what is shown.
+    // An error page does not replace the content.
     if (event.detail.xhr && event.detail.xhr.status !== 200) event.detail.shouldSwap = false;
   });
   document.body.addEventListener("htmx:afterSettle", () => {
@@ -83,7 +83,7 @@
   pause.addEventListener("click", () => {
     paused = !paused;
     pause.setAttribute("aria-pressed", String(paused));
-    pause.textContent = paused ? "Go on with updates" : "Pause updates";
+    pause.textContent = paused ? "Resume updates" : "Pause updates";
     if (!paused && missed) {
       missed = false;
       window.htmx.ajax("GET", document.getElementById("pull").getAttribute("hx-get"),

@@ -12,14 +12,15 @@ use crate::shell::answer;
 use crate::visitor::{Asked, cookie, session_of};
 use crate::{Pages, SignInWith};
 
-/// Seconds that somebody may be away.
+/// Seconds within which the user must return from the identity provider.
 const AWAY_SECONDS: u32 = 600;
 
 const fn name(secure: bool) -> &'static str {
     if secure { "__Host-signalbox-leaving" } else { "signalbox-leaving" }
 }
 
-/// The cookie that a browser keeps while somebody is away; without one, the cookie that removes it.
+/// The cookie of a browser while its user is at the identity provider; without `leaving`, the
+/// cookie that removes it.
 fn leaving_cookie(pages: &Pages, kept: Option<(&Leaving, &str)>) -> String {
     let value = kept.map_or_else(String::new, |(it, next)| {
         format!("{}.{}.{}.{}", it.state, it.nonce, it.verifier, crate::text::quoted(next))
@@ -30,7 +31,7 @@ fn leaving_cookie(pages: &Pages, kept: Option<(&Leaving, &str)>) -> String {
     format!("{name}={value}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Lax{secure}")
 }
 
-/// What the browser has kept.
+/// The contents of that cookie.
 fn kept(pages: &Pages, request: &HttpRequest) -> Option<(Leaving, String)> {
     let headers = request.headers().get_all(COOKIE).filter_map(|value| value.to_str().ok());
     let mut cookies =
@@ -53,7 +54,7 @@ fn configured(pages: &Pages) -> Result<&SignInWith, Failure> {
 
 impl From<IdentityError> for Failure {
     fn from(error: IdentityError) -> Self {
-        tracing::warn!(%error, "somebody could not sign in");
+        tracing::warn!(%error, "a user could not sign in");
         match error {
             IdentityError::Unavailable(_) => Self::Unavailable(error.to_string()),
             IdentityError::Refused(_) => Self::Denied(error.to_string()),
@@ -61,7 +62,7 @@ impl From<IdentityError> for Failure {
     }
 }
 
-/// `GET /sign-in/with`: off to the provider.
+/// `GET /sign-in/with`: redirects to the provider.
 pub(crate) async fn leave(pages: Data<Pages>, request: HttpRequest) -> HttpResponse {
     let left = async {
         let with = configured(&pages)?;
@@ -76,7 +77,7 @@ pub(crate) async fn leave(pages: Data<Pages>, request: HttpRequest) -> HttpRespo
     }
 }
 
-/// `GET /sign-in/back`: here again.
+/// `GET /sign-in/back`: returns from the provider.
 pub(crate) async fn returned(pages: Data<Pages>, request: HttpRequest) -> HttpResponse {
     match arrived(&pages, &request).await {
         Ok(reply) => reply,
@@ -88,8 +89,7 @@ async fn arrived(pages: &Pages, request: &HttpRequest) -> Result<HttpResponse, F
     let with = configured(pages)?;
     let asked = Asked::query(request);
     let lost = || {
-        let why =
-            "this was not begun in this browser, or took longer than ten minutes: sign in again";
+        let why = "the sign-in was not started in this browser, or took longer than ten minutes: sign in again";
         Failure::Invalid(why.to_owned())
     };
     let (leaving, next) = kept(pages, request).ok_or_else(lost)?;
@@ -98,16 +98,16 @@ async fn arrived(pages: &Pages, request: &HttpRequest) -> Result<HttpResponse, F
     }
     if asked.has("error") {
         let said = crate::text::plain(asked.text("error"), 100);
-        return Err(Failure::Denied(format!("the identity provider says no: {said}")));
+        return Err(Failure::Denied(format!("the identity provider refused: {said}")));
     }
     let who = with.provider.returned(&back(pages), &leaving, asked.text("code")).await?;
     let role = with.policy.role(&who).map_err(|denied| {
-        tracing::warn!(identity.subject = %who.subject, %denied, "somebody may not sign in");
+        tracing::warn!(identity.subject = %who.subject, %denied, "sign-in denied");
         Failure::Denied(denied.to_string())
     })?;
     let session = pages.sessions.sign_in_as(&with.org, &who, role).await?;
     let session = session.ok_or_else(|| {
-        tracing::error!(org.slug = %with.org, "the organization of oidc is not there");
+        tracing::error!(org.slug = %with.org, "the organization of oidc does not exist");
         Failure::Internal
     })?;
     if let Some(old) = session_of(pages, request) {

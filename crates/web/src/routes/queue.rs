@@ -1,4 +1,4 @@
-//! Pages of a queue, and what is done there.
+//! Pages of a queue, and their forms.
 
 use std::collections::BTreeMap;
 
@@ -22,10 +22,10 @@ use crate::visitor::{Asked, Visitor, member, sender};
 /// The most pull requests whose landing is estimated on one page.
 const ESTIMATES: usize = 40;
 
-/// The most pull requests that are taken out at once.
-const MOST_AT_ONCE: usize = 100;
+/// The most pull requests that are removed with one form.
+const MOST_NUMBERS: usize = 100;
 
-/// The queue that an address names, and who looks at it.
+/// The queue that an address names, and the visitor.
 pub(crate) async fn place(
     pages: &Pages,
     request: &HttpRequest,
@@ -37,12 +37,12 @@ pub(crate) async fn place(
     Ok((visitor, place, asked))
 }
 
-/// The time until now.
+/// A window that ends now.
 pub(crate) fn last(span: Span, now: Timestamp) -> Window {
     Window { since: Some(now.minus(span)), until: None }
 }
 
-/// Those that left within a time, the last one first.
+/// The pull requests that left within a time, newest first.
 pub(crate) async fn left(
     pages: &Pages,
     caller: &Caller,
@@ -148,7 +148,7 @@ pub(crate) async fn act(
     follow(&pages, &request, done)
 }
 
-/// Does what was asked.
+/// Runs the action of a form.
 async fn done(
     pages: &Pages,
     request: &HttpRequest,
@@ -183,7 +183,7 @@ async fn done(
         }
         "remove-several" => {
             if sent.text("confirm") != "remove" {
-                let why = "nothing was taken out: type remove to confirm";
+                let why = "nothing was removed: type remove to confirm";
                 return Err(Failure::Invalid(why.to_owned()));
             }
             for pr in numbers(sent.text("numbers"))? {
@@ -207,19 +207,20 @@ async fn done(
             state(RequestedState::Running, false).await?;
             "running"
         }
-        _ => return Err(Failure::Invalid("there is no such action".to_owned())),
+        _ => return Err(Failure::Invalid("unknown action".to_owned())),
     };
     let back = if sent.has("pr") { place.pr(sent.pr()?) } else { place.path("queue") };
     Ok(Done::GoTo(format!("{back}&said={said}")))
 }
 
-/// Numbers of pull requests, with spaces or commas between them.
+/// Parses numbers of pull requests, separated by spaces or commas.
 fn numbers(text: &str) -> Result<Vec<PrNumber>, Failure> {
     let parts = text.split([' ', ',', '\n', '\t']).map(|it| it.trim_start_matches('#'));
     let read = |it: &str| it.parse().ok().filter(|it| *it > 0).map(PrNumber);
     let all: Option<Vec<PrNumber>> = parts.filter(|it| !it.is_empty()).map(read).collect();
-    let wrong = || Failure::Invalid(format!("give 1 to {MOST_AT_ONCE} numbers of pull requests"));
-    all.filter(|it| (1..=MOST_AT_ONCE).contains(&it.len())).ok_or_else(wrong)
+    let wrong =
+        || Failure::Invalid(format!("expected 1 to {MOST_NUMBERS} numbers of pull requests"));
+    all.filter(|it| (1..=MOST_NUMBERS).contains(&it.len())).ok_or_else(wrong)
 }
 
 fn options(sent: &Asked) -> Result<SubmitOptions, Failure> {
@@ -228,6 +229,6 @@ fn options(sent: &Asked) -> Result<SubmitOptions, Failure> {
         return Ok(SubmitOptions::default());
     }
     let named = Priority::named(text).or_else(|| text.parse().ok().map(Priority::number));
-    let wrong = || Failure::Invalid("there is no such priority".to_owned());
+    let wrong = || Failure::Invalid("unknown priority".to_owned());
     Ok(SubmitOptions { priority: Some(named.ok_or_else(wrong)?), ..SubmitOptions::default() })
 }

@@ -1,4 +1,4 @@
-//! The further pages of a queue: those that left, health, graph and settings.
+//! The other pages of a queue: pull requests that left, health, graph and settings.
 
 use actix_web::web::{Bytes, Data, Path};
 use actix_web::{HttpRequest, HttpResponse};
@@ -40,7 +40,7 @@ page! {
     settings = show_settings;
 }
 
-/// 1 to 30 days; a week when nothing else is asked for.
+/// The number of days, 1 to 30; default 7.
 fn days(asked: &Asked) -> u32 {
     asked.number("days").filter(|it| (1..=30).contains(it)).unwrap_or(7)
 }
@@ -80,7 +80,7 @@ async fn show_left(pages: &Pages, request: &HttpRequest, org: &str) -> Shown {
     Ok((Some(visitor), page))
 }
 
-/// Where the page before has ended.
+/// The end of the previous page.
 fn after(asked: &Asked) -> Option<SubmissionPlace> {
     let at: i64 = asked.text("at").parse().ok()?;
     let pr = asked.pr().ok()?;

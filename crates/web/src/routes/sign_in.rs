@@ -15,12 +15,12 @@ use crate::reply::go_to;
 use crate::shell::answer;
 use crate::visitor::{Asked, cookie, from_here, session_holder, session_of};
 
-/// Attempts with a wrong token within [`WINDOW`] after which nobody may try.
+/// Failed attempts within [`WINDOW`] after which sign-in is blocked for all.
 const MAX_ATTEMPTS: usize = 60;
 const WINDOW: Duration = Duration::from_mins(1);
 
-/// Counts attempts to sign in with a wrong token. A token has 160 random bits, so this keeps the
-/// server from work more than it keeps anybody from guessing.
+/// Counts failed attempts to sign in. A token has 160 random bits, so this protects the server from
+/// load rather than tokens from being guessed.
 #[derive(Clone, Default)]
 pub struct Attempts(Arc<Mutex<VecDeque<Instant>>>);
 
@@ -38,7 +38,7 @@ impl Attempts {
     }
 }
 
-/// The page for signing in; afterwards the browser goes on to `next`.
+/// The sign-in page; afterwards the browser is redirected to `next`.
 pub(crate) fn page(pages: &Pages, next: &str, keep: bool, wrong: &str) -> Page {
     let next = if keep { local(next) } else { "/" };
     let mut section = Section::plain("sign-in");
@@ -99,7 +99,7 @@ pub(crate) async fn sign_in(pages: Data<Pages>, request: HttpRequest, body: Byte
     match exchange(&pages, &request, &sent).await {
         Ok(reply) => reply,
         Err(Failure::SignIn) => {
-            let wrong = "This token is unknown, has expired or was revoked.";
+            let wrong = "This token is unknown, expired or revoked.";
             let page = page(&pages, sent.text("next"), true, wrong);
             answer(&pages, &request, Ok((None, page)))
         }
@@ -113,7 +113,7 @@ async fn exchange(
     sent: &Asked,
 ) -> Result<HttpResponse, Failure> {
     if !from_here(request, &pages.public_url) {
-        let why = "the form did not come from a page of this server";
+        let why = "the form was not sent from a page of this server";
         return Err(Failure::Forbidden(why.to_owned()));
     }
     if pages.attempts.too_many() {
@@ -156,7 +156,7 @@ mod tests {
     use super::local;
 
     #[test]
-    fn nobody_is_sent_elsewhere_after_signing_in() {
+    fn sign_in_redirects_to_this_server_only() {
         for elsewhere in ["//evil", "https://evil", "/\\evil", "", "evil", "/sign-out", "/a\nb"] {
             assert_eq!(local(elsewhere), "/", "{elsewhere:?}");
         }

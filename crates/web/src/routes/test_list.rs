@@ -1,4 +1,4 @@
-//! Pages of tests and uploads, and what is done there.
+//! Pages of tests and uploads, and their forms.
 
 use actix_web::web::{Bytes, Data, Path};
 use actix_web::{HttpRequest, HttpResponse};
@@ -19,7 +19,7 @@ use crate::view::test_list::{List, TestsAddress};
 use crate::view::{self, ROWS};
 use crate::visitor::{Asked, Visitor, member, sender, visitor};
 
-/// The most tests of a list that are put in order; longer lists are shown in parts.
+/// The most tests of a list that are sorted; longer lists are sorted in blocks.
 const SORTED: u32 = 500;
 /// The most repositories on one page.
 const REPOSITORIES: usize = 50;
@@ -48,7 +48,7 @@ async fn found(pages: &Pages, visitor: &Visitor, repo: RepoName) -> Result<Tests
     Ok(TestsAddress { org: visitor.org().to_owned(), id: it.id, repo: it.name })
 }
 
-/// What an open page of these tests has to be told of: whatever comes after this.
+/// The version of these tests that an open page shows; later versions are sent to it.
 async fn version(pages: &Pages, visitor: &Visitor, place: &TestsAddress) -> Result<u64, Failure> {
     Ok(pages.reads.version(visitor.caller.org, Topic::Tests(place.id)).await?)
 }
@@ -297,8 +297,7 @@ async fn done(
         }
         "quarantine" => {
             let setting = QuarantineOverride::parse(sent.text("setting"));
-            let setting =
-                setting.ok_or_else(|| Failure::Invalid("there is no such setting".to_owned()))?;
+            let setting = setting.ok_or_else(|| Failure::Invalid("unknown setting".to_owned()))?;
             command(Command::SetQuarantine { setting, expires_at: None, reason, by }).await?;
             "quarantine"
         }
@@ -310,7 +309,7 @@ async fn done(
             pages.flaky.link_ticket(caller, repo, test, &ticket).await?;
             "ticket"
         }
-        _ => return Err(Failure::Invalid("there is no such action".to_owned())),
+        _ => return Err(Failure::Invalid("unknown action".to_owned())),
     };
     Ok(Done::GoTo(format!("{}&said={said}", place.test(test))))
 }

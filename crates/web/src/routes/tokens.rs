@@ -1,4 +1,4 @@
-//! Tokens, and what is done with them.
+//! The page of tokens, and its forms.
 
 use actix_web::web::{Bytes, Data, Path};
 use actix_web::{HttpRequest, HttpResponse};
@@ -31,7 +31,7 @@ pub(crate) async fn list(
     answer(&pages, &request, shown.await)
 }
 
-/// `GET /{org}/settings`: where uploaders say that tokens are.
+/// `GET /{org}/settings`: the address that uploaders print for tokens.
 pub(crate) async fn hinted(
     pages: Data<Pages>,
     request: HttpRequest,
@@ -52,7 +52,7 @@ pub(crate) async fn act(
     follow(&pages, &request, done)
 }
 
-/// Does what was asked; a page when there is a text to be shown.
+/// Runs the action of a form; returns a page when it shows a new token.
 async fn done(
     pages: &Pages,
     request: &HttpRequest,
@@ -73,7 +73,7 @@ async fn done(
             let list = format!("/{org}/tokens?said=revoked");
             return if revoked { Ok(Done::GoTo(list)) } else { Err(Failure::Missing) };
         }
-        _ => return Err(Failure::Invalid("there is no such action".to_owned())),
+        _ => return Err(Failure::Invalid("unknown action".to_owned())),
     };
     let page = view::tokens::made(org, &token, &text);
     Ok(Done::Once(Box::new((visitor, page))))
@@ -93,9 +93,9 @@ fn asked(visitor: &Visitor, sent: &Asked) -> Result<NewToken, Failure> {
     let days = if days.is_empty() { Ok(None) } else { days.parse().map(Span::days).map(Some) };
     Ok(NewToken {
         name: sent.text("name").to_owned(),
-        scopes: scopes.ok_or_else(|| invalid("there is no such scope"))?,
+        scopes: scopes.ok_or_else(|| invalid("unknown scope"))?,
         repos: repos.map_err(|error| invalid(&error.to_string()))?,
-        good_for: days.map_err(|_| invalid("days must be a number"))?,
-        compatibility: compatibility.ok_or_else(|| invalid("there is no such profile"))?,
+        good_for: days.map_err(|_| invalid("invalid days: expected a whole number"))?,
+        compatibility: compatibility.ok_or_else(|| invalid("unknown compatibility profile"))?,
     })
 }

@@ -1,4 +1,4 @@
-//! Pages of webhooks, and what is done there.
+//! Pages of webhooks, and their forms.
 
 use actix_web::web::{Bytes, Data, Path};
 use actix_web::{HttpRequest, HttpResponse};
@@ -144,7 +144,7 @@ fn settings(sent: &Asked) -> EndpointSettings {
 
 fn secret(visitor: Visitor, org: &str, created: &CreatedEndpoint, title: &str) -> Done {
     let back = view::endpoint_path(org, created.endpoint.id);
-    let next = "The receiver checks the signature of every message with it.";
+    let next = "The receiver verifies the signature of every message with it.";
     Done::Once(Box::new((visitor, view::secret(title, &created.secret, next, &back))))
 }
 
@@ -159,7 +159,7 @@ async fn done(
     let hours = sent.number("hours").unwrap_or(24);
     if sent.text("action") == "create" {
         let created = hooks.create_endpoint(&caller, settings(sent), true).await?;
-        return Ok(secret(visitor, org, &created, "The endpoint was made"));
+        return Ok(secret(visitor, org, &created, "Endpoint created"));
     }
     let id = EndpointId(sent.uuid("endpoint")?);
     let mut address = view::endpoint_path(org, id);
@@ -189,7 +189,7 @@ async fn done(
         "rotate" => {
             let overlap = Span::hours(hours.min(MAX_OVERLAP));
             let created = hooks.rotate_secret(&caller, id, overlap).await?;
-            return Ok(secret(visitor, org, &created, "The endpoint has a new secret"));
+            return Ok(secret(visitor, org, &created, "New secret created"));
         }
         "delete" => {
             hooks.delete_endpoint(&caller, id).await?;
@@ -214,7 +214,7 @@ async fn done(
             let replayed = hooks.replay(&caller, id, Replay::Failed(made)).await?;
             if replayed.messages == 0 { "hook-none" } else { "hook-replayed" }
         }
-        _ => return Err(Failure::Invalid("there is no such action".to_owned())),
+        _ => return Err(Failure::Invalid("unknown action".to_owned())),
     };
     let joined = if address.contains('?') { '&' } else { '?' };
     Ok(Done::GoTo(format!("{address}{joined}said={said}")))

@@ -1,4 +1,4 @@
-//! What can be done with a queue and its pull requests.
+//! The forms of a queue and its pull requests.
 
 use signalbox_domain::ids::PrNumber;
 use signalbox_domain::queue::{PrState, PriorityName, QueueState};
@@ -25,7 +25,7 @@ fn form(place: &QueueAddress, id: &str, action: &str, button: &str) -> Form {
 
 fn priority() -> Field {
     let named = |name: &PriorityName| (name.as_str().to_owned(), name.as_str().to_owned());
-    let mut options = vec![(String::new(), "as it is, or medium".to_owned())];
+    let mut options = vec![(String::new(), "unchanged, or medium".to_owned())];
     options.extend(PriorityName::ALL.iter().map(named));
     Field {
         name: "priority",
@@ -36,7 +36,7 @@ fn priority() -> Field {
     }
 }
 
-/// What can be done with a queue as a whole.
+/// The forms of a queue.
 pub(crate) fn of_queue(place: &QueueAddress, state: &QueueState, visitor: &Visitor) -> Vec<Form> {
     let mut forms = Vec::new();
     if visitor.may_send(Scope::QueueSubmit) {
@@ -45,7 +45,7 @@ pub(crate) fn of_queue(place: &QueueAddress, state: &QueueState, visitor: &Visit
         submit.fields = vec![
             Field {
                 name: "pr",
-                label: "Number of the pull request".to_owned(),
+                label: "Pull request number".to_owned(),
                 kind: "number",
                 required: true,
                 ..Field::default()
@@ -53,9 +53,10 @@ pub(crate) fn of_queue(place: &QueueAddress, state: &QueueState, visitor: &Visit
             priority(),
         ];
         forms.push(submit);
-        let mut several = form(place, "remove-several", "remove-several", "Take them out");
-        "Take several out".clone_into(&mut several.title);
-        "What is tested on top of them is tested again.".clone_into(&mut several.note);
+        let mut several = form(place, "remove-several", "remove-several", "Remove");
+        "Remove several pull requests".clone_into(&mut several.title);
+        "Pull requests that are tested on top of them are tested again."
+            .clone_into(&mut several.note);
         several.danger = true;
         let text = |name, label: &str, hint: &str| Field {
             name,
@@ -66,7 +67,7 @@ pub(crate) fn of_queue(place: &QueueAddress, state: &QueueState, visitor: &Visit
             ..Field::default()
         };
         several.fields = vec![
-            text("numbers", "Numbers of the pull requests", "With spaces or commas between them."),
+            text("numbers", "Pull request numbers", "Separated by spaces or commas."),
             text("confirm", "Type remove to confirm", ""),
         ];
         forms.push(several);
@@ -77,8 +78,8 @@ pub(crate) fn of_queue(place: &QueueAddress, state: &QueueState, visitor: &Visit
             label: "Reason".to_owned(),
             kind: "text",
             hint: match id {
-                "pause" => "Everybody who waits reads it.",
-                _ => "It is kept in the audit log.",
+                "pause" => "Shown on every waiting pull request.",
+                _ => "Recorded in the audit log.",
             }
             .to_owned(),
             required,
@@ -110,7 +111,7 @@ pub(crate) fn of_queue(place: &QueueAddress, state: &QueueState, visitor: &Visit
     forms
 }
 
-/// Submitting once more those that have left.
+/// The form that submits a pull request again.
 pub(crate) fn again(place: &QueueAddress, prs: &[PrNumber], visitor: &Visitor) -> Vec<Form> {
     if !visitor.may_send(Scope::QueueSubmit) {
         return Vec::new();
@@ -123,7 +124,7 @@ pub(crate) fn again(place: &QueueAddress, prs: &[PrNumber], visitor: &Visitor) -
     prs.iter().map(one).collect()
 }
 
-/// What can be done with a pull request.
+/// The forms of a pull request.
 pub(crate) fn of_pr(
     place: &QueueAddress,
     pr: PrNumber,
@@ -143,13 +144,13 @@ pub(crate) fn of_pr(
         return if state == PrState::Merged {
             Vec::new()
         } else {
-            vec![own("submit", "Submit it again")]
+            vec![own("submit", "Submit again")]
         };
     }
     let mut forms = Vec::new();
     match state {
         PrState::Testing | PrState::PendingFailure => {
-            forms.push(own("restart", "Run its tests again"));
+            forms.push(own("restart", "Restart tests"));
         }
         PrState::NotReady
         | PrState::Pending
@@ -159,15 +160,15 @@ pub(crate) fn of_pr(
         | PrState::Cancelled => {}
     }
     forms.push(Form {
-        title: "Change its priority".to_owned(),
+        title: "Change priority".to_owned(),
         fields: vec![priority()],
         ..own("priority", "Change")
     });
     forms.push(Form {
-        title: "Take it out of the queue".to_owned(),
-        note: "What is tested on top of it is tested again.".to_owned(),
+        title: "Remove from the queue".to_owned(),
+        note: "Pull requests that are tested on top of it are tested again.".to_owned(),
         danger: true,
-        ..own("remove", "Take it out")
+        ..own("remove", "Remove")
     });
     forms
 }

@@ -1,4 +1,4 @@
-//! Who changed what.
+//! The audit log.
 
 use signalbox_domain::audit::{AuditAction, AuditRecord};
 use signalbox_domain::ports::AuditFilter;
@@ -32,7 +32,7 @@ fn filters(org: &str, filter: &AuditFilter) -> Form {
             },
             Field {
                 name: "object",
-                label: "Of what, in full".to_owned(),
+                label: "Object".to_owned(),
                 kind: "search",
                 value: filter.object.clone().unwrap_or_default(),
                 ..Field::default()
@@ -51,9 +51,8 @@ pub(crate) fn page(
     next: Option<String>,
     now: Timestamp,
 ) -> Page {
-    let heads = ["When", "Who", "What", "Of what", "Changes", "Request"];
-    let mut table =
-        Table::new("audit", "Who changed what", &heads).empty("Nothing was changed yet.");
+    let heads = ["When", "Actor", "Action", "Object", "Changes", "Request"];
+    let mut table = Table::new("audit", "Audit log", &heads).empty("No changes yet.");
     for record in records {
         let changes = record.changes.iter().take(10).map(|change| {
             let side = |value: &Option<String>| plain(value.as_deref().unwrap_or("–"), 120);
@@ -76,7 +75,7 @@ pub(crate) fn page(
     table.more = next;
     let mut section = Section::plain("list").with(Block::Forms(vec![filters(org, filter)]));
     if filter.action.is_some() || filter.object.is_some() {
-        "Nothing that this filter lets through.".clone_into(&mut table.empty);
+        "No changes match this filter.".clone_into(&mut table.empty);
         let all = Cell::text("Show all changes").link(path(org, None, None));
         section = section.with(Block::Links(vec![all]));
     }

@@ -1,4 +1,4 @@
-//! How somebody has left a queue.
+//! How a pull request left a queue.
 
 use signalbox_domain::queue::{Culprit, Entry, Exit, LandingChange};
 use signalbox_wording::{Named, Word, blame};
@@ -16,22 +16,22 @@ pub(crate) fn word(exit: &Exit) -> Word {
     }
 }
 
-/// What happened, in a sentence or two, and what became of it.
-pub(crate) fn told_of(entry: &Entry, exit: &Exit) -> String {
+/// What happened, in one or two sentences, and whether it is still on the target branch.
+pub(crate) fn described(entry: &Entry, exit: &Exit) -> String {
     match entry.off_target_since {
         Some(since) => {
             let gone = LandingChange::Removed.named().sentence;
-            format!("{} Since {since}: {gone}.", told(exit))
+            format!("{} Since {since}: {gone}.", sentence_of(exit))
         }
-        None => told(exit),
+        None => sentence_of(exit),
     }
 }
 
-/// What happened, in a sentence or two.
-pub(crate) fn told(exit: &Exit) -> String {
+/// What happened, in one or two sentences.
+pub(crate) fn sentence_of(exit: &Exit) -> String {
     let own = sentence(word(exit).sentence);
     match exit {
-        Exit::Merged { sha: Some(sha), .. } => format!("{own} It is commit {sha}."),
+        Exit::Merged { sha: Some(sha), .. } => format!("{own} Merged as commit {sha}."),
         Exit::Merged { sha: None, .. } => own,
         Exit::Failed { details, .. } => {
             let fault = blame(exit).unwrap_or_default();
@@ -47,7 +47,7 @@ pub(crate) fn told(exit: &Exit) -> String {
     }
 }
 
-/// Whose fault it was.
+/// The culprit.
 pub(crate) fn culprit(exit: &Exit, place: &QueueAddress) -> Cell {
     match exit {
         Exit::Failed { culprit, .. } => {

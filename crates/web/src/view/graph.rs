@@ -1,4 +1,4 @@
-//! A queue as a picture: what is tested on top of what, in lanes and batches.
+//! The graph of a queue: which pull requests are tested on top of which, in lanes and batches.
 
 use std::collections::BTreeMap;
 
@@ -31,7 +31,7 @@ fn run_of<'a>(view: &'a QueueView<'_>, entry: &EntryView<'_>) -> Option<&'a Test
     entry.entry.state.run().and_then(|run| view.queue.run(run))
 }
 
-/// How many tests deep somebody stands: behind everything that their run is built on.
+/// The depth of a pull request: one more than the deepest run that its run is built on.
 fn depths(view: &QueueView<'_>) -> BTreeMap<PrNumber, i64> {
     let mut depths: BTreeMap<PrNumber, i64> = BTreeMap::new();
     let mut deepest = 0;
@@ -56,8 +56,8 @@ fn chart(view: &QueueView<'_>, place: &QueueAddress) -> Chart {
     let mut spots: BTreeMap<PrNumber, (i64, i64)> = BTreeMap::new();
     let mut chart = Chart {
         id: "graph".to_owned(),
-        title: "What is tested on top of what".to_owned(),
-        description: "The queue as a graph. Each box is a link to a pull request; the table below says the same".to_owned(),
+        title: "Which pull requests are tested on top of which".to_owned(),
+        description: "The queue as a graph. Each box links to a pull request; the table below has the same content".to_owned(),
         linked: true,
         ..Chart::default()
     };
@@ -141,7 +141,7 @@ fn chart(view: &QueueView<'_>, place: &QueueAddress) -> Chart {
     chart.legend = vec![
         ("node-active", "testing".to_owned()),
         ("node-good", "passed".to_owned()),
-        ("node-warning", "failed once".to_owned()),
+        ("node-warning", "pending failure".to_owned()),
         ("node", "waiting".to_owned()),
         ("lane", "tested together".to_owned()),
     ];
@@ -152,8 +152,8 @@ fn chart(view: &QueueView<'_>, place: &QueueAddress) -> Chart {
 pub(crate) fn page(place: &QueueAddress, view: &QueueView<'_>) -> Page {
     let mut table = Table::new(
         "graph-table",
-        "What is tested on top of what",
-        &["#Place", "Pull request", "State", "Tested together", "On top of"],
+        "Which pull requests are tested on top of which",
+        &["#Position", "Pull request", "State", "Tested together", "On top of"],
     )
     .empty("The queue is empty.");
     for entry in view.entries.iter().filter(|it| it.position.is_some()).take(MOST) {
@@ -177,8 +177,10 @@ pub(crate) fn page(place: &QueueAddress, view: &QueueView<'_>) -> Page {
     }
     let mut section = Section::plain("picture");
     if view.entries.len() > MOST {
-        let text =
-            format!("The first {MOST} of {} are drawn; the list has them all.", view.entries.len());
+        let text = format!(
+            "The graph shows the first {MOST} of {} pull requests; the list has all of them.",
+            view.entries.len()
+        );
         section = section.with(Block::Text(text));
     }
     section = if table.rows.is_empty() {

@@ -1,4 +1,4 @@
-//! How a queue has done: what came out of it, how long it took, and how often it started over.
+//! The health of a queue: outcomes, durations and restarts.
 
 use signalbox_domain::queue::{Move, PassReason, PrState, QueuedReason};
 use signalbox_domain::time::{Span, Timestamp};
@@ -9,21 +9,21 @@ use crate::model::{Block, Cell, Page, Section, Table, Tile};
 use crate::svg::{Series, lines, stacked};
 use crate::text::span;
 
-/// Below that many pull requests no percentiles are shown.
+/// The fewest merges for which percentiles are shown.
 const ENOUGH: usize = 20;
 
-/// What the page is made from.
+/// The data of the page.
 pub(crate) struct Seen<'a> {
     pub(crate) place: &'a QueueAddress,
     /// Changes of state, oldest first.
     pub(crate) moves: &'a [Move],
-    /// How many stand in the line now, and how many of them are under test.
+    /// How many pull requests are in the line now, and how many of them are being tested.
     pub(crate) line: (u64, u64),
     pub(crate) days: u32,
     pub(crate) now: Timestamp,
 }
 
-/// What came out of a queue within a part of the time.
+/// The outcomes of a queue within a part of the time.
 #[derive(Default)]
 struct Bucket {
     label: String,
@@ -128,16 +128,16 @@ pub(crate) fn page(seen: &Seen<'_>) -> Page {
             ..tile("Merged", merged.to_string(), format!("in {} d", seen.days))
         },
         tile("Success", success, "merged of merged and failed".to_owned()),
-        tile("Half are merged in", shown(50), few.clone()),
-        tile("95 % are merged in", shown(95), few),
+        tile("Median time to merge", shown(50), few.clone()),
+        tile("95th percentile", shown(95), few),
         tile("Tests per merge", per(tests), "1 is best".to_owned()),
-        tile("Restarts per merge", per(restarts), "because something ahead changed".to_owned()),
         tile(
-            "Proven by a later one",
-            saved.to_string(),
-            "failures that were not theirs".to_owned(),
+            "Restarts per merge",
+            per(restarts),
+            "because a pull request ahead changed".to_owned(),
         ),
-        tile("In split batches", split.to_string(), "tested again in halves".to_owned()),
+        tile("Passed with a later one", saved.to_string(), "optimistic merges".to_owned()),
+        tile("In bisected batches", split.to_string(), "tested again in halves".to_owned()),
     ];
     let labels: Vec<String> = buckets.iter().map(|it| it.label.clone()).collect();
     let series = [
@@ -159,16 +159,16 @@ pub(crate) fn page(seen: &Seen<'_>) -> Page {
     ];
     let mut twin = Table::new(
         "outcomes-table",
-        "What came out of the queue",
+        "Outcomes of the queue",
         &["Time", "#Merged", "#Failed", "#Cancelled"],
     )
-    .empty("Nothing has left the queue in this time.");
+    .empty("No pull request left the queue in this time.");
     let mut durations = Table::new(
         "times-table",
-        "Minutes from the submission to the merge",
+        "Minutes from submission to merge",
         &["Time", "#Half", "#95 %", "#Merges"],
     )
-    .empty("Nothing was merged in this time.");
+    .empty("No pull request merged in this time.");
     for (at, it) in buckets.iter().enumerate() {
         if it.merged + it.failed + it.cancelled > 0 {
             twin.push(
@@ -200,10 +200,10 @@ pub(crate) fn page(seen: &Seen<'_>) -> Page {
         };
         buckets.iter().map(of).collect()
     };
-    let outcomes = stacked("outcomes", "What came out of the queue", &labels, &series);
+    let outcomes = stacked("outcomes", "Outcomes of the queue", &labels, &series);
     let waits = lines(
         "times",
-        "Minutes from the submission to the merge",
+        "Minutes from submission to merge",
         &labels,
         &[("c1", "half", minutes(50)), ("c2", "95 %", minutes(95))],
         "min",
@@ -229,7 +229,7 @@ pub(crate) fn page(seen: &Seen<'_>) -> Page {
             Section::new("outcomes-part", "Outcomes").with(Block::Chart(Box::new(outcomes), twin)),
             Section::new("times-part", "Time in the queue")
                 .with(Block::Chart(Box::new(waits), durations)),
-            Section::new("spent-part", "Where the time went")
+            Section::new("spent-part", "Time by state")
                 .with(Block::Chart(Box::new(spent.0), spent.1)),
             Section::new("depth-part", "Length of the line")
                 .with(Block::Chart(Box::new(depth.0), depth.1)),
@@ -246,7 +246,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn percentiles_are_of_what_is_there() {
+    fn percentiles_are_taken_from_the_values() {
         let spans: Vec<Span> = (1..=100).map(Span::seconds).collect();
         assert_eq!(percentile(&spans, 50), Some(Span::seconds(51)));
         assert_eq!(percentile(&spans, 95), Some(Span::seconds(96)));

@@ -1,4 +1,4 @@
-//! Home: the queues at a glance, and the way to a pull request.
+//! The home page: all queues, and a search for pull requests.
 
 use signalbox_domain::queue::{PrState, QueueState};
 use signalbox_domain::time::Timestamp;
@@ -18,11 +18,11 @@ pub(crate) struct TestCounts {
     pub(crate) quarantined: u64,
 }
 
-/// What the page is made from.
+/// The data of the page.
 pub(crate) struct Seen<'a> {
     pub(crate) queues: &'a [SeenQueue],
     pub(crate) tests: &'a [TestCounts],
-    /// What was searched for.
+    /// The search text.
     pub(crate) search: &'a str,
     pub(crate) visitor: &'a Visitor,
     pub(crate) now: Timestamp,
@@ -36,7 +36,7 @@ pub(crate) fn page(seen: &Seen<'_>) -> Page {
     let mut table = Table::new(
         "queues",
         "Merge queues",
-        &["Queue", "State", "#In the line", "Testing", "#Failed once", "Longest wait"],
+        &["Queue", "State", "#In the line", "Testing", "#Pending failure", "Longest wait"],
     )
     .empty("No queue matches.");
     let mut total = 0;
@@ -118,7 +118,7 @@ fn mine(seen: &Seen<'_>) -> Section {
     let actor = seen.visitor.caller.actor();
     let mut table =
         Table::new("mine", "Submitted by you", &["Pull request", "Queue", "State", "In queue"])
-            .empty("Nothing that you have submitted is in a queue.");
+            .empty("None of your pull requests is in a queue.");
     for it in seen.queues {
         let place = QueueAddress {
             org: seen.visitor.org().to_owned(),
@@ -180,11 +180,11 @@ fn first_steps() -> Section {
         ),
         step("3. Submit a pull request", "signalbox queue submit 1 --repo git.local/acme/calc"),
     ];
-    let mut section = Section::new("first", "Three steps to the first merge").with(Block::notice(
+    let mut section = Section::new("first", "Three steps to your first merge").with(Block::notice(
         Tone::Active,
         "play",
-        "There is no queue yet.",
-        "This page shows the first one as soon as it is there.",
+        "No queue yet.",
+        "This page shows queues as soon as they exist.",
     ));
     for (text, command) in steps {
         section = section.with(Block::Text(text)).with(Block::Pre(command));

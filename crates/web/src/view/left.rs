@@ -1,4 +1,4 @@
-//! Those that have left a queue: how, why, and whose fault it was.
+//! Pull requests that left a queue: how, why, and the culprit.
 
 use signalbox_domain::queue::{Culprit, EntryState, Exit, PrState};
 use signalbox_domain::time::Timestamp;
@@ -10,14 +10,14 @@ use crate::model::{Block, Cell, Field, Form, Page, Section, Table, Tile};
 use crate::text::{ago, plain, span};
 use crate::visitor::Visitor;
 
-/// The most pull requests that are offered to be submitted again.
+/// The most pull requests with a form to submit them again.
 const MOST_AGAIN: usize = 20;
 
-/// What the page is made from.
+/// The data of the page.
 pub(crate) struct Seen<'a> {
     pub(crate) place: &'a QueueAddress,
     pub(crate) left: &'a [EntrySnapshot],
-    /// Only those that ended like this.
+    /// Only pull requests that left in this state.
     pub(crate) state: Option<PrState>,
     pub(crate) days: u32,
     pub(crate) next: Option<String>,
@@ -45,8 +45,8 @@ pub(crate) fn page(seen: &Seen<'_>) -> Page {
     let tiles = vec![
         tile("Merged", count(PrState::Merged), "on this page"),
         tile("Failed", count(PrState::Failed), "on this page"),
-        tile("Need another submission", again, "failed or taken out"),
-        tile("Fault of the target branch", target.count(), "not of the pull request"),
+        tile("To submit again", again, "failed or cancelled"),
+        tile("Target branch at fault", target.count(), "not the pull request"),
     ];
     let mut states = vec![(String::new(), "any".to_owned())];
     states.extend(
@@ -83,9 +83,9 @@ pub(crate) fn page(seen: &Seen<'_>) -> Page {
         button: "Show".to_owned(),
         ..Form::default()
     };
-    let heads = ["Pull request", "How", "Reason", "At fault", "In queue", "When"];
+    let heads = ["Pull request", "State", "Reason", "Culprit", "In queue", "When"];
     let mut table = Table::new("left", "Pull requests that left the queue", &heads)
-        .empty(format!("Nobody left the queue like that within {days} d."));
+        .empty(format!("No pull request left the queue like this within {days} d."));
     for it in seen.left {
         let EntryState::Ended(exit) = &it.entry.state else { continue };
         let stayed = it.entry.state_changed_at.since(it.entry.submitted_at);
@@ -94,7 +94,7 @@ pub(crate) fn page(seen: &Seen<'_>) -> Page {
             vec![
                 titled(&it.entry, seen.place),
                 Cell::named(&it.state),
-                Cell::word(exits::word(exit)).sub(plain(&exits::told_of(&it.entry, exit), 240)),
+                Cell::word(exits::word(exit)).sub(plain(&exits::described(&it.entry, exit), 240)),
                 exits::culprit(exit, seen.place),
                 Cell::text(span(stayed)),
                 ago(it.entry.state_changed_at, seen.now),

@@ -1,4 +1,4 @@
-//! What a queue was busy with: where the time went, and how long the line was.
+//! The load of a queue: the time by state, and the length of the line.
 
 use signalbox_domain::queue::{Move, PrState};
 use signalbox_domain::time::{Span, Timestamp};
@@ -50,10 +50,10 @@ pub(crate) fn time_by_state(moves: &[Move], parts: &Parts) -> (Chart, Table) {
         values: spent.iter().map(|it| it.get(at).map_or(0, minutes)).collect(),
     });
     let chart = stacked("spent", title, &parts.labels, &series.collect::<Vec<_>>());
-    let heads = ["Time", "#To enter", "#For a slot", "#Testing", "#Failed once", "#To merge"];
+    let heads = ["Time", "#To enter", "#For a slot", "#Testing", "#Pending failure", "#To merge"];
     let mut table =
         Table::new("spent-table", "Time that pull requests spent in each state", &heads)
-            .empty("Nothing has moved in this time.");
+            .empty("No pull request changed its state in this time.");
     for (at, (label, spent)) in parts.labels.iter().zip(&spent).enumerate() {
         if spent.iter().any(|it| *it > Span::ZERO) {
             let mut row = vec![Cell::text(label)];
@@ -75,7 +75,7 @@ const fn tests(state: Option<PrState>) -> bool {
     matches!(state, Some(PrState::Testing))
 }
 
-/// How long the line was at most, and how many of it were under test: counted back from now.
+/// The longest line, and the most pull requests in testing, counted back from now.
 pub(crate) fn depth(moves: &[Move], parts: &Parts, now: (u64, u64)) -> (Chart, Table) {
     let (mut line, mut testing) = now;
     let mut peaks: Vec<(u64, u64)> = vec![(0, 0); parts.labels.len()];
@@ -99,13 +99,12 @@ pub(crate) fn depth(moves: &[Move], parts: &Parts, now: (u64, u64)) -> (Chart, T
         testing = before(testing, tests(it.from), tests(to));
     }
     note(0, reached, line, testing);
-    let title = "The longest line, and the most under test";
+    let title = "The longest line, and the most pull requests in testing";
     let values = |of: fn(&(u64, u64)) -> u64| peaks.iter().map(|it| Some(of(it))).collect();
-    let series =
-        [("c1", "in the line", values(|it| it.0)), ("c2", "under test", values(|it| it.1))];
+    let series = [("c1", "in the line", values(|it| it.0)), ("c2", "testing", values(|it| it.1))];
     let chart = lines("depth", title, &parts.labels, &series, "");
-    let mut table = Table::new("depth-table", title, &["Time", "#In the line", "#Under test"])
-        .empty("The queue was empty all the time.");
+    let mut table = Table::new("depth-table", title, &["Time", "#In the line", "#Testing"])
+        .empty("The queue was empty for the whole time.");
     for (at, (label, peak)) in parts.labels.iter().zip(&peaks).enumerate() {
         if *peak != (0, 0) {
             let row = vec![Cell::text(label), Cell::number(peak.0), Cell::number(peak.1)];

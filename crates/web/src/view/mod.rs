@@ -1,5 +1,5 @@
-//! Pages as values, made from what the use cases give. Pure: what is shown depends on what is
-//! handed in.
+//! Pages as values, built from the results of services. Pure functions: the same input gives the
+//! same page.
 
 pub(crate) mod actions;
 pub(crate) mod audit;
@@ -30,7 +30,7 @@ use crate::text::{plain, queue_path, tests_path};
 /// The most rows of a table.
 pub(crate) const ROWS: usize = 100;
 
-/// A queue as addresses name it.
+/// The queue of an address.
 #[derive(Clone, Debug)]
 pub(crate) struct QueueAddress {
     pub(crate) org: String,
@@ -47,7 +47,7 @@ impl QueueAddress {
         crate::text::pr_path(&self.org, &self.repo, &self.branch, pr)
     }
 
-    /// How it is called in headings.
+    /// Its name in headings.
     pub(crate) fn name(&self) -> String {
         let branch = plain(self.branch.as_str(), 250);
         format!("{} → {branch}", plain(&format!("{}/{}", self.repo.owner, self.repo.name), 250))
@@ -78,7 +78,7 @@ impl QueueAddress {
         menu
     }
 
-    /// The call of the API that answers the same.
+    /// The API call with the same content.
     pub(crate) fn curl(&self, operation: &str, more: &str) -> String {
         let (host, owner, name) = (&self.repo.host, &self.repo.owner, &self.repo.name);
         let body = serde_json::json!({
@@ -91,7 +91,7 @@ impl QueueAddress {
     }
 }
 
-/// A call of the API.
+/// An API call with curl.
 pub(crate) fn curl(operation: &str, body: &str) -> String {
     format!(
         "curl -H \"x-api-token: $SIGNALBOX_TOKEN\" -H 'content-type: application/json' \\\n  \

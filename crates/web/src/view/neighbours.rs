@@ -1,4 +1,4 @@
-//! Who stands beside a pull request in the line.
+//! The pull requests around one in the line.
 
 use std::cmp::Ordering;
 
@@ -12,14 +12,14 @@ use crate::model::{Block, Cell, Section, Table};
 /// The most pull requests that are shown on each side.
 const MOST: usize = 5;
 
-/// Those before and behind it, the nearest ones; `None` when it is not in the line.
+/// The nearest ones ahead and behind; `None` when it is not in the line.
 pub(crate) fn section(place: &QueueAddress, queue: &Queue, pr: PrNumber) -> Option<Section> {
     let view = view_queue(queue);
     let line: Vec<_> = view.entries.iter().filter(|it| it.position.is_some()).collect();
     let own = line.iter().position(|it| it.entry.pr == pr)?;
-    let heads = ["#Place", "Pull request", "State", "Where"];
-    let mut table =
-        Table::new("neighbours", "Beside it in the line", &heads).empty("It is alone in the line.");
+    let heads = ["#Position", "Pull request", "State", "Where"];
+    let mut table = Table::new("neighbours", "Around it in the line", &heads)
+        .empty("No other pull request is in the line.");
     let near = line.iter().enumerate().skip(own.saturating_sub(MOST));
     for (at, it) in near.take_while(|(at, _)| *at <= own + MOST) {
         let side = match at.cmp(&own) {
@@ -32,5 +32,5 @@ pub(crate) fn section(place: &QueueAddress, queue: &Queue, pr: PrNumber) -> Opti
         table.push(it.entry.pr, row);
     }
     let note = format!("{own} ahead, {} behind", line.len() - own - 1);
-    Some(Section::new("beside", "Beside it in the line").note(note).with(Block::Table(table)))
+    Some(Section::new("beside", "Around it in the line").note(note).with(Block::Table(table)))
 }

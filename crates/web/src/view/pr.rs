@@ -1,4 +1,4 @@
-//! A pull request in a queue: why it waits and what happens next, first of all.
+//! A pull request in a queue: first, why it waits and what happens next.
 
 use signalbox_domain::ids::PrNumber;
 use signalbox_domain::queue::{Culprit, Entry, EntryState, Exit, Queue, Readiness, Step, TestRun};
@@ -12,10 +12,10 @@ use crate::model::{Block, Cell, Page, Section, Table, TimelineStep};
 use crate::text::{ago, lasting, plain, sentence, span};
 use crate::visitor::Visitor;
 
-/// What the page is made from.
+/// The data of the page.
 pub(crate) struct Seen<'a> {
     pub(crate) place: &'a QueueAddress,
-    /// The queue, as it was before the pull request was looked up.
+    /// The queue, read before the pull request.
     pub(crate) queue: &'a Queue,
     pub(crate) details: &'a EntryDetails,
     /// The tests that failed in the run that is shown.
@@ -73,7 +73,7 @@ pub(crate) fn page(seen: &Seen<'_>) -> Page {
     page
 }
 
-/// The run that is shown: the last one that the timeline knows.
+/// The run that is shown: the last one in the timeline.
 pub(crate) fn newest_run(details: &EntryDetails) -> Option<&TestRun> {
     details.timeline.as_deref().unwrap_or_default().iter().find_map(|step| step.run.as_ref())
 }
@@ -90,7 +90,7 @@ fn answer(seen: &Seen<'_>) -> Block {
                 word.label,
                 ago(snapshot.entry.state_changed_at, seen.now).text
             ),
-            text: exits::told_of(&snapshot.entry, exit),
+            text: exits::described(&snapshot.entry, exit),
             next: after_exit(exit, snapshot.entry.off_target_since.is_some()).to_owned(),
         };
     }
@@ -124,7 +124,7 @@ fn answer(seen: &Seen<'_>) -> Block {
     }
 }
 
-/// The other pull request whose fault it is.
+/// The other pull request that is the culprit.
 fn culprit(entry: &Entry) -> Option<PrNumber> {
     let EntryState::Ended(Exit::Failed { culprit, .. }) = &entry.state else { return None };
     match culprit {
@@ -172,20 +172,24 @@ fn readiness(ready: &Readiness) -> Section {
         ("Draft", line(!ready.draft, "it is ready for review", "it is a draft")),
         (
             "Base",
-            line(ready.does_base_branch_match, "it is this queue's branch", "it is another branch"),
+            line(
+                ready.does_base_branch_match,
+                "it is the target branch of this queue",
+                "it is another branch",
+            ),
         ),
         (
             "Mergeable",
             match &ready.mergeability {
                 signalbox_domain::queue::Mergeability::Mergeable => {
-                    line(true, "the host says yes", "")
+                    line(true, "mergeable according to the host", "")
                 }
                 signalbox_domain::queue::Mergeability::NotMergeable(why) => {
                     line(false, "", &plain(why, 300))
                 }
                 signalbox_domain::queue::Mergeability::InProgress
                 | signalbox_domain::queue::Mergeability::Unspecified => {
-                    line(false, "", "the host is still computing")
+                    line(false, "", "the host is still computing it")
                 }
             },
         ),
@@ -208,14 +212,14 @@ fn lines(step: &Step, entry: &Entry, place: &QueueAddress) -> Vec<Cell> {
         prs.iter().take(20).map(|it| format!("#{}", it.pr)).collect::<Vec<_>>().join(", ")
     };
     if !step.prerequisites.is_empty() {
-        lines.push(Cell::text(format!("Behind {}", named(&step.prerequisites))));
+        lines.push(Cell::text(format!("Waiting for {}", named(&step.prerequisites))));
     }
     let with: Vec<String> = step.tested_with(entry.pr).map(|it| format!("#{}", it.pr)).collect();
     if !with.is_empty() {
         lines.push(Cell::text(format!("Together with {}", with.join(", "))));
     }
     for failed in &step.failed_statuses {
-        let text = failed.conclusion.map_or("did not end in time", |it| it.named().label);
+        let text = failed.conclusion.map_or("timed out", |it| it.named().label);
         let cell =
             Cell { icon: Some("cross"), tone: "bad", ..Cell::text(plain(&failed.name, 200)) };
         lines.push(
@@ -243,16 +247,16 @@ fn timeline(seen: &Seen<'_>, steps: &[Step]) -> Section {
             lines: lines(step, entry, seen.place),
         }
     });
-    Section::new("timeline", "What happened").with(Block::Timeline(shown.collect()))
+    Section::new("timeline", "Timeline").with(Block::Timeline(shown.collect()))
 }
 
 fn attempts(seen: &Seen<'_>, steps: &[Step]) -> Section {
     let mut table = Table::new(
         "attempts",
-        "Attempts at testing it",
+        "Test runs",
         &["#Run", "Result", "Started", "Tested together", "Commit"],
     )
-    .empty("It has not been tested yet.");
+    .empty("No test run yet.");
     let mut known: Vec<&TestRun> = Vec::new();
     for test in steps.iter().filter_map(|step| step.run.as_ref()) {
         if known.iter().all(|it| it.id != test.id) {
@@ -274,7 +278,7 @@ fn attempts(seen: &Seen<'_>, steps: &[Step]) -> Section {
             ],
         );
     }
-    Section::new("attempts-part", "Attempts").with(Block::Table(table))
+    Section::new("attempts-part", "Test runs").with(Block::Table(table))
 }
 
 /// The page of a pull request that was never submitted.
@@ -295,7 +299,7 @@ pub(crate) fn never(
     let doing = actions::of_pr(place, pr, state, visitor);
     let doing: Vec<_> = doing
         .into_iter()
-        .map(|form| crate::model::Form { button: "Submit it".to_owned(), ..form })
+        .map(|form| crate::model::Form { button: "Submit".to_owned(), ..form })
         .collect();
     if !doing.is_empty() {
         section = section.with(Block::Forms(doing));

@@ -1,4 +1,4 @@
-//! The list of a queue: who is where, why, and for how long.
+//! The list of a queue: the state of each pull request, its reason, and since when.
 
 use std::collections::BTreeMap;
 
@@ -16,22 +16,22 @@ use crate::model::{Block, Cell, Page, Section, Table, Tile};
 use crate::text::{ago, elsewhere, lasting, plain, sentence, span};
 use crate::visitor::Visitor;
 
-/// What the page is made from.
+/// The data of the page.
 pub(crate) struct Seen<'a> {
     pub(crate) place: &'a QueueAddress,
     pub(crate) view: &'a QueueView<'a>,
-    /// Of those that are shown and in the line.
+    /// The estimates of the shown pull requests in the line.
     pub(crate) estimates: &'a BTreeMap<PrNumber, Estimate>,
-    /// Those that left last, the newest first.
+    /// The pull requests that left last, newest first.
     pub(crate) left: &'a [EntrySnapshot],
     pub(crate) visitor: &'a Visitor,
-    /// How many of the waiting ones come before those that are shown.
+    /// How many waiting pull requests come before the shown ones.
     pub(crate) offset: usize,
     pub(crate) now: Timestamp,
 }
 
 const COLUMNS: [&str; 7] =
-    ["#Place", "Pull request", "Priority", "State", "Why it waits", "Merged in", "In queue"];
+    ["#Position", "Pull request", "Priority", "State", "Why it waits", "Merged in", "In queue"];
 
 /// A pull request's title with its number and author.
 pub(crate) fn titled(entry: &signalbox_domain::queue::Entry, place: &QueueAddress) -> Cell {
@@ -40,16 +40,12 @@ pub(crate) fn titled(entry: &signalbox_domain::queue::Entry, place: &QueueAddres
     Cell::text(format!("#{} {title}", entry.pr)).link(place.pr(entry.pr)).sub(format!("by {by}"))
 }
 
-/// A time to come, as far as one can tell. None is left where tests take longer than they used to.
+/// An estimated time from now. It is zero when tests take longer than usual.
 fn about(time: Span) -> String {
-    if time < Span::seconds(1) {
-        "any moment now".to_owned()
-    } else {
-        format!("about {}", span(time))
-    }
+    if time < Span::seconds(1) { "soon".to_owned() } else { format!("about {}", span(time)) }
 }
 
-/// When it will be merged.
+/// The estimate until its merge.
 pub(crate) fn due(estimate: Option<&Estimate>) -> Cell {
     match estimate.map(|it| (it.time, it)) {
         Some((Some(time), it)) => {
@@ -124,8 +120,8 @@ impl Part {
             Self::Merging => ("merging", "Merging now"),
             Self::Testing => ("testing", "Testing"),
             Self::Passed => ("passed", "Passed, waiting to merge"),
-            Self::Doubtful => ("doubtful", "Failed once, checking others"),
-            Self::Waiting => ("waiting", "Waiting for a slot"),
+            Self::Doubtful => ("doubtful", "Pending failure"),
+            Self::Waiting => ("waiting", "Waiting for a test slot"),
             Self::NotReady => ("not-ready", "Waiting to enter"),
         }
     }
@@ -164,13 +160,13 @@ pub(crate) fn page(seen: &Seen<'_>) -> Page {
         tile(
             "Testing",
             format!("{runs} of {}", header.settings.concurrency),
-            "slots in use".to_owned(),
+            "test slots in use".to_owned(),
         ),
         tile("Passed", count(Part::Passed).to_string(), "waiting to merge".to_owned()),
         tile(
-            "Line is empty in",
+            "Line empty in",
             clears.map_or_else(|| "–".to_owned(), about),
-            "if all goes well".to_owned(),
+            "if all tests pass".to_owned(),
         ),
     ]));
     page.sections.push(top);
@@ -265,14 +261,14 @@ fn notices(seen: &Seen<'_>) -> Vec<Block> {
         let lasted = span(seen.now.since(since));
         let trouble = header.host.trouble.as_ref();
         let title = match trouble.map_or(HostTroubleKind::Unreachable, |trouble| trouble.kind) {
-            HostTroubleKind::Unreachable => "The git host does not answer.",
+            HostTroubleKind::Unreachable => "The git host does not respond.",
             HostTroubleKind::AccessDenied => "The git host denies access.",
             HostTroubleKind::CredentialRejected => "The git host rejects this server's credential.",
         };
         let detail = trouble.map_or("", |trouble| trouble.words.as_str());
         let text = match detail {
-            "" => format!("Nothing moves. It has been so for {lasted}."),
-            detail => format!("Nothing moves. It has been so for {lasted}: {detail}"),
+            "" => format!("Nothing is tested or merged. This has lasted {lasted}."),
+            detail => format!("Nothing is tested or merged. This has lasted {lasted}: {detail}"),
         };
         notices.push(Block::notice(Tone::Bad, "warning", title, &text));
     }
@@ -291,21 +287,21 @@ fn notices(seen: &Seen<'_>) -> Vec<Block> {
             EntryState::Ended(Exit::Failed { culprit: Culprit::TargetBranch, .. })
         )
     });
-    let mended = seen.left.iter().any(|it| {
+    let passed_since = seen.left.iter().any(|it| {
         it.state == PrState::Merged
             && broken
                 .is_some_and(|broken| it.entry.state_changed_at > broken.entry.state_changed_at)
     });
-    if let (Some(broken), false) = (broken, mended) {
+    if let (Some(broken), false) = (broken, passed_since) {
         let at = ago(broken.entry.state_changed_at, seen.now).text;
         let text =
-            format!("The tests of #{} failed {at}, and fail without it too.", broken.entry.pr);
+            format!("The tests of #{} failed {at}, and also fail without it.", broken.entry.pr);
         notices.push(Block::notice(Tone::Bad, "warning", "The target branch is broken.", &text));
     }
     if queue.live() == 0 && notices.is_empty() {
         let last = seen.left.iter().find(|it| it.state == PrState::Merged);
         let text = last.map_or_else(
-            || "Nothing was merged in the last day.".to_owned(),
+            || "No pull request merged in the last day.".to_owned(),
             |it| {
                 format!(
                     "The last merge was #{}, {}.",
@@ -321,7 +317,7 @@ fn notices(seen: &Seen<'_>) -> Vec<Block> {
 
 type Group<'a, 'b> = (RunId, Vec<&'a &'b EntryView<'b>>);
 
-/// Those that are tested together.
+/// The pull requests of one test run.
 fn grouped<'a, 'b>(entries: &'a [&'b EntryView<'b>]) -> Vec<Group<'a, 'b>> {
     let mut groups: Vec<Group<'a, 'b>> = Vec::new();
     for entry in entries {
@@ -338,7 +334,7 @@ fn run_caption(seen: &Seen<'_>, id: RunId) -> String {
     let Some(run) = seen.view.queue.run(id) else { return "A test run".to_owned() };
     let kind = match (run.bisection, run.group.len()) {
         (true, _) => "Part of a batch that failed".to_owned(),
-        (false, 1) => "On its own".to_owned(),
+        (false, 1) => "Single pull request".to_owned(),
         (false, many) => format!("Batch of {many}"),
     };
     let since = span(seen.now.since(run.started_at));
@@ -356,13 +352,16 @@ fn run_caption(seen: &Seen<'_>, id: RunId) -> String {
 }
 
 fn left(seen: &Seen<'_>) -> Section {
-    let mut table =
-        Table::new("left", "Those that left last", &["Pull request", "How", "Reason", "When"])
-            .empty("Nobody has left the queue in the last day.");
+    let mut table = Table::new(
+        "left",
+        "Pull requests that left last",
+        &["Pull request", "State", "Reason", "When"],
+    )
+    .empty("No pull request left the queue in the last day.");
     for it in seen.left.iter().take(10) {
         let EntryState::Ended(exit) = &it.entry.state else { continue };
         let reason = Cell::word(exits::word(exit)).sub(match exit {
-            Exit::Failed { .. } => plain(&exits::told(exit), 240),
+            Exit::Failed { .. } => plain(&exits::sentence_of(exit), 240),
             Exit::Merged { .. } | Exit::Cancelled { .. } => String::new(),
         });
         table.push(

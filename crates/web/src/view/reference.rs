@@ -1,4 +1,4 @@
-//! The API as its own description tells it. Nothing is tried from here.
+//! The API reference, generated from the OpenAPI description. It sends no requests.
 
 use serde_json::Value;
 
@@ -31,7 +31,7 @@ pub(crate) fn page(document: &str) -> Page {
     let mut sections = vec![
         Section::plain("intro")
             .with(Block::Text("Send a token in the header x-api-token. Errors are problem documents; their codes are listed in the documentation.".to_owned()))
-            .with(Block::Links(vec![Cell::text("The whole description (OpenAPI)").link("/v1/openapi.json")])),
+            .with(Block::Links(vec![Cell::text("OpenAPI description").link("/v1/openapi.json")])),
     ];
     for (number, (tag, rows)) in groups.into_iter().enumerate() {
         let mut table = Table::new(

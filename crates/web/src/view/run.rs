@@ -1,4 +1,4 @@
-//! A test run: what it is built from and how its checks go.
+//! A test run: its candidate and its checks.
 
 use signalbox_domain::flaky::TestStatus;
 use signalbox_domain::queue::TestRun;
@@ -36,7 +36,7 @@ pub(crate) fn section(
     let mut table = Table::new(
         "checks",
         "Checks of the test run",
-        &["Check", "Required", "Result", "What it says", "When"],
+        &["Check", "Required", "Result", "Summary", "When"],
     )
     .empty("No check has reported yet.");
     let required = run.required.as_ref().map(|it| it.names.as_slice()).unwrap_or_default();
@@ -62,11 +62,7 @@ pub(crate) fn section(
             vec![
                 Cell::text(plain(name, 200)),
                 Cell::text("required"),
-                Cell {
-                    icon: Some("hourglass"),
-                    tone: "waiting",
-                    ..Cell::text("Nothing heard yet")
-                },
+                Cell { icon: Some("hourglass"), tone: "waiting", ..Cell::text("Not reported yet") },
                 Cell::text("–"),
                 Cell::text("–"),
             ],
@@ -75,7 +71,7 @@ pub(crate) fn section(
     Section::new("run", heading).with(Block::Details(facts)).with(Block::Table(table))
 }
 
-/// The tests that failed in a run: first those that nobody knows to be flaky. `None` when there are
+/// The tests that failed in a run, the ones not known to be flaky first. `None` when there are
 /// none.
 pub(crate) fn failures(
     failed: &[RunFailure],
@@ -92,7 +88,7 @@ pub(crate) fn failures(
     let mut sorted: Vec<(u8, &RunFailure)> = failed.iter().map(|it| (rank(it), it)).collect();
     sorted.sort_by_key(|(rank, _)| *rank);
     let fresh = sorted.iter().filter(|(rank, _)| *rank == 0).count();
-    let heads = ["Test", "What is known", "#Failures", "Message", "When"];
+    let heads = ["Test", "Known as", "#Failures", "Message", "When"];
     let mut table = Table::new("failed-tests", "Tests that failed in the run", &heads);
     for (rank, it) in sorted.into_iter().take(super::ROWS) {
         let test = &it.test.record.test;
@@ -118,5 +114,5 @@ pub(crate) fn failures(
         );
     }
     let note = format!("{fresh} not known to be flaky");
-    Some(Section::new("failed", "Tests that failed in it").note(note).with(Block::Table(table)))
+    Some(Section::new("failed", "Failed tests").note(note).with(Block::Table(table)))
 }

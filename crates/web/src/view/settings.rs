@@ -1,4 +1,4 @@
-//! The settings of a queue: as they are, as they would be, and what the difference is.
+//! The settings of a queue: current values, a preview, and the difference.
 
 use signalbox_domain::queue::{
     Queue, SETTINGS, SettingGroup, SettingKind, SettingSpec, SettingValue, Settings, SettingsPatch,
@@ -14,10 +14,10 @@ use crate::visitor::{Asked, Visitor};
 use signalbox_domain::token::Scope;
 use signalbox_wording::{Tone, settings_warning};
 
-/// Says which settings have no effect beside the others.
+/// Warnings about settings that have no effect with the others.
 fn warned(section: Section, settings: &Settings) -> Section {
     settings.warnings().into_iter().fold(section, |section, text| {
-        let title = "This setting does less than it says.";
+        let title = "This setting has no effect on its own.";
         section.with(Block::notice(
             Tone::Warning,
             "warning",
@@ -27,7 +27,7 @@ fn warned(section: Section, settings: &Settings) -> Section {
     })
 }
 
-/// A setting and its value as forms have it.
+/// A setting and its value in a form.
 struct Setting {
     spec: &'static SettingSpec,
     /// Its name in forms.
@@ -44,8 +44,8 @@ fn all(settings: &Settings) -> Vec<Setting> {
             SettingKind::Whole { unit, .. } if !unit.is_empty() => {
                 format!("{} ({unit})", spec.title)
             }
-            SettingKind::Names { .. } => format!("{}, one a line", spec.title),
-            SettingKind::Rules => format!("{}, one pattern a line", spec.title),
+            SettingKind::Names { .. } => format!("{}, one per line", spec.title),
+            SettingKind::Rules => format!("{}, one pattern per line", spec.title),
             SettingKind::Whole { .. }
             | SettingKind::Flag
             | SettingKind::Word(_)
@@ -69,7 +69,7 @@ fn value(value: SettingValue) -> String {
     }
 }
 
-/// Names the settings as they are: another one after every change of them.
+/// A version of the settings, which changes with every change of them.
 pub(crate) fn version(settings: &Settings) -> String {
     let mut hash = Sha256::new();
     for one in all(settings) {
@@ -80,10 +80,10 @@ pub(crate) fn version(settings: &Settings) -> String {
     format!("{first:016x}")
 }
 
-/// The page for somebody whose form was filled in before somebody else changed the settings.
+/// The page after a conflict: the settings changed while the form was open.
 pub(crate) fn changed(place: &QueueAddress, queue: &Queue, wanted: &Settings) -> Page {
     let mut table = Table::new("both", "Both versions", &["Setting", "Now", "In your form"])
-        .empty("Your form says what is so already.");
+        .empty("Your form has the current values.");
     let mut mine = vec![("repo", place.repo.to_string()), ("branch", place.branch.to_string())];
     for (now, wanted) in all(&queue.header.settings).into_iter().zip(all(wanted)) {
         if now.value != wanted.value {
@@ -96,20 +96,21 @@ pub(crate) fn changed(place: &QueueAddress, queue: &Queue, wanted: &Settings) ->
     let notice = Block::notice(
         Tone::Warning,
         "warning",
-        "Nothing was saved.",
-        "Somebody changed the settings after you had opened the form.",
+        "Your changes were not saved.",
+        "Another user changed the settings after you opened the form.",
     );
     let again = Form {
         id: "mine".to_owned(),
         action: format!("/{}/queue/settings", place.org),
         hidden: mine,
-        button: "Preview mine on top of it".to_owned(),
+        button: "Preview my changes".to_owned(),
         ..Form::default()
     };
-    let start = Cell::text("Start again from how it is now").link(place.path("queue/settings"));
+    let start =
+        Cell::text("Start again from the current settings").link(place.path("queue/settings"));
     Page {
-        title: format!("Settings changed meanwhile: {}", place.name()),
-        heading: "The settings were changed meanwhile".to_owned(),
+        title: format!("Settings changed: {}", place.name()),
+        heading: "The settings have changed".to_owned(),
         above: above(place),
         menu: place.menu("queue/settings"),
         sections: vec![
@@ -131,7 +132,7 @@ fn shown(value: &str) -> String {
     if value.is_empty() { "–".to_owned() } else { plain(value, 500) }
 }
 
-/// What a form asks for, beside the settings as they are: only what differs.
+/// The changes of a form against the current settings: only what differs.
 pub(crate) fn patch(settings: &Settings, sent: &Asked) -> Result<SettingsPatch, Failure> {
     let mut patch = SettingsPatch::default();
     for one in all(settings) {
@@ -141,14 +142,14 @@ pub(crate) fn patch(settings: &Settings, sent: &Asked) -> Result<SettingsPatch, 
         }
         let value = one.spec.parse(&text);
         if !value.is_some_and(|value| one.spec.set(&mut patch, value)) {
-            return Err(Failure::Invalid(format!("{}: this value cannot be used", one.label)));
+            return Err(Failure::Invalid(format!("{}: invalid value", one.label)));
         }
     }
     Ok(patch)
 }
 
-/// The page: with `proposed` also the difference, and the form that makes it so. `stale` says that
-/// the form was filled in beside other settings than those of now.
+/// The page: with `proposed` also the difference, and the form that saves it. `stale`: the settings
+/// changed after the form was opened.
 pub(crate) fn page(
     place: &QueueAddress,
     queue: &Queue,
@@ -167,8 +168,8 @@ pub(crate) fn page(
         ]
     };
     if let Some(proposed) = proposed {
-        let mut table = Table::new("difference", "What would change", &["Setting", "Now", "Then"])
-            .empty("Nothing would change.");
+        let mut table =
+            Table::new("difference", "Changes", &["Setting", "Now", "New"]).empty("No changes.");
         let mut change = hidden();
         for (old, new) in now.iter().zip(all(proposed)) {
             if old.value != new.value {
@@ -187,13 +188,14 @@ pub(crate) fn page(
         let any = !table.rows.is_empty();
         let mut section = Section::new("preview", "Preview");
         if stale {
-            let text = "What you see here is your form beside the settings as they are now.";
-            let title = "Somebody changed the settings after you had opened the form.";
+            let text = "The preview compares your form with the current settings.";
+            let title = "Another user changed the settings after you opened the form.";
             section = section.with(Block::notice(Tone::Warning, "warning", title, text));
         }
         section = section.with(Block::Table(table));
         if proposed.mode != settings.mode {
-            let text = "The line is emptied in the old mode first; nothing new enters meanwhile.";
+            let text =
+                "Pull requests in the line finish in the old mode first; new ones wait until then.";
             section =
                 section.with(Block::notice(Tone::Warning, "switch", "This switches modes.", text));
         }
@@ -246,7 +248,7 @@ pub(crate) fn page(
         };
         sections.push(
             Section::new("change", "Settings")
-                .note("nothing is saved before the preview")
+                .note("saved after a preview")
                 .with(Block::Forms(vec![form])),
         );
     } else {

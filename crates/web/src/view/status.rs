@@ -1,4 +1,4 @@
-//! The server as those see it who run it.
+//! The page about the server, for operators.
 
 use signalbox_domain::ports::{Backlog, Failing};
 use signalbox_domain::time::{Span, Timestamp};
@@ -6,23 +6,23 @@ use signalbox_domain::time::{Span, Timestamp};
 use crate::model::{Block, Cell, Page, Section, Table};
 use crate::text::plain;
 
-/// One thing that the server says of itself.
+/// A fact about the server.
 #[derive(Clone, Debug)]
 pub struct ServerFact {
-    /// What it is.
+    /// Its name.
     pub name: &'static str,
-    /// How it is.
+    /// Its value.
     pub value: String,
-    /// Whether that is as it should be.
+    /// Whether it is healthy.
     pub good: bool,
-    /// What to do when it is not.
+    /// What to do when it is not healthy.
     pub advice: &'static str,
 }
 
 impl ServerFact {
-    /// Calls of hosts, checks and uploads that no server has taken, and effects that have failed for
-    /// long; `None` where the database does not answer. A backlog is good while the oldest is younger
-    /// than the alert rules in `docs/operations` allow.
+    /// Calls of hosts, checks and uploads that no server has leased, and effects that keep failing;
+    /// `None` where the database does not respond. A backlog is healthy while the oldest item is
+    /// younger than the alert rules in `docs/operations` allow.
     pub fn of_work(
         [host, checks, uploads]: [Option<Backlog>; 3],
         failing: Option<&Failing>,
@@ -30,24 +30,24 @@ impl ServerFact {
     ) -> Vec<Self> {
         vec![
             Self::backlog(
-                "Calls of git hosts that wait",
+                "Waiting calls of git hosts",
                 host,
                 Span::minutes(2),
-                "No server takes them, and queues do not go on: see the log.",
+                "No server runs them, so queues make no progress: see the log.",
                 now,
             ),
             Self::backlog(
-                "Checks that wait",
+                "Waiting checks",
                 checks,
                 Span::minutes(30),
-                "Raise checks.concurrency of the host, or the slots of the queue are too many.",
+                "Raise checks.concurrency of the host, or lower the concurrency of the queues.",
                 now,
             ),
             Self::backlog(
-                "Uploads that wait",
+                "Waiting uploads",
                 uploads,
                 Span::minutes(15),
-                "Raise flaky.readers, or look for uploads that cannot be read.",
+                "Raise flaky.readers, or check the log for uploads that fail.",
                 now,
             ),
             Self::failing(failing, now),
@@ -78,8 +78,8 @@ impl ServerFact {
     }
 
     fn failing(failing: Option<&Failing>, now: Timestamp) -> Self {
-        let name = "Calls of git hosts that keep failing";
-        let advice = "The words are the last failure: mend that, and they go on by themselves.";
+        let name = "Failing calls of git hosts";
+        let advice = "The text is the last error: fix its cause, and they continue automatically.";
         let longest = failing.map(|failing| (failing.count, failing.longest.first()));
         let (value, good) = match longest {
             Some((count, Some(longest))) => {
@@ -95,12 +95,12 @@ impl ServerFact {
 
 /// The page.
 pub(crate) fn page(facts: &[ServerFact]) -> Page {
-    let mut table = Table::new("facts", "The server", &["What", "State", "Value"]);
+    let mut table = Table::new("facts", "The server", &["Name", "State", "Value"]);
     for fact in facts {
         let state = if fact.good {
             Cell { icon: Some("check"), tone: "good", ..Cell::text("Good") }
         } else {
-            Cell { icon: Some("warning"), tone: "bad", ..Cell::text("Look here") }
+            Cell { icon: Some("warning"), tone: "bad", ..Cell::text("Needs attention") }
         };
         table.push(
             table.rows.len(),

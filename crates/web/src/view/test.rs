@@ -1,4 +1,4 @@
-//! A test: what is known of it, and the evidence.
+//! A test: its status, quarantine and evidence.
 
 use signalbox_domain::flaky::{QuarantineOverride, RunOutcome, RunRecord};
 use signalbox_domain::time::Timestamp;
@@ -11,12 +11,12 @@ use crate::model::{Block, Cell, Field, Form, Page, Section, Table, TimelineStep}
 use crate::text::{ago, elsewhere, plain, sentence};
 use crate::visitor::Visitor;
 
-/// What the page is made from.
+/// The data of the page.
 pub(crate) struct Seen<'a> {
     pub(crate) place: &'a TestsAddress,
     pub(crate) details: &'a TestDetails,
     pub(crate) ticket: Option<String>,
-    /// Nobody, when the page is public.
+    /// The visitor; `None` when the page is public.
     pub(crate) visitor: Option<&'a Visitor>,
     pub(crate) now: Timestamp,
 }
@@ -128,21 +128,21 @@ fn forms(seen: &Seen<'_>, visitor: &Visitor) -> Vec<Form> {
         ..Field::default()
     };
     let flag = if test.flag.is_some() {
-        form("unflag", "Take the flag away", "Take it away", vec![reason()])
+        form("unflag", "Remove the flag", "Remove", vec![reason()])
     } else {
-        form("flag", "Flag as flaky", "Flag it", vec![reason()])
+        form("flag", "Flag as flaky", "Flag", vec![reason()])
     };
     let ticket = Field {
         name: "ticket",
-        label: "Id of the ticket".to_owned(),
+        label: "Ticket id".to_owned(),
         kind: "text",
         required: true,
         ..Field::default()
     };
     vec![
-        form("quarantine", "Change its quarantine", "Change", vec![setting, reason()]),
+        form("quarantine", "Change quarantine", "Change", vec![setting, reason()]),
         flag,
-        form("ticket", "Link a ticket", "Link it", vec![ticket]),
+        form("ticket", "Link a ticket", "Link", vec![ticket]),
     ]
 }
 
@@ -157,19 +157,19 @@ fn outcome(run: &RunRecord) -> Cell {
     } else if run.counts {
         None
     } else {
-        Some("set aside")
+        Some("excluded")
     };
     Cell { icon: Some(icon), tone, mark, ..Cell::text(text) }
 }
 
-/// What made it flaky: runs that passed and failed on the same commit.
+/// The evidence that it is flaky: commits on which it passed and failed.
 fn evidence_of(seen: &Seen<'_>) -> Section {
     let mut table = Table::new(
         "evidence",
         "Commits on which it passed and failed",
         &["Commit", "#Passed", "#Failed", "Last"],
     )
-    .empty("Among the last runs it did not pass and fail on the same commit.");
+    .empty("In recent runs it did not both pass and fail on the same commit.");
     let mut commits: Vec<(&str, u32, u32, Timestamp)> = Vec::new();
     for run in &seen.details.runs {
         let Some(sha) = run.sha.as_deref() else { continue };
@@ -198,12 +198,9 @@ fn evidence_of(seen: &Seen<'_>) -> Section {
             ],
         );
     }
-    let mut monitors = Table::new(
-        "monitors",
-        "What the monitors say",
-        &["Monitor", "State", "What it saw", "Since"],
-    )
-    .empty("No monitor has found anything.");
+    let mut monitors =
+        Table::new("monitors", "Monitors", &["Monitor", "State", "Evidence", "Since"])
+            .empty("No monitor reports a problem.");
     for (id, record) in &seen.details.snapshot.record.test.monitors {
         let muted = record.mute.as_ref().map(|_| "muted");
         monitors.push(
@@ -223,7 +220,7 @@ fn failures(seen: &Seen<'_>) -> Section {
     let mut section = Section::new("failures", "Most frequent failures");
     let failures = &seen.details.snapshot.numbers.failures;
     if failures.is_empty() {
-        return section.with(Block::Text("No failure is kept.".to_owned()));
+        return section.with(Block::Text("No recent failures.".to_owned()));
     }
     for failure in failures {
         let last = ago(failure.last_occurrence, seen.now).text;
@@ -236,7 +233,7 @@ fn failures(seen: &Seen<'_>) -> Section {
 
 fn runs(seen: &Seen<'_>) -> Section {
     let heads = ["When", "Result", "Branch", "Pull request", "Commit", "#Took", "Message"];
-    let mut table = Table::new("runs", "Runs", &heads).empty("No run is kept.");
+    let mut table = Table::new("runs", "Runs", &heads).empty("No recent runs.");
     for run in &seen.details.runs {
         let sha: String = run.sha.as_deref().unwrap_or("–").chars().take(12).collect();
         let job = run.job_url.as_deref().and_then(elsewhere);
@@ -284,7 +281,7 @@ fn journal(seen: &Seen<'_>) -> Section {
                         Cell {
                             icon: Some("flag"),
                             tone: "quiet",
-                            ..Cell::text(format!("Flag taken away by {}", plain(&by.full_name, 80)))
+                            ..Cell::text(format!("Flag removed by {}", plain(&by.full_name, 80)))
                         },
                         text,
                     ))
@@ -329,8 +326,7 @@ fn journal(seen: &Seen<'_>) -> Section {
         }
     }
     if steps.is_empty() {
-        return Section::new("journal", "What was decided")
-            .with(Block::Text("Nothing yet.".to_owned()));
+        return Section::new("journal", "History").with(Block::Text("No changes yet.".to_owned()));
     }
-    Section::new("journal", "What was decided").with(Block::Timeline(steps))
+    Section::new("journal", "History").with(Block::Timeline(steps))
 }

@@ -1,4 +1,4 @@
-//! The tests of a repository: which hurt most, and which are quarantined.
+//! The tests of a repository: the worst first, and the quarantined ones.
 
 use signalbox_domain::flaky::{QuarantineOverride, Settings};
 use signalbox_domain::ids::{RepoId, RepoName};
@@ -46,7 +46,7 @@ impl TestsAddress {
     }
 }
 
-/// What is listed.
+/// The lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum List {
     Flaky,
@@ -77,7 +77,7 @@ impl List {
     }
 }
 
-/// What the page is made from.
+/// The data of the page.
 pub(crate) struct Seen<'a> {
     pub(crate) place: &'a TestsAddress,
     pub(crate) list: List,
@@ -137,7 +137,7 @@ pub(crate) fn page(seen: &Seen<'_>) -> Page {
         value: total(*list).to_string(),
         note: match list {
             List::Flaky => "pass and fail on the same code",
-            List::Broken => "fail again and again",
+            List::Broken => "fail persistently",
             List::Failing => "with at least one failing run",
             List::Quarantined => "failures count as passed",
         }
@@ -174,7 +174,7 @@ pub(crate) fn page(seen: &Seen<'_>) -> Page {
     let mut table = Table::new("tests", format!("Tests: {}", seen.list.label()), &COLUMNS);
     table.empty = if seen.search.is_empty() {
         match seen.last_upload {
-            None => "Nothing was uploaded yet.".to_owned(),
+            None => "No results were uploaded yet.".to_owned(),
             Some(_) => format!("No test of this kind: {}.", seen.list.label().to_lowercase()),
         }
     } else {
@@ -201,14 +201,13 @@ pub(crate) fn page(seen: &Seen<'_>) -> Page {
                 )));
         }
         Some(at) if at < seen.now.minus(signalbox_domain::time::Span::hours(24)) => {
-            let text = format!("The last one came {}.", ago(at, seen.now).text);
+            let text = format!("The last upload came {}.", ago(at, seen.now).text);
             top = top.with(Block::notice(Tone::Warning, "clock", "No upload in 24 h.", &text));
         }
         Some(_) => {}
     }
     if !seen.settings.quarantine.enabled {
-        let text =
-            "Failures of flaky tests fail the checks. Switch quarantine on with updateSettings.";
+        let text = "Failures of flaky tests fail the checks. Turn quarantine on with flaky-tests/update-settings.";
         top = top.with(Block::notice(Tone::Quiet, "shield", "Quarantine is off.", text));
     }
     top = top.with(Block::Tiles(tiles.collect()));
@@ -219,7 +218,7 @@ pub(crate) fn page(seen: &Seen<'_>) -> Page {
         sections: vec![
             top,
             Section::new("list", seen.list.label())
-                .note("those that fail most often first")
+                .note("highest failure rate first")
                 .with(Block::Forms(vec![filter]))
                 .with(Block::Links(all))
                 .with(Block::Table(table)),
@@ -232,7 +231,7 @@ pub(crate) fn page(seen: &Seen<'_>) -> Page {
     }
 }
 
-/// All tests that are quarantined.
+/// All quarantined tests.
 pub(crate) fn quarantine(
     place: &TestsAddress,
     tests: &[TestSnapshot],
@@ -240,7 +239,7 @@ pub(crate) fn quarantine(
     now: Timestamp,
 ) -> Page {
     let heads = ["Test", "Status", "Since", "Override", "Ends", "#Failed in 7 d"];
-    let mut table = Table::new("quarantined", "Tests that are quarantined", &heads);
+    let mut table = Table::new("quarantined", "Quarantined tests", &heads);
     table.empty = if settings.quarantine.enabled {
         "No test is quarantined.".to_owned()
     } else {
@@ -252,7 +251,7 @@ pub(crate) fn quarantine(
         let healthy = record.test.standing.value == signalbox_domain::flaky::TestStatus::Healthy;
         let mut status = Cell::named(&record.test.standing.value);
         if healthy {
-            status = status.sub("release it?");
+            status = status.sub("healthy again");
         }
         table.push(
             record.test.id,
@@ -269,20 +268,20 @@ pub(crate) fn quarantine(
         );
     }
     let word = match settings.quarantine.auto {
-        signalbox_domain::flaky::AutoQuarantine::Off => "only tests that somebody has chosen",
-        signalbox_domain::flaky::AutoQuarantine::Flaky => "flaky tests, by themselves",
+        signalbox_domain::flaky::AutoQuarantine::Off => "manually selected tests",
+        signalbox_domain::flaky::AutoQuarantine::Flaky => "flaky tests, automatically",
         signalbox_domain::flaky::AutoQuarantine::FlakyAndBroken => {
-            "flaky and broken tests, by themselves"
+            "flaky and broken tests, automatically"
         }
     };
     let on = if settings.quarantine.enabled { "on" } else { "off" };
     let mut section = Section::plain("quarantine");
     if !settings.quarantine.enabled {
-        let text = "Switched on, failures of quarantined tests count as passed: the uploader \
+        let text = "When it is on, failures of quarantined tests count as passed: the uploader \
                     then ends well although they failed. Switch it on with updateSettings.";
         section = section.with(Block::notice(Tone::Quiet, "shield", "Quarantine is off.", text));
     }
-    let facts = vec![("Quarantine", Cell::text(on)), ("What is quarantined", Cell::text(word))];
+    let facts = vec![("Quarantine", Cell::text(on)), ("Quarantines", Cell::text(word))];
     Page {
         title: format!("Quarantine of {}", place.name()),
         above: vec![Cell::text("Tests").link(format!("/{}/flaky-tests", place.org))],
@@ -294,7 +293,7 @@ pub(crate) fn quarantine(
     }
 }
 
-/// The repositories whose tests can be seen.
+/// The repositories whose tests the visitor can see.
 pub(crate) fn repositories(org: &str, counts: &[super::home::TestCounts]) -> Page {
     let mut table = Table::new(
         "repositories",

@@ -14,9 +14,9 @@ pub(crate) fn page(tokens: &[Token], visitor: &Visitor, now: Timestamp) -> Page 
     let mut table = Table::new(
         "tokens",
         "API tokens",
-        &["Name", "Allows", "Repositories", "State", "Made", "Ends"],
+        &["Name", "Allows", "Repositories", "State", "Created", "Expires"],
     )
-    .empty("There is no token.");
+    .empty("No tokens.");
     let mut forms = Vec::new();
     for token in tokens.iter().take(super::ROWS) {
         let own = token.id == visitor.caller.token;
@@ -29,8 +29,8 @@ pub(crate) fn page(tokens: &[Token], visitor: &Visitor, now: Timestamp) -> Page 
     let good = || tokens.iter().filter(|it| it.is_valid(now));
     let endless = good().filter(|it| it.expires_at.is_none() && it.revoked_at.is_none()).count();
     if endless > 0 {
-        let text = "Give them an end: replace them by ones that have one.";
-        let title = format!("Tokens that never end: {endless}.");
+        let text = "Replace them with tokens that expire.";
+        let title = format!("Tokens that never expire: {endless}.");
         let notice = Block::notice(Tone::Warning, "warning", &title, text);
         sections.push(Section::plain("warnings").with(notice));
     }
@@ -50,7 +50,7 @@ fn row(token: &Token, own: bool, now: Timestamp) -> Vec<Cell> {
     let repos: Vec<String> = token.repos.iter().map(ToString::to_string).collect();
     let repos = if repos.is_empty() { "all".to_owned() } else { repos.join(", ") };
     let state = match (token.is_valid(now), token.revoked_at.is_some()) {
-        (true, false) => Cell { icon: Some("check"), tone: "good", ..Cell::text("Good") },
+        (true, false) => Cell { icon: Some("check"), tone: "good", ..Cell::text("Valid") },
         (true, true) => Cell { icon: Some("clock"), tone: "quiet", ..Cell::text("Replaced") },
         (false, true) => Cell { icon: Some("minus"), tone: "quiet", ..Cell::text("Revoked") },
         (false, false) => Cell { icon: Some("clock"), tone: "quiet", ..Cell::text("Expired") },
@@ -83,13 +83,13 @@ fn of_token(token: &Token, own: bool, visitor: &Visitor) -> Vec<Form> {
         let mut rotate = Form {
             id: format!("rotate-{}", token.id),
             title: format!("Replace {name}"),
-            note: "The new one allows the same; its text is shown once.".to_owned(),
+            note: "The new token has the same scopes and is shown only once.".to_owned(),
             fields: vec![Field {
                 name: "hours",
-                label: "The old one ends".to_owned(),
+                label: "The old token expires".to_owned(),
                 kind: "select",
                 options: [
-                    ("0", "at once"),
+                    ("0", "immediately"),
                     ("1", "in an hour"),
                     ("24", "in a day"),
                     ("168", "in 7 days"),
@@ -99,7 +99,7 @@ fn of_token(token: &Token, own: bool, visitor: &Visitor) -> Vec<Form> {
                 value: "1".to_owned(),
                 ..Field::default()
             }],
-            button: "Replace it".to_owned(),
+            button: "Replace".to_owned(),
             ..post(visitor, "rotate")
         };
         rotate.hidden.push(("token", token.id.to_string()));
@@ -108,13 +108,13 @@ fn of_token(token: &Token, own: bool, visitor: &Visitor) -> Vec<Form> {
     let note = if own {
         "You are signed in with this token and will be signed out."
     } else {
-        "Whoever uses it is refused within a second."
+        "Clients that use it are refused within a second."
     };
     let mut revoke = Form {
         id: format!("revoke-{}", token.id),
         title: format!("Revoke {name}"),
         note: note.to_owned(),
-        button: "Revoke it".to_owned(),
+        button: "Revoke".to_owned(),
         danger: true,
         ..post(visitor, "revoke")
     };
@@ -126,7 +126,7 @@ fn of_token(token: &Token, own: bool, visitor: &Visitor) -> Vec<Form> {
 fn create(visitor: &Visitor) -> Form {
     let means = |scope: Scope| match scope {
         Scope::QueueRead => "read queues",
-        Scope::QueueSubmit => "submit, restart and take out",
+        Scope::QueueSubmit => "submit, restart and cancel",
         Scope::QueueUrgent => "submit as urgent",
         Scope::QueueAdmin => "administer queues, webhooks and tokens",
         Scope::TestsRead => "read test results",
@@ -137,21 +137,21 @@ fn create(visitor: &Visitor) -> Form {
         |scope: Scope| (scope.as_str().to_owned(), format!("{}: {}", scope.as_str(), means(scope)));
     let profile = |profile: Compatibility| {
         let means = match profile {
-            Compatibility::Specification => "written against the specification",
+            Compatibility::Specification => "written for the specification",
             Compatibility::V1Live => "of the public service, version 1 (v1-live)",
         };
         (profile.as_str().to_owned(), means.to_owned())
     };
     Form {
         id: "create".to_owned(),
-        title: "Make a token".to_owned(),
-        note: "Its text is shown once.".to_owned(),
+        title: "Create a token".to_owned(),
+        note: "The token is shown only once.".to_owned(),
         fields: vec![
             Field {
                 name: "name",
                 label: "Name".to_owned(),
                 kind: "text",
-                hint: "It stands for whoever uses it, in queues and in the audit log.".to_owned(),
+                hint: "Shown as the actor in queues and in the audit log.".to_owned(),
                 required: true,
                 ..Field::default()
             },
@@ -165,7 +165,7 @@ fn create(visitor: &Visitor) -> Form {
             },
             Field {
                 name: "days",
-                label: "Ends after, in days".to_owned(),
+                label: "Expires after (days)".to_owned(),
                 kind: "number",
                 value: "90".to_owned(),
                 hint: format!("1 to {MAX_TOKEN_DAYS}; empty: never."),
@@ -183,16 +183,16 @@ fn create(visitor: &Visitor) -> Form {
                 name: "repos",
                 label: "Repositories".to_owned(),
                 kind: "lines",
-                hint: "HOST/OWNER/NAME, one a line; empty: all of the organization.".to_owned(),
+                hint: "HOST/OWNER/NAME, one per line; empty: all of the organization.".to_owned(),
                 ..Field::default()
             },
         ],
-        button: "Make it".to_owned(),
+        button: "Create".to_owned(),
         ..post(visitor, "create")
     }
 }
 
-/// The page with the text of a token that was just made.
+/// The page that shows a new token.
 pub(crate) fn made(org: &str, token: &Token, text: &TokenText) -> Page {
     let scopes: Vec<&str> = token.scopes.iter().map(|scope| scope.as_str()).collect();
     let ends = token.expires_at.map(|at| format!(" until {}", at.floor(Span::seconds(1))));
@@ -202,5 +202,5 @@ pub(crate) fn made(org: &str, token: &Token, text: &TokenText) -> Page {
         scopes.join(", "),
         ends.unwrap_or_default()
     );
-    super::webhooks::secret("The token was made", text.reveal(), &next, &format!("/{org}/tokens"))
+    super::webhooks::secret("Token created", text.reveal(), &next, &format!("/{org}/tokens"))
 }

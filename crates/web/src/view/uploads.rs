@@ -1,4 +1,4 @@
-//! Uploads of test results: what came, and what became of it.
+//! Uploads of test results, and their outcomes.
 
 use signalbox_domain::flaky::Admission;
 use signalbox_domain::time::{Span, Timestamp};
@@ -28,7 +28,7 @@ pub(crate) fn page(
     let heads =
         ["When", "State", "Commit", "Branch", "Job", "#Tests", "#Failed", "#Size", "Warnings"];
     let mut table = Table::new("uploads", "Uploads", &heads)
-        .empty("Nothing was uploaded yet. The page of tests says how to send results.");
+        .empty("No uploads yet. The page of tests shows how to upload results.");
     for upload in uploads {
         let claims = &upload.claims;
         let sha: String = claims.sha.as_deref().unwrap_or("–").chars().take(12).collect();
@@ -38,7 +38,7 @@ pub(crate) fn page(
         let mut state = Cell::named(&upload.state)
             .sub(plain(upload.problem.as_deref().unwrap_or_default(), 200));
         if aside {
-            state.mark = Some("set aside");
+            state.mark = Some("excluded");
         }
         let job = plain(claims.job_name.as_deref().unwrap_or("–"), 80);
         let bytes = upload.received.as_ref().map_or(0, signalbox_domain::upload::Received::bytes);
@@ -72,7 +72,7 @@ pub(crate) fn page(
     let mut section = Section::plain("list");
     let last = uploads.first().map(|it| it.created_at);
     if let Some(last) = last.filter(|at| *at < now.minus(Span::hours(24))) {
-        let text = format!("The last one came {}.", ago(last, now).text);
+        let text = format!("The last upload came {}.", ago(last, now).text);
         section = section.with(Block::notice(Tone::Warning, "clock", "No upload in 24 h.", &text));
     }
     Page {
@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn warnings_are_told_in_words_and_a_job_leads_to_the_web_or_nowhere() {
+    fn warnings_are_sentences_and_job_links_lead_to_the_web_only() {
         let now = Timestamp::from_unix_seconds(100);
         let claims = Claims {
             job_name: Some("\u{202e}tests".to_owned()),

@@ -13,7 +13,7 @@ use signalbox_web::SignInWith;
 
 use crate::support::{House, Reply};
 
-/// Vouches for whoever the code names.
+/// Authenticates the user that the code names.
 struct Vouching;
 
 #[async_trait]
@@ -83,7 +83,7 @@ fn session(reply: &Reply) -> String {
 }
 
 #[actix_web::test]
-async fn somebody_comes_back_to_where_they_wanted_to_go() {
+async fn sign_in_returns_to_the_requested_page() {
     let house = house().await;
     let page = house.call(TestRequest::get().uri("/acme/tokens")).await;
     assert!(page.body.contains("Sign in with Example"));
@@ -105,7 +105,7 @@ async fn somebody_comes_back_to_where_they_wanted_to_go() {
 }
 
 #[actix_web::test]
-async fn groups_decide_what_somebody_may_do_and_elsewhere_nobody_is_sent() {
+async fn groups_decide_the_scopes_and_redirects_stay_on_this_server() {
     let house = house().await;
     let kept = leaving(&house, "https%3A%2F%2Fevil.test").await;
     let reply = back(&house, &kept, "state=s&code=dev").await;
@@ -120,14 +120,14 @@ async fn groups_decide_what_somebody_may_do_and_elsewhere_nobody_is_sent() {
 }
 
 #[actix_web::test]
-async fn whoever_comes_back_wrongly_is_not_signed_in() {
+async fn an_invalid_return_does_not_sign_in() {
     let house = house().await;
     let kept = leaving(&house, "/").await;
     for (cookie, query, status, words) in [
         ("", "state=s&code=ops", 400, "not begun in this browser"),
         (kept.as_str(), "state=t&code=ops", 400, "not begun in this browser"),
         (kept.as_str(), "code=ops", 400, "not begun in this browser"),
-        (kept.as_str(), "state=s&error=access_denied", 403, "says no: access_denied"),
+        (kept.as_str(), "state=s&error=access_denied", 403, "refused: access_denied"),
         (kept.as_str(), "state=s&code=bad", 403, "its signature is wrong"),
         (kept.as_str(), "state=s&code=away", 503, "there is no connection"),
     ] {

@@ -14,7 +14,7 @@ async fn a_page_is_packed_and_the_answer_to_a_form_is_not() {
     let house = House::new().await;
     let admin = house.admin().await;
     let plain = admin.get("/acme/tokens").await;
-    assert_eq!(plain.header("content-encoding"), None, "nobody asked for it");
+    assert_eq!(plain.header("content-encoding"), None, "without Accept-Encoding");
     let packed = taking_gzip(&house, &admin, "/acme/tokens").await;
     assert_eq!((packed.status, packed.header("content-encoding")), (200, Some("gzip")));
     assert_eq!(packed.header("content-type"), Some("text/html; charset=utf-8"));

@@ -1,4 +1,4 @@
-//! The page of a pull request: what it says beside why it waits.
+//! The page of a pull request: everything besides its wait reason.
 
 use signalbox_domain::queue::{EffectClass, Mode};
 use signalbox_services::SubmitOptions;
@@ -26,14 +26,14 @@ async fn house(files: &[&str]) -> House {
 }
 
 #[actix_web::test]
-async fn tests_that_nobody_knows_to_be_flaky_come_first() {
+async fn tests_not_known_to_be_flaky_come_first() {
     let house = house(&["a1"]).await;
     let admin = house.admin().await;
     let page = admin.get(&format!("{PAGE}1")).await;
     let shown = page.between("<dt>Commit</dt>", "</dd>").to_owned();
     let sha = shown.split_once("<code>").and_then(|(_, rest)| rest.split_once("</code>"));
     let sha = sha.expect("the commit of the run").0.to_owned();
-    assert!(!page.body.contains("Tests that failed in it"));
+    assert!(!page.body.contains("Failed tests"));
     let old = "a".repeat(40);
     for (sha, name, failure) in [
         (&old, "a wobbly test", Some("no")),

@@ -46,6 +46,6 @@ pub(crate) async fn report(house: &House, sha: &str, name: &str, failure: Option
         owners: vec!["@acme/calc".into()],
         quarantined: false,
     };
-    house.pages.flaky.take_in(&upload, vec![run]).await.expect("taken in");
+    house.pages.flaky.take_in(&upload, vec![run]).await.expect("stored");
     house.clock.advance(Span::seconds(1));
 }

@@ -41,7 +41,7 @@ fn form<'a>(slots: &'a str, version: &'a str) -> [(&'a str, &'a str); 4] {
 }
 
 #[actix_web::test]
-async fn the_form_has_every_setting_of_the_table_and_nothing_else() {
+async fn the_form_has_exactly_the_settings_of_the_table() {
     let house = house().await;
     let page = house.admin().await.get(PATH).await;
     let form = page.between("id=\"settings-form\"", "</form>");
@@ -63,12 +63,12 @@ async fn the_second_of_two_editors_sees_both_versions() {
     assert_eq!(reply.status, 303, "{}", reply.body);
     let late = grace.post(SAVE, &form("7", &also_seen)).await;
     assert_eq!(late.status, 412);
-    assert!(late.body.contains("Nothing was saved."));
+    assert!(late.body.contains("Your changes were not saved."));
     let row = late.between("id=\"both-concurrency\"", "</tr>");
     assert!(row.contains(">5<") && row.contains(">7<"), "{row}");
     assert_eq!(slots(&house).await, 5);
     let preview = grace.get(&format!("{PATH}&concurrency=7&version={also_seen}")).await;
-    assert!(preview.body.contains("Somebody changed the settings after you had opened the form."));
+    assert!(preview.body.contains("Another user changed the settings after you opened the form."));
     let newest = version(&grace).await;
     assert_eq!(grace.post(SAVE, &form("7", &newest)).await.status, 303);
     assert_eq!(slots(&house).await, 7);

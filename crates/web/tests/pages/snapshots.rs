@@ -100,7 +100,8 @@ async fn shown(browser: &Browser<'_>, path: &str) -> String {
     main_part(&reply.body)
 }
 
-/// Those who look may read everything and change nothing, so that there are few forms.
+/// The scopes of the reader: everything is readable and little can be changed, so that there are
+/// few forms.
 const READER: [Scope; 3] = [Scope::QueueRead, Scope::TestsRead, Scope::QueueAdmin];
 
 #[actix_web::test]
@@ -180,7 +181,7 @@ async fn a_lot_of_it_is_shown_in_pages() {
 async fn errors_say_what_to_do_next() {
     let house = house().await;
     let browser = house.browser("ada", &[Scope::QueueRead]).await;
-    let nobody = |path: &str| house.call(actix_web::test::TestRequest::get().uri(path));
+    let anonymous = |path: &str| house.call(actix_web::test::TestRequest::get().uri(path));
     for (name, path, status) in [
         ("missing", "/acme/queue?repo=a/b/c&branch=x", 404),
         ("other_organization", "/other/tokens", 404),
@@ -195,10 +196,10 @@ async fn errors_say_what_to_do_next() {
         assert_eq!(reply.status, status, "{path}");
         insta::assert_snapshot!(format!("error_{name}"), main_part(&reply.body));
     }
-    let reply = nobody("/acme/tokens").await;
+    let reply = anonymous("/acme/tokens").await;
     assert_eq!(reply.status, 401);
     insta::assert_snapshot!("error_sign_in", main_part(&reply.body));
-    let reply = nobody("/sign-in/back?code=1&state=2").await;
+    let reply = anonymous("/sign-in/back?code=1&state=2").await;
     assert_eq!(reply.status, 404, "without an identity provider there is no way back");
     house.host.set_down(true);
     let admin = house.admin().await;

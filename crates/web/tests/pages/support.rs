@@ -40,8 +40,8 @@ impl ServerFacts for Facts {
             advice,
         };
         vec![
-            fact("Version", "1.2.3", true, "Nobody reads this."),
-            fact("Migrations to do", "1", false, "Run signalbox migrate up."),
+            fact("Version", "1.2.3", true, "Advice for unhealthy facts only."),
+            fact("Pending migrations", "1", false, "Run signalbox migrate up."),
         ]
     }
 }
@@ -65,7 +65,7 @@ impl Reply {
     }
 }
 
-/// Somebody who is signed in.
+/// A browser with a session.
 pub(crate) struct Browser<'a> {
     house: &'a House,
     pub(crate) cookie: String,
@@ -202,7 +202,7 @@ impl House {
         self.browser_with(&token).await.expect("a good token")
     }
 
-    /// Signs in with that token; `None` when it is no good.
+    /// Signs in with that token; `None` when it is invalid.
     pub(crate) async fn browser_with(&self, token: &str) -> Option<Browser<'_>> {
         let reply = self.send("/sign-in", &[("token", token), ("next", "/")], "").await;
         let cookie = reply.header("set-cookie")?.split(';').next()?.to_owned();
@@ -277,7 +277,7 @@ impl Browser<'_> {
         self.house.call(request).await
     }
 
-    /// Sends a form as a page of ours would: with its token.
+    /// Sends a form as a page does: with its token.
     pub(crate) async fn post(&self, path: &str, form: &[(&str, &str)]) -> Reply {
         let any = self.get("/").await;
         let token = any.between("name=\"form_token\" value=\"", "\"").to_owned();

@@ -37,7 +37,7 @@ async fn a_token_is_shown_once_and_allows_what_was_ticked() {
     );
     assert!(!admin.get(PATH).await.body.contains(&text), "the text is on no other page");
 
-    let reader = house.browser_with(&text).await.expect("the new token is good");
+    let reader = house.browser_with(&text).await.expect("the new token is valid");
     assert_eq!(reader.get("/").await.status, 200);
     assert_eq!(reader.get(PATH).await.status, 403, "a viewer sees no tokens");
     assert_eq!(deeds(&house).await, ["token ada token.created"]);
@@ -46,7 +46,7 @@ async fn a_token_is_shown_once_and_allows_what_was_ticked() {
 }
 
 #[actix_web::test]
-async fn nobody_makes_what_they_may_not_do_themselves() {
+async fn a_new_token_has_only_scopes_of_its_creator() {
     let house = House::new().await;
     let some = house.browser("some", &[Scope::QueueRead, Scope::QueueAdmin]).await;
     let form = |scope| [("action", "create"), ("name", "x"), ("scope", scope), ("days", "")];
@@ -59,7 +59,7 @@ async fn nobody_makes_what_they_may_not_do_themselves() {
 }
 
 #[actix_web::test]
-async fn a_token_that_breaks_a_rule_is_refused_in_words() {
+async fn a_token_that_breaks_a_rule_is_refused_with_a_sentence() {
     let house = House::new().await;
     let admin = house.admin().await;
     for (name, scope, days, repos, rule) in [
@@ -85,7 +85,7 @@ async fn a_token_that_breaks_a_rule_is_refused_in_words() {
 }
 
 #[actix_web::test]
-async fn a_replaced_token_is_good_until_the_overlap_ends() {
+async fn a_replaced_token_is_valid_until_the_overlap_ends() {
     let house = House::new().await;
     let admin = house.admin().await;
     let old = house.token("ci", &[Scope::QueueRead]).await;
@@ -111,12 +111,12 @@ async fn the_address_that_uploaders_print_leads_to_the_tokens() {
     let reply = admin.get("/acme/settings").await;
     assert_eq!((reply.status, reply.header("location")), (303, Some(PATH)));
     assert_eq!(admin.get("/other/settings").await.status, 404);
-    let nobody = actix_web::test::TestRequest::get().uri("/acme/settings");
-    assert_eq!(house.call(nobody).await.status, 401);
+    let anonymous = actix_web::test::TestRequest::get().uri("/acme/settings");
+    assert_eq!(house.call(anonymous).await.status, 401);
 }
 
 #[actix_web::test]
-async fn forms_of_nobody_and_from_elsewhere_make_nothing() {
+async fn forms_without_a_session_or_from_elsewhere_create_no_token() {
     let house = House::new().await;
     let admin = house.admin().await;
     let request = actix_web::test::TestRequest::post().uri(PATH).set_form([

@@ -1,4 +1,4 @@
-//! The same pages for programs, and several pull requests at once.
+//! Pages as JSON and CSV, and forms about several pull requests.
 
 use signalbox_domain::queue::{EffectClass, Mode, PrState};
 use signalbox_services::SubmitOptions;
@@ -44,7 +44,7 @@ async fn a_page_is_had_as_json_and_its_table_as_csv() {
 }
 
 #[actix_web::test]
-async fn several_are_taken_out_after_a_typed_confirmation() {
+async fn several_are_removed_after_a_typed_confirmation() {
     let house = house().await;
     let admin = house.admin().await;
     let form = |numbers, confirm| {

@@ -33,11 +33,11 @@ async fn an_endpoint_is_made_changed_and_deleted() {
     let house = House::new().await;
     let admin = house.admin().await;
     let empty = admin.get("/acme/webhooks").await;
-    assert!(empty.body.contains("There is no endpoint yet"));
+    assert!(empty.body.contains("No endpoints yet"));
     let id = made(&admin).await;
     let path = format!("/acme/webhooks/endpoint?id={id}");
     let page = admin.get(&path).await;
-    assert!(page.body.contains("Nothing was sent yet") && !page.body.contains("whsec_"));
+    assert!(page.body.contains("No deliveries yet") && !page.body.contains("whsec_"));
     let form = [
         ("action", "update"),
         ("endpoint", &id),
@@ -49,8 +49,7 @@ async fn an_endpoint_is_made_changed_and_deleted() {
     let list = admin.get("/acme/webhooks").await;
     assert!(list.body.contains("https://other.test/"));
     assert!(list.body.contains("pull_request.merged, pull_request.failed"));
-    for (action, shown) in [("disable", "somebody switched it off"), ("enable", "it is sent what")]
-    {
+    for (action, shown) in [("disable", "a user turned it off"), ("enable", "events that match")] {
         assert_eq!(admin.post(DO, &[("action", action), ("endpoint", &id)]).await.status, 303);
         let page = admin.get(&path).await.body.to_lowercase();
         assert!(page.contains(shown), "{action}");
@@ -67,14 +66,14 @@ async fn a_new_secret_is_shown_once_and_the_old_one_signs_for_a_while() {
     let reply = admin.post(DO, &[("action", "rotate"), ("endpoint", &id), ("hours", "24")]).await;
     assert!(reply.body.contains("whsec_2"));
     let page = admin.get(&format!("/acme/webhooks/endpoint?id={id}")).await;
-    assert!(page.body.contains("an old one for 24 h more") && !page.body.contains("whsec_"));
+    assert!(page.body.contains("the previous one for 24 h more") && !page.body.contains("whsec_"));
     test_message(&house, &admin, &id).await;
     let listed = house.pages.webhooks.endpoints(&house.caller).await.expect("endpoints");
     assert_eq!(listed[0].secrets.len(), 2);
 }
 
 #[actix_web::test]
-async fn a_message_shows_every_try_and_can_be_sent_again() {
+async fn a_message_shows_every_attempt_and_can_be_resent() {
     let house = House::new().await;
     let admin = house.admin().await;
     let id = made(&admin).await;
@@ -84,17 +83,17 @@ async fn a_message_shows_every_try_and_can_be_sent_again() {
     let page = admin.get(&message).await;
     assert!(page.body.contains("Rejected 400") && page.body.contains("&#60;script&#62;alert(1)"));
     assert!(!page.body.contains("<script>alert") && !page.body.contains('\u{202e}'));
-    assert!(page.body.contains("webhook-id:") && page.body.contains("The next try is in"));
+    assert!(page.body.contains("webhook-id:") && page.body.contains("The next attempt is in"));
     house.clock.advance(signalbox_domain::time::Span::hours(1));
     house.send_webhooks().await;
     let page = admin.get(&message).await;
-    assert!(page.body.contains("Try 2: Delivered 200"), "{}", page.body);
+    assert!(page.body.contains("Attempt 2: Delivered 200"), "{}", page.body);
     let uuid = message.split("&id=").nth(1).expect("an id").split('&').next().expect("an id");
     let form = [("action", "resend"), ("endpoint", id.as_str()), ("message", uuid)];
     assert_eq!(admin.post(DO, &form).await.status, 303);
-    assert_eq!(admin.post(DO, &form).await.status, 409, "it is on its way already");
+    assert_eq!(admin.post(DO, &form).await.status, 409, "it is already queued");
     house.send_webhooks().await;
-    assert!(admin.get(&message).await.body.contains("Try 3: Delivered 200"));
+    assert!(admin.get(&message).await.body.contains("Attempt 3: Delivered 200"));
 }
 
 #[actix_web::test]
@@ -118,14 +117,14 @@ async fn the_log_is_filtered_and_paged_and_what_failed_is_sent_again() {
     let declined = format!("{path}&state=ABORTED&event=pull_request.failed");
     assert_eq!(rows(&admin.get(&declined).await.body), 1);
     let none = format!("{path}&event=pull_request.merged");
-    assert!(admin.get(&none).await.body.contains("Nothing that this filter lets through"));
+    assert!(admin.get(&none).await.body.contains("No deliveries match this filter"));
     let form = [("action", "replay"), ("endpoint", id.as_str()), ("hours", "24")];
     let reply = admin.post(DO, &form).await;
     assert!(reply.header("location").is_some_and(|it| it.ends_with("said=hook-none")));
 }
 
 #[actix_web::test]
-async fn webhooks_are_for_admins_only_and_rules_are_told_in_words() {
+async fn webhooks_are_for_admins_only_and_broken_rules_are_explained() {
     let house = House::new().await;
     let admin = house.admin().await;
     let id = made(&admin).await;

@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn an_example_has_what_is_required_in_the_form_that_is_asked_for() {
+    fn an_example_has_the_required_fields_in_the_right_format() {
         let schema = json!({
             "type": "object", "required": ["a", "b", "c", "d", "e"],
             "properties": {

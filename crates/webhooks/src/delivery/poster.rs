@@ -28,7 +28,7 @@ const NAMES: [[&str; 3]; 2] = [
     ["svix-id", "svix-timestamp", "svix-signature"],
 ];
 
-/// How long a try may take.
+/// The time limits of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PosterLimits {
     /// To connect, with looking the name up and the handshake.
@@ -65,7 +65,7 @@ impl Poster {
         vault: Arc<Vault>,
         limits: PosterLimits,
     ) -> Result<Self, reqwest::Error> {
-        // Whoever was first has installed the same one.
+        // An earlier caller has installed the same one.
         let _installed = rustls::crypto::ring::default_provider().install_default();
         let resolver = GuardedResolver { guard: guard.clone(), lookup };
         let client = Client::builder()
@@ -136,7 +136,7 @@ impl Poster {
     }
 }
 
-/// How long a receiver wants to be left alone, as seconds or as a date; at most [`LONGEST_WAIT`].
+/// The delay that a receiver requests, in seconds or as a date; at most [`LONGEST_WAIT`].
 fn retry_after(status: u16, headers: &HeaderMap, now: SystemTime) -> Option<Span> {
     if !matches!(status, 429 | 503) {
         return None;
@@ -168,7 +168,7 @@ fn failed(error: &reqwest::Error) -> Sent {
     }
     if error.is_timeout() {
         return if error.is_connect() {
-            Sent::Unreachable("no connection in time".to_owned())
+            Sent::Unreachable("connection timed out".to_owned())
         } else {
             Sent::TimedOut
         };

@@ -56,7 +56,7 @@ pub fn page() -> String {
     page
 }
 
-/// A field's shape in words.
+/// The type of a field, for the documentation.
 fn words(shape: &Value) -> String {
     if let Some(only) = shape["const"].as_str() {
         return format!("`{only}`");

@@ -42,7 +42,7 @@ trait PublicEvent: Serialize + JsonSchema {
     }
 }
 
-/// Takes away what only Rust knows: the width of numbers, and a `null` for what is left out.
+/// Removes what is specific to Rust: the width of numbers, and `null` for omitted fields.
 #[derive(Clone)]
 struct Plain;
 
@@ -77,7 +77,7 @@ fn without_null(schema: &mut Value) {
 }
 
 /// Declares an event: when it is sent, the name of the struct, the public name, and the fields
-/// beside `type`. Optional fields are left out when there is nothing to say.
+/// beside `type`. Optional fields are omitted when they have no value.
 macro_rules! public_event {
     (
         $(#[doc = $doc:literal])+

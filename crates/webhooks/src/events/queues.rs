@@ -9,9 +9,9 @@ use super::shapes::{
 };
 use super::{PublicEvent, public_event};
 
-/// Everything that events of a queue may tell of, by the names of their fields.
+/// All fields of queue events, by name.
 #[derive(Clone, Default)]
-struct Told {
+struct EventFields {
     timestamp: Time,
     repository: Repository,
     target_branch: String,
@@ -24,7 +24,7 @@ struct Told {
     pr_numbers_in_batch: Option<Vec<u32>>,
     test_branch: Option<String>,
     test_branch_sha: Option<String>,
-    /// No event is emitted: a draft that the host was asked for is no part of the queue.
+    /// Always omitted: a draft pull request on the host is not part of the queue.
     test_pr_number: Option<u32>,
     batched: Option<bool>,
     is_bisection: bool,
@@ -40,11 +40,11 @@ struct Told {
     reason: Option<String>,
 }
 
-impl Told {
+impl EventFields {
     fn of(place: &QueuePlace, event: &Event) -> Self {
         let run = event.run.as_ref();
         let reason = || event.reason.clone();
-        let mut told = Self {
+        let mut fields = Self {
             timestamp: event.at.into(),
             repository: Repository::from(&place.repo),
             target_branch: place.branch.to_string(),
@@ -65,21 +65,21 @@ impl Told {
         };
         match &event.subject {
             Subject::PullRequest { pr, author, url } => {
-                told.pr_number = pr.0;
-                told.author.clone_from(author);
-                told.http_details_url = Url(url.clone());
+                fields.pr_number = pr.0;
+                fields.author.clone_from(author);
+                fields.http_details_url = Url(url.clone());
             }
             Subject::Batch { prs, together } => {
-                told.pr_numbers = prs.iter().map(|pr| pr.0).collect();
-                told.pr_numbers_in_batch = Some(together.iter().map(|pr| pr.0).collect());
+                fields.pr_numbers = prs.iter().map(|pr| pr.0).collect();
+                fields.pr_numbers_in_batch = Some(together.iter().map(|pr| pr.0).collect());
             }
             Subject::Queue { by, from, to } => {
-                told.actor.clone_from(by);
-                told.state = QueueState(to.as_str());
-                told.previous_state = QueueState(from.as_str());
+                fields.actor.clone_from(by);
+                fields.state = QueueState(to.as_str());
+                fields.previous_state = QueueState(from.as_str());
             }
         }
-        told
+        fields
     }
 }
 
@@ -88,8 +88,8 @@ fn status_of(name: &'static str) -> &'static str {
     name.rsplit_once('.').map_or(name, |(_, status)| status)
 }
 
-/// Declares an event whose fields are those of the same name in [`Told`].
-macro_rules! told {
+/// Declares an event whose fields are those of the same name in [`EventFields`].
+macro_rules! declare {
     (
         [$($doc:tt)+] $event:ident = $name:expr;
         { $($(#[$meta:meta])* $field:ident: $type:ty,)* }
@@ -102,9 +102,9 @@ macro_rules! told {
             optional { $($(#[$maybe_meta])* $maybe: $maybe_type,)* }
         }
 
-        impl From<Told> for $event {
-            fn from(told: Told) -> Self {
-                Self { name: Self::NAME, $($field: told.$field,)* $($maybe: told.$maybe,)* }
+        impl From<EventFields> for $event {
+            fn from(fields: EventFields) -> Self {
+                Self { name: Self::NAME, $($field: fields.$field,)* $($maybe: fields.$maybe,)* }
             }
         }
     };
@@ -113,7 +113,7 @@ macro_rules! told {
 /// An event of a pull request.
 macro_rules! pull_request {
     ($doc:tt $event:ident = $name:expr; { $($own:tt)* } { $($maybe:tt)* }) => {
-        told! {
+        declare! {
             $doc $event = $name;
             {
                 timestamp: Time,
@@ -153,7 +153,7 @@ macro_rules! tested_pull_request {
 /// An event of a batch. A batch has a branch and a commit.
 macro_rules! batch {
     ($doc:tt $event:ident = $name:expr; { $($own:tt)* } { $($maybe:tt)* }) => {
-        told! {
+        declare! {
             $doc $event = $name;
             {
                 timestamp: Time,
@@ -182,7 +182,7 @@ macro_rules! batch {
 /// An event of a queue.
 macro_rules! queue {
     ($doc:tt $event:ident = $name:expr; { $($own:tt)* } $maybe:tt) => {
-        told! {
+        declare! {
             $doc $event = $name;
             {
                 timestamp: Time,
@@ -213,8 +213,8 @@ macro_rules! queue_events {
 
         /// What leaves the house for an event.
         pub(super) fn payload(place: &QueuePlace, event: &Event) -> String {
-            let told = Told::of(place, event);
-            match event.kind { $(EventKind::$kind => $event::from(told).payload(),)+ }
+            let fields = EventFields::of(place, event);
+            match event.kind { $(EventKind::$kind => $event::from(fields).payload(),)+ }
         }
     };
     (@one $subject:ident $doc:tt $event:ident = $name:expr; $own:tt) => {
@@ -235,15 +235,15 @@ queue_events! {
     /// A pull request is under test.
     tested_pull_request!(Testing => PullRequestTesting) { is_bisection: bool, }
 
-    /// The run of a pull request failed, and the fault may lie elsewhere.
+    /// The test run of a pull request failed; later results show whether it is at fault.
     tested_pull_request!(PendingFailure => PullRequestPendingFailure) {}
         optional { failure_reason: Failed, }
 
-    /// A pull request was taken out because of a failure.
+    /// A pull request was removed because of a failure.
     tested_pull_request!(Failed => PullRequestFailed) { is_bisection: bool, }
         optional { failure_reason: Failed, }
 
-    /// A pull request was taken out on request.
+    /// A pull request was cancelled.
     tested_pull_request!(Canceled => PullRequestCanceled) { is_bisection: bool, }
         optional { cancellation_reason: Canceled, }
 
@@ -266,11 +266,11 @@ queue_events! {
     /// The run of a batch failed, and the last pull request of it is held.
     batch!(BatchPendingFailure => BatchPendingFailure) {} optional { failure_reason: Failed, }
 
-    /// Pull requests of a batch were taken out because of a failure.
+    /// Pull requests of a batch were removed because of a failure.
     batch!(BatchFailed => BatchFailed) { is_bisection: bool, }
         optional { failure_reason: Failed, }
 
-    /// Pull requests of a batch were taken out on request.
+    /// Pull requests of a batch were cancelled.
     batch!(BatchCanceled => BatchCanceled) { is_bisection: bool, }
         optional { cancellation_reason: Canceled, }
 

@@ -91,7 +91,7 @@ shapes! {
     Queued(String) = one_of(QueuedReason::WORDS, QUEUED);
     /// Why it failed.
     Failed(String) = one_of(FailReason::WORDS, FAILED);
-    /// Why it was taken out.
+    /// Why it was cancelled.
     Canceled(String) = one_of(CancelReason::WORDS, CANCELED);
     /// How it was merged.
     Merged(String) = one_of(MergeReason::WORDS, &[]);

@@ -20,7 +20,8 @@ pub(super) static EVENTS: &[EventType] = &[
     EventType::of::<InvestigationCompleted>(),
 ];
 
-/// Events of the catalogue that nothing here causes: they can be asked for, and sent as a test.
+/// Events of the catalogue that Signalbox never emits: endpoints can subscribe to them, and get
+/// them as a test.
 pub const NEVER_CAUSED: &[&str] = &[InvestigationCompleted::NAME];
 
 public_event! {
@@ -71,7 +72,7 @@ struct Person {
 }
 
 public_event! {
-    /// A test has another status, told in the second form.
+    /// The status of a test changed, in the second form of the event.
     StatusChangedV2 = "v2.test_case.status_changed";
     {
         timestamp: Time,
@@ -125,8 +126,8 @@ struct KnownMonitor {
 }
 
 public_event! {
-    /// The cause of a test's failures was looked into. This server makes no investigations: it sends
-    /// the event as a test only.
+    /// The cause of a test's failures was looked into. This server makes no investigations: it
+    /// sends the event as a test only.
     InvestigationCompleted = "test_case.investigation_completed";
     {
         investigation_id: Id,

@@ -15,23 +15,23 @@ const fn v6(parts: [u16; 3], last: u16, length: u8) -> Ipv6Net {
 
 /// The more special kinds come first.
 const V4: [(Ipv4Net, &str); 18] = [
-    (v4(169, 254, 169, 254, 32), "a metadata address of a cloud"),
-    (v4(100, 100, 100, 200, 32), "a metadata address of a cloud"),
-    (v4(192, 0, 0, 192, 32), "a metadata address of a cloud"),
-    (v4(168, 63, 129, 16, 32), "a metadata address of a cloud"),
+    (v4(169, 254, 169, 254, 32), "a cloud metadata address"),
+    (v4(100, 100, 100, 200, 32), "a cloud metadata address"),
+    (v4(192, 0, 0, 192, 32), "a cloud metadata address"),
+    (v4(168, 63, 129, 16, 32), "a cloud metadata address"),
     (v4(0, 0, 0, 0, 8), "an unspecified address"),
     (v4(10, 0, 0, 0, 8), "a private address"),
-    (v4(100, 64, 0, 0, 10), "a shared address of a provider"),
+    (v4(100, 64, 0, 0, 10), "a shared provider address"),
     (v4(127, 0, 0, 0, 8), "a loopback address"),
     (v4(169, 254, 0, 0, 16), "a link-local address"),
     (v4(172, 16, 0, 0, 12), "a private address"),
     (v4(192, 0, 0, 0, 24), "a reserved address"),
-    (v4(192, 0, 2, 0, 24), "an address for documentation"),
+    (v4(192, 0, 2, 0, 24), "a documentation address"),
     (v4(192, 88, 99, 0, 24), "a reserved address"),
     (v4(192, 168, 0, 0, 16), "a private address"),
-    (v4(198, 18, 0, 0, 15), "an address for benchmarks"),
-    (v4(198, 51, 100, 0, 24), "an address for documentation"),
-    (v4(203, 0, 113, 0, 24), "an address for documentation"),
+    (v4(198, 18, 0, 0, 15), "a benchmark address"),
+    (v4(198, 51, 100, 0, 24), "a documentation address"),
+    (v4(203, 0, 113, 0, 24), "a documentation address"),
     (v4(224, 0, 0, 0, 3), "a multicast or reserved address"),
 ];
 
@@ -39,21 +39,21 @@ const V4: [(Ipv4Net, &str); 18] = [
 const GLOBAL: Ipv6Net = v6([0x2000, 0, 0], 0, 3);
 
 const V6: [(Ipv6Net, &str); 15] = [
-    (v6([0xfd00, 0x0ec2, 0], 0x254, 128), "a metadata address of a cloud"),
+    (v6([0xfd00, 0x0ec2, 0], 0x254, 128), "a cloud metadata address"),
     (v6([0, 0, 0], 0, 128), "an unspecified address"),
     (v6([0, 0, 0], 1, 128), "a loopback address"),
-    (v6([0x64, 0xff9b, 0], 0, 96), "an address with an IPv4 address in it"),
-    (v6([0x64, 0xff9b, 1], 0, 48), "an address with an IPv4 address in it"),
-    (v6([0, 0, 0], 0, 8), "an address with an IPv4 address in it, or reserved"),
+    (v6([0x64, 0xff9b, 0], 0, 96), "an address with an embedded IPv4 address"),
+    (v6([0x64, 0xff9b, 1], 0, 48), "an address with an embedded IPv4 address"),
+    (v6([0, 0, 0], 0, 8), "an address with an embedded IPv4 address, or reserved"),
     (v6([0xfc00, 0, 0], 0, 7), "a private address"),
     (v6([0xfe80, 0, 0], 0, 10), "a link-local address"),
     (v6([0xfec0, 0, 0], 0, 10), "a private address"),
     (v6([0xff00, 0, 0], 0, 8), "a multicast address"),
-    (v6([0x2001, 0, 0], 0, 32), "an address with an IPv4 address in it"),
+    (v6([0x2001, 0, 0], 0, 32), "an address with an embedded IPv4 address"),
     (v6([0x2001, 0, 0], 0, 23), "a reserved address"),
-    (v6([0x2001, 0x0db8, 0], 0, 32), "an address for documentation"),
-    (v6([0x2002, 0, 0], 0, 16), "an address with an IPv4 address in it"),
-    (v6([0x3fff, 0, 0], 0, 20), "an address for documentation"),
+    (v6([0x2001, 0x0db8, 0], 0, 32), "a documentation address"),
+    (v6([0x2002, 0, 0], 0, 16), "an address with an embedded IPv4 address"),
+    (v6([0x3fff, 0, 0], 0, 20), "a documentation address"),
 ];
 
 /// Why an address is not one on the public internet; `None`: it is.

@@ -19,7 +19,7 @@ pub enum Refused {
     #[error("{0}")]
     Url(&'static str),
     /// An address is of a kind that messages are not sent to.
-    #[error("{address} is {kind}, and webhooks.allow does not name it")]
+    #[error("{address} is {kind}, which webhooks.allow does not contain")]
     Address {
         /// The address.
         address: IpAddr,
@@ -27,7 +27,7 @@ pub enum Refused {
         kind: &'static str,
     },
     /// The name leads nowhere.
-    #[error("the name leads to no address")]
+    #[error("the name resolves to no address")]
     NoAddress,
 }
 
@@ -39,8 +39,8 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// A guard that lets through addresses of these networks, whatever they are; with `http` also
-    /// URLs without encryption.
+    /// A guard that allows all addresses of these networks; with `http` also URLs without
+    /// encryption.
     pub const fn new(allowed: Vec<IpNet>, http: bool) -> Self {
         Self { allowed, http }
     }
@@ -64,7 +64,8 @@ impl Guard {
         addresses.iter().try_for_each(|address| self.check_address(*address))
     }
 
-    /// Reads a URL and checks its form; an address in it is checked as well, a name is not looked up.
+    /// Reads a URL and checks its form; an address in it is checked as well, a name is not looked
+    /// up.
     pub fn check_url(&self, text: &str) -> Result<::url::Url, Refused> {
         url::check(self, text, self.http)
     }

@@ -18,7 +18,7 @@ pub(super) fn check(guard: &Guard, text: &str, http: bool) -> Result<Url, Refuse
     let refuse = |rule| Err(Refused::Url(rule));
     let plain = |byte: u8| byte.is_ascii_graphic() && !b"\\<>\"^`{|}".contains(&byte);
     if !text.bytes().all(plain) {
-        return refuse("must have only characters that a URL may have, with its name in ASCII");
+        return refuse("must be a valid URL with an ASCII host name");
     }
     let Ok(url) = Url::parse(text) else { return refuse("must be a URL with a host") };
     match url.scheme() {
@@ -46,14 +46,14 @@ pub(super) fn check(guard: &Guard, text: &str, http: bool) -> Result<Url, Refuse
     match url.host() {
         Some(Host::Ipv4(address)) => {
             if written != address.to_string() {
-                return refuse("must have an address in its usual form, such as 192.0.2.1");
+                return refuse("must have an IP address in the usual form, such as 192.0.2.1");
             }
             guard.check_address(address.into())?;
         }
         Some(Host::Ipv6(address)) => guard.check_address(address.into())?,
         Some(Host::Domain(name)) => {
             if name.is_empty() || !written.eq_ignore_ascii_case(name) {
-                return refuse("must have its name written plainly");
+                return refuse("must have a plain host name");
             }
         }
         None => return refuse("must be a URL with a host"),

@@ -40,7 +40,8 @@ where
     (sent, begun.elapsed(), receiver)
 }
 
-/// Writes a beginning and then the same again and again until nobody takes it; how many bytes.
+/// Writes a head and then the same piece repeatedly until the peer stops reading; returns the bytes
+/// written.
 async fn without_end(mut stream: TcpStream, head: &str, piece: &[u8], pause: Duration) -> usize {
     stream.write_all(head.as_bytes()).await.expect("written");
     let mut written = head.len();
@@ -59,7 +60,7 @@ async fn of_a_body_without_end_the_beginning_is_kept_and_the_connection_is_close
     let (sent, _, receiver) = posted(act).await;
     let Sent::Answered { status, body, .. } = sent else { panic!("{sent:?}") };
     assert_eq!((status, body.len()), (200, MAX_RESPONSE));
-    let written = receiver.await.expect("nobody takes more");
+    let written = receiver.await.expect("the peer stops reading");
     assert!(written < BUFFERED, "{written} bytes were taken");
 }
 
@@ -72,7 +73,7 @@ async fn a_body_that_drips_is_cut_in_time_and_the_connection_is_closed() {
     let Sent::Answered { status, body, .. } = sent else { panic!("{sent:?}") };
     assert!(status == 500 && !body.is_empty() && body.len() < 100, "{body:?}");
     assert!(took < Duration::from_secs(5), "{took:?}");
-    receiver.await.expect("nobody takes more");
+    receiver.await.expect("the peer stops reading");
 }
 
 #[tokio::test]
@@ -82,7 +83,7 @@ async fn headers_that_drip_are_no_answer() {
     let (sent, took, receiver) = posted(act).await;
     assert_eq!(sent, Sent::TimedOut);
     assert!(took < Duration::from_secs(5), "{took:?}");
-    receiver.await.expect("nobody takes more");
+    receiver.await.expect("the peer stops reading");
 }
 
 #[tokio::test]
@@ -92,7 +93,7 @@ async fn headers_without_end_are_no_answer_and_are_not_kept() {
     let act = async move |stream| without_end(stream, start, &line, Duration::ZERO).await;
     let (sent, _, receiver) = posted(act).await;
     assert_eq!(sent.outcome(), Outcome::Unreachable, "{sent:?}");
-    let written = receiver.await.expect("nobody takes more");
+    let written = receiver.await.expect("the peer stops reading");
     assert!(written < BUFFERED, "{written} bytes were taken");
 }
 

@@ -155,7 +155,7 @@ fn plain_urls_are_taken() {
 }
 
 #[test]
-fn networks_that_are_named_are_let_through_and_no_others() {
+fn only_the_configured_networks_are_allowed() {
     let allowed = ["10.1.0.0/16", "fd12::/16"].map(|it| it.parse().expect("a network")).to_vec();
     let guard = Guard::new(allowed, true);
     for url in
@@ -170,7 +170,7 @@ fn networks_that_are_named_are_let_through_and_no_others() {
     }
 }
 
-/// The guard lets a loopback address of the receiver through, and nothing else that is special.
+/// A guard that allows only the loopback address of the receiver.
 fn only_receiver() -> Guard {
     Guard::new(vec!["127.0.0.1/32".parse().expect("a network")], true)
 }

@@ -65,7 +65,7 @@ async fn statuses_decide() {
 }
 
 #[tokio::test]
-async fn a_receiver_says_how_long_it_wants_to_be_left_alone() {
+async fn a_receiver_can_request_a_delay() {
     for (answer, wait) in [
         ("429 Slow\r\nretry-after: 90", Some(Span::seconds(90))),
         ("503 Busy\r\nRetry-After: 999999999", Some(LONGEST_WAIT)),
@@ -99,12 +99,12 @@ async fn a_redirect_is_not_followed() {
 async fn a_receiver_that_hangs_or_breaks_off_is_a_failure() {
     assert_eq!(answered("").await, Sent::TimedOut);
     assert_eq!(answered("nonsense\r\n\r\n").await.outcome(), Outcome::Unreachable);
-    let nobody = {
+    let closed = {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
         listener.local_addr().expect("an address").port()
     };
     let poster = poster(guard(), Arc::new(Names::new(Vec::new())));
-    let sent = send(&poster, &format!("http://127.0.0.1:{nobody}/secret-path")).await;
+    let sent = send(&poster, &format!("http://127.0.0.1:{closed}/secret-path")).await;
     assert_eq!(sent.outcome(), Outcome::Unreachable);
     assert!(!format!("{sent:?}").contains("secret-path"), "{sent:?}");
 }

@@ -48,7 +48,7 @@ pub(crate) struct Receiver {
 }
 
 impl Receiver {
-    /// Answers with these bytes and goes on listening; with none, it never answers.
+    /// Replies with these bytes and keeps listening; without any it never replies.
     pub(crate) async fn answering(answer: &str) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("its address");

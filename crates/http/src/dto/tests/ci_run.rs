@@ -1,4 +1,4 @@
-//! What a CI run says of itself.
+//! A CI run, as its uploader reports it.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ use super::super::place::{RepoRef, Request, check_repository};
 use super::commands::text;
 use super::{NamedOrg, slug, time};
 
-/// What a CI run says of itself.
+/// A CI run, as its uploader reports it.
 #[derive(Debug, Deserialize, ToSchema)]
 #[schema(example = json!({
     "repo": {"host": "github.com", "owner": "acme", "name": "calc"}, "org_url_slug": "acme",

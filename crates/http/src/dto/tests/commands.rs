@@ -34,7 +34,7 @@ pub(crate) struct TicketRequest {
     /// The test.
     #[schema(value_type = String, required)]
     test_case_id: Field<Text>,
-    /// The ticket: its key or id, or its address.
+    /// The ticket: its key, id or URL.
     #[schema(value_type = String, required)]
     external_ticket_id: Field<Text>,
 }
@@ -50,7 +50,7 @@ impl Request for TicketRequest {
     }
 }
 
-/// A flag.
+/// A request to set or remove the flag of a test.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(example = json!({
@@ -65,10 +65,10 @@ pub(crate) struct FlagRequest {
     /// The test.
     #[schema(value_type = String, required)]
     test_id: Field<Text>,
-    /// Whether the test is to be flagged as flaky, or no longer.
+    /// `true` flags the test as flaky, `false` removes the flag.
     #[schema(value_type = bool, required)]
     flagged: Field<Flag>,
-    /// Why; at most 256 characters.
+    /// The reason; at most 256 characters.
     #[schema(value_type = Option<String>, max_length = 256)]
     reason: Field<Text>,
 }
@@ -85,7 +85,7 @@ impl Request for FlagRequest {
     }
 }
 
-/// A mute of a monitor for a test.
+/// A request to mute a monitor for a test.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(example = json!({
@@ -106,12 +106,12 @@ pub(crate) struct MuteRequest {
     /// `1h`, `4h`, `24h`, `7d`, `30d` or `forever`; `none` ends a mute.
     #[schema(value_type = String, required)]
     length: Field<Text>,
-    /// Why; at most 256 characters.
+    /// The reason; at most 256 characters.
     #[schema(value_type = Option<String>, max_length = 256)]
     reason: Field<Text>,
 }
 
-/// A mute that was asked for.
+/// A request to mute or unmute a monitor.
 #[derive(Debug)]
 pub(crate) struct Muting {
     pub(crate) repo: RepoName,
@@ -143,7 +143,7 @@ impl Request for MuteRequest {
     }
 }
 
-/// A decision about the quarantine of a test.
+/// A request to override the quarantine of a test.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(example = json!({
@@ -161,15 +161,15 @@ pub(crate) struct OverrideRequest {
     /// `ALWAYS_QUARANTINE`, `NEVER_QUARANTINE`, or `UNSPECIFIED` to follow the settings.
     #[schema(value_type = String, required)]
     setting: Field<Text>,
-    /// When `ALWAYS_QUARANTINE` ends; for ever when it is left out.
+    /// When `ALWAYS_QUARANTINE` ends; default: never.
     #[schema(value_type = Option<String>, format = DateTime)]
     expires_at: Field<Text>,
-    /// Why; at most 256 characters.
+    /// The reason; at most 256 characters.
     #[schema(value_type = Option<String>, max_length = 256)]
     reason: Field<Text>,
 }
 
-/// A decision about quarantine that was asked for.
+/// A request to override the quarantine of a test.
 #[derive(Debug)]
 pub(crate) struct Override {
     pub(crate) repo: RepoName,
@@ -214,7 +214,7 @@ pub(crate) struct HistoryRequest {
     /// The test.
     #[schema(value_type = String, required)]
     test_id: Field<Text>,
-    /// Only what came before the step with this number.
+    /// Only steps before the one with this number.
     #[schema(value_type = Option<u32>)]
     before: Field<Count>,
 }

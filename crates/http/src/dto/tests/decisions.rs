@@ -8,35 +8,35 @@ use utoipa::ToSchema;
 use super::monitors::MonitorReply;
 use super::settings::FlakySettingsReply;
 
-/// One thing that was decided.
+/// A decision.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct DecisionReply {
     /// Its kind.
     kind: &'static str,
-    /// What was decided, in words.
+    /// The decision as a sentence.
     words: String,
-    /// Who; left out for the rules.
+    /// The actor; omitted for a decision by the rules.
     #[serde(skip_serializing_if = "Option::is_none")]
     by: Option<String>,
-    /// Why, as it was given.
+    /// The reason, as it was given.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
 }
 
-/// One step.
+/// A step of a test's history.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct StepReply {
     /// Its number within the test.
     number: u64,
-    /// When.
+    /// The time of the change.
     at: String,
-    /// What led to it.
+    /// Its cause.
     cause: &'static str,
-    /// What was decided.
+    /// Its decisions.
     decisions: Vec<DecisionReply>,
 }
 
-/// Steps of a test, the newest first.
+/// Steps of a test, newest first.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(example = json!({"history": [{
     "number": 1, "at": "2026-01-01T00:00:00.000Z", "cause": "flag",
@@ -73,7 +73,7 @@ fn holder(source: &LabelSource) -> String {
     }
 }
 
-/// A decision in words; `None` for one that changed nothing.
+/// A decision as a reply; `None` for one that changed nothing.
 pub(crate) fn decision(decision: &Decision) -> Option<DecisionReply> {
     let plain = |kind, words: String| DecisionReply { kind, words, by: None, reason: None };
     Some(match decision {
@@ -150,17 +150,17 @@ impl DecisionReply {
 /// A change of settings.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct SettingsStepReply {
-    /// When.
+    /// The time of the change.
     at: String,
-    /// Who.
+    /// The actor.
     by: String,
-    /// The settings after.
+    /// The new settings.
     settings: FlakySettingsReply,
-    /// The monitors after.
+    /// The new monitors.
     monitors: Vec<MonitorReply>,
 }
 
-/// Changes of settings, the newest first.
+/// Changes of settings, newest first.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(example = json!({"history": []}))]
 pub(crate) struct SettingsHistoryReply {

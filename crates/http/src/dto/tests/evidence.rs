@@ -1,9 +1,9 @@
-//! What monitors saw.
+//! The evidence of monitors.
 
 use serde_json::{Map, Value};
 use signalbox_domain::flaky::{Evidence, Reading};
 
-/// What a monitor saw.
+/// The evidence of a monitor.
 pub(super) fn evidence_value(reading: &Reading) -> Value {
     let summary = ("summary".to_owned(), reading.to_string().into());
     let particulars = reading.evidence().into_iter().map(|(name, evidence)| {

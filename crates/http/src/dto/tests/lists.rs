@@ -12,24 +12,24 @@ use super::super::forms::{Count, Text};
 use super::super::place::{RepoRef, Request, check_repository};
 use super::{NamedOrg, id, slug, time};
 
-/// The longest time of a list of failing tests, in hours.
+/// The longest window of a list of failing tests, in hours.
 const MAX_RANGE_HOURS: u32 = 7 * 24;
 /// The most tests on a page.
 const MAX_PAGE: u32 = 100;
 
-/// Which page of a list.
+/// A page of a list.
 #[derive(Debug, Deserialize, ToSchema)]
 #[schema(example = json!({"page_size": 100, "page_token": ""}))]
 pub(crate) struct PageQuery {
     /// The most tests on a page.
     #[schema(value_type = u32, required, minimum = 1, maximum = 100)]
     page_size: Field<Count>,
-    /// A token of an earlier reply; empty or left out for the first page.
+    /// The token of the previous reply; empty or omitted for the first page.
     #[schema(value_type = Option<String>)]
     page_token: Field<Text>,
 }
 
-/// A list that was asked for.
+/// A request for a list.
 #[derive(Debug)]
 pub(crate) struct Listing {
     pub(crate) repo: RepoName,
@@ -75,13 +75,13 @@ pub(crate) struct FailingRequest {
     /// The slug of the token's organization.
     #[schema(value_type = String, required)]
     org_url_slug: Field<Text>,
-    /// The first moment.
+    /// The start of the window, inclusive.
     #[schema(value_type = String, required, format = DateTime)]
     start_time: Field<Text>,
-    /// The first moment after; at most 7 days later.
+    /// The end of the window, exclusive; at most 7 days later.
     #[schema(value_type = String, required, format = DateTime)]
     end_time: Field<Text>,
-    /// Which page.
+    /// The page.
     #[schema(value_type = PageQuery, required)]
     page_query: Field<PageQuery>,
 }
@@ -122,7 +122,7 @@ pub(crate) struct UnhealthyRequest {
     /// `FLAKY` or `BROKEN`, in any case.
     #[schema(value_type = String, required)]
     status: Field<Text>,
-    /// Which page.
+    /// The page.
     #[schema(value_type = PageQuery, required)]
     page_query: Field<PageQuery>,
 }
@@ -153,7 +153,7 @@ pub(crate) struct QuarantinedRequest {
     /// The slug of the token's organization.
     #[schema(value_type = String, required)]
     org_url_slug: Field<Text>,
-    /// Which page.
+    /// The page.
     #[schema(value_type = PageQuery, required)]
     page_query: Field<PageQuery>,
 }

@@ -1,4 +1,4 @@
-//! Shapes of flaky tests on the wire.
+//! Requests and replies about flaky tests.
 
 mod ci_run;
 mod commands;
@@ -55,7 +55,7 @@ pub(super) fn id(errors: &mut Errors, pointer: &str, field: Field<Text>) -> Opti
     errors.keep(pointer, text.parse().map_err(wrong))
 }
 
-/// The organization that a request names; one that cannot be a slug is nobody's.
+/// The organization that a request names; a malformed slug matches no organization.
 #[derive(Debug)]
 pub(crate) struct NamedOrg(Option<OrgSlug>);
 

@@ -1,4 +1,4 @@
-//! What requests say of a monitor.
+//! The fields of monitors in requests.
 
 use signalbox_domain::flaky::{
     Action, BranchClass, BranchPattern, BranchScope, Classification, Monitor, MonitorId,
@@ -9,7 +9,7 @@ use super::super::field::{Errors, Field, shown};
 use super::super::forms::Text;
 use super::monitor_parameters::kinds;
 
-/// What is said of a monitor; what is left out stays, or is the default.
+/// The fields of a monitor in a request; an omitted field keeps its value, or its default.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct MonitorChange {
     pub(super) name: Option<String>,
@@ -20,12 +20,12 @@ pub(crate) struct MonitorChange {
     pub(super) labels: Option<Vec<String>>,
     pub(super) remove_labels: Option<bool>,
     pub(super) stale_timeout_hours: Option<u32>,
-    /// By name.
+    /// The parameters by name.
     pub(super) parameters: Vec<(&'static str, u32)>,
 }
 
 impl MonitorChange {
-    /// The monitor with this changed. The bounds are the domain's.
+    /// The changed monitor. The domain checks the bounds.
     pub(crate) fn applied_to(&self, monitor: &Monitor) -> Monitor {
         let mut to = monitor.clone();
         if let Some(name) = &self.name {
@@ -81,18 +81,18 @@ pub(super) fn start(
     kind: Field<Text>,
     template: Field<Text>,
 ) -> Option<Monitor> {
-    let nobody = MonitorId(uuid::Uuid::nil());
+    let unsaved = MonitorId(uuid::Uuid::nil());
     if let Some(Text(text)) = errors.optional("/template", template) {
         let rule = "must be broken_on_stable or flaky_in_queue";
         let wrong = || format!("{rule}, but is {}", shown(&text));
         let template = errors.keep("/template", Template::parse(&text).ok_or_else(wrong));
-        return template.map(|template| template.monitor(nobody));
+        return template.map(|template| template.monitor(unsaved));
     }
     let Text(text) = errors.required("/type", kind)?;
     let wrong = || format!("must be {}, but is {}", kinds(), shown(&text));
     let kind = errors.keep("/type", MonitorKind::parse(&text).ok_or_else(wrong))?;
     Some(Monitor {
-        id: nobody,
+        id: unsaved,
         name: String::new(),
         enabled: true,
         scope: BranchScope::all(),

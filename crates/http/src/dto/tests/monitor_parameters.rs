@@ -1,5 +1,5 @@
-//! Parameters of monitors on the wire: read, written and described by what the domain says of each
-//! kind. No parameter is named here.
+//! Parameters of monitors in the API: parsed, serialized and documented from the domain's table of
+//! each kind. No parameter is named here.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -129,7 +129,7 @@ static PARAMETERS: LazyLock<Vec<(ParameterSpec, Vec<MonitorKind>)>> = LazyLock::
     known
 });
 
-/// Words as a sentence lists them: `a, b or c`.
+/// A list in a sentence: `a, b or c`.
 fn listed(words: &[&str], last: &str) -> String {
     match words.split_last() {
         Some((end, others)) if !others.is_empty() => {

@@ -13,7 +13,7 @@ use super::monitor_change::{MonitorChange, start};
 use super::monitor_parameters::WithParameters;
 use super::settings::texts;
 
-/// A request with everything that can be said of a monitor, and some keys of its own.
+/// A request with all fields of a monitor, and some keys of its own.
 macro_rules! monitor_requests {
     ($($(#[$meta:meta])* $name:ident { $($(#[$field_meta:meta])* $field:ident: $kind:ty,)* })+) => {
         $(
@@ -28,7 +28,7 @@ macro_rules! monitor_requests {
                 /// 1 to 100 characters.
                 #[schema(value_type = Option<String>)]
                 name: Field<Text>,
-                /// Whether it works.
+                /// Whether it is enabled.
                 #[schema(value_type = Option<bool>)]
                 enabled: Field<Flag>,
                 /// 1 to 10 patterns of branches; `*` is any text, `?` is one character.
@@ -43,7 +43,7 @@ macro_rules! monitor_requests {
                 /// 1 to 10 labels.
                 #[schema(value_type = Option<Vec<String>>)]
                 labels: Field<List<Text>>,
-                /// Whether labels go when it resolves.
+                /// Whether to remove its labels when it resolves.
                 #[schema(value_type = Option<bool>)]
                 remove_labels_when_resolved: Field<Flag>,
                 /// Hours without a run after which it resolves; 0: never.
@@ -123,11 +123,11 @@ monitor_requests! {
         /// The kind.
         #[schema(value_type = Option<String>)]
         r#type: Field<Text>,
-        /// `broken_on_stable` or `flaky_in_queue`: what is left out is as there.
+        /// `broken_on_stable` or `flaky_in_queue`: the template of omitted fields.
         #[schema(value_type = Option<String>)]
         template: Field<Text>,
     }
-    /// A monitor that does not exist, or a change of one that does.
+    /// A new monitor, or a change of an existing one, to preview.
     #[schema(example = json!({
         "repo": {"host": "github.com", "owner": "acme", "name": "calc"},
         "template": "broken_on_stable", "windowHours": 12
@@ -136,11 +136,11 @@ monitor_requests! {
         /// The kind.
         #[schema(value_type = Option<String>)]
         r#type: Field<Text>,
-        /// `broken_on_stable` or `flaky_in_queue`: what is left out is as there.
+        /// `broken_on_stable` or `flaky_in_queue`: the template of omitted fields.
         #[schema(value_type = Option<String>)]
         template: Field<Text>,
     }
-    /// A change of a monitor: what is left out stays as it is.
+    /// A change of a monitor; omitted fields are unchanged.
     #[schema(example = json!({
         "repo": {"host": "github.com", "owner": "acme", "name": "calc"},
         "monitorId": "0b7d6f5e-6f0e-4f2a-9d58-1d3f6f0f8a11", "recoveryDays": 14

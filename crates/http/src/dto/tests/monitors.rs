@@ -1,4 +1,4 @@
-//! Monitors as they are shown.
+//! Monitors in replies.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -24,21 +24,21 @@ pub(crate) struct MonitorReply {
     name: String,
     /// Its kind.
     r#type: &'static str,
-    /// Whether it works.
+    /// Whether it is enabled.
     enabled: bool,
-    /// Patterns of the branches that it looks at.
+    /// Patterns of the branches that it considers.
     branch_scope: Vec<String>,
-    /// Classes of the branches that it looks at; none means all.
+    /// Classes of the branches that it considers; none means all.
     branch_classes: Vec<&'static str>,
-    /// What it does: `flaky`, `broken` or `label`.
+    /// Its action: `flaky`, `broken` or `label`.
     action: &'static str,
-    /// The labels that it puts on a test.
+    /// The labels that it adds to a test.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     labels: Vec<String>,
-    /// Whether it takes them off when it resolves.
+    /// Whether it removes them when it resolves.
     #[serde(skip_serializing_if = "Option::is_none")]
     remove_labels_when_resolved: Option<bool>,
-    /// Hours without a run after which it resolves; left out: never.
+    /// Hours without a run after which it resolves; omitted: never.
     #[serde(skip_serializing_if = "Option::is_none")]
     stale_timeout_hours: Option<u32>,
     /// The parameters of its kind, each a field of its own.
@@ -90,7 +90,7 @@ pub(crate) struct PreviewedReply {
     variant: String,
     /// Its status now.
     status: &'static str,
-    /// What the monitor sees.
+    /// The evidence.
     #[schema(value_type = Object)]
     evidence: Value,
 }
@@ -104,7 +104,7 @@ pub(crate) struct PreviewReply {
     tests: Vec<PreviewedReply>,
     /// How many there are.
     found: u32,
-    /// How many tests with failures were looked at.
+    /// How many tests with failures were examined.
     looked_at: u32,
 }
 

@@ -24,7 +24,7 @@ pub(crate) struct QuarantinedTest {
     variant: String,
     /// `HEALTHY`, `FLAKY` or `BROKEN`.
     status: String,
-    /// Who owns its code.
+    /// The owners of its code.
     codeowners: Vec<String>,
     /// `ALWAYS_QUARANTINE`, or `AUTO_QUARANTINE` when it follows from the status.
     quarantine_setting: &'static str,

@@ -56,9 +56,9 @@ pub(crate) struct RunFailureReply {
     /// Its file.
     #[serde(skip_serializing_if = "Option::is_none")]
     file_path: Option<String>,
-    /// How it is judged now.
+    /// Its current status.
     status: TestStatusReply,
-    /// Whether it is known to be flaky, so that the change may not be to blame.
+    /// Whether it is known to be flaky, so that the change may not be the cause.
     known_flaky: bool,
     /// Whether its next failure counts as passed.
     quarantined: bool,
@@ -68,7 +68,7 @@ pub(crate) struct RunFailureReply {
     failures: u32,
     /// When it last failed in the run.
     failed_at: String,
-    /// What it last failed with, at most 500 characters.
+    /// The message of its last failure, at most 500 characters.
     #[serde(skip_serializing_if = "Option::is_none")]
     message: Option<String>,
 }

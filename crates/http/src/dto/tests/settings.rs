@@ -11,7 +11,7 @@ use super::super::field::{Errors, Field, object_form, shown};
 use super::super::forms::{Count, Flag, List, Text};
 use super::super::place::{RepoRef, Request, check_repository};
 
-/// The settings that hold.
+/// The effective settings.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(example = json!({
@@ -22,26 +22,27 @@ use super::super::place::{RepoRef, Request, check_repository};
     "countPublicUploads": false, "gateWhileOff": false
 }))]
 pub(crate) struct FlakySettingsReply {
-    /// Whether there is quarantine.
+    /// Whether quarantine is on.
     quarantine_enabled: bool,
-    /// What is quarantined by itself: `off`, `flaky` or `flaky_and_broken`.
+    /// Which tests are quarantined automatically: `off`, `flaky` or `flaky_and_broken`.
     auto_quarantine: &'static str,
-    /// Branches that are meant to be green.
+    /// Branches on which tests are expected to pass.
     stable_branches: Vec<String>,
     /// Branches of merge queues.
     merge_branches: Vec<String>,
-    /// Whether uploads are set aside that look like a broken machine.
+    /// Whether uploads that look like an infrastructure failure are excluded.
     infrastructure_guard: bool,
     /// The share of failing tests above which they do, in percent.
     infrastructure_failed_percent: u32,
     /// The fewest tests that such an upload has.
     infrastructure_min_tests: u32,
-    /// Tests of an upload that fail alike and are then one incident; `null`: they count.
+    /// The number of tests with the same failure in an upload that count as one incident; `null`:
+    /// off.
     infrastructure_same_failure_tests: Option<u32>,
-    /// Whether uploads count that anybody could have sent.
+    /// Whether uploads without a token count.
     count_public_uploads: bool,
-    /// Whether uploaders fail with their tests while quarantine is off. Otherwise they are told that
-    /// it is off, and let every failure pass.
+    /// Whether uploaders fail with their tests while quarantine is off. Otherwise their reply says
+    /// that it is off, and they let every failure pass.
     gate_while_off: bool,
 }
 
@@ -67,7 +68,7 @@ impl FlakySettingsReply {
     }
 }
 
-/// A change of settings: what is left out stays as it is.
+/// A change of settings; omitted fields are unchanged.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(example = json!({
@@ -78,7 +79,7 @@ pub(crate) struct UpdateSettingsRequest {
     /// The repository.
     #[schema(value_type = RepoRef, required)]
     repo: Field<RepoRef>,
-    /// Whether there is quarantine. Switching it off switches automatic quarantine off too.
+    /// Whether quarantine is on. Turning it off also turns automatic quarantine off.
     #[schema(value_type = Option<bool>)]
     quarantine_enabled: Field<Flag>,
     /// `off`, `flaky` or `flaky_and_broken`.
@@ -90,7 +91,7 @@ pub(crate) struct UpdateSettingsRequest {
     /// 1 to 10 patterns.
     #[schema(value_type = Option<Vec<String>>)]
     merge_branches: Field<List<Text>>,
-    /// Whether uploads are set aside that look like a broken machine.
+    /// Whether uploads that look like an infrastructure failure are excluded.
     #[schema(value_type = Option<bool>)]
     infrastructure_guard: Field<Flag>,
     /// The share of failing tests above which they do, in percent.
@@ -99,10 +100,10 @@ pub(crate) struct UpdateSettingsRequest {
     /// The fewest tests that such an upload has.
     #[schema(value_type = Option<u32>, minimum = 1, maximum = 100_000)]
     infrastructure_min_tests: Field<Count>,
-    /// Tests of an upload that fail alike and are then one incident; 0: they count.
+    /// The number of tests with the same failure in an upload that count as one incident; 0: off.
     #[schema(value_type = Option<u32>, maximum = 100_000)]
     infrastructure_same_failure_tests: Field<Count>,
-    /// Whether uploads count that anybody could have sent.
+    /// Whether uploads without a token count.
     #[schema(value_type = Option<bool>)]
     count_public_uploads: Field<Flag>,
     /// Whether uploaders fail with their tests while quarantine is off.
@@ -110,7 +111,7 @@ pub(crate) struct UpdateSettingsRequest {
     gate_while_off: Field<Flag>,
 }
 
-/// A change of settings that was asked for. The guard is changed field by field, so it needs the
+/// A request to change settings. The guard is changed field by field, so it needs the
 /// settings as they are.
 #[derive(Debug)]
 pub(crate) struct SettingsChange {

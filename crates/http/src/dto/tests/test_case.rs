@@ -1,4 +1,4 @@
-//! A test case in its three shapes, and the replies that carry it.
+//! A test case in its three forms, and the replies that contain it.
 
 use std::fmt::Write;
 
@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 use super::quarantined::QuarantinedTest;
 use crate::paging::PageReply;
 
-/// Where pages of tests and tickets are.
+/// The addresses of pages of tests and tickets.
 #[derive(Clone, Debug, Default)]
 pub struct TestLinks {
     /// The address of this server, without a slash at the end.
@@ -33,8 +33,8 @@ impl TestLinks {
         )
     }
 
-    /// The page of the test's ticket. Where tickets have no pages, the test's own, which shows the id;
-    /// the id is its fragment.
+    /// The page of the test's ticket. Where tickets have no pages, the test's own, which shows the
+    /// id; the id is its fragment.
     fn ticket_of(&self, snapshot: &TestSnapshot) -> Option<String> {
         let id = snapshot.record.ticket.as_ref()?;
         let own = || format!("{}#{}", self.test(snapshot), encoded(id));
@@ -80,12 +80,12 @@ pub(crate) struct Link {
     html_url: String,
 }
 
-/// How a test is judged.
+/// The status of a test.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct TestStatusReply {
     /// `healthy`, `flaky` or `broken`.
     value: &'static str,
-    /// Why: a word, then the evidence.
+    /// The reason and the evidence.
     reason: String,
     /// When the status last changed.
     timestamp: String,
@@ -107,9 +107,9 @@ impl TestStatusReply {
 pub(crate) struct FailureSummary {
     /// The message; what differs from failure to failure is masked.
     summary: String,
-    /// How often it came.
+    /// The number of occurrences.
     occurrence_count: u32,
-    /// When it last came.
+    /// The time of the last occurrence.
     last_occurrence: String,
 }
 
@@ -126,9 +126,9 @@ pub(crate) struct TestCaseReply {
     name: String,
     /// Its variant; empty when it has none.
     variant: String,
-    /// How it is judged.
+    /// Its status.
     status: TestStatusReply,
-    /// What it fails with, the most frequent first.
+    /// Its failures, most frequent first.
     most_common_failures: Vec<FailureSummary>,
     /// The share of runs that failed within 7 days, 0 to 1.
     failure_rate_last_7d: f64,
@@ -143,7 +143,7 @@ pub(crate) struct TestCaseReply {
     /// Its class.
     #[serde(skip_serializing_if = "Option::is_none")]
     classname: Option<String>,
-    /// Who owns its code.
+    /// The owners of its code.
     codeowners: Vec<String>,
     /// Pull requests in which it failed within 7 days.
     pull_requests_impacted_last_7d: usize,
@@ -197,7 +197,7 @@ pub(crate) struct UnhealthyTest {
     name: String,
     /// Its variant; empty when it has none.
     variant: String,
-    /// How it is judged.
+    /// Its status.
     status: TestStatusReply,
     /// Its file.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -208,7 +208,7 @@ pub(crate) struct UnhealthyTest {
     /// Its class.
     #[serde(skip_serializing_if = "Option::is_none")]
     classname: Option<String>,
-    /// Who owns its code.
+    /// The owners of its code.
     codeowners: Vec<String>,
     /// Pull requests in which it failed within 7 days.
     pull_requests_impacted_last_7d: usize,
@@ -248,7 +248,7 @@ macro_rules! replies {
             pub(crate) struct $name {
                 /// The tests.
                 pub(crate) $field: Vec<$kind>,
-                /// Which page it is, and how to get to others.
+                /// The page, and tokens of other pages.
                 pub(crate) page: PageReply,
             }
         )+

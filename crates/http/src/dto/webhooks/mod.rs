@@ -1,4 +1,4 @@
-//! Webhooks on the wire.
+//! Requests and replies about webhooks.
 
 mod replies;
 mod requests;

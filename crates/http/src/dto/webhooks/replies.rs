@@ -1,4 +1,4 @@
-//! Endpoints and deliveries as they are shown. A secret is shown when it is made, and never again.
+//! Endpoints and deliveries in replies. A secret is shown when it is created, and never again.
 
 use serde::Serialize;
 use signalbox_domain::time::Timestamp;
@@ -10,9 +10,9 @@ use utoipa::ToSchema;
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct WebhookSecretReply {
-    /// When it was made.
+    /// When it was created.
     created_at: String,
-    /// When it ends; null for the newest.
+    /// When it expires; null for the newest.
     until: Option<String>,
 }
 
@@ -29,25 +29,26 @@ pub(crate) struct WebhookSecretReply {
 pub(crate) struct WebhookReply {
     /// Its id.
     id: String,
-    /// Where messages are posted.
+    /// The URL that messages are sent to.
     url: String,
-    /// For people.
+    /// A description.
     description: String,
-    /// The names of the events that it gets; all when empty.
+    /// The names of the events to send; all when empty.
     events: Vec<String>,
-    /// Whether it is sent anything.
+    /// Whether it is on.
     enabled: bool,
-    /// Why not: `requested`, `failing` (every try failed for five days) or `gone` (it answered 410).
+    /// Why it is off: `requested`, `failing` (every attempt failed for five days) or `gone` (the
+    /// receiver responded with 410).
     off_reason: Option<&'static str>,
-    /// Since when not.
+    /// Since when it is off.
     off_since: Option<String>,
-    /// When the first of the failures was that no success has followed.
+    /// The time of the first failure since the last success.
     failing_since: Option<String>,
     /// Its secrets, the newest first.
     secrets: Vec<WebhookSecretReply>,
-    /// When it was made.
+    /// When it was created.
     created_at: String,
-    /// When it was changed last.
+    /// When it was last changed.
     updated_at: String,
 }
 
@@ -78,7 +79,7 @@ impl WebhookReply {
     }
 }
 
-/// An endpoint with its newest secret, which is shown this once.
+/// An endpoint with its newest secret, which is shown only here.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct CreatedWebhookReply {
     /// The endpoint.
@@ -97,7 +98,7 @@ impl CreatedWebhookReply {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct WebhooksReply {
-    /// In the order in which they were made.
+    /// In the order of creation.
     webhooks: Vec<WebhookReply>,
     /// The names of all events.
     known_events: Vec<String>,
@@ -118,25 +119,25 @@ pub(crate) struct HeaderReply {
     value: String,
 }
 
-/// A try.
+/// A delivery attempt.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct AttemptReply {
-    /// Which try of this message, from 1.
+    /// The number of the attempt, from 1.
     number: u32,
     /// When it began.
     at: String,
     /// How long it took, in milliseconds.
     duration_ms: i64,
-    /// How it ended: `delivered`, `rejected`, `timed_out`, `unreachable` or `forbidden`.
+    /// The outcome: `delivered`, `rejected`, `timed_out`, `unreachable` or `forbidden`.
     outcome: &'static str,
-    /// The status of the answer.
+    /// The status of the response; null without one.
     status: Option<u16>,
-    /// Why there was none.
+    /// Why there was no response.
     error: Option<String>,
     /// The headers that were sent.
     request_headers: Vec<HeaderReply>,
-    /// The beginning of the answer's body, 4096 bytes at most.
+    /// The beginning of the response body, at most 4096 bytes.
     response: String,
 }
 
@@ -159,25 +160,25 @@ impl AttemptReply {
     }
 }
 
-/// A message on its way to an endpoint, or at its end.
+/// A message to an endpoint.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct DeliveryReply {
-    /// The message's id, the same on every try.
+    /// The message's id, the same in every attempt.
     id: String,
     /// The event.
     event: String,
     /// The event's id.
     event_id: String,
-    /// How far it is: `pending`, `delivered`, `failed` or `aborted`.
+    /// The state: `pending`, `delivered`, `failed` or `aborted`.
     state: &'static str,
-    /// When it was made.
+    /// When it was created.
     created_at: String,
-    /// When it came to its end.
+    /// When it was delivered, failed or was aborted.
     ended_at: Option<String>,
-    /// When it is tried next.
+    /// The time of the next attempt.
     next_attempt_at: Option<String>,
-    /// The tries, oldest first.
+    /// The attempts, oldest first.
     attempts: Vec<AttemptReply>,
     /// The body, exactly as it is sent.
     body: String,
@@ -189,7 +190,7 @@ pub(crate) struct DeliveryReply {
 pub(crate) struct DeliveriesReply {
     /// Newest first.
     deliveries: Vec<DeliveryReply>,
-    /// For the next page; null on the last.
+    /// The token of the next page; null on the last one.
     next_page_token: Option<String>,
 }
 
@@ -216,7 +217,7 @@ impl DeliveriesReply {
     }
 }
 
-/// A test that is on its way.
+/// A queued test message.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct TestSentReply {
@@ -230,12 +231,12 @@ impl TestSentReply {
     }
 }
 
-/// What is sent once more.
+/// The resent messages.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ReplayedReply {
     /// How many messages.
     messages: u64,
-    /// Whether there may be more than one call replays: then call again.
+    /// Whether there may be more messages than one call replays: then call again.
     more: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Requests about webhooks. Keys that are not known are ignored.
+//! Requests about webhooks. Unknown keys are ignored.
 
 use serde::Deserialize;
 use signalbox_domain::ports::MessageFilter;
@@ -12,21 +12,21 @@ use super::super::field::{Errors, Field, object_form};
 use super::super::forms::{Count, Flag, List, Text, Time};
 use super::super::place::Request;
 
-/// The most deliveries of one page, and how many there are unless something else is asked for.
+/// The largest and the default page size, in deliveries.
 const PAGE: (u32, u32) = (100, 20);
-/// Hours for which a replaced secret stays good: at most, and unless something else is asked for.
+/// The longest and the default overlap of a replaced secret, in hours.
 const OVERLAP: (u32, u32) = (24 * 30, 24);
 
 fn id(pointer: &str, field: Field<Text>, errors: &mut Errors) -> Option<Uuid> {
     let Text(text) = errors.required(pointer, field)?;
-    errors.keep(pointer, text.parse().map_err(|_| "must be an id as it was shown"))
+    errors.keep(pointer, text.parse().map_err(|_| "must be the id of an endpoint or a message"))
 }
 
 fn endpoint(field: Field<Text>, errors: &mut Errors) -> Option<EndpointId> {
     id("/webhookId", field, errors).map(EndpointId)
 }
 
-/// The names of a filter. `None`: it was left out, or something is wrong.
+/// The names of a filter. `None`: it is omitted or invalid.
 fn kinds(field: Field<List<Text>>, errors: &mut Errors) -> Option<Vec<String>> {
     let List(items) = errors.optional("/events", field)?;
     let mut kinds = Vec::with_capacity(items.len());
@@ -47,16 +47,16 @@ fn kinds(field: Field<List<Text>>, errors: &mut Errors) -> Option<Vec<String>> {
     "events": ["pull_request.merged", "pull_request.failed"], "enabled": true
 }))]
 pub(crate) struct CreateWebhookRequest {
-    /// Where messages are posted: `https`, 2048 bytes at most.
+    /// The URL that messages are sent to: `https`, at most 2048 bytes.
     #[schema(value_type = String, required)]
     url: Field<Text>,
-    /// For people; 500 characters at most.
+    /// A description; at most 500 characters.
     #[schema(value_type = Option<String>)]
     description: Field<Text>,
-    /// The names of the events that it gets; all when left out or empty.
+    /// The names of the events to send; all when omitted or empty.
     #[schema(value_type = Option<Vec<String>>)]
     events: Field<List<Text>>,
-    /// Whether it is sent anything; true when left out.
+    /// Whether the endpoint is on; default `true`.
     #[schema(value_type = Option<bool>)]
     enabled: Field<Flag>,
 }
@@ -81,7 +81,7 @@ impl Request for CreateWebhookRequest {
     }
 }
 
-/// Nothing in particular.
+/// A request without further fields.
 #[derive(Debug, Deserialize, ToSchema)]
 #[schema(example = json!({}))]
 pub(crate) struct ListWebhooksRequest {}
@@ -94,7 +94,7 @@ impl Request for ListWebhooksRequest {
     }
 }
 
-/// Which endpoint.
+/// A request about an endpoint.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(example = json!({"webhookId": "00000000-0000-0000-0000-000000000001"}))]
@@ -112,7 +112,7 @@ impl Request for WebhookRequest {
     }
 }
 
-/// What is to be changed of an endpoint; what is left out stays.
+/// A change of an endpoint; omitted fields are unchanged.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(example = json!({
@@ -122,19 +122,20 @@ pub(crate) struct UpdateWebhookRequest {
     /// The endpoint.
     #[schema(value_type = String, required)]
     webhook_id: Field<Text>,
-    /// Where messages are posted.
+    /// The URL that messages are sent to.
     #[schema(value_type = Option<String>)]
     url: Field<Text>,
-    /// For people.
+    /// A description; at most 500 characters.
     #[schema(value_type = Option<String>)]
     description: Field<Text>,
-    /// The names of the events that it gets; all when empty.
+    /// The names of the events to send; all when empty.
     #[schema(value_type = Option<Vec<String>>)]
     events: Field<List<Text>>,
-    /// Whether it is sent anything. Switching on forgets earlier failures.
+    /// Whether it is on. Turning it on clears earlier failures.
     #[schema(value_type = Option<bool>)]
     enabled: Field<Flag>,
-    /// With `enabled: true`: also send events that came while it was off, as far as they are kept.
+    /// With `enabled: true`: also send the events that happened while it was off and are still
+    /// kept.
     #[schema(value_type = Option<bool>)]
     catch_up: Field<Flag>,
 }
@@ -165,7 +166,7 @@ pub(crate) struct RotateWebhookRequest {
     /// The endpoint.
     #[schema(value_type = String, required)]
     webhook_id: Field<Text>,
-    /// Hours for which messages are signed with the old secret too; 24 when left out, 720 at most.
+    /// Hours for which messages are signed with the old secret too; default 24, at most 720.
     #[schema(value_type = Option<u32>, maximum = 720)]
     overlap_hours: Field<Count>,
 }
@@ -194,7 +195,7 @@ pub(crate) struct TestWebhookRequest {
     /// The endpoint.
     #[schema(value_type = String, required)]
     webhook_id: Field<Text>,
-    /// The event whose example is sent; `pull_request.merged` when left out.
+    /// The event whose example is sent; default `pull_request.merged`.
     #[schema(value_type = Option<String>)]
     event: Field<Text>,
 }
@@ -209,7 +210,7 @@ impl Request for TestWebhookRequest {
     }
 }
 
-/// Which deliveries.
+/// A request for deliveries.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(example = json!({
@@ -219,27 +220,27 @@ pub(crate) struct DeliveriesRequest {
     /// The endpoint.
     #[schema(value_type = String, required)]
     webhook_id: Field<Text>,
-    /// Only those in this state: `pending`, `delivered`, `failed` or `aborted`.
+    /// Only deliveries in this state: `pending`, `delivered`, `failed` or `aborted`.
     #[schema(value_type = Option<String>)]
     state: Field<Text>,
-    /// Only those of this event.
+    /// Only deliveries of this event.
     #[schema(value_type = Option<String>)]
     event: Field<Text>,
-    /// Only those made at this time or later.
+    /// Only deliveries that were created at this time or later.
     #[schema(value_type = Option<String>)]
     since: Field<Time>,
-    /// Only those made at this time or earlier.
+    /// Only deliveries that were created at this time or earlier.
     #[schema(value_type = Option<String>)]
     until: Field<Time>,
-    /// Deliveries of a page; 20 when left out.
+    /// The page size, in deliveries; default 20.
     #[schema(value_type = Option<u32>, minimum = 1, maximum = 100)]
     page_size: Field<Count>,
-    /// The token of the page before; left out for the first.
+    /// The token of the previous page; omitted for the first.
     #[schema(value_type = Option<String>)]
     page_token: Field<Text>,
 }
 
-/// Which deliveries, checked.
+/// A checked request for deliveries.
 #[derive(Debug)]
 pub(crate) struct Deliveries {
     pub(crate) id: EndpointId,
@@ -272,7 +273,7 @@ impl Request for DeliveriesRequest {
         }
         let token = errors.optional("/pageToken", self.page_token);
         let after = token.filter(|Text(token)| !token.is_empty()).and_then(|Text(token)| {
-            let wrong = "must be a token of a page before";
+            let wrong = "must be the token of a previous page";
             errors.keep("/pageToken", place(&token).ok_or(wrong))
         });
         let filter = MessageFilter { state, kind, made: Window::inclusive(since, until) };
@@ -280,7 +281,7 @@ impl Request for DeliveriesRequest {
     }
 }
 
-/// What is sent once more: one message, all that failed since a time, or all of a part of time.
+/// Which messages to resend: one message, all that failed since a time, or all of a period.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(example = json!({
@@ -296,10 +297,10 @@ pub(crate) struct ReplayWebhookRequest {
     /// The failed ones that were created at this time or later.
     #[schema(value_type = Option<String>)]
     failed_since: Field<Time>,
-    /// Those that were made at this time or later, whatever came of them.
+    /// All messages that were created at this time or later, in any state.
     #[schema(value_type = Option<String>)]
     since: Field<Time>,
-    /// With `since`: those that were made at this time or earlier.
+    /// With `since`: only messages that were created at this time or earlier.
     #[schema(value_type = Option<String>)]
     until: Field<Time>,
 }

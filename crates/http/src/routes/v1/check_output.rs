@@ -13,9 +13,9 @@ use crate::dto::shown;
 use crate::failures::OfOutput;
 use crate::problem::{Code, Problem};
 
-/// Read what a check printed.
+/// Get the output of a check.
 ///
-/// Not for tokens that are limited to repositories: a run alone does not name one.
+/// Not available to tokens that are limited to repositories, because a run id does not name one.
 #[utoipa::path(
     get,
     path = "/v1/testRuns/{run}/checks/{name}/output",

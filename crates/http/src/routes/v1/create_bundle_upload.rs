@@ -1,4 +1,4 @@
-//! `POST /v1/metrics/createBundleUpload`: where the uploader may send its bundle.
+//! `POST /v1/metrics/createBundleUpload`: the URL for the uploader's bundle.
 
 use actix_web::HttpRequest;
 use actix_web::web::{Data, Json};
@@ -12,7 +12,7 @@ use crate::problem::{Code, Problem};
 
 pub(crate) const PATH: &str = "/v1/metrics/createBundleUpload";
 
-/// The answer.
+/// The reply.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Answer {
@@ -31,7 +31,7 @@ pub(crate) async fn handle(
 ) -> Result<Json<Answer>, Problem> {
     let announced = api.uploads.announce(&caller, &body.repo, &body.org_slug).await;
     let announced = announced.map_err(|error| match error {
-        // The uploader turns a CI job red when it is told that something is not found.
+        // The uploader fails a CI job when the reply is "not found".
         Error::UnknownRepository(_) => Problem::new(Code::UploadRefused, error.to_string()),
         error => error.into(),
     })?;

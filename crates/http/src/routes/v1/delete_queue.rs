@@ -13,8 +13,8 @@ use crate::problem::{Code, Problem};
 
 /// Delete an empty queue.
 ///
-/// Cancel or merge what is in it first. A token with the compatibility profile `v1-live` gets 400 for
-/// a queue that is not empty, and 200 where there is no queue.
+/// Cancel or merge its pull requests first. A token with the compatibility profile `v1-live` gets
+/// 400 for a queue that is not empty, and 200 where there is no queue.
 #[utoipa::path(
     post,
     path = "/v1/deleteQueue",

@@ -10,10 +10,10 @@ use crate::dto::Errors;
 use crate::failures::OfMetrics;
 use crate::problem::Problem;
 
-/// The Prometheus text format that scrapers are promised.
+/// The Prometheus text format, version 0.0.4.
 const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// Read metrics in the Prometheus text format.
+/// Get metrics in the Prometheus text format.
 #[utoipa::path(
     get,
     path = "/v1/getMergeQueueMetrics",
@@ -36,7 +36,7 @@ pub(crate) async fn handle(
     Ok(HttpResponse::Ok().content_type(CONTENT_TYPE).body(api.exposition.render(&metrics)))
 }
 
-/// The one repository that is asked for. Parameters that are not known are ignored.
+/// The repository of the request, if any. Unknown parameters are ignored.
 fn which(given: &[(String, String)]) -> Result<Option<RepoName>, Problem> {
     let mut errors = Errors::default();
     let mut one = |name: &str| {

@@ -15,15 +15,15 @@ use crate::problem::{Code, Problem};
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(untagged)]
 pub(crate) enum Details {
-    /// The run that was asked for.
+    /// The requested run.
     One(Box<TestRunReply>),
     /// All runs in progress.
     All(TestRunsReply),
 }
 
-/// Read details of merge queue testing.
+/// Get details of test runs.
 ///
-/// With `testRunId` one run, also one that has ended; without it all that are in progress, as
+/// With `testRunId` one run, even after it has ended; without it all runs in progress, as
 /// `testRuns`.
 #[utoipa::path(
     post,

@@ -12,11 +12,11 @@ use crate::problem::Problem;
 use crate::stream;
 
 pub(crate) const PATH: &str = "/v1/metrics/getQuarantineConfig";
-/// The most bytes of a question. Each failed test may bring a message of 8,000 bytes, which is not
-/// kept, and a question that is refused makes every failure count just when there are many.
+/// The largest request, in bytes. Each failed test may have a message of 8,000 bytes, which is not
+/// kept. The limit is high, because after a refusal every failure counts.
 const MAX_BODY: u64 = 256 * 1024 * 1024;
 
-/// The answer.
+/// The reply.
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Answer {
@@ -31,7 +31,7 @@ pub(crate) async fn handle(
 ) -> Result<Json<Answer>, Problem> {
     let question: Question = stream::json(body, MAX_BODY).await?;
     let AskedRepo { host, owner, name } = question.repo;
-    // No repository of ours has such a name: nothing is excused.
+    // No registered repository has such a name: nothing is excused.
     let Ok(repo) = RepoName::new(&host, owner, name) else { return Ok(Json(Answer::default())) };
     let asked = question.test_identifiers.into_iter().map(AskedCase::asked).collect();
     let org = question.org_url_slug.unwrap_or_default();

@@ -8,7 +8,7 @@ use crate::dto::{QueueReply, QueueRequest, Words};
 use crate::failures::OfQueue;
 use crate::problem::Problem;
 
-/// Read a queue: its state, its settings and what is in it.
+/// Get a queue: its state, its settings and its pull requests.
 #[utoipa::path(
     post,
     path = "/v1/getQueue",

@@ -8,10 +8,10 @@ use crate::dto::{EntryReply, EntryRequest, LookUp, Words};
 use crate::failures::OfEntry;
 use crate::problem::Problem;
 
-/// Read a submitted pull request, also after it has left the queue.
+/// Get a submitted pull request, even after it has left the queue.
 ///
-/// By `pr.branch` it is the pull request from that branch that was submitted to this queue: an
-/// open one before all others, else the one that was closed last.
+/// `pr.branch` selects the pull request from that branch that was submitted to this queue: an open
+/// one first, otherwise the one that was closed last.
 #[utoipa::path(
     post,
     path = "/v1/getSubmittedPullRequest",

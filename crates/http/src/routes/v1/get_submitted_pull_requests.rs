@@ -9,9 +9,9 @@ use crate::dto::{EntriesReply, EntriesRequest, EntryReply, LookUps, Words};
 use crate::failures::OfQueue;
 use crate::problem::Problem;
 
-/// Read several submitted pull requests, also after they have left the queue.
+/// Get several submitted pull requests, even after they have left the queue.
 ///
-/// Those that were never submitted are named in `notFound`; the call succeeds all the same.
+/// `notFound` lists pull requests that were never submitted; the call still succeeds.
 #[utoipa::path(
     post,
     path = "/v1/getSubmittedPullRequests",

@@ -11,7 +11,7 @@ use crate::dto::{UploadReply, shown};
 use crate::failures::OfUploadStatus;
 use crate::problem::{Code, Problem};
 
-/// Read what became of an upload.
+/// Get the state of an upload.
 #[utoipa::path(
     get,
     path = "/v1/flaky-tests/uploads/{upload}",

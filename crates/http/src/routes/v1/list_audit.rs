@@ -8,9 +8,9 @@ use crate::dto::{AuditQuery, AuditReply};
 use crate::failures::OfAudit;
 use crate::problem::Problem;
 
-/// Read the audit log: who changed what, newest first.
+/// List the audit log, newest first.
 ///
-/// A token that is limited to repositories sees the changes that belong to these.
+/// A token that is limited to repositories sees only changes of these.
 #[utoipa::path(
     get,
     path = "/v1/audit",
@@ -19,12 +19,12 @@ use crate::problem::Problem;
     params(
         ("action" = Option<String>, Query, description = "Only this kind of change.", example = "queue.updated"),
         ("token" = Option<String>, Query, description = "Only changes by the token with this id."),
-        ("object" = Option<String>, Query, description = "Only changes of this object, by its whole text."),
+        ("object" = Option<String>, Query, description = "Only changes of this object, by its full text."),
         ("repo" = Option<String>, Query, description = "Only changes that belong to this repository, as `host/owner/name`.", example = "github.com/acme/calc"),
         ("since" = Option<String>, Query, description = "Only changes at or after this time.", example = "2026-11-21T00:00:00Z"),
         ("until" = Option<String>, Query, description = "Only changes before this time."),
-        ("limit" = Option<u32>, Query, description = "Records on a page, 1 to 100; 50 when left out.", minimum = 1, maximum = 100),
-        ("cursor" = Option<String>, Query, description = "`nextCursor` of the page before."),
+        ("limit" = Option<u32>, Query, description = "Records on a page, 1 to 100; default 50.", minimum = 1, maximum = 100),
+        ("cursor" = Option<String>, Query, description = "`nextCursor` of the previous page."),
     ),
     responses((status = OK, description = "A page of the log.", body = AuditReply), OfAudit),
     security(("ApiKeyAuth" = []))

@@ -8,10 +8,10 @@ use crate::dto::{ResultsReply, ResultsRequest, Words};
 use crate::failures::OfQueue;
 use crate::problem::Problem;
 
-/// List results of merge queue testing.
+/// List the results of test runs.
 ///
-/// One result for each pull request and attempt, the newest first; tests that are still running
-/// are left out.
+/// One result for each pull request and attempt, newest first; running tests are
+/// omitted.
 #[utoipa::path(
     post,
     path = "/v1/listMergeQueueTestingResults",

@@ -8,10 +8,10 @@ use crate::dto::{ListReply, ListRequest, Listing, Words};
 use crate::failures::OfQueue;
 use crate::problem::Problem;
 
-/// List a queue's pull requests, also those that have left it.
+/// List a queue's pull requests, including the ones that have left it.
 ///
-/// The most recently submitted come first. `since` and `until` ask when a pull request left the
-/// queue: one that failed then and was submitted again is listed with the state that it has now.
+/// Most recently submitted first. `since` and `until` limit when a pull request left the queue: one
+/// that failed then and was submitted again is listed with its current state.
 #[utoipa::path(
     post,
     path = "/v1/listPullRequests",

@@ -9,8 +9,8 @@ use crate::dto::{ListUploads, ListUploadsRequest, UploadsReply};
 use crate::failures::OfUploads;
 use crate::problem::Problem;
 
-/// List the uploads of a repository, newest first: how far each is, what it held, and why it looks
-/// bad.
+/// List the uploads of a repository, newest first: their states, contents and
+/// warnings.
 #[utoipa::path(
     post,
     path = "/v1/flaky-tests/list-uploads",
@@ -26,7 +26,7 @@ pub(crate) async fn handle(
 ) -> Result<Json<UploadsReply>, Problem> {
     let ListUploads { repo, org_slug, after, page_size } = body;
     let own = org_slug.as_deref().is_none_or(|slug| slug == caller.org_slug.as_str());
-    // The scope is looked at first: whoever may not read is told that.
+    // The scope is checked first, so that a missing scope is the error.
     let uploads = api.uploads.uploads(&caller, &repo, after, page_size + 1).await?;
     if !own {
         return Err(Error::UnknownRepository(repo).into());

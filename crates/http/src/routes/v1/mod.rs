@@ -1,4 +1,4 @@
-//! Version 1: one operation a file.
+//! Version 1: one operation per file.
 
 pub(crate) mod cancel_pull_request;
 pub(crate) mod check_output;

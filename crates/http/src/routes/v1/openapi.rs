@@ -6,7 +6,7 @@ use actix_web::http::header::ContentType;
 use crate::failures::OfOpen;
 use crate::openapi;
 
-/// Read this description.
+/// Get this OpenAPI description.
 #[utoipa::path(
     get,
     path = "/v1/openapi.json",

@@ -1,5 +1,5 @@
 //! `PUT /v1/uploads/{upload}/bundle.tar.zst?signature=…`: the bytes of an announced bundle. The
-//! address is the permission; sending the same again changes nothing.
+//! URL is the permission; sending the same bundle again has no effect.
 
 use actix_web::HttpRequest;
 use actix_web::web::{Data, Json, Path, Payload, Query};
@@ -14,7 +14,7 @@ use crate::stream;
 
 pub(crate) const PATH: &str = "/v1/uploads/{upload}/bundle.tar.zst";
 
-/// What the address carries.
+/// The query of the URL.
 #[derive(Deserialize)]
 pub(crate) struct Signed {
     #[serde(default)]

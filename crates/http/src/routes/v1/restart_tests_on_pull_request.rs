@@ -8,9 +8,9 @@ use crate::dto::{Empty, PullRequestRequest};
 use crate::failures::OfRestart;
 use crate::problem::Problem;
 
-/// Test a pull request once more, in its place.
+/// Restart the tests of a pull request; it keeps its position.
 ///
-/// Only one that is `TESTING` or `PENDING_FAILURE` has tests to restart.
+/// Only a pull request in the state `TESTING` or `PENDING_FAILURE` has tests to restart.
 #[utoipa::path(
     post,
     path = "/v1/restartTestsOnPullRequest",

@@ -11,11 +11,11 @@ use crate::failures::OfTargets;
 use crate::problem::{Code, Problem};
 use crate::targets_reporter::TargetsReporter;
 
-/// Report which targets a pull request touches, for queues in PARALLEL mode.
+/// Report the impacted targets of a pull request, for queues in PARALLEL mode.
 ///
-/// The pull request need not be in the queue yet, but its host must have it. Instead of a token, a workflow of a fork may send
-/// the id of its run in `x-forked-workflow-run-id`; the host is asked whether it vouches for the
-/// report.
+/// The pull request does not have to be in the queue yet, but must exist on its host. Instead of a
+/// token, a workflow of a fork may send the id of its run in `x-forked-workflow-run-id`; the host
+/// confirms that the run belongs to the pull request.
 #[utoipa::path(
     post,
     path = "/v1/setImpactedTargets",

@@ -17,7 +17,7 @@ pub(crate) struct Part {
     status_description: String,
 }
 
-/// All parts together.
+/// The state of all parts.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Overall {
@@ -39,7 +39,7 @@ pub(crate) struct StatusReply {
     statuses: Vec<Part>,
 }
 
-/// Read the state of the service.
+/// Get the state of the service.
 #[utoipa::path(
     get,
     path = "/v1/status",

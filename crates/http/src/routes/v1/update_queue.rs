@@ -10,7 +10,7 @@ use crate::problem::Problem;
 
 /// Change a queue's settings or state.
 ///
-/// What is left out stays as it is. The reply shows what was asked for: a change of mode that
+/// Omitted fields are unchanged. The reply shows the requested values: a change of mode that
 /// waits until the line is empty shows the new mode, and only getQueue shows
 /// `SWITCHING_MODES`.
 #[utoipa::path(

@@ -1,4 +1,4 @@
-//! `POST /v1/flaky-tests/upload`: JUnit files from whoever has no uploader.
+//! `POST /v1/flaky-tests/upload`: JUnit files from clients without an uploader.
 
 use std::collections::HashMap;
 
@@ -21,16 +21,16 @@ use crate::failures::OfUpload;
 use crate::problem::{Code, Problem};
 use crate::stream;
 
-/// The upload that was made, or that was there already.
+/// The created upload, or the existing one.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(example = json!({
     "upload_id": "0b7d6f5e-6f0e-5f2a-9d58-1d3f6f0f8a11",
     "status_url": "/v1/flaky-tests/uploads/0b7d6f5e-6f0e-5f2a-9d58-1d3f6f0f8a11"
 }))]
 pub(crate) struct UploadReportsReply {
-    /// Its id. The same files with the same parameters have the same.
+    /// Its id. The same files with the same parameters have the same id.
     upload_id: String,
-    /// Where to ask what became of it.
+    /// The URL of its state.
     status_url: String,
 }
 
@@ -69,8 +69,8 @@ fn claims(parameters: &mut Parameters, errors: &mut Errors) -> (Option<RepoName>
 
 /// Upload JUnit reports.
 ///
-/// Either several files as multipart/form-data, one part each, or one report as the body itself. They
-/// are read after the answer. Sending the same again is no second upload.
+/// Either several files as multipart/form-data, one part each, or one report as the body itself.
+/// They are read after the reply. Uploading the same files again has no effect.
 #[utoipa::path(
     post,
     path = "/v1/flaky-tests/upload",
@@ -82,8 +82,8 @@ fn claims(parameters: &mut Parameters, errors: &mut Errors) -> (Option<RepoName>
         ("sha" = Option<String>, Query, description = "The commit that was tested."),
         ("pr" = Option<u32>, Query, description = "The pull request that was tested."),
         ("job" = Option<String>, Query, description = "The name of the CI job."),
-        ("job_url" = Option<String>, Query, description = "The page of the CI job."),
-        ("author" = Option<String>, Query, description = "Who wrote the commit."),
+        ("job_url" = Option<String>, Query, description = "The URL of the CI job."),
+        ("author" = Option<String>, Query, description = "The author of the commit."),
         ("variant" = Option<String>, Query, description = "The variant of the tests; part of their identity."),
     ),
     request_body(content(
@@ -134,7 +134,7 @@ pub(crate) async fn handle(
 
 async fn files(api: &Api, mut parts: Multipart, upload: &mut Intake) -> Result<(), Problem> {
     let malformed = |error: &dyn std::fmt::Display| {
-        Problem::new(Code::MalformedBody, format!("the form cannot be read: {error}"))
+        Problem::new(Code::MalformedBody, format!("malformed form: {error}"))
     };
     while let Some(part) = parts.next().await {
         let mut part = part.map_err(|error| malformed(&error))?;

@@ -1,4 +1,4 @@
-//! One endpoint: how it is, what can be done with it, and what was sent to it.
+//! An endpoint: its state, its forms, and its deliveries.
 
 use signalbox_domain::time::Timestamp;
 use signalbox_domain::webhook::{Attempt, Endpoint, Message, MessageState};
@@ -9,9 +9,9 @@ use crate::model::{Block, Cell, Field, Form, Page, Section, Table};
 use crate::text::{ago, plain, sentence, span};
 use crate::visitor::Visitor;
 
-/// What was sent, as it was asked for.
+/// The deliveries, and their filter.
 pub(crate) struct Log {
-    /// The newest first, each with its tries.
+    /// Newest first, each with its delivery attempts.
     pub(crate) messages: Vec<(Message, Vec<Attempt>)>,
     pub(crate) state: Option<MessageState>,
     pub(crate) kind: String,
@@ -30,12 +30,12 @@ pub(crate) fn page(
     let mut above = Section::plain("facts");
     if let Some(off) = endpoint.health.off {
         let word = off.reason.named();
-        let text = format!("{} It was {}.", sentence(word.sentence), ago(off.at, now).text);
-        above = above.with(Block::notice(word.tone, word.icon, "It is sent nothing.", &text));
+        let text = format!("{} Since {}.", sentence(word.sentence), ago(off.at, now).text);
+        above = above.with(Block::notice(word.tone, word.icon, "No messages are sent.", &text));
     } else if let Some(since) = endpoint.health.failing_since {
         let text =
             format!("Since {}. {}", span(now.since(since)), sentence(meaning(&endpoint.health)));
-        above = above.with(Block::notice(Tone::Warning, "warning", "It fails.", &text));
+        above = above.with(Block::notice(Tone::Warning, "warning", "Deliveries fail.", &text));
     }
     above = above.with(Block::Details(facts(endpoint, now)));
     if visitor.session.is_some() {
@@ -64,14 +64,14 @@ fn facts(endpoint: &Endpoint, now: Timestamp) -> Vec<(&'static str, Cell)> {
         .iter()
         .filter(|it| it.until.is_none_or(|until| now < until))
         .map(|it| match it.until {
-            None => format!("one made {}", ago(it.created_at, now).text),
-            Some(until) => format!("an old one for {} more", span(until.since(now))),
+            None => format!("one created {}", ago(it.created_at, now).text),
+            Some(until) => format!("the previous one for {} more", span(until.since(now))),
         })
         .collect();
     vec![
         ("State", state(&endpoint.health).sub(sentence(meaning(&endpoint.health)))),
         ("Events", Cell::text(kinds)),
-        ("Signed with", Cell::text(secrets.join(", and "))),
+        ("Secrets", Cell::text(secrets.join(", and "))),
         ("Made", ago(endpoint.created_at, now)),
         ("Changed", ago(endpoint.updated_at, now)),
         ("Id", Cell::to_copy(endpoint.id.to_string())),
@@ -99,47 +99,49 @@ fn forms(org: &str, endpoint: &Endpoint, kinds: &[String]) -> Vec<Form> {
     if endpoint.health.is_on() {
         forms.push(Form {
             fields: vec![choice("event", "Event", plain_options(), "pull_request.merged")],
-            note: "An example is signed and tried as any other message.".to_owned(),
-            ..form(org, id, "test", "Send a test", "Send it")
+            note: "An example is signed and delivered like any other message.".to_owned(),
+            ..form(org, id, "test", "Send a test message", "Send")
         });
         let since = hours(&[(1, "hour"), (24, "day"), (168, "7 days"), (720, "30 days")]);
         forms.push(Form {
-            fields: vec![choice("hours", "Made in the last", since, "24")],
-            note: "Receivers get them under the same ids as before.".to_owned(),
-            ..form(org, id, "replay", "Send what failed once more", "Send them again")
+            fields: vec![choice("hours", "Created in the last", since, "24")],
+            note: "Receivers get them with the same ids as before.".to_owned(),
+            ..form(org, id, "replay", "Resend failed messages", "Resend")
         });
     } else {
         forms.push(Form {
             fields: vec![Field {
                 name: "catch_up",
-                label: "What happened meanwhile".to_owned(),
+                label: "Events while it was off".to_owned(),
                 kind: "boxes",
-                options: vec![("yes".to_owned(), "is sent too".to_owned())],
+                options: vec![("yes".to_owned(), "send them too".to_owned())],
                 ..Field::default()
             }],
-            ..form(org, id, "enable", "Switch it on", "Switch it on")
+            ..form(org, id, "enable", "Turn on", "Turn on")
         });
     }
     forms.push(Form {
         fields: fields(kinds, Some(endpoint)),
-        ..form(org, id, "update", "Change it", "Change it")
+        ..form(org, id, "update", "Change settings", "Change")
     });
-    let overlap = hours(&[(0, "at once"), (1, "in an hour"), (24, "in a day"), (168, "in 7 days")]);
+    let overlap =
+        hours(&[(0, "immediately"), (1, "in an hour"), (24, "in a day"), (168, "in 7 days")]);
     forms.push(Form {
-        fields: vec![choice("hours", "The old secret ends", overlap, "24")],
-        note: "Until then messages are signed with both. The new one is shown once.".to_owned(),
-        ..form(org, id, "rotate", "Give it a new secret", "Make a new secret")
+        fields: vec![choice("hours", "The old secret expires", overlap, "24")],
+        note: "Until then messages are signed with both. The new secret is shown only once."
+            .to_owned(),
+        ..form(org, id, "rotate", "Rotate the secret", "Create a new secret")
     });
     if endpoint.health.is_on() {
         forms.push(Form {
-            note: "It is sent nothing until somebody switches it on.".to_owned(),
-            ..form(org, id, "disable", "Switch it off", "Switch it off")
+            note: "No messages are sent until it is turned on.".to_owned(),
+            ..form(org, id, "disable", "Turn off", "Turn off")
         });
     }
     forms.push(Form {
-        note: "What was sent to it is deleted too.".to_owned(),
+        note: "Its deliveries are deleted too.".to_owned(),
         danger: true,
-        ..form(org, id, "delete", "Delete it", "Delete it")
+        ..form(org, id, "delete", "Delete the endpoint", "Delete")
     });
     forms
 }
@@ -151,12 +153,13 @@ fn deliveries(
     kinds: &[String],
     now: Timestamp,
 ) -> Section {
-    let heads = ["Event", "State", "Made", "#Tries", "Next try", "Last answer", "#Took"];
+    let heads =
+        ["Event", "State", "Created", "#Attempts", "Next attempt", "Last response", "#Duration"];
     let filtered = log.state.is_some() || !log.kind.is_empty();
     let empty = if filtered {
-        "Nothing that this filter lets through."
+        "No deliveries match this filter."
     } else {
-        "Nothing was sent yet. Send a test to see how it goes."
+        "No deliveries yet. Send a test message to try the endpoint."
     };
     let mut table = Table::new("deliveries", "Deliveries", &heads).empty(empty);
     for (message, attempts) in &log.messages {

@@ -1,4 +1,4 @@
-//! The events that there are, with the JSON Schema of each.
+//! The catalogue of events, with the JSON Schema of each.
 
 use super::menu;
 use crate::EventInfo;
@@ -6,7 +6,7 @@ use crate::model::{Block, Cell, Page, Section, Table};
 
 /// All events.
 pub(crate) fn catalogue(org: &str, events: &[EventInfo]) -> Page {
-    let mut table = Table::new("events", "Events", &["Event", "When"]).empty("There is no event.");
+    let mut table = Table::new("events", "Events", &["Event", "When"]).empty("No events.");
     for event in events {
         let path = format!("/{org}/webhooks/events?event={}", event.kind);
         table.push(

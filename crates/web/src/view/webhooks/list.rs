@@ -8,19 +8,19 @@ use crate::model::{Block, Cell, Form, Page, Section, Table};
 use crate::text::{ago, plain};
 use crate::visitor::Visitor;
 
-/// An endpoint with the messages that were made for it last.
+/// An endpoint with its latest messages.
 pub(crate) struct Listed {
     pub(crate) endpoint: Endpoint,
-    /// The newest first.
+    /// Newest first.
     pub(crate) last: Vec<Message>,
 }
 
 /// The page.
 pub(crate) fn page(listed: &[Listed], kinds: &[String], visitor: &Visitor, now: Timestamp) -> Page {
     let org = visitor.org();
-    let heads = ["Endpoint", "State", "Events", "Last delivered", "Of the last ones", "Made"];
+    let heads = ["Endpoint", "State", "Events", "Last delivered", "Recent failures", "Created"];
     let mut table = Table::new("endpoints", "Endpoints", &heads)
-        .empty("There is no endpoint yet. Make one below to be told what happens.");
+        .empty("No endpoints yet. Create one below to receive events.");
     for Listed { endpoint, last } in listed {
         let ended = last.iter().filter(|it| it.state != MessageState::Pending);
         let failed = ended.clone().filter(|it| it.state != MessageState::Delivered).count();
@@ -30,11 +30,11 @@ pub(crate) fn page(listed: &[Listed], kinds: &[String], visitor: &Visitor, now: 
             0 => "none ended".to_owned(),
             of => format!("{failed} of {of} failed"),
         };
-        let waiting = if waiting == 0 { String::new() } else { format!("{waiting} wait") };
+        let waiting = if waiting == 0 { String::new() } else { format!("{waiting} waiting") };
         let kinds = match endpoint.settings.kinds.len() {
             0 => "all".to_owned(),
             1..=3 => endpoint.settings.kinds.join(", "),
-            more => format!("{more} kinds"),
+            more => format!("{more} events"),
         };
         table.push(
             endpoint.id,
@@ -58,11 +58,11 @@ pub(crate) fn page(listed: &[Listed], kinds: &[String], visitor: &Visitor, now: 
             id: "create".to_owned(),
             action: format!("/{org}/webhooks/do"),
             post: true,
-            title: "Make an endpoint".to_owned(),
-            note: "It gets what happens from now on. Its secret is shown once.".to_owned(),
+            title: "Create an endpoint".to_owned(),
+            note: "It receives events from now on. Its secret is shown only once.".to_owned(),
             hidden: vec![("action", "create".to_owned())],
             fields: fields(kinds, None),
-            button: "Make it".to_owned(),
+            button: "Create".to_owned(),
             ..Form::default()
         };
         sections.push(Section::new("make", "New endpoint").with(Block::Forms(vec![form])));

@@ -1,4 +1,4 @@
-//! One message: what was sent, every try, and what came back.
+//! A message: its payload, every delivery attempt, and the responses.
 
 use signalbox_domain::time::Timestamp;
 use signalbox_domain::webhook::{Attempt, Endpoint, Message, MessageState};
@@ -23,8 +23,8 @@ pub(crate) fn page(
     let org = visitor.org();
     let word = message.state.named();
     let next = match message.next_at {
-        Some(at) if at > now => format!("The next try is in {}.", span(at.since(now))),
-        Some(_) => "The next try is due now.".to_owned(),
+        Some(at) if at > now => format!("The next attempt is in {}.", span(at.since(now))),
+        Some(_) => "The next attempt is due now.".to_owned(),
         None => String::new(),
     };
     let mut first = Section::plain("facts").with(Block::Answer {
@@ -43,19 +43,19 @@ pub(crate) fn page(
         ),
         ("Made", ago(message.created_at, now)),
         ("Tries", Cell::text(message.tries.to_string())),
-        ("Id of the message", Cell::to_copy(message.id.to_string())),
-        ("Id of the event", Cell::to_copy(message.event.to_string())),
+        ("Message id", Cell::to_copy(message.id.to_string())),
+        ("Event id", Cell::to_copy(message.event.to_string())),
     ]));
     let waits = message.state == MessageState::Pending;
     if visitor.session.is_some() && endpoint.health.is_on() && !waits {
-        let mut again = form(org, endpoint.id, "resend", "", "Send it once more");
+        let mut again = form(org, endpoint.id, "resend", "", "Resend");
         again.hidden.push(("message", message.id.to_string()));
         first = first.with(Block::Forms(vec![again]));
     }
     let mut sections = vec![first];
     if attempts.is_empty() {
-        let none = Section::new("tries", "Tries");
-        sections.push(none.with(Block::Text("It was not tried yet.".to_owned())));
+        let none = Section::new("tries", "Delivery attempts");
+        sections.push(none.with(Block::Text("No attempts yet.".to_owned())));
     }
     for attempt in attempts.iter().rev().take(super::super::ROWS) {
         sections.push(tried(attempt, now));
@@ -66,8 +66,8 @@ pub(crate) fn page(
             .with(Block::Pre(plain(&message.payload, MOST))),
     );
     let signed = format!("{}.<webhook-timestamp>.<payload>", message.id);
-    let signed = Section::new("signed", "What is signed")
-        .note("with HMAC-SHA256 under the secret of the endpoint")
+    let signed = Section::new("signed", "Signed content")
+        .note("with HMAC-SHA256 and the secret of the endpoint")
         .with(Block::Pre(signed));
     sections.push(signed);
     let body = format!("{{\"webhookId\": \"{}\", \"messageId\": \"{}\"}}", endpoint.id, message.id);
@@ -86,12 +86,12 @@ pub(crate) fn page(
 fn tried(attempt: &Attempt, now: Timestamp) -> Section {
     let word = attempt.outcome.named();
     let status = attempt.status.map(|it| it.to_string()).unwrap_or_default();
-    let heading = format!("Try {}: {} {status}", attempt.number, word.label);
+    let heading = format!("Attempt {}: {} {status}", attempt.number, word.label);
     let mut section = Section::new(&format!("try-{}", attempt.number), heading.trim())
         .note(sentence(word.sentence))
         .with(Block::Details(vec![
             ("When", ago(attempt.at, now)),
-            ("Took", Cell::text(format!("{} ms", attempt.took.millis()))),
+            ("Duration", Cell::text(format!("{} ms", attempt.took.millis()))),
             ("Status", Cell::text(if status.is_empty() { "–" } else { &status })),
         ]));
     if let Some(error) = &attempt.error {
@@ -109,6 +109,6 @@ fn tried(attempt: &Attempt, now: Timestamp) -> Section {
         section
     } else {
         let shown = plain(&attempt.response, signalbox_domain::webhook::MAX_RESPONSE);
-        section.with(Block::Part("The answer, its first 4 KiB", shown))
+        section.with(Block::Part("Response body, first 4 KiB", shown))
     }
 }

@@ -1,4 +1,4 @@
-//! Webhooks: endpoints, what was sent to them, and the events that there are.
+//! Webhooks: endpoints, their deliveries, and the catalogue of events.
 
 mod endpoint;
 mod events;
@@ -37,7 +37,7 @@ fn menu(org: &str, current: &str) -> Vec<MenuItem> {
     vec![item("Endpoints", "webhooks"), item("Events", "webhooks/events")]
 }
 
-/// Whether an endpoint is sent anything.
+/// The state of an endpoint.
 fn state(health: &Health) -> Cell {
     match (health.off, health.failing_since) {
         (Some(off), _) => Cell::named(&off.reason),
@@ -46,18 +46,18 @@ fn state(health: &Health) -> Cell {
     }
 }
 
-/// What is told about a state in a sentence.
+/// The state as a sentence.
 fn meaning(health: &Health) -> &'static str {
     match (health.off, health.failing_since) {
         (Some(off), _) => off.reason.named().sentence,
         (None, Some(_)) => {
-            "the last tries failed; after five days of nothing but failures it is switched off"
+            "recent attempts failed; after five days without a success it is turned off"
         }
-        (None, None) => "it is sent what its filter lets through",
+        (None, None) => "events that match its filter are sent",
     }
 }
 
-/// The fields of an endpoint; filled in when there is one already.
+/// The fields of an endpoint; filled in for an existing one.
 fn fields(kinds: &[String], endpoint: Option<&Endpoint>) -> Vec<Field> {
     let settings = endpoint.map(|it| &it.settings);
     vec![
@@ -66,7 +66,8 @@ fn fields(kinds: &[String], endpoint: Option<&Endpoint>) -> Vec<Field> {
             label: "URL".to_owned(),
             kind: "url",
             value: settings.map(|it| it.url.clone()).unwrap_or_default(),
-            hint: "Messages are posted there. Its name must lead to a public address.".to_owned(),
+            hint: "Messages are sent here by POST. Its name must resolve to a public address."
+                .to_owned(),
             required: true,
             ..Field::default()
         },
@@ -83,7 +84,7 @@ fn fields(kinds: &[String], endpoint: Option<&Endpoint>) -> Vec<Field> {
             kind: "boxes",
             value: settings.map(|it| it.kinds.join("\n")).unwrap_or_default(),
             options: kinds.iter().map(|it| (it.clone(), it.clone())).collect(),
-            hint: "None ticked: all of them.".to_owned(),
+            hint: "None selected: all events.".to_owned(),
             ..Field::default()
         },
     ]

@@ -1,4 +1,4 @@
-//! A secret that was just made. It is on this page and never again.
+//! A new secret. Only this page shows it.
 
 use signalbox_wording::Tone;
 
@@ -9,8 +9,8 @@ pub(crate) fn page(title: &str, secret: &str, next: &str, back: &str) -> Page {
     let notice = Block::notice(
         Tone::Warning,
         "warning",
-        "This is shown once.",
-        "Copy it now; nobody can see it again.",
+        "This is shown only once.",
+        "Copy it now; it cannot be shown again.",
     );
     Page {
         title: title.to_owned(),
@@ -19,7 +19,7 @@ pub(crate) fn page(title: &str, secret: &str, next: &str, back: &str) -> Page {
                 .with(notice)
                 .with(Block::Pre(secret.to_owned()))
                 .with(Block::Text(next.to_owned()))
-                .with(Block::Links(vec![Cell::text("I have copied it").link(back)])),
+                .with(Block::Links(vec![Cell::text("Done").link(back)])),
         ],
         ..Page::default()
     }

@@ -10,8 +10,8 @@ use crate::problem::Problem;
 
 /// Page through the public events of the organization.
 ///
-/// Every change of a pull request, a batch, a queue or a test is told once, in the order in which
-/// it was committed. An event that is committed later never has a lower position.
+/// Every change of a pull request, a batch, a queue or a test is listed once, in the order of its
+/// commit. An event that is committed later never has a lower position.
 #[utoipa::path(
     get,
     path = "/v1/events",
@@ -19,7 +19,7 @@ use crate::problem::Problem;
     tag = "events",
     params(
         ("after" = Option<String>, Query, description = "Events after this position; without it from the oldest that is kept.", example = "1042"),
-        ("limit" = Option<u32>, Query, description = "How many at most, 1 to 1000; 100 without it."),
+        ("limit" = Option<u32>, Query, description = "The page size, 1 to 1000; default 100."),
         ("type" = Option<String>, Query, description = "Only events with these names, separated by commas.", example = "pull_request.merged,pull_request.failed"),
     ),
     responses((status = OK, description = "The events.", body = EventsReply), OfEvents),

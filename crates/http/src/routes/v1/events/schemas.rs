@@ -6,7 +6,7 @@ use crate::api::Api;
 use crate::dto::{CatalogueEntry, CatalogueReply};
 use crate::failures::OfOpen;
 
-/// List every event that there is.
+/// List the catalogue of events.
 #[utoipa::path(
     get,
     path = "/v1/events/schemas",

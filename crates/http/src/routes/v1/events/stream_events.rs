@@ -19,25 +19,26 @@ use crate::event_hub::Listening;
 use crate::failures::OfStream;
 use crate::problem::{Code, Problem};
 
-/// How long a stream is silent at most: proxies close what says nothing.
+/// The interval of keep-alives: proxies close silent connections.
 const HEARTBEAT: Duration = Duration::from_secs(15);
-/// After that a stream ends, and the client comes again: so servers share their readers anew.
+/// After this time a stream ends and its client reconnects, so that clients spread over the
+/// servers.
 const LONGEST: Duration = Duration::from_mins(15);
-/// The most events that are sent at once.
-const AT_ONCE: u32 = 200;
+/// The most events that are sent in one batch.
+const BATCH: u32 = 200;
 
 /// Follow the public events of the organization as server-sent events.
 ///
 /// Each has its position as `id`, its name as `event` and its payload as `data`. A client that
-/// comes again with `Last-Event-ID` misses nothing. Without a position the stream begins now. It
-/// ends after 15 minutes; clients of server-sent events come again by themselves.
+/// reconnects with `Last-Event-ID` misses nothing. Without a position the stream starts with new
+/// events. It ends after 15 minutes; clients of server-sent events reconnect automatically.
 #[utoipa::path(
     get,
     path = "/v1/events/stream",
     operation_id = "streamEvents",
     tag = "events",
     params(
-        ("after" = Option<String>, Query, description = "Events after this position; without it, and without `Last-Event-ID`, those that come from now on.", example = "1042"),
+        ("after" = Option<String>, Query, description = "Events after this position; without it, and without `Last-Event-ID`, only new events.", example = "1042"),
         ("type" = Option<String>, Query, description = "Only events with these names, separated by commas.", example = "pull_request.merged"),
         ("Last-Event-ID" = Option<String>, Header, description = "The position of the last event that was received; counts before `after`.", example = "1042"),
     ),
@@ -85,10 +86,10 @@ pub(crate) async fn handle(
         .streaming(events))
 }
 
-/// Somebody who reads along.
+/// A stream of events to one client.
 struct Follower {
     api: Data<Api>,
-    /// Shows the token again before anything is sent.
+    /// Checks the token again before anything is sent.
     request: HttpRequest,
     caller: Arc<Caller>,
     kinds: Option<Vec<String>>,
@@ -108,11 +109,11 @@ impl Follower {
         loop {
             let service = &self.api.events.service;
             let kinds = self.kinds.as_deref();
-            let read = match service.after(&self.caller, self.after, kinds, AT_ONCE).await {
+            let read = match service.after(&self.caller, self.after, kinds, BATCH).await {
                 Ok(read) => read,
                 Err(error) => {
-                    // The client comes again, and hears of it then.
-                    tracing::warn!(%error, "a stream of events is ended");
+                    // The client reconnects, and gets the error then.
+                    tracing::warn!(%error, "a stream of events ended with an error");
                     return None;
                 }
             };
@@ -140,7 +141,7 @@ impl Follower {
     }
 }
 
-/// Events as the format of server-sent events has them. Payloads have one line.
+/// Formats server-sent events. Payloads have one line.
 fn text(events: &[PublicEvent]) -> String {
     let mut text = String::new();
     for PublicEvent { position, kind, payload, .. } in events {

@@ -11,7 +11,7 @@ use crate::dto::tests::{CiRunReply, CiRunRequest};
 use crate::failures::OfSettings;
 use crate::problem::Problem;
 
-/// Tell of a CI run.
+/// Announce a CI run.
 #[utoipa::path(
     post,
     path = "/v1/flaky-ci/create-ci-run",

@@ -8,7 +8,7 @@ use crate::dto::{Empty, tests::MonitorRequest};
 use crate::failures::OfMonitor;
 use crate::problem::Problem;
 
-/// Delete a monitor: it resolves for every test at once.
+/// Delete a monitor: it resolves for every test immediately.
 #[utoipa::path(
     post,
     path = "/v1/flaky-tests/delete-monitor",

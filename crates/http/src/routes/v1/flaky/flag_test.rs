@@ -10,7 +10,7 @@ use crate::dto::{Empty, tests::FlagRequest};
 use crate::failures::OfFlag;
 use crate::problem::Problem;
 
-/// Flag a test as flaky, whatever monitors say, or take that back.
+/// Flag a test as flaky independently of the monitors, or remove the flag.
 #[utoipa::path(
     post,
     path = "/v1/flaky-tests/flag-test",

@@ -8,7 +8,7 @@ use crate::dto::tests::{FlakySettingsReply, RepositoryRequest};
 use crate::failures::OfSettings;
 use crate::problem::Problem;
 
-/// Read the settings of flaky tests.
+/// Get the settings of flaky tests.
 #[utoipa::path(
     post,
     path = "/v1/flaky-tests/get-settings",

@@ -8,14 +8,14 @@ use crate::dto::tests::{RepositoryRequest, SettingsHistoryReply};
 use crate::failures::OfSettings;
 use crate::problem::Problem;
 
-/// Read who changed the settings of flaky tests, and when.
+/// List the changes of the settings of flaky tests, with their authors.
 #[utoipa::path(
     post,
     path = "/v1/flaky-tests/get-settings-history",
     operation_id = "getFlakySettingsHistory",
     tag = "flaky tests",
     request_body = RepositoryRequest,
-    responses((status = OK, description = "The changes, the newest first.", body = SettingsHistoryReply), OfSettings),
+    responses((status = OK, description = "The changes, newest first.", body = SettingsHistoryReply), OfSettings),
     security(("ApiKeyAuth" = []))
 )]
 pub(crate) async fn handle(

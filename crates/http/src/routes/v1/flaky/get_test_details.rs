@@ -11,7 +11,7 @@ use crate::dto::tests::{DetailsRequest, TestCaseReply, TestReply};
 use crate::failures::OfTest;
 use crate::problem::Problem;
 
-/// Read a test.
+/// Get a test.
 #[utoipa::path(
     post,
     path = "/v1/flaky-tests/get-test-details",

@@ -8,14 +8,14 @@ use crate::dto::tests::{HistoryReply, HistoryRequest};
 use crate::failures::OfTest;
 use crate::problem::Problem;
 
-/// Read what was decided about a test, and why.
+/// List the changes of a test's status, flag and quarantine, with their reasons.
 #[utoipa::path(
     post,
     path = "/v1/flaky-tests/get-test-history",
     operation_id = "getTestHistory",
     tag = "flaky tests",
     request_body = HistoryRequest,
-    responses((status = OK, description = "At most 100 steps, the newest first.", body = HistoryReply), OfTest),
+    responses((status = OK, description = "At most 100 steps, newest first.", body = HistoryReply), OfTest),
     security(("ApiKeyAuth" = []))
 )]
 pub(crate) async fn handle(

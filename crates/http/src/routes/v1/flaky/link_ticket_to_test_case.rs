@@ -8,7 +8,7 @@ use crate::dto::{Empty, tests::TicketRequest};
 use crate::failures::OfTest;
 use crate::problem::Problem;
 
-/// Link a ticket to a test, in place of the one before.
+/// Link a ticket to a test; it replaces an earlier one.
 #[utoipa::path(
     post,
     path = "/v1/flaky-tests/link-ticket-to-test-case",

@@ -9,7 +9,7 @@ use crate::dto::tests::{FailingReply, FailingRequest, TestCaseReply};
 use crate::failures::OfTests;
 use crate::problem::Problem;
 
-/// List the distinct tests that failed within a time of at most 7 days.
+/// List the distinct tests that failed within a window of at most 7 days.
 #[utoipa::path(
     post,
     path = "/v1/flaky-tests/list-failing-tests",

@@ -13,8 +13,8 @@ use crate::problem::Problem;
 
 /// List the tests that failed in a test run of a queue, and which of them are known to be flaky.
 ///
-/// As reports on the run's candidate say; none while it is being built. At most 1,000 failing
-/// attempts are looked at. The token needs `queue:read` and `tests:read`.
+/// From the reports on the run's candidate; none while it is being built. Considers at most 1,000
+/// failing attempts. The token needs `queue:read` and `tests:read`.
 #[utoipa::path(
     post,
     path = "/v1/flaky-tests/list-failures-of-test-run",

@@ -9,7 +9,7 @@ use crate::dto::tests::{QuarantinedReply, QuarantinedRequest};
 use crate::failures::OfTests;
 use crate::problem::Problem;
 
-/// List the tests whose next failure counts as passed.
+/// List the quarantined tests, whose failures count as passed.
 #[utoipa::path(
     post,
     path = "/v1/flaky-tests/list-quarantined-tests",

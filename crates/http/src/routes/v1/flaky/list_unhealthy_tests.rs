@@ -9,7 +9,7 @@ use crate::dto::tests::{UnhealthyReply, UnhealthyRequest};
 use crate::failures::OfTests;
 use crate::problem::Problem;
 
-/// List the tests that are flaky, or those that are broken.
+/// List flaky or broken tests.
 #[utoipa::path(
     post,
     path = "/v1/flaky-tests/list-unhealthy-tests",

@@ -30,8 +30,8 @@ use crate::dto::tests::{Listing, NamedOrg};
 use crate::paging::{ListId, PageReply};
 use crate::problem::Problem;
 
-/// Checks that the organization that a request names is the token's own. To callers, what others
-/// have does not exist.
+/// Checks that the organization of a request is the token's own. Other organizations do not exist
+/// for the caller.
 fn own_org(caller: &Caller, scope: Scope, org: &NamedOrg, repo: &RepoName) -> Result<(), Problem> {
     if !caller.may(scope) {
         return Err(Error::MissingScope(scope).into());

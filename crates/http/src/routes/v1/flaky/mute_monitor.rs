@@ -10,7 +10,7 @@ use crate::dto::{Empty, tests::MuteRequest};
 use crate::failures::OfMute;
 use crate::problem::Problem;
 
-/// Let a monitor not count for a test for a while, or let it count again.
+/// Mute a monitor for a test for some time, or unmute it.
 #[utoipa::path(
     post,
     path = "/v1/flaky-tests/mute-monitor",

@@ -10,7 +10,7 @@ use crate::dto::{Empty, tests::OverrideRequest};
 use crate::failures::OfTest;
 use crate::problem::Problem;
 
-/// Decide about the quarantine of a test: always, never, or as the settings say.
+/// Override the quarantine of a test: always, never, or follow the settings.
 #[utoipa::path(
     post,
     path = "/v1/flaky-tests/override-quarantine",

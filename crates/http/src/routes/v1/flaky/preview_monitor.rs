@@ -8,7 +8,7 @@ use crate::dto::tests::{PreviewMonitorRequest, PreviewReply, WithParameters};
 use crate::failures::OfSettings;
 use crate::problem::Problem;
 
-/// See what a monitor would find now, without creating it.
+/// Preview the tests that a monitor would find now, without creating it.
 #[utoipa::path(
     post,
     path = "/v1/flaky-tests/preview-monitor",

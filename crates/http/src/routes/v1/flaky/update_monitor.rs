@@ -9,7 +9,8 @@ use crate::dto::tests::{MonitorReply, UpdateMonitorRequest, WithParameters};
 use crate::failures::OfMonitor;
 use crate::problem::Problem;
 
-/// Change a monitor; what is left out stays as it is. A disabled one resolves for every test at once.
+/// Change a monitor; omitted fields are unchanged. A disabled monitor resolves for every test
+/// immediately.
 #[utoipa::path(
     post,
     path = "/v1/flaky-tests/update-monitor",

@@ -9,7 +9,7 @@ use crate::dto::tests::{FlakySettingsReply, UpdateSettingsRequest};
 use crate::failures::OfSettings;
 use crate::problem::Problem;
 
-/// Change the settings of flaky tests; what is left out stays as it is.
+/// Change the settings of flaky tests; omitted fields are unchanged.
 #[utoipa::path(
     post,
     path = "/v1/flaky-tests/update-settings",

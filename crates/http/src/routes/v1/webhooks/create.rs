@@ -8,8 +8,8 @@ use crate::dto::webhooks::{CreateWebhookRequest, CreatedWebhookReply};
 use crate::failures::OfNewWebhook;
 use crate::problem::Problem;
 
-/// Create an endpoint for webhooks. It gets what happens from now on. The secret in the reply is shown
-/// this once.
+/// Create a webhook endpoint. It receives events from now on. The secret is shown only in this
+/// reply.
 #[utoipa::path(
     post,
     path = "/v1/webhooks/create",

@@ -16,7 +16,7 @@ use crate::problem::Problem;
     operation_id = "deleteWebhook",
     tag = "webhooks",
     request_body = WebhookRequest,
-    responses((status = OK, description = "It is deleted.", body = Empty), OfWebhook),
+    responses((status = OK, description = "The endpoint is deleted.", body = Empty), OfWebhook),
     security(("ApiKeyAuth" = []))
 )]
 pub(crate) async fn handle(

@@ -8,7 +8,7 @@ use crate::dto::webhooks::{WebhookReply, WebhookRequest};
 use crate::failures::OfWebhook;
 use crate::problem::Problem;
 
-/// Read an endpoint.
+/// Get an endpoint.
 #[utoipa::path(
     post,
     path = "/v1/webhooks/get",

@@ -8,8 +8,8 @@ use crate::dto::webhooks::{DeliveriesReply, DeliveriesRequest};
 use crate::failures::OfWebhook;
 use crate::problem::Problem;
 
-/// List what was or is to be sent to an endpoint, newest first: every try with its answer, and when
-/// the next one is.
+/// List the messages of an endpoint, newest first: every delivery attempt with its response, and
+/// the time of the next one.
 #[utoipa::path(
     post,
     path = "/v1/webhooks/deliveries",

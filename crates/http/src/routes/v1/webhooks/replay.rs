@@ -8,15 +8,15 @@ use crate::dto::webhooks::{ReplayWebhookRequest, ReplayedReply};
 use crate::failures::OfReplay;
 use crate::problem::Problem;
 
-/// Send messages once more, under the same ids: one, all that failed since a time, or all of a part of
-/// time.
+/// Resend messages under the same ids: one, all that failed since a time, or all of a
+/// period.
 #[utoipa::path(
     post,
     path = "/v1/webhooks/replay",
     operation_id = "replayWebhook",
     tag = "webhooks",
     request_body = ReplayWebhookRequest,
-    responses((status = OK, description = "What is on its way.", body = ReplayedReply), OfReplay),
+    responses((status = OK, description = "The resent messages.", body = ReplayedReply), OfReplay),
     security(("ApiKeyAuth" = []))
 )]
 pub(crate) async fn handle(

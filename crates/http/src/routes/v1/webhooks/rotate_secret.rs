@@ -8,7 +8,8 @@ use crate::dto::webhooks::{CreatedWebhookReply, RotateWebhookRequest};
 use crate::failures::OfWebhook;
 use crate::problem::Problem;
 
-/// Give an endpoint a new secret. Messages are signed with the old one too until the overlap is over.
+/// Rotate the secret of an endpoint. Until the end of the overlap, messages are signed with both
+/// secrets.
 #[utoipa::path(
     post,
     path = "/v1/webhooks/rotate-secret",

@@ -8,14 +8,14 @@ use crate::dto::webhooks::{UpdateWebhookRequest, WebhookReply};
 use crate::failures::OfWebhook;
 use crate::problem::Problem;
 
-/// Change an endpoint, or switch it on or off.
+/// Change an endpoint, or turn it on or off.
 #[utoipa::path(
     post,
     path = "/v1/webhooks/update",
     operation_id = "updateWebhook",
     tag = "webhooks",
     request_body = UpdateWebhookRequest,
-    responses((status = OK, description = "The endpoint as it is now.", body = WebhookReply), OfWebhook),
+    responses((status = OK, description = "The changed endpoint.", body = WebhookReply), OfWebhook),
     security(("ApiKeyAuth" = []))
 )]
 pub(crate) async fn handle(
