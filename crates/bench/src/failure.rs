@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-/// What was to be done, and what stood in the way.
+/// The operation that failed, and why.
 #[derive(Debug, Error)]
 #[error("{what}: {why}")]
 pub(crate) struct Failure {

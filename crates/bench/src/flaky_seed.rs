@@ -183,7 +183,7 @@ async fn copy(fresh: &Fresh, places: std::ops::Range<usize>, mix: Mix) -> Result
     let from = |table: &str| {
         format!("FROM seed_tests v CROSS JOIN seed_{table} t WHERE t.kind = v.kind AND {among}")
     };
-    // Only this transaction of PostgreSQL leaves out the look at other tables.
+    // Only this transaction of PostgreSQL skips the checks of foreign keys.
     let begin = match fresh.on {
         On::Sqlite => "BEGIN;",
         On::Postgres => "BEGIN; SET LOCAL session_replication_role = replica;",

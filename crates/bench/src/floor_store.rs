@@ -1,5 +1,5 @@
-//! What the floors do in the database: the same library and settings as the product, and nothing
-//! but the statements that the work cannot do without.
+//! What the floors do in the database: the same library and settings as the product, and only
+//! the statements that the work needs.
 
 use diesel::deserialize::FromSql;
 use diesel::pg::{Pg, PgValue};

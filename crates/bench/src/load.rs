@@ -82,7 +82,7 @@ impl Client {
         Ok(connection.buffer.get(start..end).unwrap_or_default().to_vec())
     }
 
-    /// Sends one request again and again over one connection. Returns the time of all together.
+    /// Sends one request repeatedly over one connection. Returns the total time.
     pub(crate) async fn repeat(
         &mut self,
         request: &Request,

@@ -2,7 +2,7 @@
 //!
 //! An operation is one file in `operations`. It prepares its data, lets floor and product take
 //! turns, and adds rows to the report. The report goes to standard output as a table and to a file
-//! as JSON; nothing here fails because a number is bad.
+//! as JSON; a missed goal is not a failure.
 
 mod database;
 mod failure;

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use crate::failure::{During, Failure};
 use crate::load::{self, Client};
 
-/// The longest that a server may take before the run is given up.
+/// The time limit of a server before the run fails.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The release program beside this one, if it was built.
@@ -77,7 +77,7 @@ impl Running {
                 return Ok(running);
             }
             if let Some(status) = running.child.try_wait().during("the server")? {
-                return Err(Failure::new("the server", format!("ended at once: {status}")));
+                return Err(Failure::new("the server", format!("exited immediately: {status}")));
             }
             if begun.elapsed() > PATIENCE {
                 return Err(Failure::new("the server", "is not ready after half a minute"));
@@ -92,7 +92,7 @@ impl Running {
     }
 }
 
-/// Resident memory of a process in MiB, as Linux tells it.
+/// Resident memory of a process in MiB, as Linux reports it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Memory {
     /// Now.
@@ -107,7 +107,7 @@ impl Memory {
         Self::of("self")
     }
 
-    /// Lets this process's peak begin anew.
+    /// Resets the memory peak of this process.
     pub(crate) fn forget_peak() -> Result<(), Failure> {
         std::fs::write("/proc/self/clear_refs", "5").during("this program's memory")
     }
@@ -119,7 +119,7 @@ impl Memory {
             let value = status.lines().find_map(|line| line.strip_prefix(name));
             let kibibytes = value.and_then(|it| it.split_whitespace().next()?.parse::<u32>().ok());
             let kibibytes =
-                kibibytes.ok_or_else(|| Failure::new("the memory of a process", "is not told"))?;
+                kibibytes.ok_or_else(|| Failure::new("the memory of a process", "is missing"))?;
             Ok::<_, Failure>(f64::from(kibibytes) / 1024.0)
         };
         Ok(Self { resident: field("VmRSS:")?, peak: field("VmHWM:")? })

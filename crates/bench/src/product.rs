@@ -1,5 +1,5 @@
-//! The product on a database: its stores, use cases and routes, with a git host in memory that
-//! answers at once, and without background work.
+//! The product on a database: its stores, services and routes, with a git host in memory that
+//! responds immediately, and without background work.
 
 use std::sync::Arc;
 

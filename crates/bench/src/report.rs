@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_share_below_the_goal_is_said_to_be_missed() {
+    fn a_share_below_the_goal_is_reported_as_missed() {
         let turns = Turns { floor: vec![40.0], product: vec![100.0] };
         let row = Row::against("x", "y".to_owned(), &turns).at_least(0.5);
         assert_eq!(line(&row), "| x | y | 40.0 µs | 100 µs | 0.40 × | ≥ 0.5 × | no |");

@@ -34,7 +34,7 @@ pub(crate) async fn queue(product: &Product, branch: &BranchName) -> Result<Queu
 pub(crate) async fn submit(product: &Product, queue: QueueRef, many: usize) -> Result<(), Failure> {
     let loaded = product.stores.queue.queues.load(queue, None).await.during("a queue")?;
     let Some(Loaded::Fresh(before, version)) = loaded else {
-        return Err(Failure::new("a queue", "is not there"));
+        return Err(Failure::new("a queue", "does not exist"));
     };
     let at = SystemClock.now();
     let head = Sha::new("f".repeat(40)).during("a commit")?;

@@ -19,7 +19,7 @@ pub(crate) struct Listening {
 }
 
 impl Listening {
-    /// Stops at once.
+    /// Stops immediately.
     pub(crate) async fn stop(self) {
         self.handle.stop(false).await;
     }
@@ -33,7 +33,7 @@ macro_rules! listen {
         let server = HttpServer::new($app)
             .disable_signals()
             .workers(workers)
-            // Floor and product wait for each other; neither is to hang up meanwhile.
+            // Floor and product run in turns; neither may close its idle connections.
             .keep_alive(Duration::from_mins(10))
             .listen(listener)
             .during("a server")?
@@ -49,7 +49,7 @@ pub(crate) fn product(api: Api) -> Result<Listening, Failure> {
     listen!(move || signalbox_http::app(api.clone()))
 }
 
-/// A floor: these routes and nothing else.
+/// A floor: a server with only these routes.
 pub(crate) fn floor(
     routes: impl Fn(&mut ServiceConfig) + Clone + Send + 'static,
 ) -> Result<Listening, Failure> {

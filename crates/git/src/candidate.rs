@@ -10,13 +10,13 @@ use signalbox_domain::time::Timestamp;
 use crate::git::{Git, parse_sha, parse_tree};
 use crate::statuses;
 
-/// The most conflicting paths that are told, and the most bytes of each.
+/// The most conflicting paths that are reported, and the most bytes of each.
 const MAX_PATHS: (usize, usize) = (100, 1_024);
 
-/// What git says of commits without a common ancestor, which it has looked for and read.
+/// The error of git for commits without a common ancestor, after it has read both.
 const UNRELATED: &str = "refusing to merge unrelated histories";
 
-/// What became of changes put on a commit.
+/// The outcome of applying changes to a commit.
 pub(crate) enum Applied {
     /// A commit with them, its tree where that is known without asking, and those of them that
     /// add nothing.
@@ -61,8 +61,8 @@ pub(crate) async fn build(
     }
 }
 
-/// One of a group cannot be put on anything. It is named, so that the others go on without it, with
-/// git's words in the place of paths.
+/// One pull request of a group cannot be applied to any commit. It is named, so that the others
+/// continue without it, with the error of git in place of paths.
 async fn refused_one(
     git: &Git,
     build: &BuildCandidate,
@@ -82,8 +82,8 @@ async fn refused_one(
     Err(HostError::Rejected { words })
 }
 
-/// What is ahead does not go together, though it shares no target: the group waits for the later
-/// one of the two.
+/// The pull requests ahead conflict, although they share no target: the group waits for the later
+/// of the two.
 fn before_conflicts(
     build: &BuildCandidate,
     change: usize,
@@ -94,7 +94,7 @@ fn before_conflicts(
             Ok(Built::Conflict { pr: first.pr, with: ConflictWith::Ahead(*run), paths })
         }
         (None, _) | (_, None) => {
-            Err(HostError::Unavailable { words: "a conflict without a change".into() })
+            Err(HostError::Unavailable { words: "a conflict without a conflicting change".into() })
         }
     }
 }
@@ -127,7 +127,9 @@ async fn conflict(
     at: Timestamp,
 ) -> Result<Built, HostError> {
     let Some(changed) = build.changes.get(change) else {
-        return Err(HostError::Unavailable { words: "a conflict without a change".into() });
+        return Err(HostError::Unavailable {
+            words: "a conflict without a conflicting change".into(),
+        });
     };
     let alone = std::slice::from_ref(changed);
     let conflicts = async |base: &str| {
@@ -238,8 +240,8 @@ fn message(change: &Change) -> String {
     if body.is_empty() { format!("{title}\n") } else { format!("{title}\n\n{body}\n") }
 }
 
-/// Replays the commits of a pull request on a commit, oldest first. Merges in between are left
-/// out, as git itself does; so are commits that change nothing any more.
+/// Replays the commits of a pull request on a commit, oldest first. Merges in between are skipped,
+/// as git itself does; so are commits that no longer change anything.
 async fn replayed(
     git: &Git,
     tip: &str,
@@ -260,8 +262,8 @@ async fn replayed(
 }
 
 /// Puts one commit on another. The merge base must be the commit's own parent: a helper commit
-/// that has the tip's tree and that parent makes it so, also with versions of git that cannot be
-/// told the base.
+/// that has the tip's tree and that parent makes it so, also with versions of git without an option
+/// for the base.
 async fn picked(
     git: &Git,
     tip: &str,
@@ -273,7 +275,7 @@ async fn picked(
     let parents = git.parents(commit).await?;
     let Some(parent) = parents.first() else {
         return Err(HostError::Rejected {
-            words: format!("commit {commit} has no parent and cannot be replayed"),
+            words: format!("could not replay commit {commit}: it has no parent"),
         });
     };
     let helper = git.commit_tree(tip_tree.as_str(), &[parent], "helper\n", &author, at).await?;
@@ -312,7 +314,7 @@ pub(crate) async fn merge_trees(
             Ok(Err(paths))
         }
         Some(128) if done.complaints().any(|line| line.contains(UNRELATED)) => {
-            let words = format!("commit {theirs} has no history in common with the target");
+            let words = format!("commit {theirs} has no common history with the target");
             Err(HostError::Rejected { words })
         }
         Some(_) | None => Err(git.missing(&[theirs, ours], done.trouble()).await),

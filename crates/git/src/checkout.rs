@@ -30,7 +30,8 @@ impl Folder {
         Ok(Self(path.to_owned()))
     }
 
-    /// Ends what is left of the check, and removes the folder. Dropping it does the same at once.
+    /// Ends the remaining processes of the check, and removes the folder. Dropping it does the same
+    /// without waiting.
     pub(crate) async fn clear(self) {
         drop(spawn_blocking(move || drop(self)).await);
     }
@@ -46,10 +47,10 @@ impl Drop for Folder {
 pub(crate) fn clear(folder: &Path) {
     let left = leftovers::kill_marked(folder);
     if left > 0 {
-        tracing::warn!(folder = %folder.display(), left, "processes of a check cannot be ended");
+        tracing::warn!(folder = %folder.display(), left, "could not end the processes of a check");
     }
     if let Err(error) = remove(folder) {
-        tracing::warn!(folder = %folder.display(), %error, "a checkout stays behind");
+        tracing::warn!(folder = %folder.display(), %error, "could not remove a checkout");
     }
 }
 
@@ -116,7 +117,7 @@ mod tests {
 
     use super::*;
 
-    const NOBODY: u32 = 65_534;
+    const UNPRIVILEGED: u32 = 65_534;
     const FOLDER: &str = "SIGNALBOX_TEST_READ_ONLY_FOLDER";
 
     /// Permissions mean nothing to root, so that the test calls itself as another user there.
@@ -129,7 +130,7 @@ mod tests {
         if !rustix::process::geteuid().is_root() {
             return read_only_folders_are_removed(place.path());
         }
-        chown(place.path(), Some(NOBODY), Some(NOBODY)).expect("given away");
+        chown(place.path(), Some(UNPRIVILEGED), Some(UNPRIVILEGED)).expect("changed owner");
         let own = std::env::current_exe().expect("this test");
         let run = Command::new("setpriv")
             .args(["--reuid=65534", "--regid=65534", "--clear-groups"])

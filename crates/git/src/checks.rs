@@ -60,7 +60,7 @@ struct Ran {
     left: LeftReports,
 }
 
-/// What is told of a check: the conclusion, a line for people, and what it printed.
+/// The result of a check: the conclusion, a summary line, and its output.
 struct Finished {
     conclusion: CheckConclusion,
     summary: String,
@@ -87,7 +87,10 @@ impl LocalChecksRunner {
     pub fn sweep_leftovers(&self) {
         let left = leftovers::kill_marked(&self.config.work_dir);
         if left > 0 {
-            tracing::warn!(left, "processes of checks of an earlier server cannot be ended");
+            tracing::warn!(
+                left,
+                "could not end the left-over check processes of an earlier server"
+            );
         }
         let Ok(jobs) = std::fs::read_dir(&self.config.work_dir) else { return };
         for job in jobs.flatten() {
@@ -133,7 +136,7 @@ impl LocalChecksRunner {
         let config = match config::read(&git, job.checks.config_from.as_str()).await? {
             Some(Ok(config)) => config,
             Some(Err(words)) => {
-                // The queue names what is required, and the file that says how to run it is bad.
+                // The queue names the required checks, and the file that defines them is invalid.
                 let failed = |name: &String| {
                     let ended = Some((CheckConclusion::Failure, words.clone()));
                     self.report(job, name, CheckStatus::Completed, ended)
@@ -181,7 +184,7 @@ impl LocalChecksRunner {
     }
 
     /// Hands the reports over. A check that failed only because of quarantined tests counts as
-    /// passed, and says so in its summary and below its output.
+    /// passed; its summary and the end of its output name these tests.
     async fn with_reports(&self, job: &ChecksJob, check: &str, ended: Ran) -> Finished {
         let Ran { mut conclusion, mut summary, mut output, left } = ended;
         if !left.files.is_empty() {
@@ -195,14 +198,16 @@ impl LocalChecksRunner {
                     summary = format!("{summary}; {words}");
                     output = format!("{}\n[{words}]\n", output.trim_end_matches('\n'));
                 }
-                Err(error) => tracing::warn!(check, error, "reports were not taken in"),
+                Err(error) => {
+                    tracing::warn!(check, error, "could not store the reports of a check")
+                }
             }
         }
         Finished { conclusion, summary, output }
     }
 
-    /// Runs one check in a folder of its own. When this returns, it is removed and no process of the
-    /// check is left.
+    /// Runs one check in a folder of its own. When this returns, it is removed and no process of
+    /// the check is left.
     async fn run_one(
         &self,
         job: &ChecksJob,
@@ -242,7 +247,7 @@ impl LocalChecksRunner {
             Err(NotCheckedOut::Host(error)) => return Err(error.into()),
             // A check that can never begin has failed: who is at fault is found as for any other.
             Err(NotCheckedOut::Content(words)) => {
-                let summary = "the candidate cannot be checked out".to_owned();
+                let summary = "could not check out the candidate".to_owned();
                 let left = LeftReports { files: Vec::new(), failed: true, whole: true };
                 let conclusion = CheckConclusion::Failure;
                 return Ok(Ran { conclusion, summary, output: format!("{words}\n"), left });
@@ -266,13 +271,13 @@ impl LocalChecksRunner {
         let seconds = format!("{}.{}", took / 1_000, took % 1_000 / 100);
         // What was opened can be read after the folder is gone.
         let collected = spawn_blocking(move || reports::collect(&checkout, &patterns, &before));
-        let Collected { files, left_out, old } = collected.await.unwrap_or_default();
-        if left_out > 0 {
-            tracing::warn!(check = check.name, left_out, "reports are too many or too large");
+        let Collected { files, omitted, old } = collected.await.unwrap_or_default();
+        if omitted > 0 {
+            tracing::warn!(check = check.name, omitted, "some reports exceed the limits");
         }
         let output = output.into_text();
         let failed = matches!(ended, Ok(Ended::Exited(status)) if says_failed(status));
-        let left = LeftReports { files, failed, whole: left_out == 0 && old == 0 };
+        let left = LeftReports { files, failed, whole: omitted == 0 && old == 0 };
         let (conclusion, summary) = match ended {
             Ok(Ended::Exited(status)) if status.success() => {
                 (CheckConclusion::Success, format!("succeeded after {seconds} s"))
@@ -290,7 +295,7 @@ impl LocalChecksRunner {
             Err(NotRun::Machine(error)) => return Err(unavailable(folder, &error).into()),
             Err(NotRun::Program(error)) => {
                 let program = check.run.first().map(String::as_str).unwrap_or_default();
-                (CheckConclusion::Failure, format!("{program:?} cannot be run: {error}"))
+                (CheckConclusion::Failure, format!("could not run {program:?}: {error}"))
             }
         };
         Ok(Ran { conclusion, summary, output, left })
@@ -304,7 +309,7 @@ impl LocalChecksRunner {
         checkout: &Path,
     ) -> Result<Command, HostError> {
         if check.run.is_empty() {
-            return Err(HostError::Rejected { words: "a check has nothing to run".into() });
+            return Err(HostError::Rejected { words: "a check has an empty command".into() });
         }
         let prs: Vec<String> = job.checks.prs.iter().map(ToString::to_string).collect();
         let variable = |name: &str| std::env::var_os(name).unwrap_or_default();
@@ -334,17 +339,17 @@ impl LocalChecksRunner {
     }
 }
 
-/// Whether a check ended by itself and said that something failed. Above 125 are what shells answer
-/// for a program that cannot be run, or that a signal has ended.
+/// Whether a check exited and reported a failure. Codes above 125 are what shells return for a
+/// program that cannot be run, or that a signal has ended.
 fn says_failed(status: ExitStatus) -> bool {
     status.code().is_some_and(|code| (1..=125).contains(&code))
 }
 
 /// Why a job stopped before its end.
 enum Stop {
-    /// Nobody wants its reports any more.
+    /// Its reports are no longer needed.
     Unwanted,
-    /// Nothing can be said about the candidate.
+    /// The result of the candidate is unknown.
     Host(HostError),
 }
 
@@ -363,7 +368,7 @@ impl From<HostError> for Stop {
 #[async_trait]
 impl ChecksRunner for LocalChecksRunner {
     async fn run(&self, job: &ChecksJob, sink: &dyn ChecksSink) -> Result<(), HostError> {
-        // When nobody wants the reports any more, what runs is ended before this returns.
+        // When the reports are no longer needed, running checks end before this returns.
         let (stop, stopped) = watch::channel(false);
         let work = self.run_all(job, sink, stopped);
         tokio::pin!(work);

@@ -50,7 +50,7 @@ pub struct CheckConfig {
 }
 
 impl RepositoryConfig {
-    /// Reads the file's text, or says what is wrong with it.
+    /// Parses the text of the file; the error names the problem.
     pub fn parse(text: &str) -> Result<Self, String> {
         let wrong = |words: String| format!("{CONFIG_FILE}: {words}");
         let config: Self = serde_path_to_error::deserialize(
@@ -64,13 +64,13 @@ impl RepositoryConfig {
         let mut names = BTreeSet::new();
         for check in &config.checks {
             if check.name.is_empty() || check.name.len() > 255 {
-                return Err(wrong("a check's name must have 1 to 255 characters".into()));
+                return Err(wrong("invalid name of a check: expected 1 to 255 characters".into()));
             }
             if !names.insert(check.name.as_str()) {
-                return Err(wrong(format!("two checks are called {:?}", check.name)));
+                return Err(wrong(format!("duplicate check {:?}", check.name)));
             }
             if check.run.first().is_none_or(String::is_empty) {
-                return Err(wrong(format!("check {:?} has nothing to run", check.name)));
+                return Err(wrong(format!("check {:?} has an empty command: set run", check.name)));
             }
             for pattern in &check.reports {
                 if let Some(rule) = reports::check(pattern) {
@@ -79,7 +79,10 @@ impl RepositoryConfig {
                 }
             }
             if check.timeout_minutes == Some(0) {
-                return Err(wrong(format!("check {:?} has no time to run", check.name)));
+                return Err(wrong(format!(
+                    "invalid timeout_minutes of check {:?}: expected at least 1",
+                    check.name
+                )));
             }
         }
         Ok(config)
@@ -105,17 +108,17 @@ async fn file(
     let Some(entry) = listed.split('\0').find(is_it) else { return Ok(None) };
     let mut fields = entry.split_ascii_whitespace().skip(1);
     let (Some("blob"), Some(blob), size) = (fields.next(), fields.next(), fields.next()) else {
-        return Ok(Some(Err(format!("{path}: it is not a file"))));
+        return Ok(Some(Err(format!("{path}: not a file"))));
     };
     if size.and_then(|size| size.parse::<u64>().ok()).is_some_and(|size| size > MAX_BYTES) {
-        return Ok(Some(Err(format!("{path}: it has more than {MAX_BYTES} bytes"))));
+        return Ok(Some(Err(format!("{path}: larger than {MAX_BYTES} bytes"))));
     }
     let done = git.ok(&["cat-file", "blob", blob]).await?;
-    Ok(Some(String::from_utf8(done.stdout).map_err(|_| format!("{path}: it is not UTF-8"))))
+    Ok(Some(String::from_utf8(done.stdout).map_err(|_| format!("{path}: not UTF-8"))))
 }
 
-/// The configuration at a commit. `None` without a file; the inner error says what is wrong with
-/// it.
+/// The configuration at a commit. `None` without a file; the inner error names the
+/// problem.
 pub(crate) async fn read(
     git: &Git,
     commit: &str,
@@ -125,8 +128,8 @@ pub(crate) async fn read(
 }
 
 /// The statuses that the repository requires at a commit: the list in its own file, else the list
-/// in [`TRUNK_FILE`], else every check. `None` without a file that says anything; the inner error
-/// says what is wrong with one.
+/// in [`TRUNK_FILE`], else every check. `None` without a file that defines any; the inner error
+/// names the problem of a file.
 pub(crate) async fn required_statuses(
     git: &Git,
     commit: &str,
@@ -164,10 +167,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn errors_name_the_problem() {
         for (text, words) in [
             ("[merge]\nrequired = []", "unknown field `required`"),
-            ("[[checks]]\nname = \"a\"\nrun = []", "check \"a\" has nothing to run"),
+            ("[[checks]]\nname = \"a\"\nrun = []", "check \"a\" has an empty command"),
             ("[[checks]]\nname = \"a\"\nrun = \"make\"", "checks[0].run"),
             ("[[checks]]\nrun = [\"a\"]", "missing field `name`"),
             (

@@ -103,7 +103,7 @@ impl HostSettings for Settings {
         Ok(ConnectedHost {
             git: host.clone(),
             checks: Arc::new(checks),
-            checks_at_once: usize::try_from(self.checks.concurrency).unwrap_or(usize::MAX),
+            concurrent_checks: usize::try_from(self.checks.concurrency).unwrap_or(usize::MAX),
             forge: None,
             decoder: None,
             local: Some(Arc::new(Local { name, root, host, runner, clock })),
@@ -198,7 +198,7 @@ mod tests {
     #[test]
     fn a_table_has_the_defaults() {
         let table = "host = \"h\"".parse().expect("TOML");
-        let Ok(settings) = read(table) else { panic!("it is good") };
+        let Ok(settings) = read(table) else { panic!("it is valid") };
         let shown = settings.table().to_string();
         assert!(shown.contains("concurrency = 2") && !shown.contains("root"), "{shown}");
     }

@@ -1,5 +1,5 @@
-//! What is wrong with a bare repository: whether it can be read and written, and whether pushes are
-//! noticed.
+//! Checks a bare repository: whether it can be read and written, and whether pushes are
+//! seen.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -11,15 +11,15 @@ use signalbox_hosts::{Problem, StaleLock};
 use crate::hooks::POST_RECEIVE;
 use crate::locks::stale_locks;
 
-/// What is wrong with a repository.
+/// The problem of a repository, if it has one.
 pub(crate) fn problem(repository: &Repository, path: &Path, now: Timestamp) -> Option<Problem> {
     let (name, shown) = (&repository.name, path.display());
     let stops = |sentence: String| Some(Problem { severity: Severity::Problem, sentence });
     if let Err(error) = std::fs::read(path.join("HEAD")) {
-        return stops(format!("{name}: {shown} is no repository that can be read: {error}"));
+        return stops(format!("{name}: could not read the repository {shown}: {error}"));
     }
     if let Err(error) = tempfile::tempfile_in(path.join("objects")) {
-        return stops(format!("{name}: nothing can be written to {shown}: {error}"));
+        return stops(format!("{name}: could not write to {shown}: {error}"));
     }
     match stale_locks(path, now) {
         Ok(locks) => {
@@ -31,32 +31,32 @@ pub(crate) fn problem(repository: &Repository, path: &Path, now: Timestamp) -> O
                 ));
             }
         }
-        Err(error) => return stops(format!("{name}: {shown} cannot be searched: {error}")),
+        Err(error) => return stops(format!("{name}: could not list {shown}: {error}")),
     }
     let advice = format!("run `signalbox repo add {name} --org SLUG --path {shown}` again");
     let sentence = hook_problem(repository, path, &advice)?;
     Some(Problem { severity: Severity::Warning, sentence })
 }
 
-/// What keeps a repository's hooks from telling of pushes.
+/// Why a repository's hooks do not report pushes.
 fn hook_problem(repository: &Repository, path: &Path, advice: &str) -> Option<String> {
     let name = &repository.name;
     let hook = path.join("hooks").join("proc-receive");
     let Ok(text) = std::fs::read_to_string(&hook) else {
-        return Some(format!("{name} takes no pushes to refs/for: {advice}"));
+        return Some(format!("{name} does not accept pushes to refs/for: {advice}"));
     };
     let mode = std::fs::metadata(&hook).map_or(0, |it| it.permissions().mode());
     if mode & 0o111 == 0 {
-        return Some(format!("{name}: {} cannot be run: {advice}", hook.display()));
+        return Some(format!("{name}: {} is not executable: {advice}", hook.display()));
     }
     let program = text.lines().find_map(|line| line.strip_prefix("exec '"));
     let program = program.and_then(|rest| rest.split_once('\'')).map(|(program, _)| program);
     if program.is_some_and(|program| !Path::new(program).exists()) {
-        return Some(format!("{name}: its hook calls a program that is gone: {advice}"));
+        return Some(format!("{name}: its hook calls a program that does not exist: {advice}"));
     }
     let told = path.join("hooks").join(POST_RECEIVE);
     let Ok(text) = std::fs::read(&told) else {
-        return Some(format!("{name}: pushes are noticed two seconds late: {advice}"));
+        return Some(format!("{name}: pushes are seen up to two seconds late: {advice}"));
     };
     // An operator's own hook may call ours.
     let calls_ours = ["hook post-receive", "'hook' 'post-receive'"];
@@ -64,7 +64,7 @@ fn hook_problem(repository: &Repository, path: &Path, advice: &str) -> Option<St
     if !calls_ours.iter().any(|call| text.contains(call)) {
         let hook = told.display();
         return Some(format!(
-            "{name}: pushes are noticed two seconds late: let {hook} run `signalbox … hook \
+            "{name}: pushes are seen up to two seconds late: let {hook} run `signalbox … hook \
              post-receive`, with the arguments that hooks/proc-receive has"
         ));
     }

@@ -1,8 +1,8 @@
 //! How a call of git ended, and what that says.
 //!
 //! A call that fails says that something is wrong with this machine or this repository, unless git
-//! is known to say it of the very change: a full disk, a missing folder, an unreadable object and a
-//! lock in the way all end with the same exit code as a bad name.
+//! is known to say it of the very change: a full disk, a missing folder, an unreadable object and
+//! an existing lock all end with the same exit code as a bad name.
 
 use signalbox_domain::ports::HostError;
 
@@ -40,7 +40,10 @@ impl Done {
         let words = match (complaints.as_slice(), self.signal, self.code) {
             (_, Some(signal), _) => format!("was killed by signal {signal}"),
             ([], None, code) if self.stderr.trim().is_empty() => {
-                format!("ended with exit code {} and gave no reason", code.unwrap_or_default())
+                format!(
+                    "ended with exit code {} without an error message",
+                    code.unwrap_or_default()
+                )
             }
             ([], None, _) => self.stderr.trim().replace('\n', "; "),
             (complaints, None, _) => complaints.join("; "),
@@ -101,7 +104,7 @@ mod tests {
         let said = "git merge-base: error: x: No space left on device; fatal: no";
         assert_eq!(words(&full), said);
         assert_eq!(words(&ended(None, "")), "git merge-base: was killed by signal 9");
-        let silent = "git merge-base: ended with exit code 3 and gave no reason";
+        let silent = "git merge-base: ended with exit code 3 without an error message";
         assert_eq!(words(&ended(Some(3), "")), silent);
     }
 

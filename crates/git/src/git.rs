@@ -64,7 +64,7 @@ impl Git {
         command
     }
 
-    /// Calls git. An exit code other than 0 is no error here.
+    /// Calls git. An exit code other than 0 is not an error here.
     pub(crate) async fn call(&self, args: &[&str]) -> Result<Done, HostError> {
         let mut command = self.command();
         command.args(args);
@@ -89,7 +89,7 @@ impl Git {
         };
         match fields.as_slice() {
             [commit, tree] => Ok(Some(Head { sha: parse_sha(commit)?, tree: parse_tree(tree)? })),
-            _ => Err(HostError::Unavailable { words: format!("{name} is no commit") }),
+            _ => Err(HostError::Unavailable { words: format!("not a commit: {name}") }),
         }
     }
 
@@ -104,7 +104,7 @@ impl Git {
                 return Ok(Some(words.map(ToOwned::to_owned).collect()));
             }
         }
-        // A ref that cannot be read is left out with a warning.
+        // A ref that cannot be read is omitted with a warning.
         let of_it = format!(" {name}");
         if done.stderr.lines().any(|line| line.ends_with(&of_it)) {
             return Err(done.trouble());
@@ -122,8 +122,8 @@ impl Git {
         parse_tree(&done.text())
     }
 
-    /// The first of these commits that is not in the repository, as an error; the trouble itself
-    /// when they are all there, or when that cannot be said.
+    /// The first of these commits that is not in the repository, as an error; the original error
+    /// when all of them exist, or when that is unknown.
     pub(crate) async fn missing(&self, commits: &[&str], trouble: HostError) -> HostError {
         for commit in commits {
             match self.call(&["cat-file", "-e", commit]).await.and_then(|done| done.yes_or_no()) {
@@ -212,7 +212,7 @@ impl Git {
         if self.tip(name).await?.as_deref() != Some(from) {
             return Ok(false);
         }
-        // It is where it was expected: a lock, a full disk or the like stood in the way.
+        // It is where it was expected: a lock, a full disk or the like blocked the update.
         Err(done.trouble())
     }
 
@@ -233,7 +233,7 @@ impl Git {
         }
         match from {
             Some(from) if self.tip(name).await?.as_deref() != Some(from) => Ok(false),
-            // It is where it was expected: a lock, a full disk or the like stood in the way.
+            // It is where it was expected: a lock, a full disk or the like blocked the update.
             Some(_) | None => Err(done.trouble()),
         }
     }
@@ -262,7 +262,7 @@ async fn finish(mut command: Command, what: &str, input: Option<&str>) -> Result
         .spawn()
         .map_err(|error| unavailable(format!("could not start git {what}: {error}")))?;
     if let (Some(input), Some(mut stdin)) = (input, child.stdin.take()) {
-        // A program that ends before it has read all says so by its exit code.
+        // A program that ends before it has read everything reports that by its exit code.
         drop(stdin.write_all(input.as_bytes()).await);
     }
     let output = tokio::time::timeout(TIME_LIMIT, child.wait_with_output())
@@ -271,7 +271,9 @@ async fn finish(mut command: Command, what: &str, input: Option<&str>) -> Result
             let seconds = TIME_LIMIT.as_secs();
             unavailable(format!("git {what} did not end within {seconds} s and was killed"))
         })?
-        .map_err(|error| unavailable(format!("git {what} could not be read: {error}")))?;
+        .map_err(|error| {
+            unavailable(format!("could not read the output of git {what}: {error}"))
+        })?;
     Ok(Done {
         what: what.to_owned(),
         code: output.status.code(),
@@ -281,7 +283,7 @@ async fn finish(mut command: Command, what: &str, input: Option<&str>) -> Result
     })
 }
 
-/// A name that git will write: it refuses one that has nothing but these characters.
+/// A name that git accepts: it refuses names that consist only of these characters.
 fn writable_name(name: &str) -> String {
     let is_left_out = |c: char| c <= ' ' || ".,:;<>\"\\'".contains(c);
     if name.chars().all(is_left_out) { "unknown".into() } else { cut(name) }

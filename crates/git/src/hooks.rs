@@ -1,4 +1,5 @@
-//! The hooks of a bare repository: one takes pushes to `refs/for/…`, the other tells of all others.
+//! The hooks of a bare repository: one accepts pushes to `refs/for/…`, the other reports all other
+//! pushes.
 
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
@@ -9,17 +10,17 @@ use signalbox_hosts::HookError;
 
 use crate::host::PlainGitHost;
 
-/// The hook that tells of pushes.
+/// The hook that reports pushes.
 pub const POST_RECEIVE: &str = "post-receive";
-/// Tells our hook from others.
+/// Identifies our hook.
 const MARK: &str = "# installed by signalbox";
 
 impl PlainGitHost {
-    /// Installs a `proc-receive` hook, which takes pushes to `refs/for/…`, and a `post-receive` hook,
-    /// which tells of all others; each runs that program with `hook NAME` behind its arguments.
-    /// Installing again replaces our own hooks; others are never touched. Another `proc-receive` is
-    /// an error. Without a `post-receive` of ours pushes are noticed a little later, so another one
-    /// is only told: `false`.
+    /// Installs a `proc-receive` hook, which accepts pushes to `refs/for/…`, and a `post-receive`
+    /// hook, which reports all other pushes; each runs that program with `hook NAME` after its
+    /// arguments. Installing again replaces our own hooks; others are never touched. Another
+    /// `proc-receive` is an error. Without our `post-receive` pushes are seen by the next sweep,
+    /// so for another one the result is only `false`.
     pub async fn install_hooks(
         &self,
         repository: &Repository,

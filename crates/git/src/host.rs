@@ -89,7 +89,7 @@ impl PlainGitHost {
     pub(crate) fn git(&self, repository: &Repository) -> Result<Git, HostError> {
         let Some(folder) = self.folder(repository)? else {
             let place = repository.path.as_deref().unwrap_or("the folder of its host");
-            let words = format!("repository {} is not there: {place}", repository.name);
+            let words = format!("repository {} does not exist: {place}", repository.name);
             return Err(HostError::Unavailable { words });
         };
         match lacks(&folder)? {
@@ -240,7 +240,8 @@ impl GitHost for PlainGitHost {
         let Some(head) = git.head(&format!("refs/heads/{}", order.target)).await? else {
             return Err(HostError::NotFound { what: format!("branch {}", order.target) });
         };
-        // What has landed before does not land once more: it is built anew, and then told.
+        // Changes that have landed before do not land again: the candidate is built again, and the
+        // earlier landing is reported.
         if head.sha != order.expected
             || (!adds_nothing
                 && landed::first(&git, &order.target, &order.changes).await?.is_some())

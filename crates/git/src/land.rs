@@ -1,4 +1,4 @@
-//! Landing: what was tested, and nothing else, becomes the target's head.
+//! Landing: exactly the tested commit becomes the target's head.
 
 use signalbox_domain::ids::TreeId;
 use signalbox_domain::ports::{Head, HostError, LandAnswer};
@@ -23,7 +23,7 @@ pub(crate) async fn land(
         candidate.to_owned()
     } else {
         // The target has the same content under another commit, or other lanes have landed: the
-        // changes are put on it once more, and the result must be the tree that is wanted.
+        // changes are replayed on it, and the result must be the wanted tree.
         let Some(wanted) = wanted_tree(git, land).await? else {
             return Ok(LandAnswer::TargetMoved(head));
         };
@@ -61,7 +61,7 @@ async fn wanted_tree(git: &Git, land: &Land) -> Result<Option<TreeId>, HostError
 
 /// The commit of an earlier try whose answer was lost: the candidate itself, or a commit with the
 /// wanted tree that is remembered as the landing of these changes. A commit that only happens to
-/// have that tree was made by somebody else.
+/// have that tree was not made by the queue.
 ///
 /// [`HostError::NotFound`] when there is no target.
 pub(crate) async fn already_landed(git: &Git, land: &Land) -> Result<Option<Head>, HostError> {

@@ -94,7 +94,7 @@ pub(crate) async fn contained(
     let list = lines(commits);
     let missing = git.call_with(&["rev-list", "--stdin"], &format!("{list}^{head}\n")).await?;
     if missing.code != Some(0) {
-        let words = format!("the history of {target} cannot be read: {}", missing.stderr.trim());
+        let words = format!("could not read the history of {target}: {}", missing.stderr.trim());
         return Err(HostError::Unavailable { words });
     }
     let text = missing.text();
@@ -112,7 +112,7 @@ fn lines<'a>(names: impl IntoIterator<Item = &'a String>) -> String {
     text
 }
 
-/// The objects that these names stand for, without those that stand for none.
+/// The objects of these names; names without an object are omitted.
 async fn objects(git: &Git, names: &[String]) -> Result<BTreeMap<String, String>, HostError> {
     if names.is_empty() {
         return Ok(BTreeMap::new());

@@ -1,5 +1,5 @@
-//! Processes as Linux shows them, and those that a check has left behind: found by the mark in
-//! their environment, which children inherit in whatever session or group they are.
+//! Processes as Linux shows them, and the ones that a check has left behind: found by the mark
+//! in their environment, which children inherit in any session or group.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -23,7 +23,8 @@ pub(crate) struct Process {
     pub(crate) parent: i32,
     /// Whether it has ended and only its status is left.
     pub(crate) is_over: bool,
-    /// When it was started, in the kernel's own count; tells it from a later one of its number.
+    /// When it was started, in kernel ticks; distinguishes it from a later process with the same
+    /// id.
     started: u64,
 }
 
@@ -79,7 +80,7 @@ pub(crate) fn kill_marked(folder: &Path) -> usize {
 /// Waits for a moment, on a thread that has nothing else to do.
 #[expect(
     clippy::disallowed_methods,
-    reason = "the supervisor and the sweep at the start are not on a runtime, and processes do not tell their end to those that are not their parents"
+    reason = "the supervisor and the sweep at the start are not on a runtime, and the end of a process is only signalled to its parent"
 )]
 pub(crate) fn pause(moment: Duration) {
     std::thread::sleep(moment);

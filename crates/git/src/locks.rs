@@ -1,6 +1,6 @@
 //! Locks that git has left behind. A git that is killed (by a power cut, by an operator, or by the
-//! server's own limit) leaves `main.lock` beside the ref that it was about to write, and from then on
-//! nobody can write that ref.
+//! server's own limit) leaves `main.lock` beside the ref that it was about to write, and from then
+//! on no process can write that ref.
 
 use std::fs;
 use std::io;
@@ -15,15 +15,15 @@ use tokio::task::spawn_blocking;
 use crate::host::PlainGitHost;
 use crate::process::start_time;
 
-/// A lock that is younger than this may belong to a git that is at work: five times the limit of the
-/// server's own calls.
+/// A lock that is younger than this may belong to a git that is at work: five times the limit of
+/// the server's own calls.
 const YOUNG_MINUTES: u32 = 10;
-/// A lock that is older than this belongs to nobody, unless a process is seen to work in the
-/// repository: so long may it belong to a git that cannot be looked into.
+/// A lock that is older than this is stale, unless a process is seen to work in the repository:
+/// until then it may belong to a git process that is not visible.
 const OLD_MINUTES: u32 = 60;
 /// The most folders below one another that are looked into.
 const MAX_DEPTH: usize = 32;
-/// Ticks of the kernel's clock in a second, as it tells them to programs on every machine of today.
+/// Kernel ticks per second, as reported to programs on all current machines.
 const TICKS: i64 = 100;
 /// How exactly the start of a process is known, in seconds.
 const START_SLACK: i64 = 2;
@@ -103,7 +103,7 @@ fn may_be_held(folder: &Path, lock: &Path, written: Timestamp, age: Span) -> boo
         let works_elsewhere = match fs::read_link(place.join("cwd")) {
             Ok(cwd) => !cwd.starts_with(folder) && !is_named,
             Err(error) if error.kind() == io::ErrorKind::NotFound => true,
-            // It belongs to somebody else.
+            // It belongs to another user.
             Err(_) => is_old && !is_named,
         };
         if !works_elsewhere {
@@ -127,7 +127,7 @@ fn started_after(pid: u32, boot: i64, moment: Timestamp) -> bool {
 }
 
 /// Removes a stale lock, unless it is another one by now. It is moved away first, so that a lock
-/// that somebody takes in this very moment is seen and put back.
+/// that is taken at the same time is seen and put back.
 fn remove(repository: &Path, lock: &StaleLock, now: Timestamp) -> io::Result<bool> {
     let away = repository.join(format!("signalbox-stale-{}", now.unix_micros()));
     fs::rename(&lock.path, &away)?;
@@ -142,7 +142,7 @@ fn remove(repository: &Path, lock: &StaleLock, now: Timestamp) -> io::Result<boo
 }
 
 impl PlainGitHost {
-    /// Removes the locks of a repository that nobody holds any more, and tells which.
+    /// Removes the stale locks of a repository, and returns them.
     pub async fn heal_locks(&self, repository: &Repository) -> Result<Vec<StaleLock>, HostError> {
         let folder = self.git(repository)?.dir().to_owned();
         let now = self.clock.now();

@@ -35,7 +35,7 @@ impl Output {
             return String::from_utf8_lossy(&self.head).into_owned();
         }
         format!(
-            "{}\n[{} bytes left out]\n{}",
+            "{}\n[{} bytes omitted]\n{}",
             String::from_utf8_lossy(&self.head),
             self.left_out,
             String::from_utf8_lossy(tail)
@@ -61,7 +61,7 @@ mod tests {
         output.push(b"end");
         let text = output.into_text();
         assert!(text.starts_with("begin") && text.ends_with("end"));
-        assert!(text.contains("bytes left out"));
+        assert!(text.contains("bytes omitted"));
         assert!(text.len() <= MAX_CHECK_OUTPUT, "{}", text.len());
     }
 }

@@ -25,19 +25,19 @@ const DRAIN: Duration = Duration::from_secs(2);
 
 /// How a check ended.
 pub(crate) enum Ended {
-    /// By itself.
+    /// It exited.
     Exited(ExitStatus),
     /// It took too long.
     TimedOut,
-    /// Nobody wants its result any more.
+    /// Its result is no longer needed.
     Stopped,
     /// What supervised it was ended by something else.
     Unsupervised,
 }
 
-/// Why a check was not run to its end.
+/// Why a check has no result.
 pub(crate) enum NotRun {
-    /// The program is not there or cannot be run: whoever named it is at fault.
+    /// The program does not exist or cannot be run: the configuration of the check is at fault.
     Program(io::Error),
     /// Something else, which says nothing about the program.
     Machine(io::Error),
@@ -50,8 +50,8 @@ impl From<io::Error> for NotRun {
 }
 
 /// Runs the supervisor of a check until the check ends, has had its time, or is not wanted any
-/// more; what it printed goes into `output`. All that it started has ended when this returns, and
-/// ends by itself when this future is dropped.
+/// more; what it printed goes into `output`. All its processes have ended when this returns, and
+/// they end when this future is dropped.
 pub(crate) async fn run(
     mut supervisor: Command,
     time: Duration,
@@ -85,7 +85,7 @@ pub(crate) async fn run(
     };
     let mut answer = answer.transpose()?.flatten();
     if let Some(Ended::TimedOut) = ended {
-        // One that is gone has told its end.
+        // A supervisor that has exited has reported the end.
         drop(orders.write_all(&[TERMINATE]).await);
         if let Ok(told) = tokio::time::timeout(GRACE, watched.answer()).await {
             answer = told?;
@@ -117,7 +117,7 @@ pub(crate) async fn run(
     }
 }
 
-/// What a supervisor tells, and what its check prints.
+/// The messages of a supervisor, and the output of its check.
 struct Watched<'a> {
     told: BufReader<OwnedReadHalf>,
     line: Vec<u8>,
@@ -127,7 +127,7 @@ struct Watched<'a> {
 }
 
 impl Watched<'_> {
-    /// Reads until the supervisor tells how it ended; `None` when it ends without a word.
+    /// Reads the supervisor's report of the end; `None` when it exits without one.
     async fn answer(&mut self) -> io::Result<Option<SupervisorMessage>> {
         let mut buffer = vec![0; 16 * 1024];
         loop {
@@ -153,7 +153,8 @@ impl Watched<'_> {
     }
 }
 
-/// When a process was started, in the kernel's own count; tells it from a later one of its number.
+/// When a process was started, in kernel ticks; distinguishes it from a later process with the same
+/// id.
 pub(crate) fn start_time(pid: u32) -> Option<String> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The name is in parentheses and may contain anything; the fields behind it are plain.

@@ -47,7 +47,7 @@ impl PlainGitHost {
             && known.base == target
         {
             let words = format!(
-                "pull request {} from `{branch}` into `{target}` is open already",
+                "pull request {} from `{branch}` into `{target}` is already open",
                 known.number
             );
             return Err(HostError::Rejected { words });
@@ -71,13 +71,13 @@ impl PlainGitHost {
             return Err(HostError::NotFound { what: format!("branch `{target}`") });
         }
         if git.is_ancestor(&head, &target_ref).await? {
-            let words = format!("there is nothing to merge: `{target}` has that commit already");
+            let words = format!("nothing to merge: `{target}` already contains that commit");
             return Err(HostError::Rejected { words });
         }
         let sha = parse_sha(&head)?;
         if let Some(commit) = landed::commit(git, target, &sha).await? {
             let words = format!(
-                "there is nothing to merge: commit {head} landed on `{target}` before, with {commit}; \
+                "nothing to merge: commit {head} landed on `{target}` before, with {commit}; \
                  to land it again after a revert, revert the revert or make a new commit"
             );
             return Err(HostError::Rejected { words });
@@ -123,8 +123,8 @@ impl PlainGitHost {
         self.store.update(stored).await.map_err(silent).map(drop)
     }
 
-    /// An open pull request after a look at the repository: its branch may have moved, somebody may
-    /// have merged it by hand, and it may have landed without the store knowing.
+    /// An open pull request, refreshed from the repository: its branch may have moved, it may have
+    /// been merged manually, and it may have landed without a record in the store.
     pub(crate) async fn refreshed(
         &self,
         repository: &Repository,

@@ -22,7 +22,7 @@ pub fn read_push(input: &mut impl Read, output: &mut impl Write) -> std::io::Res
     let greeting = read_lines(input)?;
     let offered = greeting.first().map(String::as_str).unwrap_or_default();
     if !offered.starts_with("version=1") {
-        return Err(std::io::Error::other("git speaks another version of proc-receive"));
+        return Err(std::io::Error::other("unsupported version of the proc-receive protocol"));
     }
     let with_options = offered.contains("push-options");
     write_line(output, if with_options { "version=1\0push-options" } else { "version=1" })?;
@@ -40,7 +40,7 @@ pub fn read_push(input: &mut impl Read, output: &mut impl Write) -> std::io::Res
     Ok(PushRequest { commands, options })
 }
 
-/// Tells git what became of a push.
+/// Reports the result of a push to git.
 pub fn answer_push(output: &mut impl Write, answers: &[PushAnswer]) -> std::io::Result<()> {
     for answer in answers {
         match &answer.outcome {
@@ -69,7 +69,7 @@ fn read_lines(input: &mut impl Read) -> std::io::Result<Vec<String>> {
         let length = std::str::from_utf8(&length)
             .ok()
             .and_then(|text| usize::from_str_radix(text, 16).ok())
-            .ok_or_else(|| std::io::Error::other("a packet has no length"))?;
+            .ok_or_else(|| std::io::Error::other("malformed packet: no length"))?;
         if length < 4 {
             return Ok(lines);
         }
@@ -110,7 +110,7 @@ impl PlainGitHost {
         let git = self.git(repository)?;
         let refused = |words: &str| HostError::Rejected { words: words.to_owned() };
         if command.new.bytes().all(|byte| byte == b'0') {
-            return Err(refused("a pull request is not closed by deleting a ref"));
+            return Err(refused("deleting a ref does not close a pull request"));
         }
         let head = parse_sha(&command.new)?;
         let path = command.refname.strip_prefix(NAMESPACE).unwrap_or_default();
@@ -122,7 +122,7 @@ impl PlainGitHost {
             push.options.iter().find_map(value)
         };
         let topic = option("topic").or(rest).map(|topic| clean_title(&topic)).ok_or_else(|| {
-            refused("name a topic: push with -o topic=NAME, or to refs/for/TARGET/NAME")
+            refused("missing topic: push with -o topic=NAME, or to refs/for/TARGET/NAME")
         })?;
         let (title, body) = (option("title"), option("description"));
         let (org, repo) = (repository.org, repository.id);
@@ -187,11 +187,11 @@ mod tests {
         let zero = "0".repeat(40);
         let mut input = packets(&["version=1\0push-options atomic"]);
         input.extend(packets(&[&format!("{zero} {} refs/for/main", "a".repeat(40))]));
-        input.extend(packets(&["topic=fix", "title=mend it"]));
+        input.extend(packets(&["topic=fix", "title=fix it"]));
         let mut output = Vec::new();
         let push = read_push(&mut input.as_slice(), &mut output).expect("read");
         assert_eq!(push.commands[0].refname, "refs/for/main");
-        assert_eq!(push.options, ["topic=fix", "title=mend it"]);
+        assert_eq!(push.options, ["topic=fix", "title=fix it"]);
         assert!(output.starts_with(b"001bversion=1\0push-options"), "{output:?}");
     }
 

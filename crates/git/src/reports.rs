@@ -15,7 +15,7 @@ const MAX_FILES: usize = 500;
 const MAX_FILE_BYTES: u64 = 64 * 1024 * 1024;
 /// The most bytes of all of them.
 const MAX_BYTES: u64 = 256 * 1024 * 1024;
-/// The most names that are looked at.
+/// The most directory entries that are read.
 const MAX_ENTRIES: usize = 200_000;
 /// The most folders below one another.
 const MAX_DEPTH: usize = 32;
@@ -39,8 +39,8 @@ pub(crate) fn check(pattern: &str) -> Option<&'static str> {
 pub(crate) struct Collected {
     /// By name, opened.
     pub(crate) files: Vec<ReportFile>,
-    /// How many files exceed the limits and are left out.
-    pub(crate) left_out: usize,
+    /// How many files exceed the limits and are omitted.
+    pub(crate) omitted: usize,
     /// How many of the files were there before the check began.
     pub(crate) old: usize,
 }
@@ -60,7 +60,7 @@ fn mark(file: &Metadata) -> [i64; 3] {
 }
 
 /// Names and paths of the files that fit one of the patterns, by name. Links are not followed, and
-/// the repository's own folder is not looked at.
+/// `.git` is not searched.
 fn find(checkout: &Path, patterns: &[String]) -> Vec<(String, PathBuf)> {
     let mut search = Search {
         patterns: patterns
@@ -75,7 +75,7 @@ fn find(checkout: &Path, patterns: &[String]) -> Vec<(String, PathBuf)> {
     search.found
 }
 
-/// The reports of a check. Those that have not changed since `before` are old.
+/// The reports of a check. Files that have not changed since `before` are old.
 pub(crate) fn collect(checkout: &Path, patterns: &[String], before: &Before) -> Collected {
     let (mut collected, mut bytes) = (Collected::default(), 0_u64);
     for (name, path) in find(checkout, patterns) {
@@ -86,11 +86,11 @@ pub(crate) fn collect(checkout: &Path, patterns: &[String], before: &Before) -> 
                 bytes += length;
                 let now = file.metadata().map(|it| mark(&it)).ok();
                 collected.old += usize::from(before.get(&name).copied() == now && now.is_some());
-                // It may grow while it is read: whoever wrote it may still be there.
+                // It may grow while it is read: its writer may still be running.
                 let content = Box::new(file.take(length));
                 collected.files.push(ReportFile { name, content });
             }
-            Some(_) | None => collected.left_out += 1,
+            Some(_) | None => collected.omitted += 1,
         }
     }
     collected
@@ -208,7 +208,7 @@ mod tests {
         let mut text = String::new();
         let mut found = collect(path, &["junit.xml".to_owned()], &Before::new());
         found.files[0].content.read_to_string(&mut text).expect("text");
-        assert_eq!((text.as_str(), found.left_out, found.old), ("junit.xml", 0, 0));
+        assert_eq!((text.as_str(), found.omitted, found.old), ("junit.xml", 0, 0));
         let all = ["**/*.xml".to_owned()];
         let there = before(path, &all);
         fs::write(path.join("new.xml"), "new").expect("written");
@@ -227,17 +227,17 @@ mod tests {
         link(folder.path(), "round");
         assert_eq!(names(folder.path(), &["**/*.xml"]), ["own.xml"]);
         assert!(names(folder.path(), &["folder/secret.xml", "link.xml"]).is_empty());
-        assert!(open(&folder.path().join("link.xml")).expect("looked at").is_none());
+        assert!(open(&folder.path().join("link.xml")).expect("checked").is_none());
     }
 
     #[test]
-    fn what_is_too_much_is_left_out_and_counted() {
+    fn files_beyond_the_limits_are_omitted_and_counted() {
         let many: Vec<String> = (0..MAX_FILES + 3).map(|at| format!("{at:04}.xml")).collect();
         let folder = checkout(&many.iter().map(String::as_str).collect::<Vec<_>>());
         let large = File::create(folder.path().join("0000.xml")).expect("a file");
         large.set_len(MAX_FILE_BYTES + 1).expect("a length");
         let found = collect(folder.path(), &["*.xml".to_owned()], &Before::new());
-        assert_eq!((found.files.len(), found.left_out), (MAX_FILES, 3));
+        assert_eq!((found.files.len(), found.omitted), (MAX_FILES, 3));
         assert_eq!(found.files[0].name, "0001.xml");
     }
 

@@ -15,8 +15,8 @@ use crate::host::{PlainGitHost, TEST_BRANCHES, silent};
 /// The most branches that are remembered.
 const REMEMBERED: usize = 4_096;
 
-/// Which pull requests a branch contains, and the head at which it was asked. Asked anew when the
-/// branch moves.
+/// Which pull requests a branch contains, and the head at which that was computed. Computed again
+/// when the branch moves.
 pub(crate) struct MergedSets(Cache<(PathBuf, BranchName), MergedAt>);
 
 type MergedAt = (String, Arc<BTreeSet<PrNumber>>);

@@ -1,6 +1,6 @@
 //! Statuses of commits that others have tested, kept as notes: a line `name: conclusion` each, in
-//! `refs/notes/signalbox-statuses`. Whoever may push notes may say that a commit is tested, as
-//! whoever may push to the target may move it.
+//! `refs/notes/signalbox-statuses`. A user who may push notes may mark a commit as tested,
+//! just as a user who may push to the target may move it.
 
 use signalbox_domain::ports::HostError;
 use signalbox_domain::queue::{Check, CheckConclusion, CheckReport, CheckStatus};

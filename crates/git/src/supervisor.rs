@@ -1,6 +1,7 @@
 //! The process between the server and a check. Whatever the check starts is a descendant of it, in
 //! whatever session or group: orphans become its children. It ends when none of them is left, and
-//! ends them all when the check has ended, when the server says so, and when the server is gone.
+//! ends them all when the check has ended, when the server requests it, and when the server is
+//! gone.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -17,14 +18,14 @@ use crate::leftovers::{self, Process};
 
 /// The first argument under which a program must call [`supervise`].
 pub(crate) const SUPERVISE: &str = "supervise-check";
-/// What the server sends to end a check politely. Closing the channel ends it at once.
+/// The message that ends a check politely. Closing the channel ends it immediately.
 pub(crate) const TERMINATE: u8 = b't';
 /// How long it is tried to end what does not want to end, as a process that waits for a disk.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Supervises a check, if the arguments of the program say so: `PROGRAM supervise-check FOLDER
-/// COMMAND…` with a channel to the server as its standard input. A program that runs checks calls this first
-/// of all, and ends with the code that it returns.
+/// Supervises a check, if the arguments of the program are: `PROGRAM supervise-check FOLDER
+/// COMMAND…` with a channel to the server as its standard input. A program that runs checks calls
+/// this first of all, and ends with the code that it returns.
 pub fn supervise(arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
     let mut arguments = arguments.into_iter().skip(1);
     if arguments.next()? != SUPERVISE {
@@ -39,7 +40,7 @@ pub fn supervise(arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCo
     })
 }
 
-/// What the supervisor tells, a line each.
+/// The messages of the supervisor, one per line.
 pub(crate) enum SupervisorMessage {
     /// The check could not be started, and whether that is so because its program is not there or
     /// cannot be run.
@@ -116,7 +117,7 @@ fn is_the_programs(error: &io::Error) -> bool {
     }
 }
 
-/// Does what the server says; when it says no more, the check is over.
+/// Handles the messages of the server; when the channel closes, the check is ended.
 fn obey(mut orders: UnixStream, check: Pid) {
     let mut order = [0; 1];
     while let Ok(1) = orders.read(&mut order) {
@@ -155,7 +156,7 @@ fn end_all(until: Instant) -> usize {
     }
 }
 
-/// The processes that came from this one, but those that have ended.
+/// The living descendants of this process.
 fn descendants() -> Vec<Process> {
     let mut by_parent = BTreeMap::<i32, Vec<Process>>::new();
     for process in leftovers::processes() {
@@ -178,7 +179,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_told_is_understood() {
+    fn messages_are_parsed() {
         let words = || "no such file\n".to_owned();
         for told in [
             SupervisorMessage::Error { program: true, words: words() },

@@ -1,5 +1,5 @@
-//! `.trunk/trunk.yaml`: the list of required statuses that repositories bring along which were in
-//! another merge queue before. Nothing else in the file is looked at.
+//! `.trunk/trunk.yaml`: the list of required statuses of repositories that used another merge queue
+//! before. Other parts of the file are ignored.
 
 use serde::Deserialize;
 
@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_list_is_read_and_the_rest_is_not_looked_at() {
+    fn the_list_is_read_and_the_rest_is_ignored() {
         let text = "version: 0.1\ncli: {version: 1.22.2}\nlint:\n  enabled: [a@1, b@2]\n\
                     merge:\n  required_statuses:\n    - Unit Tests\n    - 'build: linux'\n  x: y\n";
         let names = required_statuses(text).expect("valid");
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named_with_its_file_and_key() {
+    fn errors_name_the_file_and_the_key() {
         for (text, words) in [
             ("merge: {required_statuses: test}", "merge.required_statuses"),
             ("merge:\n  required_statuses:\n    - {name: a}\n", "merge.required_statuses[0]"),

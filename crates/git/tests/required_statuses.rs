@@ -1,5 +1,5 @@
-//! Which statuses a repository requires: its own file speaks first, then the one that it brought
-//! along from another merge queue, and what is wrong with either is told.
+//! Which statuses a repository requires: its own file comes first, then the file of another merge
+//! queue; errors in either are reported.
 
 use std::path::Path;
 use std::process::Command;
@@ -89,12 +89,12 @@ async fn the_own_list_counts_first_then_the_one_brought_along_then_every_check()
 }
 
 #[tokio::test]
-async fn a_file_that_cannot_be_used_is_named_unless_nobody_needs_it() {
+async fn an_invalid_file_is_named_unless_another_one_applies() {
     let big = vec![b'#'; 256 * 1024 + 1];
     for (content, words) in [
         (&b"merge: {required_statuses: 7}"[..], "merge.required_statuses"),
-        (b"merge: {required_statuses: [\xff]}", "it is not UTF-8"),
-        (&big, "it has more than 262144 bytes"),
+        (b"merge: {required_statuses: [\xff]}", "not UTF-8"),
+        (&big, "larger than 262144 bytes"),
     ] {
         let trunk = (".trunk/trunk.yaml", content);
         let statuses = required(&[(".signalbox.toml", CHECKS.as_bytes()), trunk]).await;
@@ -105,5 +105,5 @@ async fn a_file_that_cannot_be_used_is_named_unless_nobody_needs_it() {
     }
     let folder = required(&[(".trunk/trunk.yaml/file", b"")]).await;
     let error = folder.repository_error.expect("an error");
-    assert_eq!(error, ".trunk/trunk.yaml: it is not a file");
+    assert_eq!(error, ".trunk/trunk.yaml: not a file");
 }

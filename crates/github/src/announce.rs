@@ -131,7 +131,7 @@ impl GitHubHost {
                     self.shown.comments.insert(key, id);
                     return Ok(());
                 }
-                // Somebody has deleted it.
+                // A user has deleted it.
                 Err(Refused { status: 404, .. }) => {
                     self.shown.comments.remove(&key);
                 }

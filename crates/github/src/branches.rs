@@ -30,11 +30,11 @@ impl GitHubHost {
         };
         match made {
             Ok(()) => {}
-            // It was deleted meanwhile: another try finds none, and makes it.
+            // It was deleted in between: the next attempt creates it.
             Err(Refused { status: 422, words, .. })
                 if words.contains("Reference does not exist") =>
             {
-                let words = format!("branch {branch} was deleted meanwhile: {words}");
+                let words = format!("branch {branch} was deleted concurrently: {words}");
                 return Err(HostError::Unavailable { words }.into());
             }
             // Nothing about what is put on it: rules forbid branches of the queue's own.
@@ -69,7 +69,7 @@ impl GitHubHost {
         match self.client.call(repo, Method::DELETE, &rest, None).await {
             Ok(_) => Ok(()),
             Err(Refused { status: 422, words, .. }) if words.contains("does not exist") => Ok(()),
-            // It is gone, or we may not delete it: whether it is still there tells.
+            // It is deleted, or the app may not delete it: reading it again decides.
             Err(refused) if refused.status == 404 => {
                 let rest = format!("/git/ref/heads/{}", path(branch));
                 let found: Option<wire::Reference> = self.client.find(repo, &rest).await?;
@@ -85,7 +85,7 @@ impl GitHubHost {
         branch: &str,
         expected: Option<&Sha>,
     ) -> Result<(), HostError> {
-        // Nobody else names branches as we do: where we have put one it still is.
+        // Only this server names branches like this: a branch that it created is unchanged.
         if let Some(expected) = expected
             && !self.places.was_put(repo, branch, expected)
         {

@@ -32,13 +32,13 @@ impl GitHubHost {
         let base = self.ground(repo, build, build.base.as_str()).await?;
         let ground = match bench.apply(base, &before, build.method).await? {
             Applied::Commit { made, .. } => made,
-            // What is ahead does not go together: the group waits for the later one of the two.
+            // The pull requests ahead conflict: the group waits for the later of the two.
             Applied::Conflict { change, paths } => {
                 let (Some((run, _)), Some(first)) =
                     (build.before.get(change), build.changes.first())
                 else {
                     return Err(HostError::Rejected {
-                        words: "a conflict without a change".into(),
+                        words: "a conflict without a conflicting change".into(),
                     });
                 };
                 return Ok(Built::Conflict {
@@ -64,8 +64,8 @@ impl GitHubHost {
     }
 
     /// A commit to build on. Its tree is read, which costs a call, where commits are replayed and
-    /// where a change of a group may add nothing to it. For a single change the planner compares the
-    /// candidate's tree itself.
+    /// where a change of a group may add nothing to it. For a single change the planner compares
+    /// the candidate's tree itself.
     async fn ground(
         &self,
         repo: &RepoName,
@@ -107,7 +107,9 @@ impl GitHubHost {
         paths: Vec<String>,
     ) -> Result<Built, HostError> {
         let Some(changed) = build.changes.get(change) else {
-            return Err(HostError::Rejected { words: "a conflict without a change".into() });
+            return Err(HostError::Rejected {
+                words: "a conflict without a conflicting change".into(),
+            });
         };
         let pr = changed.pr;
         let alone = std::slice::from_ref(changed);

@@ -114,7 +114,7 @@ impl GitHubHost {
                 runs.retain(|run| jobs.contains(&run.id) || run.id == last.id);
                 Ok(runs)
             }
-            // Without the permission to read actions, times tell attempts apart.
+            // Without the permission to read actions, times distinguish attempts.
             Err(Refused { status: 403 | 404, .. }) => Ok(not_replaced(&runs)),
             Err(refused) => Err(refused.error),
         }

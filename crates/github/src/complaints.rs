@@ -1,4 +1,4 @@
-//! What the host does not let us do, told to operators once.
+//! The missing permissions, logged for operators once.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use signalbox_domain::ids::RepoName;
 use signalbox_domain::ports::HostError;
 
-/// What is denied now: in which repository, and what we were doing.
+/// The current denials: the repository, and the operation.
 #[derive(Default)]
 pub(crate) struct Complaints(Mutex<BTreeSet<(RepoName, &'static str)>>);
 
@@ -21,7 +21,7 @@ impl Complaints {
                 if denied.insert(key) {
                     tracing::warn!(
                         %repo, doing, %error,
-                        "the git host does not let this server work: run signalbox doctor"
+                        "the git host denies an operation; run signalbox doctor"
                     );
                 }
             }
@@ -34,7 +34,7 @@ impl Complaints {
             )
             | None => {
                 if denied.remove(&key) {
-                    tracing::info!(%repo, doing, "the git host lets this server work again");
+                    tracing::info!(%repo, doing, "the git host allows the operation again");
                 }
             }
         }

@@ -24,7 +24,7 @@ const FOLLOWED: usize = 256;
 struct Settings {
     /// The name by which clients call it: `github.com`.
     host: String,
-    /// The API's address; made from the host when it is left out.
+    /// The URL of the API; default: derived from the host.
     api_url: Option<String>,
     /// The number of the GitHub App.
     app_id: Option<u64>,
@@ -35,9 +35,9 @@ struct Settings {
     /// The file with the webhook secret: one line, or two while the secret is changed.
     webhook_secret_file: Option<PathBuf>,
     /// Seconds after which the host is read again for changes that it has not reported, from 5 to
-    /// 86,400; 600 with a webhook secret and 60 without when it is left out.
+    /// 86,400; default: 600 with a webhook secret and 60 without.
     reread_seconds: Option<u32>,
-    /// The word that commands in comments start with; `/signalbox` when it is left out.
+    /// The prefix of commands in comments; default: `/signalbox`.
     command_prefix: Option<String>,
 }
 
@@ -65,12 +65,12 @@ fn check(settings: &Settings) -> Result<(), SettingError> {
     match (settings.app_id, &settings.private_key_file, &settings.token_file) {
         (Some(_), Some(_), None) | (None, None, Some(_)) => {}
         (None, None, None) => {
-            return wrong("app_id", "give app_id and private_key_file, or token_file");
+            return wrong("app_id", "set app_id and private_key_file, or token_file");
         }
-        (Some(_), None, _) => return wrong("private_key_file", "app_id needs it"),
-        (None, Some(_), _) => return wrong("app_id", "private_key_file needs it"),
+        (Some(_), None, _) => return wrong("private_key_file", "required with app_id"),
+        (None, Some(_), _) => return wrong("app_id", "required with private_key_file"),
         (Some(_), Some(_), Some(_)) => {
-            return wrong("token_file", "cannot be given together with app_id");
+            return wrong("token_file", "not allowed together with app_id");
         }
     }
     let is_web = |url: &String| url.starts_with("https://") || url.starts_with("http://");
@@ -116,7 +116,7 @@ impl HostSettings for Settings {
         Ok(ConnectedHost {
             git: host.clone(),
             checks: Arc::new(GitHubChecks::new(host.clone())),
-            checks_at_once: FOLLOWED,
+            concurrent_checks: FOLLOWED,
             forge: Some(host.clone()),
             decoder: Some(host),
             local: None,
@@ -136,7 +136,7 @@ impl Settings {
                 Credentials::token(&self.text(file)?).map_err(|error| unfit(file, error))
             }
             (_, _, None) => {
-                Err(self.failed("give app_id and private_key_file, or token_file".to_owned()))
+                Err(self.failed("set app_id and private_key_file, or token_file".to_owned()))
             }
         }
     }
@@ -148,7 +148,7 @@ impl Settings {
         let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
         let secrets: Vec<String> = lines.map(ToOwned::to_owned).collect();
         if secrets.is_empty() || secrets.len() > 2 {
-            return Err(self.of_file(file, &"there must be one secret, or two"));
+            return Err(self.of_file(file, &"must contain one or two secrets"));
         }
         Ok(secrets)
     }
@@ -158,7 +158,7 @@ impl Settings {
     }
 
     fn text(&self, file: &Path) -> Result<String, ConnectError> {
-        String::from_utf8(self.bytes(file)?).map_err(|_| self.of_file(file, &"it is not UTF-8"))
+        String::from_utf8(self.bytes(file)?).map_err(|_| self.of_file(file, &"not UTF-8"))
     }
 
     /// An error that names the file, never its content.

@@ -7,19 +7,19 @@ use crate::host::GitHubHost;
 
 /// The permissions that an app needs: name, level, what for.
 const PERMISSIONS: [(&str, &str, &str); 6] = [
-    ("contents", "write", "candidates cannot be built or landed"),
+    ("contents", "write", "candidates cannot be built or merged"),
     ("pull_requests", "write", "pull requests cannot be read, closed or opened for tests"),
     ("statuses", "write", "statuses cannot be read or reported"),
     ("checks", "read", "check runs of candidates cannot be read"),
     ("issues", "write", "comments and labels cannot be written"),
     ("metadata", "read", "repositories cannot be found"),
 ];
-/// Those that it can do without.
+/// The optional permissions.
 const USEFUL: [(&str, &str, &str); 2] = [
-    ("administration", "read", "required statuses of classic branch protection are not seen"),
+    ("administration", "read", "required statuses of classic branch protection cannot be read"),
     ("actions", "read", "reports of impacted targets from forks are refused"),
 ];
-/// The events that an app should be told of.
+/// The events that an app should subscribe to.
 const EVENTS: [&str; 7] = [
     "pull_request",
     "pull_request_review",
@@ -57,8 +57,8 @@ impl GitHubHost {
             found.push(finding(
                 "webhook.secret",
                 Severity::Warning,
-                "no webhook secret is configured: everything is read at intervals".into(),
-                "set webhook_secret_file, and the same secret at the host",
+                "no webhook secret is configured, so all state is polled".into(),
+                "set webhook_secret_file, and configure the same secret on the host",
             ));
         }
         for repository in repositories {
@@ -67,11 +67,11 @@ impl GitHubHost {
         if let Some(left) = self.client.remaining() {
             let severity = if left < FEW_CALLS { Severity::Warning } else { Severity::Fine };
             let fix = if left < FEW_CALLS {
-                "wait, or look for others who use the same token"
+                "wait, or find other clients that use the same token"
             } else {
                 ""
             };
-            found.push(finding("quota", severity, format!("{left} calls are left"), fix));
+            found.push(finding("quota", severity, format!("{left} calls left"), fix));
         }
         found
     }
@@ -85,7 +85,7 @@ impl GitHubHost {
         let mut found = vec![finding(
             "credentials",
             Severity::Fine,
-            format!("the host knows the app {slug}"),
+            format!("authenticated as app {slug}"),
             "",
         )];
         let granted = |name: &str| app["permissions"][name].as_str().unwrap_or("none").to_owned();
@@ -109,7 +109,7 @@ impl GitHubHost {
                 found.push(finding(
                     &format!("event.{event}"),
                     Severity::Warning,
-                    format!("the app is not told of {event}: it is noticed late"),
+                    format!("the app is not subscribed to {event}: such changes are seen late"),
                     "subscribe to the event in the app's settings",
                 ));
             }
@@ -120,14 +120,14 @@ impl GitHubHost {
     async fn token_findings(&self) -> Vec<Finding> {
         match self.client.get_own("user").await {
             Ok((user, answer)) => {
-                let login = user["login"].as_str().unwrap_or("somebody").to_owned();
+                let login = user["login"].as_str().unwrap_or("unknown").to_owned();
                 let mut found = vec![finding(
                     "credentials",
                     Severity::Fine,
-                    format!("the token is that of {login}"),
+                    format!("authenticated as {login}"),
                     "",
                 )];
-                // Fine-grained tokens tell no scopes.
+                // Fine-grained tokens report no scopes.
                 let scopes = answer.scopes.unwrap_or_default();
                 let has = |scope: &str| scopes.split(',').any(|it| it.trim() == scope);
                 if !scopes.is_empty() && !has("repo") && !has("public_repo") {
@@ -135,7 +135,7 @@ impl GitHubHost {
                         "permission.repo",
                         Severity::Problem,
                         "the token lacks the scope repo".into(),
-                        "make a token with the scope repo, or use a GitHub App",
+                        "create a token with the scope repo, or use a GitHub App",
                     ));
                 }
                 found
@@ -151,19 +151,19 @@ impl GitHubHost {
         let seen = match read {
             Ok(seen) => seen,
             Err(refused) => {
-                let sentence = format!("{name} cannot be read: {}", refused.words);
-                let fix = "install the app in this repository, or give the token access to it";
+                let sentence = format!("could not read {name}: {}", refused.words);
+                let fix = "install the app in this repository, or grant the token access to it";
                 return vec![finding(&id("repository"), Severity::Problem, sentence, fix)];
             }
         };
-        let sentence = format!("{name} can be read");
+        let sentence = format!("{name} is readable");
         let mut found = vec![finding(&id("repository"), Severity::Fine, sentence, "")];
         for (key, fix) in [
             ("archived", "unarchive the repository, or delete its queues"),
-            ("disabled", "ask the host why the repository is disabled"),
+            ("disabled", "find out on the host why the repository is disabled"),
         ] {
             if seen[key].as_bool() == Some(true) {
-                let sentence = format!("{name} is {key}: nothing can be written");
+                let sentence = format!("{name} is {key}, so it is read-only");
                 found.push(finding(&id(key), Severity::Problem, sentence, fix));
             }
         }
@@ -171,8 +171,8 @@ impl GitHubHost {
             found.push(finding(
                 &id("push"),
                 Severity::Problem,
-                format!("{name}: we may not push"),
-                "give the app or the token write access to the repository's contents",
+                format!("{name}: no permission to push"),
+                "grant the app or the token write access to the repository's contents",
             ));
         }
         // A ref that cannot be: the host checks whether we may write before it looks at the commit.
@@ -186,7 +186,7 @@ impl GitHubHost {
             ) => finding(
                 &id("refs"),
                 Severity::Problem,
-                format!("{name}: refs cannot be written: {words}"),
+                format!("{name}: could not write refs: {words}"),
                 "give the app or the token write access to contents, and let rulesets spare \
                  signalbox-temp/ and signalbox-merge/",
             ),
@@ -199,11 +199,11 @@ impl GitHubHost {
             }) => finding(
                 &id("refs"),
                 Severity::Warning,
-                format!("{name}: it could not be tried whether refs can be written: {error}"),
+                format!("{name}: could not test writing refs: {error}"),
                 "try again",
             ),
             Ok(()) | Err(_) => {
-                finding(&id("refs"), Severity::Fine, format!("{name}: refs can be written"), "")
+                finding(&id("refs"), Severity::Fine, format!("{name}: refs are writable"), "")
             }
         });
         found
@@ -214,7 +214,7 @@ fn credentials(refused: &Refused) -> Finding {
     finding(
         "credentials",
         Severity::Problem,
-        format!("the host does not know us: {}", refused.words),
+        format!("the host rejects the credentials: {}", refused.words),
         "check app_id and private_key_file, or token_file, and the server's clock",
     )
 }

@@ -23,7 +23,7 @@ impl Forge for GitHubHost {
     ) -> Result<Permission, HostError> {
         let rest = format!("/collaborators/{}/permission", part(login));
         let found: Option<wire::Granted> = self.client.find(&repository.name, &rest).await?;
-        // The finer roles are told as the nearest of these.
+        // Finer roles map to the nearest of these.
         Ok(match found.and_then(|it| it.permission).as_deref() {
             Some("admin") => Permission::Admin,
             Some("write" | "maintain") => Permission::Write,
@@ -60,7 +60,7 @@ impl Forge for GitHubHost {
         let found: Vec<wire::IssueComment> =
             self.client.list(&repository.name, &rest, None).await?;
         let starts = |it: &wire::IssueComment| {
-            // Only those that may be commands: most comments are for people.
+            // Only comments that may be commands; most are not.
             it.body.as_deref().is_some_and(|body| body.contains(&self.command_prefix))
         };
         let listed = found.iter().filter(|it| starts(it)).filter_map(|it| {
@@ -152,6 +152,6 @@ fn showing(announcement: &Announcement) -> &'static str {
         (Some(_), None, None) => "writing statuses",
         (None, Some(_), None) => "writing comments",
         (None, None, Some(_)) => "writing labels",
-        _ => "writing on pull requests",
+        _ => "commenting on and labelling pull requests",
     }
 }

@@ -1,4 +1,4 @@
-//! Reports from forks: a workflow run vouches for whoever has no token.
+//! Reports from forks: a workflow run authenticates a report without a token.
 
 use signalbox_domain::ids::RepoName;
 use signalbox_domain::ports::{HostError, WorkflowRun};
@@ -17,7 +17,7 @@ impl GitHubHost {
         let found: Option<wire::WorkflowRun> = match self.client.get(repo, &rest).await {
             Ok(run) => Some(run),
             Err(Refused { error: HostError::NotFound { .. }, .. }) => None,
-            // Without the permission to read actions, nobody vouches.
+            // Without the permission to read actions, reports cannot be authenticated.
             Err(Refused { status: 403, error: HostError::AccessDenied { words }, .. }) => {
                 self.client.visible(repo).await?;
                 return Err(HostError::Rejected { words });
@@ -34,7 +34,7 @@ fn vouched(repo: &RepoName, run: &wire::WorkflowRun) -> Result<WorkflowRun, Host
         let name = it.as_ref().and_then(|it| it.full_name.as_deref());
         name.map(|name| name.eq_ignore_ascii_case(&own))
     };
-    // Only pull requests are looked at: other events run with rights of this repository.
+    // Only pull request events count: other events run with rights of this repository.
     let for_pull_request = run.event.as_deref() == Some("pull_request");
     Ok(WorkflowRun {
         live: run.status.as_deref().is_some_and(|status| status != "completed"),
@@ -55,7 +55,7 @@ mod tests {
         let mut run = json!({
             "status": "in_progress", "event": "pull_request",
             "head_sha": "1f0c1b9d2f3f4e5a6b7c8d9e0f1a2b3c4d5e6f70",
-            "head_repository": {"full_name": "someone/calc"},
+            "head_repository": {"full_name": "eve/calc"},
             "repository": {"full_name": "Acme/Calc"},
         });
         for (key, value) in change.as_object().expect("an object") {

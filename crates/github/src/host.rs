@@ -32,14 +32,14 @@ pub struct GitHubConfig {
     pub api_url: String,
     /// Who we are.
     pub credentials: Credentials,
-    /// The file that the credentials were read from. What an operator puts there later is used at
-    /// once.
+    /// The file that the credentials were read from. Later changes of it take effect
+    /// immediately.
     pub credentials_file: Option<PathBuf>,
     /// The secrets that deliveries may be signed with: one, or two while it is changed. Without
     /// one, deliveries are refused and everything is read at intervals.
     pub webhook_secrets: Vec<String>,
-    /// How long what the host may not have told of is left alone: pull requests and targets are
-    /// read again after it, the checks of a candidate after a tenth to a half of it.
+    /// The interval at which the host is read again for changes that it has not reported: pull
+    /// requests and targets after it, the checks of a candidate after a tenth to a half of it.
     pub reread_after: Span,
     /// The word that commands in comments start with: `/signalbox`.
     pub command_prefix: String,
@@ -57,7 +57,7 @@ pub enum ConfigError {
     #[error(transparent)]
     Credentials(#[from] CredentialsError),
     /// The HTTP client cannot be made.
-    #[error("the HTTP client cannot be made: {0}")]
+    #[error("could not create the HTTP client: {0}")]
     Client(String),
 }
 
@@ -106,7 +106,7 @@ impl GitHubHost {
         self.client.calls()
     }
 
-    /// Tells operators once when the host stops letting us do something, and when it does again.
+    /// Logs once when the host begins to deny an operation, and when it allows it again.
     pub(crate) fn noted<T>(
         &self,
         repo: &RepoName,
@@ -158,7 +158,7 @@ impl GitHost for GitHubHost {
             Ok(it) => {
                 Ok(Some(it.full_name.unwrap_or_else(|| format!("{}/{}", name.owner, name.name))))
             }
-            // Also when the app is not installed there: nobody is told that it exists.
+            // Also when the app is not installed there, so that its existence is not revealed.
             Err(Refused { status: 404, .. }) => Ok(None),
             Err(refused) => Err(refused.error),
         }

@@ -1,4 +1,4 @@
-//! Landing: what was tested, and nothing else, becomes the target's head.
+//! Landing: exactly the tested commit becomes the target's head.
 
 use reqwest::Method;
 use serde::Deserialize;
@@ -59,7 +59,7 @@ impl GitHubHost {
             Forward::Moved(head) => Ok(LandAnswer::TargetMoved(head)),
             Forward::Forbidden(words) => self.merge_by_host(repo, land, &words).await,
             // The target has the same content under another commit, or other lanes have landed:
-            // the changes are put on it once more, and the result must be the wanted tree.
+            // the changes are replayed on it, and the result must be the wanted tree.
             Forward::Diverged => {
                 let Some(wanted) = self.wanted_tree(bench, land).await? else {
                     return Ok(LandAnswer::TargetMoved(head));
@@ -105,8 +105,8 @@ impl GitHubHost {
         }
     }
 
-    /// The branch's rules do not let us move it: the host merges the pull request by itself, with
-    /// the head that was tested, and what it made of it is told with its own tree.
+    /// The branch's rules forbid moving it: the host merges the pull request itself, with the
+    /// tested head, and the result is reported with its own tree.
     async fn merge_by_host(
         &self,
         repo: &RepoName,
@@ -141,7 +141,7 @@ impl GitHubHost {
                 if land.exact && tree != land.candidate.tree {
                     tracing::error!(
                         pr = %change.pr, landed = %tree, tested = %land.candidate.tree,
-                        "the git host has landed another tree than the tested one"
+                        "the git host merged another tree than the tested one"
                     );
                 }
                 Ok(LandAnswer::Landed(Head { sha: sha(&merged.sha)?, tree }))
@@ -150,8 +150,8 @@ impl GitHubHost {
             Err(Refused { status: 405, words, .. }) if passes(&words) => {
                 Err(HostError::Unavailable { words })
             }
-            // A rule that keeps us from the branch is nobody's fault; what this very pull request
-            // misses is its own.
+            // A rule that keeps the app from the branch is not the pull request's fault; its
+            // own unmet requirements are.
             Err(Refused { status: 405 | 422, words, .. })
                 if needs_bypass(&words) && !misses_of_pull_request(&words) =>
             {
@@ -227,7 +227,7 @@ impl GitHubHost {
     }
 }
 
-/// What became of moving the target forwards.
+/// The outcome of moving the target forward.
 enum Forward {
     /// It is there.
     Done(Head),
@@ -239,7 +239,7 @@ enum Forward {
     Forbidden(String),
 }
 
-/// Whether a refusal to merge passes by itself.
+/// Whether a refusal to merge is temporary.
 fn passes(words: &str) -> bool {
     let lower = words.to_lowercase();
     ["try the merge again", "already in progress", "being computed"]

@@ -5,7 +5,7 @@ const INVISIBLE: char = '\u{200b}';
 
 /// Text that Markdown shows as it was written. Every sign that could be markup is escaped;
 /// mentions, references to issues and bare links are split; line ends become spaces; control
-/// characters, and those that turn the direction of text, are dropped.
+/// characters, and characters that change the direction of text, are dropped.
 pub fn neutral(text: &str) -> String {
     let mut shown = String::with_capacity(text.len() * 2);
     let mut previous = ' ';
@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_called_and_nothing_is_linked() {
+    fn mentions_and_links_are_split() {
         for text in ["@acme/all", "#12", "a/b#1", "<!-- x -->", "[x](y)", "```", "GH-12"] {
             let shown = neutral(text);
             assert_eq!(rendered(&shown), text);
@@ -66,7 +66,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_sign_is_escaped_and_nothing_else_is_changed(text in any::<String>()) {
+        fn every_markdown_character_is_escaped_and_others_are_unchanged(text in any::<String>()) {
             let shown = neutral(&text);
             let signs: Vec<char> = shown.chars().collect();
             let mut at = 0;

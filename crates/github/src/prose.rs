@@ -9,7 +9,7 @@ use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 const LEFT_OUT: char = '`';
 
 /// The lines of the paragraphs and headings that are part of nothing else: not of a quote, a list,
-/// or code. Code within them is replaced, and comments and other HTML are left out, so a line that
+/// or code. Code within them is replaced, and comments and other HTML are omitted, so a line that
 /// starts with a command is shown as one.
 pub(crate) fn plain_lines(comment: &str) -> Vec<String> {
     let mut lines = Vec::new();

@@ -67,8 +67,8 @@ pub(crate) fn shown(pull: &wire::Pull) -> Result<PullRequest, HostError> {
     })
 }
 
-/// What the host says about merging. `null` is neither yes nor no: it is asked again. A pull
-/// request that is behind is none the worse for it, as the queue builds on the newest target.
+/// Whether the host reports the pull request as mergeable. `null` means unknown: it is read again
+/// later. A pull request that is behind is mergeable, as the queue builds on the newest target.
 fn mergeability(pull: &wire::Pull, state: PullRequestState) -> Mergeability {
     if state != PullRequestState::Open {
         return Mergeability::Unspecified;
@@ -78,7 +78,7 @@ fn mergeability(pull: &wire::Pull, state: PullRequestState) -> Mergeability {
         (None, _) | (Some(true), "unknown") => Mergeability::InProgress,
         (Some(false), _) | (Some(true), "dirty") => not("it has conflicts with its base branch"),
         (Some(true), "blocked") => {
-            not("the rules of its base branch are not fulfilled: a review or a check is missing")
+            not("the rules of its base branch are not met: a review or a check is missing")
         }
         (Some(true), _) => Mergeability::Mergeable,
     }
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_gone_is_told_without_it() {
+    fn a_deleted_fork_is_reported_without_its_repository() {
         let seen = shown(&pull(&json!({"state": "closed", "merged": true}))).expect("shown");
         assert_eq!(seen.state, PullRequestState::Merged);
         assert_eq!((seen.author.as_str(), seen.body.as_str()), ("ghost", ""));

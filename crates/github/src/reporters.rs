@@ -1,4 +1,5 @@
-//! Whose report counts: the app that a rule pins, else whoever reports the name on the target.
+//! The reporters whose reports count: the app that a rule pins, otherwise the reporters of the name
+//! on the target.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,7 +24,7 @@ impl std::fmt::Display for Reporter {
     }
 }
 
-/// What somebody has reported, as it stands now: attempts that were replaced are left out.
+/// The current report of a reporter, without replaced attempts.
 #[derive(Clone, Debug)]
 pub(crate) struct Current {
     pub(crate) by: Reporter,
@@ -36,14 +37,14 @@ pub(crate) type ReportersByName = BTreeMap<String, BTreeSet<Reporter>>;
 /// Who must report a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Expected {
-    /// Each of these apps, and nobody else counts: rules of the target branch pin them, or they
-    /// report it on the target.
+    /// Each of these apps, and only these: rules of the target branch pin them, or they report
+    /// it on the target.
     Apps(BTreeSet<u64>),
     /// One of these accounts, which report it on the target. Whatever others report must be good
     /// too: accounts are people as well.
     Accounts(BTreeSet<String>),
-    /// Anybody; whatever was reported must be good.
-    Anybody,
+    /// Any reporter; all reports must succeed.
+    Any,
 }
 
 /// Whose reports count on commits for a target.
@@ -68,7 +69,7 @@ impl Expectations {
         if !apps.is_empty() {
             Expected::Apps(apps)
         } else if accounts.is_empty() {
-            Expected::Anybody
+            Expected::Any
         } else {
             Expected::Accounts(accounts)
         }
@@ -92,7 +93,7 @@ impl Expectations {
         };
         let expected = self.of(&first.check.name);
         let (counted, missing): (Vec<&Current>, Vec<String>) = match &expected {
-            Expected::Anybody => (reports.to_vec(), Vec::new()),
+            Expected::Any => (reports.to_vec(), Vec::new()),
             Expected::Apps(apps) => {
                 let has = |app: &u64| reports.iter().any(|it| it.by == Reporter::App(*app));
                 let missing = apps.iter().filter(|app| !has(app));
@@ -109,7 +110,7 @@ impl Expectations {
                 (reports.to_vec(), missing)
             }
         };
-        // The worst report stands for all, unless one is missing: then only a failure is told.
+        // The worst report counts for all, unless one is missing: then only a failure counts.
         let worst = counted.iter().max_by_key(|it| (rank(&it.check), it.check.at));
         let told = worst.filter(|it| missing.is_empty() || rank(&it.check) == FAILED);
         let at = reports.iter().map(|it| it.check.at).max()?;
@@ -120,12 +121,12 @@ impl Expectations {
     }
 }
 
-/// Not everybody whose report counts has reported.
+/// Some reporters whose reports count have not reported.
 fn waiting(name: &str, reports: &[&Current], missing: &[String], at: Timestamp) -> CheckReport {
     let by: BTreeSet<String> = reports.iter().map(|it| it.by.to_string()).collect();
     let by: Vec<String> = by.into_iter().collect();
     let summary =
-        format!("waiting for a report by {}; reported by {}", missing.join(", "), by.join(", "));
+        format!("waiting for a report from {}; reported by {}", missing.join(", "), by.join(", "));
     Check {
         name: name.to_owned(),
         status: CheckStatus::Queued,
@@ -139,7 +140,7 @@ fn waiting(name: &str, reports: &[&Current], missing: &[String], at: Timestamp) 
 /// The rank of a failure.
 const FAILED: u8 = 2;
 
-/// How much a report stands in the way: success least, failure most.
+/// The severity of a report: success is lowest, failure highest.
 fn rank(report: &CheckReport) -> u8 {
     match (report.status, report.conclusion.map(CheckConclusion::is_success)) {
         (CheckStatus::Completed, Some(true)) => 0,
@@ -192,7 +193,7 @@ mod tests {
         assert_eq!(end(&expected, std::slice::from_ref(&spoof)), None);
         assert_eq!(end(&expected, std::slice::from_ref(&other)), None);
         let summary = expected.folded(&[spoof.clone(), other.clone()])[0].summary.clone();
-        let wanted = "waiting for a report by app 15368; reported by app 7, eve";
+        let wanted = "waiting for a report from app 15368; reported by app 7, eve";
         assert_eq!(summary.as_deref(), Some(wanted));
         let good = report(Reporter::App(CI), Some(true), 1);
         let bad = report(Reporter::App(CI), Some(false), 1);
@@ -212,7 +213,7 @@ mod tests {
         let good = report(Reporter::App(CI), Some(true), 1);
         let red = report(person("eve"), Some(false), 9);
         assert_eq!(end(&expected, &[red, good.clone()]), Some(true));
-        // Whoever slips a report of its own onto the target does not speak for the other one.
+        // An app that adds its own report on the target does not replace the other one.
         let both = on_target(&[Reporter::App(CI), Reporter::App(7)]);
         assert_eq!(end(&both, &[report(Reporter::App(7), Some(true), 9)]), None);
         assert_eq!(end(&both, &[report(Reporter::App(7), Some(true), 9), good]), Some(true));
@@ -232,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn where_nobody_has_reported_all_must_be_good() {
+    fn without_reports_on_the_target_all_must_succeed() {
         let expected = Expectations::default();
         let good = report(Reporter::App(CI), Some(true), 1);
         let (pending, bad) =

@@ -13,7 +13,7 @@ use tokio::sync::Notify;
 
 use crate::host::GitHubHost;
 
-/// How long after a hint the host is asked: several checks often report at once.
+/// The delay after a hint before the host is read: several checks often report together.
 const AFTER_HINT: Duration = Duration::from_millis(500);
 
 /// Who waits for reports on which commit.
@@ -30,7 +30,7 @@ impl Waiters {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(sha);
     }
 
-    /// Wakes whoever waits for reports on that commit.
+    /// Wakes the tasks that wait for reports on that commit.
     pub(crate) fn hint(&self, sha: &Sha) {
         let waiters = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(waiter) = waiters.get(sha) {
@@ -80,8 +80,8 @@ impl GitHubChecks {
     }
 }
 
-/// What is new or has changed since it was told. Times are left out: a check that does not say
-/// when it started is not news every time.
+/// What is new or has changed since the last report. Times are ignored, because a check without a
+/// start time would otherwise always look changed.
 fn news(told: &[CheckReport], reports: &[CheckReport]) -> Vec<CheckReport> {
     let same = |one: &CheckReport, other: &CheckReport| {
         (&one.name, one.status, one.conclusion, &one.url, &one.summary)

@@ -13,7 +13,7 @@ use crate::client::Refused;
 use crate::host::{GitHubHost, tree};
 use crate::wire;
 
-/// The most conflicting paths that are told, and the most characters of each.
+/// The most conflicting paths that are reported, and the most characters of each.
 const MAX_PATHS: (usize, usize) = (100, 1_024);
 
 /// A commit and its tree.
@@ -23,7 +23,7 @@ pub(crate) struct Made {
     pub(crate) tree: TreeId,
 }
 
-/// What became of changes put on a commit.
+/// The outcome of applying changes to a commit.
 pub(crate) enum Applied {
     /// A commit with them. The changes at the places in `empty` added nothing to the tree that
     /// they were put on; no commit was made for them.
@@ -56,7 +56,7 @@ impl<'a> ScratchBranch<'a> {
         Self { host, repo, branch, exists, at: None }
     }
 
-    /// Leaves the branch for the next one. When nobody has come for a while it is a stray.
+    /// Releases the branch for the next candidate. When it stays unused it is removed as a stray.
     pub(crate) fn leave(self) {
         let now = self.host.client.clock.now();
         self.host.scratch_branches.end(&self.branch, self.exists.then_some((self.repo, now)));
@@ -164,8 +164,8 @@ impl<'a> ScratchBranch<'a> {
         Ok(Ok(made))
     }
 
-    /// Replays the commits of a pull request, oldest first. Merges in between are left out, as git
-    /// itself does; so are commits that change nothing any more.
+    /// Replays the commits of a pull request, oldest first. Merges in between are skipped, as git
+    /// itself does; so are commits that no longer change anything.
     async fn replayed(&mut self, tip: &Made, change: &Change) -> Result<Outcome, HostError> {
         let rest = format!("/compare/{}...{}", tip.commit, change.head);
         let commits: Vec<wire::ListedCommit> =
@@ -188,7 +188,7 @@ impl<'a> ScratchBranch<'a> {
         commit: &wire::ListedCommit,
     ) -> Result<Outcome, HostError> {
         let Some(parent) = commit.parents.first() else {
-            let words = format!("commit {} has no parent and cannot be replayed", commit.sha);
+            let words = format!("could not replay commit {}: it has no parent", commit.sha);
             return Err(HostError::Rejected { words });
         };
         if parent.sha == tip.commit {
@@ -234,7 +234,7 @@ impl<'a> ScratchBranch<'a> {
             let found: wire::Comparison = self.host.client.get(self.repo, &rest).await?;
             Ok::<_, Refused>(found.files.unwrap_or_default())
         };
-        // Which paths it are is for people: without them the conflict is the same.
+        // The paths are only shown to users: without them the conflict is the same.
         let (Ok(mine), Ok(others)) = (changed(theirs, ours).await, changed(ours, theirs).await)
         else {
             return Ok(Vec::new());
@@ -246,8 +246,8 @@ impl<'a> ScratchBranch<'a> {
     }
 }
 
-/// The names of the files, the former ones among them, that the other side has changed under any
-/// of them.
+/// The names of the files, including former names, that the base has changed under any of their
+/// names.
 fn met<'a>(files: &'a [wire::ChangedFile], others: &[wire::ChangedFile]) -> Vec<&'a str> {
     let of_others: BTreeSet<&str> = others.iter().flat_map(wire::ChangedFile::names).collect();
     let is_met = |file: &&wire::ChangedFile| file.names().any(|name| of_others.contains(name));

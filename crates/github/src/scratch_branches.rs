@@ -1,4 +1,4 @@
-//! Which branches are ours at this moment, and where they were put.
+//! The scratch branches that this server uses, and the repositories that they are in.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -7,12 +7,12 @@ use quick_cache::sync::Cache;
 use signalbox_domain::ids::{RepoName, Sha};
 use signalbox_domain::time::{Span, Timestamp};
 
-/// How long a temporary branch that nobody uses is kept for the next candidate.
+/// Minutes for which an unused temporary branch is kept for the next candidate.
 const KEPT_MINUTES: u32 = 10;
 /// The most test branches whose places are remembered.
 const REMEMBERED: usize = 10_000;
 
-/// The temporary branches: those that are in use, and those that are free.
+/// The temporary branches in use, and the free ones.
 #[derive(Default)]
 pub(crate) struct ScratchBranches(Mutex<State>);
 
@@ -40,7 +40,7 @@ impl ScratchBranches {
         self.state().used.insert(branch.to_owned());
     }
 
-    /// Nobody uses it any more; it is free from now on if it is there.
+    /// Marks a branch as no longer used, and as free if it exists.
     pub(crate) fn end(&self, branch: &str, free: Option<(&RepoName, Timestamp)>) {
         let mut state = self.state();
         state.used.remove(branch);
@@ -60,7 +60,7 @@ impl ScratchBranches {
     }
 }
 
-/// Where test branches were put. Nobody else names branches as we do.
+/// The commits of test branches. Only this server names branches like this.
 pub(crate) struct Places(Cache<(RepoName, String), String>);
 
 impl Default for Places {

@@ -26,7 +26,7 @@ const RULES_HOLD_SECONDS: u32 = 60;
 /// The most answers that are remembered.
 const REMEMBERED: usize = 256;
 
-/// The list in the repository, or what is wrong with it.
+/// The list in the repository, or its error.
 type Listed = Option<Result<Vec<String>, String>>;
 
 /// What the rules of a branch ask for.
@@ -34,7 +34,7 @@ type Listed = Option<Result<Vec<String>, String>>;
 pub(crate) struct Rules {
     /// The required statuses, each once.
     names: Vec<String>,
-    /// The apps that must report them, where the rules say so.
+    /// The apps that must report them, where rules pin them.
     pub(crate) pins: BTreeMap<String, BTreeSet<u64>>,
 }
 
@@ -87,7 +87,7 @@ impl GitHubHost {
             Some(Ok(names)) => (Some(names), None),
             Some(Err(words)) => (None, Some(words)),
         };
-        // The list in the repository wins: nobody else needs to be asked.
+        // The list in the repository wins: branch protection is not read.
         let branch_protection = if repository.is_some() {
             None
         } else {
@@ -101,7 +101,7 @@ impl GitHubHost {
         if let Some(known) = self.requirements.files.get(&by_commit) {
             return Ok(known);
         }
-        // Most commits leave the files alone: the root of the tree says so in one call.
+        // Most commits leave the files alone: the root of the tree shows that in one call.
         let root: wire::Tree = self.client.get(repo, &format!("/git/trees/{at}")).await?;
         let (own, trunk) = (root.has(CONFIG_FILE, at), root.has(TRUNK_FOLDER, at));
         let by_content = (repo.clone(), format!("{own:?} {trunk:?}"));
@@ -139,14 +139,14 @@ impl GitHubHost {
         let Some(found) = found? else { return Ok(None) };
         let wrong = |rule: &str| Ok(Some(Err(format!("{name}: {rule}"))));
         let Ok(found) = serde_json::from_value::<wire::Contents>(found) else {
-            return wrong("it is not a file");
+            return wrong("not a file");
         };
         if found.kind.as_deref() != Some("file") || found.encoding.as_deref() != Some("base64") {
-            return wrong("it is not a file of at most 1 MB");
+            return wrong("not a file of at most 1 MB");
         }
         let packed: String = found.content.unwrap_or_default().split_ascii_whitespace().collect();
         let text = STANDARD.decode(packed).ok().and_then(|bytes| String::from_utf8(bytes).ok());
-        Ok(Some(text.ok_or_else(|| format!("{name}: it is not UTF-8"))))
+        Ok(Some(text.ok_or_else(|| format!("{name}: not UTF-8"))))
     }
 
     /// What rulesets and classic protection ask for together.
@@ -191,8 +191,8 @@ impl GitHubHost {
         Ok(rules)
     }
 
-    /// What is not there, or may not be read, asks for nothing: an app without the permission to
-    /// read administration settings is told 403, and `doctor` says so. A repository that cannot be
+    /// Rules that do not exist or may not be read require nothing: an app without the permission to
+    /// read administration settings gets 403, and `doctor` reports it. A repository that cannot be
     /// read at all says nothing about its rules.
     async fn absent<T>(
         &self,

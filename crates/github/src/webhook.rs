@@ -23,12 +23,17 @@ impl WebhookDecoder for GitHubHost {
             return Err(DecodeError::WrongSignature);
         }
         let id = header("x-github-delivery").filter(|id| (1..=MAX_ID).contains(&id.len()));
-        let id = id.ok_or(DecodeError::Malformed("it has no id of at most 100 bytes"))?;
+        let id = id.ok_or(DecodeError::Malformed(
+            "missing or invalid x-github-delivery: expected at most 100 bytes",
+        ))?;
         let event = header("x-github-event");
-        let event = event.ok_or(DecodeError::Malformed("it does not say which event it is"))?;
-        // Hosts may be told to send a form instead; then the body is no JSON.
-        let payload: Value = serde_json::from_slice(body)
-            .map_err(|_| DecodeError::Malformed("its content is not application/json"))?;
+        let event = event.ok_or(DecodeError::Malformed("missing x-github-event"))?;
+        // Hosts can be configured to send a form instead; then the body is not JSON.
+        let payload: Value = serde_json::from_slice(body).map_err(|_| {
+            DecodeError::Malformed(
+                "not JSON: set the content type of the webhook to application/json",
+            )
+        })?;
         let part = |key: &str| payload["repository"][key].as_str();
         let repository = part("full_name")
             .and_then(|name| name.split_once('/'))
@@ -38,7 +43,7 @@ impl WebhookDecoder for GitHubHost {
     }
 }
 
-/// Whether the signature was made with one of the secrets; the time does not tell how much of it
+/// Whether the signature was made with one of the secrets; the time does not reveal how much of it
 /// is right.
 fn is_signed(secrets: &[String], signature: &str, body: &[u8]) -> bool {
     let Some(digits) = signature.strip_prefix("sha256=") else { return false };
@@ -49,7 +54,7 @@ fn is_signed(secrets: &[String], signature: &str, body: &[u8]) -> bool {
     })
 }
 
-/// What may have happened. Everything that is not needed is left out, so that it costs no call.
+/// The hints of an event. Irrelevant parts are omitted, so that they cost no call.
 fn hints(event: &str, payload: &Value, prefix: &str) -> Vec<Hint> {
     let action = payload["action"].as_str().unwrap_or_default();
     let number = |value: &Value| value.as_u64()?.try_into().ok().map(PrNumber);
@@ -77,7 +82,7 @@ fn hints(event: &str, payload: &Value, prefix: &str) -> Vec<Hint> {
         "issue_comment" => {
             let of_pull_request = payload["issue"]["pull_request"].is_object();
             let pr = number(&payload["issue"]["number"]);
-            // Most comments are for people, or our own.
+            // Most comments are not commands, or were written by this server.
             let body = payload["comment"]["body"].as_str();
             let may_command = body.is_none_or(|body| body.contains(prefix));
             if let (true, true, "created", Some(pr), Some(id)) =

@@ -14,7 +14,7 @@ pub(crate) struct RepoShort {
     pub(crate) full_name: Option<String>,
 }
 
-/// One end of a pull request. Its repository is left out: it is null when a fork was deleted.
+/// One end of a pull request. Its repository is omitted: it is null when a fork was deleted.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct End {
     #[serde(rename = "ref")]

@@ -1,8 +1,9 @@
 //! Compares how many cases and failed cases this crate finds in a folder of reports with a list.
 //!
 //! `count FOLDER LIST`: the list has lines of `file,tests,failed`, files being names in the folder,
-//! tests `<testcase>` elements, and failed the different tests with an element that says so. Prints
-//! the differences, the reason for each report that is refused, and where cases were repeated.
+//! tests `<testcase>` elements, and failed the different tests with an element for a failure.
+//! Prints the differences, the reason for each report that is refused, and where cases were
+//! repeated.
 
 #![expect(clippy::print_stdout, reason = "prints its findings")]
 

@@ -2,13 +2,13 @@
 
 use signalbox_domain::upload::FoundRun;
 
-/// Bytes of messages and texts of all failures of an upload. After them a failure keeps the start of
-/// its message: its test still counts, and is told apart from others less well.
+/// Bytes of messages and texts of all failures of an upload. After them a failure keeps the start
+/// of its message: its test still counts, but similar failures are harder to distinguish.
 pub(crate) const FAILURES: usize = 32 * 1024 * 1024;
 /// Bytes of a message that comes after that.
 pub(crate) const SHORT_MESSAGE: usize = 200;
-/// Bytes of the names, classes, files, ids and owners of all runs of an upload. More is refused: they
-/// are part of what tests are.
+/// Bytes of the names, classes, files, ids and owners of all runs of an upload. More is refused:
+/// they are part of what tests are.
 pub(crate) const NAMES: usize = 96 * 1024 * 1024;
 
 /// What is left of both.

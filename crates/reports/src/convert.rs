@@ -12,7 +12,7 @@ use crate::bundle::internal::{RunStatus, TestCaseRun};
 use crate::junit::limits::{DETAIL_BYTES, FIELD_BYTES};
 use crate::junit::{CaseRun, Status};
 
-/// What tells tests of one upload apart: outermost suite, file, class, name and id.
+/// The identity of tests within one upload: outermost suite, file, class, name and id.
 pub(crate) type Identity = (String, String, String, String, String);
 
 pub(crate) fn identity(run: &FoundRun) -> Identity {
@@ -50,7 +50,7 @@ pub(crate) fn case_run(case: &CaseRun<'_>) -> FoundRun {
     };
     let failed = case.detail.filter(|_| outcome == RunOutcome::Failed);
     let failure = failed.map(|detail| {
-        // What says no more than that it failed does not hide what does.
+        // A text that only repeats that the test failed does not hide a better one.
         let telling = |it: &&str| detail.text.is_none() || !it.eq_ignore_ascii_case("failed");
         let kind = detail.kind.filter(|_| detail.text.is_none());
         ReportedFailure {
@@ -76,7 +76,7 @@ pub(crate) fn case_run(case: &CaseRun<'_>) -> FoundRun {
 }
 
 pub(crate) fn internal_run(run: TestCaseRun) -> FoundRun {
-    // A run that says nothing of how it ended did not run.
+    // A run without an outcome did not run.
     let outcome = match RunStatus::try_from(run.status) {
         Ok(RunStatus::Success) => RunOutcome::Passed,
         Ok(RunStatus::Failure) => RunOutcome::Failed,

@@ -18,8 +18,8 @@ use crate::convert::{self, Identity};
 use crate::junit::{self, JunitError, Limits};
 use crate::reruns;
 
-/// Reads uploads. It works as long as the reading takes and never waits: call it where that hurts
-/// nobody.
+/// Reads uploads. It is CPU-bound and never waits: call it on a blocking
+/// thread.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Reports {
     limits: BundleLimits,
@@ -102,10 +102,10 @@ impl Finding {
     fn within_limits(&self) -> Result<(), ReadError> {
         if self.runs.len().max(self.internal.len()) > self.most_runs {
             let most = self.most_runs;
-            return Err(ReadError::Refused(format!("it has more than {most} test runs")));
+            return Err(ReadError::Refused(format!("more than {most} test runs")));
         }
         if !self.fits {
-            let rule = format!("the names of its tests have more than {NAMES} bytes");
+            let rule = format!("the names of the tests exceed {NAMES} bytes");
             return Err(ReadError::Refused(rule));
         }
         Ok(())
@@ -187,7 +187,7 @@ impl Finding {
         Ok(())
     }
 
-    /// Reads a JUnit file. Cases before a mistake are kept, and the mistake is told.
+    /// Reads a JUnit file. Cases before an error are kept, and the error is reported.
     fn junit(
         &mut self,
         name: String,
@@ -224,7 +224,7 @@ impl Finding {
             }
             // The limits of a bundle come through as this too; its reader then refuses it.
             Err(JunitError::Io(error)) => {
-                self.files.push(file(name, runs, Some(format!("it cannot be read: {error}"))));
+                self.files.push(file(name, runs, Some(format!("could not read it: {error}"))));
                 return Ok(());
             }
             Err(error) => {
@@ -242,7 +242,7 @@ impl Finding {
     }
 
     fn finish(mut self) -> Result<FoundReport, ReadError> {
-        // XML files tell more: only tests that they do not have are taken from the message.
+        // XML files have more details: only tests that they do not have are taken from the message.
         let internal = std::mem::take(&mut self.internal);
         if !internal.is_empty() {
             let known: HashSet<Identity> = self.runs.iter().map(convert::identity).collect();

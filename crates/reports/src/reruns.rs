@@ -1,9 +1,10 @@
 //! Reruns that a report does not name.
 //!
-//! pytest-rerunfailures writes a case for every attempt, and what an attempt that was run again failed
-//! with into none of them: it looks as if it had passed. pytest tells each test of a run apart, so a case
-//! that another one of the same test follows in its only suite was run again. Its count has fewer tests
-//! than there are cases then; with as many, somebody wanted each test to run more than once.
+//! pytest-rerunfailures writes a case for every attempt, and what an attempt that was run again
+//! failed with into none of them: it looks as if it had passed. pytest reports each test of a run
+//! apart, so a case that another one of the same test follows in its only suite was run again. Its
+//! count has fewer tests than there are cases then; with as many, each test was meant to run more
+//! than once.
 
 use std::collections::HashMap;
 
@@ -13,8 +14,8 @@ use signalbox_domain::upload::FoundRun;
 use crate::convert::{self, Identity};
 use crate::junit::Summary;
 
-/// What is told of such a failure.
-const MESSAGE: &str = "failed and was run again; the report does not say with what";
+/// The message of such a failure.
+const MESSAGE: &str = "failed and was run again; the report has no message";
 
 /// Marks attempts of a report by pytest as failed that a later case of the same test follows.
 pub(crate) fn mark(runs: &mut [FoundRun], summary: &Summary) {

@@ -191,7 +191,7 @@ fn history(files: usize, branches: usize) -> String {
         let branch = format!("change-{number}");
         commit(&branch, Some("refs/heads/main"), &mut std::iter::once((file, changed)));
     }
-    // The target goes on after the branches have left it, so that there is something to merge.
+    // The target gets commits after the branches have forked, so that there is something to merge.
     let changed = content(1).replace("first", "changed");
     commit("main", None, &mut std::iter::once((1, changed)));
     text

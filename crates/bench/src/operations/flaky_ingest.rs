@@ -26,13 +26,13 @@ use crate::setup::Setup;
 
 /// Tests of an upload.
 const TESTS: usize = 10_000;
-/// Tests that are asked for at once, and how often.
+/// Tests per request for quarantine states, and the number of requests.
 const ASKED: (usize, usize) = (2_600, 200);
 /// The least share of the floor's throughput of an ingest.
 const INGEST_GOAL: f64 = 0.5;
 /// The most memory in MiB that an upload may need beside what a server needs anyway.
 const MEMORY_GOAL: f64 = 64.0;
-/// How often a server is asked whether it has read an upload, and how many times.
+/// The interval and the number of polls for the state of an upload.
 const ASK: (Duration, u32) = (Duration::from_millis(100), 3_000);
 const MIB: usize = 1024 * 1024;
 
@@ -185,7 +185,7 @@ async fn p99(client: &mut Client, request: &Request, times: usize) -> Result<f64
     Ok(percentile(&mut costs, 99))
 }
 
-/// What a server's memory grows by at most while it takes in a report of 10,000 tests.
+/// The peak growth of a server's memory while it reads a report of 10,000 tests.
 async fn memory(
     setup: &Setup,
     report: &mut Report,

@@ -31,7 +31,7 @@ const GOAL: (f64, f64) = (0.7, 1.2);
 /// The same for tests that failed within 7 days.
 const FAILING_GOAL: f64 = 0.5;
 
-/// The lists, and what one that is read to its end gives.
+/// The lists, read completely.
 pub(crate) struct FlakyLists;
 
 #[async_trait(?Send)]
@@ -178,7 +178,7 @@ async fn show(store: Data<FloorStore>, known: Data<Known>, _body: Json<Value>) -
     reply(read.map(|_| HttpResponse::Ok().json(&known.shown)))
 }
 
-/// A list of as many tests as there are, page by page to its end and back.
+/// The list of all tests, page by page to the last one and back.
 pub(crate) struct FlakyPaging;
 
 #[async_trait(?Send)]
@@ -220,8 +220,8 @@ impl Operation for FlakyPaging {
     }
 }
 
-/// Reads a list to its end and back; fails unless every test comes once each way. Returns what a
-/// page cost in microseconds, and how many there were.
+/// Reads a list to the last page and back; fails unless every test comes once each way. Returns the
+/// time per page in microseconds, and the number of pages.
 async fn walk(
     fresh: &Fresh,
     product: &Product,

@@ -72,7 +72,7 @@ impl Operation for GetQueue {
     }
 }
 
-/// Where the queue is, and what the product says of it.
+/// The queue, and the product's description of it.
 struct Known {
     place: [String; 2],
     shown: Value,

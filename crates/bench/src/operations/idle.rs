@@ -81,5 +81,5 @@ async fn uses(client: &mut Client) -> Result<f64, Failure> {
     let page = String::from_utf8_lossy(&page).into_owned();
     let line = page.lines().find_map(|line| line.strip_prefix("signalbox_database_uses_total "));
     let number = line.and_then(|number| number.parse().ok());
-    number.ok_or_else(|| Failure::new("the metrics", "do not tell of the database"))
+    number.ok_or_else(|| Failure::new("the metrics", "have no values of the database"))
 }

@@ -1,5 +1,5 @@
-//! Three times as many submissions as the server can take: what becomes of them, and how long those
-//! that are accepted take. Callers do not wait for each other, as they do in every other operation.
+//! Three times as many submissions as the server can handle: their outcomes, and the latency of the
+//! accepted ones. Callers do not wait for each other, as they do in every other operation.
 
 use std::time::{Duration, Instant};
 
@@ -18,7 +18,7 @@ use crate::seed;
 use crate::servers;
 use crate::setup::Setup;
 
-/// Submissions that tell how many a second the server takes when each caller waits for its reply.
+/// Submissions that measure the rate of the server when each caller waits for its reply.
 const TO_MEASURE: usize = 400;
 /// How many times that are offered, and for how long.
 const TIMES: f64 = 3.0;

@@ -120,7 +120,7 @@ async fn exchange(address: SocketAddr, request: &[u8]) -> Result<Reply, Failure>
     Ok(Reply { head: head.to_owned(), body: body.to_owned(), bytes: reply.len() })
 }
 
-/// What a browser says of how it takes replies.
+/// The encodings that a browser accepts.
 const PACKED: &str = "accept-encoding: gzip, br\r\n";
 
 /// A page or a part of one.
@@ -155,7 +155,7 @@ async fn sign_in(address: SocketAddr, token: &str) -> Result<String, Failure> {
     cookie.map(ToOwned::to_owned).ok_or_else(|| Failure::new("signing in", reply.head.clone()))
 }
 
-/// KiB of the page and of everything that it asks for at once.
+/// KiB of the page and of its assets.
 async fn cold(address: SocketAddr, path: &str, cookie: &str, page: &str) -> Result<f64, Failure> {
     let mut parts = BTreeSet::new();
     for mark in ["src=\"/", "href=\"/"] {

@@ -42,7 +42,7 @@ impl Operation for ParseReports {
         let path = folder.path().join("junit.xml");
         let (cases, sizes) = OUTPUT;
         for mib in setup.sizes(&sizes) {
-            let line = "a line of output that a test has printed &amp; that nobody reads\n";
+            let line = "a line of output that a test has printed &amp; that no user reads\n";
             let output = line.repeat(mib * MIB / cases / line.len());
             let bytes = write(&path, cases, &format!("<system-out>{output}</system-out>"))?;
             let data = format!("{mib} MiB, {} cases with output", count(cases));

@@ -35,7 +35,7 @@ const GOAL: (usize, f64) = (1_000, 20_000.0);
 /// How long a round lasts.
 const ROUND: Duration = Duration::from_millis(600);
 
-/// How long filling a queue may take before its size is given up.
+/// The time limit for filling a queue of one size.
 const FILL: Duration = Duration::from_secs(20);
 
 /// The planner alone.
@@ -125,7 +125,7 @@ struct Line {
     random: Random,
     objects: u64,
     last_pr: u32,
-    /// Steps of the last round and the time they took, by what was taken in.
+    /// Steps of the last round and their duration, by kind of command or fact.
     costs: BTreeMap<&'static str, (usize, Duration)>,
 }
 

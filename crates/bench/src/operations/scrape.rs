@@ -51,7 +51,7 @@ impl Operation for Scrape {
                 let mut bare = Client::to(floor.address).await?;
                 let scrapes = setup.many(SCRAPES);
                 let simple = load::get("/", "");
-                // One at a time: a scrape is measured as whoever scrapes waits for it.
+                // One at a time: a scrape is measured as its scraper sees it.
                 let turns = in_turn(
                     setup.rounds,
                     async || Ok(micros_each(bare.repeat(&simple, scrapes).await?, scrapes)),

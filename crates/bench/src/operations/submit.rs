@@ -24,7 +24,7 @@ use crate::setup::Setup;
 
 /// Entries that are live before each submission, more or less.
 const SIZES: [usize; 3] = [10, 1_000, 10_000];
-/// Submissions before what was submitted is taken out again, which is not measured.
+/// Submissions before the queue is emptied, which is not measured.
 const CHUNK: usize = 16;
 /// How often a round does that.
 const CHUNKS: usize = 12;

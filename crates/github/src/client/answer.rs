@@ -17,7 +17,7 @@ struct Complaint {
     errors: serde_json::Value,
 }
 
-/// The host's words: its message, and what it says of each field.
+/// The text of the host's error: its message, and the errors of fields.
 pub(super) fn words(body: &[u8]) -> String {
     let complaint: Complaint = serde_json::from_slice(body).unwrap_or_default();
     let mut words = complaint.message.unwrap_or_default();
@@ -61,7 +61,7 @@ impl Quota {
         }
     }
 
-    /// Until when nothing may be asked, if nothing is left.
+    /// Until when no call may be made, if the quota is used up.
     pub(super) fn used_up(&self, now: Timestamp) -> Option<Timestamp> {
         let reset = self.reset.filter(|reset| *reset > now)?;
         (self.remaining == Some(0)).then_some(reset)
@@ -91,8 +91,8 @@ pub(super) fn limited(
     limited.then(|| now.plus(Span::seconds(DEFAULT_PAUSE_SECONDS)))
 }
 
-/// The error that a status stands for. What we may not do is nobody's fault: it says nothing about
-/// any change, and passes as soon as an operator has changed it.
+/// The error for a status. Missing permissions are not the fault of a change: they end when an
+/// operator grants them.
 pub(super) fn error(
     what: &str,
     is_read: bool,
@@ -110,7 +110,7 @@ pub(super) fn error(
             let hint = if single_sign_on { " (authorize it for SAML single sign-on)" } else { "" };
             HostError::AccessDenied { words: format!("{what}: {said}{hint}") }
         }
-        // The host does not tell of what may not be written: it says that it is not there.
+        // The host reports "not found" for things that may not be written.
         404 if !is_read && matches!(lower.as_str(), "" | "not found") => {
             let words = format!("{what}: {said}: write access is missing");
             HostError::AccessDenied { words }
@@ -124,7 +124,7 @@ pub(super) fn error(
     }
 }
 
-/// Whether a refusal with 403 is about the very thing that was asked for, not about who asks: a
+/// Whether a refusal with 403 is about the request itself, not about the caller: a
 /// conversation that is locked, a file that is too large, a change to workflows that the app may
 /// not make. Other pull requests are none the worse for it.
 fn is_about_this(lower: &str) -> bool {
@@ -154,7 +154,7 @@ pub(crate) fn needs_bypass(words: &str) -> bool {
     rules.iter().any(|part| lower.contains(part))
 }
 
-/// Whether a rule misses something of this very pull request.
+/// Whether the pull request does not meet a rule.
 pub(crate) fn misses_of_pull_request(words: &str) -> bool {
     let lower = words.to_lowercase();
     let missed = ["required status check", "review", "conversation", "not mergeable"];
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn the_words_of_a_complaint_are_kept() {
+    fn the_text_of_an_error_is_kept() {
         let body = br#"{"message":"Validation Failed","errors":[{"resource":"X","field":"head",
             "code":"invalid"},{"message":"No commits between main and x"}]}"#;
         let wanted = "Validation Failed: head invalid: No commits between main and x";
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn what_we_may_not_do_is_told_from_what_was_asked_for() {
+    fn missing_permissions_are_distinguished_from_invalid_requests() {
         for words in [
             "Resource not accessible by integration",
             "Resource not accessible by personal access token",
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_of_branches_are_told_from_what_a_pull_request_misses() {
+    fn branch_rules_are_distinguished_from_unmet_requirements() {
         let guarded = "Repository rule violations found Cannot update this protected ref.";
         assert!(needs_bypass(guarded) && !misses_of_pull_request(guarded));
         let missing = "Repository rule violations found Required status check \"x\" is expected.";

@@ -12,7 +12,7 @@ use rustls::pki_types::{PrivatePkcs1KeyDer, PrivatePkcs8KeyDer};
 use signalbox_domain::time::{Span, Timestamp};
 use thiserror::Error;
 
-/// How long an app's own token is good; the host takes ten minutes at most.
+/// How long an app's own token is valid; the host allows at most ten minutes.
 const APP_TOKEN_MINUTES: u32 = 9;
 /// How far the host's clock may be behind ours.
 const CLOCK_SKEW_SECONDS: u32 = 60;
@@ -98,7 +98,7 @@ pub(super) struct InstallationToken {
     pub(super) expires_at: Timestamp,
 }
 
-/// What is known of installations: which one a repository belongs to, and its token.
+/// The cache of installations: which one a repository belongs to, and its token.
 pub(super) struct Installations {
     of_repository: Cache<String, u64>,
     tokens: Cache<u64, InstallationToken>,
@@ -119,7 +119,7 @@ impl Installations {
         self.of_repository.insert(repository.to_owned(), installation);
     }
 
-    /// The token of an installation while it is good for a while.
+    /// The token of an installation, if it stays valid for some minutes.
     pub(super) fn token(&self, installation: u64, now: Timestamp) -> Option<String> {
         let good = |token: &InstallationToken| {
             token.expires_at > now.plus(Span::minutes(RENEW_BEFORE_MINUTES))
@@ -131,8 +131,8 @@ impl Installations {
         self.tokens.insert(installation, token);
     }
 
-    /// Forgets a repository's installation and its token: the app may have been installed anew.
-    /// Whether there was something to forget.
+    /// Forgets a repository's installation and its token: the app may have been reinstalled.
+    /// Returns whether there was something to forget.
     pub(super) fn forget(&self, repository: &str) -> bool {
         let Some((_, installation)) = self.of_repository.remove(repository) else { return false };
         self.tokens.remove(&installation);

@@ -1,4 +1,4 @@
-//! Answers that are asked for again with their `ETag`: one that has not changed costs no quota.
+//! A cache of replies that are revalidated with their `ETag`: an unchanged one costs no quota.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ const OVERHEAD: usize = 256;
 /// About how many bytes an answer has: how many are expected follows from it.
 const USUAL_ANSWER: u64 = 8 * 1024;
 
-/// An answer that may be asked for again.
+/// A reply that can be revalidated.
 #[derive(Clone)]
 pub(super) struct Cached {
     pub(super) etag: String,
@@ -34,7 +34,8 @@ impl Weighter<String, Cached> for Bytes {
     }
 }
 
-/// Answers by address. When there are too many bytes, those go first that were not asked for again.
+/// Replies by address. When they exceed the limit, replies that were never reused are evicted
+/// first.
 pub(super) struct EtagCache(Cache<String, Cached, Bytes>);
 
 impl Default for EtagCache {
@@ -89,14 +90,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_for_again_stays() {
+    fn a_revalidated_reply_is_kept() {
         let cache = EtagCache::default();
-        cache.put("0 asked for again", answer(10));
+        cache.put("0 reused", answer(10));
         for number in 0..100 {
-            cache.put(&format!("1 asked for once {number}"), answer(MAX_ANSWER / 2));
-            assert!(cache.get("0 asked for again").is_some(), "after {number}");
+            cache.put(&format!("1 used once {number}"), answer(MAX_ANSWER / 2));
+            assert!(cache.get("0 reused").is_some(), "after {number}");
         }
-        let kept = |number: &u32| cache.get(&format!("1 asked for once {number}")).is_some();
+        let kept = |number: &u32| cache.get(&format!("1 used once {number}")).is_some();
         assert!((0..100).filter(kept).count() < 64, "64 of them fill the cache");
     }
 }

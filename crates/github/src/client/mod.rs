@@ -228,7 +228,7 @@ impl Client {
         self.send(As::Repository(repo), method, &address, body).await
     }
 
-    /// Changes something and reads what became of it.
+    /// Sends a change and decodes its reply.
     pub(crate) async fn make<T: DeserializeOwned>(
         &self,
         repo: &RepoName,
@@ -264,7 +264,7 @@ impl Client {
         Url::parse(address)
             .ok()
             .filter(|url| url.origin() == self.api.origin())
-            .ok_or_else(|| HostError::Rejected { words: "the next page is elsewhere".into() })
+            .ok_or_else(|| HostError::Rejected { words: "the next page is on another host".into() })
     }
 
     async fn send(
@@ -279,8 +279,8 @@ impl Client {
         let Err(refused) = first else { return first };
         let As::Repository(repo) = acting else { return Err(refused) };
         match refused.status {
-            // A token that was revoked before its end, or one that was replaced: once more with
-            // the new one.
+            // The token was revoked early or replaced: retry with the new
+            // one.
             401 => {
                 let is_new = match self.app_id() {
                     Some(_) => self.installations.forget(&key(repo)),
@@ -321,7 +321,7 @@ impl Client {
         };
         let now = self.clock.now();
         let own = app_token(id, key_pair, now).ok_or_else(|| HostError::CredentialRejected {
-            words: "the app's private key cannot sign".into(),
+            words: "could not sign with the app's private key".into(),
         })?;
         let As::Repository(repo) = acting else { return Ok(own) };
         let key = key(repo);
@@ -392,7 +392,7 @@ impl Client {
         let mut bytes = Vec::new();
         while let Some(chunk) = reply.chunk().await.map_err(|error| silent(&what, error))? {
             if bytes.len() + chunk.len() > MAX_ANSWER {
-                let words = format!("{what}: the answer has more than {MAX_ANSWER} bytes");
+                let words = format!("{what}: the response is larger than {MAX_ANSWER} bytes");
                 return Err(HostError::Rejected { words }.into());
             }
             bytes.extend_from_slice(&chunk);
@@ -401,7 +401,7 @@ impl Client {
             let words = answer::words(&bytes);
             if let Some(retry_at) = answer::limited(status, &headers, &words, now) {
                 self.block(retry_at);
-                tracing::warn!(%what, %retry_at, "the git host asks for fewer calls");
+                tracing::warn!(%what, %retry_at, "the git host limits the rate of calls");
                 let error = HostError::RateLimited { retry_at };
                 return Err(Refused { status, words, error });
             }
@@ -455,7 +455,7 @@ fn key(repo: &RepoName) -> String {
     format!("{}/{}", repo.owner, repo.name).to_lowercase()
 }
 
-/// The app cannot see the repository: it was taken out of it, or never was in it.
+/// The app cannot see the repository: it was removed from the installation, or never was in it.
 fn not_installed(repo: &RepoName, refused: Refused) -> Refused {
     if refused.status != 404 {
         return refused;

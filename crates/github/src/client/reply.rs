@@ -10,7 +10,8 @@ pub(crate) struct Answer {
     pub(crate) status: u16,
     pub(super) body: Arc<[u8]>,
     pub(super) next: Option<String>,
-    /// The scopes of a classic token, and of an app the permissions that were granted, when told.
+    /// The scopes of a classic token, or the granted permissions of an app, when the reply has
+    /// them.
     pub(crate) scopes: Option<String>,
 }
 
@@ -21,7 +22,7 @@ impl Answer {
     }
 }
 
-/// A call that the host may refuse in ways that the caller tells apart.
+/// A call whose refusals the caller distinguishes.
 #[derive(Debug)]
 pub(crate) struct Refused {
     pub(crate) status: u16,
@@ -42,10 +43,10 @@ impl From<HostError> for Refused {
 }
 
 pub(super) fn unreadable(what: &str, error: &serde_json::Error) -> HostError {
-    HostError::Unavailable { words: format!("{what}: the answer cannot be read: {error}") }
+    HostError::Unavailable { words: format!("{what}: could not decode the response: {error}") }
 }
 
-/// A call that got no answer. The address is left out of the words: it is in `what`.
+/// A call without a reply. The address is omitted from the error: `what` has it.
 pub(super) fn silent(what: &str, error: reqwest::Error) -> HostError {
     let error = error.without_url();
     let mut words = format!("{what}: {error}");

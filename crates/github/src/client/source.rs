@@ -9,7 +9,7 @@ use signalbox_domain::time::{Span, Timestamp};
 
 use super::auth::Credentials;
 
-/// How often the file is looked at, in seconds.
+/// How often the file is checked, in seconds.
 const LOOK_SECONDS: u32 = 5;
 
 /// The file that credentials were read from, for when it changes.
@@ -30,8 +30,8 @@ impl Source {
         Self { path, state: Mutex::new(SourceState::default()) }
     }
 
-    /// The credentials in the file, if they are others than before. Unless `insist`, the file is
-    /// looked at every few seconds, and read when it was modified.
+    /// The credentials in the file, if they have changed. Unless `insist`, the file is checked
+    /// every few seconds, and read when it was modified.
     pub(super) fn changed(
         &self,
         known: &Credentials,
@@ -70,7 +70,7 @@ impl Source {
             // It may be half written: it is read again.
             Err(error) => {
                 state.modified = None;
-                tracing::warn!(%file, %error, "the credentials cannot be used");
+                tracing::warn!(%file, %error, "could not use the new credentials");
                 None
             }
         }

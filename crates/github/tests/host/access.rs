@@ -1,4 +1,4 @@
-//! What the host does not let us do is nobody's fault, and is done once we may.
+//! Missing permissions are not the fault of a change; the call succeeds once they are granted.
 
 use std::path::Path;
 
@@ -96,12 +96,12 @@ fn all_denied(answers: &[(&'static str, Option<HostError>)], access: Access) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_host_that_lets_nobody_look_says_nothing_about_pull_requests() {
+async fn denied_reads_fail_no_pull_request() {
     let world = started();
     let work = Work::prepare(&world).await;
     for access in [Access::Hidden, Access::OtherAddresses, Access::SingleSignOn] {
         world.double.set_access(access);
-        // What is known of rules is read again after a while.
+        // Cached rules are read again after two minutes.
         world.clock.advance(Span::minutes(2));
         all_denied(&work.reads(&world).await, access);
         all_denied(&work.writes(&world).await, access);
@@ -116,7 +116,7 @@ async fn a_host_that_lets_nobody_look_says_nothing_about_pull_requests() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_host_that_lets_nobody_write_says_nothing_about_pull_requests() {
+async fn denied_writes_fail_no_pull_request() {
     let world = started();
     let work = Work::prepare(&world).await;
     for access in [Access::ReadOnly, Access::ReadOnlyHidden, Access::Archived] {
@@ -187,11 +187,11 @@ async fn a_token_that_was_replaced_is_used_without_a_restart() {
     let rejected = head(&host, &world).await;
     let Err(HostError::CredentialRejected { words }) = rejected else { panic!("{rejected:?}") };
     assert!(words.contains("Bad credentials") && !words.contains(TOKEN), "{words}");
-    // Half written, then whole: nothing but the file changes.
+    // Half written, then whole: only the file changes.
     std::fs::write(&file, "").expect("written");
     assert!(head(&host, &world).await.is_err());
     std::fs::write(&file, "ghp_second\n").expect("written");
-    head(&host, &world).await.expect("it is used at once");
+    head(&host, &world).await.expect("it is used immediately");
     // One that is replaced before the old one ends is noticed in a while.
     std::fs::write(&file, "ghp_third").expect("written");
     world.clock.advance(Span::seconds(10));

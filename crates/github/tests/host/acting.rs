@@ -26,7 +26,7 @@ async fn a_landing_whose_answer_is_lost_is_found_again() {
     assert_eq!((&head.sha, &head.tree), (&candidate.sha, &candidate.tree));
     assert_eq!(world.bare(&["rev-parse", "main"]), candidate.sha.as_str());
     assert_eq!(world.bare(&["rev-list", "--count", &format!("{main}..main")]), "1", "landed once");
-    assert_eq!(world.double.pull(number), (true, false), "the host does not mark it by itself");
+    assert_eq!(world.double.pull(number), (true, false), "the host does not mark it automatically");
     let landed = LandedNote {
         pr: topic.pr,
         head: topic.head.clone(),
@@ -76,7 +76,7 @@ async fn a_branch_with_rules_is_merged_into_by_the_host() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_bench_is_used_again_and_is_a_stray_when_nobody_comes() {
+async fn a_scratch_branch_is_reused_and_is_a_stray_when_unused() {
     let world = World::new();
     world.commit(&[("a.txt", "base\n")], "base");
     let main = world.push("main");
@@ -89,7 +89,7 @@ async fn a_bench_is_used_again_and_is_a_stray_when_nobody_comes() {
         let found = world.host.test_branches(&world.repository).await.expect("branches");
         found.into_iter().filter(|it| it.branch.as_str().starts_with("signalbox-temp/")).count()
     };
-    assert_eq!(strays().await, 0, "somebody may come");
+    assert_eq!(strays().await, 0, "it may be reused");
     // Another server has taken it for a stray.
     world.bare(&["update-ref", "-d", world.temporary().lines().next().expect("a bench")]);
     let change = world.open("three", &[("three.txt", "x\n")]);
@@ -99,7 +99,7 @@ async fn a_bench_is_used_again_and_is_a_stray_when_nobody_comes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn commits_that_were_pushed_after_the_landing_are_told() {
+async fn commits_pushed_after_the_landing_are_reported() {
     let world = World::new();
     world.commit(&[("a.txt", "base\n")], "base");
     let main = world.push("main");
@@ -114,7 +114,7 @@ async fn commits_that_were_pushed_after_the_landing_are_told() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_branch_that_vanishes_while_it_is_built_on_fails_nobody() {
+async fn a_branch_that_vanishes_during_a_build_fails_no_pull_request() {
     let world = World::new();
     world.commit(&[("a.txt", "base\n")], "base");
     let main = world.push("main");
@@ -124,7 +124,7 @@ async fn a_branch_that_vanishes_while_it_is_built_on_fails_nobody() {
         ("POST", "/merges", 404, "Base does not exist"),
         ("PATCH", "/git/refs/heads/signalbox-", 422, "Reference does not exist"),
     ] {
-        // A left-over branch is there, and is deleted by somebody else at this very moment.
+        // A left-over branch exists, and another process deletes it at the same time.
         if method == "PATCH" {
             world.bare(&["update-ref", &format!("refs/heads/{}", request.branch), main.as_str()]);
         }

@@ -25,7 +25,7 @@ async fn head(world: &World) -> Result<(), HostError> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_host_in_trouble_is_not_available() {
+async fn a_failing_host_is_unavailable() {
     let world = started();
     for status in [500, 502, 503, 504] {
         world.double.plan("", "", 1, Fault::Status(status));
@@ -36,7 +36,7 @@ async fn a_host_in_trouble_is_not_available() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_is_asked_while_the_host_wants_fewer_calls() {
+async fn no_call_is_made_while_the_host_limits_calls() {
     let world = started();
     for (fault, seconds) in [(Fault::QuotaUsedUp(900), 900), (Fault::Secondary(90), 90)] {
         world.double.plan("", "", 1, fault);
@@ -48,9 +48,9 @@ async fn nothing_is_asked_while_the_host_wants_fewer_calls() {
         let made = world.double.log().len();
         let again = head(&world).await;
         assert!(matches!(again, Err(HostError::RateLimited { .. })), "{again:?}");
-        assert_eq!(world.double.log().len(), made, "the host is left alone");
+        assert_eq!(world.double.log().len(), made, "the host is not called");
         world.clock.advance(wait);
-        head(&world).await.expect("it may be asked again");
+        head(&world).await.expect("calls are allowed again");
     }
 }
 
@@ -147,7 +147,7 @@ async fn doctor_names_what_is_missing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn wrong_credentials_fail_nobody() {
+async fn wrong_credentials_fail_no_pull_request() {
     let world = World::with(Credentials::token("wrong").expect("a token"), |_| {});
     let query = PullRequestQuery::Number(signalbox_domain::ids::PrNumber(1));
     let answer = world.host.pull_request(&world.repository, &query).await;

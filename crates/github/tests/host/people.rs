@@ -17,7 +17,7 @@ async fn there_is_one_comment_which_is_edited() {
     world.push("main");
     let topic = world.open("topic", &[("b.txt", "b\n")]);
     let number = u64::from(topic.pr.0);
-    // Somebody else writes the same mark: their comment is theirs.
+    // Another user writes the same mark: their comment is not touched.
     world.double.comment(number, "mallory", "<!-- signalbox queue main -->\nhello");
     let show = async |text: &str, labels: Option<(&[&str], &[&str])>| {
         let owned = |list: &[&str]| list.iter().map(ToString::to_string).collect();
@@ -44,10 +44,10 @@ async fn there_is_one_comment_which_is_edited() {
     let statuses = world.double.statuses(topic.head.as_str());
     assert_eq!(statuses, [("signalbox/main".to_owned(), "pending".to_owned())]);
 
-    // A server that was started anew finds its own comment.
+    // A restarted server finds its own comment.
     let token = signalbox_github::Credentials::token(crate::world::TOKEN).expect("a token");
     let config = config(&world.double.url, token);
-    let anew = signalbox_github::GitHubHost::new(config, world.clock.clone()).expect("a host");
+    let restarted = signalbox_github::GitHubHost::new(config, world.clock.clone()).expect("a host");
     let wanted = Announcement {
         pr: topic.pr,
         queue: BranchName::new("main").expect("a branch"),
@@ -55,7 +55,7 @@ async fn there_is_one_comment_which_is_edited() {
         comment: Some("third".to_owned()),
         labels: None,
     };
-    anew.announce(&world.repository, &wanted).await.expect("shown");
+    restarted.announce(&world.repository, &wanted).await.expect("shown");
     assert_eq!(texts().len(), 2);
     assert_eq!(texts()[1], "<!-- signalbox queue main -->\nthird");
 }
@@ -76,7 +76,7 @@ async fn a_test_branch_gets_one_draft() {
     };
     for _ in 0..2 {
         let opened = world.host.open_test_pull_request(&world.repository, &wanted).await;
-        opened.expect("opened, or there already");
+        opened.expect("opened, or it already exists");
     }
     assert_eq!(world.double.drafts(), ["tests"]);
 }

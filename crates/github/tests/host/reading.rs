@@ -34,7 +34,7 @@ async fn a_pull_request_is_shown_as_the_host_has_it() {
     assert_eq!((seen.title.as_str(), seen.author.as_str()), ("change topic", "ada"));
     let by_branch = read(PullRequestQuery::Branch("topic".into())).await;
     assert_eq!(by_branch.map(|it| it.number), Some(topic.pr));
-    assert_eq!(read(PullRequestQuery::Branch("nobody's".into())).await, None);
+    assert_eq!(read(PullRequestQuery::Branch("unknown".into())).await, None);
     assert_eq!(read(PullRequestQuery::Number(PrNumber(99))).await, None);
     world.branch("main", "main", &[("a.txt", "other\n")]);
     assert_eq!(read(number()).await.expect("it").mergeability, Mergeability::InProgress);
@@ -60,7 +60,7 @@ async fn what_is_required_comes_from_files_rulesets_and_protection() {
     assert_eq!(read(&main).await, wanted);
     let calls = world.host.calls();
     assert_eq!(read(&main).await, wanted);
-    assert_eq!(world.host.calls(), calls, "a moment later nobody is asked again");
+    assert_eq!(world.host.calls(), calls, "the host is not called again");
     let trunk = "merge:\n  required_statuses:\n    - from trunk\n";
     let with_trunk = world.branch("main", "main", &[(".trunk/trunk.yaml", trunk)]);
     assert_eq!(read(&with_trunk).await.repository, names(&["from trunk"]));
@@ -129,6 +129,6 @@ async fn checks_are_followed_over_all_pages_until_they_have_ended() {
     let (done, ()) = tokio::join!(runner.run(&job, &sink), told);
     done.expect("all have ended");
     let reports = sink.0.lock().expect("not poisoned");
-    assert_eq!(reports.len(), 151, "each is told once");
+    assert_eq!(reports.len(), 151, "each is reported once");
     assert!(reports.last().is_some_and(|it| it.name == "last"));
 }

@@ -54,8 +54,8 @@ impl Case {
         Self { world, main, sha }
     }
 
-    /// What stands of the check `test`: whether it is good, or `None` while it is pending or
-    /// nobody has reported it; and what is said of it.
+    /// The check `test`: whether it succeeded, or `None` while it is pending or not reported; and
+    /// its summary.
     async fn test(&self) -> (Option<bool>, Option<String>) {
         let job = ChecksJob {
             repository: self.world.repository.clone(),
@@ -113,7 +113,7 @@ async fn a_person_s_status_does_not_stand_for_the_pinned_app() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_pin_of_classic_protection_holds_and_any_app_may_report_where_it_says_so() {
+async fn a_pin_of_classic_protection_holds_and_it_may_allow_any_app() {
     let case = Case::new(None);
     let classic = [("test", Some(OTHER))];
     case.world.double.require_by("main", &[], &classic);
@@ -148,7 +148,7 @@ async fn without_a_pin_who_reports_on_the_target_is_expected() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn where_nobody_has_reported_a_status_and_a_run_must_both_be_good() {
+async fn without_reports_on_the_target_a_status_and_a_run_must_both_succeed() {
     let case = Case::new(None);
     case.report(&Reported::ended("test", "success"));
     assert_eq!(case.ends().await, Some(true));
@@ -212,7 +212,8 @@ async fn jobs_of_one_name_in_one_workflow_must_all_be_good() {
         }
         assert_eq!(case.ends().await, Some(true), "both were run again");
     }
-    // Who may not read workflows cannot tell jobs from attempts: all of them must be good.
+    // Without the permission to read workflows, jobs and attempts are indistinguishable: all of
+    // them must succeed.
     let case = Case::new(Some(ACTIONS));
     for end in ["failure", "success"] {
         case.report(&Reported::ended("test", end));

@@ -1,6 +1,6 @@
 //! Our adapter works on an emulator of the host that others wrote. What it lacks is not tried here:
-//! commit statuses, merges of branches, rulesets, trees of branches' heads, mergeability that is not
-//! known yet.
+//! commit statuses, merges of branches, rulesets, trees of branches' heads, mergeability that is
+//! not known yet.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -56,7 +56,7 @@ impl Emulator {
         Some(Self { program, url: text("url"), host, repository })
     }
 
-    /// Somebody who holds a token does something.
+    /// A user with a token sends a request.
     async fn person(&self, method: Method, path: &str, body: Value) -> Value {
         let url = format!("{}/repos/acme/calc{path}", self.url);
         let http = reqwest::Client::new();

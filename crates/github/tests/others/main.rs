@@ -1,6 +1,6 @@
 //! What others have written about the host: client libraries that use our double, an emulator that
-//! our adapter uses, and real traffic that was recorded. `tests/github/fetch` brings it; a test that
-//! misses its part says that it is skipped.
+//! our adapter uses, and real traffic that was recorded. `tests/github/fetch` brings it; a test
+//! that misses its part says that it is skipped.
 #![expect(clippy::disallowed_methods, reason = "tests make ids and clocks of their own")]
 
 mod clients;
@@ -22,7 +22,7 @@ fn script(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/github").join(name)
 }
 
-/// An adapter of that host, at this moment.
+/// An adapter of that host, with the current time.
 fn adapter(api_url: &str, credentials: Credentials) -> Arc<GitHubHost> {
     let _installed = rustls::crypto::ring::default_provider().install_default();
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);

@@ -1,5 +1,5 @@
-//! Real traffic of two client libraries, as recorded: our adapter asks for the same, gets the same
-//! answer, and must make of it what it says.
+//! Real traffic of two client libraries, as recorded: our adapter sends the same requests, gets the
+//! same replies, and must interpret them correctly.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -66,7 +66,7 @@ impl Replay {
         Self { answers: kept, url }
     }
 
-    /// From now on that, and nothing else, is answered. A new adapter: it remembers nothing.
+    /// Replies with exactly these answers. A new adapter: its caches are empty.
     fn tells(&self, answers: impl IntoIterator<Item = (String, Value)>) -> Arc<GitHubHost> {
         let mut answers: BTreeMap<String, Value> = answers.into_iter().collect();
         // What is not recorded is not there, in repositories that we may look at.
@@ -226,7 +226,7 @@ async fn recorded_answers_are_read_as_they_were_meant() {
                 "check runs"
             }
             ["commits", sha, "status"] if sha.len() == 40 => {
-                // The statuses are asked for as a list: it has who wrote each of them.
+                // The statuses are read as a list, which has the author of each.
                 let none = json!({"status": 200, "headers": {}, "body": {"check_runs": []}});
                 let runs = exchange.path.replace("/status", "/check-runs");
                 let listed = json!({"status": 200, "headers": {}, "body": body["statuses"]});
@@ -264,7 +264,7 @@ fn same_runs(seen: &[CheckReport], runs: &Value) {
         if !runs.iter().all(newest) {
             continue;
         }
-        let report = seen.iter().find(|it| it.name == text(&run["name"])).expect("it is told");
+        let report = seen.iter().find(|it| it.name == text(&run["name"])).expect("it is reported");
         let ended = run["status"] == "completed" && !run["conclusion"].is_null();
         assert_eq!(report.status == CheckStatus::Completed, ended, "{run}");
         let good = ["success", "neutral", "skipped"].contains(&text(&run["conclusion"]));

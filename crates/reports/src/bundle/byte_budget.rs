@@ -70,7 +70,7 @@ impl ByteBudget {
             return Ok(());
         };
         self.breach.set(breach);
-        Err(io::Error::other("a limit of the bundle was passed"))
+        Err(io::Error::other("a limit of the bundle was exceeded"))
     }
 }
 

@@ -11,7 +11,7 @@ use super::meta::InvalidMeta;
 #[derive(Debug, Error)]
 pub enum BundleError {
     /// The reader below failed.
-    #[error("the bundle cannot be read")]
+    #[error("could not read the bundle")]
     Io(#[source] io::Error),
     /// More than a limit allows.
     #[error("the bundle has more {limit} than {most}")]
@@ -22,10 +22,10 @@ pub enum BundleError {
         most: u64,
     },
     /// The bundle ends before its content does.
-    #[error("the bundle is cut short")]
+    #[error("the bundle is truncated")]
     Truncated,
     /// Neither zstd nor a tar archive, or damaged, or compressed with too large a window.
-    #[error("the bundle is no tar archive compressed by zstd: {rule}")]
+    #[error("the bundle is not a zstd-compressed tar archive: {rule}")]
     Corrupt {
         /// What the decoder says.
         rule: String,
@@ -46,13 +46,13 @@ pub enum BundleError {
         name: String,
     },
     /// A member that bundles do not have, such as one with an absolute path or with `..`.
-    #[error("member {name} is none that a bundle has")]
+    #[error("unexpected member {name}")]
     Name {
         /// Its name, cut to 100 characters.
         name: String,
     },
     /// Two members of one name.
-    #[error("member {name} is there twice")]
+    #[error("duplicate member {name}")]
     Duplicate {
         /// Its name.
         name: String,

@@ -140,7 +140,7 @@ impl Meta {
 pub struct InvalidMeta {
     /// The field, such as `repo.repo.host`, or `.` for the whole; cut to 200 characters.
     pub path: String,
-    /// What is wrong with it; cut to 200 characters.
+    /// The problem; cut to 200 characters.
     pub rule: String,
 }
 
@@ -184,7 +184,7 @@ pub struct Repo {
     pub use_uncloned_repo: Option<bool>,
 }
 
-/// Leaves out the author, who is nobody's business in a log.
+/// Omits the author, who does not belong in a log.
 impl fmt::Debug for Repo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Repo")
@@ -284,7 +284,7 @@ pub struct MetaTest {
     /// The file.
     #[serde(default)]
     pub file: Option<String>,
-    /// The id by which the uploader asked for it.
+    /// The id that the uploader used in its request.
     pub id: String,
     /// When it ran, in milliseconds since 1970.
     #[serde(default)]

@@ -96,8 +96,8 @@ fn index(text: &str) -> Option<u32> {
 
 /// Reads a bundle and gives every member to `sink`, until that answers `Break`.
 ///
-/// Everything after the last member is read too, so that a bundle that was cut short is noticed. A
-/// bundle that is refused half-way has delivered the members before.
+/// Everything after the last member is read too, so that a truncated bundle is detected. A bundle
+/// that is refused partway has delivered the earlier members.
 pub fn read(
     input: impl Read,
     limits: &BundleLimits,

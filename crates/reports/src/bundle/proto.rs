@@ -28,7 +28,7 @@ pub struct TestCaseRun {
     /// The line, as older writers put it.
     #[prost(int32, tag = "6")]
     pub old_line: i32,
-    /// How it ended.
+    /// Its outcome.
     #[prost(enumeration = "RunStatus", tag = "7")]
     pub status: i32,
     /// The attempt's number, as older writers put it.
@@ -40,7 +40,7 @@ pub struct TestCaseRun {
     /// When it ended.
     #[prost(message, optional, tag = "10")]
     pub finished_at: Option<Timestamp>,
-    /// What it says, as older writers put it.
+    /// Its message, as older writers send it.
     #[prost(string, tag = "11")]
     pub old_message: String,
     /// Whether its failure was excused.
@@ -55,7 +55,7 @@ pub struct TestCaseRun {
     /// The line.
     #[prost(message, optional, tag = "15")]
     pub line_number: Option<LineNumber>,
-    /// What it says.
+    /// Its message.
     #[prost(message, optional, tag = "16")]
     pub test_output: Option<TestOutput>,
     /// Its run under Bazel.
@@ -189,7 +189,7 @@ pub struct BazelBuild {
     /// The target.
     #[prost(string, tag = "1")]
     pub label: String,
-    /// How it ended.
+    /// Its outcome.
     #[prost(enumeration = "BuildStatus", tag = "2")]
     pub result: i32,
     /// The number of its last attempt.

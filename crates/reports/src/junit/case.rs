@@ -1,4 +1,4 @@
-//! The test case that is being read, and the attempts that it tells.
+//! The test case that is being read, and its attempts.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -171,14 +171,14 @@ impl Case {
     }
 }
 
-/// What the file told so far of one case.
+/// What the file has reported so far about one case.
 #[derive(Clone, Copy, Debug, Default)]
 struct PartialCase {
     elements: u32,
     attempts: u32,
 }
 
-/// What was told of each case, by a hash of what identifies it.
+/// What was reported about each case, by a hash of its identity.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
     hasher: RandomState,

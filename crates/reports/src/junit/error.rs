@@ -26,7 +26,7 @@ impl fmt::Display for Position {
 #[derive(Debug, Error)]
 pub enum JunitError {
     /// The reader below failed.
-    #[error("the report cannot be read")]
+    #[error("could not read the report")]
     Io(#[from] io::Error),
     /// More than a limit allows.
     #[error("{at}: more {limit} than {most}")]
@@ -70,7 +70,7 @@ pub enum JunitError {
         root: String,
     },
     /// No element at all.
-    #[error("the file has no element")]
+    #[error("the file has no XML element")]
     Empty,
 }
 

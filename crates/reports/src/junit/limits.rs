@@ -14,7 +14,7 @@ pub const TAG_BYTES: u64 = 1024 * 1024;
 pub const NAME_BYTES: u64 = 256;
 /// `<testcase>` elements of one file.
 pub const CASES: u64 = 1_000_000;
-/// Attempts told by one `<testcase>` element, the last one included.
+/// Attempts in one `<testcase>` element, including the last one.
 pub const REPEATS: u64 = 256;
 /// Bytes kept of a failure's message, of its type and of its text each. The rest is dropped.
 pub const DETAIL_BYTES: usize = 8_000;

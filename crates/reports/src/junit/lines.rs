@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_start_anew_after_each_line() {
+    fn columns_restart_on_each_line() {
         let mut lines = Lines::new();
         for (piece, line, column) in [("", 1, 1), ("ab", 1, 3), ("c\n\nd", 3, 2), ("\n", 4, 1)] {
             lines.pass(piece.as_bytes());

@@ -1,8 +1,8 @@
 //! Test cases out of JUnit XML, one by one, in memory that does not grow with the file.
 //!
 //! [`read`] takes any `Read` and calls a closure for each attempt at a case, in the order of the
-//! file. Nothing is kept but the hashes of the cases seen, which number the attempts at a case that
-//! is told more than once.
+//! file. Only the hashes of the cases seen are kept; they number the attempts of a case that
+//! appears more than once.
 //!
 //! ```
 //! use std::ops::ControlFlow;
@@ -43,7 +43,7 @@ pub use limits::{Limit, Limits};
 /// How an attempt ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Status {
-    /// Ran to its end without a complaint.
+    /// Completed without a failure.
     Passed,
     /// A check of the test did not hold.
     Failed,
@@ -109,7 +109,7 @@ pub struct CaseRun<'a> {
     pub id: Option<&'a str>,
     /// How the attempt ended.
     pub status: Status,
-    /// How long it took, when that is told for this attempt.
+    /// Its duration, when the report has one for this attempt.
     pub duration: Option<Duration>,
     /// When it started: the attempt's own timestamp, or the case's, or the innermost suite's that
     /// has one. UTC.
@@ -120,12 +120,12 @@ pub struct CaseRun<'a> {
     /// file, classname, name and id.
     pub attempt: u32,
     /// The how many-th `<testcase>` element of the file it is with that identity, from 1. A second
-    /// one is a rerun, or another test that its framework does not tell apart.
+    /// one is a rerun, or another test that its framework does not distinguish.
     pub element: u32,
     /// Whether this attempt decides what its `<testcase>` element says: its last.
     pub concludes: bool,
-    /// The case's properties as written, [`limits::PROPERTIES`] at most. Those of suites are left
-    /// out: they are the runner's settings and may hold secrets.
+    /// The case's properties as written, [`limits::PROPERTIES`] at most. Properties of suites are
+    /// omitted: they are the runner's settings and may contain secrets.
     pub properties: &'a [(String, String)],
 }
 
@@ -188,7 +188,7 @@ pub struct Summary {
 ///
 /// Attempts come in the order in which they happened: those of `flakyFailure` and `flakyError`,
 /// then what the case itself says, then those of `rerunFailure` and `rerunError`. Cases before an
-/// error have been delivered; whoever wants all or nothing collects them first.
+/// error have been delivered; a caller that needs all or nothing collects them first.
 pub fn read(
     input: impl Read,
     limits: &Limits,

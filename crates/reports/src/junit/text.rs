@@ -1,10 +1,10 @@
 //! Text with references, trimmed and cut while it is collected.
 
-/// The longest reference that is looked at, without `&` and `;`.
+/// The longest entity reference that is read, without `&` and `;`.
 const LONGEST_REFERENCE: usize = 12;
 
-/// Collects text: leading white space is left out, and what goes beyond `most` bytes is dropped
-/// between two characters. A NUL, which databases refuse, becomes U+FFFD.
+/// Collects text: leading white space is skipped, and text beyond `most` bytes is cut between two
+/// characters. A NUL, which databases refuse, becomes U+FFFD.
 #[derive(Debug, Default)]
 pub(super) struct Kept {
     text: String,

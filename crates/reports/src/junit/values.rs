@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use time::{Date, Month, OffsetDateTime, PrimitiveDateTime, Time, UtcOffset};
 
-/// Longer durations are taken for nonsense: a thousand million seconds, about 31 years.
+/// Longer durations are ignored as invalid: a thousand million seconds, about 31 years.
 pub const LONGEST: Duration = Duration::from_secs(1_000_000_000);
 
 /// Reads seconds such as `0.25`, `1,234.5` or `1.7e-05`.

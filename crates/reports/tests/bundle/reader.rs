@@ -23,7 +23,7 @@ fn read_with(source: UploadSource, files: Vec<(&str, Vec<u8>)>) -> Result<FoundR
     });
     let reports = Reports::new(BundleLimits::default());
     // It never waits, so one look is enough.
-    reports.read(source, files.collect(), 1_000).now_or_never().expect("an answer at once")
+    reports.read(source, files.collect(), 1_000).now_or_never().expect("an immediate answer")
 }
 
 fn bundle(archive: &ArchiveBuilder) -> Result<FoundReport, ReadError> {
@@ -83,9 +83,10 @@ fn without_xml_the_message_is_all_and_without_a_message_the_xml() {
     assert!(found.files[0].problem.is_some() && found.files[1].problem.is_none());
 }
 
-/// A message that every failure has, or the kind of an exception, must not make all of them one cluster.
+/// A message that every failure has, or the kind of an exception, must not make all of them one
+/// cluster.
 #[test]
-fn a_failure_is_told_by_what_tells_most() {
+fn a_failure_has_its_most_specific_text() {
     let xml = r#"<testsuite name="s"><testcase name="a"><failure message="Failed" type="">got 3</failure>
         </testcase><testcase name="b"><failure type="AssertionError">expected 2</failure></testcase>
         <testcase name="c"><error type="IOException"/></testcase>
@@ -124,7 +125,7 @@ fn a_kind_of_files_that_only_later_uploaders_know_is_no_mistake() {
 }
 
 #[test]
-fn a_mistake_is_told_with_its_place_and_what_came_before_is_kept() {
+fn an_error_has_its_position_and_earlier_cases_are_kept() {
     let text = "<testsuite name=\"s\">\n<testcase name=\"a\"/>\n<testcase name=\"b\"></wrong>";
     let files = vec![("bad.xml", text.as_bytes().to_vec()), ("good.xml", FLAKY.into())];
     let found = read_with(UploadSource::JUnit, files).expect("read");
@@ -176,13 +177,13 @@ fn more_runs_than_allowed_refuse_the_upload() {
         bundle(&plain().file("internal.bin", internal(&vec![failed("a"); 1_001]))),
     ] {
         let Err(ReadError::Refused(words)) = refused else { panic!("{refused:?}") };
-        assert_eq!(words, "it has more than 1000 test runs");
+        assert_eq!(words, "more than 1000 test runs");
     }
 }
 
 /// As pytest-rerunfailures writes it: what failed and was run again has no mark.
 #[test]
-fn reruns_without_a_mark_are_told_by_the_count() {
+fn unmarked_reruns_are_detected_by_the_count() {
     use RunOutcome::{Failed, Passed, Skipped};
     let report = |suite: &str, tests: usize| {
         let cases = "<testcase name=\"gives up\"/><testcase name=\"gives up\"/>\
@@ -197,18 +198,18 @@ fn reruns_without_a_mark_are_told_by_the_count() {
         found.runs.iter().map(|it| it.outcome).collect::<Vec<_>>()
     };
     assert_eq!(report("pytest", 3), [Failed, Failed, Failed, Failed, Passed, Skipped]);
-    // No count, and one of every case: nothing was run again. Another framework's count may leave out
-    // cases of other kinds, such as those that are to be written.
+    // No count, and one of every case: nothing was run again. Another framework's count may omit
+    // cases of other kinds, such as pending ones.
     for (suite, tests) in [("pytest", 0), ("pytest", 6), ("cart", 3), ("cart", 5)] {
         let plain = [Passed, Passed, Failed, Passed, Passed, Skipped];
         assert_eq!(report(suite, tests), plain, "{suite} {tests}");
     }
 }
 
-/// pytest counts an attempt whose teardown fails twice, and one that ran again not at all, so the count
-/// fits nothing.
+/// pytest counts an attempt whose teardown fails twice, and one that ran again not at all, so the
+/// count fits nothing.
 #[test]
-fn reruns_without_a_mark_are_told_beside_errors_of_teardowns() {
+fn unmarked_reruns_are_detected_alongside_teardown_errors() {
     use RunOutcome::{Failed, Passed, Skipped};
     let xml = include_bytes!("../junit/fixtures/pytest-rerunfailures.xml").to_vec();
     let found = read_with(UploadSource::JUnit, vec![("a.xml", xml)]).expect("read");

@@ -96,7 +96,7 @@ fn limits_of_size() {
 }
 
 #[test]
-fn a_limit_that_is_passed_inside_a_member_is_told() {
+fn a_limit_exceeded_inside_a_member_is_reported() {
     let bundle = plain().file("junit/0", "x".repeat(1_000_000)).packed();
     let limits = BundleLimits { unpacked: 900_000, ..BundleLimits::default() };
     let mut failed = false;

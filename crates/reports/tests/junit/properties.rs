@@ -9,7 +9,7 @@ use signalbox_reports::junit::{Limits, Status};
 
 use super::{lines, read};
 
-/// A case as it is written, and as it should be read.
+/// A case as written, and its expected reading.
 #[derive(Clone, Debug)]
 struct Written {
     name: String,
@@ -82,7 +82,7 @@ fn report(suites: &[(String, Vec<Written>)]) -> String {
                     Status::Failed => "failure",
                     Status::Errored => "error",
                     Status::Skipped => "skipped",
-                    Status::Passed => unreachable!("passing is said by saying nothing"),
+                    Status::Passed => unreachable!("a passed case has no element"),
                 };
                 let (message, text) = (escaped(message), section(text));
                 write!(xml, "<{element} message=\"{message}\">{text}</{element}>")
@@ -197,7 +197,7 @@ proptest! {
     }
 
     #[test]
-    fn no_part_of_a_report_is_taken_for_the_whole(
+    fn a_truncated_report_is_never_accepted_as_complete(
         suites in vec((text(), vec(written(), 1..4)), 1..3),
         part in 0.0_f64..1.0,
     ) {

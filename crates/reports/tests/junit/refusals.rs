@@ -95,8 +95,8 @@ fn files_that_end_early() {
     says("<testsuite>\n<testcase>", "line 2, column 11: the file ends inside <testcase>");
     says("<testsuite><testcase><failure>a", "line 1, column 32: the file ends inside a failure");
     says("<testsuite na", "line 1, column 14: the file ends inside a tag");
-    says("", "the file has no element");
-    says(" <!-- a --> ", "the file has no element");
+    says("", "the file has no XML element");
+    says(" <!-- a --> ", "the file has no XML element");
 }
 
 #[test]

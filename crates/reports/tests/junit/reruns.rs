@@ -1,5 +1,6 @@
-//! What frameworks that can run a test again, or have cases of their own kind, wrote in truth: reports of
-//! small suites that were run for this, with the texts of failures cut to their first line.
+//! What frameworks that can run a test again, or have cases of their own kind, wrote in truth:
+//! reports of small suites that were run for this, with the texts of failures cut to their first
+//! line.
 
 use super::read;
 
@@ -15,7 +16,7 @@ fn ran(report: &[u8], expected: &[&str]) {
 }
 
 #[test]
-fn playwright_tells_retries_of_both_projects() {
+fn playwright_reports_retries_of_both_projects() {
     let both = [
         "passed #1 cart.spec.ts | cart ☃ › adds up",
         "failed #1 cart.spec.ts | cart ☃ › rounds",
@@ -45,7 +46,7 @@ fn playwright_tells_retries_of_both_projects() {
 }
 
 #[test]
-fn gotestsum_tells_failures_of_all_reruns_first() {
+fn gotestsum_reports_failures_of_all_reruns_first() {
     let cart = |it: &str| {
         let (status, name) = it.split_once(' ').expect("two words");
         let (number, name) = name.split_once(' ').expect("two words");
@@ -72,7 +73,7 @@ fn gotestsum_tells_failures_of_all_reruns_first() {
 }
 
 #[test]
-fn nextest_tells_every_retry() {
+fn nextest_reports_every_retry() {
     ran(
         include_bytes!("fixtures/nextest-retries.xml"),
         &[
@@ -93,7 +94,7 @@ fn nextest_tells_every_retry() {
 }
 
 #[test]
-fn node_tells_what_is_to_be_done_as_skipped_though_it_failed() {
+fn node_reports_failed_todo_tests_as_skipped() {
     ran(
         include_bytes!("fixtures/node-test.xml"),
         &[
@@ -110,7 +111,7 @@ fn node_tells_what_is_to_be_done_as_skipped_though_it_failed() {
 }
 
 #[test]
-fn googletest_tells_what_is_disabled_by_an_attribute() {
+fn googletest_marks_disabled_tests_with_an_attribute() {
     ran(
         include_bytes!("fixtures/gtest.xml"),
         &[
