@@ -20,7 +20,7 @@ fn yaml(name: &str) -> Value {
     serde_saphyr::from_str(&read(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
-/// Runs a program on these files; says so when it cannot be had.
+/// Runs a program on these files; prints a note when it is not installed.
 fn examine(program: &str, args: &[&str]) {
     let done = match Command::new(program).args(args).current_dir(folder()).output() {
         Ok(done) => done,
@@ -101,7 +101,7 @@ fn rules_and_dashboard_ask_for_metrics_that_there_are_and_for_all_of_the_servers
         .map(|row| row.name.as_str())
         .filter(|name| *name != "signalbox_host_quota_reset_timestamp_seconds")
         .collect();
-    assert!(forgotten.is_empty(), "nobody looks at {forgotten:?}");
+    assert!(forgotten.is_empty(), "no dashboard or alert uses {forgotten:?}");
     let mut ids = BTreeSet::new();
     for panel in dashboard["panels"].as_array().expect("panels") {
         assert!(ids.insert(panel["id"].as_u64()), "two panels have one id: {panel}");

@@ -43,7 +43,7 @@ CREATE TABLE repos (
     UNIQUE (org_id, lookup)
 );
 
--- `watched_until`: until when the host of the queue is looked at often.
+-- `watched_until`: until when the host of the queue is polled often.
 CREATE TABLE queues (
     id Id NOT NULL PRIMARY KEY,
     org_id Id NOT NULL REFERENCES orgs (id),
@@ -291,8 +291,8 @@ CREATE TABLE test_cases (
     document Document NOT NULL,
     PRIMARY KEY (repo_id, id)
 );
--- Lists of tests are read by repository and organization, in the order of ids. What lists are counted
--- by is in their indexes, so that counting reads no row.
+-- Lists of tests are read by repository and organization, in the order of ids. What lists are
+-- counted by is in their indexes, so that counting reads no row.
 CREATE INDEX test_cases_by_status ON test_cases (repo_id, org_id, status, id);
 CREATE INDEX test_cases_noted
 ON test_cases (repo_id, org_id, id, noted, status, quarantine, quarantine_until) WHERE noted;
@@ -480,7 +480,7 @@ CREATE TABLE webhook_attempts (
     ON DELETE CASCADE
 );
 
--- Events that git hosts have told, by the host's own id: one that comes twice does nothing.
+-- Events that git hosts have delivered, by the host's own id: a repeated delivery does nothing.
 CREATE TABLE heard_events (
     org_id Id NOT NULL REFERENCES orgs (id),
     host Text NOT NULL,
@@ -490,7 +490,7 @@ CREATE TABLE heard_events (
 );
 CREATE INDEX heard_events_by_age ON heard_events (at);
 
--- Who changed what.
+-- The audit log.
 CREATE TABLE audit (
     id Id NOT NULL PRIMARY KEY,
     org_id Id NOT NULL REFERENCES orgs (id),

@@ -47,8 +47,8 @@ impl ChecksSink for Reports {
     }
 }
 
-/// Keeps the reports that checks wrote: the check, a file's name, its text. What else was said of
-/// them is kept too, and answered with an excuse if there is one.
+/// Keeps the reports that checks wrote: the check, a file's name, its text. It also keeps the
+/// results of the checks, and replies with an excuse if there is one.
 #[derive(Default)]
 struct Taken {
     files: std::sync::Mutex<Vec<(String, String, String)>>,
@@ -189,7 +189,7 @@ fn last(reports: &Reports) -> CheckReport {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_check_that_is_excused_counts_as_passed_and_says_so() {
+async fn an_excused_check_counts_as_passed_and_names_the_tests() {
     let script = "echo before; echo '<testsuite/>' > junit.xml; exit 1\n";
     let reports = with_excuse(Excuse::Excused(vec!["adds".into()]), &[], script).await;
     let check = last(&reports);
@@ -216,7 +216,7 @@ async fn a_check_that_is_not_excused_fails_and_names_its_tests() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_ended_otherwise_or_is_not_its_own_is_told_apart() {
+async fn other_endings_and_foreign_reports_are_distinguished() {
     let none = || Excuse::Unexplained;
     for (script, files, ended) in [
         ("echo x > a.xml; exit 0\n", &[][..], (false, true)),
@@ -230,7 +230,7 @@ async fn what_ended_otherwise_or_is_not_its_own_is_told_apart() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_child_that_goes_on_neither_hangs_the_check_nor_survives_it() {
+async fn a_surviving_child_neither_blocks_the_check_nor_outlives_it() {
     let world = World::new().await;
     let reports = Reports::default();
     let begun = Instant::now();
@@ -285,7 +285,7 @@ async fn what_a_dead_server_left_behind_is_swept_at_the_start() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_check_that_nobody_wants_any_more_is_killed() {
+async fn a_check_whose_result_is_no_longer_needed_is_killed() {
     let world = World::new().await;
     let reports = Arc::new(Reports::default());
     let mark = world.folder().join("began");
@@ -313,7 +313,7 @@ async fn a_program_that_is_not_there_and_endless_output_are_failures_with_words(
     let checks = reports.checks.lock().expect("a lock").clone();
     let ended = checks.iter().rfind(|it| it.name == "test").expect("a report");
     assert!(
-        ended.summary.as_deref().is_some_and(|it| it.contains("\"no-such-program\" cannot be run"))
+        ended.summary.as_deref().is_some_and(|it| it.contains("could not run \"no-such-program\""))
     );
     let reports = Reports::default();
     let script =
@@ -321,6 +321,6 @@ async fn a_program_that_is_not_there_and_endless_output_are_failures_with_words(
     run_checks(&world, CONFIG, script, &reports).await;
     let text = reports.outputs.lock().expect("a lock")[0].text.clone();
     assert!(text.len() <= signalbox_domain::ports::MAX_CHECK_OUTPUT);
-    assert!(text.starts_with("line 0 of") && text.contains("bytes left out"));
+    assert!(text.starts_with("line 0 of") && text.contains("bytes omitted"));
     assert!(text.trim_end().ends_with("line 19999 of very much output"));
 }

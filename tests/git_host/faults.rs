@@ -1,5 +1,5 @@
-//! A machine that is unwell is told from a change that is wrong: everything that can happen to a
-//! repository is done to a real one.
+//! Faults of the machine are distinguished from faults of a change: each fault is injected into a
+//! real repository.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -60,7 +60,7 @@ impl LinePosition {
     }
 
     /// Every one of them fails, and says nothing about the change.
-    async fn is_unwell(&self, what: &str) {
+    async fn is_unhealthy(&self, what: &str) {
         for (call, error) in self.errors().await {
             match error {
                 Some(HostError::Unavailable { words }) => assert!(words.len() > 5, "{words}"),
@@ -70,7 +70,7 @@ impl LinePosition {
     }
 
     /// None of them blames the change, and these fail.
-    async fn is_unwell_for(&self, what: &str, failing: &[&str]) {
+    async fn is_unhealthy_for(&self, what: &str, failing: &[&str]) {
         for (call, error) in self.errors().await {
             match error {
                 Some(HostError::Unavailable { .. }) => {}
@@ -115,14 +115,14 @@ async fn what_is_moved_away_or_replaced_is_the_machines_fault() {
         place.bare("HEAD"),
     ] {
         moved(&gone, &away);
-        place.is_unwell(&format!("{} is gone", gone.display())).await;
+        place.is_unhealthy(&format!("{} is gone", gone.display())).await;
         // What is mounted there later is an empty folder, or a file.
         std::fs::create_dir(&gone).expect("made");
         if gone.ends_with("refs") || gone.ends_with("objects") {
             std::fs::remove_dir(&gone).expect("removed");
             std::fs::write(&gone, "").expect("written");
         }
-        place.is_unwell(&format!("{} is replaced", gone.display())).await;
+        place.is_unhealthy(&format!("{} is replaced", gone.display())).await;
         if gone.is_dir() {
             std::fs::remove_dir(&gone).expect("removed");
         } else {
@@ -141,7 +141,7 @@ async fn what_is_damaged_is_the_machines_fault() {
         // Objects are read-only, and may be linked to a clone's.
         std::fs::remove_file(&path).expect("removed");
         std::fs::write(&path, content).expect("written");
-        place.is_unwell_for(&path.display().to_string(), failing).await;
+        place.is_unhealthy_for(&path.display().to_string(), failing).await;
         std::fs::remove_file(&path).expect("removed");
         std::fs::write(&path, good).expect("written");
     };
@@ -161,7 +161,7 @@ async fn what_is_damaged_is_the_machines_fault() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_lock_in_the_way_is_no_fault_of_the_change() {
+async fn a_lock_is_no_fault_of_the_change() {
     let place = LinePosition::new().await;
     let lock = place.bare("refs/heads/main.lock");
     std::fs::write(&lock, "").expect("written");
@@ -210,7 +210,7 @@ async fn a_full_disk_is_no_fault_of_the_change() {
     let answer = place.world.host.build_candidate(&place.world.repository, &request).await;
     let Err(HostError::Unavailable { words }) = answer else { panic!("{answer:?}") };
     assert!(words.contains("No space left on device"), "{words}");
-    place.is_unwell_for("a full disk", &[]).await;
+    place.is_unhealthy_for("a full disk", &[]).await;
     std::fs::remove_file(filler).expect("removed");
     place.lands().await;
 }

@@ -29,7 +29,7 @@ fn names(host: &World, now: Timestamp) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn only_old_locks_that_nobody_holds_are_stale() {
+async fn only_old_locks_without_a_process_are_stale() {
     let world = World::new().await;
     let (bare, now) = (world.bare_folder(), Timestamp::from_unix_seconds(1_900_000_000));
     let stale = [

@@ -99,7 +99,7 @@ impl HostWorld for World {
         &self.repository
     }
 
-    /// It looks by itself.
+    /// It polls on its own.
     fn pushed(&self, _branch: &str) {}
 
     async fn open(&self, branch: &str) -> PrNumber {

@@ -1,4 +1,4 @@
-//! A snapshot tells what must be read again, and nothing else.
+//! A snapshot lists exactly what must be read again.
 
 use signalbox_conformance::git_host::HostWorld;
 use signalbox_domain::ids::{BranchName, PrNumber};
@@ -44,10 +44,10 @@ async fn a_mark_changes_with_what_is_shown_and_with_nothing_else() {
     let pushed = taken(&world).await;
     assert_eq!(changed(&first, &pushed), [one]);
 
-    // The target moves, and contains nobody yet.
+    // The target moves, and contains no pull request yet.
     world.branch("main", "main", &[("b.txt", "x\n")]);
     world.push("main");
-    assert_eq!(changed(&pushed, &taken(&world).await), [], "nobody is shown otherwise");
+    assert_eq!(changed(&pushed, &taken(&world).await), [], "no pull request changes");
 
     world.git(&["merge", "-q", "--no-ff", "-m", "by hand", "two"]);
     world.push("main");

@@ -1,5 +1,5 @@
-//! A day of traffic on a host in trouble: what lands was tested, nobody is lost, and the calls that
-//! it takes are counted.
+//! A day of traffic on a host with faults: what lands was tested, no pull request is lost, and the
+//! calls are counted.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -78,10 +78,10 @@ async fn traffic(system: &System, count: usize) -> Vec<(Change, End)> {
             let change = world.open(&format!("topic{number}"), &[(&format!("{name}.txt"), &text)]);
             changes.push((change, ending));
         }
-        // What is told of their opening has come before they are submitted.
-        system.until("all is told", async |_: &System| double.has_told_all()).await;
+        // The events of their opening have arrived before they are submitted.
+        system.until("all events are sent", async |_: &System| double.has_told_all()).await;
         for (change, ending) in &changes[wave.clone()] {
-            // The host may be in trouble at this very moment.
+            // The host may be failing now.
             system
                 .until("it is taken", async |it: &System| {
                     let body = json!({ "pr": { "number": change.pr.0 } });
@@ -109,8 +109,8 @@ async fn traffic(system: &System, count: usize) -> Vec<(Change, End)> {
     changes
 }
 
-/// Only what was meant to has landed, and every tree that the target has had was tested. Returns how
-/// many were merged.
+/// Only what was meant to has landed, and every tree that the target has had was tested. Returns
+/// how many were merged.
 async fn check(system: &System, changes: &[(Change, End)]) -> usize {
     for pair in
         changes.iter().filter(|it| it.1 == End::OneOfTwo).collect::<Vec<_>>().chunks_exact(2)
@@ -140,7 +140,7 @@ async fn check(system: &System, changes: &[(Change, End)]) -> usize {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn in_trouble_main_is_always_a_tested_tree_and_nobody_is_lost() {
+async fn with_faults_main_is_always_a_tested_tree_and_no_pull_request_is_lost() {
     let careless = Carelessness { lose: 9, double: 5, delay: 4 };
     let system = System::new(careless, json!({ "concurrency": 8 })).await;
     system.world.double.trouble(40, &TROUBLE);

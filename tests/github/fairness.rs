@@ -1,5 +1,5 @@
-//! Nobody is failed for what is not theirs, nothing lands on somebody else's word, and what people
-//! see comes right.
+//! No pull request fails for faults that are not its own, reports of other apps do not
+//! count, and the host shows the right state.
 
 use serde_json::json;
 use signalbox_domain::queue::Change;
@@ -43,7 +43,7 @@ async fn a_status_that_a_person_posts_does_not_land_anything() {
     };
     let before = reads();
     system.until("the status was read", async |_: &System| reads() > before).await;
-    assert_eq!(system.state(&change).await, "TESTING", "nobody else may say that it passes");
+    assert_eq!(system.state(&change).await, "TESTING", "reports of other apps do not count");
     double.report_run(&sha, &Reported::begun("test"));
     double.rerun(1);
     double.report_run(&sha, &Reported::ended("test", "success"));
@@ -67,7 +67,7 @@ async fn an_older_red_run_of_the_same_name_does_not_land() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_host_that_denies_access_fails_nobody() {
+async fn a_host_that_denies_access_fails_no_pull_request() {
     let system = system().await;
     let (world, double) = (&system.world, &system.world.double);
     let changes: Vec<Change> = ["a", "b", "c"]
@@ -84,7 +84,7 @@ async fn a_host_that_denies_access_fails_nobody() {
     double.label(number(&changes[1]), "ada", "anything");
     double.set_access(Access::Archived);
     system
-        .until("operators are told", async |it: &System| {
+        .until("the wait reason names the host", async |it: &System| {
             let told = it.server_log();
             told.contains("does not let this server work") && told.contains("archived")
         })
@@ -122,14 +122,14 @@ async fn a_token_is_replaced_without_a_restart() {
     system.until_waits(&change, "host_credential_rejected").await;
     system.write_token("ghp_second");
     system.until_state(&change, "MERGED").await;
-    assert!(!system.server_log().contains("ghp_"), "no token is told");
+    assert!(!system.server_log().contains("ghp_"), "the log has no token");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_people_see_is_shown_once_and_for_as_long_as_it_takes() {
     let mut system = system().await;
     let change = system.world.open("one", &[("b.txt", "b\n")]);
-    // Closing it, and telling its end, fails at first.
+    // Closing it, and reporting its end, fails at first.
     system.world.double.plan("PATCH", "/pulls/", 2, Fault::LostAnswer);
     system.world.double.plan("PATCH", "/pulls/", 1, Fault::Status(502));
     system.submit(&change).await;
@@ -174,5 +174,5 @@ async fn commands_in_code_and_quotes_do_nothing() {
     let asked = double.comment(number(&change), "ada", "go\n\n/signalbox merge");
     system.until_state(&change, "MERGED").await;
     assert_eq!(double.reactions(asked), ["+1"]);
-    assert!(ids.iter().all(|id| double.reactions(*id).is_empty()), "nothing was asked for");
+    assert!(ids.iter().all(|id| double.reactions(*id).is_empty()), "there was no command");
 }

@@ -47,7 +47,7 @@ async fn five_pull_requests_are_queued_by_requests_and_by_a_comment() {
         })
         .await;
     assert_eq!(system.state(&stranger).await, "", "readers may not command");
-    assert_eq!(double.reactions(asked), ["+1"], "told twice, done once");
+    assert_eq!(double.reactions(asked), ["+1"], "delivered twice, done once");
     assert_eq!(double.reactions(refused), ["-1"]);
     system.only_tested_trees_have_landed();
     let files = world.bare(&["ls-tree", "-r", "--name-only", "main"]);
@@ -58,7 +58,7 @@ async fn five_pull_requests_are_queued_by_requests_and_by_a_comment() {
         .until("the pull requests show it", async |it: &System| {
             let double = &it.world.double;
             let comments = double.comments(number(&first));
-            comments.iter().any(|(_, body)| body.contains("Merged: it is on the target branch"))
+            comments.iter().any(|(_, body)| body.contains("Merged: the target branch contains it"))
                 && double.statuses(bad.head.as_str()).iter().any(|(_, state)| state == "failure")
         })
         .await;

@@ -42,7 +42,7 @@ fn program() -> PathBuf {
     program
 }
 
-/// Starts the server in a folder that has its configuration. What it says goes to a file there.
+/// Starts the server in a folder that has its configuration. Its log goes to a file there.
 fn serve(folder: &Path, port: u16) -> Child {
     let mut log = std::fs::OpenOptions::new();
     let log = log.create(true).append(true).open(folder.join("server.log")).expect("a log");
@@ -58,7 +58,7 @@ fn serve(folder: &Path, port: u16) -> Child {
 }
 
 impl System {
-    /// A server that hears of everything, as carefully as that. A check `test` is required by a
+    /// A server that receives all events, with these settings. A check `test` is required by a
     /// ruleset, and fails where there is a file with `bad` in its name.
     pub(crate) async fn new(carelessness: Carelessness, queue: Value) -> Self {
         let _installed = rustls::crypto::ring::default_provider().install_default();
@@ -195,7 +195,7 @@ impl System {
         self.until(&what, async |it: &Self| it.state(change).await == state).await;
     }
 
-    /// Waits for something to become true; tells what the server said when it does not.
+    /// Waits for a condition; prints the server's log when it stays false.
     pub(crate) async fn until(&self, what: &str, is_so: impl AsyncFn(&Self) -> bool) {
         let begun = Instant::now();
         while !is_so(self).await {

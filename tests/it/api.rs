@@ -72,7 +72,7 @@ async fn without_a_good_token_every_operation_is_401_in_plain_text() {
         for token in [None, Some(""), Some(malformed.as_str()), Some(&unknown), Some(&other.1)] {
             let mut headers = vec![("content-type", "application/json")];
             headers.extend(token.map(|token| ("x-api-token", token)));
-            // The token is looked at before the body.
+            // The token is checked before the body.
             let reply = system.send(method.clone(), &path, &headers, "nonsense".into()).await;
             assert_eq!(reply.status, 401, "{method} {path} {token:?}");
             assert_eq!(reply.header("content-type"), "text/plain; charset=utf-8");
@@ -94,7 +94,8 @@ async fn another_organization_and_a_limited_token_find_nothing() {
         "since": "2026-01-01T00:00:00Z", "until": "2026-01-02T00:00:00Z"
     }));
     for (method, path, example) in operations(&system).await {
-        // They are about an organization, and name no repository: see `audit`, `events`, `webhooks`.
+        // They are about an organization, and name no repository: see `audit`, `events`,
+        // `webhooks`.
         let about_all = ["/v1/audit", "/v1/events", "/v1/webhooks"];
         if about_all.iter().any(|start| path.starts_with(start)) {
             continue;
@@ -129,7 +130,7 @@ async fn another_organization_and_a_limited_token_find_nothing() {
 }
 
 #[tokio::test]
-async fn bad_requests_are_told_what_is_wrong() {
+async fn invalid_requests_are_explained() {
     let system = system().await;
     for (path, body, status, code, pointer) in [
         ("getQueue", "", 400, "malformed_body", None),
@@ -281,7 +282,7 @@ async fn bad_requests_are_told_what_is_wrong() {
     }
     let both = PLACE.replace("main", "a..b").replace("acme", "../x");
     let problem = post(&system, "/v1/getQueue", &both).await.json();
-    assert_eq!(problem["errors"].as_array().map(Vec::len), Some(2), "both are told: {problem}");
+    assert_eq!(problem["errors"].as_array().map(Vec::len), Some(2), "both are reported: {problem}");
 }
 
 #[tokio::test]
@@ -424,7 +425,7 @@ async fn half_a_million_targets_are_taken_and_all_stands_for_everything() {
         system.call("setImpactedTargets", report(json!(all))).await;
     }
     system.call("setImpactedTargets", report(json!([""]))).await;
-    let nobody = json!({ "pr": { "number": 99 }, "impactedTargets": ["//a"] });
-    let (status, problem) = system.try_call("setImpactedTargets", nobody).await;
+    let unknown = json!({ "pr": { "number": 99 }, "impactedTargets": ["//a"] });
+    let (status, problem) = system.try_call("setImpactedTargets", unknown).await;
     assert_eq!((status, &problem["code"]), (404, &json!("pull_request_not_found")));
 }

@@ -1,4 +1,4 @@
-//! Who changed what, told by commands and by the API; and tokens that are replaced.
+//! The audit log through commands and the API, and the rotation of tokens.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ fn listed(system: &System, args: &[&str]) -> Vec<Value> {
     list.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
 }
 
-async fn changes_are_told_with_who_did_them(on: On) {
+async fn changes_are_listed_with_their_actors(on: On) {
     let system = System::new(on, "exit 0\n", 1).await;
     let headers = [
         ("x-api-token", system.token()),
@@ -45,16 +45,16 @@ async fn changes_are_told_with_who_did_them(on: On) {
 }
 
 #[tokio::test]
-async fn changes_are_told_with_who_did_them_on_sqlite() {
-    changes_are_told_with_who_did_them(On::Sqlite).await;
+async fn changes_are_listed_with_their_actors_on_sqlite() {
+    changes_are_listed_with_their_actors(On::Sqlite).await;
 }
 
 #[tokio::test]
-async fn changes_are_told_with_who_did_them_on_postgres() {
-    changes_are_told_with_who_did_them(On::Postgres).await;
+async fn changes_are_listed_with_their_actors_on_postgres() {
+    changes_are_listed_with_their_actors(On::Postgres).await;
 }
 
-async fn changes_of_webhooks_are_told_without_their_secrets(on: On) {
+async fn changes_of_webhooks_are_listed_without_their_secrets(on: On) {
     let system = System::new(on, "exit 0\n", 1).await;
     let hooks = |operation: &str| format!("webhooks/{operation}");
     let body = json!({ "url": "https://hooks.acme.test/", "events": ["pull_request.merged"] });
@@ -103,13 +103,13 @@ async fn changes_of_webhooks_are_told_without_their_secrets(on: On) {
 }
 
 #[tokio::test]
-async fn changes_of_webhooks_are_told_on_sqlite() {
-    changes_of_webhooks_are_told_without_their_secrets(On::Sqlite).await;
+async fn changes_of_webhooks_are_listed_on_sqlite() {
+    changes_of_webhooks_are_listed_without_their_secrets(On::Sqlite).await;
 }
 
 #[tokio::test]
-async fn changes_of_webhooks_are_told_on_postgres() {
-    changes_of_webhooks_are_told_without_their_secrets(On::Postgres).await;
+async fn changes_of_webhooks_are_listed_on_postgres() {
+    changes_of_webhooks_are_listed_without_their_secrets(On::Postgres).await;
 }
 
 #[tokio::test]

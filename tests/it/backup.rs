@@ -23,7 +23,7 @@ async fn a_copy_that_was_made_while_the_server_ran_is_restored() {
     system.until_state(first, "MERGED").await;
     let copy = system.path("copy.db").display().to_string();
     let said = system.run(&["backup", &copy]);
-    assert!(said.contains("bytes and"), "{said}");
+    assert!(said.contains(" bytes, "), "{said}");
     assert!(complaint(&system, &["backup", &copy]).contains("already exists; choose another file"));
 
     system.call("updateQueue", json!({ "concurrency": 9 })).await;
@@ -83,7 +83,7 @@ fn run(command: &mut Command) {
     assert!(done.status.success(), "{command:?}: {}", String::from_utf8_lossy(&done.stderr));
 }
 
-/// Copies the database while the server runs, in the way that docs/operations/backup.md describes.
+/// Copies the database while the server runs, as docs/operations/backup.md describes.
 fn copy(system: &System, on: On) -> PathBuf {
     let copy = system.path("the.copy");
     match on {
@@ -131,8 +131,8 @@ async fn a_dump_of_postgresql_is_restored_into_another_database() {
     assert_eq!(system.history(), ["base", "change first (#1)", "change second (#2)"]);
 }
 
-/// Twelve pull requests land after the copy was made, and one of them is reverted by hand. The
-/// restored database knows nothing of it, and yet nothing lands once more or comes back.
+/// Twelve pull requests land after the copy was made, and one of them is reverted manually. The
+/// restored database has no record of that, and still nothing lands again or comes back.
 async fn nothing_lands_again_after_a_restore(on: On) {
     let gate = TempDir::new().expect("a folder");
     let open = gate.path().join("open");
@@ -173,7 +173,7 @@ async fn nothing_lands_again_after_a_restore(on: On) {
     assert_eq!(exit["reason"], "MANUAL_MERGE");
     assert_eq!(exit["sha"], landed, "the repository remembers how it landed");
 
-    // A person who wants it again says so with a new commit.
+    // To land it again, its author pushes a new commit.
     let (status, reply) =
         system.try_call("submitPullRequest", json!({ "pr": { "number": prs[4] } })).await;
     assert_eq!(status, 409, "{reply}");
@@ -182,12 +182,12 @@ async fn nothing_lands_again_after_a_restore(on: On) {
     assert!(words.contains("landed on `main` before"), "{words}");
     system.git("work", &["checkout", "-q", "change5"]);
     system.write(&[("again.txt", "again\n")]);
-    system.commit("once more");
+    system.commit("again");
     system.push("change5");
     system.run(&again);
     system.submit(13).await;
     system.until_state(13, "MERGED").await;
-    assert_ne!(there(&system).await, "", "it is back, because somebody wanted it");
+    assert_ne!(there(&system).await, "", "it is back, because it was submitted again");
     assert_eq!(system.history().len(), 15);
 }
 

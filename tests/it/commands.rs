@@ -76,7 +76,7 @@ fn a_mistake_in_the_table_of_a_host_is_named_with_its_path() {
     let check = ["check-config", "--config", "signalbox.toml"];
     for (line, wanted) in [
         ("tokn_file = \"t\"", "tokn_file: unknown key `tokn_file`, did you mean `token_file`?"),
-        ("app_id = 1", "private_key_file: app_id needs it"),
+        ("app_id = 1", "private_key_file: required with app_id"),
         ("app_id = \"one\"", "app_id: invalid type: string \"one\", expected u64"),
     ] {
         let text = format!(
@@ -112,8 +112,8 @@ fn lists_say_whose_each_thing_is() {
         assert_eq!(one["org"], "beta");
         assert!(list == "repo" || one["enum_case"] == "lower", "{one}");
         assert!(list == "repo" || one["compat"] == "v1-live", "{one}");
-        let unknown = [list, "list", "--org", "nobody"];
-        assert!(complaint(&signalbox(folder.path(), &[], &unknown)).contains("nobody"));
+        let unknown = [list, "list", "--org", "unknown"];
+        assert!(complaint(&signalbox(folder.path(), &[], &unknown)).contains("unknown"));
     }
 }
 
@@ -134,7 +134,7 @@ fn the_configuration_in_force_is_shown_without_secrets_and_without_leaving_anyth
 }
 
 #[test]
-fn a_server_may_be_told_not_to_migrate() {
+fn a_server_can_refuse_to_migrate() {
     let folder = TempDir::new().expect("a folder");
     let database = [("SIGNALBOX_DATABASE_URL", "sqlite://own.db")];
     let run = |args: &[&str]| signalbox(folder.path(), &database, args);
@@ -161,7 +161,7 @@ fn a_folder_that_is_no_bare_repository_is_refused() {
     assert_eq!(succeeded(&signalbox(folder.path(), &[], &["repo", "list"])), "");
 }
 
-/// Git runs the hook in the repository's folder, with the environment of whoever pushes.
+/// Git runs the hook in the repository's folder, with the environment of the pushing user.
 #[test]
 fn the_hook_finds_the_database_wherever_its_url_came_from() {
     for (number, from) in ["environment", "file", "default"].into_iter().enumerate() {
@@ -206,7 +206,7 @@ async fn what_others_wrote_does_not_steer_the_terminal() {
     assert!(!list.contains(['\u{1b}', '\u{202e}']), "{list:?}");
 }
 
-/// Everybody can read a hook.
+/// All users can read a hook.
 #[test]
 fn a_password_is_not_written_into_the_hook() {
     let folder = TempDir::new().expect("a folder");

@@ -1,4 +1,4 @@
-//! `signalbox doctor` on a system that is well, and on one that is not.
+//! `signalbox doctor` on a healthy system, and on an unhealthy one.
 
 use std::os::unix::fs::PermissionsExt;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::harness::{On, System};
 
-/// The exit code, and the status of each check; a check that is told several times counts by its
+/// The exit code, and the status of each check; a check with several findings counts by the
 /// worst.
 fn examine(system: &System, args: &[&str]) -> (Option<i32>, Value) {
     let done = system.command(&[&["doctor", "--json"], args].concat()).output().expect("run");
@@ -20,7 +20,7 @@ fn statuses(report: &Value, name: &str) -> Vec<String> {
     of_name.map(|it| it["status"].as_str().expect("a word").to_owned()).collect()
 }
 
-async fn a_system_that_is_well(on: On) {
+async fn a_healthy_system(on: On) {
     let system = System::new(on, "exit 0\n", 1).await;
     let (code, report) = examine(&system, &[]);
     assert_eq!(code, Some(0), "{report}");
@@ -45,17 +45,17 @@ async fn a_system_that_is_well(on: On) {
 }
 
 #[tokio::test]
-async fn a_system_that_is_well_on_sqlite() {
-    a_system_that_is_well(On::Sqlite).await;
+async fn a_healthy_system_on_sqlite() {
+    a_healthy_system(On::Sqlite).await;
 }
 
 #[tokio::test]
-async fn a_system_that_is_well_on_postgres() {
-    a_system_that_is_well(On::Postgres).await;
+async fn a_healthy_system_on_postgres() {
+    a_healthy_system(On::Postgres).await;
 }
 
 #[tokio::test]
-async fn what_is_wrong_is_named() {
+async fn problems_are_named() {
     let system = System::new(On::Sqlite, "exit 0\n", 1).await;
     let data = system.path("data");
     std::fs::create_dir_all(&data).expect("made");

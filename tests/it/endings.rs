@@ -1,4 +1,4 @@
-//! How work ends when it may not go on: drained, out of time, cancelled, stopped, killed.
+//! How work ends early: drained, out of time, cancelled, stopped, killed.
 
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 use crate::harness::{On, System};
 
-/// A check that says who it is and then goes on until a file lets it end.
+/// A check that writes its process id and then runs until a file appears.
 struct Endless {
     folder: TempDir,
 }
@@ -96,7 +96,7 @@ async fn a_draining_queue_finishes_what_is_in_the_line_and_lets_nothing_in() {
     system.until_state(third, "MERGED").await;
 }
 
-/// A system whose only pull request never comes to an end by itself.
+/// A system whose only pull request never finishes on its own.
 async fn endless_system(check: &Endless, config: Option<&str>) -> (System, u64) {
     let system = System::new(On::Sqlite, &check.script(), 1).await;
     if let Some(config) = config {
@@ -141,7 +141,7 @@ async fn what_takes_too_long_fails_and_is_killed() {
 }
 
 #[tokio::test]
-async fn the_checks_of_a_cancelled_pull_request_are_killed_at_once() {
+async fn the_checks_of_a_cancelled_pull_request_are_killed_immediately() {
     let check = Endless::new();
     let (system, pr) = endless_system(&check, None).await;
     system.submit(pr).await;

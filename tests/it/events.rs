@@ -40,7 +40,7 @@ fn names(events: &[Value], pr: u64) -> Vec<&str> {
     of_pr.filter_map(|it| it["type"].as_str()).collect()
 }
 
-async fn everything_is_told_once_through_a_kill(on: On) {
+async fn every_event_is_listed_once_through_a_kill(on: On) {
     let mut system = System::new(on, CHECK, 2).await;
     let good = system.pull_request("good", &[("good.txt", "good\n")]);
     let bad = system.pull_request("bad", &[("bad.txt", "bad\n")]);
@@ -63,18 +63,18 @@ async fn everything_is_told_once_through_a_kill(on: On) {
 }
 
 #[tokio::test]
-async fn everything_is_told_once_through_a_kill_on_sqlite() {
-    everything_is_told_once_through_a_kill(On::Sqlite).await;
+async fn every_event_is_listed_once_through_a_kill_on_sqlite() {
+    every_event_is_listed_once_through_a_kill(On::Sqlite).await;
 }
 
 #[tokio::test]
-async fn everything_is_told_once_through_a_kill_on_postgres() {
-    everything_is_told_once_through_a_kill(On::Postgres).await;
+async fn every_event_is_listed_once_through_a_kill_on_postgres() {
+    every_event_is_listed_once_through_a_kill(On::Postgres).await;
 }
 
-/// Who reads along at one server hears within two seconds of what another one has committed.
+/// A stream at one server gets the events of another server within two seconds.
 #[tokio::test]
-async fn a_stream_at_one_server_tells_what_another_has_committed() {
+async fn a_stream_at_one_server_has_events_of_another() {
     let system = System::new(On::Postgres, CHECK, 1).await;
     let other = system.another_server().await;
     let mut stream = other.follow("/v1/events/stream").await;
@@ -100,7 +100,7 @@ async fn a_stream_at_one_server_tells_what_another_has_committed() {
 
 /// A server with an open stream ends as quickly as any other.
 #[tokio::test]
-async fn an_open_stream_does_not_hold_up_the_end() {
+async fn an_open_stream_does_not_delay_the_shutdown() {
     let mut system = System::new(On::Sqlite, CHECK, 1).await;
     let mut stream = system.follow("/v1/events/stream").await;
     assert!(stream.next().await.is_some());

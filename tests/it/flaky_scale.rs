@@ -12,7 +12,7 @@ use signalbox_domain::time::{Span, Timestamp};
 use crate::harness::{On, System};
 
 const FAILING: usize = 10_000;
-/// So many pass that the upload is not taken for that of a broken machine.
+/// So many pass that the upload does not count as an infrastructure failure.
 const PASSING: usize = 3_000;
 
 /// A report in which tests fail for good, or fail once and then pass.

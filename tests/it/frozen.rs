@@ -1,5 +1,5 @@
-//! A server that stands still in the middle of a transaction: the others of its database go on
-//! after a few seconds, and say meanwhile that something is wrong.
+//! A server that is frozen within a transaction: the others on its database continue after a few
+//! seconds, and report a problem until then.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};
@@ -9,14 +9,14 @@ use serde_json::json;
 
 use crate::harness::{On, System};
 
-/// A writer stops between its events and its commit while somebody holds the lock 42. It then has
+/// A writer stops between its events and its commit while the test holds the lock 42. It then has
 /// its queue's row, and the turn in the log of events.
 const STOP: &str = "CREATE FUNCTION stand_still() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN \
     PERFORM pg_advisory_xact_lock(42); RETURN NULL; END $$; \
     CREATE TRIGGER stand_still AFTER INSERT ON event_log FOR EACH STATEMENT \
     EXECUTE FUNCTION stand_still();";
 
-/// How long the others may be held up. Without limits it is as long as the server stands still.
+/// How long the others may be blocked. Without limits it is as long as the server is frozen.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// What a query answers.
@@ -27,7 +27,7 @@ fn psql(url: &str, sql: &str) -> String {
     String::from_utf8_lossy(&done.stdout).trim().to_owned()
 }
 
-/// Somebody who holds the lock 42 until this is dropped.
+/// A session that holds the lock 42 until this is dropped.
 struct Holder(Child);
 
 impl Holder {
@@ -54,7 +54,8 @@ impl Drop for Holder {
     }
 }
 
-/// A session that waits for the lock 42, and for no other one: servers have such locks of their own.
+/// A session that waits for the lock 42, and for no other one: servers have such locks of their
+/// own.
 const WAITS: &str = "pid IN (SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND NOT granted \
     AND classid = 0 AND objid = 42)";
 
@@ -83,7 +84,7 @@ async fn a_server_that_is_frozen_in_a_transaction_holds_the_others_up_for_second
     let on_the_other = async {
         sessions(&one, WAITS, true).await;
         one.signal("STOP");
-        // The statement ends, and nobody is there to commit it.
+        // The statement ends, and no process commits it.
         drop(holder);
         sessions(&one, STANDS, true).await;
         let begun = Instant::now();
@@ -95,7 +96,7 @@ async fn a_server_that_is_frozen_in_a_transaction_holds_the_others_up_for_second
         let watching = async {
             let red =
                 async |two: &System| two.get("/readyz").await.starts_with("not ready: writes: ");
-            two.until("the other tells", red).await;
+            two.until("the other server reports it", red).await;
         };
         let (took, ()) = tokio::join!(submitting, watching);
         assert!(took < PATIENCE, "{took:?}");
@@ -105,8 +106,8 @@ async fn a_server_that_is_frozen_in_a_transaction_holds_the_others_up_for_second
         one.signal("CONT");
     };
     let ((status, reply), ()) = tokio::join!(on_the_frozen, on_the_other);
-    // The database has ended its transaction: nothing of it is left, and the caller is told to
-    // come again.
+    // The database has ended its transaction: nothing of it is left, and the reply asks the caller
+    // to retry.
     assert_eq!((status, &reply["code"]), (503, &json!("unavailable")), "{reply}");
     one.submit(first).await;
     one.until_state(first, "MERGED").await;

@@ -1,5 +1,5 @@
-//! A disk that is full, and a file that is damaged: what callers, probes and operators are told, and
-//! that everything goes on when there is room again.
+//! A full disk, and a damaged file: replies, probes and logs report it, and everything continues
+//! when there is free space again.
 
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ struct Small(PathBuf);
 
 impl Small {
     /// In that folder; `None` where this user may not mount any.
-    #[expect(clippy::print_stdout, reason = "a test that is skipped says so")]
+    #[expect(clippy::print_stdout, reason = "a skipped test prints why")]
     fn new(folder: PathBuf, megabytes: u32) -> Option<Self> {
         std::fs::create_dir(&folder).expect("a folder");
         let size = format!("size={megabytes}m");
@@ -96,7 +96,7 @@ async fn no_room(system: &System, small: &Small) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_full_disk_is_told_and_survived_on_sqlite() {
+async fn a_full_disk_is_reported_and_survived_on_sqlite() {
     let mut system = System::new(On::Sqlite, "exit 0\n", 1).await;
     let Some(small) = Small::new(system.path("small"), 8) else { return };
     system.terminate();
@@ -116,7 +116,7 @@ fn psql(url: &str, sql: &str) -> Result<(), String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_full_disk_is_told_and_survived_on_postgres() {
+async fn a_full_disk_is_reported_and_survived_on_postgres() {
     let mut system = System::new(On::Postgres, "exit 0\n", 1).await;
     let Some(small) = Small::new(system.path("small"), 32) else { return };
     // The server's user must find the way to it.

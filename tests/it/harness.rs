@@ -268,7 +268,7 @@ impl System {
         self.until("the server is ready", ready).await;
     }
 
-    /// The most memory that the server has had, in MiB, as Linux tells it.
+    /// The most memory that the server has had, in MiB, as Linux reports it.
     pub(crate) fn peak_memory(&self) -> u64 {
         let server = self.server.as_ref().expect("a running server").id();
         let status = std::fs::read_to_string(format!("/proc/{server}/status")).expect("its status");
@@ -385,12 +385,12 @@ impl System {
         self.until(&what, async |system: &Self| system.state(pr).await == state).await;
     }
 
-    /// Waits for something to become true; tells what the server said when it does not.
+    /// Waits for a condition; prints the server's log when it stays false.
     pub(crate) async fn until(&self, what: &str, is_so: impl AsyncFn(&Self) -> bool) {
         self.until_within(PATIENCE, what, is_so).await;
     }
 
-    /// The same for what takes longer by itself.
+    /// The same with a longer timeout.
     pub(crate) async fn until_within(
         &self,
         patience: Duration,
@@ -468,7 +468,7 @@ impl Drop for System {
             drop(server.kill());
             drop(server.wait());
         }
-        // A panic fails the test, whatever else it looked at.
+        // A panic fails the test, whatever else it checked.
         if !std::thread::panicking() {
             let panics = self.panics();
             assert!(panics.is_empty(), "the server panicked: {panics:#?}");

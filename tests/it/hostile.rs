@@ -1,12 +1,13 @@
-//! Uploads and questions that mean harm: each fails with a reason, and the server's memory stays as it was.
+//! Uploads and questions that mean harm: each fails with a reason, and the server's memory stays as
+//! it was.
 
 use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::harness::{On, System};
 
-/// How much the server's memory may grow by while it reads all of them, in MiB: what 250,000 tests in a
-/// list take, which are the most that are looked at. What is sent would be 10 GiB and more.
+/// How much the server's memory may grow by while it reads all of them, in MiB: what 250,000 tests
+/// in a list take, which is the limit. The unpacked uploads would be 10 GiB and more.
 const GROWTH: u64 = 96;
 const GIB: u64 = 1024 * 1024 * 1024;
 
@@ -27,7 +28,7 @@ fn archive(meta: &str) -> tar::Builder<Vec<u8>> {
     archive
 }
 
-/// Adds a member as it stands, whatever its name and kind.
+/// Adds a raw member of any name and kind.
 fn add(archive: &mut tar::Builder<Vec<u8>>, kind: tar::EntryType, name: &[u8], content: &[u8]) {
     let mut header = tar::Header::new_gnu();
     header.set_entry_type(kind);
@@ -71,7 +72,7 @@ fn repeated(start: &str, part: &str, times: usize, end: &str) -> Vec<u8> {
     format!("{start}{}{end}", part.repeat(times)).into_bytes()
 }
 
-/// What is sent, and words of the reason that it is refused for.
+/// The hostile uploads, and a part of the reason for each refusal.
 fn attacks() -> Vec<(&'static str, Vec<u8>, &'static str)> {
     use tar::EntryType as Kind;
     let laughs = "<!DOCTYPE l [<!ENTITY a \"ha\"><!ENTITY b \"&a;&a;&a;&a;&a;&a;&a;&a;\">]>\
@@ -131,7 +132,7 @@ fn attacks() -> Vec<(&'static str, Vec<u8>, &'static str)> {
     ]
 }
 
-/// Sends a bundle; returns what became of it.
+/// Sends a bundle; returns its final state.
 async fn sent(system: &System, bytes: Vec<u8>) -> Value {
     let headers = [("x-api-token", system.token()), ("content-type", "application/json")];
     let body = json!({
@@ -197,7 +198,7 @@ async fn questions_are_refused(system: &System) {
             format!("{start}\"testIdentifiers\":[{}", "{},".repeat(10 << 20)),
         ),
         ("nested more than", format!("{start}\"x\":{}", "[".repeat(30 << 20))),
-        ("a text in it has more than", format!("{start}\"x\":\"{}", "x".repeat(30 << 20))),
+        ("a string has more than", format!("{start}\"x\":\"{}", "x".repeat(30 << 20))),
     ] {
         let headers = [("x-api-token", system.token())];
         let path = "/v1/metrics/getQuarantineConfig";

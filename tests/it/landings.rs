@@ -75,7 +75,7 @@ async fn one_that_adds_nothing_to_what_is_ahead_lands_without_a_commit() {
 }
 
 #[tokio::test]
-async fn a_target_that_is_forced_back_over_a_landing_is_noticed_and_told() {
+async fn a_target_that_is_forced_back_over_a_landing_is_detected_and_reported() {
     for on in [On::Sqlite, On::Postgres] {
         let system = System::new(on, "exit 0\n", 1).await;
         let mut heads = vec![system.git("bare.git", &["rev-parse", "main"])];
@@ -108,7 +108,7 @@ async fn a_target_that_is_forced_back_over_a_landing_is_noticed_and_told() {
         let kind = "pull_request.removed_from_target";
         let told = system.events(kind).await;
         assert_eq!(told.len(), 2, "{told:?}");
-        // It does not come back by itself, and others go on.
+        // It does not come back automatically, and others continue.
         let fourth = system.pull_request("fourth", &[("fourth.txt", "4\n")]);
         system.submit(fourth).await;
         system.until_state(fourth, "MERGED").await;

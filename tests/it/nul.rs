@@ -78,7 +78,7 @@ async fn is_refused_everywhere(on: On) {
         let reply = system.send(method, &path, &headers, String::new()).await;
         assert_eq!(reply.status, 400, "{path}: {}", reply.text);
     }
-    // A name that a file brings with it is not an answer to anybody: the character is left out.
+    // A file name in a form is no reply to a client: the character is dropped.
     let report = "--s\r\ncontent-disposition: form-data; name=\"f\"; filename*=UTF-8''a%00b.xml\r\n\r\n\
                   <testsuite name=\"a&#0;b\"><testcase name=\"c\0d\"/></testsuite>\r\n--s--\r\n";
     let headers =

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{On, System};
 
-/// A check that waits until a file outside lets it go on.
+/// A check that waits until a file outside exists.
 fn gated(system_gate: &std::path::Path) -> String {
     format!("while [ ! -e '{}' ]; do sleep 0.05; done\n", system_gate.display())
 }
@@ -125,7 +125,7 @@ async fn a_push_to_refs_for_main_opens_a_pull_request_and_pushing_again_updates_
     system.git("work", &["checkout", "-q", "-b", "local", "main"]);
     system.write(&[("pushed.txt", "one\n")]);
     system.commit("pushed");
-    let options = ["-o", "topic=fix", "-o", "title=Mend $(it) 'now'", "-o", "description=why"];
+    let options = ["-o", "topic=fix", "-o", "title=Fix $(it) 'now'", "-o", "description=why"];
     let push = |force: &[&str]| {
         let mut args = vec!["push", "-q"];
         args.extend(force);
@@ -139,13 +139,13 @@ async fn a_push_to_refs_for_main_opens_a_pull_request_and_pushing_again_updates_
     push(&[]);
     let list = system.run(&["pr", "list", "git.local/acme/calc", "--json"]);
     let listed: Value = serde_json::from_str(&list).expect("one pull request");
-    assert_eq!(listed["title"], "Mend $(it) 'now'");
+    assert_eq!(listed["title"], "Fix $(it) 'now'");
     let head = system.git("work", &["rev-parse", "HEAD"]);
     assert_eq!(listed["head"], head.as_str());
     assert_eq!(system.git("bare.git", &["rev-parse", "refs/pull/1/head"]), head);
     system.submit(1).await;
     system.until_state(1, "MERGED").await;
-    assert_eq!(system.history(), ["base", "Mend $(it) 'now' (#1)"]);
+    assert_eq!(system.history(), ["base", "Fix $(it) 'now' (#1)"]);
     assert_eq!(system.on_main("pushed.txt"), "two");
 }
 
@@ -172,7 +172,7 @@ async fn what_a_check_printed_and_the_metrics_can_be_read() {
 }
 
 #[tokio::test]
-async fn a_required_status_that_nobody_reports_is_said_at_once() {
+async fn an_unreported_required_status_is_shown_immediately() {
     let system = System::new(On::Sqlite, "exit 0\n", 1).await;
     system.call("updateQueue", json!({ "requiredStatuses": ["nightly"] })).await;
     let pr = system.pull_request("first", &[("first.txt", "1\n")]);

@@ -1,5 +1,5 @@
-//! More requests than the server can do: each is answered soon, with what was asked for or with 503,
-//! and reads get through.
+//! More requests than the server can handle: each gets a reply soon, with its result or with 503,
+//! and reads succeed.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -53,9 +53,9 @@ async fn more_than_it_can_do(on: On) {
             }
         }
     }
-    assert!(written > 0 && shed > 0, "{written} written, {shed} turned away");
+    assert!(written > 0 && shed > 0, "{written} written, {shed} refused");
     assert_eq!(read, READERS);
-    // It is over at once, and the probe never was part of it.
+    // The overload ends immediately, and the probe was never affected.
     assert_eq!(system.get("/healthz").await, "ok\n");
     system.call("updateQueue", json!({ "concurrency": 2 })).await;
 }

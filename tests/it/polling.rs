@@ -11,7 +11,7 @@ use crate::harness::{On, System};
 
 const PULL_REQUESTS: u64 = 200;
 
-/// A git in front of the real one that writes down how it is called.
+/// A wrapper of git that records its calls.
 struct Counted {
     folder: TempDir,
 }
@@ -88,7 +88,7 @@ async fn two_hundred_pull_requests_that_wait_cost_one_call_of_git_each_round() {
     let others: Vec<&String> = others.collect();
     assert!(others.len() <= 2, "{others:?}");
 
-    // A push to the target concerns them all, and is looked at with one more call.
+    // A push to the target concerns them all, and costs one more call.
     system.write(&[("file.txt", "pushed\n")]);
     system.commit("pushed by hand");
     let before = counted.calls().len();

@@ -1,5 +1,5 @@
-//! Pushes to the target: told by a hook at once, and read again before anything is said against a
-//! pull request because of what the target contains.
+//! Pushes to the target: reported by a hook immediately, and read again before a pull request fails
+//! because of the target's content.
 
 use signalbox_domain::ports::Loaded;
 
@@ -23,19 +23,19 @@ fn configure(system: &System, text: &str) {
 #[tokio::test]
 async fn a_pull_request_is_not_failed_by_what_the_target_said_before_the_last_push() {
     let system = System::new(On::Sqlite, "exit 0\n", 1).await;
-    // Without the hook the server finds out by looking, every two seconds.
+    // Without the hook the server polls every two seconds.
     std::fs::remove_file(hook(&system, "post-receive")).expect("removed");
     let prs = ["one", "two", "three", "four"];
     let prs = prs.map(|name| system.pull_request(name, &[(&format!("{name}.txt"), "x\n")]));
-    for (bad, failed, mended) in
+    for (bad, failed, fixed) in
         [("nonsense", prs[0], prs[1]), ("[merge]\nrequired_statuses = []\n", prs[2], prs[3])]
     {
         configure(&system, bad);
         system.submit(failed).await;
         system.until_state(failed, "FAILED").await;
         configure(&system, GOOD);
-        system.submit(mended).await;
-        system.until_state(mended, "MERGED").await;
+        system.submit(fixed).await;
+        system.until_state(fixed, "MERGED").await;
     }
 }
 
@@ -69,7 +69,7 @@ async fn known_head(system: &System) -> String {
     state.header.target.head.as_ref().map(ToString::to_string).unwrap_or_default()
 }
 
-async fn the_hook_tells_of_a_push_also_while_no_server_runs(on: On) {
+async fn the_hook_reports_a_push_also_while_no_server_runs(on: On) {
     let mut system = System::new(on, "exit 0\n", 1).await;
     let pr = system.pull_request("topic", &[("topic.txt", "x\n")]);
     system.submit(pr).await;
@@ -84,26 +84,26 @@ async fn the_hook_tells_of_a_push_also_while_no_server_runs(on: On) {
 }
 
 #[tokio::test]
-async fn the_hook_tells_of_a_push_also_while_no_server_runs_on_sqlite() {
-    the_hook_tells_of_a_push_also_while_no_server_runs(On::Sqlite).await;
+async fn the_hook_reports_a_push_also_while_no_server_runs_on_sqlite() {
+    the_hook_reports_a_push_also_while_no_server_runs(On::Sqlite).await;
 }
 
 #[tokio::test]
-async fn the_hook_tells_of_a_push_also_while_no_server_runs_on_postgres() {
-    the_hook_tells_of_a_push_also_while_no_server_runs(On::Postgres).await;
+async fn the_hook_reports_a_push_also_while_no_server_runs_on_postgres() {
+    the_hook_reports_a_push_also_while_no_server_runs(On::Postgres).await;
 }
 
 #[tokio::test]
-async fn a_hook_of_the_operator_is_left_alone_and_may_call_ours() {
+async fn a_hook_of_the_operator_is_kept_and_may_call_ours() {
     let system = System::new(On::Sqlite, "exit 0\n", 1).await;
     let bare = system.path("bare.git").display().to_string();
     let add = ["repo", "add", "git.local/acme/calc", "--org", "acme", "--path", &bare];
-    let own = "#!/bin/sh\necho somebody pushed\n";
+    let own = "#!/bin/sh\necho a push arrived\n";
     std::fs::write(hook(&system, "post-receive"), own).expect("written");
     let done = system.command(&add).output().expect("run");
     assert!(done.status.success(), "{done:?}");
     let words = String::from_utf8_lossy(&done.stderr).into_owned();
-    assert!(words.contains("left alone") && words.contains("hook post-receive"), "{words}");
+    assert!(words.contains("was not changed") && words.contains("hook post-receive"), "{words}");
     let kept = std::fs::read_to_string(hook(&system, "post-receive")).expect("a hook");
     assert_eq!(kept, own);
     let doctor = || {
@@ -115,5 +115,5 @@ async fn a_hook_of_the_operator_is_left_alone_and_may_call_ours() {
     let chained = format!("{own}exec signalbox hook post-receive\n");
     std::fs::write(hook(&system, "post-receive"), chained).expect("written");
     let text = doctor();
-    assert!(text.contains("ok   repositories: 1 can be read"), "{text}");
+    assert!(text.contains("ok   repositories: 1 readable"), "{text}");
 }

@@ -1,4 +1,4 @@
-//! One request's id leads from the call to the messages that left the house because of it.
+//! One request id leads from the call to the webhook messages that it caused.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +18,7 @@ fn lines_of_it(system: &System) -> Vec<Value> {
     lines.filter(|line| line["span"]["request.id"] == REQUEST).collect()
 }
 
-async fn a_request_is_followed_to_the_messages_that_tell_of_it(on: On) {
+async fn a_request_id_leads_to_the_messages_it_caused(on: On) {
     let environment = [("SIGNALBOX_LOG__FORMAT", "json")];
     let mut system = System::with_environment(on, "exit 0\n", 1, &environment).await;
     system.terminate();
@@ -65,10 +65,10 @@ async fn a_request_is_followed_to_the_messages_that_tell_of_it(on: On) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_request_is_followed_to_the_messages_on_sqlite() {
-    a_request_is_followed_to_the_messages_that_tell_of_it(On::Sqlite).await;
+    a_request_id_leads_to_the_messages_it_caused(On::Sqlite).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_request_is_followed_to_the_messages_on_postgres() {
-    a_request_is_followed_to_the_messages_that_tell_of_it(On::Postgres).await;
+    a_request_id_leads_to_the_messages_it_caused(On::Postgres).await;
 }

@@ -8,8 +8,8 @@ use crate::harness::{On, System};
 const CHECK: &str =
     "sleep 0.4\nfor file in *.txt; do grep -q bad \"$file\" && exit 1; done\nexit 0\n";
 
-/// Five at once, three at the same time, one of them bad; killed after the first has landed, and
-/// once more while the next is under test.
+/// Five pull requests, three tested at the same time, one of them bad; the server is killed after
+/// the first has landed, and again while the next is being tested.
 async fn five_pull_requests_survive_a_kill(on: On) {
     let mut system = System::new(on, CHECK, 3).await;
     let mut prs = Vec::new();
@@ -70,7 +70,7 @@ async fn five_pull_requests_survive_a_kill_on_postgres() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_told_to_stop_ends_in_order_and_another_goes_on() {
+async fn a_stopped_server_shuts_down_gracefully_and_another_one_continues() {
     let mut system = System::new(On::Sqlite, "sleep 2\n", 1).await;
     let pr = system.pull_request("slow", &[("slow.txt", "slow\n")]);
     system.submit(pr).await;

@@ -37,7 +37,7 @@ async fn nothing_that_is_printed_holds_a_secret(on: On, format: &str) {
             system.send(Method::POST, "/v1/getQueue", &headers, "{nonsense".to_owned()).await;
         }
     }
-    // An address that is a permission by itself.
+    // A URL that is a permission in itself.
     let headers = [("x-api-token", old.as_str()), ("content-type", "application/json")];
     let body = json!({
         "repo": {"host": "git.local", "owner": "acme", "name": "calc"}, "orgUrlSlug": "acme",
@@ -84,6 +84,6 @@ async fn nothing_that_is_printed_holds_a_secret_in_json() {
 }
 
 #[tokio::test]
-async fn nothing_that_is_printed_holds_a_secret_in_words() {
+async fn no_output_contains_a_secret() {
     nothing_that_is_printed_holds_a_secret(On::Sqlite, "pretty").await;
 }

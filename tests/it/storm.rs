@@ -1,5 +1,5 @@
-//! Clients that hang up at any moment: what they asked for is done or not begun, connections of the
-//! database stay usable, and nothing panics.
+//! Clients that disconnect at any time: their requests are completed or not started, database
+//! connections stay usable, and nothing panics.
 
 use std::time::Duration;
 
@@ -64,7 +64,7 @@ impl Random {
     }
 }
 
-async fn clients_that_hang_up(on: On) {
+async fn clients_that_disconnect(on: On) {
     let system = System::new(on, "exit 0\n", 2).await;
     let first = system.pull_request("first", &[("first.txt", "1\n")]);
     assert_eq!(first, 1);
@@ -79,7 +79,7 @@ async fn clients_that_hang_up(on: On) {
                 let which = usize::try_from(random.below(asked.len() as u64)).unwrap_or(0);
                 let text = &asked[which];
                 let mut client = TcpStream::connect(&address).await.expect("a connection");
-                // Most send all of it; some hang up in the middle of their request.
+                // Most send all of it; some disconnect in the middle of their request.
                 let sent = if random.below(8) == 0 { text.len() / 2 } else { text.len() };
                 client.write_all(&text.as_bytes()[..sent]).await.expect("sent");
                 tokio::time::sleep(Duration::from_micros(random.below(40_000))).await;
@@ -90,7 +90,7 @@ async fn clients_that_hang_up(on: On) {
     while let Some(done) = storm.join_next().await {
         done.expect("a client");
     }
-    // Whatever became of the requests: the queue goes on, and every loop with it.
+    // Whatever the requests returned, the queue and every loop continue.
     let second = system.pull_request("second", &[("second.txt", "2\n")]);
     let accepted = async |system: &System| {
         let pr = json!({ "pr": { "number": second } });
@@ -102,11 +102,11 @@ async fn clients_that_hang_up(on: On) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn clients_that_hang_up_leave_nothing_broken_on_sqlite() {
-    clients_that_hang_up(On::Sqlite).await;
+async fn clients_that_disconnect_leave_nothing_broken_on_sqlite() {
+    clients_that_disconnect(On::Sqlite).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn clients_that_hang_up_leave_nothing_broken_on_postgres() {
-    clients_that_hang_up(On::Postgres).await;
+async fn clients_that_disconnect_leave_nothing_broken_on_postgres() {
+    clients_that_disconnect(On::Postgres).await;
 }

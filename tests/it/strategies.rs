@@ -67,7 +67,7 @@ async fn a_batch_of_four_loses_its_culprit_on_postgres() {
     a_batch_of_four_loses_its_culprit(On::Postgres).await;
 }
 
-async fn a_flaky_failure_is_absolved_by_the_one_behind(on: On) {
+async fn a_flaky_failure_is_absolved_by_the_next_pull_request(on: On) {
     let state = tempfile::TempDir::new().expect("a folder");
     let file = state.path().join("failed-once");
     let file = file.display();
@@ -94,13 +94,13 @@ async fn a_flaky_failure_is_absolved_by_the_one_behind(on: On) {
 }
 
 #[tokio::test]
-async fn a_flaky_failure_is_absolved_by_the_one_behind_on_sqlite() {
-    a_flaky_failure_is_absolved_by_the_one_behind(On::Sqlite).await;
+async fn a_flaky_failure_is_absolved_by_the_next_pull_request_on_sqlite() {
+    a_flaky_failure_is_absolved_by_the_next_pull_request(On::Sqlite).await;
 }
 
 #[tokio::test]
-async fn a_flaky_failure_is_absolved_by_the_one_behind_on_postgres() {
-    a_flaky_failure_is_absolved_by_the_one_behind(On::Postgres).await;
+async fn a_flaky_failure_is_absolved_by_the_next_pull_request_on_postgres() {
+    a_flaky_failure_is_absolved_by_the_next_pull_request(On::Postgres).await;
 }
 
 async fn lanes_do_not_wait_for_each_other(on: On) {

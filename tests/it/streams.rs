@@ -39,7 +39,7 @@ async fn read(
     }
 }
 
-/// Asks for the queue again and again, as Terraform does. Returns how often it was told.
+/// Polls the queue, as Terraform does. Returns how many replies it got.
 fn polling(system: &System, stop: &Arc<AtomicBool>) -> tokio::task::JoinHandle<usize> {
     let (url, token) = (format!("{}/v1/getQueue", system.url()), system.token().to_owned());
     let stop = stop.clone();
@@ -71,7 +71,7 @@ async fn log(system: &System) -> Vec<(String, String)> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_reader_that_changes_servers_hears_everything_once_while_others_ask_and_submit() {
+async fn a_stream_that_changes_servers_gets_every_event_once_under_load() {
     let one = System::new(On::Postgres, "exit 0\n", 2).await;
     let two = one.another_server().await;
     let mut prs = Vec::new();

@@ -1,4 +1,4 @@
-//! A machine that is unwell fails no pull request: all wait, say why, and go on by themselves.
+//! Faults of the machine fail no pull request: all wait, show why, and continue automatically.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -14,7 +14,7 @@ use signalbox_tests::free_port;
 use crate::harness::{On, System};
 
 const CHECK: &str = "sleep 0.3\nexit 0\n";
-/// How often an effect is tried in vain before the trouble is over: about eight seconds.
+/// How many attempts of an effect fail before the fault ends: about eight seconds.
 const TRIES: u32 = 4;
 
 async fn stores(system: &System) -> Stores {
@@ -29,7 +29,7 @@ fn moved(from: &Path, to: &Path) {
     std::fs::rename(from, to).expect("moved");
 }
 
-/// The pull requests that have not left the queue, with why they wait. Those that have left are
+/// The pull requests in the queue, with their wait reasons. Pull requests that have left are
 /// merged.
 async fn waiting(system: &System, prs: &[u64]) -> Vec<(u64, String, String)> {
     let mut waiting = Vec::new();
@@ -45,7 +45,7 @@ async fn waiting(system: &System, prs: &[u64]) -> Vec<(u64, String, String)> {
     waiting
 }
 
-/// Lets something be wrong until the queue has tried for a while, and looks at what it says.
+/// Keeps a fault until the queue has retried for a while, and checks the wait reasons.
 async fn while_it_lasts(system: &System, prs: &[u64]) {
     let stores = stores(system).await;
     let failing = async || {
@@ -53,14 +53,14 @@ async fn while_it_lasts(system: &System, prs: &[u64]) {
         let tries = failing.longest.iter().map(|it| (it.number, it.attempts));
         tries.collect::<BTreeMap<u64, u32>>()
     };
-    // What failed before may still wait for its next try.
+    // Earlier failures may still wait for their next attempt.
     let before = failing().await;
     let tried = async |_: &System| {
         let now = failing().await;
         let more = |number: &u64| before.get(number).map_or(0, |tries| tries + 1);
         now.iter().any(|(number, tries)| *tries >= TRIES && *tries >= more(number))
     };
-    system.until("something was tried in vain", tried).await;
+    system.until("an effect has failed repeatedly", tried).await;
     let waiting = waiting(system, prs).await;
     assert!(!waiting.is_empty());
     for (pr, state, kind) in &waiting {
@@ -149,7 +149,7 @@ fn delete_main(system: &System) -> String {
     }
 }
 
-async fn a_target_that_is_deleted_and_put_back_fails_nobody(on: On) {
+async fn a_target_that_is_deleted_and_restored_fails_no_pull_request(on: On) {
     let system = System::new(on, CHECK, 3).await;
     let mut prs = Vec::new();
     for number in 1..=6 {
@@ -178,13 +178,13 @@ async fn a_target_that_is_deleted_and_put_back_fails_nobody(on: On) {
 }
 
 #[tokio::test]
-async fn a_target_that_is_deleted_and_put_back_fails_nobody_on_sqlite() {
-    a_target_that_is_deleted_and_put_back_fails_nobody(On::Sqlite).await;
+async fn a_target_that_is_deleted_and_restored_fails_no_pull_request_on_sqlite() {
+    a_target_that_is_deleted_and_restored_fails_no_pull_request(On::Sqlite).await;
 }
 
 #[tokio::test]
-async fn a_target_that_is_deleted_and_put_back_fails_nobody_on_postgres() {
-    a_target_that_is_deleted_and_put_back_fails_nobody(On::Postgres).await;
+async fn a_target_that_is_deleted_and_restored_fails_no_pull_request_on_postgres() {
+    a_target_that_is_deleted_and_restored_fails_no_pull_request(On::Postgres).await;
 }
 
 #[tokio::test]
@@ -203,7 +203,7 @@ async fn a_lock_that_a_killed_git_has_left_is_removed() {
     system.submit(pr).await;
     system.until_state(pr, "MERGED").await;
     let log = std::fs::read_to_string(system.path("server.log")).expect("a log");
-    assert!(log.contains("removed a lock of git that no process holds"), "{log}");
+    assert!(log.contains("removed a stale lock of git"), "{log}");
 }
 
 /// Makes every failing effect one that has failed for some minutes. The server must not run.
@@ -218,12 +218,12 @@ async fn age_failures(system: &System) {
         for leased in outbox.lease(*lane, 10, holder, far(), far()).await.expect("leased") {
             let words = failing.longest[0].error.clone();
             let kept = outbox.retry(leased.token, since, since, &words).await;
-            assert!(kept.expect("given back"));
+            assert!(kept.expect("restored"));
         }
     }
 }
 
-async fn what_fails_for_long_is_said_everywhere(on: On) {
+async fn a_lasting_failure_is_reported_everywhere(on: On) {
     let listen = format!("127.0.0.1:{}", free_port());
     let environment = [("SIGNALBOX_SERVER__METRICS_LISTEN", listen.as_str())];
     let mut system = System::with_environment(on, "sleep 0.5\n", 1, &environment).await;
@@ -285,11 +285,11 @@ async fn what_fails_for_long_is_said_everywhere(on: On) {
 }
 
 #[tokio::test]
-async fn what_fails_for_long_is_said_everywhere_on_sqlite() {
-    what_fails_for_long_is_said_everywhere(On::Sqlite).await;
+async fn a_lasting_failure_is_reported_everywhere_on_sqlite() {
+    a_lasting_failure_is_reported_everywhere(On::Sqlite).await;
 }
 
 #[tokio::test]
-async fn what_fails_for_long_is_said_everywhere_on_postgres() {
-    what_fails_for_long_is_said_everywhere(On::Postgres).await;
+async fn a_lasting_failure_is_reported_everywhere_on_postgres() {
+    a_lasting_failure_is_reported_everywhere(On::Postgres).await;
 }

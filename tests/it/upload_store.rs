@@ -20,7 +20,7 @@ fn report() -> String {
     )
 }
 
-/// Sends a report; returns where its state is told.
+/// Sends a report; returns the URL of its state.
 async fn sent(system: &System, job: usize, report: &str) -> String {
     let headers = [("x-api-token", system.token()), ("content-type", "application/xml")];
     let path = format!("{PATH}&job={job}");
@@ -101,7 +101,7 @@ async fn an_upload_in_a_shared_folder_outlives_the_server_that_took_it() {
 }
 
 #[tokio::test]
-async fn a_folder_that_nobody_shares_is_a_warning_with_a_database_that_several_may_share() {
+async fn a_local_folder_is_a_warning_with_a_shared_database() {
     let alone = System::new(On::Sqlite, "exit 0\n", 1).await;
     assert_eq!(statuses(&alone, "uploads").0, "ok");
     let system = System::new(On::Postgres, "exit 0\n", 1).await;
@@ -143,5 +143,5 @@ async fn a_server_with_another_webhook_key_does_not_start() {
     system.kill();
     // Now the other server's key counts.
     let printed = system.run(&["webhooks", "forget-key"]);
-    assert!(printed.contains("is forgotten"), "{printed}");
+    assert!(printed.contains("forgot the key"), "{printed}");
 }

@@ -1,5 +1,5 @@
-//! The public uploader's protocol as it runs in a CI job: ask, announce, send, tell; then what the API
-//! says of the tests. What the uploader would exit with is worked out as it does.
+//! The public uploader's protocol as it runs in a CI job: ask, announce, send, report; then the
+//! tests in the API. The uploader's exit code is computed as it does.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -154,7 +154,7 @@ fn of(names: &[&str], variant: &str) -> Vec<String> {
 async fn the_uploaders_whole_way(on: On) {
     let system = System::new(on, "exit 0\n", 1).await;
     let failures: Vec<&Case> = failed().collect();
-    // The server has never heard of the repository, and failures stay failures.
+    // The server does not know the repository, and failures stay failures.
     let answer = ask(&system, &failures, "").await;
     assert_eq!(answer, json!({"isDisabled": false, "testIds": []}));
     assert_eq!(exit_code(&answer, &failures, ""), 1);
@@ -209,7 +209,7 @@ async fn the_uploaders_whole_way(on: On) {
     }
     quarantine_is_answered_as_asked(&system, &failures).await;
     variants_are_tests_of_their_own(&system).await;
-    switching_off_is_said_or_not(&system, &failures).await;
+    a_disabled_quarantine_is_reported_or_not(&system, &failures).await;
 }
 
 /// Overrides, and what is answered to the ids as they were sent.
@@ -246,7 +246,7 @@ async fn quarantine_is_answered_as_asked(system: &System, failures: &[&Case]) {
     assert_eq!(listed["quarantined_tests"].as_array().map(Vec::len), Some(failures.len() - 1));
     quarantine(system, last, "", "ALWAYS_QUARANTINE").await;
 
-    // What the uploader has excused is sent as such, and is a failure all the same.
+    // What the uploader has excused is sent as such, and still is a failure.
     let excused: Vec<Value> = failures.iter().map(|case| case.asked(REPO, "")).collect();
     let more = json!({"quarantined_tests": excused, "envs": {"CUSTOM": "true", "PR_NUMBER": "7",
         "JOB_URL": "https://ci.acme.test/2", "COMMIT_BRANCH": "topic"}});
@@ -255,7 +255,7 @@ async fn quarantine_is_answered_as_asked(system: &System, failures: &[&Case]) {
     assert_eq!((&read["repeats"], &read["pr_number"]), (&Value::Null, &json!(7)), "{read}");
 }
 
-/// With a variant every test is another, which nobody has quarantined.
+/// With a variant every test is a different one, which is not quarantined.
 async fn variants_are_tests_of_their_own(system: &System) {
     let before = failing(system).await;
     let failures: Vec<&Case> = failed().collect();
@@ -274,11 +274,11 @@ async fn variants_are_tests_of_their_own(system: &System) {
 }
 
 /// Switched off, the uploader lets everything pass, unless the repository wants a gate.
-async fn switching_off_is_said_or_not(system: &System, failures: &[&Case]) {
+async fn a_disabled_quarantine_is_reported_or_not(system: &System, failures: &[&Case]) {
     call(system, "update-settings", json!({"quarantineEnabled": false})).await;
     let off = json!({"isDisabled": true, "testIds": []});
     let on = json!({"isDisabled": false, "testIds": []});
-    // Another server may have answered a second ago; this one is told at once.
+    // Another server may reply with the state of a second ago; this one has the change immediately.
     assert_eq!(ask(system, failures, "").await, off);
     assert_eq!(exit_code(&off, failures, ""), 0);
     let settings = call(system, "update-settings", json!({"gateWhileOff": true})).await;
@@ -297,10 +297,10 @@ async fn the_uploaders_whole_way_on_postgres() {
     the_uploaders_whole_way(On::Postgres).await;
 }
 
-/// A refusal reaches a client that is still sending: it tells a refusal from a broken connection, after
-/// which it would wait and send again.
+/// A refusal reaches a client that is still sending: it distinguishes a refusal from a broken
+/// connection, after which it would wait and send again.
 #[tokio::test]
-async fn whoever_sends_too_much_is_told_why() {
+async fn a_client_that_sends_too_much_gets_the_reason() {
     let mut system = System::new(On::Sqlite, "exit 0\n", 1).await;
     let config = "[flaky]\nupload_mib = 1\n";
     std::fs::write(system.path("signalbox.toml"), config).expect("written");
@@ -313,7 +313,7 @@ async fn whoever_sends_too_much_is_told_why() {
         let reply = system.send_bytes(Method::PUT, path, &[], large.clone().into()).await;
         assert_eq!(reply.status, status, "{}", reply.text);
     }
-    // Without a length it is told when there is too much.
+    // Without a length the error comes when the limit is reached.
     let pieces = large.chunks(1 << 20).map(|it| Ok::<_, std::io::Error>(it.to_vec()));
     let pieces: Vec<_> = pieces.collect();
     let body = reqwest::Body::wrap_stream(futures_util::stream::iter(pieces));
@@ -325,14 +325,14 @@ async fn whoever_sends_too_much_is_told_why() {
         let reply = system.send_bytes(Method::POST, &path, &headers, large.clone().into()).await;
         assert_eq!(reply.status, 401, "{operation}: {}", reply.text);
     }
-    // A smaller one is taken all the same.
+    // A smaller one is still accepted.
     let reply = system.send_bytes(Method::PUT, &path, &[], b"small".to_vec().into()).await;
     assert_eq!(reply.status, 200, "{}", reply.text);
 }
 
 /// A job turns red (70) for 401, 403 and 404 only, and waits a minute for what may be tried again.
 #[tokio::test]
-async fn statuses_are_those_that_a_ci_job_survives() {
+async fn statuses_never_fail_a_ci_job() {
     let system = System::new(On::Sqlite, "exit 0\n", 1).await;
     let (_, limited) = system.token_with(&["--org", "acme", "--repo", "git.local/acme/calc"]);
     let owned = system.token().to_owned();

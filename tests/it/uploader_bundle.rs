@@ -1,5 +1,5 @@
-//! What the public uploader packs: reports as many frameworks write them, and the ids of their tests by
-//! the rule of its protocol, worked out here once more.
+//! What the public uploader packs: reports as many frameworks write them, and the ids of their
+//! tests by the rule of its protocol, computed here independently.
 
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -61,9 +61,9 @@ pub(crate) const CASES: &[Case] = &[
     ),
     case("acme::cart", "acme::cart", "retried"),
     spec("Cart rounds", "./spec/cart_spec.rb", ""),
-    spec("told by a number", "./spec/all.rb", "123"),
-    spec("told by its place", "./spec/all.rb", UNIX),
-    spec("told by an id", "./spec/all.rb", VERSION_5),
+    spec("named by a number", "./spec/all.rb", "123"),
+    spec("named by its place", "./spec/all.rb", UNIX),
+    spec("named by an id", "./spec/all.rb", VERSION_5),
 ];
 
 const PYTEST: &str = r#"<?xml version="1.0" encoding="utf-8"?><testsuites name="pytest tests">
@@ -111,10 +111,10 @@ const NEXTEST: &str = r#"<testsuites name="nextest-run" tests="1" failures="0" e
 const RSPEC: &str = r#"<testsuite name="rspec" file="./spec/all.rb" tests="4" failures="4">
 <testcase classname="spec.cart_spec" name="Cart rounds" file="./spec/cart_spec.rb" time="0.002">
 <failure message="expected: 2" type="ExpectationNotMetError">Failure/Error</failure></testcase>
-<testcase classname="spec.cart_spec" name="told by a number" id="123"><failure/></testcase>
-<testcase classname="spec.cart_spec" name="told by its place"
+<testcase classname="spec.cart_spec" name="named by a number" id="123"><failure/></testcase>
+<testcase classname="spec.cart_spec" name="named by its place"
  id="trunk:./spec/cart_spec.rb[2:1]-./spec/cart_spec.rb:28"><failure/></testcase>
-<testcase classname="spec.cart_spec" name="told by an id"
+<testcase classname="spec.cart_spec" name="named by an id"
  id="a6e84936-3ee9-57d5-b041-ae124896f654"><failure/></testcase></testsuite>"#;
 
 /// The reports, one file each.
@@ -166,7 +166,8 @@ impl Case {
     }
 }
 
-/// The last of the parts is the variant: left out when it is empty, and hashed a second time when not.
+/// The last of the parts is the variant: omitted when it is empty, and hashed a second time when
+/// not.
 fn with_variant(parts: &[&str], variant: &str) -> String {
     match (parts.split_last(), variant) {
         (Some((_, plain)), "") => hashed(plain),
@@ -174,7 +175,7 @@ fn with_variant(parts: &[&str], variant: &str) -> String {
     }
 }
 
-/// What the uploader says of itself and of the commit.
+/// The uploader's metadata about itself and the commit.
 pub(crate) fn meta(id: &str, variant: &str, more: &Value) -> Value {
     let file = |at: usize| {
         json!({
@@ -237,7 +238,7 @@ fn internal(cases: &[Case]) -> Vec<u8> {
     [field(1, &runs), writer].concat()
 }
 
-/// What a run of the uploader tells in the end.
+/// The metrics that a run of the uploader sends at its end.
 pub(crate) fn telemetry() -> Vec<u8> {
     let repo = [field(1, b"github.com"), field(2, b"acme"), field(3, b"shop")].concat();
     [field(2, &repo), vec![6 << 3, 0], field(7, b""), vec![8 << 3, 1]].concat()

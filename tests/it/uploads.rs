@@ -111,7 +111,7 @@ async fn reports_come_from_the_command_line_and_are_sent_twice_without_harm() {
         let uploads = uploads(system).await;
         uploads.iter().any(|it| it["state"] == "failed" && it["files"][0]["line"] == 2)
     };
-    system.until("the bad file is told with its line", failed).await;
+    system.until("the bad file is listed with its line", failed).await;
 }
 
 #[tokio::test]
@@ -120,7 +120,7 @@ async fn reports_of_checks_are_uploads_of_the_merge_queue() {
     let system = System::new(On::Sqlite, script, 1).await;
     let config = "[[checks]]\nname = \"test\"\nrun = [\"sh\", \"check.sh\"]\n\
                   reports = [\"out/*.xml\"]\n";
-    // What a check leaves behind is said on the target branch, never by a pull request.
+    // The reports of a check are declared on the target branch, never by a pull request.
     let files = [(".signalbox.toml", config), ("good.xml", XML)];
     let pr = system.pull_request("reports", &files);
     system.submit(pr).await;

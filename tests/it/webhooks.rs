@@ -1,4 +1,5 @@
-//! Webhooks leave the house: at least once, signed, whatever happens to the server and to receivers.
+//! Webhooks leave the house: at least once, signed, whatever happens to the server and to
+//! receivers.
 
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -33,7 +34,7 @@ async fn endpoint(system: &System, url: &str) -> (String, String) {
     (text(&created["webhook"]["id"]), text(&created["secret"]))
 }
 
-/// The queue is paused or goes on: one event.
+/// The queue is paused or resumed: one event.
 async fn event(system: &System, number: usize) {
     let state = if number.is_multiple_of(2) { "PAUSED" } else { "RUNNING" };
     system.call("updateQueue", json!({ "state": state })).await;
@@ -53,7 +54,7 @@ async fn nothing_is_lost(on: On) {
     let receiver = Receiver::new(true).await;
     let (id, secret) = endpoint(&system, &receiver.url()).await;
     receiver.knows(&[&secret]);
-    let nobody = endpoint(&system, "http://127.0.0.1:1/").await.0;
+    let closed = endpoint(&system, "http://127.0.0.1:1/").await.0;
     let part = messages / (kills + 1);
     for number in 0..messages {
         event(&system, number).await;
@@ -83,12 +84,12 @@ async fn nothing_is_lost(on: On) {
     print(&format!("{messages} messages, {kills} kills: {twice} came again under the same id"));
     let bodies: BTreeSet<String> = events.into_iter().map(|event| event.payload).collect();
     assert_eq!(receiver.bodies().into_keys().collect::<BTreeSet<_>>(), bodies);
-    assert_eq!(in_state(&system, &nobody, "delivered").await, 0);
+    assert_eq!(in_state(&system, &closed, "delivered").await, 0);
     verify(&system, &receiver);
 }
 
-/// What a run with its output shown tells.
-#[expect(clippy::print_stdout, reason = "figures and what was left out belong to the run's output")]
+/// The figures of a run with its output shown.
+#[expect(clippy::print_stdout, reason = "figures and skipped parts belong to the run's output")]
 fn print(line: &str) {
     println!("{line}");
 }
@@ -129,7 +130,7 @@ async fn nothing_is_lost_on_postgres() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn secrets_are_rotated_with_an_overlap_and_are_never_told_again() {
+async fn secrets_are_rotated_with_an_overlap_and_never_shown_again() {
     let system = system(On::Sqlite).await;
     let receiver = Receiver::new(false).await;
     let url = receiver.url();
@@ -145,7 +146,7 @@ async fn secrets_are_rotated_with_an_overlap_and_are_never_told_again() {
     let first = created["secret"].as_str().expect("a secret").to_owned();
     receiver.knows(&[&first]);
     let test = async |count: usize| {
-        assert!(run(&["test", &id]).contains("is on its way"));
+        assert!(run(&["test", &id]).contains("is queued"));
         system.until("it came", async |_: &System| receiver.taken().len() == count).await;
     };
     test(1).await;
@@ -168,11 +169,11 @@ async fn secrets_are_rotated_with_an_overlap_and_are_never_told_again() {
         "{told}"
     );
     let replayed = run(&["replay", &id, "--since", "2020-01-01T00:00:00Z"]);
-    assert_eq!(replayed.trim(), "3 messages are on their way");
+    assert_eq!(replayed.trim(), "3 messages are queued");
     let again = async |_: &System| receiver.taken().values().all(|count| *count == 2);
     system.until("they came again", again).await;
     assert_eq!(receiver.taken().len(), 3, "under the same ids");
-    // Neither replies, nor logs, nor the database tell a secret.
+    // Neither replies, nor logs, nor the database reveal a secret.
     let log = std::fs::read_to_string(system.path("server.log")).expect("a log");
     for secret in [&first, &second, &third] {
         let secret = secret.trim_start_matches("whsec_");
@@ -197,7 +198,7 @@ async fn an_address_inside_is_refused_unless_it_is_named() {
         let (status, reply) = system.try_call("webhooks/create", json!({ "url": url })).await;
         assert_eq!((status, reply["errors"][0]["pointer"].as_str()), (400, Some("/url")), "{url}");
     }
-    // A name is taken; where it leads is looked at when something is to be sent.
+    // A host name is accepted; its addresses are checked when a message is sent.
     let (id, _) = endpoint(&system, "https://localhost:1/").await;
     system.call("webhooks/test", json!({ "webhookId": id })).await;
     let tried = async |system: &System| {
