@@ -1,4 +1,4 @@
-//! What is declared once stays so: the number of files of the program that name a sample of each
+//! Things are declared once: the number of files of the program that name a sample of each
 //! thing is at most the number in its recipe in `docs/contributing`.
 
 use std::collections::BTreeSet;
@@ -23,7 +23,7 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// The text without what is compiled for tests only, which stands at the end of a file.
+/// The text without its test module, which is at the end of a file.
 fn shipped(text: &str) -> &str {
     text.split_once("\n#[cfg(test)]").map_or(text, |(shipped, _)| shipped)
 }

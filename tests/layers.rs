@@ -1,4 +1,4 @@
-//! The arrows between crates, and the shape of the house. A failure says what to do.
+//! The dependencies between crates, and the structure of their files. Each failure has advice.
 //!
 //! Every check is a function from text or names to complaints, so that it can be shown to fail: at
 //! the end each is run on something that breaks its rule.
@@ -55,7 +55,7 @@ const PARTS: [(&str, &[&str]); 10] = [
         ],
     ),
 ];
-/// What the crate of a git host exports, and the registry of hosts.
+/// The interface of a git host's crate, and the registry of hosts.
 const HOSTS: &str = "signalbox-hosts";
 const CONFIG: &str = "signalbox-config";
 /// The crates that name git hosts: their own, and those for tests and measurements.
@@ -105,7 +105,9 @@ fn every_crate_is_known_to_these_checks() {
             || PARTS.iter().any(|(part, _)| *part == name)
     };
     let new = arrows().into_iter().map(|(name, _)| name).filter(|name| !known(name));
-    agreed(new.map(|name| format!("{name} is new: say in tests/layers.rs what it may depend on")));
+    agreed(
+        new.map(|name| format!("{name} is new: add its allowed dependencies to tests/layers.rs")),
+    );
 }
 
 #[test]
@@ -163,7 +165,7 @@ fn status_codes_are_in_one_file() {
 }
 
 #[test]
-fn files_are_short_and_say_what_they_are() {
+fn files_are_short_and_have_a_doc_comment() {
     agreed(sources("crates").iter().flat_map(shapeless));
 }
 
@@ -266,9 +268,9 @@ fn wrong_arrows((name, needs): &Arrows) -> Vec<String> {
     };
     let advice = |need: &String| {
         let way_out = if need == TESTKIT || need == CONFORMANCE {
-            "make it a dev-dependency: what is shipped contains no test support"
+            "make it a dev-dependency: the program contains no test support"
         } else if name == BENCH || need == BENCH {
-            "measure the program from outside, and leave measuring out of what is shipped"
+            "measure the program from outside; the program contains no benchmarks"
         } else {
             "go through a port of the domain, and wire the two in the app crate"
         };
@@ -386,7 +388,7 @@ fn shapeless((path, text): &Source) -> Vec<String> {
         found.push(format!("{path} has {lines} lines, {MAX_LINES} at most: split it by concern"));
     }
     if !text.starts_with("//!") && !text.starts_with("#![doc = include_str!") {
-        found.push(format!("{path}: start with a `//!` line that says what the file is about"));
+        found.push(format!("{path}: start with a `//!` line that describes the file"));
     }
     found
 }

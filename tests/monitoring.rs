@@ -1,4 +1,4 @@
-//! What is shipped for operators: alert rules, a dashboard, a unit and files for containers. They
+//! Files for operators: alert rules, a dashboard, a unit and files for containers. They
 //! are read by the programs that will read them, and name only metrics that there are.
 
 use std::collections::BTreeSet;
@@ -36,7 +36,7 @@ fn examine(program: &str, args: &[&str]) {
 }
 
 #[test]
-fn prometheus_takes_the_rules_and_they_do_what_they_say() {
+fn prometheus_accepts_the_rules_and_they_pass_their_tests() {
     examine("promtool", &["check", "rules", "alerts.yml"]);
     examine("promtool", &["test", "rules", "alerts_test.yml"]);
     examine("promtool", &["check", "config", "--syntax-only", "deploy/prometheus.yml"]);
@@ -109,7 +109,7 @@ fn rules_and_dashboard_ask_for_metrics_that_there_are_and_for_all_of_the_servers
 }
 
 #[test]
-fn every_alert_is_tested_and_says_what_to_do() {
+fn every_alert_is_tested_and_has_advice() {
     let (alerts, cases) = (yaml("alerts.yml"), read("alerts_test.yml"));
     for rule in alerts["groups"][0]["rules"].as_array().expect("rules") {
         let name = rule["alert"].as_str().expect("a name");
@@ -122,7 +122,8 @@ fn every_alert_is_tested_and_says_what_to_do() {
     }
 }
 
-/// There is no container engine here: the files are read, and what they name is looked for.
+/// There is no container engine here: the files are parsed, and the paths that they name must
+/// exist.
 #[test]
 fn the_files_for_containers_name_what_there_is() {
     let compose = yaml("deploy/compose.yml");

@@ -30,7 +30,7 @@ export async function further({ test, one, page, open, pages }) {
     await one.upload("b".repeat(40), true);
     await page.locator("#newer").waitFor({ timeout: 10000 });
   });
-  await test("what has changed before a page is connected is seen once it is", async () => {
+  await test("changes before a page is connected are shown when it is", async () => {
     const late = await open();
     await signIn(late, one.url, one.tokens.admin);
     // Another page listens, so that the server knows the newest version already.
@@ -113,7 +113,7 @@ export async function further({ test, one, page, open, pages }) {
     await page.waitForURL(/#search-q$/);
     await page.waitForFunction(() => document.activeElement.id === "search-q");
   });
-  await test("the audit log is narrowed down by what was done and to what", async () => {
+  await test("the audit log is filtered by action and object", async () => {
     await page.goto(`${one.url}/acme/audit`);
     await page.getByLabel("Action", { exact: true }).selectOption("queue.updated");
     await page.getByRole("button", { name: "Show" }).click();

@@ -339,7 +339,7 @@ try {
     await page.getByText("Outcomes of the queue as a table").click();
     assert.ok(await page.locator("#outcomes-table tbody tr").count() >= 1);
   });
-  await test("a merge is seen on an open page and said aloud", async () => {
+  await test("a merge is shown on an open page and announced", async () => {
     await page.goto(one.url + one.queue);
     await page.locator("#recent").getByText("Merged").first().waitFor({ timeout: 10000 });
     assert.ok(await page.locator("#spoken").getAttribute("role") === "status");

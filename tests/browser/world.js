@@ -9,7 +9,7 @@ import { join, resolve } from "node:path";
 
 const BINARY = process.env.SIGNALBOX_BIN ?? resolve(import.meta.dirname, "../../target/debug/signalbox");
 export const HOSTILE = `<img src=x onerror=alert(1)>"'><script>alert(2)</script>\u202e{{7*7}}`;
-// Further titles that would like to be something else, or to hide what they are.
+// More hostile titles: markup, and characters that hide or reorder text.
 const FURTHER = [
   `long ${"y".repeat(10000)}`,
   "\u05e2\u05d1\u05e8\u05d9\u05ea \u2067123\u2069 \u0645\u0631\u062d\u0628\u0627",

@@ -1,4 +1,4 @@
-//! The checks runner: what it gives checks, what it takes from them, and how it ends them.
+//! The checks runner: the environment of checks, their reports, and how they end.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -19,7 +19,7 @@ use uuid::Uuid;
 
 use crate::World;
 
-/// Keeps what a runner reports.
+/// Keeps the reports of a runner.
 #[derive(Default)]
 pub(crate) struct Reports {
     checks: std::sync::Mutex<Vec<CheckReport>>,
@@ -266,7 +266,7 @@ async fn a_check_that_kills_its_supervisor_fails_and_leaves_nothing_behind() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_dead_server_left_behind_is_swept_at_the_start() {
+async fn left_overs_of_a_crashed_server_are_removed_at_the_start() {
     let world = World::new().await;
     let folder = world.folder().join("checks").join("run-0");
     std::fs::create_dir_all(folder.join("home")).expect("made");

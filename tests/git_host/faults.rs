@@ -59,7 +59,7 @@ impl LinePosition {
         ]
     }
 
-    /// Every one of them fails, and says nothing about the change.
+    /// Each of them fails, and none is the fault of the change.
     async fn is_unhealthy(&self, what: &str) {
         for (call, error) in self.errors().await {
             match error {
@@ -102,7 +102,7 @@ fn moved(from: &Path, to: &Path) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_moved_away_or_replaced_is_the_machines_fault() {
+async fn moved_or_replaced_files_are_the_machines_fault() {
     let place = LinePosition::new().await;
     let away = place.world.folder().join("away");
     let root = place.world.folder().join("git");
@@ -116,7 +116,7 @@ async fn what_is_moved_away_or_replaced_is_the_machines_fault() {
     ] {
         moved(&gone, &away);
         place.is_unhealthy(&format!("{} is gone", gone.display())).await;
-        // What is mounted there later is an empty folder, or a file.
+        // Later, an empty folder or a file is mounted there.
         std::fs::create_dir(&gone).expect("made");
         if gone.ends_with("refs") || gone.ends_with("objects") {
             std::fs::remove_dir(&gone).expect("removed");
@@ -134,7 +134,7 @@ async fn what_is_moved_away_or_replaced_is_the_machines_fault() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_damaged_is_the_machines_fault() {
+async fn damaged_files_are_the_machines_fault() {
     let place = LinePosition::new().await;
     let damaged = async |path: PathBuf, content: &[u8], failing: &[&str]| {
         let good = std::fs::read(&path).expect("read");

@@ -52,7 +52,7 @@ async fn only_old_locks_without_a_process_are_stale() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn healing_removes_what_is_stale_and_lets_the_target_be_moved_again() {
+async fn healing_removes_stale_locks_so_that_the_target_can_move() {
     let world = World::new().await;
     world.commit(&[("a.txt", "base\n")], "base");
     world.push("main");

@@ -24,7 +24,7 @@ fn changed(before: &Snapshot, after: &Snapshot) -> Vec<PrNumber> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_mark_changes_with_what_is_shown_and_with_nothing_else() {
+async fn a_fingerprint_changes_exactly_with_the_shown_state() {
     let world = World::new().await;
     world.commit(&[("a.txt", "base\n")], "base");
     let main = world.push("main");

@@ -109,7 +109,7 @@ async fn traffic(system: &System, count: usize) -> Vec<(Change, End)> {
     changes
 }
 
-/// Only what was meant to has landed, and every tree that the target has had was tested. Returns
+/// Only the expected pull requests have landed, and every tree of the target was tested. Returns
 /// how many were merged.
 async fn check(system: &System, changes: &[(Change, End)]) -> usize {
     for pair in

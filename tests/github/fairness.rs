@@ -50,7 +50,7 @@ async fn a_status_that_a_person_posts_does_not_land_anything() {
     let tested = system.world.bare(&["rev-parse", &format!("{sha}^{{tree}}")]);
     system.until_state(&change, "MERGED").await;
     let landed = double.landed_trees();
-    assert_eq!(landed.last().map(|it| it.trim()), Some(tested.trim()), "only what was tested");
+    assert_eq!(landed.last().map(|it| it.trim()), Some(tested.trim()), "only the tested commit");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -80,7 +80,7 @@ async fn a_host_that_denies_access_fails_no_pull_request() {
     }
     system.until_waits(&changes[0], "host_access_denied").await;
     double.set_access(Access::Hidden);
-    // Hints about a pull request that cannot be seen any more say nothing about it.
+    // Hints about a pull request that is no longer visible are ignored.
     double.label(number(&changes[1]), "ada", "anything");
     double.set_access(Access::Archived);
     system

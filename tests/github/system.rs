@@ -81,7 +81,7 @@ impl System {
             world.double.url,
             path("token"),
             path("secret"),
-            // What is lost is found again soon.
+            // Lost events are made up for soon.
             if carelessness.lose > 0 { 5 } else { 600 },
         );
         std::fs::write(path("signalbox.toml"), config).expect("written");

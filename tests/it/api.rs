@@ -1,4 +1,4 @@
-//! Requests and replies: who may ask, what is refused and how, and both cases of words.
+//! Requests and replies: authentication, refusals, and both cases of enum values.
 
 use reqwest::Method;
 use serde_json::{Value, json};

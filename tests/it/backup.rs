@@ -1,4 +1,4 @@
-//! Copies of databases, and what is left after a restore.
+//! Copies of databases, and the state after a restore.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -22,8 +22,8 @@ async fn a_copy_that_was_made_while_the_server_ran_is_restored() {
     system.submit(first).await;
     system.until_state(first, "MERGED").await;
     let copy = system.path("copy.db").display().to_string();
-    let said = system.run(&["backup", &copy]);
-    assert!(said.contains(" bytes, "), "{said}");
+    let printed = system.run(&["backup", &copy]);
+    assert!(printed.contains(" bytes, "), "{printed}");
     assert!(complaint(&system, &["backup", &copy]).contains("already exists; choose another file"));
 
     system.call("updateQueue", json!({ "concurrency": 9 })).await;
@@ -32,17 +32,17 @@ async fn a_copy_that_was_made_while_the_server_ran_is_restored() {
     assert!(complaint(&system, &["restore", &copy]).contains("pass --replace"));
     system.run(&["restore", &copy, "--replace"]);
     system.start().await;
-    assert_eq!(system.call("getQueue", json!({})).await["concurrency"], 1, "as it was copied");
+    assert_eq!(system.call("getQueue", json!({})).await["concurrency"], 1, "the copied value");
     assert_eq!(system.state(first).await, "MERGED");
     let second = system.pull_request("second", &[("second.txt", "2\n")]);
     system.submit(second).await;
     system.until_state(second, "MERGED").await;
     assert_eq!(system.history(), ["base", "change first (#1)", "change second (#2)"]);
-    assert!(system.path("test.db.replaced").exists(), "the one before is kept");
+    assert!(system.path("test.db.replaced").exists(), "the previous database is kept");
 }
 
 #[tokio::test]
-async fn what_is_no_whole_database_is_not_restored() {
+async fn a_damaged_copy_is_not_restored() {
     let mut system = System::new(On::Sqlite, "exit 0\n", 1).await;
     let copy = system.path("copy.db");
     system.run(&["backup", &copy.display().to_string()]);
@@ -168,7 +168,7 @@ async fn nothing_lands_again_after_a_restore(on: On) {
     system.until("all is done", async |system: &System| system.left_to_do().await == 0).await;
     assert_eq!(system.history(), history, "nothing landed again");
     let there = async |system: &System| system.git("bare.git", &["ls-tree", "main", "file5.txt"]);
-    assert_eq!(there(&system).await, "", "what was reverted has not come back");
+    assert_eq!(there(&system).await, "", "the reverted change has not come back");
     let exit = system.entry(prs[4]).await["exit"].clone();
     assert_eq!(exit["reason"], "MANUAL_MERGE");
     assert_eq!(exit["sha"], landed, "the repository remembers how it landed");

@@ -1,4 +1,4 @@
-//! What the commands say and leave behind.
+//! The output and the effects of commands.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -19,7 +19,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// The one line that a failed command says.
+/// The one line that a failed command prints.
 fn complaint(done: &Output) -> String {
     assert_eq!(done.status.code(), Some(1), "{done:?}");
     let words = text(&done.stderr);

@@ -73,7 +73,7 @@ impl Endless {
 }
 
 #[tokio::test]
-async fn a_draining_queue_finishes_what_is_in_the_line_and_lets_nothing_in() {
+async fn a_draining_queue_finishes_its_line_and_accepts_no_new_pull_requests() {
     let check = Endless::new();
     let system = System::new(On::Sqlite, &check.script(), 1).await;
     let first = system.pull_request("first", &[("first.txt", "1\n")]);
@@ -161,7 +161,7 @@ async fn a_server_that_stops_kills_its_checks_and_the_next_one_runs_them_again()
     let (code, took) = system.terminate();
     assert_eq!(code, Some(0));
     assert!(took < Duration::from_secs(30), "{took:?}");
-    // Before the next one starts, which would kill what it finds.
+    // Before the next server starts, which would kill left-over processes.
     check.until_gone(&system).await;
     system.start().await;
     assert_eq!(system.state(pr).await, "TESTING");

@@ -1,5 +1,5 @@
-//! Ten thousand failing tests in one upload, from the report to the answer of what is quarantined;
-//! and what the command line says about flaky tests.
+//! Ten thousand failing tests in one upload, from the report to the reply with the quarantined
+//! ones; and flaky tests on the command line.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;

@@ -19,7 +19,7 @@ const STOP: &str = "CREATE FUNCTION stand_still() RETURNS trigger LANGUAGE plpgs
 /// How long the others may be blocked. Without limits it is as long as the server is frozen.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// What a query answers.
+/// The result of a query.
 fn psql(url: &str, sql: &str) -> String {
     let done = Command::new("psql").args(["-XAtq", "-d", url, "-c", sql]).output();
     let done = done.expect("psql can be run");

@@ -70,7 +70,7 @@ async fn no_room(system: &System, small: &Small) {
         })
         .to_string()
     };
-    // What has room left over from before may still be written.
+    // Files with allocated space may still be written.
     for concurrency in (1..=50).cycle() {
         let headers = [("x-api-token", system.token()), ("content-type", "application/json")];
         let reply = system.send(Method::POST, "/v1/updateQueue", &headers, body(concurrency)).await;
@@ -84,7 +84,7 @@ async fn no_room(system: &System, small: &Small) {
     let red = async |system: &System| {
         system.get("/readyz").await.contains("writes: no room is left for the database")
     };
-    system.until("the server says what it lacks", red).await;
+    system.until("the server reports the full disk", red).await;
     small.make_room();
     let green = async |system: &System| system.get("/readyz").await == "ready\n";
     system.until("the server is ready again", green).await;

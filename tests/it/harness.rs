@@ -158,7 +158,7 @@ impl System {
         self.git("work", &["push", "-q", &bare, branch]);
     }
 
-    /// The server's program on this test's database; what it printed.
+    /// Runs the server's program on this test's database; returns its output.
     pub(crate) fn run(&self, args: &[&str]) -> String {
         output(&mut self.command(args))
     }
@@ -456,7 +456,7 @@ impl System {
         log.lines().map(ToOwned::to_owned).collect()
     }
 
-    /// What a file on `main` contains.
+    /// The content of a file on `main`.
     pub(crate) fn on_main(&self, file: &str) -> String {
         self.git("bare.git", &["show", &format!("main:{file}")])
     }

@@ -1,4 +1,4 @@
-//! What a server costs while nothing happens.
+//! The cost of an idle server.
 
 use std::time::{Duration, Instant};
 
@@ -24,7 +24,7 @@ async fn uses(listen: &str) -> f64 {
 async fn rate(listen: &str) -> f64 {
     let begun = Instant::now();
     let first = uses(listen).await;
-    // What the page itself costs.
+    // The cost of the page itself.
     let page = uses(listen).await - first;
     tokio::time::sleep(WINDOW).await;
     let all = uses(listen).await - first - 2.0 * page;

@@ -1,4 +1,4 @@
-//! What has landed stays landed, is not landed twice, and is missed when it is gone.
+//! Landed changes stay landed, do not land twice, and are reported when they are removed.
 
 use serde_json::{Value, json};
 
@@ -57,7 +57,7 @@ async fn changes_that_are_on_the_target_already_end_as_merged_without_a_commit()
 /// Two pull requests with the same change are tested together: the second adds nothing to the
 /// first, and no commit lands for it.
 #[tokio::test]
-async fn one_that_adds_nothing_to_what_is_ahead_lands_without_a_commit() {
+async fn an_empty_change_lands_without_a_commit() {
     let gate = tempfile::TempDir::new().expect("a folder");
     let open = gate.path().join("open");
     let check = format!("while [ ! -e '{}' ]; do sleep 0.05; done\n", open.display());

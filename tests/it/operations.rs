@@ -150,7 +150,7 @@ async fn a_push_to_refs_for_main_opens_a_pull_request_and_pushing_again_updates_
 }
 
 #[tokio::test]
-async fn what_a_check_printed_and_the_metrics_can_be_read() {
+async fn the_output_of_a_check_and_the_metrics_can_be_read() {
     let check = "echo checking $SIGNALBOX_PR; [ \"$CI\" = true ]; echo done >&2\n";
     let system = System::new(On::Sqlite, check, 1).await;
     let pr = system.pull_request("first", &[("first.txt", "1\n")]);

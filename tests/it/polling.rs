@@ -1,4 +1,4 @@
-//! What it costs to find out that nothing has happened.
+//! The cost of polling when nothing has changed.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;

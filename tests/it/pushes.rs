@@ -21,7 +21,7 @@ fn configure(system: &System, text: &str) {
 }
 
 #[tokio::test]
-async fn a_pull_request_is_not_failed_by_what_the_target_said_before_the_last_push() {
+async fn a_pull_request_is_not_failed_by_the_old_state_of_the_target() {
     let system = System::new(On::Sqlite, "exit 0\n", 1).await;
     // Without the hook the server polls every two seconds.
     std::fs::remove_file(hook(&system, "post-receive")).expect("removed");

@@ -9,7 +9,7 @@ use signalbox_webhooks::SigningSecret;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-/// What a receiver does with a message that it sees for the first time.
+/// The reply of a receiver to a new message.
 #[derive(Clone, Copy, Debug)]
 enum Mood {
     Takes,
@@ -37,7 +37,7 @@ struct Seen {
     bodies: BTreeMap<String, String>,
     /// Ids that were answered with 2xx, and how often.
     taken: BTreeMap<String, u32>,
-    /// What was wrong.
+    /// The errors.
     complaints: Vec<String>,
     /// Requests as they came, for other verifiers.
     recorded: Vec<Value>,
@@ -124,7 +124,7 @@ impl Receiver {
         }
     }
 
-    /// Checks a message, and says what is done with it.
+    /// Verifies a message, and returns the reply to it.
     fn look(&self, headers: &BTreeMap<String, String>, body: &str) -> (Mood, String) {
         let mut seen = self.seen.lock().expect("not poisoned");
         let header = |name: &str| headers.get(name).cloned().unwrap_or_default();

@@ -16,7 +16,7 @@ async fn merged(system: &System, prs: &[u64]) {
     }
 }
 
-/// What landed was tested, as git says.
+/// What landed was tested, according to git.
 async fn trees_are_right(system: &System, pr: u64) {
     let exit = system.entry(pr).await["exit"].clone();
     let text = |key: &str| exit[key].as_str().expect("a value").to_owned();

@@ -1,5 +1,5 @@
-//! One reader of events, two servers: what is heard when it changes from one to the other while
-//! people submit and Terraform asks.
+//! One reader of events, two servers: the events that it gets when it changes from one to the other
+//! while people submit and Terraform asks.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -12,7 +12,7 @@ use crate::harness::{On, Pieces, System};
 
 const PRS: u64 = 6;
 
-/// The ids of the events that are whole in what has come so far, each with its name.
+/// The ids and names of the complete events in the bytes so far.
 fn heard(text: &str) -> Vec<(String, String)> {
     let whole = text.rsplit_once("\n\n").map_or("", |(whole, _)| whole);
     let field = |block: &str, name: &str| {

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::harness::{On, System};
 
-/// A collector that keeps what it is sent: the head of each request and its body.
+/// A collector that keeps its requests: the head and the body of each.
 fn collector() -> (String, Receiver<(String, Vec<u8>)>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = format!("http://{}", listener.local_addr().expect("its address"));
@@ -69,7 +69,7 @@ async fn spans_of_a_request_and_of_what_follows_carry_its_id() {
     let (code, _) = system.terminate();
     assert_eq!(code, Some(0));
     let sent: Vec<(String, Vec<u8>)> = heard.try_iter().collect();
-    assert!(!sent.is_empty(), "what was left was sent at the end");
+    assert!(!sent.is_empty(), "the remaining spans were sent at the end");
     for (head, _) in &sent {
         assert!(head.starts_with("POST /v1/traces "), "{head}");
         assert!(head.to_lowercase().contains("content-type: application/x-protobuf"), "{head}");

@@ -107,7 +107,7 @@ async fn twenty_pull_requests_survive_what_happens_to_the_repository(on: On) {
     moved(&system.path("objects"), &bare.join("objects"));
 
     until_merged(&system, &prs, 9).await;
-    // The queue must stand still for a moment, so that what is damaged is what it needs next.
+    // The queue must be idle for a moment, so that the damaged file is the one that it needs next.
     moved(&bare, &system.path("away.git"));
     while_it_lasts(&system, &prs).await;
     let object = head_object(&system, "away.git");
@@ -233,7 +233,7 @@ async fn a_lasting_failure_is_reported_everywhere(on: On) {
     let (bare, away) = (system.path("bare.git"), system.path("away.git"));
     moved(&bare, &away);
     let database = stores(&system).await;
-    // A git that was in the middle of a read says something else, once.
+    // A git process in the middle of a read fails with another error, once.
     let fails = async |_: &System| {
         let failing = database.queue.outbox.failing(None, far(), 10).await.expect("an answer");
         failing.longest.first().is_some_and(|it| it.error.contains("bare.git"))

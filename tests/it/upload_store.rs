@@ -1,4 +1,4 @@
-//! Several servers on one database, and one of them is lost: what it has taken is read by another.
+//! Several servers on one database, and one of them is lost: its uploads are read by another.
 
 use std::process::Command;
 

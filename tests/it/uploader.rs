@@ -49,7 +49,7 @@ async fn ask(system: &System, cases: &[&Case], variant: &str) -> Value {
     answer
 }
 
-/// What a plain `upload` exits with, after an answer.
+/// The exit code of a plain `upload` after a reply.
 fn exit_code(answer: &Value, cases: &[&Case], variant: &str) -> i32 {
     let excused: Vec<&str> =
         answer["testIds"].as_array().expect("a list").iter().filter_map(Value::as_str).collect();
@@ -212,7 +212,7 @@ async fn the_uploaders_whole_way(on: On) {
     a_disabled_quarantine_is_reported_or_not(&system, &failures).await;
 }
 
-/// Overrides, and what is answered to the ids as they were sent.
+/// Overrides, and the reply for the ids as they were sent.
 async fn quarantine_is_answered_as_asked(system: &System, failures: &[&Case]) {
     call(system, "update-settings", json!({"quarantineEnabled": true})).await;
     assert_eq!(ask(system, failures, "").await, json!({"isDisabled": false, "testIds": []}));
@@ -246,7 +246,7 @@ async fn quarantine_is_answered_as_asked(system: &System, failures: &[&Case]) {
     assert_eq!(listed["quarantined_tests"].as_array().map(Vec::len), Some(failures.len() - 1));
     quarantine(system, last, "", "ALWAYS_QUARANTINE").await;
 
-    // What the uploader has excused is sent as such, and still is a failure.
+    // Failures that the uploader has excused are sent as excused, and still are failures.
     let excused: Vec<Value> = failures.iter().map(|case| case.asked(REPO, "")).collect();
     let more = json!({"quarantined_tests": excused, "envs": {"CUSTOM": "true", "PR_NUMBER": "7",
         "JOB_URL": "https://ci.acme.test/2", "COMMIT_BRANCH": "topic"}});

@@ -1,4 +1,4 @@
-//! What the public uploader packs: reports as many frameworks write them, and the ids of their
+//! Bundles of the public uploader: reports of many frameworks, and the ids of their
 //! tests by the rule of its protocol, computed here independently.
 
 use serde_json::{Value, json};

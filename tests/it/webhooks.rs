@@ -102,7 +102,7 @@ fn verify(system: &System, receiver: &Receiver) {
     };
     let file = system.path("requests.jsonl");
     let recorded = receiver.recorded();
-    // Receivers refuse what is old: the newest are checked.
+    // Receivers refuse old messages: the newest are verified.
     let newest: Vec<&str> = recorded.lines().rev().take(200).collect();
     std::fs::write(&file, newest.join("\n")).expect("written");
     let scripts = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("verifiers");

@@ -1,6 +1,6 @@
 // Checks recorded webhooks with the npm packages standardwebhooks and svix, each of which reads its
-// own set of headers. Each line of the file is a JSON object with secret, headers and body. Receivers
-// refuse what is older than five minutes, so run it right after the recording.
+// own set of headers. Each line of the file is a JSON object with secret, headers and body.
+// Receivers refuse messages older than five minutes, so run it right after the recording.
 
 const { readFileSync } = require("node:fs");
 const { createRequire } = require("node:module");

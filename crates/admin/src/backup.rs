@@ -60,7 +60,7 @@ pub async fn restore(program: &dyn Program, file: &Path, replace: bool) -> Resul
     whole(&part).await?;
     if path.exists() {
         let kept = beside(&path, "replaced");
-        // What a journal beside it holds belongs to the old one.
+        // A journal beside it belongs to the old database.
         let old = connect(&url).await.map_err(AdminError::failed(url.clone()))?;
         old.fold().await.map_err(AdminError::failed(url.clone()))?;
         drop(old);

@@ -38,7 +38,7 @@ pub(crate) struct Fresh {
     pub(crate) url: String,
     /// The product's stores.
     pub(crate) database: Database,
-    /// What the floors use.
+    /// The database of the floors.
     pub(crate) floor: FloorStore,
     _folder: TempDir,
     _server: Option<Server>,

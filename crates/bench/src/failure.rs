@@ -27,7 +27,7 @@ impl Failure {
     }
 }
 
-/// Turns errors of others into failures that say what was to be done.
+/// Turns errors into failures that name the operation.
 pub(crate) trait During<T> {
     /// The same result, with the error as the failure of `what`.
     fn during(self, what: &str) -> Result<T, Failure>;

@@ -25,7 +25,7 @@ const FLAKY_EACH: usize = 100;
 /// Of so many tests one has failed.
 const FAILING_EACH: usize = 20;
 
-/// What is copied.
+/// The copied rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mix {
     /// One in 100 is flaky, one in 20 has failed, and everything counted of a test is there.

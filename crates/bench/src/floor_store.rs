@@ -1,4 +1,4 @@
-//! What the floors do in the database: the same library and settings as the product, and only
+//! The queries of the floors: the same library and settings as the product, and only
 //! the statements that the work needs.
 
 use diesel::deserialize::FromSql;

@@ -1,4 +1,4 @@
-//! A client of a few connections that stay open. It does next to nothing, so that what is measured
+//! A client with a few keep-alive connections. It does almost no work, so that what is measured
 //! is the server; floor and product get the same one.
 
 use std::net::SocketAddr;

@@ -1,4 +1,4 @@
-//! What the command line says.
+//! The command line.
 
 use std::path::PathBuf;
 

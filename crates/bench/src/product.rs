@@ -149,7 +149,7 @@ impl Product {
     }
 }
 
-/// A token of that number: what is stored, and its text.
+/// A token of that number: its stored form, and its text.
 pub(crate) fn token(org: &Org, number: u64) -> (Token, String) {
     let mut random = [0; 20];
     random[..8].copy_from_slice(&number.to_be_bytes());

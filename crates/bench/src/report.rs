@@ -12,11 +12,11 @@ use crate::setup::Setup;
 /// One line of the table.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Row {
-    /// What was measured.
+    /// The measured operation.
     operation: &'static str,
     /// On which data.
     data: String,
-    /// What the figures count: `µs`, `ms`, `MiB`, `steps/s`, `×`.
+    /// The unit of the figures: `µs`, `ms`, `MiB`, `steps/s`, `×`.
     unit: &'static str,
     /// The floor's median.
     floor: Option<f64>,
@@ -26,7 +26,7 @@ pub(crate) struct Row {
     ratio: Option<f64>,
     /// The largest minus the smallest of the product's rounds, as a share of the median.
     spread: Option<f64>,
-    /// What was hoped for.
+    /// The goal.
     goal: Option<String>,
     /// Whether it was reached.
     met: Option<bool>,

@@ -21,7 +21,7 @@ pub enum SettingError {
     Value {
         /// The setting.
         name: String,
-        /// What was given.
+        /// The given value.
         value: String,
         /// The values that it may have.
         expected: String,

@@ -17,7 +17,7 @@ pub enum ClientError {
     Unreachable {
         /// The address of the operation.
         url: String,
-        /// What the HTTP client says.
+        /// The error of the HTTP client.
         error: reqwest::Error,
     },
     /// The server answered with a status that is not 2xx.
@@ -57,7 +57,7 @@ impl ClientError {
     }
 }
 
-/// The last error in a chain: what the system or the URL parser said.
+/// The last error in a chain: that of the operating system or the URL parser.
 fn innermost(error: &reqwest::Error) -> String {
     let mut last: &dyn Error = error;
     while let Some(cause) = last.source() {

@@ -17,7 +17,7 @@ pub enum UnhealthyStatus {
     Broken,
 }
 
-/// What is decided about the quarantine of a test.
+/// The quarantine override of a test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum QuarantineSetting {
     /// Quarantined whatever its status.
@@ -26,7 +26,7 @@ pub enum QuarantineSetting {
     /// Never quarantined.
     #[serde(rename = "NEVER_QUARANTINE")]
     Never,
-    /// As the repository's settings say.
+    /// Follow the settings of the repository.
     #[serde(rename = "UNSPECIFIED")]
     Follow,
 }
@@ -39,7 +39,7 @@ pub struct QuarantineDecision {
     pub repo: Repo,
     /// The id of the test.
     pub test_id: String,
-    /// What is decided.
+    /// The override.
     pub setting: QuarantineSetting,
     /// When [`QuarantineSetting::Always`] ends, by RFC 3339.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -142,7 +142,7 @@ pub struct Delivery {
     pub state: String,
     /// When it is tried again.
     pub next_attempt_at: Option<String>,
-    /// What was tried.
+    /// The attempts.
     #[serde(default)]
     pub attempts: Vec<Attempt>,
 }

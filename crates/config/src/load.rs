@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_text_is_refused_only_where_it_is_a_setting() {
+    fn values_that_are_not_utf8_are_refused_only_for_settings() {
         use std::os::unix::ffi::OsStringExt;
         let odd = || OsString::from_vec(vec![0xff]);
         assert!(Config::parse(None, [("OTHER".into(), odd()), (odd(), odd())], KINDS).is_ok());

@@ -171,7 +171,7 @@ pub(crate) static RESCUE: [Branch; 2] = [
     },
     Branch {
         name: "modulo",
-        title: "Tell what is left of a division",
+        title: "Teach it to find the remainder",
         files: &[
             ("lib/mod.sh", "mod() { echo $(($1 % $2)); }\n"),
             ("tests/mod.sh", "[ \"$(mod 7 4)\" = 3 ]\n"),

@@ -59,7 +59,7 @@ pub enum DemoError {
     Git {
         /// Its arguments.
         command: String,
-        /// What it printed on standard error.
+        /// Its standard error.
         problem: String,
     },
     /// A name that the demo uses is invalid.

@@ -40,7 +40,7 @@ pub(crate) async fn judge(
 ) -> Result<(bool, Totals), DemoError> {
     say(&format!(
         "\n  {:4} {:9} {:37} {:9}  {:9}  reason",
-        "PR", "branch", "what it is", "expected", "ended"
+        "PR", "branch", "what it does", "expected", "ended"
     ));
     let mut good = true;
     let mut totals = Totals::default();

@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_chapter_names_are_branches_of_its_own() {
+    fn a_chapter_names_only_its_own_branches() {
         let mut names = Vec::new();
         for chapter in &CHAPTERS {
             names.push(chapter.target);

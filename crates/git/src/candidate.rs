@@ -99,7 +99,7 @@ fn before_conflicts(
     }
 }
 
-/// What was reported on the head of the only pull request, if its own commit stands on the target
+/// The reports on the head of the only pull request, if its own commit stands on the target
 /// and has the candidate's tree.
 async fn head_checks(
     git: &Git,

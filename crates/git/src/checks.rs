@@ -1,4 +1,4 @@
-//! The checks runner: what the target branch's configuration says, run on a candidate.
+//! The checks runner: runs the checks of the target branch's configuration on a candidate.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -52,7 +52,7 @@ pub struct LocalChecksRunner {
     reports: Arc<dyn CheckReports>,
 }
 
-/// How a check ended, and what it left behind.
+/// The outcome of a check, and its reports.
 struct Ran {
     conclusion: CheckConclusion,
     summary: String,
@@ -82,8 +82,8 @@ impl LocalChecksRunner {
         Self { config, host, clock, reports }
     }
 
-    /// Kills what a server that died has left running, and removes its checkouts. For the start of
-    /// the only server that uses the work folder.
+    /// Kills the processes that a crashed server has left running, and removes its checkouts. For
+    /// the start of the only server that uses the work folder.
     pub fn sweep_leftovers(&self) {
         let left = leftovers::kill_marked(&self.config.work_dir);
         if left > 0 {
@@ -269,7 +269,7 @@ impl LocalChecksRunner {
         }
         let took = self.clock.now().since(started).millis();
         let seconds = format!("{}.{}", took / 1_000, took % 1_000 / 100);
-        // What was opened can be read after the folder is gone.
+        // Open files can be read after the folder is removed.
         let collected = spawn_blocking(move || reports::collect(&checkout, &patterns, &before));
         let Collected { files, omitted, old } = collected.await.unwrap_or_default();
         if omitted > 0 {

@@ -1,5 +1,5 @@
-//! `.signalbox.toml`: what a repository asks of the queue. Read at the target branch's head and
-//! never from a pull request.
+//! `.signalbox.toml`: the configuration of the queue in a repository. Read at the target branch's
+//! head and never from a pull request.
 
 use std::collections::BTreeSet;
 
@@ -97,7 +97,7 @@ impl RepositoryConfig {
     }
 }
 
-/// A text file at a commit. `None` without one; the inner error says why it cannot be used.
+/// A text file at a commit. `None` without one; the inner error has the reason.
 async fn file(
     git: &Git,
     commit: &str,

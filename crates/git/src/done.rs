@@ -1,4 +1,4 @@
-//! How a call of git ended, and what that says.
+//! The outcome of a call of git, and its meaning.
 //!
 //! A call that fails says that something is wrong with this machine or this repository, unless git
 //! is known to say it of the very change: a full disk, a missing folder, an unreadable object and
@@ -34,7 +34,7 @@ impl Done {
         self.stderr.lines().map(str::trim).filter(is_complaint)
     }
 
-    /// What git said, on one line.
+    /// The error of git, on one line.
     pub(crate) fn words(&self) -> String {
         let complaints: Vec<&str> = self.complaints().collect();
         let words = match (complaints.as_slice(), self.signal, self.code) {
@@ -62,7 +62,7 @@ impl Done {
     }
 
     /// The answer of a command that answers by its exit code. A no with a complaint is none: some
-    /// versions of git say it of what they cannot read, too.
+    /// versions of git also print it for unreadable objects.
     pub(crate) fn yes_or_no(&self) -> Result<bool, HostError> {
         match self.code {
             Some(0) => Ok(true),
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fails_is_the_machines_fault_and_says_what_it_is() {
+    fn failures_are_the_machines_fault_and_have_a_cause() {
         let words = |done: &Done| match done.trouble() {
             HostError::Unavailable { words } => words,
             other => panic!("{other}"),

@@ -76,7 +76,7 @@ impl Git {
         self.call(args).await?.succeeded()
     }
 
-    /// What a ref points at. `None` when there is none of that name in a repository that can be
+    /// The commit of a ref. `None` when there is none of that name in a repository that can be
     /// read; one that is there and cannot be read is an error.
     pub(crate) async fn tip(&self, name: &str) -> Result<Option<String>, HostError> {
         Ok(self.shown(name, "%(objectname)").await?.and_then(|mut fields| fields.pop()))

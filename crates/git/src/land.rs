@@ -9,7 +9,7 @@ use crate::candidate::{Applied, apply, merge_trees};
 use crate::git::{Git, parse_sha, parse_tree};
 use crate::landed;
 
-/// Moves the target by compare-and-swap, and remembers in the same step what has landed. The caller
+/// Moves the target by compare-and-swap, and records the landing in the same step. The caller
 /// has checked where the target and the pull requests' heads are.
 pub(crate) async fn land(
     git: &Git,

@@ -1,4 +1,4 @@
-//! What has landed, remembered in the repository itself: a ref for each head that landed on a
+//! The record of landings in the repository itself: a ref for each head that landed on a
 //! branch, which names the commit that it landed with. It is set together with the branch, so it
 //! holds whatever becomes of the database.
 

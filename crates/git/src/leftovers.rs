@@ -43,7 +43,7 @@ impl Process {
     pub(crate) fn kill(&self) {
         let Some(pid) = Pid::from_raw(self.pid) else { return };
         let is_the_same = || Self::read(self.pid).is_some_and(|it| it.started == self.started);
-        // What has ended meanwhile needs no signal.
+        // Processes that have already ended need no signal.
         let _gone = match pidfd_open(pid, PidfdFlags::empty()) {
             Ok(process) if is_the_same() => pidfd_send_signal(process, Signal::KILL),
             Err(Errno::NOSYS | Errno::PERM) if is_the_same() => kill_process(pid, Signal::KILL),

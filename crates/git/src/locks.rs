@@ -119,7 +119,7 @@ fn boot_time() -> Option<i64> {
     stat.lines().find_map(|line| line.strip_prefix("btime "))?.trim().parse().ok()
 }
 
-/// Whether a process was started after that moment, so that it cannot have made what was there.
+/// Whether a process was started after that time, so that it cannot have created the lock.
 fn started_after(pid: u32, boot: i64, moment: Timestamp) -> bool {
     let ticks = start_time(pid).and_then(|ticks| ticks.parse::<i64>().ok());
     let started = ticks.map(|ticks| boot + ticks / TICKS);

@@ -9,7 +9,7 @@ const HEAD: usize = MAX_CHECK_OUTPUT / 4;
 /// How much of the end; the rest is for the line in between.
 const TAIL: usize = MAX_CHECK_OUTPUT / 2;
 
-/// What was printed: all of it, or its beginning and its end.
+/// The output of a check: all of it, or its beginning and its end.
 #[derive(Default)]
 pub(crate) struct Output {
     head: Vec<u8>,

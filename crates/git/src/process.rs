@@ -39,7 +39,7 @@ pub(crate) enum Ended {
 pub(crate) enum NotRun {
     /// The program does not exist or cannot be run: the configuration of the check is at fault.
     Program(io::Error),
-    /// Something else, which says nothing about the program.
+    /// Another error, which is not the program's fault.
     Machine(io::Error),
 }
 
@@ -50,7 +50,7 @@ impl From<io::Error> for NotRun {
 }
 
 /// Runs the supervisor of a check until the check ends, has had its time, or is not wanted any
-/// more; what it printed goes into `output`. All its processes have ended when this returns, and
+/// more; its output goes into `output`. All its processes have ended when this returns, and
 /// they end when this future is dropped.
 pub(crate) async fn run(
     mut supervisor: Command,
@@ -136,7 +136,7 @@ impl Watched<'_> {
                     0 => self.open = false,
                     count => self.output.push(buffer.get(..count).unwrap_or_default()),
                 },
-                // What was read of a line is kept when the other branch is faster.
+                // A partly read line is kept when the other branch of the select is first.
                 read = self.told.read_until(b'\n', &mut self.line) => {
                     read?;
                     return Ok(SupervisorMessage::parse(&String::from_utf8_lossy(&self.line)));

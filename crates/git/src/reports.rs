@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn patterns_find_what_they_say() {
+    fn patterns_find_matching_files() {
         let folder = checkout(&[
             "junit.xml",
             "target/nextest/ci/junit.xml",

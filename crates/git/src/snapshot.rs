@@ -1,4 +1,4 @@
-//! What has changed in a repository, found with one call of git however many pull requests there
+//! Finds the changes of a repository with one call of git, however many pull requests there
 //! are.
 
 use std::collections::{BTreeMap, BTreeSet};

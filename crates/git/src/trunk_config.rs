@@ -24,7 +24,7 @@ struct Merge {
 /// Reads `merge.required_statuses` out of the file's text. `None` when there is no such list. The
 /// error names the file and the key.
 ///
-/// Anchors and aliases are read, but what they may grow to is bounded: a file that is small and
+/// Anchors and aliases are read, but their expansion is bounded: a file that is small and
 /// would be huge is an error.
 pub(crate) fn required_statuses(text: &str) -> Result<Option<Vec<String>>, String> {
     let options = serde_saphyr::options! {

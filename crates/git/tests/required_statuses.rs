@@ -31,7 +31,7 @@ fn git(folder: &Path, args: &[&str]) -> String {
     String::from_utf8_lossy(&done.stdout).trim_end().to_owned()
 }
 
-/// What is required at a commit with these files.
+/// The required statuses at a commit with these files.
 async fn required(files: &[(&str, &[u8])]) -> HostStatuses {
     let folder = TempDir::new().expect("a folder");
     let (work, bare) = (folder.path().join("work"), folder.path().join("git/acme/calc.git"));

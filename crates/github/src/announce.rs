@@ -1,4 +1,4 @@
-//! What is shown on pull requests: a status, one comment that is edited, labels.
+//! The state of a pull request on the host: a status, one comment that is edited, labels.
 
 use std::sync::{Mutex, PoisonError};
 

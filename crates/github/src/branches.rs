@@ -37,7 +37,7 @@ impl GitHubHost {
                 let words = format!("branch {branch} was deleted concurrently: {words}");
                 return Err(HostError::Unavailable { words }.into());
             }
-            // Nothing about what is put on it: rules forbid branches of the queue's own.
+            // Not the fault of its commits: rules forbid the queue's own branches.
             Err(Refused { status: 422, words, .. }) if needs_bypass(&words) => {
                 let words = format!(
                     "{words}: let the app bypass the rules of {TEMPORARY}** and {TESTED}**"

@@ -77,7 +77,7 @@ impl GitHubHost {
         Ok(Made { commit: commit.to_owned(), tree })
     }
 
-    /// What was reported on the head of the only pull request, if its own commit stands on the
+    /// The reports on the head of the only pull request, if its own commit stands on the
     /// target and has the candidate's tree.
     async fn head_checks(
         &self,

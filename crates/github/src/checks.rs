@@ -1,4 +1,4 @@
-//! What was reported on a commit: check runs and commit statuses, from all pages.
+//! The reports on a commit: check runs and commit statuses, from all pages.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -72,7 +72,7 @@ impl GitHubHost {
         Ok(Expectations { pins, on_target }.folded(&current))
     }
 
-    /// What has been reported on a commit, and by whom, without attempts that were replaced.
+    /// The reports on a commit with their reporters, without replaced attempts.
     async fn current(&self, repo: &RepoName, sha: &str) -> Result<Vec<Current>, HostError> {
         let now = self.client.clock.now();
         let rest = format!("/commits/{sha}/check-runs?filter=all");

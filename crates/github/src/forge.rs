@@ -1,4 +1,4 @@
-//! What the host can do beyond git, behind its port.
+//! The features of the host beyond git, behind their port.
 
 use async_trait::async_trait;
 use reqwest::Method;
@@ -146,7 +146,7 @@ impl Forge for GitHubHost {
     }
 }
 
-/// What is shown, for operators.
+/// The name of the operation, for operators.
 fn showing(announcement: &Announcement) -> &'static str {
     match (&announcement.status, &announcement.comment, &announcement.labels) {
         (Some(_), None, None) => "writing statuses",

@@ -214,7 +214,8 @@ impl GitHubHost {
             return Ok(None);
         };
         let Some(wanted) = self.wanted_tree(bench, land).await? else { return Ok(None) };
-        // The first parents only, newest first: what a merge brought along never was the target.
+        // The first parents only, newest first: commits that a merge brought in were never the
+        // target's head.
         let mut at = head.sha.as_str();
         while let Some(commit) = since.commits.iter().find(|it| it.sha == at) {
             if commit.commit.tree.sha == wanted.as_str() {

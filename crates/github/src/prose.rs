@@ -1,11 +1,11 @@
 //! Which lines of a comment its author has written as plain text: GitHub's own reading of Markdown
-//! decides what is code, a quote, or hidden.
+//! finds code, quotes, and hidden text.
 
 use std::ops::Range;
 
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
-/// Stands for what is not plain text within a line. No command starts with it.
+/// Replaces everything that is not plain text within a line. No command starts with it.
 const LEFT_OUT: char = '`';
 
 /// The lines of the paragraphs and headings that are part of nothing else: not of a quote, a list,

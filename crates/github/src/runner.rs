@@ -1,4 +1,4 @@
-//! Waits for what the host's CI says about candidates. Nothing is run here.
+//! Waits for the reports of the host's CI on candidates. Runs nothing itself.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -80,7 +80,7 @@ impl GitHubChecks {
     }
 }
 
-/// What is new or has changed since the last report. Times are ignored, because a check without a
+/// The new or changed reports since the last call. Times are ignored, because a check without a
 /// start time would otherwise always look changed.
 fn news(told: &[CheckReport], reports: &[CheckReport]) -> Vec<CheckReport> {
     let same = |one: &CheckReport, other: &CheckReport| {

@@ -1,4 +1,5 @@
-//! What is required of a candidate: by the repository's files, by rulesets, by classic protection.
+//! The required statuses of a candidate: from the repository's files, rulesets and classic
+//! protection.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,7 +30,7 @@ const REMEMBERED: usize = 256;
 /// The list in the repository, or its error.
 type Listed = Option<Result<Vec<String>, String>>;
 
-/// What the rules of a branch ask for.
+/// The requirements of a branch's rules.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Rules {
     /// The required statuses, each once.
@@ -38,10 +39,10 @@ pub(crate) struct Rules {
     pub(crate) pins: BTreeMap<String, BTreeSet<u64>>,
 }
 
-/// When the rules of a branch were read, and what they ask for.
+/// The requirements of a branch's rules, and when they were read.
 type RulesRead = (Timestamp, Rules);
 
-/// What was read a moment ago. Files are remembered by their commit, and by what the commit has of
+/// The cache of recent reads. Files are cached by their commit, and by what the commit has of
 /// them, neither of which ever changes.
 pub(crate) struct Requirements {
     files: Cache<(RepoName, String), Listed>,
@@ -126,7 +127,7 @@ impl GitHubHost {
         Ok(listed)
     }
 
-    /// A text file at a commit. `None` without one; the inner error says why it cannot be used.
+    /// A text file at a commit. `None` without one; the inner error has the reason.
     async fn file(
         &self,
         repo: &RepoName,

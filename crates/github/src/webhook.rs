@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_signed_over_these_bytes_is_refused() {
+    fn a_wrong_signature_is_refused() {
         let body = br#"{"zen":"x"}"#;
         let good = signature("It's a Secret to Everybody", body);
         assert!(decode(Some(&good), "ping", body).is_ok());

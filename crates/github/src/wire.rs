@@ -62,7 +62,7 @@ struct TreeEntry {
 }
 
 impl Tree {
-    /// The id of what is there under that name. Of a folder that is too large to be listed it is
+    /// The id of the object under that name. Of a folder that is too large to be listed it is
     /// taken to be there, and another one in every commit.
     pub(crate) fn has(&self, name: &str, at: &Sha) -> Option<String> {
         let found = self.tree.iter().find(|entry| entry.path == name);
@@ -84,7 +84,7 @@ pub(crate) struct Reference {
     pub(crate) object: Object,
 }
 
-/// Who wrote a commit, as the commit says.
+/// The author or committer of a commit.
 #[derive(Clone, Debug, Deserialize, serde::Serialize)]
 pub(crate) struct Signature {
     pub(crate) name: Option<String>,

@@ -32,7 +32,7 @@ pub struct NamedSettings {
 pub struct ConnectedHosts {
     configured: BTreeMap<(OrgId, HostId), ConnectedHost>,
     other: ConnectedHost,
-    /// `other` as what it always is.
+    /// `other`, which always is a host of repositories on this server's disk.
     other_local: Arc<dyn LocalRepositories>,
     observer: Arc<dyn Observer>,
     clock: Arc<dyn Clock>,

@@ -32,7 +32,7 @@ const MOMENT: Duration = Duration::from_millis(250);
 /// The same for requests of machines.
 const WHILE: Duration = Duration::from_secs(5);
 
-/// What a request is part of.
+/// The share that a request belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Share {
     /// It changes nothing.
@@ -223,7 +223,7 @@ fn cut_off(error: PayloadError) -> Payload {
     Payload::Stream { payload: Box::pin(rest) }
 }
 
-/// Lets a request in, or turns it away. Its place is free again when the reply begins: what a
+/// Admits a request, or refuses it. Its slot is free again when the reply begins: what a
 /// stream sends later is no work.
 pub async fn admit<B: MessageBody>(
     mut request: ServiceRequest,

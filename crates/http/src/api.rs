@@ -1,4 +1,4 @@
-//! What the routes work with, and where they are.
+//! The state of the routes, and their addresses.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ pub trait Readiness: Send + Sync {
     async fn missing(&self) -> Option<String>;
 }
 
-/// What the routes of flaky tests work with.
+/// The state of the flaky-test routes.
 #[derive(Clone)]
 pub struct FlakyApi {
     /// The use cases of flaky tests.
@@ -52,7 +52,7 @@ pub struct EventDescription {
     pub schema: String,
 }
 
-/// What the routes of events work with.
+/// The state of the event routes.
 #[derive(Clone)]
 pub struct EventsApi {
     /// Reads the log.
@@ -63,7 +63,7 @@ pub struct EventsApi {
     pub catalogue: Arc<[EventDescription]>,
 }
 
-/// What the routes work with.
+/// The state of all routes.
 #[derive(Clone)]
 pub struct Api {
     /// The use cases of queues.

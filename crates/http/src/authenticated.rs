@@ -14,7 +14,7 @@ use crate::body::{check_headers, parse, read};
 use crate::dto::{Form, Request};
 use crate::problem::{Code, Problem};
 
-/// What a caller may be known by.
+/// The ways in which a caller can authenticate.
 pub(crate) trait Credentials: Sized + 'static {
     /// The caller, or 401 when the request does not say who it is.
     fn authenticate(request: &HttpRequest) -> impl Future<Output = Result<Self, Problem>>;

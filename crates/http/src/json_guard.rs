@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_deep_or_long_does_not() {
+    fn deep_or_long_json_does_not() {
         let deep = passed(&format!("{{\"x\": {}", "[".repeat(64))).expect_err("too deep");
         assert_eq!(deep, "it is nested more than 64 deep");
         let plain = format!("[\"{}", "x".repeat((8 << 20) + 1));

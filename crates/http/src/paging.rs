@@ -15,7 +15,7 @@ use crate::problem::{Code, Problem};
 const PLACE: usize = 1 + 16 + 4 + 8;
 const MAC: usize = 32;
 
-/// What a list is a list of: a token of another list is refused.
+/// The identity of a list: a token of another list is refused.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ListId<'a> {
     /// Whose.
@@ -186,7 +186,7 @@ impl Asked {
         Reading { seek, limit: page_size.saturating_add(1), counted: self.total.is_none() }
     }
 
-    /// Cuts what was read to the page.
+    /// Cuts the rows to the page.
     pub(crate) fn cut<T>(
         self,
         mut read: Vec<T>,

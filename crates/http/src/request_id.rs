@@ -23,12 +23,12 @@ tokio::task_local! {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequestId(pub String);
 
-/// The id of the request that is being answered, or that has caused what is done here.
+/// The id of the current request, or of the request that caused the current work.
 pub fn current_request_id() -> Option<String> {
     CURRENT.try_with(Clone::clone).ok()
 }
 
-/// Does what a request has caused, under its id.
+/// Runs work that a request has caused, under its id.
 pub async fn on_behalf_of<F: Future>(request: Option<String>, work: F) -> F::Output {
     match request {
         Some(request) => CURRENT.scope(request, work).await,

@@ -73,7 +73,7 @@ impl Read for Pieces {
     }
 }
 
-/// Reads JSON while it comes. What the type has no field for takes no memory, and neither does what
+/// Parses JSON while it arrives. Unknown fields take no memory, and neither does what
 /// is nested too deep or one text that is too long.
 pub(crate) async fn json<T: DeserializeOwned + Send + 'static>(
     mut body: Payload,

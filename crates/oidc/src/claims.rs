@@ -1,4 +1,4 @@
-//! What an identity token says, and whether it says it to us and now.
+//! The claims of an identity token, and whether they are for this client and valid now.
 
 use serde_json::Value;
 use signalbox_domain::identity::Identity;
@@ -9,7 +9,7 @@ const SKEW_SECONDS: i64 = 60;
 /// The most values of the claim with groups.
 const MAX_GROUPS: usize = 1_000;
 
-/// What a token must say.
+/// The expected claims of a token.
 pub(crate) struct Expected<'a> {
     pub(crate) issuer: &'a str,
     pub(crate) client: &'a str,

@@ -11,7 +11,7 @@ pub(crate) const SHORT_MESSAGE: usize = 200;
 /// they are part of what tests are.
 pub(crate) const NAMES: usize = 96 * 1024 * 1024;
 
-/// What is left of both.
+/// The remaining bytes of both.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Budget {
     failures: usize,

@@ -1,15 +1,15 @@
 //! The ids of tests, as the public uploader derives them.
 //!
-//! Two derivations exist. [`TestKey::id`] is what a server computes for a test that it has received;
-//! [`TestKey::asked_id`] is what the uploader sends when it asks which failures are quarantined.
-//! They differ for tests with an `id` attribute. Neither is a proof of identity: the parts are
-//! joined by `#` without escaping, so keep the key next to the id.
+//! Two derivations exist. [`TestKey::id`] is the id that a server computes for a received test;
+//! [`TestKey::asked_id`] is the id that the uploader sends to find out which failures are
+//! quarantined. They differ for tests with an `id` attribute. Neither is a proof of identity: the
+//! parts are joined by `#` without escaping, so keep the key next to the id.
 
 use std::fmt;
 
 use uuid::Uuid;
 
-/// What a test is known by within an organization. An absent part is the empty string.
+/// The identity of a test within an organization. An absent part is the empty string.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct TestKey<'a> {
     /// The organization's slug.
@@ -31,8 +31,8 @@ pub struct TestKey<'a> {
 }
 
 impl TestKey<'_> {
-    /// The test's id: a UUID of version 5 in lower case with hyphens, except that an `info` which is
-    /// such a UUID already is answered as it is written when there is no variant.
+    /// The test's id: a UUID of version 5 in lower case with hyphens, except that an `info` which
+    /// is such a UUID already is answered as it is written when there is no variant.
     ///
     /// With a variant the base id, which contains the variant already, is hashed with it again.
     pub fn id(&self) -> String {

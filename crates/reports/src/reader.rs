@@ -64,7 +64,7 @@ struct Addition {
     quarantined: bool,
 }
 
-/// What was found so far.
+/// The results so far.
 struct Finding {
     most_runs: usize,
     budget: Budget,
@@ -234,7 +234,7 @@ impl Finding {
                 self.files.push(file);
             }
         }
-        // What the reader did not look at belongs to the file as well.
+        // Bytes after the end of the report belong to the file as well.
         if io::copy(&mut content, &mut io::sink()).is_ok() {
             self.hashes.push(ContentHash(content.hash.finalize().into()));
         }
@@ -268,7 +268,7 @@ fn file(name: String, runs: usize, problem: Option<String>) -> FoundFile {
     FoundFile { name, runs, problem, line: None, column: None }
 }
 
-/// Hashes what is read.
+/// Hashes the bytes that are read.
 struct Hashing<'a> {
     input: &'a mut dyn Read,
     hash: Sha256,

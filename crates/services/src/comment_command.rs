@@ -42,7 +42,9 @@ impl CommentCommand {
             Some("cancel") => Self::Cancel,
             Some("restart") => Self::Restart,
             Some(other) => {
-                return Err(format!("unknown command {other:?}: expected merge, cancel or restart"));
+                return Err(format!(
+                    "unknown command {other:?}: expected merge, cancel or restart"
+                ));
             }
             None => return Err("missing command: expected merge, cancel or restart".to_owned()),
         };

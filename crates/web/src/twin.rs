@@ -16,7 +16,7 @@ pub(crate) enum Form {
 }
 
 impl Form {
-    /// What a request asks for: by `format`, else by what it accepts first.
+    /// The requested format: from `format`, otherwise from the `Accept` header.
     pub(crate) fn of(request: &HttpRequest) -> Self {
         let accepts = request.headers().get(ACCEPT).and_then(|value| value.to_str().ok());
         let first = accepts.unwrap_or_default().split([',', ';']).next().unwrap_or_default().trim();

@@ -8,7 +8,7 @@ use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 use thiserror::Error;
 
-/// What the text of a secret begins with.
+/// The prefix of a secret.
 const PREFIX: &str = "whsec_";
 /// The fewest and the most bytes of a secret.
 const BYTES: std::ops::RangeInclusive<usize> = 24..=64;

@@ -154,7 +154,7 @@ fn read(path: &Path) -> Result<Vec<NamedKey>, KeyFileError> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             let key = random::<KEY_BYTES>().ok_or(KeyFileError::NoRandomness)?;
             make(path, &STANDARD.encode(key)).map_err(failed)?;
-            // Another server may have been faster: what is there counts.
+            // Another server may have been first: then its file is used.
             std::fs::read_to_string(path).map_err(failed)?
         }
         Err(error) => return Err(failed(error)),
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sealed_is_opened_for_the_same_endpoint_only() {
+    fn a_sealed_secret_opens_for_its_endpoint_only() {
         let vault = Vault::with_key([7; 32]);
         let new = vault.create(id(1)).expect("a secret");
         let opened = vault.unseal(id(1), &new.sealed).expect("opened");

@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_estimate_says_what_it_is_based_on() {
+    fn an_estimate_has_its_basis() {
         let of = |time: u32, runs, ahead: &[u32], usual: u32, overdue| {
             estimate_sentence(&Estimate {
                 time: Some(Span::seconds(time)),

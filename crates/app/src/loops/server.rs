@@ -67,7 +67,7 @@ impl Loops {
         for job in jobs::of_this_machine() {
             loops.every(app, job);
         }
-        // Last: what it wakes is there.
+        // Last, because everything that it wakes must be running.
         loops.start_again("agenda", app, keep_agenda);
         loops
     }

@@ -26,7 +26,7 @@ pub(super) async fn supervise<F, R>(
 {
     let mut backoff = Backoff::new(pause);
     loop {
-        // What a loop shares with others is behind locks and databases, which survive a panic.
+        // State that loops share is behind locks and in the database, which survive a panic.
         let Err(panic) = AssertUnwindSafe(start()).catch_unwind().await else { return };
         observer.observe(&Observed::Panicked { what: name });
         tracing::error!(name, panic = words(panic.as_ref()), "a loop panicked; it is restarted");

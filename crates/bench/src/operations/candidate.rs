@@ -110,7 +110,7 @@ impl Repo {
         })
     }
 
-    /// What the product does in the end: a tree of both, and a commit of it.
+    /// The final step of the product: a merged tree, and a commit of it.
     fn merge(&self, head: &str) -> Result<(), Failure> {
         let tree = self.git(&["merge-tree", "--write-tree", &self.main, head], None)?;
         self.git(&["commit-tree", &tree, "-p", &self.main, "-m", "change"], None).map(drop)
@@ -138,7 +138,7 @@ impl Repo {
         })
     }
 
-    /// Calls git in the repository; what it printed.
+    /// Calls git in the repository; returns its output.
     fn git(&self, args: &[&str], input: Option<&str>) -> Result<String, Failure> {
         let mut child = Command::new("git")
             .env("GIT_CONFIG_GLOBAL", "/dev/null")

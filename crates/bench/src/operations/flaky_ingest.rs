@@ -30,7 +30,7 @@ const TESTS: usize = 10_000;
 const ASKED: (usize, usize) = (2_600, 200);
 /// The least share of the floor's throughput of an ingest.
 const INGEST_GOAL: f64 = 0.5;
-/// The most memory in MiB that an upload may need beside what a server needs anyway.
+/// The most memory of an upload, in MiB, beyond that of an idle server.
 const MEMORY_GOAL: f64 = 64.0;
 /// The interval and the number of polls for the state of an upload.
 const ASK: (Duration, u32) = (Duration::from_millis(100), 3_000);

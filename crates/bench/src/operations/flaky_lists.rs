@@ -152,7 +152,7 @@ async fn pages(
     Ok(())
 }
 
-/// What the floor's handler shows, and where it reads the rows.
+/// The state of the floor's handler.
 struct Known {
     repo: String,
     org: String,

@@ -15,7 +15,7 @@ use crate::report::{Report, Row};
 use crate::seed;
 use crate::setup::Setup;
 
-/// How long a server rests first: what it does once after its start is over.
+/// The warm-up: work that runs once after the start is over.
 const REST: Duration = Duration::from_secs(5);
 /// For how long transactions are counted.
 const WINDOW: Duration = Duration::from_secs(20);
@@ -61,7 +61,7 @@ impl Operation for Idle {
                 let mut client = Client::to(metrics).await?;
                 let begun = Instant::now();
                 let first = uses(&mut client).await?;
-                // What the page itself costs.
+                // The cost of the page itself.
                 let page = uses(&mut client).await? - first;
                 tokio::time::sleep(WINDOW).await;
                 let all = uses(&mut client).await? - first - 2.0 * page;

@@ -27,7 +27,7 @@ pub(crate) trait Operation {
     /// Its name on the command line.
     fn name(&self) -> &'static str;
 
-    /// Prepares its data, measures, and adds what it found to the report.
+    /// Prepares its data, measures, and adds the figures to the report.
     async fn run(&self, setup: &Setup, report: &mut Report) -> Result<(), Failure>;
 }
 

@@ -98,7 +98,7 @@ async fn tokens(fresh: &Fresh, product: &Product, many: usize) -> Result<Vec<Str
             let _ = write!(rows, "{separator}({id_type} '{}', '{hash}')", token.id);
             texts.push(text);
         }
-        // What they allow is copied from the token that the product has written itself.
+        // Their scopes are copied from the token that the product has created.
         let sql = format!(
             "INSERT INTO tokens (id, org_id, name, hash, scopes, repos, compatibility, created_at) \
              SELECT v.column1, t.org_id, 'bench', v.column2, t.scopes, t.repos, t.compatibility, \
@@ -110,7 +110,7 @@ async fn tokens(fresh: &Fresh, product: &Product, many: usize) -> Result<Vec<Str
     Ok(texts)
 }
 
-/// What the handlers work with.
+/// The state of the handlers.
 struct Shared {
     product: Arc<Product>,
     branch: BranchName,

@@ -1,11 +1,11 @@
-//! From an answer's status, headers and body to what it means.
+//! The meaning of a response: from its status, headers and body to a result.
 
 use reqwest::header::{HeaderMap, RETRY_AFTER};
 use serde::Deserialize;
 use signalbox_domain::ports::HostError;
 use signalbox_domain::time::{Span, Timestamp};
 
-/// How long to wait when the host asks for fewer calls and does not say for how long.
+/// How long to wait when the host limits calls without a time.
 const DEFAULT_PAUSE_SECONDS: u32 = 60;
 /// The longest that the host's words may be, in characters.
 const MAX_WORDS: usize = 500;
@@ -43,7 +43,7 @@ pub(super) fn words(body: &[u8]) -> String {
     words.chars().filter(|it| !it.is_control()).take(MAX_WORDS).collect()
 }
 
-/// What the headers say about how many calls are left.
+/// The remaining calls, from the headers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Quota {
     /// Calls that are left.

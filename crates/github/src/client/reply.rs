@@ -1,4 +1,4 @@
-//! What comes back from a call.
+//! The result of a call.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    /// What the host says, leniently decoded.
+    /// The host's error, decoded leniently.
     pub(crate) fn decoded<T: DeserializeOwned>(&self, what: &str) -> Result<T, HostError> {
         serde_json::from_slice(&self.body).map_err(|error| unreadable(what, &error))
     }

@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_has_bounds() {
+    fn the_parsed_size_is_bounded() {
         let many = read(&json!(vec![json!({}); TESTS + 1])).expect_err("too many");
         assert!(many.contains("more than 250000 tests"), "{many}");
         let long = json!({"name": "x".repeat(KEPT_BYTES / 4), "failure_message": "m"});

@@ -160,7 +160,7 @@ async fn a_server_that_dies_while_reading_leaves_the_upload_to_the_next() {
     server.clock.advance(Span::seconds(31));
     server.read_uploads().await;
     assert_eq!(status(&server, text(&announced, "id")).await["state"], "read");
-    // The first one was only slow. What it has read counts no second time.
+    // The first one was only slow. Its results are not counted twice.
     server.api.uploads.read(lost).await.expect("nothing happens");
     assert_eq!(server.results.taken().len(), 1);
 }
@@ -219,7 +219,7 @@ async fn an_address_is_for_one_upload_and_for_a_day() {
 }
 
 #[actix_web::test]
-async fn what_is_too_large_is_refused_and_leaves_nothing_behind() {
+async fn an_oversized_bundle_is_refused_and_leaves_nothing_behind() {
     let server = Server::without_queue().await;
     let announced = announce(&server).await;
     put(&server, text(&announced, "url"), vec![0; 1_000_001]).await.problem(413, "body_too_large");

@@ -7,7 +7,7 @@ use signalbox_domain::ports::CheckOutput;
 use crate::support::{Grant, Server, calc};
 
 #[actix_web::test]
-async fn what_a_check_printed_is_plain_text() {
+async fn the_output_of_a_check_is_plain_text() {
     let server = Server::new().await;
     let pr = server.submitted("bad").await;
     let run = server.entry(pr).await["testRunId"].as_str().expect("a run").to_owned();

@@ -29,7 +29,7 @@ async fn doubled_slashes_and_one_at_the_end_change_nothing() {
 }
 
 #[actix_web::test]
-async fn what_is_nowhere_is_a_problem() {
+async fn an_unknown_path_is_a_problem() {
     let server = Server::new().await;
     for path in ["/v1/nothing", "/v1", "/", "/v2/getQueue", "/v1/getQueue/x"] {
         server.get(path).await.problem(404, "path_not_found");

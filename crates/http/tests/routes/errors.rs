@@ -93,7 +93,7 @@ async fn an_unavailable_database_is_never_reported_as_a_bad_token() {
     }
 }
 
-/// What was logged.
+/// The log.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);
 

@@ -9,7 +9,7 @@ use signalbox_http::{Admission, Share};
 use crate::support::Server;
 
 #[actix_web::test]
-async fn the_status_says_up_or_what_is_impacted() {
+async fn the_status_is_up_or_lists_impacted_parts() {
     let server = Server::new().await;
     let reply = server.call(TestRequest::get().uri("/v1/status")).await;
     let part = json!({"name": "Merge Queue", "color": "green", "statusDescription": "Operational"});

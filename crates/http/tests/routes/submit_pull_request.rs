@@ -75,7 +75,7 @@ async fn urgency_needs_its_own_scope() {
 }
 
 #[actix_web::test]
-async fn what_is_not_there_is_named() {
+async fn missing_objects_are_named() {
     let server = Server::new().await;
     let reply = server.post(OPERATION, json!({"pr": {"number": 7}})).await;
     let problem = reply.problem(404, "pull_request_not_found");

@@ -65,7 +65,7 @@ impl Readiness for Ready {
     }
 }
 
-/// What a token may do; the default may do everything.
+/// The permissions of a token; default: all.
 #[derive(Clone)]
 pub(crate) struct Grant {
     pub(crate) org: &'static str,
@@ -357,7 +357,7 @@ impl Server {
 pub(crate) struct Following(BoxBody);
 
 impl Following {
-    /// What is sent next; `None` when it has ended.
+    /// The next event; `None` when it has ended.
     pub(crate) async fn next(&mut self) -> Option<String> {
         let chunk = std::future::poll_fn(|context| Pin::new(&mut self.0).poll_next(context)).await;
         let chunk = chunk?.unwrap_or_else(|error| panic!("{error}"));

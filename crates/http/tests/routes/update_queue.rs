@@ -40,7 +40,7 @@ fn everything() -> Value {
 }
 
 #[actix_web::test]
-async fn the_reply_echoes_what_was_sent_and_get_queue_agrees() {
+async fn the_reply_has_the_sent_values_and_get_queue_agrees() {
     let server = Server::new().await;
     let sent = everything();
     let reply = server.ok(OPERATION, sent.clone()).await;

@@ -35,7 +35,7 @@ async fn happens(server: &Server, kind: &str) {
     server.hooks.happens(org.id, kind, server.api.clock.now());
 }
 
-/// Makes messages of what has happened, and sends what is due.
+/// Creates messages from events, and sends due ones.
 async fn send(server: &Server) {
     let hooks = &server.api.webhooks;
     while hooks.fan_out().await.expect("messages") > 0 {}

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use super::error::BundleError;
 use super::limits::{BundleLimit, BundleLimits};
 
-/// What the two counting readers share.
+/// The state that the two counting readers share.
 pub(super) struct ByteBudget {
     limits: BundleLimits,
     compressed: Cell<u64>,

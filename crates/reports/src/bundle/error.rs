@@ -27,13 +27,13 @@ pub enum BundleError {
     /// Neither zstd nor a tar archive, or damaged, or compressed with too large a window.
     #[error("the bundle is not a zstd-compressed tar archive: {rule}")]
     Corrupt {
-        /// What the decoder says.
+        /// The error of the decoder.
         rule: String,
     },
     /// The first member is not `meta.json`.
     #[error("the first member is {found}, not meta.json")]
     MetaNotFirst {
-        /// What it is, cut to 100 characters; `nothing` for an empty archive.
+        /// Its name, cut to 100 characters; `nothing` for an empty archive.
         found: String,
     },
     /// `meta.json` cannot be understood.

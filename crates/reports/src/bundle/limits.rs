@@ -1,4 +1,4 @@
-//! What a bundle may hold, and the names of those limits in errors.
+//! The limits of a bundle, and their names in errors.
 
 use std::fmt;
 

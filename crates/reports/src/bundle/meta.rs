@@ -1,4 +1,4 @@
-//! `meta.json`: what an uploader says about itself, the commit and the files.
+//! `meta.json`: the uploader's metadata about itself, the commit and the files.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -210,7 +210,7 @@ fn without_user<'de, D: Deserializer<'de>>(input: D) -> Result<String, D::Error>
 /// Files that one pattern found.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct FileSet {
-    /// What the files are.
+    /// The kind of files.
     pub file_set_type: FileSetType,
     /// The files.
     #[serde(default, deserialize_with = "bounded::list::<_, _, FILES>")]
@@ -232,7 +232,7 @@ pub struct FileSet {
     pub resolved_label: Option<String>,
 }
 
-/// What a set's files are.
+/// The kind of a set's files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
 pub enum FileSetType {
     /// JUnit XML.
@@ -292,7 +292,7 @@ pub struct MetaTest {
     /// Whether its failure was excused.
     #[serde(default)]
     pub is_quarantined: bool,
-    /// What the failure says.
+    /// The message of the failure.
     #[serde(default)]
     pub failure_message: Option<String>,
     /// The variant.

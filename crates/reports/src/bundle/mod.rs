@@ -24,7 +24,7 @@ use internal::{InternalError, Report};
 pub use limits::{BundleLimit, BundleLimits};
 pub use meta::{Generation, InvalidMeta, Meta};
 
-/// A member of a bundle. What is left of a `content` is skipped.
+/// A member of a bundle. The unread rest of a `content` is skipped.
 pub enum Member<'a> {
     /// `meta.json`, always the first.
     Meta(Box<Meta>),
@@ -49,7 +49,7 @@ pub enum Member<'a> {
     BazelEvents(&'a mut dyn Read),
 }
 
-/// What was read in all.
+/// The totals.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct BundleSummary {
     /// Members.
@@ -175,7 +175,8 @@ pub fn read(
     Ok(summary)
 }
 
-/// A member in memory. Memory grows with what is there, not with what the archive claims.
+/// A member in memory. Memory grows with the actual content, not with the size in the archive's
+/// header.
 fn whole(entry: &mut impl Read, size: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     entry.read_to_end(&mut bytes)?;

@@ -64,7 +64,7 @@ pub struct TestCaseRun {
 }
 
 impl TestCaseRun {
-    /// What the test is known by, in an organization and a repository (`host/owner/name`), with the
+    /// The identity of the test, in an organization and a repository (`host/owner/name`), with the
     /// variant or an empty text.
     pub fn key<'k>(&'k self, org: &'k str, repo: &'k str, variant: &'k str) -> TestKey<'k> {
         TestKey {
@@ -149,7 +149,7 @@ pub struct LineNumber {
     pub number: i32,
 }
 
-/// What a test says.
+/// The output of a test.
 #[derive(Clone, PartialEq, Eq, Hash, Message)]
 pub struct TestOutput {
     /// The text of the failure, the error or the skip.

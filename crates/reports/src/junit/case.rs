@@ -10,7 +10,7 @@ use time::OffsetDateTime;
 use super::text::Kept;
 use super::{CaseRun, Detail, Status};
 
-/// When an attempt happened, seen from what the case itself says.
+/// The position of an attempt relative to the case's own result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AttemptOrder {
     /// `flakyFailure` and `flakyError`: before it.

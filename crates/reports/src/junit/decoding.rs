@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_text_is_replaced() {
+    fn invalid_text_is_replaced() {
         let (text, encoding, replaced) = decoded(b"<a n='\xff\xfeb'/>\xc3");
         assert_eq!(text, "<a n='\u{fffd}\u{fffd}b'/>\u{fffd}");
         assert_eq!((encoding, replaced), ("UTF-8", true));

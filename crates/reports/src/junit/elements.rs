@@ -144,7 +144,7 @@ impl<R: Read, S: FnMut(&CaseRun<'_>) -> ControlFlow<()>> Reading<R, S> {
     }
 }
 
-/// What a `status` or `result` attribute says, when it says that the case did not pass.
+/// The meaning of a `status` or `result` attribute of a case that did not pass.
 fn status(text: &str) -> Option<Status> {
     const WORDS: [(&str, Status); 13] = [
         ("fail", Status::Failed),

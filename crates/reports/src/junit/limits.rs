@@ -1,4 +1,4 @@
-//! What a JUnit file may hold, and the names of those limits in errors.
+//! The limits of a JUnit file, and their names in errors.
 
 use std::fmt;
 

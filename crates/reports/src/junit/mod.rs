@@ -74,7 +74,7 @@ impl fmt::Display for Status {
     }
 }
 
-/// What a failure, an error or a skip says. Each text is trimmed and at most
+/// The text of a failure, an error or a skip. Each text is trimmed and at most
 /// [`Limits::detail_bytes`] long; an empty one is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Detail<'a> {
@@ -135,7 +135,7 @@ impl<'a> CaseRun<'a> {
         self.suites.first().map_or("", String::as_str)
     }
 
-    /// What the test is known by, in an organization and a repository (`host/owner/name`), with the
+    /// The identity of the test, in an organization and a repository (`host/owner/name`), with the
     /// variant or an empty text.
     pub fn key<'k>(&self, org: &'k str, repo: &'k str, variant: &'k str) -> TestKey<'k>
     where
@@ -163,7 +163,7 @@ impl<'a> CaseRun<'a> {
     }
 }
 
-/// What was read in all.
+/// The totals.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Summary {
     /// `<testsuite>` elements.
@@ -187,7 +187,7 @@ pub struct Summary {
 /// Reads a report and gives every attempt to `sink`, until that answers `Break`.
 ///
 /// Attempts come in the order in which they happened: those of `flakyFailure` and `flakyError`,
-/// then what the case itself says, then those of `rerunFailure` and `rerunError`. Cases before an
+/// then the case's own result, then those of `rerunFailure` and `rerunError`. Cases before an
 /// error have been delivered; a caller that needs all or nothing collects them first.
 pub fn read(
     input: impl Read,

@@ -14,12 +14,12 @@ use super::source::Source;
 use super::text::Kept;
 use super::{CaseRun, Summary};
 
-/// What is passed on of one text beyond what is kept of it: room for white space in front.
+/// The bytes that are passed on of one text beyond the kept ones: room for leading white space.
 const TEXT_SLACK: usize = 64 * 1024;
 /// Bytes of a parser's words that are repeated in an error.
 const RULE_BYTES: usize = 200;
 
-/// An element that is open, by what it means here.
+/// An open element, by its meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Element {
     Suites,

@@ -95,7 +95,7 @@ impl<R: Read> Source<R> {
         self.buffer.get(self.start..self.end).unwrap_or_default()
     }
 
-    /// Reads more behind what is available.
+    /// Reads more after the available bytes.
     fn refill(&mut self) -> io::Result<()> {
         self.buffer.copy_within(self.start..self.end, 0);
         self.end -= self.start;

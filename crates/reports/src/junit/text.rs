@@ -80,7 +80,7 @@ impl Kept {
         self.push(text, most);
     }
 
-    /// Adds what a reference stands for, given without `&` and `;`.
+    /// Adds the character of a reference, which is given without `&` and `;`.
     pub(super) fn push_reference(&mut self, name: &str, most: usize) {
         if let Some(character) = resolved(name) {
             self.push_char(character, most);

@@ -1,4 +1,4 @@
-//! Bundles: what is read, and what is refused.
+//! Reading of bundles, and refusals.
 
 mod builder;
 mod internal;

@@ -74,7 +74,7 @@ fn every_member_is_delivered_in_order() {
 }
 
 #[test]
-fn what_is_not_read_is_skipped() {
+fn unread_content_is_skipped() {
     let bundle = plain().file("junit/0", "x".repeat(100_000)).file("junit/1", XML).packed();
     assert_eq!(read(&bundle).expect("a bundle").members, 3);
     let stopped = bundle::read(&bundle[..], &BundleLimits::default(), |_| ControlFlow::Break(()));

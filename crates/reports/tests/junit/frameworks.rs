@@ -1,4 +1,4 @@
-//! What the reports of frameworks and their converters mean, one small report each.
+//! The reports of frameworks and their converters, one small report each.
 
 use super::lines;
 

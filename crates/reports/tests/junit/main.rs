@@ -1,4 +1,4 @@
-//! JUnit XML: what frameworks write, what is refused, and what holds for all of it.
+//! JUnit XML: reports of frameworks, refusals, and properties of all reports.
 
 mod frameworks;
 mod properties;

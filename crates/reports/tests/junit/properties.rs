@@ -96,7 +96,7 @@ fn report(suites: &[(String, Vec<Written>)]) -> String {
     xml + "</testsuites>\n"
 }
 
-/// What a run says, in the terms of what was written.
+/// A run, in the terms of the written report.
 type PartialCase =
     (String, String, Option<String>, Option<String>, Option<u128>, Status, String, String);
 

@@ -1,4 +1,4 @@
-//! What is refused, and what the refusal says.
+//! Refused reports, and their errors.
 
 use signalbox_reports::junit::{JunitError, Limit, Limits, Position};
 

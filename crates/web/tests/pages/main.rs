@@ -1,4 +1,4 @@
-//! Pages on stores in memory: what is shown to whom, and what forms do.
+//! Pages on stores in memory: their content for different visitors, and their forms.
 
 mod identity;
 mod packing;

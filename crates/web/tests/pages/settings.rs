@@ -75,7 +75,7 @@ async fn the_second_of_two_editors_sees_both_versions() {
 }
 
 #[actix_web::test]
-async fn what_the_queue_does_is_no_change_of_its_settings() {
+async fn steps_of_the_queue_do_not_change_its_settings_version() {
     let house = house().await;
     let admin = house.admin().await;
     let seen = version(&admin).await;

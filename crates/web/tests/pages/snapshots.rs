@@ -72,7 +72,7 @@ fn pages() -> Vec<(&'static str, String)> {
     ]
 }
 
-/// What is in `main`, without what is another on every run.
+/// The content of `main`, without values that differ between runs.
 fn main_part(body: &str) -> String {
     let main = body.split_once("<main").map_or("", |(_, rest)| rest);
     let main = main.split_once("</main>").map_or("", |(main, _)| main);

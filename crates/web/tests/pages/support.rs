@@ -46,7 +46,7 @@ impl ServerFacts for Facts {
     }
 }
 
-/// What a page came as.
+/// The content type of a page.
 pub(crate) struct Reply {
     pub(crate) status: u16,
     pub(crate) headers: Vec<(String, String)>,
@@ -58,7 +58,7 @@ impl Reply {
         self.headers.iter().find(|(it, _)| it == name).map(|(_, value)| value.as_str())
     }
 
-    /// What is between the first `from` and the next `to` after it.
+    /// The text between the first `from` and the next `to` after it.
     pub(crate) fn between(&self, from: &str, to: &str) -> &str {
         let rest = self.body.split_once(from).map_or("", |(_, rest)| rest);
         rest.split_once(to).map_or("", |(found, _)| found)

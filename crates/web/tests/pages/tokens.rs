@@ -15,7 +15,7 @@ async fn deeds(house: &House) -> Vec<String> {
 }
 
 #[actix_web::test]
-async fn a_token_is_shown_once_and_allows_what_was_ticked() {
+async fn a_token_is_shown_once_and_has_the_selected_scopes() {
     let house = House::new().await;
     let admin = house.admin().await;
     let form = [

@@ -18,9 +18,9 @@ use crate::vault::Vault;
 
 /// Names the sender.
 const AGENT: &str = concat!("Signalbox-Webhooks/", env!("CARGO_PKG_VERSION"));
-/// What a receiver answers that does not want a message again.
+/// The response of a receiver that declines a message.
 const ABORT: &str = "abort-message";
-/// Stands for a signature in what is kept.
+/// Replaces a signature in stored headers.
 const HIDDEN: &str = "v1,hidden";
 /// The same headers under both names.
 const NAMES: [[&str; 3]; 2] = [
@@ -176,7 +176,7 @@ fn failed(error: &reqwest::Error) -> Sent {
     Sent::Unreachable(words.chars().take(200).collect())
 }
 
-/// The beginning of a body, as far as it comes in time. What is not text is replaced.
+/// The beginning of a body, as far as it arrives in time. Invalid text is replaced.
 async fn beginning(mut response: Response, end: Instant) -> String {
     let mut bytes = Vec::new();
     while bytes.len() < MAX_RESPONSE {

@@ -222,7 +222,7 @@ fn upper(status: TestStatus) -> UpperStatus {
     UpperStatus(status.as_str().to_uppercase())
 }
 
-/// What a monitor saw.
+/// The evidence of a monitor.
 fn particulars(reading: &Reading) -> Particulars {
     let summary = ("summary".to_owned(), json!(reading.to_string()));
     let seen = reading.evidence().into_iter().map(|(name, evidence)| {

@@ -98,7 +98,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_the_standard_library_calls_special_is_refused(bits: u32, high: u128) {
+        fn special_addresses_of_the_standard_library_are_refused(bits: u32, high: u128) {
             let address = Ipv4Addr::from_bits(bits);
             let special = address.is_private() || address.is_loopback() || address.is_link_local()
                 || address.is_multicast() || address.is_broadcast() || address.is_documentation()

@@ -1,4 +1,4 @@
-//! Names are looked up, and a connection goes to what was checked.
+//! Resolves names, so that connections go only to checked addresses.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! No way in through a webhook: what a URL may look like, and which addresses it may lead to.
+//! Prevents access to internal networks through webhooks: rules for URLs, and for their addresses.
 
 mod address;
 mod lookup;

@@ -1,4 +1,4 @@
-//! What a URL may look like.
+//! Rules for URLs.
 
 use url::{Host, Url};
 

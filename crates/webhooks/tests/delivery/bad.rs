@@ -1,4 +1,4 @@
-//! Receivers that answer badly: slowly, without end, or with what is no HTTP.
+//! Misbehaving receivers: slow, endless, or without HTTP.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ use crate::support::{Names, poster, send};
 /// How much the system may hold between a receiver that writes and a sender that does not read.
 const BUFFERED: usize = 16 * 1024 * 1024;
 
-/// What came of a post to a receiver that does this after it has read the request, and what the
+/// The outcome of a post to a receiver that does this after it has read the request, and what the
 /// receiver returned.
 async fn posted<F, R, T>(act: F) -> (Sent, Duration, JoinHandle<T>)
 where
@@ -98,7 +98,7 @@ async fn headers_without_end_are_no_answer_and_are_not_kept() {
 }
 
 #[tokio::test]
-async fn what_is_no_http_is_a_failure() {
+async fn a_reply_that_is_not_http_is_a_failure() {
     for answer in [
         "",
         "\r\n",

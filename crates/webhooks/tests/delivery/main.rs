@@ -1,4 +1,4 @@
-//! What is posted, to whom, and to whom not.
+//! Posted messages, and allowed and refused addresses.
 
 mod bad;
 mod hostile;

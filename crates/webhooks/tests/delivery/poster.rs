@@ -1,4 +1,4 @@
-//! What is posted, and what is made of answers.
+//! Posted requests, and the interpretation of responses.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! A receiver that says what a test wants, and names that lead where a test wants.
+//! A receiver with scripted replies, and a resolver with scripted addresses.
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};

@@ -95,7 +95,7 @@ pub(crate) struct PreviewedReply {
     evidence: Value,
 }
 
-/// What a monitor would find.
+/// The tests that a monitor would find.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(example = json!({"tests": [], "found": 0, "lookedAt": 120}))]
