@@ -52,7 +52,7 @@ fn at_most(most: usize, recipe: &str, words: &[&str]) {
     assert!(found.len() <= most, "{words:?} in {} files: {found:#?}", found.len());
     let recipe = std::fs::read_to_string(root().join("docs/contributing").join(recipe));
     let says = if most == 1 { "one file".to_owned() } else { format!("at most {most} files") };
-    assert!(recipe.expect("a recipe").contains(&says), "the recipe says {says:?}");
+    assert!(recipe.expect("a recipe").contains(&says), "the recipe has {says:?}");
 }
 
 #[test]

@@ -99,7 +99,7 @@ try {
     const cookie = (await page.context().cookies()).find((it) => it.name === "signalbox");
     assert.ok(cookie.httpOnly && cookie.sameSite === "Lax" && cookie.path === "/");
   });
-  await test("a page says why a pull request waits and what comes next", async () => {
+  await test("a page shows why a pull request waits and what happens next", async () => {
     await page.goto(one.url + one.pr(waiting));
     await page.getByText("Waiting because:").waitFor();
     assert.match(await page.locator(".answer").innerText(), /slots are taken|ahead must be built/);

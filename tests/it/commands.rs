@@ -93,7 +93,7 @@ fn a_mistake_in_the_table_of_a_host_is_named_with_its_path() {
 }
 
 #[test]
-fn lists_say_whose_each_thing_is() {
+fn lists_name_the_organization_of_each_item() {
     let folder = TempDir::new().expect("a folder");
     let run = |args: &[&str]| succeeded(&signalbox(folder.path(), &[], args));
     git(folder.path(), &["init", "-q", "--bare", "bare.git"]);

@@ -14,7 +14,7 @@ struct Endless {
 }
 
 impl Endless {
-    /// How many processes say who they are.
+    /// How many processes have written their id.
     const PROCESSES: usize = 6;
 
     fn new() -> Self {
@@ -43,7 +43,7 @@ impl Endless {
         std::fs::write(self.folder.path().join("open"), "").expect("opened");
     }
 
-    /// Every process that has said who it is.
+    /// Every process that has written its id.
     fn pids(&self) -> Vec<String> {
         let text = std::fs::read_to_string(self.folder.path().join("pids")).unwrap_or_default();
         text.lines().map(ToOwned::to_owned).collect()

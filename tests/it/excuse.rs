@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{On, System};
 
-/// Reports two tests as the change says: `flaky` and `sound` hold what becomes of each.
+/// Reports two tests: the files `flaky` and `sound` of the change have their results.
 const CHECK: &str = r#"case_of() {
     echo "<testcase name=\"$1\" classname=\"c\" file=\"a.sh\" time=\"1\">"
     case "$(cat "$1" 2>/dev/null)" in

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::harness::{On, System};
 
-/// Passes unless a file says otherwise, after a moment, so that there is a middle to die in.
+/// Passes unless a file exists, after a moment, so that the server can be killed in between.
 const CHECK: &str =
     "sleep 0.4\nfor file in *.txt; do grep -q bad \"$file\" && exit 1; done\nexit 0\n";
 

@@ -75,7 +75,7 @@ async fn nothing_that_is_printed_holds_a_secret(on: On, format: &str) {
             assert!(moved.is_some_and(|line| line.contains("effect")), "{moved:?}");
         }
     }
-    assert!(seen > 20, "the server has said something: {seen} lines");
+    assert!(seen > 20, "the server has logged {seen} lines");
 }
 
 #[tokio::test]

@@ -61,7 +61,7 @@ async fn run(options: &Options) -> Result<(), Failure> {
     report.write_json(&options.json)
 }
 
-/// Says on standard error how far the run is.
+/// Prints the progress on standard error.
 fn tell(line: &str) {
     drop(writeln!(std::io::stderr().lock(), "{line}"));
 }

@@ -10,7 +10,7 @@ use clap::Parser;
 pub(crate) struct Options {
     /// The operations to measure; all of them if none is named.
     pub(crate) operations: Vec<String>,
-    /// One round and the smallest sizes: says whether it works, not how fast.
+    /// One round and the smallest sizes: shows that it works, not how fast.
     #[arg(long)]
     pub(crate) quick: bool,
     /// Rounds of each measurement, 1 to 100.

@@ -16,7 +16,7 @@ pub(crate) struct Setup {
 }
 
 impl Setup {
-    /// As the command line says.
+    /// From the command line.
     pub(crate) fn new(options: &Options) -> Result<Self, Failure> {
         let rounds = if options.quick { 1 } else { options.rounds };
         let folder = TempDir::with_prefix("signalbox-bench-").during("a temporary folder")?;

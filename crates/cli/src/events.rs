@@ -146,7 +146,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_line_says_what_happened_to_whom() {
+    fn a_line_has_the_event_and_its_subject() {
         let event = json!({
             "position": "7",
             "type": "pull_request.failed",

@@ -120,7 +120,7 @@ impl Client {
         parse(&url, &self.answer(request, &url).await?)
     }
 
-    /// Sends JUnit files; the answer says where their state can be read.
+    /// Uploads JUnit files; the receipt has the URL of their state.
     pub async fn upload(&self, upload: Upload) -> Result<Receipt, ClientError> {
         let url = self.url("flaky-tests/upload");
         let mut form = Form::new();

@@ -54,7 +54,7 @@ pub(crate) static MAIN: [Branch; 7] = [
     },
     Branch {
         name: "comment",
-        title: "Say what add does",
+        title: "Document what add does",
         files: &[("calc.sh", "# A small calculator.\n\nadd() { echo $(($1 + $2)); } # of two\n")],
         end: End {
             what: "conflicts with \"rename\"",

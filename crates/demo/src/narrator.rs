@@ -4,7 +4,7 @@ use serde_json::Value;
 use signalbox_domain::ports::PublicEvent;
 use signalbox_domain::queue::{PrState, QueuedReason, Reason};
 use signalbox_terminal::say;
-use signalbox_wording::reason;
+use signalbox_wording::{Named as _, reason};
 
 use crate::DemoError;
 use crate::Running;
@@ -72,9 +72,11 @@ impl<'a> Narrator<'a> {
             "pending_failure" => {
                 pending_failure(&because(PrState::PendingFailure), &self.ahead(news).await?)
             }
-            "failed" => format!("FAILED: {}", because(PrState::Failed)),
-            "canceled" => format!("CANCELLED: {}", because(PrState::Cancelled)),
-            "merged" => "MERGED".to_owned(),
+            "failed" => format!("{}: {}", label(PrState::Failed), because(PrState::Failed)),
+            "canceled" => {
+                format!("{}: {}", label(PrState::Cancelled), because(PrState::Cancelled))
+            }
+            "merged" => label(PrState::Merged).to_owned(),
             _ => return Ok(None),
         }))
     }
@@ -110,6 +112,10 @@ fn pending_failure(because: &str, ahead: &[u32]) -> String {
         [one] => format!("failed: {because}; waiting to see whether #{one} is at fault"),
         _ => format!("failed: {because}; waiting to see whether {} are at fault", list(ahead)),
     }
+}
+
+fn label(state: PrState) -> &'static str {
+    state.named().label
 }
 
 fn list(prs: &[u32]) -> String {

@@ -304,7 +304,7 @@ pub(crate) async fn merge_trees(
     let tree = parts.next().unwrap_or_default().trim().to_owned();
     match done.code {
         Some(0) => Ok(Ok(tree)),
-        // Of a commit that is not there git says the same, but has no tree.
+        // For a missing commit git prints the same error, but has no tree.
         Some(1) if !tree.is_empty() && done.complaints().next().is_none() => {
             let (most, longest) = MAX_PATHS;
             let cut = |path: &str| path.chars().take(longest).collect::<String>();

@@ -79,7 +79,7 @@ fn remove(folder: &Path) -> io::Result<()> {
 pub(crate) enum NotCheckedOut {
     /// Its content cannot be put into any folder; in git's words.
     Content(String),
-    /// Something else, which says nothing about the commit.
+    /// Another error, which is not the commit's fault.
     Host(HostError),
 }
 

@@ -32,7 +32,7 @@ use crate::supervisor::SUPERVISE;
 pub struct ChecksConfig {
     /// The folder for checkouts.
     pub work_dir: PathBuf,
-    /// Minutes that a check may take if it does not say.
+    /// The default timeout of a check, in minutes.
     pub timeout_minutes: u32,
     /// Variables of the server's environment that checks get, beside the fixed ones.
     pub pass_env: Vec<String>,

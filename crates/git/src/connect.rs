@@ -39,7 +39,7 @@ struct Settings {
 struct Checks {
     /// Candidates that are checked at the same time, at least 1.
     concurrency: u32,
-    /// Minutes that a check may take if it does not say, at least 1.
+    /// The default timeout of a check, in minutes, at least 1.
     timeout_minutes: u32,
     /// Variables of the server's environment that checks get.
     pass_env: Vec<String>,

@@ -1,7 +1,7 @@
 //! The outcome of a call of git, and its meaning.
 //!
-//! A call that fails says that something is wrong with this machine or this repository, unless git
-//! is known to say it of the very change: a full disk, a missing folder, an unreadable object and
+//! A failed call is the fault of this machine or this repository, unless the error is known
+//! to be about the change: a full disk, a missing folder, an unreadable object and
 //! an existing lock all end with the same exit code as a bad name.
 
 use signalbox_domain::ports::HostError;
@@ -51,7 +51,7 @@ impl Done {
         words.chars().take(MAX_WORDS).collect()
     }
 
-    /// This end as an error that says nothing about any change.
+    /// This outcome as an error that is not the fault of a change.
     pub(crate) fn trouble(&self) -> HostError {
         HostError::Unavailable { words: format!("git {}: {}", self.what, self.words()) }
     }

@@ -84,7 +84,7 @@ impl PlainGitHost {
         }
     }
 
-    /// The repository, which is known and must be there: that it is not says nothing about any
+    /// The repository, which must exist: that it does not is not the fault of any
     /// change.
     pub(crate) fn git(&self, repository: &Repository) -> Result<Git, HostError> {
         let Some(folder) = self.folder(repository)? else {

@@ -225,7 +225,7 @@ impl<'a> ScratchBranch<'a> {
         Ok(Made { commit: made.sha, tree: tree(&made.tree.sha)? })
     }
 
-    /// The paths that both sides have changed. The host does not say which of them conflict, so
+    /// The paths that both sides have changed. The host does not report which of them conflict, so
     /// this may name a few more.
     async fn conflicting(&self, ours: &str, theirs: &str) -> Result<Vec<String>, HostError> {
         let (most, longest) = MAX_PATHS;

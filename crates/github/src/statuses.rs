@@ -194,7 +194,7 @@ impl GitHubHost {
 
     /// Rules that do not exist or may not be read require nothing: an app without the permission to
     /// read administration settings gets 403, and `doctor` reports it. A repository that cannot be
-    /// read at all says nothing about its rules.
+    /// read at all has unknown rules.
     async fn absent<T>(
         &self,
         repo: &RepoName,

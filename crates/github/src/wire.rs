@@ -1,5 +1,5 @@
 //! Answers of the host, as far as they are used. Decoded leniently: what may be missing may be
-//! missing, whatever the published description says.
+//! missing, despite the published description.
 
 use serde::Deserialize;
 use signalbox_domain::ids::Sha;

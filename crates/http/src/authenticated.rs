@@ -16,7 +16,7 @@ use crate::problem::{Code, Problem};
 
 /// The ways in which a caller can authenticate.
 pub(crate) trait Credentials: Sized + 'static {
-    /// The caller, or 401 when the request does not say who it is.
+    /// The caller, or 401 when the request has no credentials.
     fn authenticate(request: &HttpRequest) -> impl Future<Output = Result<Self, Problem>>;
 }
 

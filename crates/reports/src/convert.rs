@@ -1,4 +1,4 @@
-//! From what files say to the values of the domain.
+//! Converts the contents of files to values of the domain.
 
 use std::time::Duration;
 

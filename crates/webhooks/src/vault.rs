@@ -81,7 +81,7 @@ impl Vault {
         Self { path: Some(path), keys: OnceLock::new() }
     }
 
-    /// The fingerprints of the keys, the one that seals first. They say nothing about the keys.
+    /// The fingerprints of the keys, the one that seals first. They reveal nothing about the keys.
     pub fn fingerprints(&self) -> Result<Vec<String>, SecretError> {
         Ok(self.keys()?.iter().map(|key| key.id.clone()).collect())
     }

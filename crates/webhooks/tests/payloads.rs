@@ -1,4 +1,4 @@
-//! Whatever happens in a queue, what leaves the house for it is as its schema says.
+//! Payloads of random queue histories match their schemas.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -232,10 +232,10 @@ fn a_queue_emits_events_for_its_state_and_settings() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
 
-    /// Every payload is as its schema says, numbers never repeat, and the members of a batch that
+    /// Every payload matches its schema, numbers never repeat, and the members of a batch that
     /// an event is about were tested together.
     #[test]
-    fn payloads_are_as_their_schemas_say(
+    fn payloads_match_their_schemas(
         acts in prop::collection::vec((0_u8..12, 1_u32..8), 1..60),
         bad in prop::collection::btree_set(1_u32..8, 0..3),
         size in 1_u32..5,

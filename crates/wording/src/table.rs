@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_word_says_something() {
+    fn every_label_has_a_meaning() {
         for line in table().lines().filter(|line| line.starts_with("| `")) {
             let cells: Vec<&str> = line.split('|').map(str::trim).collect();
             assert!(cells.get(1..5).is_some_and(|it| it.iter().all(|it| it.len() > 1)), "{line}");

@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_say_when_to_come_back() {
+    fn limits_have_the_time_to_retry() {
         let now = Timestamp::from_unix_seconds(1_000);
         let at = |seconds| Some(Timestamp::from_unix_seconds(seconds));
         let empty = headers(&[]);

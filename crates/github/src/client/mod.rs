@@ -96,7 +96,7 @@ impl Client {
         self.calls.load(Ordering::Relaxed)
     }
 
-    /// How many calls the host says are left.
+    /// The remaining calls that the host reports.
     pub(crate) fn remaining(&self) -> Option<u64> {
         self.quota.lock().unwrap_or_else(PoisonError::into_inner).remaining
     }

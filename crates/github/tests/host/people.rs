@@ -82,7 +82,7 @@ async fn a_test_branch_gets_one_draft() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn people_may_what_the_host_says() {
+async fn permissions_are_those_of_the_host() {
     let world = World::new();
     world.commit(&[("a.txt", "base\n")], "base");
     world.push("main");

@@ -101,7 +101,7 @@ async fn a_person_s_status_does_not_stand_for_the_pinned_app() {
     case.post("eve", "success");
     let (end, said) = case.test().await;
     assert_eq!(end, None, "nothing that counts was reported");
-    let said = said.expect("it says why");
+    let said = said.expect("the summary has the reason");
     assert!(said.contains("app 15368") && said.contains("eve"), "{said}");
     case.report(&Reported { app: OTHER, suite: 9, ..Reported::ended("test", "success") });
     assert_eq!(case.ends().await, None, "another app's run does not count either");
@@ -252,7 +252,7 @@ async fn rules_that_cannot_be_read_are_not_rules_that_ask_for_nothing() {
     let read = world.host.required_statuses(&world.repository, &target, &case.main).await;
     assert!(read.is_err(), "{read:?}");
     world.double.set_access(Access::Full);
-    // Classic protection may be read by administrators only: rulesets say enough.
+    // Classic protection is readable by administrators only: rulesets are enough.
     world.double.plan("GET", "/protection/", 1, Fault::Status(403));
     let read = world.host.required_statuses(&world.repository, &target, &case.main).await;
     let wanted = Some(vec!["test".to_owned()]);

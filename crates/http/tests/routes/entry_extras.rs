@@ -60,7 +60,7 @@ async fn timeline(server: &Server, pr: u32) -> Vec<Value> {
     entry["timeline"].as_array().expect("a timeline").clone()
 }
 
-/// The keys of the objects that say what each item was.
+/// The keys of the objects with the details of each item.
 fn kinds(items: &[Value]) -> Vec<String> {
     let own = |item: &Value| {
         let keys = item.as_object().expect("an object").keys();

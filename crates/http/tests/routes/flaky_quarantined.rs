@@ -16,7 +16,7 @@ fn hour_later(server: &Server) -> String {
 }
 
 #[actix_web::test]
-async fn a_test_is_quarantined_since_settings_or_overrides_said_so() {
+async fn a_test_is_quarantined_since_the_settings_or_override_changed() {
     let server = Server::new().await;
     make_flaky(&server, 1, &["adds"]).await;
     let settings = async |auto: &str| {

@@ -66,7 +66,7 @@ async fn a_merged_one_shows_its_proof() {
 }
 
 #[actix_web::test]
-async fn a_failed_one_says_what_failed_and_whose_fault_it_is() {
+async fn a_failed_one_has_the_failed_check_and_the_culprit() {
     let server = Server::new().await;
     let pr = server.submitted("bad").await;
     server.settle().await;

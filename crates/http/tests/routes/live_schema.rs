@@ -84,7 +84,7 @@ impl Client<'_> {
         pr
     }
 
-    /// Says that the checks of a pull request's run have failed, while others are under way.
+    /// Reports that the checks of a pull request's run have failed, while others are running.
     async fn fail_checks(&mut self, pr: u32) {
         let body = json!({"pr": {"number": pr}});
         let id = self.ask("getSubmittedPullRequest", body, &entry()).await["testRunId"].clone();

@@ -51,7 +51,7 @@ impl Shape {
     }
 }
 
-/// Adds a complaint for each thing that is not as the shape says.
+/// Adds an error for each deviation from the shape.
 pub(crate) fn check(
     value: &Value,
     shape: &Shape,

@@ -54,7 +54,7 @@ impl Exposition for Lines {
     }
 }
 
-/// Whether the server is ready, as the test says.
+/// Whether the server is ready, set by the test.
 #[derive(Default)]
 pub(crate) struct Ready(pub(crate) Mutex<Option<String>>);
 

@@ -96,7 +96,7 @@ async fn the_own_list_of_statuses_is_dropped_in_two_ways() {
 }
 
 #[actix_web::test]
-async fn a_pause_says_who_and_why() {
+async fn a_pause_has_its_actor_and_reason() {
     let server = Server::new().await;
     let paused = json!({"state": "PAUSED", "reason": "release freeze"});
     let reply = server.ok(OPERATION, paused).await;

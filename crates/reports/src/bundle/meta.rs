@@ -218,13 +218,13 @@ pub struct FileSet {
     /// The pattern.
     #[serde(default)]
     pub glob: String,
-    /// What Bazel says about all of them: `Passed`, `Failed` or `Flaky`.
+    /// Bazel's result of all of them: `Passed`, `Failed` or `Flaky`.
     #[serde(default)]
     pub resolved_status: Option<String>,
-    /// When Bazel says they started, in milliseconds since 1970.
+    /// Bazel's start time, in milliseconds since 1970.
     #[serde(default)]
     pub resolved_start_time_epoch_ms: Option<i64>,
-    /// When Bazel says they ended, in milliseconds since 1970.
+    /// Bazel's end time, in milliseconds since 1970.
     #[serde(default)]
     pub resolved_end_time_epoch_ms: Option<i64>,
     /// The Bazel target, in older generations.

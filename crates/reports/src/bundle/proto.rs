@@ -98,7 +98,7 @@ impl TestCaseRun {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Enumeration)]
 #[repr(i32)]
 pub enum RunStatus {
-    /// Not said.
+    /// Unspecified.
     Unspecified = 0,
     /// It passed.
     Success = 1,
@@ -201,7 +201,7 @@ pub struct BazelBuild {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Enumeration)]
 #[repr(i32)]
 pub enum BuildStatus {
-    /// Not said.
+    /// Unspecified.
     Unspecified = 0,
     /// All attempts passed.
     Success = 1,

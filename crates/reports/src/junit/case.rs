@@ -91,7 +91,7 @@ impl Case {
         self.timestamp = None;
     }
 
-    /// Whether a child already said how the case ended.
+    /// Whether a child element already has the result of the case.
     pub(super) fn is_decided(&self) -> bool {
         self.attempts.iter().any(|it| it.place == AttemptOrder::Itself)
     }

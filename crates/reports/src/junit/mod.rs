@@ -122,7 +122,7 @@ pub struct CaseRun<'a> {
     /// The how many-th `<testcase>` element of the file it is with that identity, from 1. A second
     /// one is a rerun, or another test that its framework does not distinguish.
     pub element: u32,
-    /// Whether this attempt decides what its `<testcase>` element says: its last.
+    /// Whether this attempt decides the result of its `<testcase>` element: the last one does.
     pub concludes: bool,
     /// The case's properties as written, [`limits::PROPERTIES`] at most. Properties of suites are
     /// omitted: they are the runner's settings and may contain secrets.

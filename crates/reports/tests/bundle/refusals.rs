@@ -10,7 +10,7 @@ use signalbox_reports::bundle::{
 use super::builder::{ArchiveBuilder, packed};
 use super::{META, XML, nothing, plain, read, read_within};
 
-/// Asserts that a limit refuses, and says which.
+/// Asserts that a limit refuses, with its name.
 #[track_caller]
 fn assert_over(read: Result<BundleSummary, BundleError>, expected: BundleLimit) {
     match read {

@@ -43,7 +43,7 @@ fn declarations() {
 }
 
 #[test]
-fn limits_say_where() {
+fn limits_have_a_position() {
     let limits = Limits::default();
     let xml = "<testsuites>\n <testsuite>\n  <testcase><failure/></testcase>";
     passes(xml, Limits { depth: 3, ..limits }, Limit::Depth, (3, 13));

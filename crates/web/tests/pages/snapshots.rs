@@ -178,7 +178,7 @@ async fn a_lot_of_it_is_shown_in_pages() {
 }
 
 #[actix_web::test]
-async fn errors_say_what_to_do_next() {
+async fn errors_have_a_next_step() {
     let house = house().await;
     let browser = house.browser("ada", &[Scope::QueueRead]).await;
     let anonymous = |path: &str| house.call(actix_web::test::TestRequest::get().uri(path));

@@ -211,7 +211,7 @@ macro_rules! queue_events {
         /// The events that are declared here.
         pub(super) static EVENTS: &[EventType] = &[$(EventType::of::<$event>()),+];
 
-        /// What leaves the house for an event.
+        /// The payload of an event.
         pub(super) fn payload(place: &QueuePlace, event: &Event) -> String {
             let fields = EventFields::of(place, event);
             match event.kind { $(EventKind::$kind => $event::from(fields).payload(),)+ }

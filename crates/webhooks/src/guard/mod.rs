@@ -31,7 +31,7 @@ pub enum Refused {
     NoAddress,
 }
 
-/// Says where messages may be sent.
+/// Checks where messages may be sent.
 #[derive(Clone, Debug, Default)]
 pub struct Guard {
     allowed: Vec<IpNet>,
