@@ -114,7 +114,7 @@ pub async fn token(program: &dyn Program, action: Token) -> Result<(), AdminErro
                 Some(Case::Lower) => Compatibility::V1Live,
                 None => Compatibility::parse(&compat).unwrap_or_default(),
             };
-            let new = NewToken { name, scopes: granted, repos, good_for: expires, compatibility };
+            let new = NewToken { name, scopes: granted, repos, valid_for: expires, compatibility };
             let org = organization(&app, &org).await?.id;
             show(tokens.create_as_operator(org, new).await, json)?;
         }

@@ -1,4 +1,16 @@
 #![doc = include_str!("../README.md")]
+//!
+//! ## Operations
+//!
+//! | topic | methods |
+//! |---|---|
+//! | queues | [`create_queue`](Client::create_queue), [`update_queue`](Client::update_queue), [`delete_queue`](Client::delete_queue), [`queue`](Client::queue) |
+//! | pull requests | [`submit`](Client::submit), [`cancel`](Client::cancel), [`restart`](Client::restart), [`entry`](Client::entry) |
+//! | test results | [`upload`](Client::upload) |
+//! | flaky tests | [`unhealthy_tests`](Client::unhealthy_tests), [`quarantined_tests`](Client::quarantined_tests), [`override_quarantine`](Client::override_quarantine), [`flag_test`](Client::flag_test) |
+//! | events | [`events`](Client::events) |
+//! | webhooks | [`webhooks`](Client::webhooks), [`create_webhook`](Client::create_webhook), [`update_webhook`](Client::update_webhook), [`delete_webhook`](Client::delete_webhook), [`rotate_webhook_secret`](Client::rotate_webhook_secret), [`test_webhook`](Client::test_webhook), [`deliveries`](Client::deliveries), [`replay`](Client::replay) |
+//! | any other | [`post`](Client::post) |
 
 mod client;
 mod error;

@@ -1,4 +1,4 @@
-//! The promises of a checks runner. Each property is an async function over a world;
+//! The contract of a checks runner. Each property is an async function over a [`ChecksWorld`];
 //! [`crate::checks_runner_conformance`] makes a test of each.
 
 use std::sync::{Mutex, PoisonError};
@@ -9,20 +9,21 @@ use signalbox_domain::ports::{CheckOutput, ChecksJob, ChecksRunner, ChecksSink, 
 use signalbox_domain::queue::{CheckConclusion, CheckReport, CheckStatus};
 use tokio::sync::watch;
 
-/// How long a runner may take for a job that it was told to stop.
+/// The time limit for stopping a job.
 const STOPS_WITHIN: Duration = Duration::from_mins(1);
 
-/// Makes one test of each property. The expression gives, in an async block, a world of its own.
+/// Makes one test of each property. The expression is evaluated in an async block and creates a new
+/// world.
 #[macro_export]
 macro_rules! checks_runner_conformance {
     ($fresh:expr) => {
         $crate::checks_runner_conformance!(@tests $fresh;
-            each_required_check_ends_as_it_did,
+            each_required_check_reports_its_conclusion,
             a_required_name_without_a_check_fails_with_a_summary,
             a_job_ends_when_its_sink_closes,
-            a_refused_report_ends_the_job,
+            a_rejected_report_ends_the_job,
             a_dropped_job_leaves_nothing_running,
-            an_unknown_repository_is_an_error_and_no_report,
+            an_unknown_repository_is_an_error_without_a_report,
         );
     };
     (@tests $fresh:expr; $($name:ident,)+) => {
@@ -36,36 +37,36 @@ macro_rules! checks_runner_conformance {
     };
 }
 
-/// What a check does.
+/// The behaviour of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
     /// It succeeds.
     Success,
     /// It fails.
     Failure,
-    /// It starts, and does not end by itself.
+    /// It starts and never completes.
     Never,
 }
 
-/// A runner, and candidates for it.
+/// A runner, and a repository to run checks in.
 #[async_trait]
 pub trait ChecksWorld: Sync {
     /// The runner.
     fn runner(&self) -> &dyn ChecksRunner;
 
-    /// A candidate whose repository configures these checks, and the job that requires those
-    /// names of it.
+    /// Creates a candidate in a repository with these configured checks, and a job that requires
+    /// these names.
     async fn job(&self, configured: &[(&str, Ending)], required: &[&str]) -> ChecksJob;
 
-    /// Whether the runner knows which checks a repository configures. One that only follows what a
-    /// host runs does not.
+    /// Whether the runner knows the configured checks. A runner that only reads the host's CI does
+    /// not.
     fn knows_what_is_configured(&self) -> bool;
 
-    /// Returns when nothing runs that a job has started.
+    /// Returns when no process of a job runs any more.
     async fn nothing_runs(&self);
 }
 
-/// Keeps what is reported.
+/// A sink that records reports.
 struct Sink {
     reports: Mutex<Vec<CheckReport>>,
     reported: watch::Sender<bool>,
@@ -115,20 +116,20 @@ impl ChecksSink for Sink {
     }
 }
 
-/// The last report of a check that has ended.
+/// The last report of a completed check.
 fn ended<'a>(reports: &'a [CheckReport], name: &str) -> Option<&'a CheckReport> {
     let of = reports.iter().rev().find(|it| it.name == name);
     of.filter(|it| it.status == CheckStatus::Completed)
 }
 
-/// A runner returns when every required check has ended, and has reported how. One that runs checks
-/// itself has reported before that each is in progress. A report has a conclusion if, and only if,
-/// the check has ended.
-pub async fn each_required_check_ends_as_it_did(world: &dyn ChecksWorld) {
+/// A runner returns when every required check has completed and reported its conclusion. A runner
+/// that runs checks itself first reports each as in progress. A report has a conclusion if and only
+/// if the check has completed.
+pub async fn each_required_check_reports_its_conclusion(world: &dyn ChecksWorld) {
     let configured = [("build", Ending::Success), ("test", Ending::Failure)];
     let job = world.job(&configured, &["build", "test"]).await;
     let sink = Sink::new(false);
-    world.runner().run(&job, &sink).await.expect("it runs");
+    world.runner().run(&job, &sink).await.expect("the job succeeds");
     let reports = sink.reports();
     for (name, ending) in configured {
         let report = ended(&reports, name).unwrap_or_else(|| panic!("{name}: {reports:?}"));
@@ -145,15 +146,15 @@ pub async fn each_required_check_ends_as_it_did(world: &dyn ChecksWorld) {
     }
 }
 
-/// A required name that the repository does not configure is reported as failed, with words, and
-/// holds up no other check.
+/// A required name that the repository does not configure is reported as failed, with a summary,
+/// and does not delay other checks.
 pub async fn a_required_name_without_a_check_fails_with_a_summary(world: &dyn ChecksWorld) {
     if !world.knows_what_is_configured() {
         return;
     }
     let job = world.job(&[("test", Ending::Success)], &["test", "missing"]).await;
     let sink = Sink::new(false);
-    world.runner().run(&job, &sink).await.expect("it runs");
+    world.runner().run(&job, &sink).await.expect("the job succeeds");
     let reports = sink.reports();
     let missing = ended(&reports, "missing").expect("it is reported");
     assert_eq!(missing.conclusion.map(CheckConclusion::is_success), Some(false));
@@ -162,7 +163,7 @@ pub async fn a_required_name_without_a_check_fails_with_a_summary(world: &dyn Ch
     assert_eq!(test, Some(CheckConclusion::Success));
 }
 
-/// [`ChecksSink::closed`] ends a job whose checks go on, and what was started ends with it.
+/// [`ChecksSink::closed`] ends a job with running checks, and their processes.
 pub async fn a_job_ends_when_its_sink_closes(world: &dyn ChecksWorld) {
     let job = world.job(&[("test", Ending::Never)], &["test"]).await;
     let sink = Sink::new(false);
@@ -175,7 +176,7 @@ pub async fn a_job_ends_when_its_sink_closes(world: &dyn ChecksWorld) {
         done
     };
     let done = tokio::time::timeout(STOPS_WITHIN, ended).await.expect("it stops");
-    done.expect("a closed sink is no error");
+    done.expect("a closed sink is not an error");
     world.nothing_runs().await;
     let reports = sink.reports();
     let succeeded = reports.iter().any(|it| it.conclusion == Some(CheckConclusion::Success));
@@ -183,16 +184,16 @@ pub async fn a_job_ends_when_its_sink_closes(world: &dyn ChecksWorld) {
 }
 
 /// [`SinkClosed`] ends a job as well.
-pub async fn a_refused_report_ends_the_job(world: &dyn ChecksWorld) {
+pub async fn a_rejected_report_ends_the_job(world: &dyn ChecksWorld) {
     let job = world.job(&[("test", Ending::Never)], &["test"]).await;
     let sink = Sink::new(true);
     let run = world.runner().run(&job, &sink);
     let done = tokio::time::timeout(STOPS_WITHIN, run).await.expect("it stops");
-    done.expect("a closed sink is no error");
+    done.expect("a closed sink is not an error");
     world.nothing_runs().await;
 }
 
-/// A job whose future is dropped leaves nothing behind that runs.
+/// A job whose future is dropped leaves no process running.
 pub async fn a_dropped_job_leaves_nothing_running(world: &dyn ChecksWorld) {
     let job = world.job(&[("test", Ending::Never)], &["test"]).await;
     let sink = Sink::new(false);
@@ -203,9 +204,9 @@ pub async fn a_dropped_job_leaves_nothing_running(world: &dyn ChecksWorld) {
     world.nothing_runs().await;
 }
 
-/// Of a repository that the host does not have nothing can be said: an error, and no report that
-/// would fail a pull request.
-pub async fn an_unknown_repository_is_an_error_and_no_report(world: &dyn ChecksWorld) {
+/// A repository that the host does not have is an error, without a report that would fail a pull
+/// request.
+pub async fn an_unknown_repository_is_an_error_without_a_report(world: &dyn ChecksWorld) {
     let mut job = world.job(&[("test", Ending::Success)], &["test"]).await;
     "nowhere".clone_into(&mut job.repository.name.name);
     job.repository.path = None;

@@ -1,4 +1,4 @@
-//! The promises of a forge. Each property is an async function over a world with an empty
+//! The contract of a forge. Each property is an async function over a [`ForgeWorld`] with an empty
 //! repository; [`crate::forge_conformance`] makes a test of each.
 
 use async_trait::async_trait;
@@ -8,24 +8,25 @@ use signalbox_domain::ports::{
     TestPullRequest, WorkflowRun,
 };
 
-/// Makes one test of each property. The expression gives, in an async block, a world of its own.
+/// Makes one test of each property. The expression is evaluated in an async block and creates a new
+/// world.
 #[macro_export]
 macro_rules! forge_conformance {
     ($fresh:expr) => {
         $crate::forge_conformance!(@tests $fresh;
-            a_permission_is_that_of_this_moment,
+            a_permission_is_read_as_it_is_now,
             a_comment_is_read_as_it_is_now,
             comments_are_listed_from_a_time_on,
-            a_reaction_says_whether_a_command_was_taken,
-            labels_are_set_and_removed_and_no_others_are_touched,
-            a_queue_has_one_comment_and_one_status_that_follow_it,
-            what_is_none_is_left_alone,
+            a_reaction_shows_whether_a_command_was_accepted,
+            labels_are_added_and_removed_and_others_are_kept,
+            a_queue_has_one_comment_and_one_status_that_are_updated,
+            a_part_that_is_none_stays_unchanged,
             a_landed_pull_request_is_closed_once,
             a_test_branch_gets_one_draft,
-            a_workflow_run_vouches_for_its_own_commit,
+            a_workflow_run_reports_its_commit_and_origin,
             only_plain_lines_can_be_commands,
-            foreign_text_neither_commands_nor_mentions,
-            a_finding_that_is_not_fine_says_what_to_change,
+            escaped_text_neither_commands_nor_mentions,
+            a_finding_that_is_not_fine_has_a_fix,
         );
     };
     (@tests $fresh:expr; $($name:ident,)+) => {
@@ -39,7 +40,7 @@ macro_rules! forge_conformance {
     };
 }
 
-/// A forge, and what people do on it and see there.
+/// A forge, and the actions and views of its users.
 #[async_trait]
 pub trait ForgeWorld: Sync {
     /// The forge.
@@ -51,13 +52,13 @@ pub trait ForgeWorld: Sync {
     /// Opens a pull request from a new branch to `main` as a user.
     async fn open(&self, branch: &str) -> (PrNumber, Sha);
 
-    /// Its author pushes to it; returns the new head.
+    /// Pushes to a pull request as its author; returns the new head.
     async fn push(&self, pr: PrNumber, branch: &str) -> Sha;
 
-    /// A branch that a candidate was built on.
+    /// Creates a test branch.
     async fn test_branch(&self) -> BranchName;
 
-    /// Gives a user a permission.
+    /// Sets the permission of a user.
     fn permit(&self, login: &str, permission: Permission);
 
     /// Writes a comment as a user; returns its id.
@@ -66,25 +67,25 @@ pub trait ForgeWorld: Sync {
     /// Adds a label to a pull request as a user.
     fn label(&self, pr: PrNumber, label: &str);
 
-    /// A workflow run starts.
+    /// Starts a workflow run.
     fn start_workflow(&self, id: u64, run: &WorkflowRun);
 
     /// The texts of the comments on a pull request, oldest first.
     fn comments(&self, pr: PrNumber) -> Vec<String>;
 
-    /// The newest state of each status that is shown on a commit.
+    /// The latest state of each status on a commit.
     fn statuses(&self, sha: &Sha) -> Vec<StatusState>;
 
-    /// What was shown on a comment: whether its command was taken.
+    /// The reactions to a comment: whether its command was accepted.
     fn reactions(&self, comment: u64) -> Vec<bool>;
 
     /// Whether a pull request is open.
     fn is_open(&self, pr: PrNumber) -> bool;
 
-    /// How many drafts are open.
+    /// The number of open draft pull requests.
     fn drafts(&self) -> usize;
 
-    /// A text as its reader quotes it in a comment.
+    /// Quotes a text in the markup of comments.
     fn quoted(&self, text: &str) -> String;
 }
 
@@ -110,8 +111,8 @@ async fn labels(world: &dyn ForgeWorld, pr: PrNumber) -> Vec<String> {
     found
 }
 
-/// Every permission, and what it is after a change.
-pub async fn a_permission_is_that_of_this_moment(world: &dyn ForgeWorld) {
+/// Every permission is reported, also after a change.
+pub async fn a_permission_is_read_as_it_is_now(world: &dyn ForgeWorld) {
     for wanted in [Permission::Admin, Permission::Write, Permission::Read, Permission::None] {
         world.permit("ada", wanted);
         let found = world.forge().permission(world.repository(), "ada").await;
@@ -119,7 +120,7 @@ pub async fn a_permission_is_that_of_this_moment(world: &dyn ForgeWorld) {
     }
 }
 
-/// A comment has its pull request, its author and its text; one that is not there is `None`.
+/// A comment has its pull request, its author and its text; a missing one is `None`.
 pub async fn a_comment_is_read_as_it_is_now(world: &dyn ForgeWorld) {
     let (pr, _) = world.open("topic").await;
     let body = format!("{} merge", world.forge().command_prefix());
@@ -130,7 +131,7 @@ pub async fn a_comment_is_read_as_it_is_now(world: &dyn ForgeWorld) {
     assert_eq!(read(id + 1_000).await, None);
 }
 
-/// Comments that may be commands are listed from their time on, oldest first.
+/// Comments are listed from a time on, oldest first.
 pub async fn comments_are_listed_from_a_time_on(world: &dyn ForgeWorld) {
     let (pr, _) = world.open("topic").await;
     let body = format!("{} merge", world.forge().command_prefix());
@@ -150,8 +151,8 @@ pub async fn comments_are_listed_from_a_time_on(world: &dyn ForgeWorld) {
     assert_eq!(later.contains(&(pr, ids[0])), times[0] >= times[1], "{later:?}");
 }
 
-/// Taken or not taken is shown on the comment.
-pub async fn a_reaction_says_whether_a_command_was_taken(world: &dyn ForgeWorld) {
+/// A comment shows whether its command was accepted.
+pub async fn a_reaction_shows_whether_a_command_was_accepted(world: &dyn ForgeWorld) {
     let (pr, _) = world.open("topic").await;
     for taken in [true, false] {
         let id = world.comment(pr, "ada", "a command");
@@ -160,9 +161,8 @@ pub async fn a_reaction_says_whether_a_command_was_taken(world: &dyn ForgeWorld)
     }
 }
 
-/// The labels that must be there are there, those that must not are gone, others stay; doing it
-/// again changes nothing.
-pub async fn labels_are_set_and_removed_and_no_others_are_touched(world: &dyn ForgeWorld) {
+/// Wanted labels are added, unwanted ones removed, others kept; a repeat changes nothing.
+pub async fn labels_are_added_and_removed_and_others_are_kept(world: &dyn ForgeWorld) {
     let (pr, _) = world.open("topic").await;
     world.label(pr, "bug");
     world.label(pr, "old");
@@ -178,9 +178,9 @@ pub async fn labels_are_set_and_removed_and_no_others_are_touched(world: &dyn Fo
     }
 }
 
-/// However often a queue shows something, it has one comment, which is edited, and one status on a
-/// commit. Another queue has its own.
-pub async fn a_queue_has_one_comment_and_one_status_that_follow_it(world: &dyn ForgeWorld) {
+/// A queue has one comment, which is edited, and one status per commit, however often it announces.
+/// Another queue has its own.
+pub async fn a_queue_has_one_comment_and_one_status_that_are_updated(world: &dyn ForgeWorld) {
     let (pr, head) = world.open("topic").await;
     world.comment(pr, "ada", "looks good");
     for (text, state) in [
@@ -210,8 +210,8 @@ pub async fn a_queue_has_one_comment_and_one_status_that_follow_it(world: &dyn F
     assert_eq!(world.statuses(&head).len(), 2);
 }
 
-/// A part that is `None` stays as it is.
-pub async fn what_is_none_is_left_alone(world: &dyn ForgeWorld) {
+/// A part that is `None` stays unchanged.
+pub async fn a_part_that_is_none_stays_unchanged(world: &dyn ForgeWorld) {
     let (pr, head) = world.open("topic").await;
     let shown = Announcement {
         status: Some(status(&head, StatusState::Pending)),
@@ -227,8 +227,8 @@ pub async fn what_is_none_is_left_alone(world: &dyn ForgeWorld) {
     assert_eq!(labels(world, pr).await, ["one"]);
 }
 
-/// A pull request that has landed as another commit is closed; a later head is reported. One that is
-/// closed already stays so.
+/// A pull request that has landed as another commit is closed, and a later head is reported.
+/// Closing it again changes nothing.
 pub async fn a_landed_pull_request_is_closed_once(world: &dyn ForgeWorld) {
     let (whole, head) = world.open("whole").await;
     let landed = |pr, head: &Sha| LandedNote {
@@ -248,11 +248,11 @@ pub async fn a_landed_pull_request_is_closed_once(world: &dyn ForgeWorld) {
     }
     let (late, head) = world.open("late").await;
     let newer = world.push(late, "late").await;
-    assert_eq!(close(landed(late, &head)).await, Some(newer), "a later commit was left out");
+    assert_eq!(close(landed(late, &head)).await, Some(newer), "a later commit did not land");
     assert!(!world.is_open(late));
 }
 
-/// A draft is opened once for a branch.
+/// A draft is opened once per branch.
 pub async fn a_test_branch_gets_one_draft(world: &dyn ForgeWorld) {
     let wanted = TestPullRequest {
         branch: world.test_branch().await,
@@ -262,13 +262,13 @@ pub async fn a_test_branch_gets_one_draft(world: &dyn ForgeWorld) {
     };
     for _ in 0..2 {
         let opened = world.forge().open_test_pull_request(world.repository(), &wanted).await;
-        opened.expect("it is there");
+        opened.expect("the draft exists");
         assert_eq!(world.drafts(), 1);
     }
 }
 
-/// A run says whether it is live, whether it is a fork's, and for which commit it runs.
-pub async fn a_workflow_run_vouches_for_its_own_commit(world: &dyn ForgeWorld) {
+/// A workflow run reports whether it is live, whether it belongs to a fork, and its commit.
+pub async fn a_workflow_run_reports_its_commit_and_origin(world: &dyn ForgeWorld) {
     let (_, head) = world.open("topic").await;
     let read = async |id| {
         let found = world.forge().workflow_run(world.repository(), id).await;
@@ -282,7 +282,7 @@ pub async fn a_workflow_run_vouches_for_its_own_commit(world: &dyn ForgeWorld) {
     assert_eq!(read(8).await, None);
 }
 
-/// A line that its author writes is a plain line; one that is quoted is not.
+/// A line that the author writes is plain; a quoted line is not.
 pub async fn only_plain_lines_can_be_commands(world: &dyn ForgeWorld) {
     let forge = world.forge();
     let (pr, _) = world.open("topic").await;
@@ -302,9 +302,8 @@ pub async fn only_plain_lines_can_be_commands(world: &dyn ForgeWorld) {
     }
 }
 
-/// A stranger's title is one line of text: it neither commands the queue nor mentions anybody, also
-/// where it is shown.
-pub async fn foreign_text_neither_commands_nor_mentions(world: &dyn ForgeWorld) {
+/// A user's title is escaped to one line of text: it neither gives commands nor mentions users.
+pub async fn escaped_text_neither_commands_nor_mentions(world: &dyn ForgeWorld) {
     let forge = world.forge();
     let (pr, _) = world.open("topic").await;
     assert!(forge.neutral("Add division").contains("Add division"));
@@ -320,9 +319,9 @@ pub async fn foreign_text_neither_commands_nor_mentions(world: &dyn ForgeWorld) 
     }
 }
 
-/// Every finding has a name, and advice unless all is well. A hint on a commit that no pull request
-/// waits for does nothing.
-pub async fn a_finding_that_is_not_fine_says_what_to_change(world: &dyn ForgeWorld) {
+/// Every finding has a name, and a fix unless its severity is fine. A hint for an unknown commit
+/// does nothing.
+pub async fn a_finding_that_is_not_fine_has_a_fix(world: &dyn ForgeWorld) {
     let (_, head) = world.open("topic").await;
     world.forge().checks_hinted(&head);
     let repositories = std::slice::from_ref(world.repository());

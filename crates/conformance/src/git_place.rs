@@ -12,7 +12,7 @@ pub struct GitPlace {
     bare: &'static str,
 }
 
-/// Calls git in a folder, by nobody's configuration, as Ada.
+/// Runs git in a folder, without any user's configuration, as the author Ada.
 pub fn git_in(folder: &Path, args: &[&str]) -> Output {
     Command::new("git")
         .env("GIT_CONFIG_GLOBAL", "/dev/null")
@@ -31,8 +31,8 @@ fn text(args: &[&str], done: &Output) -> String {
 }
 
 impl GitPlace {
-    /// An empty clone, and a folder for the bare repository at that path below, which whoever
-    /// serves it initializes.
+    /// Creates an empty clone, and an empty folder at `bare`, where the host under test initializes
+    /// the bare repository.
     pub fn new(bare: &'static str) -> Self {
         let folder = TempDir::new().expect("a folder");
         let place = Self { folder, bare };
@@ -42,7 +42,7 @@ impl GitPlace {
         place
     }
 
-    /// The folder that everything is in.
+    /// The folder that contains both.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
@@ -57,12 +57,12 @@ impl GitPlace {
         self.folder.path().join(self.bare)
     }
 
-    /// What git says in the clone.
+    /// Runs git in the clone and returns its output.
     pub fn git(&self, args: &[&str]) -> String {
         text(args, &git_in(&self.clone_folder(), args))
     }
 
-    /// What git says in the bare repository.
+    /// Runs git in the bare repository and returns its output.
     pub fn bare(&self, args: &[&str]) -> String {
         text(args, &git_in(&self.bare_folder(), args))
     }
@@ -90,7 +90,7 @@ impl GitPlace {
         Sha::new(self.git(&["rev-parse", branch])).expect("a commit")
     }
 
-    /// A branch on `from` with one commit; not pushed.
+    /// Creates a branch with one commit on `from`, without pushing it.
     pub fn branch(&self, name: &str, from: &str, files: &[(&str, &str)]) {
         self.git(&["checkout", "-q", "-B", name, from]);
         self.commit(files, &format!("change {name}"));

@@ -2,7 +2,7 @@
 #![expect(
     clippy::disallowed_methods,
     clippy::missing_panics_doc,
-    reason = "a suite stops at once where a promise is broken"
+    reason = "a suite panics at the first violation of a contract"
 )]
 
 pub mod checks_runner;

@@ -1,10 +1,10 @@
-//! Payloads for tests that look at other things: a line of what was true.
+//! Plain payloads for tests: one line of text per event.
 
 use signalbox_domain::ports::{EventWriter, QueuePlace, TestSnapshot};
 use signalbox_domain::queue::Subject;
 use signalbox_domain::{flaky, queue};
 
-/// Writes down what was true when an event was told.
+/// Renders the state at the time of an event as one line of text.
 #[derive(Clone, Copy, Debug)]
 pub struct PlainEvents;
 

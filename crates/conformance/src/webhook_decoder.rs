@@ -1,4 +1,4 @@
-//! The promises of a webhook decoder. Each property is a function over a world;
+//! The contract of a webhook decoder. Each property is a function over a [`DecoderWorld`];
 //! [`crate::webhook_decoder_conformance`] makes a test of each.
 
 use signalbox_domain::ids::{BranchName, PrNumber, Sha};
@@ -7,19 +7,19 @@ use signalbox_domain::ports::{DecodeError, Hint, HostEvent, WebhookDecoder};
 /// The most bytes of a delivery's id.
 const MAX_ID: usize = 100;
 
-/// Makes one test of each property. The expression gives a world.
+/// Makes one test of each property. The expression creates a world.
 #[macro_export]
 macro_rules! webhook_decoder_conformance {
     ($fresh:expr) => {
         $crate::webhook_decoder_conformance!(@tests $fresh;
-            what_a_delivery_says_is_read,
-            a_delivery_has_the_same_id_when_it_comes_again,
-            a_body_that_was_changed_is_not_taken,
-            a_delivery_of_a_stranger_is_not_taken,
+            a_delivery_is_decoded,
+            a_redelivery_has_the_same_id,
+            a_changed_body_is_rejected,
+            a_delivery_with_another_secret_is_rejected,
             the_signature_is_checked_before_anything_else,
-            a_signed_delivery_that_cannot_be_read_is_malformed,
+            a_signed_but_invalid_delivery_is_malformed,
             an_id_has_at_most_100_bytes,
-            what_does_not_matter_gives_no_hint,
+            an_irrelevant_event_gives_no_hint,
         );
     };
     (@tests $fresh:expr; $($name:ident,)+) => {
@@ -32,7 +32,7 @@ macro_rules! webhook_decoder_conformance {
     };
 }
 
-/// A delivery as it comes over the network.
+/// A delivery as received.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delivery {
     /// Headers by lower-case name.
@@ -41,15 +41,15 @@ pub struct Delivery {
     pub body: Vec<u8>,
 }
 
-/// A decoder, and the host that sends to it. Every delivery is about the repository `acme/calc`.
+/// A decoder, and the host that sends to it. Every delivery concerns the repository `acme/calc`.
 pub trait DecoderWorld {
     /// The decoder, which shares a secret with the host.
     fn decoder(&self) -> &dyn WebhookDecoder;
 
-    /// A signed delivery with this id that says this. `None` when the host has no such event.
+    /// A signed delivery with this id for this hint; `None` if the host has no such event.
     fn delivery(&self, id: &str, hint: &Hint) -> Option<Delivery>;
 
-    /// A signed delivery about something that no queue needs to know.
+    /// A signed delivery of an event that is irrelevant to queues.
     fn irrelevant(&self, id: &str) -> Delivery;
 
     /// Signs a delivery again, after it was changed.
@@ -67,7 +67,7 @@ fn decode(world: &dyn DecoderWorld, delivery: &Delivery) -> Result<HostEvent, De
     world.decoder().decode(&header, &delivery.body)
 }
 
-/// One of each.
+/// One hint of each kind.
 fn hints() -> [Hint; 6] {
     let sha = Sha::new("a".repeat(40)).expect("a commit");
     let (pr, label, by) = (PrNumber(7), "ready".to_owned(), "ada".to_owned());
@@ -82,16 +82,16 @@ fn hints() -> [Hint; 6] {
     ]
 }
 
-/// Deliveries of every kind that the host has; at least one.
+/// One delivery of every kind that the host has; at least one.
 fn deliveries(world: &dyn DecoderWorld) -> Vec<(Hint, Delivery)> {
     let sent = |hint: Hint| world.delivery("d-1", &hint).map(|it| (hint, it));
     let found: Vec<_> = hints().into_iter().filter_map(sent).collect();
-    assert!(!found.is_empty(), "a host that says nothing needs no decoder");
+    assert!(!found.is_empty(), "a decoder needs at least one kind of delivery");
     found
 }
 
-/// The id, the repository and what may have happened.
-pub fn what_a_delivery_says_is_read(world: &dyn DecoderWorld) {
+/// The id, the repository and the hint are decoded.
+pub fn a_delivery_is_decoded(world: &dyn DecoderWorld) {
     for (hint, delivery) in deliveries(world) {
         let event = decode(world, &delivery).unwrap_or_else(|error| panic!("{hint:?}: {error}"));
         assert_eq!(event.id, "d-1", "{hint:?}");
@@ -101,8 +101,8 @@ pub fn what_a_delivery_says_is_read(world: &dyn DecoderWorld) {
     }
 }
 
-/// A delivery that is sent again is known by its id.
-pub fn a_delivery_has_the_same_id_when_it_comes_again(world: &dyn DecoderWorld) {
+/// A redelivery has the same id.
+pub fn a_redelivery_has_the_same_id(world: &dyn DecoderWorld) {
     for (hint, delivery) in deliveries(world) {
         assert_eq!(decode(world, &delivery), decode(world, &delivery), "{hint:?}");
         let other = world.delivery("d-2", &hint).expect("the same event");
@@ -110,8 +110,8 @@ pub fn a_delivery_has_the_same_id_when_it_comes_again(world: &dyn DecoderWorld) 
     }
 }
 
-/// The signature is over the bytes as they came: no byte of the body can be changed.
-pub fn a_body_that_was_changed_is_not_taken(world: &dyn DecoderWorld) {
+/// The signature covers the raw bytes: no byte of the body can be changed.
+pub fn a_changed_body_is_rejected(world: &dyn DecoderWorld) {
     for (hint, delivery) in deliveries(world) {
         for at in 0..delivery.body.len() {
             let mut changed = delivery.clone();
@@ -127,8 +127,8 @@ pub fn a_body_that_was_changed_is_not_taken(world: &dyn DecoderWorld) {
     }
 }
 
-/// Neither a delivery without headers nor one that is signed with another secret is taken.
-pub fn a_delivery_of_a_stranger_is_not_taken(world: &dyn DecoderWorld) {
+/// A delivery without headers or with the signature of another secret is rejected.
+pub fn a_delivery_with_another_secret_is_rejected(world: &dyn DecoderWorld) {
     for (hint, delivery) in deliveries(world) {
         let unsigned = Delivery { headers: Vec::new(), ..delivery.clone() };
         assert_eq!(decode(world, &unsigned), Err(DecodeError::WrongSignature), "{hint:?}");
@@ -138,7 +138,7 @@ pub fn a_delivery_of_a_stranger_is_not_taken(world: &dyn DecoderWorld) {
     }
 }
 
-/// Of a delivery that a stranger signed nothing is read, so that its content cannot matter.
+/// A delivery with a wrong signature is not parsed, so that its content cannot matter.
 pub fn the_signature_is_checked_before_anything_else(world: &dyn DecoderWorld) {
     for (hint, mut delivery) in deliveries(world) {
         delivery.body = b"\xff\x00 no delivery".to_vec();
@@ -147,8 +147,8 @@ pub fn the_signature_is_checked_before_anything_else(world: &dyn DecoderWorld) {
     }
 }
 
-/// A host's bad day is an error with words, and no panic.
-pub fn a_signed_delivery_that_cannot_be_read_is_malformed(world: &dyn DecoderWorld) {
+/// A malformed delivery is an error and no panic.
+pub fn a_signed_but_invalid_delivery_is_malformed(world: &dyn DecoderWorld) {
     for (hint, mut delivery) in deliveries(world) {
         delivery.body = b"\xff\x00 no delivery".to_vec();
         world.sign(&mut delivery);
@@ -158,13 +158,13 @@ pub fn a_signed_delivery_that_cannot_be_read_is_malformed(world: &dyn DecoderWor
             let mut cut = world.delivery("d-1", &hint).expect("the same event");
             cut.body.truncate(length);
             world.sign(&mut cut);
-            // Whatever is made of it, it is an answer.
+            // Any result is fine, but no panic.
             let _answer = decode(world, &cut);
         }
     }
 }
 
-/// An id is stored: a longer one is not taken.
+/// Ids are stored, so a longer one is rejected.
 pub fn an_id_has_at_most_100_bytes(world: &dyn DecoderWorld) {
     for hint in hints() {
         let longest = "i".repeat(MAX_ID);
@@ -176,8 +176,8 @@ pub fn an_id_has_at_most_100_bytes(world: &dyn DecoderWorld) {
     }
 }
 
-/// What no queue needs to know is read, and costs no call of the host.
-pub fn what_does_not_matter_gives_no_hint(world: &dyn DecoderWorld) {
-    let event = decode(world, &world.irrelevant("d-3")).expect("it is read");
+/// An irrelevant event is decoded without hints, and causes no call to the host.
+pub fn an_irrelevant_event_gives_no_hint(world: &dyn DecoderWorld) {
+    let event = decode(world, &world.irrelevant("d-3")).expect("it is decoded");
     assert_eq!((event.id.as_str(), event.hints), ("d-3", Vec::new()));
 }

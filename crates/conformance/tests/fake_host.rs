@@ -1,5 +1,5 @@
-//! The fake host keeps the promises of a checks runner and of a forge. Its git host is no git: what
-//! tests lean on is tested beside it.
+//! The fake host passes the suites of the checks runner and of the forge. Its git host is not git
+//! and is tested in `src/fake_host/tests.rs`.
 
 use std::future::{Ready, ready};
 use std::sync::Arc;
@@ -78,7 +78,7 @@ impl ChecksWorld for World {
         false
     }
 
-    /// A check is a value here.
+    /// Checks are values here, without processes.
     async fn nothing_runs(&self) {}
 }
 

@@ -1,4 +1,4 @@
-//! The worked example of a host adapter passes the suites of the ports that it implements.
+//! The example of a host adapter passes the suites of its ports.
 
 #[path = "../examples/host_adapter/folder_host/mod.rs"]
 mod folder_host;
@@ -58,7 +58,7 @@ impl HostWorld for World {
         &self.repository
     }
 
-    /// It looks by itself.
+    /// The host reads its repository itself.
     fn pushed(&self, _branch: &str) {}
 
     async fn open(&self, from: &str) -> PrNumber {
@@ -127,12 +127,12 @@ impl ChecksWorld for World {
         true
     }
 
-    /// The lock of a check that never ends can be taken once the check is gone.
+    /// The lock of a check that never ends can be taken once its process has exited.
     async fn nothing_runs(&self) {
         let lock = self.place.folder().join("lock").display().to_string();
         let mut taken = tokio::process::Command::new("flock");
         let taken = taken.args(["--timeout", "60", &lock, "true"]).status().await;
-        assert!(taken.expect("flock can be run").success(), "a check is still there");
+        assert!(taken.expect("flock can be run").success(), "a check is still running");
     }
 }
 
@@ -162,7 +162,7 @@ impl DecoderWorld for Hooks {
         &self.0
     }
 
-    /// Its hooks tell of branches only.
+    /// The hooks report branches only.
     fn delivery(&self, id: &str, hint: &Hint) -> Option<Delivery> {
         let Hint::Branch { name, at: Some(at) } = hint else { return None };
         Some(send(id, &format!("push acme/calc {name} {at}")))

@@ -1,4 +1,22 @@
 #![doc = include_str!("../README.md")]
+//!
+//! ## Modules
+//!
+//! | module | contents |
+//! |---|---|
+//! | [`queue`] | the merge queue: [`Queue`](queue::Queue), commands, facts, effects, settings, reasons, views, timelines and metrics |
+//! | [`flaky`] | flaky test detection: monitors, quarantine, labels, clusters of failures |
+//! | [`upload`] | uploads of test results, before they become results |
+//! | [`webhook`] | webhook endpoints, messages, and their retry schedule |
+//! | [`token`], [`session`], [`identity`] | callers: API tokens with scopes, sessions of the pages, identities of a provider |
+//! | [`audit`] | records of administrative changes |
+//! | [`ids`], [`time`] | validated names and ids, timestamps and spans |
+//! | `ports` | the traits that a program implements: stores, git hosts, checks runners, the clock |
+//! | `testing` | helpers for tests |
+//!
+//! The use cases on top of the ports (load, decide, commit) are in `signalbox-services`, the suites
+//! that check an adapter against the contract of its port in `signalbox-conformance`, and the
+//! labels and sentences of the user interface in `signalbox-wording`.
 #![warn(missing_docs)]
 #![warn(
     clippy::wildcard_enum_match_arm,

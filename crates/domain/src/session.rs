@@ -93,7 +93,7 @@ pub struct Session {
 
 impl Session {
     /// Whether it is valid at this time.
-    pub fn is_good(&self, at: Timestamp) -> bool {
+    pub fn is_valid(&self, at: Timestamp) -> bool {
         at < self.seen_at.plus(Span::hours(IDLE_HOURS))
             && at < self.created_at.plus(Span::days(ABSOLUTE_DAYS))
     }
@@ -132,11 +132,11 @@ mod tests {
             created_at: start,
             seen_at: start,
         };
-        assert!(session.is_good(start.plus(Span::hours(11))));
-        assert!(!session.is_good(start.plus(Span::hours(12))));
+        assert!(session.is_valid(start.plus(Span::hours(11))));
+        assert!(!session.is_valid(start.plus(Span::hours(12))));
         let used = Session { seen_at: start.plus(Span::days(6)), ..session };
-        assert!(used.is_good(start.plus(Span::days(6))));
+        assert!(used.is_valid(start.plus(Span::days(6))));
         let used = Session { seen_at: start.plus(Span::days(7)), ..used };
-        assert!(!used.is_good(start.plus(Span::days(7))));
+        assert!(!used.is_valid(start.plus(Span::days(7))));
     }
 }

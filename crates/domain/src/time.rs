@@ -88,7 +88,7 @@ impl fmt::Display for Timestamp {
     }
 }
 
-/// A span of time in microseconds, never negative.
+/// A duration in microseconds, never negative.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(transparent))]
 pub struct Span(i64);

@@ -1,5 +1,25 @@
-//! Use cases: load, decide, commit, and run what follows. No rule is made here: those are in
-//! `signalbox-domain`.
+#![doc = include_str!("../README.md")]
+//!
+//! ## Services
+//!
+//! | service | use cases |
+//! |---|---|
+//! | [`QueueService`] | create, change and delete queues; submit, cancel and restart pull requests; read queues, entries, runs, history and metrics |
+//! | [`EffectRunner`] | lease effects from the outbox and run them on git hosts and checks runners |
+//! | [`Sweeper`], [`Watch`] | deadlines, polling of hosts, orphaned branches; the check that every wait is justified |
+//! | [`HintService`] | webhook deliveries from git hosts, commands in comments and labels |
+//! | [`StatusReporter`] | statuses, comments and labels on pull requests |
+//! | [`FlakyService`], [`QuarantineLookup`] | test results, monitors, quarantine |
+//! | [`UploadService`] | uploads of test results |
+//! | [`WebhookService`], [`EventService`] | webhook endpoints and deliveries; reads of public events |
+//! | [`TokenService`], [`Sessions`], [`Authenticator`] | API tokens, sign-in, authentication |
+//! | [`AuditService`] | the audit log |
+//! | [`JobService`] | leases of periodic jobs among several servers |
+//! | [`PageReads`], [`Repositories`] | reads for pages; lookup of repositories by name |
+//!
+//! A service takes the part of [`Context`] that it needs. Methods with a
+//! [`Caller`](signalbox_domain::token::Caller) check its scopes and repositories and fail with
+//! [`Error`]; the others are background work of the server itself.
 
 #![warn(missing_docs)]
 #![warn(

@@ -102,7 +102,7 @@ impl Sessions {
     pub async fn resume(&self, text: &SessionText) -> Result<Option<Arc<Caller>>, StoreError> {
         let (store, now) = (&self.context.stores.sessions, self.context.clock.now());
         let Some(session) = store.session(text.hash()).await? else { return Ok(None) };
-        if !session.is_good(now) {
+        if !session.is_valid(now) {
             return Ok(None);
         }
         let caller = self.authenticator.holder(session.token).await?;

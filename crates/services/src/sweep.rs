@@ -78,10 +78,10 @@ impl Sweeper {
         Ok(due.len())
     }
 
-    /// Polls the watched queues: those with entries, now or recently, and those whose host is
-    /// unavailable. Reads targets and pull requests on hosts that must be polled, and in every
-    /// second round, on other hosts, the pull requests whose mergeability was not computed yet.
-    /// Changes are absorbed. Queues that are not watched cost nothing.
+    /// Polls the watched queues: with entries, now or recently, or with an unavailable host. Reads
+    /// targets and pull requests on hosts that must be polled, and in every second round, on other
+    /// hosts, the pull requests whose mergeability was not computed yet. Changes are absorbed.
+    /// Queues that are not watched cost nothing.
     pub async fn look_often(&self) -> Result<(), Error> {
         let round = self.next_round();
         let watched = self.queues.states(true).await?;
@@ -120,8 +120,8 @@ impl Sweeper {
         self.round.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// The repositories of queues with their hosts, by one read, without those whose host is no
-    /// longer configured.
+    /// The repositories of queues with their hosts, by one read, without repositories whose host is
+    /// no longer configured.
     async fn repositories(
         &self,
         queues: &[(QueueKey, Arc<Queue>)],
@@ -256,7 +256,7 @@ impl Sweeper {
     }
 
     /// The live entries that may differ from the host: all of them on hosts without a snapshot,
-    /// otherwise those whose fingerprint has changed since their last read.
+    /// otherwise the entries whose fingerprint has changed since their last read.
     fn unconfirmed(&self, key: QueueRef, queue: &Queue, snapshot: Option<&Snapshot>) -> Vec<Entry> {
         let live = queue.entries_in_order();
         let Some(snapshot) = snapshot else { return live.cloned().collect() };
@@ -352,7 +352,7 @@ impl Sweeper {
         self.strays.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Records the orphaned branches, and returns those that have not moved for a while.
+    /// Records the orphaned branches, and returns the ones that have not moved for a while.
     fn unmoved(&self, place: &RepoPlace, strays: Vec<TestBranch>) -> Vec<TestBranch> {
         let now = self.context.clock.now();
         let before = self.seen().remove(place).unwrap_or_default();

@@ -58,7 +58,7 @@ pub struct NewToken {
     /// The repositories that it is limited to; empty for all of the organization.
     pub repos: Vec<RepoName>,
     /// Its validity, at most [`MAX_TOKEN_DAYS`] days; `None` for no expiry.
-    pub good_for: Option<Span>,
+    pub valid_for: Option<Span>,
     /// The clients that replies are compatible with.
     pub compatibility: Compatibility,
 }
@@ -141,7 +141,7 @@ impl TokenService {
         org: OrgId,
         new: NewToken,
     ) -> Result<(Token, TokenText), TokenError> {
-        let NewToken { name, scopes, repos, good_for, compatibility } = new;
+        let NewToken { name, scopes, repos, valid_for, compatibility } = new;
         if name.is_empty()
             || name.chars().count() > MAX_TOKEN_NAME
             || name.chars().any(char::is_control)
@@ -151,7 +151,7 @@ impl TokenService {
         if scopes.is_empty() {
             return Err(TokenError::NoScope);
         }
-        if good_for.is_some_and(|it| it == Span::ZERO || it > Span::days(MAX_TOKEN_DAYS)) {
+        if valid_for.is_some_and(|it| it == Span::ZERO || it > Span::days(MAX_TOKEN_DAYS)) {
             return Err(TokenError::Days);
         }
         let now = self.context.clock.now();
@@ -165,7 +165,7 @@ impl TokenService {
             repos,
             compatibility,
             created_at: now,
-            expires_at: good_for.map(|span| now.plus(span)),
+            expires_at: valid_for.map(|span| now.plus(span)),
             revoked_at: None,
         };
         self.write(actor, &token).await?;

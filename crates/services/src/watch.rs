@@ -48,7 +48,7 @@ impl Watch {
         // A queue without entries has no waits.
         for (key, queue) in self.queues.states(true).await? {
             looked.lost.extend(self.ask_again(&key, &queue).await?);
-            looked.unexplained.extend(self.let_go_on(&key).await?);
+            looked.unexplained.extend(self.step_again(&key).await?);
         }
         let count = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
         self.context.observer.observe(&Observed::Waits {
@@ -58,7 +58,7 @@ impl Watch {
         Ok(looked)
     }
 
-    async fn let_go_on(&self, key: &QueueKey) -> Result<Vec<Unexplained>, Error> {
+    async fn step_again(&self, key: &QueueKey) -> Result<Vec<Unexplained>, Error> {
         let Some(queue) = self.queues.state(key.queue).await? else { return Ok(Vec::new()) };
         if unjustified(&queue).is_empty() {
             return Ok(Vec::new());

@@ -1,4 +1,4 @@
-//! A sink of results that remembers, and answers about quarantine as a test says.
+//! A fake sink of test results, and a fake lookup of quarantined tests.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,7 +12,7 @@ use signalbox_domain::ports::StoreError;
 use signalbox_services::Error;
 use signalbox_services::{QuarantineAnswer, QuarantineLookup, ResultsSink};
 
-/// What was taken in, and what is to be answered.
+/// Records received results, and answers lookups from a set of quarantined tests.
 #[derive(Debug, Default)]
 pub struct FakeResults {
     state: Mutex<State>,
@@ -27,12 +27,12 @@ struct State {
 }
 
 impl FakeResults {
-    /// What was taken in, in order; the same upload once.
+    /// The received uploads, in order; repeated uploads count once.
     pub fn taken(&self) -> Vec<(Upload, Vec<ReportedRun>)> {
         self.state().taken.clone()
     }
 
-    /// The next calls of the sink fail, as if the database were away.
+    /// Makes the next calls of the sink fail, as if the database were unavailable.
     pub fn fail(&self, times: u32) {
         self.state().failures = times;
     }
@@ -42,7 +42,7 @@ impl FakeResults {
         self.state().quarantined.push(((org, repo), test));
     }
 
-    /// Switches quarantine off for a repository.
+    /// Disables quarantine in a repository.
     pub fn disable(&self, org: OrgId, repo: RepoId) {
         self.state().disabled.insert((org, repo));
     }
@@ -62,7 +62,7 @@ impl ResultsSink for FakeResults {
         let mut state = self.state();
         if state.failures > 0 {
             state.failures -= 1;
-            return Err(StoreError::Unavailable("the database is away".into()).into());
+            return Err(StoreError::Unavailable("the database is unavailable".into()).into());
         }
         let repeated = state.taken.iter().any(|(it, _)| it.id == upload.id);
         let tests: BTreeSet<_> = runs.iter().map(|run| &run.key).collect();

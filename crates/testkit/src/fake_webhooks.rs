@@ -1,4 +1,4 @@
-//! What webhooks work with, in memory: a log of events, a way out, secrets, a catalogue.
+//! Fakes of all ports of webhooks: event log, sender, secrets and catalogue.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -13,14 +13,14 @@ use signalbox_domain::time::Timestamp;
 use signalbox_domain::webhook::{EndpointId, Sealed, Sent};
 use uuid::Uuid;
 
-/// The names that the catalogue has.
+/// The kinds of events in the catalogue.
 const KINDS: [&str; 3] = ["pull_request.merged", "pull_request.failed", "queue.state_changed"];
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Everything that webhooks need from outside.
+/// The event log, sender, secrets and catalogue of webhooks, in memory.
 #[derive(Debug, Default)]
 pub struct FakeWebhooks {
     events: Mutex<Vec<PublicEvent>>,
@@ -30,7 +30,7 @@ pub struct FakeWebhooks {
 }
 
 impl FakeWebhooks {
-    /// Something happens; returns its id.
+    /// Appends an event to the log; returns its id.
     pub fn happens(&self, org: OrgId, kind: &str, at: Timestamp) -> Uuid {
         let mut events = locked(&self.events);
         let number = events.len() + 1;
@@ -51,12 +51,12 @@ impl FakeWebhooks {
         id
     }
 
-    /// The next answers of receivers; after them every message is taken.
+    /// Sets the next answers of receivers; after these, every message is accepted.
     pub fn answer(&self, answers: impl IntoIterator<Item = Sent>) {
         locked(&self.answers).extend(answers);
     }
 
-    /// What was posted since the last call: URL, id, body.
+    /// The messages posted since the last call: URL, id, body.
     pub fn posted(&self) -> Vec<(String, Uuid, String)> {
         std::mem::take(&mut locked(&self.posted))
     }

@@ -1,8 +1,21 @@
 #![doc = include_str!("../README.md")]
+//!
+//! ## Modules
+//!
+//! | module | contents |
+//! |---|---|
+//! | [`memory`] | every store port in memory; passes the conformance suite of the stores |
+//! | [`simulation`] | the services in a world that a seed determines, with injected faults |
+//! | [`small_server`] | a repository whose checks can be made to fail, and a loop that runs effects |
+//! | [`double`] | common parts of doubles of git hosts: a server, planned faults, a request log |
+//! | [`github_double`] | a double of GitHub's REST API on a real bare repository |
+//! | [`s3_double`] | a double of an S3 service with one bucket |
+//! | [`postgres`] | a temporary PostgreSQL server |
+//! | [`fake_results`], [`fake_webhooks`] | fakes of single ports |
 #![expect(
     clippy::disallowed_methods,
     clippy::missing_panics_doc,
-    reason = "test support stops at once where something impossible happens"
+    reason = "test support panics when something impossible happens"
 )]
 
 pub mod double;

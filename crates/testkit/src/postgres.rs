@@ -1,4 +1,4 @@
-//! A throw-away PostgreSQL server for tests.
+//! A temporary PostgreSQL server for tests.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -6,17 +6,17 @@ use std::sync::OnceLock;
 
 use tempfile::TempDir;
 
-/// Names a running server to use instead: the URL of a superuser without a database.
+/// The URL of a running server to use instead, as a superuser and without a database.
 const URL_VARIABLE: &str = "SIGNALBOX_TEST_POSTGRES_URL";
 
-/// A running server, and the folder that goes with it.
+/// A running server with its data folder.
 pub struct Server {
     url: String,
     stop: Option<(PathBuf, TempDir)>,
 }
 
 impl Server {
-    /// The server of this test process: the one that the environment names, or one of its own.
+    /// The server of this test process: the one in the environment variable, or one of its own.
     pub fn shared() -> &'static Self {
         static SERVER: OnceLock<Server> = OnceLock::new();
         SERVER.get_or_init(|| match std::env::var(URL_VARIABLE) {
@@ -64,7 +64,7 @@ impl Server {
         Self { url: format!("postgres://postgres@127.0.0.1:{port}"), stop: Some((bin, folder)) }
     }
 
-    /// Makes an empty database and returns its URL.
+    /// Creates an empty database and returns its URL.
     pub fn create_database(&self) -> String {
         let name = format!("signalbox_{}", uuid::Uuid::new_v4().simple());
         let psql = binaries().map_or_else(
@@ -135,7 +135,7 @@ fn free_port() -> u16 {
 
 fn run(command: &mut Command) {
     let done = command.stdout(Stdio::null()).stderr(Stdio::piped()).output();
-    let output = done.unwrap_or_else(|error| panic!("{command:?} cannot be run: {error}"));
+    let output = done.unwrap_or_else(|error| panic!("could not run {command:?}: {error}"));
     assert!(
         output.status.success(),
         "{command:?} failed: {}",

@@ -1,5 +1,5 @@
-//! A bucket that speaks as much S3 as a client needs that keeps uploads in it: objects, uploads in
-//! parts, lists. Requests must carry a signature of version 4; it is not computed anew.
+//! A double of an S3 service, with the operations that the blob store uses: objects, multipart
+//! uploads and lists. Requests must have a version 4 signature header, which is not verified.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,7 +15,7 @@ use time::format_description::well_known::Rfc3339;
 
 /// The id of the only access key.
 pub const ACCESS_KEY: &str = "double";
-/// Bytes that a part must have at least, unless it is the last one.
+/// The minimum size of a part in bytes, except for the last one.
 const LEAST_PART: usize = 5 * 1024 * 1024;
 
 #[derive(Default)]
@@ -35,7 +35,7 @@ type Shared = Arc<Mutex<State>>;
 pub struct S3Double {
     state: Shared,
     handle: ServerHandle,
-    /// Where it is.
+    /// The URL of the service.
     pub url: String,
 }
 
@@ -62,9 +62,9 @@ impl S3Double {
                         .default_service(web::to(answer))
                 });
                 let server = server.workers(2).disable_signals().shutdown_timeout(0);
-                let server = server.listen(listener).expect("it listens").run();
+                let server = server.listen(listener).expect("the server listens").run();
                 send.send(server.handle()).expect("the starter waits");
-                server.await.expect("it ends well");
+                server.await.expect("the server stops without an error");
             });
         });
         let handle = receive.recv().expect("a handle");
@@ -76,23 +76,23 @@ impl S3Double {
         self.state().objects.keys().cloned().collect()
     }
 
-    /// How many uploads in parts were completed, and how many are still open.
+    /// The number of completed and of open multipart uploads.
     pub fn multipart(&self) -> (usize, usize) {
         let state = self.state();
         (state.multipart, state.uploads.len())
     }
 
-    /// Whether reads wait until they are let through.
+    /// Blocks or unblocks reads.
     pub fn hold_reads(&self, hold: bool) {
         self.state().unreadable = hold;
     }
 
-    /// How many reads have been asked for.
+    /// The number of reads.
     pub fn reads(&self) -> usize {
         self.state().reads
     }
 
-    /// How many requests had no good signature.
+    /// The number of requests without a valid signature header.
     pub fn refused(&self) -> usize {
         self.state().refused
     }

@@ -1,5 +1,5 @@
-//! What tests of a server on adapters in memory have in common: a repository whose checks can be
-//! made to fail, effects that are run by hand, and wake-ups that nobody waits for.
+//! Helpers for tests of a server on adapters in memory: a repository whose checks can be made to
+//! fail, and a loop that runs effects.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use signalbox_conformance::fake_host::FakeHost;
 
 /// The most rounds of effects, each a second long.
 const ROUNDS: u32 = 100;
-/// Effects of a lane that are leased at once.
+/// The most effects in one lease.
 const AT_ONCE: u32 = 10;
 
 /// The repository `git.test/acme/calc`.
@@ -30,8 +30,8 @@ pub fn calc_host(clock: Arc<ManualClock>) -> Arc<FakeHost> {
     Arc::new(host)
 }
 
-/// Runs effects until there are none, but not those of these lanes. Each round takes a second of the
-/// clock. Panics when an effect cannot be run, or when there still are some after 100 rounds.
+/// Runs effects until none is due, except those of the `held` classes. Each round advances the
+/// clock by a second. Panics if an effect fails, or if effects are left after 100 rounds.
 pub async fn settle(runner: &EffectRunner, clock: &ManualClock, held: &[EffectClass]) {
     for _ in 0..ROUNDS {
         let mut idle = true;
@@ -47,5 +47,5 @@ pub async fn settle(runner: &EffectRunner, clock: &ManualClock, held: &[EffectCl
         }
         clock.advance(Span::seconds(1));
     }
-    panic!("effects do not come to an end");
+    panic!("effects are left after {ROUNDS} rounds");
 }

@@ -1,4 +1,4 @@
-//! What people see on a host follows the queue: once, by one server, and for as long as it takes.
+//! Announcements follow the queue: once, by one server, and retried until they succeed.
 
 use std::sync::Arc;
 
@@ -14,8 +14,8 @@ use signalbox_services::{Context, EffectRunner, QueueService, StatusReporter, Su
 use signalbox_testkit::memory::MemoryDatabase;
 use uuid::Uuid;
 
-/// A server without a process, on a host with people.
-struct Bench {
+/// A server without a process, on a fake host with a forge.
+struct Fixture {
     clock: Arc<ManualClock>,
     database: MemoryDatabase,
     host: Arc<FakeHost>,
@@ -27,7 +27,7 @@ struct Bench {
     main: BranchName,
 }
 
-impl Bench {
+impl Fixture {
     async fn new() -> Self {
         let (clock, database) = (Arc::new(ManualClock::default()), MemoryDatabase::new());
         let repo = RepoName::parse("git.test/acme/calc").expect("valid");
@@ -60,7 +60,7 @@ impl Bench {
         Self { clock, database, host, forge, context, queues, caller, repo, main }
     }
 
-    /// A pull request that has landed.
+    /// Creates a landed pull request.
     async fn landed(&self) -> PrNumber {
         let pr = self.host.open(&self.repo, "main", &[("one", "1")]);
         let submitted =
@@ -79,12 +79,12 @@ impl Bench {
         pr
     }
 
-    /// A server that was just started.
+    /// A reporter of a newly started server.
     fn status_reporter(&self) -> StatusReporter {
         StatusReporter::new(self.context.clone(), self.queues.clone())
     }
 
-    /// Lets a server show what it can, for a while.
+    /// Runs a reporter for some rounds.
     async fn rounds(&self, status_reporter: &StatusReporter, rounds: u32) {
         for _ in 0..rounds {
             while status_reporter.next().await.expect("the store answers") {}
@@ -94,8 +94,8 @@ impl Bench {
 }
 
 #[tokio::test]
-async fn nothing_is_shown_twice_by_restarts_or_by_several_servers() {
-    let bench = Bench::new().await;
+async fn restarts_and_several_servers_repeat_no_announcement() {
+    let bench = Fixture::new().await;
     bench.landed().await;
     let (one, two) = (bench.status_reporter(), bench.status_reporter());
     for _ in 0..3 {
@@ -114,14 +114,14 @@ async fn nothing_is_shown_twice_by_restarts_or_by_several_servers() {
 }
 
 #[tokio::test]
-async fn what_could_not_be_shown_is_shown_when_the_host_takes_it() {
-    let bench = Bench::new().await;
+async fn a_failed_announcement_is_retried_until_the_host_accepts_it() {
+    let bench = Fixture::new().await;
     bench.forge.deny(&["comment", "close"]);
     bench.landed().await;
     bench.rounds(&bench.status_reporter(), 5).await;
     assert_eq!(bench.forge.shown("status").len(), 1, "one part does not wait for another");
     assert_eq!(bench.forge.shown("comment"), [""; 0]);
-    // Long after its end, by a server that was started since.
+    // Long after the exit, by a server that was started since.
     bench.clock.advance(Span::hours(30));
     let anew = bench.status_reporter();
     bench.rounds(&anew, 3).await;
@@ -136,8 +136,8 @@ async fn what_could_not_be_shown_is_shown_when_the_host_takes_it() {
 }
 
 #[tokio::test]
-async fn commits_that_were_left_out_are_told() {
-    let bench = Bench::new().await;
+async fn a_comment_names_commits_that_were_not_merged() {
+    let bench = Fixture::new().await;
     let newer = Sha::new("f".repeat(40)).expect("a commit");
     bench.forge.set_newer_head(newer.clone());
     bench.landed().await;
@@ -150,20 +150,20 @@ async fn commits_that_were_left_out_are_told() {
 }
 
 #[tokio::test]
-async fn what_the_host_refuses_is_not_tried_again() {
-    let bench = Bench::new().await;
+async fn a_rejected_announcement_is_not_retried() {
+    let bench = Fixture::new().await;
     bench.forge.refuse(&["comment"]);
     bench.landed().await;
     bench.rounds(&bench.status_reporter(), 3).await;
     bench.clock.advance(Span::minutes(5));
     bench.rounds(&bench.status_reporter(), 3).await;
-    assert_eq!(bench.forge.shown("comment").len(), 1, "a conversation that is locked stays so");
+    assert_eq!(bench.forge.shown("comment").len(), 1, "a locked conversation stays locked");
     assert_eq!(bench.forge.shown("status").len(), 1);
 }
 
 #[tokio::test]
-async fn a_state_that_lasts_is_shown_once_and_a_short_one_is_not() {
-    let bench = Bench::new().await;
+async fn a_lasting_state_is_announced_once_and_a_short_one_is_not() {
+    let bench = Fixture::new().await;
     let pr = bench.host.open(&bench.repo, "main", &[("one", "1")]);
     let submitted =
         bench.queues.submit(&bench.caller, &bench.repo, &bench.main, pr, SubmitOptions::default());
@@ -173,7 +173,7 @@ async fn a_state_that_lasts_is_shown_once_and_a_short_one_is_not() {
     bench.clock.advance(SHOWN_AFTER);
     bench.rounds(&status_reporter, 5).await;
     assert_eq!(bench.forge.shown("status").len(), 1, "it still waits");
-    // From here on it is built, tested and landed before it is due.
+    // It is built, tested and landed before the announcement is due.
     let runner = EffectRunner::new(bench.context.clone(), bench.queues.clone());
     while !bench.database.waiting().is_empty() {
         for lane in EffectClass::ALL {
@@ -190,8 +190,8 @@ async fn a_state_that_lasts_is_shown_once_and_a_short_one_is_not() {
 }
 
 #[tokio::test]
-async fn a_setting_that_says_what_is_shown_concerns_all_that_wait() {
-    let bench = Bench::new().await;
+async fn a_setting_of_announcements_updates_all_live_pull_requests() {
+    let bench = Fixture::new().await;
     let change = async |patch: SettingsPatch, state| {
         let (caller, repo, main) = (&bench.caller, &bench.repo, &bench.main);
         let changed = bench.queues.update_queue(caller, repo, main, patch, state, None);

@@ -1,4 +1,4 @@
-//! A failing check is never excused in doubt.
+//! A failing check is never excused when the lookup fails.
 
 use async_trait::async_trait;
 use signalbox_domain::flaky::{AskedTest, Excuse, FailedCheck, TestKey};
@@ -9,7 +9,7 @@ use signalbox_services::{QuarantineAnswer, QuarantineLookup};
 use signalbox_testkit::fake_results::FakeResults;
 use uuid::Uuid;
 
-/// A database that is away.
+/// A lookup whose database is unavailable.
 struct Away;
 
 #[async_trait]
@@ -20,7 +20,7 @@ impl QuarantineLookup for Away {
         _: RepoId,
         _: &[AskedTest],
     ) -> Result<QuarantineAnswer, Error> {
-        Err(StoreError::Unavailable("the database is away".into()).into())
+        Err(StoreError::Unavailable("the database is unavailable".into()).into())
     }
 }
 
@@ -33,14 +33,14 @@ const ORG: OrgId = OrgId(Uuid::from_u128(1));
 const REPO: RepoId = RepoId(Uuid::from_u128(2));
 
 #[tokio::test]
-async fn a_database_that_is_away_excuses_nothing() {
+async fn an_unavailable_database_excuses_nothing() {
     let failing = [asked("adds")];
     let check = FailedCheck { failing: &failing, complete: true };
     assert_eq!(Away.excuse(ORG, REPO, check).await, Excuse::Failing(vec!["adds".into()]));
 }
 
 #[tokio::test]
-async fn what_is_quarantined_is_excused_unless_quarantine_is_switched_off() {
+async fn quarantined_tests_are_excused_unless_quarantine_is_off() {
     let results = FakeResults::default();
     let failing = [asked("adds")];
     let check = FailedCheck { failing: &failing, complete: true };

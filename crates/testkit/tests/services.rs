@@ -1,5 +1,5 @@
-//! The use cases on stores and a host in memory: what the planner decides really happens, once,
-//! whatever the host does meanwhile.
+//! The use cases on stores and a host in memory: every decision of the planner takes effect once,
+//! also when the host fails.
 
 use std::sync::Arc;
 
@@ -18,8 +18,9 @@ use signalbox_services::{
 use signalbox_testkit::memory::MemoryDatabase;
 use uuid::Uuid;
 
-/// A server without a process: services on memory, a queue for `main`, and a clock that stands.
-struct Bench {
+/// A server without a process: services on stores in memory, a queue for `main`, and a manual
+/// clock.
+struct Fixture {
     clock: Arc<ManualClock>,
     database: MemoryDatabase,
     host: Arc<FakeHost>,
@@ -30,7 +31,7 @@ struct Bench {
     main: BranchName,
 }
 
-/// Files called `broken…` fail the checks.
+/// Files named `broken…` fail the checks.
 fn judge(files: &Tree) -> CheckConclusion {
     if files.keys().any(|path| path.starts_with("broken")) {
         CheckConclusion::Failure
@@ -39,7 +40,7 @@ fn judge(files: &Tree) -> CheckConclusion {
     }
 }
 
-impl Bench {
+impl Fixture {
     async fn new(concurrency: u32) -> Self {
         let (clock, database) = (Arc::new(ManualClock::default()), MemoryDatabase::new());
         let repo = RepoName::parse("git.test/acme/calc").expect("valid");
@@ -85,7 +86,7 @@ impl Bench {
         entry.expect("it was submitted")
     }
 
-    /// Runs effects, and lets time pass when none is due, until none is left. One server at a time.
+    /// Runs effects, advancing the clock when none is due, until none is left.
     async fn run_until_idle(&self) {
         let runner = EffectRunner::new(self.context.clone(), self.queues.clone());
         for _ in 0..1_000 {
@@ -116,8 +117,8 @@ impl Bench {
 }
 
 #[tokio::test]
-async fn what_is_good_lands_in_order_and_what_is_bad_does_not() {
-    let bench = Bench::new(3).await;
+async fn good_changes_land_in_order_and_bad_ones_do_not() {
+    let bench = Fixture::new(3).await;
     let prs = ["one", "broken", "three"].map(|path| bench.open(path));
     for pr in prs {
         bench.submit(pr).await.expect("accepted");
@@ -135,7 +136,7 @@ async fn what_is_good_lands_in_order_and_what_is_bad_does_not() {
 
 #[tokio::test]
 async fn a_landing_whose_answer_is_lost_is_not_repeated() {
-    let bench = Bench::new(2).await;
+    let bench = Fixture::new(2).await;
     let pr = bench.open("one");
     bench.host.fail(Call::Land, 1, Failure::AnswerLost);
     bench.submit(pr).await.expect("accepted");
@@ -146,14 +147,15 @@ async fn a_landing_whose_answer_is_lost_is_not_repeated() {
 }
 
 #[tokio::test]
-async fn an_effect_that_is_gone_without_an_answer_is_found_and_runs_again() {
-    let bench = Bench::new(2).await;
+async fn a_lost_effect_is_detected_and_repeated() {
+    let bench = Fixture::new(2).await;
     let watch = Watch::new(bench.context.clone(), bench.queues.clone());
     let runner = EffectRunner::new(bench.context.clone(), bench.queues.clone());
     let pr = bench.open("one");
     bench.submit(pr).await.expect("accepted");
     assert_eq!(watch.look().await.expect("the store answers"), Looked::default());
-    // Whatever is leased is dropped, as no correct server does: first the build, then the landing.
+    // Finish leased effects without an answer, which no correct server does: first the build, then
+    // the landing.
     for state in [PrState::Testing, PrState::TestsPassed] {
         for _ in 0..10 {
             if bench.entry(pr).await.state == state && wants_an_answer(&bench) {
@@ -176,15 +178,15 @@ async fn an_effect_that_is_gone_without_an_answer_is_found_and_runs_again() {
     assert_eq!(bench.entry(pr).await.state, PrState::Merged);
 }
 
-/// Whether a candidate is to be built, or to be landed.
-fn wants_an_answer(bench: &Bench) -> bool {
+/// Whether a build or a landing is in the outbox.
+fn wants_an_answer(bench: &Fixture) -> bool {
     let asks = |effect: &Effect| matches!(effect, Effect::BuildCandidate(_) | Effect::Land(_));
     bench.database.waiting().iter().any(|(effect, _)| asks(effect))
 }
 
 #[tokio::test]
-async fn nothing_fails_while_the_host_is_silent_and_the_entry_says_why_it_waits() {
-    let bench = Bench::new(2).await;
+async fn nothing_fails_during_an_outage_of_the_host_and_the_wait_reason_names_it() {
+    let bench = Fixture::new(2).await;
     let pr = bench.open("one");
     bench.submit(pr).await.expect("accepted");
     bench.host.set_down(true);
@@ -203,8 +205,8 @@ async fn nothing_fails_while_the_host_is_silent_and_the_entry_says_why_it_waits(
 }
 
 #[tokio::test]
-async fn the_effects_of_a_server_that_died_are_run_by_the_next_one() {
-    let bench = Bench::new(2).await;
+async fn the_effects_of_a_dead_server_are_run_by_the_next_one() {
+    let bench = Fixture::new(2).await;
     let pr = bench.open("one");
     bench.submit(pr).await.expect("accepted");
     let dead = EffectRunner::new(bench.context.clone(), bench.queues.clone());
@@ -212,7 +214,7 @@ async fn the_effects_of_a_server_that_died_are_run_by_the_next_one() {
     assert!(!leased.is_empty());
     bench.run_until_idle().await;
     assert_eq!(bench.entry(pr).await.state, PrState::Merged);
-    // It was not dead, only slow: what it still does changes nothing.
+    // It was not dead, only slow: its late calls change nothing.
     let late = leased.pop().expect("one");
     let sink = dead.sink(&late);
     dead.run(&late, &sink).await.expect("the store answers");
@@ -222,8 +224,8 @@ async fn the_effects_of_a_server_that_died_are_run_by_the_next_one() {
 }
 
 #[tokio::test]
-async fn a_hint_that_was_lost_is_found_by_the_sweep() {
-    let bench = Bench::new(1).await;
+async fn the_sweep_finds_changes_whose_hint_was_lost() {
+    let bench = Fixture::new(1).await;
     let pr = bench.open("one");
     bench.host.edit(&bench.repo, pr, |it| it.draft = true);
     bench.submit(pr).await.expect("accepted");
@@ -238,13 +240,13 @@ async fn a_hint_that_was_lost_is_found_by_the_sweep() {
 }
 
 #[tokio::test]
-async fn checks_that_never_end_are_ended_by_the_deadline() {
-    let bench = Bench::new(1).await;
+async fn checks_that_never_complete_time_out() {
+    let bench = Fixture::new(1).await;
     let pr = bench.open("one");
     bench.host.set_checks_hang(true);
     bench.submit(pr).await.expect("accepted");
     let runner = EffectRunner::new(bench.context.clone(), bench.queues.clone());
-    // The target is read, then the candidate is built, then its checks may run.
+    // Read the target, then build the candidate, then run its checks.
     for _ in 0..2 {
         bench.run_host_effects(&runner).await;
     }
@@ -252,7 +254,7 @@ async fn checks_that_never_end_are_ended_by_the_deadline() {
     let sink = runner.sink(&checks);
     let sweeper = Sweeper::new(bench.context.clone(), bench.queues.clone());
     let deadline = async {
-        // The checks have started: their first report is in.
+        // The checks have started: the first report has been absorbed.
         while bench.entry(pr).await.state != PrState::Testing
             || bench.host.calls(Call::RunChecks) == 0
         {
@@ -260,7 +262,7 @@ async fn checks_that_never_end_are_ended_by_the_deadline() {
         }
         bench.clock.advance(Span::hours(6));
         assert_eq!(sweeper.deadlines().await.expect("the store answers"), 1);
-        // The deadline has revoked the checks: their holder learns of it when it renews.
+        // The timeout has revoked the checks: the next renewal fails.
         bench.run_host_effects(&runner).await;
         assert!(!runner.renew(&checks).await.expect("the store answers"));
         sink.close();
@@ -271,10 +273,10 @@ async fn checks_that_never_end_are_ended_by_the_deadline() {
 }
 
 #[tokio::test]
-async fn strays_among_the_branches_are_swept() {
-    let bench = Bench::new(1).await;
+async fn orphaned_branches_are_swept() {
+    let bench = Fixture::new(1).await;
     let pr = bench.open("one");
-    // The branch is made, and both its report and its deletion are lost.
+    // The branch is created, and both its report and its deletion are lost.
     bench.submit(pr).await.expect("accepted");
     bench.host.fail(Call::DeleteBranch, 1, Failure::Rejected);
     bench.run_until_idle().await;
@@ -294,7 +296,7 @@ async fn strays_among_the_branches_are_swept() {
 
 #[tokio::test]
 async fn branches_of_live_runs_and_of_other_servers_are_not_swept() {
-    let bench = Bench::new(1).await;
+    let bench = Fixture::new(1).await;
     let pr = bench.open("one");
     bench.host.set_checks_hang(true);
     bench.submit(pr).await.expect("accepted");
@@ -305,13 +307,13 @@ async fn branches_of_live_runs_and_of_other_servers_are_not_swept() {
     let there = || bench.host.test_branches_there(&bench.repo);
     let tested = there().remove(0);
     let run = tested.as_str().rsplit('/').next().expect("a run").to_owned();
-    // A server died while it built: its scratch branch is used again when the build is repeated.
+    // A server died during a build: the repeated build reuses its scratch branch.
     let (scratch, other) = (format!("signalbox-temp/build/{run}"), "signalbox-temp/build/other");
     bench.host.leave_test_branch(&bench.repo, &scratch);
     bench.host.leave_test_branch(&bench.repo, other);
     let sweeper = Sweeper::new(bench.context.clone(), bench.queues.clone());
     for _ in 0..3 {
-        // Another server uses its own every ten minutes.
+        // Another server updates its own branch every ten minutes.
         bench.host.push_branch(&bench.repo, other, &[("used", &bench.clock.now().to_string())]);
         assert_eq!(sweeper.stray_branches().await.expect("everything answers"), 0);
         bench.clock.advance(Span::minutes(10));

@@ -1,14 +1,13 @@
-//! The simulation: many seeds, and the seeds that once found something.
+//! The simulation: many seeds, and the seeds that failed once.
 
 use signalbox_testkit::memory::MemoryDatabase;
 use signalbox_testkit::simulation::{Failure, Report, simulate};
 
-/// Seeds that failed once. A change of the simulation makes other histories of them; then they are
-/// seeds like all others.
+/// Seeds that failed once. A change of the simulation changes their histories; then they are
+/// ordinary seeds.
 ///
-/// * 34, 78, 332: targets that were reported while a pull request was being submitted were
-///   forgotten until the next restart.
-/// * 9, 24: targets that an entry under test had not taken were its own after the next load.
+/// * 34, 78, 332: targets that were reported during a submission were lost until the next restart.
+/// * 9, 24: after a load, an entry under test had targets that it had not accepted.
 const REGRESSIONS: [u64; 5] = [9, 24, 34, 78, 332];
 
 fn run(seed: u64) -> Result<Report, Failure> {
@@ -19,7 +18,8 @@ fn number(variable: &str) -> Option<u64> {
     std::env::var(variable).ok().and_then(|text| text.parse().ok())
 }
 
-/// Runs seeds, shared out to threads; the lowest one that fails is told. Returns what they landed.
+/// Runs seeds on several threads; panics with the lowest one that fails. Returns the number of
+/// landings.
 fn run_all(seeds: &[u64]) -> usize {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let part = |first: usize| {
@@ -48,7 +48,7 @@ fn run_all(seeds: &[u64]) -> usize {
 }
 
 #[test]
-fn everything_comes_right_whatever_happens() {
+fn every_seed_settles_without_violations() {
     let seeds = number("SIGNALBOX_SIMULATION_SEEDS").unwrap_or(250);
     let seeds: Vec<u64> = (0..seeds).collect();
     let landed = run_all(&seeds);
@@ -56,12 +56,12 @@ fn everything_comes_right_whatever_happens() {
 }
 
 #[test]
-fn what_was_found_once_is_not_found_again() {
+fn seeds_that_failed_once_pass() {
     run_all(&REGRESSIONS);
 }
 
 #[test]
-fn a_seed_determines_everything() {
+fn a_seed_determines_the_whole_trace() {
     for seed in 0..10 {
         let (one, two) = (run(seed), run(seed));
         let trace = |ran: Result<Report, Failure>| match ran {

@@ -1,4 +1,4 @@
-//! The use cases of webhooks on stores in memory: what happens when receivers fail and servers die.
+//! The use cases of webhooks on stores in memory, with failing receivers and dying servers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use uuid::Uuid;
 
 const KIND: &str = "pull_request.merged";
 
-struct House {
+struct Fixture {
     clock: Arc<ManualClock>,
     stores: Stores,
     hooks: Arc<FakeWebhooks>,
@@ -25,7 +25,7 @@ struct House {
     caller: Caller,
 }
 
-impl House {
+impl Fixture {
     async fn new(backlog: u32) -> Self {
         let clock = Arc::new(ManualClock::default());
         let stores = MemoryDatabase::new().stores();
@@ -94,7 +94,7 @@ impl House {
         [healthy, failing].concat()
     }
 
-    /// Every endpoint has a turn.
+    /// Runs one turn of every endpoint.
     async fn turns(&self) {
         for leased in self.leased().await {
             let due = self.service.due(&leased, self.service.turn_end(), 999).await;
@@ -117,8 +117,8 @@ fn failed() -> Sent {
 #[tokio::test]
 async fn every_message_arrives_under_one_id_although_servers_die_and_receivers_fail() {
     for seed in 1_u64..40 {
-        let house = House::new(1_000).await;
-        let id = house.endpoint("a").await;
+        let fixture = Fixture::new(1_000).await;
+        let id = fixture.endpoint("a").await;
         let (mut state, mut ids, mut events) = (seed, BTreeMap::new(), Vec::new());
         let mut draw = |range: u64| {
             state = state
@@ -127,32 +127,32 @@ async fn every_message_arrives_under_one_id_although_servers_die_and_receivers_f
             (state >> 33) % range
         };
         for _ in 0..30 {
-            events.extend(house.happens(usize::try_from(draw(3)).expect("small")));
-            house.fan_out().await;
-            for leased in house.leased().await {
-                let due = house.service.due(&leased, house.service.turn_end(), 9).await;
+            events.extend(fixture.happens(usize::try_from(draw(3)).expect("small")));
+            fixture.fan_out().await;
+            for leased in fixture.leased().await {
+                let due = fixture.service.due(&leased, fixture.service.turn_end(), 9).await;
                 for message in due.expect("messages") {
                     if draw(4) == 0 {
-                        house.hooks.answer([failed()]);
+                        fixture.hooks.answer([failed()]);
                     }
                     if draw(5) == 0 {
                         // The server dies after the post: another one has the lease by then.
-                        house.service.hand_back(true).await.expect("ended");
+                        fixture.service.hand_back(true).await.expect("ended");
                     }
-                    house.service.deliver(&leased, &message).await.expect("kept or lost");
+                    fixture.service.deliver(&leased, &message).await.expect("kept or lost");
                 }
                 if draw(2) == 0 {
-                    house.service.release(&leased).await.expect("released");
+                    fixture.service.release(&leased).await.expect("released");
                 }
             }
-            house.clock.advance(Span::minutes(u32::try_from(draw(9)).expect("small")));
+            fixture.clock.advance(Span::minutes(u32::try_from(draw(9)).expect("small")));
         }
         for _ in 0..12 {
-            house.clock.advance(Span::hours(11));
-            house.turns().await;
+            fixture.clock.advance(Span::hours(11));
+            fixture.turns().await;
         }
-        assert_eq!(house.waiting(id).await, 0, "seed {seed}");
-        for (_, message, body) in house.hooks.posted() {
+        assert_eq!(fixture.waiting(id).await, 0, "seed {seed}");
+        for (_, message, body) in fixture.hooks.posted() {
             ids.entry(body).or_insert_with(BTreeSet::new).insert(message);
         }
         assert_eq!(ids.len(), events.len(), "seed {seed}: none is lost");
@@ -162,55 +162,57 @@ async fn every_message_arrives_under_one_id_although_servers_die_and_receivers_f
 
 #[tokio::test]
 async fn an_endpoint_with_a_full_backlog_gets_no_more_until_it_has_room() {
-    let house = House::new(5).await;
-    let (slow, quick) = (house.endpoint("slow").await, house.endpoint("quick").await);
-    let events = house.happens(12);
-    house.fan_out().await;
-    assert_eq!((house.waiting(slow).await, house.waiting(quick).await), (5, 5));
-    for leased in house.leased().await.iter().filter(|it| it.endpoint.id == quick) {
-        let due = house.service.due(leased, house.service.turn_end(), 99).await.expect("messages");
+    let fixture = Fixture::new(5).await;
+    let (slow, quick) = (fixture.endpoint("slow").await, fixture.endpoint("quick").await);
+    let events = fixture.happens(12);
+    fixture.fan_out().await;
+    assert_eq!((fixture.waiting(slow).await, fixture.waiting(quick).await), (5, 5));
+    for leased in fixture.leased().await.iter().filter(|it| it.endpoint.id == quick) {
+        let due =
+            fixture.service.due(leased, fixture.service.turn_end(), 99).await.expect("messages");
         for message in due {
-            assert!(house.service.deliver(leased, &message).await.expect("kept"));
+            assert!(fixture.service.deliver(leased, &message).await.expect("kept"));
         }
     }
-    house.fan_out().await;
-    assert_eq!((house.waiting(slow).await, house.waiting(quick).await), (5, 5));
-    house.service.hand_back(true).await.expect("ended");
+    fixture.fan_out().await;
+    assert_eq!((fixture.waiting(slow).await, fixture.waiting(quick).await), (5, 5));
+    fixture.service.hand_back(true).await.expect("ended");
     for _ in 0..3 {
-        house.turns().await;
-        house.fan_out().await;
+        fixture.turns().await;
+        fixture.fan_out().await;
     }
-    assert_eq!((house.waiting(slow).await, house.waiting(quick).await), (0, 0));
-    assert_eq!(house.hooks.posted().len(), 2 * events.len(), "each once");
+    assert_eq!((fixture.waiting(slow).await, fixture.waiting(quick).await), (0, 0));
+    assert_eq!(fixture.hooks.posted().len(), 2 * events.len(), "each once");
 }
 
 #[tokio::test]
-async fn an_endpoint_that_fails_for_five_days_is_switched_off_and_the_other_notices_nothing() {
-    let house = House::new(1_000).await;
-    let dead = house.endpoint("dead").await;
-    let endpoint = async |id| house.service.endpoint(&house.caller, id).await.expect("an endpoint");
+async fn an_endpoint_that_fails_for_five_days_is_disabled_without_effect_on_others() {
+    let fixture = Fixture::new(1_000).await;
+    let dead = fixture.endpoint("dead").await;
+    let endpoint =
+        async |id| fixture.service.endpoint(&fixture.caller, id).await.expect("an endpoint");
     for _ in 0..24 {
-        house.happens(1);
-        house.fan_out().await;
-        let due = house.leased().await;
+        fixture.happens(1);
+        fixture.fan_out().await;
+        let due = fixture.leased().await;
         for leased in due {
-            let due = house.service.due(&leased, house.service.turn_end(), 99).await;
+            let due = fixture.service.due(&leased, fixture.service.turn_end(), 99).await;
             for message in due.expect("messages") {
-                house.hooks.answer([failed()]);
-                assert!(house.service.deliver(&leased, &message).await.expect("kept"));
+                fixture.hooks.answer([failed()]);
+                assert!(fixture.service.deliver(&leased, &message).await.expect("kept"));
             }
-            house.service.release(&leased).await.expect("released");
+            fixture.service.release(&leased).await.expect("released");
         }
-        house.clock.advance(Span::hours(6));
+        fixture.clock.advance(Span::hours(6));
     }
     let off = endpoint(dead).await.health.off.expect("off");
     assert_eq!(off.reason, OffReason::Failing);
-    let alive = house.endpoint("alive").await;
-    house.hooks.posted();
-    house.happens(3);
-    house.fan_out().await;
-    house.turns().await;
-    let posted = house.hooks.posted();
+    let alive = fixture.endpoint("alive").await;
+    fixture.hooks.posted();
+    fixture.happens(3);
+    fixture.fan_out().await;
+    fixture.turns().await;
+    let posted = fixture.hooks.posted();
     assert_eq!(posted.len(), 3);
     assert!(posted.iter().all(|it| it.0 == "https://alive.test/"), "{posted:?}");
     assert!(endpoint(alive).await.health.is_on());
@@ -219,51 +221,51 @@ async fn an_endpoint_that_fails_for_five_days_is_switched_off_and_the_other_noti
         ..Default::default()
     };
     let failed =
-        house.stores.webhook.endpoints.messages(house.caller.org, dead, &filter, None, 999);
-    assert!(!failed.await.expect("messages").is_empty(), "the first ones have used up their tries");
+        fixture.stores.webhook.endpoints.messages(fixture.caller.org, dead, &filter, None, 999);
+    assert!(!failed.await.expect("messages").is_empty(), "the first ones have used all attempts");
 }
 
 #[tokio::test]
-async fn a_turn_ends_and_a_token_with_less_may_do_nothing() {
-    let house = House::new(1_000).await;
-    house.endpoint("a").await;
-    house.happens(1);
-    house.fan_out().await;
-    let leased = house.leased().await.remove(0);
-    let end = house.service.turn_end();
-    assert_eq!(house.service.due(&leased, end, 9).await.expect("one").len(), 1);
-    house.clock.advance(Span::minutes(1));
-    assert!(house.service.due(&leased, end, 9).await.expect("none").is_empty());
+async fn a_turn_ends_and_a_limited_token_is_refused() {
+    let fixture = Fixture::new(1_000).await;
+    fixture.endpoint("a").await;
+    fixture.happens(1);
+    fixture.fan_out().await;
+    let leased = fixture.leased().await.remove(0);
+    let end = fixture.service.turn_end();
+    assert_eq!(fixture.service.due(&leased, end, 9).await.expect("one").len(), 1);
+    fixture.clock.advance(Span::minutes(1));
+    assert!(fixture.service.due(&leased, end, 9).await.expect("none").is_empty());
     let scopes = Scope::ALL.into_iter().filter(|it| *it != Scope::QueueAdmin).collect();
-    let less = Caller { scopes, ..house.caller.clone() };
-    assert!(house.service.endpoints(&less).await.is_err());
+    let less = Caller { scopes, ..fixture.caller.clone() };
+    assert!(fixture.service.endpoints(&less).await.is_err());
     let repos = vec![RepoName::parse("git.test/acme/calc").expect("a name")];
-    let limited = Caller { repos, ..house.caller.clone() };
-    assert!(house.service.endpoints(&limited).await.is_err());
+    let limited = Caller { repos, ..fixture.caller.clone() };
+    assert!(fixture.service.endpoints(&limited).await.is_err());
 }
 
 #[tokio::test]
-async fn a_receiver_that_asks_for_time_gets_it_and_no_more_than_ten_hours() {
+async fn a_retry_after_is_respected_up_to_ten_hours() {
     for (asked, left_alone) in [(20, 20), (7_200, 7_200), (90_000, 36_000)] {
-        let house = House::new(1_000).await;
-        house.endpoint("busy").await;
-        house.happens(1);
-        house.fan_out().await;
+        let fixture = Fixture::new(1_000).await;
+        fixture.endpoint("busy").await;
+        fixture.happens(1);
+        fixture.fan_out().await;
         let retry_after = Some(Span::seconds(asked));
-        house.hooks.answer([Sent::Answered {
+        fixture.hooks.answer([Sent::Answered {
             status: 503,
             abort: false,
             retry_after,
             body: String::new(),
         }]);
-        house.turns().await;
-        assert_eq!(house.hooks.posted().len(), 1);
-        house.clock.advance(Span::seconds(left_alone - 1));
-        house.turns().await;
-        assert_eq!(house.hooks.posted().len(), 0, "{asked} s were asked for");
-        // A tenth is added by chance at most.
-        house.clock.advance(Span::seconds(left_alone / 10 + 1));
-        house.turns().await;
-        assert_eq!(house.hooks.posted().len(), 1, "{asked} s are over");
+        fixture.turns().await;
+        assert_eq!(fixture.hooks.posted().len(), 1);
+        fixture.clock.advance(Span::seconds(left_alone - 1));
+        fixture.turns().await;
+        assert_eq!(fixture.hooks.posted().len(), 0, "{asked} s were requested");
+        // Jitter adds at most a tenth.
+        fixture.clock.advance(Span::seconds(left_alone / 10 + 1));
+        fixture.turns().await;
+        assert_eq!(fixture.hooks.posted().len(), 1, "{asked} s have passed");
     }
 }

@@ -1,12 +1,11 @@
-//! A git host on a folder of bare repositories: the git host, the checks runner and the webhook
-//! decoder, as small as the promises of their ports allow. `tests/host_adapter.rs` runs the
-//! conformance suites on it.
+//! A minimal git host on a folder of bare repositories: git host, checks runner and webhook
+//! decoder. `tests/host_adapter.rs` runs the conformance suites on it.
 //!
 //! `cargo run -p signalbox-conformance --example host_adapter` builds a candidate, runs its checks and
 //! lands it.
 #![expect(clippy::print_stdout, reason = "an example prints")]
 
-#[expect(dead_code, reason = "its test does more with the host")]
+#[expect(dead_code, reason = "the test uses more of the host")]
 mod folder_host;
 
 use async_trait::async_trait;
@@ -22,7 +21,7 @@ use signalbox_domain::queue::{Change, CheckReport, MergeMethod, RunChecks};
 use signalbox_domain::time::Timestamp;
 use uuid::Uuid;
 
-/// Prints what is reported.
+/// A sink that prints reports.
 struct Printer;
 
 #[async_trait]
@@ -48,7 +47,7 @@ impl ChecksSink for Printer {
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let place = GitPlace::new("acme/calc.git");
     place.bare(&["init", "-q", "--bare"]);
-    place.commit(&[("checks/test", "echo 2 and 2 is $((2 + 2))\n")], "A check");
+    place.commit(&[("checks/test", "echo 2 and 2 is $((2 + 2))\n")], "Add a check");
     let main = place.push("main");
     place.branch("topic", "main", &[("a.txt", "a\n")]);
     let head = place.push("topic");
@@ -73,7 +72,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let order = build(&main, vec![change], MergeMethod::Squash);
     let Built::Candidate { candidate, .. } = host.build_candidate(&repository, &order).await?
     else {
-        return Err("it conflicts".into());
+        return Err("the changes conflict".into());
     };
     println!("candidate {} with tree {}", candidate.sha, candidate.tree);
     let checks = RunChecks {
@@ -94,9 +93,9 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         "x-signature" => Some(signature(b"secret", body.as_bytes())),
         _ => None,
     };
-    println!("a hook says {:?}", hooks.decode(&header, body.as_bytes())?.hints);
+    println!("hints of a delivery: {:?}", hooks.decode(&header, body.as_bytes())?.hints);
     match host.land(&repository, &land(&order, &candidate)).await? {
-        LandAnswer::Landed(head) => println!("main is {} now", head.sha),
+        LandAnswer::Landed(head) => println!("main is now at {}", head.sha),
         refused => println!("not landed: {refused:?}"),
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! Planned faults.
+//! Injected faults.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ pub enum Call {
     RequiredStatuses,
     /// Building a candidate.
     BuildCandidate,
-    /// Landing one.
+    /// Landing a candidate.
     Land,
     /// Looking for landings on the target.
     Contained,
@@ -33,21 +33,21 @@ pub enum Call {
 /// How a call fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// The host does not answer, and has done nothing.
+    /// The host does not answer and has done nothing.
     Unavailable,
-    /// The host does what was asked, and its answer is lost.
+    /// The call succeeds, but its answer is lost.
     AnswerLost,
-    /// The host wants fewer calls until then.
+    /// The rate limit is exceeded until this time.
     RateLimited(Timestamp),
-    /// The host does not let this installation do it.
+    /// The host denies access.
     AccessDenied,
-    /// The host does not accept the credential.
+    /// The host rejects the credential.
     CredentialRejected,
-    /// The host says no.
+    /// The host refuses the change.
     Rejected,
-    /// The host knows no such thing.
+    /// The object does not exist.
     NotFound,
-    /// Something is not where it was expected.
+    /// A branch or an object is not in the expected state.
     Conflict,
 }
 
@@ -66,7 +66,7 @@ impl Failure {
     }
 }
 
-/// What is planned, and how often each call was made.
+/// The planned faults, and the number of calls of each kind.
 #[derive(Debug, Default)]
 pub(super) struct Faults {
     pub(super) down: bool,
@@ -81,7 +81,7 @@ impl Faults {
         self.planned.insert((call, nth), failure);
     }
 
-    /// Drops all plans.
+    /// Drops all planned faults.
     pub(super) fn forget(&mut self) {
         self.planned.clear();
     }
@@ -90,8 +90,8 @@ impl Faults {
         self.made.get(&call).copied().unwrap_or(0)
     }
 
-    /// Counts a call. `Err`: it fails before anything is done; `Ok(Some(_))`: what was asked is
-    /// done, and the caller gets that error all the same.
+    /// Counts a call. `Err`: it fails without an effect. `Ok(Some(_))`: it takes effect, but the
+    /// caller gets this error.
     pub(super) fn meet(&mut self, call: Call) -> Result<Option<HostError>, HostError> {
         let made = self.made.entry(call).or_default();
         *made += 1;

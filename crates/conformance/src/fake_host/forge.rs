@@ -1,4 +1,4 @@
-//! The people on the host: what they write and what they see.
+//! The forge of the fake host: users, comments, labels and statuses.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -11,7 +11,7 @@ use signalbox_domain::ports::{
 };
 use signalbox_domain::time::Timestamp;
 
-/// What is on the host, what people have seen, and what they are not let see.
+/// The contents of the forge, a log of what was shown, and the rejected parts.
 #[derive(Default)]
 struct Board {
     seen: Vec<(PrNumber, &'static str, String)>,
@@ -31,7 +31,7 @@ struct Board {
 }
 
 impl Board {
-    /// Comments are numbered from 1, and each is written a second after the one before.
+    /// Adds a comment. Ids count from 1, and each comment is a second later than the previous one.
     fn write(&mut self, pr: PrNumber, author: &str, body: &str) -> u64 {
         let seconds = u32::try_from(self.comments.len()).unwrap_or(u32::MAX).saturating_add(1);
         let created_at = Timestamp::from_unix_seconds(i64::from(seconds));
@@ -42,7 +42,7 @@ impl Board {
     }
 }
 
-/// A host's people: what they see is written down.
+/// A forge in memory that records what is shown on pull requests.
 #[derive(Default)]
 pub struct FakeForge(Mutex<Board>);
 
@@ -51,17 +51,17 @@ impl FakeForge {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Keeps those parts from being shown for now, and lets all others be shown.
+    /// Rejects these parts as unavailable, and accepts all others.
     pub fn deny(&self, parts: &[&'static str]) {
         self.board().denied = parts.to_vec();
     }
 
-    /// Refuses those parts for good.
+    /// Rejects these parts for good.
     pub fn refuse(&self, parts: &[&'static str]) {
         self.board().refused = parts.to_vec();
     }
 
-    /// The head that pull requests have when they are closed.
+    /// Sets the head that pull requests have when they are closed.
     pub fn set_newer_head(&self, head: Sha) {
         self.board().newer = Some(head);
     }
@@ -79,7 +79,7 @@ impl FakeForge {
         Ok(())
     }
 
-    /// Gives a user a permission; users without one have none.
+    /// Sets the permission of a user; the default is none.
     pub fn permit(&self, login: &str, permission: Permission) {
         self.board().permissions.insert(login.to_owned(), permission);
     }
@@ -94,7 +94,7 @@ impl FakeForge {
         self.board().labels.insert((pr, label.to_owned()));
     }
 
-    /// A workflow run starts.
+    /// Starts a workflow run.
     pub fn start_workflow(&self, id: u64, run: WorkflowRun) {
         self.board().workflow_runs.insert(id, run);
     }
@@ -106,26 +106,26 @@ impl FakeForge {
         on.map(|comment| comment.body.clone()).collect()
     }
 
-    /// The newest status of each queue on a commit.
+    /// The latest status of each queue on a commit.
     pub fn statuses_on(&self, sha: &Sha) -> Vec<StatusState> {
         let board = self.board();
         let on = board.statuses.iter().filter(|((of, _), _)| of == sha);
         on.map(|(_, state)| *state).collect()
     }
 
-    /// Whether the commands of a comment were taken, as it was shown.
+    /// The reactions to a comment: whether its command was accepted.
     pub fn reactions_to(&self, comment: u64) -> Vec<bool> {
         let board = self.board();
         let to = board.reactions.iter().filter(|(of, _)| *of == comment);
         to.map(|(_, taken)| *taken).collect()
     }
 
-    /// Whether a pull request was not closed here.
+    /// Whether a pull request is open: it was not closed through the forge.
     pub fn is_open(&self, pr: PrNumber) -> bool {
         !self.board().closed.contains(&pr)
     }
 
-    /// What was shown of that part, oldest first: `status`, `comment`, `close` or `draft`.
+    /// The log of a part, oldest first: `status`, `comment`, `close` or `draft`.
     pub fn shown(&self, part: &str) -> Vec<String> {
         let board = self.board();
         let of = board.seen.iter().filter(|(_, of, _)| *of == part);
@@ -226,7 +226,7 @@ impl Forge for FakeForge {
         "/signalbox"
     }
 
-    /// Its only markup is a quote: a line that starts with `>`.
+    /// The only markup is a quote: a line that starts with `>`.
     fn plain_lines(&self, comment: &str) -> Vec<String> {
         let plain = comment.lines().filter(|line| !line.starts_with('>'));
         plain.map(ToOwned::to_owned).collect()

@@ -1,4 +1,4 @@
-//! The git host itself.
+//! The fake git host.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,7 +18,7 @@ use super::faults::Faults;
 use super::model::{ConflictingPaths, Repo, tree_id};
 use super::{Call, Failure, FakeForge, Tree};
 
-/// How a check with that name ends on a candidate with those files.
+/// Decides the conclusion of a check by its name and the candidate's files.
 type Judge = Box<dyn Fn(&str, &Tree) -> CheckConclusion + Send + Sync>;
 
 /// A git host in memory, which also runs checks.
@@ -37,8 +37,8 @@ pub(super) struct State {
 }
 
 impl FakeHost {
-    /// A host whose checks end as `judge` says of the candidate's files, at the clock's time. One
-    /// status is required: `test`.
+    /// Creates a host. `judge` decides the conclusion of checks by the candidate's files; the only
+    /// required status is `test`.
     pub fn new(
         clock: Arc<dyn Clock>,
         judge: impl Fn(&Tree) -> CheckConclusion + Send + Sync + 'static,
@@ -46,7 +46,8 @@ impl FakeHost {
         Self::judging_each(clock, move |_, files| judge(files))
     }
 
-    /// The same, with checks that end as `judge` says of their name and the candidate's files.
+    /// Creates a host. `judge` decides the conclusion of a check by its name and the candidate's
+    /// files.
     pub fn judging_each(
         clock: Arc<dyn Clock>,
         judge: impl Fn(&str, &Tree) -> CheckConclusion + Send + Sync + 'static,
@@ -69,32 +70,32 @@ impl FakeHost {
         Self { state: Mutex::new(state), clock, judge: Box::new(judge) }
     }
 
-    /// Plans that the `nth` call of that kind from now on (1 is the next) fails.
+    /// Plans a failure of the `nth` call of a kind from now on; 1 is the next one.
     pub fn fail(&self, call: Call, nth: u32, failure: Failure) {
         self.state().faults.plan(call, nth, failure);
     }
 
-    /// Takes the host down (nothing answers) or up again.
+    /// Takes the host down, so that no call is answered, or up again.
     pub fn set_down(&self, down: bool) {
         self.state().faults.down = down;
     }
 
-    /// How often a call was made, also in vain.
+    /// The number of calls of a kind, including failed ones.
     pub fn calls(&self, call: Call) -> u32 {
         self.state().faults.made(call)
     }
 
-    /// Lets checks that start from now on never end, or end at once again.
+    /// Sets whether checks that start from now on never complete, or complete immediately.
     pub fn set_checks_hang(&self, hang: bool) {
         self.state().checks_hang = hang;
     }
 
-    /// Changes what the host says that it can do.
+    /// Sets the abilities of the host.
     pub fn set_abilities(&self, abilities: Abilities) {
         self.state().abilities = abilities;
     }
 
-    /// Changes what the host says is required of candidates.
+    /// Sets the required statuses of candidates.
     pub fn set_required_statuses(&self, statuses: HostStatuses) {
         self.state().statuses = statuses;
     }
@@ -103,7 +104,7 @@ impl FakeHost {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// One call: counted, possibly failing, whole. An outer error is the host's trouble.
+    /// Executes one call: counts it and applies planned faults. The outer error is such a fault.
     fn call<T>(
         &self,
         call: Call,
@@ -264,7 +265,7 @@ fn built(repo: &mut Repo, build: &BuildCandidate) -> Result<Built, HostError> {
     })
 }
 
-/// What was reported on the head of the only pull request, when that is what would land.
+/// The checks of the only pull request's head, if its tree is the candidate's.
 fn head_checks(repo: &Repo, build: &BuildCandidate, candidate: &Candidate) -> Vec<CheckReport> {
     let Some(change) = build.changes.first().filter(|_| build.direct) else { return Vec::new() };
     let stands_on_target = repo.history(&change.head).contains(&build.target_head);
@@ -275,8 +276,8 @@ fn head_checks(repo: &Repo, build: &BuildCandidate, candidate: &Candidate) -> Ve
     }
 }
 
-/// With what a change conflicts: the target, the first candidate ahead on which it cannot be put
-/// any more, or one before it in its group.
+/// Finds what a change conflicts with: the target, the first candidate ahead that it conflicts
+/// with, or an earlier change of its group.
 fn conflicts_with(
     repo: &Repo,
     build: &BuildCandidate,
@@ -344,8 +345,8 @@ fn wanted_tree(repo: &Repo, land: &Land) -> Option<TreeId> {
     repo.merged(&land.expected, &land.candidate.sha).ok().map(|tree| tree_id(&tree))
 }
 
-/// The commit with the wanted tree that was put on the target after the expected head, if any: the
-/// landing has happened, and its answer was lost.
+/// The commit with the wanted tree on the target after the expected head, if any: an earlier
+/// landing whose answer was lost.
 fn same_tree_since(repo: &Repo, now: &Sha, land: &Land) -> Option<Sha> {
     let history = repo.history(now);
     let since = history.iter().position(|sha| *sha == land.expected)?;
@@ -354,7 +355,7 @@ fn same_tree_since(repo: &Repo, now: &Sha, land: &Land) -> Option<Sha> {
     later.rev().find(|sha| repo.head(sha).tree == wanted).cloned()
 }
 
-/// The hosts that organizations are connected to: all to the same ones.
+/// Hosts that all organizations are connected to.
 #[derive(Clone, Default)]
 pub struct FakeHosts {
     hosts: BTreeMap<HostId, Arc<FakeHost>>,
@@ -362,12 +363,12 @@ pub struct FakeHosts {
 }
 
 impl FakeHosts {
-    /// One host under one name.
+    /// A single host.
     pub fn one(name: &HostId, host: Arc<FakeHost>) -> Self {
         Self { hosts: BTreeMap::from([(name.clone(), host)]), forge: None }
     }
 
-    /// The same with people.
+    /// Adds a forge to the host.
     #[must_use]
     pub fn with_forge(self, forge: Arc<FakeForge>) -> Self {
         Self { forge: Some(forge), ..self }

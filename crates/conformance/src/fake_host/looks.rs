@@ -1,4 +1,4 @@
-//! What a test wants to know of the host, past its port: nothing here is a call that can fail.
+//! Inspection of the fake host by tests: these methods never fail and count as no calls.
 
 use signalbox_domain::ids::{BranchName, PrNumber, RepoName, Sha};
 use signalbox_domain::ports::Head;
@@ -8,35 +8,35 @@ use super::FakeHost;
 use super::model::Tree;
 
 impl FakeHost {
-    /// Drops all planned failures that have not been met.
+    /// Drops all planned failures.
     pub fn forget_failures(&self) {
         self.state().faults.forget();
     }
 
-    /// Where a branch is. `None` when there is no such branch.
+    /// The head of a branch; `None` if it does not exist.
     pub fn tip(&self, name: &RepoName, of: &BranchName) -> Option<Head> {
         self.with(name, |repo| repo.branches.get(of).map(|sha| repo.head(sha)))
     }
 
-    /// The files of a commit; none when there is no such commit.
+    /// The files of a commit; empty if it does not exist.
     pub fn files_at(&self, name: &RepoName, sha: &Sha) -> Tree {
         self.with(name, |repo| repo.tree(sha))
     }
 
-    /// Everywhere that a branch has been, oldest first.
+    /// All past heads of a branch, oldest first.
     pub fn past_heads(&self, name: &RepoName, of: &BranchName) -> Vec<Sha> {
         self.with(name, |repo| {
             repo.moves.iter().filter(|(at, _)| at == of).map(|(_, sha)| sha.clone()).collect()
         })
     }
 
-    /// The branches under test that are there.
+    /// The existing test branches.
     pub fn test_branches_there(&self, name: &RepoName) -> Vec<BranchName> {
         self.with(name, |repo| repo.test_branches.iter().cloned().collect())
     }
 
-    /// Merges an open pull request into its base by hand, past the queue, if it merges and
-    /// `accept` likes the files that the base then has. Returns the base's new head.
+    /// Merges an open pull request into its base, outside the queue, if it has no conflict and
+    /// `accept` returns `true` for the resulting files. Returns the base's new head.
     pub fn merge_by_hand(
         &self,
         name: &RepoName,

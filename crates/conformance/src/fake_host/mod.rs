@@ -1,9 +1,9 @@
-//! One git host in memory, for tests of everything above the host port.
+//! A git host in memory, for tests of everything above the host ports.
 //!
-//! It keeps branches, commits and pull requests, merges by path as git does (a path that both
-//! sides changed is a conflict; there is no merging of lines), makes object ids from contents, and
-//! runs checks by asking a closure about the tree. Faults are planned: "the third landing finds
-//! the host unavailable". What it is not: git. Adapters are tested against the real thing.
+//! It stores branches, commits and pull requests, merges by path (a path that both sides changed is
+//! a conflict; lines are not merged), derives object ids from contents, and decides checks by a
+//! closure over the files. Tests plan faults, such as "the third landing finds the host
+//! unavailable". It is not git: adapters are tested against the real git.
 
 mod checks;
 mod faults;

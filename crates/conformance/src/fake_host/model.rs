@@ -25,12 +25,12 @@ pub(super) struct Commit {
 pub(super) struct Repo {
     pub(super) commits: BTreeMap<Sha, Commit>,
     pub(super) branches: BTreeMap<BranchName, Sha>,
-    /// The branches that candidates were put on.
+    /// The test branches.
     pub(super) test_branches: BTreeSet<BranchName>,
     pub(super) pull_requests: BTreeMap<PrNumber, PullRequest>,
-    /// What was reported on heads of pull requests.
+    /// The checks of heads of pull requests.
     pub(super) head_checks: BTreeMap<Sha, Vec<CheckReport>>,
-    /// Every place that each branch has been at, oldest first.
+    /// All moves of branches, oldest first.
     pub(super) moves: Vec<(BranchName, Sha)>,
 }
 
@@ -68,7 +68,7 @@ impl Repo {
         Candidate { sha: sha.clone(), tree: tree_id(&self.tree(sha)) }
     }
 
-    /// A commit and all that it is built on, nearest first.
+    /// A commit and its ancestors, nearest first.
     pub(super) fn history(&self, of: &Sha) -> Vec<Sha> {
         let mut seen = BTreeSet::new();
         let mut order = Vec::new();
@@ -85,7 +85,7 @@ impl Repo {
         order
     }
 
-    /// Puts a pull request's changes on a commit.
+    /// Applies a pull request's changes to a commit.
     pub(super) fn put(
         &mut self,
         head: &Sha,
@@ -116,7 +116,7 @@ impl Repo {
         }
     }
 
-    /// The tree of `ours` with what `theirs` changed since their nearest common commit.
+    /// Merges the changes of `theirs` since the merge base into the tree of `ours`.
     pub(super) fn merged(&self, ours: &Sha, theirs: &Sha) -> Result<Tree, ConflictingPaths> {
         let known: BTreeSet<Sha> = self.history(ours).into_iter().collect();
         let base = self.history(theirs).into_iter().find(|sha| known.contains(sha));
@@ -124,7 +124,7 @@ impl Repo {
         merge(&base, &self.tree(ours), &self.tree(theirs))
     }
 
-    /// The commits that `head` has and `onto` has not, oldest first.
+    /// The commits of `head` that `onto` does not contain, oldest first.
     fn own_commits(&self, head: &Sha, onto: &Sha) -> Vec<Sha> {
         let known: BTreeSet<Sha> = self.history(onto).into_iter().collect();
         let mut own: Vec<Sha> =
@@ -134,7 +134,7 @@ impl Repo {
     }
 }
 
-/// The id of a tree, made from its contents.
+/// The id of a tree, derived from its contents.
 pub(super) fn tree_id(tree: &Tree) -> TreeId {
     let mut text = String::new();
     for (path, content) in tree {

@@ -1,4 +1,4 @@
-//! What authors and visitors do on the host: open, push, close, look.
+//! Actions of users on the fake host: open, push, edit, read.
 
 use signalbox_domain::ids::{BranchName, PrNumber, RepoName, Sha};
 use signalbox_domain::queue::{CheckReport, Mergeability, PullRequest, PullRequestState};
@@ -72,7 +72,7 @@ impl FakeHost {
         })
     }
 
-    /// Pushes a commit to a branch past the queue; returns the branch's new head.
+    /// Pushes a commit to a branch, outside the queue; returns the branch's new head.
     pub fn push_branch(&self, name: &RepoName, to: &str, files: &[(&str, &str)]) -> Sha {
         self.with(name, |repo| {
             let to = branch(to);
@@ -84,31 +84,31 @@ impl FakeHost {
         })
     }
 
-    /// A branch under test that is left over, or another server's.
+    /// Adds a test branch that is orphaned or belongs to another server.
     pub fn leave_test_branch(&self, name: &RepoName, left: &str) {
         self.push_branch(name, left, &[("left", left)]);
         self.with(name, |repo| repo.test_branches.insert(branch(left)));
     }
 
-    /// Changes what the host shows of a pull request: closes it, makes it a draft, and so on.
+    /// Changes a pull request: closes it, converts it to a draft, and so on.
     pub fn edit(&self, name: &RepoName, pr: PrNumber, change: impl FnOnce(&mut PullRequest)) {
         self.with(name, |repo| {
             change(repo.pull_requests.get_mut(&pr).expect("the pull request exists"));
         });
     }
 
-    /// A pull request as the host shows it.
+    /// A pull request on the host.
     pub fn shown(&self, name: &RepoName, pr: PrNumber) -> PullRequest {
         self.with(name, |repo| repo.pull_requests.get(&pr).cloned()).expect("it exists")
     }
 
-    /// The files of a branch. `None` when there is no such branch.
+    /// The files of a branch; `None` if it does not exist.
     pub fn files(&self, name: &RepoName, of: &str) -> Option<Tree> {
         self.with(name, |repo| repo.branches.get(&branch(of)).map(|sha| repo.tree(sha)))
     }
 
-    /// The files of a branch at every place that it has been at, oldest first: whether the target
-    /// was ever red is asked of these.
+    /// The files of all past heads of a branch, oldest first, to check that the target was never
+    /// red.
     pub fn past_files(&self, name: &RepoName, of: &str) -> Vec<Tree> {
         let of = branch(of);
         self.with(name, |repo| {

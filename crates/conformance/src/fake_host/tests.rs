@@ -1,4 +1,4 @@
-//! The fake host keeps the promises of the host port that tests lean on.
+//! The fake host fulfils the parts of the host port's contract that tests rely on.
 
 use std::sync::Arc;
 
@@ -16,12 +16,12 @@ use uuid::Uuid;
 
 use super::{Call, Failure, FakeHost, Tree};
 
-struct Bench {
+struct Fixture {
     host: FakeHost,
     repository: Repository,
 }
 
-impl Bench {
+impl Fixture {
     fn new() -> Self {
         let name = RepoName::parse("git.test/acme/calc").expect("valid");
         let host = FakeHost::new(Arc::new(ManualClock::default()), |_| CheckConclusion::Success);
@@ -50,7 +50,7 @@ impl Bench {
 
     async fn main(&self) -> Sha {
         let head = self.host.head(&self.repository, &branch("main")).await.expect("up");
-        head.expect("there is one").sha
+        head.expect("main exists").sha
     }
 
     async fn build(&self, ahead: &[(RunId, &Candidate)], change: &Change) -> Built {
@@ -117,7 +117,7 @@ fn run(number: u128) -> RunId {
 
 #[tokio::test]
 async fn a_candidate_is_what_then_lands() {
-    let bench = Bench::new();
+    let bench = Fixture::new();
     let (before, change) = (bench.main().await, bench.open(&[("a", "2")]));
     let candidate = bench.candidate(&[], &change).await;
     assert_eq!(candidate, bench.candidate(&[], &change).await, "building again changes nothing");
@@ -130,8 +130,8 @@ async fn a_candidate_is_what_then_lands() {
 }
 
 #[tokio::test]
-async fn a_conflict_names_the_first_run_that_is_in_the_way() {
-    let bench = Bench::new();
+async fn a_conflict_names_the_first_conflicting_run_ahead() {
+    let bench = Fixture::new();
     let (one, two) = (bench.open(&[("a", "2")]), bench.open(&[("b", "2")]));
     let (first, all) = (run(1), run(2));
     let below = bench.candidate(&[], &one).await;
@@ -149,7 +149,7 @@ async fn a_conflict_names_the_first_run_that_is_in_the_way() {
 
 #[tokio::test]
 async fn nothing_lands_on_a_target_that_has_moved() {
-    let bench = Bench::new();
+    let bench = Fixture::new();
     let (before, change) = (bench.main().await, bench.open(&[("a", "2")]));
     let candidate = bench.candidate(&[], &change).await;
     let moved_to = bench.host.push_branch(&bench.repository.name, "main", &[("c", "1")]);
@@ -159,8 +159,8 @@ async fn nothing_lands_on_a_target_that_has_moved() {
 }
 
 #[tokio::test]
-async fn nothing_lands_when_the_pull_request_was_pushed_to() {
-    let bench = Bench::new();
+async fn nothing_lands_after_a_push_to_the_pull_request() {
+    let bench = Fixture::new();
     let (before, change) = (bench.main().await, bench.open(&[("a", "2")]));
     let candidate = bench.candidate(&[], &change).await;
     bench.host.push(&bench.repository.name, change.pr, &[("a", "3")]);
@@ -170,12 +170,12 @@ async fn nothing_lands_when_the_pull_request_was_pushed_to() {
 }
 
 #[tokio::test]
-async fn a_candidate_beside_the_target_lands_anew_if_its_tree_comes_out_the_same() {
-    let bench = Bench::new();
+async fn a_candidate_beside_the_target_lands_again_if_its_tree_is_the_same() {
+    let bench = Fixture::new();
     let (one, two) = (bench.open(&[("a", "2")]), bench.open(&[("b", "2")]));
     let below = bench.candidate(&[], &one).await;
     let above = bench.candidate(&[(run(1), &below)], &two).await;
-    // The first change comes to the target by another commit.
+    // The first change reaches the target by another commit.
     let expected = bench.host.push_branch(&bench.repository.name, "main", &[("a", "2")]);
     let answer = bench.land(&expected, &above, &two).await.expect("up");
     let LandAnswer::Landed(head) = answer else { panic!("{answer:?}") };
@@ -186,8 +186,8 @@ async fn a_candidate_beside_the_target_lands_anew_if_its_tree_comes_out_the_same
 }
 
 #[tokio::test]
-async fn a_planned_fault_hits_that_call_only_and_a_lost_answer_is_not_a_lost_landing() {
-    let bench = Bench::new();
+async fn a_planned_fault_affects_one_call_and_a_lost_answer_does_not_undo_the_landing() {
+    let bench = Fixture::new();
     let (before, change) = (bench.main().await, bench.open(&[("a", "2")]));
     let candidate = bench.candidate(&[], &change).await;
     bench.host.fail(Call::Land, 1, Failure::Unavailable);
@@ -204,7 +204,7 @@ async fn a_planned_fault_hits_that_call_only_and_a_lost_answer_is_not_a_lost_lan
 
 #[tokio::test]
 async fn a_rebased_candidate_has_every_commit_of_its_pull_request() {
-    let bench = Bench::new();
+    let bench = Fixture::new();
     let change = bench.open(&[("a", "2")]);
     let head = bench.host.push(&bench.repository.name, change.pr, &[("c", "1")]);
     bench.host.push_branch(&bench.repository.name, "main", &[("b", "2")]);
@@ -230,14 +230,14 @@ async fn a_rebased_candidate_has_every_commit_of_its_pull_request() {
 }
 
 #[tokio::test]
-async fn a_test_branch_is_deleted_only_where_it_is_expected() {
-    let bench = Bench::new();
+async fn a_test_branch_is_deleted_only_at_its_expected_head() {
+    let bench = Fixture::new();
     let change = bench.open(&[("a", "2")]);
     let candidate = bench.candidate(&[], &change).await;
     let (name, elsewhere) = (branch("signalbox-merge/pr-1"), bench.main().await);
     let left_after_deleting = async |expected| {
         let deleted = bench.host.delete_branch(&bench.repository, &name, expected).await;
-        deleted.expect("a branch that is elsewhere or gone is fine");
+        deleted.expect("a moved or missing branch is not an error");
         bench.host.test_branches(&bench.repository).await.expect("up").len()
     };
     assert_eq!(left_after_deleting(Some(&elsewhere)).await, 1);
@@ -246,8 +246,8 @@ async fn a_test_branch_is_deleted_only_where_it_is_expected() {
 }
 
 #[tokio::test]
-async fn nothing_lands_of_a_pull_request_that_was_closed() {
-    let bench = Bench::new();
+async fn a_closed_pull_request_does_not_land() {
+    let bench = Fixture::new();
     let (before, change) = (bench.main().await, bench.open(&[("a", "2")]));
     let candidate = bench.candidate(&[], &change).await;
     let close = |it: &mut PullRequest| it.state = PullRequestState::Closed;
@@ -258,7 +258,7 @@ async fn nothing_lands_of_a_pull_request_that_was_closed() {
 
 #[tokio::test]
 async fn the_newest_pull_request_of_a_branch_is_found_open_ones_first() {
-    let bench = Bench::new();
+    let bench = Fixture::new();
     let (one, two) = (bench.open(&[("a", "2")]), bench.open(&[("b", "2")]));
     let name = &bench.repository.name;
     let from = |pr: PrNumber| {

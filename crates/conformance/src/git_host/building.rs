@@ -1,4 +1,4 @@
-//! Candidates.
+//! Properties of building candidates.
 
 use signalbox_domain::ids::{PrNumber, RunId, Sha};
 use signalbox_domain::ports::{Built, HostError};
@@ -7,9 +7,9 @@ use uuid::Uuid;
 
 use super::{Acts as _, HostWorld, build, change};
 
-/// Squash, merge commit and rebase: the number of commits and of parents, the author, the branch,
-/// and one tree for all. Repeating an order gives the same tree.
-pub async fn each_method_gives_its_own_history_and_the_same_tree(world: &dyn HostWorld) {
+/// Squash, merge commit and rebase have the expected number of commits and parents, author and
+/// branch, and the same tree. A repeat gives the same tree.
+pub async fn each_merge_method_gives_its_own_history_and_the_same_tree(world: &dyn HostWorld) {
     let place = world.place();
     world.base(&[("a.txt", "1\n2\n3\n")]);
     let mut topic = world.change("topic", &[("b.txt", "b\n")]).await;
@@ -31,7 +31,7 @@ pub async fn each_method_gives_its_own_history_and_the_same_tree(world: &dyn Hos
         assert_eq!(place.tree(&candidate.sha), candidate.tree.as_str(), "the commit's own tree");
         trees.push(candidate.tree.clone());
         let again = world.candidate(&request).await;
-        assert_eq!(again.tree, candidate.tree, "repeating gives the same tree");
+        assert_eq!(again.tree, candidate.tree, "a repeat gives the same tree");
     }
     trees.dedup();
     assert_eq!(trees.len(), 1);
@@ -45,8 +45,8 @@ pub async fn each_method_gives_its_own_history_and_the_same_tree(world: &dyn Hos
     assert_eq!(subjects, "Ada second commit\nAda change topic");
 }
 
-/// Of a conflict it is told who conflicts, with whom, and where; no branch is left behind.
-pub async fn a_conflict_names_the_first_candidate_ahead_that_it_is_with(world: &dyn HostWorld) {
+/// A conflict names the pull request, what it conflicts with and the paths, and leaves no branch.
+pub async fn a_conflict_names_the_first_conflicting_candidate_ahead(world: &dyn HostWorld) {
     let main = world.base(&[("a.txt", "base\n")]);
     let harmless = world.change("harmless", &[("b.txt", "b\n")]).await;
     let one = world.change("one", &[("a.txt", "one\n"), ("d.txt", "one\n")]).await;
@@ -70,7 +70,7 @@ pub async fn a_conflict_names_the_first_candidate_ahead_that_it_is_with(world: &
         };
         assert_eq!(world.build(&third).await, wanted, "{method:?}");
     }
-    assert_eq!(world.test_branches().await.len(), 2, "a conflict leaves no branch behind");
+    assert_eq!(world.test_branches().await.len(), 2, "a conflict leaves no branch");
     let batch = build(&main, vec![one.clone(), other.clone()], MergeMethod::Squash);
     let conflict = world.build(&batch).await;
     let Built::Conflict { pr, with, .. } = conflict else { panic!("{conflict:?}") };
@@ -83,9 +83,9 @@ pub async fn a_conflict_names_the_first_candidate_ahead_that_it_is_with(world: &
     assert_eq!(world.test_branches().await.len(), 2);
 }
 
-/// A candidate that stands on several lanes has the changes of all; when those do not go together,
-/// the later one of the two is named.
-pub async fn a_candidate_is_put_together_from_lanes_that_have_not_landed(world: &dyn HostWorld) {
+/// A candidate on several lanes has the changes of all; if two of them conflict, the later one is
+/// named.
+pub async fn a_candidate_combines_lanes_that_have_not_landed(world: &dyn HostWorld) {
     let main = world.base(&[("a.txt", "base\n"), ("b.txt", "base\n")]);
     let one = world.change("one", &[("a.txt", "one\n")]).await;
     let two = world.change("two", &[("b.txt", "two\n")]).await;
@@ -103,9 +103,9 @@ pub async fn a_candidate_is_put_together_from_lanes_that_have_not_landed(world: 
     assert_eq!((pr, with), (top.pr, ConflictWith::Ahead(runs[1])));
 }
 
-/// Reports on a pull request's own head are told if they are asked for, and only if the head
-/// stands on the target with the candidate's tree.
-pub async fn what_was_reported_on_an_up_to_date_head_is_told(world: &dyn HostWorld) {
+/// Checks of a pull request's own head are returned if requested, and only if the head is based on
+/// the target and has the candidate's tree.
+pub async fn checks_of_an_up_to_date_head_are_returned(world: &dyn HostWorld) {
     let main = world.base(&[("a.txt", "base\n")]);
     let topic = world.change("topic", &[("b.txt", "b\n")]).await;
     world.report(&topic.head, "test");
@@ -116,7 +116,7 @@ pub async fn what_was_reported_on_an_up_to_date_head_is_told(world: &dyn HostWor
         }
         other @ (Built::Conflict { .. } | Built::MergedBefore { .. }) => panic!("{other:?}"),
     };
-    assert!(told(request.clone()).await.is_empty(), "nobody asked");
+    assert!(told(request.clone()).await.is_empty(), "not requested");
     request.direct = true;
     assert_eq!(told(request).await, ["test"]);
     let main = world.branch("main", "main", &[("c.txt", "c\n")]);
@@ -125,8 +125,8 @@ pub async fn what_was_reported_on_an_up_to_date_head_is_told(world: &dyn HostWor
     assert!(told(behind).await.is_empty(), "the head is not on top of the target");
 }
 
-/// A commit that the host does not have is a refusal and no branch.
-pub async fn what_cannot_be_found_is_said_and_leaves_nothing_behind(world: &dyn HostWorld) {
+/// A missing commit is an error and leaves no branch.
+pub async fn a_missing_commit_is_an_error_and_leaves_no_branch(world: &dyn HostWorld) {
     let main = world.base(&[("a.txt", "base\n")]);
     let missing = Sha::new("1".repeat(40)).expect("a commit");
     let request = build(&main, vec![change(PrNumber(9), &missing)], MergeMethod::Squash);

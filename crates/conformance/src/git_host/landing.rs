@@ -1,4 +1,4 @@
-//! Landings.
+//! Properties of landings.
 
 use signalbox_domain::ids::{BranchName, Sha};
 use signalbox_domain::ports::{Built, LandAnswer, Landed};
@@ -6,9 +6,9 @@ use signalbox_domain::queue::{Land, MergeMethod, PullRequestState};
 
 use super::{Acts as _, HostWorld, build, land};
 
-/// A head that has moved or a target that has moved: nothing is touched. Otherwise the candidate
-/// itself is the target's head, once, however often it is asked for.
-pub async fn landing_moves_the_target_to_what_was_tested_or_not_at_all(world: &dyn HostWorld) {
+/// If a head or the target has moved, nothing is touched. Otherwise the candidate becomes the
+/// target's head, once, also if the landing is repeated.
+pub async fn a_landing_moves_the_target_to_the_candidate_or_not_at_all(world: &dyn HostWorld) {
     let place = world.place();
     let main = world.base(&[("a.txt", "base\n")]);
     let topic = world.change("topic", &[("b.txt", "b\n")]).await;
@@ -40,18 +40,20 @@ pub async fn landing_moves_the_target_to_what_was_tested_or_not_at_all(world: &d
     assert_ne!(world.read(topic.pr).await.state, PullRequestState::Open);
 }
 
-/// The target has the same tree under another commit: what lands has the tested tree, and is found
-/// again when its answer was lost.
-pub async fn the_same_content_under_another_commit_is_no_other_target(world: &dyn HostWorld) {
+/// The target has the same tree in another commit: the landed commit has the tested tree, and is
+/// found by a repeat after a lost answer.
+pub async fn a_target_with_the_same_tree_in_another_commit_counts_as_unmoved(
+    world: &dyn HostWorld,
+) {
     let place = world.place();
     let main = world.base(&[("a.txt", "base\n")]);
     let topic = world.change("topic", &[("b.txt", "b\n")]).await;
     let request = build(&main, vec![topic], MergeMethod::Squash);
     let candidate = world.candidate(&request).await;
     place.branch("main", "main", &[]);
-    let twin = world.push("main");
-    assert_eq!(place.tree(&twin), place.tree(&main));
-    let order = Land { expected: twin, ..land(&request, &candidate) };
+    let duplicate = world.push("main");
+    assert_eq!(place.tree(&duplicate), place.tree(&main));
+    let order = Land { expected: duplicate, ..land(&request, &candidate) };
     let answer = world.land(&order).await;
     let LandAnswer::Landed(head) = &answer else { panic!("{answer:?}") };
     assert_eq!(head.tree, candidate.tree, "the tree is the tested one");
@@ -59,7 +61,7 @@ pub async fn the_same_content_under_another_commit_is_no_other_target(world: &dy
     assert_eq!(world.land(&order).await, answer, "a repeat whose first answer was lost");
 }
 
-/// Several pull requests land at once, by each method, as what was tested.
+/// A group lands together with the tested tree, by each merge method.
 pub async fn groups_land_together(world: &dyn HostWorld) {
     let mut main = world.base(&[("a.txt", "base\n")]);
     for (method, name) in [
@@ -97,8 +99,8 @@ fn bare(world: &dyn HostWorld) -> String {
     world.place().bare_folder().display().to_string()
 }
 
-/// A lane lands on what other lanes have landed when the order is not exact and the merge is clean.
-pub async fn lanes_land_beside_each_other_and_only_where_they_do_not_meet(world: &dyn HostWorld) {
+/// A lane lands on the landings of other lanes if the order is not exact and the merge is clean.
+pub async fn lanes_land_beside_each_other_unless_they_conflict(world: &dyn HostWorld) {
     let main = world.base(&[("a.txt", "base\n"), ("b.txt", "base\n")]);
     let one = world.change("one", &[("a.txt", "one\n")]).await;
     let two = world.change("two", &[("b.txt", "two\n")]).await;
@@ -118,14 +120,22 @@ pub async fn lanes_land_beside_each_other_and_only_where_they_do_not_meet(world:
     let LandAnswer::Landed(after_second) = answer.clone() else { panic!("{answer:?}") };
     let shown = |file: &str| world.place().bare(&["show", &format!("main:{file}")]);
     assert_eq!(["a.txt", "b.txt"].map(shown), ["one", "two"]);
-    assert_eq!(world.land(&landings[1]).await, answer, "an answer that was lost is found again");
+    assert_eq!(
+        world.land(&landings[1]).await,
+        answer,
+        "a repeat after a lost answer finds the landing"
+    );
     (landings[2].expected, landings[2].exact) = (after_second.sha.clone(), false);
     let answer = world.land(&landings[2]).await;
-    assert_eq!(answer, LandAnswer::TargetMoved(after_second), "it is in the way of what landed");
+    assert_eq!(
+        answer,
+        LandAnswer::TargetMoved(after_second),
+        "it conflicts with the landed changes"
+    );
 }
 
-/// A landing is contained in what stands on it, and not in what was there before.
-pub async fn landings_are_found_where_they_are_contained(world: &dyn HostWorld) {
+/// A landing is contained in its descendants, and not in its ancestors.
+pub async fn landings_are_contained_in_their_descendants(world: &dyn HostWorld) {
     let main = world.base(&[("a.txt", "base\n")]);
     let mut landings = Vec::new();
     let mut at = main.clone();
@@ -146,29 +156,29 @@ pub async fn landings_are_found_where_they_are_contained(world: &dyn HostWorld) 
     }
 }
 
-/// What adds nothing to the target leaves its tree as it is. What adds nothing to another change of
-/// its group gets no commit of its own by any method, and the answer names it.
+/// A change that adds nothing to the target leaves its tree unchanged. A change that adds nothing
+/// to its group gets no commit by any method, and the answer names it.
 pub async fn a_change_that_adds_nothing_gets_no_commit(world: &dyn HostWorld) {
     let main = world.base(&[("a.txt", "base\n")]);
     let one = world.change("one", &[("b.txt", "same\n")]).await;
-    let twin = world.change("twin", &[("b.txt", "same\n")]).await;
+    let duplicate = world.change("duplicate", &[("b.txt", "same\n")]).await;
     for method in [MergeMethod::Squash, MergeMethod::Rebase, MergeMethod::MergeCommit] {
-        let both = build(&main, vec![one.clone(), twin.clone()], method);
+        let both = build(&main, vec![one.clone(), duplicate.clone()], method);
         let built = world.host().build_candidate(world.repository(), &both).await;
         let Ok(Built::Candidate { candidate, empty, .. }) = built else { panic!("{built:?}") };
-        assert_eq!(empty, [twin.pr], "{method:?}");
+        assert_eq!(empty, [duplicate.pr], "{method:?}");
         let range = format!("{main}..{}", candidate.sha);
         let commits = world.place().bare(&["rev-list", "--first-parent", "--count", &range]);
         assert_eq!(commits, "1", "{method:?}");
     }
     let main = world.branch("main", "main", &[("b.txt", "same\n")]);
-    let late = build(&main, vec![twin], MergeMethod::Squash);
+    let late = build(&main, vec![duplicate], MergeMethod::Squash);
     let candidate = world.candidate(&late).await;
     assert_eq!(candidate.tree.as_str(), world.place().tree(&main));
 }
 
-/// Names of branches and files and messages of commits are never anything but that.
-pub async fn names_are_only_names(world: &dyn HostWorld) {
+/// Branch names, file names and commit messages are never interpreted as options or commands.
+pub async fn names_are_never_interpreted_as_options(world: &dyn HostWorld) {
     let place = world.place();
     let main = world.base(&[("a.txt", "base\n")]);
     let evil = "x;touch${IFS}pwned;$(touch${IFS}pwned)`id`|\"'&&";

@@ -1,4 +1,4 @@
-//! Merges at random, held against git's own.
+//! Random merges, compared with git's own.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use signalbox_domain::queue::{ConflictWith, MergeMethod};
 use super::{Acts as _, HostWorld, build, change};
 use crate::git_place::{GitPlace, git_in};
 
-/// A small generator of numbers: the same every time.
+/// A deterministic random number generator.
 struct Numbers(u64);
 
 impl Numbers {
@@ -44,9 +44,9 @@ fn edit(place: &GitPlace, numbers: &mut Numbers, mark: &str) {
     }
 }
 
-/// Forty merges of random edits: where git merges cleanly the candidate has git's tree; where it
-/// does not, the conflict is told, with the paths that git could not merge where the host knows.
-pub async fn merges_are_those_of_git_itself(world: &dyn HostWorld) {
+/// Forty merges of random edits: if git merges cleanly, the candidate has git's tree; otherwise the
+/// conflict is reported, with git's conflicting paths if the host knows them.
+pub async fn merges_equal_those_of_git(world: &dyn HostWorld) {
     let place = world.place();
     let lines: Vec<String> = (0..12).map(|line| format!("line {line}")).collect();
     let text = lines.join("\n") + "\n";

@@ -1,5 +1,5 @@
-//! The promises of a git host. Each property is an async function over an empty repository;
-//! [`crate::git_host_conformance`] makes a test of each.
+//! The contract of a git host. Each property is an async function over a [`HostWorld`] with an
+//! empty repository; [`crate::git_host_conformance`] makes a test of each.
 
 mod building;
 mod landing;
@@ -16,30 +16,30 @@ use crate::git_place::GitPlace;
 
 pub use building::*;
 pub use landing::*;
-pub use merging::merges_are_those_of_git_itself;
+pub use merging::merges_equal_those_of_git;
 pub use reading::*;
 
-/// Makes one test of each property. The expression gives, in an async block, a world with an empty
-/// repository.
+/// Makes one test of each property. The expression is evaluated in an async block and creates a
+/// world with an empty repository.
 #[macro_export]
 macro_rules! git_host_conformance {
     ($fresh:expr) => {
         $crate::git_host_conformance!(@tests $fresh;
-            merges_are_those_of_git_itself,
-            each_method_gives_its_own_history_and_the_same_tree,
-            a_conflict_names_the_first_candidate_ahead_that_it_is_with,
-            a_candidate_is_put_together_from_lanes_that_have_not_landed,
-            what_was_reported_on_an_up_to_date_head_is_told,
-            what_cannot_be_found_is_said_and_leaves_nothing_behind,
-            landing_moves_the_target_to_what_was_tested_or_not_at_all,
-            the_same_content_under_another_commit_is_no_other_target,
+            merges_equal_those_of_git,
+            each_merge_method_gives_its_own_history_and_the_same_tree,
+            a_conflict_names_the_first_conflicting_candidate_ahead,
+            a_candidate_combines_lanes_that_have_not_landed,
+            checks_of_an_up_to_date_head_are_returned,
+            a_missing_commit_is_an_error_and_leaves_no_branch,
+            a_landing_moves_the_target_to_the_candidate_or_not_at_all,
+            a_target_with_the_same_tree_in_another_commit_counts_as_unmoved,
             groups_land_together,
-            lanes_land_beside_each_other_and_only_where_they_do_not_meet,
-            landings_are_found_where_they_are_contained,
+            lanes_land_beside_each_other_unless_they_conflict,
+            landings_are_contained_in_their_descendants,
             a_change_that_adds_nothing_gets_no_commit,
-            names_are_only_names,
+            names_are_never_interpreted_as_options,
             pull_requests_are_read_as_they_are_now,
-            branches_are_deleted_only_where_they_are_expected,
+            branches_are_deleted_only_at_their_expected_heads,
         );
     };
     (@tests $fresh:expr; $($name:ident,)+) => {
@@ -53,7 +53,7 @@ macro_rules! git_host_conformance {
     };
 }
 
-/// A host with an empty repository, and what people do to it.
+/// A host with an empty repository, and the actions of its users.
 #[async_trait]
 pub trait HostWorld: Sync {
     /// The repository behind the host, and a clone.
@@ -65,27 +65,27 @@ pub trait HostWorld: Sync {
     /// The repository, as the host knows it.
     fn repository(&self) -> &Repository;
 
-    /// A branch of the repository was moved by a push.
+    /// Tells the host that a push moved a branch.
     fn pushed(&self, branch: &str);
 
-    /// Somebody opens a pull request of a pushed branch to `main`.
+    /// Opens a pull request from a pushed branch to `main`.
     async fn open(&self, branch: &str) -> PrNumber;
 
-    /// Somebody closes it.
+    /// Closes a pull request.
     async fn close(&self, pr: PrNumber);
 
-    /// Whether of a conflict the host tells just the paths that git could not merge.
+    /// Whether the host reports exactly git's conflicting paths.
     fn knows_conflicting_paths(&self) -> bool;
 
-    /// Somebody reports success on a commit.
+    /// Reports a successful check on a commit.
     fn report(&self, commit: &Sha, name: &str);
 
-    /// Closes the pull requests of an order that has landed as that commit, on hosts that do not
-    /// mark them as merged by themselves.
+    /// Closes the pull requests of a completed landing, on hosts that do not mark them as merged
+    /// automatically.
     async fn close_landed(&self, _order: &Land, _landed: &Sha) {}
 }
 
-/// What the properties do with a world.
+/// Helpers of the properties.
 #[async_trait]
 trait Acts: HostWorld {
     fn push(&self, branch: &str) -> Sha {
@@ -94,19 +94,19 @@ trait Acts: HostWorld {
         sha
     }
 
-    /// A branch on `from` with one commit; pushed.
+    /// Creates and pushes a branch with one commit on `from`.
     fn branch(&self, name: &str, from: &str, files: &[(&str, &str)]) -> Sha {
         self.place().branch(name, from, files);
         self.push(name)
     }
 
-    /// Files on `main`.
+    /// Commits files to `main` and pushes it.
     fn base(&self, files: &[(&str, &str)]) -> Sha {
         self.place().commit(files, "base");
         self.push("main")
     }
 
-    /// A pull request from a new branch.
+    /// Opens a pull request from a new branch.
     async fn change(&self, name: &str, files: &[(&str, &str)]) -> Change {
         let head = self.branch(name, "main", files);
         let pr = self.open(name).await;

@@ -1,4 +1,4 @@
-//! Reading, and branches.
+//! Properties of reading and of deleting branches.
 
 use signalbox_domain::ids::{BranchName, PrNumber};
 use signalbox_domain::ports::PullRequestQuery;
@@ -6,8 +6,8 @@ use signalbox_domain::queue::{MergeMethod, PullRequestState};
 
 use super::{Acts as _, HostWorld, build};
 
-/// A pull request by its number and by its branch: its head is that of this moment. What is not
-/// there is `None`.
+/// A pull request is found by its number and its branch, with its present head. A missing one is
+/// `None`.
 pub async fn pull_requests_are_read_as_they_are_now(world: &dyn HostWorld) {
     let main = world.base(&[("a.txt", "base\n")]);
     let topic = world.change("topic", &[("b.txt", "b\n")]).await;
@@ -38,9 +38,9 @@ pub async fn pull_requests_are_read_as_they_are_now(world: &dyn HostWorld) {
     assert_eq!(head("nowhere").await, None);
 }
 
-/// A test branch goes only from where it is expected; one that is gone is fine; branches of others
-/// are neither listed nor touched.
-pub async fn branches_are_deleted_only_where_they_are_expected(world: &dyn HostWorld) {
+/// A test branch is deleted only at its expected head; a missing one is not an error; other
+/// branches are neither listed nor touched.
+pub async fn branches_are_deleted_only_at_their_expected_heads(world: &dyn HostWorld) {
     let main = world.base(&[("a.txt", "base\n")]);
     world.branch("signalbox-merger/not-ours", "main", &[]);
     let topic = world.change("topic", &[("b.txt", "b\n")]).await;
@@ -52,7 +52,7 @@ pub async fn branches_are_deleted_only_where_they_are_expected(world: &dyn HostW
         deleted.await.expect("an answer");
     };
     delete(Some(&main)).await;
-    assert_eq!(world.test_branches().await.len(), 1, "it is elsewhere");
+    assert_eq!(world.test_branches().await.len(), 1, "it has another head");
     delete(Some(&candidate.sha)).await;
     assert!(world.test_branches().await.is_empty());
     delete(Some(&candidate.sha)).await;

@@ -1,4 +1,4 @@
-//! What the stores of organizations, tokens, repositories and outputs promise.
+//! The contract of the stores of organizations, tokens, repositories and check output.
 
 use signalbox_domain::ids::{OrgId, OrgSlug, RepoId, RepoName, RunId, TokenId};
 use signalbox_domain::ports::{CheckOutput, MAX_CHECK_OUTPUT, Org, Repository, Stores};
@@ -8,8 +8,8 @@ use uuid::Uuid;
 
 use super::{Sample, at};
 
-/// A slug belongs to whoever had it first.
-pub async fn an_organization_keeps_the_slug_that_it_got_first(stores: &Stores) {
+/// A slug belongs to the first organization with it.
+pub async fn a_slug_belongs_to_its_first_organization(stores: &Stores) {
     let first = Sample::org(stores, "acme").await;
     let second = Org { id: OrgId(Uuid::new_v4()), slug: first.slug.clone(), created_at: at(5) };
     assert_eq!(stores.account.orgs.create(&second).await.expect("the first one"), first);
@@ -44,8 +44,8 @@ async fn unwritten_token(stores: &Stores) -> Token {
     }
 }
 
-/// A token comes back as it was written; another hash finds nothing.
-pub async fn a_token_is_found_by_its_hash_with_everything_it_carries(stores: &Stores) {
+/// A token is read back unchanged; another hash finds nothing.
+pub async fn a_token_is_found_by_its_hash_unchanged(stores: &Stores) {
     let token = token(stores).await;
     let found = stores.account.tokens.find_by_hash(token.hash).await.expect("a read");
     assert_eq!(found, Some(token.clone()));
@@ -56,7 +56,7 @@ pub async fn a_token_is_found_by_its_hash_with_everything_it_carries(stores: &St
     assert!(stores.account.tokens.list(Some(stranger)).await.expect("a list").is_empty());
 }
 
-/// Times keep their microseconds, over the whole range that they have, and are compared by them.
+/// Times keep their microseconds over their whole range, and are compared with them.
 pub async fn times_keep_their_microseconds(stores: &Stores) {
     let now = 1_767_225_600_123_456;
     let times = [i64::MIN, -1, 0, 1, now, now + 1, i64::MAX - 1, i64::MAX];
@@ -83,7 +83,7 @@ pub async fn times_keep_their_microseconds(stores: &Stores) {
     );
 }
 
-/// Revoking again does not make a token live longer.
+/// A second revocation does not extend a token.
 pub async fn a_revoked_token_keeps_the_earlier_time(stores: &Stores) {
     let token = token(stores).await;
     let revoked = async |seconds| {
@@ -99,7 +99,7 @@ pub async fn a_revoked_token_keeps_the_earlier_time(stores: &Stores) {
     );
 }
 
-/// A name is registered once for an organization, and in any case where the host says so.
+/// A name is registered once per organization, case-insensitively if the host's names are.
 pub async fn a_repository_is_registered_once_and_belongs_to_its_organization(stores: &Stores) {
     let org = Sample::org(stores, "acme").await.id;
     let other = Sample::org(stores, "other").await.id;
@@ -115,9 +115,13 @@ pub async fn a_repository_is_registered_once_and_belongs_to_its_organization(sto
     let again = repos.register(&new(org, "calc", Some("/srv/calc.git")), true).await;
     let again = again.expect("the first one");
     assert_eq!((again.id, again.name.name.as_str()), (first.id, "Calc"));
-    assert_eq!(again.path.as_deref(), Some("/srv/calc.git"), "a path that is given is taken");
+    assert_eq!(
+        again.path.as_deref(),
+        Some("/srv/calc.git"),
+        "a given path replaces the stored one"
+    );
     let third = repos.register(&new(org, "CALC", None), true).await.expect("the first one");
-    assert_eq!(third.path.as_deref(), Some("/srv/calc.git"), "and kept");
+    assert_eq!(third.path.as_deref(), Some("/srv/calc.git"), "and is kept");
     let theirs = repos.register(&new(other, "calc", None), true).await.expect("registered");
     assert_ne!(theirs.id, first.id);
     let exact = repos.register(&new(org, "Exact", None), false).await.expect("registered");
@@ -131,8 +135,8 @@ pub async fn a_repository_is_registered_once_and_belongs_to_its_organization(sto
     assert_eq!(repos.list(Some(other)).await.expect("a list"), [theirs]);
 }
 
-/// Names that were registered while their host was not connected are found after it was connected
-/// and tells cases apart, and the other way round.
+/// A repository that was registered while its host's names counted as case-insensitive is found
+/// when they are case-sensitive, and vice versa.
 pub async fn a_repository_outlives_a_change_of_the_rule_for_its_name(stores: &Stores) {
     let org = Sample::org(stores, "acme").await.id;
     let named = |name: &str| RepoName::new("Git.Local", "Acme", name).expect("a name");
@@ -149,11 +153,11 @@ pub async fn a_repository_outlives_a_change_of_the_rule_for_its_name(stores: &St
         found.map(|it| it.id)
     };
     let first = repos.register(&new("Calc"), true).await.expect("registered");
-    assert_eq!(first.name.to_string(), "git.local/Acme/Calc", "a host has no case");
+    assert_eq!(first.name.to_string(), "git.local/Acme/Calc", "host names are case-insensitive");
     assert_eq!(found("Calc", false).await, Some(first.id));
     assert_eq!(found("acme", false).await, None);
     assert_eq!(repos.register(&new("Calc"), false).await.expect("the first one").id, first.id);
-    // The two differ in case only, so their keys would be the same where cases are not told apart.
+    // The two differ in case only, so their case-insensitive keys are equal.
     let mut lower = new("calc");
     lower.name.owner = "acme".into();
     let other = repos.register(&lower, false).await.expect("registered");
@@ -164,8 +168,8 @@ pub async fn a_repository_outlives_a_change_of_the_rule_for_its_name(stores: &St
     assert_eq!(repos.list(Some(org)).await.expect("a list").len(), 2);
 }
 
-/// First uses at the same time, under as many spellings, make one repository.
-pub async fn spellings_that_come_at_once_make_one_repository(stores: &Stores) {
+/// Concurrent registrations in different spellings create one repository.
+pub async fn concurrent_spellings_register_one_repository(stores: &Stores) {
     let org = Sample::org(stores, "acme").await.id;
     let registering = (0..16_u32).map(|number| {
         let spelt = |text: &str| {
@@ -190,7 +194,7 @@ pub async fn spellings_that_come_at_once_make_one_repository(stores: &Stores) {
     assert!(ids.iter().all(|id| *id == all[0].id), "{ids:?}");
 }
 
-/// An output is replaced by a newer one, cut at the limit, and pruned by age.
+/// An output is replaced by a newer one, truncated at the limit, and pruned by age.
 pub async fn a_check_output_is_replaced_capped_and_pruned(stores: &Stores) {
     let org = Sample::org(stores, "acme").await.id;
     let run = RunId(Uuid::new_v4());

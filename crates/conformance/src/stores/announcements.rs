@@ -1,4 +1,4 @@
-//! What is to be shown on hosts is named by commits, shown by one server at a time, and remembered.
+//! The contract of the announcement store.
 
 use signalbox_domain::ids::{PrNumber, Sha};
 use signalbox_domain::ports::{LeasedAnnouncement, SHOWN_AFTER, Shown, Stores};
@@ -10,7 +10,7 @@ use super::Sample;
 const ONE: Uuid = Uuid::from_u128(10);
 const TWO: Uuid = Uuid::from_u128(20);
 
-/// Something of everything.
+/// A record with all fields set.
 fn shown() -> Shown {
     Shown {
         status: Some(Uuid::from_u128(1)),
@@ -26,7 +26,7 @@ async fn lease(stores: &Stores, holder: Uuid, now: Timestamp) -> Vec<LeasedAnnou
     stores.queue.announcements.lease(10, holder, now, until).await.expect("an answer")
 }
 
-/// A commit makes what it names due a moment later; the next commit does not put it off.
+/// A commit makes its pull requests due a moment later; a later commit does not postpone them.
 pub async fn a_commit_makes_its_pull_requests_due(stores: &Stores) {
     let mut sample = Sample::new(stores).await;
     sample.submit(1).await;
@@ -41,13 +41,13 @@ pub async fn a_commit_makes_its_pull_requests_due(stores: &Stores) {
     assert_eq!(due.iter().map(|it| it.pr).collect::<Vec<_>>(), [PrNumber(2)]);
 }
 
-/// One holder at a time shows a pull request, and finds what the one before has shown.
-pub async fn a_pull_request_is_shown_by_one_holder_at_a_time(stores: &Stores) {
+/// One lease holder at a time announces a pull request, and reads what the previous one announced.
+pub async fn a_pull_request_has_one_lease_holder_at_a_time(stores: &Stores) {
     let mut sample = Sample::new(stores).await;
     sample.submit(7).await;
     let after = |seconds| sample.world.at.plus(Span::seconds(seconds));
     let mut first = lease(stores, ONE, after(3)).await.pop().expect("due");
-    assert_eq!(lease(stores, TWO, after(4)).await, [], "the other one is at it");
+    assert_eq!(lease(stores, TWO, after(4)).await, [], "another holder has the lease");
     let release = async |leased: &LeasedAnnouncement, now, next| {
         stores.queue.announcements.release(leased, now, next).await.expect("an answer")
     };
@@ -57,13 +57,13 @@ pub async fn a_pull_request_is_shown_by_one_holder_at_a_time(stores: &Stores) {
     assert_eq!(lease(stores, TWO, after(9)).await, []);
     let second = lease(stores, TWO, after(10)).await.pop().expect("due again");
     assert_eq!(second.shown, shown());
-    let third = lease(stores, ONE, after(41)).await.pop().expect("its holder is gone");
+    let third = lease(stores, ONE, after(41)).await.pop().expect("the lease has expired");
     assert!(!release(&second, after(42), None).await, "the lease was lost");
     assert!(release(&third, after(42), None).await);
-    assert_eq!(lease(stores, TWO, after(9_999)).await, [], "nothing is left to show");
+    assert_eq!(lease(stores, TWO, after(9_999)).await, [], "nothing is due");
 }
 
-/// What a commit names while it is shown is due again.
+/// A pull request that a commit names during a lease is due again.
 pub async fn a_commit_during_a_lease_is_not_lost(stores: &Stores) {
     let mut sample = Sample::new(stores).await;
     sample.submit(1).await;
@@ -71,7 +71,7 @@ pub async fn a_commit_during_a_lease_is_not_lost(stores: &Stores) {
     let leased = lease(stores, ONE, sample.world.at).await.pop().expect("due");
     sample.settle().await;
     let end = sample.world.at;
-    assert!(end < leased_until(&sample), "the lease is still good");
+    assert!(end < leased_until(&sample), "the lease is still valid");
     let kept = stores.queue.announcements.release(&leased, end, None).await;
     assert!(kept.expect("an answer"));
     assert_eq!(lease(stores, TWO, end.plus(SHOWN_AFTER)).await.len(), 1);
@@ -81,8 +81,8 @@ fn leased_until(sample: &Sample<'_>) -> Timestamp {
     sample.world.at.plus(Span::seconds(1))
 }
 
-/// Rows go by the time when they were last shown, the oldest first.
-pub async fn what_was_shown_long_ago_is_forgotten(stores: &Stores) {
+/// Records are deleted by the time of their last announcement, oldest first.
+pub async fn old_announcements_are_deleted(stores: &Stores) {
     let mut sample = Sample::new(stores).await;
     for pr in [1, 2, 3] {
         sample.submit(pr).await;

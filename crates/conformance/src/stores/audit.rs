@@ -1,4 +1,4 @@
-//! What the store of the audit log promises.
+//! The contract of the audit log.
 
 use signalbox_domain::audit::{AuditAction, AuditActor, AuditChange, AuditRecord};
 use signalbox_domain::ids::{OrgId, RepoName, TokenId};
@@ -32,8 +32,8 @@ fn numbers(records: &[AuditRecord]) -> Vec<u128> {
     records.iter().map(|it| it.id.as_u128()).collect()
 }
 
-/// Records come back as they were written, newest first, in pages without gaps or repeats, also
-/// where several have the same time.
+/// Records are read back unchanged, newest first, in pages without gaps or repeats, even if several
+/// have the same time.
 pub async fn records_are_paged_newest_first(stores: &Stores) {
     let org = Sample::org(stores, "acme").await.id;
     for (number, seconds) in [(1, 10), (2, 20), (3, 20), (4, 20), (5, 30)] {
@@ -52,7 +52,7 @@ pub async fn records_are_paged_newest_first(stores: &Stores) {
     assert_eq!(seen[0], record(org, 5, 30));
 }
 
-/// Each filter finds what it names and nothing else; the case of repositories does not matter.
+/// Each filter finds exactly the matching records; repositories match case-insensitively.
 pub async fn records_are_filtered(stores: &Stores) {
     let org = Sample::org(stores, "acme").await.id;
     let other = AuditRecord {
@@ -87,7 +87,7 @@ pub async fn records_are_filtered(stores: &Stores) {
     }
 }
 
-/// Another organization sees nothing; the operator, who asks for all, sees everything.
+/// Another organization sees nothing; a list of all organizations contains everything.
 pub async fn records_are_for_their_own_organization(stores: &Stores) {
     let (org, other) =
         (Sample::org(stores, "acme").await.id, Sample::org(stores, "other").await.id);
@@ -98,7 +98,7 @@ pub async fn records_are_for_their_own_organization(stores: &Stores) {
     assert_eq!((list(Some(org)).await, list(Some(other)).await, list(None).await), (1, 0, 1));
 }
 
-/// Old records go, the oldest first and no more than asked for.
+/// Old records are deleted, oldest first, up to the limit.
 pub async fn old_records_are_pruned(stores: &Stores) {
     let org = Sample::org(stores, "acme").await.id;
     for number in 1..=5 {
@@ -112,8 +112,8 @@ pub async fn old_records_are_pruned(stores: &Stores) {
     assert_eq!(stores.account.audit.prune(at(4), 9).await.expect("pruned"), 0);
 }
 
-/// A commit writes its audit record, and one that is refused writes none; its effects keep the
-/// request.
+/// A commit writes its audit record, and a failed one writes none; its effects have the request's
+/// id.
 pub async fn a_commit_writes_its_record_or_nothing(stores: &Stores) {
     let mut sample = Sample::new(stores).await;
     let org = sample.queue.org;

@@ -1,4 +1,4 @@
-//! What the event log promises.
+//! The contract of the event log.
 
 use std::sync::Arc;
 
@@ -46,7 +46,7 @@ pub async fn events_are_paged_in_order(stores: &Stores) {
     assert_eq!(after.expect("a page"), []);
 }
 
-/// Events are found by what they tell of, and each by its id.
+/// Events are found by kind, and each by its id.
 pub async fn events_are_found_by_kind_and_id(stores: &Stores) {
     let mut sample = Sample::new(stores).await;
     let org = sample.queue.org;
@@ -65,8 +65,8 @@ pub async fn events_are_found_by_kind_and_id(stores: &Stores) {
     assert_eq!(stores.webhook.event_log.event(org, Uuid::new_v4()).await.expect("a read"), None);
 }
 
-/// Old events go, the oldest first, and what comes later has a higher position still.
-pub async fn old_events_go_and_positions_are_not_given_again(stores: &Stores) {
+/// Old events are deleted, oldest first, and later events still get higher positions.
+pub async fn old_events_are_deleted_and_positions_are_not_reused(stores: &Stores) {
     let mut sample = Sample::new(stores).await;
     let (org, log) = (sample.queue.org, stores.webhook.event_log.clone());
     sample.submit(1).await;
@@ -82,7 +82,7 @@ pub async fn old_events_go_and_positions_are_not_given_again(stores: &Stores) {
     assert_eq!(kinds(&later), ["pull_request.merged"]);
 }
 
-/// Another organization sees no event, whatever it asks for.
+/// Another organization sees no event by any method.
 pub async fn events_are_for_their_own_organization(stores: &Stores) {
     let mut sample = Sample::new(stores).await;
     sample.submit(1).await;
@@ -94,9 +94,9 @@ pub async fn events_are_for_their_own_organization(stores: &Stores) {
     assert_eq!(log.event(foreign, mine[0].id).await.expect("a read"), None);
 }
 
-/// While eight queues of an organization commit at once, a reader that goes on from the last
-/// position it saw misses nothing.
-pub async fn a_reader_misses_nothing_while_others_commit(stores: &Stores) {
+/// While eight queues of an organization commit concurrently, a reader that continues from its last
+/// position misses no event.
+pub async fn a_reader_misses_no_event_during_concurrent_commits(stores: &Stores) {
     const WRITERS: usize = 8;
     const EACH: u32 = 6;
     let sample = Sample::new(stores).await;

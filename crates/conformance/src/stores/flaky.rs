@@ -20,7 +20,7 @@ fn sorted(mut summary: Summary) -> Summary {
     summary
 }
 
-/// What a store counts over many uploads is what [`Summary::of`] makes of all runs at once.
+/// The counts of a store over many uploads equal [`Summary::of`] over all runs.
 pub async fn summaries_agree_with_the_runs(stores: &Stores) {
     let scenario = Scenario::new(stores, "acme").await;
     let mut all: Vec<Run> = Vec::new();
@@ -42,7 +42,7 @@ pub async fn summaries_agree_with_the_runs(stores: &Stores) {
             codes: vec![SameCode::Commit(upload.sha.clone().expect("a commit"))],
             passed,
         });
-        scenario.service.take_in(&upload, vec![run]).await.expect("taken in");
+        scenario.service.take_in(&upload, vec![run]).await.expect("stored");
         scenario.clock.advance(Span::minutes(2));
     }
     let id = scenario.key("adds").id();
@@ -56,14 +56,14 @@ pub async fn summaries_agree_with_the_runs(stores: &Stores) {
 }
 
 /// The same upload again is counted once.
-pub async fn an_upload_is_taken_in_once(stores: &Stores) {
+pub async fn an_upload_is_counted_once(stores: &Stores) {
     let scenario = Scenario::new(stores, "acme").await;
     let upload = scenario.upload(1);
     let runs = vec![scenario.run("adds", false), scenario.run("subtracts", true)];
-    let first = scenario.service.take_in(&upload, runs.clone()).await.expect("taken in");
+    let first = scenario.service.take_in(&upload, runs.clone()).await.expect("stored");
     assert_eq!((first.tests, first.failed, first.runs, first.repeated), (2, 1, 2, false));
     assert_eq!(first.admission, Admission::Counts);
-    let again = scenario.service.take_in(&upload, runs).await.expect("taken in");
+    let again = scenario.service.take_in(&upload, runs).await.expect("stored");
     assert!(again.repeated && again.tests == 2);
     let id = scenario.key("adds").id();
     let numbers =
@@ -72,8 +72,8 @@ pub async fn an_upload_is_taken_in_once(stores: &Stores) {
     assert_eq!(stores.flaky.reads.recent_runs(scenario.repo, id, 10).await.expect("runs").len(), 1);
 }
 
-/// A failure and a success on one commit: status, list, journal and events are there at once.
-pub async fn a_disagreement_is_told_and_listed_in_one_commit(stores: &Stores) {
+/// A failure and a success on one commit: status, list, journal and events change in one commit.
+pub async fn a_disagreement_changes_status_list_and_events_in_one_commit(stores: &Stores) {
     let scenario = Scenario::new(stores, "acme").await;
     scenario.report_pr(7, 3, vec![scenario.run("adds", false)]).await;
     assert_eq!(scenario.test("adds").await.test.standing.value, TestStatus::Healthy);
@@ -127,8 +127,8 @@ pub async fn a_step_on_an_old_version_writes_nothing(stores: &Stores) {
     assert_eq!(stores.flaky.tests.repo(scenario.repo).await.expect("a read").marks, 0);
 }
 
-/// Many uploads at once, on two servers: each is counted, and the disagreement is found.
-pub async fn uploads_that_come_at_once_know_each_other(stores: &Stores) {
+/// Concurrent uploads on two servers: each is counted, and the disagreement is found.
+pub async fn concurrent_uploads_are_judged_together(stores: &Stores) {
     let scenario = Scenario::new(stores, "acme").await;
     let other = scenario.another();
     let services: [&FlakyService; 2] = [&scenario.service, &other];
@@ -143,7 +143,7 @@ pub async fn uploads_that_come_at_once_know_each_other(stores: &Stores) {
     std::future::poll_fn(|cx| {
         waiting.retain_mut(|upload| match upload.as_mut().poll(cx) {
             std::task::Poll::Ready(answer) => {
-                answer.expect("taken in");
+                answer.expect("stored");
                 done += 1;
                 false
             }
@@ -191,14 +191,14 @@ pub async fn quarantine_follows_settings_overrides_and_time(stores: &Stores) {
     decide("never", QuarantineOverride::Never, None).await;
     let end = scenario.now().plus(Span::hours(2));
     decide("healthy", QuarantineOverride::Always, Some(end)).await;
-    assert!(!scenario.quarantined(&names).await[2], "what is said to be is confirmed");
+    assert!(!scenario.quarantined(&names).await[2], "an id that a client claims is verified");
     scenario.clock.advance(Span::seconds(1));
     assert_eq!(scenario.quarantined(&names).await, [true, true, false, false]);
     let settings = scenario.service.settings(&scenario.caller, scenario.name()).await;
     let settings = settings.expect("settings").quarantine;
     let list = |at| TestList::Quarantined { settings, at };
     assert_eq!(ids(stores, scenario.repo, list(scenario.now())).await.len(), 2);
-    assert_eq!(ids(stores, scenario.repo, list(end)).await, [flaky], "it ends by itself");
+    assert_eq!(ids(stores, scenario.repo, list(end)).await, [flaky], "the override expires");
     scenario.wait(2);
     assert_eq!(scenario.quarantined(&names).await, [true, false, false, false]);
     assert_eq!(scenario.service.measure().await.expect("measured"), 3, "two active, one expired");
@@ -331,7 +331,7 @@ pub async fn time_resolves_a_monitor(stores: &Stores) {
 }
 
 /// A monitor that is deleted resolves for every test in the same commit.
-pub async fn a_deleted_monitor_resolves_everywhere_at_once(stores: &Stores) {
+pub async fn a_deleted_monitor_resolves_for_every_test(stores: &Stores) {
     let scenario = Scenario::new(stores, "acme").await;
     scenario.make_flaky("a", 1).await;
     scenario.make_flaky("b", 1).await;
@@ -378,8 +378,8 @@ pub async fn another_organization_sees_no_tests(stores: &Stores) {
     assert!(scenario.quarantined(&["adds"]).await[0]);
 }
 
-/// What is old goes, what is not stays.
-pub async fn old_history_goes(stores: &Stores) {
+/// Old rows are deleted, others stay.
+pub async fn old_history_is_deleted(stores: &Stores) {
     let scenario = Scenario::new(stores, "acme").await;
     stores.flaky.tests.prepare_days(scenario.now()).await.expect("prepared");
     stores.flaky.tests.prepare_days(scenario.now()).await.expect("prepared again");
@@ -409,7 +409,7 @@ pub async fn old_history_goes(stores: &Stores) {
     );
 }
 
-/// A ticket replaces the one before, and an unknown test has none.
+/// A ticket replaces the previous one, and an unknown test has none.
 pub async fn a_ticket_is_linked(stores: &Stores) {
     let scenario = Scenario::new(stores, "acme").await;
     scenario.report(1, vec![scenario.run("adds", true)]).await;
@@ -426,8 +426,8 @@ pub async fn a_ticket_is_linked(stores: &Stores) {
     assert_eq!(scenario.test("adds").await.ticket.as_deref(), Some("KAN-2"), "runs leave it");
 }
 
-/// The key that was kept first stays.
-pub async fn the_key_of_page_tokens_stays(stores: &Stores) {
+/// The first stored key is kept.
+pub async fn the_key_of_page_tokens_is_stable(stores: &Stores) {
     for new in [[7; 32], [8; 32]] {
         assert_eq!(stores.flaky.tests.page_key(new).await.expect("a key"), [7; 32]);
     }

@@ -113,5 +113,5 @@ pub async fn numbers_are_counted_over_their_time(stores: &Stores) {
     };
     assert_eq!(impacted(0).await, [(id, now.pull_requests_7d)].into());
     assert_eq!(impacted(3).await, [(id, later.pull_requests_7d)].into());
-    assert!(impacted(8).await.is_empty(), "a test without any is left out");
+    assert!(impacted(8).await.is_empty(), "a test without any is omitted");
 }

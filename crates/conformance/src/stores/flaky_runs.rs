@@ -1,4 +1,4 @@
-//! What failing checks and test runs are told about flaky tests.
+//! Lookups of failing checks and test runs.
 
 use signalbox_domain::flaky::{AutoQuarantine, Excuse, FailedCheck, SettingsPatch};
 use signalbox_domain::ports::{RepoRef, Stores};
@@ -30,7 +30,7 @@ pub async fn a_check_is_excused_by_quarantined_tests_only(stores: &Stores) {
     assert_eq!(ask(&["flaky"]).await, Excuse::Excused(vec!["flaky".into()]));
     assert_eq!(ask(&["flaky", "sound"]).await, failing(&["sound"]));
     assert_eq!(ask(&["unknown"]).await, failing(&["unknown"]));
-    assert_eq!(ask(&[]).await, Excuse::Unexplained, "nothing asked for is not everything");
+    assert_eq!(ask(&[]).await, Excuse::Unexplained, "an empty request does not mean all tests");
     let asked = [scenario.asked("flaky")];
     let cut_off = FailedCheck { failing: &asked, complete: false };
     let answer = scenario.service.excuse(scenario.repo.org, scenario.repo.id, cut_off).await;

@@ -32,7 +32,7 @@ pub struct Scenario<'a> {
     pub repository: Repository,
     /// The same, as stores name it.
     pub repo: RepoRef,
-    /// Somebody who may do everything in it.
+    /// A caller with every scope.
     pub caller: Caller,
 }
 
@@ -134,7 +134,7 @@ impl<'a> Scenario<'a> {
     /// Takes runs in on a commit.
     pub async fn report(&self, commit: u32, runs: Vec<ReportedRun>) -> IngestOutcome {
         let upload = self.upload(commit);
-        self.service.take_in(&upload, runs).await.expect("taken in")
+        self.service.take_in(&upload, runs).await.expect("stored")
     }
 
     /// Takes runs in on a commit of a pull request.
@@ -142,7 +142,7 @@ impl<'a> Scenario<'a> {
         let mut upload = self.upload(commit);
         (upload.pr, upload.class) = (Some(PrNumber(pr)), BranchClass::PullRequest);
         upload.branch = format!("topic-{pr}");
-        self.service.take_in(&upload, runs).await.expect("taken in");
+        self.service.take_in(&upload, runs).await.expect("stored");
     }
 
     /// Makes a test flaky: it fails and passes on one commit.

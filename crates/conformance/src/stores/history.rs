@@ -1,4 +1,4 @@
-//! What a history store promises.
+//! The contract of the history store.
 
 use std::collections::BTreeSet;
 
@@ -21,8 +21,8 @@ async fn listed(sample: &Sample<'_>, filter: EntryFilter) -> Vec<u32> {
     numbers(&found.expect("a list"))
 }
 
-/// Pages of any size are the list, the most recently submitted first; of those that were submitted
-/// at the same time the highest number. What is submitted meanwhile moves nothing.
+/// Pages of any size make up the list, most recently submitted first, and by descending number for
+/// the same time. A concurrent submission moves no other entry.
 pub async fn entries_are_paged_by_submission(stores: &Stores) {
     let mut sample = Sample::new(stores).await;
     for (pr, pause) in [(2, 1), (5, 0), (4, 0), (1, 1), (3, 0)] {
@@ -48,7 +48,7 @@ pub async fn entries_are_paged_by_submission(stores: &Stores) {
                 first = false;
             }
         }
-        // Those that earlier rounds submitted come first, and none twice.
+        // Entries submitted in earlier rounds come first, and none twice.
         assert_eq!(seen.iter().collect::<BTreeSet<_>>().len(), seen.len());
         assert!(!seen.contains(&(100 + size)));
         let known: Vec<u32> = seen.into_iter().filter(|pr| *pr < 100).collect();
@@ -56,7 +56,7 @@ pub async fn entries_are_paged_by_submission(stores: &Stores) {
     }
 }
 
-/// The window asks when entries left the queue, both ends included; the state, what they are now.
+/// A window filters by the time of exits, both ends included; a state filters by the present state.
 pub async fn entries_are_filtered_by_state_and_by_when_they_left(stores: &Stores) {
     let rules = Rules { bad: BTreeSet::from([2]), ..Rules::default() };
     let mut sample = Sample::with(stores, rules).await;
@@ -78,7 +78,7 @@ pub async fn entries_are_filtered_by_state_and_by_when_they_left(stores: &Stores
         ..EntryFilter::default()
     };
     let second = Span::seconds(1);
-    // It failed, and is back: the window still finds it.
+    // It failed and was resubmitted: the window still finds it.
     assert_eq!(listed(&sample, window(Some(failed_at), Some(failed_at))).await, [2]);
     assert_eq!(listed(&sample, window(Some(beginning), None)).await, [2, 1]);
     assert_eq!(
@@ -96,8 +96,8 @@ pub async fn entries_are_filtered_by_state_and_by_when_they_left(stores: &Stores
     assert_eq!(listed(&sample, neither).await, Vec::<u32>::new());
 }
 
-/// Several entries are found at once, with their targets; several runs likewise.
-pub async fn several_entries_and_runs_are_found_at_once(stores: &Stores) {
+/// Several entries, with their targets, and several runs are read in one call.
+pub async fn several_entries_and_runs_are_found_in_one_call(stores: &Stores) {
     let mut sample = Sample::new(stores).await;
     for pr in [3, 1, 2] {
         sample.submit(pr).await;
@@ -120,8 +120,8 @@ pub async fn several_entries_and_runs_are_found_at_once(stores: &Stores) {
     assert!(found.iter().all(|run| run.status.as_str() == "SUCCEEDED"));
 }
 
-/// A branch names the entries of its pull requests, the most recently submitted first.
-pub async fn entries_are_found_by_the_branch_that_they_come_from(stores: &Stores) {
+/// A head branch finds the entries of its pull requests, most recently submitted first.
+pub async fn entries_are_found_by_their_head_branch(stores: &Stores) {
     let mut sample = Sample::new(stores).await;
     for (pr, branch) in [(1, Some("fix")), (2, Some("fix")), (3, Some("Fix")), (4, None)] {
         sample.submit_with(pr, |it| it.pull_request.head_branch = branch.map(str::to_owned)).await;
@@ -138,8 +138,8 @@ pub async fn entries_are_found_by_the_branch_that_they_come_from(stores: &Stores
     assert!(found("unknown", 10).await.expect("entries").is_empty());
 }
 
-/// Ends of tests are paged and counted, the newest first; the moves that follow are the oldest
-/// first; those that passed are found on their own.
+/// Ends of tests are paged and counted, newest first; later moves are listed oldest first; passes
+/// have a list of their own.
 pub async fn ends_of_tests_are_paged_and_counted(stores: &Stores) {
     let rules = Rules { bad: BTreeSet::from([2]), ..Rules::default() };
     let mut sample = Sample::with(stores, rules).await;

@@ -1,12 +1,12 @@
-//! Events that hosts have told are taken in once.
+//! The contract of the store of processed webhook deliveries.
 
 use signalbox_domain::ids::HostId;
 use signalbox_domain::ports::Stores;
 
 use super::{Sample, at};
 
-/// An event is taken in once for each organization and host, until it is forgotten.
-pub async fn an_event_is_taken_in_once_until_it_is_forgotten(stores: &Stores) {
+/// A delivery is processed once per organization and host, until its record is deleted.
+pub async fn a_delivery_is_recorded_once_until_its_record_is_deleted(stores: &Stores) {
     let (org, other) =
         (Sample::org(stores, "acme").await.id, Sample::org(stores, "other").await.id);
     let host = |name: &str| HostId::new(name).expect("a host");

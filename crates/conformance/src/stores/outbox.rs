@@ -1,4 +1,4 @@
-//! What an outbox promises.
+//! The contract of the outbox.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +18,7 @@ async fn lease(sample: &Sample<'_>, lane: EffectClass, limit: u32, holder: Uuid)
     sample.stores.queue.outbox.lease(lane, limit, holder, now, until).await.expect("a lease")
 }
 
-/// Effects are leased oldest first, and not again while the lease is good.
+/// Effects are leased oldest first, and not again while the lease is valid.
 pub async fn an_effect_is_leased_once_and_in_order(stores: &Stores) {
     let mut sample = Sample::new(stores).await;
     sample.put_effects((1..=3).map(Sample::inspect).collect()).await;
@@ -38,7 +38,7 @@ pub async fn an_effect_is_leased_once_and_in_order(stores: &Stores) {
     assert!(lease(&sample, EffectClass::Host, 10, holder).await.is_empty());
 }
 
-/// No effect is given to two holders at once.
+/// No effect has two valid leases.
 pub async fn eight_workers_take_a_thousand_effects_once_each(stores: &Stores) {
     let mut sample = Sample::new(stores).await;
     sample.put_effects((1..=1_000).map(Sample::inspect).collect()).await;
@@ -69,8 +69,8 @@ pub async fn eight_workers_take_a_thousand_effects_once_each(stores: &Stores) {
     assert_eq!(taken.iter().collect::<BTreeSet<_>>().len(), 1_000);
 }
 
-/// A lease that ran out and was given to another can neither be renewed nor finished nor retried.
-pub async fn a_lost_lease_can_do_nothing(stores: &Stores) {
+/// An expired lease that was taken over can be neither renewed nor finished nor retried.
+pub async fn a_lost_lease_has_no_effect(stores: &Stores) {
     let mut sample = Sample::new(stores).await;
     sample.put_effects(vec![Sample::inspect(1)]).await;
     let holder = Uuid::new_v4();
@@ -90,8 +90,8 @@ pub async fn a_lost_lease_can_do_nothing(stores: &Stores) {
     assert!(!outbox.finish(taken.token).await.expect("a finish"));
 }
 
-/// What is given back comes again, but not before it is due, and remembers since when it fails.
-pub async fn an_effect_given_back_comes_again_when_it_is_due(stores: &Stores) {
+/// A retried effect is due again at its time, and keeps the time of its first failure.
+pub async fn a_retried_effect_is_leased_again_when_it_is_due(stores: &Stores) {
     let mut sample = Sample::new(stores).await;
     sample.put_effects(vec![Sample::inspect(1)]).await;
     let holder = Uuid::new_v4();
@@ -107,8 +107,8 @@ pub async fn an_effect_given_back_comes_again_when_it_is_due(stores: &Stores) {
     assert_eq!((again.attempts, again.failing_since), (1, Some(since)));
 }
 
-/// What fails is told with what it failed with last, longest first, until it is done.
-pub async fn failing_effects_are_told_longest_first(stores: &Stores) {
+/// Failing effects are listed with their last error, longest first, until they are done.
+pub async fn failing_effects_are_listed_longest_first(stores: &Stores) {
     let mut sample = Sample::new(stores).await;
     sample.put_effects((1..=3).map(Sample::inspect).collect()).await;
     let begun = sample.world.at;
@@ -120,7 +120,7 @@ pub async fn failing_effects_are_told_longest_first(stores: &Stores) {
     let leased = lease(&sample, EffectClass::Host, 2, Uuid::new_v4()).await;
     let since = [begun.plus(Span::seconds(5)), begun];
     for (leased, since) in leased.iter().zip(since) {
-        // A host's words may contain what no database keeps in a text.
+        // A host's message may contain NUL, which PostgreSQL does not store.
         let words = format!("no\0 answer to {}", leased.number);
         assert!(outbox.retry(leased.token, begun, since, &words).await.expect("a retry"));
     }
@@ -138,15 +138,15 @@ pub async fn failing_effects_are_told_longest_first(stores: &Stores) {
 
     let again = lease(&sample, EffectClass::Host, 3, Uuid::new_v4()).await;
     assert_eq!(again.len(), 3);
-    assert_eq!(failing(queue, since[0], 10).await.count, 2, "also while they are tried again");
+    assert_eq!(failing(queue, since[0], 10).await.count, 2, "also while they are retried");
     for leased in again {
         assert!(outbox.finish(leased.token).await.expect("finished"));
     }
     assert_eq!(failing(queue, since[0], 10).await, Failing::default());
 }
 
-/// Revoked checks are gone, also while somebody runs them.
-pub async fn revoked_checks_are_lost_to_their_holder(stores: &Stores) {
+/// Revoked checks are removed, even under a lease.
+pub async fn revoked_checks_end_their_lease(stores: &Stores) {
     let mut sample = Sample::new(stores).await;
     let (run, other) = (RunId(Uuid::new_v4()), RunId(Uuid::new_v4()));
     let checks = |run| {
@@ -173,12 +173,12 @@ pub async fn revoked_checks_are_lost_to_their_holder(stores: &Stores) {
     assert_eq!(
         lease(&sample, EffectClass::Host, 10, Uuid::new_v4()).await.len(),
         1,
-        "only checks go"
+        "only checks are removed"
     );
 }
 
-/// The runs that wait for an answer of the host are those with a candidate to build or to land.
-pub async fn it_tells_which_runs_are_to_be_answered(stores: &Stores) {
+/// The runs that wait for an answer of the host are those with a build or a landing in the outbox.
+pub async fn runs_with_a_build_or_landing_in_the_outbox_are_listed(stores: &Stores) {
     let mut sample = Sample::new(stores).await;
     let run = RunId(Uuid::new_v4());
     sample.put_effects(vec![Effect::CancelChecks { run }, Sample::inspect(1)]).await;
@@ -193,8 +193,8 @@ pub async fn it_tells_which_runs_are_to_be_answered(stores: &Stores) {
     assert_eq!(stores.queue.outbox.answering(sample.queue).await.expect("an answer"), []);
 }
 
-/// What a holder hands back is due at once; others keep theirs.
-pub async fn a_holder_hands_everything_back(stores: &Stores) {
+/// The effects of ended leases are due immediately; other holders keep their leases.
+pub async fn a_holder_ends_all_of_its_leases(stores: &Stores) {
     let mut sample = Sample::new(stores).await;
     sample.put_effects((1..=3).map(Sample::inspect).collect()).await;
     let (leaving, staying) = (Uuid::new_v4(), Uuid::new_v4());

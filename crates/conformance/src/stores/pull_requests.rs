@@ -1,4 +1,4 @@
-//! What a store of pull requests promises.
+//! The contract of the pull request store.
 
 use std::collections::BTreeSet;
 
@@ -27,8 +27,8 @@ async fn new(stores: &Stores) -> NewPullRequest {
     }
 }
 
-/// Numbers go from 1 up without gaps, also when many open at once.
-pub async fn twenty_opened_at_once_get_twenty_numbers(stores: &Stores) {
+/// Numbers count from 1 without gaps, even for concurrent calls.
+pub async fn twenty_concurrent_calls_get_twenty_numbers(stores: &Stores) {
     let new = new(stores).await;
     let tasks: Vec<_> = (0..20)
         .map(|_| {
@@ -43,8 +43,8 @@ pub async fn twenty_opened_at_once_get_twenty_numbers(stores: &Stores) {
     assert_eq!(numbers, (1..=20).collect());
 }
 
-/// Look-ups by number, topic and branch find it; another organization does not.
-pub async fn a_pull_request_is_found_in_every_way_and_only_by_its_organization(stores: &Stores) {
+/// Lookups by number, topic and branch find it; those of another organization do not.
+pub async fn a_pull_request_is_found_by_every_key_and_only_by_its_organization(stores: &Stores) {
     let new = new(stores).await;
     let store = &stores.host.pull_requests;
     let opened = store.open(&new).await.expect("opened");
@@ -76,7 +76,7 @@ pub async fn a_pull_request_is_found_in_every_way_and_only_by_its_organization(s
         base: opened.base.clone(),
         updated_at: opened.updated_at,
     };
-    assert_eq!(brief, [wanted], "the closed one is left out");
+    assert_eq!(brief, [wanted], "the closed one is omitted");
     let open = store.list(org, repo, true).await.expect("a list");
     assert_eq!(open, std::slice::from_ref(&opened));
     assert_eq!(store.list(org, repo, false).await.expect("a list"), [closed, opened.clone()]);

@@ -1,4 +1,4 @@
-//! What a queue store promises.
+//! The contract of the queue store.
 
 use signalbox_domain::ids::{OrgId, PrNumber, Sha};
 use signalbox_domain::ports::{
@@ -21,8 +21,8 @@ pub async fn a_branch_has_one_queue(stores: &Stores) {
     assert_eq!(list.expect("a list").len(), 2);
 }
 
-/// Of two that create the same queue at once exactly one succeeds.
-pub async fn of_two_created_at_once_one_succeeds(stores: &Stores) {
+/// Of concurrent creations of the same queue exactly one succeeds.
+pub async fn of_concurrent_creations_one_succeeds(stores: &Stores) {
     let sample = Sample::new(stores).await;
     let tasks: Vec<_> = (0..8)
         .map(|_| {
@@ -41,8 +41,8 @@ pub async fn of_two_created_at_once_one_succeeds(stores: &Stores) {
     assert_eq!(created, 1);
 }
 
-/// State, journal, effects and events of a commit are all there afterwards.
-pub async fn a_commit_is_whole(stores: &Stores) {
+/// State, journal, effects and events of a commit are written together.
+pub async fn a_commit_is_atomic(stores: &Stores) {
     let mut sample = Sample::new(stores).await;
     sample.submit(1).await;
     let (kept, version) = sample.load().await;
@@ -61,13 +61,13 @@ pub async fn a_commit_is_whole(stores: &Stores) {
         .await
         .expect("a backlog")
         .due;
-    assert_eq!(due, 1, "the candidate is to be built");
+    assert_eq!(due, 1, "the build of the candidate is due");
     sample.settle().await;
     assert_eq!(sample.load().await.0, sample.world.queue);
     assert_eq!(sample.world.landed, [1]);
 }
 
-/// A commit on another version than the newest is refused and leaves nothing behind.
+/// A commit on an old version fails and writes nothing.
 pub async fn a_commit_on_an_old_version_writes_nothing(stores: &Stores) {
     let mut sample = Sample::new(stores).await;
     sample.submit(1).await;
@@ -87,8 +87,8 @@ pub async fn a_commit_on_an_old_version_writes_nothing(stores: &Stores) {
     assert_eq!(journal.len(), 1);
 }
 
-/// A load with the newest version answers that it is current.
-pub async fn what_is_known_is_not_loaded_again(stores: &Stores) {
+/// A load with the latest version returns `Current`.
+pub async fn a_known_version_is_not_loaded_again(stores: &Stores) {
     let mut sample = Sample::new(stores).await;
     sample.submit(1).await;
     let queues = &stores.queue.queues;
@@ -98,7 +98,7 @@ pub async fn what_is_known_is_not_loaded_again(stores: &Stores) {
     assert!(matches!(fresh, Some(Loaded::Fresh(_, Version(1)))), "{fresh:?}");
 }
 
-/// What has ended is not part of the state, and neither are its runs.
+/// Ended entries are not part of the state, and neither are their runs.
 pub async fn only_live_entries_and_runs_that_matter_are_loaded(stores: &Stores) {
     let mut sample = Sample::new(stores).await;
     sample.submit(1).await;
@@ -110,8 +110,8 @@ pub async fn only_live_entries_and_runs_that_matter_are_loaded(stores: &Stores) 
     assert!(sample.kept_runs().await.is_empty());
 }
 
-/// Targets are found before there is an entry, and come with the entry.
-pub async fn targets_are_kept_apart_and_before_a_submission(stores: &Stores) {
+/// Targets are stored before a submission, and are read with the entry.
+pub async fn targets_are_stored_apart_and_before_a_submission(stores: &Stores) {
     let mut sample = Sample::new(stores).await;
     let pr = PrNumber(7);
     assert_eq!(stores.queue.queues.targets(sample.queue, pr).await.expect("a read"), None);
@@ -132,7 +132,7 @@ pub async fn targets_are_kept_apart_and_before_a_submission(stores: &Stores) {
     assert_eq!(entry.targets.as_deref(), Some(&targets));
 }
 
-/// A deleted queue is gone for every reader, and its branch can have another one.
+/// A deleted queue is invisible to every read, and its branch can have another one.
 pub async fn a_deleted_queue_frees_its_branch(stores: &Stores) {
     let mut sample = Sample::new(stores).await;
     let new = sample.new_queue("main");
@@ -149,7 +149,7 @@ pub async fn a_deleted_queue_frees_its_branch(stores: &Stores) {
     assert_eq!(found, Some(QueueRef { org, id: new.header.id }));
 }
 
-/// Every method answers another organization as if there were nothing.
+/// Another organization sees nothing by any method.
 pub async fn another_organization_sees_nothing(stores: &Stores) {
     let mut sample = Sample::new(stores).await;
     sample.submit(1).await;
@@ -181,8 +181,8 @@ pub async fn another_organization_sees_nothing(stores: &Stores) {
     assert_eq!(sample.load().await.1, before);
 }
 
-/// Queues are due by their next deadline, the most overdue first.
-pub async fn queues_that_are_due_are_found_the_most_overdue_first(stores: &Stores) {
+/// Queues are due by their next deadline, most overdue first.
+pub async fn due_queues_are_found_most_overdue_first(stores: &Stores) {
     let mut sample = Sample::new(stores).await;
     sample.submit(1).await;
     let deadline = sample.world.at.plus(Span::minutes(300));
@@ -195,8 +195,8 @@ pub async fn queues_that_are_due_are_found_the_most_overdue_first(stores: &Store
     assert!(!sample.world.outbox.iter().any(|it| building(&it.effect)));
 }
 
-/// Versions are read for all queues, or for those only that wait for something.
-pub async fn versions_of_queues_that_are_looked_at_often(stores: &Stores) {
+/// Versions are read for all queues, or only for watched ones.
+pub async fn versions_are_read_for_all_or_watched_queues(stores: &Stores) {
     let mut sample = Sample::new(stores).await;
     let idle = sample.new_queue("idle");
     stores.queue.queues.create(&idle).await.expect("a queue");

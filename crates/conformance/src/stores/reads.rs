@@ -1,4 +1,4 @@
-//! What a read store promises.
+//! The contract of the read store.
 
 use signalbox_domain::ids::PrNumber;
 use signalbox_domain::ports::{MetricsScope, Stores};
@@ -7,7 +7,7 @@ use signalbox_domain::time::Span;
 
 use super::Sample;
 
-/// An entry that has ended, and the run that proved it, are still there to be read.
+/// An ended entry, and the run that proved it, can still be read.
 pub async fn an_ended_entry_and_run_are_still_read(stores: &Stores) {
     let mut sample = Sample::new(stores).await;
     sample.submit(1).await;
@@ -24,12 +24,12 @@ pub async fn an_ended_entry_and_run_are_still_read(stores: &Stores) {
 fn states(moves: &[signalbox_domain::ports::MoveRecord]) -> Vec<PrState> {
     let end = |decision: &Decision| match decision {
         Decision::Moved(step) => step.to,
-        other => panic!("{other:?} is no change of state"),
+        other => panic!("{other:?} is not a move"),
     };
     moves.iter().map(|it| end(&it.decision)).collect()
 }
 
-/// The moves since a time are oldest first.
+/// The moves since a time are listed oldest first.
 pub async fn moves_are_in_order(stores: &Stores) {
     let mut sample = Sample::new(stores).await;
     let beginning = sample.world.at;
@@ -49,7 +49,7 @@ pub async fn moves_are_in_order(stores: &Stores) {
     assert!(later.expect("moves").is_empty());
 }
 
-/// Depths count live entries by state, and name every queue, also an empty one.
+/// Depths count live entries by state, for every queue, including empty ones.
 pub async fn depths_count_live_entries_by_state(stores: &Stores) {
     let mut sample = Sample::new(stores).await;
     stores.queue.queues.create(&sample.new_queue("empty")).await.expect("a queue");

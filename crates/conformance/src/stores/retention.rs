@@ -1,12 +1,12 @@
-//! What forgetting promises.
+//! The contract of retention.
 
 use signalbox_domain::ports::Stores;
 use signalbox_domain::time::Span;
 
 use super::Sample;
 
-/// Old journal records go, no more at once than asked for; the queue stays as it is.
-pub async fn old_journals_go_and_queues_stay(stores: &Stores) {
+/// Old journal records are deleted, up to the limit; the queue stays unchanged.
+pub async fn old_journal_records_are_deleted_and_queues_stay(stores: &Stores) {
     let mut sample = Sample::new(stores).await;
     sample.submit(1).await;
     sample.settle().await;

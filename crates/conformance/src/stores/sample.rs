@@ -21,32 +21,32 @@ use uuid::Uuid;
 
 use crate::plain_events::PlainEvents;
 
-/// That many seconds after the samples' beginning.
+/// The time this many seconds after the start of the samples.
 pub fn at(seconds: u32) -> Timestamp {
     Timestamp::from_unix_seconds(1_767_225_600).plus(Span::seconds(seconds))
 }
 
 /// An organization with a repository and a queue for `main`.
 pub struct Sample<'a> {
-    /// Where it is kept.
+    /// The stores.
     pub stores: &'a Stores,
     /// The repository.
     pub repository: Repository,
     /// The queue.
     pub queue: QueueRef,
-    /// What happens to it.
+    /// The world of the queue.
     pub world: World,
-    /// Its version.
+    /// The version of the last commit.
     pub version: Version,
 }
 
 impl<'a> Sample<'a> {
-    /// Makes it.
+    /// Creates a sample.
     pub async fn new(stores: &'a Stores) -> Self {
         Self::with(stores, Rules::default()).await
     }
 
-    /// Makes it in a world where some changes are bad.
+    /// Creates a sample in a world with these rules.
     pub async fn with(stores: &'a Stores, rules: Rules) -> Self {
         let org = Self::org(stores, "acme").await;
         let repository = Self::repository(stores, org.id, "calc").await;
@@ -58,14 +58,14 @@ impl<'a> Sample<'a> {
         Self { stores, repository, queue, world, version: Version(0) }
     }
 
-    /// An organization.
+    /// Creates an organization.
     pub async fn org(stores: &Stores, slug: &str) -> Org {
         let slug = OrgSlug::new(slug).expect("a slug");
         let org = Org { id: OrgId(Uuid::new_v4()), slug, created_at: at(0) };
         stores.account.orgs.create(&org).await.expect("an organization")
     }
 
-    /// A repository of an organization.
+    /// Creates a repository of an organization.
     pub async fn repository(stores: &Stores, org: OrgId, name: &str) -> Repository {
         let repository = Repository {
             id: RepoId(Uuid::new_v4()),
@@ -77,7 +77,7 @@ impl<'a> Sample<'a> {
         stores.account.repos.register(&repository, false).await.expect("a repository")
     }
 
-    /// A new queue for a branch of the repository, not kept yet.
+    /// A new queue for a branch of the repository, not written to the store.
     pub fn new_queue(&self, branch: &str) -> Queue {
         let settings = Settings::new(Mode::Single, 2).expect("valid settings");
         let branch = BranchName::new(branch).expect("a branch");
@@ -86,7 +86,7 @@ impl<'a> Sample<'a> {
             .expect("valid settings")
     }
 
-    /// Asks something of the queue and commits it.
+    /// Carries out a command and commits it.
     pub async fn ask(&mut self, command: Command) {
         let transition = decide(&self.world.queue, &command, self.world.at).expect("not refused");
         self.commit(&transition, Input::Command(command)).await.expect("a commit");
@@ -113,7 +113,7 @@ impl<'a> Sample<'a> {
         self.ask(command).await;
     }
 
-    /// Takes a fact in and commits it.
+    /// Absorbs a fact and commits it.
     pub async fn tell(&mut self, fact: Fact) {
         let transition = absorb(&self.world.queue, &fact, self.world.at);
         self.commit(&transition, Input::Fact(fact)).await.expect("a commit");
@@ -121,7 +121,7 @@ impl<'a> Sample<'a> {
         self.world.queue = transition.queue;
     }
 
-    /// Runs effects and takes facts in, each with a commit of its own, until nothing is left.
+    /// Runs effects and absorbs facts, each with a commit of its own, until none is left.
     pub async fn settle(&mut self) {
         loop {
             if !self.world.facts.is_empty() {
@@ -137,7 +137,7 @@ impl<'a> Sample<'a> {
         }
     }
 
-    /// Commits a transition on the version that is known here.
+    /// Commits a transition on [`Self::version`].
     pub async fn commit(
         &mut self,
         transition: &Transition,
@@ -146,7 +146,7 @@ impl<'a> Sample<'a> {
         self.commit_audited(transition, input, None, None).await
     }
 
-    /// Commits a transition with a record for the audit log, caused by a request.
+    /// Commits a transition with an audit record and the id of a request.
     pub async fn commit_audited(
         &mut self,
         transition: &Transition,
@@ -190,7 +190,7 @@ impl<'a> Sample<'a> {
         Ok(())
     }
 
-    /// Puts effects into the outbox, by a commit that changes nothing else.
+    /// Adds effects to the outbox, by a commit without other changes.
     pub async fn put_effects(&mut self, effects: Vec<Effect>) {
         let mut transition = absorb(&self.world.queue, &Fact::TimePassed, self.world.at);
         transition.effects = effects
@@ -205,7 +205,7 @@ impl<'a> Sample<'a> {
         self.world.queue = transition.queue;
     }
 
-    /// The newest state as it is kept.
+    /// Loads the latest state.
     pub async fn load(&self) -> (Queue, Version) {
         match self.stores.queue.queues.load(self.queue, None).await.expect("a load") {
             Some(Loaded::Fresh(queue, version)) => (*queue, version),
@@ -213,12 +213,12 @@ impl<'a> Sample<'a> {
         }
     }
 
-    /// The runs that the kept state has.
+    /// The runs of the stored state.
     pub async fn kept_runs(&self) -> BTreeSet<RunId> {
         self.load().await.0.runs().map(|run| run.id).collect()
     }
 
-    /// An effect that puts a run's candidate on the target.
+    /// An effect that lands a run's candidate.
     pub fn land(run: RunId) -> Effect {
         let sha = |digit: &str| Sha::new(digit.repeat(40)).expect("a commit");
         Effect::Land(Land {
@@ -235,7 +235,7 @@ impl<'a> Sample<'a> {
         })
     }
 
-    /// An effect that asks for a pull request.
+    /// An effect that reads a pull request.
     pub fn inspect(pr: u32) -> Effect {
         Effect::InspectPullRequest { pr: PrNumber(pr) }
     }

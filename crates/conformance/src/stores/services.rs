@@ -1,4 +1,4 @@
-//! What use cases promise when several servers share the stores.
+//! The contract of use cases on several servers that share the stores.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use super::Sample;
 use crate::fake_host::{FakeHost, FakeHosts};
 use crate::plain_events::PlainEvents;
 
-/// Servers that share the stores.
+/// The number of servers.
 const SERVERS: usize = 4;
 
 fn server(sample: &Sample<'_>, ids: &Arc<CountingIds>) -> Arc<QueueService> {
@@ -35,7 +35,7 @@ fn server(sample: &Sample<'_>, ids: &Arc<CountingIds>) -> Arc<QueueService> {
     }))
 }
 
-/// One change of one setting each, all different from the settings of a new queue.
+/// Patches of one setting each, all different from the settings of a new queue.
 fn patches() -> Vec<SettingsPatch> {
     macro_rules! alone {
         ($($field:ident: $value:expr),+ $(,)?) => {
@@ -69,10 +69,9 @@ fn patches() -> Vec<SettingsPatch> {
     )
 }
 
-/// Of partial updates that reach several servers at once none is lost: afterwards every setting
-/// has the value that somebody gave it, each update is one record of the journal, and what each
-/// caller got back shows its own change.
-pub async fn updates_at_once_lose_nothing(stores: &Stores) {
+/// Of concurrent partial updates on several servers none is lost: afterwards every setting has its
+/// new value, each update is one journal record, and each reply contains its own change.
+pub async fn concurrent_updates_are_not_lost(stores: &Stores) {
     let sample = Sample::new(stores).await;
     let ids = Arc::new(CountingIds::default());
     let servers: Vec<_> = (0..SERVERS).map(|_| server(&sample, &ids)).collect();

@@ -1,4 +1,4 @@
-//! What the store of sessions promises.
+//! The contract of the session store.
 
 use signalbox_domain::ports::Stores;
 use signalbox_domain::session::{Session, SessionHash};
@@ -18,8 +18,8 @@ async fn begun(stores: &Stores, byte: u8, created: u32, seen: u32) -> Session {
     session
 }
 
-/// A session comes back as it was written, with the latest use that was noted, until it is ended.
-pub async fn a_session_is_found_noted_and_ended(stores: &Stores) {
+/// A session is read back unchanged, with its latest recorded use, until it is ended.
+pub async fn a_session_is_found_used_and_ended(stores: &Stores) {
     let session = begun(stores, 1, 0, 0).await;
     let found = async || stores.account.sessions.session(session.hash).await.expect("a read");
     assert_eq!(found().await, Some(session.clone()));
@@ -28,15 +28,15 @@ pub async fn a_session_is_found_noted_and_ended(stores: &Stores) {
         assert_eq!(found().await.map(|it| it.seen_at), Some(at(seen)));
     }
     let stranger = SessionHash([2; 32]);
-    stores.account.sessions.note_use(stranger, at(60)).await.expect("nothing to note");
+    stores.account.sessions.note_use(stranger, at(60)).await.expect("nothing to record");
     assert_eq!(stores.account.sessions.session(stranger).await.expect("a read"), None);
     assert!(!stores.account.sessions.end(stranger).await.expect("an answer"));
     assert!(stores.account.sessions.end(session.hash).await.expect("ended"));
     assert_eq!(found().await, None);
 }
 
-/// Sessions that are idle or old go, others stay.
-pub async fn old_sessions_go(stores: &Stores) {
+/// Idle and old sessions are deleted, others stay.
+pub async fn old_sessions_are_deleted(stores: &Stores) {
     let idle = begun(stores, 1, 100, 100).await;
     let old = begun(stores, 2, 10, 300).await;
     let good = begun(stores, 3, 100, 300).await;

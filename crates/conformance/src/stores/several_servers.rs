@@ -1,4 +1,4 @@
-//! Several servers on one database do the work of one: what they ask and show hosts is counted.
+//! Several servers on one database do the work of one: their calls to hosts are counted.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,14 +18,14 @@ use super::Sample;
 use crate::fake_host::{Call, FakeForge, FakeHost, FakeHosts};
 use crate::plain_events::PlainEvents;
 
-/// The pull requests of a history.
+/// The number of pull requests.
 const PULL_REQUESTS: u32 = 3;
-/// For how long they wait in a paused queue, in seconds.
+/// How long they wait in a paused queue, in seconds.
 const PAUSED: u32 = 40;
-/// How often hosts are looked at, in seconds.
+/// The polling interval of hosts, in seconds.
 const PERIOD: u32 = 2;
 
-/// What one process does.
+/// The background work of one server.
 struct Server {
     queues: Arc<QueueService>,
     runner: EffectRunner,
@@ -50,21 +50,21 @@ impl Server {
         }
     }
 
-    /// Reads the hosts if it is time, and calls them as effects say.
+    /// Polls the hosts if due, and runs host effects.
     async fn call_hosts(&self) {
         let period = Span::seconds(PERIOD);
         self.jobs.declare(&[("watched queues", period)]).await.expect("declared");
         for leased in self.jobs.lease(&["watched queues"]).await.expect("leased") {
-            self.sweeper.look_often().await.expect("a look");
+            self.sweeper.look_often().await.expect("polled");
             self.jobs.finish(&leased, period, None).await.expect("finished");
         }
         self.sweeper.deadlines().await.expect("deadlines");
-        // What follows from a candidate comes before its checks, which take no time here.
+        // Host effects run before checks, which take no time here.
         self.run(EffectClass::Host).await;
         self.run(EffectClass::Host).await;
     }
 
-    /// Runs checks, and shows what is to be shown.
+    /// Runs checks and announcements.
     async fn check_and_show(&self) {
         self.run(EffectClass::Checks).await;
         while self.status_reporter.next().await.expect("shown") {}
@@ -78,7 +78,7 @@ impl Server {
     }
 }
 
-/// A number of servers on a host of their own.
+/// Several servers with a host of their own.
 struct Cluster {
     clock: Arc<ManualClock>,
     host: Arc<FakeHost>,
@@ -120,7 +120,7 @@ impl Cluster {
         Self { clock, host, forge, servers, caller, repo, main }
     }
 
-    /// Lets every server work at the same time, once a second.
+    /// Runs all servers concurrently, once per second.
     async fn seconds(&self, seconds: u32) {
         for _ in 0..seconds {
             let call = |server: Arc<Server>| tokio::spawn(async move { server.call_hosts().await });
@@ -144,8 +144,8 @@ impl Cluster {
         updated.expect("not refused");
     }
 
-    /// Pull requests wait in a paused queue and then land. Returns how often the host was read
-    /// while they waited, and what was done and shown in all.
+    /// Lets pull requests wait in a paused queue and then land. Returns the number of reads of the
+    /// host during the wait, and the number of calls and announcements in total.
     async fn history(&self) -> (u32, BTreeMap<String, usize>) {
         let queues = &self.servers[0].queues;
         let (caller, repo, main) = (&self.caller, &self.repo, &self.main);
@@ -159,7 +159,7 @@ impl Cluster {
                 .await
                 .expect("accepted");
         }
-        // What follows from the submissions themselves is over.
+        // The effects of the submissions themselves are done.
         self.seconds(6).await;
         let reads = || self.host.calls(Call::PullRequest) + self.host.calls(Call::Head);
         let before = reads();
@@ -178,13 +178,13 @@ impl Cluster {
     }
 }
 
-/// Three servers read, show, build, test and land exactly as often as one.
+/// Three servers read, announce, build, test and land exactly as often as one.
 pub async fn three_servers_do_the_work_of_one(stores: &Stores) {
     let org = Sample::org(stores, "acme").await;
     let ids = Arc::new(CountingIds::default());
     let (one, three) = (Cluster::new(stores, &org, &ids, 1), Cluster::new(stores, &org, &ids, 3));
     let (reads, done) = one.history().await;
-    // One server that stops makes room at once, but the three have nothing to do with it.
+    // The single server stops, so that its jobs are free for the three.
     one.servers[0].jobs.hand_back(false).await.expect("handed back");
     let (reads_of_three, done_of_three) = three.history().await;
     let landed = usize::try_from(PULL_REQUESTS).expect("a small number");
@@ -196,10 +196,10 @@ pub async fn three_servers_do_the_work_of_one(stores: &Stores) {
         assert_eq!(done.get(part), done_of_three.get(part), "{part}: {done_of_three:?}");
     }
     for part in ["status", "comment"] {
-        // Three are faster: a state that lasts for less time may not be shown at all.
+        // Three servers are faster: a shorter state may not be announced at all.
         assert!(done_of_three[part] <= done[part], "{part}: {done_of_three:?} {done:?}");
         assert!(done_of_three[part] >= 2 * landed, "{part}: {done_of_three:?}");
     }
-    assert!(reads >= PAUSED / PERIOD, "{reads} reads: it is looked at");
+    assert!(reads >= PAUSED / PERIOD, "{reads} reads: the host is polled");
     assert_eq!(reads, reads_of_three);
 }

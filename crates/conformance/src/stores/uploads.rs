@@ -1,4 +1,4 @@
-//! What the store of uploads promises.
+//! The contract of the upload store.
 
 use std::collections::BTreeSet;
 
@@ -69,7 +69,7 @@ pub async fn an_upload_is_created_once_and_found_by_its_own(stores: &Stores) {
     assert_eq!(stores.flaky.uploads.find_by_secret(another, secret).await.expect("a read"), None);
 }
 
-/// Bytes are taken once; what is sent again changes nothing and makes no second job.
+/// Bytes are accepted once; sending them again changes nothing and creates no second job.
 pub async fn bytes_are_received_once(stores: &Stores) {
     let repository = repository(stores).await;
     let record = record(&repository, 0);
@@ -89,7 +89,7 @@ pub async fn bytes_are_received_once(stores: &Stores) {
     assert_eq!(leased[0].attempts, 0);
 }
 
-/// Of many who receive at once, one succeeds, and eight workers read each upload once.
+/// Of concurrent calls of `receive` one succeeds, and eight workers process each upload once.
 pub async fn uploads_are_leased_once_each(stores: &Stores) {
     let repository = repository(stores).await;
     let record = record(&repository, 0);
@@ -131,8 +131,8 @@ pub async fn uploads_are_leased_once_each(stores: &Stores) {
     assert_eq!(taken.into_iter().collect::<BTreeSet<_>>().len(), 41);
 }
 
-/// A lease that ran out is given to the next, and its holder can do nothing any more.
-pub async fn a_lost_upload_lease_can_do_nothing(stores: &Stores) {
+/// An expired lease is taken over, and its former holder's calls have no effect.
+pub async fn a_lost_upload_lease_has_no_effect(stores: &Stores) {
     let repository = repository(stores).await;
     created(stores, &repository, 0).await;
     let first = lease(stores, 1, 10).await.remove(0);
@@ -155,14 +155,14 @@ pub async fn a_lost_upload_lease_can_do_nothing(stores: &Stores) {
     assert_eq!(uploads.hand_back(None).await.expect("one"), 1);
 }
 
-/// What was finished does not come again, and its record is kept whole; what is given back comes
-/// when it is due.
-pub async fn an_upload_is_finished_or_comes_again(stores: &Stores) {
+/// A finished upload is not leased again, and its record is stored unchanged; a retried one is
+/// leased again when it is due.
+pub async fn an_upload_is_finished_or_retried(stores: &Stores) {
     let repository = repository(stores).await;
     let record = created(stores, &repository, 0).await;
     let leased = lease(stores, 1, 10).await.remove(0);
     let retried = stores.flaky.uploads.retry(leased.token, at(50), at(10), "away").await;
-    assert!(retried.expect("given back"));
+    assert!(retried.expect("retried"));
     assert!(lease(stores, 1, 49).await.is_empty());
     let leased = lease(stores, 1, 50).await.remove(0);
     assert_eq!((leased.attempts, leased.failing_since), (1, Some(at(10))));

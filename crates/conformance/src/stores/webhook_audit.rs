@@ -1,4 +1,4 @@
-//! What the store of webhooks promises about audit records.
+//! The contract of the webhook store about audit records.
 
 use signalbox_domain::audit::{AuditAction, AuditActor, AuditRecord};
 use signalbox_domain::ids::OrgId;
@@ -24,13 +24,13 @@ fn record(org: OrgId, number: u32, action: AuditAction) -> AuditRecord {
     }
 }
 
-/// The numbers of the records that are there.
+/// The numbers of the written records.
 async fn kept(stores: &Stores, org: OrgId) -> Vec<u128> {
     let all = stores.account.audit.list(Some(org), &AuditFilter::default(), None, 99).await;
     all.expect("a list").iter().rev().map(|it| it.id.as_u128()).collect()
 }
 
-/// A change that is made writes its record; one that is refused writes none.
+/// A change writes its record; a refused one writes none.
 pub async fn endpoints_are_changed_with_their_record_or_not_at_all(stores: &Stores) {
     let first = created(stores, "acme", 0).await;
     let (org, id, hooks) = (first.org, first.id, &stores.webhook.endpoints);
@@ -50,7 +50,7 @@ pub async fn endpoints_are_changed_with_their_record_or_not_at_all(stores: &Stor
     assert_eq!(kept(stores, org).await, [2, 3, 6, 7]);
 }
 
-/// A replay writes its record when there was something to be sent once more.
+/// A replay writes its record if it replays any message.
 pub async fn messages_are_replayed_with_their_record_or_not_at_all(stores: &Stores) {
     let first = created(stores, "acme", 0).await;
     let (org, id, hooks) = (first.org, first.id, &stores.webhook.endpoints);

@@ -1,4 +1,4 @@
-//! What the store of webhooks promises.
+//! The contract of the webhook store.
 
 use std::collections::BTreeSet;
 
@@ -53,7 +53,7 @@ pub(super) fn message(endpoint: &Endpoint, position: i64, seconds: u32) -> Messa
     Message::new((endpoint.org, endpoint.id), content, at(seconds))
 }
 
-/// Writes messages; the cursor stays.
+/// Writes messages without moving the cursor.
 pub(super) async fn enqueue(stores: &Stores, endpoint: &Endpoint, messages: &[Message]) {
     let (org, id, cursor) = (endpoint.org, endpoint.id, endpoint.cursor);
     let written = stores.webhook.endpoints.enqueue(org, id, (cursor, cursor), messages, None).await;
@@ -74,7 +74,7 @@ pub(super) fn answered(status: u16) -> Sent {
     Sent::Answered { status, abort: false, retry_after: None, body: "a\0b".into() }
 }
 
-/// A try that ends at that time.
+/// Records an attempt that ends at this time.
 pub(super) async fn attempt(
     stores: &Stores,
     leased: &LeasedEndpoint,
@@ -89,8 +89,8 @@ pub(super) async fn attempt(
     kept.expect("an answer")
 }
 
-/// An endpoint comes back as it was written, to its organization only.
-pub async fn an_endpoint_is_kept_whole_and_belongs_to_its_organization(stores: &Stores) {
+/// An endpoint is read back unchanged, by its organization only.
+pub async fn an_endpoint_is_stored_unchanged_and_belongs_to_its_organization(stores: &Stores) {
     let first = created(stores, "acme", 0).await;
     let other = created(stores, "other", 1).await;
     let found = stores.webhook.endpoints.endpoint(first.org, first.id).await.expect("a read");
@@ -114,8 +114,8 @@ pub async fn an_endpoint_is_kept_whole_and_belongs_to_its_organization(stores: &
     assert!(page(Some(all[1])).await.is_empty());
 }
 
-/// Of many that are made at once, as many are kept as there may be.
-pub async fn an_organization_has_so_many_endpoints_and_no_more(stores: &Stores) {
+/// Concurrent creations stop at the limit.
+pub async fn the_number_of_endpoints_is_limited(stores: &Stores) {
     let org = Sample::org(stores, "acme").await;
     let stores = shared(stores);
     let mut racing = tokio::task::JoinSet::new();
@@ -131,7 +131,7 @@ pub async fn an_organization_has_so_many_endpoints_and_no_more(stores: &Stores) 
     assert!(stores.webhook.endpoints.create(&endpoint(other.id, 0), 3, None).await.expect("made"));
 }
 
-/// Who changes what somebody else has changed meanwhile is told.
+/// A change on an old version is refused.
 pub async fn a_change_of_an_old_version_is_not_written(stores: &Stores) {
     let first = created(stores, "acme", 0).await;
     let mut changed = first.clone();
@@ -144,7 +144,7 @@ pub async fn a_change_of_an_old_version_is_not_written(stores: &Stores) {
     assert_eq!(found, Some(Endpoint { version: 1, ..changed }));
 }
 
-/// Messages are written once, and only with the step of the cursor that they belong to.
+/// Messages are written once, and only together with their move of the cursor.
 pub async fn messages_and_the_cursor_move_together(stores: &Stores) {
     let first = created(stores, "acme", 0).await;
     let other = created(stores, "other", 0).await;
@@ -171,7 +171,7 @@ pub async fn messages_and_the_cursor_move_together(stores: &Stores) {
     assert!(!hooks.enqueue(org, id, (9, 10), &more, None).await.expect("an answer"), "it is off");
 }
 
-/// Who has waited longest is next; those that fail are asked for by themselves.
+/// The endpoint with the longest wait is next; failing endpoints are leased separately.
 pub async fn endpoints_take_turns(stores: &Stores) {
     let org = Sample::org(stores, "acme").await;
     let mut ids = Vec::new();
@@ -200,13 +200,13 @@ pub async fn endpoints_take_turns(stores: &Stores) {
     for leased in &next {
         stores.webhook.endpoints.release(leased.token, at(13)).await.expect("released");
     }
-    assert!(lease(stores, 9, true, 13).await.is_empty(), "it is not due again yet");
+    assert!(lease(stores, 9, true, 13).await.is_empty(), "the retry is not due yet");
     let failing = lease(stores, 9, true, 17).await;
     assert_eq!(failing.iter().map(|it| it.endpoint.id).collect::<Vec<_>>(), [ids[1]]);
     assert_eq!(lease(stores, 9, false, 17).await.len(), 2);
 }
 
-/// Of many workers each endpoint has one.
+/// Of many workers, one leases each endpoint.
 pub async fn an_endpoint_is_leased_once(stores: &Stores) {
     let org = Sample::org(stores, "acme").await;
     for seconds in 0..20 {
@@ -236,8 +236,8 @@ pub async fn an_endpoint_is_leased_once(stores: &Stores) {
     assert_eq!(taken.into_iter().collect::<BTreeSet<_>>().len(), 20);
 }
 
-/// Every try is kept under its number, and moves its message as the rules say.
-pub async fn a_try_is_kept_and_moves_its_message(stores: &Stores) {
+/// Every attempt is recorded under its number and updates its message.
+pub async fn an_attempt_is_recorded_and_updates_its_message(stores: &Stores) {
     let first = created(stores, "acme", 0).await;
     let sent = message(&first, 6, 1);
     enqueue(stores, &first, std::slice::from_ref(&sent)).await;
@@ -264,8 +264,8 @@ pub async fn a_try_is_kept_and_moves_its_message(stores: &Stores) {
     assert!(hooks.attempts(stranger, id, &[sent.id]).await.expect("none").is_empty());
 }
 
-/// A lease that ran out is given to the next, and its holder can do nothing any more.
-pub async fn a_lost_webhook_lease_can_do_nothing(stores: &Stores) {
+/// An expired lease is taken over, and its former holder's calls have no effect.
+pub async fn a_lost_webhook_lease_has_no_effect(stores: &Stores) {
     let first = created(stores, "acme", 0).await;
     let sent = message(&first, 6, 1);
     enqueue(stores, &first, std::slice::from_ref(&sent)).await;
@@ -275,8 +275,8 @@ pub async fn a_lost_webhook_lease_can_do_nothing(stores: &Stores) {
     assert_ne!(lost.token, good.token);
     assert!(stores.webhook.endpoints.due(lost.token, at(61), 9).await.expect("none").is_empty());
     assert!(!attempt(stores, &lost, sent.id, answered(200), at(61)).await);
-    stores.webhook.endpoints.release(lost.token, at(61)).await.expect("nothing happens");
-    assert!(lease(stores, 1, false, 62).await.is_empty(), "the other lease holds");
+    stores.webhook.endpoints.release(lost.token, at(61)).await.expect("no effect");
+    assert!(lease(stores, 1, false, 62).await.is_empty(), "the other lease is valid");
     assert_eq!(stores.webhook.endpoints.due(good.token, at(61), 9).await.expect("one").len(), 1);
     assert_eq!(
         stores.webhook.endpoints.hand_back(Some(Uuid::from_u128(9))).await.expect("none"),
@@ -288,8 +288,8 @@ pub async fn a_lost_webhook_lease_can_do_nothing(stores: &Stores) {
     assert_eq!(stores.webhook.endpoints.hand_back(None).await.expect("one"), 1);
 }
 
-/// Five days of failures switch an endpoint off, and so does one 410; then nothing is due.
-pub async fn an_endpoint_that_only_fails_is_switched_off(stores: &Stores) {
+/// Five days of failures disable an endpoint, and so does one 410; then nothing is due.
+pub async fn a_failing_endpoint_is_disabled(stores: &Stores) {
     let first = created(stores, "acme", 0).await;
     let messages = [message(&first, 6, 1), message(&first, 7, 1), message(&first, 8, 1)];
     enqueue(stores, &first, &messages).await;
@@ -322,7 +322,7 @@ pub async fn an_endpoint_that_only_fails_is_switched_off(stores: &Stores) {
     assert_eq!(found.health.off.map(|off| off.reason), Some(OffReason::Gone));
 }
 
-/// Lists are newest first, in pages without gaps, and may be filtered.
+/// Lists are newest first, in pages without gaps, and can be filtered.
 pub async fn messages_are_listed_in_pages_and_filtered(stores: &Stores) {
     let first = created(stores, "acme", 0).await;
     let mut all: Vec<Message> = [3, 1, 2, 2, 5]
@@ -355,8 +355,8 @@ pub async fn messages_are_listed_in_pages_and_filtered(stores: &Stores) {
     assert_eq!(list(org, &MessageFilter { made, ..none }, None, 9).await, wanted[1..4]);
 }
 
-/// What ended is sent once more under the same id; what is on its way is left alone.
-pub async fn messages_that_ended_are_replayed(stores: &Stores) {
+/// Ended messages are replayed under the same id; pending ones are unchanged.
+pub async fn ended_messages_are_replayed(stores: &Stores) {
     let first = created(stores, "acme", 0).await;
     let all: Vec<Message> = (1..=4).map(|it| message(&first, i64::from(it), it)).collect();
     enqueue(stores, &first, &all).await;
@@ -391,8 +391,9 @@ pub async fn messages_that_ended_are_replayed(stores: &Stores) {
     assert_eq!(tries.iter().map(|it| it.number).collect::<Vec<_>>(), [1, 2]);
 }
 
-/// Messages that ended long ago go with their tries; an endpoint takes all of its own along.
-pub async fn old_messages_go_and_deletion_takes_everything(stores: &Stores) {
+/// Messages that ended long ago are deleted with their attempts; deleting an endpoint deletes all
+/// of its messages.
+pub async fn old_messages_are_pruned_and_deletion_removes_all_messages(stores: &Stores) {
     let first = created(stores, "acme", 0).await;
     let all: Vec<Message> = (1..=3).map(|it| message(&first, i64::from(it), it)).collect();
     enqueue(stores, &first, &all).await;
@@ -406,7 +407,7 @@ pub async fn old_messages_go_and_deletion_takes_everything(stores: &Stores) {
     assert_eq!(hooks.message(org, id, all[0].id).await.expect("a read"), None);
     assert!(hooks.attempts(org, id, &[all[0].id]).await.expect("none").is_empty());
     assert_eq!(hooks.prune(at(99), 9).await.expect("one"), 1);
-    assert_eq!(hooks.waiting(org, id).await.expect("a count"), 1, "what waits stays");
+    assert_eq!(hooks.waiting(org, id).await.expect("a count"), 1, "pending messages stay");
     assert!(attempt(stores, &leased, all[2].id, answered(500), at(30)).await);
     assert!(hooks.delete(org, id, None).await.expect("deleted"));
     assert!(!hooks.delete(org, id, None).await.expect("an answer"));

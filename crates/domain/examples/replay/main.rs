@@ -30,7 +30,7 @@ const COMMITS_PER_DAY: u32 = 50;
 const LOOKS: [u32; 2] = [100, 1_000];
 /// One upload in that many comes from a broken machine, and is run again on a sound one.
 const INCIDENT_ONE_IN: u64 = 200;
-/// Of 100 tests, those that fail on a broken machine.
+/// The percentage of tests that fail on a broken machine.
 const INCIDENT_PERCENT: u64 = 95;
 /// One run in that many fails for a reason that has nothing to do with the test.
 const STRAY_ONE_IN: u64 = 100_000;
@@ -243,7 +243,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut out = io::stdout().lock();
     writeln!(
         out,
-        "| monitor | runs | flaky tests found | those that fail ≥ 1 % | those that fail < 1 % | broken called broken | broken called flaky | healthy flagged |"
+        "| monitor | runs | flaky tests found | of those failing ≥ 1 % | of those failing < 1 % | broken called broken | broken called flaky | healthy flagged |"
     )?;
     writeln!(out, "|---|---|---|---|---|---|---|---|")?;
     for setup in setups() {

@@ -4,7 +4,7 @@
 //!
 //! Every port is re-exported here, so that callers need not name a context. The stores of a context
 //! form a group, such as [`QueueStores`]. A use case takes groups or single ports, so a program
-//! implements only those that it uses.
+//! implements only the ports that it uses.
 
 pub mod account;
 mod error;

@@ -97,8 +97,8 @@ fn neighbours<'a>(queue: &'a Queue, group: &mut Vec<&'a Entry>, size: usize) -> 
     false
 }
 
-/// Adds the next entries that share a target with every member of the group and depend on nothing
-/// but entries that stand ahead of the whole group and have a candidate. The first member cannot be
+/// Adds the next entries that share a target with every member of the group and depend only on
+/// entries that stand ahead of the whole group and have a candidate. The first member cannot be
 /// built on an entry that stands between members. Returns whether the lane has an entry there that
 /// must not be overtaken.
 fn of_one_lane<'a>(queue: &'a Queue, group: &mut Vec<&'a Entry>, size: usize) -> bool {

@@ -18,7 +18,7 @@ words!(
         Superseded = "SUPERSEDED",
         /// The queue knows it already.
         Known = "KNOWN",
-        /// It names a pull request or a run that is no part of its run.
+        /// It names a pull request or a run that does not belong to its run.
         NotOfRun = "NOT_OF_RUN",
         /// No landing of that run is under way.
         NoSuchLanding = "NO_SUCH_LANDING",

@@ -22,7 +22,7 @@ pub struct HostStatuses {
     pub branch_protection: Option<Vec<String>>,
 }
 
-/// The other side of a merge conflict.
+/// What the changes conflict with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum ConflictWith {
@@ -115,7 +115,7 @@ pub enum Fact {
         run: RunId,
         /// The pull request of the group that conflicts.
         pr: PrNumber,
-        /// The other side of the conflict.
+        /// What it conflicts with.
         with: ConflictWith,
         /// The paths in conflict.
         paths: Vec<String>,

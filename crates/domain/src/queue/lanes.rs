@@ -227,7 +227,7 @@ fn on_what_lands(queue: &Queue, group: &[&Entry], on: &[&Entry]) -> bool {
 
 /// The pull requests that a candidate on these entries contains besides its own group, in line
 /// order, each with the run that tests it: the entries and their transitive dependencies. Other
-/// members of their batches are left out unless an entry depends on them (Q6).
+/// members of their batches are omitted unless an entry depends on them (Q6).
 pub(super) fn contained(queue: &Queue, on: &[&Entry]) -> Vec<(RunId, PrNumber)> {
     let mut found = BTreeMap::new();
     let mut open: Vec<&Entry> = on.to_vec();

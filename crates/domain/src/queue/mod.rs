@@ -1,7 +1,7 @@
 //! The merge queue: states, commands, facts and the planner that turns them into transitions.
 //!
 //! Everything here is pure: no `async`, no trait objects, no ports, no clock and no randomness.
-//! [`decide`] carries out a [`Command`] or refuses it, [`absorb`] takes in a [`Fact`], and
+//! [`decide`] carries out a [`Command`] or refuses it, [`absorb`] applies a [`Fact`], and
 //! [`next_deadline`] returns when to absorb [`Fact::TimePassed`]. Both entry points return a
 //! [`Transition`]: the new state, the changed rows, the effects to run, and the decisions with
 //! their reasons.

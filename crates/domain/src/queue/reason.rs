@@ -193,7 +193,7 @@ words!(
 );
 
 words!(
-    /// What became of a landing after a push from outside moved the target.
+    /// How a push from outside the queue changed a landing.
     LandingChange {
         /// The target no longer contains it.
         Removed = "REMOVED_FROM_TARGET_BRANCH",
@@ -382,7 +382,7 @@ impl Evidence {
     /// The most pull requests that `on_top_of` names.
     pub const NAMED: usize = 20;
 
-    /// Whether it failed with nothing but the target branch.
+    /// Whether it failed on the target branch alone.
     pub const fn is_alone(&self) -> bool {
         self.ahead == 0
     }

@@ -58,8 +58,8 @@ pub struct Step {
     pub run: Option<TestRun>,
     /// The options of the submission, on the step of the last submission.
     pub terms: Option<Terms>,
-    /// The pull requests ahead: at the present step those ahead now, at past steps those that the
-    /// next run was built on.
+    /// The pull requests ahead: now for the present step, and in the base of the next run for past
+    /// steps.
     pub prerequisites: Vec<PrRef>,
     /// The pull requests that it waits for now; empty for past steps.
     pub waiting_for: Vec<PrRef>,

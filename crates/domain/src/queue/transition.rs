@@ -13,9 +13,9 @@ use super::{
 /// The rows that a transition changes. Only these are written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Changes {
-    /// Changed entries, including those that have ended.
+    /// Changed entries, including ended ones.
     pub entries: Vec<Arc<Entry>>,
-    /// Changed runs, including those that no live entry refers to any more.
+    /// Changed runs, including runs that no live entry refers to any more.
     pub runs: Vec<Arc<TestRun>>,
     /// Newly reported targets.
     pub targets: Vec<(PrNumber, Arc<ReportedTargets>)>,

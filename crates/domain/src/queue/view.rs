@@ -107,7 +107,7 @@ impl<'a> Ahead<'a> {
 
     /// The direct dependencies of an entry without a candidate, or else the blocker `by`, whose
     /// candidate cannot be built on.
-    fn in_the_way_of(&self, queue: &Queue, entry: &Entry, by: &Entry) -> WaitReason {
+    fn blockers_of(&self, queue: &Queue, entry: &Entry, by: &Entry) -> WaitReason {
         let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
         let (first, ahead) = match queue.mode() {
             Mode::Single => (named(self.unbuilt.iter()), count(self.unbuilt.len())),
@@ -156,7 +156,7 @@ fn view<'a>(queue: &'a Queue, entry: &'a Entry, ahead: &Ahead<'_>) -> EntryView<
 }
 
 /// The reason that stops the whole queue: a pause or an outage of the host.
-fn held_up(queue: &Queue) -> Option<WaitReason> {
+fn stopped(queue: &Queue) -> Option<WaitReason> {
     let paused = match &queue.header.state {
         QueueState::Paused { by, reason, .. } => {
             Some(WaitReason::QueuePaused { by: by.to_string(), reason: reason.clone() })
@@ -188,7 +188,7 @@ fn waits(queue: &Queue, entry: &Entry, ahead: &Ahead<'_>) -> Option<WaitReason> 
         EntryState::NotReady => entry
             .readiness(&header.branch, queue.mode())
             .missing()
-            .or_else(|| held_up(queue))
+            .or_else(|| stopped(queue))
             .unwrap_or(match &header.state {
                 QueueState::SwitchingModes { .. } => WaitReason::QueueSwitchingModes,
                 QueueState::Running | QueueState::Paused { .. } | QueueState::Draining => {
@@ -197,10 +197,10 @@ fn waits(queue: &Queue, entry: &Entry, ahead: &Ahead<'_>) -> Option<WaitReason> 
             }),
         EntryState::Pending { held_by: Some(pr), .. } => WaitReason::ConflictWithAhead { pr: *pr },
         EntryState::Pending { held_by: None, .. } => {
-            held_up(queue).unwrap_or_else(|| waits_for_its_turn(queue, entry, ahead))
+            stopped(queue).unwrap_or_else(|| waits_for_its_turn(queue, entry, ahead))
         }
         EntryState::Testing { .. } => unreachable(queue).unwrap_or_else(|| waits_for_checks(run)),
-        EntryState::TestsPassed { .. } => held_up(queue).unwrap_or_else(|| {
+        EntryState::TestsPassed { .. } => stopped(queue).unwrap_or_else(|| {
             let prs = run.map(|run| ahead.under(run)).unwrap_or_default();
             if prs.is_empty() {
                 waits_for_landing(queue, run)
@@ -215,7 +215,7 @@ fn waits(queue: &Queue, entry: &Entry, ahead: &Ahead<'_>) -> Option<WaitReason> 
             }
             let depth = lanes::failure_window(queue);
             let window = run.and_then(|run| lanes::absolver(queue, run));
-            held_up(queue).unwrap_or(match window {
+            stopped(queue).unwrap_or(match window {
                 Some(_) => WaitReason::SuccessorWindow { depth },
                 None => WaitReason::Unexplained,
             })
@@ -277,7 +277,7 @@ fn waits_for_its_turn(queue: &Queue, entry: &Entry, ahead: &Ahead<'_>) -> WaitRe
         return WaitReason::BatchFilling { have, target: settings.batching_min_size, until };
     }
     match lanes::blocker(queue, entry) {
-        Some(by) => ahead.in_the_way_of(queue, entry, by),
+        Some(by) => ahead.blockers_of(queue, entry, by),
         None => behind_landing(queue).unwrap_or(WaitReason::Unexplained),
     }
 }

@@ -70,7 +70,7 @@ const INPUTS: [Input; 19] = [
             world.facts.retain(|fact| !matches!(fact, Fact::TargetSeen { .. }));
         })
     }),
-    ("the one ahead is cancelled", |world| {
+    ("the pull request ahead is cancelled", |world| {
         let by = world.caller();
         asked(world.ask(Command::Cancel { pr: PrNumber(1), by }))
     }),

@@ -26,9 +26,9 @@ impl Before {
 pub(crate) fn check_step(before: &Before, after: &World, op: &Op) {
     let violations = check_invariants(&after.queue);
     assert!(violations.is_empty(), "{violations:?} after {op:?}");
-    // Q10: every answer that the queue awaits is on its way.
+    // Q10: every answer that the queue awaits is pending.
     for wanted in awaited(&after.queue) {
-        assert!(is_on_its_way(after, wanted), "Q10: nothing answers {wanted:?} after {op:?}");
+        assert!(is_pending(after, wanted), "Q10: nothing answers {wanted:?} after {op:?}");
     }
     let new_effects: Vec<&Effect> = after
         .outbox
@@ -81,7 +81,7 @@ pub(crate) fn check_step(before: &Before, after: &World, op: &Op) {
 }
 
 /// Whether a waiting effect or fact answers what the queue waits for.
-fn is_on_its_way(world: &World, wanted: Awaited) -> bool {
+fn is_pending(world: &World, wanted: Awaited) -> bool {
     let effects = || world.outbox.iter().map(|it| &it.effect);
     match wanted {
         Awaited::Candidate(run) => {

@@ -67,7 +67,7 @@ fn a_landing_removed_from_the_target_is_reported_once_and_recognised_when_restor
             };
             Some((was.clone(), head.clone(), off_target.clone()))
         });
-        asked.expect("the host is asked")
+        asked.expect("the host is queried")
     };
     assert_eq!(asked(&world), (was.clone(), head.clone(), Vec::new()));
     let checked = |lost: &[Entry], back: &[Entry], head: &Sha| Fact::LandingsChecked {
@@ -91,7 +91,7 @@ fn a_landing_removed_from_the_target_is_reported_once_and_recognised_when_restor
     assert_eq!(step.changes.entries[0].off_target_since, None);
     assert!(step.queue.header.off_target.is_empty());
 
-    // The target moved before the answer arrived: the host is asked about its new head.
+    // The target moved before the answer arrived: the host is queried about its new head.
     let next = Sha::new("d".repeat(40)).expect("a commit");
     world.take_in(&Fact::TargetSeen { head: next.clone(), tree, read_at: world.at });
     world.outbox.clear();

@@ -12,7 +12,7 @@ use super::{states, update, world};
 fn a_pause_outlasts_a_mode_switch() {
     let paused = |world: &World| matches!(world.queue.header.state, QueueState::Paused { .. });
     let to = |mode| SettingsPatch { mode: Some(mode), ..SettingsPatch::default() };
-    // The mode is changed while the queue is paused, at once with the pause, or just before it.
+    // The mode is changed while the queue is paused, together with the pause, or just before it.
     for order in 0..3 {
         let mut world = world(1, Rules::default());
         world.submit(1, None).expect("submitted");
@@ -60,7 +60,7 @@ fn a_paused_queue_switches_modes_when_the_line_is_empty() {
 fn a_drain_outlasts_a_mode_switch() {
     let to = |mode| SettingsPatch { mode: Some(mode), ..SettingsPatch::default() };
     let state = |world: &World| world.queue.header.state.name().as_str();
-    // The mode is changed while the queue drains, or at once with the drain.
+    // The mode is changed while the queue drains, or together with the drain.
     for order in 0..2 {
         let mut world = world(1, Rules::default());
         world.submit(1, None).expect("submitted");

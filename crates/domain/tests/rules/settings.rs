@@ -29,7 +29,7 @@ fn ineffective_combinations_of_settings_are_warned_about() {
 }
 
 #[test]
-fn a_list_of_required_statuses_cannot_be_deleted_and_given_at_once() {
+fn a_list_of_required_statuses_cannot_be_deleted_and_set_together() {
     let patch = |list: &[&str], delete| SettingsPatch {
         required_statuses: Some(list.iter().map(|it| (*it).to_owned()).collect()),
         delete_required_statuses: delete,

@@ -199,25 +199,25 @@ fn written() -> BTreeMap<&'static str, Vec<Value>> {
         };
     }
     conformance![
-        accounts::a_token_is_found_by_its_hash_with_everything_it_carries,
+        accounts::a_token_is_found_by_its_hash_unchanged,
         audit::records_are_filtered,
         audit::a_commit_writes_its_record_or_nothing,
-        flaky::a_disagreement_is_told_and_listed_in_one_commit,
+        flaky::a_disagreement_changes_status_list_and_events_in_one_commit,
         flaky::quarantine_follows_settings_overrides_and_time,
         flaky::time_resolves_a_monitor,
-        flaky::a_deleted_monitor_resolves_everywhere_at_once,
+        flaky::a_deleted_monitor_resolves_for_every_test,
         flaky_lists::numbers_are_counted_over_their_time,
         flaky_runs::a_check_is_excused_by_quarantined_tests_only,
         history::entries_are_filtered_by_state_and_by_when_they_left,
         jobs::the_agenda_names_what_is_due,
-        outbox::failing_effects_are_told_longest_first,
-        queues::targets_are_kept_apart_and_before_a_submission,
+        outbox::failing_effects_are_listed_longest_first,
+        queues::targets_are_stored_apart_and_before_a_submission,
         reads::depths_count_live_entries_by_state,
-        uploads::an_upload_is_finished_or_comes_again,
+        uploads::an_upload_is_finished_or_retried,
         uploads::bytes_are_received_once,
         webhook_audit::endpoints_are_changed_with_their_record_or_not_at_all,
-        webhooks::an_endpoint_is_kept_whole_and_belongs_to_its_organization,
-        webhooks::a_try_is_kept_and_moves_its_message,
+        webhooks::an_endpoint_is_stored_unchanged_and_belongs_to_its_organization,
+        webhooks::an_attempt_is_recorded_and_updates_its_message,
     ];
     on_fresh(&|stores| runtime.block_on(add_ci_run(stores)));
     documents

@@ -16,8 +16,8 @@ const LEASE_SECONDS: u32 = 60;
 const TURN_SECONDS: u32 = 30;
 
 impl WebhookService {
-    /// Leases up to `limit` endpoints with due messages: with `failing` those whose last attempt
-    /// failed, otherwise the others.
+    /// Leases up to `limit` endpoints with due messages: with `failing` the endpoints whose last
+    /// attempt failed, otherwise the others.
     pub async fn lease(&self, limit: u32, failing: bool) -> Result<Vec<LeasedEndpoint>, Error> {
         let now = self.context.clock.now();
         let times = (now, now.plus(Span::seconds(LEASE_SECONDS)));

@@ -1,15 +1,15 @@
-//! What goes wrong, as planned.
+//! Planned faults.
 
-/// One thing that goes wrong.
+/// A fault of a double.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// A status with no useful body.
     Status(u16),
-    /// A status with these words.
+    /// A status with this message.
     Refusal(u16, &'static str),
     /// A secondary limit: 403 with `Retry-After` in seconds.
     Secondary(u32),
-    /// The quota is used up for so many seconds: 403 with the headers of the primary limit.
+    /// The primary limit is exceeded for this many seconds: 403 with its headers.
     QuotaUsedUp(u32),
     /// The connection is closed without an answer; the request was not carried out.
     Broken,
@@ -26,7 +26,7 @@ struct Planned {
     fault: Fault,
 }
 
-/// Trouble that goes on: one request of so many meets the next fault of a list.
+/// A recurring fault: one request in `one_in` meets the next fault of a list.
 #[derive(Clone, Debug, Default)]
 struct Trouble {
     one_in: u64,
@@ -44,7 +44,7 @@ impl Trouble {
     }
 }
 
-/// Everything that goes wrong.
+/// All planned faults.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Faults {
     planned: Vec<Planned>,

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A bare repository, in which the host itself makes commits.
+/// A bare repository in which the host itself creates commits.
 #[derive(Clone, Debug)]
 pub(crate) struct Git {
     pub(crate) folder: PathBuf,
@@ -34,7 +34,7 @@ impl Git {
         command
     }
 
-    /// What git printed, without the line's end; `None` when it failed.
+    /// Runs git and returns its trimmed output; `None` if it failed.
     pub(crate) fn ask(&self, args: &[&str]) -> Option<String> {
         let done = self.command(args).output().expect("git can be run");
         let text = String::from_utf8_lossy(&done.stdout).trim_end().to_owned();
@@ -45,7 +45,7 @@ impl Git {
         self.ask(args).unwrap_or_else(|| panic!("git {args:?} failed"))
     }
 
-    /// The object that a name stands for.
+    /// Resolves a name to an object id.
     pub(crate) fn resolve(&self, name: &str) -> Option<String> {
         self.ask(&["rev-parse", "--verify", "-q", name])
     }
@@ -55,7 +55,7 @@ impl Git {
         self.resolve(&format!("refs/heads/{name}"))
     }
 
-    /// The commit that a sha or the name of a branch stands for.
+    /// Resolves an object id or a branch name to a commit.
     pub(crate) fn commit(&self, name: &str) -> Option<String> {
         self.branch(name).or_else(|| self.resolve(&format!("{name}^{{commit}}")))
     }
@@ -68,13 +68,13 @@ impl Git {
         self.ask(&["merge-base", "--is-ancestor", ancestor, of]).is_some()
     }
 
-    /// The tree of a clean merge.
+    /// The tree of a clean merge; `None` for a conflict.
     pub(crate) fn merged_tree(&self, ours: &str, theirs: &str) -> Option<String> {
         let args = ["merge-tree", "--write-tree", "--no-messages", ours, theirs];
         self.ask(&args).map(|text| text.lines().next().unwrap_or_default().to_owned())
     }
 
-    /// A new commit; an author is a name, an address and, if known, a time.
+    /// Creates a commit; an author is a name, an address and, if known, a time.
     pub(crate) fn commit_tree(
         &self,
         tree: &str,

@@ -1,5 +1,5 @@
-//! What doubles of git hosts share: a server on a port of its own, faults that a test plans, a log of
-//! requests, and a bare repository. The double of a host adds `Routes` and its own state.
+//! The common parts of doubles of git hosts: a server on a port of its own, planned faults, a log
+//! of requests, and a bare repository. The double of a host adds its `Routes` and its state.
 
 mod faults;
 mod git;

@@ -1,4 +1,4 @@
-//! The server of a double: it takes requests, lets faults happen, and logs what was answered.
+//! The server of a double: it answers requests, injects faults, and logs both.
 
 use std::net::TcpListener;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,14 +12,14 @@ use signalbox_domain::time::Timestamp;
 
 use super::faults::{Fault, Faults};
 
-/// A request that was made, and how it was answered.
+/// A logged request with the status of its answer.
 #[derive(Clone, Debug)]
 pub struct Logged {
     /// The method.
     pub method: String,
-    /// The path, encoded as it came.
+    /// The path, as received (encoded).
     pub path: String,
-    /// The query, encoded as it came.
+    /// The query, as received (encoded).
     pub query: String,
     /// The body; null without one.
     pub body: Value,
@@ -30,9 +30,9 @@ pub struct Logged {
 /// A request as the routes of a host see it.
 pub(crate) struct Request {
     pub(crate) method: String,
-    /// The path, encoded as it came.
+    /// The path, as received (encoded).
     pub(crate) path: String,
-    /// The query, encoded as it came.
+    /// The query, as received (encoded).
     pub(crate) query: String,
     headers: Vec<(String, String)>,
     /// The body; null without one.
@@ -42,7 +42,7 @@ pub(crate) struct Request {
 }
 
 impl Request {
-    /// A header by its lower-case name; empty when there is none.
+    /// A header by its lower-case name; empty if it is missing.
     pub(crate) fn header(&self, name: &str) -> &str {
         let found = self.headers.iter().find(|(key, _)| key == name);
         found.map_or("", |(_, value)| value)
@@ -57,16 +57,16 @@ pub(crate) struct Answer {
     pub(crate) text: Option<String>,
 }
 
-/// How a host answers.
+/// The routes of a host.
 pub(crate) trait Routes: Send + Sync + 'static {
-    /// Carries a request out.
+    /// Executes a request.
     fn answer(&self, request: &Request) -> Answer;
 
-    /// Says in the host's way that a fault has happened; nothing is carried out.
+    /// Answers a request with a fault, in the host's format; the request has no effect.
     fn refuse(&self, request: &Request, fault: Fault) -> Answer;
 }
 
-/// A free port, and the address of the server that will listen there.
+/// A free port, and the URL of the server that will listen on it.
 pub(crate) struct Port {
     listener: TcpListener,
     pub(crate) url: String,
@@ -91,7 +91,7 @@ struct Shared<R> {
     book: Arc<Mutex<Book>>,
 }
 
-/// A running server; it stops when it is dropped.
+/// A running server; dropping it stops it.
 pub(crate) struct Server {
     book: Arc<Mutex<Book>>,
     handle: ServerHandle,
@@ -104,8 +104,8 @@ impl Drop for Server {
 }
 
 impl Server {
-    /// Answers by these routes on a port. `beside` runs on the server's thread for as long as the
-    /// server does.
+    /// Starts a server with these routes on a port. `beside` runs on the server's thread until the
+    /// server stops.
     pub(crate) fn start<R: Routes, F: Future<Output = ()> + 'static>(
         port: Port,
         routes: Arc<R>,
@@ -120,10 +120,10 @@ impl Server {
                     App::new().app_data(shared.clone()).default_service(web::to(serve::<R>))
                 });
                 let server = server.workers(2).disable_signals().listen(port.listener);
-                let server = server.expect("it listens").run();
+                let server = server.expect("the server listens").run();
                 send.send(server.handle()).expect("the starter waits");
                 actix_web::rt::spawn(beside());
-                server.await.expect("it ends well");
+                server.await.expect("the server stops without an error");
             });
         });
         let handle = receive.recv().expect("a handle");
@@ -134,18 +134,18 @@ impl Server {
         locked(&self.book)
     }
 
-    /// Plans a fault for the next `times` requests of that method (any, when empty) whose path
-    /// contains that part.
+    /// Plans a fault for the next `times` requests with this method (any if empty) whose path
+    /// contains `path_part`.
     pub(crate) fn plan(&self, method: &str, path_part: &str, times: u32, fault: Fault) {
         self.book().faults.plan(method, path_part, times, fault);
     }
 
-    /// From now on one request of so many meets the next of these faults, in turn.
+    /// From now on, one request in `one_in` meets the next of these faults, in turn.
     pub(crate) fn trouble(&self, one_in: u64, faults: &[Fault]) {
         self.book().faults.trouble(one_in, faults);
     }
 
-    /// Every request so far.
+    /// All requests so far.
     pub(crate) fn log(&self) -> Vec<Logged> {
         self.book().log.clone()
     }

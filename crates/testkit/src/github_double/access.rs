@@ -1,29 +1,29 @@
-//! What the host lets us do at all.
+//! Access restrictions of the double.
 
 use super::state::Reply;
 
-/// How much of the repository the credentials that are accepted reach.
+/// The access of accepted credentials to the repository.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Access {
-    /// All of it.
+    /// Full access.
     #[default]
     Full,
-    /// It can be read; an app is told so when it writes.
+    /// Read access; writes are answered with 403.
     ReadOnly,
-    /// It can be read; whoever writes is told that there is nothing.
+    /// Read access; writes are answered with 404.
     ReadOnlyHidden,
-    /// It is archived.
+    /// The repository is archived.
     Archived,
-    /// It is not there, as far as we are told.
+    /// The repository is invisible: 404.
     Hidden,
-    /// The organization lets other addresses in only.
+    /// The organization's IP allow list excludes the client.
     OtherAddresses,
-    /// The organization wants the token to be authorized.
+    /// The organization requires SAML authorization of the token.
     SingleSignOn,
 }
 
 impl Access {
-    /// The refusal of a request, if it is refused, with its headers.
+    /// The answer that refuses a request, with its headers; `None` if the request is allowed.
     pub(super) fn refuse(
         self,
         method: &str,

@@ -1,5 +1,5 @@
-//! Who asks: an app by its own token, an installation by its token, or the holder of a personal
-//! one.
+//! Authentication: an app by its JSON Web Token, an installation by its token, or a user by a
+//! personal token.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
@@ -8,14 +8,14 @@ use serde_json::{Value, json};
 
 use super::state::{Reply, State};
 
-/// Who asks.
+/// An authenticated caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Caller {
     /// The app itself.
     App(u64),
     /// An installation of the app.
     Installation(u64),
-    /// A person.
+    /// A user.
     Person(String),
 }
 
@@ -24,7 +24,7 @@ pub(super) fn base64(bytes: &[u8]) -> String {
 }
 
 impl State {
-    /// Who holds the token; the reason when nobody does.
+    /// The caller of a token, or the error message.
     pub(super) fn caller(&self, authorization: &str, now: i64) -> Result<Caller, String> {
         let (scheme, token) = authorization.split_once(' ').ok_or("Requires authentication")?;
         if !["bearer", "token"].contains(&scheme.to_lowercase().as_str()) {
@@ -66,7 +66,7 @@ impl State {
     }
 }
 
-/// Checks a JSON Web Token as the host does: its signature, its issuer, its times.
+/// Verifies a JSON Web Token as GitHub does: signature, issuer and times.
 fn signed_by_app(token: &str, app: u64, key: &[u8], now: i64) -> Result<(), String> {
     let (signed, signature) = token.rsplit_once('.').ok_or("no signature")?;
     let signature = URL_SAFE_NO_PAD.decode(signature).map_err(|error| error.to_string())?;

@@ -6,39 +6,39 @@ use serde_json::{Value, json};
 
 use super::state::{Asked, Reply, State};
 
-/// The app that runs workflows: its number and its slug.
+/// The app that runs workflows: its id and its slug.
 pub(super) const ACTIONS: (u64, &str) = (15_368, "github-actions");
 
 /// A check run as an app reports it.
 #[derive(Clone, Copy, Debug)]
 pub struct Reported<'a> {
-    /// The number of the app.
+    /// The id of the app.
     pub app: u64,
-    /// The number of the suite; runs of one workflow run are in one suite.
+    /// The id of the suite; check runs of one workflow run share a suite.
     pub suite: u64,
     /// Its name.
     pub name: &'a str,
-    /// How far it is.
+    /// Its status.
     pub status: &'a str,
-    /// How it ended.
+    /// Its conclusion.
     pub conclusion: Option<&'a str>,
 }
 
 impl<'a> Reported<'a> {
-    /// One that a workflow has ended with, in the suite 1.
+    /// A completed check run of a workflow, in suite 1.
     pub const fn ended(name: &'a str, conclusion: &'a str) -> Self {
         let (status, conclusion) = ("completed", Some(conclusion));
         Self { app: ACTIONS.0, suite: 1, name, status, conclusion }
     }
 
-    /// One that a workflow has begun, in the suite 1.
+    /// A check run of a workflow in progress, in suite 1.
     pub const fn begun(name: &'a str) -> Self {
         Self { app: ACTIONS.0, suite: 1, name, status: "in_progress", conclusion: None }
     }
 }
 
 impl State {
-    /// Everything on a test branch runs at once, and ends as the test has said.
+    /// Runs CI on a test branch: all check runs complete immediately, as the test has set.
     pub(super) fn run_ci(&mut self, sha: &str) {
         let Some(ci) = &self.ci else { return };
         let files = self.git.must(&["ls-tree", "-r", "--name-only", sha]);
@@ -51,7 +51,7 @@ impl State {
         }
     }
 
-    /// A check run is reported; a second one of the same name gets a new id.
+    /// Reports a check run; a second one of the same name gets a new id.
     pub(super) fn report(&mut self, sha: &str, reported: &Reported<'_>) -> u64 {
         let id = self.next_id();
         let (app, suite) = (reported.app, reported.suite);
@@ -71,7 +71,7 @@ impl State {
         id
     }
 
-    /// The runs that no later attempt of their suite has replaced.
+    /// The check runs of the latest attempt of each suite.
     fn of_newest_attempts(runs: &[Value]) -> impl Iterator<Item = &Value> {
         let is_same = |one: &Value, other: &Value| {
             one["name"] == other["name"] && one["check_suite"] == other["check_suite"]
@@ -82,7 +82,7 @@ impl State {
         })
     }
 
-    /// actions/list-jobs-for-workflow-run; a workflow run has the number of its suite.
+    /// actions/list-jobs-for-workflow-run; a workflow run has the id of its suite.
     pub(super) fn jobs(&self, asked: &Asked, id: &str) -> Reply {
         let runs: Vec<Value> = self.check_runs.values().flatten().cloned().collect();
         let suite = id.parse::<u64>().ok();
@@ -118,7 +118,7 @@ impl State {
         asked.page(statuses.collect(), |it| it)
     }
 
-    /// The newest status of each context.
+    /// The latest status of each context.
     pub(super) fn newest_statuses(&self, sha: &str) -> Vec<Value> {
         let mut kept: Vec<Value> = Vec::new();
         for status in self.statuses.get(sha).into_iter().flatten() {

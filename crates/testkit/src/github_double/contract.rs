@@ -1,5 +1,5 @@
-//! GitHub's own published description, and what of it our requests must keep to. Fetched by
-//! `tests/github/fetch`; without it these checks are skipped, and say so.
+//! Checks of our requests against GitHub's published OpenAPI description, which
+//! `tests/github/fetch` downloads. Without it the checks are skipped with a message.
 
 use std::path::PathBuf;
 
@@ -7,14 +7,14 @@ use serde_json::Value;
 
 use crate::double::Logged;
 
-/// A file that `tests/github/fetch` has made. `None`, said on the output, when it has not.
+/// Reads a file of `tests/github/fetch`; if it is missing, prints a message and returns `None`.
 pub fn fetched(name: &str) -> Option<Value> {
     let text = std::fs::read_to_string(fetched_path(name)?).expect("text");
     Some(serde_json::from_str(&text).expect("JSON"))
 }
 
-/// Where something is that `tests/github/fetch` has made. `None`, said on the output, when it has
-/// not.
+/// The path of a file of `tests/github/fetch`; if it is missing, prints a message and returns
+/// `None`.
 pub fn fetched_path(name: &str) -> Option<PathBuf> {
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
     let target =
@@ -27,18 +27,18 @@ pub fn fetched_path(name: &str) -> Option<PathBuf> {
     Some(path.canonicalize().expect("a path"))
 }
 
-#[expect(clippy::print_stdout, reason = "whoever runs the tests is to see it")]
+#[expect(clippy::print_stdout, reason = "a skipped test is reported to the user")]
 fn say_skipped(path: &std::path::Path) {
     println!("SKIPPED: {} is missing, run tests/github/fetch", path.display());
 }
 
-/// Complains about every request that neither edition of the description allows.
+/// Panics if neither edition of the description allows a request.
 pub fn check_requests(log: &[Logged]) {
     let Some(contract) = fetched("requests.json") else { return };
     let mut complaints = Vec::new();
     for (edition, operations) in contract.as_object().expect("editions") {
         for request in log {
-            // Credentials that are refused, and planned faults, are no matter of the contract.
+            // Rejected credentials and planned faults are not part of the contract.
             complaints.extend(complaint(operations, request).map(|it| format!("{edition}: {it}")));
         }
     }
@@ -54,16 +54,16 @@ fn complaint(operations: &Value, request: &Logged) -> Option<String> {
         let score = (method == request.method).then(|| matches(template, &request.path))??;
         Some((score, operation))
     });
-    // `/git/ref/{ref}` takes slashes; the more words of a template are literal, the better.
+    // `/git/ref/{ref}` matches slashes; the template with the most literal parts wins.
     let Some((_, operation)) = found.max_by_key(|(score, _)| *score) else {
-        return Some(format!("{here}: there is no such operation"));
+        return Some(format!("{here}: unknown operation"));
     };
     let parameters = operation["parameters"].as_array().cloned().unwrap_or_default();
     let query: Vec<&str> = request.query.split('&').filter(|it| !it.is_empty()).collect();
     for pair in &query {
         let name = pair.split('=').next().unwrap_or_default();
         if !parameters.iter().any(|it| it["in"] == "query" && it["name"] == name) {
-            return Some(format!("{here}: there is no parameter {name}"));
+            return Some(format!("{here}: unknown parameter {name}"));
         }
     }
     for parameter in parameters.iter().filter(|it| it["in"] == "query" && it["required"] == true) {
@@ -86,7 +86,7 @@ fn complaint(operations: &Value, request: &Logged) -> Option<String> {
     violation(schema, body, "").map(|it| format!("{here}: {it}: {body}"))
 }
 
-/// How many parts of the template are literal, if it fits.
+/// The number of literal parts of a template; `None` if it does not match.
 fn matches(template: &str, path: &str) -> Option<usize> {
     let wanted: Vec<&str> = template.trim_matches('/').split('/').collect();
     let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
@@ -106,8 +106,8 @@ fn matches(template: &str, path: &str) -> Option<usize> {
     Some(literal)
 }
 
-/// The first rule of a schema that a value breaks. The parts of JSON Schema that the description
-/// uses for request bodies.
+/// The first violation of a schema by a value. Supports the parts of JSON Schema that the
+/// description uses for request bodies.
 fn violation(schema: &Value, value: &Value, at: &str) -> Option<String> {
     if value.is_null() {
         let nullable = schema["nullable"] == true || schema["type"].is_null();
@@ -152,8 +152,8 @@ fn violation(schema: &Value, value: &Value, at: &str) -> Option<String> {
         for (name, value) in fields {
             let place = format!("{at}/{name}");
             match &schema["properties"][name] {
-                // The description often forgets to forbid others; we send none that it does not
-                // know.
+                // The description often omits `additionalProperties: false`; we send no unknown
+                // fields.
                 Value::Null if schema["properties"].is_object() => {
                     return Some(format!("{place} is not known"));
                 }
@@ -171,7 +171,7 @@ fn violation(schema: &Value, value: &Value, at: &str) -> Option<String> {
 
 #[cfg(test)]
 #[test]
-fn the_check_of_requests_can_fail() {
+fn invalid_requests_are_detected() {
     if fetched("requests.json").is_none() {
         return;
     }

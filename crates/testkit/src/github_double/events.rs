@@ -1,4 +1,4 @@
-//! Webhooks: signed as the host signs them, and lost, doubled or late as the test says.
+//! Webhook deliveries: signed as GitHub signs them, and lost, repeated or delayed as the test sets.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,7 +10,7 @@ use sha2::Sha256;
 
 use super::state::State;
 
-/// Where events go.
+/// The receiver of deliveries.
 #[derive(Clone, Debug)]
 pub(super) struct Listener {
     pub(super) url: String,
@@ -18,25 +18,25 @@ pub(super) struct Listener {
     pub(super) carelessness: Carelessness,
 }
 
-/// How badly events are delivered: one in so many, 0 for none.
+/// How unreliable deliveries are: one in this many, 0 for none.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Carelessness {
-    /// Is lost.
+    /// One delivery in this many is lost.
     pub lose: u64,
-    /// Comes twice.
+    /// One delivery in this many is repeated.
     pub double: u64,
-    /// Comes after the next ten have come.
+    /// One delivery in this many arrives after the next ten.
     pub delay: u64,
 }
 
-/// What `X-Hub-Signature-256` says.
+/// The header `X-Hub-Signature-256`.
 pub(super) fn signature(secret: &str, body: &[u8]) -> String {
     let mac = Hmac::<Sha256>::new_from_slice(secret.as_bytes()).expect("any length");
     let bytes = mac.chain_update(body).finalize().into_bytes();
     format!("sha256={}", HEXLOWER.encode(&bytes))
 }
 
-/// Delivers what has happened, in order, until the double is dropped.
+/// Delivers events, in order, until the double is dropped.
 pub(super) async fn deliver(state: Arc<Mutex<State>>, listener: Arc<Mutex<Option<Listener>>>) {
     let http = reqwest::Client::builder().timeout(Duration::from_secs(10)).build();
     let http = http.expect("a client");
@@ -83,6 +83,6 @@ async fn send(http: &reqwest::Client, to: &Listener, number: u64, event: &str, b
         .body(body.to_owned())
         .send()
         .await;
-    // As with the host itself: who does not listen has missed it.
+    // As on GitHub, failed deliveries are not retried.
     drop(sent);
 }

@@ -13,7 +13,7 @@ impl State {
         })
     }
 
-    /// Writes a comment, and tells of it.
+    /// Writes a comment, and emits its event.
     pub(super) fn write_note(&mut self, note: Note) -> u64 {
         let id = self.next_id();
         let (issue, author) = (note.issue, note.author.clone());

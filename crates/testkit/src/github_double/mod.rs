@@ -1,10 +1,10 @@
-//! A git host that answers as GitHub's REST API does, on a real bare repository: merges, conflicts
-//! and object ids are git's own.
+//! A double of GitHub's REST API on a real bare repository: merges, conflicts and object ids are
+//! git's own.
 //!
-//! What it answers follows the published description of the API (operation ids are named where
-//! they are answered), and, where that is silent, what is known of real traffic: `mergeable` is
-//! null at first and after every move of either side, refs that cannot be moved forwards are 422,
-//! merges that conflict are 409, heads that have moved are 409, branches with rules are 405 or 422.
+//! The answers follow the published description of the API (comments name the operation ids) and,
+//! where that is silent, observed behaviour: `mergeable` is null at first and after every move of
+//! either side, updates of refs that are not fast-forward are 422, merges that conflict are 409,
+//! heads that have moved are 409, branches with rules are 405 or 422.
 
 mod access;
 mod auth;

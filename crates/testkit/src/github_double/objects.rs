@@ -114,7 +114,7 @@ impl State {
             return Reply::error(422, "Reference does not exist");
         }
         self.git.must(&["update-ref", "-d", &full]);
-        // The host closes pull requests whose branch is gone.
+        // GitHub closes pull requests whose branch is deleted.
         let branch = name.trim_start_matches("heads/").to_owned();
         for pull in self.pulls.values_mut().filter(|it| it.fork.is_none()) {
             if pull.head_ref == branch {
@@ -222,7 +222,7 @@ impl State {
         }
     }
 
-    /// git/get-tree, of one folder; the id of a commit stands for its root.
+    /// git/get-tree, of one folder; the id of a commit denotes its root tree.
     pub(super) fn get_tree(&self, id: &str) -> Reply {
         let Some(sha) = self.git.ask(&["rev-parse", "--verify", &format!("{id}^{{tree}}")]) else {
             return Reply::not_found();
@@ -253,8 +253,8 @@ impl State {
         }
     }
 
-    /// A ref has moved: pull requests follow their branches, those whose head is on their base by
-    /// now are merged, CI starts on test branches.
+    /// Handles a moved ref: updates pull requests from this branch, marks the ones that the base
+    /// contains as merged, and starts CI on test branches.
     pub(super) fn ref_moved(&mut self, name: &str, sha: &str) {
         let Some(branch) = name.strip_prefix("refs/heads/") else { return };
         let mut touched = Vec::new();
@@ -268,7 +268,7 @@ impl State {
             }
         }
         for (number, action) in touched {
-            self.tell_of_pull(number, action);
+            self.emit_pull(number, action);
         }
         if branch == "main" {
             self.landed_trees.push(self.git.tree(sha));

@@ -32,15 +32,15 @@ impl State {
         })
     }
 
-    pub(super) fn tell_of_pull(&mut self, number: u64, action: &str) {
+    pub(super) fn emit_pull(&mut self, number: u64, action: &str) {
         let Some(pull) = self.pulls.get(&number).cloned() else { return };
         let shown = self.pull_json(number, &pull, None);
         let payload = json!({"action": action, "number": number, "pull_request": shown});
         self.tell("pull_request", payload);
     }
 
-    /// pulls/get: mergeability is computed when it is first asked for, and asked for again after
-    /// either side has moved.
+    /// pulls/get: mergeability is computed after the first read, and again after either side has
+    /// moved.
     pub(super) fn get_pull(&mut self, number: u64) -> Reply {
         let null_reads = self.null_reads;
         let Some(pull) = self.pulls.get_mut(&number) else { return Reply::not_found() };
@@ -75,13 +75,14 @@ impl State {
         asked.page(items, |it| it)
     }
 
-    /// Opens one; the head is a branch of the repository, or a commit that a fork has pushed.
+    /// Opens a pull request; the head is a branch of the repository, or a commit that a fork has
+    /// pushed.
     pub(super) fn open(&mut self, pull: Pull) -> u64 {
         self.last_number += 1;
         let number = self.last_number;
         self.git.set_ref(&format!("refs/pull/{number}/head"), &pull.head);
         self.pulls.insert(number, pull);
-        self.tell_of_pull(number, "opened");
+        self.emit_pull(number, "opened");
         number
     }
 
@@ -120,11 +121,11 @@ impl State {
         Reply::new(201, self.pull_json(number, &pull, None))
     }
 
-    /// Closes one that is open.
+    /// Closes an open pull request.
     pub(super) fn close(&mut self, number: u64) {
         let Some(pull) = self.pulls.get_mut(&number).filter(|it| it.open) else { return };
         pull.open = false;
-        self.tell_of_pull(number, "closed");
+        self.emit_pull(number, "closed");
     }
 
     /// pulls/update
@@ -168,7 +169,7 @@ impl State {
         }
         let name = format!("refs/heads/{}", pull.base);
         self.git.set_ref(&name, &made);
-        self.tell_of_pull(number, "closed");
+        self.emit_pull(number, "closed");
         self.ref_moved(&name, &made);
         Reply::new(
             200,

@@ -1,4 +1,4 @@
-//! Which request is answered by what.
+//! Routing of requests.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -10,7 +10,7 @@ use super::auth::Caller;
 use super::state::{Asked, Reply, State};
 use crate::double::{Answer, Fault, Request, Routes};
 
-/// The calls that an installation may make in an hour.
+/// The hourly rate limit of an installation.
 const QUOTA: usize = 1_000_000;
 
 /// The routes of GitHub's REST API.

@@ -1,4 +1,4 @@
-//! The double as a server, and what tests tell it.
+//! The double as a server, with the controls of tests.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::Path;
@@ -19,12 +19,13 @@ pub struct GitHubDouble {
     state: Arc<Mutex<State>>,
     listener: Arc<Mutex<Option<Listener>>>,
     server: Server,
-    /// Where its API is.
+    /// The URL of its API.
     pub url: String,
 }
 
 impl GitHubDouble {
-    /// A host with the repository `OWNER/NAME` in that folder, for the holder of `token`.
+    /// Starts a host with the repository `OWNER/NAME` in a folder, which accepts the personal token
+    /// `token`.
     pub fn start(folder: &Path, owner: &str, name: &str, token: &str) -> Self {
         let port = Port::free();
         let url = port.url.clone();
@@ -63,7 +64,7 @@ impl GitHubDouble {
         Self { state, listener: events, server, url }
     }
 
-    /// Whether every event was sent, but for those that come late.
+    /// Whether every delivery was sent, except delayed ones.
     pub fn has_told_all(&self) -> bool {
         self.state().events.is_empty()
     }
@@ -72,7 +73,7 @@ impl GitHubDouble {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes it known to an app with that public key (PKCS#1, DER), permissions and events.
+    /// Installs an app with this public key (PKCS#1, DER), permissions and events.
     pub fn install_app(&self, id: u64, key: &[u8], permissions: &Value, events: &[&str]) {
         let mut state = self.state();
         state.app = Some((id, key.to_owned()));
@@ -84,14 +85,15 @@ impl GitHubDouble {
         self.state().tokens.clear();
     }
 
-    /// Sends events there from now on, and not those of before.
+    /// Sends events from now on to a URL.
     pub fn send_events(&self, url: &str, secret: &str, carelessness: Carelessness) {
         self.state().events.clear();
         let mut listener = self.listener.lock().unwrap_or_else(PoisonError::into_inner);
         *listener = Some(Listener { url: url.to_owned(), secret: secret.to_owned(), carelessness });
     }
 
-    /// Says how checks on test branches end, from the names of the candidate's files.
+    /// Sets the conclusions of check runs on test branches, as a function of the names of the
+    /// candidate's files.
     pub fn set_ci(
         &self,
         ci: impl Fn(&BTreeSet<String>) -> Vec<(&'static str, &'static str)> + Send + 'static,
@@ -110,12 +112,12 @@ impl GitHubDouble {
         self.state().report(sha, reported)
     }
 
-    /// Somebody runs a suite again: what is reported in it from now on is a new attempt.
+    /// Reruns a suite: later reports belong to a new attempt.
     pub fn rerun(&self, suite: u64) {
         *self.state().attempts.entry(suite).or_insert(1) += 1;
     }
 
-    /// Somebody posts a commit status; an app under its slug and `[bot]`.
+    /// Posts a commit status as a user, or as an app by its slug and `[bot]`.
     pub fn post_status(&self, sha: &str, login: &str, context: &str, status: &str) {
         let asked = Asked {
             method: "POST".to_owned(),
@@ -129,29 +131,29 @@ impl GitHubDouble {
         assert_eq!(reply.status, 201, "{}", reply.body);
     }
 
-    /// Says how much of the repository we reach from now on.
+    /// Sets the access to the repository.
     pub fn set_access(&self, access: Access) {
         self.state().access = access;
     }
 
-    /// From now on only that personal token is accepted.
+    /// Sets the only accepted personal token.
     pub fn set_token(&self, token: &str) {
         self.state().personal = Some(("queue-bot".to_owned(), token.to_owned()));
     }
 
-    /// How often mergeability is null before it is computed.
+    /// Sets the number of reads with a null mergeability before it is computed.
     pub fn set_null_reads(&self, reads: u32) {
         self.state().null_reads = reads;
     }
 
-    /// Requires statuses of a branch by a ruleset, and by classic protection.
+    /// Sets the required statuses of a branch, by a ruleset and by classic protection.
     pub fn require(&self, branch: &str, by_ruleset: &[&'static str], classic: &[&'static str]) {
         let by_anybody =
             |list: &[&'static str]| list.iter().map(|it| (*it, None)).collect::<Vec<_>>();
         self.require_by(branch, &by_anybody(by_ruleset), &by_anybody(classic));
     }
 
-    /// The same, each name with the app that must report it.
+    /// Sets the required statuses of a branch, each with the app that must report it.
     pub fn require_by(
         &self,
         branch: &str,
@@ -168,12 +170,12 @@ impl GitHubDouble {
         }
     }
 
-    /// Lets nobody move a branch but by merging a pull request.
+    /// Protects a branch: it only moves by merging a pull request.
     pub fn guard(&self, branch: &str) {
         self.state().guarded.insert(branch.to_owned());
     }
 
-    /// Says what somebody may do.
+    /// Sets the permission of a user.
     pub fn permit(&self, login: &str, permission: &str) {
         self.state().permissions.insert(login.to_owned(), permission.to_owned());
     }
@@ -183,13 +185,13 @@ impl GitHubDouble {
         self.state().workflow_runs.insert(id, run);
     }
 
-    /// Plans a fault for the next `times` requests of that method (any, when empty) whose path
-    /// contains that part.
+    /// Plans a fault for the next `times` requests with this method (any if empty) whose path
+    /// contains `path_part`.
     pub fn plan(&self, method: &str, path_part: &str, times: u32, fault: Fault) {
         self.server.plan(method, path_part, times, fault);
     }
 
-    /// From now on one request of so many meets the next of these faults, in turn.
+    /// From now on, one request in `one_in` meets the next of these faults, in turn.
     pub fn trouble(&self, one_in: u64, faults: &[Fault]) {
         self.server.trouble(one_in, faults);
     }
@@ -217,19 +219,19 @@ impl GitHubDouble {
         state.open(pull)
     }
 
-    /// Somebody closes a pull request.
+    /// Closes a pull request.
     pub fn close(&self, number: u64) {
         self.state().close(number);
     }
 
-    /// Marks a pull request as coming from the fork of somebody.
+    /// Makes a pull request come from a fork.
     pub fn set_fork(&self, number: u64, owner: &str) {
         if let Some(pull) = self.state().pulls.get_mut(&number) {
             pull.fork = Some(owner.to_owned());
         }
     }
 
-    /// Somebody has pushed to a branch: what hangs on it follows.
+    /// Handles a push to a branch in the bare repository.
     pub fn pushed(&self, branch: &str) {
         let mut state = self.state();
         let sha = state.git.branch(branch).expect("a branch");
@@ -295,13 +297,13 @@ impl GitHubDouble {
         self.state().pulls.get(&number).map(|it| (it.open, it.merged)).unwrap_or_default()
     }
 
-    /// The titles of the draft pull requests for tests that were opened.
+    /// The titles of the draft pull requests of test branches.
     pub fn drafts(&self) -> Vec<String> {
         let state = self.state();
         state.pulls.values().filter(|it| it.draft).map(|it| it.title.clone()).collect()
     }
 
-    /// The trees that `main` has had, oldest first.
+    /// All past trees of `main`, oldest first.
     pub fn landed_trees(&self) -> Vec<String> {
         self.state().landed_trees.clone()
     }
@@ -315,12 +317,12 @@ impl GitHubDouble {
         passed.map(|(sha, _)| state.git.tree(sha)).collect()
     }
 
-    /// Every request so far.
+    /// All requests so far.
     pub fn log(&self) -> Vec<Logged> {
         self.server.log()
     }
 
-    /// A git command in the bare repository.
+    /// Runs git in the bare repository.
     pub fn git(&self, args: &[&str]) -> String {
         self.state().git.must(args)
     }

@@ -1,4 +1,4 @@
-//! What the double keeps beside the repository.
+//! The state of the double beside the repository.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::access::Access;
 use crate::double::Git;
 
-/// An answer: a status, a body, and how many items a list has in all, for paging.
+/// An answer: a status, a body, and the total number of items of a list, for paging.
 pub(super) struct Reply {
     pub(super) status: u16,
     pub(super) body: Value,
@@ -38,7 +38,7 @@ pub(super) struct Asked {
     pub(super) parts: Vec<String>,
     pub(super) query: BTreeMap<String, String>,
     pub(super) body: Value,
-    /// Who asks: an installation of the app, or the holder of the token.
+    /// The login of the caller: the app's bot, or the user of the token.
     pub(super) login: String,
     pub(super) app: Option<u64>,
 }
@@ -78,7 +78,7 @@ pub(super) struct Pull {
     pub(super) draft: bool,
     pub(super) blocked: bool,
     pub(super) labels: BTreeSet<String>,
-    /// The two commits that mergeability was computed for, and how often it is still null.
+    /// The two commits for which mergeability was computed.
     pub(super) computed: Option<(String, String)>,
     pub(super) nulls_left: u32,
 }
@@ -94,10 +94,10 @@ pub(super) struct Note {
     pub(super) reactions: Vec<String>,
 }
 
-/// A named end of a candidate's checks, from its files.
+/// Computes the names and conclusions of a candidate's check runs from its files.
 pub(super) type Ci = Box<dyn Fn(&BTreeSet<String>) -> Vec<(&'static str, &'static str)> + Send>;
 
-/// Everything that is kept.
+/// The state of the double.
 pub(super) struct State {
     pub(super) owner: String,
     pub(super) name: String,
@@ -109,10 +109,10 @@ pub(super) struct State {
     pub(super) notes: BTreeMap<u64, Note>,
     pub(super) check_runs: BTreeMap<String, Vec<Value>>,
     pub(super) statuses: BTreeMap<String, Vec<Value>>,
-    /// The names that are required of a branch, each with the app that it is pinned to.
+    /// The required statuses of a branch, each with the app that must report it.
     pub(super) rulesets: BTreeMap<String, Vec<(String, Option<u64>)>>,
     pub(super) classic: BTreeMap<String, Vec<(String, Option<u64>)>>,
-    /// The newest attempt of each suite.
+    /// The latest attempt of each suite.
     pub(super) attempts: BTreeMap<u64, u64>,
     pub(super) access: Access,
     pub(super) guarded: BTreeSet<String>,
@@ -120,7 +120,7 @@ pub(super) struct State {
     pub(super) workflow_runs: BTreeMap<u64, Value>,
     pub(super) null_reads: u32,
     pub(super) ci: Option<Ci>,
-    /// How many requests were answered.
+    /// The number of answered requests.
     pub(super) requests: usize,
     pub(super) tokens: BTreeSet<String>,
     pub(super) personal: Option<(String, String)>,
@@ -153,7 +153,7 @@ impl State {
         })
     }
 
-    /// Something has happened that others are told of.
+    /// Emits a webhook event.
     pub(super) fn tell(&mut self, event: &str, mut payload: Value) {
         payload["repository"] = self.repository();
         if payload["sender"].is_null() {

@@ -1,4 +1,4 @@
-//! A double with a clone beside it.
+//! A double with a clone of its repository.
 
 use std::ops::Deref;
 
@@ -8,8 +8,8 @@ use signalbox_domain::queue::Change;
 use super::{GitHubDouble, check_requests};
 use signalbox_conformance::git_place::GitPlace;
 
-/// A double of a host with the repository `acme/calc`, and a clone in which commits are made. When
-/// it is dropped, every request that was made is held against the host's description.
+/// A double with the repository `acme/calc`, and a clone to create commits in. When it is dropped,
+/// all requests are checked against GitHub's published description.
 pub struct Workplace {
     place: GitPlace,
     /// The host.
@@ -25,7 +25,7 @@ impl Deref for Workplace {
 }
 
 impl Workplace {
-    /// An empty repository, for the holder of that token.
+    /// Creates an empty repository; the double accepts this personal token.
     pub fn new(token: &str) -> Self {
         let place = GitPlace::new("bare.git");
         let double = GitHubDouble::start(&place.bare_folder(), "acme", "calc", token);
@@ -39,13 +39,13 @@ impl Workplace {
         sha
     }
 
-    /// A branch on `from` with one commit; pushed.
+    /// Creates and pushes a branch with one commit on `from`.
     pub fn branch(&self, name: &str, from: &str, files: &[(&str, &str)]) -> Sha {
         self.place.branch(name, from, files);
         self.push(name)
     }
 
-    /// A pull request from a new branch.
+    /// Opens a pull request from a new branch.
     pub fn open(&self, name: &str, files: &[(&str, &str)]) -> Change {
         let head = self.branch(name, "main", files);
         let number = self.double.open(name, "main", &format!("change {name}"));

@@ -1,4 +1,4 @@
-//! When work is next due.
+//! The agenda store.
 
 use async_trait::async_trait;
 use signalbox_domain::ports::{Agenda, AgendaStore, StoreError, Work};

@@ -1,4 +1,4 @@
-//! What hosts were last shown of pull requests, and what is to be shown next.
+//! The store of announcements.
 
 use async_trait::async_trait;
 use signalbox_domain::ids::PrNumber;
@@ -11,7 +11,7 @@ use uuid::Uuid;
 use super::MemoryDatabase;
 use super::tables::Tables;
 
-/// What was shown, when, when it is to be shown next, and the lease with its end.
+/// What the host shows, when it was shown, when it is due again, and the lease with its end.
 #[derive(Clone, Debug)]
 pub(super) struct AnnouncementRow {
     shown: Shown,
@@ -27,7 +27,7 @@ impl AnnouncementRow {
 }
 
 impl Tables {
-    /// Makes pull requests due, as a commit at `at` says.
+    /// Makes pull requests due, for a commit at the time `at`.
     pub(super) fn make_due(&mut self, queue: QueueRef, prs: &[PrNumber], at: Timestamp) {
         let due = at.plus(SHOWN_AFTER);
         for pr in prs {

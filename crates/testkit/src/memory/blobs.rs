@@ -1,4 +1,4 @@
-//! Uploaded bytes in memory, and a store that is full or broken when a test says so.
+//! A blob store in memory.
 
 use std::collections::BTreeMap;
 use std::io::{Cursor, Read};
@@ -24,7 +24,7 @@ impl MemoryBlobs {
         Self { kept: Arc::default(), clock }
     }
 
-    /// The keys that are kept.
+    /// The stored keys.
     pub fn keys(&self) -> Vec<String> {
         self.blobs().keys().cloned().collect()
     }

@@ -1,4 +1,4 @@
-//! What checks printed.
+//! The store of check output.
 
 use async_trait::async_trait;
 use signalbox_domain::ids::{OrgId, RunId};
@@ -11,7 +11,7 @@ use super::MemoryDatabase;
 impl CheckLog for MemoryDatabase {
     async fn write(&self, output: &CheckOutput) -> Result<(), StoreError> {
         let key = (output.org, output.run, output.check.clone());
-        // As the databases keep it: without the character that PostgreSQL cannot store, and cut.
+        // As in the databases: without NUL, which PostgreSQL cannot store, and truncated.
         let mut text = output.text.replace('\0', "\u{fffd}");
         text.truncate(text.floor_char_boundary(MAX_CHECK_OUTPUT));
         self.tables().check_outputs.insert(key, CheckOutput { text, ..output.clone() });

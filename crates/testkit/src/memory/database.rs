@@ -60,7 +60,7 @@ impl MemoryDatabase {
     }
 }
 
-/// A statement that breaks a rule which a database would keep by a constraint.
+/// The error of a violated constraint.
 pub(super) fn refused(rule: String) -> StoreError {
     StoreError::Failed(rule.into())
 }

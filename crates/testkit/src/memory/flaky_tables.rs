@@ -1,4 +1,4 @@
-//! What is kept of flaky tests.
+//! The tables of flaky tests.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! Lists and histories.
+//! The store of lists and histories.
 
 use async_trait::async_trait;
 use signalbox_domain::ids::{EntryId, PrNumber, RunId};
@@ -122,7 +122,7 @@ fn count(limit: u32) -> usize {
     usize::try_from(limit).unwrap_or(usize::MAX)
 }
 
-/// The most recently submitted first, without their targets.
+/// Entries, most recently submitted first, without their targets.
 fn by_submission<'a>(entries: impl Iterator<Item = &'a Entry>, limit: u32) -> Vec<Entry> {
     let mut found: Vec<Entry> = entries.cloned().collect();
     found.sort_by_key(|entry| std::cmp::Reverse(SubmissionPlace::of(entry)));

@@ -1,4 +1,4 @@
-//! Events that hosts have told.
+//! The store of processed webhook deliveries.
 
 use async_trait::async_trait;
 use signalbox_domain::ids::{HostId, OrgId};

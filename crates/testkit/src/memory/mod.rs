@@ -1,7 +1,7 @@
 //! Every store port in memory, on one database.
 //!
-//! The stores keep all promises of the ports' docs but one: what they hold is gone with the
-//! process. They are for tests of everything above a store; nothing here imitates SQL.
+//! The stores fulfil the contracts of the ports except for durability. They are for tests of
+//! everything above the stores and do not imitate SQL.
 
 mod agenda;
 mod announcement_store;

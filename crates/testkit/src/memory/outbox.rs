@@ -1,4 +1,4 @@
-//! Effects waiting to be run.
+//! The store of the outbox.
 
 use async_trait::async_trait;
 use signalbox_domain::ids::RunId;
@@ -102,7 +102,7 @@ impl Outbox for MemoryDatabase {
         let mut tables = self.tables();
         let mut given_back = 0;
         for row in tables.outbox.values_mut() {
-            // It was due when it was leased, so without its lease it is due at once.
+            // It was due when it was leased, so without its lease it is due immediately.
             if row.lease.take_if(|lease| holder.is_none_or(|it| lease.holder == it)).is_some() {
                 given_back += 1;
             }
@@ -149,8 +149,7 @@ impl Outbox for MemoryDatabase {
 }
 
 impl MemoryDatabase {
-    /// What waits in the outbox, leased or not, in the order of the commits: a test's view of what
-    /// is still to be done. Each with the words of its last failure, if it has failed.
+    /// The effects in the outbox, leased or not, in commit order, each with its last error, if any.
     pub fn waiting(&self) -> Vec<(Effect, Option<String>)> {
         let tables = self.tables();
         tables.outbox.values().map(|row| (row.effect.clone(), row.last_error.clone())).collect()
@@ -165,7 +164,7 @@ impl OutboxRow {
     }
 }
 
-/// The row, if that lease is still the row's newest.
+/// The row of a lease, if the lease is valid.
 fn leased_row(tables: &mut Tables, token: LeaseToken) -> Option<&mut OutboxRow> {
     let row = tables.outbox.get_mut(&token.row)?;
     row.lease.as_ref().is_some_and(|lease| lease.id == token.lease).then_some(row)

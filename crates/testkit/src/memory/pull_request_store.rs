@@ -1,4 +1,4 @@
-//! Pull requests of hosts that keep none themselves.
+//! The store of pull requests of plain git hosts.
 
 use async_trait::async_trait;
 use signalbox_domain::ids::{BranchName, OrgId, PrNumber, RepoId};

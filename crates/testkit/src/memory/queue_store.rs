@@ -26,7 +26,7 @@ impl QueueStore for MemoryDatabase {
             return Err(CreateError::Exists);
         }
         if tables.queues.contains_key(&header.id) {
-            return Err(refused(format!("there is a queue with the id {}", header.id)).into());
+            return Err(refused(format!("duplicate queue id {}", header.id)).into());
         }
         tables.queues.insert(
             header.id,
@@ -82,7 +82,7 @@ impl QueueStore for MemoryDatabase {
         if expected != Some(commit.expected) {
             return Err(CommitError::Conflict);
         }
-        // Everything that can be refused is looked at before the first change.
+        // All constraints are checked before the first change.
         check_numbers(&tables, commit)?;
         for numbered in commit.effects {
             tables.last_outbox_row += 1;
@@ -173,17 +173,17 @@ fn living(tables: &Tables) -> impl Iterator<Item = &QueueRow> {
     tables.queues.values().filter(|row| !row.header.deleted)
 }
 
-/// The numbers within a queue are given once, as a database's keys would see to it.
+/// Checks that numbers within a queue are unique, as the keys of a database do.
 fn check_numbers(tables: &Tables, commit: &Commit<'_>) -> Result<(), StoreError> {
     let number = commit.journal.number;
     if tables.queue(commit.queue).is_some_and(|row| row.journal.contains_key(&number)) {
-        return Err(refused(format!("the journal has a record {number} already")));
+        return Err(refused(format!("duplicate journal record {number}")));
     }
     let taken = |number| {
         tables.outbox.values().any(|row| row.queue == commit.queue && row.number == number)
     };
     match commit.effects.iter().find(|effect| taken(effect.number)) {
-        Some(effect) => Err(refused(format!("the outbox has an effect {} already", effect.number))),
+        Some(effect) => Err(refused(format!("duplicate effect {}", effect.number))),
         None => Ok(()),
     }
 }

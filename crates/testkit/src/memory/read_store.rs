@@ -1,4 +1,4 @@
-//! Reads for replies, lists and pages.
+//! Reads for API replies and pages.
 
 use std::collections::BTreeMap;
 
@@ -51,7 +51,7 @@ impl ReadStore for MemoryDatabase {
             .flat_map(moves)
             .filter(|seen| seen.at >= since)
             .collect();
-        // Stable, so that the moves of one step stay in their order.
+        // Stable, so that the moves of one step keep their order.
         moves.sort_by_key(|seen| seen.at);
         Ok(moves)
     }

@@ -54,8 +54,7 @@ impl RepoStore for MemoryDatabase {
     }
 }
 
-/// The one that is spelled exactly so, else the one that has the name in any case; of several the
-/// one in lower case.
+/// An exact match, or else one in another case; of several the one in lower case.
 fn named<'a>(
     own: impl Iterator<Item = &'a Repository>,
     name: &RepoName,

@@ -1,4 +1,4 @@
-//! Forgetting what is old.
+//! Deletion of old history.
 
 use async_trait::async_trait;
 use signalbox_domain::ports::{Retention, StoreError};
@@ -6,7 +6,7 @@ use signalbox_domain::time::Timestamp;
 
 use super::MemoryDatabase;
 
-/// The places of the oldest that are from before a time, at most that many.
+/// The keys of the oldest rows from before a time, at most `limit`.
 fn oldest<K: Ord>(
     all: impl Iterator<Item = (Timestamp, K)>,
     before: Timestamp,

@@ -13,7 +13,7 @@ impl SessionStore for MemoryDatabase {
     async fn begin(&self, session: &Session) -> Result<(), StoreError> {
         match self.tables().sessions.insert(session.hash, session.clone()) {
             None => Ok(()),
-            Some(_) => Err(refused("there is a session with that hash already".to_owned())),
+            Some(_) => Err(refused("duplicate session hash".to_owned())),
         }
     }
 

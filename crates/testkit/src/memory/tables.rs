@@ -1,4 +1,4 @@
-//! What is kept, in the order in which it is asked for.
+//! The tables.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -58,22 +58,22 @@ pub(super) struct Tables {
     pub(super) audit: BTreeMap<AuditPlace, AuditRecord>,
 }
 
-/// A queue with everything that hangs on it.
+/// A queue with its entries, runs and journal.
 #[derive(Debug)]
 pub(super) struct QueueRow {
     pub(super) header: Header,
     pub(super) version: Version,
     pub(super) next_deadline: Option<Timestamp>,
     pub(super) watched_until: Option<Timestamp>,
-    /// Live and ended, without their targets.
+    /// Live and ended entries, without their targets.
     pub(super) entries: BTreeMap<EntryId, Entry>,
-    /// All runs, also those that no longer matter.
+    /// All runs, active and ended.
     pub(super) runs: BTreeMap<RunId, TestRun>,
     pub(super) targets: BTreeMap<PrNumber, Arc<ReportedTargets>>,
     pub(super) journal: BTreeMap<u64, JournalRecord>,
 }
 
-/// An effect that waits.
+/// An effect in the outbox.
 #[derive(Debug)]
 pub(super) struct OutboxRow {
     pub(super) queue: QueueRef,
@@ -95,7 +95,7 @@ pub(super) struct UploadRow {
     pub(super) digest: Option<ContentHash>,
 }
 
-/// An upload that waits to be read.
+/// An upload to process.
 #[derive(Debug)]
 pub(super) struct UploadJob {
     pub(super) upload: UploadId,
@@ -106,7 +106,7 @@ pub(super) struct UploadJob {
     pub(super) lease: Option<Lease>,
 }
 
-/// Who works on an effect or on an upload.
+/// The lease of an effect or an upload.
 #[derive(Debug)]
 pub(super) struct Lease {
     pub(super) id: Uuid,
@@ -115,17 +115,17 @@ pub(super) struct Lease {
 }
 
 impl Tables {
-    /// The row of a queue, also of a deleted one, if it belongs to that organization.
+    /// The row of a queue, including a deleted one, if it belongs to the organization.
     pub(super) fn queue(&self, queue: QueueRef) -> Option<&QueueRow> {
         self.queues.get(&queue.id).filter(|row| row.header.org == queue.org)
     }
 
-    /// The upload with that id, if it belongs to that organization.
+    /// The upload with this id, if it belongs to the organization.
     pub(super) fn upload(&self, org: OrgId, id: UploadId) -> Option<&UploadRow> {
         self.uploads.get(&id).filter(|row| row.record.org == org)
     }
 
-    /// Puts events into the log.
+    /// Appends events to the log.
     pub(super) fn log(&mut self, org: OrgId, repo: RepoId, events: &[EventRecord]) {
         for told in events {
             self.last_event += 1;
@@ -150,7 +150,7 @@ impl Tables {
 }
 
 impl QueueRow {
-    /// The queue's id and whose it is.
+    /// The queue's id and organization.
     pub(super) const fn reference(&self) -> QueueRef {
         QueueRef { org: self.header.org, id: self.header.id }
     }
@@ -170,8 +170,7 @@ impl QueueRow {
         self.entries.values().filter(|entry| entry.is_live())
     }
 
-    /// Whether the planner still needs a run: it is running, a live entry refers to it, or it is
-    /// part of the landing under way.
+    /// Whether a run matters: it is active, or a live entry or the landing refers to it.
     pub(super) fn matters(&self, run: &TestRun) -> bool {
         let lands = |landing: &Landing| landing.run == run.id || landing.runs.contains(&run.id);
         run.status.is_running()

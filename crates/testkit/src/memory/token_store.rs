@@ -16,7 +16,7 @@ impl TokenStore for MemoryDatabase {
     async fn insert(&self, token: &Token) -> Result<(), StoreError> {
         let mut tables = self.tables();
         if tables.tokens.values().any(|it| it.id == token.id || it.hash == token.hash) {
-            return Err(refused(format!("there is a token like {} already", token.id)));
+            return Err(refused(format!("duplicate token {}", token.id)));
         }
         tables.tokens.insert(token.id, token.clone());
         Ok(())

@@ -1,4 +1,4 @@
-//! Uploads, and the work of reading them.
+//! The store of uploads.
 
 use async_trait::async_trait;
 use signalbox_domain::flaky::UploadId;
@@ -232,7 +232,7 @@ impl UploadStore for MemoryDatabase {
     }
 }
 
-/// The job, if that lease is still its newest.
+/// The job of a lease, if the lease is valid.
 fn held(tables: &mut Tables, token: LeaseToken) -> Option<&mut UploadJob> {
     let job = tables.upload_jobs.get_mut(&token.row)?;
     job.lease.as_ref().is_some_and(|lease| lease.id == token.lease).then_some(job)

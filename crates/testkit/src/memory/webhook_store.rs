@@ -1,4 +1,4 @@
-//! Endpoints of webhooks, and messages on their way to them.
+//! The store of webhook endpoints and messages.
 
 use std::collections::BTreeMap;
 
@@ -55,14 +55,15 @@ impl WebhookTables {
         self.messages.iter().filter(of).map(|(_, message)| message)
     }
 
-    /// Since when an endpoint that is on is there for which not all events have become messages.
+    /// When an endpoint that is on first lacked messages for new events; `None` if all have been
+    /// created.
     pub(super) fn behind(&self, newest: &BTreeMap<OrgId, i64>) -> Option<Timestamp> {
         let on = self.endpoints.values().map(|row| &row.endpoint).filter(|it| it.health.is_on());
         let behind = on.filter(|it| newest.get(&it.org).is_some_and(|end| *end > it.cursor));
         behind.map(|it| it.created_at).min()
     }
 
-    /// When the next message of an endpoint that is on may be sent.
+    /// When the next message of an endpoint that is on is due.
     pub(super) fn next_delivery(&self) -> Option<Timestamp> {
         let on = self.endpoints.values().filter(|row| row.endpoint.health.is_on());
         let next = on.filter_map(|row| {
@@ -105,7 +106,7 @@ impl WebhookStore for MemoryDatabase {
             return Ok(false);
         }
         if endpoints.contains_key(&endpoint.id) {
-            return Err(refused(format!("endpoint {} is there already", endpoint.id)));
+            return Err(refused(format!("duplicate endpoint {}", endpoint.id)));
         }
         let served_at = endpoint.created_at;
         let row = Row { endpoint: endpoint.clone(), lease: None, turn: 0, served_at };

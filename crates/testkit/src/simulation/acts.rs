@@ -1,5 +1,4 @@
-//! What callers, authors, visitors and misfortune do, one thing at a time. What callers ask of the
-//! servers is in `calls`.
+//! Random actions: of authors and users on the host, and faults. Calls of the API are in `calls`.
 
 use signalbox_domain::ids::BranchName;
 use signalbox_domain::ports::Clock as _;
@@ -11,7 +10,7 @@ use signalbox_conformance::fake_host::{Call, Failure};
 
 type Act = fn(&mut World);
 
-/// What may happen, and how often.
+/// The actions and their weights.
 const ACTS: &[(u32, Act)] = &[
     (30, World::submit),
     (4, World::report_targets),
@@ -38,7 +37,7 @@ const ACTS: &[(u32, Act)] = &[
 ];
 
 impl World {
-    /// Lets one thing happen.
+    /// Executes one random action.
     pub(super) fn act(&mut self) {
         let all = ACTS.iter().map(|(weight, _)| weight).sum();
         let mut drawn = self.draw(|random| random.below(all));
@@ -101,7 +100,7 @@ impl World {
         self.schedule.note(format!("#{} wants another base", pr.number));
     }
 
-    /// Somebody merges by hand what would have been fine anyway.
+    /// Merges a pull request outside the queue, if it would have passed.
     fn merge_by_hand(&mut self) {
         let Some(pr) = self.any_pr() else { return };
         let accept = |files: &_| self.host.rules.are_good(files);
@@ -112,7 +111,7 @@ impl World {
         }
     }
 
-    /// Somebody pushes to the target past the queue, without making it red.
+    /// Pushes to the target outside the queue, without making it red.
     fn push_target(&mut self) {
         let path = outside_path(self.outside + 1);
         let mut files = self.host.inner.files(&self.repo, "main").unwrap_or_default();
@@ -156,7 +155,7 @@ impl World {
         self.schedule.note(format!("call {nth} of {call:?} will fail: {failure:?}"));
     }
 
-    /// A server dies where it is. Another one starts, now or later.
+    /// Kills a server at a random point. Another one starts, now or later.
     fn crash(&mut self) {
         let Some(id) = self.draw(|random| random.pick(&self.servers).map(|it| it.id)) else {
             return self.start_server();

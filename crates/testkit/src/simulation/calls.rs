@@ -1,4 +1,4 @@
-//! What callers ask of the servers.
+//! Calls of the API.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use signalbox_services::{Error, QueueService, SubmitOptions};
 use super::world::{Authored, World};
 
 impl World {
-    /// A call of the API, on any server. It is gone if the server dies under it.
+    /// Calls the API on a random server. The call is lost if the server dies.
     pub(super) fn ask<R>(&self, name: String, call: impl FnOnce(Arc<QueueService>) -> R)
     where
         R: Future<Output = Result<(), Error>> + Send + 'static,
@@ -18,7 +18,7 @@ impl World {
         };
         let Some(server) = self.servers.iter().find(|it| it.id == server) else { return };
         let (call, schedule) = (call(server.queues.clone()), self.schedule.clone());
-        schedule.note(format!("s{} is asked: {name}", server.id));
+        schedule.note(format!("s{} is called: {name}", server.id));
         let answered = name.clone();
         self.schedule.spawn(server.id, name, async move {
             match call.await {
@@ -38,7 +38,7 @@ impl World {
         }
     }
 
-    /// Most pull requests are submitted as soon as they are there.
+    /// Most pull requests are submitted as soon as they are opened.
     pub(super) fn open_and_submit(&mut self) {
         if let Some(pr) = self.open().filter(|_| self.draw(|random| random.per_mille(800))) {
             self.submit_one(&pr);
@@ -73,7 +73,7 @@ impl World {
         }
     }
 
-    /// Targets are told as they are, or as everything.
+    /// Reports the true targets, or all targets.
     fn targets_of(&self, pr: &Authored) {
         let head = self.host.inner.shown(&self.repo, pr.number).head;
         let (any_head, all) = self.draw(|random| (random.per_mille(300), random.per_mille(100)));
@@ -135,8 +135,8 @@ impl World {
         });
     }
 
-    /// The host tells that a pull request changed, rightly or not. Changes that nobody tells of
-    /// are most of them.
+    /// Delivers a hint that a pull request changed, whether it did or not. Most changes have no
+    /// hint.
     pub(super) fn hint(&mut self) {
         let Some(pr) = self.any_pr() else { return };
         let (org, repo) = (self.watch.queue().header.org, self.watch.queue().header.repo);
@@ -145,7 +145,7 @@ impl World {
         });
     }
 
-    /// A fact comes once more, however late.
+    /// Repeats a fact, however late.
     pub(super) fn repeat_fact(&mut self) {
         let facts = self.watch.facts();
         let Some(fact) = self.draw(|random| random.pick(&facts).cloned()) else { return };

@@ -1,4 +1,4 @@
-//! What must hold once faults have stopped and the queue had time.
+//! The properties at the end, after the faults have stopped and the queue has settled.
 
 use signalbox_domain::ids::PrNumber;
 use signalbox_domain::ports::{Clock as _, Loaded};
@@ -7,12 +7,12 @@ use signalbox_domain::queue::{
 };
 use signalbox_domain::time::Span;
 
-use super::pause::at_once;
+use super::pause::block_on;
 use super::watch::apart;
 use super::world::World;
 
 impl World {
-    /// Whether nothing is left to be done.
+    /// Whether the queue has settled.
     pub(super) fn is_settled(&self) -> bool {
         let header = self.watch.queue().header;
         header.state == QueueState::Running
@@ -22,11 +22,11 @@ impl World {
             && self.in_line().is_empty()
     }
 
-    /// How many effects wait, also those that are leased.
+    /// The number of effects in the outbox, leased or not.
     fn waiting(&self) -> u64 {
         let later = self.schedule.clock.now().plus(Span::hours(1_000));
         let due =
-            |lane| at_once(self.stores.queue.outbox.backlog(lane, later)).expect("answered").due;
+            |lane| block_on(self.stores.queue.outbox.backlog(lane, later)).expect("answered").due;
         EffectClass::ALL.iter().map(|lane| due(*lane)).sum()
     }
 
@@ -37,7 +37,7 @@ impl World {
         all.filter(|(_, state)| waits(*state)).collect()
     }
 
-    /// What does not hold at the end.
+    /// The violated properties.
     pub(super) fn complaints(&self) -> Vec<String> {
         let mut complaints = self.schedule.violations();
         if !self.is_settled() {
@@ -59,18 +59,21 @@ impl World {
         complaints
     }
 
-    /// Q3: everybody has an end that is true, or is not ready, which is true as well.
+    /// Q3: every pull request has ended, or is rightly not ready.
     fn pull_requests(&self) -> Vec<String> {
         let (queue, reference) = (self.watch.queue(), self.watch.reference());
         let mut complaints = Vec::new();
         for (pr, told) in self.watch.told() {
-            let stored = at_once(self.stores.queue.reads.entry(reference, pr)).expect("answered");
+            let stored = block_on(self.stores.queue.reads.entry(reference, pr)).expect("answered");
             let Some(entry) = stored else {
                 complaints.push(format!("Q3: #{pr} was submitted and is nowhere"));
                 continue;
             };
             if entry.state.name() != told {
-                complaints.push(format!("Q3: #{pr} is {:?} and was told {told:?}", entry.state));
+                complaints.push(format!(
+                    "Q3: #{pr} is {:?} and its last event was {told:?}",
+                    entry.state
+                ));
             }
             let shown = self.host.inner.shown(&self.repo, pr);
             let merged = shown.state == PullRequestState::Merged;
@@ -91,12 +94,12 @@ impl World {
         complaints
     }
 
-    /// Q7: whoever was never at fault does not fail the tests, unless the tests are unreliable.
+    /// Q7: a pull request that was never at fault does not fail, unless tests are flaky.
     fn injustice(&self, pr: PrNumber, state: &EntryState) -> Option<String> {
         let EntryState::Ended(Exit::Failed { reason, .. }) = state else { return None };
         let blames = match reason {
             FailReason::MergeConflict | FailReason::RequiredStatus => !self.temper.flaky,
-            // What follows from a run that took too long says nothing about the files.
+            // A result that follows from a timeout says nothing about the files.
             FailReason::Optimization => !self.temper.flaky && !self.watch.has_timed_out(),
             FailReason::Timeout | FailReason::UpdatedAtMergeTime => false,
             FailReason::ConfigParsingFailure
@@ -108,15 +111,15 @@ impl World {
         (blames && spotless).then(|| format!("Q7: #{pr} was never at fault: {state:?}"))
     }
 
-    /// Q1, seen from the end: what is on the target came from the queue or past it, and what
-    /// landed is there.
+    /// Q1 at the end: every commit on the target came from the queue or from a push outside it, and
+    /// every landing is on the target.
     fn target(&self) -> Vec<String> {
         let files = self.host.inner.files(&self.repo, "main").unwrap_or_default();
         let mut complaints = Vec::new();
         let seen = self.host.witnessed().clone();
         for head in self.host.inner.past_heads(&self.repo, &self.main) {
             if !seen.heads.contains(&head) && !self.pushed.contains(&head) {
-                complaints.push(format!("Q1: nobody put {head} on the target"));
+                complaints.push(format!("Q1: {head} on the target has no origin"));
             }
         }
         if !self.host.rules.are_good(&files) {
@@ -131,14 +134,14 @@ impl World {
         complaints
     }
 
-    /// Q9: the journal leads to what is stored.
+    /// Q9: folding the journal gives the stored state.
     fn replay(&self) -> Option<String> {
         let reference = self.watch.reference();
         let journal =
-            at_once(self.stores.queue.reads.journal(reference, 0, u32::MAX)).expect("answered");
+            block_on(self.stores.queue.reads.journal(reference, 0, u32::MAX)).expect("answered");
         let inputs: Vec<_> = journal.into_iter().map(|it| (it.at, it.input)).collect();
         let folded = fold(self.watch.created_queue(), &inputs);
-        let stored = at_once(self.stores.queue.queues.load(reference, None)).expect("answered");
+        let stored = block_on(self.stores.queue.queues.load(reference, None)).expect("answered");
         let stored: Option<Queue> = match stored {
             Some(Loaded::Fresh(queue, _)) => Some(*queue),
             Some(Loaded::Current) | None => None,

@@ -1,5 +1,5 @@
-//! The git host and its checks, with slow calls, late answers, and a witness who writes down what
-//! passed and what landed.
+//! The git host and its checks, with slow calls and late answers, and a record of what passed and
+//! what landed.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,7 +21,7 @@ use super::schedule::Schedule;
 use super::watch::Watch;
 use signalbox_conformance::fake_host::FakeHost;
 
-/// A host around the fake one.
+/// The fake host, made unreliable.
 pub(super) struct UnreliableHost {
     pub(super) schedule: Arc<Schedule>,
     pub(super) watch: Arc<Watch>,
@@ -30,14 +30,14 @@ pub(super) struct UnreliableHost {
     pub(super) seen: Mutex<Witnessed>,
 }
 
-/// What the witness wrote down.
+/// The record of passed trees and landings.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Witnessed {
     /// Trees of which a run passed every required check.
     pub(super) passed: BTreeSet<TreeId>,
-    /// Pull requests that the queue put on the target.
+    /// Pull requests that the queue landed.
     pub(super) landed: BTreeSet<PrNumber>,
-    /// Where landings moved the target to.
+    /// The heads of the target after landings.
     pub(super) heads: BTreeSet<Sha>,
 }
 
@@ -46,7 +46,7 @@ impl UnreliableHost {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// One call: stop, make it, stop, answer.
+    /// One call: pause, call, pause, answer.
     async fn call<T>(
         &self,
         name: &str,
@@ -61,7 +61,7 @@ impl UnreliableHost {
         answer
     }
 
-    /// Q1 and Q3, seen from the target: what the queue put there was tested, and is there once.
+    /// Q1 and Q3 at the target: what the queue landed was tested, and landed once.
     fn target_moved(&self, repo: &RepoName, land: &Land, to: &Head) {
         let schedule = &self.schedule;
         let single = self.watch.mode() == Mode::Single;
@@ -221,7 +221,7 @@ impl ChecksRunner for UnreliableHost {
     }
 }
 
-/// One host for everybody.
+/// One host for all organizations.
 pub(super) struct OneHost(pub(super) Arc<UnreliableHost>);
 
 impl Hosts for OneHost {

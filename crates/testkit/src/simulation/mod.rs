@@ -1,12 +1,12 @@
-//! The whole system under everything at once, as one seed determines it.
+//! Deterministic simulation of the whole system, from a seed.
 //!
-//! The real services run on the real ports. Around them is a world in which callers, authors and
-//! visitors do what they like, hosts and databases fail or answer late, servers die anywhere
-//! between two calls, and time is whatever the clock is set to. After every commit and after every
-//! landing the invariants are checked; at the end faults stop, and everything must come right.
+//! The real services run on the real ports. Around them, callers and authors act at random, hosts
+//! and databases fail or answer late, servers die between any two calls, and the clock is
+//! simulated. The invariants are checked after every commit and every landing; at the end the
+//! faults stop, and the queue must settle.
 //!
-//! A seed determines all of it: nothing looks at the real time, nothing is left to threads, so a
-//! failure can be had again from the number alone.
+//! The seed determines everything: nothing reads the real clock or depends on threads, so a failure
+//! can be reproduced from its seed.
 
 mod acts;
 mod calls;
@@ -29,35 +29,35 @@ use signalbox_domain::ports::{Clock as _, Org, Stores};
 use signalbox_domain::queue::{QueueState, RequestedState, SettingsPatch};
 use thiserror::Error;
 
-use pause::at_once;
+use pause::block_on;
 use schedule::Schedule;
 use world::World;
 
-/// The most moments that a queue may take to settle once all is calm.
+/// The most ticks that a queue may take to settle after the faults have stopped.
 const PATIENCE: u32 = 60_000;
-/// How many lines of the trace a failure shows.
+/// The number of trace lines that a failure shows.
 const TAIL: usize = 60;
 
-/// A simulation that went well.
+/// The result of a successful simulation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
-    /// Everything that happened, in order. The same for the same seed.
+    /// All events, in order; the same for the same seed.
     pub trace: Vec<String>,
-    /// How many steps of the queue were committed.
+    /// The number of committed steps.
     pub commits: usize,
-    /// How many pull requests the queue landed.
+    /// The number of landed pull requests.
     pub landed: usize,
 }
 
-/// A simulation that found something.
+/// A failed simulation.
 #[derive(Clone, Debug, Error)]
 #[error("seed {seed}: {}\nthe end of the trace:\n{}", .complaints.join("\n"), tail(.trace))]
 pub struct Failure {
-    /// Which seed to run again.
+    /// The seed.
     pub seed: u64,
-    /// What does not hold.
+    /// The violated properties.
     pub complaints: Vec<String>,
-    /// Everything that happened, in order.
+    /// All events, in order.
     pub trace: Vec<String>,
 }
 
@@ -65,7 +65,7 @@ fn tail(trace: &[String]) -> String {
     trace[trace.len().saturating_sub(TAIL)..].join("\n")
 }
 
-/// Runs the simulation of a seed on empty stores that answer at once.
+/// Runs the simulation of a seed on empty stores.
 pub fn simulate(seed: u64, stores: Stores) -> Result<Report, Failure> {
     let schedule = Schedule::new(seed);
     let ran = catch_unwind(AssertUnwindSafe(|| {
@@ -100,13 +100,13 @@ impl World {
         self.begin();
         for _ in 0..self.temper.acts {
             self.act();
-            // Often many things happen at once, and sometimes nothing for long.
+            // Often many things happen at the same time, and sometimes nothing for long.
             let moments = self.draw(|random| match random.below(10) {
                 0..5 => random.below(20),
                 5..9 => random.below(150),
                 _ => random.below(600),
             });
-            self.go_on(moments);
+            self.run_ticks(moments);
             if !self.schedule.violations().is_empty() {
                 return;
             }
@@ -122,7 +122,7 @@ impl World {
             slug: self.caller.org_slug.clone(),
             created_at: self.schedule.clock.now(),
         };
-        at_once(self.stores.account.orgs.create(&org)).expect("the first organization");
+        block_on(self.stores.account.orgs.create(&org)).expect("the first organization");
         let (mode, settings) = (self.temper.mode, self.some_settings(500));
         let (caller, repo, main) = (self.caller.clone(), self.repo.clone(), self.main.clone());
         self.ask("create the queue".to_owned(), |queues| async move {
@@ -133,15 +133,15 @@ impl World {
             if self.watch.commits() > 0 {
                 break;
             }
-            self.go_on(1);
+            self.run_ticks(1);
         }
         for _ in 0..self.draw(|random| random.between(2, 6)) {
             drop(self.open());
         }
     }
 
-    /// Lets tasks go on for that many moments.
-    fn go_on(&self, moments: u32) {
+    /// Runs tasks for this many ticks.
+    fn run_ticks(&self, moments: u32) {
         for _ in 0..moments {
             if !self.schedule.tick() {
                 self.schedule.jump();
@@ -149,7 +149,7 @@ impl World {
         }
     }
 
-    /// Ends all faults, lets the queue run, and waits until it has settled.
+    /// Stops all faults, resumes the queue, and waits until it has settled.
     fn come_right(&mut self) {
         self.host.inner.set_down(false);
         self.host.inner.forget_failures();
@@ -159,7 +159,7 @@ impl World {
             self.start_server();
         }
         self.settle();
-        // What the host shows now is read once more, and strays are swept.
+        // Read the host's present state again, and sweep orphaned branches.
         let sweeping = Arc::new(AtomicUsize::new(self.servers.len()));
         for server in &self.servers {
             let (sweeper, schedule) = (server.sweeper.clone(), self.schedule.clone());
@@ -167,7 +167,7 @@ impl World {
             self.schedule.spawn(server.id, "the last sweep", async move {
                 drop(sweeper.look_at_all().await);
                 drop(sweeper.stray_branches().await);
-                // Strays are deleted when they have not moved for a while.
+                // Orphaned branches are deleted when they have not moved for a while.
                 schedule.sleep(signalbox_domain::time::Span::minutes(20)).await;
                 drop(sweeper.stray_branches().await);
                 sweeping.fetch_sub(1, Ordering::SeqCst);
@@ -177,12 +177,12 @@ impl World {
             if sweeping.load(Ordering::SeqCst) == 0 {
                 break;
             }
-            self.go_on(100);
+            self.run_ticks(100);
         }
         self.settle();
     }
 
-    /// Lets the queue run, also when an older call has paused it meanwhile.
+    /// Resumes the queue, also if an older call has paused it meanwhile.
     fn let_run(&self) {
         match self.watch.queue().header.state {
             QueueState::Paused { .. } | QueueState::Draining => {

@@ -1,4 +1,4 @@
-//! Where tasks stop, and where they do not.
+//! Pauses of tasks, and calls that do not pause.
 
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -10,11 +10,11 @@ use signalbox_domain::time::Timestamp;
 
 use super::schedule::{Schedule, ServerId};
 
-/// Stops a task once. The schedule polls it again when its time has come.
+/// Pauses a task once. The schedule polls it again at its time.
 pub(super) struct Pause {
     pub(super) schedule: Arc<Schedule>,
     pub(super) until: Timestamp,
-    /// A wake-up of this server's lane ends it early.
+    /// A wake-up of this server and effect class ends it early.
     pub(super) lane: Option<(ServerId, EffectClass)>,
     /// Whether the task may hold its server's turn meanwhile.
     pub(super) in_turn: bool,
@@ -36,9 +36,9 @@ impl Future for Pause {
     }
 }
 
-/// The answer of a call to a store. Nothing else goes on until it is there, so that the order of
-/// events is the same on a store that answers at once and on one that has threads of its own.
-pub(super) fn at_once<T>(call: impl Future<Output = T>) -> T {
+/// Blocks on a call to a store. Nothing else runs until it answers, so that the order of events is
+/// the same on stores in memory and on stores with threads of their own.
+pub(super) fn block_on<T>(call: impl Future<Output = T>) -> T {
     struct Unpark(Thread);
     impl Wake for Unpark {
         fn wake(self: Arc<Self>) {

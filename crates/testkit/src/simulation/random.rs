@@ -1,6 +1,6 @@
-//! Numbers that a seed determines.
+//! A deterministic random number generator.
 
-/// A splitmix64 generator: small, good enough for choosing, and the same everywhere.
+/// A splitmix64 generator: small, sufficient for choices, and the same on every platform.
 #[derive(Clone, Debug)]
 pub(super) struct Random(u64);
 
@@ -25,19 +25,19 @@ impl Random {
         low + self.below(high - low + 1)
     }
 
-    /// True in that many of a thousand cases.
+    /// True in this many of a thousand cases.
     pub(super) fn per_mille(&mut self, cases: u32) -> bool {
         self.below(1_000) < cases
     }
 
-    /// One of several; `None` when there are none.
+    /// A random element; `None` of an empty slice.
     pub(super) fn pick<'a, T>(&mut self, from: &'a [T]) -> Option<&'a T> {
         let at = self.below(u32::try_from(from.len()).ok()?);
         from.get(usize::try_from(at).ok()?)
     }
 }
 
-/// A number that depends on all bits of what goes in.
+/// A number that depends on all bits of the input.
 pub(super) const fn mixed(number: u64) -> u64 {
     let once = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let twice = (once ^ (once >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

@@ -1,4 +1,4 @@
-//! What is good and what is not: the verdict on a candidate is a function of its files.
+//! Rules of checks: the conclusion of a candidate is a function of its files.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ pub(super) const BAD: &str = "bad";
 /// The word in a file that fails some runs.
 pub(super) const FLAKY: &str = "flaky";
 
-/// Which files pass.
+/// The rules of a simulation.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Rules {
     pub(super) seed: u64,
@@ -22,20 +22,20 @@ pub(super) struct Rules {
 }
 
 impl Rules {
-    /// Whether these files are good, whatever luck a run has.
+    /// Whether these files pass, apart from flaky failures.
     pub(super) fn are_good(&self, files: &Tree) -> bool {
         let has = |path: &String| files.contains_key(path);
         !files.values().any(|content| content.contains(BAD))
             && !self.clashes.iter().any(|(one, other)| has(one) && has(other))
     }
 
-    /// How a check of a run ends. A run that is repeated after a crash has the same luck again.
+    /// The conclusion of a check of a run; the same for a run that is repeated after a crash.
     pub(super) fn verdict(&self, files: &Tree, check: &str, run: RunId) -> CheckConclusion {
         let (high, low) = run.0.as_u64_pair();
         let name = check.bytes().fold(0_u64, |sum, byte| sum * 31 + u64::from(byte));
         let luck = mixed(self.seed ^ high ^ low.rotate_left(17) ^ name);
         let unlucky = luck.is_multiple_of(3) && files.values().any(|it| it.contains(FLAKY));
-        // The second check looks at nothing: it makes runs end in two steps.
+        // The second check always passes: it makes runs end in two steps.
         let good = check == "lint" || (self.are_good(files) && !unlucky);
         match (good, (luck >> 8) % 4) {
             (true, 0) => CheckConclusion::Neutral,

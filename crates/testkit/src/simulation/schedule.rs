@@ -1,8 +1,8 @@
-//! Time, chance, and who goes on next.
+//! The scheduler: time, randomness, and the order of tasks.
 //!
-//! Everything that a server does is a task. Tasks stop at every call of a store or a host, before
-//! it and after it; the one that goes on is drawn. So calls overtake each other, answers come late,
-//! and a crash can be anywhere between two calls.
+//! All work of a server is in tasks. A task pauses before and after every call of a store or a
+//! host, and a random task continues. So calls overtake each other, answers arrive late, and a
+//! crash can occur between any two calls.
 
 use std::collections::BTreeMap;
 use std::future::poll_fn;
@@ -15,10 +15,10 @@ use signalbox_domain::queue::EffectClass;
 use signalbox_domain::testing::ManualClock;
 use signalbox_domain::time::{Span, Timestamp};
 
-use super::pause::{Pause, at_once};
+use super::pause::{Pause, block_on};
 use super::random::Random;
 
-/// The number of a server; one that is started after a crash has a new one.
+/// The number of a server; a server that is started after a crash has a new one.
 pub(super) type ServerId = u32;
 type TaskId = u64;
 type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -29,26 +29,26 @@ struct Task {
     work: Work,
 }
 
-/// What a stopped task waits for.
+/// The wait of a paused task.
 struct Wait {
     until: Timestamp,
-    /// A wake-up of this server's lane ends it early.
+    /// A wake-up of this server and effect class ends it early.
     lane: Option<(ServerId, EffectClass)>,
 }
 
 struct State {
     random: Random,
-    /// Since when there are no more faults.
+    /// When the faults stopped.
     calm_since: Option<Timestamp>,
     trace: Vec<String>,
     violations: Vec<String>,
     last_task: TaskId,
-    /// The task that is polled now.
+    /// The task that is being polled.
     current: (TaskId, ServerId),
     tasks: BTreeMap<TaskId, Task>,
     waits: BTreeMap<TaskId, Wait>,
-    /// Tasks that may hold their server's turn. Nothing else of that server goes on meanwhile: the
-    /// lock behind a turn looks at the real time when somebody waits for it.
+    /// Tasks that may hold their server's turn. No other task of that server runs meanwhile,
+    /// because waiting for the turn's lock reads the real clock.
     in_turn: BTreeMap<ServerId, TaskId>,
 }
 
@@ -80,12 +80,13 @@ impl Schedule {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Draws something.
+    /// Draws from the random number generator.
     pub(super) fn draw<T>(&self, draw: impl FnOnce(&mut Random) -> T) -> T {
         draw(&mut self.state().random)
     }
 
-    /// Whether a fault of that many in a thousand cases happens now; never once all is calm.
+    /// Whether a fault with this probability (per mille) occurs now; never after the faults have
+    /// stopped.
     pub(super) fn fault(&self, per_mille: u32) -> bool {
         let mut state = self.state();
         state.calm_since.is_none() && state.random.per_mille(per_mille)
@@ -95,13 +96,13 @@ impl Schedule {
         self.state().calm_since.is_some()
     }
 
-    /// Whether there were no faults for long enough for everything that was held up by one.
+    /// Whether the faults stopped long enough ago for everything that they delayed.
     pub(super) fn is_calm_for_long(&self) -> bool {
         let now = self.clock.now();
         self.state().calm_since.is_some_and(|since| since.plus(Span::minutes(10)) < now)
     }
 
-    /// Ends all faults: calls answer at once, and nothing fails any more.
+    /// Stops all faults: calls answer immediately and nothing fails.
     pub(super) fn calm_down(&self) {
         let now = self.clock.now();
         let mut state = self.state();
@@ -119,13 +120,13 @@ impl Schedule {
         state.trace.push(line);
     }
 
-    /// Writes what the running task does into the trace.
+    /// Writes a line about the running task into the trace.
     pub(super) fn note_here(&self, line: impl AsRef<str>) {
         let (task, server) = self.state().current;
         self.note(format!("s{server} t{task} {}", line.as_ref()));
     }
 
-    /// Says that something must never be, and is.
+    /// Records the violation of an invariant.
     pub(super) fn violated(&self, what: String) {
         self.note(format!("VIOLATED {what}"));
         self.state().violations.push(what);
@@ -152,13 +153,13 @@ impl Schedule {
         state.tasks.insert(id, Task { server, name: name.into(), work: Box::pin(work) });
     }
 
-    /// Drops all tasks: they hold the schedule, as it holds them.
+    /// Drops all tasks, which breaks the reference cycle with the schedule.
     pub(super) fn end(&self) {
         let tasks = std::mem::take(&mut self.state().tasks);
         drop(tasks);
     }
 
-    /// Drops a server's tasks where they are.
+    /// Drops a server's tasks at their present pauses.
     pub(super) fn kill(&self, server: ServerId) {
         let killed: Vec<Task> = {
             let mut state = self.state();
@@ -174,18 +175,18 @@ impl Schedule {
             }
             ids.iter().filter_map(|id| state.tasks.remove(id)).collect()
         };
-        // Outside of the lock: what a task holds may look at the schedule when it is dropped.
+        // Outside the lock: dropping a task may access the schedule.
         drop(killed);
     }
 
-    /// Lets one task go on, after a moment has passed. `false` when all wait for a later time.
+    /// Runs one random task for one tick; `false` if all tasks wait for a later time.
     pub(super) fn tick(&self) -> bool {
         let pause = i64::from(self.draw(|random| random.between(1, 20_000)));
         self.clock.advance(micros(pause));
         let Some((id, mut task)) = self.take_ready() else { return false };
-        let ended = at_once(poll_fn(|context| match task.work.as_mut().poll(context) {
+        let ended = block_on(poll_fn(|context| match task.work.as_mut().poll(context) {
             Poll::Ready(()) => Poll::Ready(true),
-            // Stopped by the schedule; else the store itself is waited for.
+            // Paused by the schedule; otherwise it waits for the store itself.
             Poll::Pending if self.state().waits.contains_key(&id) => Poll::Ready(false),
             Poll::Pending => Poll::Pending,
         }));
@@ -223,7 +224,7 @@ impl Schedule {
         Some((id, task))
     }
 
-    /// Moves the clock to the next time that a task waits for.
+    /// Advances the clock to the next time that a task waits for.
     pub(super) fn jump(&self) {
         let now = self.clock.now();
         let next = self.state().waits.values().map(|wait| wait.until).filter(|it| *it > now).min();
@@ -232,8 +233,8 @@ impl Schedule {
         }
     }
 
-    /// Lets a task stop at the edge of a call: mostly for a moment, sometimes for long. `in_turn`
-    /// says that it may hold its server's turn.
+    /// Pauses a task before or after a call, mostly briefly, sometimes for long. `in_turn`: the
+    /// task may hold its server's turn.
     pub(super) fn pause(self: &Arc<Self>, in_turn: bool) -> Pause {
         let mut state = self.state();
         let drawn = if state.calm_since.is_some() { 0 } else { state.random.below(1_000) };
@@ -247,18 +248,18 @@ impl Schedule {
         Pause { schedule: self.clone(), until, lane: None, in_turn, begun: false }
     }
 
-    /// Lets a task sleep.
+    /// Pauses a task for a span.
     pub(super) fn sleep(self: &Arc<Self>, span: Span) -> Pause {
         let until = self.clock.now().plus(span);
         Pause { schedule: self.clone(), until, lane: None, in_turn: false, begun: false }
     }
 
-    /// Lets a task sleep until that time has passed or its lane is woken.
+    /// Pauses a task until the span has passed or its effect class is woken.
     pub(super) fn idle(self: &Arc<Self>, server: ServerId, lane: EffectClass, span: Span) -> Pause {
         Pause { lane: Some((server, lane)), ..self.sleep(span) }
     }
 
-    /// The running task stops.
+    /// Records that the running task paused.
     pub(super) fn stopped(
         &self,
         until: Timestamp,
@@ -273,7 +274,7 @@ impl Schedule {
         }
     }
 
-    /// The running task goes on.
+    /// Records that the running task continues.
     pub(super) fn resumed(&self) {
         let mut state = self.state();
         let (task, server) = state.current;
@@ -281,7 +282,7 @@ impl Schedule {
         state.in_turn.remove(&server);
     }
 
-    /// Ends the sleep of a server's lane.
+    /// Wakes the tasks of a server and effect class.
     pub(super) fn wake(&self, server: ServerId, lane: EffectClass) {
         let now = self.clock.now();
         for wait in self.state().waits.values_mut() {
@@ -291,7 +292,7 @@ impl Schedule {
         }
     }
 
-    /// What is under way, for the message of a failure.
+    /// The unfinished tasks, for the message of a failure.
     pub(super) fn under_way(&self) -> Vec<String> {
         let state = self.state();
         state.tasks.iter().map(|(id, it)| format!("s{} t{id} {}", it.server, it.name)).collect()

@@ -1,4 +1,4 @@
-//! A server: the services of one process and the loops that drive them, as the app has them.
+//! A server: the services of one process and their background loops, as in the application.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,7 +19,7 @@ pub(super) struct Server {
     schedule: Arc<Schedule>,
 }
 
-/// Wake-ups of one server, some of which are lost.
+/// A notifier of one server that loses some notifications.
 struct Bell {
     server: ServerId,
     schedule: Arc<Schedule>,
@@ -35,7 +35,7 @@ impl Notifier for Bell {
     }
 }
 
-/// Writes conflicts of commits into the trace; commits themselves are seen in the store.
+/// Writes conflicts of commits into the trace; the store records the commits themselves.
 pub(super) struct Scribe(pub(super) Arc<Schedule>);
 
 impl Observer for Scribe {
@@ -47,8 +47,7 @@ impl Observer for Scribe {
 }
 
 impl Server {
-    /// Starts a server; `alone` says that no other one is there, so that it may take over what a
-    /// dead one had leased.
+    /// Starts a server. `alone`: it is the only one, so it ends the leases of dead servers.
     pub(super) fn start(
         id: ServerId,
         context: &Context,
@@ -89,7 +88,8 @@ impl Server {
         server
     }
 
-    /// Looks at what waits again and again. Everything must be explained, and no answer lost.
+    /// Runs the watch over waiting entries periodically. Every wait must be explained, and no
+    /// answer lost.
     fn watch(&self, watch: Watch) {
         let schedule = self.schedule.clone();
         self.schedule.spawn(self.id, "waiting entries", async move {
@@ -104,7 +104,7 @@ impl Server {
         });
     }
 
-    /// Does a job again and again, with pauses of that many seconds.
+    /// Runs a job periodically, with random pauses in this range of seconds.
     fn every<F, R>(&self, name: &str, (least, most): (u32, u32), job: F)
     where
         F: Fn(Arc<Sweeper>) -> R + Send + 'static,
@@ -120,7 +120,7 @@ impl Server {
         });
     }
 
-    /// Leases effects of a lane and runs each in a task of its own.
+    /// Leases effects of a class and runs each in a task of its own.
     fn lane(&self, lane: EffectClass) {
         let (id, schedule, runner) = (self.id, self.schedule.clone(), self.runner.clone());
         self.schedule.spawn(id, lane.as_str(), async move {
@@ -136,7 +136,7 @@ impl Server {
     }
 }
 
-/// Runs an effect, and keeps its lease alive meanwhile. A lost lease closes the sink.
+/// Runs an effect and renews its lease. A lost lease closes the sink.
 fn work(id: ServerId, schedule: &Arc<Schedule>, runner: &Arc<EffectRunner>, leased: Leased) {
     let name = leased.effect.name();
     let sink = Arc::new(runner.sink(&leased));

@@ -1,4 +1,4 @@
-//! Stores that stop at every call, and fail now and then: before anything was done, or after it.
+//! Unreliable stores: every call pauses, and some fail before or after their effect.
 
 use std::sync::Arc;
 
@@ -15,10 +15,10 @@ use uuid::Uuid;
 use super::schedule::Schedule;
 use super::watch::Watch;
 
-/// How many of a thousand calls fail before they are made, and how many answers are lost.
+/// The rates (per mille) of failing calls and of lost answers.
 const FAILURES: u32 = 3;
 
-/// The stores that matter to the order of events, with everything that can go wrong around them.
+/// The stores that affect the order of events, made unreliable.
 pub(super) struct UnreliableStores {
     schedule: Arc<Schedule>,
     watch: Arc<Watch>,
@@ -32,7 +32,7 @@ impl UnreliableStores {
         Stores { queue, ..inner }
     }
 
-    /// One call: stop, make it, stop, answer. Each half may fail.
+    /// One call: pause, call, pause, answer. Each half may fail.
     async fn call<T>(
         &self,
         in_turn: bool,

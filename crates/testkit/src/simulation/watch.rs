@@ -1,4 +1,4 @@
-//! Looks at every commit: whether it is what the planner says, and whether the rules hold.
+//! Checks every commit: whether it equals the planner's result, and whether the invariants hold.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -13,7 +13,7 @@ use signalbox_domain::queue::{
 
 use super::schedule::Schedule;
 
-/// What has been seen of the one queue of a simulation.
+/// The observed history of the simulation's queue.
 pub(super) struct Watch {
     schedule: Arc<Schedule>,
     seen: Mutex<Seen>,
@@ -22,14 +22,14 @@ pub(super) struct Watch {
 #[derive(Default)]
 struct Seen {
     created: Option<Queue>,
-    /// The queue as it must be now, folded from what was committed.
+    /// The expected queue, folded from the commits.
     now: Option<Queue>,
-    /// The last state that each pull request was told to be in.
+    /// The last emitted state of each pull request.
     told: BTreeMap<PrNumber, PrState>,
-    /// Every fact that was taken in, to be repeated.
+    /// All absorbed facts, for repeats.
     facts: Vec<Fact>,
     commits: usize,
-    /// Whether a run was given up because it took too long.
+    /// Whether any run has timed out.
     timed_out: bool,
     version: Option<Version>,
 }
@@ -48,7 +48,7 @@ impl Watch {
         self.seen().created.clone().expect("a queue was created")
     }
 
-    /// The queue as it must be now.
+    /// The expected queue.
     pub(super) fn queue(&self) -> Queue {
         self.seen().now.clone().expect("a queue was created")
     }
@@ -63,7 +63,7 @@ impl Watch {
         QueueRef { org: header.org, id: header.id }
     }
 
-    /// The last state that each submitted pull request was told to be in.
+    /// The last emitted state of each submitted pull request.
     pub(super) fn told(&self) -> BTreeMap<PrNumber, PrState> {
         self.seen().told.clone()
     }
@@ -86,7 +86,7 @@ impl Watch {
         seen.now = Some(queue.clone());
     }
 
-    /// Q9: what a store gives back is what was committed.
+    /// Q9: a loaded queue equals the committed one.
     pub(super) fn loaded(&self, queue: &Queue, version: Version) {
         let now = self.queue();
         let known = self.seen().version;
@@ -101,7 +101,7 @@ impl Watch {
     pub(super) fn committed(&self, commit: &Commit<'_>, version: Version) {
         let before = self.queue();
         let (record, at) = (commit.journal, commit.at);
-        self.schedule.note_here(format!("commit {} {}", version.0, told_of(commit)));
+        self.schedule.note_here(format!("commit {} {}", version.0, described(commit)));
         let transition = match &record.input {
             Input::Command(command) => decide(&before, command, at),
             Input::Fact(fact) => Ok(absorb(&before, fact, at)),
@@ -130,7 +130,7 @@ impl Watch {
         complaints.extend(told(&mut seen.told, &record.decisions));
         seen.timed_out |= record.decisions.iter().any(is_timeout);
         if self.schedule.is_calm_for_long() {
-            complaints.extend(record.decisions.iter().filter_map(waited_in_vain));
+            complaints.extend(record.decisions.iter().filter_map(lost_checks));
         }
         if let Input::Fact(fact) = &record.input {
             seen.facts.push(fact.clone());
@@ -173,7 +173,7 @@ fn capacity(before: &Queue, after: &Queue) -> Vec<String> {
     complaints
 }
 
-/// Q5: PAUSED starts nothing and hands nothing to the host; only RUNNING lets anybody in.
+/// Q5: a paused queue starts and lands nothing; entries are admitted only in RUNNING.
 fn stillness(before: &Queue, after: &Queue, commit: &Commit<'_>) -> Vec<String> {
     let mut complaints = Vec::new();
     let state = &after.header.state;
@@ -206,8 +206,8 @@ fn stillness(before: &Queue, after: &Queue, commit: &Commit<'_>) -> Vec<String> 
     complaints
 }
 
-/// Q3: every change of state starts where the last one ended, and what has ended stays so until it
-/// is submitted again.
+/// Q3: every move starts in the state of the previous one, and an ended entry stays ended until it
+/// is resubmitted.
 fn told(last: &mut BTreeMap<PrNumber, PrState>, decisions: &[Decision]) -> Vec<String> {
     let mut complaints = Vec::new();
     for decision in decisions {
@@ -220,8 +220,8 @@ fn told(last: &mut BTreeMap<PrNumber, PrState>, decisions: &[Decision]) -> Vec<S
     complaints
 }
 
-/// Q8: when every check ends soon, no run waits until its deadline.
-fn waited_in_vain(decision: &Decision) -> Option<String> {
+/// Q8: if every check completes soon, no run times out.
+fn lost_checks(decision: &Decision) -> Option<String> {
     let Decision::Moved(Moved { pr, .. }) = decision else { return None };
     is_timeout(decision).then(|| format!("Q8: the checks of #{pr} were lost"))
 }
@@ -230,7 +230,7 @@ fn is_timeout(decision: &Decision) -> bool {
     matches!(decision, Decision::Moved(moved) if moved.reason.as_str() == TestFailure::Timeout.as_str())
 }
 
-/// The lines in which two values differ, at most a few.
+/// The first lines in which two values differ.
 pub(super) fn apart<T: std::fmt::Debug>(must_be: &T, is: &T) -> String {
     let (must_be, is) = (format!("{must_be:#?}"), format!("{is:#?}"));
     let only_in = |one: &str, other: &str, sign: char| {
@@ -241,8 +241,8 @@ pub(super) fn apart<T: std::fmt::Debug>(must_be: &T, is: &T) -> String {
     only_in(&must_be, &is, '-') + &only_in(&is, &must_be, '+')
 }
 
-/// A commit in a line of the trace.
-fn told_of(commit: &Commit<'_>) -> String {
+/// Describes a commit in one line of the trace.
+fn described(commit: &Commit<'_>) -> String {
     let mut line = commit.journal.input.name().to_owned();
     for decision in &commit.journal.decisions {
         if let Decision::Moved(Moved { pr, to, reason, .. }) = decision {

@@ -1,5 +1,5 @@
-//! Everything around the servers: the repository, its pull requests, the callers, and the rates at
-//! which things go wrong.
+//! The world around the servers: the repository, its pull requests, the callers, and the rates of
+//! faults.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -21,31 +21,31 @@ use super::stores::UnreliableStores;
 use super::watch::Watch;
 use signalbox_conformance::fake_host::FakeHost;
 
-/// The most pull requests of a simulation.
+/// The most pull requests in a simulation.
 const MOST: u32 = 14;
-/// Parts of the repository. What a pull request may clash with is in its own part, or was pushed
-/// from outside.
+/// The number of areas of the repository. A pull request only clashes within its area, or with a
+/// push from outside.
 const AREAS: u32 = 3;
 
-/// A pull request as its author knows it.
+/// A pull request, from its author's view.
 #[derive(Clone, Debug)]
 pub(super) struct Authored {
     pub(super) number: PrNumber,
     pub(super) area: String,
     pub(super) path: String,
-    /// Whether it was ever at fault, or conflicts with another, by its files alone.
+    /// Whether its files were never at fault and never conflicted with another pull request.
     pub(super) spotless: bool,
 }
 
-/// How a seed's world is.
+/// The random parameters of a simulation.
 #[derive(Clone, Debug)]
 pub(super) struct Temper {
     pub(super) mode: Mode,
-    /// Whether some pull requests fail only sometimes.
+    /// Whether some pull requests have flaky tests.
     pub(super) flaky: bool,
-    /// The most servers at one time.
+    /// The most concurrent servers.
     pub(super) servers: u32,
-    /// How many things happen.
+    /// The number of random actions.
     pub(super) acts: u32,
 }
 
@@ -62,9 +62,9 @@ pub(super) struct World {
     pub(super) temper: Temper,
     pub(super) prs: Vec<Authored>,
     pub(super) servers: Vec<Server>,
-    /// Pushes to the target past the queue.
+    /// The number of pushes to the target outside the queue.
     pub(super) outside: u32,
-    /// Where the target was put past the queue.
+    /// The heads of the target after pushes outside the queue.
     pub(super) pushed: BTreeSet<Sha>,
     last_server: u32,
 }
@@ -130,7 +130,7 @@ impl World {
         }
     }
 
-    /// Draws something.
+    /// Draws from the random number generator.
     pub(super) fn draw<T>(&self, draw: impl FnOnce(&mut Random) -> T) -> T {
         self.schedule.draw(draw)
     }
@@ -167,7 +167,7 @@ impl World {
         self.prs.last().cloned()
     }
 
-    /// What an author writes: mostly something good.
+    /// The content of a file: mostly good.
     pub(super) fn content(&self, number: u32) -> String {
         let (drawn, version) = self.draw(|random| (random.below(100), random.below(1_000)));
         let word = match drawn {
@@ -178,7 +178,7 @@ impl World {
         format!("{word} {number} {version}")
     }
 
-    /// Settings of which each is changed with some luck.
+    /// A patch that changes each setting with this probability (per mille).
     pub(super) fn some_settings(&self, per_mille: u32) -> SettingsPatch {
         self.draw(|random| {
             let mut of = |low: u32, high: u32| {
@@ -214,7 +214,7 @@ impl World {
     }
 }
 
-/// Whether a content may fail on its own.
+/// Whether a content can fail on its own.
 pub(super) fn is_at_fault(content: &str) -> bool {
     content.contains(BAD) || content.contains(FLAKY)
 }
@@ -241,7 +241,7 @@ fn temper(random: &mut Random) -> Temper {
     }
 }
 
-/// Clashes between pull requests of one area, and with what is pushed from outside.
+/// Clashes between pull requests of one area, and with pushes from outside.
 fn rules(seed: u64, random: &mut Random) -> Rules {
     let mut clashes = BTreeSet::new();
     for one in 1..=MOST {

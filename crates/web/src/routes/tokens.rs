@@ -95,7 +95,7 @@ fn asked(visitor: &Visitor, sent: &Asked) -> Result<NewToken, Failure> {
         name: sent.text("name").to_owned(),
         scopes: scopes.ok_or_else(|| invalid("unknown scope"))?,
         repos: repos.map_err(|error| invalid(&error.to_string()))?,
-        good_for: days.map_err(|_| invalid("invalid days: expected a whole number"))?,
+        valid_for: days.map_err(|_| invalid("invalid days: expected a whole number"))?,
         compatibility: compatibility.ok_or_else(|| invalid("unknown compatibility profile"))?,
     })
 }

@@ -1,4 +1,4 @@
-//! Changes put on a commit by git's own merges.
+//! Building candidates with git's own merges.
 
 use signalbox_domain::ids::{PrNumber, Sha};
 use signalbox_domain::ports::{Built, HostError};
@@ -8,14 +8,14 @@ use signalbox_domain::queue::{
 
 use super::git::{Git, sha};
 
-/// A commit with changes, and those of them that add nothing; or the place of the change that
-/// conflicts, and where.
+/// The result: a commit and the changes that add nothing, or the index of a conflicting change and
+/// the conflicting paths.
 pub(super) enum Put {
     On { commit: Sha, empty: Vec<PrNumber> },
     Conflict { at: usize, paths: Vec<String> },
 }
 
-/// Puts changes on a commit, one after the other. One that adds nothing gets no commit.
+/// Applies changes to a commit, one after the other. A change that adds nothing gets no commit.
 pub(super) fn put<'a>(
     git: &Git,
     base: &Sha,
@@ -77,7 +77,7 @@ fn replayed(git: &Git, on: &Sha, change: &Change) -> Result<Result<Sha, Vec<Stri
     Ok(Ok(on))
 }
 
-/// Builds a candidate. `reports` are those on the head of its only change.
+/// Builds a candidate. `reports` are the checks of the head of its only change.
 pub(super) fn build(
     git: &Git,
     build: &BuildCandidate,
@@ -98,7 +98,7 @@ pub(super) fn build(
     let ground = match put(git, &build.base, before, build.method)? {
         Put::On { commit, .. } => commit,
         Put::Conflict { at, paths } => {
-            let (run, change) = build.before.get(at).expect("one of these");
+            let (run, change) = build.before.get(at).expect("a valid index");
             let pr = build.changes.first().map_or(change.pr, |first| first.pr);
             return Ok(Built::Conflict { pr, with: ConflictWith::Ahead(*run), paths });
         }
@@ -122,8 +122,8 @@ pub(super) fn build(
     }
 }
 
-/// Finds what a change conflicts with: the target, the first candidate ahead with which it does not
-/// go any more, or one before it in its group.
+/// Finds what a change conflicts with: the target, the first candidate ahead that it conflicts
+/// with, or an earlier change of its group.
 fn conflict(
     git: &Git,
     build: &BuildCandidate,
@@ -131,7 +131,7 @@ fn conflict(
     paths: Vec<String>,
 ) -> Result<Built, HostError> {
     let (before, rest) = build.changes.split_at(at);
-    let change = rest.first().expect("one of these");
+    let change = rest.first().expect("a valid index");
     let pr = change.pr;
     if let Put::Conflict { paths, .. } = put(git, &build.target_head, [change], build.method)? {
         return Ok(Built::Conflict { pr, with: ConflictWith::Target, paths });
@@ -153,7 +153,7 @@ fn conflict(
     Ok(Built::Conflict { pr, with, paths })
 }
 
-/// The ref by which the host remembers that a head has landed on a branch, and as which commit.
+/// The ref that records that a head has landed on a branch, and as which commit.
 pub(super) fn landed(target: &str, head: &Sha) -> String {
     format!("refs/landed/{target}/{head}")
 }

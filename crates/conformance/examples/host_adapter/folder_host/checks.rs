@@ -1,4 +1,4 @@
-//! The checks runner: scripts of the target, run on the candidate's files.
+//! The checks runner: runs scripts of the target on the candidate's files.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -21,7 +21,7 @@ use super::host::CHECKS;
 /// Runs the checks of a [`FolderHost`]'s repositories.
 pub(crate) struct FolderChecks(Arc<FolderHost>);
 
-/// A script with everything that it has started; dropping it kills them.
+/// A running script; dropping it kills the script and its child processes.
 struct Script {
     child: Child,
     group: Option<u32>,
@@ -42,7 +42,7 @@ impl Drop for Script {
         if let Some(group) = self.group {
             let mut kill = std::process::Command::new("kill");
             let kill = kill.args(["-KILL", "--", &format!("-{group}")]).stderr(Stdio::null());
-            // Without processes there is nothing to kill.
+            // It fails if the processes have already exited.
             let _nothing_left = kill.status();
         }
     }
@@ -70,7 +70,7 @@ fn report(name: &str, ended: Option<CheckConclusion>, summary: Option<&str>) -> 
 }
 
 impl FolderChecks {
-    /// Checks of that host's repositories.
+    /// Creates a runner for the repositories of a host.
     pub(crate) const fn new(host: Arc<FolderHost>) -> Self {
         Self(host)
     }

@@ -1,4 +1,4 @@
-//! Git in a bare repository.
+//! Git commands in a bare repository.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 use signalbox_domain::ids::{Sha, TreeId};
 use signalbox_domain::ports::{Head, HostError};
 
-/// A bare repository. Calls block: an adapter for a server would run git in tasks of their own.
+/// A bare repository. Calls block: an adapter for a server would run git in separate tasks.
 pub(super) struct Git {
     pub(super) folder: PathBuf,
 }
@@ -20,7 +20,7 @@ pub(super) fn sha(text: &str) -> Result<Sha, HostError> {
 }
 
 impl Git {
-    /// The repository in a folder; [`HostError::NotFound`] when there is none.
+    /// Opens the repository in a folder; [`HostError::NotFound`] if there is none.
     pub(super) fn open(folder: PathBuf) -> Result<Self, HostError> {
         let git = Self { folder };
         let is_there = git.folder.is_dir() && git.find(&["rev-parse", "--git-dir"])?.is_some();
@@ -43,12 +43,12 @@ impl Git {
         self.command(args).output().map_err(|error| unavailable(&error))
     }
 
-    /// What git prints; git that fails is a host that is not available.
+    /// The output of git; a failure counts as an unavailable host.
     pub(super) fn text(&self, args: &[&str]) -> Result<String, HostError> {
         printed(&self.call(args)?)
     }
 
-    /// What git prints, or `None` when it says that there is no such thing.
+    /// The output of git, or `None` if the object does not exist.
     pub(super) fn find(&self, args: &[&str]) -> Result<Option<String>, HostError> {
         let done = self.call(args)?;
         if done.status.success() { printed(&done).map(Some) } else { Ok(None) }
@@ -103,7 +103,7 @@ impl Git {
         }
     }
 
-    /// A new commit by the author of another one.
+    /// Creates a commit with the author of another one.
     pub(super) fn commit(
         &self,
         tree: &TreeId,
@@ -123,7 +123,7 @@ impl Git {
         sha(&printed(&command.output().map_err(|error| unavailable(&error))?)?)
     }
 
-    /// Moves a ref if it is where it is expected. `false` when it is elsewhere.
+    /// Moves a ref by compare-and-swap; `false` if it is not at `from`.
     pub(super) fn move_ref(&self, name: &str, to: &Sha, from: &Sha) -> Result<bool, HostError> {
         Ok(self.find(&["update-ref", name, to.as_str(), from.as_str()])?.is_some())
     }

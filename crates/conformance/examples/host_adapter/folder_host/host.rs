@@ -34,7 +34,7 @@ pub(crate) struct FolderHost {
 }
 
 impl FolderHost {
-    /// The repositories below that folder.
+    /// Creates a host for the repositories below a folder.
     pub(crate) fn new(root: impl Into<PathBuf>) -> Self {
         Self { root: root.into(), state: Mutex::default() }
     }
@@ -73,12 +73,12 @@ impl FolderHost {
         }
     }
 
-    /// Keeps what was reported on a commit.
+    /// Records a check of a commit.
     pub(crate) fn report(&self, commit: &Sha, report: CheckReport) {
         self.state().reports.entry(commit.clone()).or_default().push(report);
     }
 
-    /// An open pull request has the head of its branch.
+    /// Updates the head of an open pull request from its branch.
     fn refresh(git: &Git, mut pull: PullRequest) -> Result<PullRequest, HostError> {
         if let (PullRequestState::Open, Some(branch)) = (pull.state, &pull.head_branch)
             && let Some(head) = git.tip(&format!("refs/heads/{branch}"))?
@@ -143,7 +143,7 @@ impl GitHost for FolderHost {
         tip.map(|commit| git.head(commit)).transpose()
     }
 
-    /// Every check that the target has.
+    /// All checks of the target are required.
     async fn required_statuses(
         &self,
         repository: &Repository,
@@ -225,7 +225,7 @@ impl GitHost for FolderHost {
         let name = format!("refs/heads/{branch}");
         let Some(tip) = git.tip(&name)? else { return Ok(()) };
         if expected.is_none_or(|expected| *expected == tip) {
-            // A branch that moves at this moment stays.
+            // A branch that moves concurrently is kept.
             git.find(&["update-ref", "-d", &name, tip.as_str()])?;
         }
         Ok(())
@@ -243,7 +243,7 @@ impl GitHost for FolderHost {
     }
 }
 
-/// The commit that an earlier try has put on the target, whose answer was lost.
+/// The commit that an earlier attempt has landed, if its answer was lost.
 fn already_landed(git: &Git, land: &Land, now: &Sha) -> Result<Option<Sha>, HostError> {
     if git.is_ancestor(&land.candidate.sha, now)? {
         return Ok(Some(land.candidate.sha.clone()));
@@ -262,8 +262,8 @@ fn wanted_tree(git: &Git, land: &Land) -> Result<Option<TreeId>, HostError> {
     Ok(git.merge(None, &land.expected, &land.candidate.sha)?.ok())
 }
 
-/// The candidate, or the changes put on the target once more. `None` when they would not become the
-/// tree that must land.
+/// The candidate, or the changes applied to the target again; `None` if the result would not have
+/// the tree that must land.
 fn commit_to_land(git: &Git, land: &Land) -> Result<Option<Sha>, HostError> {
     if git.is_ancestor(&land.expected, &land.candidate.sha)? {
         return Ok(Some(land.candidate.sha.clone()));

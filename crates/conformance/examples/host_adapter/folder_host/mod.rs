@@ -1,5 +1,5 @@
-//! The adapter. `git` calls the program, `candidate` builds, `host` is the git host, `checks` runs
-//! checks and `webhook` reads deliveries.
+//! The adapter: `git` runs git, `candidate` builds candidates, `host` is the git host, `checks`
+//! runs checks and `webhook` decodes deliveries.
 
 mod candidate;
 mod checks;

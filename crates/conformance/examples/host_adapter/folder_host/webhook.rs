@@ -9,7 +9,7 @@ use signalbox_domain::ports::{DecodeError, Hint, HostEvent, WebhookDecoder};
 /// The most bytes of a delivery's id.
 const MAX_ID: usize = 100;
 
-/// Reads what the hooks of repositories send.
+/// Decodes the deliveries of the repositories' hooks.
 pub(crate) struct FolderWebhooks {
     secret: Vec<u8>,
 }
@@ -30,7 +30,7 @@ fn from_hex(text: &str) -> Option<Vec<u8>> {
 }
 
 impl FolderWebhooks {
-    /// Deliveries are signed with that secret.
+    /// Creates a decoder with a shared secret.
     pub(crate) fn new(secret: impl Into<Vec<u8>>) -> Self {
         Self { secret: secret.into() }
     }
@@ -44,21 +44,21 @@ impl WebhookDecoder for FolderWebhooks {
     ) -> Result<HostEvent, DecodeError> {
         let given = header("x-signature").and_then(|text| from_hex(&text));
         let given = given.ok_or(DecodeError::WrongSignature)?;
-        // The time that this takes does not tell how much of the signature is right.
+        // Compares in constant time.
         let verified = mac(&self.secret, body).verify_slice(&given);
         verified.map_err(|_| DecodeError::WrongSignature)?;
         let id = header("x-delivery").filter(|id| (1..=MAX_ID).contains(&id.len()));
-        let id = id.ok_or(DecodeError::Malformed("it has no id of at most 100 bytes"))?;
-        let text = std::str::from_utf8(body)
-            .map_err(|_| DecodeError::Malformed("its body is not UTF-8"))?;
+        let id = id.ok_or(DecodeError::Malformed("missing id, or longer than 100 bytes"))?;
+        let text =
+            std::str::from_utf8(body).map_err(|_| DecodeError::Malformed("body is not UTF-8"))?;
         let mut words = text.split_whitespace();
-        let event = words.next().ok_or(DecodeError::Malformed("its body is empty"))?;
+        let event = words.next().ok_or(DecodeError::Malformed("body is empty"))?;
         let repository = words.next().and_then(|name| name.split_once('/'));
         let repository = repository.map(|(owner, name)| (owner.to_owned(), name.to_owned()));
         let hints = match (event, words.next(), words.next()) {
             ("push", Some(branch), at) => {
                 let name = BranchName::new(branch);
-                let name = name.map_err(|_| DecodeError::Malformed("it names no branch"))?;
+                let name = name.map_err(|_| DecodeError::Malformed("invalid branch name"))?;
                 vec![Hint::Branch { name, at: at.and_then(|at| Sha::new(at).ok()) }]
             }
             _ => Vec::new(),

@@ -1,4 +1,4 @@
-//! Uploaded bytes, kept until they are read and a while longer.
+//! The store of uploaded bytes, which are kept for some time after processing.
 
 use std::io::Read;
 
@@ -9,48 +9,48 @@ use crate::ports::BlobWriter;
 use crate::time::Timestamp;
 use crate::upload::ContentHash;
 
-/// Why bytes were not kept or not found.
+/// The error of a blob store.
 #[derive(Debug, Error)]
 pub enum BlobError {
-    /// More than may be written at once.
-    #[error("the upload has more than {most} bytes")]
+    /// The blob exceeds the size limit.
+    #[error("the upload is too large: at most {most} bytes are allowed")]
     TooLarge {
         /// The limit in bytes.
         most: u64,
     },
     /// The whole store is full.
-    #[error("there is no room for uploads")]
+    #[error("the store for uploads is full")]
     Full,
-    /// The store cannot be used.
-    #[error("the store for uploads cannot be used")]
+    /// The store is not available.
+    #[error("could not access the store for uploads")]
     Failed(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
-/// Bytes that are kept.
+/// A stored blob.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Blob {
-    /// Where they are; starts with the prefix.
+    /// The key; starts with the prefix.
     pub key: String,
-    /// How many.
+    /// The size in bytes.
     pub bytes: u64,
-    /// Their hash.
+    /// The hash of the bytes.
     pub hash: ContentHash,
 }
 
-/// Keeps uploaded bytes. What one server has finished every server on the same store reads.
+/// Stores uploaded bytes. Every server on the same store can read a finished blob.
 #[async_trait]
 pub trait BlobStore: Send + Sync {
-    /// Begins to write at most `limit` bytes under a key that starts with `prefix`, which has
-    /// letters, digits and hyphens only.
+    /// Starts a blob of at most `limit` bytes under a key that starts with `prefix`, which may
+    /// contain letters, digits and hyphens.
     async fn begin(&self, prefix: &str, limit: u64) -> Result<Box<dyn BlobWriter>, BlobError>;
 
-    /// The bytes under a key; `None` when they are not there, or no longer.
+    /// Opens the blob with a key; `None` if it does not exist.
     async fn open(&self, key: &str) -> Result<Option<Box<dyn Read + Send>>, BlobError>;
 
-    /// Removes the bytes under a key, if they are there.
+    /// Deletes the blob with a key, if it exists.
     async fn delete(&self, key: &str) -> Result<(), BlobError>;
 
-    /// Removes up to `limit` blobs that were written before that time, and what was begun before
-    /// it and never finished. Returns how many were removed.
+    /// Deletes up to `limit` blobs that were written, or started and never finished, before a time;
+    /// returns the number of deleted blobs.
     async fn sweep(&self, before: Timestamp, limit: u32) -> Result<u64, BlobError>;
 }

@@ -1,16 +1,15 @@
-//! Bytes on their way into the store for uploads.
+//! The writer of a blob.
 
 use async_trait::async_trait;
 
 use crate::ports::{Blob, BlobError};
 
-/// Bytes that are being written, of which a bounded part is in memory. Dropping it leaves nothing
-/// behind.
+/// Writes a blob with bounded memory. Dropping it discards the blob.
 #[async_trait]
 pub trait BlobWriter: Send {
-    /// Adds bytes, or says that they are too many.
+    /// Appends bytes; fails if the blob exceeds its limit.
     async fn write(&mut self, chunk: &[u8]) -> Result<(), BlobError>;
 
-    /// Keeps what was written. It is there whole or not at all, also after a power cut.
+    /// Completes the blob, atomically and durably.
     async fn finish(self: Box<Self>) -> Result<Blob, BlobError>;
 }

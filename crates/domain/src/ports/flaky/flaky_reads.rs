@@ -1,4 +1,4 @@
-//! Reads of flaky tests for replies, lists and pages. They never feed a decision.
+//! Reads of flaky tests for API replies and pages. No decision depends on them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,32 +26,32 @@ pub enum TestList {
     Unhealthy(TestStatus),
     /// Tests that are quarantined.
     Quarantined {
-        /// What the repository has decided.
+        /// The repository's quarantine settings.
         settings: QuarantineSettings,
-        /// The time for which it is asked: an override may have expired.
+        /// The time of the query, because overrides expire.
         at: Timestamp,
     },
 }
 
-/// From where a page of a list is read. Lists are ordered by test id, which never changes.
+/// The start of a page. Lists are ordered by test id, which never changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Seek {
-    /// The first ones after a test, or of all.
+    /// The first tests after a test, or of all.
     After(Option<TestId>),
-    /// The last ones before a test, or of all; still in ascending order.
+    /// The last tests before a test, or of all; still in ascending order.
     Before(Option<TestId>),
 }
 
-/// What is counted of a test.
+/// The counts of a test.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TestNumbers {
     /// Runs that count, in whole hours that began within 24 hours.
     pub runs_24h: u32,
-    /// Those that failed.
+    /// The failed runs among them.
     pub failures_24h: u32,
     /// Runs that count, in whole hours that began within 7 days.
     pub runs_7d: u32,
-    /// Those that failed.
+    /// The failed runs among them.
     pub failures_7d: u32,
     /// Pull requests in which a run that counts failed within 7 days.
     pub pull_requests_7d: BTreeSet<PrNumber>,
@@ -63,7 +63,7 @@ pub struct TestNumbers {
 pub const MAX_CLUSTERS: usize = 5;
 
 impl TestNumbers {
-    /// What is counted once these runs are counted too.
+    /// The counts with these runs added.
     #[must_use]
     pub fn with(mut self, added: &Addition, at: Timestamp) -> Self {
         for hour in &added.hours {
@@ -92,7 +92,7 @@ impl TestNumbers {
         self
     }
 
-    /// The most frequent clusters first, then the most recent, no more than are listed.
+    /// Sorts clusters, most frequent first, then most recent, and keeps at most [`MAX_CLUSTERS`].
     pub fn rank(failures: &mut Vec<FailureCluster>) {
         failures.sort_by(|one, other| {
             (other.occurrence_count, other.last_occurrence, &one.fingerprint).cmp(&(
@@ -119,7 +119,7 @@ fn share(failures: u32, runs: u32) -> f64 {
     if runs == 0 { 0.0 } else { f64::from(failures) / f64::from(runs) }
 }
 
-/// Reads what was committed.
+/// Reads committed rows.
 #[async_trait]
 pub trait FlakyReads: Send + Sync {
     /// A page of a list, ordered by id, at most `limit`. Its cost grows with the page and the
@@ -132,13 +132,13 @@ pub trait FlakyReads: Send + Sync {
         limit: u32,
     ) -> Result<Vec<TestRecord>, StoreError>;
 
-    /// How many tests a list has.
+    /// The number of tests in a list.
     async fn count(&self, repo: RepoRef, list: TestList) -> Result<u64, StoreError>;
 
     /// The ids of all tests of a list, in order.
     async fn ids(&self, repo: RepoRef, list: TestList) -> Result<Vec<TestId>, StoreError>;
 
-    /// What is counted of these tests as of a time. One without runs is left out.
+    /// The counts of these tests as of a time. A test without runs is omitted.
     async fn numbers(
         &self,
         repo: RepoRef,
@@ -146,8 +146,8 @@ pub trait FlakyReads: Send + Sync {
         at: Timestamp,
     ) -> Result<BTreeMap<TestId, TestNumbers>, StoreError>;
 
-    /// Of that only the pull requests in which these tests failed within 7 days before a time. A test
-    /// without any is left out.
+    /// The pull requests in which these tests failed within 7 days before a time. A test without
+    /// any is omitted.
     async fn pull_requests(
         &self,
         repo: RepoRef,

@@ -16,28 +16,29 @@ use crate::ids::{OrgId, RepoId};
 use crate::ports::{CommitError, EventRecord, StoreError, Version};
 use crate::time::Timestamp;
 
-/// A repository and whose it is. Every access names both: that of another organization is empty.
+/// A repository and its organization. Every access names both, so that a repository of another
+/// organization appears empty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RepoRef {
-    /// Whose.
+    /// The organization.
     pub org: OrgId,
-    /// Which.
+    /// The repository's id.
     pub id: RepoId,
 }
 
-/// What is kept of a repository as a whole.
+/// The state of a repository as a whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlakyRepo {
-    /// How often it was committed; 0 before the first commit.
+    /// The number of commits.
     pub version: Version,
-    /// Grows when tests or settings change, so that what is known of quarantine is out of date. An
-    /// upload that changes no test leaves it.
+    /// Incremented when tests or settings change, which invalidates caches of quarantined tests. An
+    /// upload that changes no test does not change it.
     pub marks: i64,
-    /// Its settings; `None` while nobody has changed them.
+    /// Its settings; `None` for the defaults.
     pub settings: Option<Settings>,
 }
 
-/// A test with what is known of it beside its state.
+/// A test with its state and metadata.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TestRecord {
     /// Its state.
@@ -61,9 +62,9 @@ pub struct TestStep {
     pub test: TestCase,
     /// The journal's record.
     pub journal: JournalRecord,
-    /// What is told.
+    /// The public events.
     pub events: Vec<EventRecord>,
-    /// When the test is to be looked at again; `None`: when something is reported.
+    /// When the test must be evaluated again; `None` until its next report.
     pub due_at: Option<Timestamp>,
 }
 
@@ -97,7 +98,7 @@ pub struct FlakyCommit<'a> {
     pub audit: Option<&'a AuditRecord>,
 }
 
-/// What a CI run says of itself, for `create-ci-run`.
+/// The data of a CI run, from `create-ci-run`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CiRun {
     /// Its id.
@@ -114,20 +115,20 @@ pub trait FlakyStore: Send + Sync {
     /// The repository as a whole; version 0 without settings when nothing was committed yet.
     async fn repo(&self, repo: RepoRef) -> Result<FlakyRepo, StoreError>;
 
-    /// The tests with those ids, by id; unknown ones are left out.
+    /// The tests with these ids, ordered by id; unknown ones are omitted.
     async fn tests(&self, repo: RepoRef, ids: &[TestId]) -> Result<Vec<TestRecord>, StoreError>;
 
     /// All tests for which a monitor is active, by id.
     async fn watched(&self, repo: RepoRef) -> Result<Vec<TestRecord>, StoreError>;
 
-    /// Which tests are known under these ids of clients, beside their own.
+    /// The tests that have these ids of clients as aliases.
     async fn holders(
         &self,
         repo: RepoRef,
         aliases: &[String],
     ) -> Result<Vec<(String, TestId)>, StoreError>;
 
-    /// The ids of clients, beside their own, under which these tests are known.
+    /// The aliases of these tests: ids of clients other than their own.
     async fn aliases(&self, repo: RepoRef, tests: &[TestId]) -> Result<Vec<String>, StoreError>;
 
     /// What is known of the runs of these tests that count, as [`Summary::of`] makes it: buckets
@@ -139,7 +140,7 @@ pub trait FlakyStore: Send + Sync {
         since: Timestamp,
     ) -> Result<BTreeMap<TestId, Summary>, StoreError>;
 
-    /// What became of an upload that was taken in.
+    /// The outcome of a processed upload.
     async fn taken_in(
         &self,
         repo: RepoRef,
@@ -150,17 +151,17 @@ pub trait FlakyStore: Send + Sync {
     /// grows by one. Afterwards every list, summary and count shows it.
     async fn commit(&self, commit: &FlakyCommit<'_>) -> Result<Version, CommitError>;
 
-    /// Tests that are to be looked at again at `at` or before, the most overdue first.
+    /// Tests that must be evaluated again at `at` or earlier, most overdue first.
     async fn due(&self, at: Timestamp, limit: u32) -> Result<Vec<(RepoRef, TestId)>, StoreError>;
 
-    /// Says when tests are to be looked at again, if nothing else has changed.
+    /// Sets when tests must be evaluated again, unless they have changed.
     async fn postpone(
         &self,
         repo: RepoRef,
         tests: &[(TestId, Option<Timestamp>)],
     ) -> Result<(), StoreError>;
 
-    /// Links a ticket to a test, in place of the one before. `false`: there is no such test.
+    /// Links a ticket to a test, replacing the previous one; `false` if the test does not exist.
     async fn link_ticket(
         &self,
         repo: RepoRef,
@@ -180,7 +181,8 @@ pub trait FlakyStore: Send + Sync {
     async fn prepare_days(&self, at: Timestamp) -> Result<(), StoreError>;
 
     /// Deletes what is older than `before`: results, summaries, uploads, and tests that were not
-    /// reported since, with their journals. At most about `limit` rows of each kind at once, so
-    /// that nobody waits long. Returns how many rows went; 0 when nothing is left.
+    /// reported since, with their journals. At most about `limit` rows of each kind in one call, so
+    /// that other writers do not wait long. Returns the number of deleted rows; 0 when none is
+    /// left.
     async fn prune(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError>;
 }

@@ -1,4 +1,4 @@
-//! What flaky test detection needs: stores, the bytes of uploads and their reader.
+//! Ports of flaky test detection: stores, the blobs of uploads and their reader.
 
 mod blob_store;
 mod blob_writer;
@@ -18,7 +18,7 @@ pub use flaky_store::{
 pub use report_reader::{ReadError, ReportFile, ReportReader};
 pub use upload_store::{LeasedUpload, UploadStore};
 
-/// The stores of flaky test detection, of one database.
+/// The stores of flaky test detection in one database.
 #[derive(Clone)]
 pub struct FlakyStores {
     /// Tests, their runs and their settings.

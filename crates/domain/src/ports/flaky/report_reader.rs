@@ -1,4 +1,4 @@
-//! From uploaded bytes to what they report.
+//! The reader of test reports.
 
 use std::io::Read;
 
@@ -8,21 +8,21 @@ use thiserror::Error;
 use crate::flaky::UploadSource;
 use crate::upload::FoundReport;
 
-/// A file to be read.
+/// A report file.
 pub struct ReportFile {
-    /// Its name, for people.
+    /// Its name, for messages.
     pub name: String,
     /// Its bytes.
     pub content: Box<dyn Read + Send>,
 }
 
-/// Why nothing can be made of an upload.
+/// Why an upload could not be read.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ReadError {
-    /// The bytes are not what they should be; reading them again changes nothing.
+    /// The files are invalid; a retry would fail, too.
     #[error("{0}")]
     Refused(String),
-    /// The bytes could not be had; another try may succeed.
+    /// The bytes could not be read; a retry may succeed.
     #[error("{0}")]
     Unavailable(String),
 }
@@ -30,9 +30,9 @@ pub enum ReadError {
 /// Reads reports.
 #[async_trait]
 pub trait ReportReader: Send + Sync {
-    /// Reads the files of an upload: one bundle, or any number of JUnit files. A JUnit file that
-    /// cannot be read is told beside those that can; a bundle is read whole or not at all. More
-    /// than `most_runs` attempts refuse the upload.
+    /// Reads the files of an upload: one bundle, or any number of JUnit files. An invalid JUnit
+    /// file is reported beside the valid ones; a bundle is read completely or not at all. More than
+    /// `most_runs` attempts refuse the upload.
     async fn read(
         &self,
         source: UploadSource,

@@ -1,4 +1,4 @@
-//! Uploads, and the work of reading them.
+//! Uploads, and leases for processing them.
 
 use async_trait::async_trait;
 use uuid::Uuid;
@@ -9,21 +9,21 @@ use crate::ports::{Backlog, LeaseToken, StoreError};
 use crate::time::Timestamp;
 use crate::upload::{ContentHash, Received, UploadRecord};
 
-/// An upload that was leased to be read.
+/// A leased upload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeasedUpload {
     /// Proof of the lease.
     pub token: LeaseToken,
     /// The upload.
     pub record: UploadRecord,
-    /// How often it was leased before.
+    /// The number of earlier leases.
     pub attempts: u32,
-    /// When the first try failed, if it did.
+    /// When the first attempt failed, if it did.
     pub failing_since: Option<Timestamp>,
 }
 
-/// Keeps uploads and leases them to be read. At least once: what is leased and not finished comes
-/// back.
+/// Stores uploads and leases them for processing. Delivery is at least once: an upload that is
+/// leased and not finished becomes due again.
 #[async_trait]
 pub trait UploadStore: Send + Sync {
     /// Writes an upload, with the hash of the secret that allows to send its bytes. Nothing is
@@ -37,15 +37,15 @@ pub trait UploadStore: Send + Sync {
     /// The organization's upload with that id.
     async fn find(&self, org: OrgId, id: UploadId) -> Result<Option<UploadRecord>, StoreError>;
 
-    /// The upload with that id and that secret, whoever owns it: the secret is the permission.
+    /// The upload with this id and this secret, of any organization: the secret is the permission.
     async fn find_by_secret(
         &self,
         id: UploadId,
         secret: ContentHash,
     ) -> Result<Option<UploadRecord>, StoreError>;
 
-    /// Notes the bytes of an upload that waits for them, and that they are to be read. `false` when
-    /// it does not wait, or no longer: then nothing is changed.
+    /// Records the bytes of an upload and makes it due for processing; `false`, and nothing is
+    /// changed, if it does not wait for bytes.
     async fn receive(
         &self,
         org: OrgId,
@@ -53,8 +53,8 @@ pub trait UploadStore: Send + Sync {
         received: &Received,
     ) -> Result<bool, StoreError>;
 
-    /// Takes up to `limit` uploads that are to be read, are due at `now` and not under a lease that
-    /// is still good, oldest first, for `holder` until `until`. None is given to two at once.
+    /// Leases up to `limit` received uploads that are due at `now` and not under a valid lease,
+    /// oldest first, to `holder` until `until`. No upload has two valid leases.
     async fn lease(
         &self,
         limit: u32,
@@ -63,10 +63,10 @@ pub trait UploadStore: Send + Sync {
         until: Timestamp,
     ) -> Result<Vec<LeasedUpload>, StoreError>;
 
-    /// How much waits to be read.
+    /// The backlog of uploads.
     async fn backlog(&self, now: Timestamp) -> Result<Backlog, StoreError>;
 
-    /// Extends a lease. `false` when it was lost.
+    /// Extends a lease; `false` if it was lost.
     async fn renew(&self, token: LeaseToken, until: Timestamp) -> Result<bool, StoreError>;
 
     /// Takes a digest of what an upload reports for it, within its repository. Returns the upload
@@ -77,11 +77,11 @@ pub trait UploadStore: Send + Sync {
         digest: ContentHash,
     ) -> Result<Option<UploadId>, StoreError>;
 
-    /// Writes what became of an upload and ends its lease. One that failed gives its digest back.
-    /// `false` when the lease was lost; then nothing is written.
+    /// Writes the outcome of an upload and ends its lease. A failed upload releases its digest.
+    /// `false`, and nothing is written, if the lease was lost.
     async fn finish(&self, token: LeaseToken, record: &UploadRecord) -> Result<bool, StoreError>;
 
-    /// Gives an upload back, to be tried again from `at` on. `false` when the lease was lost.
+    /// Ends a lease; the upload is due again at `at`. `false` if the lease was lost.
     async fn retry(
         &self,
         token: LeaseToken,
@@ -90,8 +90,8 @@ pub trait UploadStore: Send + Sync {
         error: &str,
     ) -> Result<bool, StoreError>;
 
-    /// Gives back everything that `holder` has leased, due at once; everything that anybody has
-    /// leased for `None`, which only the start of the only server on a database may ask for.
+    /// Ends every lease of `holder`, or all leases for `None`; the uploads are due immediately.
+    /// `None` is only valid at the start of the only server on a database.
     async fn hand_back(&self, holder: Option<Uuid>) -> Result<u64, StoreError>;
 
     /// Uploads of a repository, newest first: up to `limit` that come after `after`, which is the
@@ -104,8 +104,8 @@ pub trait UploadStore: Send + Sync {
         limit: u32,
     ) -> Result<Vec<UploadRecord>, StoreError>;
 
-    /// Removes up to `limit` uploads that were created before that time, with their work. Returns
-    /// how many were removed.
+    /// Deletes up to `limit` uploads that were created before a time, with their leases; returns
+    /// the number of deleted uploads.
     async fn prune(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError>;
 
     /// The public id of a repository: the one that it has, or `candidate`, which it then keeps.
@@ -116,6 +116,6 @@ pub trait UploadStore: Send + Sync {
         candidate: Uuid,
     ) -> Result<Uuid, StoreError>;
 
-    /// Whose repository has that public id.
+    /// The organization and the repository with this public id.
     async fn find_public(&self, id: Uuid) -> Result<Option<(OrgId, RepoId)>, StoreError>;
 }

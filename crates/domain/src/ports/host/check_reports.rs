@@ -9,7 +9,7 @@ use crate::ports::{ChecksJob, ReportFile};
 pub struct LeftReports {
     /// The report files; at least one.
     pub files: Vec<ReportFile>,
-    /// Whether the check ran to its end and failed.
+    /// Whether the check ran to completion and failed.
     pub failed: bool,
     /// Whether the files are complete: all of its reports, each written by this check.
     pub whole: bool,

@@ -1,4 +1,4 @@
-//! Checks runners: they run checks here, or read those that a host's CI runs.
+//! Checks runners: they run checks here, or read the checks that a host's CI runs.
 
 use async_trait::async_trait;
 

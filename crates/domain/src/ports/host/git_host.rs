@@ -138,8 +138,8 @@ pub enum Built {
     Conflict {
         /// The conflicting pull request: one of [`BuildCandidate::changes`].
         pr: PrNumber,
-        /// The other side: the target if the change conflicts with it alone; otherwise the first
-        /// run ahead whose candidate it conflicts with (one of [`BuildCandidate::ahead`]);
+        /// What it conflicts with: the target if the change conflicts with it alone; otherwise the
+        /// first run ahead whose candidate it conflicts with (one of [`BuildCandidate::ahead`]);
         /// otherwise an earlier pull request in [`BuildCandidate::changes`].
         with: ConflictWith,
         /// The conflicting paths, at most 100, each at most 1,024 bytes.
@@ -263,8 +263,8 @@ pub trait GitHost: Send + Sync {
     /// * the target does not exist: [`HostError::NotFound`].
     ///
     /// Landed pull requests are marked as merged, by this call or soon after by the host, except
-    /// for those that [`close_landed`](crate::ports::Forge::close_landed) closes. The host records
-    /// what has landed, so that it is known without a database.
+    /// for pull requests that [`close_landed`](crate::ports::Forge::close_landed) closes. The host
+    /// records what has landed, so that it is known without a database.
     async fn land(&self, repository: &Repository, land: &Land) -> Result<LandAnswer, HostError>;
 
     /// The landings, out of these (newest first), that the target contains when its head is this

@@ -34,7 +34,7 @@ pub struct TestSnapshot {
 /// A public event to append to the log, with its rendered payload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventRecord {
-    /// Its id, the same wherever and however often it is told.
+    /// Its id, the same in every delivery and read.
     pub id: Uuid,
     /// Its public name, such as `pull_request.merged`.
     pub kind: &'static str,

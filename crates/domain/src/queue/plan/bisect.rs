@@ -167,8 +167,8 @@ fn skips(queue: &Queue) -> bool {
     queue.header.settings.optimization_mode == OptimizationMode::BisectionSkipRedundantTests
 }
 
-/// Dissolves the waiting parts of this entry's batch, and those that depend on it, because their
-/// base has changed. Their members become ordinary entries of the line.
+/// Dissolves the waiting parts of this entry's batch, and the parts that depend on it, because
+/// their base has changed. Their members become ordinary entries of the line.
 pub(super) fn forget_parts(builder: &mut TransitionBuilder, changed: &Entry) {
     if builder.queue.waiting.parts == 0 {
         return;

@@ -223,7 +223,7 @@ impl TransitionBuilder {
     }
 
     /// Drops runs that no live entry refers to, and deletes their branches.
-    fn let_go_of_runs(&mut self) {
+    fn drop_unused_runs(&mut self) {
         for id in std::mem::take(&mut self.left_runs) {
             let Some(run) = self.run(id) else { continue };
             let landing = self.queue.header.landing.as_ref();
@@ -265,7 +265,7 @@ impl TransitionBuilder {
 
     pub(super) fn finish(mut self) -> Transition {
         self.emit_batches();
-        self.let_go_of_runs();
+        self.drop_unused_runs();
         let shown = self.shown();
         let live = self.changed_runs.iter().filter_map(|id| self.queue.runs.get(id).cloned());
         let runs: Vec<Arc<TestRun>> = live.chain(self.gone_runs.into_values()).collect();

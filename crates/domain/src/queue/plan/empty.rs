@@ -14,7 +14,7 @@ pub(super) const fn exit() -> Exit {
 /// Removes the pull requests that add no changes to the target itself; the rest of their group is
 /// rebuilt. Returns whether there were any. Pull requests that add no changes only relative to
 /// entries ahead of them are recorded and stay, because those entries may still leave.
-pub(super) fn taken_out(
+pub(super) fn removed(
     builder: &mut TransitionBuilder,
     id: RunId,
     candidate: &Candidate,

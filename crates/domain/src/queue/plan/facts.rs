@@ -31,7 +31,7 @@ pub(super) fn take_in(builder: &mut TransitionBuilder, fact: &Fact) {
             empty,
             has_forge,
         } => {
-            if !empty::taken_out(builder, *run, candidate, empty) {
+            if !empty::removed(builder, *run, candidate, empty) {
                 let built = host_facts::Built { branch, candidate, has_forge: *has_forge };
                 host_facts::candidate_built(builder, *run, &built, statuses, head_checks);
             }

@@ -167,7 +167,7 @@ pub(super) fn refused(builder: &mut TransitionBuilder, id: RunId, because: &Land
         };
     match because {
         LandRefusal::HeadMoved { pr } if !passed(builder, id, *pr) => {
-            // It is no part of this landing; the entries are tested and landed again.
+            // It does not belong to this landing; the entries are tested and landed again.
             builder.ignored(IgnoredBecause::NotOfRun);
             leave::requeue_run_and_behind(builder, id, QueuedReason::AnswerLost);
         }

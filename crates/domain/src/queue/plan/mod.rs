@@ -32,7 +32,7 @@ pub fn decide(queue: &Queue, command: &Command, at: Timestamp) -> Result<Transit
     Ok(concluded(builder))
 }
 
-/// Takes in a fact at the time `at`. A stale or repeated fact changes nothing and is recorded as
+/// Applies a fact at the time `at`. A stale or repeated fact changes nothing and is recorded as
 /// [`Decision::Ignored`].
 pub fn absorb(queue: &Queue, fact: &Fact, at: Timestamp) -> Transition {
     let mut builder = TransitionBuilder::of(queue, at);

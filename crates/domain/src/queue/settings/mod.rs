@@ -61,7 +61,7 @@ words!(
     TestBranchConstructionMode {
         /// Built under a temporary name, then renamed.
         RenameTempBranch = "RENAME_TEMP_BRANCH",
-        /// Built under a temporary name, then pushed anew.
+        /// Built under a temporary name, then pushed under the final one.
         PushNewBranchFromTemp = "PUSH_NEW_BRANCH_FROM_TEMP",
     }
 );

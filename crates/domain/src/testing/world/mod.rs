@@ -77,7 +77,7 @@ pub struct World {
     pub at: Timestamp,
     /// Committed effects that have not been run.
     pub outbox: Vec<NumberedEffect>,
-    /// Facts that have not been taken in.
+    /// Facts that have not been absorbed.
     pub facts: Vec<Fact>,
     /// Every input, including refused commands.
     pub inputs: Vec<(Timestamp, Input)>,
