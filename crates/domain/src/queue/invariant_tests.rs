@@ -286,3 +286,17 @@ fn entries_that_hold_each_other_are_found() {
     let by_itself = broken(&world, |parts| hold(parts, 1, 1));
     assert!(by_itself.iter().any(|(id, _)| *id == "Q10"), "{by_itself:?}");
 }
+
+#[test]
+fn a_reason_names_other_live_pull_requests() {
+    let world = single(2);
+    let holds = |prs: &[u32]| {
+        let prs = prs.iter().copied().map(PrNumber).collect();
+        let entry = world.queue.entry_of(PrNumber(2)).expect("a live entry");
+        super::super::WaitReason::BehindPrs { prs, ahead: 1 }.holds(&world.queue, entry)
+    };
+    assert!(holds(&[1]));
+    assert!(!holds(&[]), "no pull request");
+    assert!(!holds(&[2]), "the entry itself");
+    assert!(!holds(&[1, 9]), "a pull request that is not in the queue");
+}

@@ -322,6 +322,18 @@ mod tests {
     }
 
     #[test]
+    fn different_names_with_equal_hashes_are_both_kept() {
+        let mut builder = TargetSetBuilder::default();
+        for name in ["b", "a", "b"] {
+            let start = builder.text.len();
+            builder.text.push_str(name);
+            builder.names.push((7, start, builder.text.len()));
+        }
+        let set = builder.build();
+        assert_eq!(set.iter().collect::<Vec<_>>(), ["a", "b"]);
+    }
+
+    #[test]
     fn different_names_with_equal_hashes_do_not_meet() {
         let with = |names: &[&'static str]| TargetSet::sorted(names.iter().map(|name| (7, *name)));
         assert!(!with(&["a"]).meets(&with(&["b", "c"])));

@@ -123,3 +123,31 @@ fn a_conflict_with_the_target_names_the_culprit_only_on_the_last_exit() {
     assert_eq!(failed[1].culprit, None);
     assert!(steps.iter().filter(|it| it.terms.is_some()).count() == 1);
 }
+
+#[test]
+fn a_timeout_names_the_required_statuses_that_did_not_finish() {
+    let mut world = world(Rules::default());
+    let settings = crate::queue::SettingsPatch {
+        required_statuses: Some(vec!["test".into(), "lint".into()]),
+        testing_timeout_minutes: Some(30),
+        ..crate::queue::SettingsPatch::default()
+    };
+    let by = world.caller();
+    let command = crate::queue::Command::Update {
+        settings: Box::new(settings),
+        state: None,
+        reason: None,
+        by,
+    };
+    world.ask(command).expect("accepted");
+    world.submit(1, None).expect("accepted");
+    world.settle();
+    world.wait(crate::time::Span::minutes(31));
+    world.take_in(&crate::queue::Fact::TimePassed);
+    world.settle();
+    let steps = Kept::of(world).timeline(1);
+    let failed = steps.first().expect("a last step");
+    assert_eq!(failed.state, PrState::Failed);
+    let names: Vec<&str> = failed.failed_statuses.iter().map(|it| it.name.as_str()).collect();
+    assert_eq!(names, ["lint"], "the check `test` has passed");
+}

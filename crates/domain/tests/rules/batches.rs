@@ -291,3 +291,30 @@ fn bisection_finds_exactly_the_culprits_in_few_runs() {
         }
     }
 }
+
+#[test]
+fn runs_of_bisections_take_slots_of_the_queue_without_slots_of_their_own() {
+    let mut world = batching(2, bad(&[2]));
+    let shared = SettingsPatch {
+        concurrency: Some(2),
+        bisection_concurrency: Some(0),
+        ..SettingsPatch::default()
+    };
+    set(&mut world, shared);
+    submit(&mut world, 1..=12);
+    let mut both = false;
+    while !world.outbox.is_empty() || !world.facts.is_empty() {
+        let (main, bisection) = world.queue.slots_used();
+        assert!(main + bisection <= 2, "{main} and {bisection} of 2 slots");
+        both |= main == 1 && bisection == 1;
+        if world.facts.is_empty() {
+            let next = world.outbox.remove(0);
+            world.run(&next.effect);
+        } else {
+            let fact = world.facts.remove(0);
+            world.take_in(&fact);
+        }
+    }
+    assert!(both, "a run of each kind at the same time");
+    assert_eq!(world.landed.len(), 11);
+}

@@ -272,3 +272,62 @@ fn a_success_does_not_end_a_run_ahead_that_also_tests_other_entries() {
     assert_eq!(landed, BTreeSet::from([6, 7, 8]));
     assert_eq!(world.queue.live(), 0);
 }
+
+#[test]
+fn each_lane_fills_a_batch_of_its_own() {
+    let targets: [(u32, &[u32]); 3] = [(1, &[FRONTEND]), (2, &[BACKEND]), (3, &[FRONTEND])];
+    let mut world = lanes(&targets, Rules::default());
+    let patch = SettingsPatch {
+        batch: Some(true),
+        batching_min_size: Some(3),
+        batching_max_wait_time_minutes: Some(5),
+        ..SettingsPatch::default()
+    };
+    update(&mut world, patch, None);
+    submit(&mut world, [1]);
+    world.wait(Span::minutes(1));
+    submit(&mut world, 2..=3);
+    let until = |minutes| world.at.plus(Span::minutes(minutes));
+    let filling = |have, until| WaitReason::BatchFilling { have, target: 3, until };
+    assert_eq!(waits(&world, 1), filling(2, until(4)));
+    assert_eq!(waits(&world, 3), filling(2, until(4)));
+    assert_eq!(waits(&world, 2), filling(1, until(5)));
+}
+
+#[test]
+fn a_change_in_one_lane_leaves_the_bisection_of_another_alone() {
+    let targets: Vec<(u32, &[u32])> =
+        (1..=8).map(|pr| (pr, if pr <= 4 { &[FRONTEND] as &[u32] } else { &[BACKEND] })).collect();
+    let rules = Rules { bad: [2, 6].into(), ..Rules::default() };
+    let mut world = lanes(&targets, rules);
+    let patch = SettingsPatch {
+        batch: Some(true),
+        batching_min_size: Some(4),
+        bisection_concurrency: Some(1),
+        ..SettingsPatch::default()
+    };
+    update(&mut world, patch, None);
+    submit(&mut world, 1..=8);
+    let parts = |world: &World| -> Vec<u32> {
+        let waiting = world.queue.entries_in_order();
+        let waiting = waiting.filter(|entry| entry.part.is_some() && entry.waits_in_line());
+        waiting.map(|entry| entry.pr.0).collect()
+    };
+    while parts(&world).iter().filter(|pr| **pr > 4).count() == 0
+        || parts(&world).iter().filter(|pr| **pr <= 4).count() == 0
+    {
+        run_until(&mut world, is_checks);
+        let next = world.outbox.remove(0);
+        world.run(&next.effect);
+    }
+    let before: Vec<u32> = parts(&world).into_iter().filter(|pr| *pr > 4).collect();
+    let waiting = parts(&world).into_iter().find(|pr| *pr <= 4).expect("a waiting part");
+    world.push(waiting);
+    while !world.facts.is_empty() {
+        let fact = world.facts.remove(0);
+        world.take_in(&fact);
+    }
+    let after = parts(&world);
+    assert_eq!(after.iter().copied().filter(|pr| *pr > 4).collect::<Vec<_>>(), before);
+    assert!(!after.iter().any(|pr| *pr <= 4), "the parts of the changed lane are dissolved");
+}

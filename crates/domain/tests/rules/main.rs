@@ -9,6 +9,7 @@ mod modes;
 mod reasons;
 mod settings;
 mod shown;
+mod state;
 mod target;
 
 use signalbox_domain::ids::PrNumber;

@@ -1,10 +1,13 @@
 //! A target that is deleted and restored.
 
-use signalbox_domain::ids::PrNumber;
+use signalbox_domain::ids::{BranchName, OrgId, PrNumber, QueueId, RepoId, Sha, TreeId};
 use signalbox_domain::queue::{
-    Effect, EntryState, Fact, LandRefusal, PrState, WaitReason, view_entry,
+    Effect, EntryState, Fact, LandRefusal, Mode, PrState, Queue, Settings, WaitReason, absorb,
+    view_entry,
 };
 use signalbox_domain::testing::{Rules, World};
+use signalbox_domain::time::Timestamp;
+use uuid::Uuid;
 
 use crate::{run_until, states, waits, world};
 
@@ -70,4 +73,24 @@ fn an_old_read_does_not_restore_the_target() {
     let before = read_at.minus(signalbox_domain::time::Span::seconds(60));
     world.take_in(&Fact::TargetSeen { head, tree, read_at: before });
     assert!(world.queue.header.target.missing);
+}
+
+#[test]
+fn the_target_is_read_again_until_it_is_known_or_missing() {
+    let branch = BranchName::new("main").expect("a branch name");
+    let id = Uuid::from_u128;
+    let settings = Settings::new(Mode::Single, 1).expect("valid settings");
+    let at = Timestamp::from_unix_seconds(1_767_225_600);
+    let new = Queue::new(QueueId(id(1)), OrgId(id(2)), RepoId(id(3)), branch, settings, at);
+    let new = new.expect("valid settings");
+    let asks = |queue: &Queue| {
+        let effects = absorb(queue, &Fact::TimePassed, at).effects;
+        effects.iter().any(|it| matches!(it.effect, Effect::InspectTarget { .. }))
+    };
+    assert!(asks(&new));
+    assert!(!asks(&absorb(&new, &Fact::TargetMissing, at).queue));
+    let head = Sha::new("e".repeat(40)).expect("a commit");
+    let tree = TreeId::new("f".repeat(40)).expect("a tree");
+    let seen = Fact::TargetSeen { head, tree, read_at: at };
+    assert!(!asks(&absorb(&new, &seen, at).queue));
 }
