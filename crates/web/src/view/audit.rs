@@ -24,7 +24,7 @@ fn filters(org: &str, filter: &AuditFilter) -> Form {
         fields: vec![
             Field {
                 name: "action",
-                label: "What".to_owned(),
+                label: "Action".to_owned(),
                 kind: "select",
                 value: filter.action.map_or("", AuditAction::as_str).to_owned(),
                 options: actions,

@@ -127,7 +127,7 @@ pub(crate) fn page(seen: &Seen<'_>) -> Page {
             href: Some(format!("{left}&days={}", seen.days)),
             ..tile("Merged", merged.to_string(), format!("in {} d", seen.days))
         },
-        tile("Success", success, "merged of merged and failed".to_owned()),
+        tile("Success", success, "of merged and failed".to_owned()),
         tile("Median time to merge", shown(50), few.clone()),
         tile("95th percentile", shown(95), few),
         tile("Tests per merge", per(tests), "1 is best".to_owned()),

@@ -278,10 +278,10 @@ pub(crate) fn quarantine(
     let mut section = Section::plain("quarantine");
     if !settings.quarantine.enabled {
         let text = "When it is on, failures of quarantined tests count as passed: the uploader \
-                    then ends well although they failed. Switch it on with updateSettings.";
+                    exits with 0 despite them. Turn it on with flaky-tests/update-settings.";
         section = section.with(Block::notice(Tone::Quiet, "shield", "Quarantine is off.", text));
     }
-    let facts = vec![("Quarantine", Cell::text(on)), ("Quarantines", Cell::text(word))];
+    let facts = vec![("Quarantine", Cell::text(on)), ("Quarantined tests", Cell::text(word))];
     Page {
         title: format!("Quarantine of {}", place.name()),
         above: vec![Cell::text("Tests").link(format!("/{}/flaky-tests", place.org))],

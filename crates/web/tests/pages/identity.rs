@@ -124,9 +124,9 @@ async fn an_invalid_return_does_not_sign_in() {
     let house = house().await;
     let kept = leaving(&house, "/").await;
     for (cookie, query, status, words) in [
-        ("", "state=s&code=ops", 400, "not begun in this browser"),
-        (kept.as_str(), "state=t&code=ops", 400, "not begun in this browser"),
-        (kept.as_str(), "code=ops", 400, "not begun in this browser"),
+        ("", "state=s&code=ops", 400, "not started in this browser"),
+        (kept.as_str(), "state=t&code=ops", 400, "not started in this browser"),
+        (kept.as_str(), "code=ops", 400, "not started in this browser"),
         (kept.as_str(), "state=s&error=access_denied", 403, "refused: access_denied"),
         (kept.as_str(), "state=s&code=bad", 403, "its signature is wrong"),
         (kept.as_str(), "state=s&code=away", 503, "there is no connection"),

@@ -64,10 +64,10 @@ async fn a_token_that_breaks_a_rule_is_refused_with_a_sentence() {
     let admin = house.admin().await;
     for (name, scope, days, repos, rule) in [
         ("", "queue:read", "1", "", "1 to 100 characters"),
-        ("x", "", "1", "", "no such scope"),
+        ("x", "", "1", "", "unknown scope"),
         ("x", "queue:read", "0", "", "1 to 36500 days"),
         ("x", "queue:read", "4294967295", "", "1 to 36500 days"),
-        ("x", "queue:read", "soon", "", "must be a number"),
+        ("x", "queue:read", "soon", "", "expected a whole number"),
         ("x", "queue:read", "1", "nonsense", "nonsense"),
     ] {
         let form = [
