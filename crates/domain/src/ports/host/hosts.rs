@@ -11,7 +11,7 @@ pub trait Hosts: Send + Sync {
     fn git_host(&self, org: OrgId, host: &HostId) -> Option<Arc<dyn GitHost>>;
 
     /// Whether names of owners and repositories on this host are case-insensitive, by its
-    /// [`Abilities`]. A host that the organization is not connected to counts as case-insensitive,
+    /// [`Abilities`](crate::ports::Abilities). A host that the organization is not connected to counts as case-insensitive,
     /// as GitHub, GitLab and Gitea are.
     fn any_case(&self, org: OrgId, host: &HostId) -> bool {
         self.git_host(org, host).is_none_or(|host| host.abilities().case_insensitive_names)

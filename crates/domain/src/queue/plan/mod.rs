@@ -33,7 +33,7 @@ pub fn decide(queue: &Queue, command: &Command, at: Timestamp) -> Result<Transit
 }
 
 /// Applies a fact at the time `at`. A stale or repeated fact changes nothing and is recorded as
-/// [`Decision::Ignored`].
+/// [`Decision::Ignored`](super::Decision::Ignored).
 pub fn absorb(queue: &Queue, fact: &Fact, at: Timestamp) -> Transition {
     let mut builder = TransitionBuilder::of(queue, at);
     facts::take_in(&mut builder, fact);
