@@ -37,7 +37,7 @@ macro_rules! checks_runner_conformance {
     };
 }
 
-/// The behaviour of a check.
+/// The behavior of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
     /// It succeeds.

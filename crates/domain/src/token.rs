@@ -15,7 +15,7 @@ const RANDOM_CHARS: usize = 32;
 const CHECK_CHARS: usize = 7;
 
 /// The text of a token: `sbx_`, 160 random bits and a checksum, so that secret scanners can
-/// recognise a leaked token without a request to the server. Never logged: `Debug` redacts it.
+/// recognize a leaked token without a request to the server. Never logged: `Debug` redacts it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct TokenText(String);
 

@@ -100,7 +100,7 @@ impl Database {
     }
 
     /// The language of the database server's messages if it is not English, because temporary
-    /// errors, such as a full disk, are then not recognised. `None` if messages are recognised.
+    /// errors, such as a full disk, are then not recognized. `None` if messages are recognized.
     pub async fn foreign_messages(&self) -> Result<Option<String>, StoreError> {
         let Kind::Postgres(store) = self.kind() else { return Ok(None) };
         let mut conn = store.connection().await?;

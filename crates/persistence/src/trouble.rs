@@ -1,4 +1,4 @@
-//! Troubles of a database, recognised by its messages, and remembered for a short time.
+//! Troubles of a database, recognized by its messages, and remembered for a short time.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -41,7 +41,7 @@ impl Trouble {
         }
     }
 
-    /// Recognises a trouble by the database's message, because drivers do not expose the codes.
+    /// Recognizes a trouble by the database's message, because drivers do not expose the codes.
     /// Messages of SQLite are in English, those of PostgreSQL if `lc_messages` is.
     pub(crate) fn of(message: &str) -> Option<Self> {
         let message = message.to_lowercase();
@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_of_both_databases_are_recognised() {
+    fn messages_of_both_databases_are_recognized() {
         for (message, trouble) in [
             ("database or disk is full", Trouble::Full),
             ("database disk image is malformed", Trouble::Damaged),

@@ -60,10 +60,10 @@ impl EffectRunner {
     }
 
     /// Leases up to `limit` effects of a class.
-    pub async fn lease(&self, lane: EffectClass, limit: u32) -> Result<Vec<Leased>, Error> {
+    pub async fn lease(&self, class: EffectClass, limit: u32) -> Result<Vec<Leased>, Error> {
         let now = self.context.clock.now();
         let until = now.plus(Span::seconds(LEASE_SECONDS));
-        Ok(self.context.stores.outbox.lease(lane, limit, self.holder, now, until).await?)
+        Ok(self.context.stores.outbox.lease(class, limit, self.holder, now, until).await?)
     }
 
     /// Extends a lease; `false` if it was lost or revoked.

@@ -201,12 +201,12 @@ impl Stepper {
             decisions: &transition.decisions,
             took: self.context.clock.now().since(at),
         });
-        let lanes: Vec<EffectClass> = EffectClass::ALL
+        let classes: Vec<EffectClass> = EffectClass::ALL
             .iter()
             .copied()
-            .filter(|lane| transition.effects.iter().any(|it| it.effect.lane() == *lane))
+            .filter(|class| transition.effects.iter().any(|it| it.effect.class() == *class))
             .collect();
-        self.context.notifier.committed(queue, &lanes);
+        self.context.notifier.committed(queue, &classes);
         if !events.is_empty() {
             self.context.notifier.told(queue.org);
         }

@@ -35,8 +35,8 @@ pub fn calc_host(clock: Arc<ManualClock>) -> Arc<FakeHost> {
 pub async fn settle(runner: &EffectRunner, clock: &ManualClock, held: &[EffectClass]) {
     for _ in 0..ROUNDS {
         let mut idle = true;
-        for lane in EffectClass::ALL.iter().filter(|lane| !held.contains(lane)) {
-            for leased in runner.lease(*lane, AT_ONCE).await.expect("a lease") {
+        for class in EffectClass::ALL.iter().filter(|class| !held.contains(class)) {
+            for leased in runner.lease(*class, AT_ONCE).await.expect("a lease") {
                 idle = false;
                 let sink = runner.sink(&leased);
                 runner.run(&leased, &sink).await.expect("an effect is run");

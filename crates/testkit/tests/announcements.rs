@@ -68,8 +68,8 @@ impl Fixture {
         submitted.await.expect("accepted");
         let runner = EffectRunner::new(self.context.clone(), self.queues.clone());
         while !self.database.waiting().is_empty() {
-            for lane in EffectClass::ALL {
-                for leased in runner.lease(*lane, 8).await.expect("the store answers") {
+            for class in EffectClass::ALL {
+                for leased in runner.lease(*class, 8).await.expect("the store answers") {
                     let sink = runner.sink(&leased);
                     runner.run(&leased, &sink).await.expect("the store answers");
                 }
@@ -176,8 +176,8 @@ async fn a_lasting_state_is_announced_once_and_a_short_one_is_not() {
     // It is built, tested and landed before the announcement is due.
     let runner = EffectRunner::new(bench.context.clone(), bench.queues.clone());
     while !bench.database.waiting().is_empty() {
-        for lane in EffectClass::ALL {
-            for leased in runner.lease(*lane, 8).await.expect("the store answers") {
+        for class in EffectClass::ALL {
+            for leased in runner.lease(*class, 8).await.expect("the store answers") {
                 let sink = runner.sink(&leased);
                 runner.run(&leased, &sink).await.expect("the store answers");
             }

@@ -93,8 +93,8 @@ impl Fixture {
             if self.database.waiting().is_empty() {
                 return;
             }
-            for lane in EffectClass::ALL {
-                for leased in runner.lease(*lane, 8).await.expect("the store answers") {
+            for class in EffectClass::ALL {
+                for leased in runner.lease(*class, 8).await.expect("the store answers") {
                     let sink = runner.sink(&leased);
                     runner.run(&leased, &sink).await.expect("the store answers");
                 }

@@ -76,7 +76,7 @@ pub(super) async fn effects(
 /// Runs an effect and keeps its lease alive. A lost lease closes the sink, which ends checks.
 async fn run(app: Arc<App>, leased: Leased) {
     let sink = app.runner.sink(&leased);
-    let pause = match leased.effect.lane() {
+    let pause = match leased.effect.class() {
         EffectClass::Host => EffectRunner::renewal(),
         EffectClass::Checks => CHECKS_RENEWAL,
     };

@@ -118,8 +118,8 @@ pub async fn the_agenda_names_what_is_due(stores: &Stores) {
     assert!(seen.due_at(now).any(|work| work == Work::HostEffects));
     // Leased work is due when the lease ends.
     let until = now.plus(Span::seconds(12));
-    let lane = signalbox_domain::queue::EffectClass::Host;
-    let leased = stores.queue.outbox.lease(lane, 9, ONE, now, until).await.expect("effects");
+    let class = signalbox_domain::queue::EffectClass::Host;
+    let leased = stores.queue.outbox.lease(class, 9, ONE, now, until).await.expect("effects");
     assert!(!leased.is_empty());
     assert_eq!(agenda(ONE).await.due.get(&Work::HostEffects), Some(&until));
 }

@@ -12,10 +12,10 @@ use uuid::Uuid;
 use super::Sample;
 use super::sample::shared;
 
-async fn lease(sample: &Sample<'_>, lane: EffectClass, limit: u32, holder: Uuid) -> Vec<Leased> {
+async fn lease(sample: &Sample<'_>, class: EffectClass, limit: u32, holder: Uuid) -> Vec<Leased> {
     let now = sample.world.at;
     let until = now.plus(Span::seconds(30));
-    sample.stores.queue.outbox.lease(lane, limit, holder, now, until).await.expect("a lease")
+    sample.stores.queue.outbox.lease(class, limit, holder, now, until).await.expect("a lease")
 }
 
 /// Effects are leased oldest first, and not again while the lease is valid.

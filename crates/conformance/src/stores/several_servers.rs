@@ -70,8 +70,8 @@ impl Server {
         while self.status_reporter.next().await.expect("shown") {}
     }
 
-    async fn run(&self, lane: EffectClass) {
-        for leased in self.runner.lease(lane, 2).await.expect("leased") {
+    async fn run(&self, class: EffectClass) {
+        for leased in self.runner.lease(class, 2).await.expect("leased") {
             let sink = self.runner.sink(&leased);
             self.runner.run(&leased, &sink).await.expect("run");
         }

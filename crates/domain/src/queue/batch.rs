@@ -9,7 +9,7 @@ use super::{Entry, LinePosition, Mode, Queue, Targets};
 /// Returns the batch that starts with this entry, and until when it waits to fill; `None` when it
 /// starts now.
 ///
-/// Neighbours in the line are batched, in PARALLEL mode those of one lane. An entry that must be
+/// Neighbors in the line are batched, in PARALLEL mode those of one lane. An entry that must be
 /// tested alone never joins a batch, and no later entry is put past it, so the batch ahead of it
 /// gets no larger. Entries that were tested before do not wait again, and no batch waits while the
 /// queue admits nothing.
@@ -24,7 +24,7 @@ pub(super) fn gather<'a>(
     }
     let size = usize::try_from(queue.header.settings.batching_min_size).unwrap_or(usize::MAX);
     let closed = match queue.mode() {
-        Mode::Single => neighbours(queue, &mut group, size),
+        Mode::Single => neighbors(queue, &mut group, size),
         Mode::Parallel => of_one_lane(queue, &mut group, size),
     };
     let due = group.iter().map(|entry| batch_due(queue, entry)).min().flatten();
@@ -82,7 +82,7 @@ fn may_join(queue: &Queue, entry: &Entry) -> bool {
 }
 
 /// Adds the next entries of the line. Returns whether the entry behind them must not be overtaken.
-fn neighbours<'a>(queue: &'a Queue, group: &mut Vec<&'a Entry>, size: usize) -> bool {
+fn neighbors<'a>(queue: &'a Queue, group: &mut Vec<&'a Entry>, size: usize) -> bool {
     let Some(first) = group.first().copied() else { return false };
     for entry in queue.behind(OrderKey::of(first)) {
         if group.len() >= size {

@@ -173,7 +173,7 @@ words!(
 
 impl Effect {
     /// The worker pool that runs it.
-    pub const fn lane(&self) -> EffectClass {
+    pub const fn class(&self) -> EffectClass {
         match self {
             Self::RunChecks(_) => EffectClass::Checks,
             Self::InspectTarget { .. }
@@ -218,7 +218,7 @@ impl Effect {
 }
 
 /// An effect with its number within the queue. Queue id and number identify it, so a repeat is
-/// recognised.
+/// recognized.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct NumberedEffect {

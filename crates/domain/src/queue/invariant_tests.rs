@@ -1,4 +1,4 @@
-//! The checks of the invariants can fail: each is given a state that breaks it.
+//! The checks of the invariants detect violations: each runs on a state that violates it.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use super::super::{
 use super::*;
 use crate::testing::{Rules, World};
 
-/// A queue with these settings in which everything that can be built is built and under test.
+/// A queue with these settings in which every candidate that can be built is under test.
 fn under_test(settings: Settings, targets: &[&[u32]]) -> World {
     let mut rules = Rules::default();
     for (pr, names) in (1..).zip(targets) {
@@ -28,7 +28,7 @@ fn under_test(settings: Settings, targets: &[&[u32]]) -> World {
             let next = world.outbox.remove(at);
             world.run(&next.effect);
         } else {
-            assert_eq!(check(&world.queue), [], "sound before it is broken");
+            assert_eq!(check(&world.queue), [], "no violation before the change");
             return world;
         }
     }
@@ -43,7 +43,7 @@ fn parallel(targets: &[&[u32]]) -> World {
     under_test(Settings::new(Mode::Parallel, 8).expect("valid settings"), targets)
 }
 
-/// The parts of a queue, to be changed at will.
+/// The parts of a queue, for changes by a test.
 struct Parts {
     header: Header,
     entries: Vec<Entry>,
@@ -124,7 +124,7 @@ fn an_entry_under_test_is_in_its_run() {
 }
 
 #[test]
-fn only_what_has_passed_lands_and_a_late_urgent_entry_does_not_disturb_it() {
+fn only_a_passed_candidate_lands_and_a_late_urgent_entry_does_not_stop_it() {
     let world = single(2);
     let landing = |parts: &mut Parts, passed: bool| {
         let runs = vec![parts.run(1).id];
@@ -165,7 +165,10 @@ fn a_candidate_contains_nothing_of_another_lane() {
         let (first, gone) = (parts.run(1).id, RunId(uuid::Uuid::from_u128(9)));
         parts.run(4).ahead = vec![(first, PrNumber(1)), (gone, PrNumber(7))];
     });
-    assert!(!link_left.iter().any(|(id, _)| *id == "Q6"), "the one that left may have linked them");
+    assert!(
+        !link_left.iter().any(|(id, _)| *id == "Q6"),
+        "a pull request that left may have linked them"
+    );
 }
 
 #[test]
@@ -189,7 +192,7 @@ fn members_of_a_batch_share_targets() {
         parts.entry(2).targets = Some(std::sync::Arc::new(targets));
     });
     let text = "Q6: #1 and #2 share a batch but no target";
-    assert_eq!(texts(&apart), [text, text], "once for each member");
+    assert_eq!(texts(&apart), [text, text], "once per member");
     let one_left = broken(&world, |parts| {
         let id = parts.entry(3).id;
         parts.entries.retain(|entry| entry.id != id);
@@ -200,7 +203,7 @@ fn members_of_a_batch_share_targets() {
 }
 
 #[test]
-fn a_lost_pull_request_is_found() {
+fn a_lost_pull_request_is_detected() {
     let world = single(2);
     let lost = |parts: &[Violation]| texts(parts).contains(&"Q3: #2 is Testing".to_owned());
     let outside = broken(&world, |parts| parts.entry(2).place = LinePosition::Outside);
@@ -263,7 +266,7 @@ fn an_entry_is_tested_by_a_run_that_ends() {
 }
 
 #[test]
-fn entries_that_hold_each_other_are_found() {
+fn entries_that_hold_each_other_are_detected() {
     let world = single(3);
     let hold = |parts: &mut Parts, pr: u32, by: u32| {
         parts.entry(pr).state = EntryState::Pending {
@@ -283,8 +286,8 @@ fn entries_that_hold_each_other_are_found() {
         hold(parts, 2, 1);
     });
     assert!(!chain.iter().any(|(id, _)| *id == "Q10"), "{chain:?}");
-    let by_itself = broken(&world, |parts| hold(parts, 1, 1));
-    assert!(by_itself.iter().any(|(id, _)| *id == "Q10"), "{by_itself:?}");
+    let alone = broken(&world, |parts| hold(parts, 1, 1));
+    assert!(alone.iter().any(|(id, _)| *id == "Q10"), "{alone:?}");
 }
 
 #[test]

@@ -44,7 +44,7 @@ pub struct Message {
     pub org: OrgId,
     /// The endpoint.
     pub endpoint: EndpointId,
-    /// Its id, the same in every attempt, so that receivers recognise repeats.
+    /// Its id, the same in every attempt, so that receivers recognize repeats.
     pub id: Uuid,
     /// The event's id.
     pub event: Uuid,

@@ -1,5 +1,5 @@
 //! Recorded histories of queues: the inputs and the planner's results, step by step. A change of
-//! the planner's behaviour shows here as a readable diff; an intended one is recorded with
+//! the planner's behavior shows here as a readable diff; an intended one is recorded with
 //! `SIGNALBOX_UPDATE=1`.
 //!
 //! The inputs are recorded with the results, so that they do not depend on the random histories of

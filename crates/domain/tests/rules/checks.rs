@@ -1,4 +1,4 @@
-//! Which of several reports of one check counts.
+//! Several reports of one check: the one that counts.
 
 use signalbox_domain::ids::PrNumber;
 use signalbox_domain::queue::{
@@ -13,7 +13,7 @@ use crate::{is_checks, run_until, world};
 use CheckConclusion::{Failure, Success};
 use CheckStatus::{Completed, InProgress, Queued};
 
-/// A report of a check: its name, how far it is, how it ended, and the minute of the report.
+/// A report of a check: its name, status, conclusion, and the minute of the report.
 type Report = (&'static str, CheckStatus, Option<CheckConclusion>, u32);
 
 const A_BEGINS: Report = ("a", InProgress, None, 10);
@@ -73,18 +73,18 @@ fn an_older_report_of_the_host_changes_nothing() {
 }
 
 #[test]
-fn a_success_is_pending_again_only_when_the_host_says_so() {
+fn only_a_read_of_the_host_turns_a_success_back_to_pending() {
     let again = [a(Completed, Some(Success), 10), a(InProgress, None, 11), B_PASSES];
     assert_eq!(after(&again, true), PrState::Testing, "another run of the check has begun");
     assert_eq!(after(&again, false), PrState::TestsPassed, "a runner without its lease");
 }
 
 #[test]
-fn a_runner_that_is_late_still_ends_its_check() {
+fn a_late_result_of_a_runner_still_completes_its_check() {
     let late = [A_BEGINS, a(Completed, Some(Success), 9), B_PASSES];
     assert_eq!(after(&late, false), PrState::TestsPassed);
     let corrected = [a(Completed, Some(Success), 10), a(Completed, Some(Failure), 9)];
-    assert_eq!(after(&corrected, false), PrState::Testing, "the first result stays");
+    assert_eq!(after(&corrected, false), PrState::Testing, "the first result counts");
     let worse = [a(Completed, Some(Success), 10), a(Completed, Some(Failure), 11)];
     assert_eq!(after(&worse, false), PrState::Failed, "a later result replaces it");
 }

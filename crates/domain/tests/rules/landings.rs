@@ -46,7 +46,7 @@ fn a_pull_request_that_adds_nothing_to_its_group_lands_with_it() {
 }
 
 #[test]
-fn a_landing_removed_from_the_target_is_reported_once_and_recognised_when_restored() {
+fn a_landing_removed_from_the_target_is_reported_once_and_recognized_when_restored() {
     let mut world = submitted(1, Rules::default(), 1);
     run_until(&mut world, is_land);
     let effect = world.outbox.remove(0).effect;

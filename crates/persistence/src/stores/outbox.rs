@@ -30,18 +30,19 @@ type FailingRow =
 impl Outbox for Store {
     async fn lease(
         &self,
-        lane: EffectClass,
+        class: EffectClass,
         limit: u32,
         holder: Uuid,
         now: Timestamp,
         until: Timestamp,
     ) -> Result<Vec<Leased>, StoreError> {
-        if self.backlog(lane, now).await?.due == 0 {
+        if self.backlog(class, now).await?.due == 0 {
             // The usual case needs no write transaction.
             return Ok(Vec::new());
         }
-        let job = self
-            .write(Box::new(move |conn| lease_rows(conn, lane, limit, holder, now, until).boxed()));
+        let job = self.write(Box::new(move |conn| {
+            lease_rows(conn, class, limit, holder, now, until).boxed()
+        }));
         Ok(job.await?)
     }
 
@@ -204,10 +205,10 @@ impl Outbox for Store {
         Ok(Failing { count, longest })
     }
 
-    async fn backlog(&self, lane: EffectClass, now: Timestamp) -> Result<Backlog, StoreError> {
+    async fn backlog(&self, class: EffectClass, now: Timestamp) -> Result<Backlog, StoreError> {
         let mut conn = self.connection().await?;
         let (due, oldest): (i64, Option<Timestamp>) = outbox::table
-            .filter(outbox::lane.eq(lane.as_str()))
+            .filter(outbox::lane.eq(class.as_str()))
             .filter(outbox::due_at.le(Sql(now)))
             .filter(outbox::leased_until.is_null().or(outbox::leased_until.le(Sql(now))))
             .select((diesel::dsl::count_star(), diesel::dsl::min(outbox::due_at)))
@@ -232,7 +233,7 @@ fn failing_effect(row: FailingRow) -> Result<FailingEffect, DbError> {
 
 async fn lease_rows(
     conn: &mut Conn,
-    lane: EffectClass,
+    class: EffectClass,
     limit: u32,
     holder: Uuid,
     now: Timestamp,
@@ -240,7 +241,7 @@ async fn lease_rows(
 ) -> Result<Vec<Leased>, DbError> {
     let rows: Vec<Row> = locked!(
         outbox::table
-            .filter(outbox::lane.eq(lane.as_str()))
+            .filter(outbox::lane.eq(class.as_str()))
             .filter(outbox::due_at.le(Sql(now)))
             .filter(outbox::leased_until.is_null().or(outbox::leased_until.le(Sql(now))))
             .order((outbox::due_at, outbox::position))

@@ -191,7 +191,7 @@ impl CommitRows {
                         org_id: Sql(key.org),
                         queue_id: Sql(key.queue),
                         number: column(it.number),
-                        lane: it.effect.lane().as_str().to_owned(),
+                        lane: it.effect.class().as_str().to_owned(),
                         run_id: it.effect.run().map(Sql),
                         due_at: Sql(key.at),
                         attempts: 0,

@@ -2,7 +2,7 @@
 //! git's own.
 //!
 //! The answers follow the published description of the API (comments name the operation ids) and,
-//! where that is silent, observed behaviour: `mergeable` is null at first and after every move of
+//! where that is silent, observed behavior: `mergeable` is null at first and after every move of
 //! either side, updates of refs that are not fast-forward are 422, merges that conflict are 409,
 //! heads that have moved are 409, branches with rules are 405 or 422.
 

@@ -21,16 +21,16 @@ impl AgendaStore for MemoryDatabase {
         for event in tables.events.values() {
             newest_events.insert(event.org, event.position);
         }
-        let of_lane = |lane: EffectClass| {
-            let of = tables.outbox.values().filter(|row| row.effect.lane() == lane);
+        let of_class = |class: EffectClass| {
+            let of = tables.outbox.values().filter(|row| row.effect.class() == class);
             of.map(|row| later(row.due_at, row.lease.as_ref())).min()
         };
         let living = tables.queues.values().filter(|row| !row.header.deleted);
         let uploads = tables.upload_jobs.values();
         let due = [
             (Work::Deadlines, living.filter_map(|row| row.next_deadline).min()),
-            (Work::HostEffects, of_lane(EffectClass::Host)),
-            (Work::Checks, of_lane(EffectClass::Checks)),
+            (Work::HostEffects, of_class(EffectClass::Host)),
+            (Work::Checks, of_class(EffectClass::Checks)),
             (Work::Announcements, tables.announcements.values().filter_map(|it| it.due_at).min()),
             (Work::Uploads, uploads.map(|row| later(row.due_at, row.lease.as_ref())).min()),
             (Work::FanOut, tables.webhooks.behind(&newest_events)),

@@ -16,7 +16,7 @@ use super::tables::{Lease, OutboxRow, Tables};
 impl Outbox for MemoryDatabase {
     async fn lease(
         &self,
-        lane: EffectClass,
+        class: EffectClass,
         limit: u32,
         holder: Uuid,
         now: Timestamp,
@@ -26,7 +26,7 @@ impl Outbox for MemoryDatabase {
         let mut free: Vec<(Timestamp, i64)> = tables
             .outbox
             .iter()
-            .filter(|(_, row)| row.is_free(lane, now))
+            .filter(|(_, row)| row.is_free(class, now))
             .map(|(id, row)| (row.due_at, *id))
             .collect();
         free.sort_unstable();
@@ -140,9 +140,9 @@ impl Outbox for MemoryDatabase {
         Ok(Failing { count, longest: longest.into_iter().map(|(_, it)| it).collect() })
     }
 
-    async fn backlog(&self, lane: EffectClass, now: Timestamp) -> Result<Backlog, StoreError> {
+    async fn backlog(&self, class: EffectClass, now: Timestamp) -> Result<Backlog, StoreError> {
         let tables = self.tables();
-        let due = || tables.outbox.values().filter(|row| row.is_free(lane, now));
+        let due = || tables.outbox.values().filter(|row| row.is_free(class, now));
         let count = u64::try_from(due().count()).unwrap_or(u64::MAX);
         Ok(Backlog { due: count, oldest: due().map(|row| row.due_at).min() })
     }
@@ -157,8 +157,8 @@ impl MemoryDatabase {
 }
 
 impl OutboxRow {
-    fn is_free(&self, lane: EffectClass, now: Timestamp) -> bool {
-        self.effect.lane() == lane
+    fn is_free(&self, class: EffectClass, now: Timestamp) -> bool {
+        self.effect.class() == class
             && self.due_at <= now
             && self.lease.as_ref().is_none_or(|lease| lease.until <= now)
     }

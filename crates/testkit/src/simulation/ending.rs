@@ -26,8 +26,8 @@ impl World {
     fn waiting(&self) -> u64 {
         let later = self.schedule.clock.now().plus(Span::hours(1_000));
         let due =
-            |lane| block_on(self.stores.queue.outbox.backlog(lane, later)).expect("answered").due;
-        EffectClass::ALL.iter().map(|lane| due(*lane)).sum()
+            |class| block_on(self.stores.queue.outbox.backlog(class, later)).expect("answered").due;
+        EffectClass::ALL.iter().map(|class| due(*class)).sum()
     }
 
     fn in_line(&self) -> Vec<(PrNumber, PrState)> {

@@ -15,7 +15,7 @@ pub(super) struct Pause {
     pub(super) schedule: Arc<Schedule>,
     pub(super) until: Timestamp,
     /// A wake-up of this server and effect class ends it early.
-    pub(super) lane: Option<(ServerId, EffectClass)>,
+    pub(super) class: Option<(ServerId, EffectClass)>,
     /// Whether the task may hold its server's turn meanwhile.
     pub(super) in_turn: bool,
     pub(super) begun: bool,
@@ -31,7 +31,7 @@ impl Future for Pause {
             return Poll::Ready(());
         }
         this.begun = true;
-        this.schedule.stopped(this.until, this.lane, this.in_turn);
+        this.schedule.stopped(this.until, this.class, this.in_turn);
         Poll::Pending
     }
 }

@@ -33,7 +33,7 @@ struct Task {
 struct Wait {
     until: Timestamp,
     /// A wake-up of this server and effect class ends it early.
-    lane: Option<(ServerId, EffectClass)>,
+    class: Option<(ServerId, EffectClass)>,
 }
 
 struct State {
@@ -107,7 +107,7 @@ impl Schedule {
         let now = self.clock.now();
         let mut state = self.state();
         state.calm_since = Some(now);
-        for wait in state.waits.values_mut().filter(|wait| wait.lane.is_none()) {
+        for wait in state.waits.values_mut().filter(|wait| wait.class.is_none()) {
             wait.until = wait.until.min(now);
         }
     }
@@ -245,30 +245,35 @@ impl Schedule {
         };
         drop(state);
         let until = self.clock.now().plus(micros(i64::from(millis) * 1_000));
-        Pause { schedule: self.clone(), until, lane: None, in_turn, begun: false }
+        Pause { schedule: self.clone(), until, class: None, in_turn, begun: false }
     }
 
     /// Pauses a task for a span.
     pub(super) fn sleep(self: &Arc<Self>, span: Span) -> Pause {
         let until = self.clock.now().plus(span);
-        Pause { schedule: self.clone(), until, lane: None, in_turn: false, begun: false }
+        Pause { schedule: self.clone(), until, class: None, in_turn: false, begun: false }
     }
 
     /// Pauses a task until the span has passed or its effect class is woken.
-    pub(super) fn idle(self: &Arc<Self>, server: ServerId, lane: EffectClass, span: Span) -> Pause {
-        Pause { lane: Some((server, lane)), ..self.sleep(span) }
+    pub(super) fn idle(
+        self: &Arc<Self>,
+        server: ServerId,
+        class: EffectClass,
+        span: Span,
+    ) -> Pause {
+        Pause { class: Some((server, class)), ..self.sleep(span) }
     }
 
     /// Records that the running task paused.
     pub(super) fn stopped(
         &self,
         until: Timestamp,
-        lane: Option<(ServerId, EffectClass)>,
+        class: Option<(ServerId, EffectClass)>,
         in_turn: bool,
     ) {
         let mut state = self.state();
         let (task, server) = state.current;
-        state.waits.insert(task, Wait { until, lane });
+        state.waits.insert(task, Wait { until, class });
         if in_turn {
             state.in_turn.insert(server, task);
         }
@@ -283,10 +288,10 @@ impl Schedule {
     }
 
     /// Wakes the tasks of a server and effect class.
-    pub(super) fn wake(&self, server: ServerId, lane: EffectClass) {
+    pub(super) fn wake(&self, server: ServerId, class: EffectClass) {
         let now = self.clock.now();
         for wait in self.state().waits.values_mut() {
-            if wait.lane == Some((server, lane)) {
+            if wait.class == Some((server, class)) {
                 wait.until = wait.until.min(now);
             }
         }

@@ -26,10 +26,10 @@ struct Bell {
 }
 
 impl Notifier for Bell {
-    fn committed(&self, _: QueueRef, lanes: &[EffectClass]) {
-        for lane in lanes {
+    fn committed(&self, _: QueueRef, classes: &[EffectClass]) {
+        for class in classes {
             if !self.schedule.fault(200) {
-                self.schedule.wake(self.server, *lane);
+                self.schedule.wake(self.server, *class);
             }
         }
     }
@@ -69,8 +69,8 @@ impl Server {
             let runner = server.runner.clone();
             schedule.spawn(id, "take over", async move { drop(runner.take_over().await) });
         }
-        for lane in EffectClass::ALL {
-            server.lane(*lane);
+        for class in EffectClass::ALL {
+            server.run_effects(*class);
         }
         server.every("deadlines", (1, 15), |sweeper| async move {
             drop(sweeper.deadlines().await);
@@ -121,16 +121,16 @@ impl Server {
     }
 
     /// Leases effects of a class and runs each in a task of its own.
-    fn lane(&self, lane: EffectClass) {
+    fn run_effects(&self, class: EffectClass) {
         let (id, schedule, runner) = (self.id, self.schedule.clone(), self.runner.clone());
-        self.schedule.spawn(id, lane.as_str(), async move {
+        self.schedule.spawn(id, class.as_str(), async move {
             loop {
                 let limit = schedule.draw(|random| random.between(1, 4));
-                for leased in runner.lease(lane, limit).await.unwrap_or_default() {
+                for leased in runner.lease(class, limit).await.unwrap_or_default() {
                     work(id, &schedule, &runner, leased);
                 }
                 let seconds = schedule.draw(|random| random.between(1, 10));
-                schedule.idle(id, lane, Span::seconds(seconds)).await;
+                schedule.idle(id, class, Span::seconds(seconds)).await;
             }
         });
     }

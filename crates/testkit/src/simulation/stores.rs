@@ -141,13 +141,13 @@ impl QueueStore for UnreliableStores {
 impl Outbox for UnreliableStores {
     async fn lease(
         &self,
-        lane: EffectClass,
+        class: EffectClass,
         limit: u32,
         holder: Uuid,
         now: Timestamp,
         until: Timestamp,
     ) -> Result<Vec<Leased>, StoreError> {
-        let call = self.inner.outbox.lease(lane, limit, holder, now, until);
+        let call = self.inner.outbox.lease(class, limit, holder, now, until);
         self.call(false, "lease", call).await
     }
 
@@ -191,7 +191,7 @@ impl Outbox for UnreliableStores {
         self.inner.outbox.failing(queue, before, limit).await
     }
 
-    async fn backlog(&self, lane: EffectClass, now: Timestamp) -> Result<Backlog, StoreError> {
-        self.inner.outbox.backlog(lane, now).await
+    async fn backlog(&self, class: EffectClass, now: Timestamp) -> Result<Backlog, StoreError> {
+        self.inner.outbox.backlog(class, now).await
     }
 }

@@ -131,8 +131,8 @@ pub trait FlakyStore: Send + Sync {
     /// The aliases of these tests: ids of clients other than their own.
     async fn aliases(&self, repo: RepoRef, tests: &[TestId]) -> Result<Vec<String>, StoreError>;
 
-    /// What is known of the runs of these tests that count, as [`Summary::of`] makes it: buckets
-    /// that began at or after `since`, and codes with a first success or failure at or after it.
+    /// Summaries of the counted runs of these tests, as [`Summary::of`] computes them: buckets that
+    /// began at or after `since`, and codes with a first success or failure at or after it.
     async fn summaries(
         &self,
         repo: RepoRef,

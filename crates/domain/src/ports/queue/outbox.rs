@@ -79,7 +79,7 @@ pub trait Outbox: Send + Sync {
     /// oldest first, to `holder` until `until`. No effect has two valid leases.
     async fn lease(
         &self,
-        lane: EffectClass,
+        class: EffectClass,
         limit: u32,
         holder: Uuid,
         now: Timestamp,
@@ -123,5 +123,5 @@ pub trait Outbox: Send + Sync {
     ) -> Result<Failing, StoreError>;
 
     /// The backlog of a class.
-    async fn backlog(&self, lane: EffectClass, now: Timestamp) -> Result<Backlog, StoreError>;
+    async fn backlog(&self, class: EffectClass, now: Timestamp) -> Result<Backlog, StoreError>;
 }
