@@ -1,4 +1,4 @@
-//! Generated documents are not stale, and documents name files that exist. `SIGNALBOX_UPDATE=1` writes them anew.
+//! Generated documents are not stale, and documents name files that exist. `SIGNALBOX_UPDATE=1` writes them again.
 
 use std::collections::BTreeSet;
 use std::path::Path;

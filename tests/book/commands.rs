@@ -85,7 +85,7 @@ fn commands(page: &Page) -> Vec<(usize, Vec<String>)> {
     found
 }
 
-/// What is wrong with the arguments of a command in a block, which must be complete.
+/// The error in the arguments of a command in a block, which must be complete.
 fn wrong(arguments: &[String]) -> Option<String> {
     let program = signalbox::command();
     let mut leaf = &program;
@@ -126,7 +126,7 @@ fn wrong(arguments: &[String]) -> Option<String> {
     (parsed.use_stderr()).then_some(first)
 }
 
-/// What is wrong with a command in text, which may leave out arguments.
+/// The error in a command in text, which may omit arguments.
 fn unknown(words: &[String]) -> Option<String> {
     let program = signalbox::command();
     let mut leaf = &program;

@@ -9,8 +9,8 @@ use signalbox_metrics::{queue_metrics, server_metrics};
 
 use crate::page::{Block, Page, none, pages, root};
 
-/// What is wrong with a TOML snippet: of a repository if it says so or has its tables, else of the
-/// server.
+/// The error in a TOML snippet: a repository's configuration if its comment or its tables show that,
+/// else the server's.
 fn wrong_toml(block: &Block) -> Option<String> {
     let text = &block.text;
     let of_repository = ["# .signalbox.toml", "[[checks]]", "[merge]"];
