@@ -1,5 +1,6 @@
 //! Rules of flaky tests, one at a time.
 
+mod bounds;
 mod intake;
 mod monitors;
 mod people;

@@ -2,7 +2,7 @@
 
 use signalbox_domain::ids::PrNumber;
 use signalbox_domain::queue::{
-    Check, CheckConclusion, CheckStatus, Effect, Fact, HostStatuses, PrState, SettingsPatch,
+    Check, CheckConclusion, CheckStatus, Effect, Fact, PrState, SettingsPatch,
 };
 use signalbox_domain::testing::{Rules, World};
 use signalbox_domain::time::Span;
@@ -87,19 +87,4 @@ fn a_late_result_of_a_runner_still_completes_its_check() {
     assert_eq!(after(&corrected, false), PrState::Testing, "the first result counts");
     let worse = [a(Completed, Some(Success), 10), a(Completed, Some(Failure), 11)];
     assert_eq!(after(&worse, false), PrState::Failed, "a later result replaces it");
-}
-
-#[test]
-fn statuses_of_a_host_are_usable_when_one_is_named_and_the_file_can_be_read() {
-    let names = |names: &[&str]| Some(names.iter().map(|name| (*name).to_owned()).collect());
-    let of = |repository: Option<Vec<String>>, branch_protection, error: Option<&str>| {
-        let repository_error = error.map(ToOwned::to_owned);
-        HostStatuses { repository, repository_error, branch_protection }.are_usable()
-    };
-    assert!(of(names(&["test"]), None, None));
-    assert!(of(None, names(&["test"]), None));
-    assert!(of(names(&[]), names(&["test"]), None));
-    assert!(!of(None, None, None));
-    assert!(!of(names(&[]), names(&[]), None));
-    assert!(!of(names(&["test"]), names(&["test"]), Some("line 3")));
 }

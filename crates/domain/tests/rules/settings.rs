@@ -128,3 +128,74 @@ fn a_rule_isolates_the_targets_that_its_pattern_names() {
     assert!(!tested("//aa*aa", "//aaa"), "text matched by the first part is not matched again");
     assert!(tested("*", "//anything"));
 }
+
+#[test]
+fn the_bounds_of_each_setting_are_allowed_and_the_next_values_are_not() {
+    let names = |count: usize, length: usize| vec!["n".repeat(length); count];
+    let rules = |count: usize, pattern: &str, policy: &str| {
+        let (target_pattern, policy) = (pattern.to_owned(), policy.to_owned());
+        SettingValue::Rules(vec![BatchingRule { target_pattern, policy }; count])
+    };
+    for spec in SETTINGS {
+        let (allowed, refused) = match spec.kind {
+            SettingKind::Whole { min, max, .. } => {
+                let above = max.checked_add(1).map(SettingValue::Whole);
+                let below = min.checked_sub(1).map(SettingValue::Whole);
+                let inside = [min, max].map(SettingValue::Whole);
+                (inside.to_vec(), above.into_iter().chain(below).collect::<Vec<_>>())
+            }
+            SettingKind::Text { max } => {
+                let text = |length| SettingValue::Text("t".repeat(length));
+                (vec![text(1), text(max)], vec![text(0), text(max + 1)])
+            }
+            SettingKind::Names { .. } => {
+                let names = |count, length| SettingValue::Names(names(count, length));
+                let allowed = vec![names(0, 0), names(100, 1), names(1, 255)];
+                (allowed, vec![names(101, 1), names(1, 256), names(1, 0)])
+            }
+            SettingKind::Rules => {
+                let allowed = vec![rules(0, "", ""), rules(100, "//a", "isolate")];
+                let unknown = rules(1, "//a", "share");
+                (allowed, vec![rules(101, "//a", "isolate"), unknown, rules(1, "", "isolate")])
+            }
+            SettingKind::Flag | SettingKind::Word(_) => (Vec::new(), Vec::new()),
+        };
+        for value in allowed {
+            assert_eq!(spec.check(&value), Ok(()), "{} {value:?}", spec.name);
+        }
+        for value in refused {
+            let result = spec.check(&value);
+            let named =
+                matches!(&result, Err(Refusal::InvalidSetting { field, .. }) if field == spec.name);
+            assert!(named, "{} {value:?}: {result:?}", spec.name);
+        }
+    }
+}
+
+#[test]
+fn each_setting_has_a_description_and_its_value_as_text() {
+    let mut settings = settings();
+    settings.required_statuses = Some(vec!["test".to_owned(), "lint".to_owned()]);
+    let isolate = |pattern: &str| BatchingRule {
+        target_pattern: pattern.to_owned(),
+        policy: "isolate".to_owned(),
+    };
+    settings.batching_rules = vec![isolate("//a"), isolate("//b")];
+    for spec in SETTINGS {
+        assert!(spec.doc().contains(' ') && spec.doc().ends_with('.'), "{}", spec.name);
+        let text = spec.text(&settings);
+        match spec.value(&settings) {
+            SettingValue::Whole(number) => assert_eq!(text, Some(number.to_string())),
+            SettingValue::Flag(flag) => assert_eq!(text, Some(flag.to_string())),
+            SettingValue::Word(word) => assert_eq!(text.as_deref(), Some(word)),
+            SettingValue::Text(own) => assert_eq!(text, Some(own)),
+            SettingValue::Names(names) => assert_eq!(text, Some(names.join(", "))),
+            SettingValue::Rules(_) => {
+                assert_eq!(text.as_deref(), Some("//a: isolate, //b: isolate"));
+            }
+        }
+    }
+    settings.required_statuses = None;
+    let names = SETTINGS.iter().find(|spec| spec.name == "requiredStatuses").expect("a setting");
+    assert_eq!(names.text(&settings), None, "the repository decides");
+}

@@ -107,7 +107,7 @@ pub(super) fn pull_request_seen(
         PullRequestState::Open => None,
     };
     if let Some(exit) = exit {
-        return leave::leave(builder, id, exit, &Actor::Host);
+        return leave::leave_as(builder, &entry, exit, &Actor::Host);
     }
     builder.decision(Decision::Changed { pr: seen.number, what: "seen on the host".into() });
     match entry.state {

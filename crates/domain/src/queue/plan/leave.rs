@@ -14,8 +14,15 @@ pub(super) fn is_landing(builder: &TransitionBuilder, entry: &Entry) -> bool {
 
 /// Removes an entry. Runs built on it start again, unless its changes are on the target.
 pub(super) fn leave(builder: &mut TransitionBuilder, id: EntryId, exit: Exit, actor: &Actor) {
-    let Some(entry) = builder.entry(id) else { return };
-    let (pr, run) = (entry.pr, entry.state.run());
+    if let Some(entry) = builder.entry(id) {
+        leave_as(builder, &entry, exit, actor);
+    }
+}
+
+/// Removes an entry, given as it was tested: after a push its targets are unknown, but what was built
+/// with it depended on the targets of its former head.
+pub(super) fn leave_as(builder: &mut TransitionBuilder, entry: &Entry, exit: Exit, actor: &Actor) {
+    let (id, pr, run) = (entry.id, entry.pr, entry.state.run());
     let details = match &exit {
         Exit::Failed { details, .. } => details.clone(),
         Exit::Merged { .. } | Exit::Cancelled { .. } => Vec::new(),
@@ -35,7 +42,7 @@ pub(super) fn leave(builder: &mut TransitionBuilder, id: EntryId, exit: Exit, ac
     }
     if !on_target {
         requeue_all_on(builder, pr, reason);
-        bisect::forget_parts(builder, &entry);
+        bisect::forget_parts(builder, entry);
     }
 }
 
