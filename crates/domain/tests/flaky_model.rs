@@ -1,5 +1,5 @@
-//! A test case under everything at once: random runs, measurements, commands and settings in any
-//! order, repeated and late; the invariants after every step.
+//! A test case under a random mix: runs, measurements, commands and settings in any order,
+//! repeated and late; the invariants after every step.
 
 use proptest::prelude::*;
 use signalbox_domain::flaky::{
@@ -20,7 +20,7 @@ enum Op {
     /// Minutes.
     Wait(u32),
     Measure,
-    /// An earlier measurement is told once more.
+    /// An earlier measurement is repeated.
     Repeat(usize),
     TimePassed,
     Flag,
@@ -249,7 +249,7 @@ impl World {
         assert!(changed || done.test.standing.since == self.test.standing.since, "F7");
     }
 
-    /// F8: what is told is what changed, each once, numbered without gaps.
+    /// F8: events are exactly the changes, each once, numbered without gaps.
     fn events(&self, done: &Transition) {
         let numbers: Vec<u64> = done.events.iter().map(|event| event.number).collect();
         let expected: Vec<u64> = (self.test.events + 1..=done.test.events).collect();
@@ -404,9 +404,9 @@ proptest! {
         }
     }
 
-    /// F3, the long way: whatever was, from here on nothing runs and nobody does anything.
+    /// F3 over time: after any history, no more runs and no more commands.
     #[test]
-    fn a_test_that_is_left_alone_gets_no_better(
+    fn a_test_without_runs_gets_no_better(
         ops in prop::collection::vec(op(), 1..60),
         waits in prop::collection::vec(1..100_000_u32, 1..20),
     ) {

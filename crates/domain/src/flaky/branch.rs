@@ -105,7 +105,7 @@ pub(super) fn check_patterns(field: &str, patterns: &[BranchPattern]) -> Result<
     Ok(())
 }
 
-/// How the branches of a repository are told apart.
+/// The rules that classify the branches of a repository.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct BranchRules {

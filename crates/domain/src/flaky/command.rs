@@ -1,4 +1,4 @@
-//! What somebody asks of a test case. A command may be refused.
+//! Commands to a test case. A command may be refused.
 
 use crate::time::{Span, Timestamp};
 use crate::words::words;
@@ -35,7 +35,7 @@ words!(
         Week = "7d",
         /// Thirty days.
         Month = "30d",
-        /// Until somebody ends it.
+        /// Until a user ends it.
         Forever = "forever",
     }
 );
@@ -55,7 +55,7 @@ impl MuteLength {
     }
 }
 
-/// The most characters of a reason that somebody gives.
+/// The most characters of a reason.
 pub const MAX_REASON: usize = 256;
 
 /// A request about one test case. Reasons have at most [`MAX_REASON`] characters.

@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use super::{TestId, TestKey};
 
-/// Two different tests have the same id. The second one is not taken in.
+/// Two different tests have the same id. The second one is ignored.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("test {name:?} has the id {id} of another test, {other:?}")]
 pub struct IdCollision {
@@ -37,7 +37,7 @@ impl AskedTest {
     }
 }
 
-/// The tests of one repository and the ids under which they are asked for.
+/// The tests of one repository and the ids under which clients request them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TestDirectory {
     tests: BTreeMap<TestId, TestKey>,
@@ -45,7 +45,7 @@ pub struct TestDirectory {
 }
 
 impl TestDirectory {
-    /// Takes in a test that was reported, with the other files that the report names for it.
+    /// Adds a reported test, with the other files that the report names for it.
     pub fn learn(&mut self, key: &TestKey, other_files: &[&str]) -> Result<TestId, IdCollision> {
         let id = key.id();
         match self.tests.get(&id) {
@@ -63,7 +63,7 @@ impl TestDirectory {
         Ok(id)
     }
 
-    /// Takes in an id under which clients ask for a test, beside those that its key gives.
+    /// Adds an id under which clients request a test, besides the ids of its key.
     pub fn learn_alias(&mut self, alias: String, id: TestId) {
         self.aliases.entry(alias).or_default().insert(id);
     }
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_sent_as_it_stands_in_the_report_finds_the_variant_that_is_meant() {
+    fn an_unchanged_id_of_the_report_finds_its_variant() {
         let mut directory = TestDirectory::default();
         let plain = directory.learn(&key("adds", "", FIVE), &[]).expect("new");
         let unix = directory.learn(&key("adds", "unix", FIVE), &[]).expect("new");

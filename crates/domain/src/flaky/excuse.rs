@@ -1,16 +1,17 @@
-//! A check that fails only because of quarantined tests counts as passed, and says so.
+//! A check that fails only because of quarantined tests counts as passed, and its summary names
+//! them.
 
 use std::collections::BTreeSet;
 
 use super::AskedTest;
 
-/// What is known of a failing check's tests.
+/// The tests of a failing check.
 #[derive(Clone, Copy, Debug)]
 pub struct FailedCheck<'a> {
     /// The tests that failed in the end, as its reports name them.
     pub failing: &'a [AskedTest],
-    /// Whether its reports are whole: the check ended by itself, wrote all of them, and every one
-    /// could be read. A run that was cut short hides what else would have failed.
+    /// Whether its reports are complete: the check exited, wrote all of them, and each could be
+    /// read. A run that was cut short hides what else would have failed.
     pub complete: bool,
 }
 
@@ -50,7 +51,7 @@ fn shown(name: &str) -> String {
     name.chars().take(120).map(|it| if it.is_control() { ' ' } else { it }).collect()
 }
 
-/// Decides by the tests that are quarantined, named as they were asked for.
+/// Decides by the quarantined tests, under the ids of the request.
 pub fn excuse(check: FailedCheck<'_>, quarantined: &BTreeSet<String>) -> Excuse {
     if !check.complete || check.failing.is_empty() {
         return Excuse::Unexplained;

@@ -1,4 +1,4 @@
-//! Which uploads feed monitors: the infrastructure guard, and what nobody vouches for.
+//! Which uploads feed monitors: the infrastructure guard, and the rule for unauthenticated uploads.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use super::{Fingerprint, Refusal};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct InfrastructureGuard {
-    /// Whether uploads are looked at at all.
+    /// Whether uploads are checked at all.
     pub enabled: bool,
     /// An upload is set aside when more than that share of its tests failed, in percent, 1 to 99.
     pub failed_percent: u32,
@@ -42,12 +42,12 @@ words!(
     Trust {
         /// It came with a token.
         Token = "token",
-        /// It came with the repository's public id only: anybody could have sent it.
+        /// It came with the repository's public id only, without authentication.
         Public = "public",
     }
 );
 
-/// What must be known of an upload to decide whether it counts.
+/// The facts about an upload that decide whether it counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UploadCounts {
     /// Tests that ran; skipped ones are not counted.
@@ -65,7 +65,7 @@ words!(
         Counts = "counts",
         /// It does not: so much failed that the machine is to blame.
         Infrastructure = "infrastructure_error",
-        /// It does not: nobody vouches for it.
+        /// It does not: it is unauthenticated.
         Untrusted = "untrusted",
     }
 );

@@ -70,8 +70,8 @@ impl TestKey {
         })
     }
 
-    /// Every id under which clients may ask for this test: its own first, then the `id` attribute as
-    /// it stands, then the ids that a client makes when it takes the suite's file for the case's.
+    /// Every id under which clients may request this test: its own first, then the unchanged `id`
+    /// attribute, then the ids that a client computes when it uses the suite's file for the case.
     ///
     /// `other_files` are the other files that the report names for the case.
     pub fn sent_ids(&self, other_files: &[&str]) -> Vec<String> {
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_agree_with_those_that_clients_compute() {
+    fn ids_equal_the_ids_that_clients_compute() {
         for (key, id) in [
             (fields("", ""), "06cb6db5-f807-5198-b072-af67a0636f8a"),
             (fields("unix", ""), "1bf61475-b542-5faf-aa85-e66a691257a3"),

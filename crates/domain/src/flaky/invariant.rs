@@ -1,8 +1,8 @@
 //! The invariants of a test case, by the ids that tests, docs and metrics share.
 //!
-//! What can be seen in one state is checked here, after every step of a debug build. F2 (hysteresis),
-//! F3 (not run is not healed), F4 (replay), F5 (repetition), F7 (audit) and F8 (events) are about
-//! steps and histories; the model tests check them.
+//! What can be seen in one state is checked here, after every step of a debug build. F2
+//! (hysteresis), F3 (not run is not healed), F4 (replay), F5 (repetition), F7 (audit) and F8
+//! (events) are about steps and histories; the model tests check them.
 
 use super::{LabelSource, MonitorStatus, QuarantineOverride, Settings, TestCase};
 use super::{TestStatus, is_known_quarantined};
@@ -10,7 +10,7 @@ use super::{TestStatus, is_known_quarantined};
 /// An invariant that does not hold: its id and what was seen.
 pub type Violation = (&'static str, String);
 
-/// Checks everything that can be seen in one state. Empty when all is well.
+/// Checks everything that can be seen in one state. Empty when all invariants hold.
 pub fn check(test: &TestCase, settings: &Settings) -> Vec<Violation> {
     let mut violations = Vec::new();
     declared_cause(test, settings, &mut violations);
@@ -19,7 +19,8 @@ pub fn check(test: &TestCase, settings: &Settings) -> Vec<Violation> {
     violations
 }
 
-/// F1: the status is the most severe of what speaks against the test, and the reason is one of that.
+/// F1: the status is the most severe of what speaks against the test, and the reason is one of
+/// that.
 fn declared_cause(test: &TestCase, settings: &Settings, violations: &mut Vec<Violation>) {
     let (now, judged) = (&test.standing, test.judged(settings));
     if now.value != judged {
@@ -47,8 +48,8 @@ fn quarantine(test: &TestCase, settings: &Settings, violations: &mut Vec<Violati
     }
 }
 
-/// F9: only working monitors are active, mutes that are over are gone, labels are held, and the id is
-/// that of the key.
+/// F9: only working monitors are active, mutes that are over are gone, labels are held, and the id
+/// is that of the key.
 fn records(test: &TestCase, settings: &Settings, violations: &mut Vec<Violation>) {
     for (id, record) in &test.monitors {
         let active = record.status == MonitorStatus::Active;

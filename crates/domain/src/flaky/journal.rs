@@ -10,7 +10,7 @@ use super::{Command, Decision, Fact, Settings, TestCase, absorb, decide};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Input {
-    /// Something asked for, and not refused.
+    /// A command that was not refused.
     Command(Command),
     /// Something that happened.
     Fact(Fact),

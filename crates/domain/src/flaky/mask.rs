@@ -8,8 +8,8 @@ pub fn mask(text: &str) -> String {
     lines.collect::<Vec<_>>().join(" ")
 }
 
-/// Looks at the start of a text, given the character before it, and says how many bytes are to be
-/// replaced.
+/// Examines the start of a text, given the character before it, and returns how many bytes to
+/// replace.
 type Matcher = fn(&str, Option<char>) -> Option<usize>;
 
 /// What is masked, and with what. The first that fits wins.
@@ -58,7 +58,7 @@ fn ends_word(rest: &str) -> bool {
     rest.chars().next().is_none_or(|c| !c.is_alphanumeric() && c != '_')
 }
 
-/// The most characters that are taken for one thing. It bounds what a hostile text costs.
+/// The most characters that are replaced together. It bounds the cost of a hostile text.
 const MAX_RUN: usize = 512;
 
 /// How many bytes at the start of a text are characters of that kind.

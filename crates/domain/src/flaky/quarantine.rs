@@ -30,7 +30,7 @@ words!(
 );
 
 words!(
-    /// Which tests a repository quarantines by itself.
+    /// Which tests a repository quarantines automatically.
     AutoQuarantine {
         /// None.
         Off = "off",
@@ -54,7 +54,7 @@ impl AutoQuarantine {
 pub struct QuarantineSettings {
     /// Whether there is any quarantine at all.
     pub enabled: bool,
-    /// Which tests it takes by itself.
+    /// Which tests it quarantines automatically.
     pub auto: AutoQuarantine,
 }
 

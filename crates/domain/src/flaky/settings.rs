@@ -16,20 +16,20 @@ pub const MAX_MONITORS: usize = 50;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Settings {
-    /// Quarantine: off until somebody switches it on.
+    /// Quarantine: off by default.
     pub quarantine: QuarantineSettings,
     /// Since when that has been so.
     #[cfg_attr(feature = "serde", serde(default))]
     pub quarantine_since: QuarantineSince,
-    /// How branches are told apart.
+    /// The rules that classify branches.
     pub branches: BranchRules,
     /// Which uploads are set aside.
     pub guard: InfrastructureGuard,
-    /// Whether uploads that anybody could have sent feed monitors. Off: an outsider could otherwise
+    /// Whether unauthenticated uploads feed monitors. Off by default: an outsider could otherwise
     /// make a test flaky, have it quarantined and pass a bad change.
     pub count_public_uploads: bool,
-    /// What uploaders are told while quarantine is switched off: that no test is quarantined, so that
-    /// their step fails with the tests. Off: that it is switched off, and their step then passes.
+    /// The reply to uploaders while quarantine is off: on: no test is quarantined, so that their
+    /// step fails with the tests. Off: quarantine is off, and their step then passes.
     #[cfg_attr(feature = "serde", serde(default))]
     pub gate_while_off: bool,
     /// At most [`MAX_MONITORS`], in the order of creation, each id once.
@@ -70,8 +70,8 @@ impl Settings {
 
     /// The settings with a monitor created or, under the same id, replaced at that time.
     ///
-    /// The kind of a monitor never changes: what it said of tests would lose its meaning. A changed
-    /// scope is noted with the time.
+    /// The kind of a monitor never changes: its earlier status of tests would lose its meaning. A
+    /// changed scope is noted with the time.
     pub fn with_monitor(&self, mut monitor: Monitor, at: Timestamp) -> Result<Self, Refusal> {
         monitor.check()?;
         let mut to = self.clone();
@@ -110,7 +110,8 @@ pub struct SettingsPatch {
     /// Whether there is quarantine. Switching it off switches automatic quarantine off as well;
     /// switching it on again does not bring that back.
     pub quarantine_enabled: Option<bool>,
-    /// What is quarantined by itself. Anything but `Off` needs quarantine to be enabled.
+    /// Which tests are quarantined automatically. Any value but `Off` needs quarantine to be
+    /// enabled.
     pub auto_quarantine: Option<AutoQuarantine>,
     /// Branches that are meant to be green.
     pub stable_branches: Option<Vec<BranchPattern>>,
@@ -118,7 +119,7 @@ pub struct SettingsPatch {
     pub merge_branches: Option<Vec<BranchPattern>>,
     /// Which uploads are set aside.
     pub guard: Option<InfrastructureGuard>,
-    /// Whether uploads that anybody could have sent feed monitors.
+    /// Whether unauthenticated uploads feed monitors.
     pub count_public_uploads: Option<bool>,
     /// Whether uploaders fail with their tests while quarantine is switched off.
     pub gate_while_off: Option<bool>,

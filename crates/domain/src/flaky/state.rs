@@ -62,7 +62,8 @@ pub struct Mute {
     pub at: Timestamp,
 }
 
-/// What one monitor has said of the test. There is one for each monitor that was ever active for it.
+/// The record of one monitor for the test. There is one for each monitor that was ever active for
+/// it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct MonitorRecord {
@@ -92,7 +93,7 @@ pub struct QuarantineDecision {
     pub at: Timestamp,
 }
 
-/// Who holds a label on a test. It stays until the last one lets go.
+/// A source of a label on a test. The label stays until its last source releases it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum LabelSource {
@@ -120,15 +121,15 @@ pub struct TestCase {
     pub flag: Option<ManualFlag>,
     /// What was decided about its quarantine; `None` if nothing ever was.
     pub quarantine: Option<QuarantineDecision>,
-    /// Since when it was quarantined as of the last change; `None` if it was not. What settings have
-    /// changed since is not in it: [`TestCase::quarantined_since`].
+    /// Since when it was quarantined as of the last change; `None` if it was not. What settings
+    /// have changed since is not in it: [`TestCase::quarantined_since`].
     #[cfg_attr(feature = "serde", serde(default))]
     pub quarantined_at: Option<Timestamp>,
-    /// What monitors have said of it.
+    /// The records of monitors.
     pub monitors: BTreeMap<MonitorId, MonitorRecord>,
-    /// Labels and who holds them; no label is held by nobody.
+    /// Labels and their sources; each label has at least one source.
     pub labels: BTreeMap<String, BTreeSet<LabelSource>>,
-    /// The time of the last measurement that was taken in.
+    /// The time of the last absorbed measurement.
     pub measured_at: Option<Timestamp>,
     /// The last change.
     pub changed_at: Timestamp,
@@ -138,7 +139,7 @@ pub struct TestCase {
     pub events: u64,
 }
 
-/// Something that speaks against a test at this moment.
+/// An active reason against a test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Finding {
     /// What it makes of the test.
@@ -176,7 +177,7 @@ impl TestCase {
         }
     }
 
-    /// The override as it stands.
+    /// The current override.
     pub fn quarantining(&self) -> Quarantining {
         self.quarantine.as_ref().map_or(Quarantining::FOLLOW, |it| it.quarantining)
     }

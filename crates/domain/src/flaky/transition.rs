@@ -13,13 +13,13 @@ pub struct Transition {
     pub test: TestCase,
     /// What was decided, and why.
     pub decisions: Vec<Decision>,
-    /// What is told to the outside.
+    /// The public events.
     pub events: Vec<Event>,
 }
 
 impl Transition {
-    /// Whether it differs from the state before in nothing worth a commit. The time of a measurement
-    /// that changed nothing is not.
+    /// Whether it differs from the state before in nothing worth a commit. The time of a
+    /// measurement that changed nothing is not.
     pub fn is_empty(&self) -> bool {
         self.events.is_empty()
             && self.decisions.iter().all(|decision| matches!(decision, Decision::Ignored { .. }))

@@ -164,7 +164,7 @@ pub struct CiRun {
     pub job_name: Option<String>,
     /// Who wrote the commit.
     pub author: Option<String>,
-    /// Whether it is a run of GitLab's merge train.
+    /// Whether it is a run of GitLab's merge trains.
     pub merge_train: bool,
 }
 
@@ -173,8 +173,8 @@ impl CiRun {
     pub fn of(variables: &BTreeMap<String, String>) -> Self {
         let get =
             |name: &str| variables.get(name).map(|it| it.trim()).filter(|value| !value.is_empty());
-        // Whoever calls the uploader with a number means it.
-        let told = get("TRUNK_PR_NUMBER").and_then(number);
+        // An explicit number takes precedence.
+        let given = get("TRUNK_PR_NUMBER").and_then(number);
         let Some(provider) = PROVIDERS.iter().find(|it| get(it.marker).is_some()) else {
             return Self { pr: told, ..Self::default() };
         };
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_that_the_uploader_was_told_counts_before_all() {
+    fn an_explicit_number_takes_precedence() {
         let ci = run(&[
             ("TRUNK_PR_NUMBER", "5"),
             ("GITHUB_ACTIONS", "true"),

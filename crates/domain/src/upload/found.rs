@@ -18,13 +18,14 @@ pub struct BundleMeta {
     pub committed_at: Option<Timestamp>,
     /// Who wrote it.
     pub author: String,
-    /// Whether the sender has no clone, so that what it was told counts more than its environment.
+    /// Whether the sender has no clone, so that its explicit values take precedence over its
+    /// environment.
     pub uncloned: bool,
     /// The variant.
     pub variant: String,
     /// Variables of the CI system and of the uploader.
     pub variables: BTreeMap<String, String>,
-    /// Ids of tests whose failure was excused, as the uploader asked for them.
+    /// Ids of tests whose failure was excused, as in the uploader's request.
     pub excused: BTreeSet<String>,
 }
 
@@ -36,7 +37,7 @@ pub struct FoundFile {
     pub name: String,
     /// Attempts of tests in it.
     pub runs: u32,
-    /// Why it could not be read to its end.
+    /// Why it could not be read completely.
     pub problem: Option<String>,
     /// The line of the problem, from 1.
     pub line: Option<u64>,
@@ -59,7 +60,7 @@ pub struct FoundRun {
     pub info: String,
     /// Other files that the report names for it.
     pub other_files: Vec<String>,
-    /// How it ended.
+    /// Its outcome.
     pub outcome: RunOutcome,
     /// When it started, as the report says.
     pub started_at: Option<Timestamp>,

@@ -1,4 +1,4 @@
-//! Uploads of test results: what is known of one, and how what it holds becomes runs of tests. Pure,
+//! Uploads of test results: their metadata, and how their contents become runs of tests. Pure,
 //! as [`crate::flaky`].
 
 mod ci;

@@ -48,7 +48,7 @@ words!(
         Awaited = "awaited",
         /// Its bytes are there and wait to be read.
         Received = "received",
-        /// It was read, and its results were taken in.
+        /// It was read, and its results are stored.
         Read = "read",
         /// It could not be read.
         Failed = "failed",
@@ -86,7 +86,7 @@ pub struct Claims {
 pub struct Part {
     /// Where its bytes are kept.
     pub key: String,
-    /// Its name, for people.
+    /// Its name.
     pub name: String,
     /// How many bytes it has.
     pub bytes: u64,
@@ -111,7 +111,7 @@ impl Received {
     }
 }
 
-/// All that is known of an upload.
+/// The record of an upload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct UploadRecord {
@@ -125,7 +125,7 @@ pub struct UploadRecord {
     pub source: UploadSource,
     /// Who vouches for it.
     pub trust: Trust,
-    /// How far it is.
+    /// Its state.
     pub state: UploadState,
     /// When it was announced.
     pub created_at: Timestamp,
@@ -135,7 +135,7 @@ pub struct UploadRecord {
     pub received: Option<Received>,
     /// What its files say about the run as a whole, once they were read.
     pub upload: Option<Upload>,
-    /// What became of its results, once they were taken in.
+    /// The outcome of storing its results.
     pub taken_in: Option<IngestOutcome>,
     /// The upload that reported the same before; then this one was not counted.
     pub repeats: Option<UploadId>,

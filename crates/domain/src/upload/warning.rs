@@ -1,4 +1,4 @@
-//! Why an upload looks bad: what its sender can mend.
+//! Warnings about an upload: problems that its sender can fix.
 
 use crate::flaky::{BranchClass, Upload};
 use crate::time::{Span, Timestamp};
@@ -28,7 +28,7 @@ words!(
 );
 
 words!(
-    /// What is wrong.
+    /// The kind of problem.
     WarningKind {
         /// Tests are in a suite without a name.
         SuiteNameMissing = "suite_name_missing",
@@ -44,7 +44,7 @@ words!(
         PrOnStableBranch = "pr_on_stable_branch",
         /// There was nothing in it.
         NoTests = "no_tests",
-        /// A file could not be read to its end.
+        /// A file could not be read completely.
         FileUnreadable = "file_unreadable",
         /// The names of tests, classes or files are too long.
         NameTooLong = "name_too_long",
@@ -62,7 +62,7 @@ words!(
         TimestampOld = "timestamp_old",
         /// Tests started more than an hour ago.
         TimestampStale = "timestamp_stale",
-        /// Several cases of a file cannot be told apart; they count as attempts of one test.
+        /// Several cases of a file are indistinguishable; they count as attempts of one test.
         SameTestTwice = "same_test_twice",
         /// The page of the CI job is not known.
         JobUrlMissing = "job_url_missing",
@@ -105,7 +105,7 @@ pub struct UploadWarning {
     pub count: u32,
 }
 
-/// What is wrong with an upload, the worst first.
+/// The warnings about an upload, the worst first.
 pub(super) fn warnings(
     upload: &Upload,
     runs: &[FoundRun],

@@ -89,7 +89,7 @@ fn what_does_not_count_is_kept_and_feeds_nothing() {
 }
 
 #[test]
-fn an_incident_sets_its_failures_aside_and_nothing_else() {
+fn an_incident_excludes_only_its_failures() {
     let mut settings = settings();
     settings.guard.same_failure_tests = Some(2);
     let mut other = run("other", RunOutcome::Failed, 0);
@@ -113,7 +113,7 @@ fn times_branches_and_ids_from_outside_are_bounded() {
 }
 
 #[test]
-fn a_second_test_under_a_known_id_is_left_out() {
+fn a_second_test_under_a_known_id_is_ignored() {
     let five = "1defca6d-177c-5958-b1df-4c4da091b71a";
     let known = TestKey { name: "known".into(), info: five.into(), ..TestKey::default() };
     let mut directory = TestDirectory::default();

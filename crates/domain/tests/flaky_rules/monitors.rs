@@ -1,4 +1,4 @@
-//! What monitors find, and when they let go.
+//! Activation and resolution of monitors.
 
 use signalbox_domain::flaky::TestStatus::{Broken, Flaky, Healthy};
 use signalbox_domain::flaky::{
@@ -163,7 +163,7 @@ fn a_count_is_instant_and_every_failure_restarts_its_timeout() {
 }
 
 #[test]
-fn broken_beats_flaky_and_each_monitor_must_let_go() {
+fn broken_beats_flaky_and_each_monitor_must_resolve() {
     let mut scenario = Scenario::new(vec![
         monitor(1, Classification::Flaky, rate(10, 10)),
         monitor(2, Classification::Broken, rate(80, 80)),

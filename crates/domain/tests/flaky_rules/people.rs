@@ -30,7 +30,7 @@ fn a_flag_adds_to_what_monitors_say() {
 }
 
 #[test]
-fn taking_a_flag_back_says_so() {
+fn removing_a_flag_is_recorded() {
     let mut scenario = Scenario::by_default();
     scenario.ask(&Command::Flag { reason: None, by: by() }).expect("flagged");
     let done = scenario.ask(&Command::Unflag { reason: None, by: by() }).expect("unflagged");
@@ -96,7 +96,7 @@ fn a_monitor_that_labels_is_a_dry_run() {
 }
 
 #[test]
-fn an_override_is_told_with_its_actor_and_ends_when_it_expires() {
+fn an_override_has_its_actor_and_ends_when_it_expires() {
     let mut scenario = Scenario::by_default();
     scenario.settings.quarantine.enabled = true;
     let end = scenario.now.plus(Span::hours(5));
@@ -117,7 +117,7 @@ fn an_override_is_told_with_its_actor_and_ends_when_it_expires() {
         "the setting is the same"
     );
     assert!(!scenario.set_quarantine(to, Some(end)).expect("set").empty);
-    assert!(!scenario.test.is_quarantined(&scenario.settings, end), "also before anybody noticed");
+    assert!(!scenario.test.is_quarantined(&scenario.settings, end), "also before the next step");
     assert_eq!(next_deadline(&scenario.test), Some(end));
     scenario.wait(5);
     let over = scenario.absorb(&Fact::TimePassed);

@@ -43,7 +43,7 @@ impl Scenario {
         Self { settings, test: TestCase::new(org, repo, key, start()), runs: vec![], now: start() }
     }
 
-    /// A test of a repository that nobody has set up.
+    /// A test of a repository with default settings.
     pub(crate) fn by_default() -> Self {
         Self::new(Settings::new(RepoId(Uuid::from_u128(2))).monitors)
     }

@@ -12,7 +12,7 @@ use uuid::Uuid;
 use crate::scenario::{Scenario, count, flaky, monitor, rate, start};
 
 #[test]
-fn a_monitor_that_is_disabled_or_deleted_resolves_at_once() {
+fn a_disabled_or_deleted_monitor_resolves_immediately() {
     for delete in [false, true] {
         let mut scenario = flaky(count(1, 24, 24));
         scenario.runs(0, 1);

@@ -17,7 +17,7 @@ fn fits(pattern: &[char], text: &[char]) -> bool {
 
 proptest! {
     #[test]
-    fn a_pattern_means_what_it_says(pattern in "[ab/*?]{0,7}", branch in "[ab/]{0,9}") {
+    fn a_pattern_matches_its_definition(pattern in "[ab/*?]{0,7}", branch in "[ab/]{0,9}") {
         let chars = |text: &str| text.chars().collect::<Vec<_>>();
         let expected = fits(&chars(&pattern), &chars(&branch));
         prop_assert_eq!(BranchPattern(pattern).matches(&branch), expected);

@@ -194,7 +194,7 @@ async fn a_failing_store_is_retried_and_then_the_upload_fails() {
     }
     let read = status(&server, &second).await;
     assert_eq!(read["state"], "failed");
-    assert!(text(&read, "problem").starts_with("given up after 10 tries"), "{read}");
+    assert!(text(&read, "problem").starts_with("failed after 10 attempts"), "{read}");
 }
 
 #[actix_web::test]

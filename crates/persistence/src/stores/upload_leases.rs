@@ -1,4 +1,4 @@
-//! Leases on uploads that are to be read.
+//! Leases on uploads that wait to be read.
 
 use diesel::prelude::*;
 use diesel_async::RunQueryDsl;
@@ -64,7 +64,7 @@ pub(super) async fn lease(
     .await?;
     let mut leased = Vec::with_capacity(rows.len());
     for (position, upload, attempts, failing_since) in rows {
-        // One lease for each row: a lost one is told from its successor, also by one holder.
+        // One lease for each row: a lost one differs from its successor, even of the same holder.
         let name = format!("{position}:{attempts}:{}", now.unix_micros());
         let lease = Uuid::new_v5(&holder, name.as_bytes());
         diesel::update(upload_jobs::table.find(position))

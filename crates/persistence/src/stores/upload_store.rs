@@ -35,7 +35,7 @@ async fn receive(
     let Some(Kept(record)) = row else { return Ok(false) };
     let at = received.at;
     let kept = UploadRecord { state: UploadState::Received, received: Some(received), ..record };
-    // Of two that come at once, one changes the row.
+    // Of two concurrent requests, one changes the row.
     let waiting =
         uploads::table.find(Sql(id)).filter(uploads::state.eq(UploadState::Awaited.as_str()));
     let changed = diesel::update(waiting)

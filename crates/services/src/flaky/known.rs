@@ -9,14 +9,14 @@ use signalbox_domain::flaky::{AskedTest, TestId};
 pub(super) struct QuarantinedTests {
     pub(super) marks: i64,
     pub(super) enabled: bool,
-    /// Somebody has switched it off.
+    /// A user has turned it off.
     pub(super) switched_off: bool,
     pub(super) tests: BTreeSet<TestId>,
     pub(super) aliases: BTreeSet<String>,
 }
 
 impl QuarantinedTests {
-    /// Whether a test may be one of them. It says no only when it is none.
+    /// Whether a test may be one of them. `false` is certain.
     pub(super) fn may_be(&self, asked: &AskedTest) -> bool {
         self.aliases.contains(&asked.id) || asked.computed().any(|id| self.tests.contains(&id))
     }

@@ -16,7 +16,7 @@ use super::known::QuarantinedTests;
 use super::take_in::by_id;
 use super::{FlakyService, settings_of};
 
-/// How many changes of settings are looked at to find out whether quarantine was ever on.
+/// How many changes of settings are read to determine whether quarantine was ever on.
 const LOOKED_BACK: u32 = 1_000;
 
 #[async_trait]
@@ -84,15 +84,15 @@ impl FlakyService {
         Ok(known)
     }
 
-    /// Whether quarantine was on once. Clients let every failure pass when they are told that it is
-    /// switched off, so it is not said of a repository in which nobody has ever switched it.
+    /// Whether quarantine was ever on. Clients let every failure pass when the reply says that it
+    /// is off, so the reply does not say that for a repository that has never turned it on.
     async fn was_ever_on(&self, repo: RepoRef) -> Result<bool, Error> {
         let log = self.context.stores.reads.settings_history(repo, LOOKED_BACK).await?;
         Ok(log.iter().any(|step| step.settings.quarantine.enabled))
     }
 
-    /// The ids that clients compute for all quarantined tests. An id under which another test is
-    /// known too is left out.
+    /// The ids that clients compute for all quarantined tests. An id that also belongs to another
+    /// test is omitted.
     async fn all_quarantined(&self, repo: RepoRef) -> Result<Vec<String>, Error> {
         let stores = &self.context.stores;
         let at = self.context.clock.now();

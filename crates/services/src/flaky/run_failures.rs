@@ -14,7 +14,7 @@ use super::{FlakyService, settings_of};
 
 /// Results may come this long after the run has ended, in hours.
 const LATE_HOURS: u32 = 1;
-/// The most failing attempts that are looked at.
+/// The most failing attempts that are read.
 const MOST_ATTEMPTS: u32 = 1_000;
 
 /// A test that failed in a test run.
@@ -29,8 +29,8 @@ pub struct RunFailure {
 }
 
 impl FlakyService {
-    /// The tests that failed in a test run of a queue, as reports on its candidate say, in the
-    /// order of their ids. At most 1,000 failing attempts are looked at, the newest first. None
+    /// The tests that failed in a test run of a queue, from the reports on its candidate, in the
+    /// order of their ids. At most 1,000 failing attempts are read, the newest first. None
     /// while the candidate is being built.
     pub async fn failures_of(
         &self,

@@ -13,7 +13,7 @@ use signalbox_domain::upload::{Claims, Received, UploadRecord, map};
 
 use super::{Error, Intake, UploadError, UploadService};
 
-/// Bytes that are copied at once.
+/// Bytes that are copied per step.
 const CHUNK: usize = 64 * 1024;
 
 #[async_trait]
@@ -57,7 +57,7 @@ impl UploadService {
             self.next_file(&mut intake, &file.name).await?;
             let mut content = file.content;
             let mut chunk = vec![0; CHUNK];
-            // A file that cannot be read to its end is told as one that is cut off.
+            // A file that cannot be read completely is reported as truncated.
             while let Ok(read @ 1..) = content.read(&mut chunk) {
                 intake.write(chunk.get(..read).unwrap_or_default()).await?;
             }
@@ -71,8 +71,8 @@ impl UploadService {
         Ok(excuse)
     }
 
-    /// Judges a failed check by what its reports say, before they are taken in: what they tell of
-    /// this run must not count for it. The tests that are excused are noted for the record.
+    /// Judges a failed check by its reports before they are stored, because the results of this run
+    /// must not affect its own judgement. The excused tests are recorded.
     async fn excuse_check(
         &self,
         job: &ChecksJob,

@@ -25,7 +25,7 @@ pub enum UploadError {
         /// The one named.
         given: String,
     },
-    /// Somebody without a token sends too much.
+    /// An unauthenticated client sends too much.
     #[error("this repository's public id was used too often in the last ten minutes")]
     TooOften,
     /// More files than an upload may have.

@@ -179,7 +179,7 @@ impl UploadService {
         }
         let taken = uploads.receive(record.org, record.id, &received).await?;
         if !is_new && !taken {
-            // It is there already: these bytes are nobody's.
+            // It already exists, so these bytes are not needed.
             for part in &received.parts {
                 self.parts.blobs.delete(&part.key).await.map_err(UploadError::from)?;
             }
@@ -191,8 +191,8 @@ impl UploadService {
     }
 }
 
-/// The id of an upload without announcement: made from what it says and holds, so that sending it
-/// again after an answer was lost changes nothing.
+/// The id of an upload without announcement: derived from its parameters and contents, so that
+/// sending it again after a lost reply changes nothing.
 fn content_id(record: &UploadRecord, received: &Received) -> UploadId {
     let claims = &record.claims;
     let text = |it: &Option<String>| it.clone().unwrap_or_default();

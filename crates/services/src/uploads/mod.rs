@@ -69,8 +69,8 @@ pub struct UploadService {
     public_calls: Mutex<BTreeMap<RepoId, (Timestamp, u32)>>,
 }
 
-/// A repository that is known by its public id. Whoever knows the id may send results, which nobody
-/// vouches for.
+/// A repository, found by its public id. Any client that knows the id may send results, which are
+/// unauthenticated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PublicRepository {
     /// Its organization's slug.
@@ -84,7 +84,7 @@ pub struct PublicRepository {
 pub enum Sender {
     /// The holder of a token.
     Token(Arc<Caller>),
-    /// Somebody who knows a repository's public id.
+    /// A client with a repository's public id.
     Public(Box<PublicRepository>),
 }
 
@@ -151,8 +151,8 @@ impl UploadService {
         Ok(uploads.public_id(repository.org, repository.id, candidate).await?)
     }
 
-    /// The repository that results are sent for. One that is not known is registered, also on a host
-    /// that is not connected: results need no git.
+    /// The repository that results are sent for. One that is not known is registered, also on a
+    /// host that is not connected: results need no git.
     async fn repository_for(&self, sender: &Sender, name: &RepoName) -> Result<Repository, Error> {
         sender.may_send()?;
         match sender {
@@ -195,7 +195,7 @@ impl UploadService {
         known.ok_or_else(|| Error::UnknownRepository(name.clone()))
     }
 
-    /// Counts a call. `false` when somebody without a token calls too often.
+    /// Counts a call. `false` when an unauthenticated client calls too often.
     fn admits(&self, sender: &Sender) -> bool {
         let Sender::Public(public) = sender else { return true };
         let now = self.context.clock.now();
@@ -207,7 +207,7 @@ impl UploadService {
         *count <= self.limits.public_calls
     }
 
-    /// How branches of a repository are told apart.
+    /// The rules that classify the branches of a repository.
     async fn branch_rules(&self, org: OrgId, repo: RepoId) -> Result<BranchRules, Error> {
         let repo = RepoRef { org, id: repo };
         let known = self.context.stores.tests.repo(repo).await?;

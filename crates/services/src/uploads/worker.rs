@@ -9,7 +9,7 @@ use signalbox_domain::upload::{
 
 use super::{Error, UploadError, UploadService};
 
-/// How long a lease lasts, in seconds; renewed while the reading goes on.
+/// How long a lease lasts, in seconds; renewed during the reading.
 const LEASE_SECONDS: u32 = 30;
 /// How often a lease should be renewed, at least, in seconds.
 pub const UPLOAD_RENEWAL_SECONDS: u32 = LEASE_SECONDS / 3;
@@ -26,7 +26,7 @@ enum Stop {
     Failed(String),
     /// It may succeed later.
     Later(String),
-    /// Somebody else has the upload now.
+    /// Another server has the upload now.
     Lost,
 }
 
@@ -50,8 +50,8 @@ impl UploadService {
         Ok(self.context.stores.uploads.renew(leased.token, until).await?)
     }
 
-    /// Gives back what this server has leased; what anybody has leased when it is the only server on
-    /// the database and starts.
+    /// Releases the leases of this server, or all leases when it is the only server on the database
+    /// and starts.
     pub async fn hand_back(&self, all: bool) -> Result<u64, Error> {
         let holder = (!all).then_some(self.holder);
         Ok(self.context.stores.uploads.hand_back(holder).await?)
@@ -68,9 +68,9 @@ impl UploadService {
         Ok(())
     }
 
-    /// Reads one leased upload to its end. What cannot be read is noted with the reason; what may be
-    /// read later comes back after a pause. An error is the database's; the lease then runs out and
-    /// the upload comes back.
+    /// Reads one leased upload completely. An unreadable upload is recorded with the reason; one
+    /// that may be readable later is retried after a pause. An error is the database's; the lease
+    /// then expires and the upload comes back.
     pub async fn read(&self, leased: LeasedUpload) -> Result<(), Error> {
         let started = self.context.clock.now();
         let outcome = self.try_and_note(leased, started).await?;
@@ -98,7 +98,7 @@ impl UploadService {
                 return Ok("retried");
             }
             Err(Stop::Later(words)) => {
-                Some(format!("given up after {MAX_ATTEMPTS} tries: {words}"))
+                Some(format!("failed after {MAX_ATTEMPTS} attempts: {words}"))
             }
             Err(Stop::Failed(words)) => Some(words),
         };
@@ -194,7 +194,7 @@ impl UploadService {
     }
 }
 
-/// Keeps what is to be told of the files, those with a problem first.
+/// Keeps the reported facts about the files, files with a problem first.
 fn note_files(done: &mut UploadRecord, files: &[FoundFile]) {
     let mut files = files.to_vec();
     files.sort_by_key(|file| file.problem.is_none());

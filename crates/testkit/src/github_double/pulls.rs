@@ -162,7 +162,7 @@ impl State {
             "squash" | "rebase" => vec![base],
             _ => vec![base, pull.head.clone()],
         };
-        let author = Some((pull.author.as_str(), "someone@github.example", None));
+        let author = Some((pull.author.as_str(), "author@github.example", None));
         let made = self.git.commit_tree(&tree, &parents, title, author).expect("a commit");
         if let Some(pull) = self.pulls.get_mut(&number) {
             (pull.open, pull.merged) = (false, true);

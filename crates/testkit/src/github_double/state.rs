@@ -157,7 +157,7 @@ impl State {
     pub(super) fn tell(&mut self, event: &str, mut payload: Value) {
         payload["repository"] = self.repository();
         if payload["sender"].is_null() {
-            payload["sender"] = json!({"login": "someone", "id": 9});
+            payload["sender"] = json!({"login": "eve", "id": 9});
         }
         self.events.push_back((event.to_owned(), payload));
     }

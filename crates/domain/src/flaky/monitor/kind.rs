@@ -20,7 +20,7 @@ impl fmt::Display for MonitorId {
 }
 
 words!(
-    /// What a monitor says of one test.
+    /// The status of a monitor for one test.
     MonitorStatus {
         /// The pattern is there.
         Active = "active",

@@ -1,4 +1,4 @@
-//! Monitors that are offered ready-made. They are suggestions; nothing creates them by itself.
+//! Monitors that are offered ready-made. They are suggestions; nothing creates them automatically.
 
 use crate::words::words;
 

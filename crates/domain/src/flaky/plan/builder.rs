@@ -49,7 +49,7 @@ impl<'a> TransitionBuilder<'a> {
     }
 
     /// Notes that something no longer speaks against the test.
-    pub(super) fn lets_go(&mut self, monitor: MonitorId, reason: StatusReason) {
+    pub(super) fn release(&mut self, monitor: MonitorId, reason: StatusReason) {
         if let Some(record) = self.test.monitors.get(&monitor) {
             let trigger = Trigger {
                 monitor: Some(monitor),
@@ -61,7 +61,7 @@ impl<'a> TransitionBuilder<'a> {
     }
 
     /// Notes that a person's flag no longer speaks against the test.
-    pub(super) fn flag_lets_go(&mut self) {
+    pub(super) fn release_flag(&mut self) {
         let trigger = Trigger {
             monitor: None,
             kind: TriggerKind::ManualFlag,

@@ -60,7 +60,7 @@ fn unflag(
         return Err(Refusal::NotFlagged);
     }
     builder.decided(Decision::Unflagged { reason, by: by.clone() });
-    builder.flag_lets_go();
+    builder.release_flag();
     Ok(())
 }
 
@@ -80,7 +80,7 @@ fn mute(
     };
     record.mute = Some(Mute { until, reason: reason.clone(), by: by.clone(), at });
     builder.decided(Decision::Muted { monitor, until, reason, by: by.clone() });
-    builder.lets_go(monitor, StatusReason::MonitorMuted);
+    builder.release(monitor, StatusReason::MonitorMuted);
     Ok(())
 }
 

@@ -87,5 +87,5 @@ pub(super) fn resolve(
         MonitorCause::Removed => StatusReason::MonitorChanged,
         MonitorCause::Recovered | MonitorCause::Detected => StatusReason::Recovered,
     };
-    builder.lets_go(id, reason);
+    builder.release(id, reason);
 }

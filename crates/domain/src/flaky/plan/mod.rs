@@ -1,7 +1,7 @@
 //! The planner of a test case: commands and facts in, transitions out.
 //!
-//! Both entry points change what the input says in a [`builder::TransitionBuilder`], then let it settle: what is
-//! over ends, monitors that are gone resolve, labels and status follow.
+//! Both entry points change what the input says in a [`builder::TransitionBuilder`], then let it
+//! settle: what is over ends, monitors that are gone resolve, labels and status follow.
 
 mod builder;
 mod commands;
@@ -27,7 +27,7 @@ pub fn decide(
     Ok(concluded(builder))
 }
 
-/// Takes in a fact. One that is stale or repeated changes nothing, and the decision says so.
+/// Absorbs a fact. A stale or repeated one changes nothing, and the decision records that.
 pub fn absorb(test: &TestCase, settings: &Settings, fact: &Fact, at: Timestamp) -> Transition {
     let mut builder = TransitionBuilder::of(test, settings, at);
     settle::end_what_is_over(&mut builder);

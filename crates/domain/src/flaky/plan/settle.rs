@@ -1,4 +1,4 @@
-//! What follows from a change by itself: ends, monitors that are gone, labels, the status.
+//! The automatic consequences of a change: ends, removed monitors, labels, the status.
 
 use std::collections::BTreeSet;
 
@@ -31,7 +31,7 @@ pub(super) fn end_what_is_over(builder: &mut TransitionBuilder<'_>) {
     }
 }
 
-/// Writes an override down and tells of it.
+/// Records an override and emits its event.
 pub(super) fn set_quarantine(builder: &mut TransitionBuilder<'_>, decision: QuarantineDecision) {
     let (previous, updated) = (builder.test.quarantining(), decision.quarantining);
     let (reason, by) = (decision.reason.clone(), decision.by.clone());
@@ -160,7 +160,7 @@ fn explained(
     }
 }
 
-/// Nothing has stopped by itself, so the monitor that the status was about does something else now.
+/// No monitor has stopped, so the action of the monitor behind the status has changed.
 fn changed_action(builder: &TransitionBuilder<'_>) -> (StatusReason, Trigger) {
     let monitor = builder.test.standing.monitor;
     let kind = monitor

@@ -18,7 +18,7 @@ const MAX_SHOWN: usize = 1_000;
 /// The most bytes of a variant; uploaders cut there too.
 const MAX_VARIANT: usize = 64;
 
-/// An upload as it is taken in.
+/// An upload after the mapping.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mapped {
     /// The upload.
@@ -29,8 +29,8 @@ pub struct Mapped {
     pub warnings: Vec<UploadWarning>,
 }
 
-/// What is known of an upload: what its sender claims, then what its CI system says, then git. When
-/// there is no clone, what the sender told the uploader in git's place counts before the CI system.
+/// The metadata of an upload: from its sender, then its CI system, then git. Without a clone,
+/// values that the sender gave in place of git take precedence over the CI system.
 pub fn upload_of(
     record: &UploadRecord,
     received: &Received,
@@ -125,8 +125,8 @@ pub fn map(
     Mapped { upload, runs, warnings }
 }
 
-/// Which attempt at its test each run is, from 0: in the order in which they started when that is known
-/// of all of them, else in the order of the files. A rerun's file may come before that of the first run.
+/// Which attempt at its test each run is, from 0: in the order of their start times when all have
+/// one, otherwise in the order of the files. A rerun's file may come before that of the first run.
 fn attempts(runs: &[ReportedRun]) -> Vec<u32> {
     let mut tests: HashMap<&TestKey, Vec<(Option<Timestamp>, usize)>> =
         HashMap::with_capacity(runs.len());
@@ -187,7 +187,7 @@ fn looks_like_pr(branch: &str) -> bool {
     branch.starts_with("pull/") || branch.starts_with("remotes/pull/")
 }
 
-/// Links are shown on pages: nothing but an address of the web is one.
+/// Links are shown on pages: only http and https addresses are links.
 fn is_address(text: &str) -> bool {
     text.starts_with("https://") || text.starts_with("http://")
 }

@@ -136,7 +136,7 @@ fn an_excused_failure_is_known_by_every_id_that_was_sent_for_it() {
 }
 
 #[test]
-fn what_looks_bad_is_said_once_with_a_count() {
+fn a_warning_is_reported_once_with_a_count() {
     let nameless =
         FoundRun { name: String::new(), started_at: None, ..run("", RunOutcome::Passed) };
     let old = FoundRun { started_at: Some(at(-90_000)), ..run("b", RunOutcome::Passed) };

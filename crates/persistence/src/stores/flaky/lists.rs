@@ -25,7 +25,7 @@ macro_rules! cases {
     };
 }
 
-/// The rule of quarantine as a filter. A test that it leaves out is not quarantined.
+/// The rule of quarantine as a filter. A test that it excludes is not quarantined.
 macro_rules! only_quarantined {
     ($query:expr, $settings:expr, $at:expr) => {{
         let over = test_cases::quarantine_until.le(Sql($at)).assume_not_null();
@@ -131,7 +131,8 @@ pub(super) async fn list(
 pub(super) async fn count(conn: &mut Conn, repo: RepoRef, list: TestList) -> Result<u64, DbError> {
     use diesel::dsl::{count_star, sql};
     use diesel::sql_types::BigInt;
-    // The number of groups: counting distinct values would sort them all, though they come in order.
+    // The number of groups: counting distinct values would sort them all, though they come in
+    // order.
     let groups = || sql::<BigInt>("COUNT(*) OVER ()");
     let counted: Option<i64> = match list {
         TestList::Failing { from, until } if is_within_an_hour(from, until) => {
