@@ -291,8 +291,8 @@ CREATE TABLE test_cases (
     document Document NOT NULL,
     PRIMARY KEY (repo_id, id)
 );
--- Lists of tests are read by repository and organization, in the order of ids. What lists are
--- counted by is in their indexes, so that counting reads no row.
+-- Lists of tests are read by repository and organization, in the order of ids. What lists are counted
+-- by is in their indexes, so that counting reads no row.
 CREATE INDEX test_cases_by_status ON test_cases (repo_id, org_id, status, id);
 CREATE INDEX test_cases_noted
 ON test_cases (repo_id, org_id, id, noted, status, quarantine, quarantine_until) WHERE noted;

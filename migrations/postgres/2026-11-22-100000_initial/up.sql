@@ -44,7 +44,7 @@ CREATE TABLE repos (
     UNIQUE (org_id, lookup)
 );
 
--- `watched_until`: until when the host of the queue is looked at often.
+-- `watched_until`: until when the host of the queue is polled often.
 CREATE TABLE queues (
     id UUID NOT NULL PRIMARY KEY,
     org_id UUID NOT NULL REFERENCES orgs (id),
@@ -479,7 +479,7 @@ CREATE TABLE webhook_attempts (
     ON DELETE CASCADE
 );
 
--- Events that git hosts have told, by the host's own id: one that comes twice does nothing.
+-- Events that git hosts have delivered, by the host's own id: a repeated delivery does nothing.
 CREATE TABLE heard_events (
     org_id UUID NOT NULL REFERENCES orgs (id),
     host TEXT NOT NULL,
@@ -489,7 +489,7 @@ CREATE TABLE heard_events (
 );
 CREATE INDEX heard_events_by_age ON heard_events (at);
 
--- Who changed what.
+-- The audit log.
 CREATE TABLE audit (
     id UUID NOT NULL PRIMARY KEY,
     org_id UUID NOT NULL REFERENCES orgs (id),

@@ -44,7 +44,7 @@ CREATE TABLE repos (
     UNIQUE (org_id, lookup)
 ) STRICT;
 
--- `watched_until`: until when the host of the queue is looked at often.
+-- `watched_until`: until when the host of the queue is polled often.
 CREATE TABLE queues (
     id TEXT NOT NULL PRIMARY KEY,
     org_id TEXT NOT NULL REFERENCES orgs (id),
@@ -480,7 +480,7 @@ CREATE TABLE webhook_attempts (
     ON DELETE CASCADE
 ) STRICT;
 
--- Events that git hosts have told, by the host's own id: one that comes twice does nothing.
+-- Events that git hosts have delivered, by the host's own id: a repeated delivery does nothing.
 CREATE TABLE heard_events (
     org_id TEXT NOT NULL REFERENCES orgs (id),
     host TEXT NOT NULL,
@@ -490,7 +490,7 @@ CREATE TABLE heard_events (
 ) STRICT;
 CREATE INDEX heard_events_by_age ON heard_events (at);
 
--- Who changed what.
+-- The audit log.
 CREATE TABLE audit (
     id TEXT NOT NULL PRIMARY KEY,
     org_id TEXT NOT NULL REFERENCES orgs (id),
