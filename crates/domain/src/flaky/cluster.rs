@@ -9,7 +9,7 @@ use crate::time::Timestamp;
 
 use super::mask;
 
-/// The most bytes of a message that are looked at.
+/// The most bytes of a message that are read.
 const MAX_MESSAGE: usize = 4 * 1_024;
 
 /// The most lines of a message that tell it apart.

@@ -13,7 +13,7 @@ words!(
     IgnoredBecause {
         /// It says what is known already.
         Known = "KNOWN",
-        /// A later measurement was taken in already.
+        /// A later measurement was already absorbed.
         Superseded = "SUPERSEDED",
         /// It is about a monitor that is gone, disabled or of another kind.
         NoSuchMonitor = "NO_SUCH_MONITOR",
@@ -80,7 +80,7 @@ pub enum Decision {
     Muted {
         /// Which.
         monitor: MonitorId,
-        /// Until when; `None` for ever.
+        /// Until when; `None` forever.
         until: Option<Timestamp>,
         /// Why.
         reason: Option<String>,
@@ -119,7 +119,7 @@ pub enum Decision {
         /// Who; the system when it expired.
         by: Actor,
     },
-    /// Somebody holds a label.
+    /// A source adds a label.
     Labelled {
         /// Which.
         label: String,
@@ -128,7 +128,7 @@ pub enum Decision {
         /// Who did it; the system for a monitor.
         by: Actor,
     },
-    /// Somebody let go of a label.
+    /// A source releases a label.
     Unlabelled {
         /// Which.
         label: String,

@@ -7,7 +7,7 @@ use super::{
     TestStatus, Trigger,
 };
 
-/// A public event. The payload that leaves the house adds what is known of the test elsewhere.
+/// A public event. Its payload also has the metadata of the test.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]

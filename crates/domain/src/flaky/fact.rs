@@ -13,7 +13,7 @@ pub enum Fact {
         /// The time for which the readings hold. It must grow from measurement to measurement of a
         /// test; a measurement that is not later than the last one is ignored.
         as_of: Timestamp,
-        /// What each monitor sees. A monitor that is left out stays as it is.
+        /// The reading of each monitor. An omitted monitor is unchanged.
         readings: Vec<(MonitorId, Reading)>,
     },
     /// The repository's settings are other than before: monitors may be gone, disabled, or do

@@ -41,7 +41,7 @@ pub struct RunRecord {
     pub upload: UploadId,
     /// When it ran.
     pub at: Timestamp,
-    /// How it ended.
+    /// Its outcome.
     pub outcome: RunOutcome,
     /// Which attempt it was within the upload.
     pub attempt: u32,
@@ -98,7 +98,7 @@ pub struct Addition {
 pub struct Intake {
     /// The upload.
     pub upload: Upload,
-    /// What became of it.
+    /// Its outcome.
     pub taken_in: IngestOutcome,
     /// The tests that it reports, by id.
     pub reported_tests: BTreeMap<TestId, ReportedTest>,
@@ -108,7 +108,7 @@ pub struct Intake {
     pub additions: BTreeMap<TestId, Addition>,
 }
 
-/// Counts an upload. Tests whose id belongs to another test of `directory` are left out.
+/// Counts an upload. Tests whose id belongs to another test of `directory` are skipped.
 pub fn intake(
     upload: &Upload,
     reported: &[ReportedRun],
@@ -190,7 +190,7 @@ fn message_of(run: &ReportedRun) -> &str {
     })
 }
 
-/// Distinct tests that ran, and those whose last attempt failed.
+/// Distinct tests that ran, and tests whose last attempt failed.
 fn counts_of(upload: &Upload, taken: &[(TestId, &ReportedRun)]) -> UploadCounts {
     let mut last: BTreeMap<TestId, (u32, bool)> = BTreeMap::new();
     for (id, run) in taken.iter().filter(|(_, run)| run.outcome != RunOutcome::Skipped) {

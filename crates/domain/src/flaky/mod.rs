@@ -1,10 +1,10 @@
 //! Flaky tests: how results are judged, and which tests are quarantined. Pure, as [`crate::queue`].
 //!
-//! A [`TestCase`] is a value. [`decide`] answers a [`Command`], [`absorb`] takes in a [`Fact`],
+//! A [`TestCase`] is a value. [`decide`] answers a [`Command`], [`absorb`] applies a [`Fact`],
 //! [`next_deadline`] says when time alone changes something. Each returns or leads to a
-//! [`Transition`]: the new state, what was decided, and what is told to the outside.
+//! [`Transition`]: the new state, the decisions, and the public events.
 //!
-//! [`Monitor`]s are data. What is known of a test's runs, a [`Summary`], becomes a [`Reading`] per
+//! [`Monitor`]s are data. The summary of a test's runs, a [`Summary`], becomes a [`Reading`] per
 //! monitor, and readings are what [`Fact::Measured`] carries.
 
 mod branch;

@@ -23,7 +23,7 @@ macro_rules! reasons {
                 MonitorMuted = "monitor_muted",
                 /// The monitor that found something was deleted, disabled or given another action.
                 MonitorChanged = "monitor_changed",
-                /// The person's flag was taken back.
+                /// The user's flag was removed.
                 FlagRemoved = "flag_removed",
             }
         );

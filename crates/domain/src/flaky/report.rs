@@ -45,7 +45,7 @@ words!(
     }
 );
 
-/// What is known of an upload before its results are read.
+/// The metadata of an upload before its results are read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Upload {
@@ -99,11 +99,12 @@ pub struct ReportedRun {
     pub key: TestKey,
     /// Other files that the report names for it, for ids that clients make from them.
     pub other_files: Vec<String>,
-    /// How it ended.
+    /// Its outcome.
     pub outcome: RunOutcome,
     /// Which attempt it was within the upload, from 0.
     pub attempt: u32,
-    /// When it started, if the report says so believably; else the upload's own time counts.
+    /// When it started, if the report has a plausible time; otherwise the time of the upload
+    /// counts.
     pub started_at: Option<Timestamp>,
     /// How long it took.
     pub took: Option<Span>,
@@ -115,18 +116,18 @@ pub struct ReportedRun {
     pub quarantined: bool,
 }
 
-/// What became of an upload's results.
+/// The outcome of an upload's results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct IngestOutcome {
     /// Distinct tests that ran.
     pub tests: u32,
-    /// Those that failed in the end.
+    /// How many tests failed, after retries.
     pub failed: u32,
     /// Attempts in all, skipped ones among them.
     pub runs: u32,
     /// Whether it feeds monitors and rates.
     pub admission: Admission,
-    /// Whether it was taken in before; then nothing was counted again.
+    /// Whether it was stored before; then nothing was counted again.
     pub repeated: bool,
 }

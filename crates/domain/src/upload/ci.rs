@@ -176,10 +176,10 @@ impl CiRun {
         // An explicit number takes precedence.
         let given = get("TRUNK_PR_NUMBER").and_then(number);
         let Some(provider) = PROVIDERS.iter().find(|it| get(it.marker).is_some()) else {
-            return Self { pr: told, ..Self::default() };
+            return Self { pr: given, ..Self::default() };
         };
         let first = |names: &[&str]| names.iter().find_map(|name| get(name)).map(str::to_owned);
-        let pr = told.or_else(|| provider.pr.iter().find_map(|name| number(get(name)?)));
+        let pr = given.or_else(|| provider.pr.iter().find_map(|name| number(get(name)?)));
         let mut job_url = provider.job_url.iter().find_map(|it| filled(it, get));
         if let (Some(url), Some(pr)) = (&mut job_url, pr)
             && provider.name == "github"

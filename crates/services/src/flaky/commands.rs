@@ -85,7 +85,7 @@ impl FlakyService {
         Err(Error::UnknownTest { repo: name.clone(), test })
     }
 
-    /// Keeps what a CI run says of itself, and gives it an id.
+    /// Stores a CI run as its uploader reports it, and gives it an id.
     pub async fn add_ci_run(
         &self,
         caller: &Caller,

@@ -16,7 +16,7 @@ use super::FlakyService;
 
 /// A decision about a test that is not committed yet.
 pub(super) struct Judged {
-    /// What is known of the test beside its state.
+    /// The record of the test without its state.
     pub(super) record: TestRecord,
     /// What comes of it.
     pub(super) transition: Transition,
@@ -25,7 +25,7 @@ pub(super) struct Judged {
 }
 
 impl Judged {
-    /// A fact taken in.
+    /// An absorbed fact.
     pub(super) fn of(record: TestRecord, settings: &Settings, fact: Fact, at: Timestamp) -> Self {
         let transition = absorb(&record.test, settings, &fact, at);
         Self { record, transition, input: Input::Fact(fact) }
@@ -52,15 +52,15 @@ pub(super) fn is_watched(test: &TestCase) -> bool {
     test.monitors.values().any(|record| record.status == MonitorStatus::Active)
 }
 
-/// When a test is to be looked at again by itself.
+/// When a test must be examined again without a new result.
 pub(super) fn due_at(test: &TestCase, at: Timestamp) -> Option<Timestamp> {
     let measured = is_watched(test).then(|| at.plus(Span::minutes(MEASURE_EVERY_MINUTES)));
     next_deadline(test).into_iter().chain(measured).min()
 }
 
 impl FlakyService {
-    /// The steps of decisions, with what is told of them. Decisions that change nothing are left
-    /// out.
+    /// The steps of decisions, with their events. Decisions that change nothing are
+    /// omitted.
     pub(super) async fn steps(
         &self,
         repository: &Repository,

@@ -10,12 +10,12 @@ use super::super::Error;
 use super::judge::{Judged, due_at};
 use super::{FlakyService, settings_of};
 
-/// About the most rows of a kind that are deleted at once.
+/// About the most rows of a kind that are deleted per step.
 const PRUNED_AT_ONCE: u32 = 5_000;
 
 impl FlakyService {
-    /// Looks at the tests whose time has come. Returns how many there were; when it is as many as
-    /// are looked at in one go, there may be more.
+    /// Looks at the tests whose time has come. Returns how many there were; when it is the size of
+    /// a batch, there may be more.
     pub async fn measure(&self) -> Result<usize, Error> {
         let at = self.context.clock.now();
         let limit = u32::try_from(Self::AT_ONCE).unwrap_or(u32::MAX);
@@ -84,8 +84,8 @@ impl FlakyService {
         Ok(self.context.stores.tests.prepare_days(self.context.clock.now()).await?)
     }
 
-    /// Deletes some of what is older than `history`. Returns how many rows went; it is to be
-    /// called again until that is 0.
+    /// Deletes some of what is older than `history`. Returns how many rows went; call it again
+    /// until that is 0.
     pub async fn prune(&self, history: Span) -> Result<u64, Error> {
         let before = self.context.clock.now().minus(history).floor(Span::hours(24));
         Ok(self.context.stores.tests.prune(before, PRUNED_AT_ONCE).await?)

@@ -1,4 +1,4 @@
-//! Use cases of flaky tests: results come in, are judged, and are asked for.
+//! Use cases of flaky tests: storing results, judging tests, and lists.
 
 mod commands;
 mod judge;
@@ -28,7 +28,7 @@ pub use preview::{Preview, PreviewedTest};
 pub use reads::{ListKind, ListedTests, TestDetails};
 pub use run_failures::RunFailure;
 
-/// How often a step is decided again before it is given up.
+/// How often a step is decided again before it fails.
 const ATTEMPTS: u32 = 32;
 /// The most repositories whose turns are kept.
 const TURNS: usize = 4_096;
@@ -79,7 +79,7 @@ impl FlakyService {
         Ok((found, reference))
     }
 
-    /// Commits a step. `None`: somebody else was faster, and it must be decided again.
+    /// Commits a step. `None`: a concurrent commit came first, and it must be decided again.
     async fn commit(&self, commit: &FlakyCommit<'_>) -> Result<Option<()>, Error> {
         match self.context.stores.tests.commit(commit).await {
             Ok(_) => {
@@ -106,7 +106,7 @@ impl FlakyService {
     }
 }
 
-/// The settings that hold: those that were set, or what every repository starts with.
+/// The effective settings: the stored ones, or the defaults.
 pub(super) fn settings_of(repo: RepoRef, known: &FlakyRepo) -> Settings {
     known.settings.clone().unwrap_or_else(|| Settings::new(repo.id))
 }

@@ -37,7 +37,7 @@ pub struct Preview {
     pub tests: Vec<PreviewedTest>,
     /// How many there are.
     pub found: u32,
-    /// How many tests with failures were looked at; no monitor finds a test without one.
+    /// How many tests with failures were examined; no monitor finds a test without one.
     pub looked_at: u32,
 }
 

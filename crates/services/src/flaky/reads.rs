@@ -18,7 +18,7 @@ use super::{FlakyService, settings_of};
 /// Which tests are listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ListKind {
-    /// Those that failed within a time; see [`TestList::Failing`].
+    /// Tests that failed within a window; see [`TestList::Failing`].
     Failing {
         /// The first moment.
         from: Timestamp,
@@ -27,7 +27,7 @@ pub enum ListKind {
     },
     /// Those of a status.
     Unhealthy(TestStatus),
-    /// Those that are quarantined now.
+    /// Tests that are quarantined now.
     Quarantined,
 }
 
@@ -36,7 +36,7 @@ pub enum ListKind {
 pub struct ListedTests {
     /// The tests, in ascending order of their ids.
     pub tests: Vec<TestSnapshot>,
-    /// How many tests the list has, if that was asked for.
+    /// How many tests the list has, if requested.
     pub total: Option<u64>,
 }
 
@@ -69,8 +69,8 @@ impl FlakyService {
         self.list_with(caller, name, kind, asked, NumbersRead::All).await
     }
 
-    /// The same with no more numbers than the API's list of that kind tells: all of failing tests, the
-    /// pull requests of unhealthy ones, none of quarantined ones.
+    /// The same with no more numbers than the API's list of that kind tells: all of failing tests,
+    /// the pull requests of unhealthy ones, none of quarantined ones.
     pub async fn list_told(
         &self,
         caller: &Caller,
@@ -154,10 +154,10 @@ impl FlakyService {
     }
 
     /// A test with its past, as links to tests name it: by the slug of the organization and the
-    /// repository's owner and name, and by the test's id or one under which clients ask for it and no
-    /// other. Of several hosts the first one that has the test is meant.
-    /// `None`: there is no such test among the repositories that `seen_by` may see. `seen_by` is
-    /// `None` where anybody may read pages of tests.
+    /// repository's owner and name, and by the test's id or one under which clients ask for it and
+    /// no other. Of several hosts the first one that has the test is meant. `None`: no such test
+    /// exists in the repositories that `seen_by` may see. `seen_by` is `None` where the pages of
+    /// tests are public.
     pub async fn details_by_link(
         &self,
         org: &OrgSlug,

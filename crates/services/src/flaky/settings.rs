@@ -19,7 +19,7 @@ impl FlakyService {
         Ok(settings_of(repo, &self.context.stores.tests.repo(repo).await?))
     }
 
-    /// Changes settings; returns those that then hold. The patch may depend on those before.
+    /// Changes settings; returns the effective ones. The patch may depend on the current ones.
     pub async fn update_settings(
         &self,
         caller: &Caller,
@@ -60,7 +60,7 @@ impl FlakyService {
         settings.monitor(id).cloned().ok_or_else(|| missing().into())
     }
 
-    /// Deletes a monitor: it resolves for every test at once.
+    /// Deletes a monitor: it resolves for every test immediately.
     pub async fn delete_monitor(
         &self,
         caller: &Caller,

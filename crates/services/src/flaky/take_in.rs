@@ -37,7 +37,7 @@ impl ResultsSink for FlakyService {
             let at = self.context.clock.now();
             // The version first: what is read after it may be newer, and then the commit conflicts.
             let known = stores.tests.repo(repo).await?;
-            if let Some(before) = stores.tests.taken_in(repo, upload.id).await? {
+            if let Some(before) = stores.tests.ingest_outcome(repo, upload.id).await? {
                 return Ok(IngestOutcome { repeated: true, ..before });
             }
             let settings = settings_of(repo, &known);
@@ -108,7 +108,7 @@ impl FlakyService {
     }
 }
 
-/// A test that nobody has reported before.
+/// A test that was never reported before.
 fn new_record(
     repo: RepoRef,
     intake: &Intake,

@@ -88,7 +88,7 @@ impl FlakyStore for MemoryDatabase {
         Ok(found)
     }
 
-    async fn taken_in(
+    async fn ingest_outcome(
         &self,
         repo: RepoRef,
         id: UploadId,

@@ -1,7 +1,7 @@
 //! Monitors: each watches every test of a repository for one pattern, and is active or resolved for
 //! each of them.
 //!
-//! A monitor works in two steps, both pure. [`Monitor::read`] turns what is known of a test's runs
+//! A monitor works in two steps, both pure. [`Monitor::read`] turns the summary of a test's runs
 //! into a small [`Reading`]. [`Monitor::judge`] turns a reading into a [`Verdict`]. The reading is
 //! what a fact carries, what the journal keeps and what an event shows as evidence.
 //!
@@ -43,7 +43,7 @@ pub const MEASURE_EVERY_MINUTES: u32 = 20;
 pub enum Action {
     /// It changes the status of the test.
     Classify(Classification),
-    /// It only puts labels on the test: a dry run, or a sign for people.
+    /// It only adds labels to the test: a dry run, or a hint for users.
     Label {
         /// 1 to 10 names of 1 to 100 characters.
         labels: Vec<String>,
@@ -60,7 +60,7 @@ pub struct Monitor {
     pub id: MonitorId,
     /// What people call it, 1 to 100 characters.
     pub name: String,
-    /// Whether it works. A disabled monitor is resolved for every test at once.
+    /// Whether it is enabled. A disabled monitor is resolved for every test immediately.
     pub enabled: bool,
     /// Which runs it looks at.
     pub scope: BranchScope,
@@ -70,12 +70,12 @@ pub struct Monitor {
     pub action: Action,
     /// What it looks for.
     pub rule: Rule,
-    /// Hours without a run after which it resolves, 1 to [`MAX_HOURS`]. `None`: a test that does not
-    /// run stays as it is.
+    /// Hours without a run after which it resolves, 1 to [`MAX_HOURS`]. `None`: a test that does
+    /// not run stays as it is.
     pub stale_timeout_hours: Option<u32>,
 }
 
-/// What a monitor has said of a test so far, as far as the next verdict depends on it.
+/// The state of a monitor for a test that the next verdict depends on.
 #[derive(Clone, Copy, Debug)]
 pub struct Before<'a> {
     /// Whether it is active.

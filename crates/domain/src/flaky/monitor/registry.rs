@@ -55,7 +55,7 @@ macro_rules! registry {
                 match self { $(Self::$kind(rule) => rule.values(),)+ }
             }
 
-            /// With these values, within their bounds or not. Names of other kinds are left out.
+            /// With these values, within their bounds or not. Names of other kinds are ignored.
             #[must_use]
             pub fn with(self, given: &[(&str, u32)]) -> Self {
                 match self { $(Self::$kind(rule) => Self::$kind(rule.with(given)),)+ }
@@ -109,7 +109,7 @@ macro_rules! registry {
             }
         }
 
-        /// The reading in a few words, for people.
+        /// The reading as a short text.
         impl fmt::Display for Reading {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 match self { $(Self::$kind(reading) => reading.fmt(f),)+ }

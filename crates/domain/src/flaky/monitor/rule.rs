@@ -51,7 +51,7 @@ pub trait MonitorRule: Copy + 'static {
         Self::PARAMETERS.iter().map(value).collect()
     }
 
-    /// With these values, within their bounds or not. Names of other kinds are left out.
+    /// With these values, within their bounds or not. Names of other kinds are ignored.
     #[must_use]
     fn with(mut self, given: &[(&str, u32)]) -> Self {
         for parameter in Self::PARAMETERS {
@@ -152,7 +152,7 @@ impl<T> Parameter<T> {
 /// The runs of a test as a monitor looks at them.
 #[derive(Clone, Copy, Debug)]
 pub struct Runs<'a> {
-    /// What is known of them.
+    /// Their summary.
     pub summary: &'a Summary,
     /// Which of them the monitor looks at.
     pub scope: &'a BranchScope,

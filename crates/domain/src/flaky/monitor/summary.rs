@@ -1,6 +1,7 @@
-//! What is known of a test's runs, in the form that monitors are measured on.
+//! The summary of a test's runs, which monitors measure.
 //!
-//! Only runs that may count are in here: see [`crate::flaky::Admission`]. Skipped tests did not run.
+//! Only runs that may count are in here: see [`crate::flaky::Admission`]. Skipped tests did not
+//! run.
 
 use std::collections::BTreeMap;
 
@@ -96,7 +97,8 @@ pub(super) struct Tally {
 }
 
 impl Summary {
-    /// The summary of some runs, in any order. Stores that count in the database must agree with it.
+    /// The summary of some runs, in any order. Stores that count in the database must agree with
+    /// it.
     pub fn of<'a>(runs: impl IntoIterator<Item = &'a Run>) -> Self {
         let mut buckets: BTreeMap<(Timestamp, &str), Bucket> = BTreeMap::new();
         let mut codes: BTreeMap<(&SameCode, &str), CodeSummary> = BTreeMap::new();
@@ -168,8 +170,8 @@ impl Summary {
 
     /// Counts the runs of a scope within the last `window` before `at`, and the last times ever.
     ///
-    /// A bucket that began at the window's edge or before it is left out, so that nothing older than
-    /// the window counts. A bucket from the future is left out too.
+    /// A bucket that began at the window's edge or before it is skipped, so that nothing older than
+    /// the window counts. A bucket from the future is skipped too.
     pub(super) fn tally(&self, scope: &BranchScope, window: Span, at: Timestamp) -> Tally {
         let mut tally = Tally::default();
         for bucket in &self.buckets {

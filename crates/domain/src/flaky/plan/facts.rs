@@ -70,7 +70,7 @@ fn measured(
     }
 }
 
-/// Ends what an active monitor says of the test.
+/// Resolves an active monitor of the test.
 pub(super) fn resolve(
     builder: &mut TransitionBuilder<'_>,
     id: MonitorId,

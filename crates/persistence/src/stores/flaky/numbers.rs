@@ -50,7 +50,7 @@ struct Cluster {
 }
 
 bulk_rows! {
-    /// A test that is asked for.
+    /// A requested test.
     ASKED = AskedRow in "asked" { id: TestId } "";
 }
 
@@ -63,7 +63,7 @@ pub(super) async fn numbers(
     let (day, week) = (at.minus(Span::hours(24)), at.minus(Span::hours(7 * 24)));
     let mut found: BTreeMap<TestId, TestNumbers> = BTreeMap::new();
     // Parameters are numbered in the order in which they appear: SQLite counts them so. A cross
-    // join keeps it from walking the whole repository for each test that is asked for.
+    // join keeps it from walking the whole repository for each requested test.
     let asked = rows_of_json(ASKED.columns);
     for piece in bulk::pieces(ids) {
         let piece: Vec<AskedRow> = piece.iter().map(|id| AskedRow { id: *id }).collect();

@@ -113,7 +113,7 @@ impl FlakyStore for Store {
         Ok(summaries::summaries(&mut conn, repo, ids, since).await?)
     }
 
-    async fn taken_in(
+    async fn ingest_outcome(
         &self,
         repo: RepoRef,
         id: UploadId,
