@@ -199,7 +199,7 @@ impl LocalChecksRunner {
                     output = format!("{}\n[{words}]\n", output.trim_end_matches('\n'));
                 }
                 Err(error) => {
-                    tracing::warn!(check, error, "could not store the reports of a check")
+                    tracing::warn!(check, error, "could not store the reports of a check");
                 }
             }
         }

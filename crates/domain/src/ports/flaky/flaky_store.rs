@@ -141,7 +141,7 @@ pub trait FlakyStore: Send + Sync {
     ) -> Result<BTreeMap<TestId, Summary>, StoreError>;
 
     /// The outcome of a processed upload.
-    async fn taken_in(
+    async fn ingest_outcome(
         &self,
         repo: RepoRef,
         id: UploadId,
