@@ -47,7 +47,7 @@ impl Named for PrState {
                 "Pending failure",
                 "warning",
                 Tone::Warning,
-                "its tests failed; later pull requests show whether it is at fault",
+                "its tests failed; other test runs show whether it is at fault",
             ),
         }
     }
