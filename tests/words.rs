@@ -105,9 +105,13 @@ fn words(text: &str) -> Vec<Word> {
     words
 }
 
+fn has_extension(path: &str, extension: &str) -> bool {
+    Path::new(path).extension().is_some_and(|it| it == extension)
+}
+
 /// The same text with everything replaced that is not prose; the lines stay.
 fn prose(path: &str, text: &str) -> String {
-    if path.ends_with(".rs") { rust_prose(text) } else { plain_prose(text) }
+    if has_extension(path, "rs") { rust_prose(text) } else { plain_prose(text) }
 }
 
 /// A text without the marks of comments, lists and tables before each line.
@@ -133,7 +137,7 @@ fn rust_prose(text: &str) -> String {
             let close = format!("\"{}", "#".repeat(hashes));
             let start = hashes + 2;
             let end = rest[start..].find(&close).map_or(rest.len(), |at| start + at);
-            prose += &format!("|{}|", &rest[start..end]);
+            prose.extend(["|", &rest[start..end], "|"]);
             rest = rest.get(end + close.len()..).unwrap_or_default();
         } else if c == '"' {
             rest = string(&rest[1..], &mut prose);
@@ -153,7 +157,7 @@ fn rust_prose(text: &str) -> String {
             let is_name = word == "fn";
             rest[..end].clone_into(&mut word);
             if is_name {
-                prose += &format!("|{}|", word.replace('_', " "));
+                prose.extend(["|", &word.replace('_', " "), "|"]);
             } else {
                 prose.push('|');
             }
@@ -210,7 +214,7 @@ fn files() -> Vec<String> {
             && !FOREIGN.iter().any(|(end, _)| path.ends_with(end))
             && !FOREIGN_FOLDERS.iter().any(|(folder, _)| path.starts_with(folder))
             // Data of tests is in JSON; documents are only in docs.
-            && (!path.ends_with(".json") || path.starts_with("docs/"))
+            && (!has_extension(path, "json") || path.starts_with("docs/"))
     };
     listed.split('\0').filter(is_ours).map(ToOwned::to_owned).collect()
 }
