@@ -198,9 +198,8 @@ fn operations() -> String {
     for (tag, rows) in tags {
         let mut title = tag;
         title[..1].make_ascii_uppercase();
-        page.push_str(&format!(
-            "\n## {title}\n\n| operation | address | summary |\n|---|---|---|\n{rows}"
-        ));
+        let head = "| operation | address | summary |\n|---|---|---|\n";
+        page.extend(["\n## ", &title, "\n\n", head, &rows]);
     }
     page
 }
@@ -238,7 +237,7 @@ fn describe(command: &clap::Command, level: usize, page: &mut String) {
     }
     let name = command.get_bin_name().expect("a built command");
     let about = command.get_about().map(ToString::to_string).unwrap_or_default();
-    page.push_str(&format!("\n{} {name}\n\n{about}.\n", "#".repeat(level)));
+    page.extend(["\n", &"#".repeat(level), " ", name, "\n\n", &about, ".\n"]);
     if command.has_subcommands() {
         for below in command.get_subcommands() {
             describe(below, level + 1, page);
@@ -246,14 +245,14 @@ fn describe(command: &clap::Command, level: usize, page: &mut String) {
         return;
     }
     let usage = command.clone().render_usage().to_string();
-    page.push_str(&format!("\n```text\n{}\n```\n", usage.trim_start_matches("Usage: ")));
+    page.extend(["\n```text\n", usage.trim_start_matches("Usage: "), "\n```\n"]);
     let own = |argument: &&clap::Arg| !argument.is_global_set();
     let table = options(command.get_arguments().filter(own));
     if !table.is_empty() {
-        page.push_str(&format!("\n{table}"));
+        page.extend(["\n", &table]);
     }
     if let Some(after) = command.get_after_help() {
-        page.push_str(&format!("\n```text\n{after}\n```\n"));
+        page.extend(["\n```text\n", &after.to_string(), "\n```\n"]);
     }
 }
 
@@ -269,18 +268,18 @@ fn options<'a>(arguments: impl Iterator<Item = &'a clap::Arg>) -> String {
         if argument.get_action().takes_values() && !names.is_empty() {
             let names: Vec<String> =
                 names.iter().map(|value| format!("`{}`", value.get_name())).collect();
-            meaning.push_str(&format!("; one of {}", names.join(", ")));
+            meaning.extend(["; one of ", &names.join(", ")]);
         }
         if let Some(variable) = argument.get_env() {
-            meaning.push_str(&format!("; also from `{}`", variable.display()));
+            meaning.extend(["; also from `", &variable.to_string_lossy(), "`"]);
         }
         if let ([default], true) =
             (argument.get_default_values(), argument.get_action().takes_values())
         {
-            meaning.push_str(&format!("; default `{}`", default.display()));
+            meaning.extend(["; default `", &default.to_string_lossy(), "`"]);
         }
         let name = argument.to_string().replace('|', "\\|");
-        table.push_str(&format!("| `{name}` | {} |\n", meaning.replace('|', "\\|")));
+        table.extend(["| `", &name, "` | ", &meaning.replace('|', "\\|"), " |\n"]);
     }
     if table.is_empty() {
         return table;

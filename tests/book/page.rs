@@ -49,12 +49,11 @@ impl Page {
                 paragraph.clear();
             }
             if let Some(language) = fence {
-                match open.take() {
-                    Some(block) => blocks.push(block),
-                    None => {
-                        let language = language.trim().to_owned();
-                        open = Some(Block { line: number, language, text: String::new() });
-                    }
+                if let Some(block) = open.take() {
+                    blocks.push(block);
+                } else {
+                    let language = language.trim().to_owned();
+                    open = Some(Block { line: number, language, text: String::new() });
                 }
             } else if let Some(block) = &mut open {
                 block.text.push_str(line);
