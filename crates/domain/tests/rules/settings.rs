@@ -165,9 +165,9 @@ fn the_bounds_of_each_setting_are_allowed_and_the_next_values_are_not() {
         }
         for value in refused {
             let result = spec.check(&value);
-            let named =
+            let is_refused =
                 matches!(&result, Err(Refusal::InvalidSetting { field, .. }) if field == spec.name);
-            assert!(named, "{} {value:?}: {result:?}", spec.name);
+            assert!(is_refused, "{} {value:?}: {result:?}", spec.name);
         }
     }
 }
