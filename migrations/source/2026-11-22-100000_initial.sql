@@ -288,6 +288,7 @@ CREATE TABLE test_cases (
     last_seen_at Moment NOT NULL,
     last_failure_at Moment,
     due_at Moment,
+    windows Document,
     document Document NOT NULL,
     PRIMARY KEY (repo_id, id)
 );

@@ -109,7 +109,8 @@ tables! {
         repo_id -> Id, id -> Id, org_id -> Id, status -> Text, quarantine -> Text,
         quarantine_until -> Nullable<Moment>, noted -> Bool, watched -> Bool, owners -> Document,
         ticket -> Nullable<Text>, first_seen_at -> Moment, last_seen_at -> Moment,
-        last_failure_at -> Nullable<Moment>, due_at -> Nullable<Moment>, document -> Document,
+        last_failure_at -> Nullable<Moment>, due_at -> Nullable<Moment>,
+        windows -> Nullable<Document>, document -> Document,
     }
 
     test_aliases (repo_id, alias, test_id) {

@@ -289,6 +289,7 @@ CREATE TABLE test_cases (
     last_seen_at TIMESTAMPTZ NOT NULL,
     last_failure_at TIMESTAMPTZ,
     due_at TIMESTAMPTZ,
+    windows JSONB,
     document JSONB NOT NULL,
     PRIMARY KEY (repo_id, id)
 );

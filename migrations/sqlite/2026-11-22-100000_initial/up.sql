@@ -289,6 +289,7 @@ CREATE TABLE test_cases (
     last_seen_at INTEGER NOT NULL,
     last_failure_at INTEGER,
     due_at INTEGER,
+    windows TEXT,
     document TEXT NOT NULL,
     PRIMARY KEY (repo_id, id)
 ) STRICT;

@@ -7,7 +7,7 @@ use crate::time::{Span, Timestamp};
 
 use super::{
     Admission, BranchClass, Failure, FailureCluster, Fingerprint, IngestOutcome, ReportedRun, Run,
-    RunOutcome, SameCode, Settings, Summary, TestDirectory, TestId, TestKey, Upload, UploadCounts,
+    RunOutcome, Settings, Summary, TestDirectory, TestId, TestKey, Upload, UploadCounts,
     UploadId, admit, cluster_failures, incidents,
 };
 
@@ -232,10 +232,7 @@ fn branch_of(upload: &Upload) -> &str {
 }
 
 fn addition(upload: &Upload, runs: &[&RunRecord]) -> Addition {
-    let code = upload
-        .sha
-        .clone()
-        .map_or_else(|| SameCode::Upload(upload.id.to_string()), SameCode::Commit);
+    let code = upload.code();
     let counting = || runs.iter().filter(|run| run.counts);
     let failing = || counting().filter(|run| run.outcome == RunOutcome::Failed);
     let summed: Vec<Run> = counting()

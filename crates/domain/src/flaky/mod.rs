@@ -50,7 +50,7 @@ pub use monitor::{
     Action, BUCKET_MINUTES, Before, Bucket, Classification, CodeSummary, Evidence, MAX_HOURS,
     MEASURE_EVERY_MINUTES, Monitor, MonitorId, MonitorKind, MonitorReading, MonitorRule,
     MonitorStatus, Parameter, ParameterSpec, Reading, Rule, Run, Runs, SameCode, Summary, Template,
-    Verdict,
+    Verdict, Window, WindowRules, Windows, bucket_length, horizon,
 };
 pub use plan::{absorb, decide, next_deadline};
 pub use quarantine::{

@@ -152,6 +152,7 @@ documents! {
     flaky::Settings: "flaky settings" version 1,
     SettingsChange: "change of flaky settings" version 1,
     TestCase: "test" version 1,
+    flaky::Windows: "windows of a test" version 1,
     Owners: "owners" version 1,
     flaky::JournalRecord: "test journal" version 1,
     flaky::RunRecord: "result" version 1,

@@ -27,7 +27,7 @@ pub(super) fn again<T: Document>(text: &[u8]) -> Result<String, Unreadable> {
 }
 
 /// Where documents are, by table, column and kind.
-const COLUMNS: [(&str, &str, &str); 21] = [
+const COLUMNS: [(&str, &str, &str); 22] = [
     ("queues", "document", "queue"),
     ("entries", "document", "entry"),
     ("runs", "document", "test run"),
@@ -42,6 +42,7 @@ const COLUMNS: [(&str, &str, &str); 21] = [
     ("flaky_settings_log", "document", "change of flaky settings"),
     ("test_cases", "document", "test"),
     ("test_cases", "owners", "owners"),
+    ("test_cases", "windows", "windows of a test"),
     ("test_journal", "document", "test journal"),
     ("test_runs", "document", "result"),
     ("result_uploads", "upload", "uploaded results"),

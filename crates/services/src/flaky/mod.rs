@@ -15,10 +15,10 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use quick_cache::sync::Cache;
-use signalbox_domain::flaky::{Actor, MAX_HOURS, Settings};
+use signalbox_domain::flaky::{Actor, Settings};
 use signalbox_domain::ids::RepoName;
 use signalbox_domain::ports::{CommitError, FlakyCommit, FlakyRepo, RepoRef, Repository};
-use signalbox_domain::time::{Span, Timestamp};
+use signalbox_domain::time::Timestamp;
 use signalbox_domain::token::{Caller, Scope};
 
 use super::{Error, FlakyContext};
@@ -53,11 +53,6 @@ impl FlakyService {
     /// The caller as the one who did something to a test.
     pub fn actor(caller: &Caller) -> Actor {
         Actor { full_name: caller.name.clone(), email: String::new() }
-    }
-
-    /// From when on runs can matter to a monitor.
-    fn horizon(at: Timestamp) -> Timestamp {
-        at.minus(Span::hours(MAX_HOURS))
     }
 
     /// The caller's repository of that name, after checking that the token may do and see it.

@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use async_trait::async_trait;
-use signalbox_domain::flaky::{IngestOutcome, MonitorStatus, Summary, TestId, UploadId};
+use signalbox_domain::flaky::{
+    CodeSummary, IngestOutcome, MonitorStatus, SameCode, Summary, TestId, UploadId,
+};
 use signalbox_domain::ports::{
     CiRun, CommitError, FlakyCommit, FlakyRepo, FlakyStore, RepoRef, StoreError, TestRecord,
     Version,
@@ -88,6 +90,25 @@ impl FlakyStore for MemoryDatabase {
         Ok(found)
     }
 
+    async fn codes(
+        &self,
+        repo: RepoRef,
+        ids: &[TestId],
+        code: &SameCode,
+    ) -> Result<BTreeMap<TestId, Vec<CodeSummary>>, StoreError> {
+        let tables = self.tables();
+        let mut found = BTreeMap::new();
+        for id in ids {
+            let Some(known) = tables.flaky.summaries.get(&(repo, *id)) else { continue };
+            let codes = known.codes.iter().filter(|it| it.code == *code).cloned();
+            let codes: Vec<CodeSummary> = codes.collect();
+            if !codes.is_empty() {
+                found.insert(*id, codes);
+            }
+        }
+        Ok(found)
+    }
+
     async fn taken_in(
         &self,
         repo: RepoRef,
@@ -121,6 +142,11 @@ impl FlakyStore for MemoryDatabase {
         }
         for step in commit.steps {
             flaky.step(repo, step);
+        }
+        for (id, windows) in commit.windows {
+            if let Some(row) = flaky.tests.get_mut(&(repo, *id)) {
+                row.record.windows = windows.clone();
+            }
         }
         for step in commit.steps {
             tables.log(repo.org, repo.id, &step.events);

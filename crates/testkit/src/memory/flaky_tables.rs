@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use signalbox_domain::flaky::{
     Addition, FailureCluster, HourCount, IngestOutcome, Intake, JournalRecord, RunOutcome,
-    RunRecord, Settings, Summary, TestCase, TestId, UploadId,
+    RunRecord, Settings, Summary, TestCase, TestId, UploadId, Windows,
 };
 use signalbox_domain::ids::PrNumber;
 use signalbox_domain::ports::{CiRun, RepoRef, SettingsStep, TestList, TestRecord, TestStep};
@@ -60,6 +60,7 @@ impl FlakyTables {
                     first_seen_at: received,
                     last_seen_at: received,
                     last_failure_at: None,
+                    windows: Windows::default(),
                 },
                 aliases: BTreeSet::new(),
                 due_at: None,

@@ -10,7 +10,8 @@ use async_trait::async_trait;
 
 use crate::audit::AuditRecord;
 use crate::flaky::{
-    Actor, IngestOutcome, Intake, JournalRecord, Settings, Summary, TestCase, TestId, UploadId,
+    Actor, CodeSummary, IngestOutcome, Intake, JournalRecord, SameCode, Settings, Summary, TestCase,
+    TestId, UploadId, Windows,
 };
 use crate::ids::{OrgId, RepoId};
 use crate::ports::{CommitError, EventRecord, StoreError, Version};
@@ -52,6 +53,8 @@ pub struct TestRecord {
     pub last_seen_at: Timestamp,
     /// The last failing run that counts.
     pub last_failure_at: Option<Timestamp>,
+    /// What monitors must know of its runs.
+    pub windows: Windows,
 }
 
 /// A step of one test.
@@ -91,6 +94,9 @@ pub struct FlakyCommit<'a> {
     pub intake: Option<&'a Arc<Intake>>,
     /// The tests that changed. They exist, or are seen in the intake.
     pub steps: &'a [TestStep],
+    /// The windows of tests after the step. They exist, or are seen in the intake; those of others
+    /// stay as they are.
+    pub windows: &'a BTreeMap<TestId, Windows>,
     /// The time of the step.
     pub at: Timestamp,
     /// The record for the audit log, when the step is an administrative change.
@@ -131,13 +137,23 @@ pub trait FlakyStore: Send + Sync {
     async fn aliases(&self, repo: RepoRef, tests: &[TestId]) -> Result<Vec<String>, StoreError>;
 
     /// What is known of the runs of these tests that count, as [`Summary::of`] makes it: buckets
-    /// that began at or after `since`, and codes with a first success or failure at or after it.
+    /// that began at or after `since`, and codes with a first success or failure at or after it. Its
+    /// cost grows with history: it is for previews and for windows that must be rebuilt.
     async fn summaries(
         &self,
         repo: RepoRef,
         ids: &[TestId],
         since: Timestamp,
     ) -> Result<BTreeMap<TestId, Summary>, StoreError>;
+
+    /// What is known of the runs of these tests on one code, as [`Summary::of`] makes it, by branch.
+    /// Its cost does not grow with the other codes.
+    async fn codes(
+        &self,
+        repo: RepoRef,
+        ids: &[TestId],
+        code: &SameCode,
+    ) -> Result<BTreeMap<TestId, Vec<CodeSummary>>, StoreError>;
 
     /// What became of an upload that was taken in.
     async fn taken_in(

@@ -1,9 +1,10 @@
 //! Rows of a repository's steps.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use signalbox_domain::flaky::{
-    Intake, MonitorStatus, QuarantineOverride, TestCase, TestId, TestStatus,
+    Intake, MonitorStatus, QuarantineOverride, TestCase, TestId, TestStatus, Windows,
 };
 use signalbox_domain::ids::{OrgId, RepoId};
 use signalbox_domain::ports::{FlakyCommit, RepoRef, TestStep};
@@ -78,6 +79,7 @@ pub(super) struct CommitRows {
     pub(super) marks: i64,
     pub(super) settings: Option<SettingsRow>,
     pub(super) intake: Option<(Arc<Intake>, IntakeRows)>,
+    pub(super) windows: BTreeMap<TestId, Windows>,
     pub(super) states: Vec<StateRow>,
     pub(super) journal: Vec<JournalRow>,
     pub(super) events: Vec<EventRow>,
@@ -103,6 +105,7 @@ impl CommitRows {
             marks: i64::from(commit.settings.is_some() || !commit.steps.is_empty()),
             settings: settings.transpose()?,
             intake: commit.intake.map(|it| (it.clone(), IntakeRows::of(repo, it, commit.at))),
+            windows: commit.windows.clone(),
             states: Vec::with_capacity(commit.steps.len()),
             journal: Vec::with_capacity(commit.steps.len()),
             events: Vec::new(),

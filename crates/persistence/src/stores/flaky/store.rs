@@ -6,7 +6,9 @@ use async_trait::async_trait;
 use diesel::prelude::*;
 use diesel_async::RunQueryDsl;
 use futures_util::FutureExt;
-use signalbox_domain::flaky::{IngestOutcome, Settings, Summary, TestId, UploadId};
+use signalbox_domain::flaky::{
+    CodeSummary, IngestOutcome, SameCode, Settings, Summary, TestId, UploadId,
+};
 use signalbox_domain::ids::{OrgId, RepoId};
 use signalbox_domain::ports::{
     CiRun, CommitError, FlakyCommit, FlakyRepo, FlakyStore, RepoRef, StoreError, TestRecord,
@@ -111,6 +113,16 @@ impl FlakyStore for Store {
     ) -> Result<BTreeMap<TestId, Summary>, StoreError> {
         let mut conn = self.connection().await?;
         Ok(summaries::summaries(&mut conn, repo, ids, since).await?)
+    }
+
+    async fn codes(
+        &self,
+        repo: RepoRef,
+        ids: &[TestId],
+        code: &SameCode,
+    ) -> Result<BTreeMap<TestId, Vec<CodeSummary>>, StoreError> {
+        let mut conn = self.connection().await?;
+        Ok(summaries::codes(&mut conn, repo, ids, code).await?)
     }
 
     async fn taken_in(
