@@ -93,6 +93,12 @@ impl Named for StatusReason {
             Self::Stale => {
                 word("No recent runs", "clock", Tone::Quiet, "it was not run for a long time")
             }
+            Self::Incident => word(
+                "Incident",
+                "shield",
+                Tone::Quiet,
+                "its failures belong to an incident and no longer count",
+            ),
             Self::MonitorMuted => word(
                 "Monitor muted",
                 "minus",

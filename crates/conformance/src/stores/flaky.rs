@@ -119,6 +119,7 @@ pub async fn a_step_on_an_old_version_writes_nothing(stores: &Stores) {
         intake: None,
         steps: &[],
         windows: &windows,
+        incidents: None,
         at: scenario.now(),
         audit: None,
     };

@@ -1,25 +1,26 @@
 //! What an upload costs: rows that are read and written, with little and with much history.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
 use signalbox_domain::flaky::{
-    Addition, CodeSummary, IngestOutcome, ReportedRun, SameCode, Summary, TestId, UploadId,
+    Addition, CodeSummary, Incident, IncidentId, IngestOutcome, ReportedRun, RunRecord, SameCode,
+    Summary, TestId, UploadId,
 };
 use signalbox_domain::ports::{
-    CiRun, CommitError, FlakyCommit, FlakyRepo, FlakyStore, RepoRef, StoreError, Stores,
-    TestRecord, Version,
+    CiRun, CommitError, FlakyCommit, FlakyRepo, FlakyStore, KnownIncidents, RepoRef, StoreError,
+    Stores, TestRecord, Version,
 };
 use signalbox_domain::time::{Span, Timestamp};
 
 use super::flaky_scenario::Scenario;
 
 /// Tests of each upload.
-const TESTS: u32 = 40;
+const TESTS: u32 = 20;
 /// Tests of each upload that fail and pass on a retry; each test is one of them in every fifth.
-const FLAKY: u32 = 8;
+const FLAKY: u32 = 4;
 
 /// A store that counts the rows that go through it.
 struct Counting {
@@ -99,6 +100,47 @@ impl FlakyStore for Counting {
     ) -> Result<BTreeMap<TestId, Vec<CodeSummary>>, StoreError> {
         let found = self.store.codes(repo, ids, code).await?;
         self.read(found.values().map(Vec::len).sum());
+        Ok(found)
+    }
+
+    async fn incidents(
+        &self,
+        repo: RepoRef,
+        since: Timestamp,
+        limit: u32,
+    ) -> Result<KnownIncidents, StoreError> {
+        let found = self.store.incidents(repo, since, limit).await?;
+        self.read(found.incidents.len() + 1);
+        Ok(found)
+    }
+
+    async fn incident(
+        &self,
+        repo: RepoRef,
+        id: IncidentId,
+    ) -> Result<Option<Incident>, StoreError> {
+        self.read(1);
+        self.store.incident(repo, id).await
+    }
+
+    async fn incident_failures(
+        &self,
+        repo: RepoRef,
+        id: IncidentId,
+    ) -> Result<BTreeSet<(TestId, UploadId)>, StoreError> {
+        let found = self.store.incident_failures(repo, id).await?;
+        self.read(found.len());
+        Ok(found)
+    }
+
+    async fn failing_runs(
+        &self,
+        repo: RepoRef,
+        failures: &BTreeSet<(TestId, UploadId)>,
+        from: Timestamp,
+    ) -> Result<Vec<RunRecord>, StoreError> {
+        let found = self.store.failing_runs(repo, failures, from).await?;
+        self.read(found.len());
         Ok(found)
     }
 

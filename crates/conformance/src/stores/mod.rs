@@ -7,6 +7,7 @@ pub mod audit;
 pub mod events;
 pub mod flaky;
 pub mod flaky_cost;
+pub mod flaky_incidents;
 pub mod flaky_lists;
 pub mod flaky_runs;
 mod flaky_scenario;
@@ -55,6 +56,9 @@ macro_rules! store_conformance {
             audit::records_are_for_their_own_organization,
             audit::old_records_are_pruned,
             audit::a_commit_writes_its_record_or_nothing,
+            flaky_incidents::a_bad_upload_is_an_incident,
+            flaky_incidents::failures_are_recounted,
+            flaky_incidents::an_incident_is_recognised_late,
             flaky_cost::an_upload_costs_what_it_contains,
             flaky::summaries_agree_with_the_runs,
             flaky::an_upload_is_taken_in_once,

@@ -152,6 +152,8 @@ documents! {
     flaky::Settings: "flaky settings" version 1,
     SettingsChange: "change of flaky settings" version 1,
     TestCase: "test" version 1,
+    flaky::Incident: "incident" version 1,
+    flaky::FailureHistory: "failures of a repository" version 1,
     flaky::Windows: "windows of a test" version 1,
     Owners: "owners" version 1,
     flaky::JournalRecord: "test journal" version 1,

@@ -53,6 +53,7 @@ impl FlakyService {
                 intake: None,
                 steps: &steps,
                 windows: &BTreeMap::new(),
+                incidents: None,
                 at,
                 audit: Some(&audit),
             };

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use signalbox_domain::flaky::{
-    Event, Fact, Input, Intake, MEASURE_EVERY_MINUTES, MonitorStatus, Settings, TestCase, TestId,
-    Transition, WindowRules, Windows, absorb, horizon, next_deadline,
+    Event, Fact, Input, Intake, MEASURE_EVERY_MINUTES, MonitorStatus, Recount, Settings, TestCase,
+    TestId, Transition, WindowRules, Windows, absorb, horizon, next_deadline,
 };
 use signalbox_domain::ports::{
     EventRecord, RepoRef, Repository, TestRecord, TestSnapshot, TestStep,
@@ -13,6 +13,7 @@ use signalbox_domain::time::{Span, Timestamp};
 
 use super::super::Error;
 use super::FlakyService;
+use super::incidents::fact_of;
 
 /// A decision about a test that is not committed yet.
 pub(super) struct Judged {
@@ -38,12 +39,24 @@ impl Judged {
         windows: &Windows,
         at: Timestamp,
     ) -> Self {
+        Self::recounted(record, settings, windows, &[], at)
+    }
+
+    /// The same after failures of the test were recounted, if they were.
+    pub(super) fn recounted(
+        record: TestRecord,
+        settings: &Settings,
+        windows: &Windows,
+        recounts: &[Recount],
+        at: Timestamp,
+    ) -> Self {
         // Two measurements within one microsecond are still two.
         let next = record.test.measured_at.map(|last| last.plus(Span::MICROSECOND));
         let as_of = next.map_or(at, |next| next.max(at));
         let working = settings.monitors.iter().filter(|monitor| monitor.enabled);
         let readings = working.map(|it| (it.id, it.read_windows(windows, as_of))).collect();
-        Self::of(record, settings, Fact::Measured { as_of, readings }, at)
+        let fact = fact_of(recounts, as_of, readings);
+        Self::of(record, settings, fact, at)
     }
 }
 

@@ -67,6 +67,7 @@ impl FlakyService {
                 intake: None,
                 steps: &steps,
                 windows: &windows,
+                incidents: None,
                 at,
                 audit: None,
             };

@@ -1,6 +1,7 @@
 //! Use cases of flaky tests: results come in, are judged, and are asked for.
 
 mod commands;
+mod incidents;
 mod judge;
 mod known;
 mod lookup;
@@ -81,7 +82,10 @@ impl FlakyService {
                 if commit.settings.is_some() || !commit.steps.is_empty() {
                     self.quarantined.remove(&commit.repo);
                 }
-                if commit.steps.iter().any(|step| !step.events.is_empty()) {
+                let mut of_incidents = commit.incidents.iter().flat_map(|it| &it.steps);
+                if commit.steps.iter().any(|step| !step.events.is_empty())
+                    || of_incidents.any(|step| step.event.is_some())
+                {
                     self.context.notifier.told(commit.repo.org);
                 }
                 Ok(Some(()))

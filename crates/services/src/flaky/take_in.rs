@@ -10,10 +10,11 @@ use signalbox_domain::flaky::{
     Addition, IngestOutcome, Intake, ReportedRun, Settings, Summary, TestCase, TestDirectory,
     TestId, Upload, WindowRules, Windows, horizon, intake,
 };
-use signalbox_domain::ports::{FlakyCommit, RepoRef, StoreError, TestRecord};
+use signalbox_domain::ports::{FlakyCommit, IncidentChanges, RepoRef, StoreError, TestRecord};
 use signalbox_domain::time::Timestamp;
 
 use super::super::Error;
+use super::incidents::{apply, by_test, without_excluded};
 use super::judge::{Judged, is_watched};
 use super::{ATTEMPTS, FlakyService, settings_of};
 
@@ -49,8 +50,12 @@ impl ResultsSink for FlakyService {
                 // Stored tests have different ids, so they cannot collide.
                 directory.learn(&record.test.key, &[]).ok();
             }
-            let intake = Arc::new(intake(upload, &runs, &settings, directory));
-            let (judged, windows) = self.judge(repo, &settings, &intake, records, at).await?;
+            let mut intake = intake(upload, &runs, &settings, directory);
+            let changes = self.assess(&repository, &settings, &mut intake, &records, at).await?;
+            let mut changes = changes.unwrap_or_default();
+            let intake = Arc::new(intake);
+            let judged = self.judge(repo, &settings, &intake, records, &mut changes, at).await?;
+            let (judged, windows) = judged;
             let steps = self.steps(&repository, &settings, Some(&intake), judged, at).await?;
             let commit = FlakyCommit {
                 repo,
@@ -59,6 +64,7 @@ impl ResultsSink for FlakyService {
                 intake: Some(&intake),
                 steps: &steps,
                 windows: &windows,
+                incidents: Some(&changes),
                 at,
                 audit: None,
             };
@@ -83,10 +89,23 @@ impl FlakyService {
         settings: &Settings,
         intake: &Intake,
         mut records: BTreeMap<TestId, TestRecord>,
+        changes: &mut IncidentChanges,
         at: Timestamp,
     ) -> Result<(Vec<Judged>, BTreeMap<TestId, Windows>), Error> {
         let horizon = horizon(at);
+        let (mut others, mut here) = (IncidentChanges::default(), Vec::new());
+        for recount in std::mem::take(&mut changes.recounts) {
+            let counted = intake.additions.get(&recount.test);
+            let is_here = counted.is_some_and(|it| !it.summary.buckets.is_empty());
+            if is_here { here.push(recount) } else { others.recounts.push(recount) }
+        }
+        let (mut judged, mut windows) = self.recounted(repo, settings, &mut others, at).await?;
+        let on_codes = self.codes_of(repo, &here).await?;
+        let mut here = by_test(here);
         let worth = |id: &TestId| {
+            if here.contains_key(id) {
+                return true;
+            }
             let failed =
                 intake.reported_tests.get(id).is_some_and(|it| it.last_failure_at.is_some());
             failed
@@ -104,23 +123,31 @@ impl FlakyService {
         let known = ids.iter().filter_map(|id| records.get(id));
         let mut rebuilt = self.rebuilt(repo, &rules, known, at).await?;
         let ids: BTreeSet<TestId> = ids.into_iter().collect();
-        let mut judged = Vec::with_capacity(ids.len());
-        let mut windows = BTreeMap::new();
+        judged.reserve(ids.len());
         for (id, addition) in counted {
             let Some(reported) = intake.reported_tests.get(&id) else { continue };
             let mut record = records
                 .remove(&id)
                 .unwrap_or_else(|| new_record(repo, intake, reported.key.clone(), at));
             let mut after = rebuilt.remove(&id).unwrap_or(std::mem::take(&mut record.windows));
-            let known = codes.remove(&id).unwrap_or_default();
+            let recounts = here.entry(id).or_default();
+            if !recounts.is_empty() {
+                let on_codes = on_codes.get(&id).cloned().unwrap_or_default();
+                let last = record.last_failure_at;
+                record.last_failure_at = apply(&mut after, &rules, recounts, &on_codes, last, at);
+            }
+            let mut known = codes.remove(&id).unwrap_or_default();
+            without_excluded(&mut known, recounts);
             let mut on_code = Summary { buckets: Vec::new(), codes: known };
             on_code.add(&Summary { buckets: Vec::new(), codes: addition.summary.codes.clone() });
             after.count(&rules, &addition.summary, &on_code.codes, at);
             if ids.contains(&id) {
-                judged.push(Judged::measured(record, settings, &after, at));
+                judged.push(Judged::recounted(record, settings, &after, recounts, at));
             }
             windows.insert(id, after);
         }
+        changes.recounts = others.recounts;
+        changes.recounts.extend(here.into_values().flatten());
         Ok((judged, windows))
     }
 }

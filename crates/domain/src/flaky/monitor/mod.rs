@@ -163,8 +163,13 @@ impl Monitor {
     /// never judged, or `None` if it would not.
     pub fn preview(&self, summary: &Summary, at: Timestamp) -> Option<Reading> {
         let reading = self.read(summary, at);
+        (self.judge_anew(&reading, at) == Some(Verdict::Activate)).then_some(reading)
+    }
+
+    /// What follows from a reading for a test that the monitor has never judged.
+    pub(super) fn judge_anew(&self, reading: &Reading, at: Timestamp) -> Option<Verdict> {
         let before = Before { status: MonitorStatus::Resolved, since: at, evidence: None };
-        (self.judge(before, &reading, at) == Some(Verdict::Activate)).then_some(reading)
+        self.judge(before, reading, at)
     }
 
     /// What follows from a reading that was taken at a time. `None`: it is of another kind.

@@ -15,7 +15,9 @@ use crate::time::{Span, Timestamp};
 use super::super::BranchScope;
 use super::kinds::Disagreement;
 use super::summary::Tally;
-use super::{BUCKET_MINUTES, Bucket, CodeSummary, MAX_HOURS, Monitor, MonitorId, SameCode, Summary};
+use super::{
+    BUCKET_MINUTES, Bucket, CodeSummary, MAX_HOURS, Monitor, MonitorId, SameCode, Summary,
+};
 use ring::Ring;
 
 /// About the most buckets of one window.
@@ -154,6 +156,20 @@ impl Windows {
         self.started |= !added.buckets.is_empty();
     }
 
+    /// Takes back failures that were counted, with the disagreements on their codes.
+    pub fn forget(&mut self, rules: &WindowRules<'_>, failures: &Summary) {
+        for counting in &rules.0 {
+            if let Some(window) = self.monitors.get_mut(&counting.monitor.id) {
+                window.forget(&counting.monitor.scope, failures);
+            }
+        }
+    }
+
+    /// The last failure that some monitor counts; about, where failures were taken back.
+    pub fn last_failure_at(&self) -> Option<Timestamp> {
+        self.monitors.values().filter_map(|window| window.last_failure_at).max()
+    }
+
     /// The window of a monitor; `None` while it has counted nothing.
     pub(super) fn of(&self, monitor: MonitorId) -> Option<&Window> {
         self.monitors.get(&monitor)
@@ -185,6 +201,21 @@ impl Window {
         }
         self.disagreements.sort_by(|one, other| (other.at, &other.code).cmp(&(one.at, &one.code)));
         self.disagreements.truncate(MAX_DISAGREEMENTS);
+    }
+
+    fn forget(&mut self, scope: &BranchScope, failures: &Summary) {
+        let mut last = None;
+        for bucket in failures.buckets.iter().filter(|it| scope.covers(&it.branch, it.class)) {
+            for ring in &mut self.rings {
+                ring.take(bucket.start, bucket.failed);
+            }
+            last = last.max(bucket.last_failure_at);
+        }
+        let codes: BTreeSet<&SameCode> = failures.codes.iter().map(|it| &it.code).collect();
+        self.disagreements.retain(|known| !codes.contains(&known.code));
+        if self.last_failure_at <= last {
+            self.last_failure_at = self.rings.iter().filter_map(Ring::last_failing).max();
+        }
     }
 
     pub(super) fn tally(&self, span: Span, at: Timestamp) -> Tally {

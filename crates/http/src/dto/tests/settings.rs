@@ -30,7 +30,8 @@ pub(crate) struct FlakySettingsReply {
     stable_branches: Vec<String>,
     /// Branches of merge queues.
     merge_branches: Vec<String>,
-    /// Whether uploads are set aside that look like a broken machine.
+    /// Whether uploads are set aside that look like a broken machine, and failures that belong to an
+    /// incident.
     infrastructure_guard: bool,
     /// The share of failing tests above which they do, in percent.
     infrastructure_failed_percent: u32,
@@ -90,7 +91,8 @@ pub(crate) struct UpdateSettingsRequest {
     /// 1 to 10 patterns.
     #[schema(value_type = Option<Vec<String>>)]
     merge_branches: Field<List<Text>>,
-    /// Whether uploads are set aside that look like a broken machine.
+    /// Whether uploads are set aside that look like a broken machine, and failures that belong to an
+    /// incident.
     #[schema(value_type = Option<bool>)]
     infrastructure_guard: Field<Flag>,
     /// The share of failing tests above which they do, in percent.

@@ -48,15 +48,15 @@ pub(super) async fn write(conn: &mut Conn, rows: CommitRows) -> Result<i64, DbEr
     if let Some(settings) = rows.settings {
         set(conn, repo, org, next, settings).await?;
     }
+    rows.incidents.write(conn, repo).await?;
     if let Some((intake, intake_rows)) = &rows.intake {
         take_in(conn, repo, org, (intake, intake_rows), &rows.windows).await?;
     }
     let seen = rows.intake.as_ref().map(|(intake, _)| &intake.reported_tests);
     let unseen = rows.windows.iter();
     let unseen = unseen.filter(|(id, _)| seen.is_none_or(|seen| !seen.contains_key(id)));
-    let unseen = unseen.map(|(id, windows)| {
-        Ok(WindowsRow { repo_id: repo, id: *id, windows: encode(windows)? })
-    });
+    let unseen = unseen
+        .map(|(id, windows)| Ok(WindowsRow { repo_id: repo, id: *id, windows: encode(windows)? }));
     let unseen: Vec<WindowsRow> = unseen.collect::<Result<_, DbError>>()?;
     WINDOWS.update(conn, 2, WINDOWS_SET, &unseen).await?;
     STATES.update(conn, 3, STATE_SET, &rows.states).await?;

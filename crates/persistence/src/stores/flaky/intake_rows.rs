@@ -136,7 +136,7 @@ pub(super) struct CountedRows {
 }
 
 /// A text without NUL bytes, which PostgreSQL does not keep.
-fn storable(text: &str) -> String {
+pub(super) fn storable(text: &str) -> String {
     text.replace('\0', "\u{fffd}")
 }
 

@@ -13,6 +13,7 @@ use signalbox_domain::time::Timestamp;
 use super::super::audit_log::AuditRow;
 use super::super::bulk::{Target, bulk_rows};
 use super::super::event_log::EventRow;
+use super::incidents::IncidentRows;
 use super::intake_rows::IntakeRows;
 use crate::documents::{Json, SettingsChange, column, encode};
 use crate::error::DbError;
@@ -80,6 +81,7 @@ pub(super) struct CommitRows {
     pub(super) settings: Option<SettingsRow>,
     pub(super) intake: Option<(Arc<Intake>, IntakeRows)>,
     pub(super) windows: BTreeMap<TestId, Windows>,
+    pub(super) incidents: IncidentRows,
     pub(super) states: Vec<StateRow>,
     pub(super) journal: Vec<JournalRow>,
     pub(super) events: Vec<EventRow>,
@@ -99,6 +101,7 @@ impl CommitRows {
                 })?,
             })
         });
+        let incidents = commit.incidents.map(|changes| IncidentRows::of(repo, changes));
         let mut rows = Self {
             repo,
             expected: commit.expected.0,
@@ -106,11 +109,15 @@ impl CommitRows {
             settings: settings.transpose()?,
             intake: commit.intake.map(|it| (it.clone(), IntakeRows::of(repo, it, commit.at))),
             windows: commit.windows.clone(),
+            incidents: incidents.transpose()?.unwrap_or_default(),
             states: Vec::with_capacity(commit.steps.len()),
             journal: Vec::with_capacity(commit.steps.len()),
             events: Vec::new(),
             audit: commit.audit.map(AuditRow::of).transpose()?,
         };
+        let of_incidents = commit.incidents.iter().flat_map(|it| &it.steps);
+        let of_incidents = of_incidents.filter_map(|step| step.event.as_ref());
+        rows.events.extend(of_incidents.map(|told| EventRow::of(repo.org, repo.id, told)));
         for step in commit.steps {
             rows.states.push(StateRow::of(repo, step)?);
             rows.journal.push(JournalRow {

@@ -51,9 +51,9 @@ pub(super) async fn summaries(
                 branch,
                 class: class_of(&class)?,
                 passed: number("bucket", passed)?,
-                failed: number("bucket", failed)?,
+                failed: number("bucket", failed.max(0))?,
                 last_run_at: last_run,
-                last_failure_at: last_failure,
+                last_failure_at: last_failure.filter(|_| failed > 0),
             });
         }
         let codes: Vec<CodeRow> = test_codes::table

@@ -56,6 +56,21 @@ impl Ring {
         }
     }
 
+    /// Takes failing runs back that were counted in the bucket of that time.
+    pub(super) fn take(&mut self, start: Timestamp, failed: u32) {
+        let at = self.index(start);
+        if let Some(count) = self.counts.iter_mut().find(|count| count.at == at) {
+            count.failed = count.failed.saturating_sub(failed);
+        }
+        self.counts.retain(|count| count.passed > 0 || count.failed > 0);
+    }
+
+    /// The start of the last bucket with a failing run.
+    pub(super) fn last_failing(&self) -> Option<Timestamp> {
+        let last = self.counts.iter().rev().find(|count| count.failed > 0);
+        last.map(|count| self.start(count.at))
+    }
+
     /// Drops the buckets that began at that time or before it.
     pub(super) fn forget_until(&mut self, until: Timestamp) {
         let gone = self.counts.partition_point(|count| self.start(count.at) <= until);
@@ -131,7 +146,8 @@ mod tests {
     #[test]
     fn a_ring_is_read_as_it_was_written() {
         let mut ring = Ring::new(Span::minutes(30));
-        let at = |minutes: u32| Timestamp::from_unix_seconds(1_764_000_000).plus(Span::minutes(minutes));
+        let at =
+            |minutes: u32| Timestamp::from_unix_seconds(1_764_000_000).plus(Span::minutes(minutes));
         ring.add(at(95), 2, 0);
         ring.add(at(1), 0, 3);
         ring.add(at(2), 1, 0);
