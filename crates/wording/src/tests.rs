@@ -140,6 +140,9 @@ pub const fn upload_warning(kind: WarningKind) -> &'static str {
         WarningKind::SameTestTwice => {
             "cases cannot be told apart and count as attempts of one test"
         }
+        WarningKind::SkippedAndFailed => {
+            "tests are skipped and failed at once; the first one counts"
+        }
         WarningKind::JobUrlMissing => "the page of the CI job is not known",
     }
 }

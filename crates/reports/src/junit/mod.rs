@@ -124,6 +124,9 @@ pub struct CaseRun<'a> {
     pub element: u32,
     /// Whether this attempt decides what its `<testcase>` element says: its last.
     pub concludes: bool,
+    /// Whether the element has both a failure and `<skipped/>`. The first one counts, as it does for
+    /// the public uploader.
+    pub contradicted: bool,
     /// The case's properties as written, [`limits::PROPERTIES`] at most. Those of suites are left
     /// out: they are the runner's settings and may hold secrets.
     pub properties: &'a [(String, String)],
