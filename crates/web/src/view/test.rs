@@ -84,12 +84,12 @@ pub(crate) fn page(seen: &Seen<'_>) -> Page {
             IncidentState::Confirmed => "A person confirmed it.",
             _ => "Whether its tests are to blame is open.",
         };
-        let text = format!(
+        let said = format!(
             "{} tests failed together: {}. {known} Its failures feed no monitor.",
             incident.failures,
             plain(&incident.summary, 160)
         );
-        top = top.with(Block::notice(Tone::Quiet, "shield", &title, &text));
+        top = top.with(Block::notice(Tone::Quiet, "shield", &title, &said));
     }
     top = top.with(Block::Details(facts));
     let forms = seen.visitor.map(|visitor| forms(seen, visitor)).unwrap_or_default();

@@ -1,6 +1,7 @@
 //! What failures of different tests can have in common: the masked message, the innermost frame of
 //! the trace, the host that could not be reached.
 
+use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
 
 use super::super::cluster::{is_frame, telling_lines};
@@ -24,7 +25,7 @@ impl FailureKey {
         hash.update(kind.as_bytes());
         hash.update([0]);
         hash.update(text.as_bytes());
-        let digest = hash.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+        let digest = HEXLOWER.encode(hash.finalize().get(..8).unwrap_or_default());
         let label = format!("{kind} {text}");
         Self { digest, label: label.chars().take(MAX_LABEL).collect() }
     }
@@ -46,7 +47,7 @@ pub fn failure_keys(failure: &ReportedFailure) -> Vec<FailureKey> {
 /// The innermost frame of a trace, masked: the first one, or the last one of Python.
 fn innermost(trace: &str) -> Option<String> {
     let lines = || trace.lines().map(str::trim).filter(|line| is_frame(line));
-    let python = || lines().filter(|line| line.starts_with("File \"")).next_back();
+    let python = || lines().rfind(|line| line.starts_with("File \""));
     let first = lines().find(|line| line.starts_with("at ") || line.starts_with('#'));
     let frame = python().or(first)?;
     let place = frame.trim_start_matches("at ").trim_start_matches("File ");

@@ -8,6 +8,7 @@ mod ring;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
 
 use crate::time::{Span, Timestamp};
@@ -112,9 +113,11 @@ fn rule_digest(scope: &BranchScope, rings: &BTreeMap<Span, Span>) -> String {
     };
     scope.patterns.iter().for_each(|pattern| part(&pattern.0));
     scope.classes.iter().for_each(|class| part(class.as_str()));
-    rings.values().for_each(|span| part(&span.micros().to_string()));
+    for span in rings.values() {
+        part(&span.micros().to_string());
+    }
     let digest = hash.finalize();
-    digest.iter().take(6).map(|byte| format!("{byte:02x}")).collect()
+    HEXLOWER.encode(digest.get(..6).unwrap_or_default())
 }
 
 impl Windows {
