@@ -104,7 +104,7 @@ mod tests {
                 "Error: x\n  at Db.open(Db.java:31)\n  at CalcTest.adds(CalcTest.java:9)"
             ),
             [
-                "message could not connect to <num>:<num>",
+                "message could not connect to db.internal:<num>",
                 "at Db.open(Db.java:)",
                 "host db.internal"
             ]
