@@ -261,7 +261,8 @@ CREATE TABLE flaky_repos (
     org_id Id NOT NULL,
     version BigInt NOT NULL,
     marks BigInt NOT NULL,
-    document Document
+    document Document,
+    failures Document
 );
 
 CREATE TABLE flaky_settings_log (
@@ -288,6 +289,7 @@ CREATE TABLE test_cases (
     last_seen_at Moment NOT NULL,
     last_failure_at Moment,
     due_at Moment,
+    windows Document,
     document Document NOT NULL,
     PRIMARY KEY (repo_id, id)
 );
@@ -416,6 +418,29 @@ CREATE TABLE test_pull_requests (
     PRIMARY KEY (repo_id, test_id, pr_number)
 );
 CREATE INDEX test_pull_requests_by_age ON test_pull_requests (last_failure_at);
+
+-- Incidents: many tests that failed together. Whether their failures count follows from the state.
+CREATE TABLE test_incidents (
+    repo_id Id NOT NULL REFERENCES repos (id),
+    id Id NOT NULL,
+    org_id Id NOT NULL,
+    last_at Moment NOT NULL,
+    document Document NOT NULL,
+    PRIMARY KEY (repo_id, id)
+);
+CREATE INDEX test_incidents_by_age ON test_incidents (repo_id, last_at, id);
+CREATE INDEX test_incidents_to_prune ON test_incidents (last_at);
+
+CREATE TABLE incident_failures (
+    repo_id Id NOT NULL,
+    incident_id Id NOT NULL,
+    test_id Id NOT NULL,
+    upload_id Id NOT NULL,
+    org_id Id NOT NULL,
+    PRIMARY KEY (repo_id, incident_id, test_id, upload_id),
+    FOREIGN KEY (repo_id, incident_id) REFERENCES test_incidents (repo_id, id) ON DELETE CASCADE
+);
+CREATE INDEX incident_failures_of_test ON incident_failures (repo_id, test_id);
 
 CREATE TABLE ci_runs (
     id Id NOT NULL PRIMARY KEY,

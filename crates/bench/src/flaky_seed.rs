@@ -191,10 +191,10 @@ async fn copy(fresh: &Fresh, places: std::ops::Range<usize>, mix: Mix) -> Result
     let mut sql = format!(
         "{begin} INSERT INTO test_cases (repo_id, id, org_id, status, quarantine, \
          quarantine_until, noted, watched, owners, ticket, first_seen_at, last_seen_at, \
-         last_failure_at, due_at, document) \
+         last_failure_at, due_at, windows, document) \
          SELECT t.repo_id, v.id, t.org_id, t.status, t.quarantine, t.quarantine_until, t.noted, \
          t.watched, t.owners, t.ticket, t.first_seen_at, t.last_seen_at, t.last_failure_at, \
-         t.due_at, {} {} ORDER BY v.place;",
+         t.due_at, t.windows, {} {} ORDER BY v.place;",
         replaced(fresh.on, "t.document", &[("t.id", "v.id"), ("t.name", "v.name")]),
         from("test_cases")
     );

@@ -1,5 +1,7 @@
 //! Plain payloads for tests: one line of text per event.
 
+use signalbox_domain::flaky::{INCIDENT_CHANGED, Incident, IncidentState};
+use signalbox_domain::ids::RepoName;
 use signalbox_domain::ports::{EventWriter, QueuePlace, TestSnapshot};
 use signalbox_domain::queue::Subject;
 use signalbox_domain::{flaky, queue};
@@ -27,5 +29,16 @@ impl EventWriter for PlainEvents {
             test.numbers.runs_7d,
             test.numbers.pull_requests_7d.len()
         )
+    }
+
+    fn incident_event(
+        &self,
+        repo: &RepoName,
+        before: Option<IncidentState>,
+        incident: &Incident,
+    ) -> String {
+        let before = before.map_or("new", IncidentState::as_str);
+        let state = incident.state.as_str();
+        format!("{} of {repo} {before} {state}, {} failures", INCIDENT_CHANGED, incident.failures)
     }
 }

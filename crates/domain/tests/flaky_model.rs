@@ -199,7 +199,7 @@ impl World {
             match cause {
                 MonitorCause::Detected => assert!(share >= 0.4 && seen.runs >= rule.min_sample),
                 MonitorCause::Recovered => assert!(share < 0.2 && seen.runs >= rule.min_sample),
-                MonitorCause::Stale | MonitorCause::Removed => {}
+                MonitorCause::Stale | MonitorCause::Removed | MonitorCause::Excluded => {}
             }
         }
     }

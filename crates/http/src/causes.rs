@@ -15,6 +15,7 @@ impl From<Error> for Problem {
             Error::Refused(refusal) => return refusal.into(),
             Error::FlakyRefused(refusal) => return refusal.into(),
             Error::UnknownTest { .. } => Code::UnknownTest,
+            Error::UnknownIncident { .. } => Code::UnknownIncident,
             Error::UnknownRepository(_) => Code::UnknownRepository,
             Error::UnknownQueue { .. } => Code::UnknownQueue,
             Error::QueueExists { .. } => Code::QueueExists,

@@ -126,6 +126,7 @@ failures! {
     /// Of lists of tests.
     OfTests = [ALWAYS, BODY] [UnknownRepository, InvalidPageToken];
     OfTest = [ALWAYS, BODY] [UnknownRepository, UnknownTest];
+    OfIncident = [ALWAYS, BODY] [UnknownRepository, UnknownIncident];
     OfFlag = [ALWAYS, BODY] [UnknownRepository, UnknownTest, FlagUnchanged];
     OfMute = [ALWAYS, BODY] [UnknownRepository, UnknownTest, UnknownMonitor, MuteUnchanged];
     /// Of settings and new monitors.

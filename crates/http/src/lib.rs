@@ -8,6 +8,7 @@ mod authenticated;
 mod body;
 mod causes;
 mod dto;
+mod encoding;
 mod event_hub;
 mod failures;
 mod json_guard;

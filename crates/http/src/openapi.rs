@@ -55,6 +55,8 @@ use crate::routes::v1;
         v1::flaky::override_quarantine::handle,
         v1::flaky::get_test_history::handle,
         v1::flaky::list_failures_of_test_run::handle,
+        v1::flaky::list_incidents::handle,
+        v1::flaky::decide_incident::handle,
         v1::webhooks::create::handle,
         v1::webhooks::list::handle,
         v1::webhooks::get::handle,

@@ -81,6 +81,8 @@ codes! {
     UnknownTest = "test_not_found", 404, "Test not found", false;
     /// The repository has no such monitor.
     UnknownMonitor = "monitor_not_found", 404, "Monitor not found", false;
+    /// The repository has no such incident.
+    UnknownIncident = "incident_not_found", 404, "Incident not found", false;
     /// The organization has no such webhook endpoint.
     UnknownWebhook = "webhook_not_found", 404, "Webhook endpoint not found", false;
     /// The webhook endpoint has no such message, or it was deleted.

@@ -90,7 +90,7 @@ tables! {
 
     flaky_repos (repo_id) {
         repo_id -> Id, org_id -> Id, version -> BigInt, marks -> BigInt,
-        document -> Nullable<Document>,
+        document -> Nullable<Document>, failures -> Nullable<Document>,
     }
 
     upload_jobs (position) {
@@ -109,7 +109,16 @@ tables! {
         repo_id -> Id, id -> Id, org_id -> Id, status -> Text, quarantine -> Text,
         quarantine_until -> Nullable<Moment>, noted -> Bool, watched -> Bool, owners -> Document,
         ticket -> Nullable<Text>, first_seen_at -> Moment, last_seen_at -> Moment,
-        last_failure_at -> Nullable<Moment>, due_at -> Nullable<Moment>, document -> Document,
+        last_failure_at -> Nullable<Moment>, due_at -> Nullable<Moment>,
+        windows -> Nullable<Document>, document -> Document,
+    }
+
+    test_incidents (repo_id, id) {
+        repo_id -> Id, id -> Id, org_id -> Id, last_at -> Moment, document -> Document,
+    }
+
+    incident_failures (repo_id, incident_id, test_id, upload_id) {
+        repo_id -> Id, incident_id -> Id, test_id -> Id, upload_id -> Id, org_id -> Id,
     }
 
     test_aliases (repo_id, alias, test_id) {

@@ -17,7 +17,7 @@ use diesel::query_builder::QueryId;
 use diesel::serialize::{self, IsNull, Output, ToSql};
 use diesel::sql_types::{BigInt, SqlOrd, SqlType, Text};
 use diesel::sqlite::Sqlite;
-use signalbox_domain::flaky::{TestId, UploadId};
+use signalbox_domain::flaky::{IncidentId, TestId, UploadId};
 use signalbox_domain::ids::{EntryId, OrgId, QueueId, RepoId, RunId, TokenId};
 use signalbox_domain::time::Timestamp;
 use signalbox_domain::webhook::EndpointId;
@@ -114,7 +114,7 @@ macro_rules! results {
 // Diesel implements this for UUIDs of any SQL type.
 results! {
     OrgId: Id, RepoId: Id, QueueId: Id, EntryId: Id, RunId: Id, TokenId: Id, TestId: Id,
-    UploadId: Id, EndpointId: Id, Timestamp: Moment,
+    UploadId: Id, IncidentId: Id, EndpointId: Id, Timestamp: Moment,
 }
 
 impl ToSql<Id, Pg> for Uuid {
@@ -166,7 +166,7 @@ macro_rules! ids {
     )+ };
 }
 
-ids!(OrgId, RepoId, QueueId, EntryId, RunId, TokenId, TestId, UploadId, EndpointId);
+ids!(OrgId, RepoId, QueueId, EntryId, RunId, TokenId, TestId, UploadId, IncidentId, EndpointId);
 
 /// Microseconds from 1970 to 2000, the epoch of PostgreSQL.
 const POSTGRES_EPOCH: i64 = 946_684_800_000_000;

@@ -67,6 +67,7 @@ mod tests {
             owners: Vec::new(),
             quarantined: false,
             told_again: false,
+            contradicted: false,
         }
     }
 

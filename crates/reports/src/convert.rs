@@ -72,6 +72,7 @@ pub(crate) fn case_run(case: &CaseRun<'_>) -> FoundRun {
         owners: Vec::new(),
         quarantined: false,
         told_again: case.element > 1,
+        contradicted: case.contradicted,
     }
 }
 
@@ -100,6 +101,7 @@ pub(crate) fn internal_run(run: TestCaseRun) -> FoundRun {
         owners: run.codeowners.into_iter().map(|owner| owner.name).collect(),
         quarantined: run.is_quarantined,
         told_again: false,
+        contradicted: false,
     }
 }
 

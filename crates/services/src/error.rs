@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-use signalbox_domain::flaky::TestId;
+use signalbox_domain::flaky::{IncidentId, TestId};
 use signalbox_domain::ids::{BranchName, PrNumber, RepoName, RunId};
 use signalbox_domain::ports::{HostError, StoreError};
 use signalbox_domain::queue::Refusal;
@@ -27,6 +27,14 @@ pub enum Error {
         repo: RepoName,
         /// The test.
         test: TestId,
+    },
+    /// The repository has no such incident.
+    #[error("incident {incident} of {}/{} not found", repo.owner, repo.name)]
+    UnknownIncident {
+        /// The repository.
+        repo: RepoName,
+        /// The incident.
+        incident: IncidentId,
     },
     /// The organization has no such repository, or the token may not access it.
     #[error("repository {0} not found")]

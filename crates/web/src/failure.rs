@@ -39,6 +39,7 @@ impl From<Error> for Failure {
             Error::FlakyRefused(refusal) => Self::Conflict(refusal.to_string()),
             Error::QueueExists { .. } => Self::Conflict(error.to_string()),
             Error::UnknownTest { .. }
+            | Error::UnknownIncident { .. }
             | Error::UnknownRepository(_)
             | Error::UnknownQueue { .. }
             | Error::NeverSubmitted { .. }

@@ -91,6 +91,12 @@ impl Named for StatusReason {
             Self::Stale => {
                 word("No recent runs", "clock", Tone::Quiet, "it was not run for a long time")
             }
+            Self::Incident => word(
+                "Incident",
+                "shield",
+                Tone::Quiet,
+                "its failures belong to an incident and no longer count",
+            ),
             Self::MonitorMuted => word(
                 "Monitor muted",
                 "minus",
@@ -131,6 +137,9 @@ pub const fn upload_warning(kind: WarningKind) -> &'static str {
         WarningKind::TimestampStale => "tests started more than an hour before the upload",
         WarningKind::SameTestTwice => {
             "cases are indistinguishable and count as attempts of one test"
+        }
+        WarningKind::SkippedAndFailed => {
+            "tests are skipped and failed at once; the first one counts"
         }
         WarningKind::JobUrlMissing => "the URL of the CI job is unknown",
     }

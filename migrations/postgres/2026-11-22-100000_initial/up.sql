@@ -262,7 +262,8 @@ CREATE TABLE flaky_repos (
     org_id UUID NOT NULL,
     version BIGINT NOT NULL,
     marks BIGINT NOT NULL,
-    document JSONB
+    document JSONB,
+    failures JSONB
 );
 
 CREATE TABLE flaky_settings_log (
@@ -289,6 +290,7 @@ CREATE TABLE test_cases (
     last_seen_at TIMESTAMPTZ NOT NULL,
     last_failure_at TIMESTAMPTZ,
     due_at TIMESTAMPTZ,
+    windows JSONB,
     document JSONB NOT NULL,
     PRIMARY KEY (repo_id, id)
 );
@@ -415,6 +417,29 @@ CREATE TABLE test_pull_requests (
     PRIMARY KEY (repo_id, test_id, pr_number)
 );
 CREATE INDEX test_pull_requests_by_age ON test_pull_requests (last_failure_at);
+
+-- Incidents: many tests that failed together. Whether their failures count follows from the state.
+CREATE TABLE test_incidents (
+    repo_id UUID NOT NULL REFERENCES repos (id),
+    id UUID NOT NULL,
+    org_id UUID NOT NULL,
+    last_at TIMESTAMPTZ NOT NULL,
+    document JSONB NOT NULL,
+    PRIMARY KEY (repo_id, id)
+);
+CREATE INDEX test_incidents_by_age ON test_incidents (repo_id, last_at, id);
+CREATE INDEX test_incidents_to_prune ON test_incidents (last_at);
+
+CREATE TABLE incident_failures (
+    repo_id UUID NOT NULL,
+    incident_id UUID NOT NULL,
+    test_id UUID NOT NULL,
+    upload_id UUID NOT NULL,
+    org_id UUID NOT NULL,
+    PRIMARY KEY (repo_id, incident_id, test_id, upload_id),
+    FOREIGN KEY (repo_id, incident_id) REFERENCES test_incidents (repo_id, id) ON DELETE CASCADE
+);
+CREATE INDEX incident_failures_of_test ON incident_failures (repo_id, test_id);
 
 CREATE TABLE ci_runs (
     id UUID NOT NULL PRIMARY KEY,

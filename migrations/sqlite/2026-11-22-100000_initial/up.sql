@@ -262,7 +262,8 @@ CREATE TABLE flaky_repos (
     org_id TEXT NOT NULL,
     version INTEGER NOT NULL,
     marks INTEGER NOT NULL,
-    document TEXT
+    document TEXT,
+    failures TEXT
 ) STRICT;
 
 CREATE TABLE flaky_settings_log (
@@ -289,6 +290,7 @@ CREATE TABLE test_cases (
     last_seen_at INTEGER NOT NULL,
     last_failure_at INTEGER,
     due_at INTEGER,
+    windows TEXT,
     document TEXT NOT NULL,
     PRIMARY KEY (repo_id, id)
 ) STRICT;
@@ -416,6 +418,29 @@ CREATE TABLE test_pull_requests (
     PRIMARY KEY (repo_id, test_id, pr_number)
 ) STRICT;
 CREATE INDEX test_pull_requests_by_age ON test_pull_requests (last_failure_at);
+
+-- Incidents: many tests that failed together. Whether their failures count follows from the state.
+CREATE TABLE test_incidents (
+    repo_id TEXT NOT NULL REFERENCES repos (id),
+    id TEXT NOT NULL,
+    org_id TEXT NOT NULL,
+    last_at INTEGER NOT NULL,
+    document TEXT NOT NULL,
+    PRIMARY KEY (repo_id, id)
+) STRICT;
+CREATE INDEX test_incidents_by_age ON test_incidents (repo_id, last_at, id);
+CREATE INDEX test_incidents_to_prune ON test_incidents (last_at);
+
+CREATE TABLE incident_failures (
+    repo_id TEXT NOT NULL,
+    incident_id TEXT NOT NULL,
+    test_id TEXT NOT NULL,
+    upload_id TEXT NOT NULL,
+    org_id TEXT NOT NULL,
+    PRIMARY KEY (repo_id, incident_id, test_id, upload_id),
+    FOREIGN KEY (repo_id, incident_id) REFERENCES test_incidents (repo_id, id) ON DELETE CASCADE
+) STRICT;
+CREATE INDEX incident_failures_of_test ON incident_failures (repo_id, test_id);
 
 CREATE TABLE ci_runs (
     id TEXT NOT NULL PRIMARY KEY,

@@ -1,5 +1,7 @@
 //! Flaky tests: what is committed is whole, counted, and judged the same on every store.
 
+use std::collections::BTreeMap;
+
 use signalbox_domain::flaky::{
     Admission, AutoQuarantine, Command, MonitorId, QuarantineOverride, Run, RunOutcome, SameCode,
     SettingsPatch, StatusReason, Summary, TestId, TestStatus,
@@ -109,12 +111,15 @@ pub async fn a_disagreement_changes_status_list_and_events_in_one_commit(stores:
 /// Of two steps that were decided on one version, one is committed.
 pub async fn a_step_on_an_old_version_writes_nothing(stores: &Stores) {
     let scenario = Scenario::new(stores, "acme").await;
+    let windows = BTreeMap::new();
     let commit = |version| FlakyCommit {
         repo: scenario.repo,
         expected: Version(version),
         settings: None,
         intake: None,
         steps: &[],
+        windows: &windows,
+        incidents: None,
         at: scenario.now(),
         audit: None,
     };

@@ -6,6 +6,8 @@ pub mod announcements;
 pub mod audit;
 pub mod events;
 pub mod flaky;
+pub mod flaky_cost;
+pub mod flaky_incidents;
 pub mod flaky_lists;
 pub mod flaky_runs;
 mod flaky_scenario;
@@ -54,6 +56,10 @@ macro_rules! store_conformance {
             audit::records_are_for_their_own_organization,
             audit::old_records_are_pruned,
             audit::a_commit_writes_its_record_or_nothing,
+            flaky_incidents::a_bad_upload_is_an_incident,
+            flaky_incidents::failures_are_recounted,
+            flaky_incidents::an_incident_is_recognised_late,
+            flaky_cost::an_upload_costs_what_it_contains,
             flaky::summaries_agree_with_the_runs,
             flaky::an_upload_is_counted_once,
             flaky::a_disagreement_changes_status_list_and_events_in_one_commit,

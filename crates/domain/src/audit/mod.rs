@@ -52,6 +52,8 @@ words!(
         LabelAdded = "label.added",
         /// A label was removed from a test.
         LabelRemoved = "label.removed",
+        /// An incident was confirmed or dismissed.
+        IncidentDecided = "incident.decided",
         /// A ticket was linked to a test.
         TicketLinked = "ticket.linked",
         /// A webhook endpoint was created.

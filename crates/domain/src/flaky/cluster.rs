@@ -112,7 +112,7 @@ fn summary_of(masked: &str) -> String {
 }
 
 /// The first lines that say what went wrong. Frames of a stack trace say where.
-fn telling_lines(message: &str) -> String {
+pub(super) fn telling_lines(message: &str) -> String {
     let end = (0..=message.len().min(MAX_MESSAGE)).rev().find(|at| message.is_char_boundary(*at));
     let message = message.get(..end.unwrap_or(0)).unwrap_or("");
     let lines = message.lines().map(str::trim);
@@ -121,7 +121,7 @@ fn telling_lines(message: &str) -> String {
 }
 
 /// Whether a line is a frame of a stack trace, or the line that announces one.
-fn is_frame(line: &str) -> bool {
+pub(super) fn is_frame(line: &str) -> bool {
     let starts = ["at ", "File \"", "Traceback (", "stack backtrace:", "goroutine ", "... "];
     let numbered = line.strip_prefix('#').or_else(|| {
         line.split_once(": ").filter(|(number, _)| !number.is_empty()).map(|(number, _)| number)

@@ -31,6 +31,8 @@ words!(
         Stale = "stale",
         /// It was deleted or disabled.
         Removed = "removed",
+        /// What it found belongs to an incident and no longer counts.
+        Excluded = "incident",
     }
 );
 

@@ -2,7 +2,7 @@
 
 use crate::time::Timestamp;
 
-use super::{MonitorId, Reading};
+use super::{IncidentId, MonitorId, Reading};
 
 /// Something that happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,6 +16,20 @@ pub enum Fact {
         /// The reading of each monitor. An omitted monitor is unchanged.
         readings: Vec<(MonitorId, Reading)>,
     },
+    /// Failures count after all, or no longer, because of what is known of an incident; monitors were
+    /// measured after that.
+    Recounted {
+        /// As of [`Fact::Measured`].
+        as_of: Timestamp,
+        /// As of [`Fact::Measured`].
+        readings: Vec<(MonitorId, Reading)>,
+        /// The incident.
+        incident: IncidentId,
+        /// When it began.
+        since: Timestamp,
+        /// Whether the failures count.
+        counts: bool,
+    },
     /// The repository's settings are other than before: monitors may be gone, disabled, or do
     /// something else.
     SettingsChanged,
@@ -28,6 +42,7 @@ impl Fact {
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Measured { .. } => "measured",
+            Self::Recounted { .. } => "recounted",
             Self::SettingsChanged => "settings_changed",
             Self::TimePassed => "time_passed",
         }

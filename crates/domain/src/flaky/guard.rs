@@ -11,7 +11,7 @@ use super::{Fingerprint, Refusal};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct InfrastructureGuard {
-    /// Whether uploads are checked at all.
+    /// Whether uploads are checked at all, and incidents recognized.
     pub enabled: bool,
     /// An upload is set aside when more than that share of its tests failed, in percent, 1 to 99.
     pub failed_percent: u32,

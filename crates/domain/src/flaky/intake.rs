@@ -6,9 +6,10 @@ use crate::ids::PrNumber;
 use crate::time::{Span, Timestamp};
 
 use super::{
-    Admission, BranchClass, Failure, FailureCluster, Fingerprint, IngestOutcome, ReportedRun, Run,
-    RunOutcome, SameCode, Settings, Summary, TestDirectory, TestId, TestKey, Upload, UploadCounts,
-    UploadId, admit, cluster_failures, incidents,
+    Admission, BranchClass, Failing, Failure, FailureCluster, FailureKey, Fingerprint,
+    IngestOutcome, Ran, ReportedRun, Run, RunOutcome, Settings, Summary, TestDirectory, TestId,
+    TestKey, Upload, UploadCounts, UploadId, UploadLook, admit, cluster_failures, failure_keys,
+    incidents,
 };
 
 /// The most bytes of an id that clients send for a test; under a longer one it is not found.
@@ -29,6 +30,8 @@ pub struct ReportedTest {
     pub aliases: BTreeSet<String>,
     /// The last run that failed and counts.
     pub last_failure_at: Option<Timestamp>,
+    /// What its failures may have in common with those of other tests.
+    pub keys: Vec<FailureKey>,
 }
 
 /// One attempt of one test, as it is kept.
@@ -126,12 +129,20 @@ pub fn intake(
             owners: Vec::new(),
             aliases: BTreeSet::new(),
             last_failure_at: None,
+            keys: Vec::new(),
         });
         let own = id.to_string();
         let sent = run.key.sent_ids(&other_files).into_iter();
         reported.aliases.extend(sent.filter(|it| *it != own && it.len() <= MAX_ALIAS_BYTES));
         if !run.owners.is_empty() {
             reported.owners.clone_from(&run.owners);
+        }
+        if let Some(failure) = run.failure.as_ref().filter(|_| run.outcome == RunOutcome::Failed) {
+            for key in failure_keys(failure) {
+                if !reported.keys.contains(&key) {
+                    reported.keys.push(key);
+                }
+            }
         }
         taken.push((id, run));
     }
@@ -173,6 +184,72 @@ pub fn intake(
         repeated: false,
     };
     Intake { upload: upload.clone(), taken_in, reported_tests, runs, additions }
+}
+
+impl Intake {
+    /// The upload as far as incidents are about it. `known` says of tests that were reported before
+    /// when they last failed, as far as that counts.
+    pub fn look(&self, known: &BTreeMap<TestId, Option<Timestamp>>) -> UploadLook {
+        let upload = &self.upload;
+        let mut last: BTreeMap<TestId, (u32, bool)> = BTreeMap::new();
+        let mut failed: BTreeSet<TestId> = BTreeSet::new();
+        for run in self.runs.iter().filter(|run| run.outcome != RunOutcome::Skipped) {
+            let passed = run.outcome == RunOutcome::Passed;
+            let entry = last.entry(run.test).or_insert((run.attempt, passed));
+            if run.attempt >= entry.0 {
+                *entry = (run.attempt, passed);
+            }
+            if !passed {
+                failed.insert(run.test);
+            }
+        }
+        let ran = last
+            .into_iter()
+            .map(|(test, (_, passed))| (test, Ran { passed, known: known.contains_key(&test) }));
+        let week_ago = upload.received_at.minus(Span::days(7));
+        let failing = failed.into_iter().map(|test| {
+            let before = known.get(&test);
+            Failing {
+                test,
+                rarely: before.is_some_and(|last| last.is_none_or(|last| last < week_ago)),
+                never_failed: before.is_some_and(Option::is_none),
+                keys: self.reported_tests.get(&test).map_or_else(Vec::new, |it| it.keys.clone()),
+            }
+        });
+        UploadLook {
+            org: upload.org,
+            repo: upload.repo,
+            upload: upload.id,
+            at: upload.received_at,
+            code: upload.code(),
+            branch: branch_of(upload).to_owned(),
+            job: upload.job_name.clone(),
+            ran: ran.collect(),
+            failing: failing.collect(),
+        }
+    }
+
+    /// Counts no failure of these tests.
+    pub fn exclude(&mut self, tests: &BTreeSet<TestId>) {
+        if tests.is_empty() {
+            return;
+        }
+        let mut by_test: BTreeMap<TestId, Vec<&RunRecord>> = BTreeMap::new();
+        for run in self.runs.iter_mut().filter(|run| tests.contains(&run.test)) {
+            run.counts &= run.outcome != RunOutcome::Failed;
+        }
+        for run in self.runs.iter().filter(|run| tests.contains(&run.test)) {
+            if run.outcome != RunOutcome::Skipped {
+                by_test.entry(run.test).or_default().push(run);
+            }
+        }
+        for (test, runs) in by_test {
+            self.additions.insert(test, addition(&self.upload, &runs));
+            if let Some(reported) = self.reported_tests.get_mut(&test) {
+                reported.last_failure_at = None;
+            }
+        }
+    }
 }
 
 fn small(count: usize) -> u32 {
@@ -232,10 +309,7 @@ fn branch_of(upload: &Upload) -> &str {
 }
 
 fn addition(upload: &Upload, runs: &[&RunRecord]) -> Addition {
-    let code = upload
-        .sha
-        .clone()
-        .map_or_else(|| SameCode::Upload(upload.id.to_string()), SameCode::Commit);
+    let code = upload.code();
     let counting = || runs.iter().filter(|run| run.counts);
     let failing = || counting().filter(|run| run.outcome == RunOutcome::Failed);
     let summed: Vec<Run> = counting()

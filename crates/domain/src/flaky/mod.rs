@@ -17,6 +17,7 @@ mod excuse;
 mod fact;
 mod guard;
 mod identity;
+mod incident;
 mod intake;
 mod invariant;
 mod journal;
@@ -41,6 +42,11 @@ pub use excuse::{Excuse, FailedCheck, excuse};
 pub use fact::Fact;
 pub use guard::{Admission, InfrastructureGuard, Trust, UploadCounts, admit, incidents};
 pub use identity::{MAX_NAME_BYTES, TestId, TestKey};
+pub use incident::{
+    Assessment, Failing, FailureHistory, FailureKey, INCIDENT_CHANGED, Incident, IncidentCause,
+    IncidentDecision, IncidentId, IncidentState, Ran, Recount, UploadLook, assess, failure_keys,
+    failures_of,
+};
 pub use intake::{Addition, HourCount, Intake, ReportedTest, RunRecord, intake};
 pub use invariant::{Violation, check as check_invariants};
 pub use journal::{Input, JournalRecord, fold};
@@ -50,7 +56,7 @@ pub use monitor::{
     Action, BUCKET_MINUTES, Before, Bucket, Classification, CodeSummary, Evidence, MAX_HOURS,
     MEASURE_EVERY_MINUTES, Monitor, MonitorId, MonitorKind, MonitorReading, MonitorRule,
     MonitorStatus, Parameter, ParameterSpec, Reading, Rule, Run, Runs, SameCode, Summary, Template,
-    Verdict,
+    Verdict, Window, WindowRules, Windows, bucket_length, horizon,
 };
 pub use plan::{absorb, decide, next_deadline};
 pub use quarantine::{

@@ -19,6 +19,8 @@ macro_rules! reasons {
                 Recovered = "recovered",
                 /// It did not run for so long that what was found no longer counts.
                 Stale = "stale",
+                /// What was found belongs to an incident and no longer counts.
+                Incident = "incident",
                 /// The monitor that found something was muted for this test.
                 MonitorMuted = "monitor_muted",
                 /// The monitor that found something was deleted, disabled or given another action.
@@ -36,6 +38,7 @@ macro_rules! reasons {
                     Self::NothingFound
                     | Self::Recovered
                     | Self::Stale
+                    | Self::Incident
                     | Self::MonitorMuted
                     | Self::MonitorChanged
                     | Self::FlagRemoved => false,

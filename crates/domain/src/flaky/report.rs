@@ -8,7 +8,7 @@ use crate::ids::{OrgId, PrNumber, RepoId, Sha};
 use crate::time::{Span, Timestamp};
 use crate::words::words;
 
-use super::{Admission, BranchClass, TestKey, Trust};
+use super::{Admission, BranchClass, SameCode, TestKey, Trust};
 
 /// The id of an upload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -79,6 +79,14 @@ pub struct Upload {
     pub author: Option<String>,
     /// Which variant of the run it is; empty when it has none.
     pub variant: String,
+}
+
+impl Upload {
+    /// The code that was tested.
+    pub fn code(&self) -> SameCode {
+        let upload = || SameCode::Upload(self.id.to_string());
+        self.sha.clone().map_or_else(upload, SameCode::Commit)
+    }
 }
 
 /// Why a test failed, as its report says.

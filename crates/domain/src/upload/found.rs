@@ -74,6 +74,8 @@ pub struct FoundRun {
     pub quarantined: bool,
     /// Whether the report has another case element before it that says it is the same test.
     pub told_again: bool,
+    /// Whether the report says both that it was skipped and that it failed; the first one counts.
+    pub contradicted: bool,
 }
 
 /// All that an upload's files report.

@@ -64,6 +64,8 @@ words!(
         TimestampStale = "timestamp_stale",
         /// Several cases of a file are indistinguishable; they count as attempts of one test.
         SameTestTwice = "same_test_twice",
+        /// Cases are skipped and failed at once; the first one counts.
+        SkippedAndFailed = "skipped_and_failed",
         /// The page of the CI job is not known.
         JobUrlMissing = "job_url_missing",
     }
@@ -90,6 +92,7 @@ impl WarningKind {
             | Self::TimestampOld
             | Self::TimestampStale
             | Self::SameTestTwice
+            | Self::SkippedAndFailed
             | Self::JobUrlMissing => Severity::Suboptimal,
         }
     }
@@ -159,6 +162,7 @@ fn has(run: &FoundRun, kind: WarningKind, received: Timestamp) -> bool {
             set.is_some_and(|at| at >= before(OLD_HOURS) && at < before(STALE_HOURS))
         }
         WarningKind::SameTestTwice => run.told_again,
+        WarningKind::SkippedAndFailed => run.contradicted,
         WarningKind::ShaMissing
         | WarningKind::BranchMissing
         | WarningKind::PrNumberMissing

@@ -3,7 +3,7 @@
 use signalbox_domain::flaky::TestStatus::{Broken, Flaky, Healthy};
 use signalbox_domain::flaky::{
     AutoQuarantine, BranchClass, BranchPattern, BranchScope, Classification, Decision, EventKind,
-    IgnoredBecause, Monitor, MonitorId, MonitorStatus, StatusReason, Template,
+    Fact, IgnoredBecause, IncidentId, Monitor, MonitorId, MonitorStatus, StatusReason, Template,
 };
 use signalbox_domain::ids::RepoId;
 use uuid::Uuid;
@@ -23,6 +23,34 @@ fn pass_on_retry_is_on_and_takes_results_in_any_order() {
         let text = scenario.test.standing.reason_text();
         assert_eq!(text, format!("pass_on_retry: failed and passed on commit {:040x}", 1));
     }
+}
+
+#[test]
+fn what_belongs_to_an_incident_is_undone_unless_it_is_seen_without_it() {
+    let mut scenario = Scenario::by_default();
+    let began = scenario.now;
+    scenario.run("main", 1, false);
+    scenario.run("main", 1, true);
+    assert_eq!(scenario.status(), Flaky);
+    let incident = IncidentId(Uuid::nil());
+    let recounted = |measured: Fact, since, counts| match measured {
+        Fact::Measured { as_of, readings } => {
+            Fact::Recounted { as_of, readings, incident, since, counts }
+        }
+        other => other,
+    };
+    let seen_again = recounted(scenario.measured(), began, false);
+    assert!(scenario.absorb(&seen_again).empty, "another failure speaks against it");
+    scenario.runs.remove(0);
+    let before_it = recounted(scenario.measured(), scenario.now, false);
+    assert!(scenario.absorb(&before_it).empty, "it was found before the incident");
+    let counted = recounted(scenario.measured(), began, true);
+    assert!(scenario.absorb(&counted).empty, "nothing was taken back");
+    let undone = recounted(scenario.measured(), began, false);
+    let done = scenario.absorb(&undone);
+    assert_eq!(done.test.standing.value, Healthy);
+    assert_eq!(done.test.standing.reason, StatusReason::Incident);
+    assert_eq!(done.events.len(), 3, "the monitor, the status, and the status again");
 }
 
 #[test]

@@ -122,6 +122,8 @@ pub(crate) fn configure(config: &mut ServiceConfig) {
         override_quarantine,
         get_test_history,
         list_failures_of_test_run,
+        list_incidents,
+        decide_incident,
     );
     macro_rules! webhooks {
         ($($post:ident),+ $(,)?) => {

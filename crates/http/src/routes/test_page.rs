@@ -6,7 +6,7 @@ use std::sync::Arc;
 use actix_web::web::{Data, Path, Query};
 use actix_web::{HttpRequest, HttpResponse};
 use serde::Deserialize;
-use signalbox_domain::flaky::{RunOutcome, RunRecord};
+use signalbox_domain::flaky::{Incident, RunOutcome, RunRecord};
 use signalbox_domain::ids::OrgSlug;
 use signalbox_domain::token::{Caller, Scope};
 use signalbox_services::TestDetails;
@@ -99,6 +99,11 @@ fn shown(details: &TestDetails, links: &TestLinks) -> HttpResponse {
     if let Some(ticket) = &record.ticket {
         page.link(&links.ticket(ticket).unwrap_or_default(), &format!("Ticket {ticket}"));
     }
+    let incidents: Vec<Vec<String>> = details.incidents.iter().map(incident).collect();
+    if !incidents.is_empty() {
+        page.element("h2", "Incidents")
+            .table(&["Failures", "What failed", "Status", "Since"], &incidents);
+    }
     let monitors = test.monitors.iter().map(|(id, record)| {
         let mute = match &record.mute {
             Some(mute) => mute.until.map_or("muted".into(), |end| format!("muted until {end}")),
@@ -135,6 +140,20 @@ fn shown(details: &TestDetails, links: &TestLinks) -> HttpResponse {
         page.element("h2", "History").table(&["Time", "What"], &decided);
     }
     page.reply(PageKind::Shown, &key.name)
+}
+
+fn incident(incident: &Incident) -> Vec<String> {
+    let failures = if incident.state.excludes() {
+        format!("excluded: incident of {}", incident.started_at)
+    } else {
+        format!("counted: {} of {}", incident.state.as_str(), incident.started_at)
+    };
+    vec![
+        failures,
+        incident.summary.clone(),
+        incident.state.as_str().to_owned(),
+        incident.since.to_string(),
+    ]
 }
 
 fn run(run: &RunRecord) -> Vec<String> {

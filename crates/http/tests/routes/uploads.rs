@@ -1,6 +1,10 @@
 //! Uploads without the uploader, and the state of uploads.
 
+use std::io::Write;
+
 use actix_web::test::TestRequest;
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use serde_json::{Value, json};
 use signalbox_domain::time::Span;
 
@@ -48,6 +52,57 @@ async fn one_report_is_the_body_itself() {
         (upload.job_name.as_deref(), upload.job_url.as_deref()),
         (Some("unit"), Some("https://ci/1"))
     );
+}
+
+async fn encoded(server: &Server, encoding: &str, kind: &str, body: Vec<u8>) -> Reply {
+    let request = TestRequest::post().uri("/v1/flaky-tests/upload?repo=git.test/acme/calc");
+    let request = request.insert_header(("x-api-token", server.token.as_str()));
+    let request = request.insert_header(("content-encoding", encoding));
+    server.call(request.insert_header(("content-type", kind)).set_payload(body)).await
+}
+
+fn gzip(text: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+    encoder.write_all(text).expect("written");
+    encoder.finish().expect("encoded")
+}
+
+#[actix_web::test]
+async fn a_report_may_be_encoded() {
+    let zstd = zstd::encode_all(FLAKY.as_bytes(), 19).expect("encoded");
+    for (encoding, body) in [("gzip", gzip(FLAKY.as_bytes())), ("zstd", zstd)] {
+        let server = Server::without_queue().await;
+        let reply = encoded(&server, encoding, "application/xml", body).await;
+        let read = read(&server, &reply).await;
+        assert_eq!(
+            (&read["state"], &read["runs"]),
+            (&"read".into(), &3.into()),
+            "{encoding}: {read}"
+        );
+    }
+}
+
+#[actix_web::test]
+async fn other_encodings_are_refused() {
+    let server = Server::without_queue().await;
+    let reply = encoded(&server, "br", "application/xml", FLAKY.into()).await;
+    let problem = reply.problem(415, "unsupported_content_type");
+    assert_eq!(problem["detail"], "the content encoding must be gzip or zstd, but is \"br\"");
+    let form = form(&[("good.xml", FLAKY)]).into_bytes();
+    let reply = encoded(&server, "gzip", "multipart/form-data; boundary=sep", gzip(&form)).await;
+    assert_eq!(reply.status, 415);
+    for body in [FLAKY.as_bytes().to_vec(), gzip(FLAKY.as_bytes())[..40].to_vec()] {
+        assert_eq!(encoded(&server, "gzip", "application/xml", body).await.status, 400);
+    }
+}
+
+#[actix_web::test]
+async fn decoded_bytes_count_for_the_limit() {
+    let server = Server::without_queue().await;
+    // The server of these tests takes a million bytes.
+    let body = gzip(&vec![b' '; 1_000_001]);
+    assert!(body.len() < 10_000);
+    assert_eq!(encoded(&server, "gzip", "application/xml", body).await.status, 413);
 }
 
 #[actix_web::test]

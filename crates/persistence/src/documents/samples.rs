@@ -9,8 +9,8 @@ use diesel::prelude::*;
 use diesel::sql_types::Text;
 use serde_json::Value;
 use signalbox_conformance::stores::{
-    accounts, audit, flaky, flaky_lists, flaky_runs, history, jobs, outbox, queues, reads, uploads,
-    webhook_audit, webhooks,
+    accounts, audit, flaky, flaky_incidents, flaky_lists, flaky_runs, history, jobs, outbox,
+    queues, reads, uploads, webhook_audit, webhooks,
 };
 use signalbox_domain::ports::Stores;
 use signalbox_testkit::simulation::simulate;
@@ -27,7 +27,7 @@ pub(super) fn again<T: Document>(text: &[u8]) -> Result<String, Unreadable> {
 }
 
 /// The columns with documents: table, column and kind.
-const COLUMNS: [(&str, &str, &str); 21] = [
+const COLUMNS: [(&str, &str, &str); 24] = [
     ("queues", "document", "queue"),
     ("entries", "document", "entry"),
     ("runs", "document", "test run"),
@@ -42,6 +42,9 @@ const COLUMNS: [(&str, &str, &str); 21] = [
     ("flaky_settings_log", "document", "change of flaky settings"),
     ("test_cases", "document", "test"),
     ("test_cases", "owners", "owners"),
+    ("test_cases", "windows", "windows of a test"),
+    ("test_incidents", "document", "incident"),
+    ("flaky_repos", "failures", "failures of a repository"),
     ("test_journal", "document", "test journal"),
     ("test_runs", "document", "result"),
     ("result_uploads", "upload", "uploaded results"),
@@ -206,6 +209,9 @@ fn written() -> BTreeMap<&'static str, Vec<Value>> {
         flaky::quarantine_follows_settings_overrides_and_time,
         flaky::time_resolves_a_monitor,
         flaky::a_deleted_monitor_resolves_for_every_test,
+        flaky_incidents::a_bad_upload_is_an_incident,
+        flaky_incidents::failures_are_recounted,
+        flaky_incidents::an_incident_is_recognised_late,
         flaky_lists::numbers_are_counted_over_their_time,
         flaky_runs::a_check_is_excused_by_quarantined_tests_only,
         history::entries_are_filtered_by_state_and_by_when_they_left,

@@ -74,6 +74,8 @@ pub(super) struct Case {
     pub(super) duration: Option<Duration>,
     pub(super) timestamp: Option<OffsetDateTime>,
     pub(super) attempts: Vec<Attempt>,
+    /// Whether a later child says something else of how the case ended.
+    pub(super) contradicted: bool,
     pub(super) properties: Vec<(String, String)>,
 }
 
@@ -85,10 +87,17 @@ impl Case {
         }
         attempts.clear();
         properties.clear();
+        self.contradicted = false;
         self.status = None;
         self.line = None;
         self.duration = None;
         self.timestamp = None;
+    }
+
+    /// Notes a child that comes after the one that decides.
+    pub(super) fn hear_again(&mut self, status: Status) {
+        let first = self.attempts.iter().find(|it| it.place == AttemptOrder::Itself);
+        self.contradicted |= first.is_some_and(|it| it.status.is_failure() != status.is_failure());
     }
 
     /// Whether a child element already has the result of the case.
@@ -144,6 +153,7 @@ impl Case {
             attempt: 0,
             element: 0,
             concludes: false,
+            contradicted: self.contradicted,
             properties: &self.properties,
         };
         let told = seen.so_far(&run);

@@ -84,6 +84,7 @@ impl<R: Read, S: FnMut(&CaseRun<'_>) -> ControlFlow<()>> Reading<R, S> {
             _ => return Ok(Element::Ignored),
         };
         if place == AttemptOrder::Itself && self.case.is_decided() {
+            self.case.hear_again(status);
             return Ok(Element::Ignored);
         }
         // The attempt that the case itself is counts, also when it comes last.

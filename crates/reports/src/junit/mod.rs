@@ -124,6 +124,9 @@ pub struct CaseRun<'a> {
     pub element: u32,
     /// Whether this attempt decides the result of its `<testcase>` element: the last one does.
     pub concludes: bool,
+    /// Whether the element has both a failure and `<skipped/>`. The first one counts, as it does for
+    /// the public uploader.
+    pub contradicted: bool,
     /// The case's properties as written, [`limits::PROPERTIES`] at most. Properties of suites are
     /// omitted: they are the runner's settings and may contain secrets.
     pub properties: &'a [(String, String)],

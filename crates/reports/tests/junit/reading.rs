@@ -33,6 +33,19 @@ fn suites_are_a_path_and_the_outermost_is_the_parent() {
 }
 
 #[test]
+fn of_skipped_and_failed_the_first_counts_and_is_noted() {
+    let told = |inside: &str| {
+        let xml = suite(&format!("<testcase name='a'>{inside}</testcase>"));
+        let all = |run: &junit::CaseRun<'_>| (run.status, run.contradicted);
+        read(xml.as_bytes(), &Limits::default(), all).expect("a report").0
+    };
+    assert_eq!(told("<skipped/><failure/>"), [(Status::Skipped, true)]);
+    assert_eq!(told("<failure/><skipped/>"), [(Status::Failed, true)]);
+    assert_eq!(told("<failure/><error/>"), [(Status::Failed, false)]);
+    assert_eq!(told("<skipped/>"), [(Status::Skipped, false)]);
+}
+
+#[test]
 fn a_case_can_be_the_root() {
     let found = lines(&b"<testcase name='a'><failure/></testcase>"[..]).expect("a report");
     assert_eq!(found, ["failed #1  | - | a"]);

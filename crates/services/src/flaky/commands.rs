@@ -1,5 +1,7 @@
 //! What people decide about a test.
 
+use std::collections::BTreeMap;
+
 use signalbox_domain::audit::{AuditAction, AuditFields, of_test};
 use signalbox_domain::flaky::{Command, Input, TestId, decide};
 use signalbox_domain::ids::RepoName;
@@ -50,6 +52,8 @@ impl FlakyService {
                 settings: None,
                 intake: None,
                 steps: &steps,
+                windows: &BTreeMap::new(),
+                incidents: None,
                 at,
                 audit: Some(&audit),
             };

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use signalbox_domain::flaky::{
-    Event, Fact, Input, Intake, MEASURE_EVERY_MINUTES, MonitorStatus, Settings, Summary, TestCase,
-    TestId, Transition, absorb, next_deadline,
+    Event, Fact, Input, Intake, MEASURE_EVERY_MINUTES, MonitorStatus, Recount, Settings, TestCase,
+    TestId, Transition, WindowRules, Windows, absorb, horizon, next_deadline,
 };
 use signalbox_domain::ports::{
     EventRecord, RepoRef, Repository, TestRecord, TestSnapshot, TestStep,
@@ -13,6 +13,7 @@ use signalbox_domain::time::{Span, Timestamp};
 
 use super::super::Error;
 use super::FlakyService;
+use super::incidents::fact_of;
 
 /// A decision about a test that is not committed yet.
 pub(super) struct Judged {
@@ -35,15 +36,27 @@ impl Judged {
     pub(super) fn measured(
         record: TestRecord,
         settings: &Settings,
-        summary: &Summary,
+        windows: &Windows,
+        at: Timestamp,
+    ) -> Self {
+        Self::recounted(record, settings, windows, &[], at)
+    }
+
+    /// The same after failures of the test were recounted, if they were.
+    pub(super) fn recounted(
+        record: TestRecord,
+        settings: &Settings,
+        windows: &Windows,
+        recounts: &[Recount],
         at: Timestamp,
     ) -> Self {
         // Two measurements within one microsecond are still two.
         let next = record.test.measured_at.map(|last| last.plus(Span::MICROSECOND));
         let as_of = next.map_or(at, |next| next.max(at));
         let working = settings.monitors.iter().filter(|monitor| monitor.enabled);
-        let readings = working.map(|it| (it.id, it.read(summary, as_of))).collect();
-        Self::of(record, settings, Fact::Measured { as_of, readings }, at)
+        let readings = working.map(|it| (it.id, it.read_windows(windows, as_of))).collect();
+        let fact = fact_of(recounts, as_of, readings);
+        Self::of(record, settings, fact, at)
     }
 }
 
@@ -58,7 +71,32 @@ pub(super) fn due_at(test: &TestCase, at: Timestamp) -> Option<Timestamp> {
     next_deadline(test).into_iter().chain(measured).min()
 }
 
+/// Tests whose history is read together to rebuild their windows.
+const REBUILT_AT_ONCE: usize = 100;
+
 impl FlakyService {
+    /// New windows for the tests whose windows have missed runs, because monitors were changed: the
+    /// only judgement that reads history, once per test and change.
+    pub(super) async fn rebuilt<'a>(
+        &self,
+        repo: RepoRef,
+        rules: &WindowRules<'_>,
+        records: impl IntoIterator<Item = &'a TestRecord>,
+        at: Timestamp,
+    ) -> Result<BTreeMap<TestId, Windows>, Error> {
+        let partial = records.into_iter().filter(|record| record.windows.are_partial(rules));
+        let partial: Vec<TestId> = partial.map(|record| record.test.id).collect();
+        let mut rebuilt = BTreeMap::new();
+        for ids in partial.chunks(REBUILT_AT_ONCE) {
+            let mut known = self.context.stores.tests.summaries(repo, ids, horizon(at)).await?;
+            for id in ids {
+                let summary = known.remove(id).unwrap_or_default();
+                rebuilt.insert(*id, Windows::rebuilt(rules, &summary, at));
+            }
+        }
+        Ok(rebuilt)
+    }
+
     /// The steps of decisions, with their events. Decisions that change nothing are
     /// omitted.
     pub(super) async fn steps(

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use signalbox_domain::flaky::TestId;
+use signalbox_domain::flaky::{TestId, WindowRules};
 use signalbox_domain::ports::{FlakyCommit, RepoRef, TestRecord};
 use signalbox_domain::time::{Span, Timestamp};
 
@@ -45,11 +45,12 @@ impl FlakyService {
         let known = stores.tests.repo(repo).await?;
         let settings = settings_of(repo, &known);
         let records: Vec<TestRecord> = stores.tests.tests(repo, tests).await?;
-        let mut summaries = stores.tests.summaries(repo, tests, Self::horizon(at)).await?;
+        let rules = WindowRules::of(&settings.monitors);
+        let windows = self.rebuilt(repo, &rules, &records, at).await?;
         let (mut judged, mut unchanged) = (Vec::new(), Vec::new());
         for record in records {
-            let summary = summaries.remove(&record.test.id).unwrap_or_default();
-            let one = Judged::measured(record, &settings, &summary, at);
+            let known = windows.get(&record.test.id).unwrap_or(&record.windows).clone();
+            let one = Judged::measured(record, &settings, &known, at);
             if one.transition.is_empty() {
                 unchanged.push((one.record.test.id, due_at(&one.record.test, at)));
             } else {
@@ -57,7 +58,7 @@ impl FlakyService {
             }
         }
         let steps = self.steps(&repository, &settings, None, judged, at).await?;
-        if !steps.is_empty() {
+        if !steps.is_empty() || !windows.is_empty() {
             let expected = known.version;
             let commit = FlakyCommit {
                 repo,
@@ -65,6 +66,8 @@ impl FlakyService {
                 settings: None,
                 intake: None,
                 steps: &steps,
+                windows: &windows,
+                incidents: None,
                 at,
                 audit: None,
             };

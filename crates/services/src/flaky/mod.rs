@@ -1,6 +1,7 @@
 //! Use cases of flaky tests: storing results, judging tests, and lists.
 
 mod commands;
+mod incidents;
 mod judge;
 mod known;
 mod lookup;
@@ -15,10 +16,10 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use quick_cache::sync::Cache;
-use signalbox_domain::flaky::{Actor, MAX_HOURS, Settings};
+use signalbox_domain::flaky::{Actor, Settings};
 use signalbox_domain::ids::RepoName;
 use signalbox_domain::ports::{CommitError, FlakyCommit, FlakyRepo, RepoRef, Repository};
-use signalbox_domain::time::{Span, Timestamp};
+use signalbox_domain::time::Timestamp;
 use signalbox_domain::token::{Caller, Scope};
 
 use super::{Error, FlakyContext};
@@ -55,11 +56,6 @@ impl FlakyService {
         Actor { full_name: caller.name.clone(), email: String::new() }
     }
 
-    /// From when on runs can matter to a monitor.
-    fn horizon(at: Timestamp) -> Timestamp {
-        at.minus(Span::hours(MAX_HOURS))
-    }
-
     /// The caller's repository of that name, after checking that the token may do and see it.
     async fn repository(
         &self,
@@ -86,7 +82,10 @@ impl FlakyService {
                 if commit.settings.is_some() || !commit.steps.is_empty() {
                     self.quarantined.remove(&commit.repo);
                 }
-                if commit.steps.iter().any(|step| !step.events.is_empty()) {
+                let mut of_incidents = commit.incidents.iter().flat_map(|it| &it.steps);
+                if commit.steps.iter().any(|step| !step.events.is_empty())
+                    || of_incidents.any(|step| step.event.is_some())
+                {
                     self.context.notifier.told(commit.repo.org);
                 }
                 Ok(Some(()))

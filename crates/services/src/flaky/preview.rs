@@ -1,6 +1,6 @@
 //! What a monitor would find, without deciding anything.
 
-use signalbox_domain::flaky::{Monitor, Reading, TestId, TestStatus};
+use signalbox_domain::flaky::{Monitor, Reading, TestId, TestStatus, horizon};
 use signalbox_domain::ids::RepoName;
 use signalbox_domain::ports::TestList;
 use signalbox_domain::token::{Caller, Scope};
@@ -53,7 +53,7 @@ impl FlakyService {
         monitor.check()?;
         let stores = &self.context.stores;
         let at = self.context.clock.now();
-        let (from, until) = (Self::horizon(at), at.plus(signalbox_domain::time::Span::MICROSECOND));
+        let (from, until) = (horizon(at), at.plus(signalbox_domain::time::Span::MICROSECOND));
         let mut ids = stores.reads.ids(repo, TestList::Failing { from, until }).await?;
         ids.truncate(LOOKED_AT);
         let looked_at = u32::try_from(ids.len()).unwrap_or(u32::MAX);

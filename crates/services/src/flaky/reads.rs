@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use uuid::Uuid;
 
-use signalbox_domain::flaky::{JournalRecord, RunRecord, Settings, TestId, TestStatus};
+use signalbox_domain::flaky::{Incident, JournalRecord, RunRecord, Settings, TestId, TestStatus};
 use signalbox_domain::ids::{OrgSlug, RepoName};
 use signalbox_domain::ports::{
     RepoRef, Repository, Seek, TestList, TestNumbers, TestRecord, TestSnapshot,
@@ -49,10 +49,14 @@ pub struct TestDetails {
     pub runs: Vec<RunRecord>,
     /// Its journal, the newest first.
     pub journal: Vec<JournalRecord>,
+    /// The incidents that failures of it belong to, the newest first.
+    pub incidents: Vec<Incident>,
 }
 
 /// How much of a test's past a page shows.
 const SHOWN: u32 = 50;
+/// The most incidents of a test that a page shows.
+const INCIDENTS: u32 = 5;
 
 impl FlakyService {
     /// A page of a list with everything that is counted of its tests.
@@ -209,7 +213,8 @@ impl FlakyService {
         let reads = &self.context.stores.reads;
         let runs = reads.recent_runs(repo, test, SHOWN).await?;
         let journal = reads.test_journal(repo, test, None, SHOWN).await?;
-        Ok(TestDetails { snapshot, runs, journal })
+        let incidents = reads.incidents_of(repo, test, INCIDENTS).await?;
+        Ok(TestDetails { snapshot, runs, journal, incidents })
     }
 
     async fn snapshot(

@@ -1,5 +1,7 @@
 //! The settings and monitors of a repository.
 
+use std::collections::BTreeMap;
+
 use signalbox_domain::audit::{AuditAction, of_flaky_settings};
 use signalbox_domain::flaky::{Fact, Monitor, MonitorId, Refusal, Settings, SettingsPatch};
 use signalbox_domain::ids::RepoName;
@@ -117,6 +119,8 @@ impl FlakyService {
                 settings: Some(&changed),
                 intake: None,
                 steps: &steps,
+                windows: &BTreeMap::new(),
+                incidents: None,
                 at,
                 audit: Some(&audit),
             };

@@ -7,12 +7,14 @@ use async_trait::async_trait;
 
 use crate::ResultsSink;
 use signalbox_domain::flaky::{
-    IngestOutcome, Intake, ReportedRun, Settings, TestCase, TestDirectory, TestId, Upload, intake,
+    Addition, IngestOutcome, Intake, ReportedRun, Settings, Summary, TestCase, TestDirectory,
+    TestId, Upload, WindowRules, Windows, horizon, intake,
 };
-use signalbox_domain::ports::{FlakyCommit, RepoRef, StoreError, TestRecord};
+use signalbox_domain::ports::{FlakyCommit, IncidentChanges, RepoRef, StoreError, TestRecord};
 use signalbox_domain::time::Timestamp;
 
 use super::super::Error;
+use super::incidents::{apply, by_test, without_excluded};
 use super::judge::{Judged, is_watched};
 use super::{ATTEMPTS, FlakyService, settings_of};
 
@@ -48,8 +50,12 @@ impl ResultsSink for FlakyService {
                 // Stored tests have different ids, so they cannot collide.
                 directory.learn(&record.test.key, &[]).ok();
             }
-            let intake = Arc::new(intake(upload, &runs, &settings, directory));
-            let judged = self.judge(repo, &settings, &intake, records, at).await?;
+            let mut intake = intake(upload, &runs, &settings, directory);
+            let changes = self.assess(&repository, &settings, &mut intake, &records, at).await?;
+            let mut changes = changes.unwrap_or_default();
+            let intake = Arc::new(intake);
+            let judged = self.judge(repo, &settings, &intake, records, &mut changes, at).await?;
+            let (judged, windows) = judged;
             let steps = self.steps(&repository, &settings, Some(&intake), judged, at).await?;
             let commit = FlakyCommit {
                 repo,
@@ -57,6 +63,8 @@ impl ResultsSink for FlakyService {
                 settings: None,
                 intake: Some(&intake),
                 steps: &steps,
+                windows: &windows,
+                incidents: Some(&changes),
                 at,
                 audit: None,
             };
@@ -69,18 +77,35 @@ impl ResultsSink for FlakyService {
 }
 
 impl FlakyService {
-    /// Judges the tests of an upload about which it can say anything new. A test that passed, has
-    /// not failed for as long as any monitor looks back, and is not watched, stays healthy.
+    /// Counts the runs of an upload in the windows of its tests, and judges the tests about which it
+    /// can say anything new. A test that passed, has not failed for as long as any monitor looks
+    /// back, and is not watched, stays healthy.
+    ///
+    /// What is read beside the tests themselves is what is known of those judged on the code that
+    /// was tested, and nothing of their history.
     async fn judge(
         &self,
         repo: RepoRef,
         settings: &Settings,
         intake: &Intake,
         mut records: BTreeMap<TestId, TestRecord>,
+        changes: &mut IncidentChanges,
         at: Timestamp,
-    ) -> Result<Vec<Judged>, Error> {
-        let horizon = Self::horizon(at);
+    ) -> Result<(Vec<Judged>, BTreeMap<TestId, Windows>), Error> {
+        let horizon = horizon(at);
+        let (mut others, mut here) = (IncidentChanges::default(), Vec::new());
+        for recount in std::mem::take(&mut changes.recounts) {
+            let counted = intake.additions.get(&recount.test);
+            let is_here = counted.is_some_and(|it| !it.summary.buckets.is_empty());
+            if is_here { here.push(recount) } else { others.recounts.push(recount) }
+        }
+        let (mut judged, mut windows) = self.recounted(repo, settings, &mut others, at).await?;
+        let on_codes = self.codes_of(repo, &here).await?;
+        let mut here = by_test(here);
         let worth = |id: &TestId| {
+            if here.contains_key(id) {
+                return true;
+            }
             let failed =
                 intake.reported_tests.get(id).is_some_and(|it| it.last_failure_at.is_some());
             failed
@@ -90,21 +115,40 @@ impl FlakyService {
                 })
         };
         let counted = intake.additions.iter().filter(|(_, it)| !it.summary.buckets.is_empty());
-        let ids: Vec<TestId> = counted.map(|(id, _)| *id).filter(worth).collect();
-        let mut summaries = self.context.stores.tests.summaries(repo, &ids, horizon).await?;
-        let mut judged = Vec::with_capacity(ids.len());
-        for id in ids {
+        let counted: Vec<(TestId, &Addition)> = counted.map(|(id, it)| (*id, it)).collect();
+        let ids: Vec<TestId> = counted.iter().map(|(id, _)| *id).filter(worth).collect();
+        let tests = &self.context.stores.tests;
+        let mut codes = tests.codes(repo, &ids, &intake.upload.code()).await?;
+        let rules = WindowRules::of(&settings.monitors);
+        let known = ids.iter().filter_map(|id| records.get(id));
+        let mut rebuilt = self.rebuilt(repo, &rules, known, at).await?;
+        let ids: BTreeSet<TestId> = ids.into_iter().collect();
+        judged.reserve(ids.len());
+        for (id, addition) in counted {
             let Some(reported) = intake.reported_tests.get(&id) else { continue };
-            let record = records
+            let mut record = records
                 .remove(&id)
                 .unwrap_or_else(|| new_record(repo, intake, reported.key.clone(), at));
-            let mut summary = summaries.remove(&id).unwrap_or_default();
-            if let Some(addition) = intake.additions.get(&id) {
-                summary.add(&addition.summary);
+            let mut after = rebuilt.remove(&id).unwrap_or(std::mem::take(&mut record.windows));
+            let recounts = here.entry(id).or_default();
+            if !recounts.is_empty() {
+                let on_codes = on_codes.get(&id).cloned().unwrap_or_default();
+                let last = record.last_failure_at;
+                record.last_failure_at = apply(&mut after, &rules, recounts, &on_codes, last, at);
             }
-            judged.push(Judged::measured(record, settings, &summary, at));
+            let mut known = codes.remove(&id).unwrap_or_default();
+            without_excluded(&mut known, recounts);
+            let mut on_code = Summary { buckets: Vec::new(), codes: known };
+            on_code.add(&Summary { buckets: Vec::new(), codes: addition.summary.codes.clone() });
+            after.count(&rules, &addition.summary, &on_code.codes, at);
+            if ids.contains(&id) {
+                judged.push(Judged::recounted(record, settings, &after, recounts, at));
+            }
+            windows.insert(id, after);
         }
-        Ok(judged)
+        changes.recounts = others.recounts;
+        changes.recounts.extend(here.into_values().flatten());
+        Ok((judged, windows))
     }
 }
 
@@ -122,6 +166,7 @@ fn new_record(
         first_seen_at: intake.upload.received_at,
         last_seen_at: intake.upload.received_at,
         last_failure_at: None,
+        windows: Windows::default(),
     }
 }
 

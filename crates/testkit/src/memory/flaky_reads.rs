@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use async_trait::async_trait;
-use signalbox_domain::flaky::{JournalRecord, RunOutcome, RunRecord, TestId};
+use signalbox_domain::flaky::{Incident, IncidentId, JournalRecord, RunOutcome, RunRecord, TestId};
 use signalbox_domain::ids::{PrNumber, Sha};
 use signalbox_domain::ports::{
     FlakyReads, RepoRef, Seek, SettingsStep, StoreError, TestList, TestNumbers, TestRecord,
@@ -95,6 +95,23 @@ impl FlakyReads for MemoryDatabase {
         });
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
         Ok(records.take(limit).map(|(_, record)| record.clone()).collect())
+    }
+
+    async fn incidents_of(
+        &self,
+        repo: RepoRef,
+        test: TestId,
+        limit: u32,
+    ) -> Result<Vec<Incident>, StoreError> {
+        let tables = self.tables();
+        let failures = tables.flaky.incident_failures.iter();
+        let of_test = failures.filter(|(of, _, failed, _)| *of == repo && *failed == test);
+        let ids: BTreeSet<IncidentId> = of_test.map(|(_, id, _, _)| *id).collect();
+        let found = ids.into_iter().filter_map(|id| tables.flaky.incidents.get(&(repo, id)));
+        let mut found: Vec<Incident> = found.cloned().collect();
+        found.sort_by_key(|it| (std::cmp::Reverse(it.last_at), it.id));
+        found.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+        Ok(found)
     }
 
     async fn recent_runs(

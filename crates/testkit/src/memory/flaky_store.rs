@@ -3,10 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use async_trait::async_trait;
-use signalbox_domain::flaky::{IngestOutcome, MonitorStatus, Summary, TestId, UploadId};
+use signalbox_domain::flaky::{
+    CodeSummary, Incident, IncidentId, IngestOutcome, MonitorStatus, RunOutcome, RunRecord,
+    SameCode, Summary, TestId, UploadId,
+};
 use signalbox_domain::ports::{
-    CiRun, CommitError, FlakyCommit, FlakyRepo, FlakyStore, RepoRef, StoreError, TestRecord,
-    Version,
+    CiRun, CommitError, EventRecord, FlakyCommit, FlakyRepo, FlakyStore, KnownIncidents, RepoRef,
+    StoreError, TestRecord, Version,
 };
 use signalbox_domain::time::Timestamp;
 
@@ -88,6 +91,76 @@ impl FlakyStore for MemoryDatabase {
         Ok(found)
     }
 
+    async fn codes(
+        &self,
+        repo: RepoRef,
+        ids: &[TestId],
+        code: &SameCode,
+    ) -> Result<BTreeMap<TestId, Vec<CodeSummary>>, StoreError> {
+        let tables = self.tables();
+        let mut found = BTreeMap::new();
+        for id in ids {
+            let Some(known) = tables.flaky.summaries.get(&(repo, *id)) else { continue };
+            let codes = known.codes.iter().filter(|it| it.code == *code).cloned();
+            let codes: Vec<CodeSummary> = codes.collect();
+            if !codes.is_empty() {
+                found.insert(*id, codes);
+            }
+        }
+        Ok(found)
+    }
+
+    async fn incidents(
+        &self,
+        repo: RepoRef,
+        since: Timestamp,
+        limit: u32,
+    ) -> Result<KnownIncidents, StoreError> {
+        let tables = self.tables();
+        let known = tables.flaky.incidents.iter().filter(|((of, _), _)| *of == repo);
+        let known = known.map(|(_, incident)| incident).filter(|it| it.last_at >= since);
+        let mut incidents: Vec<Incident> = known.cloned().collect();
+        incidents.sort_by_key(|it| (std::cmp::Reverse(it.last_at), it.id));
+        incidents.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+        let history = tables.flaky.history.get(&repo).cloned().unwrap_or_default();
+        Ok(KnownIncidents { history, incidents })
+    }
+
+    async fn incident(
+        &self,
+        repo: RepoRef,
+        id: IncidentId,
+    ) -> Result<Option<Incident>, StoreError> {
+        Ok(self.tables().flaky.incidents.get(&(repo, id)).cloned())
+    }
+
+    async fn incident_failures(
+        &self,
+        repo: RepoRef,
+        id: IncidentId,
+    ) -> Result<BTreeSet<(TestId, UploadId)>, StoreError> {
+        let tables = self.tables();
+        let failures = tables.flaky.incident_failures.iter();
+        let failures = failures.filter(|(of, incident, _, _)| *of == repo && *incident == id);
+        Ok(failures.map(|(_, _, test, upload)| (*test, *upload)).collect())
+    }
+
+    async fn failing_runs(
+        &self,
+        repo: RepoRef,
+        failures: &BTreeSet<(TestId, UploadId)>,
+        from: Timestamp,
+    ) -> Result<Vec<RunRecord>, StoreError> {
+        let tables = self.tables();
+        let runs = tables.flaky.runs.iter().filter(|(of, _, run)| {
+            *of == repo
+                && run.outcome == RunOutcome::Failed
+                && run.at >= from
+                && failures.contains(&(run.test, run.upload))
+        });
+        Ok(runs.map(|(_, _, run)| run.clone()).collect())
+    }
+
     async fn ingest_outcome(
         &self,
         repo: RepoRef,
@@ -116,12 +189,24 @@ impl FlakyStore for MemoryDatabase {
             row.log.push(step.clone());
         }
         let version = Version(row.version);
+        if let Some(changes) = commit.incidents {
+            flaky.change_incidents(repo, changes);
+        }
         if let Some(intake) = commit.intake {
             flaky.take_in(repo, intake, commit.at);
         }
         for step in commit.steps {
             flaky.step(repo, step);
         }
+        for (id, windows) in commit.windows {
+            if let Some(row) = flaky.tests.get_mut(&(repo, *id)) {
+                row.record.windows = windows.clone();
+            }
+        }
+        let of_incidents = commit.incidents.iter().flat_map(|it| &it.steps);
+        let of_incidents: Vec<EventRecord> =
+            of_incidents.filter_map(|step| step.event.clone()).collect();
+        tables.log(repo.org, repo.id, &of_incidents);
         for step in commit.steps {
             tables.log(repo.org, repo.id, &step.events);
         }
@@ -192,6 +277,9 @@ impl FlakyStore for MemoryDatabase {
         flaky.impacted.retain(|_, at| count(*at >= before));
         flaky.uploads.retain(|_, (received, _)| count(*received >= before));
         flaky.ci_runs.retain(|(_, run)| count(run.at >= before));
+        flaky.incidents.retain(|_, incident| count(incident.last_at >= before));
+        let known: BTreeSet<_> = flaky.incidents.keys().copied().collect();
+        flaky.incident_failures.retain(|(repo, id, _, _)| known.contains(&(*repo, *id)));
         for summary in flaky.summaries.values_mut() {
             summary.buckets.retain(|bucket| count(bucket.start >= before));
             summary.codes.retain(|code| {

@@ -3,11 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use signalbox_domain::flaky::{
-    Addition, FailureCluster, HourCount, IngestOutcome, Intake, JournalRecord, RunOutcome,
-    RunRecord, Settings, Summary, TestCase, TestId, UploadId,
+    Addition, Bucket, CodeSummary, FailureCluster, FailureHistory, HourCount, Incident, IncidentId,
+    IngestOutcome, Intake, JournalRecord, Recount, RunOutcome, RunRecord, Settings, Summary,
+    TestCase, TestId, UploadId, Windows,
 };
 use signalbox_domain::ids::PrNumber;
-use signalbox_domain::ports::{CiRun, RepoRef, SettingsStep, TestList, TestRecord, TestStep};
+use signalbox_domain::ports::{
+    CiRun, IncidentChanges, IncidentStep, RepoRef, SettingsStep, TestList, TestRecord, TestStep,
+};
 use signalbox_domain::time::{Span, Timestamp};
 
 /// A test of a repository.
@@ -42,6 +45,9 @@ pub(super) struct FlakyTables {
     pub(super) impacted: BTreeMap<(Place, PrNumber), Timestamp>,
     pub(super) uploads: BTreeMap<(RepoRef, UploadId), (Timestamp, IngestOutcome)>,
     pub(super) journal: BTreeMap<(Place, u64), JournalRecord>,
+    pub(super) history: BTreeMap<RepoRef, FailureHistory>,
+    pub(super) incidents: BTreeMap<(RepoRef, IncidentId), Incident>,
+    pub(super) incident_failures: BTreeSet<(RepoRef, IncidentId, TestId, UploadId)>,
     pub(super) page_key: Option<[u8; 32]>,
     pub(super) ci_runs: Vec<(RepoRef, CiRun)>,
 }
@@ -60,6 +66,7 @@ impl FlakyTables {
                     first_seen_at: received,
                     last_seen_at: received,
                     last_failure_at: None,
+                    windows: Windows::default(),
                 },
                 aliases: BTreeSet::new(),
                 due_at: None,
@@ -75,6 +82,54 @@ impl FlakyTables {
         self.runs.extend(intake.runs.iter().map(|run| (repo, received, run.clone())));
         for (id, addition) in &intake.additions {
             self.add((repo, *id), addition);
+        }
+    }
+
+    /// Writes what a step changes of incidents.
+    pub(super) fn change_incidents(&mut self, repo: RepoRef, changes: &IncidentChanges) {
+        if let Some(history) = &changes.history {
+            self.history.insert(repo, history.clone());
+        }
+        for IncidentStep { incident, failures, .. } in &changes.steps {
+            self.incidents.insert((repo, incident.id), incident.clone());
+            let failures =
+                failures.iter().map(|(test, upload)| (repo, incident.id, *test, *upload));
+            self.incident_failures.extend(failures);
+        }
+        for recount in &changes.recounts {
+            self.recount((repo, recount.test), recount);
+        }
+    }
+
+    fn recount(&mut self, place: Place, recount: &Recount) {
+        let Some(row) = self.tests.get_mut(&place) else { return };
+        row.record.last_failure_at = recount.last_failure_at;
+        for bucket in &recount.failures.buckets {
+            let hour = (place, bucket.start.floor(Span::hours(1)));
+            if let Some(count) = self.hours.get_mut(&hour) {
+                count.failed = if recount.counts {
+                    count.failed + bucket.failed
+                } else {
+                    count.failed.saturating_sub(bucket.failed)
+                };
+            }
+        }
+        let summary = self.summaries.entry(place).or_default();
+        if recount.counts {
+            return summary.add(&recount.failures);
+        }
+        for gone in &recount.failures.buckets {
+            let same = |it: &&mut Bucket| it.start == gone.start && it.branch == gone.branch;
+            if let Some(bucket) = summary.buckets.iter_mut().find(same) {
+                bucket.failed = bucket.failed.saturating_sub(gone.failed);
+                bucket.last_failure_at = bucket.last_failure_at.filter(|_| bucket.failed > 0);
+            }
+        }
+        for gone in &recount.failures.codes {
+            let same = |it: &&mut CodeSummary| it.code == gone.code && it.branch == gone.branch;
+            if let Some(code) = summary.codes.iter_mut().find(same) {
+                code.first_failure_at = None;
+            }
         }
     }
 

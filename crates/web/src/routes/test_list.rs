@@ -2,7 +2,9 @@
 
 use actix_web::web::{Bytes, Data, Path};
 use actix_web::{HttpRequest, HttpResponse};
-use signalbox_domain::flaky::{Command, QuarantineOverride, TestId, TestStatus, UploadId};
+use signalbox_domain::flaky::{
+    Command, IncidentId, QuarantineOverride, TestId, TestStatus, UploadId,
+};
 use signalbox_domain::ids::{OrgSlug, RepoName};
 use signalbox_domain::ports::Seek;
 use signalbox_domain::time::{Span, Timestamp};
@@ -150,6 +152,7 @@ async fn show_dashboard(pages: &Pages, request: &HttpRequest, org: &str) -> Show
     };
     let uploads = pages.uploads.uploads(caller, &place.repo, None, 1).await?;
     let settings = pages.flaky.settings(caller, &place.repo).await?;
+    let incidents = pages.flaky.incidents(caller, &place.repo).await?;
     let page = view::test_list::page(&view::test_list::Seen {
         place: &place,
         list,
@@ -159,6 +162,8 @@ async fn show_dashboard(pages: &Pages, request: &HttpRequest, org: &str) -> Show
         last_upload: uploads.first().map(|it| it.created_at),
         next,
         settings: &settings,
+        incidents: &incidents,
+        may_decide: visitor.may_send(Scope::TestsWrite),
         now,
     });
     Ok((Some(visitor), Page { version, ..page }))
@@ -280,10 +285,20 @@ async fn done(
 ) -> Result<Done, Failure> {
     let visitor = sender(pages, request, org, sent).await?;
     let place = found(pages, &visitor, sent.repo()?).await?;
-    let test = TestId(Uuid::try_parse(sent.text("test")).map_err(|_| Failure::Missing)?);
     let (caller, repo) = (&visitor.caller, &place.repo);
     let reason: String = sent.text("reason").chars().take(REASON).collect();
     let reason = Some(reason).filter(|it| !it.is_empty());
+    if sent.text("action") == "incident" {
+        let id = Uuid::try_parse(sent.text("incident")).map_err(|_| Failure::Missing)?;
+        let confirm = match sent.text("decision") {
+            "confirm" => true,
+            "dismiss" => false,
+            _ => return Err(Failure::Invalid("there is no such decision".to_owned())),
+        };
+        pages.flaky.decide_incident(caller, repo, IncidentId(id), confirm, reason).await?;
+        return Ok(Done::GoTo(format!("{}&said=incident", place.path("flaky-tests"))));
+    }
+    let test = TestId(Uuid::try_parse(sent.text("test")).map_err(|_| Failure::Missing)?);
     let by = FlakyService::actor(caller);
     let command = async |command| pages.flaky.command(caller, repo, test, command).await;
     let said = match sent.text("action") {

@@ -1,10 +1,10 @@
 //! A test: its status, quarantine and evidence.
 
-use signalbox_domain::flaky::{QuarantineOverride, RunOutcome, RunRecord};
+use signalbox_domain::flaky::{IncidentState, QuarantineOverride, RunOutcome, RunRecord};
 use signalbox_domain::time::Timestamp;
 use signalbox_domain::token::Scope;
 use signalbox_services::TestDetails;
-use signalbox_wording::Named;
+use signalbox_wording::{Named, Tone};
 
 use super::test_list::{TestsAddress, percent};
 use crate::model::{Block, Cell, Field, Form, Page, Section, Table, TimelineStep};
@@ -75,6 +75,21 @@ pub(crate) fn page(seen: &Seen<'_>) -> Page {
         let word = decision.quarantining.setting.named();
         let title = format!("{} by {by}{until}.", word.label);
         top = top.with(Block::notice(word.tone, word.icon, &title, &reason));
+    }
+    for incident in seen.details.incidents.iter().filter(|it| it.state.excludes()) {
+        let started = incident.started_at;
+        let title = format!("Failures excluded: incident of {started}.");
+        let known = match incident.state {
+            IncidentState::Recovered => "Its tests passed again on the same commit.",
+            IncidentState::Confirmed => "A person confirmed it.",
+            _ => "Whether its tests are to blame is open.",
+        };
+        let said = format!(
+            "{} tests failed together: {}. {known} Its failures feed no monitor.",
+            incident.failures,
+            plain(&incident.summary, 160)
+        );
+        top = top.with(Block::notice(Tone::Quiet, "shield", &title, &said));
     }
     top = top.with(Block::Details(facts));
     let forms = seen.visitor.map(|visitor| forms(seen, visitor)).unwrap_or_default();

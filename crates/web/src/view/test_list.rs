@@ -1,6 +1,6 @@
 //! The tests of a repository: the worst first, and the quarantined ones.
 
-use signalbox_domain::flaky::{QuarantineOverride, Settings};
+use signalbox_domain::flaky::{Incident, QuarantineOverride, Settings};
 use signalbox_domain::ids::{RepoId, RepoName};
 use signalbox_domain::ports::TestSnapshot;
 use signalbox_domain::time::Timestamp;
@@ -90,6 +90,10 @@ pub(crate) struct Seen<'a> {
     pub(crate) last_upload: Option<Timestamp>,
     pub(crate) next: Option<String>,
     pub(crate) settings: &'a Settings,
+    /// The newest first.
+    pub(crate) incidents: &'a [Incident],
+    /// Whether the visitor may decide about incidents.
+    pub(crate) may_decide: bool,
     pub(crate) now: Timestamp,
 }
 
@@ -215,20 +219,90 @@ pub(crate) fn page(seen: &Seen<'_>) -> Page {
         title: format!("Tests of {}", place.name()),
         above: vec![Cell::text("Tests").link(format!("/{}/flaky-tests", place.org))],
         menu: place.menu("flaky-tests"),
-        sections: vec![
-            top,
-            Section::new("list", seen.list.label())
-                .note("highest failure rate first")
-                .with(Block::Forms(vec![filter]))
-                .with(Block::Links(all))
-                .with(Block::Table(table)),
-        ],
+        sections: [
+            Some(top),
+            Some(
+                Section::new("list", seen.list.label())
+                    .note("highest failure rate first")
+                    .with(Block::Forms(vec![filter]))
+                    .with(Block::Links(all))
+                    .with(Block::Table(table)),
+            ),
+            incidents(seen),
+        ]
+        .into_iter()
+        .flatten()
+        .collect(),
         topic: format!("tests:{}", place.id),
         only_hint: true,
         announce: String::new(),
         curl: "curl -H \"x-api-token: $SIGNALBOX_TOKEN\" -H 'content-type: application/json' \\\n  -d '…' \"$SIGNALBOX_URL/v1/flaky-tests/list-unhealthy-tests\"".to_owned(),
         ..Page::default()
     }
+}
+
+/// Incidents of the last week, with what can be decided about them; nothing when there are none.
+fn incidents(seen: &Seen<'_>) -> Option<Section> {
+    let week = seen.now.minus(signalbox_domain::time::Span::days(7));
+    let recent: Vec<&Incident> = seen.incidents.iter().filter(|it| it.last_at >= week).collect();
+    if recent.is_empty() {
+        return None;
+    }
+    let columns = ["Incident", "Status", "#Failures", "#Uploads", "Last failure"];
+    let mut table = Table::new("incidents", "Incidents".to_owned(), &columns);
+    for incident in &recent {
+        let failures = if incident.state.excludes() { "excluded" } else { "counted" };
+        table.push(
+            incident.id,
+            vec![
+                Cell::text(plain(&incident.summary, 160))
+                    .sub(format!("started {}", incident.started_at)),
+                Cell::text(incident.state.as_str()).sub(format!("failures {failures}")),
+                Cell::number(usize::try_from(incident.failures).unwrap_or(usize::MAX)),
+                Cell::number(usize::try_from(incident.uploads).unwrap_or(usize::MAX)),
+                ago(incident.last_at, seen.now),
+            ],
+        );
+    }
+    let section = Section::new("incidents", "Incidents")
+        .note("many tests that failed together")
+        .with(Block::Table(table));
+    if !seen.may_decide {
+        return Some(section);
+    }
+    let options = |it: &&Incident| {
+        (it.id.to_string(), format!("{}: {}", it.started_at, plain(&it.summary, 80)))
+    };
+    let form = Form {
+        id: "incident".to_owned(),
+        action: format!("/{}/flaky-tests/do", seen.place.org),
+        post: true,
+        title: "Decide about an incident".to_owned(),
+        hidden: vec![("action", "incident".to_owned()), ("repo", seen.place.repo.to_string())],
+        fields: vec![
+            Field {
+                name: "incident",
+                label: "Incident".to_owned(),
+                kind: "select",
+                options: recent.iter().map(options).collect(),
+                ..Field::default()
+            },
+            Field {
+                name: "decision",
+                label: "Decision".to_owned(),
+                kind: "select",
+                options: vec![
+                    ("confirm".to_owned(), "Confirm: exclude its failures".to_owned()),
+                    ("dismiss".to_owned(), "Dismiss: count its failures".to_owned()),
+                ],
+                ..Field::default()
+            },
+            Field { name: "reason", label: "Reason".to_owned(), kind: "text", ..Field::default() },
+        ],
+        button: "Decide".to_owned(),
+        ..Form::default()
+    };
+    Some(section.with(Block::Forms(vec![form])))
 }
 
 /// All quarantined tests.

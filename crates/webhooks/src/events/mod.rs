@@ -2,6 +2,7 @@
 //! Schema, the catalogue and the page of the documentation are made from the struct too.
 
 pub mod catalogue;
+mod incidents;
 mod queues;
 mod shapes;
 mod test_case;
@@ -12,6 +13,8 @@ use schemars::generate::SchemaSettings;
 use schemars::transform::{RecursiveTransform, Transform};
 use serde::Serialize;
 use serde_json::{Value, json};
+use signalbox_domain::flaky::{Incident, IncidentState};
+use signalbox_domain::ids::RepoName;
 use signalbox_domain::ports::{EventWriter, QueuePlace, TestSnapshot};
 use signalbox_domain::{flaky, queue};
 
@@ -119,5 +122,14 @@ impl EventWriter for EventPayloads {
 
     fn test_event(&self, snapshot: &TestSnapshot, event: &flaky::Event) -> String {
         tests::payload(&self.0, snapshot, event)
+    }
+
+    fn incident_event(
+        &self,
+        repo: &RepoName,
+        before: Option<IncidentState>,
+        incident: &Incident,
+    ) -> String {
+        incidents::payload(repo, before, incident)
     }
 }

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
 use serde_json::Value;
-use signalbox_domain::flaky::{MonitorStatus, TestStatus};
+use signalbox_domain::flaky::{IncidentCause, IncidentState, MonitorStatus, TestStatus};
 use signalbox_domain::ids::RepoName;
 use signalbox_domain::queue::{
     CancelReason, FailReason, LandingChange, MergeReason, QueueStateName, QueuedReason,
@@ -106,6 +106,10 @@ shapes! {
     };
     /// The status of a monitor.
     MonitorState(&'static str) = one_of(MonitorStatus::WORDS, &[]);
+    /// What is known of an incident.
+    IncidentStateWord(&'static str) = one_of(IncidentState::WORDS, &[]);
+    /// How an incident was recognised.
+    IncidentCauseWord(&'static str) = one_of(IncidentCause::WORDS, &[]);
 }
 
 impl From<Timestamp> for Time {

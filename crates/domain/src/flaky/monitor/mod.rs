@@ -1,8 +1,9 @@
 //! Monitors: each watches every test of a repository for one pattern, and is active or resolved for
 //! each of them.
 //!
-//! A monitor works in two steps, both pure. [`Monitor::read`] turns the summary of a test's runs
-//! into a small [`Reading`]. [`Monitor::judge`] turns a reading into a [`Verdict`]. The reading is
+//! A monitor works in two steps, both pure. [`Monitor::read_windows`] turns the windows of a test into
+//! a small [`Reading`]; [`Monitor::read`] computes the same from all runs. [`Monitor::judge`] turns a
+//! reading into a [`Verdict`]. The reading is
 //! what a fact carries, what the journal keeps and what an event shows as evidence.
 //!
 //! A kind of monitor is an implementation of [`MonitorRule`] and a row in `kinds`. The enums over
@@ -14,6 +15,7 @@ mod registry;
 mod rule;
 mod summary;
 mod template;
+mod windows;
 
 use uuid::Uuid;
 
@@ -22,6 +24,7 @@ use crate::time::{Span, Timestamp};
 
 use super::{BranchScope, Refusal};
 use kinds::PassOnRetry;
+use rule::Known;
 pub(super) use rule::bound;
 
 pub use kind::{Classification, MonitorId, MonitorStatus};
@@ -29,6 +32,7 @@ pub use registry::{MonitorKind, Reading, Rule};
 pub use rule::{Evidence, MonitorReading, MonitorRule, Parameter, ParameterSpec, Runs};
 pub use summary::{BUCKET_MINUTES, Bucket, CodeSummary, Run, SameCode, Summary};
 pub use template::Template;
+pub use windows::{Window, WindowRules, Windows, bucket_length, horizon};
 
 /// The longest window or timeout, in hours: 45 days, as long as history is kept by default.
 pub const MAX_HOURS: u32 = 45 * 24;
@@ -146,16 +150,27 @@ impl Monitor {
 
     /// What the monitor sees at a time in what is known then.
     pub fn read(&self, summary: &Summary, at: Timestamp) -> Reading {
-        let (scope, scope_since) = (&self.scope, self.scope_since);
-        self.rule.read(&Runs { summary, scope, scope_since, at })
+        let known = Known::All(summary, &self.scope);
+        self.rule.read(&Runs { known, scope_since: self.scope_since, at })
+    }
+
+    /// What the monitor sees at a time in the windows of a test, which must not be partial for it.
+    pub fn read_windows(&self, windows: &Windows, at: Timestamp) -> Reading {
+        let known = Known::Window(windows.of(self.id));
+        self.rule.read(&Runs { known, scope_since: self.scope_since, at })
     }
 
     /// For previews: the evidence by which the monitor would become active for a test that it has
     /// never judged, or `None` if it would not.
     pub fn preview(&self, summary: &Summary, at: Timestamp) -> Option<Reading> {
         let reading = self.read(summary, at);
+        (self.judge_anew(&reading, at) == Some(Verdict::Activate)).then_some(reading)
+    }
+
+    /// What follows from a reading for a test that the monitor has never judged.
+    pub(super) fn judge_anew(&self, reading: &Reading, at: Timestamp) -> Option<Verdict> {
         let before = Before { status: MonitorStatus::Resolved, since: at, evidence: None };
-        (self.judge(before, &reading, at) == Some(Verdict::Activate)).then_some(reading)
+        self.judge(before, reading, at)
     }
 
     /// What follows from a reading that was taken at a time. `None`: it is of another kind.

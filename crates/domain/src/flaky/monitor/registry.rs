@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::time::Timestamp;
+use crate::time::{Span, Timestamp};
 use crate::words::words;
 
 use super::super::Refusal;
@@ -59,6 +59,11 @@ macro_rules! registry {
             #[must_use]
             pub fn with(self, given: &[(&str, u32)]) -> Self {
                 match self { $(Self::$kind(rule) => Self::$kind(rule.with(given)),)+ }
+            }
+
+            /// How far back it counts runs.
+            pub(super) fn windows(self) -> Vec<Span> {
+                match self { $(Self::$kind(rule) => rule.windows(),)+ }
             }
 
             pub(super) fn check(self) -> Result<(), Refusal> {

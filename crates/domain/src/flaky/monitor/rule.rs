@@ -5,8 +5,10 @@ use std::fmt;
 use crate::time::{Span, Timestamp};
 
 use super::super::{BranchScope, Refusal};
+use super::kinds::Disagreement;
 use super::summary::Tally;
-use super::{Classification, Summary, Verdict};
+use super::windows::{disagreements, horizon};
+use super::{Classification, Summary, Verdict, Window};
 
 /// A kind of monitor. The type holds its parameters; the table in `kinds` lists it.
 pub trait MonitorRule: Copy + 'static {
@@ -22,6 +24,9 @@ pub trait MonitorRule: Copy + 'static {
 
     /// What it may classify a test as.
     const CLASSIFIES: &'static [Classification] = Classification::ALL;
+
+    /// How far back it counts runs: each time that [`Runs::tally`] is asked for.
+    fn windows(self) -> Vec<Span>;
 
     /// What it sees in the runs of a test.
     fn read(self, runs: &Runs<'_>) -> Self::Reading;
@@ -152,20 +157,46 @@ impl<T> Parameter<T> {
 /// The runs of a test as a monitor looks at them.
 #[derive(Clone, Copy, Debug)]
 pub struct Runs<'a> {
-    /// Their summary.
-    pub summary: &'a Summary,
-    /// Which of them the monitor looks at.
-    pub scope: &'a BranchScope,
+    pub(super) known: Known<'a>,
     /// When the scope was last changed.
-    pub scope_since: Option<Timestamp>,
+    pub(super) scope_since: Option<Timestamp>,
     /// The time of the reading.
-    pub at: Timestamp,
+    pub(super) at: Timestamp,
+}
+
+/// What is known of runs.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Known<'a> {
+    /// All of them, and which of them the monitor looks at.
+    All(&'a Summary, &'a BranchScope),
+    /// What the monitor counts; `None` while that is nothing.
+    Window(Option<&'a Window>),
 }
 
 impl Runs<'_> {
-    /// Counts those of the last `window`, and the last times ever.
-    pub(super) fn tally(&self, window: Span) -> Tally {
-        self.summary.tally(self.scope, window, self.at)
+    /// Counts those of the last `span`, and the last times ever.
+    pub(super) fn tally(&self, span: Span) -> Tally {
+        match self.known {
+            Known::All(summary, scope) => summary.tally(scope, span, self.at),
+            Known::Window(window) => {
+                window.map_or_else(Tally::default, |window| window.tally(span, self.at))
+            }
+        }
+    }
+
+    /// The last failure and success on one code. Those from before the scope was changed were judged
+    /// by another scope.
+    pub(super) fn last_disagreement(&self) -> Option<Disagreement> {
+        match self.known {
+            Known::All(summary, scope) => {
+                let (since, at) = (self.scope_since, self.at);
+                let found = disagreements(&summary.codes, scope).into_iter();
+                let since = since.max(Some(horizon(at)));
+                let fitting = found.filter(|it| it.at <= at && Some(it.at) >= since);
+                fitting.max_by(|one, other| (one.at, &one.code).cmp(&(other.at, &other.code)))
+            }
+            Known::Window(window) => window?.last_disagreement(self.scope_since, self.at),
+        }
     }
 }
 

@@ -170,15 +170,16 @@ impl Summary {
 
     /// Counts the runs of a scope within the last `window` before `at`, and the last times ever.
     ///
-    /// A bucket that began at the window's edge or before it is skipped, so that nothing older than
-    /// the window counts. A bucket from the future is skipped too.
+    /// Time is cut into [`bucket_length`](super::bucket_length)s of the window. A bucket that began at
+    /// the window's edge or before it is skipped, so that nothing older than the window counts. A
+    /// bucket from the future is skipped too.
     pub(super) fn tally(&self, scope: &BranchScope, window: Span, at: Timestamp) -> Tally {
         let mut tally = Tally::default();
         for bucket in &self.buckets {
             if bucket.start > at || !scope.covers(&bucket.branch, bucket.class) {
                 continue;
             }
-            if bucket.start > at.minus(window) {
+            if bucket.start_in(window) > at.minus(window) {
                 tally.runs = tally.runs.saturating_add(bucket.passed.saturating_add(bucket.failed));
                 tally.failures = tally.failures.saturating_add(bucket.failed);
             }

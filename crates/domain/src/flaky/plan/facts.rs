@@ -12,16 +12,22 @@ use super::builder::TransitionBuilder;
 /// Changes what the fact says.
 pub(super) fn take_in(builder: &mut TransitionBuilder<'_>, fact: &Fact) {
     match fact {
-        Fact::Measured { as_of, readings } => measured(builder, *as_of, readings),
+        Fact::Measured { as_of, readings } => measured(builder, *as_of, readings, None),
+        Fact::Recounted { as_of, readings, since, counts, .. } => {
+            measured(builder, *as_of, readings, Some(*since).filter(|_| !counts));
+        }
         // What follows from these happens on every step.
         Fact::SettingsChanged | Fact::TimePassed => {}
     }
 }
 
+/// Takes in what monitors see. What a monitor has found since `excluded_since` it must see again
+/// without the failures that no longer count, or it is undone.
 fn measured(
     builder: &mut TransitionBuilder<'_>,
     as_of: Timestamp,
     readings: &[(MonitorId, Reading)],
+    excluded_since: Option<Timestamp>,
 ) {
     match builder.test.measured_at {
         Some(last) if as_of == last => return builder.ignored(IgnoredBecause::Known),
@@ -35,12 +41,22 @@ fn measured(
                 Before { status: MonitorStatus::Resolved, since: as_of, evidence: None },
                 |it| Before { status: it.status, since: it.since, evidence: Some(&it.evidence) },
             );
-            Some((monitor.rule.kind(), monitor.judge(before, reading, as_of)?))
+            let found_since =
+                record.filter(|it| it.status == MonitorStatus::Active).map(|it| it.since);
+            let doubted =
+                found_since.zip(excluded_since).is_some_and(|(found, from)| found >= from);
+            let verdict = monitor.judge(before, reading, as_of)?;
+            let undone = doubted && monitor.judge_anew(reading, as_of) != Some(Verdict::Activate);
+            Some((monitor.rule.kind(), verdict, undone))
         });
-        let Some((kind, verdict)) = verdict else {
+        let Some((kind, verdict, undone)) = verdict else {
             builder.ignored(IgnoredBecause::NoSuchMonitor);
             continue;
         };
+        if undone {
+            resolve(builder, *id, MonitorCause::Excluded, Some(reading));
+            continue;
+        }
         match verdict {
             Verdict::Keep => {}
             Verdict::Activate => {
@@ -84,6 +100,7 @@ pub(super) fn resolve(
     builder.monitor_moved(id, cause, evidence);
     let reason = match cause {
         MonitorCause::Stale => StatusReason::Stale,
+        MonitorCause::Excluded => StatusReason::Incident,
         MonitorCause::Removed => StatusReason::MonitorChanged,
         MonitorCause::Recovered | MonitorCause::Detected => StatusReason::Recovered,
     };

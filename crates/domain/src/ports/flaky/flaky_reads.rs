@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use async_trait::async_trait;
 
 use crate::flaky::{
-    Addition, FailureCluster, JournalRecord, QuarantineSettings, RunRecord, TestId, TestStatus,
+    Addition, FailureCluster, Incident, JournalRecord, QuarantineSettings, RunRecord, TestId,
+    TestStatus,
 };
 use crate::ids::{PrNumber, Sha};
 use crate::ports::{RepoRef, SettingsStep, StoreError, TestRecord};
@@ -163,6 +164,14 @@ pub trait FlakyReads: Send + Sync {
         before: Option<u64>,
         limit: u32,
     ) -> Result<Vec<JournalRecord>, StoreError>;
+
+    /// The incidents that failures of a test belong to, the newest first, at most `limit`.
+    async fn incidents_of(
+        &self,
+        repo: RepoRef,
+        test: TestId,
+        limit: u32,
+    ) -> Result<Vec<Incident>, StoreError>;
 
     /// A test's runs, the newest first, at most `limit`.
     async fn recent_runs(

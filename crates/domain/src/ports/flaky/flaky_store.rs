@@ -3,14 +3,15 @@
 //! A repository has one version. Every step of its tests is decided on what was read at a version
 //! and committed on it, so that no two uploads are judged without knowing each other.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use async_trait::async_trait;
 
 use crate::audit::AuditRecord;
 use crate::flaky::{
-    Actor, IngestOutcome, Intake, JournalRecord, Settings, Summary, TestCase, TestId, UploadId,
+    Actor, CodeSummary, FailureHistory, Incident, IncidentId, IngestOutcome, Intake, JournalRecord,
+    Recount, RunRecord, SameCode, Settings, Summary, TestCase, TestId, UploadId, Windows,
 };
 use crate::ids::{OrgId, RepoId};
 use crate::ports::{CommitError, EventRecord, StoreError, Version};
@@ -53,6 +54,8 @@ pub struct TestRecord {
     pub last_seen_at: Timestamp,
     /// The last failing run that counts.
     pub last_failure_at: Option<Timestamp>,
+    /// What monitors must know of its runs.
+    pub windows: Windows,
 }
 
 /// A step of one test.
@@ -79,6 +82,38 @@ pub struct SettingsStep {
     pub at: Timestamp,
 }
 
+/// An incident that is new or changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IncidentStep {
+    /// The incident after.
+    pub incident: Incident,
+    /// Failures that belong to it from now on, beside those of before.
+    pub failures: BTreeSet<(TestId, UploadId)>,
+    /// The event, if its state is new.
+    pub event: Option<EventRecord>,
+}
+
+/// What a step changes of incidents.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct IncidentChanges {
+    /// What is known of failures lately; `None`: as before.
+    pub history: Option<FailureHistory>,
+    /// Incidents.
+    pub steps: Vec<IncidentStep>,
+    /// Failures that count after all, or no longer. They are recounted before an upload's results
+    /// are added.
+    pub recounts: Vec<Recount>,
+}
+
+/// What is known of incidents of a repository.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct KnownIncidents {
+    /// What is known of failures lately.
+    pub history: FailureHistory,
+    /// Incidents, the newest first.
+    pub incidents: Vec<Incident>,
+}
+
 /// Everything that one step of a repository writes.
 #[derive(Debug)]
 pub struct FlakyCommit<'a> {
@@ -92,6 +127,11 @@ pub struct FlakyCommit<'a> {
     pub intake: Option<&'a Arc<Intake>>,
     /// The tests that changed. They exist, or are seen in the intake.
     pub steps: &'a [TestStep],
+    /// The windows of tests after the step. They exist, or are seen in the intake; those of others
+    /// stay as they are.
+    pub windows: &'a BTreeMap<TestId, Windows>,
+    /// What changes of incidents.
+    pub incidents: Option<&'a IncidentChanges>,
     /// The time of the step.
     pub at: Timestamp,
     /// The record for the audit log, when the step is an administrative change.
@@ -132,13 +172,51 @@ pub trait FlakyStore: Send + Sync {
     async fn aliases(&self, repo: RepoRef, tests: &[TestId]) -> Result<Vec<String>, StoreError>;
 
     /// Summaries of the counted runs of these tests, as [`Summary::of`] computes them: buckets that
-    /// began at or after `since`, and codes with a first success or failure at or after it.
+    /// began at or after `since`, and codes with a first success or failure at or after it. The cost
+    /// grows with history: use it for previews and to rebuild windows.
     async fn summaries(
         &self,
         repo: RepoRef,
         ids: &[TestId],
         since: Timestamp,
     ) -> Result<BTreeMap<TestId, Summary>, StoreError>;
+
+    /// What is known of the runs of these tests on one code, as [`Summary::of`] makes it, by branch.
+    /// Its cost does not grow with the other codes.
+    async fn codes(
+        &self,
+        repo: RepoRef,
+        ids: &[TestId],
+        code: &SameCode,
+    ) -> Result<BTreeMap<TestId, Vec<CodeSummary>>, StoreError>;
+
+    /// What is known of incidents: those with a failure at `since` or later, at most `limit`.
+    async fn incidents(
+        &self,
+        repo: RepoRef,
+        since: Timestamp,
+        limit: u32,
+    ) -> Result<KnownIncidents, StoreError>;
+
+    /// The incident with that id.
+    async fn incident(&self, repo: RepoRef, id: IncidentId)
+    -> Result<Option<Incident>, StoreError>;
+
+    /// The failures of an incident.
+    async fn incident_failures(
+        &self,
+        repo: RepoRef,
+        id: IncidentId,
+    ) -> Result<BTreeSet<(TestId, UploadId)>, StoreError>;
+
+    /// Failing runs of these tests in these uploads that started at `from` or later. Its cost grows
+    /// with the runs of the tests since then that failed.
+    async fn failing_runs(
+        &self,
+        repo: RepoRef,
+        failures: &BTreeSet<(TestId, UploadId)>,
+        from: Timestamp,
+    ) -> Result<Vec<RunRecord>, StoreError>;
 
     /// The outcome of a processed upload.
     async fn ingest_outcome(

@@ -6,6 +6,7 @@ use crate::ids::{BranchName, RepoName};
 use crate::ports::{TestNumbers, TestRecord};
 use crate::time::Timestamp;
 use crate::{flaky, queue};
+use flaky::{Incident, IncidentState};
 
 /// A queue as clients name it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,4 +55,12 @@ pub trait EventWriter: Send + Sync {
 
     /// The payload of a test's event as JSON.
     fn test_event(&self, snapshot: &TestSnapshot, event: &flaky::Event) -> String;
+
+    /// The payload of the event that an incident is new or has another state.
+    fn incident_event(
+        &self,
+        repo: &RepoName,
+        before: Option<IncidentState>,
+        incident: &Incident,
+    ) -> String;
 }

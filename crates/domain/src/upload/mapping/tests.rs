@@ -43,6 +43,7 @@ fn run(name: &str, outcome: RunOutcome) -> FoundRun {
         owners: Vec::new(),
         quarantined: false,
         told_again: false,
+        contradicted: false,
     }
 }
 

@@ -4,6 +4,7 @@ mod ci_run;
 mod commands;
 mod decisions;
 mod evidence;
+mod incidents;
 mod lists;
 mod monitor_change;
 mod monitor_parameters;
@@ -19,6 +20,7 @@ pub(crate) use commands::{
     FlagRequest, HistoryRequest, MuteRequest, OverrideRequest, TicketRequest,
 };
 pub(crate) use decisions::{HistoryReply, SettingsHistoryReply, decision};
+pub(crate) use incidents::{DecideIncidentRequest, IncidentReply, IncidentsReply};
 pub(crate) use lists::{
     DetailsRequest, FailingRequest, Listing, QuarantinedRequest, RepositoryRequest,
     UnhealthyRequest,

@@ -30,7 +30,8 @@ pub(crate) struct FlakySettingsReply {
     stable_branches: Vec<String>,
     /// Branches of merge queues.
     merge_branches: Vec<String>,
-    /// Whether uploads that look like an infrastructure failure are excluded.
+    /// Whether uploads that look like an infrastructure failure, and failures that belong to an
+    /// incident, are excluded.
     infrastructure_guard: bool,
     /// The share of failing tests above which they do, in percent.
     infrastructure_failed_percent: u32,
@@ -91,7 +92,8 @@ pub(crate) struct UpdateSettingsRequest {
     /// 1 to 10 patterns.
     #[schema(value_type = Option<Vec<String>>)]
     merge_branches: Field<List<Text>>,
-    /// Whether uploads that look like an infrastructure failure are excluded.
+    /// Whether uploads that look like an infrastructure failure, and failures that belong to an
+    /// incident, are excluded.
     #[schema(value_type = Option<bool>)]
     infrastructure_guard: Field<Flag>,
     /// The share of failing tests above which they do, in percent.

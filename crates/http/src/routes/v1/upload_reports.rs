@@ -17,6 +17,7 @@ use utoipa::ToSchema;
 use crate::api::Api;
 use crate::authenticated::Authenticated;
 use crate::dto::{Errors, shown};
+use crate::encoding::{self, Encoding};
 use crate::failures::OfUpload;
 use crate::problem::{Code, Problem};
 use crate::stream;
@@ -70,7 +71,8 @@ fn claims(parameters: &mut Parameters, errors: &mut Errors) -> (Option<RepoName>
 /// Upload JUnit reports.
 ///
 /// Either several files as multipart/form-data, one part each, or one report as the body itself.
-/// They are read after the reply. Uploading the same files again has no effect.
+/// They are read after the reply. Uploading the same files again has no effect. A single report may
+/// have the content encoding gzip or zstd.
 #[utoipa::path(
     post,
     path = "/v1/flaky-tests/upload",
@@ -108,15 +110,21 @@ pub(crate) async fn handle(
     let repo = errors.finish(repo)?;
     let mut upload = api.uploads.accept(&Sender::Token(caller), &repo, claims).await?;
     stream::check_length(&request, api.uploads.limits().bytes)?;
+    let encoding = Encoding::of(&request)?;
     let essence = request.content_type().trim().to_ascii_lowercase();
     match essence.as_str() {
         "multipart/form-data" => {
+            if encoding != Encoding::Identity {
+                let detail = "a form must have no content encoding; send one report as the body";
+                return Err(Problem::new(Code::WrongContentType, detail));
+            }
             let body = body.into_inner();
             files(&api, Multipart::new(request.headers(), body), &mut upload).await?;
         }
         "application/xml" | "text/xml" | "application/octet-stream" => {
             api.uploads.next_file(&mut upload, "report.xml").await?;
-            stream::into_upload(body, &mut upload).await?;
+            let most = api.uploads.limits().bytes;
+            encoding::into_upload(body, encoding, &mut upload, most).await?;
         }
         _ => {
             let given = request.headers().get(CONTENT_TYPE).and_then(|it| it.to_str().ok());

@@ -1,17 +1,17 @@
 //! Writing a step of a repository.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use diesel::prelude::*;
 use diesel_async::RunQueryDsl;
-use signalbox_domain::flaky::{Addition, Intake, ReportedTest, TestId};
+use signalbox_domain::flaky::{Addition, Intake, ReportedTest, TestId, Windows};
 use signalbox_domain::ids::{OrgId, RepoId};
 
 use super::super::super::prepare_day;
 use super::super::{Conn, bulk, event_log};
 use super::intake_rows::{
     ALIASES, BUCKETS, CODES, FAILURES, HOURS, IntakeRows, PULL_REQUESTS, RUNS, SEEN, SEEN_SET,
-    SeenRow, SeenTest, TESTS, TestRow,
+    SeenRow, SeenTest, TESTS, TestRow, WINDOWS, WINDOWS_SET, WindowsRow,
 };
 use super::rows::{CommitRows, JOURNAL, STATE_SET, STATES, SettingsRow};
 use crate::documents::encode;
@@ -48,9 +48,17 @@ pub(super) async fn write(conn: &mut Conn, rows: CommitRows) -> Result<i64, DbEr
     if let Some(settings) = rows.settings {
         set(conn, repo, org, next, settings).await?;
     }
-    if let Some((intake, rows)) = &rows.intake {
-        take_in(conn, repo, org, (intake, rows)).await?;
+    rows.incidents.write(conn, repo).await?;
+    if let Some((intake, intake_rows)) = &rows.intake {
+        take_in(conn, repo, org, (intake, intake_rows), &rows.windows).await?;
     }
+    let seen = rows.intake.as_ref().map(|(intake, _)| &intake.reported_tests);
+    let unseen = rows.windows.iter();
+    let unseen = unseen.filter(|(id, _)| seen.is_none_or(|seen| !seen.contains_key(id)));
+    let unseen = unseen
+        .map(|(id, windows)| Ok(WindowsRow { repo_id: repo, id: *id, windows: encode(windows)? }));
+    let unseen: Vec<WindowsRow> = unseen.collect::<Result<_, DbError>>()?;
+    WINDOWS.update(conn, 2, WINDOWS_SET, &unseen).await?;
     STATES.update(conn, 3, STATE_SET, &rows.states).await?;
     JOURNAL.insert(conn, &rows.journal).await?;
     if let Some(row) = &rows.audit {
@@ -88,6 +96,7 @@ async fn take_in(
     repo: RepoId,
     org: OrgId,
     (intake, rows): (&Intake, &IntakeRows),
+    windows: &BTreeMap<TestId, Windows>,
 ) -> Result<(), DbError> {
     let upload = (
         result_uploads::repo_id.eq(Sql(repo)),
@@ -100,7 +109,7 @@ async fn take_in(
     diesel::insert_into(result_uploads::table).values(upload).execute(conn).await?;
     let reported_tests: Vec<&ReportedTest> = intake.reported_tests.values().collect();
     for piece in bulk::pieces(&reported_tests) {
-        see(conn, repo, rows.tests(piece)?).await?;
+        see(conn, repo, rows.tests(piece, windows)?).await?;
         ALIASES.insert(conn, &rows.aliases(piece)).await?;
     }
     prepare_day(conn, rows.day).await?;
@@ -139,6 +148,7 @@ async fn see(conn: &mut Conn, repo: RepoId, tests: Vec<SeenTest>) -> Result<(), 
         owners: names_owners.then_some(row.owners),
         last_seen_at: row.last_seen_at,
         last_failure_at: row.last_failure_at,
+        windows: row.windows,
     };
     let seen: Vec<SeenRow> = seen.into_iter().map(again).collect();
     SEEN.update(conn, 2, SEEN_SET, &seen).await

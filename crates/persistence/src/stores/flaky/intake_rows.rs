@@ -1,7 +1,9 @@
 //! Rows of an upload's results.
 
+use std::collections::BTreeMap;
+
 use signalbox_domain::flaky::{
-    Addition, Intake, ReportedTest, RunOutcome, RunRecord, SameCode, TestCase, TestId,
+    Addition, Intake, ReportedTest, RunOutcome, RunRecord, SameCode, TestCase, TestId, Windows,
 };
 use signalbox_domain::ids::{OrgId, RepoId};
 use signalbox_domain::ports::RepoRef;
@@ -16,12 +18,16 @@ bulk_rows! {
     TESTS = TestRow in "test_cases" {
         repo_id: RepoId, id: TestId, org_id: OrgId, status: &'static str, quarantine: &'static str,
         noted: bool, watched: bool, owners: Json, first_seen_at: Timestamp, last_seen_at: Timestamp,
-        last_failure_at: Option<Timestamp>, document: Json,
+        last_failure_at: Option<Timestamp>, windows: Option<Json>, document: Json,
     } "";
     /// A test that is seen again.
     SEEN = SeenRow in "test_cases" {
         repo_id: RepoId, id: TestId, owners: Option<Json>, last_seen_at: Timestamp,
-        last_failure_at: Option<Timestamp>,
+        last_failure_at: Option<Timestamp>, windows: Option<Json>,
+    } "";
+    /// The windows of a test that is not seen.
+    WINDOWS = WindowsRow in "test_cases" {
+        repo_id: RepoId, id: TestId, windows: Json,
     } "";
     /// An id that clients send.
     ALIASES = AliasRow in "test_aliases" {
@@ -94,7 +100,9 @@ bulk_rows! {
             ELSE excluded.last_failure_at END";
 }
 
-pub(super) const SEEN_SET: &str = "owners = COALESCE(new.owners, test_cases.owners), \
+pub(super) const WINDOWS_SET: &str = "windows = new.windows";
+
+pub(super) const SEEN_SET: &str = "windows = COALESCE(new.windows, test_cases.windows), owners = COALESCE(new.owners, test_cases.owners), \
     last_seen_at = CASE WHEN test_cases.last_seen_at >= new.last_seen_at \
         THEN test_cases.last_seen_at ELSE new.last_seen_at END, \
     last_failure_at = CASE WHEN new.last_failure_at IS NULL THEN test_cases.last_failure_at \
@@ -128,7 +136,7 @@ pub(super) struct CountedRows {
 }
 
 /// A text without NUL bytes, which PostgreSQL does not keep.
-fn storable(text: &str) -> String {
+pub(super) fn storable(text: &str) -> String {
     text.replace('\0', "\u{fffd}")
 }
 
@@ -153,7 +161,11 @@ impl IntakeRows {
     }
 
     /// Reported tests, as if they were new.
-    pub(super) fn tests(&self, reported_tests: &[&ReportedTest]) -> Result<Vec<SeenTest>, DbError> {
+    pub(super) fn tests(
+        &self,
+        reported_tests: &[&ReportedTest],
+        windows: &BTreeMap<TestId, Windows>,
+    ) -> Result<Vec<SeenTest>, DbError> {
         let row = |reported: &&ReportedTest| {
             let (repo, key) = (self.repo, reported.key.clone());
             let test = TestCase::new(repo.org, repo.id, key, self.at);
@@ -170,6 +182,7 @@ impl IntakeRows {
                 first_seen_at: self.received_at,
                 last_seen_at: self.received_at,
                 last_failure_at: reported.last_failure_at,
+                windows: windows.get(&id).map(encode).transpose()?,
                 document: encode(&test)?,
             };
             Ok(SeenTest { row, names_owners: !reported.owners.is_empty() })

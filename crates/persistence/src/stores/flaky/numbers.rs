@@ -87,10 +87,11 @@ pub(super) async fn numbers(
             .await?;
         for row in counted {
             let numbers = found.entry(row.test_id).or_default();
-            numbers.runs_24h = number("hours", row.runs_24h)?;
-            numbers.failures_24h = number("hours", row.failures_24h)?;
-            numbers.runs_7d = number("hours", row.runs_7d)?;
-            numbers.failures_7d = number("hours", row.failures_7d)?;
+            // What was taken back may be older than what is kept.
+            numbers.runs_24h = number("hours", row.runs_24h.max(0))?;
+            numbers.failures_24h = number("hours", row.failures_24h.max(0))?;
+            numbers.runs_7d = number("hours", row.runs_7d.max(0))?;
+            numbers.failures_7d = number("hours", row.failures_7d.max(0))?;
         }
         let sql = format!(
             "WITH asked AS ({asked}) SELECT test_id, fingerprint, MIN(summary) AS summary, \

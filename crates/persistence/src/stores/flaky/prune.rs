@@ -10,7 +10,7 @@ use crate::error::DbError;
 use crate::sql_types::Moment;
 
 /// Table, key, and the column that says how old a row is.
-const AGEING: [(&str, &str, &str); 8] = [
+const AGEING: [(&str, &str, &str); 9] = [
     ("test_hours", "repo_id, test_id, hour", "hour"),
     ("test_buckets", "repo_id, test_id, start, branch", "start"),
     ("test_codes", "repo_id, test_id, code, branch", "last_at"),
@@ -18,6 +18,8 @@ const AGEING: [(&str, &str, &str); 8] = [
     ("test_pull_requests", "repo_id, test_id, pr_number", "last_failure_at"),
     ("result_uploads", "repo_id, id", "received_at"),
     ("ci_runs", "id", "at"),
+    // With their failures.
+    ("test_incidents", "repo_id, id", "last_at"),
     // With their aliases and journals. Their last results have gone before, or go with these.
     ("test_cases", "repo_id, id", "last_seen_at"),
 ];

@@ -7,7 +7,7 @@ use diesel::dsl::sql;
 use diesel::prelude::*;
 use diesel::sql_types::{Bool, Text};
 use diesel_async::RunQueryDsl;
-use signalbox_domain::flaky::{JournalRecord, RunRecord, TestId};
+use signalbox_domain::flaky::{Incident, JournalRecord, RunRecord, TestId};
 use signalbox_domain::ids::{PrNumber, Sha};
 use signalbox_domain::ports::{
     FlakyReads, RepoRef, Seek, SettingsStep, StoreError, TestList, TestNumbers, TestRecord,
@@ -15,7 +15,7 @@ use signalbox_domain::ports::{
 use signalbox_domain::time::Timestamp;
 
 use super::super::Store;
-use super::{lists, numbers};
+use super::{incidents, lists, numbers};
 use crate::documents::{Kept, SettingsChange, column, values};
 use crate::error::DbError;
 use crate::schema::{flaky_settings_log, test_journal, test_runs};
@@ -84,6 +84,16 @@ impl FlakyReads for Store {
             .await
             .map_err(DbError::from)?;
         Ok(values(rows))
+    }
+
+    async fn incidents_of(
+        &self,
+        repo: RepoRef,
+        test: TestId,
+        limit: u32,
+    ) -> Result<Vec<Incident>, StoreError> {
+        let mut conn = self.connection().await?;
+        Ok(incidents::of_test(&mut conn, repo, test, limit).await?)
     }
 
     async fn recent_runs(

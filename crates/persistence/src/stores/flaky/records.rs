@@ -2,7 +2,7 @@
 
 use diesel::prelude::*;
 use diesel_async::RunQueryDsl;
-use signalbox_domain::flaky::{TestCase, TestId};
+use signalbox_domain::flaky::{TestCase, TestId, Windows};
 use signalbox_domain::ports::{RepoRef, TestRecord};
 use signalbox_domain::time::Timestamp;
 
@@ -13,8 +13,15 @@ use crate::schema::test_cases;
 use crate::sql_types::{Sql, each};
 
 /// The columns of a record.
-pub(super) type RecordRow =
-    (Kept<Owners>, Option<String>, Timestamp, Timestamp, Option<Timestamp>, Kept<TestCase>);
+pub(super) type RecordRow = (
+    Kept<Owners>,
+    Option<String>,
+    Timestamp,
+    Timestamp,
+    Option<Timestamp>,
+    Option<Kept<Windows>>,
+    Kept<TestCase>,
+);
 
 pub(super) const RECORD: (
     test_cases::owners,
@@ -22,6 +29,7 @@ pub(super) const RECORD: (
     test_cases::first_seen_at,
     test_cases::last_seen_at,
     test_cases::last_failure_at,
+    test_cases::windows,
     test_cases::document,
 ) = (
     test_cases::owners,
@@ -29,13 +37,16 @@ pub(super) const RECORD: (
     test_cases::first_seen_at,
     test_cases::last_seen_at,
     test_cases::last_failure_at,
+    test_cases::windows,
     test_cases::document,
 );
 
 pub(super) fn record(row: RecordRow) -> TestRecord {
-    let (Kept(owners), ticket, first_seen_at, last_seen_at, last_failure_at, Kept(test)) = row;
+    let (Kept(owners), ticket, first_seen_at, last_seen_at, last_failure_at, windows, Kept(test)) =
+        row;
     let owners = owners.owners;
-    TestRecord { test, owners, ticket, first_seen_at, last_seen_at, last_failure_at }
+    let windows = windows.map(|Kept(windows)| windows).unwrap_or_default();
+    TestRecord { test, owners, ticket, first_seen_at, last_seen_at, last_failure_at, windows }
 }
 
 /// The tests with those ids, by id.

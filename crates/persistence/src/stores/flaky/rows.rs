@@ -1,9 +1,10 @@
 //! Rows of a repository's steps.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use signalbox_domain::flaky::{
-    Intake, MonitorStatus, QuarantineOverride, TestCase, TestId, TestStatus,
+    Intake, MonitorStatus, QuarantineOverride, TestCase, TestId, TestStatus, Windows,
 };
 use signalbox_domain::ids::{OrgId, RepoId};
 use signalbox_domain::ports::{FlakyCommit, RepoRef, TestStep};
@@ -12,6 +13,7 @@ use signalbox_domain::time::Timestamp;
 use super::super::audit_log::AuditRow;
 use super::super::bulk::{Target, bulk_rows};
 use super::super::event_log::EventRow;
+use super::incidents::IncidentRows;
 use super::intake_rows::IntakeRows;
 use crate::documents::{Json, SettingsChange, column, encode};
 use crate::error::DbError;
@@ -78,6 +80,8 @@ pub(super) struct CommitRows {
     pub(super) marks: i64,
     pub(super) settings: Option<SettingsRow>,
     pub(super) intake: Option<(Arc<Intake>, IntakeRows)>,
+    pub(super) windows: BTreeMap<TestId, Windows>,
+    pub(super) incidents: IncidentRows,
     pub(super) states: Vec<StateRow>,
     pub(super) journal: Vec<JournalRow>,
     pub(super) events: Vec<EventRow>,
@@ -97,17 +101,23 @@ impl CommitRows {
                 })?,
             })
         });
+        let incidents = commit.incidents.map(|changes| IncidentRows::of(repo, changes));
         let mut rows = Self {
             repo,
             expected: commit.expected.0,
             marks: i64::from(commit.settings.is_some() || !commit.steps.is_empty()),
             settings: settings.transpose()?,
             intake: commit.intake.map(|it| (it.clone(), IntakeRows::of(repo, it, commit.at))),
+            windows: commit.windows.clone(),
+            incidents: incidents.transpose()?.unwrap_or_default(),
             states: Vec::with_capacity(commit.steps.len()),
             journal: Vec::with_capacity(commit.steps.len()),
             events: Vec::new(),
             audit: commit.audit.map(AuditRow::of).transpose()?,
         };
+        let of_incidents = commit.incidents.iter().flat_map(|it| &it.steps);
+        let of_incidents = of_incidents.filter_map(|step| step.event.as_ref());
+        rows.events.extend(of_incidents.map(|told| EventRow::of(repo.org, repo.id, told)));
         for step in commit.steps {
             rows.states.push(StateRow::of(repo, step)?);
             rows.journal.push(JournalRow {

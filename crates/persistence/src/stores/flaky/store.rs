@@ -1,16 +1,19 @@
 //! Flaky tests: settings, tests and summaries.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use async_trait::async_trait;
 use diesel::prelude::*;
 use diesel_async::RunQueryDsl;
 use futures_util::FutureExt;
-use signalbox_domain::flaky::{IngestOutcome, Settings, Summary, TestId, UploadId};
+use signalbox_domain::flaky::{
+    CodeSummary, Incident, IncidentId, IngestOutcome, RunRecord, SameCode, Settings, Summary,
+    TestId, UploadId,
+};
 use signalbox_domain::ids::{OrgId, RepoId};
 use signalbox_domain::ports::{
-    CiRun, CommitError, FlakyCommit, FlakyRepo, FlakyStore, RepoRef, StoreError, TestRecord,
-    Version,
+    CiRun, CommitError, FlakyCommit, FlakyRepo, FlakyStore, KnownIncidents, RepoRef, StoreError,
+    TestRecord, Version,
 };
 use signalbox_domain::time::{Span, Timestamp};
 
@@ -18,7 +21,7 @@ use super::super::super::prepare_day;
 use super::super::{Store, bulk};
 use super::records::{self, RECORD, RecordRow, record};
 use super::rows::CommitRows;
-use super::{commit, prune, summaries};
+use super::{commit, incidents, prune, summaries};
 use crate::documents::{CiRunDocument, Kept, encode};
 use crate::error::DbError;
 use crate::schema::{ci_runs, flaky_repos, result_uploads, server_keys, test_aliases, test_cases};
@@ -111,6 +114,54 @@ impl FlakyStore for Store {
     ) -> Result<BTreeMap<TestId, Summary>, StoreError> {
         let mut conn = self.connection().await?;
         Ok(summaries::summaries(&mut conn, repo, ids, since).await?)
+    }
+
+    async fn codes(
+        &self,
+        repo: RepoRef,
+        ids: &[TestId],
+        code: &SameCode,
+    ) -> Result<BTreeMap<TestId, Vec<CodeSummary>>, StoreError> {
+        let mut conn = self.connection().await?;
+        Ok(summaries::codes(&mut conn, repo, ids, code).await?)
+    }
+
+    async fn incidents(
+        &self,
+        repo: RepoRef,
+        since: Timestamp,
+        limit: u32,
+    ) -> Result<KnownIncidents, StoreError> {
+        let mut conn = self.connection().await?;
+        Ok(incidents::incidents(&mut conn, repo, since, limit).await?)
+    }
+
+    async fn incident(
+        &self,
+        repo: RepoRef,
+        id: IncidentId,
+    ) -> Result<Option<Incident>, StoreError> {
+        let mut conn = self.connection().await?;
+        Ok(incidents::incident(&mut conn, repo, id).await?)
+    }
+
+    async fn incident_failures(
+        &self,
+        repo: RepoRef,
+        id: IncidentId,
+    ) -> Result<BTreeSet<(TestId, UploadId)>, StoreError> {
+        let mut conn = self.connection().await?;
+        Ok(incidents::failures(&mut conn, repo, id).await?)
+    }
+
+    async fn failing_runs(
+        &self,
+        repo: RepoRef,
+        failures: &BTreeSet<(TestId, UploadId)>,
+        from: Timestamp,
+    ) -> Result<Vec<RunRecord>, StoreError> {
+        let mut conn = self.connection().await?;
+        Ok(incidents::failing_runs(&mut conn, repo, failures, from).await?)
     }
 
     async fn ingest_outcome(

@@ -10,6 +10,7 @@ use signalbox_domain::ports::RepoRef;
 use signalbox_domain::time::Timestamp;
 
 use super::super::{Conn, bulk};
+use super::intake_rows::code_text;
 use crate::documents::number;
 use crate::error::DbError;
 use crate::schema::{test_buckets, test_codes};
@@ -50,9 +51,9 @@ pub(super) async fn summaries(
                 branch,
                 class: class_of(&class)?,
                 passed: number("bucket", passed)?,
-                failed: number("bucket", failed)?,
+                failed: number("bucket", failed.max(0))?,
                 last_run_at: last_run,
-                last_failure_at: last_failure,
+                last_failure_at: last_failure.filter(|_| failed > 0),
             });
         }
         let codes: Vec<CodeRow> = test_codes::table
@@ -61,27 +62,63 @@ pub(super) async fn summaries(
             .filter(test_codes::test_id.eq_any(each(piece)))
             .filter(test_codes::last_at.ge(Sql(since)))
             .order((test_codes::test_id, test_codes::code, test_codes::branch))
-            .select((
-                test_codes::test_id,
-                test_codes::code,
-                test_codes::branch,
-                test_codes::class,
-                test_codes::first_success_at,
-                test_codes::first_failure_at,
-            ))
+            .select(CODE)
             .load(conn)
             .await?;
-        for (test, code, branch, class, success, failure) in codes {
-            summaries.entry(test).or_default().codes.push(CodeSummary {
-                code: code_of(&code)?,
-                branch,
-                class: class_of(&class)?,
-                first_success_at: success,
-                first_failure_at: failure,
-            });
+        for row in codes {
+            let (test, code) = code_summary(row)?;
+            summaries.entry(test).or_default().codes.push(code);
         }
     }
     Ok(summaries)
+}
+
+/// What is known of tests on one code: by the key of the table, whatever else it has.
+pub(super) async fn codes(
+    conn: &mut Conn,
+    repo: RepoRef,
+    ids: &[TestId],
+    code: &SameCode,
+) -> Result<BTreeMap<TestId, Vec<CodeSummary>>, DbError> {
+    let mut found: BTreeMap<TestId, Vec<CodeSummary>> = BTreeMap::new();
+    for piece in bulk::pieces(ids) {
+        let rows: Vec<CodeRow> = test_codes::table
+            .filter(test_codes::repo_id.eq(Sql(repo.id)))
+            .filter(test_codes::org_id.eq(Sql(repo.org)))
+            .filter(test_codes::test_id.eq_any(each(piece)))
+            .filter(test_codes::code.eq(code_text(code)))
+            .order((test_codes::test_id, test_codes::branch))
+            .select(CODE)
+            .load(conn)
+            .await?;
+        for row in rows {
+            let (test, code) = code_summary(row)?;
+            found.entry(test).or_default().push(code);
+        }
+    }
+    Ok(found)
+}
+
+const CODE: (
+    test_codes::test_id,
+    test_codes::code,
+    test_codes::branch,
+    test_codes::class,
+    test_codes::first_success_at,
+    test_codes::first_failure_at,
+) = (
+    test_codes::test_id,
+    test_codes::code,
+    test_codes::branch,
+    test_codes::class,
+    test_codes::first_success_at,
+    test_codes::first_failure_at,
+);
+
+fn code_summary(row: CodeRow) -> Result<(TestId, CodeSummary), DbError> {
+    let (test, code, branch, class, first_success_at, first_failure_at) = row;
+    let (code, class) = (code_of(&code)?, class_of(&class)?);
+    Ok((test, CodeSummary { code, branch, class, first_success_at, first_failure_at }))
 }
 
 fn class_of(word: &str) -> Result<BranchClass, DbError> {

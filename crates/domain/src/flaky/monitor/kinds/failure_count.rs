@@ -66,6 +66,10 @@ impl MonitorRule for FailureCount {
 
     const START: Self = Self { count: 1, window_hours: 24, resolution_timeout_hours: 7 * 24 };
 
+    fn windows(self) -> Vec<Span> {
+        vec![self.window(), self.resolution_timeout()]
+    }
+
     fn read(self, runs: &Runs<'_>) -> FailureCountReading {
         let tally = runs.tally(self.window());
         FailureCountReading {

@@ -75,6 +75,10 @@ impl MonitorRule for FailureRate {
     const START: Self =
         Self { activation_percent: 0, resolution_percent: 0, window_hours: 24, min_sample: 20 };
 
+    fn windows(self) -> Vec<Span> {
+        vec![self.window()]
+    }
+
     fn read(self, runs: &Runs<'_>) -> FailureRateReading {
         let tally = runs.tally(self.window());
         FailureRateReading {

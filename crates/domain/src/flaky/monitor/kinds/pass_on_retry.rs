@@ -1,6 +1,5 @@
 //! Pass on retry: the test failed and passed on the same code.
 
-use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::flaky::monitor::{
@@ -65,26 +64,13 @@ impl MonitorRule for PassOnRetry {
 
     const CLASSIFIES: &'static [Classification] = &[Classification::Flaky];
 
-    /// Disagreements from before the scope was changed were judged by another scope.
+    fn windows(self) -> Vec<Span> {
+        vec![self.recovery()]
+    }
+
     fn read(self, runs: &Runs<'_>) -> PassOnRetryReading {
-        let Runs { summary, scope, scope_since, at } = *runs;
-        let mut codes: BTreeMap<&SameCode, (Option<Timestamp>, Option<Timestamp>)> =
-            BTreeMap::new();
-        for row in summary.codes.iter().filter(|row| scope.covers(&row.branch, row.class)) {
-            let (failed, passed) = codes.entry(&row.code).or_default();
-            *failed = earlier(*failed, row.first_failure_at);
-            *passed = earlier(*passed, row.first_success_at);
-        }
-        let last = codes
-            .into_iter()
-            .filter_map(|(code, times)| match times {
-                (Some(failed), Some(passed)) => Some((failed.max(passed), code)),
-                (Some(_), None) | (None, Some(_) | None) => None,
-            })
-            .filter(|(when, _)| *when <= at && scope_since.is_none_or(|since| *when >= since))
-            .max()
-            .map(|(at, code)| Disagreement { code: code.clone(), at });
         let tally = runs.tally(self.recovery());
+        let last = runs.last_disagreement();
         PassOnRetryReading { last, runs: tally.runs, last_run_at: tally.last_run_at }
     }
 
@@ -133,12 +119,5 @@ impl fmt::Display for PassOnRetryReading {
             Some(SameCode::Upload(id)) => write!(f, "failed and passed in upload {id}"),
             None => write!(f, "{} runs without disagreement", self.runs),
         }
-    }
-}
-
-fn earlier(one: Option<Timestamp>, other: Option<Timestamp>) -> Option<Timestamp> {
-    match (one, other) {
-        (Some(one), Some(other)) => Some(one.min(other)),
-        (one, other) => one.or(other),
     }
 }

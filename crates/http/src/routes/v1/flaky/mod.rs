@@ -2,6 +2,7 @@
 
 pub(crate) mod create_ci_run;
 pub(crate) mod create_monitor;
+pub(crate) mod decide_incident;
 pub(crate) mod delete_monitor;
 pub(crate) mod flag_test;
 pub(crate) mod get_settings;
@@ -11,6 +12,7 @@ pub(crate) mod get_test_history;
 pub(crate) mod link_ticket_to_test_case;
 pub(crate) mod list_failing_tests;
 pub(crate) mod list_failures_of_test_run;
+pub(crate) mod list_incidents;
 pub(crate) mod list_monitors;
 pub(crate) mod list_quarantined_tests;
 pub(crate) mod list_unhealthy_tests;

@@ -1,0 +1,283 @@
+//! Running windows: what monitors must know of a test's runs, in a form that does not grow.
+//!
+//! Each monitor has a window of its own, so that a judgement reads neither the history nor the runs
+//! of other branches. An upload adds to windows; time takes away what is too old for them. A window
+//! says what [`Summary`] says of the same runs; `tests/flaky_windows.rs` compares the two.
+
+mod ring;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use data_encoding::HEXLOWER;
+use sha2::{Digest, Sha256};
+
+use crate::time::{Span, Timestamp};
+
+use super::super::BranchScope;
+use super::kinds::Disagreement;
+use super::summary::Tally;
+use super::{
+    BUCKET_MINUTES, Bucket, CodeSummary, MAX_HOURS, Monitor, MonitorId, SameCode, Summary,
+};
+use ring::Ring;
+
+/// About the most buckets of one window.
+const MAX_BUCKETS: i64 = 48;
+/// The most disagreements that a window keeps, the newest ones.
+const MAX_DISAGREEMENTS: usize = 8;
+
+/// How long the buckets of a window are: a 48th of it, rounded up to whole multiples of
+/// [`BUCKET_MINUTES`]. So a day has buckets of 30 minutes, and a week some of 3.5 hours.
+pub fn bucket_length(window: Span) -> Span {
+    let unit = Span::minutes(BUCKET_MINUTES).micros();
+    let units = window.micros().saturating_add(MAX_BUCKETS * unit - 1) / (MAX_BUCKETS * unit);
+    Span::from_micros(units.max(1).saturating_mul(unit))
+}
+
+/// The running windows of one test, by monitor.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct Windows {
+    /// Whether a run was ever counted, so that a monitor without a window has missed some.
+    started: bool,
+    monitors: BTreeMap<MonitorId, Window>,
+}
+
+/// What one monitor must know of the runs of a test.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct Window {
+    /// The digest of what decides which runs are counted and for how long.
+    rule: String,
+    /// Whether runs from before the monitor had this rule are missing.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "is_false"))]
+    partial: bool,
+    last_run_at: Option<Timestamp>,
+    last_failure_at: Option<Timestamp>,
+    /// Runs by time, one for each length of time that the monitor looks back.
+    rings: Vec<Ring>,
+    /// The newest first.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Vec::is_empty"))]
+    disagreements: Vec<Disagreement>,
+}
+
+#[cfg(feature = "serde")]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+const fn is_false(value: &bool) -> bool {
+    !*value
+}
+
+/// A working monitor with what decides how its windows count.
+#[derive(Clone, Debug)]
+struct Counting<'a> {
+    monitor: &'a Monitor,
+    /// The lengths of buckets that it needs, and the longest time that it looks back in each.
+    rings: BTreeMap<Span, Span>,
+    rule: String,
+}
+
+/// How runs are counted for the working monitors of a repository.
+#[derive(Clone, Debug)]
+pub struct WindowRules<'a>(Vec<Counting<'a>>);
+
+impl<'a> WindowRules<'a> {
+    /// The rules of these monitors; those that are disabled count nothing.
+    pub fn of(monitors: &'a [Monitor]) -> Self {
+        let working = monitors.iter().filter(|monitor| monitor.enabled);
+        Self(working.map(Counting::of).collect())
+    }
+}
+
+impl<'a> Counting<'a> {
+    fn of(monitor: &'a Monitor) -> Self {
+        let mut rings: BTreeMap<Span, Span> = BTreeMap::new();
+        for span in monitor.rule.windows() {
+            let longest = rings.entry(bucket_length(span)).or_insert(span);
+            *longest = span.max(*longest);
+        }
+        let rule = rule_digest(&monitor.scope, &rings);
+        Self { monitor, rings, rule }
+    }
+
+    fn window(&self, partial: bool) -> Window {
+        let rings = self.rings.keys().map(|length| Ring::new(*length)).collect();
+        Window { rule: self.rule.clone(), partial, rings, ..Window::default() }
+    }
+}
+
+fn rule_digest(scope: &BranchScope, rings: &BTreeMap<Span, Span>) -> String {
+    let mut hash = Sha256::new();
+    let mut part = |text: &str| {
+        hash.update(text.len().to_be_bytes());
+        hash.update(text.as_bytes());
+    };
+    scope.patterns.iter().for_each(|pattern| part(&pattern.0));
+    scope.classes.iter().for_each(|class| part(class.as_str()));
+    for span in rings.values() {
+        part(&span.micros().to_string());
+    }
+    let digest = hash.finalize();
+    HEXLOWER.encode(digest.get(..6).unwrap_or_default())
+}
+
+impl Windows {
+    /// The windows of a test of which all runs are known.
+    pub fn rebuilt(rules: &WindowRules<'_>, summary: &Summary, at: Timestamp) -> Self {
+        let mut windows = Self::default();
+        windows.count(rules, summary, &summary.codes, at);
+        windows.started = true;
+        windows
+    }
+
+    /// Whether a working monitor has missed runs, because it is new or looks at other ones than
+    /// before. The windows must then be [rebuilt](Self::rebuilt) before they are read.
+    pub fn are_partial(&self, rules: &WindowRules<'_>) -> bool {
+        self.started
+            && rules.0.iter().any(|counting| {
+                let window = self.monitors.get(&counting.monitor.id);
+                window.is_none_or(|it| it.partial || it.rule != counting.rule)
+            })
+    }
+
+    /// Counts runs. `codes` has all that is known of the codes that were tested, these runs too.
+    pub fn count(
+        &mut self,
+        rules: &WindowRules<'_>,
+        added: &Summary,
+        codes: &[CodeSummary],
+        at: Timestamp,
+    ) {
+        let working: BTreeSet<MonitorId> = rules.0.iter().map(|it| it.monitor.id).collect();
+        self.monitors.retain(|id, _| working.contains(id));
+        for counting in &rules.0 {
+            let window = self.monitors.entry(counting.monitor.id).or_default();
+            if window.rule != counting.rule {
+                *window = counting.window(self.started);
+            }
+            window.count(counting, added, codes, at);
+        }
+        self.started |= !added.buckets.is_empty();
+    }
+
+    /// Takes back failures that were counted, with the disagreements on their codes.
+    pub fn forget(&mut self, rules: &WindowRules<'_>, failures: &Summary) {
+        for counting in &rules.0 {
+            if let Some(window) = self.monitors.get_mut(&counting.monitor.id) {
+                window.forget(&counting.monitor.scope, failures);
+            }
+        }
+    }
+
+    /// The last failure that some monitor counts; about, where failures were taken back.
+    pub fn last_failure_at(&self) -> Option<Timestamp> {
+        self.monitors.values().filter_map(|window| window.last_failure_at).max()
+    }
+
+    /// The window of a monitor; `None` while it has counted nothing.
+    pub(super) fn of(&self, monitor: MonitorId) -> Option<&Window> {
+        self.monitors.get(&monitor)
+    }
+}
+
+impl Window {
+    fn count(
+        &mut self,
+        counting: &Counting<'_>,
+        added: &Summary,
+        codes: &[CodeSummary],
+        at: Timestamp,
+    ) {
+        let scope = &counting.monitor.scope;
+        for bucket in added.buckets.iter().filter(|it| scope.covers(&it.branch, it.class)) {
+            self.last_run_at = self.last_run_at.max(Some(bucket.last_run_at));
+            self.last_failure_at = self.last_failure_at.max(bucket.last_failure_at);
+            for ring in &mut self.rings {
+                ring.add(bucket.start, bucket.passed, bucket.failed);
+            }
+        }
+        for (ring, span) in self.rings.iter_mut().zip(counting.rings.values()) {
+            ring.forget_until(at.minus(*span));
+        }
+        for new in disagreements(codes, scope) {
+            self.disagreements.retain(|known| known.code != new.code);
+            self.disagreements.push(new);
+        }
+        self.disagreements.sort_by(|one, other| (other.at, &other.code).cmp(&(one.at, &one.code)));
+        self.disagreements.truncate(MAX_DISAGREEMENTS);
+    }
+
+    fn forget(&mut self, scope: &BranchScope, failures: &Summary) {
+        let mut last = None;
+        for bucket in failures.buckets.iter().filter(|it| scope.covers(&it.branch, it.class)) {
+            for ring in &mut self.rings {
+                ring.take(bucket.start, bucket.failed);
+            }
+            last = last.max(bucket.last_failure_at);
+        }
+        let codes: BTreeSet<&SameCode> = failures.codes.iter().map(|it| &it.code).collect();
+        self.disagreements.retain(|known| !codes.contains(&known.code));
+        if self.last_failure_at <= last {
+            self.last_failure_at = self.rings.iter().filter_map(Ring::last_failing).max();
+        }
+    }
+
+    pub(super) fn tally(&self, span: Span, at: Timestamp) -> Tally {
+        let length = bucket_length(span);
+        let ring = self.rings.iter().find(|ring| ring.length() == length);
+        let (passed, failed) = ring.map_or((0, 0), |ring| ring.sum(at.minus(span), at));
+        let kept = |last: &Timestamp| is_kept(*last, at);
+        Tally {
+            runs: passed.saturating_add(failed),
+            failures: failed,
+            last_run_at: self.last_run_at.filter(kept),
+            last_failure_at: self.last_failure_at.filter(kept),
+        }
+    }
+
+    pub(super) fn last_disagreement(
+        &self,
+        since: Option<Timestamp>,
+        at: Timestamp,
+    ) -> Option<Disagreement> {
+        let since = since.max(Some(horizon(at)));
+        self.disagreements.iter().find(|it| it.at <= at && Some(it.at) >= since).cloned()
+    }
+}
+
+/// From when on a run can matter to a monitor at a time.
+pub fn horizon(at: Timestamp) -> Timestamp {
+    at.minus(Span::hours(MAX_HOURS))
+}
+
+/// Whether the bucket of a run is within the time that monitors look back.
+fn is_kept(run: Timestamp, at: Timestamp) -> bool {
+    run.floor(Span::minutes(BUCKET_MINUTES)) >= horizon(at)
+}
+
+/// The codes on which runs of a scope failed and passed.
+pub(super) fn disagreements(codes: &[CodeSummary], scope: &BranchScope) -> Vec<Disagreement> {
+    let earlier = |one: Option<Timestamp>, other: Option<Timestamp>| match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
+    };
+    let mut by_code: BTreeMap<&SameCode, (Option<Timestamp>, Option<Timestamp>)> = BTreeMap::new();
+    for row in codes.iter().filter(|row| scope.covers(&row.branch, row.class)) {
+        let (failed, passed) = by_code.entry(&row.code).or_default();
+        *failed = earlier(*failed, row.first_failure_at);
+        *passed = earlier(*passed, row.first_success_at);
+    }
+    let found = by_code.into_iter().filter_map(|(code, times)| match times {
+        (Some(failed), Some(passed)) => {
+            Some(Disagreement { code: code.clone(), at: failed.max(passed) })
+        }
+        (Some(_), None) | (None, Some(_) | None) => None,
+    });
+    found.collect()
+}
+
+impl Bucket {
+    /// The start of the bucket of a window that this one is a part of.
+    pub(super) fn start_in(&self, window: Span) -> Timestamp {
+        self.start.floor(bucket_length(window))
+    }
+}

@@ -1,0 +1,165 @@
+//! Counts of runs by time, kept as a short text.
+
+use std::fmt::{self, Write as _};
+
+use crate::time::{Span, Timestamp};
+
+/// Runs of one bucket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Count {
+    /// Its start, in lengths since 1970.
+    at: i64,
+    passed: u32,
+    failed: u32,
+}
+
+/// Runs by time in buckets of one length, the oldest first. Buckets without runs are not kept.
+///
+/// Its text has the length in minutes, then the buckets: how many lengths after the one before a
+/// bucket begins, its passing runs and, if there are any, its failing runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(into = "String", try_from = "String"))]
+pub(super) struct Ring {
+    length: Span,
+    counts: Vec<Count>,
+}
+
+impl Ring {
+    pub(super) const fn new(length: Span) -> Self {
+        Self { length, counts: Vec::new() }
+    }
+
+    pub(super) const fn length(&self) -> Span {
+        self.length
+    }
+
+    fn index(&self, at: Timestamp) -> i64 {
+        at.unix_micros().div_euclid(self.length.micros().max(1))
+    }
+
+    fn start(&self, index: i64) -> Timestamp {
+        Timestamp::from_unix_micros(index.saturating_mul(self.length.micros()))
+    }
+
+    /// Counts runs that started in the bucket of that time.
+    pub(super) fn add(&mut self, start: Timestamp, passed: u32, failed: u32) {
+        let at = self.index(start);
+        match self.counts.binary_search_by_key(&at, |count| count.at) {
+            Ok(found) => {
+                if let Some(count) = self.counts.get_mut(found) {
+                    count.passed = count.passed.saturating_add(passed);
+                    count.failed = count.failed.saturating_add(failed);
+                }
+            }
+            Err(place) => self.counts.insert(place, Count { at, passed, failed }),
+        }
+    }
+
+    /// Takes failing runs back that were counted in the bucket of that time.
+    pub(super) fn take(&mut self, start: Timestamp, failed: u32) {
+        let at = self.index(start);
+        if let Some(count) = self.counts.iter_mut().find(|count| count.at == at) {
+            count.failed = count.failed.saturating_sub(failed);
+        }
+        self.counts.retain(|count| count.passed > 0 || count.failed > 0);
+    }
+
+    /// The start of the last bucket with a failing run.
+    pub(super) fn last_failing(&self) -> Option<Timestamp> {
+        let last = self.counts.iter().rev().find(|count| count.failed > 0);
+        last.map(|count| self.start(count.at))
+    }
+
+    /// Drops the buckets that began at that time or before it.
+    pub(super) fn forget_until(&mut self, until: Timestamp) {
+        let gone = self.counts.partition_point(|count| self.start(count.at) <= until);
+        self.counts.drain(..gone);
+    }
+
+    /// The passing and failing runs of buckets that began after `from`, and not after `until`.
+    pub(super) fn sum(&self, from: Timestamp, until: Timestamp) -> (u32, u32) {
+        let within = |count: &&Count| {
+            let start = self.start(count.at);
+            start > from && start <= until
+        };
+        self.counts.iter().filter(within).fold((0, 0), |(passed, failed), count| {
+            (count.passed.saturating_add(passed), count.failed.saturating_add(failed))
+        })
+    }
+}
+
+impl From<Ring> for String {
+    fn from(ring: Ring) -> Self {
+        let mut text = (ring.length.micros() / Span::minutes(1).micros()).to_string();
+        let mut last = 0;
+        for count in &ring.counts {
+            let gap = count.at.saturating_sub(last);
+            last = count.at;
+            // Writing to a string never fails.
+            let _ = write!(text, " {gap}:{}", count.passed);
+            if count.failed > 0 {
+                let _ = write!(text, ":{}", count.failed);
+            }
+        }
+        text
+    }
+}
+
+/// A text that is no ring.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct NoRing(String);
+
+impl fmt::Display for NoRing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "invalid counts of a window: {:?}", self.0)
+    }
+}
+
+impl TryFrom<String> for Ring {
+    type Error = NoRing;
+
+    fn try_from(text: String) -> Result<Self, NoRing> {
+        parse(&text).ok_or(NoRing(text))
+    }
+}
+
+fn parse(text: &str) -> Option<Ring> {
+    let mut words = text.split(' ');
+    let minutes: u32 = words.next()?.parse().ok().filter(|it| *it > 0)?;
+    let mut ring = Ring::new(Span::minutes(minutes));
+    let mut at = 0_i64;
+    for word in words {
+        let mut numbers = word.split(':');
+        at = at.checked_add(numbers.next()?.parse().ok()?)?;
+        let passed = numbers.next()?.parse().ok()?;
+        let failed = numbers.next().map_or(Some(0), |it| it.parse().ok())?;
+        ring.counts.push(Count { at, passed, failed });
+    }
+    Some(ring)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ring_is_read_as_it_was_written() {
+        let mut ring = Ring::new(Span::minutes(30));
+        let at =
+            |minutes: u32| Timestamp::from_unix_seconds(1_764_000_000).plus(Span::minutes(minutes));
+        ring.add(at(95), 2, 0);
+        ring.add(at(1), 0, 3);
+        ring.add(at(2), 1, 0);
+        let text = String::from(ring.clone());
+        assert_eq!(text, "30 980000:1:3 3:2");
+        assert_eq!(Ring::try_from(text), Ok(ring.clone()));
+        assert_eq!(ring.sum(at(0).minus(Span::MICROSECOND), at(95)), (3, 3));
+        assert_eq!(ring.sum(at(0), at(95)), (2, 0));
+        ring.forget_until(at(0));
+        assert_eq!(String::from(ring), "30 980003:2");
+        for text in ["", "0", "x", "5 1", "5 1:x", "5 1:2:x"] {
+            assert!(Ring::try_from(text.to_owned()).is_err(), "{text}");
+        }
+    }
+}
