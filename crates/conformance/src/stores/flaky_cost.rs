@@ -144,12 +144,12 @@ impl FlakyStore for Counting {
         Ok(found)
     }
 
-    async fn taken_in(
+    async fn ingest_outcome(
         &self,
         repo: RepoRef,
         id: UploadId,
     ) -> Result<Option<IngestOutcome>, StoreError> {
-        self.store.taken_in(repo, id).await
+        self.store.ingest_outcome(repo, id).await
     }
 
     async fn commit(&self, commit: &FlakyCommit<'_>) -> Result<Version, CommitError> {

@@ -26,6 +26,7 @@ bulk_rows! {
     } "ON CONFLICT (repo_id, id) DO UPDATE SET last_at = excluded.last_at, \
         document = excluded.document";
     /// A failure of an incident.
+    #[expect(clippy::struct_field_names, reason = "named as their columns")]
     FAILURES = FailureRow in "incident_failures" {
         repo_id: RepoId, incident_id: IncidentId, test_id: TestId, upload_id: UploadId,
         org_id: OrgId,
