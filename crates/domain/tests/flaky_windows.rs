@@ -99,7 +99,7 @@ impl World {
         Self { settings, now, runs: vec![], windows, by_all_runs: test.clone(), by_windows: test }
     }
 
-    /// What is known of all runs, as far back as monitors look.
+    /// The summary of all runs, as far back as monitors look.
     fn summary(&self) -> Summary {
         let since = horizon(self.now);
         let mut summary = Summary::of(&self.runs);

@@ -14,7 +14,7 @@ use crate::dto::shown;
 use crate::problem::{Code, Problem};
 use crate::stream::too_large;
 
-/// Bytes that are decoded at once; what comes out of them is written before the next ones.
+/// The size of a step in bytes: the output of one step is written before the next is decoded.
 const STEP: usize = 1_024;
 /// The largest window of zstd, as a power of 2: 8 MiB, what its levels up to 19 need.
 const WINDOW_LOG: u32 = 23;

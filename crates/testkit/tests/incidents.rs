@@ -91,7 +91,7 @@ impl<'a> Repo<'a> {
     }
 
     async fn upload(&self, upload: &Upload, runs: Vec<ReportedRun>) {
-        self.scenario.service.take_in(upload, runs).await.expect("taken in");
+        self.scenario.service.take_in(upload, runs).await.expect("processed");
     }
 
     fn next_upload(&mut self) -> Upload {
@@ -249,7 +249,7 @@ macro_rules! incidents {
 }
 
 incidents! {
-    without_an_incident_none_is_recognised: None, 1;
+    without_an_incident_none_is_recognized: None, 1;
     a_bad_machine_flags_no_stable_test: Some(Kind::BadMachine(60)), 2;
     a_bad_machine_of_few_failures_flags_no_stable_test: Some(Kind::BadMachine(20)), 3;
     a_host_that_is_down_flags_no_stable_test: Some(Kind::HostDown(80)), 4;
@@ -299,7 +299,7 @@ async fn a_regression_is_seen() {
     assert!(counted.last_failure_at.is_some(), "its failures count");
 }
 
-/// What an incident had flagged before it was recognised is undone, with events.
+/// What an incident had flagged before it was recognized is undone, with events.
 #[tokio::test]
 async fn a_late_incident_is_undone() {
     let database = MemoryDatabase::new();
@@ -309,7 +309,7 @@ async fn a_late_incident_is_undone() {
         repo.day().await;
     }
     let before = repo.flagged(TestStatus::Flaky).await;
-    // Four tests of each small upload fail and pass again at once: too few to be noticed alone.
+    // Four tests of each small upload fail and pass on retry: too few to be noticed alone.
     let mut accused = false;
     for group in 0..7_u32 {
         let tests = 40 + group * 4..44 + group * 4;
@@ -335,7 +335,7 @@ async fn a_late_incident_is_undone() {
     let told = |kind: &str| events.iter().filter(|it| it.kind == kind).count();
     assert_eq!(told("test_incident.status_changed"), 1);
     let changed = told("test_case.status_changed");
-    assert!(changed >= before.len() + 32, "{changed} changes of status were told");
+    assert!(changed >= before.len() + 32, "{changed} changes of status were emitted");
     let shown = repo.scenario.service.details(&repo.scenario.caller, repo.scenario.name(), test.id);
     let incidents = shown.await.expect("details").incidents;
     assert_eq!(incidents.len(), 1, "the test names its incident");

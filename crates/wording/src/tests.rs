@@ -139,7 +139,7 @@ pub const fn upload_warning(kind: WarningKind) -> &'static str {
             "cases are indistinguishable and count as attempts of one test"
         }
         WarningKind::SkippedAndFailed => {
-            "tests are skipped and failed at once; the first one counts"
+            "tests are both skipped and failed; the first result counts"
         }
         WarningKind::JobUrlMissing => "the URL of the CI job is unknown",
     }

@@ -41,7 +41,7 @@ async fn flaky(scenario: &Scenario<'_>) -> usize {
     ids(scenario.stores, scenario.repo, TestList::Unhealthy(TestStatus::Flaky)).await.len()
 }
 
-/// Half of all tests fail at once and pass again: an incident, which belongs to its repository.
+/// Half of all tests fail in one upload and pass again: an incident, which belongs to its repository.
 pub async fn a_bad_upload_is_an_incident(stores: &Stores) {
     let scenario = known(stores, "acme").await;
     scenario.report(7, runs(&scenario, 0..12)).await;
@@ -112,7 +112,7 @@ pub async fn failures_are_recounted(stores: &Stores) {
 }
 
 /// Small uploads that are an incident together: what the first ones have flagged is undone.
-pub async fn an_incident_is_recognised_late(stores: &Stores) {
+pub async fn an_incident_is_recognized_late(stores: &Stores) {
     let scenario = known(stores, "acme").await;
     let mut flagged = 0;
     for group in 0..6_u32 {

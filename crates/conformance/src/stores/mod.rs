@@ -58,7 +58,7 @@ macro_rules! store_conformance {
             audit::a_commit_writes_its_record_or_nothing,
             flaky_incidents::a_bad_upload_is_an_incident,
             flaky_incidents::failures_are_recounted,
-            flaky_incidents::an_incident_is_recognised_late,
+            flaky_incidents::an_incident_is_recognized_late,
             flaky_cost::an_upload_costs_what_it_contains,
             flaky::summaries_agree_with_the_runs,
             flaky::an_upload_is_counted_once,

@@ -16,8 +16,8 @@ pub enum Fact {
         /// The reading of each monitor. An omitted monitor is unchanged.
         readings: Vec<(MonitorId, Reading)>,
     },
-    /// Failures count after all, or no longer, because of what is known of an incident; monitors were
-    /// measured after that.
+    /// The status of an incident changed, so that its failures count again or no longer count; the
+    /// monitors were measured after that.
     Recounted {
         /// As of [`Fact::Measured`].
         as_of: Timestamp,

@@ -187,8 +187,8 @@ pub fn intake(
 }
 
 impl Intake {
-    /// The upload as far as incidents are about it. `known` says of tests that were reported before
-    /// when they last failed, as far as that counts.
+    /// The parts of the upload that concern incidents. `known` has the last counted failure of each
+    /// test that was reported before.
     pub fn look(&self, known: &BTreeMap<TestId, Option<Timestamp>>) -> UploadLook {
         let upload = &self.upload;
         let mut last: BTreeMap<TestId, (u32, bool)> = BTreeMap::new();

@@ -64,7 +64,7 @@ words!(
         TimestampStale = "timestamp_stale",
         /// Several cases of a file are indistinguishable; they count as attempts of one test.
         SameTestTwice = "same_test_twice",
-        /// Cases are skipped and failed at once; the first one counts.
+        /// A case has both `<skipped>` and a failure; the first element counts.
         SkippedAndFailed = "skipped_and_failed",
         /// The page of the CI job is not known.
         JobUrlMissing = "job_url_missing",

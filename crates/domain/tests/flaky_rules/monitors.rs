@@ -45,7 +45,7 @@ fn what_belongs_to_an_incident_is_undone_unless_it_is_seen_without_it() {
     let before_it = recounted(scenario.measured(), scenario.now, false);
     assert!(scenario.absorb(&before_it).empty, "it was found before the incident");
     let counted = recounted(scenario.measured(), began, true);
-    assert!(scenario.absorb(&counted).empty, "nothing was taken back");
+    assert!(scenario.absorb(&counted).empty, "nothing was undone");
     let undone = recounted(scenario.measured(), began, false);
     let done = scenario.absorb(&undone);
     assert_eq!(done.test.standing.value, Healthy);

@@ -211,7 +211,7 @@ fn written() -> BTreeMap<&'static str, Vec<Value>> {
         flaky::a_deleted_monitor_resolves_for_every_test,
         flaky_incidents::a_bad_upload_is_an_incident,
         flaky_incidents::failures_are_recounted,
-        flaky_incidents::an_incident_is_recognised_late,
+        flaky_incidents::an_incident_is_recognized_late,
         flaky_lists::numbers_are_counted_over_their_time,
         flaky_runs::a_check_is_excused_by_quarantined_tests_only,
         history::entries_are_filtered_by_state_and_by_when_they_left,

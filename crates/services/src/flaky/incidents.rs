@@ -1,4 +1,4 @@
-//! Incidents: recognised when an upload comes in, decided by people, and what they change of tests.
+//! Incidents: recognized when an upload comes in, decided by people, and what they change of tests.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,7 +21,7 @@ use super::judge::Judged;
 use super::take_in::by_id;
 use super::{ATTEMPTS, FlakyService, settings_of};
 
-/// Days after its last failure for which uploads may change what is known of an incident.
+/// Days after its last failure during which uploads may change the status of an incident.
 const WATCHED_DAYS: u32 = 7;
 /// The most incidents of a repository that an upload is compared with.
 const WATCHED: u32 = 20;
@@ -229,7 +229,7 @@ impl FlakyService {
         Ok((judged, windows))
     }
 
-    /// What is known of the codes of failures that count after all.
+    /// The summaries of the codes of failures that count again.
     pub(super) async fn codes_of(
         &self,
         repo: RepoRef,
@@ -261,7 +261,7 @@ pub(super) fn by_test(recounts: Vec<Recount>) -> BTreeMap<TestId, Vec<Recount>> 
 }
 
 /// Recounts failures of a test in its windows; returns the last failure that counts then. `codes`
-/// has what is known of the codes of failures that count after all.
+/// has the summaries of the codes of failures that count again.
 pub(super) fn apply(
     windows: &mut Windows,
     rules: &WindowRules<'_>,
@@ -288,7 +288,7 @@ pub(super) fn apply(
     last
 }
 
-/// Takes failures that no longer count from what is known of a code.
+/// Removes failures that no longer count from the summaries of codes.
 pub(super) fn without_excluded(codes: &mut [CodeSummary], recounts: &[Recount]) {
     for recount in recounts.iter().filter(|it| !it.counts) {
         for gone in &recount.failures.codes {

@@ -81,8 +81,8 @@ impl FlakyService {
     /// can say anything new. A test that passed, has not failed for as long as any monitor looks
     /// back, and is not watched, stays healthy.
     ///
-    /// What is read beside the tests themselves is what is known of those judged on the code that
-    /// was tested, and nothing of their history.
+    /// Besides the tests themselves, only the summaries of the judged tests on the tested code are
+    /// read, and none of their history.
     async fn judge(
         &self,
         repo: RepoRef,

@@ -14,8 +14,8 @@ use super::{PublicEvent, public_event};
 pub(super) static EVENTS: &[EventType] = &[EventType::of::<IncidentStatusChanged>()];
 
 public_event! {
-    /// An incident was recognised, or something else is known of it: its tests passed again, it is a
-    /// regression, or a person confirmed or dismissed it.
+    /// An incident was recognized, or its status changed: its tests passed again, it is a regression,
+    /// or a user confirmed or dismissed it.
     IncidentStatusChanged = INCIDENT_CHANGED;
     {
         timestamp: Time,

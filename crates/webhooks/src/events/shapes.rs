@@ -106,9 +106,9 @@ shapes! {
     };
     /// The status of a monitor.
     MonitorState(&'static str) = one_of(MonitorStatus::WORDS, &[]);
-    /// What is known of an incident.
+    /// The status of an incident.
     IncidentStateWord(&'static str) = one_of(IncidentState::WORDS, &[]);
-    /// How an incident was recognised.
+    /// How an incident was recognized.
     IncidentCauseWord(&'static str) = one_of(IncidentCause::WORDS, &[]);
 }
 

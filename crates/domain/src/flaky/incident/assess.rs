@@ -10,7 +10,7 @@ use super::history::{Baseline, FailureHistory, RECENT_MINUTES, Recent};
 use super::key::FailureKey;
 use super::{Incident, IncidentCause, IncidentId, IncidentState, MAX_SAMPLE, remember};
 
-/// Hours after its last failure for which an incident takes in further uploads.
+/// Hours after its last failure during which further uploads join an incident.
 const JOIN_HOURS: u32 = 6;
 /// Minutes within which failures of several uploads count as one.
 const TOGETHER_MINUTES: u32 = 5;
@@ -65,7 +65,7 @@ pub struct UploadLook {
     pub job: Option<String>,
     /// The tests that ran.
     pub ran: BTreeMap<TestId, Ran>,
-    /// Those that failed.
+    /// The tests that failed.
     pub failing: Vec<Failing>,
 }
 
@@ -96,7 +96,7 @@ pub fn assess(look: &UploadLook, history: &FailureHistory, open: &[Incident]) ->
     }
     let mut assessment = Assessment::default();
     if !is_explained {
-        recognise(look, &mut history, &mut after, &mut assessment);
+        recognize(look, &mut history, &mut after, &mut assessment);
     }
     assessment.history = history;
     let before: BTreeMap<IncidentId, &Incident> = open.iter().map(|it| (it.id, it)).collect();
@@ -148,7 +148,7 @@ fn follow(incident: &mut Incident, look: &UploadLook) -> bool {
 }
 
 /// Sees whether an upload is the start or a part of an incident.
-fn recognise(
+fn recognize(
     look: &UploadLook,
     history: &mut FailureHistory,
     incidents: &mut Vec<Incident>,

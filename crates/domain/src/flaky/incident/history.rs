@@ -70,7 +70,7 @@ pub(super) struct Baseline {
     pub(super) count: f64,
     /// Above that share of the tests of an upload there is a jump.
     pub(super) jump: f64,
-    /// Whether enough uploads were seen to say so.
+    /// Whether there were enough uploads to compute the values.
     pub(super) is_known: bool,
 }
 

@@ -13,9 +13,9 @@ const MAX_LABEL: usize = 160;
 /// Something that failures have in common.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FailureKey {
-    /// What tells it apart: 16 hexadecimal digits.
+    /// The digest of the key: 16 hexadecimal digits.
     pub digest: String,
-    /// What it is, for people.
+    /// The masked message, frame or host, as shown to users.
     pub label: String,
 }
 

@@ -47,7 +47,7 @@ impl fmt::Display for IncidentId {
 }
 
 words!(
-    /// What is known of an incident.
+    /// The status of an incident.
     IncidentState {
         /// Tests failed together as they never do; whether they are to blame is open.
         Suspected = "suspected",
@@ -78,7 +78,7 @@ impl IncidentState {
 }
 
 words!(
-    /// How an incident was recognised.
+    /// How an incident was recognized.
     IncidentCause {
         /// Tests that rarely fail failed with the same message, in the same place or on the same
         /// host.
@@ -90,7 +90,7 @@ words!(
     }
 );
 
-/// The most tests by which an incident is recognised again.
+/// The most tests by which an incident is recognized again.
 const MAX_SAMPLE: usize = 200;
 /// The most codes, branches and keys of an incident that are remembered, the newest ones.
 const MAX_REMEMBERED: usize = 64;
@@ -117,9 +117,9 @@ pub struct Incident {
     pub org: OrgId,
     /// The repository.
     pub repo: RepoId,
-    /// What is known of it.
+    /// Its status.
     pub state: IncidentState,
-    /// How it was recognised.
+    /// How it was recognized.
     pub cause: IncidentCause,
     /// What its failures have in common, or the most frequent failure; at most 160 characters.
     pub summary: String,
@@ -135,7 +135,7 @@ pub struct Incident {
     pub failures: u32,
     /// What a person decided.
     pub decision: Option<IncidentDecision>,
-    /// Some of its tests, at most 200, in order: they show whether it goes on.
+    /// Some of its tests, at most 200, in order: their later results decide its status.
     pub sample: Vec<TestId>,
     /// The codes on which they failed, the newest last.
     pub codes: Vec<SameCode>,

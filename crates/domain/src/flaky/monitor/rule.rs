@@ -25,7 +25,7 @@ pub trait MonitorRule: Copy + 'static {
     /// What it may classify a test as.
     const CLASSIFIES: &'static [Classification] = Classification::ALL;
 
-    /// How far back it counts runs: each time that [`Runs::tally`] is asked for.
+    /// How far back it counts runs: each window that it passes to [`Runs::tally`].
     fn windows(self) -> Vec<Span>;
 
     /// What it sees in the runs of a test.
@@ -164,12 +164,12 @@ pub struct Runs<'a> {
     pub(super) at: Timestamp,
 }
 
-/// What is known of runs.
+/// The source of the counts.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Known<'a> {
-    /// All of them, and which of them the monitor looks at.
+    /// All runs, and the scope of the monitor.
     All(&'a Summary, &'a BranchScope),
-    /// What the monitor counts; `None` while that is nothing.
+    /// The window of the monitor; `None` while it has counted nothing.
     Window(Option<&'a Window>),
 }
 

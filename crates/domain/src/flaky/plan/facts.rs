@@ -21,8 +21,8 @@ pub(super) fn take_in(builder: &mut TransitionBuilder<'_>, fact: &Fact) {
     }
 }
 
-/// Takes in what monitors see. What a monitor has found since `excluded_since` it must see again
-/// without the failures that no longer count, or it is undone.
+/// Records the readings of monitors. A finding since `excluded_since` must still hold without the
+/// failures that no longer count; otherwise it is undone.
 fn measured(
     builder: &mut TransitionBuilder<'_>,
     as_of: Timestamp,

@@ -96,19 +96,19 @@ pub struct IncidentStep {
 /// What a step changes of incidents.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct IncidentChanges {
-    /// What is known of failures lately; `None`: as before.
+    /// The recent failures; `None` leaves them unchanged.
     pub history: Option<FailureHistory>,
     /// Incidents.
     pub steps: Vec<IncidentStep>,
-    /// Failures that count after all, or no longer. They are recounted before an upload's results
+    /// Failures that count again or no longer count. They are recounted before an upload's results
     /// are added.
     pub recounts: Vec<Recount>,
 }
 
-/// What is known of incidents of a repository.
+/// The incidents of a repository and its usual failures.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct KnownIncidents {
-    /// What is known of failures lately.
+    /// The recent failures.
     pub history: FailureHistory,
     /// Incidents, the newest first.
     pub incidents: Vec<Incident>,
@@ -181,8 +181,8 @@ pub trait FlakyStore: Send + Sync {
         since: Timestamp,
     ) -> Result<BTreeMap<TestId, Summary>, StoreError>;
 
-    /// What is known of the runs of these tests on one code, as [`Summary::of`] makes it, by branch.
-    /// Its cost does not grow with the other codes.
+    /// Summaries of the runs of these tests on one code, by branch, as [`Summary::of`] computes them.
+    /// The cost does not grow with the other codes.
     async fn codes(
         &self,
         repo: RepoRef,
@@ -190,7 +190,7 @@ pub trait FlakyStore: Send + Sync {
         code: &SameCode,
     ) -> Result<BTreeMap<TestId, Vec<CodeSummary>>, StoreError>;
 
-    /// What is known of incidents: those with a failure at `since` or later, at most `limit`.
+    /// The incidents with a failure at `since` or later, at most `limit`, and the recent failures.
     async fn incidents(
         &self,
         repo: RepoRef,

@@ -22,9 +22,9 @@ use super::id;
 pub(crate) struct IncidentReply {
     /// Its id.
     id: String,
-    /// What is known of it: `suspected`, `recovered`, `regression`, `confirmed` or `dismissed`.
+    /// Its status: `suspected`, `recovered`, `regression`, `confirmed` or `dismissed`.
     status: &'static str,
-    /// How it was recognised: `shared_failure`, `failure_jump` or `never_failed_before`.
+    /// How it was recognized: `shared_failure`, `failure_jump` or `never_failed_before`.
     cause: &'static str,
     /// What its failures have in common, or the most frequent failure.
     summary: String,

@@ -87,7 +87,7 @@ pub(super) async fn numbers(
             .await?;
         for row in counted {
             let numbers = found.entry(row.test_id).or_default();
-            // What was taken back may be older than what is kept.
+            // Excluded failures may be older than the stored hours.
             numbers.runs_24h = number("hours", row.runs_24h.max(0))?;
             numbers.failures_24h = number("hours", row.failures_24h.max(0))?;
             numbers.runs_7d = number("hours", row.runs_7d.max(0))?;

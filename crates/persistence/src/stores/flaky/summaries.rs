@@ -73,7 +73,7 @@ pub(super) async fn summaries(
     Ok(summaries)
 }
 
-/// What is known of tests on one code: by the key of the table, whatever else it has.
+/// The summaries of tests on one code, read by the key of the table.
 pub(super) async fn codes(
     conn: &mut Conn,
     repo: RepoRef,

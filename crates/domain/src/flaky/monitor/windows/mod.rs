@@ -1,8 +1,8 @@
-//! Running windows: what monitors must know of a test's runs, in a form that does not grow.
+//! Running windows: what monitors need of a test's runs, in a form of bounded size.
 //!
 //! Each monitor has a window of its own, so that a judgement reads neither the history nor the runs
-//! of other branches. An upload adds to windows; time takes away what is too old for them. A window
-//! says what [`Summary`] says of the same runs; `tests/flaky_windows.rs` compares the two.
+//! of other branches. An upload adds to windows, and entries that are too old for them expire. A window
+//! gives the same counts as the [`Summary`] of the same runs; `tests/flaky_windows.rs` compares them.
 
 mod ring;
 
@@ -81,7 +81,7 @@ struct Counting<'a> {
 pub struct WindowRules<'a>(Vec<Counting<'a>>);
 
 impl<'a> WindowRules<'a> {
-    /// The rules of these monitors; those that are disabled count nothing.
+    /// The rules of these monitors; disabled ones count nothing.
     pub fn of(monitors: &'a [Monitor]) -> Self {
         let working = monitors.iter().filter(|monitor| monitor.enabled);
         Self(working.map(Counting::of).collect())
@@ -139,7 +139,7 @@ impl Windows {
             })
     }
 
-    /// Counts runs. `codes` has all that is known of the codes that were tested, these runs too.
+    /// Counts runs. `codes` has the summaries of the tested codes, including these runs.
     pub fn count(
         &mut self,
         rules: &WindowRules<'_>,
@@ -159,7 +159,7 @@ impl Windows {
         self.started |= !added.buckets.is_empty();
     }
 
-    /// Takes back failures that were counted, with the disagreements on their codes.
+    /// Removes counted failures, with the disagreements on their codes.
     pub fn forget(&mut self, rules: &WindowRules<'_>, failures: &Summary) {
         for counting in &rules.0 {
             if let Some(window) = self.monitors.get_mut(&counting.monitor.id) {
@@ -168,7 +168,7 @@ impl Windows {
         }
     }
 
-    /// The last failure that some monitor counts; about, where failures were taken back.
+    /// The last failure that a monitor counts; approximate after failures were removed.
     pub fn last_failure_at(&self) -> Option<Timestamp> {
         self.monitors.values().filter_map(|window| window.last_failure_at).max()
     }
