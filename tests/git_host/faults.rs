@@ -242,7 +242,7 @@ async fn histories_without_a_common_ancestor_are_the_changes_own_fault() {
     place.request.changes[0].head = Sha::new(place.world.bare(&commit)).expect("a commit");
     let answer = place.world.host.build_candidate(&place.world.repository, &place.request).await;
     let Err(HostError::Rejected { words }) = answer else { panic!("{answer:?}") };
-    assert!(words.contains("no history in common"), "{words}");
+    assert!(words.contains("no common history"), "{words}");
 
     // In a group it is the only one that is named.
     let mut good = place.request.changes[0].clone();
@@ -251,7 +251,7 @@ async fn histories_without_a_common_ancestor_are_the_changes_own_fault() {
     let answer = place.world.host.build_candidate(&place.world.repository, &place.request).await;
     let Ok(Built::Conflict { pr, with, paths }) = answer else { panic!("{answer:?}") };
     assert_eq!((pr, with), (place.request.changes[1].pr, ConflictWith::Target));
-    assert!(paths[0].contains("no history in common"), "{paths:?}");
+    assert!(paths[0].contains("no common history"), "{paths:?}");
 }
 
 /// What others wrote into their commits, and git would not write again, keeps nothing from being

@@ -86,7 +86,7 @@ async fn a_host_that_denies_access_fails_no_pull_request() {
     system
         .until("the wait reason names the host", async |it: &System| {
             let told = it.server_log();
-            told.contains("does not let this server work") && told.contains("archived")
+            told.contains("the host denies access") && told.contains("archived")
         })
         .await;
     for change in &changes {

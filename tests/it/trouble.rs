@@ -268,7 +268,7 @@ async fn a_lasting_failure_is_reported_everywhere(on: On) {
     assert!(number(&shown, "signalbox_effects_failing_oldest_age_seconds") >= 400.0, "{shown}");
     let logged = async |system: &System| {
         let log = std::fs::read_to_string(system.path("server.log")).unwrap_or_default();
-        log.contains("an effect has been failing for long")
+        log.contains("an effect keeps failing")
     };
     system.until("it is logged", logged).await;
 

@@ -164,7 +164,7 @@ async fn secrets_are_rotated_with_an_overlap_and_never_shown_again() {
     let listed = [run(&["list", "--json"]), run(&["deliveries", &id, "--json"])].concat();
     let told = run(&["deliveries", &id]);
     assert_eq!(
-        told.lines().filter(|line| line.contains("delivered (tries 1, last 204)")).count(),
+        told.lines().filter(|line| line.contains("delivered (attempts 1, last 204)")).count(),
         3,
         "{told}"
     );

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use signalbox_domain::queue::{PrState, Reason};
 use signalbox_domain::time::{Span, Timestamp};
 use signalbox_terminal::say;
-use signalbox_wording::{Named as _, Word, reason};
+use signalbox_wording::{Named as _, reason};
 
 use crate::DemoError;
 use crate::chapter::Chapter;
@@ -54,7 +54,7 @@ pub(crate) async fn judge(
         say(&row(pr, &entry, met));
         totals.count(PrState::parse(text(&entry["state"])));
         if let Some(step) = end.step {
-            let label = label(step);
+            let label = label(None, step);
             notes.push(if timeline_has(&entry, step) {
                 format!("  #{}'s timeline has the step \"{label}\"", pr.number)
             } else {
@@ -159,7 +159,14 @@ async fn spans(
     chapter: &Chapter,
     prs: &[Pr],
 ) -> Result<Vec<(Timestamp, Timestamp)>, DemoError> {
-    let request = json!({ "since": "1970-01-01T00:00:00Z", "take": 100 });
+    let mut steps = Vec::new();
+    for pr in prs {
+        let entry = stage.client.entry(chapter.target, pr.number).await?;
+        steps.extend(entry["timeline"].as_array().cloned().unwrap_or_default());
+    }
+    let at = |step: &Value| Timestamp::parse(text(&step["timestamp"]));
+    let Some(first) = steps.iter().filter_map(at).min() else { return Ok(Vec::new()) };
+    let request = json!({ "since": first.to_string(), "take": 100 });
     let page = stage.client.call(chapter.target, "listMergeQueueTestingResults", request).await?;
     let results = page["testingResults"].as_array().map(Vec::as_slice).unwrap_or_default();
     let ended: BTreeMap<&str, Timestamp> = results
@@ -167,14 +174,10 @@ async fn spans(
         .filter_map(|it| Some((it["testRunId"].as_str()?, Timestamp::parse(text(&it["endedAt"]))?)))
         .collect();
     let mut spans = BTreeMap::new();
-    for pr in prs {
-        let entry = stage.client.entry(chapter.target, pr.number).await?;
-        for step in entry["timeline"].as_array().into_iter().flatten() {
-            let Some(run) = step["testing"]["testRun"]["id"].as_str() else { continue };
-            let began = Timestamp::parse(text(&step["timestamp"]));
-            if let (Some(began), Some(end)) = (began, ended.get(run)) {
-                spans.insert(run.to_owned(), (began, *end));
-            }
+    for step in &steps {
+        let Some(run) = step["testing"]["testRun"]["id"].as_str() else { continue };
+        if let (Some(began), Some(end)) = (at(step), ended.get(run)) {
+            spans.insert(run.to_owned(), (began, *end));
         }
     }
     Ok(spans.into_values().collect())
@@ -194,13 +197,15 @@ fn times(spans: &[(Timestamp, Timestamp)]) -> (Span, Span) {
     (Span::from_micros(sum), Span::from_micros(covered))
 }
 
-/// The label of a reason, of whichever state it belongs to.
-fn label(text: &str) -> &str {
-    known(text).map_or(text, |word| word.label)
-}
-
-fn known(text: &str) -> Option<Word> {
-    PrState::ALL.iter().find_map(|state| Reason::parse(*state, text).and_then(reason))
+/// The label of a reason of a state, or of any state if it is `None`; the text itself when the reason
+/// is unknown.
+fn label(state: Option<PrState>, text: &str) -> &str {
+    let of = |state: PrState| Reason::parse(state, text).and_then(reason);
+    let known = match state {
+        Some(state) => of(state),
+        None => PrState::ALL.iter().find_map(|state| of(*state)),
+    };
+    known.map_or(text, |word| word.label)
 }
 
 /// The label of a state; the text itself when it is unknown.
@@ -231,7 +236,7 @@ const fn mark(met: bool) -> &'static str {
 
 fn row(pr: &Pr, entry: &Value, met: bool) -> String {
     let (number, branch, end) = (format!("#{}", pr.number), pr.branch.name, &pr.branch.end);
-    let exit = &entry["exit"];
+    let (exit, ended) = (&entry["exit"], PrState::parse(text(&entry["state"])));
     let culprit = exit["culpritPrNumber"].as_u64().map(|pr| format!(" with #{pr}"));
     let details: Vec<&str> =
         exit["details"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
@@ -242,7 +247,7 @@ fn row(pr: &Pr, entry: &Value, met: bool) -> String {
         end.what,
         state(end.state),
         state(text(&entry["state"])),
-        exit["reason"].as_str().map_or_else(|| text(&entry["reason"]), label),
+        exit["reason"].as_str().map_or_else(|| text(&entry["reason"]), |it| label(ended, it)),
         culprit.unwrap_or_default(),
         mark(met)
     )
@@ -333,8 +338,12 @@ mod tests {
 
     #[test]
     fn reasons_and_states_have_the_labels_of_the_vocabulary() {
-        assert_eq!(label("SUCCESSOR_TEST_RUN_PASSED"), "Passed with a later pull request");
+        assert_eq!(label(None, "SUCCESSOR_TEST_RUN_PASSED"), "Passed with a later pull request");
+        assert_ne!(
+            label(Some(PrState::Cancelled), "USER_REQUESTED"),
+            label(None, "USER_REQUESTED")
+        );
         assert_eq!(state("MERGED"), "Merged");
-        assert_eq!((label("UNHEARD_OF"), state("UNHEARD_OF")), ("UNHEARD_OF", "UNHEARD_OF"));
+        assert_eq!((label(None, "UNHEARD_OF"), state("UNHEARD_OF")), ("UNHEARD_OF", "UNHEARD_OF"));
     }
 }

@@ -235,9 +235,9 @@ async fn what_cannot_be_read_is_shown_with_its_reason() {
     let bomb = archive(&[("meta.json", meta.as_bytes()), ("junit/0", &vec![b' '; 64 << 20])]);
     let cut = "<testsuite name=\"s\">\n  <testcase name=\"a\">\n  </testsuite>";
     for (bytes, words) in [
-        (b"nonsense".to_vec(), "no tar archive"),
+        (b"nonsense".to_vec(), "not a zstd-compressed tar archive"),
         (bomb, "unpacked bytes per compressed byte"),
-        (archive(&[("meta.json", meta.as_bytes()), ("etc", b"x")]), "none that a bundle has"),
+        (archive(&[("meta.json", meta.as_bytes()), ("etc", b"x")]), "unexpected member"),
         (archive(&[("junit/0", FLAKY.as_bytes())]), "not meta.json"),
         (bundle("x", &json!({}), cut), "junit/0: line 3"),
     ] {

@@ -156,10 +156,10 @@ fn bombs_and_nonsense_are_refused_with_a_reason() {
             plain().file("junit/0", vec![b' '; 64 << 20]).packed(),
             "unpacked bytes per compressed byte",
         ),
-        (b"nonsense".to_vec(), "no tar archive"),
-        (plain().file("../x", "x").packed(), "none that a bundle has"),
+        (b"nonsense".to_vec(), "not a zstd-compressed tar archive"),
+        (plain().file("../x", "x").packed(), "unexpected member"),
         (ArchiveBuilder::default().file("junit/0", FLAKY).packed(), "not meta.json"),
-        (plain().file("junit/0", FLAKY).packed()[..200].to_vec(), "cut short"),
+        (plain().file("junit/0", FLAKY).packed()[..200].to_vec(), "truncated"),
     ] {
         let refused = read_with(UploadSource::Bundle, vec![("bundle.tar.zst", bytes)]);
         let Err(ReadError::Refused(found)) = refused else { panic!("{words}: {refused:?}") };

@@ -168,7 +168,7 @@ impl Monitor {
     }
 
     /// What follows from a reading for a test that the monitor has never judged.
-    pub(super) fn judge_anew(&self, reading: &Reading, at: Timestamp) -> Option<Verdict> {
+    pub(super) fn judge_again(&self, reading: &Reading, at: Timestamp) -> Option<Verdict> {
         let before = Before { status: MonitorStatus::Resolved, since: at, evidence: None };
         self.judge(before, reading, at)
     }
