@@ -64,8 +64,8 @@ async fn a_token_that_breaks_a_rule_is_refused_with_a_sentence() {
     let admin = house.admin().await;
     for (name, scope, days, repos, rule) in [
         ("", "queue:read", "1", "", "1 to 100 characters"),
-        ("x", "", "1", "", "at least one"),
-        ("x", "everything", "1", "", "unknown scope"),
+        ("x", "", "1", "", "Unknown scope"),
+        ("x", "everything", "1", "", "Unknown scope"),
         ("x", "queue:read", "0", "", "1 to 36500 days"),
         ("x", "queue:read", "4294967295", "", "1 to 36500 days"),
         ("x", "queue:read", "soon", "", "expected a whole number"),

@@ -164,11 +164,11 @@ impl Monitor {
     /// never judged, or `None` if it would not.
     pub fn preview(&self, summary: &Summary, at: Timestamp) -> Option<Reading> {
         let reading = self.read(summary, at);
-        (self.judge_anew(&reading, at) == Some(Verdict::Activate)).then_some(reading)
+        (self.judge_first(&reading, at) == Some(Verdict::Activate)).then_some(reading)
     }
 
     /// What follows from a reading for a test that the monitor has never judged.
-    pub(super) fn judge_again(&self, reading: &Reading, at: Timestamp) -> Option<Verdict> {
+    pub(super) fn judge_first(&self, reading: &Reading, at: Timestamp) -> Option<Verdict> {
         let before = Before { status: MonitorStatus::Resolved, since: at, evidence: None };
         self.judge(before, reading, at)
     }

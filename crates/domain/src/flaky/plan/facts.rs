@@ -46,7 +46,7 @@ fn measured(
             let doubted =
                 found_since.zip(excluded_since).is_some_and(|(found, from)| found >= from);
             let verdict = monitor.judge(before, reading, as_of)?;
-            let undone = doubted && monitor.judge_anew(reading, as_of) != Some(Verdict::Activate);
+            let undone = doubted && monitor.judge_first(reading, as_of) != Some(Verdict::Activate);
             Some((monitor.rule.kind(), verdict, undone))
         });
         let Some((kind, verdict, undone)) = verdict else {
