@@ -102,7 +102,7 @@ try {
   await test("a page shows why a pull request waits and what happens next", async () => {
     await page.goto(one.url + one.pr(waiting));
     await page.getByText("Waiting because:").waitFor();
-    assert.match(await page.locator(".answer").innerText(), /slots are taken|ahead must be built/);
+    assert.match(await page.locator(".answer").innerText(), /slots are in use|ahead must be built/);
     assert.match(await page.locator(".answer .next").innerText(), /starts when/i);
   });
   await test("the queue groups pull requests by test run", async () => {
@@ -149,7 +149,7 @@ try {
     }
     await plain.goto(one.url + one.queue);
     await plain.getByText("Submit a pull request").click();
-    await plain.getByLabel("Pull request number").fill(String(stranger));
+    await plain.getByLabel("Pull request number", { exact: true }).fill(String(stranger));
     await plain.getByRole("button", { name: "Submit" }).click();
     await plain.getByText("The pull request was submitted.").waitFor();
     await plain.context().close();
