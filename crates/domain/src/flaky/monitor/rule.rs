@@ -25,7 +25,7 @@ pub trait MonitorRule: Copy + 'static {
     /// What it may classify a test as.
     const CLASSIFIES: &'static [Classification] = Classification::ALL;
 
-    /// How far back it counts runs: each window that it passes to [`Runs::tally`].
+    /// How far back it counts runs: each window that it passes to `Runs::tally`.
     fn windows(self) -> Vec<Span>;
 
     /// What it sees in the runs of a test.
