@@ -8,14 +8,18 @@ use actix_web::web::Payload;
 use flate2::write::MultiGzDecoder;
 use futures_util::StreamExt;
 use signalbox_services::Intake;
-use zstd::stream::write::Decoder;
+use zstd::stream::raw::{DParameter, Decoder};
+use zstd::stream::zio::Writer;
 
 use crate::dto::shown;
 use crate::problem::{Code, Problem};
 use crate::stream::too_large;
 
-/// The size of a step in bytes: the output of one step is written before the next is decoded.
-const STEP: usize = 1_024;
+/// How many encoded bytes are decoded at once. No encoding makes more than 4 MiB of them: zstd writes
+/// 128 KiB of one repeated byte as 4.
+const STEP: usize = 128;
+/// How many decoded bytes are written at once, unless a step makes more.
+const PIECE: usize = 64 * 1_024;
 /// The largest window of zstd, as a power of 2: 8 MiB, what its levels up to 19 need.
 const WINDOW_LOG: u32 = 23;
 
@@ -51,9 +55,9 @@ impl Encoding {
             Self::Identity => Box::new(Vec::new()),
             Self::Gzip => Box::new(MultiGzDecoder::new(Vec::new())),
             Self::Zstd => {
-                let mut decoder = Decoder::new(Vec::new())?;
-                decoder.window_log_max(WINDOW_LOG)?;
-                Box::new(decoder)
+                let mut decoder = Decoder::new()?;
+                decoder.set_parameter(DParameter::WindowLogMax(WINDOW_LOG))?;
+                Box::new(Writer::new(Vec::new(), decoder))
             }
         })
     }
@@ -61,42 +65,40 @@ impl Encoding {
 
 /// Takes encoded bytes and gives decoded ones.
 trait Decode: Write {
-    /// What was decoded since it was last asked.
-    fn take(&mut self) -> Vec<u8>;
+    /// Decoded bytes that were not yet taken.
+    fn decoded(&mut self) -> &mut Vec<u8>;
 
-    /// The rest, once the body has ended. An error: it ended too early.
-    fn end(&mut self) -> io::Result<Vec<u8>>;
+    /// Decodes the rest, once the body has ended. An error: it ended too early.
+    fn end(&mut self) -> io::Result<()>;
 }
 
 impl Decode for Vec<u8> {
-    fn take(&mut self) -> Vec<u8> {
-        std::mem::take(self)
+    fn decoded(&mut self) -> &mut Vec<u8> {
+        self
     }
 
-    fn end(&mut self) -> io::Result<Vec<u8>> {
-        Ok(self.take())
+    fn end(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 
 impl Decode for MultiGzDecoder<Vec<u8>> {
-    fn take(&mut self) -> Vec<u8> {
-        std::mem::take(self.get_mut())
+    fn decoded(&mut self) -> &mut Vec<u8> {
+        self.get_mut()
     }
 
-    fn end(&mut self) -> io::Result<Vec<u8>> {
-        self.try_finish()?;
-        Ok(self.take())
+    fn end(&mut self) -> io::Result<()> {
+        self.try_finish()
     }
 }
 
-impl Decode for Decoder<'_, Vec<u8>> {
-    fn take(&mut self) -> Vec<u8> {
-        std::mem::take(self.get_mut())
+impl Decode for Writer<Vec<u8>, Decoder<'_>> {
+    fn decoded(&mut self) -> &mut Vec<u8> {
+        self.writer_mut()
     }
 
-    fn end(&mut self) -> io::Result<Vec<u8>> {
-        self.flush()?;
-        Ok(self.take())
+    fn end(&mut self) -> io::Result<()> {
+        self.finish()
     }
 }
 
@@ -112,17 +114,22 @@ pub(crate) async fn into_upload(
     };
     let mut decoder = encoding.decoder().map_err(|error| wrong(&error))?;
     let mut left = most;
-    let mut keep = async |decoded: Vec<u8>| {
+    let mut keep = async |decoded: &mut Vec<u8>| {
         let length = u64::try_from(decoded.len()).unwrap_or(u64::MAX);
         left = left.checked_sub(length).ok_or_else(|| too_large(most))?;
-        upload.write(&decoded).await.map_err(Problem::from)
+        upload.write(decoded).await.map_err(Problem::from)?;
+        decoded.clear();
+        Ok::<(), Problem>(())
     };
     while let Some(chunk) = body.next().await {
         let chunk = chunk.map_err(|error| wrong(&error))?;
         for step in chunk.chunks(STEP) {
             decoder.write_all(step).map_err(|error| wrong(&error))?;
-            keep(decoder.take()).await?;
+            if decoder.decoded().len() >= PIECE {
+                keep(decoder.decoded()).await?;
+            }
         }
     }
-    keep(decoder.end().map_err(|error| wrong(&error))?).await
+    decoder.end().map_err(|error| wrong(&error))?;
+    keep(decoder.decoded()).await
 }

@@ -91,8 +91,20 @@ async fn other_encodings_are_refused() {
     let form = form(&[("good.xml", FLAKY)]).into_bytes();
     let reply = encoded(&server, "gzip", "multipart/form-data; boundary=sep", gzip(&form)).await;
     assert_eq!(reply.status, 415);
-    for body in [FLAKY.as_bytes().to_vec(), gzip(FLAKY.as_bytes())[..40].to_vec()] {
-        assert_eq!(encoded(&server, "gzip", "application/xml", body).await.status, 400);
+}
+
+#[actix_web::test]
+async fn a_body_that_is_not_whole_is_refused() {
+    let server = Server::without_queue().await;
+    let zstd = zstd::encode_all(FLAKY.as_bytes(), 3).expect("encoded");
+    for (encoding, whole) in [("gzip", gzip(FLAKY.as_bytes())), ("zstd", zstd)] {
+        for length in [whole.len() - 1, whole.len() / 2, 40] {
+            let cut = whole[..length].to_vec();
+            let reply = encoded(&server, encoding, "application/xml", cut).await;
+            assert_eq!(reply.status, 400, "{encoding}, {length} bytes");
+        }
+        let plain = FLAKY.as_bytes().to_vec();
+        assert_eq!(encoded(&server, encoding, "application/xml", plain).await.status, 400);
     }
 }
 
@@ -100,9 +112,12 @@ async fn other_encodings_are_refused() {
 async fn decoded_bytes_count_for_the_limit() {
     let server = Server::without_queue().await;
     // The server of these tests takes a million bytes.
-    let body = gzip(&vec![b' '; 1_000_001]);
-    assert!(body.len() < 10_000);
-    assert_eq!(encoded(&server, "gzip", "application/xml", body).await.status, 413);
+    let decoded = vec![b' '; 1_000_001];
+    let zstd = zstd::encode_all(&decoded[..], 3).expect("encoded");
+    for (encoding, body) in [("gzip", gzip(&decoded)), ("zstd", zstd)] {
+        assert!(body.len() < 10_000);
+        assert_eq!(encoded(&server, encoding, "application/xml", body).await.status, 413);
+    }
 }
 
 #[actix_web::test]
