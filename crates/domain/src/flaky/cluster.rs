@@ -173,6 +173,19 @@ mod tests {
     }
 
     #[test]
+    fn frames_of_a_stack_trace_do_not_tell_failures_apart() {
+        let plain = Fingerprint::of("Error: lost a row");
+        for trace in
+            ["0: core::panicking::panic\n12: main::run", "#2 abort", "goroutine 1 [running]"]
+        {
+            assert_eq!(Fingerprint::of(&format!("Error: lost a row\n{trace}")), plain, "{trace}");
+        }
+        for line in ["Cause: a full disk", ": a full disk", "#main is missing"] {
+            assert_ne!(Fingerprint::of(&format!("Error: lost a row\n{line}")), plain, "{line}");
+        }
+    }
+
+    #[test]
     fn only_the_most_frequent_are_listed() {
         let messages = ["a", "b", "b", "c", "c", "c"];
         let listed = most_common_failures(messages.iter().map(|it| failure(it, 1)), 2);

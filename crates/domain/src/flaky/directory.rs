@@ -145,6 +145,16 @@ mod tests {
     }
 
     #[test]
+    fn an_id_of_the_runner_stands_for_the_test_in_its_variant() {
+        let mut directory = TestDirectory::default();
+        let id = directory.learn(&key("adds", "", FIVE), &[]).expect("new");
+        let renamed = TestKey { file: "tests/sums.rs".into(), ..key("sums", "", FIVE) };
+        assert_eq!(directory.learn(&renamed, &[]), Ok(id));
+        let unix = directory.learn(&key("adds", "unix", FIVE), &[]).expect("another variant");
+        assert_eq!(directory.learn(&key("sums", "unix", FIVE), &[]), Ok(unix));
+    }
+
+    #[test]
     fn an_alias_of_several_tests_means_none_of_them() {
         let mut directory = TestDirectory::default();
         directory.learn(&key("adds", "", "1"), &[]).expect("new");

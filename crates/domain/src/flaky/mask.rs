@@ -285,6 +285,14 @@ mod tests {
             ("5e is no exponent, 5e7 is", "<num>e is no exponent, <num> is"),
             ("http:// names nothing", "http:// names nothing"),
             ("the decade was added", "the decade was added"),
+            ("at: 07:30", "at: <time>"),
+            ("2026-11-21T07:30:14+01:00 x", "<time> x"),
+            ("://abc", ":<path>"),
+            ("abcdXYZ1234", "abcdXYZ<num>"),
+            ("abABCDEFGHIJKLMNOPQR1234", "abABCDEFGHIJKLMNOPQR<num>"),
+            ("1.5e+7 and 2e-3", "<num> and <num>"),
+            ("x0x7f3a9c", "x<num>x<num>f<num>a<num>c"),
+            ("'abc'def", "'abc'def"),
             ("", ""),
         ] {
             assert_eq!(mask(text), masked, "{text:?}");

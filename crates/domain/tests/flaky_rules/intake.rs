@@ -70,6 +70,17 @@ fn a_test_has_failed_if_its_last_attempt_has() {
 }
 
 #[test]
+fn owners_are_those_of_the_last_attempt_that_names_any() {
+    let owned = |attempt, owners: &[&str]| ReportedRun {
+        owners: owners.iter().map(|it| (*it).to_owned()).collect(),
+        ..run("owned", RunOutcome::Passed, attempt)
+    };
+    let runs = [owned(0, &["@acme/calc"]), owned(1, &["@acme/sums"]), owned(2, &[])];
+    let taken = intake(&upload(), &runs, &settings(), TestDirectory::default());
+    assert_eq!(taken.reported_tests[&runs[0].key.id()].owners, ["@acme/sums"]);
+}
+
+#[test]
 fn what_does_not_count_is_kept_and_feeds_nothing() {
     let runs: Vec<ReportedRun> =
         (0..20).map(|it| run(&format!("t{it}"), RunOutcome::Failed, 0)).collect();

@@ -2,6 +2,7 @@
 
 mod bounds;
 mod intake;
+mod invariants;
 mod monitors;
 mod people;
 mod scenario;

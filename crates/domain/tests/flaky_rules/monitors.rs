@@ -3,9 +3,11 @@
 use signalbox_domain::flaky::TestStatus::{Broken, Flaky, Healthy};
 use signalbox_domain::flaky::{
     AutoQuarantine, BranchClass, BranchPattern, BranchScope, Classification, Decision, EventKind,
-    Fact, IgnoredBecause, IncidentId, Monitor, MonitorId, MonitorStatus, StatusReason, Template,
+    Fact, IgnoredBecause, IncidentId, Monitor, MonitorId, MonitorStatus, StatusReason, Summary,
+    Template,
 };
 use signalbox_domain::ids::RepoId;
+use signalbox_domain::time::Span;
 use uuid::Uuid;
 
 use crate::scenario::{Scenario, count, flaky, monitor, rate};
@@ -112,6 +114,63 @@ fn a_test_that_does_not_run_does_not_heal() {
         scenario.settings = scenario.settings.with_monitor(stale, scenario.now).expect("valid");
         assert_eq!(scenario.status(), Healthy, "its stale timeout is over");
         assert_eq!(scenario.test.standing.reason, StatusReason::Stale);
+    }
+}
+
+#[test]
+fn a_stale_timeout_begins_with_the_last_run() {
+    let always = |rule| monitor(7, Classification::Flaky, rule);
+    let monitors = [
+        Monitor::pass_on_retry_of(RepoId(Uuid::from_u128(2))),
+        always(rate(10, 5)),
+        always(count(1, 24, 48)),
+    ];
+    for one in monitors {
+        let kind = one.rule.kind().as_str();
+        let stale = Monitor { stale_timeout_hours: Some(48), ..one };
+        let mut scenario = Scenario::new(vec![stale]);
+        scenario.run("main", 1, false);
+        scenario.run("main", 1, true);
+        scenario.runs(10, 10);
+        assert_eq!(scenario.status(), Flaky);
+        scenario.wait(40);
+        scenario.runs(0, 1);
+        scenario.wait(40);
+        assert_eq!(scenario.status(), Flaky, "{kind}: it ran 40 hours ago");
+        scenario.wait(8);
+        assert_eq!(scenario.status(), Healthy, "{kind}: it ran 48 hours ago");
+    }
+}
+
+#[test]
+fn a_window_ends_at_its_edge() {
+    let mut scenario = flaky(count(1, 24, 24));
+    scenario.run("main", 1, false);
+    let (failed_at, summary) = (scenario.now, Summary::of(&scenario.runs));
+    let day = failed_at.plus(Span::hours(24));
+    let monitor = &scenario.settings.monitors[0];
+    let activates = |at| monitor.preview(&summary, at).is_some();
+    assert!(activates(day.minus(Span::MICROSECOND)));
+    assert!(!activates(day));
+}
+
+#[test]
+fn summaries_add_up() {
+    let mut scenario = flaky(count(1, 24, 24));
+    for (branch, commit) in [("main", 1), ("main", 2), ("other", 1), ("main", 1)] {
+        scenario.run(branch, commit, commit == 1);
+        scenario.run(branch, commit, false);
+        scenario.now = scenario.now.plus(Span::minutes(3));
+    }
+    let whole = Summary::of(&scenario.runs);
+    for at in 0..=scenario.runs.len() {
+        let (earlier, later) = scenario.runs.split_at(at);
+        let mut sum = Summary::of(earlier);
+        sum.add(&Summary::of(later));
+        sum.buckets
+            .sort_by(|one, other| (one.start, &one.branch).cmp(&(other.start, &other.branch)));
+        sum.codes.sort_by(|one, other| (&one.code, &one.branch).cmp(&(&other.code, &other.branch)));
+        assert_eq!(sum, whole, "split after {at} runs");
     }
 }
 

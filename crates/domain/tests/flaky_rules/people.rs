@@ -2,8 +2,9 @@
 
 use signalbox_domain::flaky::TestStatus::{Flaky, Healthy};
 use signalbox_domain::flaky::{
-    Action, Actor, Classification, Command, Decision, EventKind, Fact, LabelSource, MonitorCause,
-    MuteLength, QuarantineOverride, Refusal, StatusReason, TriggerKind, next_deadline,
+    Action, Actor, AutoQuarantine, Classification, Command, Decision, EventKind, Fact, LabelSource,
+    MonitorCause, MuteLength, QuarantineOverride, Refusal, StatusReason, TriggerKind,
+    next_deadline,
 };
 use signalbox_domain::time::Span;
 
@@ -148,4 +149,41 @@ fn labels_have_bounds() {
     for bad in [vec![], vec![name(1); 11], vec![name(0)], vec![name(101)]] {
         assert!(!check(bad.clone()), "{bad:?}");
     }
+}
+
+#[test]
+fn a_mute_lasts_as_long_as_its_name_says() {
+    for (length, hours) in [
+        (MuteLength::Hour, Some(1)),
+        (MuteLength::FourHours, Some(4)),
+        (MuteLength::Day, Some(24)),
+        (MuteLength::Week, Some(168)),
+        (MuteLength::Month, Some(720)),
+        (MuteLength::Forever, None),
+    ] {
+        let end = hours.map(|hours| start().plus(Span::hours(hours)));
+        assert_eq!(length.end(start()), end, "{}", length.as_str());
+    }
+}
+
+#[test]
+fn a_test_is_quarantined_since_the_last_of_its_causes() {
+    let mut scenario = flaky(count(1, 24, 24));
+    assert_eq!(scenario.test.quarantined_since(&scenario.settings, scenario.now), None);
+    scenario.runs(0, 1);
+    assert_eq!(scenario.status(), Flaky);
+    let flaky_since = scenario.test.standing.since;
+    scenario.settings.quarantine.enabled = true;
+    scenario.settings.quarantine.auto = AutoQuarantine::Flaky;
+    let since =
+        |scenario: &Scenario| scenario.test.quarantined_since(&scenario.settings, scenario.now);
+    assert_eq!(since(&scenario), Some(flaky_since), "nothing else is known");
+    scenario.wait(1);
+    scenario.settings.quarantine_since.flaky = Some(scenario.now);
+    assert_eq!(since(&scenario), Some(scenario.now), "the settings came last");
+    let enabled = scenario.now;
+    scenario.wait(1);
+    scenario.settings.quarantine_since.enabled = Some(enabled);
+    scenario.set_quarantine(QuarantineOverride::Always, None).expect("set");
+    assert_eq!(since(&scenario), Some(enabled), "the override changes nothing");
 }

@@ -2,11 +2,12 @@
 
 use signalbox_domain::flaky::TestStatus::{Flaky, Healthy};
 use signalbox_domain::flaky::{
-    Admission, AutoQuarantine, BranchPattern, Classification, Fact, Fingerprint,
-    InfrastructureGuard, Monitor, MonitorId, PassOnRetry, Rule, Settings, SettingsPatch,
-    StatusReason, Summary, Template, Trust, UploadCounts, admit, incidents,
+    Admission, AutoQuarantine, BranchClass, BranchPattern, BranchScope, Classification, Fact,
+    Fingerprint, InfrastructureGuard, Monitor, MonitorId, PassOnRetry, Rule, Settings,
+    SettingsPatch, StatusReason, Summary, Template, Trust, UploadCounts, admit, incidents,
 };
 use signalbox_domain::ids::RepoId;
+use signalbox_domain::time::Span;
 use uuid::Uuid;
 
 use crate::scenario::{Scenario, count, flaky, monitor, rate, start};
@@ -29,6 +30,22 @@ fn a_disabled_or_deleted_monitor_resolves_immediately() {
         assert_eq!(done.test.standing.reason, StatusReason::MonitorChanged);
         assert!(scenario.absorb(&Fact::SettingsChanged).empty);
     }
+}
+
+#[test]
+fn a_changed_monitor_replaces_the_one_with_its_id() {
+    let monitors = [1, 2].map(|id| monitor(id, Classification::Flaky, count(1, 24, 24)));
+    let settings = Settings { monitors: monitors.to_vec(), ..Settings::new(RepoId(Uuid::nil())) };
+    let renamed = Monitor { name: "Second".into(), ..monitors[1].clone() };
+    let changed = settings.with_monitor(renamed.clone(), start()).expect("valid");
+    assert_eq!(changed.monitors, [monitors[0].clone(), renamed]);
+    assert_eq!(changed.monitors[1].scope_since, None, "its scope is the same");
+    let narrow = Monitor { scope: BranchScope::class(BranchClass::Stable), ..monitors[0].clone() };
+    let changed = changed.with_monitor(narrow, start()).expect("valid");
+    assert_eq!(changed.monitors[0].scope_since, Some(start()));
+    let later = start().plus(Span::hours(1));
+    let again = changed.with_monitor(changed.monitors[0].clone(), later).expect("valid");
+    assert_eq!(again.monitors[0].scope_since, Some(start()), "its scope changed before");
 }
 
 #[test]
