@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use signalbox_domain::flaky::Excuse;
+use signalbox_domain::flaky::{Actor, Excuse, Excused, QuarantineCause};
 use signalbox_domain::ids::{BranchName, PrNumber, RunId};
 use signalbox_domain::ports::{
     CheckOutput, CheckReports, ChecksJob, ChecksRunner, ChecksSink, LeftReports, SinkClosed,
@@ -191,14 +191,20 @@ fn last(reports: &Reports) -> CheckReport {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_excused_check_counts_as_passed_and_names_the_tests() {
     let script = "echo before; echo '<testsuite/>' > junit.xml; exit 1\n";
-    let reports = with_excuse(Excuse::Excused(vec!["adds".into()]), &[], script).await;
+    let cause =
+        QuarantineCause::Flag { by: Actor { full_name: "Ada".into(), email: String::new() } };
+    let excused = Excused { name: "adds".into(), cause };
+    let reports = with_excuse(Excuse::Excused(vec![excused]), &[], script).await;
     let check = last(&reports);
     assert_eq!(check.conclusion, Some(CheckConclusion::Success));
     let summary = check.summary.expect("a summary");
     assert!(summary.starts_with("exit status: 1 after "), "{summary}");
-    assert!(summary.ends_with("; only quarantined tests failed: adds"), "{summary}");
+    assert!(
+        summary.ends_with("; only quarantined tests failed: adds (flagged as flaky by Ada)"),
+        "{summary}"
+    );
     let text = reports.outputs.lock().expect("a lock")[0].text.clone();
-    assert_eq!(text, "before\n[only quarantined tests failed: adds]\n");
+    assert_eq!(text, "before\n[only quarantined tests failed: adds (flagged as flaky by Ada)]\n");
     assert_eq!(*reports.taken.ended.lock().expect("a lock"), [(true, true)]);
 }
 

@@ -3,13 +3,14 @@
 //!
 //! `cargo run -p signalbox-domain --example quarantine_rule`
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::error::Error;
 use std::io::Write;
 
 use signalbox_domain::flaky::{
     AskedTest, AutoQuarantine, BranchScope, Excuse, Fact, FailedCheck, FailureRate, Monitor,
-    MonitorId, Rule, Run, SameCode, Settings, Summary, Template, TestCase, TestKey, absorb, excuse,
+    MonitorId, QuarantineCause, Rule, Run, SameCode, Settings, Summary, Template, TestCase,
+    TestKey, absorb, excuse,
 };
 use signalbox_domain::ids::{OrgId, RepoId, Sha};
 use signalbox_domain::time::{Span, Timestamp};
@@ -62,8 +63,9 @@ pub(crate) fn run() -> Result<Vec<String>, Failure> {
     let flaky = AskedTest { id: key.id().to_string(), key };
     let other = TestKey { name: "closes the door".to_owned(), ..TestKey::default() };
     let other = AskedTest { id: other.id().to_string(), key: other };
-    let quarantined: BTreeSet<String> =
-        is_quarantined.then(|| flaky.id.clone()).into_iter().collect();
+    let cause = test.quarantine_cause(&settings, now);
+    let quarantined: BTreeMap<String, QuarantineCause> =
+        cause.map(|cause| (flaky.id.clone(), cause)).into_iter().collect();
     for failing in [vec![flaky.clone()], vec![flaky, other]] {
         let verdict = excuse(FailedCheck { failing: &failing, complete: true }, &quarantined);
         let passes = matches!(verdict, Excuse::Excused(_));

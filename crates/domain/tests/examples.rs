@@ -30,7 +30,8 @@ fn the_quarantine_rule_excuses_only_quarantined_tests() {
         [
             "opens the door: flaky",
             "quarantined: true",
-            "the check passes: only quarantined tests failed: opens the door",
+            "the check passes: only quarantined tests failed: opens the door (flaky by monitor Flaky in \
+             the merge queue)",
             "the check fails: tests failed: closes the door",
         ]
     );

@@ -1,9 +1,11 @@
 //! Quarantine lookups, which CI jobs wait for.
 
+use std::collections::BTreeMap;
+
 use async_trait::async_trait;
 
 use crate::Error;
-use signalbox_domain::flaky::{AskedTest, Excuse, FailedCheck, excuse};
+use signalbox_domain::flaky::{AskedTest, Excuse, FailedCheck, QuarantineCause, excuse};
 use signalbox_domain::ids::{OrgId, RepoId};
 
 /// The answer to a lookup.
@@ -28,13 +30,19 @@ pub trait QuarantineLookup: Send + Sync {
         asked: &[AskedTest],
     ) -> Result<QuarantineAnswer, Error>;
 
+    /// Who or what quarantined these tests: those that are quarantined, by the ids of the request.
+    /// None is while quarantine is off.
+    async fn causes(
+        &self,
+        org: OrgId,
+        repo: RepoId,
+        asked: &[AskedTest],
+    ) -> Result<BTreeMap<String, QuarantineCause>, Error>;
+
     /// Whether a failing check of the plain git host counts as passed. It does not if the lookup
     /// fails.
     async fn excuse(&self, org: OrgId, repo: RepoId, check: FailedCheck<'_>) -> Excuse {
-        let answer = self.quarantined(org, repo, check.failing).await;
-        let answer = answer.unwrap_or_default();
-        // With quarantine off, no failure is excused.
-        let ids = if answer.disabled { Vec::new() } else { answer.ids };
-        excuse(check, &ids.into_iter().collect())
+        let quarantined = self.causes(org, repo, check.failing).await;
+        excuse(check, &quarantined.unwrap_or_default())
     }
 }

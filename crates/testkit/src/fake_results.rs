@@ -1,11 +1,12 @@
 //! A fake sink of test results, and a fake lookup of quarantined tests.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use signalbox_domain::flaky::{
-    Admission, AskedTest, IngestOutcome, ReportedRun, RunOutcome, TestId, Upload,
+    Actor, Admission, AskedTest, IngestOutcome, QuarantineCause, ReportedRun, RunOutcome, TestId,
+    Upload,
 };
 use signalbox_domain::ids::{OrgId, RepoId};
 use signalbox_domain::ports::StoreError;
@@ -103,5 +104,20 @@ impl QuarantineLookup for FakeResults {
             asked.iter().filter(is_quarantined).map(|it| it.id.clone()).collect()
         };
         Ok(QuarantineAnswer { disabled: state.disabled.contains(&(org, repo)), ids })
+    }
+
+    async fn causes(
+        &self,
+        org: OrgId,
+        repo: RepoId,
+        asked: &[AskedTest],
+    ) -> Result<BTreeMap<String, QuarantineCause>, Error> {
+        if asked.is_empty() {
+            return Ok(BTreeMap::new());
+        }
+        let answer = self.quarantined(org, repo, asked).await?;
+        let ids = if answer.disabled { Vec::new() } else { answer.ids };
+        let cause = QuarantineCause::Override { by: Actor::system() };
+        Ok(ids.into_iter().map(|id| (id, cause.clone())).collect())
     }
 }

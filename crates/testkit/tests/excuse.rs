@@ -1,7 +1,11 @@
 //! A failing check is never excused when the lookup fails.
 
+use std::collections::BTreeMap;
+
 use async_trait::async_trait;
-use signalbox_domain::flaky::{AskedTest, Excuse, FailedCheck, TestKey};
+use signalbox_domain::flaky::{
+    Actor, AskedTest, Excuse, Excused, FailedCheck, QuarantineCause, TestKey,
+};
 use signalbox_domain::ids::{OrgId, RepoId};
 use signalbox_domain::ports::StoreError;
 use signalbox_services::Error;
@@ -20,6 +24,15 @@ impl QuarantineLookup for Away {
         _: RepoId,
         _: &[AskedTest],
     ) -> Result<QuarantineAnswer, Error> {
+        Err(StoreError::Unavailable("the database is unavailable".into()).into())
+    }
+
+    async fn causes(
+        &self,
+        _: OrgId,
+        _: RepoId,
+        _: &[AskedTest],
+    ) -> Result<BTreeMap<String, QuarantineCause>, Error> {
         Err(StoreError::Unavailable("the database is unavailable".into()).into())
     }
 }
@@ -45,7 +58,9 @@ async fn quarantined_tests_are_excused_unless_quarantine_is_off() {
     let failing = [asked("adds")];
     let check = FailedCheck { failing: &failing, complete: true };
     results.quarantine(ORG, REPO, failing[0].key.id());
-    assert_eq!(results.excuse(ORG, REPO, check).await, Excuse::Excused(vec!["adds".into()]));
+    let cause = QuarantineCause::Override { by: Actor::system() };
+    let excused = Excused { name: "adds".into(), cause };
+    assert_eq!(results.excuse(ORG, REPO, check).await, Excuse::Excused(vec![excused]));
     let other = RepoId(Uuid::from_u128(3));
     assert_eq!(results.excuse(ORG, other, check).await, Excuse::Failing(vec!["adds".into()]));
     results.disable(ORG, REPO);

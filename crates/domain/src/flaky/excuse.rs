@@ -1,9 +1,9 @@
 //! A check that fails only because of quarantined tests counts as passed, and its summary names
-//! them.
+//! them, each with who or what quarantined it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use super::AskedTest;
+use super::{AskedTest, QuarantineCause};
 
 /// The tests of a failing check.
 #[derive(Clone, Copy, Debug)]
@@ -15,11 +15,20 @@ pub struct FailedCheck<'a> {
     pub complete: bool,
 }
 
+/// A failing test that counts as passed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Excused {
+    /// Its name.
+    pub name: String,
+    /// Who or what quarantined it.
+    pub cause: QuarantineCause,
+}
+
 /// Whether a failing check counts as passed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Excuse {
-    /// It does: everything that failed is quarantined. The names of the tests, in order.
-    Excused(Vec<String>),
+    /// It does: everything that failed is quarantined. The tests, by their names.
+    Excused(Vec<Excused>),
     /// It does not: the names of the tests that failed and are not quarantined, in order.
     Failing(Vec<String>),
     /// It does not: its reports are not whole, or name no test that failed, so that something else
@@ -31,47 +40,60 @@ impl Excuse {
     /// What is shown beside the check: at most ten names.
     pub fn words(&self) -> String {
         match self {
-            Self::Excused(tests) => format!("only quarantined tests failed: {}", listed(tests)),
-            Self::Failing(tests) => format!("tests failed: {}", listed(tests)),
+            Self::Excused(tests) => {
+                let named = tests
+                    .iter()
+                    .map(|it| format!("{} ({})", shown(&it.name), shown(&it.cause.to_string())));
+                format!("only quarantined tests failed: {}", listed(named))
+            }
+            Self::Failing(tests) => {
+                format!("tests failed: {}", listed(tests.iter().map(|name| shown(name))))
+            }
             Self::Unexplained => "the check failed for a reason that no report names".into(),
         }
     }
 }
 
-fn listed(tests: &[String]) -> String {
-    let shown: Vec<String> = tests.iter().take(10).map(|name| shown(name)).collect();
-    match tests.len().saturating_sub(shown.len()) {
+fn listed(tests: impl ExactSizeIterator<Item = String>) -> String {
+    let more = tests.len().saturating_sub(10);
+    let shown: Vec<String> = tests.take(10).collect();
+    match more {
         0 => shown.join(", "),
         more => format!("{} and {more} more", shown.join(", ")),
     }
 }
 
-/// A name on one line, of at most 120 characters.
-fn shown(name: &str) -> String {
-    name.chars().take(120).map(|it| if it.is_control() { ' ' } else { it }).collect()
+/// A text on one line, of at most 120 characters.
+fn shown(text: &str) -> String {
+    text.chars().take(120).map(|it| if it.is_control() { ' ' } else { it }).collect()
 }
 
 /// Decides by the quarantined tests, under the ids of the request.
-pub fn excuse(check: FailedCheck<'_>, quarantined: &BTreeSet<String>) -> Excuse {
+pub fn excuse(check: FailedCheck<'_>, quarantined: &BTreeMap<String, QuarantineCause>) -> Excuse {
     if !check.complete || check.failing.is_empty() {
         return Excuse::Unexplained;
     }
-    let names = |tests: &[&AskedTest]| -> Vec<String> {
-        let names: BTreeSet<String> = tests.iter().map(|test| test.key.name.clone()).collect();
-        names.into_iter().collect()
-    };
-    let (excused, failing): (Vec<&AskedTest>, Vec<&AskedTest>) =
-        check.failing.iter().partition(|test| quarantined.contains(&test.id));
+    let (mut excused, mut failing) = (BTreeMap::new(), BTreeSet::new());
+    for test in check.failing {
+        let name = &test.key.name;
+        match quarantined.get(&test.id) {
+            Some(cause) => drop(excused.insert(name, cause)),
+            None => drop(failing.insert(name)),
+        }
+    }
     if failing.is_empty() {
-        Excuse::Excused(names(&excused))
+        let excused = excused.into_iter();
+        let excused =
+            excused.map(|(name, cause)| Excused { name: name.clone(), cause: cause.clone() });
+        Excuse::Excused(excused.collect())
     } else {
-        Excuse::Failing(names(&failing))
+        Excuse::Failing(failing.into_iter().cloned().collect())
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::TestKey;
+    use super::super::{Actor, TestKey, TestStatus};
     use super::*;
 
     fn asked(name: &str) -> AskedTest {
@@ -79,14 +101,20 @@ mod tests {
         AskedTest { id: key.id().to_string(), key }
     }
 
+    fn cause() -> QuarantineCause {
+        QuarantineCause::Monitor { status: TestStatus::Flaky, name: "Pass on retry".into() }
+    }
+
     #[test]
     fn a_check_is_excused_only_when_everything_that_failed_is_quarantined() {
         let (a, b) = (asked("a"), asked("b"));
-        let quarantined: BTreeSet<String> = [a.id.clone()].into();
+        let cause = cause();
+        let quarantined = BTreeMap::from([(a.id.clone(), cause.clone())]);
         let judge = |failing: &[AskedTest], complete| {
             excuse(FailedCheck { failing, complete }, &quarantined)
         };
-        assert_eq!(judge(std::slice::from_ref(&a), true), Excuse::Excused(vec!["a".into()]));
+        let excused = Excuse::Excused(vec![Excused { name: "a".into(), cause }]);
+        assert_eq!(judge(std::slice::from_ref(&a), true), excused);
         assert_eq!(judge(&[a.clone(), b.clone()], true), Excuse::Failing(vec!["b".into()]));
         assert_eq!(judge(std::slice::from_ref(&b), true), Excuse::Failing(vec!["b".into()]));
         assert_eq!(judge(&[], true), Excuse::Unexplained, "something else failed");
@@ -101,9 +129,22 @@ mod tests {
 
     #[test]
     fn the_words_name_ten_tests_at_most() {
-        let names = (0..12).map(|number| format!("t{number:02}")).collect();
-        let words = Excuse::Excused(names).words();
-        assert!(words.starts_with("only quarantined tests failed: t00, t01"), "{words}");
-        assert!(words.ends_with("t09 and 2 more"), "{words}");
+        let excused = |number| Excused { name: format!("t{number:02}"), cause: cause() };
+        let words = Excuse::Excused((0..12).map(excused).collect()).words();
+        let first = "only quarantined tests failed: t00 (flaky by monitor Pass on retry), t01 (";
+        assert!(words.starts_with(first), "{words}");
+        assert!(words.ends_with(") and 2 more"), "{words}");
+    }
+
+    #[test]
+    fn the_words_say_who_or_what_excused_a_test() {
+        let by = Actor { full_name: "Ada\nLovelace".into(), email: String::new() };
+        for (cause, expected) in [
+            (QuarantineCause::Flag { by: by.clone() }, "adds (flagged as flaky by Ada Lovelace)"),
+            (QuarantineCause::Override { by }, "adds (always quarantined by Ada Lovelace)"),
+        ] {
+            let words = Excuse::Excused(vec![Excused { name: "adds".into(), cause }]).words();
+            assert_eq!(words, format!("only quarantined tests failed: {expected}"));
+        }
     }
 }

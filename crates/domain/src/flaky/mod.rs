@@ -38,7 +38,7 @@ pub use command::{Actor, Command, MAX_REASON, MuteLength};
 pub use decision::{Decision, IgnoredBecause, MonitorCause};
 pub use directory::{AskedTest, IdCollision, TestDirectory};
 pub use event::{Event, EventKind};
-pub use excuse::{Excuse, FailedCheck, excuse};
+pub use excuse::{Excuse, Excused, FailedCheck, excuse};
 pub use fact::Fact;
 pub use guard::{Admission, InfrastructureGuard, Trust, UploadCounts, admit, incidents};
 pub use identity::{MAX_NAME_BYTES, TestId, TestKey};
@@ -60,8 +60,8 @@ pub use monitor::{
 };
 pub use plan::{absorb, decide, next_deadline};
 pub use quarantine::{
-    AutoQuarantine, QuarantineOverride, QuarantineSettings, QuarantineSince, Quarantining,
-    TestStatus, is_known_quarantined, is_quarantined,
+    AutoQuarantine, QuarantineCause, QuarantineOverride, QuarantineSettings, QuarantineSince,
+    Quarantining, TestStatus, is_known_quarantined, is_quarantined,
 };
 pub use reason::{StatusReason, Trigger, TriggerKind};
 pub use refusal::Refusal;

@@ -1,9 +1,11 @@
 //! The quarantine rule, in one place. In any doubt a test is not quarantined.
 
+use std::fmt;
+
 use crate::time::Timestamp;
 use crate::words::words;
 
-use super::{Settings, TestCase};
+use super::{Actor, Settings, TestCase};
 
 words!(
     /// How a test is judged.
@@ -159,6 +161,38 @@ pub fn is_quarantined(
                 }
             },
         }
+}
+
+/// Who or what quarantined a test.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum QuarantineCause {
+    /// A user, by an override.
+    Override {
+        /// Who.
+        by: Actor,
+    },
+    /// A user, by a flag.
+    Flag {
+        /// Who.
+        by: Actor,
+    },
+    /// A monitor.
+    Monitor {
+        /// What it found the test to be.
+        status: TestStatus,
+        /// Its name; its id once it is deleted.
+        name: String,
+    },
+}
+
+impl fmt::Display for QuarantineCause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Override { by } => write!(f, "always quarantined by {}", by.full_name),
+            Self::Flag { by } => write!(f, "flagged as flaky by {}", by.full_name),
+            Self::Monitor { status, name } => write!(f, "{} by monitor {name}", status.as_str()),
+        }
+    }
 }
 
 /// [`is_quarantined`] where the repository's settings or the test may be unknown: then it is not.

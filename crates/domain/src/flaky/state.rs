@@ -6,8 +6,8 @@ use crate::ids::{OrgId, RepoId};
 use crate::time::Timestamp;
 
 use super::{
-    Action, Actor, MonitorId, MonitorKind, MonitorStatus, Quarantining, Reading, Settings,
-    StatusReason, TestId, TestKey, TestStatus, is_quarantined,
+    Action, Actor, MonitorId, MonitorKind, MonitorStatus, QuarantineCause, QuarantineOverride,
+    Quarantining, Reading, Settings, StatusReason, TestId, TestKey, TestStatus, is_quarantined,
 };
 
 /// How a test is judged, why, and since when.
@@ -185,6 +185,23 @@ impl TestCase {
     /// Whether its next failure counts as passed: [`is_quarantined`].
     pub fn is_quarantined(&self, settings: &Settings, at: Timestamp) -> bool {
         is_quarantined(settings.quarantine, self.quarantining(), self.standing.value, at)
+    }
+
+    /// Who or what quarantines it; `None` when it is not quarantined.
+    pub fn quarantine_cause(&self, settings: &Settings, at: Timestamp) -> Option<QuarantineCause> {
+        if !self.is_quarantined(settings, at) {
+            return None;
+        }
+        let always = self.quarantining().at(at) == QuarantineOverride::Always;
+        if let Some(decision) = self.quarantine.as_ref().filter(|_| always) {
+            return Some(QuarantineCause::Override { by: decision.by.clone() });
+        }
+        if let Some(flag) = self.flag.as_ref().filter(|_| self.standing.monitor.is_none()) {
+            return Some(QuarantineCause::Flag { by: flag.by.clone() });
+        }
+        let id = self.standing.monitor?;
+        let name = settings.monitor(id).map_or_else(|| id.to_string(), |it| it.name.clone());
+        Some(QuarantineCause::Monitor { status: self.standing.value, name })
     }
 
     /// Since when it is quarantined without a pause; `None` when it is not.

@@ -1,12 +1,12 @@
 //! Which of some tests are quarantined.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use async_trait::async_trait;
 
 use crate::{QuarantineAnswer, QuarantineLookup};
-use signalbox_domain::flaky::{AskedTest, TestDirectory, TestId};
+use signalbox_domain::flaky::{AskedTest, QuarantineCause, TestDirectory, TestId};
 use signalbox_domain::ids::{OrgId, RepoId};
 use signalbox_domain::ports::{RepoRef, TestList};
 use signalbox_domain::time::Span;
@@ -36,11 +36,21 @@ impl QuarantineLookup for FlakyService {
         if asked.is_empty() {
             return Ok(QuarantineAnswer { ids: self.all_quarantined(repo).await?, ..none });
         }
-        let likely: Vec<&AskedTest> = asked.iter().filter(|it| known.may_be(it)).collect();
-        if likely.is_empty() {
-            return Ok(none);
-        }
-        self.confirmed(repo, &likely).await
+        let confirmed = self.confirmed(repo, &known, asked).await?;
+        let is_quarantined = |it: &&AskedTest| confirmed.contains_key(&it.id);
+        let ids = asked.iter().filter(is_quarantined).map(|it| it.id.clone()).collect();
+        Ok(QuarantineAnswer { disabled: false, ids })
+    }
+
+    async fn causes(
+        &self,
+        org: OrgId,
+        repo: RepoId,
+        asked: &[AskedTest],
+    ) -> Result<BTreeMap<String, QuarantineCause>, Error> {
+        let repo = RepoRef { org, id: repo };
+        let known = self.known_quarantine(repo).await?;
+        if known.enabled { self.confirmed(repo, &known, asked).await } else { Ok(BTreeMap::new()) }
     }
 }
 
@@ -111,12 +121,17 @@ impl FlakyService {
         Ok(sent.into_iter().collect())
     }
 
-    /// The quarantined ones of some tests, found out from what is stored now.
+    /// The quarantined ones of some tests by the ids of the request, as stored now.
     async fn confirmed(
         &self,
         repo: RepoRef,
-        likely: &[&AskedTest],
-    ) -> Result<QuarantineAnswer, Error> {
+        known: &QuarantinedTests,
+        asked: &[AskedTest],
+    ) -> Result<BTreeMap<String, QuarantineCause>, Error> {
+        let likely: Vec<&AskedTest> = asked.iter().filter(|it| known.may_be(it)).collect();
+        if likely.is_empty() {
+            return Ok(BTreeMap::new());
+        }
         let stores = &self.context.stores;
         let at = self.context.clock.now();
         let settings = settings_of(repo, &stores.tests.repo(repo).await?);
@@ -136,11 +151,10 @@ impl FlakyService {
         for (alias, id) in holders {
             directory.learn_alias(alias, id);
         }
-        let quarantined = |asked: &&&AskedTest| {
-            let record = directory.resolve(asked).and_then(|id| records.get(&id));
-            record.is_some_and(|record| record.test.is_quarantined(&settings, at))
+        let cause = |asked: &&AskedTest| {
+            let record = records.get(&directory.resolve(asked)?)?;
+            Some((asked.id.clone(), record.test.quarantine_cause(&settings, at)?))
         };
-        let ids = likely.iter().filter(quarantined).map(|asked| asked.id.clone()).collect();
-        Ok(QuarantineAnswer { disabled: false, ids })
+        Ok(likely.iter().filter_map(cause).collect())
     }
 }
