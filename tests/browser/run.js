@@ -368,7 +368,7 @@ try {
   await oidc({ test, one, open });
   await webhooks({ test, one, page, open, checked });
   await test("a session ends with its token, and with signing out", async () => {
-    const made = JSON.parse(one.box("token", "create", "--org", "acme", "--name", "short", "--json"));
+    const made = JSON.parse(one.box("token", "create", "--org", "acme", "--name", "short", "--scope", "all", "--json"));
     const other = await open();
     await signIn(other, one.url, made.token);
     await page.goto(`${one.url}/acme/tokens`);

@@ -104,11 +104,11 @@ ${more(folder)}`);
     git("push", "-q", bare, `change-${at}`);
   });
   box("migrate", "up");
-  const token = (name, ...more) => JSON.parse(box("token", "create", "--org", "acme", "--name", name, "--json", ...more)).token;
+  const token = (name, ...more) => JSON.parse(box("token", "create", "--org", "acme", "--name", name, ...(more.includes("--scope") ? [] : ["--scope", "all"]), "--json", ...more)).token;
   const tokens = {
     admin: token(hostile ? HOSTILE.slice(0, 60) : "ada"),
     viewer: token("viewer", "--scope", "queue:read", "--scope", "tests:read"),
-    other: JSON.parse(box("token", "create", "--org", "other", "--name", "mallory", "--json")).token,
+    other: JSON.parse(box("token", "create", "--org", "other", "--name", "mallory", "--scope", "all", "--json")).token,
   };
   box("repo", "add", REPO, "--org", "acme");
   const numbers = titles.map((title, at) => JSON.parse(box("pr", "open", REPO, "--branch", `change-${at}`, "--title", title, "--json", ...(hostile ? ["--author", HOSTILE] : ["--author", ["ada", "grace", "linus"][at % 3]]))).number);

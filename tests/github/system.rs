@@ -92,7 +92,8 @@ impl System {
             command.args(["--config", "signalbox.toml", "--data-dir", "data"]).args(args);
             command
         };
-        let created = run(&["token", "create", "--org", "acme", "--json"]).output();
+        let created =
+            run(&["token", "create", "--org", "acme", "--scope", "all", "--json"]).output();
         let created = created.expect("it can be run");
         assert!(created.status.success(), "{}", String::from_utf8_lossy(&created.stderr));
         let created: Value = serde_json::from_slice(&created.stdout).expect("JSON");

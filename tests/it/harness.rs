@@ -117,7 +117,7 @@ impl System {
         system.push("main");
         let bare = system.path("bare.git").display().to_string();
         system.run(&["repo", "add", "git.local/acme/calc", "--org", "acme", "--path", &bare]);
-        let created = system.run(&["token", "create", "--org", "acme", "--json"]);
+        let created = system.run(&["token", "create", "--org", "acme", "--scope", "all", "--json"]);
         let created: Value = serde_json::from_str(&created).expect("JSON");
         system.token = created["token"].as_str().expect("a token").to_owned();
         system.start().await;
@@ -199,9 +199,10 @@ impl System {
         format!("http://127.0.0.1:{}", self.port)
     }
 
-    /// A new token: its id and its text.
+    /// A new token: its id and its text. It may do everything, unless the arguments say what.
     pub(crate) fn token_with(&self, args: &[&str]) -> (String, String) {
-        let created = self.run(&[&["token", "create", "--json"], args].concat());
+        let all: &[&str] = if args.contains(&"--scope") { &[] } else { &["--scope", "all"] };
+        let created = self.run(&[&["token", "create", "--json"], all, args].concat());
         let created: Value = serde_json::from_str(&created).expect("JSON");
         let part = |key: &str| created[key].as_str().expect("text").to_owned();
         (part("id"), part("token"))

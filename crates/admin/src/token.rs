@@ -23,7 +23,7 @@ pub enum Case {
 pub enum Token {
     /// Create a token; it is shown only once.
     #[command(
-        after_help = "Example: signalbox token create --org acme --name ci --scope queue:submit --expires 90d --json"
+        after_help = "Example: signalbox token create --org acme --name ci --scope queue:submit --expires 30d --json"
     )]
     Create {
         /// The organization; created when it does not exist.
@@ -32,16 +32,17 @@ pub enum Token {
         /// A name for the token.
         #[arg(long, default_value = "token")]
         name: String,
-        /// What it allows; default: all. One of queue:read, queue:submit, queue:urgent,
-        /// queue:admin, tests:read, tests:write.
-        #[arg(long = "scope", value_name = "SCOPE")]
+        /// What it allows, separated by commas: queue:read, queue:submit, queue:urgent, queue:admin,
+        /// tests:read, tests:upload, tests:admin; all: all of them; default: queue:read, queue:submit,
+        /// tests:read, tests:upload.
+        #[arg(long = "scope", value_name = "SCOPE", value_delimiter = ',')]
         scopes: Vec<String>,
         /// The repositories that it is limited to; default: all.
         #[arg(long = "repo", value_name = "HOST/OWNER/NAME")]
         repos: Vec<String>,
-        /// When it expires: 90d, 12h, 30m; default: never.
-        #[arg(long)]
-        expires: Option<String>,
+        /// When it expires: 90d, 12h, 30m, or never.
+        #[arg(long, default_value = "90d")]
+        expires: String,
         /// The clients to be compatible with: v1-live for clients of the public service, such as
         /// its Terraform provider (states in lower case, and the statuses of deleteQueue that they
         /// expect).
@@ -91,22 +92,12 @@ pub async fn token(program: &dyn Program, action: Token) -> Result<(), AdminErro
     let tokens = TokenService::new(app.context.clone());
     match action {
         Token::Create { org, name, scopes, repos, expires, compat, enum_case, json } => {
-            let scope = |word: &String| {
-                Scope::parse(word).ok_or_else(|| {
-                    let all: Vec<&str> = Scope::ALL.into_iter().map(Scope::as_str).collect();
-                    let all = all.join(", ");
-                    AdminError::Argument(format!("unknown scope {word:?}: expected one of {all}"))
-                })
-            };
-            let mut granted = scopes.iter().map(scope).collect::<Result<Vec<_>, _>>()?;
-            if granted.is_empty() {
-                granted = Scope::ALL.to_vec();
-            }
+            let granted = granted(&scopes)?;
             let repos = repos.iter().map(|name| RepoName::parse(name));
             let repos = repos.collect::<Result<Vec<_>, _>>()?;
-            let expires = expires.as_deref().map(span).transpose()?;
+            let expires = if expires == "never" { None } else { Some(span(&expires)?) };
             if expires == Some(Span::ZERO) {
-                let rule = "a token must not expire immediately: expected a duration such as 90d, 12h or 30m";
+                let rule = "a token must not expire immediately: expected a duration such as 90d, 12h or 30m, or never";
                 return Err(AdminError::Argument(rule.to_owned()));
             }
             let compatibility = match enum_case {
@@ -140,6 +131,24 @@ pub async fn token(program: &dyn Program, action: Token) -> Result<(), AdminErro
         }
     }
     Ok(())
+}
+
+/// The scopes of a new token.
+fn granted(words: &[String]) -> Result<Vec<Scope>, AdminError> {
+    if words.is_empty() {
+        return Ok(Scope::DEFAULT.to_vec());
+    }
+    if words.iter().any(|word| word == "all") {
+        return Ok(Scope::ALL.to_vec());
+    }
+    let scope = |word: &String| {
+        Scope::parse(word).ok_or_else(|| {
+            let all: Vec<&str> = Scope::ALL.into_iter().map(Scope::as_str).collect();
+            let all = all.join(", ");
+            AdminError::Argument(format!("unknown scope {word:?}: expected all, or one of {all}"))
+        })
+    };
+    words.iter().map(scope).collect()
 }
 
 fn failed(error: TokenError) -> AdminError {

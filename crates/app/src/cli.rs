@@ -68,7 +68,7 @@ enum Command {
         action: Option<signalbox_admin::Migrate>,
     },
     /// API tokens.
-    #[command(subcommand, after_help = "Example: signalbox token create --org acme --json")]
+    #[command(subcommand, after_help = "Example: signalbox token create --org acme --name ci")]
     Token(signalbox_admin::Token),
     /// Organizations.
     #[command(subcommand, after_help = "Example: signalbox org create acme")]

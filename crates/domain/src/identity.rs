@@ -23,7 +23,7 @@ impl Role {
         let reads = vec![Scope::QueueRead, Scope::TestsRead];
         match self {
             Self::Viewer => reads,
-            Self::Submitter => [reads, vec![Scope::QueueSubmit, Scope::TestsWrite]].concat(),
+            Self::Submitter => [reads, vec![Scope::QueueSubmit, Scope::TestsAdmin]].concat(),
             Self::Admin => Scope::ALL.to_vec(),
         }
     }

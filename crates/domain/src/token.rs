@@ -90,20 +90,33 @@ pub enum Scope {
     QueueAdmin,
     /// Read test results.
     TestsRead,
-    /// Upload test results and change quarantine.
-    TestsWrite,
+    /// Upload test results, and ask which tests are quarantined.
+    TestsUpload,
+    /// Change quarantine, monitors and settings of flaky tests.
+    TestsAdmin,
 }
 
 impl Scope {
     /// Every scope.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::QueueRead,
         Self::QueueSubmit,
         Self::QueueUrgent,
         Self::QueueAdmin,
         Self::TestsRead,
-        Self::TestsWrite,
+        Self::TestsUpload,
+        Self::TestsAdmin,
     ];
+
+    /// The scopes of a token that is created without any: they read, submit and upload, and change
+    /// no rule.
+    pub const DEFAULT: [Self; 4] =
+        [Self::QueueRead, Self::QueueSubmit, Self::TestsRead, Self::TestsUpload];
+
+    /// Whether it changes the rules that decide what merges.
+    pub const fn administers(self) -> bool {
+        matches!(self, Self::QueueAdmin | Self::TestsAdmin)
+    }
 
     /// Its name in the API: `queue:submit`.
     pub const fn as_str(self) -> &'static str {
@@ -113,7 +126,8 @@ impl Scope {
             Self::QueueUrgent => "queue:urgent",
             Self::QueueAdmin => "queue:admin",
             Self::TestsRead => "tests:read",
-            Self::TestsWrite => "tests:write",
+            Self::TestsUpload => "tests:upload",
+            Self::TestsAdmin => "tests:admin",
         }
     }
 

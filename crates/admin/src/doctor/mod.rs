@@ -7,6 +7,7 @@ mod hosts;
 mod machine;
 mod network;
 mod queues;
+mod tokens;
 mod uploads;
 
 use serde_json::json;
@@ -86,6 +87,7 @@ pub async fn doctor(program: &dyn Program, as_json: bool, host: Option<&str>) ->
             found.extend(findings);
             if let Some(stores) = stores {
                 let hosts = hosts::connect(program, &config, &stores);
+                found.extend(tokens::powers(&stores, clock.now()).await);
                 found.extend(queues::waits(&stores).await);
                 found.extend(hosts::repositories(&hosts, &stores).await);
                 found.extend(effects::failing(&stores, clock.now()).await);

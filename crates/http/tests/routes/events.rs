@@ -113,7 +113,10 @@ async fn a_token_sees_what_its_scopes_and_repositories_allow() {
         }));
     }
     assert_eq!(seen, [3, 3]);
-    let writes = Grant { scopes: vec![Scope::QueueAdmin, Scope::TestsWrite], ..Grant::default() };
+    let writes = Grant {
+        scopes: vec![Scope::QueueAdmin, Scope::TestsUpload, Scope::TestsAdmin],
+        ..Grant::default()
+    };
     let token = server.grant(writes).await;
     for path in ["/v1/events", "/v1/events/stream"] {
         let request = TestRequest::get().uri(path).insert_header(("x-api-token", token.as_str()));

@@ -203,14 +203,14 @@ async fn each_operation_needs_its_scope_and_no_other() {
             | "setImpactedTargets" => Scope::QueueSubmit,
             // It needs two: see above.
             "listFailuresOfTestRun" => continue,
-            "uploadTestReports" => Scope::TestsWrite,
+            "uploadTestReports" | "createCiRun" => Scope::TestsUpload,
             "listTestUploads" | "getTestUpload" => Scope::TestsRead,
             _ if operation.tag == "webhooks" => Scope::QueueAdmin,
             id if operation.tag == "flaky tests" => {
                 if id.starts_with("list") || id.starts_with("get") || id == "previewMonitor" {
                     Scope::TestsRead
                 } else {
-                    Scope::TestsWrite
+                    Scope::TestsAdmin
                 }
             }
             // One of two is enough: see `events`.

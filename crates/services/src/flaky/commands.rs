@@ -22,7 +22,7 @@ impl FlakyService {
         test: TestId,
         command: Command,
     ) -> Result<(), Error> {
-        let (repository, repo) = self.repository(caller, Scope::TestsWrite, name).await?;
+        let (repository, repo) = self.repository(caller, Scope::TestsAdmin, name).await?;
         let stores = &self.context.stores;
         let turn = self.turn(repo);
         let _turn = turn.lock().await;
@@ -72,7 +72,7 @@ impl FlakyService {
         test: TestId,
         ticket: &str,
     ) -> Result<(), Error> {
-        let (_, repo) = self.repository(caller, Scope::TestsWrite, name).await?;
+        let (_, repo) = self.repository(caller, Scope::TestsAdmin, name).await?;
         if self.context.stores.tests.link_ticket(repo, test, ticket).await? {
             let deed =
                 AuditEntryBuilder::of(caller, AuditAction::TicketLinked, object(name, test), name);
@@ -96,7 +96,7 @@ impl FlakyService {
         name: &RepoName,
         document: String,
     ) -> Result<uuid::Uuid, Error> {
-        let (_, repo) = self.repository(caller, Scope::TestsWrite, name).await?;
+        let (_, repo) = self.repository(caller, Scope::TestsUpload, name).await?;
         let id = self.context.ids.new_id();
         let run = CiRun { id, document, at: self.context.clock.now() };
         self.context.stores.tests.add_ci_run(repo, &run).await?;

@@ -51,7 +51,7 @@ impl FlakyService {
         confirm: bool,
         reason: Option<String>,
     ) -> Result<Incident, Error> {
-        let (repository, repo) = self.repository(caller, Scope::TestsWrite, name).await?;
+        let (repository, repo) = self.repository(caller, Scope::TestsAdmin, name).await?;
         let stores = &self.context.stores;
         let turn = self.turn(repo);
         let _turn = turn.lock().await;

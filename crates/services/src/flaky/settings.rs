@@ -90,7 +90,7 @@ impl FlakyService {
         name: &RepoName,
         change: impl Fn(&Settings, Timestamp) -> Result<Settings, Refusal> + Send + Sync,
     ) -> Result<Settings, Error> {
-        let (repository, repo) = self.repository(caller, Scope::TestsWrite, name).await?;
+        let (repository, repo) = self.repository(caller, Scope::TestsAdmin, name).await?;
         let stores = &self.context.stores;
         let turn = self.turn(repo);
         let _turn = turn.lock().await;

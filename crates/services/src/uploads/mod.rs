@@ -105,7 +105,7 @@ impl Sender {
 
     fn may_send(&self) -> Result<(), Error> {
         match self {
-            Self::Token(caller) => may(caller, Scope::TestsWrite),
+            Self::Token(caller) => may(caller, Scope::TestsUpload),
             // For this, and for nothing else, the public id is enough.
             Self::Public(_) => Ok(()),
         }

@@ -23,7 +23,7 @@ impl UploadService {
     ) -> Result<QuarantineAnswer, Error> {
         let repository = match sender {
             Sender::Token(caller) => {
-                if !caller.may(Scope::TestsWrite) && !caller.may(Scope::TestsRead) {
+                if !caller.may(Scope::TestsUpload) && !caller.may(Scope::TestsRead) {
                     return Err(Error::MissingScope(Scope::TestsRead));
                 }
                 if !self.context.repositories.may_see(caller, repo) {

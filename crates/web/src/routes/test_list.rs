@@ -163,7 +163,7 @@ async fn show_dashboard(pages: &Pages, request: &HttpRequest, org: &str) -> Show
         next,
         settings: &settings,
         incidents: &incidents,
-        may_decide: visitor.may_send(Scope::TestsWrite),
+        may_decide: visitor.may_send(Scope::TestsAdmin),
         now,
     });
     Ok((Some(visitor), Page { version, ..page }))

@@ -111,7 +111,7 @@ pub(crate) fn page(seen: &Seen<'_>) -> Page {
 }
 
 fn forms(seen: &Seen<'_>, visitor: &Visitor) -> Vec<Form> {
-    if !visitor.may_send(Scope::TestsWrite) {
+    if !visitor.may_send(Scope::TestsAdmin) {
         return Vec::new();
     }
     let test = &seen.details.snapshot.record.test;

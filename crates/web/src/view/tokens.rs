@@ -130,7 +130,8 @@ fn create(visitor: &Visitor) -> Form {
         Scope::QueueUrgent => "submit as urgent",
         Scope::QueueAdmin => "administer queues, webhooks and tokens",
         Scope::TestsRead => "read test results",
-        Scope::TestsWrite => "upload results, change quarantine",
+        Scope::TestsUpload => "upload results, ask about quarantine",
+        Scope::TestsAdmin => "change quarantine, monitors and settings of tests",
     };
     let offered = Scope::ALL.into_iter().filter(|scope| visitor.may(*scope));
     let option =

@@ -50,7 +50,7 @@ async fn a_new_token_has_only_scopes_of_its_creator() {
     let house = House::new().await;
     let some = house.browser("some", &[Scope::QueueRead, Scope::QueueAdmin]).await;
     let form = |scope| [("action", "create"), ("name", "x"), ("scope", scope), ("days", "")];
-    assert_eq!(some.post(PATH, &form("tests:write")).await.status, 403);
+    assert_eq!(some.post(PATH, &form("tests:admin")).await.status, 403);
     assert_eq!(some.post(PATH, &form("queue:write")).await.status, 400);
     assert_eq!(some.post(PATH, &form("queue:read")).await.status, 200);
     let reader = house.browser("reader", &[Scope::QueueRead]).await;

@@ -102,8 +102,8 @@ pub(crate) async fn handle(
     parameters: Query<Parameters>,
     body: Payload,
 ) -> Result<Json<UploadReportsReply>, Problem> {
-    if !caller.may(Scope::TestsWrite) {
-        return Err(signalbox_services::Error::MissingScope(Scope::TestsWrite).into());
+    if !caller.may(Scope::TestsUpload) {
+        return Err(signalbox_services::Error::MissingScope(Scope::TestsUpload).into());
     }
     let mut errors = Errors::default();
     let (repo, claims) = claims(&mut parameters.into_inner(), &mut errors);

@@ -26,7 +26,7 @@ pub(crate) async fn handle(
     AuthenticatedJson { caller, body }: AuthenticatedJson<CiRunRequest>,
 ) -> Result<Json<CiRunReply>, Problem> {
     let (repo, org, document) = body;
-    own_org(&caller, Scope::TestsWrite, &org, &repo)?;
+    own_org(&caller, Scope::TestsUpload, &org, &repo)?;
     let id = api.flaky.service.add_ci_run(&caller, &repo, document).await?;
     Ok(Json(CiRunReply { run_id: id.to_string() }))
 }
