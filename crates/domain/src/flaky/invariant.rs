@@ -1,7 +1,7 @@
 //! The invariants of a test case, by the ids that tests, docs and metrics share.
 //!
 //! What can be seen in one state is checked here, after every step of a debug build. F2
-//! (hysteresis), F3 (not run is not healed), F4 (replay), F5 (repetition), F7 (audit) and F8
+//! (hysteresis), F3 (no recovery without runs), F4 (replay), F5 (repetition), F7 (audit) and F8
 //! (events) are about steps and histories; the model tests check them.
 
 use super::{LabelSource, MonitorStatus, QuarantineOverride, Settings, TestCase};
@@ -19,8 +19,8 @@ pub fn check(test: &TestCase, settings: &Settings) -> Vec<Violation> {
     violations
 }
 
-/// F1: the status is the most severe of what speaks against the test, and the reason is one of
-/// that.
+/// F1: the status is that of the most severe finding about the test, and the reason is that of a
+/// finding with this status.
 fn declared_cause(test: &TestCase, settings: &Settings, violations: &mut Vec<Violation>) {
     let (now, judged) = (&test.standing, test.judged(settings));
     if now.value != judged {

@@ -10,7 +10,7 @@ use super::{Actor, Settings, TestCase};
 words!(
     /// How a test is judged.
     TestStatus {
-        /// Nothing speaks against it.
+        /// There is no finding about it.
         Healthy = "healthy",
         /// It passes and fails on the same code.
         Flaky = "flaky",

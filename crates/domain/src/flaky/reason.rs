@@ -31,7 +31,7 @@ macro_rules! reasons {
         );
 
         impl StatusReason {
-            /// Whether something speaks against the test: a monitor or a person's flag.
+            /// Whether the reason is a finding about the test: of a monitor, or a user's flag.
             pub const fn is_finding(self) -> bool {
                 match self {
                     $(Self::$kind)|+ | Self::FlaggedByHand => true,
@@ -79,7 +79,7 @@ pub struct Trigger {
     pub monitor: Option<MonitorId>,
     /// What kind of thing it is.
     pub kind: TriggerKind,
-    /// Whether it began or ended to speak against the test. A monitor that is muted or gone has
+    /// Whether its finding began or ended. The finding of a monitor that is muted or deleted has
     /// ended.
     pub status: MonitorStatus,
 }

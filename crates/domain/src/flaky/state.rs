@@ -227,7 +227,7 @@ impl TestCase {
         })
     }
 
-    /// Everything that speaks against the test, in the order of monitors, a person's flag last.
+    /// All findings about the test, in the order of monitors, a user's flag last.
     pub fn findings(&self, settings: &Settings) -> Vec<Finding> {
         let of_monitors = self.counting_monitors(settings).filter_map(|(id, record, action)| {
             let status = match action {

@@ -42,7 +42,7 @@ fn what_belongs_to_an_incident_is_undone_unless_it_is_seen_without_it() {
         other => other,
     };
     let seen_again = recounted(scenario.measured(), began, false);
-    assert!(scenario.absorb(&seen_again).empty, "another failure speaks against it");
+    assert!(scenario.absorb(&seen_again).empty, "another failure keeps the finding");
     scenario.runs.remove(0);
     let before_it = recounted(scenario.measured(), scenario.now, false);
     assert!(scenario.absorb(&before_it).empty, "it was found before the incident");

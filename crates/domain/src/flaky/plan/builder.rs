@@ -12,8 +12,8 @@ pub(super) struct TransitionBuilder<'a> {
     pub(super) test: TestCase,
     pub(super) settings: &'a Settings,
     pub(super) at: Timestamp,
-    /// What last stopped to speak against the test: the reason and the trigger of a status that
-    /// gets better by it.
+    /// The finding that ended last: the reason and the trigger of a status that improves because
+    /// of it.
     pub(super) let_go: Option<(StatusReason, Trigger)>,
     /// Since when the test was quarantined before this step.
     quarantined_since: Option<Timestamp>,
@@ -48,7 +48,7 @@ impl<'a> TransitionBuilder<'a> {
         self.events.push(event);
     }
 
-    /// Notes that something no longer speaks against the test.
+    /// Notes that the finding of a monitor has ended.
     pub(super) fn release(&mut self, monitor: MonitorId, reason: StatusReason) {
         if let Some(record) = self.test.monitors.get(&monitor) {
             let trigger = Trigger {
@@ -60,7 +60,7 @@ impl<'a> TransitionBuilder<'a> {
         }
     }
 
-    /// Notes that a person's flag no longer speaks against the test.
+    /// Notes that a user's flag was removed.
     pub(super) fn release_flag(&mut self) {
         let trigger = Trigger {
             monitor: None,

@@ -108,7 +108,7 @@ fn label(builder: &mut TransitionBuilder<'_>) {
     builder.test.labels.retain(|_, sources| !sources.is_empty());
 }
 
-/// Gives the test the status that follows from what speaks against it.
+/// Gives the test the status that follows from its findings.
 fn judge(builder: &mut TransitionBuilder<'_>) {
     let findings = builder.test.findings(builder.settings);
     let to = builder.test.judged(builder.settings);
@@ -137,8 +137,8 @@ fn judge(builder: &mut TransitionBuilder<'_>) {
     builder.told(EventKind::StatusChangedV2 { previous: from, new: to, triggered_by: trigger });
 }
 
-/// Why a test has its new status, the monitor that this is about, and what triggered it: what still
-/// speaks against the test, or what stopped to.
+/// Why a test has its new status, the monitor concerned, and the trigger: a finding that remains,
+/// or the finding that ended.
 fn explained(
     builder: &TransitionBuilder<'_>,
     finding: Option<Finding>,
