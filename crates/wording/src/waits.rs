@@ -60,10 +60,8 @@ pub fn wait(reason: &WaitReason) -> Wait {
         WaitReason::ChecksSilent { names, since } => says("Checks silent", "warning", Tone::Warning, "no required check has started", silent(names, *since).into(), "Check the CI configuration: these checks must run for the test branches of the queue. \
              If none starts, the test run fails at its timeout.".into()),
         WaitReason::PredecessorTesting { prs } => says("Waiting for pull requests ahead", "clock", Tone::Waiting, "pull requests ahead of it are still being tested", format!("waiting for {} ahead", list(prs, 0)).into(), "Merges right after the pull requests ahead of it.".into()),
-        WaitReason::SuccessorWindow { depth } => says("Waiting for later pull requests", "warning", Tone::Warning, "later pull requests may still show that it is not at fault", format!(
-                "its tests failed; up to {depth} levels of later pull requests may still pass with it"
-            ).into(), "If a later pull request that contains it passes, it counts as passed; otherwise it fails.".into()),
-        WaitReason::ConflictWithAhead { pr } => says("Conflict ahead", "warning", Tone::Warning, "it conflicts with a pull request ahead", format!("conflicts with #{pr} ahead; waiting until that leaves the queue or merges").into(), "If that pull request leaves the queue, this one continues; if it merges, this one must be rebased.".into()),
+        WaitReason::SuccessorWindow { depth } => says("Waiting for later pull requests", "warning", Tone::Warning, "later pull requests may still show that it is not at fault", window(*depth).into(), "If a later pull request that contains it passes, it counts as passed; otherwise it fails.".into()),
+        WaitReason::ConflictWithAhead { pr } => says("Conflict ahead", "warning", Tone::Warning, "it conflicts with a pull request ahead", format!("it conflicts with #{pr} ahead, and waits until #{pr} merges or leaves the queue").into(), "If that pull request leaves the queue, this one continues; if it merges, this one must be rebased.".into()),
         WaitReason::BehindLanding { prs } => says("Another merge first", "clock", Tone::Waiting, "another pull request is being merged", format!("{} merges first", list(prs, 0)).into(), "Continues when that merge is done.".into()),
         WaitReason::Unexplained => says("Unexplained", "warning", Tone::Bad, "no known reason keeps it waiting; this is a bug in Signalbox", "no known reason keeps it waiting; this is a bug in Signalbox".into(), "The server retries automatically; please report this with the server's log.".into()),
         WaitReason::Landing => says("Merging", "merge", Tone::Active, "it is being merged into the target branch", "is being merged into the target branch".into(), "Merges in a few seconds.".into()),
@@ -92,6 +90,14 @@ fn slots(used: u32, limit: u32, ahead: u32) -> String {
         1 => format!("{taken} and 1 pull request ahead of it waits for one"),
         _ => format!("{taken} and {ahead} pull requests ahead of it wait for one"),
     }
+}
+
+fn window(depth: u32) -> String {
+    let runs = match depth {
+        1 => "the next test run".to_owned(),
+        _ => format!("the next {depth} test runs"),
+    };
+    format!("its tests failed; {runs} behind it may still show that it is not at fault")
 }
 
 fn silent(names: &[String], since: Timestamp) -> String {

@@ -118,7 +118,7 @@ wait_reasons! {
     ChecksSilent = "checks_silent" { names: Vec<String>, since: Timestamp };
     /// Its run has ended, and pull requests ahead are still being tested.
     PredecessorTesting = "predecessor_testing" { prs: Vec<PrNumber> };
-    /// Its run failed; successors may still absolve it.
+    /// Its run failed; later runs may still show that it is not at fault.
     SuccessorWindow = "successor_window" { depth: u32 };
     /// It conflicts with a pull request ahead and waits until that one leaves or lands.
     ConflictWithAhead = "conflict_with_ahead" { pr: PrNumber };

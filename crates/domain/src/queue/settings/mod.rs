@@ -37,7 +37,8 @@ words!(
 );
 
 words!(
-    /// Whether an up-to-date, tested pull request may skip an empty queue.
+    /// Whether a pull request merges without a test run when it depends on nothing ahead, is up to
+    /// date, and has passed its checks.
     DirectMergeMode {
         /// Never.
         Off = "OFF",
@@ -47,7 +48,7 @@ words!(
 );
 
 words!(
-    /// Whether bisection skips runs whose result follows from known ones.
+    /// Whether bisection skips test runs whose result follows from earlier ones.
     OptimizationMode {
         /// Every run is started.
         Off = "OFF",

@@ -106,20 +106,21 @@ settings! {
     /// effect once the line is empty.
     mode: Mode = Mode::Single,
         "mode", "Mode", Testing, SettingKind::Word(Mode::WORDS);
-    /// Whether a passing successor absolves the failed entries that its candidate contains.
+    /// Whether a passing test run merges everything that its candidate contains, including pull
+    /// requests whose own run failed.
     can_optimistically_merge: bool = false,
         "canOptimisticallyMerge", "Optimistic merging", Failures, SettingKind::Flag;
-    /// Levels of successors that may still absolve a failed entry. Without `canOptimisticallyMerge`
-    /// it only delays failures.
+    /// How many later test runs the queue waits for before a failure is final. Without
+    /// `canOptimisticallyMerge` it only delays failures.
     pending_failure_depth: u32 = 0,
         "pendingFailureDepth", "Pending failure depth", Failures, whole(0, 1000, "");
-    /// Whether entries are tested in groups.
+    /// Whether pull requests are tested in batches.
     batch: bool = false,
         "batch", "Batching", Batching, SettingKind::Flag;
     /// The most minutes that a batch waits to fill.
     batching_max_wait_time_minutes: u32 = 5,
         "batchingMaxWaitTimeMinutes", "Batch wait", Batching, whole(0, WEEK, "minutes");
-    /// Target size of a batch.
+    /// The most pull requests in a batch. A full batch does not wait for more.
     batching_min_size: u32 = 4,
         "batchingMinSize", "Batch size", Batching, whole(1, 1000, "");
     /// Whether test branches get a draft pull request, on hosts that have draft pull requests.
@@ -139,10 +140,11 @@ settings! {
     /// configuration decides, then the branch protection.
     required_statuses: Option<Vec<String>> = None,
         "requiredStatuses", "Required statuses", Testing, SettingKind::Names { optional: true };
-    /// Whether an up-to-date, tested pull request may skip an empty queue.
+    /// Whether a pull request merges without a test run when it depends on nothing ahead, is up to
+    /// date, and has passed its checks.
     direct_merge_mode: DirectMergeMode = DirectMergeMode::Off,
         "directMergeMode", "Direct merge", Merging, SettingKind::Word(DirectMergeMode::WORDS);
-    /// Whether bisection skips runs whose result follows from known ones.
+    /// Whether bisection skips test runs whose result follows from earlier ones.
     optimization_mode: OptimizationMode = OptimizationMode::Off,
         "optimizationMode", "Optimization of bisection", Batching,
         SettingKind::Word(OptimizationMode::WORDS);
@@ -162,7 +164,7 @@ settings! {
     /// Whether the queue labels pull requests with their state.
     state_labels_enabled: bool = false,
         "stateLabelsEnabled", "State labels", Host, SettingKind::Flag;
-    /// Hours until an entry that is not ready is cancelled; 0 means never.
+    /// Hours until a pull request that is not ready is cancelled; 0 means never.
     not_ready_timeout_hours: u32 = 24,
         "notReadyTimeoutHours", "Not-ready timeout", Testing, whole(0, 720, "hours");
     /// How test branches get their names. Stored for clients that send it; the queue ignores it.
