@@ -47,10 +47,11 @@ fn allowed(spec: &SettingSpec) -> String {
 /// The settings page of the documentation.
 pub fn settings_page() -> String {
     let mut page = String::from(
-        "# Settings of a queue\n\nChange a setting with `signalbox queue set`, on the settings page, or \
-         with `updateQueue`;\n`getQueue` returns all of them. `createQueue` takes `mode` and \
-         `concurrency`, and sets\n`bisectionConcurrency` to the same number as `concurrency`.\n\nThis \
-         page is generated: `just gen` regenerates it.\n",
+        "# Settings of a queue\n\n\
+         Change a setting with `signalbox queue set`, on the settings page, or with `updateQueue`;\n\
+         `getQueue` returns all of them. `createQueue` takes `mode` and `concurrency`, and sets\n\
+         `bisectionConcurrency` to the same number as `concurrency`.\n\n\
+         This page is generated: `just gen` regenerates it.\n",
     );
     let defaults = Settings::default();
     for one in SettingGroup::ALL {
