@@ -28,14 +28,14 @@ pub struct Event {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum EventKind {
-    /// The test has another status.
+    /// The status of the test changed.
     StatusChanged {
         /// Before.
         previous: TestStatus,
         /// After, with reason and time.
         current: Judgement,
     },
-    /// The same, told in the second form.
+    /// The same change, in the second form of the event.
     StatusChangedV2 {
         /// Before.
         previous: TestStatus,

@@ -250,11 +250,11 @@ queue_events! {
     /// A pull request is on the target branch.
     tested_pull_request!(Merged => PullRequestMerged) {} optional { merged_reason: Merged, }
 
-    /// A pull request was merged, and the target branch was moved to where it is not.
+    /// A merged pull request is no longer on the target branch, because the branch was moved.
     pull_request!(RemovedFromTarget => PullRequestRemovedFromTarget) {}
         optional { #[serde(rename = "reason")] landing_change: Undone, }
 
-    /// The candidate of several pull requests is made, and is tested as one.
+    /// The candidate of a batch was built.
     batch!(BatchSubmitted => BatchSubmitted) {} optional { submitted_reason: Submitted, }
 
     /// Pull requests of a batch went back to the line.
@@ -263,7 +263,7 @@ queue_events! {
     /// All pull requests of a batch are under test.
     batch!(BatchTesting => BatchTesting) { is_bisection: bool, }
 
-    /// The run of a batch failed, and the last pull request of it is held.
+    /// The test run of a batch failed; later results show which pull request is at fault.
     batch!(BatchPendingFailure => BatchPendingFailure) {} optional { failure_reason: Failed, }
 
     /// Pull requests of a batch were removed because of a failure.
@@ -277,7 +277,7 @@ queue_events! {
     /// The last pull request of a batch is on the target branch.
     batch!(BatchMerged => BatchMerged) {} optional { merged_reason: Merged, }
 
-    /// A queue was paused, resumed, drained, or changes its mode.
+    /// The state of a queue changed: it was paused, resumed or drained, or it switches modes.
     queue!(QueueStateChanged => QueueStateChanged) { previous_state: QueueState, }
         optional { reason: String, }
 

@@ -25,7 +25,7 @@ pub(super) static EVENTS: &[EventType] = &[
 pub const NEVER_CAUSED: &[&str] = &[InvestigationCompleted::NAME];
 
 public_event! {
-    /// A test has another status.
+    /// The status of a test changed.
     StatusChanged = "test_case.status_changed";
     {
         test_case: WholeTest,
@@ -43,7 +43,7 @@ struct StatusChange {
 }
 
 public_event! {
-    /// Whether a test is quarantined was decided by a person, or such a decision ended.
+    /// The quarantine override of a test changed: a user set it, or it expired.
     QuarantiningSettingChanged = "test_case.quarantining_setting_changed";
     {
         test_case: WholeTest,
@@ -52,7 +52,7 @@ public_event! {
     optional {}
 }
 
-/// A change of whether a test is quarantined.
+/// A change of the quarantine override.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 struct SettingChange {
@@ -72,7 +72,7 @@ struct Person {
 }
 
 public_event! {
-    /// The status of a test changed, in the second form of the event.
+    /// The status of a test changed: a second form of `test_case.status_changed`, emitted with it.
     StatusChangedV2 = "v2.test_case.status_changed";
     {
         timestamp: Time,
@@ -126,8 +126,8 @@ struct KnownMonitor {
 }
 
 public_event! {
-    /// The cause of a test's failures was looked into. This server makes no investigations: it
-    /// sends the event as a test only.
+    /// An investigation of a test's failures has ended. Signalbox makes no investigations: it sends
+    /// this event only as a test.
     InvestigationCompleted = "test_case.investigation_completed";
     {
         investigation_id: Id,
