@@ -101,7 +101,7 @@ try {
   });
   await test("a page shows why a pull request waits and what happens next", async () => {
     await page.goto(one.url + one.pr(waiting));
-    await page.getByText("Waiting because:").waitFor();
+    await page.locator(".answer .label").waitFor();
     assert.match(await page.locator(".answer").innerText(), /slots are in use|ahead must be built/);
     assert.match(await page.locator(".answer .next").innerText(), /starts when/i);
   });

@@ -59,7 +59,7 @@ async fn the_demo_links_to_a_page_that_shows_why_a_pull_request_waits() {
         reply.text().await.expect("a page")
     };
     let shown = look().await;
-    for words in ["Waiting because: ", "class=\"next\"", "2 pull requests are ahead"] {
+    for words in ["<div class=\"answer ", "class=\"next\"", "2 pull requests are ahead"] {
         assert!(shown.contains(words), "{words}: {shown}");
     }
     std::fs::write(&gate, "").expect("the gate");

@@ -16,10 +16,10 @@ impl Named for PrState {
                 "it was submitted and is not ready to enter the line",
             ),
             Self::Pending => word(
-                "Waiting for a test slot",
+                "Waiting to be tested",
                 "clock",
                 Tone::Waiting,
-                "it is in the line and waits for a test slot",
+                "it is in the line, and its tests have not started",
             ),
             Self::Testing => word(
                 "Testing",

@@ -16,7 +16,7 @@ use super::{
 pub enum EntryState {
     /// It may not enter the line yet; [`Readiness::missing`] gives the cause.
     NotReady,
-    /// In the line, waiting for a test slot.
+    /// In the line; its tests have not started.
     Pending {
         /// Why it last entered the line.
         reason: QueuedReason,

@@ -18,7 +18,7 @@ words!(
     PrState {
         /// Submitted; it may not enter the line yet.
         NotReady = "NOT_READY",
-        /// In the line, waiting for a test slot.
+        /// In the line; its tests have not started.
         Pending = "PENDING",
         /// Being tested; occupies a slot.
         Testing = "TESTING",

@@ -1,4 +1,4 @@
-//! The pull requests around one in the line.
+//! The pull requests next to one in the line.
 
 use std::cmp::Ordering;
 
@@ -18,7 +18,7 @@ pub(crate) fn section(place: &QueueAddress, queue: &Queue, pr: PrNumber) -> Opti
     let line: Vec<_> = view.entries.iter().filter(|it| it.position.is_some()).collect();
     let own = line.iter().position(|it| it.entry.pr == pr)?;
     let heads = ["#Position", "Pull request", "State", "Where"];
-    let mut table = Table::new("neighbours", "Around it in the line", &heads)
+    let mut table = Table::new("neighbours", "Neighbors in the line", &heads)
         .empty("No other pull request is in the line.");
     let near = line.iter().enumerate().skip(own.saturating_sub(MOST));
     for (at, it) in near.take_while(|(at, _)| *at <= own + MOST) {
@@ -32,5 +32,5 @@ pub(crate) fn section(place: &QueueAddress, queue: &Queue, pr: PrNumber) -> Opti
         table.push(it.entry.pr, row);
     }
     let note = format!("{own} ahead, {} behind", line.len() - own - 1);
-    Some(Section::new("beside", "Around it in the line").note(note).with(Block::Table(table)))
+    Some(Section::new("beside", "Neighbors in the line").note(note).with(Block::Table(table)))
 }

@@ -118,7 +118,7 @@ fn answer(seen: &Seen<'_>) -> Block {
     Block::Answer {
         icon: word.icon,
         tone: word.tone.name(),
-        label: format!("Waiting because: {}", word.label),
+        label: word.label.to_owned(),
         text: plain(&sentence(&why), 600),
         next,
     }
@@ -139,9 +139,8 @@ fn facts(seen: &Seen<'_>) -> Vec<(&'static str, Cell)> {
     let position = details.snapshot.position;
     let mut facts = Vec::new();
     if entry.is_live() {
-        let place =
-            position.map_or_else(|| "not in the line".to_owned(), |it| format!("{it} in the line"));
-        facts.push(("Place", Cell::text(place)));
+        let shown = position.map_or_else(|| "not in the line".to_owned(), |it| it.to_string());
+        facts.push(("Position", Cell::text(shown)));
         let estimate = details.estimate.as_ref();
         let basis =
             estimate.map(|it| plain(&sentence(&estimate_sentence(it)), 600)).unwrap_or_default();

@@ -121,7 +121,7 @@ impl Part {
             Self::Testing => ("testing", "Testing"),
             Self::Passed => ("passed", "Passed, waiting to merge"),
             Self::Doubtful => ("doubtful", "Pending failure"),
-            Self::Waiting => ("waiting", "Waiting for a test slot"),
+            Self::Waiting => ("waiting", "Waiting to be tested"),
             Self::NotReady => ("not-ready", "Waiting to enter"),
         }
     }
