@@ -7,18 +7,18 @@ use std::time::{Duration, Instant};
 use crate::harness::{On, System};
 
 #[tokio::test]
-async fn the_demo_exits_and_every_chapter_ends_as_expected() {
+async fn the_demo_exits_and_every_scenario_ends_as_expected() {
     let system = System::new(On::Sqlite, "exit 0\n", 1).await;
     let folder = system.path("demo").display().to_string();
     let printed = system.run(&["demo", "--once", "--data-dir", &folder]);
-    assert!(printed.contains("All chapters ended as expected."), "{printed}");
+    assert!(printed.contains("All scenarios ended as expected."), "{printed}");
     assert!(printed.contains("testing on top of #"), "{printed}");
     assert!(printed.contains("\n  pull requests  16 merged, 4 failed, 1 cancelled\n"), "{printed}");
     assert!(printed.contains("landed tree = tested tree"), "{printed}");
-    for chapter in ["main", "batches", "rescue", "lanes", "urgent", "flaky"] {
+    for scenario in ["main", "batches", "rescue", "lanes", "urgent", "flaky"] {
         let mut lines = printed.lines().map(str::trim_start);
-        let good = lines.any(|it| it.starts_with(chapter) && it.contains("ended as expected"));
-        assert!(good, "{chapter}: {printed}");
+        let good = lines.any(|it| it.starts_with(scenario) && it.contains("ended as expected"));
+        assert!(good, "{scenario}: {printed}");
     }
 }
 

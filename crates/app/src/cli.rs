@@ -41,7 +41,7 @@ enum Command {
     /// Run a demo on a real git repository, without any setup.
     #[command(after_help = "Example: signalbox demo --once")]
     Demo {
-        /// Exit when all queues are empty; exit code 0 if every chapter ended as expected.
+        /// Exit when all queues are empty; exit code 0 if every scenario ended as expected.
         #[arg(long)]
         once: bool,
         /// The address to listen on; default with --once: a free port.

@@ -1,6 +1,6 @@
-//! The branches of each chapter: their files, and how they should end.
+//! The branches of each scenario: their files, and how they should end.
 
-use crate::chapter::{Branch, Comes, End};
+use crate::scenario::{Branch, Comes, End};
 
 const LANDS: End = End {
     what: "passes",

@@ -71,7 +71,7 @@ pub enum DemoError {
     /// The database failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// A chapter does not fit its repository.
+    /// A scenario does not fit its repository.
     #[error("{0}")]
     Story(String),
 }

@@ -1,14 +1,14 @@
 #![doc = include_str!("../README.md")]
 
 mod branches;
-mod chapter;
-mod chapters;
 mod client;
 mod error;
 mod launch;
 mod narrator;
 mod report;
 mod repository;
+mod scenario;
+mod scenarios;
 mod scene;
 mod story;
 mod verdict;
@@ -23,9 +23,9 @@ use signalbox_terminal::{Signals, say};
 pub use error::DemoError;
 pub use launch::{Launch, Running};
 
-use chapters::CHAPTERS;
 use client::Client;
 use repository::{HOST, NAME, ORG, OWNER};
+use scenarios::SCENARIOS;
 use story::Stage;
 
 /// The demo's git host, with bare repositories in a folder.
@@ -40,7 +40,7 @@ fn host(root: &Path, concurrency: i64) -> Host {
 }
 
 /// Runs the demo. With `once` it ends when the last queue is empty. Returns `true` when every
-/// chapter ended as expected, or the demo was stopped.
+/// scenario ended as expected, or the demo was stopped.
 pub async fn run(
     program: &dyn Launch,
     once: bool,
@@ -71,7 +71,9 @@ pub async fn run(
     let server = program.launch(config, listener).await.map_err(DemoError::Launch)?;
     let client = Client::for_demo(&*server, address).await?;
     say(&format!("The server listens on http://{address}; the repository is {}.", git.bare()));
-    say("Every candidate is tested with `sh check.sh`. Each chapter has its own target branch and");
+    say(
+        "Every candidate is tested with `sh check.sh`. Each scenario has its own target branch and",
+    );
     say("queue.");
 
     let stage = Stage::set(&*server, &client, &git).await?;
@@ -79,24 +81,24 @@ pub async fn run(
     if !once {
         scene::print_links(address, client.token(), &git, &scene);
         say(
-            "\nSix chapters follow; each ends with a table of what was expected and what happened.",
+            "\nSix scenarios follow; each ends with a table of what was expected and what happened.",
         );
     }
     let mut ended = Vec::new();
-    for (number, chapter) in (1..).zip(&CHAPTERS) {
+    for (number, scenario) in (1..).zip(&SCENARIOS) {
         say(&format!(
-            "\n== Chapter {number} of {}, on {}: {} ==\n",
-            CHAPTERS.len(),
-            chapter.target,
-            chapter.shows
+            "\n== Scenario {number} of {}, on {}: {} ==\n",
+            SCENARIOS.len(),
+            scenario.target,
+            scenario.shows
         ));
-        for line in chapter.preface {
+        for line in scenario.preface {
             say(line);
         }
-        let prs = stage.open_pull_requests(chapter).await?;
-        let runs = stage.play(chapter, &prs).await?;
-        let (good, totals) = report::judge(&stage, chapter, &prs, &runs).await?;
-        ended.push((chapter, good, totals));
+        let prs = stage.open_pull_requests(scenario).await?;
+        let runs = stage.play(scenario, &prs).await?;
+        let (good, totals) = report::judge(&stage, scenario, &prs, &runs).await?;
+        ended.push((scenario, good, totals));
     }
     let good = report::sum_up(&stage, &ended).await?;
     let mut signals = Signals::new()?;

@@ -8,8 +8,8 @@ use signalbox_wording::{Named as _, reason};
 
 use crate::DemoError;
 use crate::Running;
-use crate::chapter::Chapter;
 use crate::client::Client;
+use crate::scenario::Scenario;
 use crate::story::Pr;
 
 /// A test run that was started.
@@ -21,17 +21,17 @@ pub(crate) struct Run {
     pub(crate) bisection: bool,
 }
 
-/// Prints the events of a chapter, and collects its test runs.
+/// Prints the events of a scenario, and collects its test runs.
 pub(crate) struct Narrator<'a> {
-    chapter: &'a Chapter,
+    scenario: &'a Scenario,
     client: &'a Client,
     after: i64,
     pub(crate) runs: Vec<Run>,
 }
 
 impl<'a> Narrator<'a> {
-    pub(crate) const fn new(chapter: &'a Chapter, client: &'a Client) -> Self {
-        Self { chapter, client, after: 0, runs: Vec::new() }
+    pub(crate) const fn new(scenario: &'a Scenario, client: &'a Client) -> Self {
+        Self { scenario, client, after: 0, runs: Vec::new() }
     }
 
     /// Prints the events since the last call.
@@ -45,7 +45,7 @@ impl<'a> Narrator<'a> {
         self.after = logged.last().map_or(self.after, |it| it.position);
         let news: Vec<News> = logged.iter().filter_map(News::of).collect();
         let of_queue: Vec<&News> =
-            news.iter().filter(|it| it.branch == self.chapter.target).collect();
+            news.iter().filter(|it| it.branch == self.scenario.target).collect();
         for together in of_queue.chunk_by(|one, next| one.is_same(next)) {
             let Some(first) = together.first() else { continue };
             let numbers: Vec<u32> = together.iter().map(|it| it.pr).collect();
@@ -83,7 +83,7 @@ impl<'a> Narrator<'a> {
 
     /// The pull requests ahead of the test run on the event's test branch, from the timeline.
     async fn ahead(&self, news: &News) -> Result<Vec<u32>, DemoError> {
-        let entry = self.client.entry(self.chapter.target, news.pr).await?;
+        let entry = self.client.entry(self.scenario.target, news.pr).await?;
         let steps = entry["timeline"].as_array().map(Vec::as_slice).unwrap_or_default();
         let mut steps = steps.iter().map(|step| &step["testing"]);
         let run = steps.find(|step| step["testRun"]["branch"] == news.test_branch);

@@ -1,4 +1,4 @@
-//! How a chapter ended: a table, the commits in git, and the numbers of all chapters.
+//! How a scenario ended: a table, the commits in git, and the numbers of all scenarios.
 
 use std::collections::BTreeMap;
 
@@ -9,12 +9,12 @@ use signalbox_terminal::say;
 use signalbox_wording::{Named as _, reason};
 
 use crate::DemoError;
-use crate::chapter::Chapter;
 use crate::narrator::Run;
+use crate::scenario::Scenario;
 use crate::story::{Pr, Stage};
 use crate::verdict::{Landed, expected_subjects, is_bisected, is_met, is_right_tree, timeline_has};
 
-/// The numbers of a chapter.
+/// The numbers of a scenario.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Totals {
     merged: usize,
@@ -31,10 +31,10 @@ pub(crate) struct Totals {
 }
 
 /// Prints a table, checks with git what landed, and returns whether everything is as expected, with
-/// the numbers of the chapter.
+/// the numbers of the scenario.
 pub(crate) async fn judge(
     stage: &Stage<'_>,
-    chapter: &Chapter,
+    scenario: &Scenario,
     prs: &[Pr],
     runs: &[Run],
 ) -> Result<(bool, Totals), DemoError> {
@@ -46,7 +46,7 @@ pub(crate) async fn judge(
     let mut totals = Totals::default();
     let (mut landed, mut notes) = (Vec::new(), Vec::new());
     for pr in prs {
-        let entry = stage.client.entry(chapter.target, pr.number).await;
+        let entry = stage.client.entry(scenario.target, pr.number).await;
         let entry = entry.unwrap_or_else(|error| json!({ "reason": error.to_string() }));
         let end = &pr.branch.end;
         let met = is_met(end, &entry, prs);
@@ -62,7 +62,7 @@ pub(crate) async fn judge(
             });
         }
         if let Some(test) = end.excused {
-            let summary = excused(stage, chapter, &entry).await?;
+            let summary = excused(stage, scenario, &entry).await?;
             let is_excused = summary.contains(test);
             good &= is_excused;
             totals.excused += usize::from(is_excused);
@@ -80,12 +80,12 @@ pub(crate) async fn judge(
     }
     say("");
     for (pr, it) in &landed {
-        good &= judge_tree(stage, chapter, pr, it).await?;
+        good &= judge_tree(stage, scenario, pr, it).await?;
     }
     for note in notes {
         say(&note);
     }
-    if chapter.bisects {
+    if scenario.bisects {
         let bisected = is_bisected(runs, prs);
         good &= bisected;
         say(&format!(
@@ -95,16 +95,16 @@ pub(crate) async fn judge(
             mark(bisected)
         ));
     }
-    let subjects = stage.git.subjects(chapter.target).await?;
-    let in_order = subjects == expected_subjects(chapter, prs);
+    let subjects = stage.git.subjects(scenario.target).await?;
+    let in_order = subjects == expected_subjects(scenario, prs);
     good &= in_order;
-    say(&format!("\n  {} now, the newest last:{}", chapter.target, mark(in_order)));
+    say(&format!("\n  {} now, the newest last:{}", scenario.target, mark(in_order)));
     for subject in subjects {
         say(&format!("    {subject}"));
     }
     totals.runs = runs.len();
     totals.bisections = runs.iter().filter(|run| run.bisection).count();
-    (totals.tested, totals.busy) = times(&spans(stage, chapter, prs).await?);
+    (totals.tested, totals.busy) = times(&spans(stage, scenario, prs).await?);
     Ok((good, totals))
 }
 
@@ -153,21 +153,21 @@ impl Totals {
     }
 }
 
-/// When the test runs of a chapter began and ended, as the API reports it.
+/// When the test runs of a scenario began and ended, as the API reports it.
 async fn spans(
     stage: &Stage<'_>,
-    chapter: &Chapter,
+    scenario: &Scenario,
     prs: &[Pr],
 ) -> Result<Vec<(Timestamp, Timestamp)>, DemoError> {
     let mut steps = Vec::new();
     for pr in prs {
-        let entry = stage.client.entry(chapter.target, pr.number).await?;
+        let entry = stage.client.entry(scenario.target, pr.number).await?;
         steps.extend(entry["timeline"].as_array().cloned().unwrap_or_default());
     }
     let at = |step: &Value| Timestamp::parse(text(&step["timestamp"]));
     let Some(first) = steps.iter().filter_map(at).min() else { return Ok(Vec::new()) };
     let request = json!({ "since": first.to_string(), "take": 100 });
-    let page = stage.client.call(chapter.target, "listMergeQueueTestingResults", request).await?;
+    let page = stage.client.call(scenario.target, "listMergeQueueTestingResults", request).await?;
     let results = page["testingResults"].as_array().map(Vec::as_slice).unwrap_or_default();
     let ended: BTreeMap<&str, Timestamp> = results
         .iter()
@@ -214,9 +214,13 @@ fn state(text: &str) -> &str {
 }
 
 /// The summary of the check that excused quarantined tests; empty when no check did.
-async fn excused(stage: &Stage<'_>, chapter: &Chapter, entry: &Value) -> Result<String, DemoError> {
+async fn excused(
+    stage: &Stage<'_>,
+    scenario: &Scenario,
+    entry: &Value,
+) -> Result<String, DemoError> {
     let run = json!({ "testRunId": entry["verifiedByTestRun"] });
-    let details = stage.client.call(chapter.target, "getMergeQueueTestingDetails", run).await?;
+    let details = stage.client.call(scenario.target, "getMergeQueueTestingDetails", run).await?;
     let suites = details["checkSuites"].as_array().cloned().unwrap_or_default();
     let checks = suites.iter().filter_map(|suite| suite["checkRuns"].as_array()).flatten();
     let mut words = checks.filter(|check| check["conclusion"] == "SUCCESS").filter_map(|check| {
@@ -255,12 +259,12 @@ fn row(pr: &Pr, entry: &Value, met: bool) -> String {
 
 async fn judge_tree(
     stage: &Stage<'_>,
-    chapter: &Chapter,
+    scenario: &Scenario,
     pr: &Pr,
     landed: &Landed,
 ) -> Result<bool, DemoError> {
     let tree = stage.git.read(&["rev-parse", &format!("{}^{{tree}}", landed.sha)]).await?;
-    let ancestor = ["merge-base", "--is-ancestor", &landed.sha, chapter.target];
+    let ancestor = ["merge-base", "--is-ancestor", &landed.sha, scenario.target];
     let on_target = stage.git.read(&ancestor).await.is_ok();
     let right = on_target && is_right_tree(&pr.branch.end, &tree, landed);
     let words = match (right, pr.branch.end.joins) {
@@ -272,22 +276,22 @@ async fn judge_tree(
     Ok(right)
 }
 
-/// Prints whether each chapter ended as expected, and the numbers of all of them. Returns whether
-/// all chapters did.
+/// Prints whether each scenario ended as expected, and the numbers of all of them. Returns whether
+/// all scenarios did.
 pub(crate) async fn sum_up(
     stage: &Stage<'_>,
-    ended: &[(&Chapter, bool, Totals)],
+    ended: &[(&Scenario, bool, Totals)],
 ) -> Result<bool, DemoError> {
     let listed = ["for-each-ref", "--format=%(refname)", "refs/heads/signalbox-merge"];
     let stray = stage.git.read(&listed).await?;
     if !stray.is_empty() {
         say(&format!("\ntest branches that the next sweep removes: {stray}"));
     }
-    say("\nChapters:");
+    say("\nScenarios:");
     let mut all = Totals::default();
-    for (chapter, good, totals) in ended {
+    for (scenario, good, totals) in ended {
         let words = if *good { "as expected" } else { "NOT AS EXPECTED" };
-        say(&format!("  {:8} ended {words:15} {}", chapter.target, chapter.shows));
+        say(&format!("  {:8} ended {words:15} {}", scenario.target, scenario.shows));
         all.add(totals);
     }
     say("\nSummary:");
@@ -296,9 +300,9 @@ pub(crate) async fn sum_up(
     }
     let good = ended.iter().all(|(_, good, _)| *good);
     say(if good {
-        "\nAll chapters ended as expected."
+        "\nAll scenarios ended as expected."
     } else {
-        "\nSome chapters did not end as expected; see the lines marked \"<-\" above."
+        "\nSome scenarios did not end as expected; see the lines marked \"<-\" above."
     });
     Ok(good)
 }
@@ -320,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn the_summary_adds_the_chapters() {
+    fn the_summary_adds_the_scenarios() {
         let mut all = Totals::default();
         let tested = Span::from_micros(5_000_000);
         let busy = Span::from_micros(3_600_000);

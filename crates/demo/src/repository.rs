@@ -1,4 +1,4 @@
-//! The demo's repository: a calculator in shell, and the branches of the chapters.
+//! The demo's repository: a calculator in shell, and the branches of the scenarios.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use tokio::process::Command;
 
 use crate::DemoError;
-use crate::chapter::{Branch, Gate};
-use crate::chapters::CHAPTERS;
+use crate::scenario::{Branch, Gate};
+use crate::scenarios::SCENARIOS;
 
 pub(crate) const HOST: &str = "git.local";
 pub(crate) const ORG: &str = "acme";
@@ -127,7 +127,7 @@ impl Git {
         self.write(branch.files)?;
         self.commit(branch.title).await?;
         if self.passes().await? == branch.fails_alone {
-            let problem = format!("branch {} does not behave as its chapter needs", branch.name);
+            let problem = format!("branch {} does not behave as its scenario needs", branch.name);
             return Err(DemoError::Story(problem));
         }
         self.work(&["push", "-q", &self.bare(), branch.name]).await.map(drop)
@@ -191,10 +191,10 @@ pub(crate) async fn make(root: &Path, work: &Path) -> Result<Git, DemoError> {
     ])?;
     made.commit("A calculator that adds").await?;
     let bare = made.bare();
-    for chapter in &CHAPTERS {
-        let target = format!("main:refs/heads/{}", chapter.target);
+    for scenario in &SCENARIOS {
+        let target = format!("main:refs/heads/{}", scenario.target);
         made.work(&["push", "-q", &bare, &target]).await?;
-        for branch in chapter.branches {
+        for branch in scenario.branches {
             made.branch(branch).await?;
         }
     }

@@ -1,4 +1,4 @@
-//! Plays a chapter through the API, and prints what happens.
+//! Plays a scenario through the API, and prints what happens.
 
 use std::time::Duration;
 
@@ -8,16 +8,16 @@ use signalbox_domain::ports::Repository;
 use signalbox_hosts::OpenRequest;
 use signalbox_terminal::say;
 
-use crate::chapter::{Action, Branch, Chapter, Comes, Cue, Sign};
 use crate::client::Client;
 use crate::narrator::{Narrator, Run};
 use crate::repository::{Git, HOST, NAME, ORG, OWNER};
+use crate::scenario::{Action, Branch, Comes, Cue, Scenario, Sign};
 use crate::{DemoError, Running};
 
-/// The time limit of a chapter.
+/// The time limit of a scenario.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// A pull request of a chapter.
+/// A pull request of a scenario.
 pub(crate) struct Pr {
     pub(crate) number: u32,
     pub(crate) branch: &'static Branch,
@@ -28,7 +28,7 @@ pub(crate) fn pr_of<'a>(prs: &'a [Pr], branch: &str) -> Option<&'a Pr> {
     prs.iter().find(|pr| pr.branch.name == branch)
 }
 
-/// What all chapters use: the server, a client, and the repository.
+/// What all scenarios use: the server, a client, and the repository.
 pub(crate) struct Stage<'a> {
     app: &'a dyn Running,
     pub(crate) client: &'a Client,
@@ -81,14 +81,14 @@ impl<'a> Stage<'a> {
         Ok(opened?.number.0)
     }
 
-    /// Opens the pull requests of a chapter.
+    /// Opens the pull requests of a scenario.
     pub(crate) async fn open_pull_requests(
         &self,
-        chapter: &'static Chapter,
+        scenario: &'static Scenario,
     ) -> Result<Vec<Pr>, DemoError> {
         let mut prs = Vec::new();
-        for branch in chapter.branches {
-            let number = self.open(branch.name, chapter.target, None).await?;
+        for branch in scenario.branches {
+            let number = self.open(branch.name, scenario.target, None).await?;
             let head = format!("refs/pull/{number}/head");
             self.git
                 .read(&["rev-parse", "--verify", "--quiet", &head])
@@ -100,37 +100,41 @@ impl<'a> Stage<'a> {
         Ok(prs)
     }
 
-    /// Drives the chapter's queue until every pull request has left it, and returns the test runs
-    /// that were seen. A chapter that does not end within a minute is reported and left unfinished.
-    pub(crate) async fn play(&self, chapter: &Chapter, prs: &[Pr]) -> Result<Vec<Run>, DemoError> {
+    /// Drives the scenario's queue until every pull request has left it, and returns the test runs
+    /// that were seen. A scenario that does not end within a minute is reported and left unfinished.
+    pub(crate) async fn play(
+        &self,
+        scenario: &Scenario,
+        prs: &[Pr],
+    ) -> Result<Vec<Run>, DemoError> {
         self.git.close_gates()?;
-        if chapter.quarantines {
+        if scenario.quarantines {
             let settings = json!({ "quarantineEnabled": true, "autoQuarantine": "flaky" });
-            self.call(chapter, "flaky-tests/update-settings", settings).await?;
+            self.call(scenario, "flaky-tests/update-settings", settings).await?;
             say("\nThe repository now quarantines flaky tests automatically.");
         }
-        let create = json!({ "mode": chapter.mode.as_str(), "concurrency": chapter.concurrency });
-        self.call(chapter, "createQueue", create).await?;
-        let mut settings = (chapter.settings)();
+        let create = json!({ "mode": scenario.mode.as_str(), "concurrency": scenario.concurrency });
+        self.call(scenario, "createQueue", create).await?;
+        let mut settings = (scenario.settings)();
         settings["state"] = json!("PAUSED");
         settings["reason"] = json!("the demo submits its pull requests");
-        self.call(chapter, "updateQueue", settings).await?;
+        self.call(scenario, "updateQueue", settings).await?;
         say("\nThe queue is paused while they are submitted, so that their order is fixed.");
         for pr in prs {
-            self.enter(chapter, pr).await?;
+            self.enter(scenario, pr).await?;
         }
-        let first = prs.first().ok_or_else(|| missing("the chapter has no pull requests"))?;
-        let entry = self.client.entry(chapter.target, first.number).await?;
+        let first = prs.first().ok_or_else(|| missing("the scenario has no pull requests"))?;
+        let entry = self.client.entry(scenario.target, first.number).await?;
         let reason = entry["reason"].as_str().unwrap_or_default();
         say(&format!("#{} is waiting: {reason}", first.number));
         for pr in prs.iter().filter(|pr| pr.branch.comes == Comes::AndLeaves) {
-            self.call(chapter, "cancelPullRequest", of(pr)).await?;
+            self.call(scenario, "cancelPullRequest", of(pr)).await?;
             say(&format!("#{} is cancelled by its author.", pr.number));
         }
         say("The queue is resumed.\n");
-        self.call(chapter, "updateQueue", json!({ "state": "RUNNING" })).await?;
-        let mut narrator = Narrator::new(chapter, self.client);
-        let follow = self.follow(chapter, prs, &mut narrator);
+        self.call(scenario, "updateQueue", json!({ "state": "RUNNING" })).await?;
+        let mut narrator = Narrator::new(scenario, self.client);
+        let follow = self.follow(scenario, prs, &mut narrator);
         if let Ok(ended) = tokio::time::timeout(PATIENCE, follow).await {
             ended?;
         } else {
@@ -139,16 +143,16 @@ impl<'a> Stage<'a> {
         Ok(narrator.runs)
     }
 
-    async fn call(&self, at: &Chapter, operation: &str, body: Value) -> Result<Value, DemoError> {
+    async fn call(&self, at: &Scenario, operation: &str, body: Value) -> Result<Value, DemoError> {
         self.client.call(at.target, operation, body).await
     }
 
     /// Reports the impacted targets of a pull request, and submits it unless it comes later.
-    async fn enter(&self, chapter: &Chapter, pr: &Pr) -> Result<(), DemoError> {
+    async fn enter(&self, scenario: &Scenario, pr: &Pr) -> Result<(), DemoError> {
         if !pr.branch.targets.is_empty() {
             let mut body = of(pr);
             body["impactedTargets"] = json!(pr.branch.targets);
-            self.call(chapter, "setImpactedTargets", body).await?;
+            self.call(scenario, "setImpactedTargets", body).await?;
             say(&format!(
                 "#{} has the impacted targets {}.",
                 pr.number,
@@ -157,7 +161,7 @@ impl<'a> Stage<'a> {
         }
         match pr.branch.comes {
             Comes::First | Comes::AndLeaves => {
-                self.call(chapter, "submitPullRequest", of(pr)).await.map(drop)
+                self.call(scenario, "submitPullRequest", of(pr)).await.map(drop)
             }
             Comes::Urgent | Comes::Later => Ok(()),
         }
@@ -166,22 +170,22 @@ impl<'a> Stage<'a> {
     /// Prints events until the queue is empty and all actions are done.
     async fn follow(
         &self,
-        chapter: &Chapter,
+        scenario: &Scenario,
         prs: &[Pr],
         narrator: &mut Narrator<'_>,
     ) -> Result<(), DemoError> {
-        let mut cues = chapter.cues.iter().peekable();
+        let mut cues = scenario.cues.iter().peekable();
         loop {
-            let queue = self.call(chapter, "getQueue", json!({})).await?;
+            let queue = self.call(scenario, "getQueue", json!({})).await?;
             let empty = queue["enqueuedPullRequests"].as_array().is_some_and(Vec::is_empty);
             narrator.print_news(self.app, prs).await?;
             if empty && cues.peek().is_none() {
                 return Ok(());
             }
             if let Some(cue) = cues.peek()
-                && self.can_be_seen(chapter, cue, prs).await?
+                && self.can_be_seen(scenario, cue, prs).await?
             {
-                self.act(chapter, cue.then, prs).await?;
+                self.act(scenario, cue.then, prs).await?;
                 cues.next();
             }
             tokio::time::sleep(Duration::from_millis(100)).await;
@@ -190,18 +194,18 @@ impl<'a> Stage<'a> {
 
     async fn can_be_seen(
         &self,
-        chapter: &Chapter,
+        scenario: &Scenario,
         cue: &Cue,
         prs: &[Pr],
     ) -> Result<bool, DemoError> {
         for (branch, sign) in cue.when {
             let pr = pr_of(prs, branch)
-                .ok_or_else(|| missing("a cue names a branch that its chapter does not have"))?;
-            let entry = self.client.entry(chapter.target, pr.number).await?;
+                .ok_or_else(|| missing("a cue names a branch that its scenario does not have"))?;
+            let entry = self.client.entry(scenario.target, pr.number).await?;
             let seen = match sign {
                 Sign::Waits(kind) => entry["waitReason"]["kind"] == *kind,
                 Sign::Is(state) => entry["state"] == *state,
-                Sign::Quarantined(test) => self.is_quarantined(chapter, test).await?,
+                Sign::Quarantined(test) => self.is_quarantined(scenario, test).await?,
             };
             if !seen {
                 return Ok(false);
@@ -211,9 +215,9 @@ impl<'a> Stage<'a> {
     }
 
     /// Whether a test is quarantined; prints why when it is.
-    async fn is_quarantined(&self, chapter: &Chapter, test: &str) -> Result<bool, DemoError> {
+    async fn is_quarantined(&self, scenario: &Scenario, test: &str) -> Result<bool, DemoError> {
         let request = json!({ "org_url_slug": ORG, "page_query": { "page_size": 100 } });
-        let page = self.call(chapter, "flaky-tests/list-quarantined-tests", request).await?;
+        let page = self.call(scenario, "flaky-tests/list-quarantined-tests", request).await?;
         let tests = page["quarantined_tests"].as_array().cloned().unwrap_or_default();
         let Some(found) = tests.iter().find(|it| it["name"] == test) else { return Ok(false) };
         let why = found["status"].as_str().unwrap_or_default();
@@ -221,12 +225,12 @@ impl<'a> Stage<'a> {
         Ok(true)
     }
 
-    async fn act(&self, chapter: &Chapter, action: Action, prs: &[Pr]) -> Result<(), DemoError> {
+    async fn act(&self, scenario: &Scenario, action: Action, prs: &[Pr]) -> Result<(), DemoError> {
         match action {
             Action::Open(gate) => self.git.open(gate),
             Action::Submit(branch) => {
                 let pr = pr_of(prs, branch).ok_or_else(|| {
-                    missing("a cue names a branch that its chapter does not have")
+                    missing("a cue names a branch that its scenario does not have")
                 })?;
                 let mut body = of(pr);
                 if pr.branch.comes == Comes::Urgent {
@@ -235,7 +239,7 @@ impl<'a> Stage<'a> {
                 } else {
                     say(&format!("            #{} is submitted.", pr.number));
                 }
-                self.call(chapter, "submitPullRequest", body).await.map(drop)
+                self.call(scenario, "submitPullRequest", body).await.map(drop)
             }
         }
     }

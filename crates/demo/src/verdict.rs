@@ -1,9 +1,9 @@
-//! Whether a chapter ended as expected.
+//! Whether a scenario ended as expected.
 
 use serde_json::{Value, json};
 
-use crate::chapter::{Chapter, End};
 use crate::narrator::Run;
+use crate::scenario::{End, Scenario};
 use crate::story::{Pr, pr_of};
 
 /// What landed, as the API reports it.
@@ -41,8 +41,8 @@ pub(crate) fn is_right_tree(end: &End, tree: &str, landed: &Landed) -> bool {
 }
 
 /// The subjects that the target branch should have after its first commit.
-pub(crate) fn expected_subjects(chapter: &Chapter, prs: &[Pr]) -> Vec<String> {
-    let landing = chapter.lands.iter().filter_map(|branch| pr_of(prs, branch));
+pub(crate) fn expected_subjects(scenario: &Scenario, prs: &[Pr]) -> Vec<String> {
+    let landing = scenario.lands.iter().filter_map(|branch| pr_of(prs, branch));
     landing.map(|pr| format!("{} (#{})", pr.branch.title, pr.number)).collect()
 }
 
@@ -60,12 +60,12 @@ pub(crate) fn is_bisected(runs: &[Run], prs: &[Pr]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chapters::CHAPTERS;
+    use crate::scenarios::SCENARIOS;
 
-    fn chapter(target: &str) -> (&'static Chapter, Vec<Pr>) {
-        let chapter = CHAPTERS.iter().find(|it| it.target == target).expect("a chapter");
-        let prs = (1..).zip(chapter.branches).map(|(number, branch)| Pr { number, branch });
-        (chapter, prs.collect())
+    fn scenario(target: &str) -> (&'static Scenario, Vec<Pr>) {
+        let scenario = SCENARIOS.iter().find(|it| it.target == target).expect("a scenario");
+        let prs = (1..).zip(scenario.branches).map(|(number, branch)| Pr { number, branch });
+        (scenario, prs.collect())
     }
 
     fn end_of<'a>(prs: &'a [Pr], branch: &str) -> &'a End {
@@ -78,7 +78,7 @@ mod tests {
 
     #[test]
     fn a_conflict_is_met_only_when_the_right_pull_request_and_file_are_named() {
-        let (_, prs) = chapter("main");
+        let (_, prs) = scenario("main");
         let entry = |culprit: u32, path: &str| {
             json!({ "state": "FAILED", "exit": {
                 "reason": "START_TEST_RUN_MERGE_CONFLICT", "culprit": "pull_request",
@@ -94,7 +94,7 @@ mod tests {
 
     #[test]
     fn a_rescue_needs_its_step_in_the_timeline() {
-        let (_, prs) = chapter("rescue");
+        let (_, prs) = scenario("rescue");
         let entry = |reason: &str| {
             json!({
                 "state": "MERGED",
@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn only_behind_another_lane_may_a_landed_tree_differ_from_the_tested_one() {
-        let (_, prs) = chapter("lanes");
+        let (_, prs) = scenario("lanes");
         let landed = |tested: &str, reported: &str| Landed {
             sha: "c".to_owned(),
             tested_tree: tested.to_owned(),
@@ -129,8 +129,8 @@ mod tests {
     }
 
     #[test]
-    fn the_order_of_landing_is_that_of_the_chapter() {
-        let (urgent, prs) = chapter("urgent");
+    fn the_order_of_landing_is_that_of_the_scenario() {
+        let (urgent, prs) = scenario("urgent");
         let expected = [
             "Take a missing number for 0 (#3)",
             "Teach it to halve (#1)",
@@ -141,7 +141,7 @@ mod tests {
 
     #[test]
     fn a_bisection_is_a_run_of_all_and_then_runs_of_halves_and_of_one() {
-        let (_, prs) = chapter("batches");
+        let (_, prs) = scenario("batches");
         let all = || run(&[1, 2, 3, 4], false);
         let halves = || [run(&[1, 2], true), run(&[3, 4], true)];
         let [left, right] = halves();
@@ -155,19 +155,19 @@ mod tests {
     }
 
     #[test]
-    fn a_chapter_names_only_its_own_branches() {
+    fn a_scenario_names_only_its_own_branches() {
         let mut names = Vec::new();
-        for chapter in &CHAPTERS {
-            names.push(chapter.target);
-            names.extend(chapter.branches.iter().map(|branch| branch.name));
-            let merged = chapter.branches.iter().filter(|it| it.end.state == "MERGED");
-            assert_eq!(merged.count(), chapter.lands.len(), "{}", chapter.target);
-            let of_chapter = |name: &str| chapter.branches.iter().find(|it| it.name == name);
-            for name in chapter.lands {
-                assert!(of_chapter(name).is_some_and(|it| it.end.state == "MERGED"), "{name}");
+        for scenario in &SCENARIOS {
+            names.push(scenario.target);
+            names.extend(scenario.branches.iter().map(|branch| branch.name));
+            let merged = scenario.branches.iter().filter(|it| it.end.state == "MERGED");
+            assert_eq!(merged.count(), scenario.lands.len(), "{}", scenario.target);
+            let of_scenario = |name: &str| scenario.branches.iter().find(|it| it.name == name);
+            for name in scenario.lands {
+                assert!(of_scenario(name).is_some_and(|it| it.end.state == "MERGED"), "{name}");
             }
-            for (name, _) in chapter.cues.iter().flat_map(|cue| cue.when) {
-                assert!(of_chapter(name).is_some(), "{name}");
+            for (name, _) in scenario.cues.iter().flat_map(|cue| cue.when) {
+                assert!(of_scenario(name).is_some(), "{name}");
             }
         }
         let all = names.len();

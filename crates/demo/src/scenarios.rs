@@ -1,17 +1,17 @@
-//! The chapters of the demo: the settings of each queue, the actions, and the commits to expect.
+//! The scenarios of the demo: the settings of each queue, the actions, and the commits to expect.
 
 use serde_json::json;
 use signalbox_domain::queue::Mode;
 
 use crate::branches;
-use crate::chapter::{Action, Chapter, Cue, Gate, Sign};
+use crate::scenario::{Action, Cue, Gate, Scenario, Sign};
 
 /// The checks start without waiting.
 const UNGATED: &[Cue] = &[Cue { when: &[], then: Action::Open(Gate::Checks) }];
 
-/// All chapters, in the order in which they are played.
-pub(crate) static CHAPTERS: [Chapter; 6] = [
-    Chapter {
+/// All scenarios, in the order in which they are played.
+pub(crate) static SCENARIOS: [Scenario; 6] = [
+    Scenario {
         target: "main",
         shows: "each pull request is tested on top of earlier ones",
         preface: &[
@@ -30,7 +30,7 @@ pub(crate) static CHAPTERS: [Chapter; 6] = [
         bisects: false,
         quarantines: false,
     },
-    Chapter {
+    Scenario {
         target: "batches",
         shows: "a failed batch is bisected until the culprit is found",
         preface: &[
@@ -45,7 +45,7 @@ pub(crate) static CHAPTERS: [Chapter; 6] = [
         bisects: true,
         quarantines: false,
     },
-    Chapter {
+    Scenario {
         target: "rescue",
         shows: "optimistic merging: a later success overrides a flaky failure",
         preface: &[
@@ -61,7 +61,7 @@ pub(crate) static CHAPTERS: [Chapter; 6] = [
         bisects: false,
         quarantines: false,
     },
-    Chapter {
+    Scenario {
         target: "lanes",
         shows: "lanes: pull requests with disjoint impacted targets do not wait for each other",
         preface: &[
@@ -86,7 +86,7 @@ pub(crate) static CHAPTERS: [Chapter; 6] = [
         bisects: false,
         quarantines: false,
     },
-    Chapter {
+    Scenario {
         target: "urgent",
         shows: "an urgent pull request interrupts a test run and merges first",
         preface: &["While the first pull request is being tested, an urgent one is submitted."],
@@ -108,7 +108,7 @@ pub(crate) static CHAPTERS: [Chapter; 6] = [
         bisects: false,
         quarantines: false,
     },
-    Chapter {
+    Scenario {
         target: "flaky",
         shows: "a flaky test is detected and quarantined, and blocks no pull request",
         preface: &[

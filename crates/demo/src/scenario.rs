@@ -1,10 +1,10 @@
-//! The parts of a chapter of the demo.
+//! The parts of a scenario of the demo.
 
 use serde_json::Value;
 use signalbox_domain::queue::Mode;
 
-/// A chapter: a target branch with its own queue, and the steps that the demo takes there.
-pub(crate) struct Chapter {
+/// A scenario: a target branch with its own queue, and the steps that the demo takes there.
+pub(crate) struct Scenario {
     pub(crate) target: &'static str,
     /// What it shows, in a few words.
     pub(crate) shows: &'static str,
@@ -23,7 +23,7 @@ pub(crate) struct Chapter {
     pub(crate) lands: &'static [&'static str],
     /// Whether all must be tested in one run first, then in halves and alone.
     pub(crate) bisects: bool,
-    /// Whether the repository quarantines flaky tests from this chapter on.
+    /// Whether the repository quarantines flaky tests from this scenario on.
     pub(crate) quarantines: bool,
 }
 
