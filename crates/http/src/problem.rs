@@ -57,7 +57,7 @@ codes! {
     Invalid = "validation_failed", 400, "Invalid request", false;
     /// The token lacks the scope for this operation.
     MissingScope = "missing_scope", 403, "Not allowed", false;
-    /// The operation is about the whole organization, and the token is limited to repositories.
+    /// The operation concerns the whole organization, but the token is limited to repositories.
     LimitedToken = "limited_token", 403, "Not allowed", false;
     /// The signature of a bundle's upload URL or of a git host's event is invalid.
     WrongSignature = "wrong_signature", 403, "Not allowed", false;
@@ -69,7 +69,7 @@ codes! {
     UnknownQueue = "merge_queue_not_found", 404, "Merge queue not found", false;
     /// The git host has no such pull request.
     UnknownPullRequest = "pull_request_not_found", 404, "Pull request not found", false;
-    /// The pull request is not in the queue, or never was.
+    /// The pull request has left the queue, or was never submitted to it.
     NotInQueue = "pull_request_not_in_queue", 404, "Pull request not in the queue", false;
     /// The queue has no such test run.
     UnknownRun = "test_run_not_found", 404, "Test run not found", false;
@@ -93,7 +93,7 @@ codes! {
     QueueExists = "merge_queue_exists", 409, "Merge queue exists", false;
     /// The queue still has pull requests in it.
     QueueNotEmpty = "merge_queue_not_empty", 409, "Merge queue not empty", false;
-    /// The same, to a token with the compatibility profile `v1-live`.
+    /// The same, for a token with the compatibility profile `v1-live`.
     QueueNotEmptyLive = "merge_queue_not_empty", 400, "Merge queue not empty", false;
     /// The pull request is in a state that has no tests to restart.
     NothingToRestart = "nothing_to_restart", 409, "Nothing to restart", false;
@@ -107,7 +107,7 @@ codes! {
     FlagUnchanged = "flag_unchanged", 409, "Nothing to change", false;
     /// The monitor has never been active for this test, or is not muted.
     MuteUnchanged = "mute_unchanged", 409, "Nothing to mute or unmute", false;
-    /// A monitor of another kind cannot become this one.
+    /// The kind of a monitor cannot be changed.
     MonitorKindFixed = "monitor_kind_fixed", 409, "Kind of monitor is fixed", false;
     /// The organization has the maximum number of webhook endpoints.
     TooManyWebhooks = "too_many_webhooks", 409, "Too many webhook endpoints", false;
@@ -119,13 +119,13 @@ codes! {
     TooLarge = "body_too_large", 413, "Request body too large", false;
     /// The body is not declared as JSON, or is compressed.
     WrongContentType = "unsupported_content_type", 415, "Unsupported content type", false;
-    /// The upload is refused: too late, too many files or none, the wrong repository, or too often.
+    /// The upload came too late or too often, has too many files or none, or names another repository.
     UploadRefused = "upload_refused", 422, "Upload refused", false;
     /// The token has the maximum number of open streams.
     TooManyStreams = "too_many_streams", 429, "Too many streams", true;
-    /// The catalogue has no such event.
+    /// There is no public event with this name.
     UnknownEvent = "event_not_found", 404, "Event not found", false;
-    /// The page token was not issued for this list: a mistake of the caller, despite the status.
+    /// The page token was not issued for this list. Despite the status, the caller made the mistake.
     InvalidPageToken = "invalid_page_token", 500, "Invalid page token", false;
     /// The server failed; its log has the cause under the request id.
     Internal = "internal_error", 500, "Internal error", false;
@@ -133,7 +133,7 @@ codes! {
     HostAccess = "git_host_access", 502, "Git host denies access", true;
     /// The database or the git host does not respond, or the server or the queue is overloaded.
     Unavailable = "unavailable", 503, "Not available", true;
-    /// The store of uploads is full until older ones are removed.
+    /// The store of uploads is full. It has room again when older uploads are deleted.
     NoRoom = "no_room_for_uploads", 507, "No room for uploads", false;
 }
 

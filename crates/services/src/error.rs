@@ -48,7 +48,7 @@ pub enum Error {
         branch: BranchName,
     },
     /// The branch already has a queue.
-    #[error("there is already a merge queue for branch `{branch}` of {}/{}", repo.owner, repo.name)]
+    #[error("merge queue for branch `{branch}` of {}/{} already exists", repo.owner, repo.name)]
     QueueExists {
         /// The repository.
         repo: RepoName,

@@ -23,7 +23,7 @@ pub enum Refusal {
         monitor: MonitorId,
     },
     /// A monitor is of another kind than the one that it would replace.
-    #[error("monitor {monitor} is of another kind; create a new one instead")]
+    #[error("the kind of monitor {monitor} cannot be changed; create a new monitor")]
     MonitorKindFixed {
         /// The monitor.
         monitor: MonitorId,
@@ -41,10 +41,10 @@ pub enum Refusal {
         monitor: MonitorId,
     },
     /// The test is flagged by hand already.
-    #[error("the test is flagged as flaky already")]
+    #[error("the test is already flagged as flaky")]
     AlreadyFlagged,
     /// The test is not flagged by hand.
-    #[error("the test is not flagged as flaky by hand")]
+    #[error("the test is not flagged as flaky")]
     NotFlagged,
 }
 

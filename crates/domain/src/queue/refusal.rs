@@ -37,7 +37,7 @@ pub enum Refusal {
         pr: PrNumber,
     },
     /// The queue still has entries.
-    #[error("the merge queue is not empty: {live} pull requests are in it")]
+    #[error("the merge queue is not empty: {live} still in it")]
     QueueNotEmpty {
         /// The number of live entries.
         live: usize,

@@ -38,7 +38,7 @@ async fn mode_and_concurrency_may_be_given_in_any_case() {
 async fn a_branch_has_one_queue() {
     let server = Server::new().await;
     let problem = server.post(OPERATION, json!({})).await.problem(409, "merge_queue_exists");
-    let words = "there is already a merge queue for branch `main` of acme/calc";
+    let words = "merge queue for branch `main` of acme/calc already exists";
     assert_eq!(problem["detail"], words);
     server.ok(OPERATION, json!({"targetBranch": "release/1.2"})).await;
 }

@@ -21,7 +21,7 @@ async fn a_queue_with_entries_stays() {
     let server = Server::new().await;
     let pr = server.submitted("b").await;
     let problem = server.post(OPERATION, json!({})).await.problem(409, "merge_queue_not_empty");
-    assert!(problem["detail"].as_str().expect("text").contains("1 pull requests are in it"));
+    assert!(problem["detail"].as_str().expect("text").contains("1 still in it"));
     server.ok("cancelPullRequest", json!({"pr": {"number": pr}})).await;
     server.ok(OPERATION, json!({})).await;
 }

@@ -39,8 +39,8 @@ pub enum BundleError {
     /// `meta.json` cannot be understood.
     #[error("meta.json is invalid: {0}")]
     Meta(#[from] InvalidMeta),
-    /// A member that is not a plain file: a link, a folder, a device or an extension.
-    #[error("member {name} is not a plain file")]
+    /// A member that is not a regular file: a link, a folder, a device or an extension.
+    #[error("member {name} is not a regular file")]
     NotAFile {
         /// Its name, cut to 100 characters.
         name: String,

@@ -12,7 +12,7 @@ pub enum UploadError {
     #[error("upload {0} not found")]
     Unknown(UploadId),
     /// The address was not made by this server, or for another upload.
-    #[error("the signature of the upload's address is wrong")]
+    #[error("invalid signature in the address of the upload")]
     WrongSignature,
     /// The address is too old.
     #[error("the upload's address has expired: announce the upload again")]
@@ -26,7 +26,7 @@ pub enum UploadError {
         given: String,
     },
     /// An unauthenticated client sends too much.
-    #[error("this repository's public id was used too often in the last ten minutes")]
+    #[error("too many calls with the public id of this repository: try again in ten minutes")]
     TooOften,
     /// More files than an upload may have.
     #[error("the upload has more than {most} files")]
