@@ -201,7 +201,11 @@ async fn status(place: &QueueArgs) -> Result<(), CliError> {
         let state = QueueStateName::parse(&queue.state.to_uppercase());
         let state = state.map_or_else(|| queue.state.clone(), |it| label(&it));
         let entries = &queue.enqueued_pull_requests;
-        let head = format!("{}: {state}, {} pull requests", queue.branch, entries.len());
+        let count = match entries.len() {
+            1 => "1 pull request".to_owned(),
+            many => format!("{many} pull requests"),
+        };
+        let head = format!("{}: {state}, {count}", queue.branch);
         let lines = entries.iter().map(|entry| format!("\n  {}", line(entry)));
         head + &lines.collect::<String>()
     });

@@ -89,7 +89,8 @@ async fn send(reports: Reports) -> Result<(), CliError> {
     };
     let client = reports.server.client()?;
     let receipt = client.upload(upload).await?;
-    let words = format!("{count} files accepted: {}{}", client.server(), receipt.status_path);
+    let files = if count == 1 { "file" } else { "files" };
+    let words = format!("{count} {files} accepted: {}{}", client.server(), receipt.status_path);
     say(if reports.json { receipt.json.trim_end() } else { &words });
     Ok(())
 }
