@@ -70,7 +70,8 @@ async fn nothing_that_is_printed_holds_a_secret(on: On, format: &str) {
                 assert!(line["level"].is_string() && line["timestamp"].is_string(), "{line}");
             }
         }
-        let moved = text.lines().find(|line| line.contains("MERGED") && line.contains("moved"));
+        let is_merge = |line: &&str| line.contains("MERGED") && line.contains("changed its state");
+        let moved = text.lines().find(is_merge);
         if name == "server.log" {
             assert!(moved.is_some_and(|line| line.contains("effect")), "{moved:?}");
         }

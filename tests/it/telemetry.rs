@@ -80,7 +80,8 @@ async fn spans_of_a_request_and_of_what_follows_carry_its_id() {
     assert!(count("from-the-release-script") >= 3, "the request and what followed from it");
     assert_eq!(count(system.token()), 0, "no token is sent");
     let log = std::fs::read_to_string(system.path("server.log")).expect("a log");
-    let landed = log.lines().find(|line| line.contains("MERGED") && line.contains("moved"));
+    let is_merge = |line: &&str| line.contains("MERGED") && line.contains("changed its state");
+    let landed = log.lines().find(is_merge);
     assert!(landed.is_some_and(|line| line.contains("from-the-release-script")), "{log}");
 }
 

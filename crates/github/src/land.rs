@@ -141,7 +141,7 @@ impl GitHubHost {
                 if land.exact && tree != land.candidate.tree {
                     tracing::error!(
                         pr = %change.pr, landed = %tree, tested = %land.candidate.tree,
-                        "the git host merged another tree than the tested one"
+                        "the git host merged a tree that differs from the tested one"
                     );
                 }
                 Ok(LandAnswer::Landed(Head { sha: sha(&merged.sha)?, tree }))

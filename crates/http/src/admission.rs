@@ -256,7 +256,7 @@ pub async fn to_the_end<B: MessageBody + 'static>(
     let api = request.app_data::<Data<Api>>().cloned();
     let work = actix_web::rt::spawn(next.call(request));
     work.await.unwrap_or_else(|error| {
-        tracing::error!(%error, "the work on a request ended badly");
+        tracing::error!(%error, "the task of a request panicked or was cancelled");
         if let Some(api) = api {
             api.observer.observe(&Observed::Panicked { what: "request" });
         }

@@ -99,7 +99,8 @@ pub async fn with_request_id(
         let operation = response.request().match_name().unwrap_or("unknown").to_owned();
         api.observer.observe(&Observed::Request { operation: &operation, status, took });
         span.in_scope(|| {
-            tracing::info!(%method, path, operation, status, duration_ms = took.millis(), "answered");
+            let duration_ms = took.millis();
+            tracing::info!(%method, path, operation, status, duration_ms, "answered a request");
         });
     }
     Ok(response)

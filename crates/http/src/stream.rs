@@ -106,7 +106,7 @@ pub(crate) async fn json<T: DeserializeOwned + Send + 'static>(
     }
     drop(sender);
     let read = reading.await.map_err(|error| {
-        tracing::error!(%error, "a body's reader ended badly");
+        tracing::error!(%error, "the task that reads a body panicked or was cancelled");
         Problem::new(
             Code::Internal,
             "the server failed; its log has the cause under the request id",

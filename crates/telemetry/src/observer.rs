@@ -16,7 +16,8 @@ impl Observer for LoggingObserver {
     fn observe(&self, seen: &Observed<'_>) {
         match seen {
             Observed::Step { queue, input, decisions, took } => {
-                tracing::debug!(queue.id = %queue.id, input, duration_ms = took.millis(), "step");
+                let duration_ms = took.millis();
+                tracing::debug!(queue.id = %queue.id, input, duration_ms, "committed a step");
                 for decision in *decisions {
                     log_decision(*queue, decision);
                 }
@@ -26,10 +27,10 @@ impl Observer for LoggingObserver {
             }
             Observed::EffectRun { queue, effect, outcome, took } => {
                 let duration_ms = took.millis();
-                tracing::debug!(queue.id = %queue.id, effect, outcome, duration_ms, "effect");
+                tracing::debug!(queue.id = %queue.id, effect, outcome, duration_ms, "ran an effect");
             }
             Observed::WebhookDelivery { outcome, took } => {
-                tracing::info!(outcome, duration_ms = took.millis(), "webhook");
+                tracing::info!(outcome, duration_ms = took.millis(), "attempted a delivery");
             }
             _ => {}
         }
@@ -42,7 +43,10 @@ fn log_decision(queue: QueueRef, decision: &Decision) {
         Decision::Moved(Moved { pr, from, to, reason, actor, .. }) => {
             let from = from.map_or("-", PrState::as_str);
             let (to, reason) = (to.as_str(), reason.as_str());
-            tracing::info!(queue.id = %queue.id, pr.number = pr.0, from, to, reason, %actor, "moved");
+            tracing::info!(
+                queue.id = %queue.id, pr.number = pr.0, from, to, reason, %actor,
+                "a pull request changed its state"
+            );
         }
         Decision::LandedTreeDiffers { run, tested, landed } => {
             tracing::error!(
@@ -52,7 +56,7 @@ fn log_decision(queue: QueueRef, decision: &Decision) {
         }
         Decision::QueueMoved { from, to, actor, .. } => {
             let (from, to) = (from.as_str(), to.as_str());
-            tracing::info!(queue.id = %queue.id, from, to, %actor, "queue moved");
+            tracing::info!(queue.id = %queue.id, from, to, %actor, "a queue changed its state");
         }
         Decision::Bisected { left, right, .. } => {
             let list = |prs: &[PrNumber]| {
