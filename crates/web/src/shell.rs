@@ -93,7 +93,7 @@ fn done(word: &str) -> &'static str {
         "quarantine" => "The quarantine of the test was changed.",
         "flagged" => "The test was flagged.",
         "unflagged" => "The flag was removed.",
-        "incident" => "The incident was decided.",
+        "incident" => "The decision about the incident was saved.",
         "ticket" => "The ticket was linked.",
         "revoked" => "The token was revoked.",
         "hook-changed" => "The endpoint was changed.",

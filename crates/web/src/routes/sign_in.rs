@@ -62,8 +62,8 @@ pub(crate) fn page(pages: &Pages, next: &str, keep: bool, wrong: &str) -> Page {
             label: "API token".to_owned(),
             kind: "password",
             hint:
-                "It starts with sbx_ and is made by `signalbox token create`. What it allows, you \
-                   may do here; when it is revoked, you are signed out."
+                "It starts with sbx_; `signalbox token create` prints one. You may do here what \
+                 the token allows, until it is revoked."
                     .to_owned(),
             required: true,
             ..Field::default()

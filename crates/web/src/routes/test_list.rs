@@ -293,7 +293,7 @@ async fn done(
         let confirm = match sent.text("decision") {
             "confirm" => true,
             "dismiss" => false,
-            _ => return Err(Failure::Invalid("there is no such decision".to_owned())),
+            _ => return Err(Failure::Invalid("unknown decision".to_owned())),
         };
         pages.flaky.decide_incident(caller, repo, IncidentId(id), confirm, reason).await?;
         return Ok(Done::GoTo(format!("{}&said=incident", place.path("flaky-tests"))));

@@ -172,7 +172,7 @@ fn first_steps() -> Section {
     let steps = [
         step(
             "1. Register a repository",
-            "signalbox repo add git.local/acme/calc --path /srv/git/acme/calc.git",
+            "signalbox repo add git.local/acme/calc --org acme --path /srv/git/calc.git",
         ),
         step(
             "2. Create a queue for a branch",

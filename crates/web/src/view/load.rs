@@ -50,7 +50,7 @@ pub(crate) fn time_by_state(moves: &[Move], parts: &Parts) -> (Chart, Table) {
         values: spent.iter().map(|it| it.get(at).map_or(0, minutes)).collect(),
     });
     let chart = stacked("spent", title, &parts.labels, &series.collect::<Vec<_>>());
-    let heads = ["Time", "#To enter", "#For a slot", "#Testing", "#Pending failure", "#To merge"];
+    let heads = ["Time", "#To enter", "#To be tested", "#Testing", "#Pending failure", "#To merge"];
     let mut table =
         Table::new("spent-table", "Time that pull requests spent in each state", &heads)
             .empty("No pull request changed its state in this time.");

@@ -50,7 +50,7 @@ pub(crate) fn page(seen: &Seen<'_>) -> Page {
             rate(numbers.failure_rate_24h(), numbers.failures_24h, numbers.runs_24h),
         ),
         ("Failed in 7 d", rate(numbers.failure_rate_7d(), numbers.failures_7d, numbers.runs_7d)),
-        ("Pull requests hit in 7 d", Cell::text(numbers.pull_requests_7d.len().to_string())),
+        ("Pull requests affected in 7 d", Cell::text(numbers.pull_requests_7d.len().to_string())),
         ("Quarantine", Cell::named(&test.quarantining().setting)),
         ("File", Cell::code(plain(&key.file, 300))),
         ("Suite", Cell::text(plain(&key.parent, 300))),
@@ -81,8 +81,8 @@ pub(crate) fn page(seen: &Seen<'_>) -> Page {
         let title = format!("Failures excluded: incident of {started}.");
         let known = match incident.state {
             IncidentState::Recovered => "Its tests passed again on the same commit.",
-            IncidentState::Confirmed => "A person confirmed it.",
-            _ => "Whether its tests are to blame is open.",
+            IncidentState::Confirmed => "A user confirmed it.",
+            _ => "It is not yet known whether its tests are at fault.",
         };
         let said = format!(
             "{} tests failed together: {}. {known} Its failures feed no monitor.",

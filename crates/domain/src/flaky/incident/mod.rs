@@ -55,7 +55,7 @@ words!(
         Recovered = "recovered",
         /// Its tests stay red on later commits: the code is to blame.
         Regression = "regression",
-        /// A person confirmed it.
+        /// A user confirmed it.
         Confirmed = "confirmed",
         /// A person dismissed it: the failures are those of the tests.
         Dismissed = "dismissed",
