@@ -26,7 +26,7 @@ impl Named for SubmitReason {
     fn named(&self) -> Word {
         match self {
             Self::UserRequested => {
-                word("Submitted by a person", "enter", Tone::Quiet, "a person submitted it")
+                word("Submitted by a user", "enter", Tone::Quiet, "a user submitted it")
             }
             Self::AdminRequested => word(
                 "Submitted by an administrator",

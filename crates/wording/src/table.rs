@@ -28,7 +28,9 @@ fn section(page: &mut String, title: &str, rows: impl Iterator<Item = (String, s
 /// The vocabulary page of the documentation.
 pub fn table() -> String {
     let mut page = String::from(
-        "# Vocabulary\n\nThe labels of states and reasons on the pages and on the command line. \
+        "# Vocabulary\n\n\
+          What each state and reason of the API means, and which label the pages and the command\n\
+         line show for it. For other terms, see the [Glossary](glossary.md).\n\n\
          This page is generated: `just gen` regenerates it.\n",
     );
     macro_rules! sections {

@@ -89,7 +89,7 @@ impl Named for StatusReason {
                 word("Recovered", "check", Tone::Good, "later runs show that the problem is fixed")
             }
             Self::Stale => {
-                word("No recent runs", "clock", Tone::Quiet, "it was not run for a long time")
+                word("No recent runs", "clock", Tone::Quiet, "it has not run for a long time")
             }
             Self::Incident => word(
                 "Incident",

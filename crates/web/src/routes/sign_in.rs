@@ -61,10 +61,9 @@ pub(crate) fn page(pages: &Pages, next: &str, keep: bool, wrong: &str) -> Page {
             name: "token",
             label: "API token".to_owned(),
             kind: "password",
-            hint:
-                "It starts with sbx_; `signalbox token create` prints one. You may do here what \
+            hint: "It starts with sbx_; `signalbox token create` prints one. You may do here what \
                  the token allows, until it is revoked."
-                    .to_owned(),
+                .to_owned(),
             required: true,
             ..Field::default()
         }],

@@ -128,8 +128,15 @@ fn row(test: &TestSnapshot, place: &TestsAddress, now: Timestamp) -> Vec<Cell> {
     ]
 }
 
-const COLUMNS: [&str; 7] =
-    ["Test", "Status", "#Failed in 7 d", "#Pull requests affected", "Owners", "Ticket", "Last failure"];
+const COLUMNS: [&str; 7] = [
+    "Test",
+    "Status",
+    "#Failed in 7 d",
+    "#Pull requests affected",
+    "Owners",
+    "Ticket",
+    "Last failure",
+];
 
 /// The dashboard.
 pub(crate) fn page(seen: &Seen<'_>) -> Page {
