@@ -12,14 +12,14 @@ use signalbox_domain::queue::{BuildCandidate, Candidate, Change, ConflictWith, M
 use crate::World;
 
 /// A repository with a pull request whose candidate is built.
-struct LinePosition {
+struct BuiltCandidate {
     world: World,
     request: BuildCandidate,
     candidate: Candidate,
     topic: Sha,
 }
 
-impl LinePosition {
+impl BuiltCandidate {
     async fn new() -> Self {
         let world = World::new().await;
         world.commit(&[("a.txt", "base\n")], "base");
@@ -103,26 +103,26 @@ fn moved(from: &Path, to: &Path) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn moved_or_replaced_files_are_the_machines_fault() {
-    let place = LinePosition::new().await;
-    let away = place.world.folder().join("away");
-    let root = place.world.folder().join("git");
+    let built = BuiltCandidate::new().await;
+    let away = built.world.folder().join("away");
+    let root = built.world.folder().join("git");
     for gone in [
         root.clone(),
         root.join("acme"),
-        place.bare(""),
-        place.bare("objects"),
-        place.bare("refs"),
-        place.bare("HEAD"),
+        built.bare(""),
+        built.bare("objects"),
+        built.bare("refs"),
+        built.bare("HEAD"),
     ] {
         moved(&gone, &away);
-        place.is_unhealthy(&format!("{} is gone", gone.display())).await;
+        built.is_unhealthy(&format!("{} is gone", gone.display())).await;
         // Later, an empty folder or a file is mounted there.
         std::fs::create_dir(&gone).expect("made");
         if gone.ends_with("refs") || gone.ends_with("objects") {
             std::fs::remove_dir(&gone).expect("removed");
             std::fs::write(&gone, "").expect("written");
         }
-        place.is_unhealthy(&format!("{} is replaced", gone.display())).await;
+        built.is_unhealthy(&format!("{} is replaced", gone.display())).await;
         if gone.is_dir() {
             std::fs::remove_dir(&gone).expect("removed");
         } else {
@@ -130,48 +130,48 @@ async fn moved_or_replaced_files_are_the_machines_fault() {
         }
         moved(&away, &gone);
     }
-    place.lands().await;
+    built.lands().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn damaged_files_are_the_machines_fault() {
-    let place = LinePosition::new().await;
+    let built = BuiltCandidate::new().await;
     let damaged = async |path: PathBuf, content: &[u8], failing: &[&str]| {
         let good = std::fs::read(&path).expect("read");
         // Objects are read-only, and may be linked to a clone's.
         std::fs::remove_file(&path).expect("removed");
         std::fs::write(&path, content).expect("written");
-        place.is_unhealthy_for(&path.display().to_string(), failing).await;
+        built.is_unhealthy_for(&path.display().to_string(), failing).await;
         std::fs::remove_file(&path).expect("removed");
         std::fs::write(&path, good).expect("written");
     };
-    let head = place.object(place.topic.as_str());
+    let head = built.object(built.topic.as_str());
     damaged(head.clone(), b"garbage", &["build_candidate"]).await;
     damaged(head, b"", &["build_candidate"]).await;
-    let tree = place.world.bare(&["rev-parse", "main^{tree}"]);
-    damaged(place.object(&tree), b"garbage", &["required_statuses", "build_candidate"]).await;
+    let tree = built.world.bare(&["rev-parse", "main^{tree}"]);
+    damaged(built.object(&tree), b"garbage", &["required_statuses", "build_candidate"]).await;
     // A power cut leaves empty files.
-    damaged(place.bare("refs/heads/main"), b"", &["head", "land"]).await;
-    damaged(place.bare("refs/heads/main"), b"nonsense\n", &["head", "land"]).await;
+    damaged(built.bare("refs/heads/main"), b"", &["head", "land"]).await;
+    damaged(built.bare("refs/heads/main"), b"nonsense\n", &["head", "land"]).await;
     let missing = format!("{}\n", "1".repeat(40));
-    damaged(place.bare("refs/heads/main"), missing.as_bytes(), &["head", "land"]).await;
-    damaged(place.bare("HEAD"), b"", &["head", "build_candidate", "land"]).await;
-    damaged(place.bare("config"), b"[core", &["head", "build_candidate", "land"]).await;
-    place.lands().await;
+    damaged(built.bare("refs/heads/main"), missing.as_bytes(), &["head", "land"]).await;
+    damaged(built.bare("HEAD"), b"", &["head", "build_candidate", "land"]).await;
+    damaged(built.bare("config"), b"[core", &["head", "build_candidate", "land"]).await;
+    built.lands().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_lock_is_no_fault_of_the_change() {
-    let place = LinePosition::new().await;
-    let lock = place.bare("refs/heads/main.lock");
+    let built = BuiltCandidate::new().await;
+    let lock = built.bare("refs/heads/main.lock");
     std::fs::write(&lock, "").expect("written");
-    let order = land(&place.request, &place.candidate);
-    let answer = place.world.host.land(&place.world.repository, &order).await;
+    let order = land(&built.request, &built.candidate);
+    let answer = built.world.host.land(&built.world.repository, &order).await;
     let Err(HostError::Unavailable { words }) = answer else { panic!("{answer:?}") };
     assert!(words.contains("main.lock") && words.contains("File exists"), "{words}");
     assert!(!words.contains('\n'), "{words}");
     std::fs::remove_file(lock).expect("removed");
-    place.lands().await;
+    built.lands().await;
 }
 
 /// A file system that is mounted at that folder.
@@ -186,8 +186,8 @@ impl Drop for Mounted {
 /// A small file system of its own is mounted, if this process may do that.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_full_disk_is_no_fault_of_the_change() {
-    let place = LinePosition::new().await;
-    let (bare, kept) = (place.bare(""), place.world.folder().join("kept"));
+    let built = BuiltCandidate::new().await;
+    let (bare, kept) = (built.bare(""), built.world.folder().join("kept"));
     moved(&bare, &kept);
     std::fs::create_dir(&bare).expect("made");
     let mounted = Command::new("mount")
@@ -205,52 +205,52 @@ async fn a_full_disk_is_no_fault_of_the_change() {
     let filler = bare.join("filler");
     let written = std::fs::write(&filler, vec![1; 1024 * 1024]);
     assert!(written.is_err(), "it is full");
-    let mut request = place.request.clone();
+    let mut request = built.request.clone();
     request.changes[0].title = "another title, which makes another commit".repeat(200);
-    let answer = place.world.host.build_candidate(&place.world.repository, &request).await;
+    let answer = built.world.host.build_candidate(&built.world.repository, &request).await;
     let Err(HostError::Unavailable { words }) = answer else { panic!("{answer:?}") };
     assert!(words.contains("No space left on device"), "{words}");
-    place.is_unhealthy_for("a full disk", &[]).await;
+    built.is_unhealthy_for("a full disk", &[]).await;
     std::fs::remove_file(filler).expect("removed");
-    place.lands().await;
+    built.lands().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_target_is_missing_only_in_a_repository_that_can_be_read() {
-    let place = LinePosition::new().await;
+    let built = BuiltCandidate::new().await;
     let main = BranchName::new("main").expect("a branch");
-    let (host, repository) = (&place.world.host, &place.world.repository);
-    place.world.bare(&["update-ref", "-d", "refs/heads/main"]);
+    let (host, repository) = (&built.world.host, &built.world.repository);
+    built.world.bare(&["update-ref", "-d", "refs/heads/main"]);
     assert_eq!(host.head(repository, &main).await.expect("an answer"), None);
-    let order = land(&place.request, &place.candidate);
+    let order = land(&built.request, &built.candidate);
     let answer = host.land(repository, &order).await;
     assert!(matches!(answer, Err(HostError::NotFound { .. })), "{answer:?}");
     // A branch below it is another one.
-    place.world.bare(&["update-ref", "refs/heads/main/x", place.topic.as_str()]);
+    built.world.bare(&["update-ref", "refs/heads/main/x", built.topic.as_str()]);
     assert_eq!(host.head(repository, &main).await.expect("an answer"), None);
-    place.world.bare(&["update-ref", "-d", "refs/heads/main/x"]);
-    let at = place.request.target_head.as_str();
-    place.world.bare(&["update-ref", "refs/heads/main", at]);
-    place.lands().await;
+    built.world.bare(&["update-ref", "-d", "refs/heads/main/x"]);
+    let at = built.request.target_head.as_str();
+    built.world.bare(&["update-ref", "refs/heads/main", at]);
+    built.lands().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn histories_without_a_common_ancestor_are_the_changes_own_fault() {
-    let mut place = LinePosition::new().await;
-    let tree = place.world.bare(&["rev-parse", "main^{tree}"]);
+    let mut built = BuiltCandidate::new().await;
+    let tree = built.world.bare(&["rev-parse", "main^{tree}"]);
     let commit = ["-c", "user.name=a", "-c", "user.email=b", "commit-tree", &tree, "-m", "alone"];
-    place.request.changes[0].head = Sha::new(place.world.bare(&commit)).expect("a commit");
-    let answer = place.world.host.build_candidate(&place.world.repository, &place.request).await;
+    built.request.changes[0].head = Sha::new(built.world.bare(&commit)).expect("a commit");
+    let answer = built.world.host.build_candidate(&built.world.repository, &built.request).await;
     let Err(HostError::Rejected { words }) = answer else { panic!("{answer:?}") };
     assert!(words.contains("no common history"), "{words}");
 
     // In a group it is the only one that is named.
-    let mut good = place.request.changes[0].clone();
-    (good.pr, good.head) = (PrNumber(77), place.topic.clone());
-    place.request.changes.insert(0, good);
-    let answer = place.world.host.build_candidate(&place.world.repository, &place.request).await;
+    let mut good = built.request.changes[0].clone();
+    (good.pr, good.head) = (PrNumber(77), built.topic.clone());
+    built.request.changes.insert(0, good);
+    let answer = built.world.host.build_candidate(&built.world.repository, &built.request).await;
     let Ok(Built::Conflict { pr, with, paths }) = answer else { panic!("{answer:?}") };
-    assert_eq!((pr, with), (place.request.changes[1].pr, ConflictWith::Target));
+    assert_eq!((pr, with), (built.request.changes[1].pr, ConflictWith::Target));
     assert!(paths[0].contains("no common history"), "{paths:?}");
 }
 
@@ -258,8 +258,8 @@ async fn histories_without_a_common_ancestor_are_the_changes_own_fault() {
 /// built.
 #[tokio::test(flavor = "multi_thread")]
 async fn odd_authors_are_no_obstacle() {
-    let mut place = LinePosition::new().await;
-    let good = place.world.bare(&["cat-file", "commit", place.topic.as_str()]);
+    let mut built = BuiltCandidate::new().await;
+    let good = built.world.bare(&["cat-file", "commit", built.topic.as_str()]);
     let long = "x".repeat(200_000);
     for author in [
         "author ,; <> 5 +0000",
@@ -271,15 +271,15 @@ async fn odd_authors_are_no_obstacle() {
             .lines()
             .map(|line| if line.starts_with("author ") { author } else { line })
             .collect();
-        let file = place.world.folder().join("commit");
+        let file = built.world.folder().join("commit");
         std::fs::write(&file, odd.join("\n") + "\n").expect("written");
         let file = file.display().to_string();
-        let made = place.world.bare(&["hash-object", "--literally", "-w", "-t", "commit", &file]);
-        place.request.changes[0].head = Sha::new(made).expect("a commit");
+        let made = built.world.bare(&["hash-object", "--literally", "-w", "-t", "commit", &file]);
+        built.request.changes[0].head = Sha::new(made).expect("a commit");
         for method in [MergeMethod::Squash, MergeMethod::MergeCommit, MergeMethod::Rebase] {
-            place.request.method = method;
-            let host = &place.world.host;
-            let answer = host.build_candidate(&place.world.repository, &place.request).await;
+            built.request.method = method;
+            let host = &built.world.host;
+            let answer = host.build_candidate(&built.world.repository, &built.request).await;
             let cut: String = author.chars().take(60).collect();
             assert!(matches!(answer, Ok(Built::Candidate { .. })), "{cut}: {answer:?}");
         }

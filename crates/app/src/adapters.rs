@@ -84,22 +84,22 @@ impl WakeUps {
     }
 }
 
-/// The work that effects of a lane are.
-pub(crate) const fn work_of(lane: EffectClass) -> Work {
-    match lane {
+/// The work that effects of a class are.
+pub(crate) const fn work_of(class: EffectClass) -> Work {
+    match class {
         EffectClass::Host => Work::HostEffects,
         EffectClass::Checks => Work::Checks,
     }
 }
 
 impl Notifier for WakeUps {
-    fn committed(&self, _: QueueRef, lanes: &[EffectClass]) {
-        for lane in lanes {
-            self.of(work_of(*lane)).ring();
+    fn committed(&self, _: QueueRef, classes: &[EffectClass]) {
+        for class in classes {
+            self.of(work_of(*class)).ring();
         }
     }
 
-    fn told(&self, org: OrgId) {
+    fn emitted(&self, org: OrgId) {
         self.events.ring(org);
         self.fan_out.ring();
     }

@@ -12,7 +12,7 @@ macro_rules! words {
             pub const ALL: &'static [Self] = &[$(Self::$variant),+];
 
             /// Every name, in the order of declaration.
-            pub const WORDS: &'static [&'static str] = &[$($word),+];
+            pub const NAMES: &'static [&'static str] = &[$($word),+];
 
             /// The name in the API and in the database.
             pub const fn as_str(self) -> &'static str {

@@ -103,11 +103,12 @@ impl AuditService {
     /// Writes a record of a change that has no commit of its own.
     pub async fn write(
         &self,
-        deed: &AuditEntryBuilder,
+        audit_entry: &AuditEntryBuilder,
         before: &AuditFields,
         after: &AuditFields,
     ) -> Result<(), Error> {
-        let record = deed.record(&*self.context.ids, self.context.clock.now(), before, after);
+        let record =
+            audit_entry.record(&*self.context.ids, self.context.clock.now(), before, after);
         Ok(self.context.stores.audit.append(&record).await?)
     }
 

@@ -62,8 +62,10 @@ impl QueueService {
             }
             Err(CreateError::Store(error)) => return Err(error.into()),
         }
-        let deed = AuditEntryBuilder::to_queue(caller, AuditAction::QueueCreated, repo, branch);
-        let record = deed.record(&*context.ids, now, &AuditFields::new(), &of_queue(&queue.header));
+        let audit_entry =
+            AuditEntryBuilder::to_queue(caller, AuditAction::QueueCreated, repo, branch);
+        let record =
+            audit_entry.record(&*context.ids, now, &AuditFields::new(), &of_queue(&queue.header));
         context.audit.append(&record).await?;
         // The first read of the target; the reconcile loop repeats it if the effect is lost.
         let queue = QueueRef { org: caller.org, id: queue.header.id };
@@ -77,8 +79,9 @@ impl QueueService {
         repo: &RepoName,
         branch: &BranchName,
     ) -> Result<(), Error> {
-        let deed = AuditEntryBuilder::to_queue(caller, AuditAction::QueueDeleted, repo, branch);
-        self.administer(caller, repo, branch, Command::Delete, &deed).await.map(drop)
+        let audit_entry =
+            AuditEntryBuilder::to_queue(caller, AuditAction::QueueDeleted, repo, branch);
+        self.administer(caller, repo, branch, Command::Delete, &audit_entry).await.map(drop)
     }
 
     /// Changes settings, the state, or both; returns the updated queue.
@@ -92,10 +95,11 @@ impl QueueService {
         reason: Option<String>,
     ) -> Result<Arc<Queue>, Error> {
         let by = caller.actor();
-        let mut deed = AuditEntryBuilder::to_queue(caller, AuditAction::QueueUpdated, repo, branch);
-        deed.reason.clone_from(&reason);
+        let mut audit_entry =
+            AuditEntryBuilder::to_queue(caller, AuditAction::QueueUpdated, repo, branch);
+        audit_entry.reason.clone_from(&reason);
         let command = Command::Update { settings: Box::new(settings), state, reason, by };
-        self.administer(caller, repo, branch, command, &deed).await
+        self.administer(caller, repo, branch, command, &audit_entry).await
     }
 
     /// Changes settings if the present ones equal `expected`; returns the queue, and whether it was
@@ -108,14 +112,15 @@ impl QueueService {
         expected: &Settings,
         change: SettingsPatch,
     ) -> Result<(Arc<Queue>, bool), Error> {
-        let deed = AuditEntryBuilder::to_queue(caller, AuditAction::QueueUpdated, repo, branch);
+        let audit_entry =
+            AuditEntryBuilder::to_queue(caller, AuditAction::QueueUpdated, repo, branch);
         let (settings, by) = (Box::new(change), caller.actor());
         let command = Command::Update { settings, state: None, reason: None, by };
         let repository = self.repository(caller, Scope::QueueAdmin, repo).await?;
         let queue = self.find(caller.org, &repository, branch).await?;
         let changed = |newest: &Queue| newest.header.settings != *expected;
         let input = Input::Command(command);
-        let taken = self.stepper.step_unless(queue, &input, Some(&deed), changed).await?;
+        let taken = self.stepper.step_unless(queue, &input, Some(&audit_entry), changed).await?;
         taken.ok_or_else(|| Error::UnknownQueue { repo: repo.clone(), branch: branch.clone() })
     }
 
@@ -225,11 +230,11 @@ impl QueueService {
         repo: &RepoName,
         branch: &BranchName,
         command: Command,
-        deed: &AuditEntryBuilder,
+        audit_entry: &AuditEntryBuilder,
     ) -> Result<Arc<Queue>, Error> {
         let repository = self.repository(caller, Scope::QueueAdmin, repo).await?;
         let queue = self.find(caller.org, &repository, branch).await?;
-        self.step(queue, &repository, branch, Input::Command(command), Some(deed)).await
+        self.step(queue, &repository, branch, Input::Command(command), Some(audit_entry)).await
     }
 
     pub(super) async fn step(
@@ -238,9 +243,9 @@ impl QueueService {
         repository: &Repository,
         branch: &BranchName,
         input: Input,
-        deed: Option<&AuditEntryBuilder>,
+        audit_entry: Option<&AuditEntryBuilder>,
     ) -> Result<Arc<Queue>, Error> {
-        self.stepper.step_by(queue, &input, deed).await?.ok_or_else(|| Error::UnknownQueue {
+        self.stepper.step_by(queue, &input, audit_entry).await?.ok_or_else(|| Error::UnknownQueue {
             repo: repository.name.clone(),
             branch: branch.clone(),
         })

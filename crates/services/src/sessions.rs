@@ -63,7 +63,7 @@ impl Sessions {
             expires_at: Some(now.plus(Span::days(ABSOLUTE_DAYS))),
             revoked_at: None,
         };
-        let deed = AuditEntryBuilder {
+        let audit_entry = AuditEntryBuilder {
             org: org.id,
             actor: AuditActor::Token { id: token.id, name: token.name.clone() },
             action: AuditAction::TokenCreated,
@@ -71,7 +71,8 @@ impl Sessions {
             repo: None,
             reason: Some(format!("signed in as {} ({})", role.as_str(), who.subject)),
         };
-        let record = deed.record(&*self.context.ids, now, &AuditFields::new(), &of_token(&token));
+        let record =
+            audit_entry.record(&*self.context.ids, now, &AuditFields::new(), &of_token(&token));
         stores.audit.append(&record).await?;
         stores.tokens.insert(&token).await?;
         self.begin(org.id, token.hash, &session).await?;

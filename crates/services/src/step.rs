@@ -102,9 +102,9 @@ impl Stepper {
         &self,
         queue: QueueRef,
         input: &Input,
-        deed: Option<&AuditEntryBuilder>,
+        audit_entry: Option<&AuditEntryBuilder>,
     ) -> Result<Option<Arc<Queue>>, Error> {
-        Ok(self.step_unless(queue, input, deed, |_| false).await?.map(|(after, _)| after))
+        Ok(self.step_unless(queue, input, audit_entry, |_| false).await?.map(|(after, _)| after))
     }
 
     /// Executes a step unless the input is out of date for the latest state. Returns the new state,
@@ -113,7 +113,7 @@ impl Stepper {
         &self,
         queue: QueueRef,
         input: &Input,
-        deed: Option<&AuditEntryBuilder>,
+        audit_entry: Option<&AuditEntryBuilder>,
         out_of_date: impl Fn(&Queue) -> bool + Send,
     ) -> Result<Option<(Arc<Queue>, bool)>, Error> {
         // Steps of this process are serialized; only other servers can commit concurrently.
@@ -130,9 +130,9 @@ impl Stepper {
             if transition.is_empty() && transition.queue.header == before.header {
                 return Ok(Some((before, true)));
             }
-            let audit = deed.map(|deed| {
+            let audit = audit_entry.map(|audit_entry| {
                 let (from, to) = (of_queue(&before.header), of_queue(&transition.queue.header));
-                deed.record(&*self.context.ids, at, &from, &to)
+                audit_entry.record(&*self.context.ids, at, &from, &to)
             });
             let audit = audit.filter(|it| deleted(&transition) || !it.changes.is_empty());
             let step = Step { queue, before: (version, &before), input, at, audit: audit.as_ref() };
@@ -208,7 +208,7 @@ impl Stepper {
             .collect();
         self.context.notifier.committed(queue, &classes);
         if !events.is_empty() {
-            self.context.notifier.told(queue.org);
+            self.context.notifier.emitted(queue.org);
         }
         Ok(after)
     }

@@ -234,9 +234,10 @@ impl TokenService {
         (before, after): (&AuditFields, &AuditFields),
     ) -> Result<(), Error> {
         let object = format!("token {}", token.id);
-        let deed =
+        let audit_entry =
             AuditEntryBuilder { org: token.org, actor, action, object, repo: None, reason: None };
-        let record = deed.record(&*self.context.ids, self.context.clock.now(), before, after);
+        let record =
+            audit_entry.record(&*self.context.ids, self.context.clock.now(), before, after);
         Ok(self.context.stores.audit.append(&record).await?)
     }
 

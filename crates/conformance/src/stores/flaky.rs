@@ -129,7 +129,7 @@ pub async fn a_step_on_an_old_version_writes_nothing(stores: &Stores) {
         assert!(matches!(refused, Err(CommitError::Conflict)), "{refused:?}");
     }
     assert_eq!(stores.flaky.tests.commit(&commit(1)).await.expect("the second"), Version(2));
-    assert_eq!(stores.flaky.tests.repo(scenario.repo).await.expect("a read").marks, 0);
+    assert_eq!(stores.flaky.tests.repo(scenario.repo).await.expect("a read").revision, 0);
 }
 
 /// Concurrent uploads on two servers: each is counted, and the disagreement is found.

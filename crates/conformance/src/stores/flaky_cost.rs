@@ -65,12 +65,12 @@ impl FlakyStore for Counting {
         Ok(found)
     }
 
-    async fn holders(
+    async fn ids_by_alias(
         &self,
         repo: RepoRef,
         aliases: &[String],
     ) -> Result<Vec<(String, TestId)>, StoreError> {
-        let found = self.store.holders(repo, aliases).await?;
+        let found = self.store.ids_by_alias(repo, aliases).await?;
         self.read(found.len());
         Ok(found)
     }

@@ -158,7 +158,7 @@ fn state(errors: &mut Errors, field: Field<Text>) -> Option<RequestedState> {
     let Text(given) = errors.optional("/state", field)?;
     let found = RequestedState::parse(&given);
     if found.is_none() {
-        let words = RequestedState::WORDS.join(", ");
+        let words = RequestedState::NAMES.join(", ");
         errors.add("/state", format!("must be one of {words}, but is {}", shown(&given)));
     }
     found

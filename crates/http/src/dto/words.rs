@@ -59,7 +59,7 @@ macro_rules! described {
 
             impl PartialSchema for $name {
                 fn schema() -> RefOr<Schema> {
-                    in_both_cases($description, <$all>::WORDS)
+                    in_both_cases($description, <$all>::NAMES)
                 }
             }
 
@@ -93,7 +93,7 @@ pub(crate) struct ModeWord;
 
 impl PartialSchema for ModeWord {
     fn schema() -> RefOr<Schema> {
-        in_both_cases(setting("mode").map_or("", |spec| spec.doc()), Mode::WORDS)
+        in_both_cases(setting("mode").map_or("", |spec| spec.doc()), Mode::NAMES)
     }
 }
 

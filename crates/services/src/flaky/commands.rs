@@ -35,11 +35,11 @@ impl FlakyService {
             };
             let transition = decide(&record.test, &settings, &command, at)?;
             let input = Input::Command(command.clone());
-            let mut deed =
+            let mut audit_entry =
                 AuditEntryBuilder::of(caller, action(&command), object(name, test), name);
-            deed.reason = command.reason().cloned();
+            audit_entry.reason = command.reason().cloned();
             let (from, to) = (of_test(&record.test), of_test(&transition.test));
-            let audit = deed.record(&*self.context.ids, at, &from, &to);
+            let audit = audit_entry.record(&*self.context.ids, at, &from, &to);
             let judged = vec![Judged { record, transition, input }];
             let steps = self.steps(&repository, &settings, None, judged, at).await?;
             if steps.is_empty() {
@@ -74,10 +74,10 @@ impl FlakyService {
     ) -> Result<(), Error> {
         let (_, repo) = self.repository(caller, Scope::TestsAdmin, name).await?;
         if self.context.stores.tests.link_ticket(repo, test, ticket).await? {
-            let deed =
+            let audit_entry =
                 AuditEntryBuilder::of(caller, AuditAction::TicketLinked, object(name, test), name);
             let after = AuditFields::from([("ticket".to_owned(), ticket.to_owned())]);
-            let record = deed.record(
+            let record = audit_entry.record(
                 &*self.context.ids,
                 self.context.clock.now(),
                 &AuditFields::new(),

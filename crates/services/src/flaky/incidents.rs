@@ -74,18 +74,18 @@ impl FlakyService {
             ));
             let (judged, windows) = self.recounted(repo, &settings, &mut changes, at).await?;
             let steps = self.steps(&repository, &settings, None, judged, at).await?;
-            let mut deed = AuditEntryBuilder::of(
+            let mut audit_entry = AuditEntryBuilder::of(
                 caller,
                 AuditAction::IncidentDecided,
                 format!("incident {id} of {name}"),
                 name,
             );
-            deed.reason.clone_from(&reason);
+            audit_entry.reason.clone_from(&reason);
             let fields = |state: IncidentState| {
                 AuditFields::from([("state".to_owned(), state.as_str().to_owned())])
             };
             let (from, to) = (fields(before.state), fields(after.state));
-            let audit = deed.record(&*self.context.ids, at, &from, &to);
+            let audit = audit_entry.record(&*self.context.ids, at, &from, &to);
             let commit = FlakyCommit {
                 repo,
                 expected: known.version,

@@ -7,7 +7,7 @@ use signalbox_domain::flaky::{AskedTest, TestId};
 /// The quarantined tests of a repository, and the ids that clients send for them.
 #[derive(Debug)]
 pub(super) struct QuarantinedTests {
-    pub(super) marks: i64,
+    pub(super) revision: i64,
     pub(super) enabled: bool,
     /// A user has turned it off.
     pub(super) switched_off: bool,

@@ -68,7 +68,7 @@ impl FlakyService {
         }
         let now = stores.tests.repo(repo).await?;
         if let Some((_, known)) = recalled
-            && known.marks == now.marks
+            && known.revision == now.revision
         {
             self.quarantined.insert(repo, (at, known.clone()));
             return Ok(known);
@@ -77,7 +77,7 @@ impl FlakyService {
         let quarantine = settings.quarantine;
         let may_be_off = !quarantine.enabled && !settings.gate_while_off;
         let mut known = QuarantinedTests {
-            marks: now.marks,
+            revision: now.revision,
             enabled: quarantine.enabled,
             switched_off: may_be_off && self.was_ever_on(repo).await?,
             tests: BTreeSet::new(),
@@ -112,7 +112,7 @@ impl FlakyService {
         let listed: Vec<TestId> = tests.iter().copied().collect();
         let aliases = stores.tests.aliases(repo, &listed).await?;
         let mut sent: BTreeSet<String> = aliases.iter().cloned().collect();
-        for (alias, id) in stores.tests.holders(repo, &aliases).await? {
+        for (alias, id) in stores.tests.ids_by_alias(repo, &aliases).await? {
             if !tests.contains(&id) {
                 sent.remove(&alias);
             }
@@ -139,16 +139,17 @@ impl FlakyService {
         let sent = likely.iter().map(|asked| &asked.id).filter(|id| !id.contains('\0'));
         let sent: BTreeSet<&String> = sent.collect();
         let sent: Vec<String> = sent.into_iter().cloned().collect();
-        let holders = stores.tests.holders(repo, &sent).await?;
+        let ids_by_alias = stores.tests.ids_by_alias(repo, &sent).await?;
         let computed = likely.iter().flat_map(|asked| asked.computed());
-        let ids: BTreeSet<TestId> = computed.chain(holders.iter().map(|(_, id)| *id)).collect();
+        let ids: BTreeSet<TestId> =
+            computed.chain(ids_by_alias.iter().map(|(_, id)| *id)).collect();
         let ids: Vec<TestId> = ids.into_iter().collect();
         let records = by_id(stores.tests.tests(repo, &ids).await?);
         let mut directory = TestDirectory::default();
         for record in records.values() {
             directory.learn(&record.test.key, &[]).ok();
         }
-        for (alias, id) in holders {
+        for (alias, id) in ids_by_alias {
             directory.learn_alias(alias, id);
         }
         let cause = |asked: &&AskedTest| {

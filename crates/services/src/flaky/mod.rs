@@ -86,7 +86,7 @@ impl FlakyService {
                 if commit.steps.iter().any(|step| !step.events.is_empty())
                     || of_incidents.any(|step| step.event.is_some())
                 {
-                    self.context.notifier.told(commit.repo.org);
+                    self.context.notifier.emitted(commit.repo.org);
                 }
                 Ok(Some(()))
             }

@@ -196,8 +196,8 @@ impl FlakyService {
         if sent.contains('\0') {
             return Ok(None);
         }
-        let holders = self.context.stores.tests.holders(repo, &[sent.to_owned()]).await?;
-        Ok(match holders.as_slice() {
+        let ids_by_alias = self.context.stores.tests.ids_by_alias(repo, &[sent.to_owned()]).await?;
+        Ok(match ids_by_alias.as_slice() {
             [(_, only)] => Some(*only),
             [] | [_, _, ..] => None,
         })

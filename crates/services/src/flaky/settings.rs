@@ -109,10 +109,10 @@ impl FlakyService {
             let steps = self.steps(&repository, &settings, None, judged, at).await?;
             let changed = SettingsStep { settings, by: Self::actor(caller), at };
             let object = format!("test settings of {name}");
-            let deed =
+            let audit_entry =
                 AuditEntryBuilder::of(caller, AuditAction::TestSettingsUpdated, object, name);
             let (from, to) = (of_flaky_settings(&before), of_flaky_settings(&changed.settings));
-            let audit = deed.record(&*self.context.ids, at, &from, &to);
+            let audit = audit_entry.record(&*self.context.ids, at, &from, &to);
             let commit = FlakyCommit {
                 repo,
                 expected: known.version,

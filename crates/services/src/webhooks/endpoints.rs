@@ -63,9 +63,13 @@ impl WebhookService {
             updated_at: now,
         };
         let most = self.limits.endpoints;
-        let deed = AuditEntryBuilder::to_webhook(caller, AuditAction::WebhookCreated, id);
-        let record =
-            deed.record(&*self.context.ids, now, &AuditFields::new(), &of_webhook(&endpoint));
+        let audit_entry = AuditEntryBuilder::to_webhook(caller, AuditAction::WebhookCreated, id);
+        let record = audit_entry.record(
+            &*self.context.ids,
+            now,
+            &AuditFields::new(),
+            &of_webhook(&endpoint),
+        );
         if !self.store().create(&endpoint, most, Some(&record)).await? {
             return Err(WebhookError::TooMany(most).into());
         }
@@ -119,17 +123,21 @@ impl WebhookService {
             endpoint.updated_at = now;
             Ok(endpoint)
         };
-        let deed = AuditEntryBuilder::to_webhook(caller, AuditAction::WebhookUpdated, id);
-        self.change(&deed, id, changed).await
+        let audit_entry = AuditEntryBuilder::to_webhook(caller, AuditAction::WebhookUpdated, id);
+        self.change(&audit_entry, id, changed).await
     }
 
     /// Deletes an endpoint with its messages.
     pub async fn delete_endpoint(&self, caller: &Caller, id: EndpointId) -> Result<(), Error> {
         Self::may(caller)?;
         let before = of_webhook(&self.known(caller.org, id).await?);
-        let deed = AuditEntryBuilder::to_webhook(caller, AuditAction::WebhookDeleted, id);
-        let record =
-            deed.record(&*self.context.ids, self.context.clock.now(), &before, &AuditFields::new());
+        let audit_entry = AuditEntryBuilder::to_webhook(caller, AuditAction::WebhookDeleted, id);
+        let record = audit_entry.record(
+            &*self.context.ids,
+            self.context.clock.now(),
+            &before,
+            &AuditFields::new(),
+        );
         if self.store().delete(caller.org, id, Some(&record)).await? {
             Ok(())
         } else {
@@ -149,8 +157,9 @@ impl WebhookService {
         let new = self.parts.secrets.create(id).map_err(WebhookError::from)?;
         let now = self.context.clock.now();
         let rotate = |endpoint: Endpoint| Ok(endpoint.rotated(new.sealed.clone(), overlap, now));
-        let deed = AuditEntryBuilder::to_webhook(caller, AuditAction::WebhookSecretRotated, id);
-        let endpoint = self.change(&deed, id, rotate).await?;
+        let audit_entry =
+            AuditEntryBuilder::to_webhook(caller, AuditAction::WebhookSecretRotated, id);
+        let endpoint = self.change(&audit_entry, id, rotate).await?;
         Ok(CreatedEndpoint { endpoint, secret: new.text })
     }
 
@@ -237,15 +246,15 @@ impl WebhookService {
     /// Changes an endpoint; repeated after a concurrent change.
     async fn change(
         &self,
-        deed: &AuditEntryBuilder,
+        audit_entry: &AuditEntryBuilder,
         id: EndpointId,
         change: impl Fn(Endpoint) -> Result<Endpoint, Error> + Send + Sync,
     ) -> Result<Endpoint, Error> {
         for _ in 0..ATTEMPTS {
-            let endpoint = self.known(deed.org, id).await?;
+            let endpoint = self.known(audit_entry.org, id).await?;
             let before = of_webhook(&endpoint);
             let changed = change(endpoint)?;
-            let record = deed.record(
+            let record = audit_entry.record(
                 &*self.context.ids,
                 self.context.clock.now(),
                 &before,

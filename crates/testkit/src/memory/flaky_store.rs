@@ -23,7 +23,7 @@ impl FlakyStore for MemoryDatabase {
         let row = tables.flaky.repos.get(&repo);
         Ok(FlakyRepo {
             version: Version(row.map_or(0, |row| row.version)),
-            marks: row.map_or(0, |row| row.marks),
+            revision: row.map_or(0, |row| row.revision),
             settings: row.and_then(|row| row.settings.clone()),
         })
     }
@@ -44,22 +44,22 @@ impl FlakyStore for MemoryDatabase {
         Ok(watched.cloned().collect())
     }
 
-    async fn holders(
+    async fn ids_by_alias(
         &self,
         repo: RepoRef,
         aliases: &[String],
     ) -> Result<Vec<(String, TestId)>, StoreError> {
         let tables = self.tables();
         let aliases: BTreeSet<&String> = aliases.iter().collect();
-        let mut holders = Vec::new();
+        let mut ids_by_alias = Vec::new();
         for ((of, id), row) in &tables.flaky.tests {
             if *of == repo {
                 let known = row.aliases.iter().filter(|alias| aliases.contains(alias));
-                holders.extend(known.map(|alias| (alias.clone(), *id)));
+                ids_by_alias.extend(known.map(|alias| (alias.clone(), *id)));
             }
         }
-        holders.sort();
-        Ok(holders)
+        ids_by_alias.sort();
+        Ok(ids_by_alias)
     }
 
     async fn aliases(&self, repo: RepoRef, tests: &[TestId]) -> Result<Vec<String>, StoreError> {
@@ -182,7 +182,7 @@ impl FlakyStore for MemoryDatabase {
         }
         row.version += 1;
         if commit.settings.is_some() || !commit.steps.is_empty() {
-            row.marks += 1;
+            row.revision += 1;
         }
         if let Some(step) = commit.settings {
             row.settings = Some(step.settings.clone());

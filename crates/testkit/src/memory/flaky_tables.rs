@@ -20,7 +20,7 @@ pub(super) type Place = (RepoRef, TestId);
 #[derive(Debug, Default)]
 pub(super) struct RepoRow {
     pub(super) version: i64,
-    pub(super) marks: i64,
+    pub(super) revision: i64,
     pub(super) settings: Option<Settings>,
     pub(super) log: Vec<SettingsStep>,
 }

@@ -84,32 +84,32 @@ shapes! {
     /// An object without a fixed form.
     Particulars(serde_json::Map<String, Value>) = json_schema!({"type": "object"});
     /// The state of a queue.
-    QueueState(&'static str) = one_of(QueueStateName::WORDS, &[]);
+    QueueState(&'static str) = one_of(QueueStateName::NAMES, &[]);
     /// Why a pull request was submitted.
-    Submitted(String) = one_of(SubmitReason::WORDS, &[]);
+    Submitted(String) = one_of(SubmitReason::NAMES, &[]);
     /// Why it waits in the line.
-    Queued(String) = one_of(QueuedReason::WORDS, QUEUED);
+    Queued(String) = one_of(QueuedReason::NAMES, QUEUED);
     /// Why it failed.
-    Failed(String) = one_of(FailReason::WORDS, FAILED);
+    Failed(String) = one_of(FailReason::NAMES, FAILED);
     /// Why it was cancelled.
-    Canceled(String) = one_of(CancelReason::WORDS, CANCELED);
+    Canceled(String) = one_of(CancelReason::NAMES, CANCELED);
     /// How it was merged.
-    Merged(String) = one_of(MergeReason::WORDS, &[]);
+    Merged(String) = one_of(MergeReason::NAMES, &[]);
     /// How a landing was undone.
-    Undone(String) = one_of(LandingChange::WORDS, &[]);
+    Undone(String) = one_of(LandingChange::NAMES, &[]);
     /// The status of a test.
-    Status(&'static str) = one_of(TestStatus::WORDS, &[]);
+    Status(&'static str) = one_of(TestStatus::NAMES, &[]);
     /// The status of a test in upper case.
     UpperStatus(String) = {
-        let words: Vec<String> = TestStatus::WORDS.iter().map(|it| it.to_uppercase()).collect();
+        let words: Vec<String> = TestStatus::NAMES.iter().map(|it| it.to_uppercase()).collect();
         one_of(&words.iter().map(String::as_str).collect::<Vec<_>>(), &[])
     };
     /// The status of a monitor.
-    MonitorState(&'static str) = one_of(MonitorStatus::WORDS, &[]);
+    MonitorState(&'static str) = one_of(MonitorStatus::NAMES, &[]);
     /// The status of an incident.
-    IncidentStateWord(&'static str) = one_of(IncidentState::WORDS, &[]);
+    IncidentStateWord(&'static str) = one_of(IncidentState::NAMES, &[]);
     /// How an incident was recognized.
-    IncidentCauseWord(&'static str) = one_of(IncidentCause::WORDS, &[]);
+    IncidentCauseWord(&'static str) = one_of(IncidentCause::NAMES, &[]);
 }
 
 impl From<Timestamp> for Time {

@@ -44,7 +44,7 @@ impl<'a> TransitionBuilder<'a> {
         self.decided(Decision::Ignored { because });
     }
 
-    pub(super) fn told(&mut self, event: EventKind) {
+    pub(super) fn emit(&mut self, event: EventKind) {
         self.events.push(event);
     }
 
@@ -86,7 +86,7 @@ impl<'a> TransitionBuilder<'a> {
             cause,
             evidence: evidence.cloned(),
         });
-        self.told(EventKind::MonitorStatusChanged {
+        self.emit(EventKind::MonitorStatusChanged {
             monitor,
             kind,
             status,

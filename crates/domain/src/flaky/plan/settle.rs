@@ -43,7 +43,7 @@ pub(super) fn set_quarantine(builder: &mut TransitionBuilder<'_>, decision: Quar
         by: by.clone(),
     });
     if previous.setting != updated.setting {
-        builder.told(EventKind::QuarantiningSettingChanged {
+        builder.emit(EventKind::QuarantiningSettingChanged {
             actor: by,
             reason,
             previous: previous.setting,
@@ -133,8 +133,8 @@ fn judge(builder: &mut TransitionBuilder<'_>) {
     }
     builder.decided(Decision::StatusChanged { from, to, reason, monitor });
     let current = builder.test.standing.clone();
-    builder.told(EventKind::StatusChanged { previous: from, current });
-    builder.told(EventKind::StatusChangedV2 { previous: from, new: to, triggered_by: trigger });
+    builder.emit(EventKind::StatusChanged { previous: from, current });
+    builder.emit(EventKind::StatusChangedV2 { previous: from, new: to, triggered_by: trigger });
 }
 
 /// Why a test has its new status, the monitor concerned, and the trigger: a finding that remains,

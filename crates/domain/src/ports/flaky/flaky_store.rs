@@ -34,7 +34,7 @@ pub struct FlakyRepo {
     pub version: Version,
     /// Incremented when tests or settings change, which invalidates caches of quarantined tests. An
     /// upload that changes no test does not change it.
-    pub marks: i64,
+    pub revision: i64,
     /// Its settings; `None` for the defaults.
     pub settings: Option<Settings>,
 }
@@ -162,7 +162,7 @@ pub trait FlakyStore: Send + Sync {
     async fn watched(&self, repo: RepoRef) -> Result<Vec<TestRecord>, StoreError>;
 
     /// The tests that have these ids of clients as aliases.
-    async fn holders(
+    async fn ids_by_alias(
         &self,
         repo: RepoRef,
         aliases: &[String],

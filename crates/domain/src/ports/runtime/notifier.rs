@@ -11,7 +11,7 @@ pub trait Notifier: Send + Sync {
     fn committed(&self, queue: QueueRef, classes: &[EffectClass]);
 
     /// The event log of an organization has new events.
-    fn told(&self, org: OrgId) {
+    fn emitted(&self, org: OrgId) {
         // Optional: ignored by default.
         let _ = org;
     }

@@ -105,7 +105,7 @@ settings! {
     /// One line, or parallel lanes of pull requests that share impacted targets. A change takes
     /// effect once the line is empty.
     mode: Mode = Mode::Single,
-        "mode", "Mode", Testing, SettingKind::Word(Mode::WORDS);
+        "mode", "Mode", Testing, SettingKind::Word(Mode::NAMES);
     /// Whether a passing test run merges everything that its candidate contains, including pull
     /// requests whose own run failed.
     can_optimistically_merge: bool = false,
@@ -143,14 +143,14 @@ settings! {
     /// Whether a pull request merges without a test run when it depends on nothing ahead, is up to
     /// date, and has passed its checks.
     direct_merge_mode: DirectMergeMode = DirectMergeMode::Off,
-        "directMergeMode", "Direct merge", Merging, SettingKind::Word(DirectMergeMode::WORDS);
+        "directMergeMode", "Direct merge", Merging, SettingKind::Word(DirectMergeMode::NAMES);
     /// Whether bisection skips test runs whose result follows from earlier ones.
     optimization_mode: OptimizationMode = OptimizationMode::Off,
         "optimizationMode", "Optimization of bisection", Batching,
-        SettingKind::Word(OptimizationMode::WORDS);
+        SettingKind::Word(OptimizationMode::NAMES);
     /// How changes become commits.
     merge_method: MergeMethod = MergeMethod::Squash,
-        "mergeMethod", "Merge method", Merging, SettingKind::Word(MergeMethod::WORDS);
+        "mergeMethod", "Merge method", Merging, SettingKind::Word(MergeMethod::NAMES);
     /// Whether browser extensions may act on this queue. Stored for clients that send it; the queue
     /// ignores it.
     extension_enabled: bool = true,
@@ -171,7 +171,7 @@ settings! {
     test_branch_construction_mode: TestBranchConstructionMode =
         TestBranchConstructionMode::RenameTempBranch,
         "testBranchConstructionMode", "Test branch construction", WithoutEffect,
-        SettingKind::Word(TestBranchConstructionMode::WORDS);
+        SettingKind::Word(TestBranchConstructionMode::NAMES);
     /// Logins of bots that may submit, at most 100.
     allowed_bot_submitters: Vec<String> = Vec::new(),
         "allowedBotSubmitters", "Bots that may submit", Host,

@@ -141,7 +141,7 @@ fn listed(words: &[&str], last: &str) -> String {
 
 /// The kinds as an error lists them.
 pub(super) fn kinds() -> String {
-    listed(MonitorKind::WORDS, "or")
+    listed(MonitorKind::NAMES, "or")
 }
 
 /// Describes the parameters in the schemas that have them.
@@ -157,7 +157,7 @@ impl Modify for DescribeParameters {
             if let Some(RefOr::T(Schema::Object(kind))) = object.properties.get_mut("type") {
                 let end = if is_request { "; or a template." } else { "." };
                 let quoted: Vec<String> =
-                    MonitorKind::WORDS.iter().map(|word| format!("`{word}`")).collect();
+                    MonitorKind::NAMES.iter().map(|word| format!("`{word}`")).collect();
                 let quoted: Vec<&str> = quoted.iter().map(String::as_str).collect();
                 kind.description = Some(listed(&quoted, "or") + end);
             }

@@ -39,11 +39,11 @@ impl FlakyStore for Store {
             .await
             .optional()
             .map_err(DbError::from)?;
-        let Some((version, marks, settings)) = row else {
-            return Ok(FlakyRepo { version: Version(0), marks: 0, settings: None });
+        let Some((version, revision, settings)) = row else {
+            return Ok(FlakyRepo { version: Version(0), revision: 0, settings: None });
         };
         let settings = settings.map(|Kept(settings)| settings);
-        Ok(FlakyRepo { version: Version(version), marks, settings })
+        Ok(FlakyRepo { version: Version(version), revision, settings })
     }
 
     async fn tests(&self, repo: RepoRef, ids: &[TestId]) -> Result<Vec<TestRecord>, StoreError> {
@@ -65,13 +65,13 @@ impl FlakyStore for Store {
         Ok(rows.into_iter().map(record).collect())
     }
 
-    async fn holders(
+    async fn ids_by_alias(
         &self,
         repo: RepoRef,
         aliases: &[String],
     ) -> Result<Vec<(String, TestId)>, StoreError> {
         let mut conn = self.connection().await?;
-        let mut holders = Vec::new();
+        let mut ids_by_alias = Vec::new();
         for piece in bulk::pieces(aliases) {
             let rows: Vec<(String, TestId)> = test_aliases::table
                 .filter(test_aliases::repo_id.eq(Sql(repo.id)))
@@ -81,10 +81,10 @@ impl FlakyStore for Store {
                 .load(&mut conn)
                 .await
                 .map_err(DbError::from)?;
-            holders.extend(rows);
+            ids_by_alias.extend(rows);
         }
-        holders.sort();
-        Ok(holders)
+        ids_by_alias.sort();
+        Ok(ids_by_alias)
     }
 
     async fn aliases(&self, repo: RepoRef, tests: &[TestId]) -> Result<Vec<String>, StoreError> {
