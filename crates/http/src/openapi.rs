@@ -13,7 +13,7 @@ use crate::routes::v1;
 #[openapi(
     info(
         title = "Signalbox",
-        description = "A merge queue: pull requests are tested on top of the pull requests ahead of them, and only tested commits are merged.\n\nStates and modes are written in upper case; a token made with `--enum-case lower` gets them in lower case. They are accepted in any case.",
+        description = "A merge queue: pull requests are tested on top of the pull requests ahead of them, and only tested commits are merged.\n\nStates and modes are in upper case; a token that was created with `--compat v1-live` gets them in lower case. Requests may use any case.",
         version = "1.0.0",
         license(name = "Apache-2.0 OR MIT")
     ),
@@ -77,7 +77,7 @@ use crate::routes::v1;
     components(schemas(ProblemBody)),
     tags(
         (name = "merge queue", description = "Queues, and pull requests in them."),
-        (name = "flaky tests", description = "Test results, how tests are judged, and which are quarantined."),
+        (name = "flaky tests", description = "Test results, flaky tests and quarantine."),
         (name = "webhooks", description = "Webhook endpoints and their deliveries."),
         (name = "events", description = "What happened, in the order in which it was committed."),
         (name = "service", description = "The service itself; no token is needed.")

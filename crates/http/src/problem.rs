@@ -185,7 +185,7 @@ pub(crate) struct ProblemBody {
     title: &'static str,
     /// The status of the reply.
     status: u16,
-    /// This problem as a sentence.
+    /// What went wrong, for users. The text may change.
     detail: String,
     /// The kind as a stable code.
     code: &'static str,

@@ -121,7 +121,7 @@ pub struct SettingsPatch {
     pub guard: Option<InfrastructureGuard>,
     /// Whether unauthenticated uploads feed monitors.
     pub count_public_uploads: Option<bool>,
-    /// Whether uploaders fail with their tests while quarantine is switched off.
+    /// Whether the public uploader fails with its tests while quarantine is turned off.
     pub gate_while_off: Option<bool>,
 }
 

@@ -204,7 +204,7 @@ impl TestCase {
         Some(QuarantineCause::Monitor { status: self.standing.value, name })
     }
 
-    /// Since when it is quarantined without a pause; `None` when it is not.
+    /// Since when it has been quarantined without interruption; `None` when it is not.
     pub fn quarantined_since(&self, settings: &Settings, at: Timestamp) -> Option<Timestamp> {
         if !self.is_quarantined(settings, at) {
             return None;

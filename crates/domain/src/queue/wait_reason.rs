@@ -126,7 +126,7 @@ wait_reasons! {
     BehindLanding = "behind_landing" { prs: Vec<PrNumber> };
     /// It is landing on the target branch.
     Landing = "landing";
-    /// Nothing in the queue explains the wait: a violation of Q10 and a bug of Signalbox.
+    /// Nothing in the queue explains the wait: a violation of Q10 and a bug in Signalbox.
     Unexplained = "unexplained";
     /// The queue is paused.
     QueuePaused = "queue_paused" { by: String, reason: Option<String> };

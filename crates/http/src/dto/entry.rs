@@ -43,7 +43,7 @@ impl ReadinessReply {
 pub(crate) struct ExitReply {
     #[schema(value_type = PrStateWord)]
     state: String,
-    /// The reason, with the same values as in events; in lower case for tokens with that profile.
+    /// The reason, as in events; in lower case for a token with the profile `v1-live`.
     #[schema(example = "TEST_RUN_REQUIRED_STATUS_FAILED")]
     reason: String,
     /// The actor who cancelled it.

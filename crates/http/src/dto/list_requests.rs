@@ -70,7 +70,7 @@ pub(crate) struct ListRequest {
     /// they were submitted again since.
     #[schema(value_type = Option<String>, format = DateTime)]
     since: Field<Time>,
-    /// The upper bound of the same time; with both, between the two.
+    /// Only pull requests that were merged, failed or cancelled at this time or earlier.
     #[schema(value_type = Option<String>, format = DateTime)]
     until: Field<Time>,
     /// `nextCursor` of the previous page; omitted for the first page.

@@ -28,8 +28,8 @@ pub(super) fn in_both_cases(description: &str, words: &[&str]) -> RefOr<Schema> 
     ObjectBuilder::new()
         .schema_type(SchemaType::new(Type::String))
         .description(Some(format!(
-            "{description} Replies are in upper case, or in lower case to a token made so; any \
-             case is accepted."
+            "{description} Replies are in upper case, or in lower case for a token with the \
+             compatibility profile `v1-live`; requests may use any case."
         )))
         .enum_values(Some(both))
         .build()
@@ -74,7 +74,7 @@ described! {
     RequestedStateWord, "A state that a queue can be put in.", RequestedState;
     BlockReasonWord, "What blocked the merge of a pull request.", BlockReason;
     OutcomeWord, "The outcome of a test.", Outcome;
-    BisectionPartWord, "The part of a test in a bisection.", BisectionPart;
+    BisectionPartWord, "The role of a test run in a bisection.", BisectionPart;
     StatusSourceWord, "The source of the required statuses.", StatusSource;
 }
 

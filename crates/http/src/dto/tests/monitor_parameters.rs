@@ -181,6 +181,6 @@ fn schema(spec: &ParameterSpec, kinds: &[MonitorKind], is_request: bool) -> RefO
         .format(Some(SchemaFormat::KnownFormat(KnownFormat::Int32)))
         .minimum(Some(spec.min))
         .maximum(Some(spec.max))
-        .description(Some(format!("Of {}: {}.", listed(&kinds, "and"), spec.doc)))
+        .description(Some(format!("For {}: {}.", listed(&kinds, "and"), spec.doc)))
         .into()
 }

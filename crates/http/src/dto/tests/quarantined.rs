@@ -28,7 +28,7 @@ pub(crate) struct QuarantinedTest {
     codeowners: Vec<String>,
     /// `ALWAYS_QUARANTINE`, or `AUTO_QUARANTINE` when it follows from the status.
     quarantine_setting: &'static str,
-    /// Since when it has been quarantined without a pause.
+    /// Since when it has been quarantined without interruption.
     quarantined_at: String,
     /// When the status last changed.
     status_last_updated_at: String,

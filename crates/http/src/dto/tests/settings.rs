@@ -33,17 +33,16 @@ pub(crate) struct FlakySettingsReply {
     /// Whether uploads that look like an infrastructure failure, and failures that belong to an
     /// incident, are excluded.
     infrastructure_guard: bool,
-    /// The share of failing tests above which they do, in percent.
+    /// The percentage of failing tests above which an upload is excluded.
     infrastructure_failed_percent: u32,
-    /// The fewest tests that such an upload has.
+    /// The fewest tests of an upload that can be excluded.
     infrastructure_min_tests: u32,
-    /// The number of tests with the same failure in an upload that count as one incident; `null`:
-    /// off.
+    /// How many tests of an upload must share a failure for it to be excluded; `null`: off.
     infrastructure_same_failure_tests: Option<u32>,
     /// Whether uploads without a token count.
     count_public_uploads: bool,
-    /// Whether uploaders fail with their tests while quarantine is off. Otherwise their reply says
-    /// that it is off, and they let every failure pass.
+    /// Whether the public uploader fails with its tests while quarantine is off. If not, it lets
+    /// every failure pass.
     gate_while_off: bool,
 }
 
@@ -96,19 +95,19 @@ pub(crate) struct UpdateSettingsRequest {
     /// incident, are excluded.
     #[schema(value_type = Option<bool>)]
     infrastructure_guard: Field<Flag>,
-    /// The share of failing tests above which they do, in percent.
+    /// The percentage of failing tests above which an upload is excluded.
     #[schema(value_type = Option<u32>, minimum = 1, maximum = 99)]
     infrastructure_failed_percent: Field<Count>,
-    /// The fewest tests that such an upload has.
+    /// The fewest tests of an upload that can be excluded.
     #[schema(value_type = Option<u32>, minimum = 1, maximum = 100_000)]
     infrastructure_min_tests: Field<Count>,
-    /// The number of tests with the same failure in an upload that count as one incident; 0: off.
+    /// How many tests of an upload must share a failure for it to be excluded; 0: off.
     #[schema(value_type = Option<u32>, maximum = 100_000)]
     infrastructure_same_failure_tests: Field<Count>,
     /// Whether uploads without a token count.
     #[schema(value_type = Option<bool>)]
     count_public_uploads: Field<Flag>,
-    /// Whether uploaders fail with their tests while quarantine is off.
+    /// Whether the public uploader fails with its tests while quarantine is off.
     #[schema(value_type = Option<bool>)]
     gate_while_off: Field<Flag>,
 }

@@ -19,7 +19,7 @@ pub struct FailureRate {
     pub resolution_percent: u32,
     /// The window in hours, 1 to [`MAX_HOURS`].
     pub window_hours: u32,
-    /// The fewest runs that say anything, 1 to 100,000.
+    /// The fewest runs on which it decides, 1 to 100,000.
     pub min_sample: u32,
 }
 
@@ -54,8 +54,8 @@ impl MonitorRule for FailureRate {
         ),
         Parameter::new(
             "resolutionThreshold",
-            "the share of failing runs below which it resolves, in percent; of a new monitor the \
-             activation's unless it is given",
+            "the share of failing runs below which it resolves, in percent; default for a new \
+             monitor: its `activationThreshold`",
             (1, 100),
             |it: &mut Self| &mut it.resolution_percent,
         )
@@ -66,7 +66,7 @@ impl MonitorRule for FailureRate {
         }),
         Parameter::new(
             "minimumSampleSize",
-            "the fewest runs that say anything",
+            "the fewest runs on which it decides",
             (1, 100_000),
             |it| &mut it.min_sample,
         ),

@@ -8,7 +8,7 @@ use crate::dto::webhooks::{TestSentReply, TestWebhookRequest};
 use crate::failures::OfWebhookSending;
 use crate::problem::Problem;
 
-/// Send an example of an event to an endpoint, signed and tried as any other message.
+/// Send an example of an event to an endpoint, signed and retried like any other message.
 #[utoipa::path(
     post,
     path = "/v1/webhooks/test",
