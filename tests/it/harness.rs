@@ -432,8 +432,8 @@ impl System {
         let outbox = database.stores().queue.outbox;
         let far = signalbox_domain::time::Timestamp::from_unix_seconds(10_000_000_000);
         let mut left = 0;
-        for lane in signalbox_domain::queue::EffectClass::ALL {
-            left += outbox.backlog(*lane, far).await.expect("a backlog").due;
+        for class in signalbox_domain::queue::EffectClass::ALL {
+            left += outbox.backlog(*class, far).await.expect("a backlog").due;
         }
         left
     }

@@ -65,9 +65,9 @@ async fn both_pages_are_read_by_the_reference_parsers(on: On) {
         "signalbox_requests_total{operation=\"submitPullRequest\",status=\"200\"} 1",
         "signalbox_effects_total{effect=\"land\",outcome=\"done\"} 1",
         "signalbox_host_calls_total{host=\"other\",call=\"land\",outcome=\"ok\"} 1",
-        "signalbox_backlog{lane=\"host\"}",
-        "signalbox_backlog{lane=\"checks\"}",
-        "signalbox_backlog{lane=\"uploads\"}",
+        "signalbox_backlog{work=\"host\"}",
+        "signalbox_backlog{work=\"checks\"}",
+        "signalbox_backlog{work=\"uploads\"}",
         "signalbox_database_connections_max",
         "process_start_time_seconds",
     ] {

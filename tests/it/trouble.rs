@@ -214,8 +214,8 @@ async fn age_failures(system: &System) {
     let holder = uuid::Uuid::new_v5(&uuid::Uuid::NAMESPACE_OID, b"holder");
     outbox.hand_back(None).await.expect("handed back");
     let since = failing.longest[0].since.minus(Span::minutes(7));
-    for lane in EffectClass::ALL {
-        for leased in outbox.lease(*lane, 10, holder, far(), far()).await.expect("leased") {
+    for class in EffectClass::ALL {
+        for leased in outbox.lease(*class, 10, holder, far(), far()).await.expect("leased") {
             let words = failing.longest[0].error.clone();
             let kept = outbox.retry(leased.token, since, since, &words).await;
             assert!(kept.expect("restored"));

@@ -35,9 +35,9 @@ async fn sample(app: &App) -> Sample {
         tokio::time::timeout(PATIENCE, asked).await.ok().and_then(Result::ok)
     };
     let mut backlogs = Vec::new();
-    for lane in EffectClass::ALL {
-        let mut asked = stores.queue.outbox.backlog(*lane, at);
-        let name = match lane {
+    for class in EffectClass::ALL {
+        let mut asked = stores.queue.outbox.backlog(*class, at);
+        let name = match class {
             EffectClass::Host => "host",
             EffectClass::Checks => "checks",
         };

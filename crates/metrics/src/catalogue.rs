@@ -149,7 +149,7 @@ mod tests {
         assert_eq!(labels("signalbox_requests_total"), "operation status");
         assert_eq!(labels("signalbox_request_duration_seconds"), "operation");
         assert_eq!(labels("signalbox_host_calls_total"), "call host outcome");
-        assert_eq!(labels("signalbox_backlog"), "lane");
+        assert_eq!(labels("signalbox_backlog"), "work");
         assert_eq!(labels("signalbox_build_info"), "version");
     }
 }

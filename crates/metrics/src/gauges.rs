@@ -9,14 +9,14 @@ use prometheus_client::registry::{Registry, Unit};
 use signalbox_domain::ports::{Backlog, Failing};
 use signalbox_domain::time::Timestamp;
 
-use crate::labels::{LaneLabels, ShareLabels, StateLabels};
+use crate::labels::{ShareLabels, StateLabels, WorkLabels};
 
 /// The values that are sampled at a scrape.
 #[derive(Clone, Debug)]
 pub struct Sample {
     /// The time of the sample.
     pub at: Timestamp,
-    /// Waiting work, by lane; `None` when the database did not respond.
+    /// Waiting work, by kind of work; `None` when the database did not respond.
     pub backlogs: Vec<(&'static str, Option<Backlog>)>,
     /// Effects that keep failing; `None` when the database did not respond.
     pub failing: Option<Failing>,
@@ -49,8 +49,8 @@ impl Default for Sample {
 
 #[derive(Default)]
 pub(crate) struct Gauges {
-    due: Family<LaneLabels, Gauge>,
-    oldest: Family<LaneLabels, Gauge<f64, AtomicU64>>,
+    due: Family<WorkLabels, Gauge>,
+    oldest: Family<WorkLabels, Gauge<f64, AtomicU64>>,
     failing: Family<NoLabels, Gauge>,
     failing_oldest: Family<NoLabels, Gauge<f64, AtomicU64>>,
     up: Gauge,
@@ -72,7 +72,7 @@ impl Gauges {
     pub(crate) fn register(&self, registry: &mut Registry) {
         registry.register(
             "backlog",
-            "Due work that no server has leased, by lane",
+            "Due work that no server has leased, by kind of work",
             self.due.clone(),
         );
         registry.register_with_unit(
@@ -126,8 +126,8 @@ impl Gauges {
 
     pub(crate) fn set(&self, sample: &Sample) {
         let mut up = true;
-        for (lane, backlog) in &sample.backlogs {
-            let labels = LaneLabels { lane };
+        for (work, backlog) in &sample.backlogs {
+            let labels = WorkLabels { work };
             let Some(backlog) = backlog else {
                 // An old value would look like a new one.
                 self.due.remove(&labels);

@@ -32,7 +32,7 @@ labels! {
     CallLabels { host: String, call: &'static str }
     QuotaLabels { host: String, resource: &'static str }
     OutcomeLabels { outcome: &'static str }
-    LaneLabels { lane: &'static str }
+    WorkLabels { work: &'static str }
     StateLabels { state: &'static str }
     ShareLabels { share: &'static str }
     WhatLabels { what: &'static str }

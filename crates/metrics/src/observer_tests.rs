@@ -92,9 +92,9 @@ fn a_database_that_does_not_answer_leaves_no_old_numbers() {
     };
     let page = observer.encode(&sample);
     for line in [
-        r#"signalbox_backlog{lane="host"} 3"#,
-        r#"signalbox_backlog_oldest_age_seconds{lane="host"} 90.0"#,
-        r#"signalbox_backlog_oldest_age_seconds{lane="checks"} 0.0"#,
+        r#"signalbox_backlog{work="host"} 3"#,
+        r#"signalbox_backlog_oldest_age_seconds{work="host"} 90.0"#,
+        r#"signalbox_backlog_oldest_age_seconds{work="checks"} 0.0"#,
         "signalbox_effects_failing{} 2",
         "signalbox_effects_failing_oldest_age_seconds{} 75.0",
         "signalbox_database_up 1",
@@ -109,7 +109,7 @@ fn a_database_that_does_not_answer_leaves_no_old_numbers() {
     sample.backlogs[0].1 = None;
     let page = observer.encode(&sample);
     has(&page, "signalbox_database_up 0");
-    assert!(!page.contains(r#"lane="host""#), "{page}");
+    assert!(!page.contains(r#"work="host""#), "{page}");
     sample.failing = Some(Failing::default());
     let page = observer.encode(&sample);
     has(&page, "signalbox_effects_failing{} 0");

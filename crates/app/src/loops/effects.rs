@@ -19,21 +19,21 @@ use crate::wiring::{App, chain};
 /// How often a lease on checks is renewed: a cancelled run stops within this time.
 const CHECKS_RENEWAL: Duration = Duration::from_secs(1);
 
-/// Leases effects of a lane and runs them, as many at the same time as there are workers.
+/// Leases effects of a class and runs them, as many at the same time as there are workers.
 pub(super) async fn effects(
     app: Arc<App>,
-    lane: EffectClass,
+    class: EffectClass,
     workers: usize,
     mut stopped: watch::Receiver<bool>,
 ) {
     let mut running = JoinSet::new();
     let mut backoff = Backoff::new(RETRY);
-    let mut bell = app.wake_ups.of(work_of(lane)).listen();
+    let mut bell = app.wake_ups.of(work_of(class)).listen();
     while !*stopped.borrow() {
         let free = workers.saturating_sub(running.len());
         let leased = match free {
             0 => Ok(Vec::new()),
-            _ => app.runner.lease(lane, u32::try_from(free).unwrap_or(u32::MAX)).await,
+            _ => app.runner.lease(class, u32::try_from(free).unwrap_or(u32::MAX)).await,
         };
         let leased = match leased {
             Ok(leased) => {
@@ -66,7 +66,7 @@ pub(super) async fn effects(
             _ = stopped.wait_for(|stopped| *stopped) => break,
         }
     }
-    match lane {
+    match class {
         // Short calls are finished; checks are killed by dropping them.
         EffectClass::Host => while running.join_next().await.is_some() {},
         EffectClass::Checks => running.shutdown().await,

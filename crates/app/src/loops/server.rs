@@ -20,7 +20,7 @@ use super::woken::woken;
 use super::{jobs, webhooks};
 use crate::wiring::{App, chain};
 
-/// Effects of the host lane that are run at the same time.
+/// Effects of the host class that are run at the same time.
 const HOST_WORKERS: usize = 4;
 /// The first pause before a loop is restarted after a panic.
 const RESTART: Duration = Duration::from_secs(1);
@@ -44,8 +44,8 @@ impl Loops {
         let (runner, uploads) = (app.runner.clone(), app.uploads.clone());
         let (hooks, leases) = (app.webhooks.clone(), app.jobs.clone());
         let mut loops = Self { tasks: JoinSet::new(), stop, runner, uploads, hooks, jobs: leases };
-        loops.lane(app, "host effects", EffectClass::Host, HOST_WORKERS);
-        loops.lane(app, "checks", EffectClass::Checks, app.hosts.concurrent_checks());
+        loops.effect_loop(app, "host effects", EffectClass::Host, HOST_WORKERS);
+        loops.effect_loop(app, "checks", EffectClass::Checks, app.hosts.concurrent_checks());
         loops.woken("deadlines", Work::Deadlines, app, |app| async move {
             while app.sweeper.deadlines().await? >= Sweeper::DUE_AT_ONCE {}
             Ok(())
@@ -72,8 +72,14 @@ impl Loops {
         loops
     }
 
-    fn lane(&mut self, app: &Arc<App>, name: &'static str, lane: EffectClass, workers: usize) {
-        self.start_again(name, app, move |app, stopped| effects(app, lane, workers, stopped));
+    fn effect_loop(
+        &mut self,
+        app: &Arc<App>,
+        name: &'static str,
+        class: EffectClass,
+        workers: usize,
+    ) {
+        self.start_again(name, app, move |app, stopped| effects(app, class, workers, stopped));
     }
 
     /// Starts a loop, and restarts it after a panic.
