@@ -37,7 +37,7 @@ pub enum Repo {
         #[arg(long)]
         json: bool,
     },
-    /// List repositories, with the public id that test results can be uploaded for without a token.
+    /// List repositories, with their public ids for uploads without a token.
     #[command(after_help = "Example: signalbox repo list --json")]
     List {
         /// Only repositories of this organization.

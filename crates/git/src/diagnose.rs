@@ -56,7 +56,7 @@ fn hook_problem(repository: &Repository, path: &Path, advice: &str) -> Option<St
     }
     let told = path.join("hooks").join(POST_RECEIVE);
     let Ok(text) = std::fs::read(&told) else {
-        return Some(format!("{name}: pushes are seen up to two seconds late: {advice}"));
+        return Some(format!("{name}: pushes are noticed up to two seconds late: {advice}"));
     };
     // An operator's own hook may call ours.
     let calls_ours = ["hook post-receive", "'hook' 'post-receive'"];
@@ -64,7 +64,7 @@ fn hook_problem(repository: &Repository, path: &Path, advice: &str) -> Option<St
     if !calls_ours.iter().any(|call| text.contains(call)) {
         let hook = told.display();
         return Some(format!(
-            "{name}: pushes are seen up to two seconds late: let {hook} run `signalbox … hook \
+            "{name}: pushes are noticed up to two seconds late: let {hook} run `signalbox … hook \
              post-receive`, with the arguments that hooks/proc-receive has"
         ));
     }

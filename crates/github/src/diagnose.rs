@@ -109,7 +109,7 @@ impl GitHubHost {
                 found.push(finding(
                     &format!("event.{event}"),
                     Severity::Warning,
-                    format!("the app is not subscribed to {event}: such changes are seen late"),
+                    format!("the app is not subscribed to {event}: such changes are noticed late"),
                     "subscribe to the event in the app's settings",
                 ));
             }
@@ -187,8 +187,8 @@ impl GitHubHost {
                 &id("refs"),
                 Severity::Problem,
                 format!("{name}: could not write refs: {words}"),
-                "give the app or the token write access to contents, and let rulesets spare \
-                 signalbox-temp/ and signalbox-merge/",
+                "give the app or the token write access to contents, and exempt signalbox-temp/ \
+                 and signalbox-merge/ from rulesets",
             ),
             Err(Refused {
                 error:
