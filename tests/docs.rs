@@ -34,7 +34,7 @@ fn the_page_of_errors_is_not_stale() {
 
 #[test]
 fn the_page_of_events_is_not_stale() {
-    check("docs/api/events.md", &signalbox_webhooks::catalogue::page());
+    check("docs/api/events.md", &signalbox_webhooks::catalog::page());
 }
 
 #[test]

@@ -12,9 +12,9 @@ const FOREIGN: [(&str, &str); 9] = [
     ("package-lock.json", "names of dependencies"),
     (".svg", "drawings"),
     (".xml", "reports of other tools"),
-    ("LICENSE", "the text of a licence"),
-    ("LICENSE-APACHE", "the text of a licence"),
-    ("LICENSE-MIT", "the text of a licence"),
+    ("LICENSE", "the text of a license"),
+    ("LICENSE-APACHE", "the text of a license"),
+    ("LICENSE-MIT", "the text of a license"),
     ("tests/words.txt", "the list itself"),
     ("tests/words.rs", "the test of the list"),
 ];

@@ -20,7 +20,7 @@ async fn log(system: &System) -> Vec<Value> {
         let events = page["events"].as_array().expect("events");
         for event in events {
             let name = event["type"].as_str().expect("a name");
-            let known = signalbox_webhooks::catalogue::find(name).expect("it is in the catalogue");
+            let known = signalbox_webhooks::catalog::find(name).expect("it is in the catalog");
             let options = jsonschema::options().should_validate_formats(true);
             let validator = options.build(&known.schema()).expect("a schema");
             let errors: Vec<String> =

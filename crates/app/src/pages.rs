@@ -57,7 +57,7 @@ pub(crate) fn pages(app: &App) -> Result<Pages, AppError> {
         flaky: app.flaky.service.clone(),
         uploads: app.uploads.clone(),
         webhooks: app.webhooks.clone(),
-        events: signalbox_webhooks::catalogue::all().map(event).collect(),
+        events: signalbox_webhooks::catalog::all().map(event).collect(),
         tokens: Arc::new(TokenService::new(context.clone())),
         sign_in_with: sign_in_with(&app.config, context)?,
         sessions: Arc::new(Sessions::new(context.clone(), authenticator.clone())),
@@ -74,7 +74,7 @@ pub(crate) fn pages(app: &App) -> Result<Pages, AppError> {
     })
 }
 
-fn event(event: &signalbox_webhooks::catalogue::EventType) -> EventInfo {
+fn event(event: &signalbox_webhooks::catalog::EventType) -> EventInfo {
     EventInfo {
         kind: event.name.to_owned(),
         description: event.description.to_owned(),

@@ -47,7 +47,7 @@ pub(crate) fn service(config: &Config, context: &Context) -> Result<WebhookServi
     let poster = Poster::new(guard, Arc::new(SystemLookup), vault.clone(), limits);
     let parts = WebhookParts {
         log: context.stores.webhook.event_log.clone(),
-        catalogue: Arc::new(KnownEvents),
+        catalog: Arc::new(KnownEvents),
         sender: Arc::new(poster.map_err(AppError::failed("webhooks"))?),
         secrets: vault,
     };

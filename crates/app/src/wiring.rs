@@ -148,7 +148,7 @@ impl App {
                     context.repositories(),
                 )),
                 hub: self.wake_ups.events.clone(),
-                catalogue: catalogue(),
+                catalog: catalog(),
             },
             authenticator: self.authenticator.clone(),
             exposition: Arc::new(QueueExposition),
@@ -164,13 +164,13 @@ impl App {
 }
 
 /// Every public event, as the API describes it.
-fn catalogue() -> Arc<[EventDescription]> {
-    let described = |event: &signalbox_webhooks::catalogue::EventType| EventDescription {
+fn catalog() -> Arc<[EventDescription]> {
+    let described = |event: &signalbox_webhooks::catalog::EventType| EventDescription {
         kind: event.name.to_owned(),
         description: event.description.to_owned(),
         schema: event.schema().to_string(),
     };
-    signalbox_webhooks::catalogue::all().map(described).collect()
+    signalbox_webhooks::catalog::all().map(described).collect()
 }
 
 /// The upload services with their adapters.

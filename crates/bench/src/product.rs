@@ -92,7 +92,7 @@ impl Product {
         let hooks = Arc::new(FakeWebhooks::default());
         let parts = WebhookParts {
             log: hooks.clone(),
-            catalogue: hooks.clone(),
+            catalog: hooks.clone(),
             sender: hooks.clone(),
             secrets: hooks,
         };
@@ -105,7 +105,7 @@ impl Product {
                     context.repositories(),
                 )),
                 hub: EventHub::default(),
-                catalogue: Arc::new([]),
+                catalog: Arc::new([]),
             },
             flaky: FlakyApi {
                 service,

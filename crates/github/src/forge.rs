@@ -152,6 +152,6 @@ fn showing(announcement: &Announcement) -> &'static str {
         (Some(_), None, None) => "writing statuses",
         (None, Some(_), None) => "writing comments",
         (None, None, Some(_)) => "writing labels",
-        _ => "commenting on and labelling pull requests",
+        _ => "commenting on and labeling pull requests",
     }
 }

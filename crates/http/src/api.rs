@@ -41,7 +41,7 @@ pub struct FlakyApi {
     pub public_pages: bool,
 }
 
-/// An event of the catalogue.
+/// An event of the catalog.
 #[derive(Clone, Debug)]
 pub struct EventDescription {
     /// Its public name.
@@ -60,7 +60,7 @@ pub struct EventsApi {
     /// Wakes and ends streams.
     pub hub: EventHub,
     /// Every event that there is.
-    pub catalogue: Arc<[EventDescription]>,
+    pub catalog: Arc<[EventDescription]>,
 }
 
 /// The state of all routes.

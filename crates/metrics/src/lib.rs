@@ -1,6 +1,6 @@
 #![doc = include_str!("../README.md")]
 
-mod catalogue;
+mod catalog;
 mod exposition;
 mod gauges;
 mod labels;
@@ -9,7 +9,7 @@ mod observer;
 mod observer_tests;
 mod page;
 
-pub use catalogue::{MetricRow, document, queue_metrics, server_metrics};
+pub use catalog::{MetricRow, document, queue_metrics, server_metrics};
 pub use exposition::QueueExposition;
 pub use gauges::Sample;
 pub use observer::PrometheusObserver;

@@ -14,20 +14,20 @@ use tempfile::TempDir;
 /// The databases, by the names of their folders.
 const DATABASES: [&str; 2] = ["postgres", "sqlite"];
 
-/// A column type of `sql_types.rs`, with its names in the scripts and in the catalogues of both
+/// A column type of `sql_types.rs`, with its names in the scripts and in the catalogs of both
 /// databases, in the order of [`DATABASES`].
 struct Mapping {
     ours: &'static str,
     scripts: [&'static str; 2],
-    catalogues: [&'static str; 2],
+    catalogs: [&'static str; 2],
 }
 
 const fn mapping(
     ours: &'static str,
     scripts: [&'static str; 2],
-    catalogues: [&'static str; 2],
+    catalogs: [&'static str; 2],
 ) -> Mapping {
-    Mapping { ours, scripts, catalogues }
+    Mapping { ours, scripts, catalogs }
 }
 
 const MAPPINGS: [Mapping; 8] = [
@@ -116,7 +116,7 @@ fn scripts_of_both_databases_are_generated_from_one_source() {
 /// `table.column` with its type and whether it may be null.
 type Columns = BTreeMap<String, (String, bool)>;
 
-/// The columns of `schema.rs`, with the types of a database's catalogue.
+/// The columns of `schema.rs`, with the types of a database's catalog.
 fn expected(database: usize) -> Columns {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/schema.rs");
     let text = fs::read_to_string(path).expect("the schema");
@@ -132,7 +132,7 @@ fn expected(database: usize) -> Columns {
             };
             let mapping = MAPPINGS.iter().find(|it| it.ours == ours);
             let mapping = mapping.unwrap_or_else(|| panic!("unknown column type {ours}"));
-            let kind = mapping.catalogues[database].to_owned();
+            let kind = mapping.catalogs[database].to_owned();
             found.insert(format!("{table}.{name}"), (kind, nullable));
         } else if let Some(key) = words.iter().position(|word| word.starts_with('(')) {
             words[key - 1].clone_into(&mut table);

@@ -1,4 +1,4 @@
-//! Fakes of all ports of webhooks: event log, sender, secrets and catalogue.
+//! Fakes of all ports of webhooks: event log, sender, secrets and catalog.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -6,21 +6,21 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use signalbox_domain::ids::OrgId;
 use signalbox_domain::ports::{
-    EventCatalogue, EventLog, NewSecret, Outgoing, Posted, PublicEvent, SecretError, StoreError,
+    EventCatalog, EventLog, NewSecret, Outgoing, Posted, PublicEvent, SecretError, StoreError,
     WebhookSecrets, WebhookSender,
 };
 use signalbox_domain::time::Timestamp;
 use signalbox_domain::webhook::{EndpointId, Sealed, Sent};
 use uuid::Uuid;
 
-/// The kinds of events in the catalogue.
+/// The kinds of events in the catalog.
 const KINDS: [&str; 3] = ["pull_request.merged", "pull_request.failed", "queue.state_changed"];
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The event log, sender, secrets and catalogue of webhooks, in memory.
+/// The event log, sender, secrets and catalog of webhooks, in memory.
 #[derive(Debug, Default)]
 pub struct FakeWebhooks {
     events: Mutex<Vec<PublicEvent>>,
@@ -137,7 +137,7 @@ impl WebhookSecrets for FakeWebhooks {
     }
 }
 
-impl EventCatalogue for FakeWebhooks {
+impl EventCatalog for FakeWebhooks {
     fn kinds(&self) -> Vec<String> {
         KINDS.map(str::to_owned).to_vec()
     }

@@ -51,7 +51,7 @@ impl Fixture {
         let hooks = Arc::new(FakeWebhooks::default());
         let parts = WebhookParts {
             log: hooks.clone(),
-            catalogue: hooks.clone(),
+            catalog: hooks.clone(),
             sender: hooks.clone(),
             secrets: hooks.clone(),
         };

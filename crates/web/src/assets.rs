@@ -92,8 +92,8 @@ mod tests {
             let bytes = std::fs::read(format!("{folder}/{name}")).expect("the file");
             let digest: [u8; 32] = Sha256::digest(&bytes).into();
             assert_eq!(HEXLOWER.encode(&digest), sum, "{name} was changed");
-            let licence = name.replace(".js", ".LICENSE");
-            assert!(std::fs::exists(format!("{folder}/{licence}")).expect("a look"), "{licence}");
+            let license = name.replace(".js", ".LICENSE");
+            assert!(std::fs::exists(format!("{folder}/{license}")).expect("a look"), "{license}");
             scripts += 1;
         }
         let vendored = std::fs::read_dir(folder).expect("the folder").filter_map(Result::ok);

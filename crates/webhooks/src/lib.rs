@@ -7,7 +7,7 @@ mod signing;
 mod vault;
 
 pub use delivery::{KnownEvents, Poster, PosterLimits};
-pub use events::{EventPayloads, Links, catalogue};
+pub use events::{EventPayloads, Links, catalog};
 pub use guard::{Guard, Lookup, Refused, SystemLookup};
 pub use signing::{InvalidSecret, SigningSecret};
 pub use vault::{KeyFileError, Vault};

@@ -13,24 +13,23 @@ use signalbox_domain::queue::{
 };
 use signalbox_domain::testing::{Rules, World};
 use signalbox_domain::time::Span;
-use signalbox_webhooks::{EventPayloads, catalogue};
+use signalbox_webhooks::{EventPayloads, catalog};
 
 /// Checks payloads against the schemas of their names.
 struct Schemas(BTreeMap<&'static str, Validator>);
 
 impl Schemas {
     fn new() -> Self {
-        let validator = |event: &catalogue::EventType| {
+        let validator = |event: &catalog::EventType| {
             let options = jsonschema::options().should_validate_formats(true);
             (event.name, options.build(&event.schema()).expect("a valid schema"))
         };
-        Self(catalogue::all().map(validator).collect())
+        Self(catalog::all().map(validator).collect())
     }
 
     fn check(&self, payload: &Value) {
         let name = payload["type"].as_str().expect("a name");
-        let validator =
-            self.0.get(name).unwrap_or_else(|| panic!("{name} is not in the catalogue"));
+        let validator = self.0.get(name).unwrap_or_else(|| panic!("{name} is not in the catalog"));
         let errors: Vec<String> = validator.iter_errors(payload).map(|it| it.to_string()).collect();
         assert!(errors.is_empty(), "{payload:#}\n{errors:#?}");
     }
@@ -108,19 +107,19 @@ fn of_kind<'a>(told: &'a [Value], kind: &str) -> Vec<&'a Value> {
 fn every_event_has_a_schema_and_every_schema_an_event() {
     let of_queues = EventKind::ALL.iter().map(|kind| kind.as_str());
     let told: BTreeSet<&str> = of_queues.chain(flaky::EventKind::NAMES).collect();
-    let listed: BTreeSet<&str> = catalogue::all().map(|event| event.name).collect();
-    let never: BTreeSet<&str> = catalogue::NEVER_CAUSED.iter().copied().collect();
+    let listed: BTreeSet<&str> = catalog::all().map(|event| event.name).collect();
+    let never: BTreeSet<&str> = catalog::NEVER_CAUSED.iter().copied().collect();
     assert!(told.is_disjoint(&never));
     assert_eq!(&told | &never, listed);
-    for event in catalogue::all() {
+    for event in catalog::all() {
         assert!(jsonschema::meta::is_valid(&event.schema()), "{}", event.name);
-        assert!(catalogue::page().contains(&format!("## `{}`", event.name)));
+        assert!(catalog::page().contains(&format!("## `{}`", event.name)));
     }
 }
 
 #[test]
 fn an_event_of_a_batch_always_has_the_candidate() {
-    let of_batches = catalogue::all().filter(|event| event.name.starts_with("pull_request_batch."));
+    let of_batches = catalog::all().filter(|event| event.name.starts_with("pull_request_batch."));
     for event in of_batches {
         let schema = event.schema();
         let required = schema["required"].as_array().expect("required fields");

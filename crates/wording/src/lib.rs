@@ -28,7 +28,7 @@ pub use table::table;
 pub use tests::upload_warning;
 pub use waits::{Wait, after_exit, wait};
 
-/// The meaning of a colour, never its only sign: the label and the icon carry the same meaning.
+/// The meaning of a color, never its only sign: the label and the icon carry the same meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tone {
     /// Informational.

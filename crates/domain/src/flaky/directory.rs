@@ -75,7 +75,7 @@ impl TestDirectory {
 
     /// The test that a client asks for, or `None` when it is unknown or could be several.
     ///
-    /// Looked up by the id, then by the fields, then by what was learnt from reports. A test of
+    /// Looked up by the id, then by the fields, then by what was learned from reports. A test of
     /// another variant is never meant, whatever the id says.
     pub fn resolve(&self, asked: &AskedTest) -> Option<TestId> {
         asked.computed().find(|id| self.is_variant(*id, &asked.key)).or_else(|| {

@@ -14,7 +14,7 @@ type Matcher = fn(&str, Option<char>) -> Option<usize>;
 
 /// What is masked, and with what. The first that fits wins.
 const MATCHERS: [(Matcher, &str); 9] = [
-    (colour, ""),
+    (color, ""),
     (quoted, "<quoted>"),
     (time_of_day, "<time>"),
     (uuid, "<uuid>"),
@@ -75,8 +75,8 @@ fn up_to(text: &str, at: usize) -> &str {
     text.get(..at).unwrap_or("")
 }
 
-/// A colour or another sign for terminals.
-fn colour(text: &str, _before: Option<char>) -> Option<usize> {
+/// A color or another sign for terminals.
+fn color(text: &str, _before: Option<char>) -> Option<usize> {
     let rest = text.strip_prefix("\u{1b}[")?;
     let length = run(rest, |c| c.is_ascii_digit() || c == ';');
     after(rest, length).starts_with(|c: char| c.is_ascii_alphabetic()).then_some(length + 3)

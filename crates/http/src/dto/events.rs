@@ -112,7 +112,7 @@ impl EventsRequest {
             asked.flat_map(|(_, value)| value.split(',')).map(|it| it.trim().to_owned()).collect();
         for unknown in kinds.iter().filter(|kind| !EventService::kinds().any(|it| it == *kind)) {
             let shown = super::shown(unknown);
-            errors.add("/type", format!("must name events of the catalogue, but has {shown}"));
+            errors.add("/type", format!("must name events of the catalog, but has {shown}"));
         }
         let kinds = (!kinds.is_empty()).then_some(kinds);
         errors.finish(limit.map(|limit| Self { after, limit, kinds }))
@@ -124,9 +124,9 @@ pub(crate) fn position(text: &str) -> Option<i64> {
     text.trim().parse().ok().filter(|position| *position >= 0)
 }
 
-/// An event of the catalogue.
+/// An event of the catalog.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct CatalogueEntry {
+pub(crate) struct CatalogEntry {
     /// The name of the event.
     #[schema(example = "pull_request.merged")]
     pub(crate) r#type: String,
@@ -137,9 +137,9 @@ pub(crate) struct CatalogueEntry {
     pub(crate) schema: String,
 }
 
-/// The catalogue of events.
+/// The catalog of events.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct CatalogueReply {
+pub(crate) struct CatalogReply {
     /// The events.
-    pub(crate) events: Vec<CatalogueEntry>,
+    pub(crate) events: Vec<CatalogEntry>,
 }

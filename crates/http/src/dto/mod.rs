@@ -28,7 +28,7 @@ mod words;
 
 pub(crate) use audit::{AuditQuery, AuditReply};
 pub(crate) use entry::{EntryReply, ListedEntry};
-pub(crate) use events::{CatalogueEntry, CatalogueReply, EventsReply, EventsRequest, position};
+pub(crate) use events::{CatalogEntry, CatalogReply, EventsReply, EventsRequest, position};
 pub(crate) use field::{Errors, Field, Form, shown};
 pub(crate) use list_requests::{EntriesRequest, ListRequest, Listing, LookUps, ResultsRequest};
 pub(crate) use lists::{EntriesReply, ListReply, ResultsReply};

@@ -1,4 +1,4 @@
-//! Events: the log, the stream, and the catalogue.
+//! Events: the log, the stream, and the catalog.
 
 use actix_web::test::TestRequest;
 use serde_json::{Value, json};
@@ -209,11 +209,11 @@ async fn a_token_has_a_bounded_number_of_streams() {
 }
 
 #[actix_web::test]
-async fn the_catalogue_needs_no_token() {
+async fn the_catalog_needs_no_token() {
     let server = Server::new().await;
     let listed = server.call(TestRequest::get().uri("/v1/events/schemas")).await.json();
     let events = listed["events"].as_array().expect("events");
-    assert_eq!(events.len(), signalbox_webhooks::catalogue::all().count());
+    assert_eq!(events.len(), signalbox_webhooks::catalog::all().count());
     for event in events {
         let path = event["schema"].as_str().expect("an address");
         assert_eq!(server.call(TestRequest::get().uri(path)).await.status, 200);

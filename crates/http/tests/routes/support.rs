@@ -147,7 +147,7 @@ impl Server {
         let hooks = Arc::new(FakeWebhooks::default());
         let parts = WebhookParts {
             log: hooks.clone(),
-            catalogue: hooks.clone(),
+            catalog: hooks.clone(),
             sender: hooks.clone(),
             secrets: hooks.clone(),
         };
@@ -168,7 +168,7 @@ impl Server {
             links,
             public_pages: false,
         };
-        let described = |event: &signalbox_webhooks::catalogue::EventType| EventDescription {
+        let described = |event: &signalbox_webhooks::catalog::EventType| EventDescription {
             kind: event.name.to_owned(),
             description: event.description.to_owned(),
             schema: event.schema().to_string(),
@@ -180,7 +180,7 @@ impl Server {
                 context.repositories(),
             )),
             hub: hub.clone(),
-            catalogue: signalbox_webhooks::catalogue::all().map(described).collect(),
+            catalog: signalbox_webhooks::catalog::all().map(described).collect(),
         };
         let api = Api {
             events,

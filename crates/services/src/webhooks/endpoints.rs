@@ -176,7 +176,7 @@ impl WebhookService {
             return Err(WebhookError::Off(id).into());
         }
         let kind = kind.unwrap_or(TEST_KIND);
-        let payload = self.parts.catalogue.example(kind).ok_or_else(|| {
+        let payload = self.parts.catalog.example(kind).ok_or_else(|| {
             let shown: String = kind.chars().take(100).collect();
             let rule = format!("must be the name of an event: unknown event {shown:?}");
             WebhookError::from(SettingsError { field: "event", rule })

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 use signalbox_domain::ids::OrgId;
-use signalbox_domain::ports::{EventCatalogue, EventLog, WebhookSecrets, WebhookSender};
+use signalbox_domain::ports::{EventCatalog, EventLog, WebhookSecrets, WebhookSender};
 use signalbox_domain::token::{Caller, Scope};
 use signalbox_domain::webhook::{Endpoint, EndpointId};
 
@@ -29,8 +29,8 @@ const ATTEMPTS: u32 = 8;
 pub struct WebhookParts {
     /// The event log.
     pub log: Arc<dyn EventLog>,
-    /// The catalogue of events.
-    pub catalogue: Arc<dyn EventCatalogue>,
+    /// The catalog of events.
+    pub catalog: Arc<dyn EventCatalog>,
     /// The sender of messages.
     pub sender: Arc<dyn WebhookSender>,
     /// The signing secrets.
@@ -92,6 +92,6 @@ impl WebhookService {
 
     /// The public names of all events.
     pub fn kinds(&self) -> Vec<String> {
-        self.parts.catalogue.kinds()
+        self.parts.catalog.kinds()
     }
 }

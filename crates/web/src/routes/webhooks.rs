@@ -116,7 +116,7 @@ pub(crate) async fn events(
             let event = pages.events.iter().find(|it| it.kind == asked.text("event"));
             view::event(&org, event.ok_or(Failure::Missing)?)
         } else {
-            view::catalogue(&org, &pages.events)
+            view::catalog(&org, &pages.events)
         };
         Ok((Some(visitor), page))
     };

@@ -106,7 +106,7 @@ impl House {
         let hooks = Arc::new(FakeWebhooks::default());
         let parts = WebhookParts {
             log: hooks.clone(),
-            catalogue: hooks.clone(),
+            catalog: hooks.clone(),
             sender: hooks.clone(),
             secrets: hooks.clone(),
         };

@@ -1,21 +1,21 @@
 //! Which events endpoints may ask for, and examples of them.
 
 use serde_json::{Map, Value, json};
-use signalbox_domain::ports::EventCatalogue;
+use signalbox_domain::ports::EventCatalog;
 
-use crate::events::catalogue;
+use crate::events::catalog;
 
-/// The public events of the catalogue.
+/// The public events of the catalog.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct KnownEvents;
 
-impl EventCatalogue for KnownEvents {
+impl EventCatalog for KnownEvents {
     fn kinds(&self) -> Vec<String> {
-        catalogue::all().map(|event| event.name.to_owned()).collect()
+        catalog::all().map(|event| event.name.to_owned()).collect()
     }
 
     fn example(&self, kind: &str) -> Option<String> {
-        let event = catalogue::find(kind)?;
+        let event = catalog::find(kind)?;
         Some(example(&event.schema()).to_string())
     }
 }

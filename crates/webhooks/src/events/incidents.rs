@@ -5,7 +5,7 @@ use serde::Serialize;
 use signalbox_domain::flaky::{INCIDENT_CHANGED, Incident, IncidentState};
 use signalbox_domain::ids::RepoName;
 
-use super::catalogue::EventType;
+use super::catalog::EventType;
 use super::shapes::{Id, IncidentCauseWord, IncidentStateWord, Time, Url};
 use super::test_case::repository_url;
 use super::{PublicEvent, public_event};

@@ -1,7 +1,7 @@
 //! Public events. Each is a struct: what leaves the house is the struct as JSON, and its JSON
-//! Schema, the catalogue and the page of the documentation are made from the struct too.
+//! Schema, the catalog and the page of the documentation are made from the struct too.
 
-pub mod catalogue;
+pub mod catalog;
 mod incidents;
 mod queues;
 mod shapes;

@@ -3,7 +3,7 @@
 use signalbox_domain::ports::QueuePlace;
 use signalbox_domain::queue::{Event, EventKind, Subject};
 
-use super::catalogue::EventType;
+use super::catalog::EventType;
 use super::shapes::{
     Canceled, Failed, Merged, QueueState, Queued, Repository, Submitted, Time, Undone, Url,
 };

@@ -6,7 +6,7 @@ use serde_json::json;
 use signalbox_domain::flaky::{Event, EventKind, Evidence, Reading, TestStatus};
 use signalbox_domain::ports::TestSnapshot;
 
-use super::catalogue::EventType;
+use super::catalog::EventType;
 use super::shapes::{Id, MonitorState, Particulars, Share, Status, Time, UpperStatus, Url};
 use super::test_case::{CurrentStatus, Links, SlimTest, WholeTest, repository_url};
 use super::{PublicEvent, public_event};
@@ -20,7 +20,7 @@ pub(super) static EVENTS: &[EventType] = &[
     EventType::of::<InvestigationCompleted>(),
 ];
 
-/// Events of the catalogue that Signalbox never emits: endpoints can subscribe to them, and get
+/// Events of the catalog that Signalbox never emits: endpoints can subscribe to them, and get
 /// them as a test.
 pub const NEVER_CAUSED: &[&str] = &[InvestigationCompleted::NAME];
 

@@ -1,6 +1,6 @@
 //! Ports of public events and webhooks.
 
-mod event_catalogue;
+mod event_catalog;
 mod event_log;
 mod event_writer;
 mod webhook_secrets;
@@ -9,7 +9,7 @@ mod webhook_store;
 
 use std::sync::Arc;
 
-pub use event_catalogue::EventCatalogue;
+pub use event_catalog::EventCatalog;
 pub use event_log::{EventLog, PublicEvent};
 pub use event_writer::{EventRecord, EventWriter, QueuePlace, TestSnapshot};
 pub use webhook_secrets::{NewSecret, SecretError, WebhookSecrets};

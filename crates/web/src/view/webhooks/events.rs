@@ -1,11 +1,11 @@
-//! The catalogue of events, with the JSON Schema of each.
+//! The catalog of events, with the JSON Schema of each.
 
 use super::menu;
 use crate::EventInfo;
 use crate::model::{Block, Cell, Page, Section, Table};
 
 /// All events.
-pub(crate) fn catalogue(org: &str, events: &[EventInfo]) -> Page {
+pub(crate) fn catalog(org: &str, events: &[EventInfo]) -> Page {
     let mut table = Table::new("events", "Events", &["Event", "When"]).empty("No events.");
     for event in events {
         let path = format!("/{org}/webhooks/events?event={}", event.kind);

@@ -1,4 +1,4 @@
-//! Webhooks: endpoints, their deliveries, and the catalogue of events.
+//! Webhooks: endpoints, their deliveries, and the catalog of events.
 
 mod endpoint;
 mod events;
@@ -13,7 +13,7 @@ use uuid::Uuid;
 use crate::model::{Cell, Field, Form, MenuItem};
 
 pub(crate) use endpoint::{Log, page as endpoint};
-pub(crate) use events::{catalogue, event};
+pub(crate) use events::{catalog, event};
 pub(crate) use list::{Listed, page as list};
 pub(crate) use message::page as message;
 pub(crate) use secret::page as secret;

@@ -1,4 +1,4 @@
-//! Events: the log, the stream, and the catalogue.
+//! Events: the log, the stream, and the catalog.
 
 pub(crate) mod list_events;
 pub(crate) mod schema;

@@ -18,7 +18,7 @@ use crate::problem::{Code, Problem};
     responses((status = OK, description = "The schema, in JSON Schema 2020-12.", body = Object, content_type = "application/schema+json"), OfEventSchema),
 )]
 pub(crate) async fn handle(api: Data<Api>, path: Path<String>) -> Result<HttpResponse, Problem> {
-    let found = api.events.catalogue.iter().find(|event| event.kind == *path);
+    let found = api.events.catalog.iter().find(|event| event.kind == *path);
     let Some(event) = found else {
         let words = format!("event {} not found", shown(&path));
         return Err(Problem::new(Code::UnknownEvent, words));

@@ -3,22 +3,22 @@
 use actix_web::web::{Data, Json};
 
 use crate::api::Api;
-use crate::dto::{CatalogueEntry, CatalogueReply};
+use crate::dto::{CatalogEntry, CatalogReply};
 use crate::failures::OfOpen;
 
-/// List the catalogue of events.
+/// List the catalog of events.
 #[utoipa::path(
     get,
     path = "/v1/events/schemas",
     operation_id = "listEventSchemas",
     tag = "events",
-    responses((status = OK, description = "The events.", body = CatalogueReply), OfOpen),
+    responses((status = OK, description = "The events.", body = CatalogReply), OfOpen),
 )]
-pub(crate) async fn handle(api: Data<Api>) -> Json<CatalogueReply> {
-    let entry = |event: &crate::api::EventDescription| CatalogueEntry {
+pub(crate) async fn handle(api: Data<Api>) -> Json<CatalogReply> {
+    let entry = |event: &crate::api::EventDescription| CatalogEntry {
         r#type: event.kind.clone(),
         description: event.description.clone(),
         schema: format!("/v1/events/schemas/{}", event.kind),
     };
-    Json(CatalogueReply { events: api.events.catalogue.iter().map(entry).collect() })
+    Json(CatalogReply { events: api.events.catalog.iter().map(entry).collect() })
 }

@@ -1,4 +1,4 @@
-//! The catalogue of metrics, read from the metrics themselves.
+//! The catalog of metrics, read from the metrics themselves.
 
 use std::collections::BTreeSet;
 

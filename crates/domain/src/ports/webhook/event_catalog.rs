@@ -1,7 +1,7 @@
-//! The catalogue of public events.
+//! The catalog of public events.
 
 /// The kinds of public events.
-pub trait EventCatalogue: Send + Sync {
+pub trait EventCatalog: Send + Sync {
     /// The public names of all kinds.
     fn kinds(&self) -> Vec<String>;
 
