@@ -82,7 +82,7 @@ async fn no_room(system: &System, small: &Small) {
         assert_eq!(reply.status, 200, "{}", reply.text);
     }
     let red = async |system: &System| {
-        system.get("/readyz").await.contains("writes: no room is left for the database")
+        system.get("/readyz").await.contains("writes: no space is left for the database")
     };
     system.until("the server reports the full disk", red).await;
     small.make_room();

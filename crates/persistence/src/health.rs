@@ -66,7 +66,7 @@ impl Database {
         match timeout(LIMIT, self.write_probe()).await {
             Ok(Ok(true)) => {}
             Ok(Ok(false)) => {
-                found.push(Ailment::new("writes", "a small write is waiting for too long"));
+                found.push(Ailment::new("writes", "a small write has been waiting too long"));
             }
             Ok(Err(error)) => found.push(Ailment::new("writes", error.in_short())),
             Err(_) => found.push(Ailment::new("writes", late())),

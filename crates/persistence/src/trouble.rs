@@ -31,7 +31,7 @@ impl Trouble {
     /// The message for operators.
     pub(crate) const fn words(self) -> &'static str {
         match self {
-            Self::Full => "no room is left for the database",
+            Self::Full => "no space is left for the database",
             Self::ReadOnly => "the database is read-only",
             Self::Disk => "the database cannot use its disk",
             Self::Late => "the database did not answer in time",

@@ -115,7 +115,7 @@ impl UploadService {
         done: &mut UploadRecord,
     ) -> Result<(), Stop> {
         let received = done.received.clone();
-        let received = received.ok_or_else(|| Stop::Failed("it has no bytes".into()))?;
+        let received = received.ok_or_else(|| Stop::Failed("it has no data".into()))?;
         let mut files = Vec::with_capacity(received.parts.len());
         for part in &received.parts {
             let content = self.parts.blobs.open(&part.key).await.map_err(UploadError::from);
@@ -158,7 +158,7 @@ impl UploadService {
             if first.is_some_and(|first| first.state != UploadState::Read) {
                 // Should that fail, this one is what counts.
                 return Err(Stop::Later(format!(
-                    "upload {owner} reports the same and is not read"
+                    "waiting for upload {owner}, which has the same results"
                 )));
             }
             done.repeats = Some(owner);
@@ -178,7 +178,7 @@ impl UploadService {
         let repo =
             self.context.repositories.find(record.org, record.repo).await.map_err(Error::from)?;
         let (Some(org), Some(repo)) = (org, repo) else {
-            return Err(Stop::Failed("its repository is gone".into()));
+            return Err(Stop::Failed("its repository was deleted".into()));
         };
         Ok(map(record, received, found, (&org.slug, &repo.name), rules))
     }
