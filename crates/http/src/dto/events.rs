@@ -112,7 +112,7 @@ impl EventsRequest {
             asked.flat_map(|(_, value)| value.split(',')).map(|it| it.trim().to_owned()).collect();
         for unknown in kinds.iter().filter(|kind| !EventService::kinds().any(|it| it == *kind)) {
             let shown = super::shown(unknown);
-            errors.add("/type", format!("must name events of the catalog, but has {shown}"));
+            errors.add("/type", format!("must contain only names of events, but has {shown}"));
         }
         let kinds = (!kinds.is_empty()).then_some(kinds);
         errors.finish(limit.map(|limit| Self { after, limit, kinds }))

@@ -128,11 +128,11 @@ pub(crate) fn decision(decision: &Decision) -> Option<DecisionReply> {
         },
         Decision::Labelled { label, source, by: actor } => DecisionReply {
             by: Some(name(actor)),
-            ..plain("labelled", format!("{label:?}, held by {}", holder(source)))
+            ..plain("labelled", format!("{label:?}, set by {}", holder(source)))
         },
         Decision::Unlabelled { label, source, by: actor } => DecisionReply {
             by: Some(name(actor)),
-            ..plain("unlabelled", format!("{label:?}, no longer held by {}", holder(source)))
+            ..plain("unlabelled", format!("{label:?}, no longer set by {}", holder(source)))
         },
         Decision::Ignored { .. } => return None,
     })
