@@ -79,7 +79,7 @@ async fn traffic(system: &System, count: usize) -> Vec<(Change, End)> {
             changes.push((change, ending));
         }
         // The events of their opening have arrived before they are submitted.
-        system.until("all events are sent", async |_: &System| double.has_told_all()).await;
+        system.until("all events are sent", async |_: &System| double.has_delivered_all()).await;
         for (change, ending) in &changes[wave.clone()] {
             // The host may be failing now.
             system

@@ -111,7 +111,7 @@ fn measured(
     let (of_size, steps) = GOAL;
     let with_goal = |row: Row| row.with_goal("≥ 20,000", 1e6 / cost >= steps);
     report.add(if size == of_size { with_goal(row) } else { row });
-    report.note(format!("{} entries, {kind}: {}.", count(size), line.told()));
+    report.note(format!("{} entries, {kind}: {}.", count(size), line.cost_summary()));
     Ok(Some(cost))
 }
 
@@ -290,8 +290,8 @@ impl Line {
         TreeId::new(format!("2{:039x}", self.objects)).during("a tree")
     }
 
-    /// What each kind of step cost in the last round, dearest share first.
-    fn told(&self) -> String {
+    /// What each kind of step cost in the last round, the most expensive kind first.
+    fn cost_summary(&self) -> String {
         let mut costs: Vec<_> = self.costs.iter().collect();
         costs.sort_by_key(|(_, (_, time))| std::cmp::Reverse(*time));
         let mut text = String::new();

@@ -226,12 +226,12 @@ impl TestRun {
     /// is recorded.
     pub fn silence_due(&self) -> Option<Timestamp> {
         let built_at = self.built_at.filter(|_| self.status == RunStatus::Testing)?;
-        let unheard = self.silent.is_empty() && self.unheard().next().is_some();
-        unheard.then(|| built_at.plus(Span::minutes(SILENCE_MINUTES)))
+        let unreported = self.silent.is_empty() && self.unreported().next().is_some();
+        unreported.then(|| built_at.plus(Span::minutes(SILENCE_MINUTES)))
     }
 
     /// The required statuses without any report.
-    pub fn unheard(&self) -> impl Iterator<Item = &str> {
+    pub fn unreported(&self) -> impl Iterator<Item = &str> {
         let required = self.required.iter().flat_map(|required| required.names.iter());
         required
             .filter(|name| !self.checks.iter().any(|check| check.name == **name))

@@ -290,7 +290,7 @@ fn waits_for_checks(run: Option<&TestRun>) -> WaitReason {
     if run.required.is_none() {
         return WaitReason::RequiredChecksUnknown;
     }
-    let names: Vec<String> = run.unheard().map(ToOwned::to_owned).collect();
+    let names: Vec<String> = run.unreported().map(ToOwned::to_owned).collect();
     match run.built_at {
         Some(since) if !run.silent.is_empty() && !names.is_empty() => {
             WaitReason::ChecksSilent { names, since }

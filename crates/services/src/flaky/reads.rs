@@ -73,9 +73,9 @@ impl FlakyService {
         self.list_with(caller, name, kind, asked, NumbersRead::All).await
     }
 
-    /// The same with no more numbers than the API's list of that kind tells: all of failing tests,
-    /// the pull requests of unhealthy ones, none of quarantined ones.
-    pub async fn list_told(
+    /// The same, but reads only the numbers that the API's list of that kind returns: all of
+    /// failing tests, the pull requests of unhealthy ones, none of quarantined ones.
+    pub async fn list_for_api(
         &self,
         caller: &Caller,
         name: &RepoName,

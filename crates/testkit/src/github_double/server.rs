@@ -65,7 +65,7 @@ impl GitHubDouble {
     }
 
     /// Whether every delivery was sent, except delayed ones.
-    pub fn has_told_all(&self) -> bool {
+    pub fn has_delivered_all(&self) -> bool {
         self.state().events.is_empty()
     }
 

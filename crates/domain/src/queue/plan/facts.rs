@@ -229,7 +229,7 @@ fn note_silence(builder: &mut TransitionBuilder) {
     for id in running(builder) {
         let Some(run) = builder.run(id) else { continue };
         if run.silence_due().is_some_and(|due| due <= at) {
-            let names: Vec<String> = run.unheard().map(ToOwned::to_owned).collect();
+            let names: Vec<String> = run.unreported().map(ToOwned::to_owned).collect();
             builder.change_run(id, |run| run.silent.clone_from(&names));
             builder.decision(Decision::StatusesSilent { run: id, names });
         }

@@ -66,7 +66,7 @@ async fn listed(
     let reading = turn.reading(page_size);
     let service = &api.flaky.service;
     let read = service
-        .list_told(caller, &asked.repo, asked.kind, reading.seek, reading.limit, reading.counted)
+        .list_for_api(caller, &asked.repo, asked.kind, reading.seek, reading.limit, reading.counted)
         .await?;
     let (tests, page) = turn.cut(read.tests, |it| it.record.test.id, read.total, page_size);
     Ok((tests, pages.reply(list, &page)))
