@@ -40,8 +40,8 @@ pub(crate) enum Expected {
     /// Each of these apps, and only these: rules of the target branch pin them, or they report
     /// it on the target.
     Apps(BTreeSet<u64>),
-    /// One of these accounts, which report it on the target. Whatever others report must be good
-    /// too: accounts are people as well.
+    /// One of these accounts, which report it on the target. Reports by others must succeed too,
+    /// because an account can be a user.
     Accounts(BTreeSet<String>),
     /// Any reporter; all reports must succeed.
     Any,

@@ -27,7 +27,7 @@ const SMALL: u64 = 64 * 1024;
 /// How long a sender may take for a small body.
 const SENDING: Duration = Duration::from_secs(10);
 /// How long a caller waits for a place. With the time that so many requests take together it stays
-/// below the second after which people try again.
+/// below the second after which users retry.
 const MOMENT: Duration = Duration::from_millis(250);
 /// The same for requests of machines.
 const WHILE: Duration = Duration::from_secs(5);

@@ -1,4 +1,4 @@
-//! The provider that people sign in with.
+//! The provider that users sign in with.
 
 use std::sync::Arc;
 
@@ -59,7 +59,7 @@ struct Known {
     looked_at: Timestamp,
 }
 
-/// The provider that people sign in with.
+/// The provider that users sign in with.
 pub struct Provider {
     settings: Settings,
     issuer: Url,

@@ -5,7 +5,7 @@ use crate::words::words;
 
 use super::{MonitorId, QuarantineOverride};
 
-/// Who did something, as events and the audit name people.
+/// Who did something, as events and the audit log name users.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Actor {
@@ -112,7 +112,7 @@ pub enum Command {
         /// Who.
         by: Actor,
     },
-    /// Take back a label that people put on. It stays while a monitor holds it.
+    /// Remove a label that a user set. It stays while a monitor has set it.
     RemoveLabel {
         /// Which.
         label: String,

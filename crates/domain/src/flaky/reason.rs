@@ -75,7 +75,7 @@ monitors!(reasons);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Trigger {
-    /// The monitor; `None` for a person's flag.
+    /// The monitor; `None` for a user's flag.
     pub monitor: Option<MonitorId>,
     /// What kind of thing it is.
     pub kind: TriggerKind,

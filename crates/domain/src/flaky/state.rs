@@ -146,7 +146,7 @@ pub struct Finding {
     pub status: TestStatus,
     /// What it is.
     pub reason: StatusReason,
-    /// The monitor; `None` for a person's flag.
+    /// The monitor; `None` for a user's flag.
     pub monitor: Option<MonitorId>,
 }
 

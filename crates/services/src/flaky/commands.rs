@@ -1,4 +1,4 @@
-//! What people decide about a test.
+//! What users decide about a test.
 
 use std::collections::BTreeMap;
 

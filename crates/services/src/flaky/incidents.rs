@@ -1,4 +1,4 @@
-//! Incidents: recognized when an upload comes in, decided by people, and what they change of tests.
+//! Incidents: recognized when an upload comes in, decided by users, and what they change of tests.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -71,7 +71,7 @@ impl IncidentState {
         }
     }
 
-    /// Whether a person decided, so that uploads no longer change it.
+    /// Whether a user decided, so that uploads no longer change it.
     pub const fn is_decided(self) -> bool {
         matches!(self, Self::Confirmed | Self::Dismissed)
     }
@@ -95,7 +95,7 @@ const MAX_SAMPLE: usize = 200;
 /// The most codes, branches and keys of an incident that are remembered, the newest ones.
 const MAX_REMEMBERED: usize = 64;
 
-/// What a person decided about an incident.
+/// What a user decided about an incident.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct IncidentDecision {
@@ -133,7 +133,7 @@ pub struct Incident {
     pub uploads: u32,
     /// Failures: tests, counted once for each upload in which they failed.
     pub failures: u32,
-    /// What a person decided.
+    /// What a user decided.
     pub decision: Option<IncidentDecision>,
     /// Some of its tests, at most 200, in order: their later results decide its status.
     pub sample: Vec<TestId>,
@@ -155,7 +155,7 @@ pub struct Incident {
 }
 
 impl Incident {
-    /// The incident as a person decides: `true` confirms, `false` dismisses it.
+    /// The incident as a user decides: `true` confirms, `false` dismisses it.
     pub fn decided(
         &self,
         confirm: bool,

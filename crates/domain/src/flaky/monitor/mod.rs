@@ -62,7 +62,7 @@ pub enum Action {
 pub struct Monitor {
     /// Its id.
     pub id: MonitorId,
-    /// What people call it, 1 to 100 characters.
+    /// Its name, 1 to 100 characters.
     pub name: String,
     /// Whether it is enabled. A disabled monitor is resolved for every test immediately.
     pub enabled: bool,

@@ -68,7 +68,7 @@ fn name(actor: &Actor) -> String {
 
 fn holder(source: &LabelSource) -> String {
     match source {
-        LabelSource::Person => "people".to_owned(),
+        LabelSource::Person => "a user".to_owned(),
         LabelSource::Monitor(id) => format!("monitor {id}"),
     }
 }
