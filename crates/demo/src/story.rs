@@ -101,7 +101,8 @@ impl<'a> Stage<'a> {
     }
 
     /// Drives the scenario's queue until every pull request has left it, and returns the test runs
-    /// that were seen. A scenario that does not end within a minute is reported and left unfinished.
+    /// that were seen. A scenario that does not end within a minute is reported and left
+    /// unfinished.
     pub(crate) async fn play(
         &self,
         scenario: &Scenario,
