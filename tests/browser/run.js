@@ -91,7 +91,7 @@ try {
     await page.getByRole("button", { name: "Sign in" }).click();
     await page.getByText("unknown, expired or revoked").waitFor();
   });
-  await test("signing in leads back to where one wanted to go", async () => {
+  await test("signing in leads back to the requested page", async () => {
     await page.goto(one.url + one.queue);
     await page.getByLabel("API token").fill(one.tokens.admin);
     await page.getByRole("button", { name: "Sign in" }).click();
