@@ -117,3 +117,61 @@ pub(super) fn tested_by_a_run_that_ended(queue: &Queue) -> Option<PrNumber> {
         (!ends).then_some(entry.pr)
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Effect, Mode, Settings};
+    use super::*;
+    use crate::testing::{Rules, World};
+
+    /// A queue whose first pull request has a candidate that is not built yet.
+    fn building() -> World {
+        let settings = Settings::new(Mode::Single, 2).expect("valid settings");
+        let mut world = World::new(settings, Rules::default());
+        world.submit(1, None).expect("accepted");
+        while !world.facts.is_empty() || !world.queue.runs().any(|_| true) {
+            if world.facts.is_empty() {
+                let next = world.outbox.remove(0);
+                world.run(&next.effect);
+            } else {
+                let fact = world.facts.remove(0);
+                world.take_in(&fact);
+            }
+        }
+        world
+    }
+
+    #[test]
+    fn a_reason_that_does_not_hold_is_untrue() {
+        let world = building();
+        let one = PrNumber(1);
+        assert_eq!(unjustified(&world.queue), []);
+        assert_eq!(untrue(&world.queue, one, &WaitReason::BuildingCandidate), None);
+        for wrong in [
+            WaitReason::Landing,
+            WaitReason::Draft,
+            WaitReason::SlotsFull { used: 0, limit: 2, ahead: 0 },
+            WaitReason::ConflictWithAhead { pr: one },
+            WaitReason::ConflictWithAhead { pr: PrNumber(2) },
+        ] {
+            assert!(untrue(&world.queue, one, &wrong).is_some(), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn the_queue_waits_for_the_candidate_and_then_for_the_landing() {
+        let mut world = building();
+        let run = world.queue.runs().next().expect("a run").id;
+        assert_eq!(awaited(&world.queue), [Awaited::Candidate(run)]);
+        while !world.outbox.iter().any(|it| matches!(it.effect, Effect::Land(_))) {
+            if world.facts.is_empty() {
+                let next = world.outbox.remove(0);
+                world.run(&next.effect);
+            } else {
+                let fact = world.facts.remove(0);
+                world.take_in(&fact);
+            }
+        }
+        assert_eq!(awaited(&world.queue), [Awaited::Landing(run)]);
+    }
+}

@@ -176,6 +176,19 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_line_of_the_body_sets_the_title_of_the_commit() {
+        let titled = |body: &str| {
+            let sha = Sha::new("a".repeat(40)).expect("a commit");
+            let main = BranchName::new("main").expect("a branch");
+            let made = PullRequest::builder(PrNumber(1), sha, main).title("Add").body(body).build();
+            made.expect("valid").commit_title().to_owned()
+        };
+        assert_eq!(titled("Why.\nmerge-commit-title: Add sums \n"), "Add sums");
+        assert_eq!(titled("merge-commit-title:  \n"), "Add");
+        assert_eq!(titled("Why."), "Add");
+    }
+
+    #[test]
     fn the_builder_refuses_number_zero_and_long_titles() {
         let sha = Sha::new("a".repeat(40)).expect("a commit");
         let of = |number, title: &str| {

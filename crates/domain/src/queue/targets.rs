@@ -344,6 +344,12 @@ mod tests {
     }
 
     #[test]
+    fn only_a_set_without_names_is_empty() {
+        assert!(TargetSet::default().is_empty());
+        assert!(!set(&[1]).is_empty() && ![""].into_iter().collect::<TargetSet>().is_empty());
+    }
+
+    #[test]
     fn repeated_names_count_once_and_names_are_returned_unchanged() {
         let names = ["//b", "//ü", "//a", "//b", ""];
         let set: TargetSet = names.into_iter().collect();

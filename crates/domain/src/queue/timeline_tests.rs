@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::*;
-use crate::queue::{Mode, Settings, absorb, decide, view_entry};
+use crate::queue::{Effect, Mode, Settings, absorb, decide, view_entry};
 use crate::testing::{Rules, World};
 
 /// A world whose moves and runs are recorded as a store records them.
@@ -150,4 +150,72 @@ fn a_timeout_names_the_required_statuses_that_did_not_finish() {
     assert_eq!(failed.state, PrState::Failed);
     let names: Vec<&str> = failed.failed_statuses.iter().map(|it| it.name.as_str()).collect();
     assert_eq!(names, ["lint"], "the check `test` has passed");
+}
+
+/// Runs all effects but checks, and absorbs all facts.
+fn build_all(world: &mut World) {
+    loop {
+        let checks = |effect: &Effect| matches!(effect, Effect::RunChecks(_));
+        if !world.facts.is_empty() {
+            let fact = world.facts.remove(0);
+            world.take_in(&fact);
+        } else if let Some(at) = world.outbox.iter().position(|it| !checks(&it.effect)) {
+            let next = world.outbox.remove(at);
+            world.run(&next.effect);
+        } else {
+            return;
+        }
+    }
+}
+
+#[test]
+fn a_pull_request_that_a_later_run_proved_names_the_last_entry_of_that_run() {
+    let settings = Settings::builder().concurrency(2_u32).can_optimistically_merge(true);
+    let mut world = World::new(settings.build().expect("valid settings"), Rules::default());
+    for pr in 1..=2 {
+        world.submit(pr, None).expect("accepted");
+    }
+    build_all(&mut world);
+    let second = world.outbox.remove(1);
+    world.run(&second.effect);
+    build_all(&mut world);
+    let id = |pr: u32| world.queue.entry_of(PrNumber(pr)).map(|entry| entry.id);
+    let (first, second) = (id(1), id(2));
+    assert!(first.is_some() && second.is_some(), "they are landing");
+    let kept = Kept::of(world);
+    let proved = |pr: u32| {
+        let steps = kept.timeline(pr).into_iter();
+        steps.filter(|it| it.state == PrState::TestsPassed).map(|it| it.successor).next()
+    };
+    assert_eq!(proved(1), Some(second));
+    assert_eq!(proved(2), Some(None), "its own run");
+    assert!(kept.timeline(1).iter().skip(1).all(|it| it.successor.is_none()));
+}
+
+#[test]
+fn a_landing_that_was_removed_is_the_newest_step() {
+    let mut world = world(Rules::default());
+    world.submit(1, None).expect("accepted");
+    world.settle();
+    let at = world.at;
+    let kept = Kept::of(world);
+    let merged = kept.entries.iter().find(|it| it.pr == PrNumber(1)).expect("an entry").clone();
+    let removed = Entry { off_target_since: Some(at), ..merged.clone() };
+    let newest = |entry: &Entry| timeline(entry, None, &[], &[]).first().map(|it| it.reason);
+    assert_eq!(newest(&removed), Some(LandingChange::Removed.into()));
+    assert_eq!(newest(&merged), None);
+}
+
+#[test]
+fn a_step_names_the_other_pull_requests_of_its_batch() {
+    let settings = Settings::builder().concurrency(2_u32).batch(true).batching_min_size(3_u32);
+    let mut world = World::new(settings.build().expect("valid settings"), Rules::default());
+    for pr in 1..=3 {
+        world.submit(pr, None).expect("accepted");
+    }
+    world.settle();
+    let steps = Kept::of(world).timeline(2);
+    let testing = steps.iter().find(|it| it.state == PrState::Testing).expect("it was tested");
+    let others: Vec<u32> = testing.tested_with(PrNumber(2)).map(|member| member.pr.0).collect();
+    assert_eq!(others, [1, 3]);
 }

@@ -19,6 +19,8 @@ const PRS: u32 = 10;
 pub(crate) enum Op {
     /// With a priority, and whether it must be tested alone.
     Submit(u32, Option<u32>, Option<bool>),
+    /// Submits this pull request and all with lower numbers, enough for a batch.
+    SubmitAll(u32),
     Cancel(u32),
     Restart(u32),
     Push(u32),
@@ -59,6 +61,7 @@ pub(crate) fn op() -> impl Strategy<Value = Op> {
             prop_oneof![8 => Just(None), 1 => any::<bool>().prop_map(Some)],
         )
             .prop_map(|(pr, priority, alone)| Op::Submit(pr, priority, alone)),
+        1 => (3..PRS).prop_map(Op::SubmitAll),
         1 => (pr.clone(), targets()).prop_map(|(pr, targets)| Op::Retouch(pr, targets)),
         1 => pr.clone().prop_map(Op::Cancel),
         1 => pr.clone().prop_map(Op::Restart),
@@ -154,10 +157,15 @@ fn patch() -> impl Strategy<Value = SettingsPatch> {
     ]
 }
 
-/// The initial settings of a history.
+/// The initial settings of a history: any, or those of a queue that tests batches.
 pub(crate) fn settings() -> impl Strategy<Value = Settings> {
-    let mode = prop_oneof![Just(Mode::Single), Just(Mode::Parallel)];
-    (mode, 1..4_u32, prop::collection::vec(patch(), 0..6)).prop_map(|(mode, slots, patches)| {
+    let mode = || prop_oneof![Just(Mode::Single), Just(Mode::Parallel)];
+    let any = prop::collection::vec(patch(), 0..6);
+    prop_oneof![
+        2 => (mode(), 1..4_u32, any),
+        1 => (mode(), 1..6_u32, batching().prop_map(|patch| vec![patch])),
+    ]
+    .prop_map(|(mode, slots, patches)| {
         let mut settings = Settings::new(mode, slots).expect("valid settings");
         for patch in patches {
             // The mode depends on the queue's state and does not change here.
@@ -169,6 +177,26 @@ pub(crate) fn settings() -> impl Strategy<Value = Settings> {
     })
 }
 
+/// Settings under which a failing batch is split.
+fn batching() -> impl Strategy<Value = SettingsPatch> {
+    let skips = prop_oneof![
+        1 => Just(OptimizationMode::Off),
+        2 => Just(OptimizationMode::BisectionSkipRedundantTests)
+    ];
+    (2..9_u32, 0..4_u32, skips, prop::bool::weighted(0.3), 0..3_u32).prop_map(
+        |(size, bisection, optimization_mode, optimistic, depth)| SettingsPatch {
+            batch: Some(true),
+            batching_min_size: Some(size),
+            batching_max_wait_time_minutes: Some(1),
+            bisection_concurrency: Some(bisection),
+            optimization_mode: Some(optimization_mode),
+            can_optimistically_merge: Some(optimistic),
+            pending_failure_depth: Some(depth),
+            ..SettingsPatch::default()
+        },
+    )
+}
+
 pub(crate) fn apply(world: &mut World, op: &Op) {
     let by = world.caller();
     let update = |world: &mut World, patch: SettingsPatch, state| {
@@ -178,6 +206,7 @@ pub(crate) fn apply(world: &mut World, op: &Op) {
     };
     match op {
         Op::Submit(pr, priority, alone) => drop(world.submit_with(*pr, *priority, *alone)),
+        Op::SubmitAll(last) => (1..=*last).for_each(|pr| drop(world.submit(pr, None))),
         Op::Cancel(pr) => drop(world.ask(Command::Cancel { pr: PrNumber(*pr), by })),
         Op::Restart(pr) => drop(world.ask(Command::Restart { pr: PrNumber(*pr), by })),
         Op::Push(pr) => world.push(*pr),

@@ -91,6 +91,12 @@ fn a_landing_removed_from_the_target_is_reported_once_and_recognized_when_restor
     assert_eq!(step.changes.entries[0].off_target_since, None);
     assert!(step.queue.header.off_target.is_empty());
 
+    // A pull request that was resubmitted since is not marked; it lands again.
+    let mut resubmitted = world.clone();
+    resubmitted.submit(1, None).expect("accepted");
+    let step = absorb(&resubmitted.queue, &lost, resubmitted.at);
+    assert!(step.events.is_empty() && step.queue.header.off_target.is_empty());
+
     // The target moved before the answer arrived: the host is queried about its new head.
     let next = Sha::new("d".repeat(40)).expect("a commit");
     world.take_in(&Fact::TargetSeen { head: next.clone(), tree, read_at: world.at });

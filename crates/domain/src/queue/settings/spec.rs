@@ -308,6 +308,13 @@ mod tests {
     use super::*;
 
     #[test]
+    fn lists_are_parsed_line_by_line_without_blank_ones() {
+        let spec = |name: &str| SETTINGS.iter().find(|it| it.name == name).expect("one");
+        let names = spec("requiredStatuses").parse("test\n\n  lint \n");
+        assert_eq!(names, Some(SettingValue::Names(vec!["test".into(), "lint".into()])));
+    }
+
+    #[test]
     fn every_constructor_checks_bounds() {
         let refused = |made: Result<Settings, Refusal>| made.expect_err("refused").to_string();
         let rule = "concurrency must be a whole number from 1 to 1000";
