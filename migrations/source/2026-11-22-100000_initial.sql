@@ -387,12 +387,14 @@ CREATE TABLE test_codes (
     test_id Id NOT NULL,
     code Text NOT NULL,
     branch Text NOT NULL,
+    -- Digests of the job and the base.
+    origin Text NOT NULL,
     org_id Id NOT NULL,
     class Text NOT NULL,
     first_success_at Moment,
     first_failure_at Moment,
     last_at Moment NOT NULL,
-    PRIMARY KEY (repo_id, test_id, code, branch)
+    PRIMARY KEY (repo_id, test_id, code, branch, origin)
 );
 CREATE INDEX test_codes_by_age ON test_codes (last_at);
 

@@ -1,8 +1,8 @@
 //! Tests of a repository with many, their attempts and their uploads.
 
 use signalbox_domain::flaky::{
-    BranchClass, ReportedFailure, ReportedRun, RunOutcome, TestKey, Trust, Upload, UploadId,
-    UploadSource,
+    Base, BranchClass, Origin, ReportedFailure, ReportedRun, RunOutcome, TestKey, Trust, Upload,
+    UploadId, UploadSource,
 };
 use signalbox_domain::ids::Sha;
 use signalbox_domain::ports::{Clock, IdSource};
@@ -63,6 +63,7 @@ pub(crate) fn upload(product: &Product, commit: u64) -> Result<Upload, Failure> 
         pr: None,
         job_url: None,
         job_name: Some("bench".into()),
+        origin: Origin::new(Some(&["bench"]), Base::Itself),
         author: None,
         variant: String::new(),
     })

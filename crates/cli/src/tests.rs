@@ -45,9 +45,12 @@ pub struct Reports {
     /// The pull request that was tested.
     #[arg(long)]
     pr: Option<u32>,
-    /// The name of the CI job.
+    /// The name of the CI job with its matrix entry, the same in every run.
     #[arg(long)]
     job: Option<String>,
+    /// The merge commit that was tested, or the commit that the tested one was merged into.
+    #[arg(long)]
+    base: Option<String>,
     /// The URL of the CI job.
     #[arg(long, value_name = "URL")]
     job_url: Option<String>,
@@ -82,6 +85,7 @@ async fn send(reports: Reports) -> Result<(), CliError> {
             sha: reports.sha,
             pr: reports.pr,
             job: reports.job,
+            base: reports.base,
             job_url: reports.job_url,
             variant: reports.variant,
         },

@@ -8,8 +8,8 @@ use std::error::Error;
 use std::io::Write;
 
 use signalbox_domain::flaky::{
-    AskedTest, AutoQuarantine, BranchScope, Excuse, Fact, FailedCheck, FailureRate, Monitor,
-    MonitorId, QuarantineCause, Rule, Run, SameCode, Settings, Summary, Template, TestCase,
+    AskedTest, AutoQuarantine, Base, BranchScope, Excuse, Fact, FailedCheck, FailureRate, Monitor,
+    MonitorId, Origin, QuarantineCause, Rule, Run, SameCode, Settings, Summary, Template, TestCase,
     TestKey, absorb, excuse,
 };
 use signalbox_domain::ids::{OrgId, RepoId, Sha};
@@ -42,6 +42,7 @@ pub(crate) fn run() -> Result<Vec<String>, Failure> {
             branch: "main".to_owned(),
             class: settings.branches.classify("main", false),
             codes: vec![SameCode::Commit(Sha::new(format!("{number:040x}"))?)],
+            origin: Origin::new(Some(&["unit"]), Base::Itself),
             passed: number % 2 == 0,
         });
     }

@@ -3,10 +3,11 @@
 
 use proptest::prelude::*;
 use signalbox_domain::flaky::{
-    Action, Actor, AutoQuarantine, BranchScope, Classification, Command, Decision, EventKind, Fact,
-    FailureCount, FailureRate, Input, Monitor, MonitorCause, MonitorId, MonitorStatus, MuteLength,
-    PassOnRetry, QuarantineOverride, Reading, Rule, Run, SameCode, Settings, Summary, TestCase,
-    TestKey, TestStatus, Transition, absorb, check_invariants, decide, fold, next_deadline,
+    Action, Actor, AutoQuarantine, Base, BranchScope, Classification, Command, Decision, EventKind,
+    Fact, FailureCount, FailureRate, Input, Monitor, MonitorCause, MonitorId, MonitorStatus,
+    MuteLength, Origin, PassOnRetry, QuarantineOverride, Reading, Rule, Run, SameCode, Settings,
+    Summary, TestCase, TestKey, TestStatus, Transition, absorb, check_invariants, decide, fold,
+    next_deadline,
 };
 use signalbox_domain::ids::{OrgId, RepoId, Sha};
 use signalbox_domain::time::{Span, Timestamp};
@@ -303,11 +304,15 @@ impl World {
                     let branch = BRANCHES[*branch];
                     let class = self.settings.branches.classify(branch, false);
                     let (codes, passed) = (vec![SameCode::Commit(sha)], bits >> number & 1 == 1);
+                    let known = Origin::new(Some(&["unit"]), Base::Itself);
+                    // Of every third commit the job is unknown.
+                    let origin = if commit % 3 == 2 { Origin::default() } else { known };
                     self.runs.push(Run {
                         at: self.now,
                         branch: branch.into(),
                         class,
                         codes,
+                        origin,
                         passed,
                     });
                 }

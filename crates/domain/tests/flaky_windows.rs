@@ -3,9 +3,9 @@
 
 use proptest::prelude::*;
 use signalbox_domain::flaky::{
-    Action, BranchPattern, BranchScope, Classification, Fact, FailureCount, FailureRate, Monitor,
-    MonitorId, PassOnRetry, Rule, Run, SameCode, Settings, Summary, TestCase, TestKey, WindowRules,
-    Windows, absorb, bucket_length, horizon,
+    Action, Base, BranchPattern, BranchScope, Classification, Fact, FailureCount, FailureRate,
+    Monitor, MonitorId, Origin, PassOnRetry, Rule, Run, SameCode, Settings, Summary, TestCase,
+    TestKey, WindowRules, Windows, absorb, bucket_length, horizon,
 };
 use signalbox_domain::ids::{OrgId, RepoId, Sha};
 use signalbox_domain::time::{Span, Timestamp};
@@ -20,9 +20,9 @@ const CODES: u32 = 8;
 /// One thing that happens.
 #[derive(Clone, Debug)]
 enum Op {
-    /// An upload of one code on one branch: how many minutes ago each run started, and whether it
-    /// passed.
-    Upload(usize, u32, Vec<(u32, bool)>),
+    /// An upload of one code on one branch and of one origin: how many minutes ago each run started,
+    /// and whether it passed.
+    Upload(usize, u32, Origin, Vec<(u32, bool)>),
     /// Minutes pass.
     Wait(u32),
     /// A monitor is created, or gets another scope and other parameters.
@@ -31,12 +31,25 @@ enum Op {
     Delete(usize),
 }
 
+/// One of few jobs, bases and attempts, or an unknown one.
+fn origin() -> impl Strategy<Value = Origin> {
+    (0..3_usize, 0..3_usize, 0..3_usize).prop_map(|(job, base, attempt)| {
+        let job = ["unit", "windows"].get(job).map(std::slice::from_ref);
+        let base = [Base::Itself, Base::Merged("abc"), Base::Unknown][base];
+        let origin = Origin::new(job, base);
+        match ["1", "2"].get(attempt) {
+            Some(attempt) => origin.in_attempt(&[attempt]),
+            None => origin,
+        }
+    })
+}
+
 fn op() -> impl Strategy<Value = Op> {
     let ago = prop_oneof![6 => 0..30_u32, 3 => 0..3_000_u32, 1 => 0..80_000_u32];
     let runs = prop::collection::vec((ago, any::<bool>()), 1..4);
     prop_oneof![
-        12 => (0..BRANCHES.len(), 0..CODES, runs)
-            .prop_map(|(branch, code, runs)| Op::Upload(branch, code, runs)),
+        12 => (0..BRANCHES.len(), 0..CODES, origin(), runs)
+            .prop_map(|(branch, code, origin, runs)| Op::Upload(branch, code, origin, runs)),
         6 => prop_oneof![1..600_u32, 600..20_000_u32].prop_map(Op::Wait),
         1 => (0..MONITORS, 0..SCOPES.len(), 1..200_u32)
             .prop_map(|(monitor, scope, hours)| Op::Set(monitor, scope, hours)),
@@ -116,7 +129,7 @@ impl World {
 
     fn step(&mut self, op: Op) {
         match op {
-            Op::Upload(branch, code, runs) => {
+            Op::Upload(branch, code, origin, runs) => {
                 self.rebuild_if_partial();
                 let code = SameCode::Commit(Sha::new(format!("{code:040x}")).expect("valid"));
                 let run = |(ago, passed): &(u32, bool)| Run {
@@ -124,6 +137,7 @@ impl World {
                     branch: BRANCHES[branch].into(),
                     class: self.settings.branches.classify(BRANCHES[branch], false),
                     codes: vec![code.clone()],
+                    origin,
                     passed: *passed,
                 };
                 let new: Vec<Run> = runs.iter().map(run).collect();
@@ -200,6 +214,7 @@ fn a_window_is_bounded() {
             branch: "main".into(),
             class: world.settings.branches.classify("main", false),
             codes: vec![code.clone()],
+            origin: Origin::default(),
             passed,
         };
         let added = Summary::of(&[run(false), run(true)]);

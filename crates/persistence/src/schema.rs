@@ -152,8 +152,9 @@ tables! {
         last_failure_at -> Nullable<Moment>,
     }
 
-    test_codes (repo_id, test_id, code, branch) {
-        repo_id -> Id, test_id -> Id, code -> Text, branch -> Text, org_id -> Id, class -> Text,
+    test_codes (repo_id, test_id, code, branch, origin) {
+        repo_id -> Id, test_id -> Id, code -> Text, branch -> Text, origin -> Text, org_id -> Id,
+        class -> Text,
         first_success_at -> Nullable<Moment>, first_failure_at -> Nullable<Moment>,
         last_at -> Moment,
     }

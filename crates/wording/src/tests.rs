@@ -64,6 +64,12 @@ impl Named for StatusReason {
             Self::NothingFound => {
                 word("Nothing found", "check", Tone::Good, "no monitor has found anything")
             }
+            Self::MaybePlatformOrBase => word(
+                "Maybe: platform or base",
+                "clock",
+                Tone::Quiet,
+                "it failed and passed on one commit, maybe on another platform or merged into other code; a second such commit, with passing runs in between, makes it flaky",
+            ),
             Self::PassOnRetry => word(
                 "Passed on retry",
                 "wave",

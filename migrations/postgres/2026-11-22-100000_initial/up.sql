@@ -386,12 +386,14 @@ CREATE TABLE test_codes (
     test_id UUID NOT NULL,
     code TEXT NOT NULL,
     branch TEXT NOT NULL,
+    -- Digests of the job and the base.
+    origin TEXT NOT NULL,
     org_id UUID NOT NULL,
     class TEXT NOT NULL,
     first_success_at TIMESTAMPTZ,
     first_failure_at TIMESTAMPTZ,
     last_at TIMESTAMPTZ NOT NULL,
-    PRIMARY KEY (repo_id, test_id, code, branch)
+    PRIMARY KEY (repo_id, test_id, code, branch, origin)
 );
 CREATE INDEX test_codes_by_age ON test_codes (last_at);
 

@@ -387,12 +387,14 @@ CREATE TABLE test_codes (
     test_id TEXT NOT NULL,
     code TEXT NOT NULL,
     branch TEXT NOT NULL,
+    -- Digests of the job and the base.
+    origin TEXT NOT NULL,
     org_id TEXT NOT NULL,
     class TEXT NOT NULL,
     first_success_at INTEGER,
     first_failure_at INTEGER,
     last_at INTEGER NOT NULL,
-    PRIMARY KEY (repo_id, test_id, code, branch)
+    PRIMARY KEY (repo_id, test_id, code, branch, origin)
 ) STRICT;
 CREATE INDEX test_codes_by_age ON test_codes (last_at);
 

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use signalbox_domain::flaky::{
-    Admission, AutoQuarantine, Command, MonitorId, QuarantineOverride, Run, RunOutcome, SameCode,
-    SettingsPatch, StatusReason, Summary, TestId, TestStatus,
+    Admission, AutoQuarantine, Base, Command, MonitorId, Origin, QuarantineOverride, Run,
+    RunOutcome, SameCode, SettingsPatch, StatusReason, Summary, TestId, TestStatus,
 };
 use signalbox_domain::ids::OrgId;
 use signalbox_domain::ports::{CommitError, FlakyCommit, RepoRef, Stores, TestList, Version};
@@ -31,6 +31,9 @@ pub async fn summaries_agree_with_the_runs(stores: &Stores) {
         let upload = {
             let mut upload = scenario.upload(step % 4);
             upload.branch = format!("branch-{}", step % 2);
+            let jobs = ["unit", "windows"];
+            let job = usize::try_from(step % 5).expect("small");
+            upload.origin = Origin::new(jobs.get(job).map(std::slice::from_ref), Base::Itself);
             upload
         };
         // Some runs started before others that were reported earlier.
@@ -42,6 +45,7 @@ pub async fn summaries_agree_with_the_runs(stores: &Stores) {
             branch: upload.branch.clone(),
             class: upload.class,
             codes: vec![SameCode::Commit(upload.sha.clone().expect("a commit"))],
+            origin: upload.origin,
             passed,
         });
         scenario.service.take_in(&upload, vec![run]).await.expect("stored");

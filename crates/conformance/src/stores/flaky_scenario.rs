@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use signalbox_domain::flaky::{
-    AskedTest, BranchClass, IngestOutcome, ReportedFailure, ReportedRun, RunOutcome, SettingsPatch,
-    TestId, TestKey, Trust, Upload, UploadId, UploadSource,
+    AskedTest, Base, BranchClass, IngestOutcome, Origin, ReportedFailure, ReportedRun, RunOutcome,
+    SettingsPatch, TestId, TestKey, Trust, Upload, UploadId, UploadSource,
 };
 use signalbox_domain::ids::{HostId, PrNumber, RepoName, Sha, TokenId};
 use signalbox_domain::ports::{RepoRef, Repository, Stores, TestRecord};
@@ -126,6 +126,7 @@ impl<'a> Scenario<'a> {
             pr: None,
             job_url: Some("https://ci.example/1".into()),
             job_name: Some("test".into()),
+            origin: Origin::new(Some(&["test"]), Base::Itself),
             author: None,
             variant: String::new(),
         }

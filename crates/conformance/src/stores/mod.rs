@@ -7,6 +7,7 @@ pub mod audit;
 pub mod events;
 pub mod flaky;
 pub mod flaky_cost;
+pub mod flaky_evidence;
 pub mod flaky_incidents;
 pub mod flaky_lists;
 pub mod flaky_runs;
@@ -61,6 +62,11 @@ macro_rules! store_conformance {
             flaky_incidents::an_incident_is_recognized_late,
             flaky_cost::an_upload_costs_what_it_contains,
             flaky::summaries_agree_with_the_runs,
+            flaky_evidence::a_bug_of_one_platform_is_no_flake,
+            flaky_evidence::a_pull_request_on_a_broken_base_is_no_flake,
+            flaky_evidence::results_of_unknown_jobs_are_a_suspicion,
+            flaky_evidence::a_retry_within_an_upload_needs_no_job,
+            flaky_evidence::an_incident_takes_back_evidence_of_every_origin,
             flaky::an_upload_is_counted_once,
             flaky::a_disagreement_changes_status_list_and_events_in_one_commit,
             flaky::a_step_on_an_old_version_writes_nothing,

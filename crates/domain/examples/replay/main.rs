@@ -13,9 +13,9 @@ use std::error::Error;
 use std::io::{self, Write};
 
 use signalbox_domain::flaky::{
-    Admission, BUCKET_MINUTES, BranchClass, Bucket, CodeSummary, Fact, InfrastructureGuard,
-    Monitor, SameCode, Settings, Summary, TestCase, TestKey, TestStatus, Trust, UploadCounts,
-    absorb, admit,
+    Admission, BUCKET_MINUTES, Base, BranchClass, Bucket, CodeSummary, Fact, InfrastructureGuard,
+    Monitor, Origin, SameCode, Settings, Summary, TestCase, TestKey, TestStatus, Trust,
+    UploadCounts, absorb, admit,
 };
 use signalbox_domain::ids::{OrgId, RepoId, Sha};
 use signalbox_domain::time::{Span, Timestamp};
@@ -120,6 +120,7 @@ impl Replay {
                 code: SameCode::Commit(Sha::new(format!("{commit:040x}"))?),
                 branch: "main".into(),
                 class: BranchClass::Stable,
+                origin: Origin::new(Some(&["unit"]), Base::Itself),
                 first_success_at: None,
                 first_failure_at: Some(at),
             });

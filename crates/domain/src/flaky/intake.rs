@@ -7,9 +7,9 @@ use crate::time::{Span, Timestamp};
 
 use super::{
     Admission, BranchClass, Failing, Failure, FailureCluster, FailureKey, Fingerprint,
-    IngestOutcome, Ran, ReportedRun, Run, RunOutcome, Settings, Summary, TestDirectory, TestId,
-    TestKey, Upload, UploadCounts, UploadId, UploadLook, admit, cluster_failures, failure_keys,
-    incidents,
+    IngestOutcome, Origin, Ran, ReportedRun, Run, RunOutcome, SameCode, Settings, Summary,
+    TestDirectory, TestId, TestKey, Upload, UploadCounts, UploadId, UploadLook, admit,
+    cluster_failures, failure_keys, incidents,
 };
 
 /// The most bytes of an id that clients send for a test; under a longer one it is not found.
@@ -66,6 +66,9 @@ pub struct RunRecord {
     pub message: Option<String>,
     /// Whether the uploader excused its failure because it was quarantined.
     pub quarantined: bool,
+    /// Of a failing run: the job and the base that it is compared by.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
+    pub origin: Option<Origin>,
 }
 
 /// The runs of a test within one hour.
@@ -223,7 +226,7 @@ impl Intake {
             at: upload.received_at,
             code: upload.code(),
             branch: branch_of(upload).to_owned(),
-            job: upload.job_name.clone(),
+            job: upload.origin.job().or_else(|| upload.job_name.clone()),
             ran: ran.collect(),
             failing: failing.collect(),
         }
@@ -299,6 +302,7 @@ fn record(upload: &Upload, test: TestId, run: &ReportedRun, counts: bool) -> Run
         took: run.took,
         message: failed.then(|| message_of(run).to_owned()),
         quarantined: run.quarantined,
+        origin: failed.then_some(upload.origin),
     }
 }
 
@@ -309,7 +313,12 @@ fn branch_of(upload: &Upload) -> &str {
 }
 
 fn addition(upload: &Upload, runs: &[&RunRecord]) -> Addition {
-    let code = upload.code();
+    let ended = |outcome| runs.iter().any(|run| run.outcome == outcome);
+    let retried = ended(RunOutcome::Failed) && ended(RunOutcome::Passed);
+    let mut codes = vec![upload.code()];
+    if retried && !upload.origin.is_complete() {
+        codes.extend(of_upload(upload.sha.is_some(), upload.id));
+    }
     let counting = || runs.iter().filter(|run| run.counts);
     let failing = || counting().filter(|run| run.outcome == RunOutcome::Failed);
     let summed: Vec<Run> = counting()
@@ -317,7 +326,8 @@ fn addition(upload: &Upload, runs: &[&RunRecord]) -> Addition {
             at: run.at,
             branch: run.branch.clone(),
             class: run.class,
-            codes: vec![code.clone()],
+            codes: codes.clone(),
+            origin: upload.origin,
             passed: run.outcome == RunOutcome::Passed,
         })
         .collect();
@@ -329,6 +339,12 @@ fn addition(upload: &Upload, runs: &[&RunRecord]) -> Addition {
         failures: cluster_failures(messages),
         impacted: upload.pr.zip(failing().map(|run| run.at).max()),
     }
+}
+
+/// The upload as a code beside the commit: its results compare with each other, of whatever job and
+/// base they are.
+pub(super) fn of_upload(names_commit: bool, upload: UploadId) -> Option<SameCode> {
+    names_commit.then(|| SameCode::Upload(upload.to_string()))
 }
 
 fn hours(runs: &[&RunRecord]) -> Vec<HourCount> {

@@ -4,7 +4,7 @@
 //! (hysteresis), F3 (no recovery without runs), F4 (replay), F5 (repetition), F7 (audit) and F8
 //! (events) are about steps and histories; the model tests check them.
 
-use super::{LabelSource, MonitorStatus, QuarantineOverride, Settings, TestCase};
+use super::{LabelSource, MonitorStatus, QuarantineOverride, Settings, StatusReason, TestCase};
 use super::{TestStatus, is_known_quarantined};
 
 /// An invariant that does not hold: its id and what was seen.
@@ -48,8 +48,8 @@ fn quarantine(test: &TestCase, settings: &Settings, violations: &mut Vec<Violati
     }
 }
 
-/// F9: only working monitors are active, mutes that are over are gone, labels are held, and the id
-/// is that of the key.
+/// F9: only working monitors are active or suspect something, mutes and suspicions that are over are
+/// gone, labels are held, and the id is that of the key.
 fn records(test: &TestCase, settings: &Settings, violations: &mut Vec<Violation>) {
     for (id, record) in &test.monitors {
         let active = record.status == MonitorStatus::Active;
@@ -59,6 +59,15 @@ fn records(test: &TestCase, settings: &Settings, violations: &mut Vec<Violation>
         let until = record.mute.as_ref().and_then(|mute| mute.until);
         if until.is_some_and(|end| end <= test.changed_at) {
             violations.push(("F9", format!("the mute of monitor {id} is over")));
+        }
+    }
+    if test.suspicion.is_some() != (test.standing.reason == StatusReason::MaybePlatformOrBase) {
+        violations.push(("F1", format!("{:?} is not explained by a suspicion", test.standing)));
+    }
+    if let Some(suspicion) = &test.suspicion {
+        let gone = settings.working_monitor(suspicion.monitor).is_none();
+        if gone || suspicion.until <= test.changed_at {
+            violations.push(("F9", format!("suspects {suspicion:?}")));
         }
     }
     for (label, sources) in &test.labels {

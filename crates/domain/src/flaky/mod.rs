@@ -23,6 +23,7 @@ mod invariant;
 mod journal;
 mod mask;
 mod monitor;
+mod origin;
 mod plan;
 mod quarantine;
 mod reason;
@@ -55,9 +56,10 @@ pub use monitor::kinds::*;
 pub use monitor::{
     Action, BUCKET_MINUTES, Before, Bucket, Classification, CodeSummary, Evidence, MAX_HOURS,
     MEASURE_EVERY_MINUTES, Monitor, MonitorId, MonitorKind, MonitorReading, MonitorRule,
-    MonitorStatus, Parameter, ParameterSpec, Reading, Rule, Run, Runs, SameCode, Summary, Template,
-    Verdict, Window, WindowRules, Windows, bucket_length, horizon,
+    MonitorStatus, Parameter, ParameterSpec, Period, Reading, Rule, Run, Runs, SameCode, Summary,
+    Template, Verdict, Window, WindowRules, Windows, bucket_length, horizon,
 };
+pub use origin::{Base, Doubt, NoOrigin, Origin};
 pub use plan::{absorb, decide, next_deadline};
 pub use quarantine::{
     AutoQuarantine, QuarantineCause, QuarantineOverride, QuarantineSettings, QuarantineSince,
@@ -70,6 +72,7 @@ pub use report::{
 };
 pub use settings::{MAX_MONITORS, Settings, SettingsPatch};
 pub use state::{
-    Finding, Judgement, LabelSource, ManualFlag, MonitorRecord, Mute, QuarantineDecision, TestCase,
+    Finding, Judgement, LabelSource, ManualFlag, MonitorRecord, Mute, QuarantineDecision,
+    Suspicion, TestCase,
 };
 pub use transition::Transition;

@@ -12,6 +12,9 @@ macro_rules! reasons {
             StatusReason {
                 /// Nothing was ever found.
                 NothingFound = "nothing_found",
+                /// It failed and passed on one commit, but perhaps on different platforms or merged
+                /// into different code.
+                MaybePlatformOrBase = "maybe_platform_or_base",
                 $($(#[$doc])* $kind = $word,)+
                 /// A person flagged it.
                 FlaggedByHand = "flagged_by_hand",
@@ -36,6 +39,7 @@ macro_rules! reasons {
                 match self {
                     $(Self::$kind)|+ | Self::FlaggedByHand => true,
                     Self::NothingFound
+                    | Self::MaybePlatformOrBase
                     | Self::Recovered
                     | Self::Stale
                     | Self::Incident

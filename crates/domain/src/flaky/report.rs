@@ -8,7 +8,7 @@ use crate::ids::{OrgId, PrNumber, RepoId, Sha};
 use crate::time::{Span, Timestamp};
 use crate::words::words;
 
-use super::{Admission, BranchClass, SameCode, TestKey, Trust};
+use super::{Admission, BranchClass, Origin, SameCode, TestKey, Trust};
 
 /// The id of an upload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -75,6 +75,9 @@ pub struct Upload {
     pub job_url: Option<String>,
     /// The CI job's name.
     pub job_name: Option<String>,
+    /// The job and the base that its results are compared by.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub origin: Origin,
     /// Who wrote the commit.
     pub author: Option<String>,
     /// Which variant of the run it is; empty when it has none.

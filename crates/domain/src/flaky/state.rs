@@ -79,6 +79,18 @@ pub struct MonitorRecord {
     pub mute: Option<Mute>,
 }
 
+/// Something that may become a finding, on too little evidence so far. It does not change the status.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct Suspicion {
+    /// The monitor.
+    pub monitor: MonitorId,
+    /// What it saw.
+    pub evidence: Reading,
+    /// The first moment at which it no longer matters.
+    pub until: Timestamp,
+}
+
 /// What was decided about the test's quarantine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -127,6 +139,9 @@ pub struct TestCase {
     pub quarantined_at: Option<Timestamp>,
     /// The records of monitors.
     pub monitors: BTreeMap<MonitorId, MonitorRecord>,
+    /// What a monitor suspects that is not active; only of a healthy test, whose reason says so.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
+    pub suspicion: Option<Suspicion>,
     /// Labels and their sources; each label has at least one source.
     pub labels: BTreeMap<String, BTreeSet<LabelSource>>,
     /// The time of the last absorbed measurement.
@@ -169,6 +184,7 @@ impl TestCase {
             quarantine: None,
             quarantined_at: None,
             monitors: BTreeMap::new(),
+            suspicion: None,
             labels: BTreeMap::new(),
             measured_at: None,
             changed_at: at,

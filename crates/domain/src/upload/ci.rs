@@ -14,6 +14,15 @@ struct Provider {
     /// Addresses with variables in braces; one whose variables are not all set is passed over.
     job_url: &'static [&'static str],
     job_name: &'static [&'static str],
+    /// What identifies a job and its matrix entry; the first must be set.
+    job: &'static [&'static str],
+    /// Where the variables do not name the matrix entry: what identifies an attempt of the job; all
+    /// must be set.
+    attempt: &'static [&'static str],
+    /// A variable that names the matrix entry if the workflow sets it.
+    entry: Option<&'static str>,
+    /// The commit that the job checks out: of a pull request often a merge commit.
+    revision: &'static [&'static str],
     author: &'static [&'static str],
 }
 
@@ -27,6 +36,10 @@ const PROVIDERS: &[Provider] = &[
         pr: &["PR_NUMBER"],
         job_url: &["{JOB_URL}"],
         job_name: &["JOB_NAME"],
+        job: &["JOB_NAME"],
+        attempt: &[],
+        entry: None,
+        revision: &[],
         author: &["AUTHOR_NAME"],
     },
     Provider {
@@ -39,6 +52,10 @@ const PROVIDERS: &[Provider] = &[
             "https://github.com/{GITHUB_REPOSITORY}/actions/runs/{GITHUB_RUN_ID}",
         ],
         job_name: &["GITHUB_JOB"],
+        job: &["GITHUB_JOB", "GITHUB_WORKFLOW", "RUNNER_OS", "RUNNER_ARCH", "JOB_NAME"],
+        attempt: &["GITHUB_RUN_ID", "GITHUB_RUN_ATTEMPT"],
+        entry: Some("JOB_NAME"),
+        revision: &["GITHUB_SHA"],
         author: &["GITHUB_ACTOR"],
     },
     Provider {
@@ -48,6 +65,10 @@ const PROVIDERS: &[Provider] = &[
         pr: &["_PR_NUMBER"],
         job_url: &["https://console.cloud.google.com/cloud-build/builds/{BUILD_ID}"],
         job_name: &["TRIGGER_NAME"],
+        job: &["TRIGGER_NAME"],
+        attempt: &[],
+        entry: None,
+        revision: &["COMMIT_SHA"],
         author: &[],
     },
     Provider {
@@ -57,6 +78,10 @@ const PROVIDERS: &[Provider] = &[
         pr: &["CHANGE_ID"],
         job_url: &["{BUILD_URL}"],
         job_name: &["JOB_NAME"],
+        job: &["JOB_NAME"],
+        attempt: &["BUILD_ID"],
+        entry: None,
+        revision: &["GIT_COMMIT"],
         author: &["CHANGE_AUTHOR_DISPLAY_NAME"],
     },
     Provider {
@@ -69,6 +94,10 @@ const PROVIDERS: &[Provider] = &[
             "{CIRCLE_BUILD_URL}",
         ],
         job_name: &["CIRCLE_JOB"],
+        job: &["CIRCLE_JOB"],
+        attempt: &[],
+        entry: None,
+        revision: &["CIRCLE_SHA1"],
         author: &["CIRCLE_USERNAME"],
     },
     Provider {
@@ -78,6 +107,10 @@ const PROVIDERS: &[Provider] = &[
         pr: &["BUILDKITE_PULL_REQUEST"],
         job_url: &["{BUILDKITE_BUILD_URL}#{BUILDKITE_JOB_ID}", "{BUILDKITE_BUILD_URL}"],
         job_name: &["BUILDKITE_LABEL"],
+        job: &["BUILDKITE_LABEL", "BUILDKITE_PIPELINE_SLUG"],
+        attempt: &[],
+        entry: None,
+        revision: &["BUILDKITE_COMMIT"],
         author: &["BUILDKITE_BUILD_AUTHOR"],
     },
     Provider {
@@ -87,6 +120,10 @@ const PROVIDERS: &[Provider] = &[
         pr: &["SEMAPHORE_GIT_PR_NUMBER"],
         job_url: &["{SEMAPHORE_ORGANIZATION_URL}/jobs/{SEMAPHORE_JOB_ID}"],
         job_name: &["SEMAPHORE_JOB_NAME"],
+        job: &["SEMAPHORE_JOB_NAME", "SEMAPHORE_PROJECT_NAME"],
+        attempt: &[],
+        entry: None,
+        revision: &["SEMAPHORE_GIT_SHA"],
         author: &["SEMAPHORE_GIT_COMMIT_AUTHOR"],
     },
     Provider {
@@ -96,6 +133,10 @@ const PROVIDERS: &[Provider] = &[
         pr: &["TRAVIS_PULL_REQUEST"],
         job_url: &["{TRAVIS_JOB_WEB_URL}"],
         job_name: &["TRAVIS_JOB_NAME"],
+        job: &["TRAVIS_JOB_NAME", "TRAVIS_OS_NAME", "TRAVIS_CPU_ARCH", "TRAVIS_DIST"],
+        attempt: &[],
+        entry: None,
+        revision: &["TRAVIS_COMMIT"],
         author: &[],
     },
     Provider {
@@ -107,6 +148,10 @@ const PROVIDERS: &[Provider] = &[
             "https://bitbucket.org/{BITBUCKET_REPO_FULL_NAME}/pipelines/results/{BITBUCKET_BUILD_NUMBER}",
         ],
         job_name: &[],
+        job: &[],
+        attempt: &[],
+        entry: None,
+        revision: &[],
         author: &[],
     },
     Provider {
@@ -118,6 +163,10 @@ const PROVIDERS: &[Provider] = &[
             "{SYSTEM_COLLECTIONURI}{SYSTEM_TEAMPROJECT}/_build/results?buildId={BUILD_BUILDID}",
         ],
         job_name: &["AGENT_JOBNAME"],
+        job: &["AGENT_JOBNAME", "BUILD_DEFINITIONNAME", "AGENT_OS"],
+        attempt: &[],
+        entry: None,
+        revision: &["BUILD_SOURCEVERSION"],
         author: &["BUILD_REQUESTEDFOR"],
     },
     Provider {
@@ -127,6 +176,10 @@ const PROVIDERS: &[Provider] = &[
         pr: &["CI_MERGE_REQUEST_IID"],
         job_url: &["{CI_JOB_URL}"],
         job_name: &["CI_JOB_NAME"],
+        job: &["CI_JOB_NAME", "CI_JOB_STAGE"],
+        attempt: &[],
+        entry: None,
+        revision: &["CI_COMMIT_SHA"],
         author: &["CI_COMMIT_AUTHOR", "GITLAB_USER_NAME"],
     },
     Provider {
@@ -136,6 +189,10 @@ const PROVIDERS: &[Provider] = &[
         pr: &["DRONE_PULL_REQUEST"],
         job_url: &["{DRONE_BUILD_LINK}"],
         job_name: &["DRONE_STEP_NAME", "DRONE_STAGE_NAME"],
+        job: &["DRONE_STAGE_NAME", "DRONE_STEP_NAME", "DRONE_STAGE_OS", "DRONE_STAGE_ARCH"],
+        attempt: &[],
+        entry: None,
+        revision: &["DRONE_COMMIT_SHA"],
         author: &["DRONE_COMMIT_AUTHOR_NAME", "DRONE_COMMIT_AUTHOR"],
     },
     Provider {
@@ -145,6 +202,10 @@ const PROVIDERS: &[Provider] = &[
         pr: &["bamboo_repository_pr_key"],
         job_url: &["{bamboo_buildResultsUrl}", "{bamboo_resultsUrl}"],
         job_name: &["bamboo_shortJobName"],
+        job: &["bamboo_shortJobName", "bamboo_planName"],
+        attempt: &[],
+        entry: None,
+        revision: &["bamboo_planRepository_revision"],
         author: &[],
     },
 ];
@@ -162,6 +223,13 @@ pub struct CiRun {
     pub job_url: Option<String>,
     /// The job's name.
     pub job_name: Option<String>,
+    /// What identifies the job: the system, the job, the workflow, the runner's system; empty when it
+    /// is unknown.
+    pub job: Vec<String>,
+    /// What identifies the attempt of a job whose matrix entry is unknown; empty when that is known.
+    pub attempt: Vec<String>,
+    /// The commit that the job checks out.
+    pub revision: Option<String>,
     /// Who wrote the commit.
     pub author: Option<String>,
     /// Whether it is a run of GitLab's merge trains.
@@ -193,11 +261,31 @@ impl CiRun {
             pr,
             job_url,
             job_name: first(provider.job_name),
+            job: job(provider, get),
+            attempt: attempt(provider, get),
+            revision: first(provider.revision),
             author: first(provider.author),
             merge_train: provider.name == "gitlab"
                 && get("CI_MERGE_REQUEST_EVENT_TYPE") == Some("merge_train"),
         }
     }
+}
+
+/// What identifies a job. The position of a value matters, so unset ones are empty.
+fn job<'a>(provider: &Provider, get: impl Fn(&str) -> Option<&'a str>) -> Vec<String> {
+    if provider.job.first().is_none_or(|name| get(name).is_none()) {
+        return Vec::new();
+    }
+    let values = provider.job.iter().map(|name| get(name).unwrap_or_default());
+    [provider.name].into_iter().chain(values).map(str::to_owned).collect()
+}
+
+fn attempt<'a>(provider: &Provider, get: impl Fn(&str) -> Option<&'a str>) -> Vec<String> {
+    if provider.entry.is_some_and(|name| get(name).is_some()) {
+        return Vec::new();
+    }
+    let values: Option<Vec<&str>> = provider.attempt.iter().map(|name| get(name)).collect();
+    values.unwrap_or_default().into_iter().map(str::to_owned).collect()
 }
 
 /// A branch without `refs/heads/`, `refs/` and `origin/` in front.
@@ -294,6 +382,38 @@ mod tests {
         assert!(ci.merge_train && ci.pr == Some(PrNumber(3)));
         assert_eq!(run(&[("TRIGGER_NAME", "t"), ("BUILD_ID", "b")]).provider, Some("google"));
         assert_eq!(run(&[("BUILD_ID", "b"), ("CHANGE_ID", "4")]).pr, Some(PrNumber(4)));
+    }
+
+    #[test]
+    fn a_job_is_known_by_workflow_name_and_system() {
+        let github = |system: &str, entry: &str| {
+            run(&[
+                ("GITHUB_ACTIONS", "true"),
+                ("GITHUB_JOB", "unit"),
+                ("GITHUB_WORKFLOW", "CI"),
+                ("GITHUB_SHA", "abc"),
+                ("GITHUB_RUN_ID", "12"),
+                ("GITHUB_RUN_ATTEMPT", "2"),
+                ("RUNNER_OS", system),
+                ("JOB_NAME", entry),
+            ])
+        };
+        let linux = github("Linux", "");
+        assert_eq!(linux.job, ["github", "unit", "CI", "Linux", "", ""]);
+        assert_eq!(
+            (&linux.attempt, linux.revision.as_deref()),
+            (&vec!["12".into(), "2".into()], Some("abc"))
+        );
+        assert_ne!(linux.job, github("Windows", "").job);
+        let named = github("Linux", "unit (3.12)");
+        assert!(named.attempt.is_empty(), "its matrix entry is known");
+        assert_ne!(linux.job, named.job);
+        assert!(run(&[("GITHUB_ACTIONS", "true"), ("RUNNER_OS", "Linux")]).job.is_empty());
+        let gitlab = run(&[("GITLAB_CI", "true"), ("CI_JOB_NAME", "unit: [3.12]")]);
+        assert_eq!(
+            (gitlab.job, gitlab.attempt.len()),
+            (vec!["gitlab".into(), "unit: [3.12]".into(), String::new()], 0)
+        );
     }
 
     #[test]

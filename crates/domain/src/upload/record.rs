@@ -71,6 +71,12 @@ pub struct Claims {
     pub job_url: Option<String>,
     /// The CI job's name.
     pub job_name: Option<String>,
+    /// The check that reports, where the name of the job is not the same in every run.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    pub check: Option<String>,
+    /// The merge commit that was tested, or the commit that the tested one was merged into.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    pub base: Option<String>,
     /// Who wrote the commit.
     pub author: Option<String>,
     /// Which variant of the run it is; empty when it has none.

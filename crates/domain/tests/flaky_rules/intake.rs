@@ -1,8 +1,8 @@
 //! What an upload adds to what is known.
 
 use signalbox_domain::flaky::{
-    Admission, BranchClass, ReportedFailure, ReportedRun, RunOutcome, Settings, TestDirectory,
-    TestKey, Trust, Upload, UploadId, UploadSource, intake,
+    Admission, Base, BranchClass, Origin, ReportedFailure, ReportedRun, RunOutcome, Settings,
+    TestDirectory, TestKey, Trust, Upload, UploadId, UploadSource, intake,
 };
 use signalbox_domain::ids::{OrgId, PrNumber, RepoId, Sha};
 use signalbox_domain::time::{Span, Timestamp};
@@ -23,6 +23,7 @@ fn upload() -> Upload {
         pr: Some(PrNumber(7)),
         job_url: None,
         job_name: None,
+        origin: Origin::new(Some(&["unit"]), Base::Itself),
         author: None,
         variant: String::new(),
     }
@@ -78,6 +79,22 @@ fn owners_are_those_of_the_last_attempt_that_names_any() {
     let runs = [owned(0, &["@acme/calc"]), owned(1, &["@acme/sums"]), owned(2, &[])];
     let taken = intake(&upload(), &runs, &settings(), TestDirectory::default());
     assert_eq!(taken.reported_tests[&runs[0].key.id()].owners, ["@acme/sums"]);
+}
+
+#[test]
+fn a_retry_within_an_upload_is_evidence_of_its_own_where_the_origin_is_incomplete() {
+    use RunOutcome::{Failed, Passed};
+    let runs = [run("retried", Failed, 0), run("retried", Passed, 1), run("fails", Failed, 0)];
+    let codes = |origin| {
+        let upload = Upload { origin, ..upload() };
+        let taken = intake(&upload, &runs, &settings(), TestDirectory::default());
+        assert!(taken.runs.iter().all(|run| run.origin.is_some() == (run.outcome == Failed)));
+        let count = |at: usize| taken.additions[&runs[at].key.id()].summary.codes.len();
+        (count(0), count(2))
+    };
+    assert_eq!(codes(upload().origin), (1, 1));
+    assert_eq!(codes(Origin::default()), (2, 1));
+    assert_eq!(codes(upload().origin.in_attempt(&["1"])), (2, 1));
 }
 
 #[test]

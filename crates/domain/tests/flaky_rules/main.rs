@@ -1,6 +1,7 @@
 //! Rules of flaky tests, one at a time.
 
 mod bounds;
+mod evidence;
 mod intake;
 mod invariants;
 mod monitors;

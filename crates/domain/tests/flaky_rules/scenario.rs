@@ -1,9 +1,10 @@
 //! One test case, its runs and a clock.
 
 use signalbox_domain::flaky::{
-    Action, Actor, BranchScope, Classification, Command, Decision, Event, Fact, FailureCount,
-    FailureRate, Monitor, MonitorId, MuteLength, QuarantineOverride, Refusal, Rule, Run, SameCode,
-    Settings, Summary, Template, TestCase, TestKey, TestStatus, Transition, absorb, decide,
+    Action, Actor, Base, BranchScope, Classification, Command, Decision, Event, Fact, FailureCount,
+    FailureRate, Monitor, MonitorId, MuteLength, Origin, QuarantineOverride, Refusal, Rule, Run,
+    SameCode, Settings, Summary, Template, TestCase, TestKey, TestStatus, Transition, absorb,
+    decide,
 };
 use signalbox_domain::ids::{OrgId, RepoId, Sha};
 use signalbox_domain::time::{Span, Timestamp};
@@ -48,12 +49,19 @@ impl Scenario {
         Self::new(Settings::new(RepoId(Uuid::from_u128(2))).monitors)
     }
 
+    /// A run of the job `unit`, on the commit as it is.
     pub(crate) fn run(&mut self, branch: &str, commit: u32, passed: bool) {
+        let unit = Origin::new(Some(&["unit"]), Base::Itself);
+        self.run_of(unit, branch, commit, passed);
+    }
+
+    pub(crate) fn run_of(&mut self, origin: Origin, branch: &str, commit: u32, passed: bool) {
         self.runs.push(Run {
             at: self.now,
             branch: branch.into(),
             class: self.settings.branches.classify(branch, branch.starts_with("pr")),
             codes: vec![SameCode::Commit(Sha::new(format!("{commit:040x}")).expect("valid"))],
+            origin,
             passed,
         });
     }

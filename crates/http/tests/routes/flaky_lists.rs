@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 use signalbox_domain::flaky::{
-    BranchClass, ReportedFailure, ReportedRun, RunOutcome, TestKey, Trust, Upload, UploadId,
-    UploadSource,
+    Base, BranchClass, Origin, ReportedFailure, ReportedRun, RunOutcome, TestKey, Trust, Upload,
+    UploadId, UploadSource,
 };
 use signalbox_domain::ids::{PrNumber, RepoId, Sha};
 use signalbox_domain::ports::RepoRef;
@@ -64,6 +64,7 @@ pub(crate) async fn report(server: &Server, commit: u32, runs: &[(&str, bool)]) 
         pr: Some(PrNumber(commit)),
         job_url: None,
         job_name: None,
+        origin: Origin::new(Some(&["unit"]), Base::Itself),
         author: None,
         variant: String::new(),
     };

@@ -293,7 +293,7 @@ pub(super) fn without_excluded(codes: &mut [CodeSummary], recounts: &[Recount]) 
     for recount in recounts.iter().filter(|it| !it.counts) {
         for gone in &recount.failures.codes {
             for row in codes.iter_mut() {
-                if row.code == gone.code && row.branch == gone.branch {
+                if row.is_of(gone) {
                     row.first_failure_at = None;
                 }
             }

@@ -43,6 +43,7 @@ impl UploadService {
             // A run of several pull requests is no run of one of them.
             pr: checks.prs.first().copied().filter(|_| checks.prs.len() == 1),
             job_name: Some(format!("{check} of test run {}", checks.run)),
+            check: Some(check.to_owned()),
             ..Claims::default()
         };
         let record = UploadRecord::awaited(

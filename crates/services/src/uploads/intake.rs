@@ -203,6 +203,7 @@ fn content_id(record: &UploadRecord, received: &Received) -> UploadId {
         claims.pr.map(|pr| pr.to_string()).unwrap_or_default(),
         text(&claims.job_url),
         text(&claims.job_name),
+        text(&claims.base),
         claims.variant.clone(),
     ];
     parts.extend(received.parts.iter().map(|part| part.hash.to_string()));

@@ -202,7 +202,7 @@ fn note_files(done: &mut UploadRecord, files: &[FoundFile]) {
     done.files = files;
 }
 
-/// What makes two uploads the same report: the commit, the job and what the files hold.
+/// What makes two uploads the same report: the commit, the job, the base and what the files hold.
 fn digest(upload: &Upload, files: ContentHash) -> ContentHash {
     let sha = upload.sha.as_ref().map(ToString::to_string).unwrap_or_default();
     let text = |it: &Option<String>| it.clone().unwrap_or_default();
@@ -210,6 +210,7 @@ fn digest(upload: &Upload, files: ContentHash) -> ContentHash {
         sha,
         text(&upload.job_url),
         text(&upload.job_name),
+        upload.origin.to_string(),
         upload.variant.clone(),
         upload.trust.as_str().to_owned(),
         files.to_string(),

@@ -126,7 +126,7 @@ impl FlakyTables {
             }
         }
         for gone in &recount.failures.codes {
-            let same = |it: &&mut CodeSummary| it.code == gone.code && it.branch == gone.branch;
+            let same = |it: &&mut CodeSummary| it.is_of(gone);
             if let Some(code) = summary.codes.iter_mut().find(same) {
                 code.first_failure_at = None;
             }

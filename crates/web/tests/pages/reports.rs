@@ -1,8 +1,8 @@
 //! Results of tests, as CI sends them.
 
 use signalbox_domain::flaky::{
-    BranchClass, ReportedFailure, ReportedRun, RunOutcome, TestKey, Trust, Upload, UploadId,
-    UploadSource,
+    Base, BranchClass, Origin, ReportedFailure, ReportedRun, RunOutcome, TestKey, Trust, Upload,
+    UploadId, UploadSource,
 };
 use signalbox_domain::ids::{PrNumber, Sha};
 use signalbox_domain::time::Span;
@@ -31,6 +31,7 @@ pub(crate) async fn report(house: &House, sha: &str, name: &str, failure: Option
         pr: Some(PrNumber(1)),
         job_url: None,
         job_name: None,
+        origin: Origin::new(Some(&["unit"]), Base::Itself),
         author: None,
         variant: String::new(),
     };

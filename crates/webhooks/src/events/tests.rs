@@ -229,6 +229,7 @@ fn particulars(reading: &Reading) -> Particulars {
         let value = match evidence {
             Evidence::Count(count) => json!(count),
             Evidence::Time(at) => json!(at.map(|at| at.to_string())),
+            Evidence::Word(word) => json!(word),
         };
         (name.to_owned(), value)
     });

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::super::intake::of_upload;
 use super::super::{Run, RunOutcome, RunRecord, SameCode, Summary, TestId};
 use super::IncidentId;
 use crate::ids::Sha;
@@ -30,11 +31,17 @@ pub fn failures_of(runs: &[RunRecord]) -> BTreeMap<TestId, Summary> {
     for run in runs.iter().filter(|run| run.outcome == RunOutcome::Failed) {
         let commit = run.sha.as_ref().and_then(|sha| Sha::new(sha.clone()).ok());
         let upload = || SameCode::Upload(run.upload.to_string());
+        let origin = run.origin.unwrap_or_default();
+        let beside = of_upload(commit.is_some() && !origin.is_complete(), run.upload);
         by_test.entry(run.test).or_default().push(Run {
             at: run.at,
             branch: run.branch.clone(),
             class: run.class,
-            codes: vec![commit.map_or_else(upload, SameCode::Commit)],
+            codes: [commit.map_or_else(upload, SameCode::Commit)]
+                .into_iter()
+                .chain(beside)
+                .collect(),
+            origin,
             passed: false,
         });
     }

@@ -30,7 +30,7 @@ pub(super) use rule::bound;
 pub use kind::{Classification, MonitorId, MonitorStatus};
 pub use registry::{MonitorKind, Reading, Rule};
 pub use rule::{Evidence, MonitorReading, MonitorRule, Parameter, ParameterSpec, Runs};
-pub use summary::{BUCKET_MINUTES, Bucket, CodeSummary, Run, SameCode, Summary};
+pub use summary::{BUCKET_MINUTES, Bucket, CodeSummary, Period, Run, SameCode, Summary};
 pub use template::Template;
 pub use windows::{Window, WindowRules, Windows, bucket_length, horizon};
 
@@ -179,6 +179,13 @@ impl Monitor {
         let verdict = self.rule.judge(active, before.evidence, reading, at)?;
         let stale = active && verdict == Verdict::Keep && self.is_stale(before, reading, at);
         Some(if stale { Verdict::Expire } else { verdict })
+    }
+
+    /// Until when a reading of a test for which the monitor is not active is a suspicion: it may
+    /// become active for it. `None`: there is none, or the monitor does not classify.
+    pub(super) fn suspects_until(&self, reading: &Reading, at: Timestamp) -> Option<Timestamp> {
+        let classifies = matches!(self.action, Action::Classify(_));
+        self.rule.suspects_until(reading, at).filter(|_| classifies)
     }
 
     fn is_stale(&self, before: Before<'_>, reading: &Reading, at: Timestamp) -> bool {

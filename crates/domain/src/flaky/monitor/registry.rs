@@ -66,6 +66,11 @@ macro_rules! registry {
                 match self { $(Self::$kind(rule) => rule.windows(),)+ }
             }
 
+            /// Whether it compares the results of a code.
+            pub(super) const fn compares(self) -> bool {
+                match self { $(Self::$kind(_) => kinds::$kind::COMPARES,)+ }
+            }
+
             pub(super) fn check(self) -> Result<(), Refusal> {
                 match self { $(Self::$kind(rule) => rule.check(),)+ }
             }
@@ -89,6 +94,22 @@ macro_rules! registry {
                             _ => None,
                         };
                         Some(rule.judge(active, evidence, reading, at))
+                    })+
+                    ($(Self::$kind(_))|+, _) => None,
+                }
+            }
+        }
+
+        impl Rule {
+            /// Until when a reading is a suspicion; `None`: it is none, or of another kind.
+            pub(super) fn suspects_until(
+                self,
+                reading: &Reading,
+                at: Timestamp,
+            ) -> Option<Timestamp> {
+                match (self, reading) {
+                    $((Self::$kind(rule), Reading::$kind(reading)) => {
+                        rule.suspects_until(reading, at)
                     })+
                     ($(Self::$kind(_))|+, _) => None,
                 }

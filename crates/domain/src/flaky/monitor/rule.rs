@@ -8,7 +8,7 @@ use super::super::{BranchScope, Refusal};
 use super::kinds::Disagreement;
 use super::summary::Tally;
 use super::windows::{disagreements, horizon};
-use super::{Classification, Summary, Verdict, Window};
+use super::{Classification, Period, Summary, Verdict, Window};
 
 /// A kind of monitor. The type holds its parameters; the table in `kinds` lists it.
 pub trait MonitorRule: Copy + 'static {
@@ -25,6 +25,9 @@ pub trait MonitorRule: Copy + 'static {
     /// What it may classify a test as.
     const CLASSIFIES: &'static [Classification] = Classification::ALL;
 
+    /// Whether it compares the results of a code: `Runs::disagreements`.
+    const COMPARES: bool = false;
+
     /// How far back it counts runs: each window that it passes to `Runs::tally`.
     fn windows(self) -> Vec<Span>;
 
@@ -40,6 +43,11 @@ pub trait MonitorRule: Copy + 'static {
         reading: &Self::Reading,
         at: Timestamp,
     ) -> Verdict;
+
+    /// Until when a reading that does not make it active is a suspicion; `None`: it is none.
+    fn suspects_until(self, _reading: &Self::Reading, _at: Timestamp) -> Option<Timestamp> {
+        None
+    }
 
     /// Refuses the first parameter that is out of its bounds.
     fn check(mut self) -> Result<(), Refusal> {
@@ -96,6 +104,8 @@ pub enum Evidence {
     Count(u32),
     /// When it was, if it ever was.
     Time(Option<Timestamp>),
+    /// One of several words.
+    Word(Option<&'static str>),
 }
 
 /// What is known about a parameter without its value.
@@ -184,19 +194,29 @@ impl Runs<'_> {
         }
     }
 
-    /// The last failure and success on one code. Those from before the scope was changed were judged
-    /// by another scope.
-    pub(super) fn last_disagreement(&self) -> Option<Disagreement> {
+    /// Runs of the last `span` by bucket, the oldest first. A bucket is about a 48th of the span.
+    pub(super) fn periods(&self, span: Span) -> Vec<Period> {
         match self.known {
-            Known::All(summary, scope) => {
-                let (since, at) = (self.scope_since, self.at);
-                let found = disagreements(&summary.codes, scope).into_iter();
-                let since = since.max(Some(horizon(at)));
-                let fitting = found.filter(|it| it.at <= at && Some(it.at) >= since);
-                fitting.max_by(|one, other| (one.at, &one.code).cmp(&(other.at, &other.code)))
+            Known::All(summary, scope) => summary.periods(scope, span, self.at),
+            Known::Window(window) => {
+                window.map_or_else(Vec::new, |window| window.periods(span, self.at))
             }
-            Known::Window(window) => window?.last_disagreement(self.scope_since, self.at),
         }
+    }
+
+    /// The failures and successes on one code, the newest first. Those from before the scope was
+    /// changed were judged by another scope.
+    pub(super) fn disagreements(&self) -> Vec<Disagreement> {
+        let mut found = match self.known {
+            Known::All(summary, scope) => disagreements(&summary.codes, scope),
+            Known::Window(window) => {
+                window.map_or_else(Vec::new, |window| window.disagreements().to_vec())
+            }
+        };
+        let since = self.scope_since.max(Some(horizon(self.at)));
+        found.retain(|it| it.at <= self.at && Some(it.at) >= since);
+        found.sort_by(|one, other| (other.at, &other.code).cmp(&(one.at, &one.code)));
+        found
     }
 }
 

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use crate::ids::{Sha, TreeId};
 use crate::time::{Span, Timestamp};
 
-use super::super::{BranchClass, BranchScope};
+use super::super::{BranchClass, BranchScope, Origin};
 
 /// How long a bucket is, in minutes. Stores cut time at multiples of it since 1970.
 pub const BUCKET_MINUTES: u32 = 5;
@@ -45,7 +45,7 @@ pub enum SameCode {
     Upload(String),
 }
 
-/// The runs of a test on one code and one branch.
+/// The runs of a test on one code, on one branch and of one origin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct CodeSummary {
@@ -55,10 +55,19 @@ pub struct CodeSummary {
     pub branch: String,
     /// The branch's class when the runs came in.
     pub class: BranchClass,
+    /// Their job and base.
+    pub origin: Origin,
     /// The first run that passed.
     pub first_success_at: Option<Timestamp>,
     /// The first run that failed.
     pub first_failure_at: Option<Timestamp>,
+}
+
+impl CodeSummary {
+    /// Whether both are of the same code, branch and origin.
+    pub fn is_of(&self, other: &Self) -> bool {
+        self.code == other.code && self.branch == other.branch && self.origin == other.origin
+    }
 }
 
 /// The runs of a test within the time that history is kept.
@@ -67,7 +76,7 @@ pub struct CodeSummary {
 pub struct Summary {
     /// By time, at most one per start and branch; in any order.
     pub buckets: Vec<Bucket>,
-    /// By code, at most one per code and branch; in any order.
+    /// By code, at most one per code, branch and origin; in any order.
     pub codes: Vec<CodeSummary>,
 }
 
@@ -81,10 +90,24 @@ pub struct Run {
     pub branch: String,
     /// The branch's class.
     pub class: BranchClass,
-    /// The code that was tested, in each form that is known: a commit, its tree.
+    /// The code that was tested, in each form that is known: a commit, its tree. Of a test that
+    /// failed and passed in one upload, that upload, too.
     pub codes: Vec<SameCode>,
+    /// Its job and base.
+    pub origin: Origin,
     /// Whether it passed.
     pub passed: bool,
+}
+
+/// Runs of a test within a bucket of a window; at least one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Period {
+    /// Its start.
+    pub start: Timestamp,
+    /// Runs that passed.
+    pub passed: u32,
+    /// Runs that failed.
+    pub failed: u32,
 }
 
 /// Counts over some buckets.
@@ -101,7 +124,7 @@ impl Summary {
     /// it.
     pub fn of<'a>(runs: impl IntoIterator<Item = &'a Run>) -> Self {
         let mut buckets: BTreeMap<(Timestamp, &str), Bucket> = BTreeMap::new();
-        let mut codes: BTreeMap<(&SameCode, &str), CodeSummary> = BTreeMap::new();
+        let mut codes: BTreeMap<(&SameCode, &str, Origin), CodeSummary> = BTreeMap::new();
         for run in runs {
             let length = Span::minutes(BUCKET_MINUTES).micros();
             let start = run.at.unix_micros().div_euclid(length) * length;
@@ -123,10 +146,12 @@ impl Summary {
                 bucket.last_failure_at = bucket.last_failure_at.max(Some(run.at));
             }
             for code in &run.codes {
-                let row = codes.entry((code, &run.branch)).or_insert_with(|| CodeSummary {
+                let key = (code, run.branch.as_str(), run.origin);
+                let row = codes.entry(key).or_insert_with(|| CodeSummary {
                     code: code.clone(),
                     branch: run.branch.clone(),
                     class: run.class,
+                    origin: run.origin,
                     first_success_at: None,
                     first_failure_at: None,
                 });
@@ -157,7 +182,7 @@ impl Summary {
             (one, other) => one.or(other),
         };
         for new in &other.codes {
-            let same = |it: &&mut CodeSummary| it.code == new.code && it.branch == new.branch;
+            let same = |it: &&mut CodeSummary| it.is_of(new);
             match self.codes.iter_mut().find(same) {
                 Some(row) => {
                     row.first_success_at = earlier(row.first_success_at, new.first_success_at);
@@ -187,5 +212,22 @@ impl Summary {
             tally.last_failure_at = tally.last_failure_at.max(bucket.last_failure_at);
         }
         tally
+    }
+
+    /// The runs of a scope within the last `window` before `at`, by buckets of the window, the oldest
+    /// first.
+    pub(super) fn periods(&self, scope: &BranchScope, window: Span, at: Timestamp) -> Vec<Period> {
+        let mut periods: BTreeMap<Timestamp, (u32, u32)> = BTreeMap::new();
+        for bucket in &self.buckets {
+            let start = bucket.start_in(window);
+            let within = bucket.start <= at && start > at.minus(window);
+            if within && scope.covers(&bucket.branch, bucket.class) {
+                let (passed, failed) = periods.entry(start).or_default();
+                *passed = passed.saturating_add(bucket.passed);
+                *failed = failed.saturating_add(bucket.failed);
+            }
+        }
+        let periods = periods.into_iter().filter(|(_, counts)| *counts != (0, 0));
+        periods.map(|(start, (passed, failed))| Period { start, passed, failed }).collect()
     }
 }

@@ -4,7 +4,7 @@ use crate::time::Timestamp;
 
 use super::super::{
     Decision, Event, EventKind, IgnoredBecause, MonitorCause, MonitorId, MonitorStatus, Reading,
-    Settings, StatusReason, TestCase, Transition, Trigger, TriggerKind,
+    Settings, StatusReason, Suspicion, TestCase, Transition, Trigger, TriggerKind,
 };
 
 /// The state being changed, and what came of it so far.
@@ -15,6 +15,8 @@ pub(super) struct TransitionBuilder<'a> {
     /// The finding that ended last: the reason and the trigger of a status that improves because
     /// of it.
     pub(super) let_go: Option<(StatusReason, Trigger)>,
+    /// What monitors suspect as of a measurement in this step; `None` without one.
+    pub(super) suspected: Option<Option<Suspicion>>,
     /// Since when the test was quarantined before this step.
     quarantined_since: Option<Timestamp>,
     decisions: Vec<Decision>,
@@ -30,6 +32,7 @@ impl<'a> TransitionBuilder<'a> {
             settings,
             at,
             let_go: None,
+            suspected: None,
             quarantined_since: test.quarantined_since(settings, at),
             decisions: Vec::new(),
             events: Vec::new(),

@@ -5,7 +5,7 @@ use crate::time::Timestamp;
 use super::super::monitor::Before;
 use super::super::{
     Decision, Fact, IgnoredBecause, MonitorCause, MonitorId, MonitorRecord, MonitorStatus, Reading,
-    StatusReason, Verdict,
+    StatusReason, Suspicion, Verdict,
 };
 use super::builder::TransitionBuilder;
 
@@ -84,6 +84,27 @@ fn measured(
             Verdict::Expire => resolve(builder, *id, MonitorCause::Stale, Some(reading)),
         }
     }
+    suspect(builder, as_of, readings);
+}
+
+/// What a monitor suspects that is not active.
+fn suspect(
+    builder: &mut TransitionBuilder<'_>,
+    as_of: Timestamp,
+    readings: &[(MonitorId, Reading)],
+) {
+    let measured = |id: MonitorId| readings.iter().any(|(of, _)| *of == id);
+    let known = builder.test.suspicion.clone().filter(|known| !measured(known.monitor));
+    let found = readings.iter().find_map(|(id, reading)| {
+        let monitor = builder.settings.working_monitor(*id)?;
+        let record = builder.test.monitors.get(id);
+        if record.is_some_and(|it| it.status == MonitorStatus::Active || it.mute.is_some()) {
+            return None;
+        }
+        let until = monitor.suspects_until(reading, as_of.max(builder.at))?;
+        Some(Suspicion { monitor: *id, evidence: reading.clone(), until })
+    });
+    builder.suspected = Some(found.or(known));
 }
 
 /// Resolves an active monitor of the test.

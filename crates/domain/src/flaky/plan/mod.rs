@@ -43,10 +43,11 @@ fn concluded(mut builder: TransitionBuilder<'_>) -> Transition {
     transition
 }
 
-/// When time alone next changes something: a mute or an override is over. `None`: never.
+/// When time alone next changes something: a mute, an override or a suspicion is over. `None`: never.
 ///
 /// Monitors resolve by measurements; see [`super::MEASURE_EVERY_MINUTES`].
 pub fn next_deadline(test: &TestCase) -> Option<Timestamp> {
     let mutes = test.monitors.values().filter_map(|it| it.mute.as_ref().and_then(|it| it.until));
-    mutes.chain(test.quarantining().expires_at).min()
+    let suspicion = test.suspicion.as_ref().map(|suspicion| suspicion.until);
+    mutes.chain(test.quarantining().expires_at).chain(suspicion).min()
 }

@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 
 use super::super::{
     Action, Actor, Decision, EventKind, Finding, Judgement, LabelSource, MonitorCause, MonitorId,
-    MonitorStatus, QuarantineDecision, Quarantining, StatusReason, TestStatus, Trigger,
+    MonitorStatus, QuarantineDecision, Quarantining, StatusReason, Suspicion, TestStatus, Trigger,
     TriggerKind,
 };
 use super::builder::TransitionBuilder;
 use super::facts::resolve;
 
-/// Ends mutes and overrides whose time is over.
+/// Ends mutes, overrides and suspicions whose time is over.
 pub(super) fn end_what_is_over(builder: &mut TransitionBuilder<'_>) {
     let at = builder.at;
     let is_over = |until: Option<_>| until.is_some_and(|end| end <= at);
@@ -24,6 +24,7 @@ pub(super) fn end_what_is_over(builder: &mut TransitionBuilder<'_>) {
     for monitor in unmuted {
         builder.decided(Decision::Unmuted { monitor, by: Actor::system() });
     }
+    builder.test.suspicion.take_if(|suspicion| suspicion.until <= at);
     if is_over(builder.test.quarantining().expires_at) {
         let (quarantining, by) = (Quarantining::FOLLOW, Actor::system());
         let reason = Some("expired".into());
@@ -65,7 +66,9 @@ pub(super) fn settle(builder: &mut TransitionBuilder<'_>) {
         resolve(builder, id, MonitorCause::Removed, None);
     }
     label(builder);
+    let was_healthy = builder.test.standing.value == TestStatus::Healthy;
     judge(builder);
+    suspect(builder, was_healthy);
 }
 
 /// Gives monitors the labels that they hold, and takes the others from them.
@@ -135,6 +138,35 @@ fn judge(builder: &mut TransitionBuilder<'_>) {
     let current = builder.test.standing.clone();
     builder.emit(EventKind::StatusChanged { previous: from, current });
     builder.emit(EventKind::StatusChangedV2 { previous: from, new: to, triggered_by: trigger });
+}
+
+/// The reason of a test that was healthy before, too, says what a monitor suspects.
+fn suspect(builder: &mut TransitionBuilder<'_>, was_healthy: bool) {
+    if builder.test.standing.value != TestStatus::Healthy || !was_healthy {
+        builder.test.suspicion = None;
+        return;
+    }
+    let known = builder.test.suspicion.clone();
+    let settings = builder.settings;
+    let found = builder.suspected.take().unwrap_or_else(|| known.clone());
+    let found = found.filter(|it| settings.working_monitor(it.monitor).is_some());
+    let is_shown = builder.test.standing.reason == StatusReason::MaybePlatformOrBase;
+    let (reason, monitor, evidence) = match &found {
+        Some(found) => {
+            let end = |it: &Suspicion| (it.monitor, it.until);
+            if is_shown && known.as_ref().map(end) == Some(end(found)) {
+                return;
+            }
+            let evidence = Some(found.evidence.clone());
+            (StatusReason::MaybePlatformOrBase, Some(found.monitor), evidence)
+        }
+        None if is_shown => (StatusReason::NothingFound, None, None),
+        None => return,
+    };
+    builder.test.suspicion = found;
+    let (value, since) = (builder.test.standing.value, builder.test.standing.since);
+    builder.test.standing = Judgement { value, reason, monitor, evidence, since };
+    builder.decided(Decision::ReasonChanged { reason, monitor });
 }
 
 /// Why a test has its new status, the monitor concerned, and the trigger: a finding that remains,

@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use crate::flaky::{BranchClass, BranchRules, ReportedRun, RunOutcome, TestKey, Upload};
+use crate::flaky::{
+    Base, BranchClass, BranchRules, Origin, ReportedRun, RunOutcome, TestKey, Upload,
+};
 use crate::ids::{OrgSlug, PrNumber, RepoName, Sha};
 use crate::time::{Span, Timestamp};
 
@@ -41,9 +43,9 @@ pub fn upload_of(
     let ci = meta.map(|meta| CiRun::of(&meta.variables)).unwrap_or_default();
     let git_branch = meta.map(|meta| clean_branch(&meta.branch)).filter(|it| !it.is_empty());
     let by_ci = if meta.is_some_and(|meta| meta.uncloned) {
-        git_branch.clone().or(ci.branch)
+        git_branch.clone().or(ci.branch.clone())
     } else {
-        ci.branch.or_else(|| git_branch.clone())
+        ci.branch.clone().or_else(|| git_branch.clone())
     };
     let claimed = claims.branch.as_deref().map(clean_branch).filter(|it| !it.is_empty());
     let branch = claimed.or(by_ci).map(shown).unwrap_or_default();
@@ -52,6 +54,9 @@ pub fn upload_of(
     let pr = claims.pr.or(ci.pr).or(in_branch);
     let git_author = meta.map(|meta| meta.author.clone()).filter(|it| !it.is_empty());
     let variant = meta.map_or(claims.variant.as_str(), |meta| meta.variant.as_str());
+    let sha = sha.and_then(|sha| Sha::new(sha.trim().to_ascii_lowercase()).ok());
+    let class = claims.class.unwrap_or_else(|| class(rules, &branch, pr, ci.merge_train));
+    let origin = origin(record, &ci, class, pr, sha.as_ref());
     Upload {
         id: record.id,
         org: record.org,
@@ -59,16 +64,49 @@ pub fn upload_of(
         source: record.source,
         trust: record.trust,
         received_at: received.at,
-        sha: sha.and_then(|sha| Sha::new(sha.trim().to_ascii_lowercase()).ok()),
+        sha,
         committed_at: meta.and_then(|meta| meta.committed_at),
-        class: claims.class.unwrap_or_else(|| class(rules, &branch, pr, ci.merge_train)),
+        class,
         branch,
         pr,
         job_url: claims.job_url.clone().or(ci.job_url).map(shown).filter(|it| is_address(it)),
         job_name: claims.job_name.clone().or(ci.job_name).map(shown),
+        origin,
         author: claims.author.clone().or(git_author).or(ci.author).map(shown),
         variant: kept_variant(variant).to_owned(),
     }
+}
+
+/// The job and the base of a run, as far as its sender and its CI system name them.
+fn origin(
+    record: &UploadRecord,
+    ci: &CiRun,
+    class: BranchClass,
+    pr: Option<PrNumber>,
+    sha: Option<&Sha>,
+) -> Origin {
+    let claims = &record.claims;
+    let claimed = claims.check.as_ref().or(claims.job_name.as_ref()).filter(|it| !it.is_empty());
+    let of_ci: Vec<&str> = ci.job.iter().map(String::as_str).collect();
+    let claimed = claimed.map(|job| vec![record.source.as_str(), job.as_str()]);
+    let is_claimed = claimed.is_some();
+    let job = claimed.or_else(|| (!of_ci.is_empty()).then_some(of_ci));
+    let tested = claims.base.as_deref().or(ci.revision.as_deref()).map(str::trim);
+    let tested = tested.filter(|it| !it.is_empty());
+    // What is tested on a stable branch or by a queue is the commit itself.
+    let base = match (class, tested, sha) {
+        (BranchClass::Stable | BranchClass::Merge, _, _) => Base::Itself,
+        (_, Some(tested), Some(sha)) if sha.as_str().eq_ignore_ascii_case(tested) => Base::Itself,
+        (_, Some(tested), _) => Base::Merged(tested),
+        (BranchClass::Other, None, _) if ci.provider.is_some() && pr.is_none() => Base::Itself,
+        (BranchClass::Other | BranchClass::PullRequest, None, _) => Base::Unknown,
+    };
+    let origin = Origin::new(job.as_deref(), base);
+    if is_claimed || ci.job.is_empty() || ci.attempt.is_empty() {
+        return origin;
+    }
+    let attempt: Vec<&str> = ci.attempt.iter().map(String::as_str).collect();
+    origin.in_attempt(&attempt)
 }
 
 /// What is kept of a variant's name.

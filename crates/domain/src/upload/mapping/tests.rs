@@ -102,6 +102,34 @@ fn branches_have_the_class_that_senders_expect() {
 }
 
 #[test]
+fn the_origin_of_results_is_their_job_and_base() {
+    let origin = |variables: &[(&str, &str)]| {
+        let marker = [("GITHUB_ACTIONS", "true"), ("GITHUB_JOB", "unit")];
+        let all: Vec<(&str, &str)> = marker.iter().chain(variables).copied().collect();
+        mapped(Some(meta(&all)), vec![], Claims::default()).upload.origin
+    };
+    let of = |base| Origin::new(Some(&["github", "unit", "", "", "", ""]), base);
+    let pr = ("GITHUB_REF", "refs/pull/7/merge");
+    let head = "a".repeat(40);
+    assert_eq!(origin(&[("GITHUB_REF", "refs/heads/main"), ("GITHUB_SHA", "b")]), of(Base::Itself));
+    assert_eq!(origin(&[pr, ("GITHUB_SHA", "b")]), of(Base::Merged("b")));
+    assert_eq!(origin(&[pr, ("GITHUB_SHA", &head)]), of(Base::Itself));
+    assert_eq!(origin(&[pr]), of(Base::Unknown));
+    assert_eq!(origin(&[("GITHUB_REF", "refs/heads/topic")]), of(Base::Itself), "a push");
+    let attempt = [pr, ("GITHUB_SHA", "b"), ("GITHUB_RUN_ID", "12"), ("GITHUB_RUN_ATTEMPT", "1")];
+    assert_eq!(origin(&attempt), of(Base::Merged("b")).in_attempt(&["12", "1"]));
+    let plain = |claims| mapped(None, vec![], claims).upload.origin;
+    assert_eq!(plain(claims("topic", Some(7))), Origin::default());
+    assert_eq!(plain(claims("main", None)), Origin::new(None, Base::Itself));
+    let named = |name: &str| Claims { job_name: Some(name.into()), ..claims("main", None) };
+    assert_ne!(plain(named("linux")), plain(named("windows")));
+    let check = |run| Claims { check: Some("unit".into()), ..named(run) };
+    assert_eq!(plain(check("unit of test run 1")), plain(check("unit of test run 2")));
+    let base = Claims { base: Some("c".into()), ..claims("topic", Some(7)) };
+    assert_eq!(plain(base), Origin::new(None, Base::Merged("c")));
+}
+
+#[test]
 fn a_start_is_believed_between_its_commit_and_its_upload() {
     for (seconds, believed) in
         [(-60, true), (200, true), (301, false), (-3_600 - 86_400, true), (-3_601 - 86_400, false)]

@@ -10,6 +10,7 @@ pub(super) fn evidence_value(reading: &Reading) -> Value {
         let value = match evidence {
             Evidence::Count(count) => count.into(),
             Evidence::Time(at) => at.map(|at| at.to_string()).into(),
+            Evidence::Word(word) => word.into(),
         };
         (name.to_owned(), value)
     });

@@ -61,6 +61,7 @@ fn claims(parameters: &mut Parameters, errors: &mut Errors) -> (Option<RepoName>
         pr,
         job_url: take("job_url"),
         job_name: take("job"),
+        base: take("base"),
         author: take("author"),
         variant: take("variant").unwrap_or_default(),
         ..Claims::default()
@@ -83,7 +84,8 @@ fn claims(parameters: &mut Parameters, errors: &mut Errors) -> (Option<RepoName>
         ("branch" = Option<String>, Query, description = "The branch that was tested."),
         ("sha" = Option<String>, Query, description = "The commit that was tested."),
         ("pr" = Option<u32>, Query, description = "The pull request that was tested."),
-        ("job" = Option<String>, Query, description = "The name of the CI job."),
+        ("job" = Option<String>, Query, description = "The name of the CI job with its matrix entry, the same in every run. A failure and a success on one commit are compared if they are of one job."),
+        ("base" = Option<String>, Query, description = "The merge commit that was tested, or the commit of the target branch that the tested one was merged into. Without it, results of a pull request are compared with less weight."),
         ("job_url" = Option<String>, Query, description = "The URL of the CI job."),
         ("author" = Option<String>, Query, description = "The author of the commit."),
         ("variant" = Option<String>, Query, description = "The variant of the tests; part of their identity."),

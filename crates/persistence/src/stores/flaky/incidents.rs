@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use diesel::prelude::*;
 use diesel_async::RunQueryDsl;
 use signalbox_domain::flaky::{
-    FailureHistory, Incident, IncidentId, Recount, RunRecord, TestId, UploadId,
+    FailureHistory, Incident, IncidentId, Origin, Recount, RunRecord, TestId, UploadId,
 };
 use signalbox_domain::ids::{OrgId, RepoId};
 use signalbox_domain::ports::{IncidentChanges, KnownIncidents, RepoRef};
@@ -33,7 +33,7 @@ bulk_rows! {
     } "ON CONFLICT DO NOTHING";
     /// A code on which the failures of a test no longer count.
     GONE = GoneRow in "test_codes" {
-        repo_id: RepoId, test_id: TestId, code: String, branch: String,
+        repo_id: RepoId, test_id: TestId, code: String, branch: String, origin: String,
     } "";
     /// The last failure of a test that counts.
     LAST = LastRow in "test_cases" {
@@ -115,7 +115,7 @@ impl IncidentRows {
         HOURS.insert(conn, &self.hours).await?;
         BUCKETS.insert(conn, &self.buckets).await?;
         CODES.insert(conn, &self.codes).await?;
-        GONE.update(conn, 4, "first_failure_at = NULL", &self.gone).await?;
+        GONE.update(conn, 5, "first_failure_at = NULL", &self.gone).await?;
         LAST.update(conn, 2, "last_failure_at = new.last_failure_at", &self.last).await
     }
 }
@@ -125,8 +125,8 @@ impl IncidentRows {
 struct Counted {
     hours: BTreeMap<(TestId, Timestamp), i64>,
     buckets: BTreeMap<(TestId, Timestamp, String), BucketRow>,
-    codes: BTreeMap<(TestId, String, String), CodeRow>,
-    gone: BTreeMap<(TestId, String, String), GoneRow>,
+    codes: BTreeMap<(TestId, String, String, Origin), CodeRow>,
+    gone: BTreeMap<(TestId, String, String, Origin), GoneRow>,
 }
 
 impl Counted {
@@ -155,7 +155,8 @@ impl Counted {
         }
         for code in &recount.failures.codes {
             let (text, branch) = (code_text(&code.code), storable(&code.branch));
-            let key = (test_id, text.clone(), branch.clone());
+            let origin = code.origin.to_string();
+            let key = (test_id, text.clone(), branch.clone(), code.origin);
             if recount.counts {
                 self.codes.insert(
                     key,
@@ -164,6 +165,7 @@ impl Counted {
                         test_id,
                         code: text,
                         branch,
+                        origin,
                         org_id: repo.org,
                         class: code.class.as_str(),
                         first_success_at: None,
@@ -172,7 +174,8 @@ impl Counted {
                     },
                 );
             } else {
-                self.gone.insert(key, GoneRow { repo_id: repo.id, test_id, code: text, branch });
+                let row = GoneRow { repo_id: repo.id, test_id, code: text, branch, origin };
+                self.gone.insert(key, row);
             }
         }
     }

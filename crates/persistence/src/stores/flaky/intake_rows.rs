@@ -67,12 +67,12 @@ bulk_rows! {
             THEN test_buckets.last_failure_at WHEN test_buckets.last_failure_at \
             >= excluded.last_failure_at THEN test_buckets.last_failure_at \
             ELSE excluded.last_failure_at END";
-    /// Runs of one code on a branch.
+    /// Runs of one code on a branch and of one origin.
     CODES = CodeRow in "test_codes" {
-        repo_id: RepoId, test_id: TestId, code: String, branch: String, org_id: OrgId,
-        class: &'static str, first_success_at: Option<Timestamp>,
+        repo_id: RepoId, test_id: TestId, code: String, branch: String, origin: String,
+        org_id: OrgId, class: &'static str, first_success_at: Option<Timestamp>,
         first_failure_at: Option<Timestamp>, last_at: Timestamp,
-    } "ON CONFLICT (repo_id, test_id, code, branch) DO UPDATE SET \
+    } "ON CONFLICT (repo_id, test_id, code, branch, origin) DO UPDATE SET \
         first_success_at = CASE WHEN excluded.first_success_at IS NULL \
             THEN test_codes.first_success_at WHEN test_codes.first_success_at \
             <= excluded.first_success_at THEN test_codes.first_success_at \
@@ -263,6 +263,7 @@ impl IntakeRows {
                 test_id,
                 code: code_text(&code.code),
                 branch: storable(&code.branch),
+                origin: code.origin.to_string(),
                 org_id,
                 class: code.class.as_str(),
                 first_success_at: code.first_success_at,

@@ -13,7 +13,7 @@ use crate::sql_types::Moment;
 const AGEING: [(&str, &str, &str); 9] = [
     ("test_hours", "repo_id, test_id, hour", "hour"),
     ("test_buckets", "repo_id, test_id, start, branch", "start"),
-    ("test_codes", "repo_id, test_id, code, branch", "last_at"),
+    ("test_codes", "repo_id, test_id, code, branch, origin", "last_at"),
     ("test_failures", "repo_id, test_id, day, fingerprint", "day"),
     ("test_pull_requests", "repo_id, test_id, pr_number", "last_failure_at"),
     ("result_uploads", "repo_id, id", "received_at"),

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use diesel::prelude::*;
 use diesel_async::RunQueryDsl;
-use signalbox_domain::flaky::{BranchClass, Bucket, CodeSummary, SameCode, Summary, TestId};
+use signalbox_domain::flaky::{
+    BranchClass, Bucket, CodeSummary, Origin, SameCode, Summary, TestId,
+};
 use signalbox_domain::ids::{Sha, TreeId};
 use signalbox_domain::ports::RepoRef;
 use signalbox_domain::time::Timestamp;
@@ -17,7 +19,7 @@ use crate::schema::{test_buckets, test_codes};
 use crate::sql_types::{Sql, each};
 
 type BucketRow = (TestId, Timestamp, String, String, i64, i64, Timestamp, Option<Timestamp>);
-type CodeRow = (TestId, String, String, String, Option<Timestamp>, Option<Timestamp>);
+type CodeRow = (TestId, String, String, String, String, Option<Timestamp>, Option<Timestamp>);
 
 pub(super) async fn summaries(
     conn: &mut Conn,
@@ -61,7 +63,7 @@ pub(super) async fn summaries(
             .filter(test_codes::org_id.eq(Sql(repo.org)))
             .filter(test_codes::test_id.eq_any(each(piece)))
             .filter(test_codes::last_at.ge(Sql(since)))
-            .order((test_codes::test_id, test_codes::code, test_codes::branch))
+            .order((test_codes::test_id, test_codes::code, test_codes::branch, test_codes::origin))
             .select(CODE)
             .load(conn)
             .await?;
@@ -87,7 +89,7 @@ pub(super) async fn codes(
             .filter(test_codes::org_id.eq(Sql(repo.org)))
             .filter(test_codes::test_id.eq_any(each(piece)))
             .filter(test_codes::code.eq(code_text(code)))
-            .order((test_codes::test_id, test_codes::branch))
+            .order((test_codes::test_id, test_codes::branch, test_codes::origin))
             .select(CODE)
             .load(conn)
             .await?;
@@ -103,6 +105,7 @@ const CODE: (
     test_codes::test_id,
     test_codes::code,
     test_codes::branch,
+    test_codes::origin,
     test_codes::class,
     test_codes::first_success_at,
     test_codes::first_failure_at,
@@ -110,15 +113,18 @@ const CODE: (
     test_codes::test_id,
     test_codes::code,
     test_codes::branch,
+    test_codes::origin,
     test_codes::class,
     test_codes::first_success_at,
     test_codes::first_failure_at,
 );
 
 fn code_summary(row: CodeRow) -> Result<(TestId, CodeSummary), DbError> {
-    let (test, code, branch, class, first_success_at, first_failure_at) = row;
+    let (test, code, branch, origin, class, first_success_at, first_failure_at) = row;
     let (code, class) = (code_of(&code)?, class_of(&class)?);
-    Ok((test, CodeSummary { code, branch, class, first_success_at, first_failure_at }))
+    let origin: Origin =
+        origin.parse().map_err(|_| DbError::corrupt("origin of runs", origin.clone()))?;
+    Ok((test, CodeSummary { code, branch, class, origin, first_success_at, first_failure_at }))
 }
 
 fn class_of(word: &str) -> Result<BranchClass, DbError> {

@@ -6,7 +6,7 @@ mod pass_on_retry;
 
 pub use failure_count::{FailureCount, FailureCountReading};
 pub use failure_rate::{FailureRate, FailureRateReading};
-pub use pass_on_retry::{Disagreement, PassOnRetry, PassOnRetryReading};
+pub use pass_on_retry::{Disagreement, PassOnRetry, PassOnRetryReading, Uncertainty};
 
 /// Passes the rows of all kinds to a macro: documentation, the type of the parameters, the type of
 /// the reading, and the word on the wire.

@@ -3,9 +3,15 @@
 use std::fmt;
 
 use crate::flaky::monitor::{
-    Classification, Evidence, MonitorReading, MonitorRule, Parameter, Runs, SameCode, Verdict,
+    Classification, Evidence, MonitorReading, MonitorRule, Parameter, Period, Runs, SameCode,
+    Verdict,
 };
+use crate::flaky::origin::Doubt;
 use crate::time::{Span, Timestamp};
+
+/// The fewest passing runs, in buckets without a failure, between the failures of two doubtful
+/// disagreements: a bug of one platform fails in every bucket until it is fixed.
+const PASSES_BETWEEN: u32 = 3;
 
 /// The parameters of a pass-on-retry monitor. It classifies as flaky only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +27,20 @@ impl Default for PassOnRetry {
     }
 }
 
+/// Why a disagreement is in doubt.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct Uncertainty {
+    /// What the two results may differ in.
+    pub about: Doubt,
+    /// The failure.
+    pub failed_at: Timestamp,
+    /// The branch of the failure, unless it is stable: two disagreements of one pull request count
+    /// as one.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
+    pub branch: Option<String>,
+}
+
 /// A failure and a success on the same code. However often it is retried, it is one disagreement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -29,18 +49,47 @@ pub struct Disagreement {
     pub code: SameCode,
     /// When the second of the two results was there, whichever it was.
     pub at: Timestamp,
+    /// Why it is in doubt; `None`: both results are of one job and base, or of one upload.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
+    pub doubt: Option<Uncertainty>,
+}
+
+impl Disagreement {
+    /// Whether another one in doubt supports this one: an earlier failure on another commit, and of
+    /// another pull request, with passing runs in between.
+    fn is_supported_by(&self, other: &Self, periods: &[Period]) -> bool {
+        let (Some(here), Some(there)) = (&self.doubt, &other.doubt) else { return false };
+        let apart =
+            self.code != other.code && (here.branch.is_none() || here.branch != there.branch);
+        let between = |it: &&Period| {
+            it.failed == 0 && it.start > there.failed_at && it.start < here.failed_at
+        };
+        let passed = periods.iter().filter(between).map(|it| it.passed);
+        apart && passed.fold(0, u32::saturating_add) >= PASSES_BETWEEN
+    }
 }
 
 /// What a pass-on-retry monitor sees.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct PassOnRetryReading {
-    /// The last disagreement, if any is known.
+    /// The last disagreement that counts, if any is known: one without doubt, or one that another
+    /// supports.
     pub last: Option<Disagreement>,
+    /// The last one after it that is in doubt and does not count.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
+    pub maybe: Option<Disagreement>,
     /// Runs within the recovery time.
     pub runs: u32,
     /// The last run.
     pub last_run_at: Option<Timestamp>,
+}
+
+impl PassOnRetryReading {
+    /// The last disagreement, in doubt or not.
+    fn newest(&self) -> Option<Timestamp> {
+        [&self.last, &self.maybe].into_iter().flatten().map(|it| it.at).max()
+    }
 }
 
 impl PassOnRetry {
@@ -64,17 +113,31 @@ impl MonitorRule for PassOnRetry {
 
     const CLASSIFIES: &'static [Classification] = &[Classification::Flaky];
 
+    const COMPARES: bool = true;
+
     fn windows(self) -> Vec<Span> {
         vec![self.recovery()]
     }
 
     fn read(self, runs: &Runs<'_>) -> PassOnRetryReading {
         let tally = runs.tally(self.recovery());
-        let last = runs.last_disagreement();
-        PassOnRetryReading { last, runs: tally.runs, last_run_at: tally.last_run_at }
+        let known = runs.disagreements();
+        let since = runs.at.minus(self.recovery());
+        let doubtful = || known.iter().filter(|it| it.doubt.is_some() && it.at > since);
+        let periods =
+            if doubtful().nth(1).is_some() { runs.periods(self.recovery()) } else { Vec::new() };
+        let counts = |it: &&Disagreement| {
+            it.doubt.is_none()
+                || (it.at > since && doubtful().any(|other| it.is_supported_by(other, &periods)))
+        };
+        let last = known.iter().find(counts).cloned();
+        let counted = last.as_ref().map(|it| it.at);
+        let maybe = known.iter().find(|it| it.doubt.is_some() && Some(it.at) > counted).cloned();
+        PassOnRetryReading { last, maybe, runs: tally.runs, last_run_at: tally.last_run_at }
     }
 
-    /// A test that did not run within the recovery time has not shown that it recovered.
+    /// A test that did not run within the recovery time has not shown that it recovered. One that
+    /// was found before is found again by a disagreement in doubt.
     fn judge(
         self,
         active: bool,
@@ -87,14 +150,19 @@ impl MonitorRule for PassOnRetry {
         if !active {
             return if last.is_some_and(fresh) { Verdict::Activate } else { Verdict::Keep };
         }
-        let known = evidence.and_then(|it| it.last.as_ref()).map(|it| it.at);
-        if last > known {
+        let known = evidence.and_then(PassOnRetryReading::newest);
+        if reading.newest() > known {
             Verdict::Renew
         } else if !known.is_some_and(fresh) && reading.runs > 0 {
             Verdict::Resolve
         } else {
             Verdict::Keep
         }
+    }
+
+    fn suspects_until(self, reading: &PassOnRetryReading, at: Timestamp) -> Option<Timestamp> {
+        let until = reading.maybe.as_ref()?.at.plus(self.recovery());
+        Some(until).filter(|until| *until > at)
     }
 }
 
@@ -104,8 +172,11 @@ impl MonitorReading for PassOnRetryReading {
     }
 
     fn evidence(&self) -> Vec<(&'static str, Evidence)> {
+        let newest = self.maybe.as_ref().or(self.last.as_ref());
+        let maybe = newest.and_then(|it| it.doubt.as_ref()).map(|it| it.about.as_str());
         vec![
-            ("last_disagreement_at", Evidence::Time(self.last.as_ref().map(|it| it.at))),
+            ("last_disagreement_at", Evidence::Time(newest.map(|it| it.at))),
+            ("maybe", Evidence::Word(maybe)),
             ("runs", Evidence::Count(self.runs)),
         ]
     }
@@ -113,11 +184,18 @@ impl MonitorReading for PassOnRetryReading {
 
 impl fmt::Display for PassOnRetryReading {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.last.as_ref().map(|it| &it.code) {
-            Some(SameCode::Commit(sha)) => write!(f, "failed and passed on commit {sha}"),
-            Some(SameCode::Tree(tree)) => write!(f, "failed and passed on tree {tree}"),
-            Some(SameCode::Upload(id)) => write!(f, "failed and passed in upload {id}"),
-            None => write!(f, "{} runs without disagreement", self.runs),
+        let Some(newest) = self.maybe.as_ref().or(self.last.as_ref()) else {
+            return write!(f, "{} runs without disagreement", self.runs);
+        };
+        match &newest.code {
+            SameCode::Commit(sha) => write!(f, "failed and passed on commit {sha}")?,
+            SameCode::Tree(tree) => write!(f, "failed and passed on tree {tree}")?,
+            SameCode::Upload(id) => write!(f, "failed and passed in upload {id}")?,
+        }
+        match (&newest.doubt, &self.maybe) {
+            (Some(doubt), Some(_)) => write!(f, "; maybe: {}", doubt.about),
+            (Some(_), None) => write!(f, ", as on another commit before"),
+            (None, _) => Ok(()),
         }
     }
 }

@@ -13,17 +13,18 @@ use sha2::{Digest, Sha256};
 
 use crate::time::{Span, Timestamp};
 
-use super::super::BranchScope;
-use super::kinds::Disagreement;
+use super::super::origin::Comparison;
+use super::super::{BranchClass, BranchScope};
+use super::kinds::{Disagreement, Uncertainty};
 use super::summary::Tally;
 use super::{
-    BUCKET_MINUTES, Bucket, CodeSummary, MAX_HOURS, Monitor, MonitorId, SameCode, Summary,
+    BUCKET_MINUTES, Bucket, CodeSummary, MAX_HOURS, Monitor, MonitorId, Period, SameCode, Summary,
 };
 use ring::Ring;
 
 /// About the most buckets of one window.
 const MAX_BUCKETS: i64 = 48;
-/// The most disagreements that a window keeps, the newest ones.
+/// The most disagreements that a window keeps, the newest ones, and as many doubtful ones.
 const MAX_DISAGREEMENTS: usize = 8;
 
 /// How long the buckets of a window are: a 48th of it, rounded up to whole multiples of
@@ -95,7 +96,7 @@ impl<'a> Counting<'a> {
             let longest = rings.entry(bucket_length(span)).or_insert(span);
             *longest = span.max(*longest);
         }
-        let rule = rule_digest(&monitor.scope, &rings);
+        let rule = rule_digest(monitor, &rings);
         Self { monitor, rings, rule }
     }
 
@@ -105,7 +106,8 @@ impl<'a> Counting<'a> {
     }
 }
 
-fn rule_digest(scope: &BranchScope, rings: &BTreeMap<Span, Span>) -> String {
+fn rule_digest(monitor: &Monitor, rings: &BTreeMap<Span, Span>) -> String {
+    let scope = &monitor.scope;
     let mut hash = Sha256::new();
     let mut part = |text: &str| {
         hash.update(text.len().to_be_bytes());
@@ -113,6 +115,9 @@ fn rule_digest(scope: &BranchScope, rings: &BTreeMap<Span, Span>) -> String {
     };
     scope.patterns.iter().for_each(|pattern| part(&pattern.0));
     scope.classes.iter().for_each(|class| part(class.as_str()));
+    if monitor.rule.compares() {
+        part("compares");
+    }
     for span in rings.values() {
         part(&span.micros().to_string());
     }
@@ -198,12 +203,21 @@ impl Window {
         for (ring, span) in self.rings.iter_mut().zip(counting.rings.values()) {
             ring.forget_until(at.minus(*span));
         }
+        if !counting.monitor.rule.compares() {
+            return;
+        }
         for new in disagreements(codes, scope) {
             self.disagreements.retain(|known| known.code != new.code);
             self.disagreements.push(new);
         }
         self.disagreements.sort_by(|one, other| (other.at, &other.code).cmp(&(one.at, &one.code)));
-        self.disagreements.truncate(MAX_DISAGREEMENTS);
+        let mut kept = [0, 0];
+        self.disagreements.retain(|known| {
+            let [certain, doubtful] = &mut kept;
+            let count = if known.doubt.is_none() { certain } else { doubtful };
+            *count += 1;
+            *count <= MAX_DISAGREEMENTS
+        });
     }
 
     fn forget(&mut self, scope: &BranchScope, failures: &Summary) {
@@ -234,13 +248,16 @@ impl Window {
         }
     }
 
-    pub(super) fn last_disagreement(
-        &self,
-        since: Option<Timestamp>,
-        at: Timestamp,
-    ) -> Option<Disagreement> {
-        let since = since.max(Some(horizon(at)));
-        self.disagreements.iter().find(|it| it.at <= at && Some(it.at) >= since).cloned()
+    /// Runs by bucket of a window.
+    pub(super) fn periods(&self, span: Span, at: Timestamp) -> Vec<Period> {
+        let length = bucket_length(span);
+        let ring = self.rings.iter().find(|ring| ring.length() == length);
+        ring.map_or_else(Vec::new, |ring| ring.periods(at.minus(span), at))
+    }
+
+    /// The known disagreements, the newest first.
+    pub(super) fn disagreements(&self) -> &[Disagreement] {
+        &self.disagreements
     }
 }
 
@@ -256,23 +273,50 @@ fn is_kept(run: Timestamp, at: Timestamp) -> bool {
 
 /// The codes on which runs of a scope failed and passed.
 pub(super) fn disagreements(codes: &[CodeSummary], scope: &BranchScope) -> Vec<Disagreement> {
-    let earlier = |one: Option<Timestamp>, other: Option<Timestamp>| match (one, other) {
-        (Some(one), Some(other)) => Some(one.min(other)),
-        (one, other) => one.or(other),
-    };
-    let mut by_code: BTreeMap<&SameCode, (Option<Timestamp>, Option<Timestamp>)> = BTreeMap::new();
+    let mut by_code: BTreeMap<&SameCode, Vec<&CodeSummary>> = BTreeMap::new();
     for row in codes.iter().filter(|row| scope.covers(&row.branch, row.class)) {
-        let (failed, passed) = by_code.entry(&row.code).or_default();
-        *failed = earlier(*failed, row.first_failure_at);
-        *passed = earlier(*passed, row.first_success_at);
+        by_code.entry(&row.code).or_default().push(row);
     }
-    let found = by_code.into_iter().filter_map(|(code, times)| match times {
-        (Some(failed), Some(passed)) => {
-            Some(Disagreement { code: code.clone(), at: failed.max(passed) })
+    by_code.into_iter().filter_map(|(code, rows)| disagreement(code, &rows)).collect()
+}
+
+/// The first failure and success on a code that can be compared. One in doubt counts only if there is
+/// no other.
+fn disagreement(code: &SameCode, rows: &[&CodeSummary]) -> Option<Disagreement> {
+    // Where one attempt of a job both failed and passed, the job has several matrix entries.
+    let mixed =
+        |row: &&&CodeSummary| row.first_failure_at.is_some() && row.first_success_at.is_some();
+    let entries: BTreeSet<_> =
+        rows.iter().filter(mixed).filter_map(|row| row.origin.shared_attempt()).collect();
+    let mut first: Option<Disagreement> = None;
+    for failing in rows {
+        let Some(failed) = failing.first_failure_at else { continue };
+        let has_entries = failing.origin.shared_attempt().is_some_and(|it| entries.contains(&it));
+        for passing in rows {
+            let Some(passed) = passing.first_success_at else { continue };
+            let comparison = match code {
+                SameCode::Upload(_) => Comparison::Same,
+                SameCode::Commit(_) | SameCode::Tree(_) => {
+                    failing.origin.compare(passing.origin, has_entries)
+                }
+            };
+            let doubt = match comparison {
+                Comparison::Different => continue,
+                Comparison::Same => None,
+                Comparison::Doubtful(about) => Some(Uncertainty {
+                    about,
+                    failed_at: failed,
+                    branch: (failing.class != BranchClass::Stable).then(|| failing.branch.clone()),
+                }),
+            };
+            let found = Disagreement { code: code.clone(), at: failed.max(passed), doubt };
+            let rank = |it: &Disagreement| (it.doubt.is_some(), it.at, it.doubt.clone());
+            if first.as_ref().is_none_or(|known| rank(&found) < rank(known)) {
+                first = Some(found);
+            }
         }
-        (Some(_), None) | (None, Some(_) | None) => None,
-    });
-    found.collect()
+    }
+    first
 }
 
 impl Bucket {

@@ -2,6 +2,7 @@
 
 use std::fmt::{self, Write as _};
 
+use super::super::Period;
 use crate::time::{Span, Timestamp};
 
 /// Runs of one bucket.
@@ -75,6 +76,15 @@ impl Ring {
     pub(super) fn forget_until(&mut self, until: Timestamp) {
         let gone = self.counts.partition_point(|count| self.start(count.at) <= until);
         self.counts.drain(..gone);
+    }
+
+    /// Runs by bucket, of those that began after `from`, and not after `until`.
+    pub(super) fn periods(&self, from: Timestamp, until: Timestamp) -> Vec<Period> {
+        let periods = self.counts.iter().map(|count| {
+            let (start, passed, failed) = (self.start(count.at), count.passed, count.failed);
+            Period { start, passed, failed }
+        });
+        periods.filter(|period| period.start > from && period.start <= until).collect()
     }
 
     /// The passing and failing runs of buckets that began after `from`, and not after `until`.
