@@ -12,7 +12,7 @@ use super::{Incident, IncidentCause, IncidentId, IncidentState, MAX_SAMPLE, reme
 
 /// Hours after its last failure during which further uploads join an incident.
 const JOIN_HOURS: u32 = 6;
-/// Minutes within which failures of several uploads count as one.
+/// Minutes within which all failures of earlier uploads belong to an incident.
 const TOGETHER_MINUTES: u32 = 5;
 /// The fewest tests of a jump, and of tests that had never failed before.
 const LEAST_TESTS: usize = 10;
@@ -309,7 +309,7 @@ fn find(
     }
     let usual = history.baseline();
     let Baseline { count, jump, .. } = usual;
-    let keys = shared_keys(look, rarely, usual, history);
+    let keys = shared_keys(rarely, usual, history);
     let never: BTreeSet<TestId> =
         rarely.iter().filter(|it| it.never_failed).map(|it| it.test).collect();
     let whole = |cause| Some(Found { cause, keys: keys.clone(), whole: true, hour: false });
@@ -340,22 +340,16 @@ fn find(
     (!keys.is_empty()).then_some(Found { cause, keys, whole: false, hour: false })
 }
 
-/// What so many rarely failing tests have in common, in this upload and those of the last minutes,
-/// that it is no accident.
-fn shared_keys(
-    look: &UploadLook,
-    rarely: &[&Failing],
-    usual: Baseline,
-    history: &FailureHistory,
-) -> BTreeSet<String> {
-    let together = look.at.minus(Span::minutes(TOGETHER_MINUTES));
+/// What so many rarely failing tests have in common, in this upload and those of the last hour, that it
+/// is no accident: the jobs of a matrix take different times, so 5 minutes are too short.
+fn shared_keys(rarely: &[&Failing], usual: Baseline, history: &FailureHistory) -> BTreeSet<String> {
     let mut tests: BTreeMap<&str, BTreeSet<TestId>> = BTreeMap::new();
     for failing in rarely {
         for key in &failing.keys {
             tests.entry(&key.digest).or_default().insert(failing.test);
         }
     }
-    for recent in history.recent.iter().filter(|it| it.at >= together) {
+    for recent in &history.recent {
         for key in &recent.keys {
             // Only what this upload shows again.
             if let Some(tests) = tests.get_mut(key.as_str()) {
