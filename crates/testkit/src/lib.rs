@@ -11,6 +11,7 @@
 //! | [`github_double`] | a double of GitHub's REST API on a real bare repository |
 //! | [`s3_double`] | a double of an S3 service with one bucket |
 //! | [`postgres`] | a temporary PostgreSQL server |
+//! | [`year`] | a generated year of a repository with ground truth, replayed through the judge of tests |
 //! | [`fake_results`], [`fake_webhooks`] | fakes of single ports |
 #![expect(
     clippy::disallowed_methods,
@@ -27,3 +28,4 @@ pub mod postgres;
 pub mod s3_double;
 pub mod simulation;
 pub mod small_server;
+pub mod year;

@@ -23,19 +23,24 @@ const TESTS: u32 = 20;
 const FLAKY: u32 = 4;
 
 /// A store that counts the rows that go through it.
-struct Counting {
+pub struct Counting {
     store: Arc<dyn FlakyStore>,
     read: AtomicUsize,
     written: AtomicUsize,
 }
 
 impl Counting {
+    /// Counts the rows of a store.
+    pub const fn new(store: Arc<dyn FlakyStore>) -> Self {
+        Self { store, read: AtomicUsize::new(0), written: AtomicUsize::new(0) }
+    }
+
     fn read(&self, rows: usize) {
         self.read.fetch_add(rows, Ordering::Relaxed);
     }
 
-    /// The rows read and written since it was last asked.
-    fn take(&self) -> (usize, usize) {
+    /// The rows read and written since the last call.
+    pub fn take(&self) -> (usize, usize) {
         (self.read.swap(0, Ordering::Relaxed), self.written.swap(0, Ordering::Relaxed))
     }
 }
@@ -233,11 +238,7 @@ fn is_flat(early: usize, late: usize) -> bool {
 
 /// An upload costs what it contains, however much history its tests have.
 pub async fn an_upload_costs_what_it_contains(stores: &Stores) {
-    let counting = Arc::new(Counting {
-        store: stores.flaky.tests.clone(),
-        read: AtomicUsize::new(0),
-        written: AtomicUsize::new(0),
-    });
+    let counting = Arc::new(Counting::new(stores.flaky.tests.clone()));
     let mut stores = stores.clone();
     stores.flaky.tests = counting.clone();
     let scenario = Scenario::new(&stores, "acme").await;

@@ -13,7 +13,7 @@ mod calls;
 mod ending;
 mod host;
 mod pause;
-mod random;
+pub(crate) mod random;
 mod rules;
 mod schedule;
 mod server;

@@ -1,0 +1,58 @@
+//! Generated months of a repository through the production judge: how well it judges.
+
+use std::time::Duration;
+
+use signalbox_testkit::memory::MemoryDatabase;
+use signalbox_testkit::year::{Cause, Findings, Shape, replay};
+
+/// The least precision after nine days, with an incident on the sixth.
+const PRECISION: f64 = 0.8;
+/// The least recall after nine days.
+const RECALL: f64 = 0.9;
+
+async fn findings(shape: Shape) -> Findings {
+    let stores = MemoryDatabase::new().stores();
+    Box::pin(replay(&stores, shape, &[], || Duration::ZERO)).await
+}
+
+async fn is_judged_well(seed: u64) {
+    let found = findings(Shape::month(seed)).await;
+    let early = found.early;
+    assert!(early.precision() >= PRECISION, "day 9: {early:?}, {found:#?}");
+    assert!(early.recall() >= RECALL, "day 9: {early:?}, {found:#?}");
+    assert!(found.flaky.recall() >= RECALL, "all days: {:?}", found.flaky);
+    assert!(found.incidents >= 4, "recognized incidents: {found:#?}");
+    let slowest = found.detected.values().filter_map(signalbox_testkit::year::Delays::longest);
+    let slowest = slowest.fold(0.0, f64::max);
+    assert!(slowest <= 9.0, "days until a flaky test was found: {slowest}");
+    let by_pull_requests = found.accused.get(&Cause::PullRequest).copied().unwrap_or_default();
+    assert!(by_pull_requests <= 1, "bugs of pull requests: {:?}", found.accused);
+}
+
+#[tokio::test]
+async fn a_month_is_judged_well() {
+    is_judged_well(1).await;
+}
+
+#[tokio::test]
+async fn another_month_is_judged_well() {
+    is_judged_well(2).await;
+}
+
+/// The bounds above can fail: without the guard the incident of the sixth day accuses most tests.
+#[tokio::test]
+async fn without_the_guard_an_incident_accuses_most_tests() {
+    let shape = Shape { days: 10, guard: false, ..Shape::month(2) };
+    let found = findings(shape).await;
+    assert!(found.early.precision() < 0.5, "day 9: {:?}", found.early);
+    assert_eq!((found.incidents, found.false_incidents), (0, 0));
+}
+
+#[tokio::test]
+async fn a_seed_determines_everything() {
+    let shape = Shape { days: 10, tests: 100, pull_requests: 1, ..Shape::month(3) };
+    let [one, again] = [findings(shape).await, findings(shape).await];
+    assert_eq!(format!("{one:?}"), format!("{again:?}"));
+    let other = findings(Shape { seed: 4, ..shape }).await;
+    assert_ne!(one.failures, other.failures);
+}
