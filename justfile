@@ -78,6 +78,12 @@ bench *ARGS:
     cargo build --release -p signalbox-bench
     target/release/signalbox-bench {{ARGS}}
 
+# Replay generated years of a repository, with known truth, through the judge of flaky tests:
+# how well it judges, and what that costs
+[group('test')]
+replay-year *ARGS:
+    cargo run --release -p signalbox-bench --bin replay-year -- {{ARGS}}
+
 # A day of N pull requests on a GitHub double with injected faults, with the number of calls
 [group('test')]
 github-day N='500':
