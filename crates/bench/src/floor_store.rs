@@ -58,6 +58,13 @@ impl FromSql<Jsonb, Pg> for Document {
     }
 }
 
+/// A whole number.
+#[derive(Debug, QueryableByName)]
+struct Number {
+    #[diesel(sql_type = diesel::sql_types::BigInt)]
+    number: i64,
+}
+
 type Sqlite = SyncConnectionWrapper<SqliteConnection>;
 
 const TABLES: &str = "CREATE TABLE bench_rows (id BIGINT PRIMARY KEY, document TEXT NOT NULL); \
@@ -124,6 +131,14 @@ impl FloorStore {
     /// Runs statements as they are.
     pub(crate) async fn run_sql(&self, sql: &str) -> Result<(), Failure> {
         with!(self, conn => conn.batch_execute(sql).await.during("a statement"))
+    }
+
+    /// The value of a query for one whole number, as `number`.
+    pub(crate) async fn number(&self, sql: &str) -> Result<f64, Failure> {
+        let Number { number } =
+            with!(self, conn => diesel::sql_query(sql).get_result(conn).await.during("a query")?);
+        // Sizes are below 2^53, so the text has a value that is exact.
+        number.to_string().parse().during("a number")
     }
 
     /// One INSERT and one UPDATE in a transaction.

@@ -5,6 +5,7 @@
 //! as JSON; a missed goal is not a failure.
 
 mod database;
+mod disk;
 mod failure;
 mod flaky_data;
 mod flaky_seed;

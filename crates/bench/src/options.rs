@@ -23,6 +23,18 @@ pub(crate) struct Options {
     /// Results in the largest repository with flaky tests.
     #[arg(long, default_value_t = 10_000_000)]
     pub(crate) results: u32,
+    /// Tests of each upload of `flaky-growth`, half of which have failed once.
+    #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(10..=100_000))]
+    pub(crate) growth_tests: u32,
+    /// Uploads of a day of `flaky-growth`.
+    #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=1_440))]
+    pub(crate) growth_uploads: u32,
+    /// Days of `flaky-growth`; the clock is moved.
+    #[arg(long, default_value_t = 45, value_parser = clap::value_parser!(u32).range(7..=365))]
+    pub(crate) growth_days: u32,
+    /// Failing tests of the upload of `flaky-large`.
+    #[arg(long, default_value_t = 250_000, value_parser = clap::value_parser!(u32).range(1..=250_000))]
+    pub(crate) failing: u32,
     /// The file that the figures are written to.
     #[arg(long, default_value = "target/bench.json", value_name = "FILE")]
     pub(crate) json: PathBuf,

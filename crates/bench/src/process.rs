@@ -92,6 +92,17 @@ impl Running {
     }
 }
 
+/// The ticks of a second in which Linux reports CPU time.
+const TICKS: f64 = 100.0;
+
+/// Seconds of CPU time of this process.
+pub(crate) fn own_cpu() -> Result<f64, Failure> {
+    let stat = std::fs::read_to_string("/proc/self/stat").during("this program's CPU time")?;
+    let fields = stat.rsplit_once(')').map_or("", |(_, rest)| rest).split_whitespace();
+    let ticks: u32 = fields.skip(11).take(2).filter_map(|it| it.parse::<u32>().ok()).sum();
+    Ok(f64::from(ticks) / TICKS)
+}
+
 /// Resident memory of a process in MiB, as Linux reports it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Memory {

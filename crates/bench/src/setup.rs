@@ -11,8 +11,20 @@ pub(crate) struct Setup {
     pub(crate) rounds: u32,
     /// Whether the smallest sizes are enough.
     pub(crate) quick: bool,
+    /// The sizes of `flaky-growth`.
+    pub(crate) growth: Growth,
+    /// Failing tests of one large upload.
+    pub(crate) failing: usize,
     tests: (usize, usize),
     folder: TempDir,
+}
+
+/// How many uploads there are, for how long, and their size.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Growth {
+    pub(crate) days: u32,
+    pub(crate) uploads: u32,
+    pub(crate) tests: u32,
 }
 
 impl Setup {
@@ -22,7 +34,14 @@ impl Setup {
         let folder = TempDir::with_prefix("signalbox-bench-").during("a temporary folder")?;
         let number = |it: u32| usize::try_from(it).unwrap_or(usize::MAX);
         let tests = (number(options.tests), number(options.results));
-        Ok(Self { rounds, quick: options.quick, tests, folder })
+        let growth = if options.quick {
+            Growth { days: 8, uploads: 4, tests: 100 }
+        } else {
+            let (uploads, tests) = (options.growth_uploads, options.growth_tests);
+            Growth { days: options.growth_days, uploads, tests }
+        };
+        let failing = number(if options.quick { 1_000 } else { options.failing });
+        Ok(Self { rounds, quick: options.quick, growth, failing, tests, folder })
     }
 
     /// A new, empty folder.
@@ -41,6 +60,11 @@ impl Setup {
         let (tests, results) = self.tests;
         let sizes = [100, 10, 1].map(|share| (tests / share, results / share));
         self.sizes(&sizes).to_vec()
+    }
+
+    /// Tests of the largest repository, or of the smallest when the run is quick.
+    pub(crate) const fn most_tests(&self) -> usize {
+        if self.quick { self.tests.0 / 1_000 } else { self.tests.0 }
     }
 
     /// A number of repetitions, a tenth of it when the run is quick.

@@ -2,6 +2,7 @@
 //! tests.
 
 use std::fmt::Write as _;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use actix_web::HttpResponse;
@@ -209,12 +210,27 @@ async fn memory(
         );
     }
     xml.push_str("</testsuite>");
+    let more = above_idle(setup, (fresh, product, &program), setup.rounds, &xml).await?;
+    let data = format!("{data}, {} in the upload: memory above idle", count(many));
+    let row = Row::of("ingest", data, more, "MiB");
+    report.add(row.with_goal(&format!("≤ {MEMORY_GOAL} MiB"), more <= MEMORY_GOAL));
+    Ok(())
+}
+
+/// The peak of a server's memory, in MiB above that of an idle server, while it reads a report `1 +
+/// rounds` times.
+pub(super) async fn above_idle(
+    setup: &Setup,
+    (fresh, product, program): (&Fresh, &Product, &Path),
+    rounds: u32,
+    xml: &str,
+) -> Result<f64, Failure> {
     let folder = setup.folder()?;
-    let server = Running::start(&program, folder.path(), &fresh.url).await?;
+    let server = Running::start(program, folder.path(), &fresh.url).await?;
     let mut client = Client::to(server.address).await?;
     let repo = &product.repository.name;
     let (mut idle, mut peak) = (0.0, 0.0_f64);
-    for commit in 0..=setup.rounds {
+    for commit in 0..=rounds {
         if commit == 0 {
             tokio::time::sleep(Duration::from_secs(2)).await;
             idle = server.memory()?.resident;
@@ -223,7 +239,7 @@ async fn memory(
             "/v1/flaky-tests/upload?repo={repo}&branch=main&sha={:040x}",
             0xbe_0000 + commit
         );
-        let request = load::post_as("application/xml", &path, &product.token, &xml);
+        let request = load::post_as("application/xml", &path, &product.token, xml);
         let answer = client.one(&request).await?;
         let answer: serde_json::Value = serde_json::from_slice(&answer).during("an answer")?;
         let status = answer["status_url"].as_str().unwrap_or_default().to_owned();
@@ -241,9 +257,5 @@ async fn memory(
         }
         peak = server.memory()?.peak;
     }
-    let more = peak - idle;
-    let data = format!("{data}, {} in the upload: memory above idle", count(many));
-    let row = Row::of("ingest", data, more, "MiB");
-    report.add(row.with_goal(&format!("≤ {MEMORY_GOAL} MiB"), more <= MEMORY_GOAL));
-    Ok(())
+    Ok(peak - idle)
 }

@@ -1,7 +1,10 @@
 //! One operation a file. To add one: write its file, and name it in `all`.
 
 mod candidate;
+mod flaky_disk;
+mod flaky_growth;
 mod flaky_ingest;
+mod flaky_large;
 mod flaky_lists;
 mod get_queue;
 mod idle;
@@ -47,6 +50,9 @@ fn all() -> Vec<Box<dyn Operation>> {
         Box::new(pages::Pages),
         Box::new(parse_reports::ParseReports),
         Box::new(flaky_ingest::FlakyIngest),
+        Box::new(flaky_growth::FlakyGrowth),
+        Box::new(flaky_large::FlakyLarge),
+        Box::new(flaky_disk::FlakyDisk),
         Box::new(flaky_lists::FlakyLists),
         Box::new(flaky_lists::FlakyPaging),
     ]
