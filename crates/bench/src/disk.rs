@@ -34,12 +34,13 @@ pub(crate) async fn tables(fresh: &Fresh) -> Option<Vec<(&'static str, f64)>> {
     for table in TABLES {
         let sql = match fresh.on {
             On::Sqlite => format!(
-                "SELECT COALESCE(SUM(pgsize), 0) AS number FROM dbstat WHERE aggregate AND name IN \
+                "SELECT COALESCE(SUM(pgsize), 0) AS number FROM dbstat WHERE name IN \
                  (SELECT name FROM sqlite_schema WHERE tbl_name = '{table}')"
             ),
             On::Postgres => format!(
-                "SELECT COALESCE(SUM(pg_total_relation_size(relid)), 0)::bigint AS number \
-                 FROM pg_partition_tree('{table}')"
+                "SELECT COALESCE((SELECT SUM(pg_total_relation_size(relid)) \
+                 FROM pg_partition_tree('{table}')), 0)::bigint \
+                 + pg_total_relation_size('{table}') AS number"
             ),
         };
         sizes.push((table, fresh.floor.number(&sql).await.ok()?));
