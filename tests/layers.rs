@@ -35,7 +35,17 @@ const PARTS: [(&str, &[&str]); 10] = [
     ("signalbox-github", &[DOMAIN, HOSTS]),
     (CONFIG, &[DOMAIN, HOSTS]),
     ("signalbox-telemetry", &[CONFIG, DOMAIN]),
-    ("signalbox-cli", &["signalbox-client", "signalbox-terminal", DOMAIN, WORDING]),
+    (
+        "signalbox-cli",
+        &[
+            "signalbox-client",
+            // An import checks its files before it sends any.
+            "signalbox-reports",
+            "signalbox-terminal",
+            DOMAIN,
+            WORDING,
+        ],
+    ),
     (
         "signalbox-demo",
         &["signalbox-client", "signalbox-terminal", CONFIG, DOMAIN, HOSTS, SERVICES, WORDING],

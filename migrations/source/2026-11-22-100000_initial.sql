@@ -262,7 +262,13 @@ CREATE TABLE flaky_repos (
     version BigInt NOT NULL,
     marks BigInt NOT NULL,
     document Document,
-    failures Document
+    failures Document,
+    -- How far results were judged, and what was imported since the last summary.
+    judged_at Moment,
+    imported_uploads BigInt,
+    imported_runs BigInt,
+    imported_from Moment,
+    imported_until Moment
 );
 
 CREATE TABLE flaky_settings_log (

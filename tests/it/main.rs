@@ -14,6 +14,7 @@ mod full_disk;
 mod harness;
 mod hostile;
 mod idle;
+mod imports;
 mod landings;
 mod nul;
 mod operations;

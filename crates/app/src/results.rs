@@ -7,7 +7,7 @@ use signalbox_domain::flaky::{Excuse, UploadSource};
 use signalbox_domain::ports::{
     CheckReports, ChecksJob, LeftReports, ReadError, ReportFile, ReportReader,
 };
-use signalbox_domain::upload::FoundReport;
+use signalbox_domain::upload::{Claims, FoundReport};
 use signalbox_services::UploadService;
 use tokio::runtime::Handle;
 use tokio::task::spawn_blocking;
@@ -26,6 +26,10 @@ impl ReportReader for BlockingReader {
         let (reader, runtime) = (self.0.clone(), Handle::current());
         let read = spawn_blocking(move || runtime.block_on(reader.read(source, files, most_runs)));
         read.await.map_err(|error| ReadError::Unavailable(error.to_string()))?
+    }
+
+    fn line(&self, line: &[u8]) -> Result<Claims, String> {
+        self.0.line(line)
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use signalbox_domain::ids::{OrgId, OrgSlug};
 use signalbox_domain::ports::{Clock, IdSource, Observer, Org};
+use signalbox_domain::time::Span;
 use signalbox_hosts::{ConnectedHosts, HostParts};
 use signalbox_http::{
     Admission, Api, EventDescription, EventsApi, FlakyApi, PageTokens, TestLinks,
@@ -188,7 +189,8 @@ fn uploads(
         quarantine: results.clone(),
     };
     let bytes = u64::from(flaky.upload_mib) * MIB;
-    let limits = UploadLimits { bytes, ..UploadLimits::default() };
+    let history = Span::days(flaky.history_days);
+    let limits = UploadLimits { bytes, history, ..UploadLimits::default() };
     Ok(UploadService::new(context.clone(), parts, limits))
 }
 

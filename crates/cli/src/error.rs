@@ -28,6 +28,45 @@ pub enum CliError {
         /// The problem.
         problem: String,
     },
+    /// The start of an import is malformed.
+    #[error(
+        "invalid time {text:?}: expected a duration such as 90d or 12h, or RFC 3339, such as \
+         2026-11-21T04:50:22Z"
+    )]
+    Since {
+        /// The text.
+        text: String,
+    },
+    /// The layout of an import is malformed.
+    #[error("invalid layout {pattern:?}: {problem}")]
+    Layout {
+        /// The layout.
+        pattern: String,
+        /// The problem.
+        problem: String,
+    },
+    /// Files of an import are malformed, so nothing was sent.
+    #[error("nothing was imported:\n{}", problems.join("\n"))]
+    Malformed {
+        /// The problems, each with its file, line and rule.
+        problems: Vec<String>,
+    },
+    /// An import stopped before its end.
+    #[error("{error}; {sent} of {all} runs were sent: repeat the command to continue")]
+    Interrupted {
+        /// Runs that were sent.
+        sent: usize,
+        /// Runs of the import.
+        all: usize,
+        /// Why it stopped.
+        error: Box<CliError>,
+    },
+    /// The server could not process runs of an import.
+    #[error("{failed} runs were not imported")]
+    NotImported {
+        /// Their number.
+        failed: u64,
+    },
     /// A file could not be read.
     #[error("{}: {error}", file.display())]
     File {

@@ -3,6 +3,7 @@
 mod error;
 mod events;
 mod flaky_tests;
+mod import;
 mod queue;
 mod queue_set;
 mod server;

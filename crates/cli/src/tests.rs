@@ -7,6 +7,7 @@ use glob::MatchOptions;
 use signalbox_client::{TestedRun, Upload};
 
 use crate::flaky_tests::{FlakyTests, flaky_tests};
+use crate::import::{Import, import};
 use crate::server::{Server, repo};
 use crate::{CliError, say};
 
@@ -21,6 +22,15 @@ pub enum Tests {
                       --sha $(git rev-parse HEAD) target/nextest/default/junit.xml"
     )]
     Upload(Reports),
+    /// Import results of the past, so that tests are judged by them.
+    #[command(
+        after_help = "Exit codes: 0 every run is imported, was imported before, or is refused for its time; \
+                      1 a file is malformed, and then nothing is sent, or the server could not process a \
+                      run; 2 invalid usage. The same import again changes nothing; an interrupted one continues.\n\n\
+                      Example: signalbox tests import --repo git.local/acme/calc --since 90d \
+                      --layout '{branch}/{sha}/{job}.xml' history"
+    )]
+    Import(Box<Import>),
     #[command(flatten)]
     Flaky(FlakyTests),
 }
@@ -67,6 +77,7 @@ pub struct Reports {
 pub async fn tests(action: Tests) -> Result<(), CliError> {
     match action {
         Tests::Upload(upload) => send(upload).await,
+        Tests::Import(asked) => import(*asked).await,
         Tests::Flaky(action) => flaky_tests(action).await,
     }
 }

@@ -13,12 +13,12 @@ use crate::ClientError;
 /// How long a call may take.
 const TIMEOUT: Duration = Duration::from_secs(30);
 /// How long an upload may take; its connection must be there after `TIMEOUT`.
-const UPLOAD_TIMEOUT: Duration = Duration::from_mins(10);
+pub(crate) const UPLOAD_TIMEOUT: Duration = Duration::from_mins(10);
 
 /// A server, and the token that calls are made with.
 #[derive(Clone)]
 pub struct Client {
-    http: reqwest::Client,
+    pub(crate) http: reqwest::Client,
     server: String,
     token: String,
 }
@@ -137,12 +137,16 @@ impl Client {
         Ok(Receipt { status_path: taken.status_url, json })
     }
 
-    fn url(&self, path: &str) -> String {
+    pub(crate) fn url(&self, path: &str) -> String {
         format!("{}/v1/{path}", self.server)
     }
 
     /// The text of a 2xx answer.
-    async fn answer(&self, request: RequestBuilder, url: &str) -> Result<String, ClientError> {
+    pub(crate) async fn answer(
+        &self,
+        request: RequestBuilder,
+        url: &str,
+    ) -> Result<String, ClientError> {
         let unreachable = |error: reqwest::Error| ClientError::Unreachable {
             url: url.to_owned(),
             error: error.without_url(),
@@ -158,7 +162,7 @@ impl Client {
     }
 }
 
-fn parse<T: DeserializeOwned>(url: &str, text: &str) -> Result<T, ClientError> {
+pub(crate) fn parse<T: DeserializeOwned>(url: &str, text: &str) -> Result<T, ClientError> {
     let unreadable = |error: serde_json::Error| ClientError::Unreadable {
         url: url.to_owned(),
         problem: error.to_string(),

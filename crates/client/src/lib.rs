@@ -8,6 +8,7 @@
 //! | pull requests | [`submit`](Client::submit), [`cancel`](Client::cancel), [`restart`](Client::restart), [`entry`](Client::entry) |
 //! | test results | [`upload`](Client::upload) |
 //! | flaky tests | [`unhealthy_tests`](Client::unhealthy_tests), [`quarantined_tests`](Client::quarantined_tests), [`override_quarantine`](Client::override_quarantine), [`flag_test`](Client::flag_test) |
+//! | imports | [`import`](Client::import), [`upload_progress`](Client::upload_progress), [`finish_import`](Client::finish_import) |
 //! | events | [`events`](Client::events) |
 //! | webhooks | [`webhooks`](Client::webhooks), [`create_webhook`](Client::create_webhook), [`update_webhook`](Client::update_webhook), [`delete_webhook`](Client::delete_webhook), [`rotate_webhook_secret`](Client::rotate_webhook_secret), [`test_webhook`](Client::test_webhook), [`deliveries`](Client::deliveries), [`replay`](Client::replay) |
 //! | any other | [`post`](Client::post) |
@@ -16,6 +17,7 @@ mod client;
 mod error;
 mod events;
 mod flaky_tests;
+mod imports;
 mod queues;
 mod reply;
 mod webhooks;
@@ -26,6 +28,9 @@ pub use events::{Event, EventsPage, EventsQuery, NamedTest, Payload};
 pub use flaky_tests::{
     CurrentStatus, PageInfo, QuarantineDecision, QuarantineSetting, QuarantinedTest,
     QuarantinedTests, TestFlag, UnhealthyStatus, UnhealthyTest, UnhealthyTests,
+};
+pub use imports::{
+    FinishedImport, ImportReceipt, ImportedRun, PastForm, PastRun, RefusedRun, UploadProgress,
 };
 pub use queues::{
     BatchingRule, Entry, Priority, QueueChange, QueueRef, QueueStatus, Repo, RequestedState,

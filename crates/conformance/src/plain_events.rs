@@ -1,9 +1,12 @@
 //! Plain payloads for tests: one line of text per event.
 
-use signalbox_domain::flaky::{INCIDENT_CHANGED, Incident, IncidentState};
-use signalbox_domain::ids::RepoName;
+use signalbox_domain::flaky::{
+    IMPORT_FINISHED, INCIDENT_CHANGED, ImportSummary, Incident, IncidentState,
+};
+use signalbox_domain::ids::{RepoId, RepoName};
 use signalbox_domain::ports::{EventWriter, QueuePlace, TestSnapshot};
 use signalbox_domain::queue::Subject;
+use signalbox_domain::time::Timestamp;
 use signalbox_domain::{flaky, queue};
 
 /// Renders the state at the time of an event as one line of text.
@@ -40,5 +43,16 @@ impl EventWriter for PlainEvents {
         let before = before.map_or("new", IncidentState::as_str);
         let state = incident.state.as_str();
         format!("{} of {repo} {before} {state}, {} failures", INCIDENT_CHANGED, incident.failures)
+    }
+
+    fn import_event(
+        &self,
+        (_, repo): (RepoId, &RepoName),
+        summary: &ImportSummary,
+        _: Timestamp,
+    ) -> String {
+        let uploads = summary.imported.map_or(0, |it| it.uploads);
+        let ImportSummary { flaky, broken, .. } = summary;
+        format!("{IMPORT_FINISHED} of {repo}: {uploads} uploads, {flaky} flaky, {broken} broken")
     }
 }

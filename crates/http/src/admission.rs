@@ -63,7 +63,8 @@ impl Share {
         let name = request.match_name().unwrap_or_default();
         match name {
             "healthz" | "readyz" => return None,
-            "receiveBundle" | "createBundleUpload" | "uploadMetrics" | "uploadReports" => {
+            "receiveBundle" | "createBundleUpload" | "uploadMetrics" | "uploadReports"
+            | "importTestReports" => {
                 return Some(Self::Upload);
             }
             _ => {}

@@ -104,10 +104,35 @@ impl Decode for Writer<Vec<u8>, Decoder<'_>> {
 
 /// Writes a whole body into an upload's file as it is without its encoding; `most` bytes of that.
 pub(crate) async fn into_upload(
-    mut body: Payload,
+    body: Payload,
     encoding: Encoding,
     upload: &mut Intake,
     most: u64,
+) -> Result<(), Problem> {
+    let keep = async |decoded: Vec<u8>| upload.write(&decoded).await.map_err(Problem::from);
+    decode(body, encoding, most, keep).await
+}
+
+/// A whole body as it is without its encoding; `most` bytes of that.
+pub(crate) async fn whole(
+    body: Payload,
+    encoding: Encoding,
+    most: u64,
+) -> Result<Vec<u8>, Problem> {
+    let mut text = Vec::new();
+    let keep = async |decoded: Vec<u8>| {
+        text.extend_from_slice(&decoded);
+        Ok(())
+    };
+    decode(body, encoding, most, keep).await?;
+    Ok(text)
+}
+
+async fn decode(
+    mut body: Payload,
+    encoding: Encoding,
+    most: u64,
+    mut write: impl AsyncFnMut(Vec<u8>) -> Result<(), Problem>,
 ) -> Result<(), Problem> {
     let wrong = |error: &dyn std::fmt::Display| {
         Problem::new(Code::MalformedBody, format!("the body cannot be decoded: {error}"))
@@ -117,9 +142,7 @@ pub(crate) async fn into_upload(
     let mut keep = async |decoded: &mut Vec<u8>| {
         let length = u64::try_from(decoded.len()).unwrap_or(u64::MAX);
         left = left.checked_sub(length).ok_or_else(|| too_large(most))?;
-        upload.write(decoded).await.map_err(Problem::from)?;
-        decoded.clear();
-        Ok::<(), Problem>(())
+        write(std::mem::take(decoded)).await
     };
     while let Some(chunk) = body.next().await {
         let chunk = chunk.map_err(|error| wrong(&error))?;

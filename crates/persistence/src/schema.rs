@@ -91,6 +91,9 @@ tables! {
     flaky_repos (repo_id) {
         repo_id -> Id, org_id -> Id, version -> BigInt, marks -> BigInt,
         document -> Nullable<Document>, failures -> Nullable<Document>,
+        judged_at -> Nullable<Moment>, imported_uploads -> Nullable<BigInt>,
+        imported_runs -> Nullable<BigInt>, imported_from -> Nullable<Moment>,
+        imported_until -> Nullable<Moment>,
     }
 
     upload_jobs (position) {

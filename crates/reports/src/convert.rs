@@ -24,14 +24,15 @@ pub(crate) fn meta(meta: Meta) -> BundleMeta {
     let uncloned = meta.use_uncloned_repo.or(meta.repo.use_uncloned_repo).unwrap_or_default();
     let mut variables = meta.envs;
     variables.extend(meta.trunk_envs.unwrap_or_default());
-    let committed = meta.repo.repo_head_commit_epoch;
+    let time = |seconds: i64| {
+        let at = OffsetDateTime::from_unix_timestamp(seconds).ok().filter(|_| seconds > 0);
+        at.map(Timestamp::from)
+    };
     BundleMeta {
         sha: meta.repo.repo_head_sha,
         branch: meta.repo.repo_head_branch,
-        committed_at: OffsetDateTime::from_unix_timestamp(committed)
-            .ok()
-            .filter(|_| committed > 0)
-            .map(Timestamp::from),
+        committed_at: time(meta.repo.repo_head_commit_epoch),
+        uploaded_at: time(meta.upload_time_epoch),
         author: meta.repo.repo_head_author_name,
         uncloned,
         variant: meta.variant.unwrap_or_default(),
@@ -106,19 +107,19 @@ pub(crate) fn internal_run(run: TestCaseRun) -> FoundRun {
 }
 
 /// A name as the reader of XML takes it, so that both find the same test.
-fn name(text: String) -> String {
+pub(crate) fn name(text: String) -> String {
     let trimmed = text.trim();
     let end = trimmed.floor_char_boundary(FIELD_BYTES);
     if end == text.len() { text } else { trimmed.get(..end).unwrap_or_default().to_owned() }
 }
 
-fn cut(mut text: String) -> String {
+pub(crate) fn cut(mut text: String) -> String {
     text.truncate(text.floor_char_boundary(DETAIL_BYTES));
     text
 }
 
 /// Durations that a span cannot hold are the longest that it can.
-fn span(duration: Duration) -> Span {
+pub(crate) fn span(duration: Duration) -> Span {
     let start = Timestamp::from_unix_micros(0);
     let micros = i64::try_from(duration.as_micros()).unwrap_or(i64::MAX);
     Timestamp::from_unix_micros(micros).since(start)

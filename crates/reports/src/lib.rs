@@ -7,7 +7,8 @@ pub mod bundle;
 mod convert;
 pub mod identity;
 pub mod junit;
+pub mod ndjson;
 mod reader;
 mod reruns;
 
-pub use reader::Reports;
+pub use reader::{Kind, Reports};

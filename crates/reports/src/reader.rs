@@ -9,14 +9,14 @@ use prost::Message;
 use sha2::{Digest, Sha256};
 use signalbox_domain::flaky::UploadSource;
 use signalbox_domain::ports::{ReadError, ReportFile, ReportReader};
-use signalbox_domain::upload::{BundleMeta, ContentHash, FoundFile, FoundReport, FoundRun};
+use signalbox_domain::upload::{BundleMeta, Claims, ContentHash, FoundFile, FoundReport, FoundRun};
 
 use crate::budget::{Budget, NAMES};
 use crate::bundle::internal::{Report, TestCaseRun};
 use crate::bundle::{self, BundleError, BundleLimits, Member, Meta};
 use crate::convert::{self, Identity};
 use crate::junit::{self, JunitError, Limits};
-use crate::reruns;
+use crate::{ndjson, reruns};
 
 /// Reads uploads. It is CPU-bound and never waits: call it on a blocking
 /// thread.
@@ -52,8 +52,17 @@ impl ReportReader for Reports {
                     found.junit(file.name, &mut file.content, &[])?;
                 }
             }
+            UploadSource::Import => {
+                for file in files {
+                    found.imported(file, &self.limits)?;
+                }
+            }
         }
         found.finish()
+    }
+
+    fn line(&self, line: &[u8]) -> Result<Claims, String> {
+        ndjson::Run::parse(line).map(|run| run.claims())
     }
 }
 
@@ -108,6 +117,40 @@ impl Finding {
             let rule = format!("the names of the tests exceed {NAMES} bytes");
             return Err(ReadError::Refused(rule));
         }
+        Ok(())
+    }
+
+    /// Reads a file of the past: what it is follows from how it begins.
+    fn imported(&mut self, file: ReportFile, limits: &BundleLimits) -> Result<(), ReadError> {
+        let ReportFile { name, mut content } = file;
+        let unavailable = |error: io::Error| ReadError::Unavailable(error.to_string());
+        let mut start = Vec::new();
+        content.by_ref().take(4).read_to_end(&mut start).map_err(unavailable)?;
+        let kind = Kind::of(&start);
+        let mut content = io::Cursor::new(start).chain(content);
+        match kind {
+            Kind::Bundle => self.bundle(ReportFile { name, content: Box::new(content) }, limits),
+            Kind::Junit => self.junit(name, &mut content, &[]),
+            Kind::Line => {
+                let mut line = Vec::new();
+                let most = u64::try_from(ndjson::LINE_BYTES).unwrap_or(u64::MAX);
+                content.take(most + 1).read_to_end(&mut line).map_err(unavailable)?;
+                self.line(name, &line)
+            }
+        }
+    }
+
+    fn line(&mut self, name: String, line: &[u8]) -> Result<(), ReadError> {
+        let run = ndjson::Run::parse(line);
+        let run = run.map_err(|problem| ReadError::Refused(format!("{name}: {problem}")))?;
+        let before = self.runs.len();
+        for mut found in run.into_runs() {
+            self.fits &= self.budget.take(&mut found);
+            self.runs.push(found);
+            self.within_limits()?;
+        }
+        self.files.push(file(name, self.runs.len() - before, None));
+        self.hashes.push(ContentHash::of(line));
         Ok(())
     }
 
@@ -260,6 +303,35 @@ impl Finding {
             files: self.files,
             digest: ContentHash::of_parts(texts.iter().map(String::as_str)),
         })
+    }
+}
+
+/// A text without the mark that says that it is UTF-8.
+pub(crate) fn without_mark(text: &[u8]) -> &[u8] {
+    text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text)
+}
+
+/// What an imported file is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A bundle of the public uploader: it begins like zstd.
+    Bundle,
+    /// NDJSON: it begins with a bracket of an object.
+    Line,
+    /// Anything else must be JUnit XML.
+    Junit,
+}
+
+impl Kind {
+    /// What a file is that begins so; 4 bytes are enough.
+    pub fn of(start: &[u8]) -> Self {
+        if start.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) {
+            Self::Bundle
+        } else if without_mark(start).trim_ascii_start().starts_with(b"{") {
+            Self::Line
+        } else {
+            Self::Junit
+        }
     }
 }
 

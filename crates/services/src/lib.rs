@@ -92,8 +92,8 @@ pub use submit::SubmitOptions;
 pub use sweep::Sweeper;
 pub use tokens::{MAX_TOKEN_DAYS, MAX_TOKEN_NAME, NewToken, TokenError, TokenService};
 pub use uploads::{
-    Announced, Intake, PublicRepository, Reception, Sender, UPLOAD_RENEWAL_SECONDS, UploadError,
-    UploadLimits, UploadParts, UploadService,
+    Announced, ImportRefusal, ImportedLines, Intake, PublicRepository, Reception, RefusedLine,
+    Sender, Taken, UPLOAD_RENEWAL_SECONDS, UploadError, UploadLimits, UploadParts, UploadService,
 };
 pub use watch::{Looked, Unexplained, Watch};
 pub use webhooks::{

@@ -13,6 +13,11 @@ pub fn say(line: &str) {
     let _printed = writeln!(std::io::stdout().lock(), "{}", plain(line));
 }
 
+/// Prints a line about progress, where it does not mix with results.
+pub fn note(line: &str) {
+    let _printed = writeln!(std::io::stderr().lock(), "{}", plain(line));
+}
+
 /// Prints an error on one line.
 pub fn complain(words: &str) {
     let words = plain(words).replace('\n', "; ");

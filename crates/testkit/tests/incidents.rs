@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use signalbox_conformance::stores::Scenario;
 use signalbox_domain::flaky::{
     BranchClass, Incident, IncidentState, InfrastructureGuard, MonitorCause, MonitorId,
-    ReportedRun, SettingsPatch, StatusReason, Template, TestId, TestStatus, Upload,
+    ReportedRun, SettingsPatch, StatusReason, Template, TestId, TestStatus, Upload, UploadSource,
 };
 use signalbox_domain::ports::{Stores, TestList};
 use signalbox_domain::time::Span;
@@ -67,11 +67,14 @@ struct Repo<'a> {
     scenario: Scenario<'a>,
     random: Random,
     commit: u32,
+    /// How long ago the runs were that are imported; `None`: they are uploaded.
+    imported: Option<Span>,
 }
 
 impl<'a> Repo<'a> {
     async fn new(stores: &'a Stores, seed: u64) -> Self {
-        Self { scenario: Scenario::new(stores, "acme").await, random: Random(seed), commit: 0 }
+        let scenario = Scenario::new(stores, "acme").await;
+        Self { scenario, random: Random(seed), commit: 0, imported: None }
     }
 
     fn run(&self, test: u32, attempt: u32, failure: Option<(String, String)>) -> ReportedRun {
@@ -91,7 +94,12 @@ impl<'a> Repo<'a> {
     }
 
     async fn upload(&self, upload: &Upload, runs: Vec<ReportedRun>) {
-        self.scenario.service.take_in(upload, runs).await.expect("processed");
+        let mut upload = upload.clone();
+        if let Some(ago) = self.imported {
+            upload.source = UploadSource::Import;
+            upload.received_at = self.scenario.now().minus(ago);
+        }
+        self.scenario.service.take_in(&upload, runs).await.expect("processed");
     }
 
     fn next_upload(&mut self) -> Upload {
@@ -212,9 +220,20 @@ impl<'a> Repo<'a> {
 
 /// Precision and recall after nine days with an incident of that kind on the sixth.
 async fn nine_days(kind: Option<Kind>, seed: u64, guarded: bool) -> (f64, f64, Vec<Incident>) {
+    nine_days_of(None, kind, seed, guarded).await
+}
+
+/// The same, imported so long afterwards.
+async fn nine_days_of(
+    imported: Option<Span>,
+    kind: Option<Kind>,
+    seed: u64,
+    guarded: bool,
+) -> (f64, f64, Vec<Incident>) {
     let database = MemoryDatabase::new();
     let stores = database.stores();
     let mut repo = Repo::new(&stores, seed).await;
+    repo.imported = imported;
     let guard = InfrastructureGuard { enabled: guarded, ..InfrastructureGuard::default() };
     repo.scenario.set(SettingsPatch { guard: Some(guard), ..SettingsPatch::default() }).await;
     for day in 0..9 {
@@ -257,6 +276,19 @@ incidents! {
     a_helper_flags_no_stable_test: Some(Kind::Helper(60)), 6;
     a_helper_of_few_tests_flags_no_stable_test: Some(Kind::Helper(7)), 7;
     shards_flag_no_stable_test: Some(Kind::Shards(4)), 8;
+}
+
+/// The history of a repository is judged as it would have been at its time, with its incidents.
+#[tokio::test]
+async fn an_imported_history_is_judged_as_if_it_had_been_uploaded() {
+    for kind in [None, Some(Kind::BadMachine(60)), Some(Kind::HostDown(80)), Some(Kind::Shards(4))]
+    {
+        let imported = nine_days_of(Some(Span::days(30)), kind, 2, true).await;
+        let uploaded = nine_days(kind, 2, true).await;
+        assert_eq!((imported.0, imported.1), (uploaded.0, uploaded.1), "{kind:?}");
+        assert_eq!(imported.2.len(), uploaded.2.len(), "{kind:?}");
+        assert!(imported.0 >= 0.95 && imported.1 >= 0.9, "{kind:?}: {imported:?}");
+    }
 }
 
 /// The bounds above can fail: without the guard a bad machine accuses most tests.

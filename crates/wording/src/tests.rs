@@ -137,7 +137,10 @@ pub const fn upload_warning(kind: WarningKind) -> &'static str {
         WarningKind::ClassnameMissing => "tests have no class",
         WarningKind::FileMissing => "tests have no file",
         WarningKind::DurationMissing => "tests have no duration",
-        WarningKind::TimestampMissing => "tests have no start, or one that is over 30 days ago",
+        WarningKind::TimestampTooOld => {
+            "tests started before the time for which results are kept; they are not stored"
+        }
+        WarningKind::TimestampMissing => "tests have no start, or one before 2000",
         WarningKind::TimestampInFuture => "tests start in the future",
         WarningKind::TimestampOld => "tests started more than a day before the upload",
         WarningKind::TimestampStale => "tests started more than an hour before the upload",

@@ -263,7 +263,13 @@ CREATE TABLE flaky_repos (
     version BIGINT NOT NULL,
     marks BIGINT NOT NULL,
     document JSONB,
-    failures JSONB
+    failures JSONB,
+    -- How far results were judged, and what was imported since the last summary.
+    judged_at TIMESTAMPTZ,
+    imported_uploads BIGINT,
+    imported_runs BIGINT,
+    imported_from TIMESTAMPTZ,
+    imported_until TIMESTAMPTZ
 );
 
 CREATE TABLE flaky_settings_log (

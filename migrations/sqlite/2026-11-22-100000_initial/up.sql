@@ -263,7 +263,13 @@ CREATE TABLE flaky_repos (
     version INTEGER NOT NULL,
     marks INTEGER NOT NULL,
     document TEXT,
-    failures TEXT
+    failures TEXT,
+    -- How far results were judged, and what was imported since the last summary.
+    judged_at INTEGER,
+    imported_uploads INTEGER,
+    imported_runs INTEGER,
+    imported_from INTEGER,
+    imported_until INTEGER
 ) STRICT;
 
 CREATE TABLE flaky_settings_log (

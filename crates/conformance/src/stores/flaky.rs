@@ -124,6 +124,7 @@ pub async fn a_step_on_an_old_version_writes_nothing(stores: &Stores) {
         steps: &[],
         windows: &windows,
         incidents: None,
+        progress: None,
         at: scenario.now(),
         audit: None,
     };

@@ -8,6 +8,7 @@ pub mod events;
 pub mod flaky;
 pub mod flaky_cost;
 pub mod flaky_evidence;
+pub mod flaky_import;
 pub mod flaky_incidents;
 pub mod flaky_lists;
 pub mod flaky_runs;
@@ -60,6 +61,10 @@ macro_rules! store_conformance {
             flaky_incidents::a_bad_upload_is_an_incident,
             flaky_incidents::failures_are_recounted,
             flaky_incidents::an_incident_is_recognized_late,
+            flaky_import::an_imported_run_is_judged_as_of_its_own_time,
+            flaky_import::time_runs_forwards_during_an_import,
+            flaky_import::a_run_is_imported_once,
+            flaky_import::an_incident_of_the_past_is_recognized,
             flaky_cost::an_upload_costs_what_it_contains,
             flaky::summaries_agree_with_the_runs,
             flaky_evidence::a_bug_of_one_platform_is_no_flake,

@@ -3,8 +3,8 @@
 use crate::time::Timestamp;
 
 use super::{
-    Actor, INCIDENT_CHANGED, Judgement, MonitorId, MonitorKind, MonitorStatus, QuarantineOverride,
-    Reading, TestId, TestStatus, Trigger,
+    Actor, IMPORT_FINISHED, INCIDENT_CHANGED, Judgement, MonitorId, MonitorKind, MonitorStatus,
+    QuarantineOverride, Reading, TestId, TestStatus, Trigger,
 };
 
 /// A public event. Its payload also has the metadata of the test.
@@ -69,13 +69,14 @@ pub enum EventKind {
 }
 
 impl EventKind {
-    /// The public names, that of incidents among them, which are not about one test.
-    pub const NAMES: [&'static str; 5] = [
+    /// The public names, those of incidents and imports among them, which are not about one test.
+    pub const NAMES: [&'static str; 6] = [
         "test_case.status_changed",
         "v2.test_case.status_changed",
         "test_case.monitor_status_changed",
         "test_case.quarantining_setting_changed",
         INCIDENT_CHANGED,
+        IMPORT_FINISHED,
     ];
 
     /// The public name.

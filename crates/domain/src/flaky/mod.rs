@@ -25,6 +25,7 @@ mod mask;
 mod monitor;
 mod origin;
 mod plan;
+mod progress;
 mod quarantine;
 mod reason;
 mod refusal;
@@ -61,6 +62,7 @@ pub use monitor::{
 };
 pub use origin::{Base, Doubt, NoOrigin, Origin};
 pub use plan::{absorb, decide, next_deadline};
+pub use progress::{IMPORT_FINISHED, ImportSummary, Imported, Progress};
 pub use quarantine::{
     AutoQuarantine, QuarantineCause, QuarantineOverride, QuarantineSettings, QuarantineSince,
     Quarantining, TestStatus, is_known_quarantined, is_quarantined,

@@ -30,6 +30,8 @@ words!(
         JUnit = "junit",
         /// Reports that a check of the plain git host wrote.
         Checks = "checks",
+        /// A run of the past: a bundle, JUnit XML or a line of NDJSON.
+        Import = "import",
     }
 );
 
@@ -59,7 +61,7 @@ pub struct Upload {
     pub source: UploadSource,
     /// Who vouches for it.
     pub trust: Trust,
-    /// When it was received.
+    /// When it was received; of an imported run, when it ended.
     pub received_at: Timestamp,
     /// The commit that was tested.
     pub sha: Option<Sha>,

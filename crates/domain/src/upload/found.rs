@@ -18,6 +18,8 @@ pub struct BundleMeta {
     pub committed_at: Option<Timestamp>,
     /// Who wrote it.
     pub author: String,
+    /// When the bundle was made.
+    pub uploaded_at: Option<Timestamp>,
     /// Whether the sender has no clone, so that its explicit values take precedence over its
     /// environment.
     pub uncloned: bool,

@@ -5,10 +5,12 @@ mod ci;
 mod found;
 mod mapping;
 mod record;
+mod time;
 mod warning;
 
 pub use ci::{CiRun, clean_branch};
 pub use found::{BundleMeta, FoundFile, FoundReport, FoundRun};
-pub use mapping::{Mapped, kept_variant, map, upload_of};
+pub use mapping::{Mapped, MappingRules, kept_variant, map, upload_of};
 pub use record::{Claims, ContentHash, Part, Received, UploadRecord, UploadState};
+pub use time::{RefusedTime, check_time, time_of_import, time_of_report};
 pub use warning::{Severity, UploadWarning, WarningKind};

@@ -81,6 +81,9 @@ pub struct Claims {
     pub author: Option<String>,
     /// Which variant of the run it is; empty when it has none.
     pub variant: String,
+    /// When the run ended; only of an imported run.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    pub at: Option<Timestamp>,
     /// Ids of tests whose failure was excused because they were quarantined.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "BTreeSet::is_empty"))]
     pub excused: BTreeSet<String>,

@@ -5,6 +5,7 @@ use crate::time::{Span, Timestamp};
 use crate::words::words;
 
 use super::FoundRun;
+use super::time::{AHEAD_MINUTES, is_set};
 
 /// The most characters of a name, a class or a file.
 const MAX_CHARS: usize = 1_000;
@@ -12,15 +13,11 @@ const MAX_CHARS: usize = 1_000;
 const OLD_HOURS: u32 = 24;
 /// Hours after which a start is stale.
 const STALE_HOURS: u32 = 1;
-/// Minutes that a sender's clock may be ahead.
-pub(super) const AHEAD_MINUTES: u32 = 5;
-/// Days after which a start counts as not set.
-pub(super) const UNSET_DAYS: u32 = 30;
 
 words!(
     /// How bad it is.
     Severity {
-        /// Results are kept, but something that matters is missing.
+        /// Something that matters is missing, or some results are not kept.
         Invalid = "invalid",
         /// Results are kept, and could say more.
         Suboptimal = "suboptimal",
@@ -54,7 +51,9 @@ words!(
         FileMissing = "file_missing",
         /// Tests have no duration.
         DurationMissing = "duration_missing",
-        /// Tests have no start, or one that is more than 30 days ago.
+        /// Tests started before the time for which results are kept; those results are not stored.
+        TimestampTooOld = "timestamp_too_old",
+        /// Tests have no start, or one before 2000.
         TimestampMissing = "timestamp_missing",
         /// Tests start in the future.
         TimestampInFuture = "timestamp_in_future",
@@ -81,7 +80,8 @@ impl WarningKind {
             | Self::BranchMissing
             | Self::PrNumberMissing
             | Self::PrOnStableBranch
-            | Self::FileUnreadable => Severity::Invalid,
+            | Self::FileUnreadable
+            | Self::TimestampTooOld => Severity::Invalid,
             Self::NoTests
             | Self::NameTooLong
             | Self::ClassnameMissing
@@ -108,11 +108,12 @@ pub struct UploadWarning {
     pub count: u32,
 }
 
-/// The warnings about an upload, the worst first.
+/// The warnings about an upload, the worst first. Results from before `oldest` are not kept.
 pub(super) fn warnings(
     upload: &Upload,
     runs: &[FoundRun],
     unreadable_files: usize,
+    oldest: Timestamp,
 ) -> Vec<UploadWarning> {
     let mut found = Vec::new();
     let mut whole = |kind, wrong: bool| {
@@ -135,17 +136,18 @@ pub(super) fn warnings(
     };
     some(WarningKind::FileUnreadable, unreadable_files);
     for kind in WarningKind::ALL {
-        some(*kind, runs.iter().filter(|run| has(run, *kind, upload.received_at)).count());
+        let times = (upload.received_at, oldest);
+        some(*kind, runs.iter().filter(|run| has(run, *kind, times)).count());
     }
     found.sort_by_key(|it| (it.kind.severity(), it.kind));
     found
 }
 
 /// Whether an attempt is to blame.
-fn has(run: &FoundRun, kind: WarningKind, received: Timestamp) -> bool {
+fn has(run: &FoundRun, kind: WarningKind, (received, oldest): (Timestamp, Timestamp)) -> bool {
     let long = |text: &str| text.len() > MAX_CHARS && text.chars().count() > MAX_CHARS;
     let before = |hours| received.minus(Span::hours(hours));
-    let set = run.started_at.filter(|at| *at >= before(UNSET_DAYS * 24));
+    let set = run.started_at.filter(|at| is_set(*at));
     match kind {
         WarningKind::SuiteNameMissing => run.parent.trim().is_empty(),
         WarningKind::CaseNameMissing => run.name.is_empty(),
@@ -157,7 +159,8 @@ fn has(run: &FoundRun, kind: WarningKind, received: Timestamp) -> bool {
         WarningKind::TimestampInFuture => {
             set.is_some_and(|at| at > received.plus(Span::minutes(AHEAD_MINUTES)))
         }
-        WarningKind::TimestampOld => set.is_some_and(|at| at < before(OLD_HOURS)),
+        WarningKind::TimestampTooOld => set.is_some_and(|at| at < oldest),
+        WarningKind::TimestampOld => set.is_some_and(|at| at >= oldest && at < before(OLD_HOURS)),
         WarningKind::TimestampStale => {
             set.is_some_and(|at| at >= before(OLD_HOURS) && at < before(STALE_HOURS))
         }

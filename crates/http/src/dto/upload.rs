@@ -1,6 +1,7 @@
 //! Uploads in replies.
 
 use serde::Serialize;
+use signalbox_domain::flaky::UploadSource;
 use signalbox_domain::upload::{Severity, UploadRecord, UploadWarning};
 use signalbox_wording::upload_warning;
 use utoipa::ToSchema;
@@ -51,7 +52,7 @@ impl UploadWarningReply {
 #[schema(example = json!({
     "id": "0b7d6f5e-6f0e-5f2a-9d58-1d3f6f0f8a11", "state": "read", "source": "junit",
     "trust": "token", "created_at": "2026-09-17T10:16:02.000Z",
-    "received_at": "2026-09-17T10:16:02.000Z", "bytes": 2048,
+    "received_at": "2026-09-17T10:16:02.000Z", "ran_at": null, "bytes": 2048,
     "sha": "1f0c1b9d2f3f4e5a6b7c8d9e0f1a2b3c4d5e6f70", "branch": "main",
     "branch_class": "stable", "pr_number": null, "job_url": "https://ci.acme.test/jobs/7",
     "job_name": "unit", "author": "ada", "variant": "", "tests": 120, "failed_tests": 1,
@@ -67,7 +68,7 @@ pub(crate) struct UploadReply {
     id: String,
     /// The state: `awaited`, `received`, `read` or `failed`.
     state: &'static str,
-    /// The source: `bundle`, `junit` or `checks`.
+    /// The source: `bundle`, `junit`, `checks` or `import`.
     source: &'static str,
     /// How it was authenticated: `token`, or `public` for an upload without one.
     trust: &'static str,
@@ -75,6 +76,8 @@ pub(crate) struct UploadReply {
     created_at: String,
     /// When its data was received.
     received_at: Option<String>,
+    /// When an imported run ended; results count as of this time.
+    ran_at: Option<String>,
     /// Its size in bytes.
     bytes: Option<u64>,
     /// The commit that was tested.
@@ -115,6 +118,7 @@ impl UploadReply {
     pub(crate) fn of(record: &UploadRecord) -> Self {
         let upload = record.upload.as_ref();
         let (received, taken) = (record.received.as_ref(), record.taken_in.as_ref());
+        let imported = upload.filter(|_| record.source == UploadSource::Import);
         Self {
             id: record.id.to_string(),
             state: record.state.as_str(),
@@ -122,6 +126,7 @@ impl UploadReply {
             trust: record.trust.as_str(),
             created_at: record.created_at.to_string(),
             received_at: received.map(|it| it.at.to_string()),
+            ran_at: imported.map(|it| it.received_at.to_string()),
             bytes: received.map(signalbox_domain::upload::Received::bytes),
             sha: upload.and_then(|it| it.sha.as_ref().map(ToString::to_string)),
             branch: upload.map(|it| it.branch.clone()).filter(|it| !it.is_empty()),

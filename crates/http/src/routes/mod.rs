@@ -66,7 +66,8 @@ pub(crate) fn configure(config: &mut ServiceConfig) {
         post: submit_pull_request, cancel_pull_request, restart_tests_on_pull_request,
             get_submitted_pull_request, get_submitted_pull_requests, list_pull_requests,
             list_merge_queue_testing_results, set_impacted_targets, get_merge_queue_testing_details,
-            create_queue, delete_queue, get_queue, update_queue, upload_reports, list_uploads;
+            create_queue, delete_queue, get_queue, update_queue, upload_reports, import_reports,
+            list_uploads;
         get: get_merge_queue_metrics, check_output, get_upload, status, openapi,
             list_audit;
     );
@@ -124,6 +125,7 @@ pub(crate) fn configure(config: &mut ServiceConfig) {
         list_failures_of_test_run,
         list_incidents,
         decide_incident,
+        finish_import,
     );
     macro_rules! webhooks {
         ($($post:ident),+ $(,)?) => {

@@ -43,6 +43,14 @@ fn bundle(id: &str, variables: &Value, xml: &str) -> Vec<u8> {
     archive(&[("meta.json", meta.as_bytes()), ("junit/0", xml.as_bytes())])
 }
 
+/// A bundle that was made at a time, in seconds since 1970.
+pub(crate) fn bundle_made_at(seconds: i64) -> Vec<u8> {
+    let mut meta = meta("id", &json!({}));
+    meta["upload_time_epoch"] = seconds.into();
+    meta["repo"]["repo_head_commit_epoch"] = (seconds - 600).into();
+    archive(&[("meta.json", meta.to_string().as_bytes()), ("junit/0", FLAKY.as_bytes())])
+}
+
 fn announcement() -> Value {
     json!({
         "repo": {"host": "git.test", "owner": "acme", "name": "calc"}, "orgUrlSlug": "acme",

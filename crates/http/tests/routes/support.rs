@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 use signalbox_conformance::fake_host::{FakeHost, FakeHosts};
 use signalbox_domain::ids::{OrgId, OrgSlug, PrNumber, RepoName, TokenId};
-use signalbox_domain::ports::{Exposition, IdSource, Observed, Observer, Org, Stores};
+use signalbox_domain::ports::{Clock as _, Exposition, IdSource, Observed, Observer, Org, Stores};
 use signalbox_domain::queue::{EffectClass, QueueMetrics};
 use signalbox_domain::testing::{CountingIds, ManualClock, Quiet};
 use signalbox_domain::time::Timestamp;
@@ -141,7 +141,13 @@ impl Server {
             sink: results.clone(),
             quarantine: results.clone(),
         };
-        let limits = UploadLimits { bytes: 1_000_000, files: 3, runs: 50_000, public_calls: 5 };
+        let limits = UploadLimits {
+            bytes: 1_000_000,
+            files: 3,
+            runs: 50_000,
+            public_calls: 5,
+            ..UploadLimits::default()
+        };
         let uploads = Arc::new(UploadService::new(context.clone(), parts, limits));
         let queues = Arc::new(QueueService::new(context.clone()));
         let hooks = Arc::new(FakeWebhooks::default());
@@ -262,6 +268,11 @@ impl Server {
 
     pub(crate) async fn settle(&self) {
         self.settle_but(&[]).await;
+    }
+
+    /// The time.
+    pub(crate) fn clock_now(&self) -> Timestamp {
+        self.clock.now()
     }
 
     /// Reads every upload that waits to be read.

@@ -54,6 +54,7 @@ impl FlakyService {
                 steps: &steps,
                 windows: &BTreeMap::new(),
                 incidents: None,
+                progress: None,
                 at,
                 audit: Some(&audit),
             };

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use signalbox_domain::audit::{AuditAction, AuditFields};
 use signalbox_domain::flaky::{
     Admission, CodeSummary, Fact, INCIDENT_CHANGED, Incident, IncidentId, IncidentState, Intake,
-    MonitorId, Reading, Recount, SameCode, Settings, Summary, TestId, UploadId, WindowRules,
-    Windows, assess, failures_of,
+    MonitorId, Reading, Recount, SameCode, Settings, Summary, TestId, UploadId, UploadSource,
+    WindowRules, Windows, assess, failures_of,
 };
 use signalbox_domain::ids::RepoName;
 use signalbox_domain::ports::{
@@ -94,6 +94,7 @@ impl FlakyService {
                 steps: &steps,
                 windows: &windows,
                 incidents: Some(&changes),
+                progress: None,
                 at,
                 audit: Some(&audit),
             };
@@ -136,7 +137,11 @@ impl FlakyService {
                 failures.extend(late.iter().copied());
                 self.recount(repo, &incident, late, false, &mut changes).await?;
             }
-            changes.steps.push(self.step(repository, before, &incident, failures, at));
+            let mut step = self.step(repository, before, &incident, failures, at);
+            if intake.upload.source == UploadSource::Import {
+                step.event = None;
+            }
+            changes.steps.push(step);
         }
         changes.history = Some(assessment.history);
         Ok(Some(changes))

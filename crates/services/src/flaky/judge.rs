@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use signalbox_domain::flaky::{
     Event, Fact, Input, Intake, MEASURE_EVERY_MINUTES, MonitorStatus, Recount, Settings, TestCase,
-    TestId, Transition, WindowRules, Windows, absorb, horizon, next_deadline,
+    TestId, Transition, UploadSource, WindowRules, Windows, absorb, horizon, next_deadline,
 };
 use signalbox_domain::ports::{
     EventRecord, RepoRef, Repository, TestRecord, TestSnapshot, TestStep,
@@ -98,7 +98,7 @@ impl FlakyService {
     }
 
     /// The steps of decisions, with their events. Decisions that change nothing are
-    /// omitted.
+    /// omitted. Decisions about an imported run have no events: they are about the past.
     pub(super) async fn steps(
         &self,
         repository: &Repository,
@@ -110,7 +110,10 @@ impl FlakyService {
         let judged: Vec<Judged> =
             judged.into_iter().filter(|it| !it.transition.is_empty()).collect();
         let repo = RepoRef { org: repository.org, id: repository.id };
-        let telling = judged.iter().filter(|it| !it.transition.events.is_empty());
+        let past = intake.is_some_and(|it| it.upload.source == UploadSource::Import);
+        // Time is measured by the clock, also after a judgement as of the past.
+        let looked_at = if past { self.context.clock.now() } else { at };
+        let telling = judged.iter().filter(|it| !past && !it.transition.events.is_empty());
         let telling: Vec<TestId> = telling.map(|it| it.transition.test.id).collect();
         let mut numbers = if telling.is_empty() {
             BTreeMap::new()
@@ -146,9 +149,9 @@ impl FlakyService {
                 payload: self.context.events.test_event(&snapshot, event),
                 request: self.context.ids.request_id(),
             };
-            let events = transition.events.iter().map(told).collect();
+            let events = transition.events.iter().filter(|_| !past).map(told).collect();
             let test = snapshot.record.test;
-            let due_at = due_at(&test, at);
+            let due_at = due_at(&test, looked_at);
             steps.push(TestStep { test, journal, events, due_at });
         }
         Ok(steps)

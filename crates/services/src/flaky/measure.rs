@@ -68,6 +68,7 @@ impl FlakyService {
                 steps: &steps,
                 windows: &windows,
                 incidents: None,
+                progress: None,
                 at,
                 audit: None,
             };

@@ -1,6 +1,7 @@
 //! Use cases of flaky tests: storing results, judging tests, and lists.
 
 mod commands;
+mod finish_import;
 mod incidents;
 mod judge;
 mod known;
@@ -85,6 +86,7 @@ impl FlakyService {
                 let mut of_incidents = commit.incidents.iter().flat_map(|it| &it.steps);
                 if commit.steps.iter().any(|step| !step.events.is_empty())
                     || of_incidents.any(|step| step.event.is_some())
+                    || commit.progress.is_some_and(|step| step.event.is_some())
                 {
                     self.context.notifier.emitted(commit.repo.org);
                 }

@@ -10,7 +10,9 @@ use signalbox_domain::flaky::{
     Addition, IngestOutcome, Intake, ReportedRun, Settings, Summary, TestCase, TestDirectory,
     TestId, Upload, WindowRules, Windows, horizon, intake,
 };
-use signalbox_domain::ports::{FlakyCommit, IncidentChanges, RepoRef, StoreError, TestRecord};
+use signalbox_domain::ports::{
+    FlakyCommit, IncidentChanges, ProgressStep, RepoRef, StoreError, TestRecord,
+};
 use signalbox_domain::time::Timestamp;
 
 use super::super::Error;
@@ -36,9 +38,9 @@ impl ResultsSink for FlakyService {
         let turn = self.turn(repo);
         let _turn = turn.lock().await;
         for _ in 0..ATTEMPTS {
-            let at = self.context.clock.now();
             // The version first: what is read after it may be newer, and then the commit conflicts.
             let known = stores.tests.repo(repo).await?;
+            let at = known.progress.as_of(upload, self.context.clock.now());
             if let Some(before) = stores.tests.ingest_outcome(repo, upload.id).await? {
                 return Ok(IngestOutcome { repeated: true, ..before });
             }
@@ -57,6 +59,8 @@ impl ResultsSink for FlakyService {
             let judged = self.judge(repo, &settings, &intake, records, &mut changes, at).await?;
             let (judged, windows) = judged;
             let steps = self.steps(&repository, &settings, Some(&intake), judged, at).await?;
+            let progress = known.progress.with(upload, intake.taken_in.runs, at);
+            let progress = ProgressStep { progress, event: None };
             let commit = FlakyCommit {
                 repo,
                 expected: known.version,
@@ -65,6 +69,7 @@ impl ResultsSink for FlakyService {
                 steps: &steps,
                 windows: &windows,
                 incidents: Some(&changes),
+                progress: Some(&progress),
                 at,
                 audit: None,
             };

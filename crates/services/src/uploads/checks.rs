@@ -115,7 +115,8 @@ impl UploadService {
             return Ok(None);
         };
         let place = (&org.slug, &job.repository.name);
-        let rules = self.branch_rules(job.repository.org, job.repository.id).await?;
+        let (org_id, repo_id) = (job.repository.org, job.repository.id);
+        let rules = self.mapping_rules(org_id, repo_id, received.at).await?;
         let mapped = map(intake.record_mut(), &received, found, place, &rules);
         Ok(Some(failed_in_the_end(mapped.runs)))
     }

@@ -22,6 +22,15 @@ pub struct Announced {
     pub secret: String,
 }
 
+/// An upload whose bytes have come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Taken {
+    /// Its id.
+    pub id: UploadId,
+    /// Whether it came before; then nothing is read again.
+    pub is_known: bool,
+}
+
 /// Whether bytes are wanted.
 pub enum Reception {
     /// They are.
@@ -128,7 +137,7 @@ impl UploadService {
         Ok(self.begin(&repository, UploadSource::JUnit, sender, claims))
     }
 
-    fn begin(
+    pub(super) fn begin(
         &self,
         repository: &Repository,
         source: UploadSource,
@@ -164,7 +173,12 @@ impl UploadService {
 
     /// Ends an upload: its bytes are kept and will be read. The same reports with the same claims
     /// are the same upload; its id is answered again, and nothing is read twice.
-    pub async fn complete(&self, mut intake: Intake) -> Result<UploadId, Error> {
+    pub async fn complete(&self, intake: Intake) -> Result<UploadId, Error> {
+        Ok(self.complete_and_tell(intake).await?.id)
+    }
+
+    /// As [`Self::complete`]; also says whether the upload came before.
+    pub async fn complete_and_tell(&self, mut intake: Intake) -> Result<Taken, Error> {
         intake.close_file().await?;
         let Intake { mut record, parts, .. } = intake;
         if parts.is_empty() {
@@ -187,7 +201,7 @@ impl UploadService {
         if taken {
             self.context.notifier.received();
         }
-        Ok(record.id)
+        Ok(Taken { id: record.id, is_known: !taken })
     }
 }
 
@@ -206,6 +220,7 @@ fn content_id(record: &UploadRecord, received: &Received) -> UploadId {
         text(&claims.base),
         claims.variant.clone(),
     ];
+    parts.extend(claims.at.map(|at| at.to_string()));
     parts.extend(received.parts.iter().map(|part| part.hash.to_string()));
     let hash = ContentHash::of_parts(parts.iter().map(String::as_str));
     UploadId(Uuid::new_v5(&record.repo.0, &hash.0))

@@ -2,6 +2,7 @@
 
 mod checks;
 mod error;
+mod import;
 mod intake;
 mod reads;
 mod worker;
@@ -12,17 +13,19 @@ use std::sync::{Arc, Mutex, PoisonError};
 use uuid::Uuid;
 
 use crate::{QuarantineLookup, ResultsSink};
-use signalbox_domain::flaky::{BranchRules, Trust};
+use signalbox_domain::flaky::{MAX_HOURS, Trust};
 use signalbox_domain::ids::{OrgId, OrgSlug, RepoId, RepoName};
 use signalbox_domain::ports::{BlobStore, RepoRef, ReportReader, Repository};
 use signalbox_domain::time::{Span, Timestamp};
 use signalbox_domain::token::{Caller, Scope};
+use signalbox_domain::upload::MappingRules;
 
 use super::flaky::settings_of;
 use super::{Error, FlakyContext};
 
 pub use error::UploadError;
-pub use intake::{Announced, Intake, Reception};
+pub use import::{ImportRefusal, ImportedLines, RefusedLine};
+pub use intake::{Announced, Intake, Reception, Taken};
 pub use worker::UPLOAD_RENEWAL_SECONDS;
 
 /// The minutes in which calls with a public id are counted.
@@ -39,11 +42,15 @@ pub struct UploadLimits {
     pub runs: usize,
     /// Calls with the public id of one repository in ten minutes.
     pub public_calls: u32,
+    /// How long results are kept. What is older is refused.
+    pub history: Span,
 }
 
 impl Default for UploadLimits {
     fn default() -> Self {
-        Self { bytes: 256 * 1024 * 1024, files: 1_000, runs: 250_000, public_calls: 600 }
+        let bytes = 256 * 1024 * 1024;
+        let history = Span::hours(MAX_HOURS);
+        Self { bytes, files: 1_000, runs: 250_000, public_calls: 600, history }
     }
 }
 
@@ -207,11 +214,17 @@ impl UploadService {
         *count <= self.limits.public_calls
     }
 
-    /// The rules that classify the branches of a repository.
-    async fn branch_rules(&self, org: OrgId, repo: RepoId) -> Result<BranchRules, Error> {
+    /// The rules for an upload of a repository that was received at a time.
+    async fn mapping_rules(
+        &self,
+        org: OrgId,
+        repo: RepoId,
+        received_at: Timestamp,
+    ) -> Result<MappingRules, Error> {
         let repo = RepoRef { org, id: repo };
         let known = self.context.stores.tests.repo(repo).await?;
-        Ok(settings_of(repo, &known).branches)
+        let branches = settings_of(repo, &known).branches;
+        Ok(MappingRules { branches, oldest: received_at.minus(self.limits.history) })
     }
 }
 

@@ -1,10 +1,11 @@
 //! Reading what was received: lease, read, map, take in, finish.
 
-use signalbox_domain::flaky::{BranchRules, ReportedRun, Upload};
+use signalbox_domain::flaky::{ReportedRun, Upload, UploadSource};
 use signalbox_domain::ports::{LeasedUpload, Observed, ReadError, ReportFile};
 use signalbox_domain::time::{Span, Timestamp};
 use signalbox_domain::upload::{
-    ContentHash, FoundFile, Mapped, Received, UploadRecord, UploadState, map, upload_of,
+    ContentHash, FoundFile, FoundReport, Mapped, MappingRules, Received, RefusedTime, UploadRecord,
+    UploadState, map, time_of_import, upload_of,
 };
 
 use super::{Error, UploadError, UploadService};
@@ -132,8 +133,9 @@ impl UploadService {
             ReadError::Unavailable(words) => Stop::Later(words),
         })?;
         note_files(done, &found.files);
-        let rules = self.branch_rules(done.org, done.repo).await?;
-        let upload = upload_of(done, &received, found.meta.as_ref(), &rules);
+        let rules = self.mapping_rules(done.org, done.repo, received.at).await?;
+        let received = self.at_its_time(done, received, &found)?;
+        let upload = upload_of(done, &received, found.meta.as_ref(), &rules.branches);
         done.upload = Some(upload.clone());
         let nothing_read =
             !found.files.is_empty() && found.files.iter().all(|file| file.problem.is_some());
@@ -150,8 +152,13 @@ impl UploadService {
         else {
             return Err(Stop::Lost);
         };
-        let Mapped { upload, runs, warnings } = self.mapped(done, &received, found, &rules).await?;
+        let Mapped { upload, runs, too_old, warnings } =
+            self.mapped(done, &received, found, &rules).await?;
         done.warnings = warnings;
+        if runs.is_empty() && too_old > 0 {
+            let refused = RefusedTime::all(rules.oldest, self.limits.history);
+            return Err(Stop::Failed(refused.to_string()));
+        }
         if owner != done.id {
             let first = self.context.stores.uploads.find(done.org, owner).await;
             let first = first.map_err(Error::from)?;
@@ -167,12 +174,27 @@ impl UploadService {
         self.take_in(done, upload, runs).await
     }
 
+    /// An imported run is received when it ended.
+    fn at_its_time(
+        &self,
+        record: &UploadRecord,
+        received: Received,
+        found: &FoundReport,
+    ) -> Result<Received, Stop> {
+        if record.source != UploadSource::Import {
+            return Ok(received);
+        }
+        let at = time_of_import(record.claims.at, found, received.at, self.limits.history);
+        let at = at.map_err(|refused| Stop::Failed(refused.to_string()))?;
+        Ok(Received { at, ..received })
+    }
+
     async fn mapped(
         &self,
         record: &UploadRecord,
         received: &Received,
-        found: signalbox_domain::upload::FoundReport,
-        rules: &BranchRules,
+        found: FoundReport,
+        rules: &MappingRules,
     ) -> Result<Mapped, Stop> {
         let org = self.context.orgs.find(record.org).await.map_err(Error::from)?;
         let repo =

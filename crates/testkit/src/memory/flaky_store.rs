@@ -25,6 +25,7 @@ impl FlakyStore for MemoryDatabase {
             version: Version(row.map_or(0, |row| row.version)),
             revision: row.map_or(0, |row| row.revision),
             settings: row.and_then(|row| row.settings.clone()),
+            progress: row.map(|row| row.progress).unwrap_or_default(),
         })
     }
 
@@ -188,6 +189,9 @@ impl FlakyStore for MemoryDatabase {
             row.settings = Some(step.settings.clone());
             row.log.push(step.clone());
         }
+        if let Some(step) = commit.progress {
+            row.progress = step.progress;
+        }
         let version = Version(row.version);
         if let Some(changes) = commit.incidents {
             flaky.change_incidents(repo, changes);
@@ -207,6 +211,8 @@ impl FlakyStore for MemoryDatabase {
         let of_incidents: Vec<EventRecord> =
             of_incidents.filter_map(|step| step.event.clone()).collect();
         tables.log(repo.org, repo.id, &of_incidents);
+        let of_import: Option<EventRecord> = commit.progress.and_then(|step| step.event.clone());
+        tables.log(repo.org, repo.id, of_import.as_slice());
         for step in commit.steps {
             tables.log(repo.org, repo.id, &step.events);
         }

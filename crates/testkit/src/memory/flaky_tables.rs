@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use signalbox_domain::flaky::{
     Addition, Bucket, CodeSummary, FailureCluster, FailureHistory, HourCount, Incident, IncidentId,
-    IngestOutcome, Intake, JournalRecord, Recount, RunOutcome, RunRecord, Settings, Summary,
-    TestCase, TestId, UploadId, Windows,
+    IngestOutcome, Intake, JournalRecord, Progress, Recount, RunOutcome, RunRecord, Settings,
+    Summary, TestCase, TestId, UploadId, Windows,
 };
 use signalbox_domain::ids::PrNumber;
 use signalbox_domain::ports::{
@@ -22,6 +22,7 @@ pub(super) struct RepoRow {
     pub(super) version: i64,
     pub(super) revision: i64,
     pub(super) settings: Option<Settings>,
+    pub(super) progress: Progress,
     pub(super) log: Vec<SettingsStep>,
 }
 

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use super::{PublicEvent, incidents, queues, tests};
+use super::{PublicEvent, imports, incidents, queues, tests};
 
 /// A public event.
 #[derive(Clone, Copy, Debug)]
@@ -29,7 +29,7 @@ impl EventType {
 
 /// Every public event.
 pub fn all() -> impl Iterator<Item = &'static EventType> {
-    queues::EVENTS.iter().chain(tests::EVENTS).chain(incidents::EVENTS)
+    queues::EVENTS.iter().chain(tests::EVENTS).chain(incidents::EVENTS).chain(imports::EVENTS)
 }
 
 pub use tests::NEVER_CAUSED;

@@ -2,6 +2,7 @@
 //! Schema, the catalog and the page of the documentation are made from the struct too.
 
 pub mod catalog;
+mod imports;
 mod incidents;
 mod queues;
 mod shapes;
@@ -13,9 +14,10 @@ use schemars::generate::SchemaSettings;
 use schemars::transform::{RecursiveTransform, Transform};
 use serde::Serialize;
 use serde_json::{Value, json};
-use signalbox_domain::flaky::{Incident, IncidentState};
-use signalbox_domain::ids::RepoName;
+use signalbox_domain::flaky::{ImportSummary, Incident, IncidentState};
+use signalbox_domain::ids::{RepoId, RepoName};
 use signalbox_domain::ports::{EventWriter, QueuePlace, TestSnapshot};
+use signalbox_domain::time::Timestamp;
 use signalbox_domain::{flaky, queue};
 
 pub use test_case::Links;
@@ -131,5 +133,14 @@ impl EventWriter for EventPayloads {
         incident: &Incident,
     ) -> String {
         incidents::payload(repo, before, incident)
+    }
+
+    fn import_event(
+        &self,
+        repo: (RepoId, &RepoName),
+        summary: &ImportSummary,
+        at: Timestamp,
+    ) -> String {
+        imports::payload(repo, summary, at)
     }
 }

@@ -107,6 +107,10 @@ impl FailureHistory {
     /// what happens every day is usual.
     pub(super) fn note(&mut self, known: u32, failed: u32, at: Timestamp) {
         let day = at.unix_micros().div_euclid(Span::days(1).micros());
+        if day < self.today {
+            // An imported run of an earlier day says nothing about today.
+            return;
+        }
         if day > self.today {
             self.days.extend(day_of(&self.uploads));
             let surplus = self.days.len().saturating_sub(MAX_DAYS);

@@ -11,7 +11,7 @@ use async_trait::async_trait;
 use crate::audit::AuditRecord;
 use crate::flaky::{
     Actor, CodeSummary, FailureHistory, Incident, IncidentId, IngestOutcome, Intake, JournalRecord,
-    Recount, RunRecord, SameCode, Settings, Summary, TestCase, TestId, UploadId, Windows,
+    Progress, Recount, RunRecord, SameCode, Settings, Summary, TestCase, TestId, UploadId, Windows,
 };
 use crate::ids::{OrgId, RepoId};
 use crate::ports::{CommitError, EventRecord, StoreError, Version};
@@ -37,6 +37,8 @@ pub struct FlakyRepo {
     pub revision: i64,
     /// Its settings; `None` for the defaults.
     pub settings: Option<Settings>,
+    /// How far it was judged.
+    pub progress: Progress,
 }
 
 /// A test with its state and metadata.
@@ -80,6 +82,15 @@ pub struct SettingsStep {
     pub by: Actor,
     /// When.
     pub at: Timestamp,
+}
+
+/// How far a repository was judged after a step.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProgressStep {
+    /// The progress after.
+    pub progress: Progress,
+    /// The event, if an import is finished.
+    pub event: Option<EventRecord>,
 }
 
 /// An incident that is new or changed.
@@ -132,7 +143,9 @@ pub struct FlakyCommit<'a> {
     pub windows: &'a BTreeMap<TestId, Windows>,
     /// What changes of incidents.
     pub incidents: Option<&'a IncidentChanges>,
-    /// The time of the step.
+    /// How far the repository was judged; `None` leaves it unchanged.
+    pub progress: Option<&'a ProgressStep>,
+    /// The time of the step; of an imported run, the time as of which it is judged.
     pub at: Timestamp,
     /// The record for the audit log, when the step is an administrative change.
     pub audit: Option<&'a AuditRecord>,

@@ -14,7 +14,7 @@ pub use blob_writer::BlobWriter;
 pub use flaky_reads::{FlakyReads, MAX_CLUSTERS, Seek, TestList, TestNumbers};
 pub use flaky_store::{
     CiRun, FlakyCommit, FlakyRepo, FlakyStore, IncidentChanges, IncidentStep, KnownIncidents,
-    RepoRef, SettingsStep, TestRecord, TestStep,
+    ProgressStep, RepoRef, SettingsStep, TestRecord, TestStep,
 };
 pub use report_reader::{ReadError, ReportFile, ReportReader};
 pub use upload_store::{LeasedUpload, UploadStore};

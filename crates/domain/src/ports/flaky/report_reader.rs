@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use thiserror::Error;
 
 use crate::flaky::UploadSource;
-use crate::upload::FoundReport;
+use crate::upload::{Claims, FoundReport};
 
 /// A report file.
 pub struct ReportFile {
@@ -30,13 +30,18 @@ pub enum ReadError {
 /// Reads reports.
 #[async_trait]
 pub trait ReportReader: Send + Sync {
-    /// Reads the files of an upload: one bundle, or any number of JUnit files. An invalid JUnit
-    /// file is reported beside the valid ones; a bundle is read completely or not at all. More than
-    /// `most_runs` attempts refuse the upload.
+    /// Reads the files of an upload: one bundle, or any number of JUnit files; of an import, one
+    /// bundle, one line of NDJSON or any number of JUnit files. An invalid JUnit file is reported
+    /// beside the valid ones; anything else is read completely or not at all. More than `most_runs`
+    /// attempts refuse the upload.
     async fn read(
         &self,
         source: UploadSource,
         files: Vec<ReportFile>,
         most_runs: usize,
     ) -> Result<FoundReport, ReadError>;
+
+    /// Checks a line of NDJSON completely, and reads what it says about the run. The error is a
+    /// fragment that names the column and the rule.
+    fn line(&self, line: &[u8]) -> Result<Claims, String>;
 }

@@ -2,11 +2,11 @@
 
 use uuid::Uuid;
 
-use crate::ids::{BranchName, RepoName};
+use crate::ids::{BranchName, RepoId, RepoName};
 use crate::ports::{TestNumbers, TestRecord};
 use crate::time::Timestamp;
 use crate::{flaky, queue};
-use flaky::{Incident, IncidentState};
+use flaky::{ImportSummary, Incident, IncidentState};
 
 /// A queue as clients name it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,5 +62,14 @@ pub trait EventWriter: Send + Sync {
         repo: &RepoName,
         before: Option<IncidentState>,
         incident: &Incident,
+    ) -> String;
+
+    /// The payload of the event that an import is finished. `repo` is the repository's id and `at`
+    /// the time of the summary.
+    fn import_event(
+        &self,
+        repo: (RepoId, &RepoName),
+        summary: &ImportSummary,
+        at: Timestamp,
     ) -> String;
 }

@@ -10,7 +10,8 @@ use crate::time::{Span, Timestamp};
 
 use super::ci::{self, CiRun};
 use super::record::{Received, UploadRecord};
-use super::warning::{self, AHEAD_MINUTES, UNSET_DAYS, UploadWarning};
+use super::time::{AHEAD_MINUTES, is_set};
+use super::warning::{self, UploadWarning};
 use super::{BundleMeta, FoundReport, clean_branch};
 
 /// Hours that a test may start before its commit was made: clocks differ.
@@ -20,13 +21,24 @@ const MAX_SHOWN: usize = 1_000;
 /// The most bytes of a variant; uploaders cut there too.
 const MAX_VARIANT: usize = 64;
 
+/// What a repository and the server say about results.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MappingRules {
+    /// The classes of branches.
+    pub branches: BranchRules,
+    /// Tests that started before it are not kept.
+    pub oldest: Timestamp,
+}
+
 /// An upload after the mapping.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mapped {
     /// The upload.
     pub upload: Upload,
-    /// Its runs.
+    /// Its runs, without those that are too old to be kept.
     pub runs: Vec<ReportedRun>,
+    /// Runs that are too old to be kept.
+    pub too_old: usize,
     /// Why it looks bad.
     pub warnings: Vec<UploadWarning>,
 }
@@ -118,13 +130,18 @@ pub fn kept_variant(variant: &str) -> &str {
 pub fn map(
     record: &UploadRecord,
     received: &Received,
-    found: FoundReport,
+    mut found: FoundReport,
     (org, repo): (&OrgSlug, &RepoName),
-    rules: &BranchRules,
+    rules: &MappingRules,
 ) -> Mapped {
-    let upload = upload_of(record, received, found.meta.as_ref(), rules);
+    let upload = upload_of(record, received, found.meta.as_ref(), &rules.branches);
     let unreadable = found.files.iter().filter(|file| file.problem.is_some()).count();
-    let warnings = warning::warnings(&upload, &found.runs, unreadable);
+    let warnings = warning::warnings(&upload, &found.runs, unreadable, rules.oldest);
+    let all = found.runs.len();
+    // Their own time is known and no longer kept, so they must not count as of another one.
+    let is_too_old = |at: Timestamp| is_set(at) && at < rules.oldest;
+    found.runs.retain(|run| !run.started_at.is_some_and(is_too_old));
+    let too_old = all - found.runs.len();
     let mut excused = found.meta.map(|meta| meta.excused).unwrap_or_default();
     excused.extend(record.claims.excused.iter().cloned());
     let (org, repo) = (org.to_string(), repo.to_string());
@@ -160,7 +177,7 @@ pub fn map(
     for (run, attempt) in runs.iter_mut().zip(attempts) {
         run.attempt = attempt;
     }
-    Mapped { upload, runs, warnings }
+    Mapped { upload, runs, too_old, warnings }
 }
 
 /// Which attempt at its test each run is, from 0: in the order of their start times when all have
@@ -196,10 +213,9 @@ fn is_excused(excused: &BTreeSet<String>, key: &TestKey, other_files: &[String])
 
 /// Not before its commit by much, not after its upload, and set at all.
 fn believable(at: Timestamp, upload: &Upload) -> bool {
-    let earliest = upload.received_at.minus(Span::hours(UNSET_DAYS * 24));
     let of_commit = upload.committed_at.map(|it| it.minus(Span::hours(BEFORE_COMMIT_HOURS)));
     let latest = upload.received_at.plus(Span::minutes(AHEAD_MINUTES));
-    at >= earliest.max(of_commit.unwrap_or(earliest)) && at <= latest
+    is_set(at) && of_commit.is_none_or(|earliest| at >= earliest) && at <= latest
 }
 
 /// The class of a branch: what known merge queues make, then what belongs to a pull request, then

@@ -52,7 +52,8 @@ fn mapped(meta: Option<BundleMeta>, runs: Vec<FoundRun>, claims: Claims) -> Mapp
     let found = FoundReport { meta, runs, files: Vec::new(), digest: ContentHash([0; 32]) };
     let org = OrgSlug::new("acme").expect("a slug");
     let repo = RepoName::parse("github.com/acme/calc").expect("a name");
-    map(&record, &received, found, (&org, &repo), &BranchRules::default())
+    let rules = MappingRules { branches: BranchRules::default(), oldest: at(-45 * 86_400) };
+    map(&record, &received, found, (&org, &repo), &rules)
 }
 
 fn meta(variables: &[(&str, &str)]) -> BundleMeta {
@@ -138,6 +139,36 @@ fn a_start_is_believed_between_its_commit_and_its_upload() {
         let mapped = mapped(Some(meta(&[])), vec![run], Claims::default());
         assert_eq!(mapped.runs[0].started_at.is_some(), believed, "{seconds}");
     }
+}
+
+#[test]
+fn a_start_is_kept_at_its_time_or_not_at_all() {
+    let day = 86_400;
+    for (seconds, kept) in [
+        (-20 * day, Some(true)),
+        (-44 * day, Some(true)),
+        (-46 * day, None),
+        (-60 * day, None),
+        // Writers without a time write zeros: such a test ran when it was uploaded.
+        (-NOW, Some(false)),
+    ] {
+        let run = FoundRun { started_at: Some(at(seconds)), ..run("a", RunOutcome::Passed) };
+        let mapped = mapped(None, vec![run], Claims::default());
+        let starts: Vec<Option<Timestamp>> = mapped.runs.iter().map(|it| it.started_at).collect();
+        let expected = kept.map(|own| own.then(|| at(seconds)));
+        assert_eq!(starts, expected.into_iter().collect::<Vec<_>>(), "{seconds}");
+        assert_eq!(mapped.too_old, usize::from(kept.is_none()), "{seconds}");
+        let warned = mapped.warnings.iter().any(|it| it.kind == WarningKind::TimestampTooOld);
+        assert_eq!(warned, kept.is_none(), "{seconds}");
+    }
+}
+
+/// A commit that is newer than its run does not bring the run to the time of the upload.
+#[test]
+fn a_new_commit_makes_no_old_run_new() {
+    let run = FoundRun { started_at: Some(at(-60 * 86_400)), ..run("a", RunOutcome::Passed) };
+    let mapped = mapped(Some(meta(&[])), vec![run], Claims::default());
+    assert_eq!((mapped.runs, mapped.too_old), (Vec::new(), 1));
 }
 
 #[test]

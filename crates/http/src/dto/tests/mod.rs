@@ -4,6 +4,7 @@ mod ci_run;
 mod commands;
 mod decisions;
 mod evidence;
+mod imports;
 mod incidents;
 mod lists;
 mod monitor_change;
@@ -20,6 +21,7 @@ pub(crate) use commands::{
     FlagRequest, HistoryRequest, MuteRequest, OverrideRequest, TicketRequest,
 };
 pub(crate) use decisions::{HistoryReply, SettingsHistoryReply, decision};
+pub(crate) use imports::FinishedImportReply;
 pub(crate) use incidents::{DecideIncidentRequest, IncidentReply, IncidentsReply};
 pub(crate) use lists::{
     DetailsRequest, FailingRequest, Listing, QuarantinedRequest, RepositoryRequest,

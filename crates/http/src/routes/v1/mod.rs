@@ -14,6 +14,7 @@ pub(crate) mod get_queue;
 pub(crate) mod get_submitted_pull_request;
 pub(crate) mod get_submitted_pull_requests;
 pub(crate) mod get_upload;
+pub(crate) mod import_reports;
 pub(crate) mod list_audit;
 pub(crate) mod list_merge_queue_testing_results;
 pub(crate) mod list_pull_requests;

@@ -35,9 +35,12 @@ pub(crate) struct UploadReportsReply {
     status_url: String,
 }
 
-type Parameters = HashMap<String, String>;
+pub(super) type Parameters = HashMap<String, String>;
 
-fn claims(parameters: &mut Parameters, errors: &mut Errors) -> (Option<RepoName>, Claims) {
+pub(super) fn claims(
+    parameters: &mut Parameters,
+    errors: &mut Errors,
+) -> (Option<RepoName>, Claims) {
     let mut take = |name: &str| parameters.remove(name).filter(|value| !value.is_empty());
     let repo = match take("repo") {
         None => {
@@ -115,31 +118,39 @@ pub(crate) async fn handle(
     let encoding = Encoding::of(&request)?;
     let essence = request.content_type().trim().to_ascii_lowercase();
     match essence.as_str() {
-        "multipart/form-data" => {
-            if encoding != Encoding::Identity {
-                let detail = "a form must have no content encoding; send one report as the body";
-                return Err(Problem::new(Code::WrongContentType, detail));
-            }
-            let body = body.into_inner();
-            files(&api, Multipart::new(request.headers(), body), &mut upload).await?;
-        }
+        "multipart/form-data" => form(&request, &api, encoding, body, &mut upload).await?,
         "application/xml" | "text/xml" | "application/octet-stream" => {
             api.uploads.next_file(&mut upload, "report.xml").await?;
             let most = api.uploads.limits().bytes;
             encoding::into_upload(body, encoding, &mut upload, most).await?;
         }
-        _ => {
-            let given = request.headers().get(CONTENT_TYPE).and_then(|it| it.to_str().ok());
-            let detail = format!(
-                "the content type must be multipart/form-data or application/xml, but is {}",
-                shown(given.unwrap_or_default())
-            );
-            return Err(Problem::new(Code::WrongContentType, detail));
-        }
+        _ => return Err(wrong_type(&request, "multipart/form-data or application/xml")),
     }
     let id = api.uploads.complete(upload).await?.to_string();
     let status_url = format!("/v1/flaky-tests/uploads/{id}");
     Ok(Json(UploadReportsReply { upload_id: id, status_url }))
+}
+
+pub(super) fn wrong_type(request: &HttpRequest, expected: &str) -> Problem {
+    let given = request.headers().get(CONTENT_TYPE).and_then(|it| it.to_str().ok());
+    let given = shown(given.unwrap_or_default());
+    let detail = format!("the content type must be {expected}, but is {given}");
+    Problem::new(Code::WrongContentType, detail)
+}
+
+/// Writes the files of a form into an upload.
+pub(super) async fn form(
+    request: &HttpRequest,
+    api: &Api,
+    encoding: Encoding,
+    body: Payload,
+    upload: &mut Intake,
+) -> Result<(), Problem> {
+    if encoding != Encoding::Identity {
+        let detail = "a form must have no content encoding; send one report as the body";
+        return Err(Problem::new(Code::WrongContentType, detail));
+    }
+    files(api, Multipart::new(request.headers(), body.into_inner()), upload).await
 }
 
 async fn files(api: &Api, mut parts: Multipart, upload: &mut Intake) -> Result<(), Problem> {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use diesel::prelude::*;
 use diesel_async::RunQueryDsl;
-use signalbox_domain::flaky::{Addition, Intake, ReportedTest, TestId, Windows};
+use signalbox_domain::flaky::{Addition, Intake, Progress, ReportedTest, TestId, Windows};
 use signalbox_domain::ids::{OrgId, RepoId};
 
 use super::super::super::prepare_day;
@@ -14,7 +14,7 @@ use super::intake_rows::{
     SeenRow, SeenTest, TESTS, TestRow, WINDOWS, WINDOWS_SET, WindowsRow,
 };
 use super::rows::{CommitRows, JOURNAL, STATE_SET, STATES, SettingsRow};
-use crate::documents::encode;
+use crate::documents::{column, encode};
 use crate::error::DbError;
 use crate::schema::{flaky_repos, flaky_settings_log, result_uploads, test_cases};
 use crate::sql_types::{Sql, each};
@@ -49,6 +49,9 @@ pub(super) async fn write(conn: &mut Conn, rows: CommitRows) -> Result<i64, DbEr
         set(conn, repo, org, next, settings).await?;
     }
     rows.incidents.write(conn, repo).await?;
+    if let Some(progress) = &rows.progress {
+        advance(conn, repo, progress).await?;
+    }
     if let Some((intake, intake_rows)) = &rows.intake {
         take_in(conn, repo, org, (intake, intake_rows), &rows.windows).await?;
     }
@@ -67,6 +70,22 @@ pub(super) async fn write(conn: &mut Conn, rows: CommitRows) -> Result<i64, DbEr
     // Last: on PostgreSQL others of the organization wait from here to the commit.
     event_log::write(conn, rows.repo.org, &rows.events).await?;
     Ok(next)
+}
+
+/// Writes how far a repository was judged.
+async fn advance(conn: &mut Conn, repo: RepoId, progress: &Progress) -> Result<(), DbError> {
+    let imported = progress.imported;
+    diesel::update(flaky_repos::table.find(Sql(repo)))
+        .set((
+            flaky_repos::judged_at.eq(progress.judged_at.map(Sql)),
+            flaky_repos::imported_uploads.eq(imported.map(|it| i64::from(it.uploads))),
+            flaky_repos::imported_runs.eq(imported.map(|it| column(it.runs))),
+            flaky_repos::imported_from.eq(imported.map(|it| Sql(it.from))),
+            flaky_repos::imported_until.eq(imported.map(|it| Sql(it.until))),
+        ))
+        .execute(conn)
+        .await?;
+    Ok(())
 }
 
 async fn set(

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use signalbox_domain::flaky::{
-    Intake, MonitorStatus, QuarantineOverride, TestCase, TestId, TestStatus, Windows,
+    Intake, MonitorStatus, Progress, QuarantineOverride, TestCase, TestId, TestStatus, Windows,
 };
 use signalbox_domain::ids::{OrgId, RepoId};
 use signalbox_domain::ports::{FlakyCommit, RepoRef, TestStep};
@@ -82,6 +82,7 @@ pub(super) struct CommitRows {
     pub(super) intake: Option<(Arc<Intake>, IntakeRows)>,
     pub(super) windows: BTreeMap<TestId, Windows>,
     pub(super) incidents: IncidentRows,
+    pub(super) progress: Option<Progress>,
     pub(super) states: Vec<StateRow>,
     pub(super) journal: Vec<JournalRow>,
     pub(super) events: Vec<EventRow>,
@@ -110,6 +111,7 @@ impl CommitRows {
             intake: commit.intake.map(|it| (it.clone(), IntakeRows::of(repo, it, commit.at))),
             windows: commit.windows.clone(),
             incidents: incidents.transpose()?.unwrap_or_default(),
+            progress: commit.progress.map(|step| step.progress),
             states: Vec::with_capacity(commit.steps.len()),
             journal: Vec::with_capacity(commit.steps.len()),
             events: Vec::new(),
@@ -117,7 +119,9 @@ impl CommitRows {
         };
         let of_incidents = commit.incidents.iter().flat_map(|it| &it.steps);
         let of_incidents = of_incidents.filter_map(|step| step.event.as_ref());
-        rows.events.extend(of_incidents.map(|told| EventRow::of(repo.org, repo.id, told)));
+        let of_import = commit.progress.and_then(|step| step.event.as_ref());
+        let of_repo = of_incidents.chain(of_import);
+        rows.events.extend(of_repo.map(|told| EventRow::of(repo.org, repo.id, told)));
         for step in commit.steps {
             rows.states.push(StateRow::of(repo, step)?);
             rows.journal.push(JournalRow {

@@ -7,8 +7,8 @@ use diesel::prelude::*;
 use diesel_async::RunQueryDsl;
 use futures_util::FutureExt;
 use signalbox_domain::flaky::{
-    CodeSummary, Incident, IncidentId, IngestOutcome, RunRecord, SameCode, Settings, Summary,
-    TestId, UploadId,
+    CodeSummary, Imported, Incident, IncidentId, IngestOutcome, Progress, RunRecord, SameCode,
+    Settings, Summary, TestId, UploadId,
 };
 use signalbox_domain::ids::{OrgId, RepoId};
 use signalbox_domain::ports::{
@@ -22,28 +22,54 @@ use super::super::{Store, bulk};
 use super::records::{self, RECORD, RecordRow, record};
 use super::rows::CommitRows;
 use super::{commit, incidents, prune, summaries};
-use crate::documents::{CiRunDocument, Kept, encode};
+use crate::documents::{CiRunDocument, Kept, encode, number};
 use crate::error::DbError;
 use crate::schema::{ci_runs, flaky_repos, result_uploads, server_keys, test_aliases, test_cases};
 use crate::sql_types::{Sql, each};
+
+/// What was imported since the last summary: uploads, runs, first and last time.
+type ImportedColumns = (Option<i64>, Option<i64>, Option<Timestamp>, Option<Timestamp>);
+type RepoRow = (i64, i64, Option<Kept<Settings>>, Option<Timestamp>, ImportedColumns);
 
 #[async_trait]
 impl FlakyStore for Store {
     async fn repo(&self, repo: RepoRef) -> Result<FlakyRepo, StoreError> {
         let mut conn = self.connection().await?;
-        let row: Option<(i64, i64, Option<Kept<Settings>>)> = flaky_repos::table
+        let row: Option<RepoRow> = flaky_repos::table
             .filter(flaky_repos::repo_id.eq(Sql(repo.id)))
             .filter(flaky_repos::org_id.eq(Sql(repo.org)))
-            .select((flaky_repos::version, flaky_repos::marks, flaky_repos::document))
+            .select((
+                flaky_repos::version,
+                flaky_repos::marks,
+                flaky_repos::document,
+                flaky_repos::judged_at,
+                (
+                    flaky_repos::imported_uploads,
+                    flaky_repos::imported_runs,
+                    flaky_repos::imported_from,
+                    flaky_repos::imported_until,
+                ),
+            ))
             .first(&mut conn)
             .await
             .optional()
             .map_err(DbError::from)?;
-        let Some((version, revision, settings)) = row else {
-            return Ok(FlakyRepo { version: Version(0), revision: 0, settings: None });
+        let Some((version, revision, settings, judged_at, imported)) = row else {
+            let progress = Progress::default();
+            return Ok(FlakyRepo { version: Version(0), revision: 0, settings: None, progress });
         };
         let settings = settings.map(|Kept(settings)| settings);
-        Ok(FlakyRepo { version: Version(version), revision, settings })
+        let imported = match imported {
+            (Some(uploads), Some(runs), Some(from), Some(until)) => Some(Imported {
+                uploads: number("repository", uploads)?,
+                runs: number("repository", runs)?,
+                from,
+                until,
+            }),
+            _ => None,
+        };
+        let progress = Progress { judged_at, imported };
+        Ok(FlakyRepo { version: Version(version), revision, settings, progress })
     }
 
     async fn tests(&self, repo: RepoRef, ids: &[TestId]) -> Result<Vec<TestRecord>, StoreError> {

@@ -4,6 +4,7 @@ pub(crate) mod create_ci_run;
 pub(crate) mod create_monitor;
 pub(crate) mod decide_incident;
 pub(crate) mod delete_monitor;
+pub(crate) mod finish_import;
 pub(crate) mod flag_test;
 pub(crate) mod get_settings;
 pub(crate) mod get_settings_history;

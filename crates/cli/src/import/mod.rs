@@ -1,0 +1,147 @@
+//! `signalbox tests import`: results of the past, in the order of their times.
+
+mod files;
+mod layout;
+mod send;
+mod summary;
+
+use std::path::PathBuf;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use clap::Args;
+use signalbox_client::Client;
+use signalbox_domain::time::{Span, Timestamp};
+
+use crate::server::repo;
+use crate::{CliError, say};
+use files::{Found, Given};
+use layout::Layout;
+use send::send;
+use summary::Summary;
+
+/// The files, the repository and the server of an import.
+#[derive(Args)]
+pub struct Import {
+    /// JUnit XML files, NDJSON files and bundles of the public uploader, or folders of them.
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// HOST/OWNER/NAME.
+    #[arg(long)]
+    repo: String,
+    /// Skip runs that ended earlier: a duration before now, such as 90d or 12h, or a time, such as
+    /// 2026-09-01T00:00:00Z.
+    #[arg(long, value_name = "TIME")]
+    since: Option<String>,
+    /// The branch of JUnit files.
+    #[arg(long)]
+    branch: Option<String>,
+    /// The commit of JUnit files.
+    #[arg(long)]
+    sha: Option<String>,
+    /// The name of the CI job of JUnit files.
+    #[arg(long)]
+    job: Option<String>,
+    /// The variant of the tests of JUnit files; part of their identity.
+    #[arg(long)]
+    variant: Option<String>,
+    /// Where the paths of JUnit files have these values: {branch}, {sha}, {job}, {pr}, {variant}, and
+    /// {} for any other text; matched with the end of each path.
+    #[arg(long, value_name = "PATTERN")]
+    layout: Option<String>,
+    /// Check the files and print the summary, but send nothing. Needs no server.
+    #[arg(long)]
+    dry_run: bool,
+    /// The URL of the server.
+    #[arg(long, env = "SIGNALBOX_SERVER", default_value = "http://127.0.0.1:8080")]
+    server: String,
+    /// The API token.
+    #[arg(
+        long,
+        env = "SIGNALBOX_TOKEN",
+        hide_env_values = true,
+        required_unless_present = "dry_run"
+    )]
+    token: Option<String>,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Checks every file, sends the runs in the order of their times, and waits until they are judged.
+pub(crate) async fn import(asked: Import) -> Result<(), CliError> {
+    let of_repo = repo(&asked.repo)?;
+    let now = now();
+    let since = asked.since.as_deref().map(|text| since(text, now)).transpose()?;
+    let layout = asked.layout.as_deref().map(Layout::parse).transpose()?;
+    let given = Given {
+        repo: asked.repo,
+        branch: asked.branch,
+        sha: asked.sha,
+        job: asked.job,
+        variant: asked.variant,
+        layout,
+    };
+    let Found { mut runs, mut summary } = files::read(&asked.files, &given).await?;
+    runs.retain(|run| {
+        let late = since.is_none_or(|since| run.at >= since);
+        if !late {
+            let since = since.unwrap_or(run.at);
+            summary.refuse("before_since", || {
+                format!("{}: the run ended at {}, before {since}", run.name, run.at)
+            });
+        }
+        late
+    });
+    runs.sort_by_key(|run| run.at);
+    summary.take_runs(&runs);
+    if asked.dry_run {
+        print(&summary, asked.json);
+        return Ok(());
+    }
+    let client = Client::new(&asked.server, &asked.token.unwrap_or_default())?;
+    send(&client, runs, &mut summary).await?;
+    if summary.imported + summary.known > 0 {
+        let finished = client.finish_import(&of_repo).await?.value;
+        summary.judged = Some((finished.flaky, finished.broken));
+    }
+    print(&summary, asked.json);
+    let failed = summary.failed();
+    if failed == 0 { Ok(()) } else { Err(CliError::NotImported { failed }) }
+}
+
+fn print(summary: &Summary, as_json: bool) {
+    say(&if as_json { summary.json().to_string() } else { summary.text() });
+}
+
+fn now() -> Timestamp {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Timestamp::from_unix_micros(i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
+}
+
+/// Reads `90d`, `12h` or a time.
+fn since(text: &str, now: Timestamp) -> Result<Timestamp, CliError> {
+    let spans: [(char, fn(u32) -> Span); 2] = [('d', Span::days), ('h', Span::hours)];
+    let ago = spans
+        .into_iter()
+        .find_map(|(unit, span)| Some(now.minus(span(text.strip_suffix(unit)?.parse().ok()?))));
+    let wrong = || CliError::Since { text: text.to_owned() };
+    ago.or_else(|| Timestamp::parse(text)).ok_or_else(wrong)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn since_is_a_duration_or_a_time() {
+        let now = Timestamp::from_unix_seconds(1_767_225_600);
+        let read = |text: &str| since(text, now).ok();
+        assert_eq!(read("90d"), Some(now.minus(Span::days(90))));
+        assert_eq!(read("12h"), Some(now.minus(Span::hours(12))));
+        assert_eq!(read("2026-01-01T00:00:00Z"), Some(now));
+        for wrong in ["", "d", "90", "-1d", "tomorrow", "1.5h"] {
+            let error = since(wrong, now).expect_err(wrong).to_string();
+            assert!(error.starts_with(&format!("invalid time {wrong:?}: expected")), "{error}");
+        }
+    }
+}
