@@ -17,7 +17,7 @@ fn ago(days: u32) -> Timestamp {
     now.minus(Span::days(days))
 }
 
-/// A run of a test that always passes and of one that fails first if it is told so.
+/// A run of a test that passes and of one that may fail.
 fn xml(days: u32, fails: bool) -> String {
     let failure = if fails { "<failure message=\"m\"/>" } else { "" };
     format!(

@@ -204,7 +204,7 @@ impl Reading<'_> {
         self.found.runs.push(PastResults { name, at, results, tests, form, run, place });
     }
 
-    /// What is known of the run of a file. Bundles and NDJSON know it themselves.
+    /// The commit, branch and job of a JUnit file. Bundles and NDJSON have their own.
     fn run_of(&self, path: &Path, kind: Kind) -> Result<PastRun, String> {
         let mut run = PastRun { repo: self.given.repo.clone(), ..PastRun::default() };
         if kind == Kind::Bundle {

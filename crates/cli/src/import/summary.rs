@@ -64,7 +64,7 @@ impl Summary {
         self.refused.get(FAILED).map_or(0, |refused| refused.count)
     }
 
-    /// Lines for people.
+    /// The summary as text.
     pub(super) fn text(&self) -> String {
         let Self { files, runs, results, tests, .. } = self;
         let mut text = format!("{files} files, {runs} runs, {results} results of {tests} tests");
@@ -87,7 +87,7 @@ impl Summary {
         text
     }
 
-    /// The same for programs.
+    /// The summary as JSON.
     pub(super) fn json(&self) -> Value {
         let refused = self.refused.iter().map(|(rule, refused)| {
             let reasons = &refused.examples;

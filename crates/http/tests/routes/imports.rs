@@ -180,6 +180,8 @@ async fn an_import_needs_the_scope_of_uploads() {
 #[actix_web::test]
 async fn an_import_is_finished_once() {
     let server = Server::without_queue().await;
+    // The first import registers the repository.
+    import(&server, "", NDJSON, line(&ago(&server, 1), "unit")).await.json();
     let repo = json!({"repo": {"host": "git.test", "owner": "acme", "name": "calc"}});
     let reply = server.post("flaky-tests/finish-import", repo).await.json();
     assert_eq!(reply, json!({"imported": null, "flaky": 0, "broken": 0}));

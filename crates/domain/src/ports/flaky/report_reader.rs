@@ -41,7 +41,7 @@ pub trait ReportReader: Send + Sync {
         most_runs: usize,
     ) -> Result<FoundReport, ReadError>;
 
-    /// Checks a line of NDJSON completely, and reads what it says about the run. The error is a
+    /// Checks a line of NDJSON completely, and reads its metadata of the run. The error is a
     /// fragment that names the column and the rule.
     fn line(&self, line: &[u8]) -> Result<Claims, String>;
 }

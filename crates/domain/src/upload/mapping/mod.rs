@@ -35,7 +35,7 @@ pub struct MappingRules {
 pub struct Mapped {
     /// The upload.
     pub upload: Upload,
-    /// Its runs, without those that are too old to be kept.
+    /// Its runs, without runs that are too old to be kept.
     pub runs: Vec<ReportedRun>,
     /// Runs that are too old to be kept.
     pub too_old: usize,
