@@ -18,7 +18,7 @@ impl FlakyService {
         caller: &Caller,
         name: &RepoName,
     ) -> Result<ImportSummary, Error> {
-        let (_, repo) = self.repository(caller, Scope::TestsWrite, name).await?;
+        let (_, repo) = self.repository(caller, Scope::TestsAdmin, name).await?;
         let stores = &self.context.stores;
         let turn = self.turn(repo);
         let _turn = turn.lock().await;

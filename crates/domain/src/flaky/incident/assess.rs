@@ -165,7 +165,7 @@ fn recognize(
     let goes_on = joinable
         .and_then(|at| incidents.get(at))
         .is_some_and(|incident| look.at <= incident.last_at.plus(Span::minutes(RECENT_MINUTES)));
-    let found = find(look, &rarely, known, (history, goes_on));
+    let found = find(&rarely, known, (history, goes_on));
     let excluded: BTreeSet<TestId> = match &found {
         Some(found) => found.excluded(&look.failing),
         // Failures like those of an incident belong to it, however few they are.
@@ -299,7 +299,6 @@ impl Found {
 }
 
 fn find(
-    look: &UploadLook,
     rarely: &[&Failing],
     known: usize,
     (history, goes_on): (&FailureHistory, bool),

@@ -117,8 +117,8 @@ pub(crate) async fn handle(
     parameters: Query<Parameters>,
     body: Payload,
 ) -> Result<Json<ImportReply>, Problem> {
-    if !caller.may(Scope::TestsWrite) {
-        return Err(signalbox_services::Error::MissingScope(Scope::TestsWrite).into());
+    if !caller.may(Scope::TestsAdmin) {
+        return Err(signalbox_services::Error::MissingScope(Scope::TestsAdmin).into());
     }
     let mut parameters = parameters.into_inner();
     let mut errors = Errors::default();
