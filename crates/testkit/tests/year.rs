@@ -5,10 +5,12 @@ use std::time::Duration;
 use signalbox_testkit::memory::MemoryDatabase;
 use signalbox_testkit::year::{Cause, Findings, Shape, replay};
 
-/// The least precision after nine days, with an incident on the sixth.
-const PRECISION: f64 = 0.8;
+/// The least precision after nine days, with an incident on the sixth: one of 16 tests may be wrong.
+const PRECISION: f64 = 0.93;
 /// The least recall after nine days.
 const RECALL: f64 = 0.9;
+/// The least recall over all days, of which tests need some until they are found.
+const RECALL_OF_ALL_DAYS: f64 = 0.85;
 
 async fn findings(shape: Shape) -> Findings {
     let stores = MemoryDatabase::new().stores();
@@ -20,13 +22,14 @@ async fn is_judged_well(seed: u64) {
     let early = found.early;
     assert!(early.precision() >= PRECISION, "day 9: {early:?}, {found:#?}");
     assert!(early.recall() >= RECALL, "day 9: {early:?}, {found:#?}");
-    assert!(found.flaky.recall() >= RECALL, "all days: {:?}", found.flaky);
-    assert!(found.incidents >= 4, "recognized incidents: {found:#?}");
+    assert!(found.flaky.recall() >= RECALL_OF_ALL_DAYS, "all days: {:?}", found.flaky);
+    assert!(found.incidents >= 2, "recognized incidents: {found:#?}");
     let slowest = found.detected.values().filter_map(signalbox_testkit::year::Delays::longest);
     let slowest = slowest.fold(0.0, f64::max);
     assert!(slowest <= 9.0, "days until a flaky test was found: {slowest}");
-    let by_pull_requests = found.accused.get(&Cause::PullRequest).copied().unwrap_or_default();
-    assert!(by_pull_requests <= 1, "bugs of pull requests: {:?}", found.accused);
+    let real = Cause::ALL.into_iter().filter(|cause| cause.is_real());
+    let real = real.filter_map(|cause| found.accused.get(&cause)).sum::<u32>();
+    assert_eq!(real, 0, "called flaky because of real failures: {:?}", found.accused);
 }
 
 #[tokio::test]

@@ -7,8 +7,8 @@ use std::time::Duration;
 use signalbox_conformance::stores::Scenario;
 use signalbox_conformance::stores::flaky_cost::Counting;
 use signalbox_domain::flaky::{
-    AskedTest, AutoQuarantine, BranchClass, InfrastructureGuard, Monitor, ReportedRun, RunOutcome,
-    SettingsPatch, TestId, TestKey, TestStatus, Upload, UploadId,
+    AskedTest, AutoQuarantine, Base, BranchClass, InfrastructureGuard, Monitor, Origin,
+    ReportedRun, RunOutcome, SettingsPatch, TestId, TestKey, TestStatus, Upload, UploadId,
 };
 use signalbox_domain::ids::{PrNumber, Sha};
 use signalbox_domain::ports::{Stores, TestList};
@@ -114,6 +114,8 @@ impl Replay<'_> {
     /// The upload of a job's report: the only place that decides what an uploader knows of a job.
     fn upload(&self, execution: &Execution) -> Upload {
         let Execution { number, commit, job, pr, .. } = execution;
+        let main = commit.code_of.unix_micros().to_string();
+        let base = pr.map_or(Base::Itself, |_| Base::Merged(&main));
         let sha: String = format!("{:016x}", commit.sha).repeat(3).chars().take(40).collect();
         Upload {
             id: UploadId(Uuid::from_u128(u128::from(*number))),
@@ -123,6 +125,7 @@ impl Replay<'_> {
             pr: pr.map(PrNumber),
             job_url: Some(format!("https://ci.example/{number}")),
             job_name: Some(job.name()),
+            origin: Origin::new(Some(&["ci", &job.name()]), base),
             variant: self.variant(job.platform()),
             ..self.scenario.upload(0)
         }
