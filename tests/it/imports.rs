@@ -155,16 +155,16 @@ async fn malformed_files_are_named_with_line_and_rule_and_nothing_is_sent() {
     history.write("main/aaaa/unit.xml", xml(3, false));
     history.write(&format!("main/{}/unit.xml", "a".repeat(40)), "<testsuite>\n<testcase");
     history.write("ci.ndjson", format!("{}\n{{\"at\": 7}}\n", line(2, &"b".repeat(40), "passed")));
-    history.write("elsewhere.xml", xml(3, false));
+    history.write("elsewhere.junit", xml(3, false));
     let refused = history.import(&[]);
     assert_eq!(refused.status.code(), Some(1), "{refused:?}");
     let words = String::from_utf8_lossy(&refused.stderr).into_owned();
     for expected in [
-        "nothing was imported",
+        "nothing was imported: 4 problems in the files above",
         "ci.ndjson:2: column 8: invalid type: integer `7`",
-        "elsewhere.xml: the path does not match the layout \"{branch}/{sha}/{job}.xml\"",
+        "elsewhere.junit: the path does not match the layout \"{branch}/{sha}/{job}.xml\"",
         "aaaa/unit.xml: invalid sha",
-        "unit.xml:2:",
+        "unit.xml:2:10: the file ends inside <testsuite>\n",
     ] {
         assert!(words.contains(expected), "{expected}: {words}");
     }

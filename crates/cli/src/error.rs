@@ -46,10 +46,10 @@ pub enum CliError {
         problem: String,
     },
     /// Files of an import are malformed, so nothing was sent.
-    #[error("nothing was imported:\n{}", problems.join("\n"))]
+    #[error("nothing was imported: {problems} problems in the files above")]
     Malformed {
-        /// The problems, each with its file, line and rule.
-        problems: Vec<String>,
+        /// The number of problems, at most about 20.
+        problems: usize,
     },
     /// An import stopped before its end.
     #[error("{error}; {sent} of {all} runs were sent: repeat the command to continue")]

@@ -12,6 +12,7 @@ use signalbox_domain::time::Timestamp;
 use signalbox_domain::upload::{FoundReport, time_of_report};
 use signalbox_reports::ndjson::{LINE_BYTES, Run as LineRun};
 use signalbox_reports::{Kind, Reports};
+use signalbox_terminal::note;
 
 use super::layout::Layout;
 use super::summary::Summary;
@@ -77,7 +78,7 @@ pub(super) struct Found {
     pub(super) summary: Summary,
 }
 
-/// Reads all files. The error names each problem with its file, line and rule.
+/// Reads all files. Prints each problem with its file, line and rule; the error is their number.
 pub(super) async fn read(paths: &[PathBuf], given: &Given) -> Result<Found, CliError> {
     let mut files = Vec::new();
     for path in paths {
@@ -97,7 +98,8 @@ pub(super) async fn read(paths: &[PathBuf], given: &Given) -> Result<Found, CliE
     if reading.problems.is_empty() {
         Ok(reading.found)
     } else {
-        Err(CliError::Malformed { problems: reading.problems })
+        reading.problems.iter().for_each(|problem| note(problem));
+        Err(CliError::Malformed { problems: reading.problems.len() })
     }
 }
 
@@ -166,6 +168,9 @@ impl Reading<'_> {
                 (Some(line), None) => format!(":{line}"),
                 (None, _) => String::new(),
             };
+            // The reader of XML names the position again.
+            let repeated = problem.split_once(": ").filter(|(at, _)| at.starts_with("line "));
+            let problem = repeated.map_or(problem, |(_, problem)| problem);
             self.problems.push(format!("{name}{place}{within}: {problem}"));
         }
         let form = if kind == Kind::Bundle { PastForm::Bundle } else { PastForm::Junit };
