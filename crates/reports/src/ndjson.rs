@@ -162,13 +162,13 @@ impl Run {
 
 fn found(test: Test) -> FoundRun {
     let name = |it: Option<String>| convert::name(it.unwrap_or_default());
-    let text = |it: Option<String>| convert::cut(it.unwrap_or_default());
+    let detail = |it: Option<String>| convert::cut(it.unwrap_or_default());
     let outcome = match test.outcome {
         Outcome::Passed => RunOutcome::Passed,
         Outcome::Failed => RunOutcome::Failed,
         Outcome::Skipped => RunOutcome::Skipped,
     };
-    let failure = ReportedFailure { message: text(test.message), text: text(test.text) };
+    let failure = ReportedFailure { message: detail(test.message), text: detail(test.text) };
     FoundRun {
         parent: name(test.suite),
         classname: name(test.classname),
@@ -189,6 +189,8 @@ fn found(test: Test) -> FoundRun {
 
 #[cfg(test)]
 mod tests {
+    use signalbox_domain::time::Span;
+
     use super::*;
 
     const LINE: &str = r#"{"at": "2026-09-17T12:16:02+02:00", "sha": "1f0c1b9d2f3f4e5a6b7c8d9e0f1a2b3c4d5e6f70",
@@ -210,10 +212,12 @@ mod tests {
         let runs: Vec<FoundRun> = run.into_runs().collect();
         let outcomes: Vec<RunOutcome> = runs.iter().map(|it| it.outcome).collect();
         assert_eq!(outcomes, [RunOutcome::Failed, RunOutcome::Passed, RunOutcome::Skipped]);
-        assert_eq!((runs[0].parent.as_str(), runs[0].file.as_str()), ("calc", "calc.rs"));
-        assert_eq!(runs[0].took.map(|it| it.micros()), Some(12_500));
-        let message = runs[0].failure.as_ref().map(|it| it.message.as_str());
-        assert_eq!((message, &runs[1].failure), (Some("expected 1, got 2"), &None));
+        let mut each = runs.iter();
+        let (first, second) = each.next().zip(each.next()).expect("two attempts");
+        assert_eq!((first.parent.as_str(), first.file.as_str()), ("calc", "calc.rs"));
+        assert_eq!(first.took.map(Span::micros), Some(12_500));
+        let message = first.failure.as_ref().map(|it| it.message.as_str());
+        assert_eq!((message, &second.failure), (Some("expected 1, got 2"), &None));
     }
 
     #[test]

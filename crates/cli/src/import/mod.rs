@@ -113,6 +113,7 @@ fn print(summary: &Summary, as_json: bool) {
     say(&if as_json { summary.json().to_string() } else { summary.text() });
 }
 
+#[expect(clippy::disallowed_methods, reason = "a client has no clock port")]
 fn now() -> Timestamp {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Timestamp::from_unix_micros(i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
@@ -120,10 +121,9 @@ fn now() -> Timestamp {
 
 /// Reads `90d`, `12h` or a time.
 fn since(text: &str, now: Timestamp) -> Result<Timestamp, CliError> {
-    let spans: [(char, fn(u32) -> Span); 2] = [('d', Span::days), ('h', Span::hours)];
-    let ago = spans
-        .into_iter()
-        .find_map(|(unit, span)| Some(now.minus(span(text.strip_suffix(unit)?.parse().ok()?))));
+    let number = |unit: char| text.strip_suffix(unit).and_then(|number| number.parse().ok());
+    let ago = number('d').map(Span::days).or_else(|| number('h').map(Span::hours));
+    let ago = ago.map(|span| now.minus(span));
     let wrong = || CliError::Since { text: text.to_owned() };
     ago.or_else(|| Timestamp::parse(text)).ok_or_else(wrong)
 }

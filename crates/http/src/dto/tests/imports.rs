@@ -30,7 +30,7 @@ impl ImportedResultsReply {
 #[serde(rename_all = "camelCase")]
 #[schema(example = json!({
     "imported": {
-        "uploads": 840, "testRuns": 252000, "from": "2026-09-17T10:16:02.000Z",
+        "uploads": 840, "testRuns": 840, "from": "2026-09-17T10:16:02.000Z",
         "until": "2026-10-31T17:02:41.000Z"
     },
     "flaky": 12, "broken": 1
