@@ -1,6 +1,6 @@
 //! A generated year of a repository with ground truth, replayed through the production judge.
 //!
-//! A seed determines everything: the tests and what is wrong with them, the commits, the jobs of CI,
+//! A seed determines everything: the tests and their faults, the commits, the jobs of CI,
 //! incidents, noise. [`replay`] moves the clock, uploads what each job reports, and compares what the
 //! judge says every 6 hours with the truth. `just replay-year` prints the result, `docs/domain/flaky.md`
 //! lists it.

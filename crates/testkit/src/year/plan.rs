@@ -1,4 +1,4 @@
-//! The ground truth: the tests of a repository, what is wrong with them and when, and the incidents.
+//! The ground truth: the tests of a repository, their faults with times, and the incidents.
 
 use signalbox_domain::time::{Span, Timestamp};
 

@@ -11,7 +11,7 @@ const PER_FILE: usize = 10;
 /// Failing runs of flaky tests, in thousandths.
 const RATES: [u32; 4] = [20, 50, 100, 300];
 
-/// Decides what is wrong with which tests, and when.
+/// Decides which tests have which faults, and when.
 pub(super) struct Generator<'a> {
     shape: &'a Shape,
     calendar: Calendar,
