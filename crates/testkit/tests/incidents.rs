@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 
 use signalbox_conformance::stores::Scenario;
 use signalbox_domain::flaky::{
-    BranchClass, Incident, IncidentState, InfrastructureGuard, MonitorCause, MonitorId,
-    ReportedRun, SettingsPatch, StatusReason, Template, TestId, TestStatus, Upload, UploadSource,
+    Base, BranchClass, Incident, IncidentState, InfrastructureGuard, MonitorCause, MonitorId,
+    Origin, ReportedRun, SettingsPatch, StatusReason, Template, TestId, TestStatus, Upload,
+    UploadSource,
 };
 use signalbox_domain::ports::{Stores, TestList};
 use signalbox_domain::time::Span;
@@ -423,6 +424,7 @@ async fn another_green_job_hides_no_regression() {
             let runs = runs.collect();
             let mut upload = repo.scenario.upload(repo.commit);
             (upload.job_name, upload.class) = (Some(job.to_owned()), BranchClass::Stable);
+            upload.origin = Origin::new(Some(&[job]), Base::Itself);
             repo.upload(&upload, runs).await;
             repo.scenario.clock.advance(Span::minutes(20));
         }

@@ -103,8 +103,8 @@ pub async fn a_retry_within_an_upload_needs_no_job(stores: &Stores) {
     assert_eq!(status(&scenario).await, FLAKY);
 }
 
-/// What an incident takes back of several jobs counts again when the incident is dismissed.
-pub async fn an_incident_takes_back_evidence_of_every_origin(stores: &Stores) {
+/// The failures of an incident are excluded in every job, and count again when it is dismissed.
+pub async fn an_incident_excludes_evidence_of_every_origin(stores: &Stores) {
     let scenario = Scenario::new(stores, "acme").await;
     let name = |test: u32| format!("test {test}");
     let all = |passed: bool| (0..24).map(|test| scenario.run(&name(test), passed)).collect();

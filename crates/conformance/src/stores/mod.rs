@@ -71,7 +71,7 @@ macro_rules! store_conformance {
             flaky_evidence::a_pull_request_on_a_broken_base_is_no_flake,
             flaky_evidence::results_of_unknown_jobs_are_a_suspicion,
             flaky_evidence::a_retry_within_an_upload_needs_no_job,
-            flaky_evidence::an_incident_takes_back_evidence_of_every_origin,
+            flaky_evidence::an_incident_excludes_evidence_of_every_origin,
             flaky::an_upload_is_counted_once,
             flaky::a_disagreement_changes_status_list_and_events_in_one_commit,
             flaky::a_step_on_an_old_version_writes_nothing,

@@ -32,7 +32,7 @@ pub struct Origin {
     job: Option<u32>,
     base: Option<u32>,
     /// Where the CI system does not name matrix entries: the attempt of the job, so that two uploads
-    /// of one attempt are not taken for a retry.
+    /// of one attempt do not count as a retry.
     attempt: Option<u32>,
 }
 

@@ -139,7 +139,8 @@ pub struct TestCase {
     pub quarantined_at: Option<Timestamp>,
     /// The records of monitors.
     pub monitors: BTreeMap<MonitorId, MonitorRecord>,
-    /// What a monitor suspects that is not active; only of a healthy test, whose reason says so.
+    /// What a monitor suspects that is not active; only of a healthy test, with the
+    /// reason [`StatusReason::MaybePlatformOrBase`].
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
     pub suspicion: Option<Suspicion>,
     /// Labels and their sources; each label has at least one source.

@@ -78,7 +78,7 @@ impl Ring {
         self.counts.drain(..gone);
     }
 
-    /// Runs by bucket, of those that began after `from`, and not after `until`.
+    /// Runs by bucket, of buckets that began after `from`, and not after `until`.
     pub(super) fn periods(&self, from: Timestamp, until: Timestamp) -> Vec<Period> {
         let periods = self.counts.iter().map(|count| {
             let (start, passed, failed) = (self.start(count.at), count.passed, count.failed);
