@@ -84,6 +84,7 @@ fn monitor() -> Monitor {
         resolution_percent: 10,
         window_hours: 24,
         min_sample: 10,
+        min_failing_times: 1,
     });
     Monitor { rule, scope: BranchScope::all(), ..template }
 }

@@ -4,10 +4,10 @@
 use proptest::prelude::*;
 use signalbox_domain::flaky::{
     Action, Actor, AutoQuarantine, Base, BranchScope, Classification, Command, Decision, EventKind,
-    Fact, FailureCount, FailureRate, Input, Monitor, MonitorCause, MonitorId, MonitorStatus,
-    MuteLength, Origin, PassOnRetry, QuarantineOverride, Reading, Rule, Run, SameCode, Settings,
-    Summary, TestCase, TestKey, TestStatus, Transition, absorb, check_invariants, decide, fold,
-    next_deadline,
+    Fact, FailureCount, FailureRate, FailureStreak, Input, Monitor, MonitorCause, MonitorId,
+    MonitorStatus, MuteLength, Origin, PassOnRetry, QuarantineOverride, Reading, Rule, Run,
+    SameCode, Settings, Summary, TestCase, TestKey, TestStatus, Transition, absorb,
+    check_invariants, decide, fold, next_deadline,
 };
 use signalbox_domain::ids::{OrgId, RepoId, Sha};
 use signalbox_domain::time::{Span, Timestamp};
@@ -75,14 +75,15 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-const MONITORS: usize = 4;
+const MONITORS: usize = 5;
 
 fn monitor(number: usize, action: Action) -> Monitor {
     let (rule, stale_timeout_hours) = match number {
         0 => (Rule::PassOnRetry(PassOnRetry { recovery_days: 2 }), None),
         1 => (Rule::FailureRate(RATE), None),
         2 => (Rule::FailureCount(COUNT), None),
-        _ => (Rule::FailureRate(FailureRate { min_sample: 3, ..RATE }), Some(30)),
+        3 => (Rule::FailureRate(FailureRate { min_sample: 3, ..RATE }), Some(30)),
+        _ => (Rule::FailureStreak(FailureStreak { streak: 3, window_hours: 12 }), None),
     };
     let action = match (number, action) {
         (0, Action::Classify(_)) => Action::Classify(Classification::Flaky),
@@ -100,8 +101,13 @@ fn monitor(number: usize, action: Action) -> Monitor {
     }
 }
 
-const RATE: FailureRate =
-    FailureRate { activation_percent: 40, resolution_percent: 20, window_hours: 12, min_sample: 6 };
+const RATE: FailureRate = FailureRate {
+    activation_percent: 40,
+    resolution_percent: 20,
+    window_hours: 12,
+    min_sample: 6,
+    min_failing_times: 1,
+};
 const COUNT: FailureCount =
     FailureCount { count: 3, window_hours: 6, resolution_timeout_hours: 24 };
 
@@ -125,7 +131,7 @@ impl World {
         let test = new_test();
         let flaky = || Action::Classify(Classification::Flaky);
         let broken = || Action::Classify(Classification::Broken);
-        let actions = [flaky(), broken(), flaky(), broken()];
+        let actions = [flaky(), broken(), flaky(), broken(), broken()];
         let monitors = actions.into_iter().enumerate().map(|(n, it)| monitor(n, it)).collect();
         let settings = Settings { monitors, ..Settings::new(test.repo) };
         let now = Timestamp::from_unix_seconds(0);
@@ -219,6 +225,7 @@ impl World {
                 Some(Rule::PassOnRetry(rule)) => rule.recovery_days * 24,
                 Some(Rule::FailureRate(rule)) => rule.window_hours,
                 Some(Rule::FailureCount(rule)) => rule.resolution_timeout_hours,
+                Some(Rule::FailureStreak(rule)) => rule.window_hours,
                 None => panic!("F3: a monitor that is gone"),
             };
             let from = as_of.minus(Span::hours(hours));

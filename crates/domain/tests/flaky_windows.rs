@@ -4,8 +4,8 @@
 use proptest::prelude::*;
 use signalbox_domain::flaky::{
     Action, Base, BranchPattern, BranchScope, Classification, Fact, FailureCount, FailureRate,
-    Monitor, MonitorId, Origin, PassOnRetry, Rule, Run, SameCode, Settings, Summary, TestCase,
-    TestKey, WindowRules, Windows, absorb, bucket_length, horizon,
+    FailureStreak, Monitor, MonitorId, Origin, PassOnRetry, Rule, Run, SameCode, Settings, Summary,
+    TestCase, TestKey, WindowRules, Windows, absorb, bucket_length, horizon,
 };
 use signalbox_domain::ids::{OrgId, RepoId, Sha};
 use signalbox_domain::time::{Span, Timestamp};
@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 const BRANCHES: [&str; 3] = ["main", "signalbox-merge/1", "topic"];
 const SCOPES: [&str; 3] = ["*", "main", "*i*"];
-const MONITORS: usize = 4;
+const MONITORS: usize = 6;
 /// As many disagreements as a window keeps.
 const CODES: u32 = 8;
 
@@ -64,6 +64,7 @@ fn monitor(number: usize, scope: usize, hours: u32) -> Monitor {
         resolution_percent: 20,
         window_hours: hours,
         min_sample: 2,
+        min_failing_times: 2,
     };
     let (rule, stale_timeout_hours) = match number {
         0 => (Rule::PassOnRetry(PassOnRetry { recovery_days: 1 + hours % 15 }), None),
@@ -73,7 +74,13 @@ fn monitor(number: usize, scope: usize, hours: u32) -> Monitor {
             let rule = FailureCount { count: 2, window_hours: hours, resolution_timeout_hours };
             (Rule::FailureCount(rule), None)
         }
-        _ => (Rule::FailureRate(FailureRate { min_sample: 1, ..rate }), Some(hours)),
+        3 => (Rule::FailureRate(FailureRate { min_sample: 1, ..rate }), Some(hours)),
+        4 => (
+            Rule::FailureStreak(FailureStreak { streak: 2 + hours % 5, window_hours: hours }),
+            None,
+        ),
+        // It counts the same runs as the first rate.
+        _ => (Rule::FailureRate(FailureRate { min_failing_times: 1, ..rate }), None),
     };
     Monitor {
         id: MonitorId(Uuid::from_u128(u128::try_from(number).expect("small"))),

@@ -88,6 +88,9 @@ impl Named for StatusReason {
                 Tone::Bad,
                 "the number of failing runs is above the limit",
             ),
+            Self::FailureStreak => {
+                word("Keeps failing", "cross", Tone::Bad, "all of its last runs failed")
+            }
             Self::FlaggedByHand => {
                 word("Flagged manually", "flag", Tone::Warning, "a user flagged it")
             }

@@ -30,6 +30,7 @@ pub(crate) fn setups() -> Vec<Setup> {
                 resolution_percent,
                 window_hours,
                 min_sample,
+                min_failing_times: 1,
             }),
         )
     };
@@ -40,7 +41,8 @@ pub(crate) fn setups() -> Vec<Setup> {
             Rule::FailureCount(FailureCount { count, window_hours, resolution_timeout_hours }),
         )
     };
-    let broken = || Template::BrokenOnStable.monitor(MonitorId(Uuid::from_u128(4)));
+    let broken =
+        || Monitor { action: Action::Classify(Classification::Broken), ..rate(90, 50, 6, 5) };
     let on = |name, monitors| Setup { name, monitors, guard: true };
     vec![
         on("pass-on-retry, 7 days (default)", vec![retry()]),

@@ -46,7 +46,7 @@ impl Settings {
             guard: InfrastructureGuard::default(),
             count_public_uploads: false,
             gate_while_off: false,
-            monitors: vec![Monitor::pass_on_retry_of(repo)],
+            monitors: Monitor::defaults_of(repo),
         }
     }
 

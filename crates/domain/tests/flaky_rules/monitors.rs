@@ -3,8 +3,8 @@
 use signalbox_domain::flaky::TestStatus::{Broken, Flaky, Healthy};
 use signalbox_domain::flaky::{
     AutoQuarantine, BranchClass, BranchPattern, BranchScope, Classification, Decision, EventKind,
-    Fact, IgnoredBecause, IncidentId, Monitor, MonitorId, MonitorStatus, StatusReason, Summary,
-    Template,
+    Fact, FailureRate, FailureStreak, IgnoredBecause, IncidentId, Monitor, MonitorId,
+    MonitorStatus, Rule, StatusReason, Summary, Template,
 };
 use signalbox_domain::ids::RepoId;
 use signalbox_domain::time::Span;
@@ -226,6 +226,80 @@ fn a_rate_pools_the_runs_of_its_scope_only() {
     assert_eq!(scenario.status(), Healthy, "four runs");
     scenario.run("main", 25, false);
     assert_eq!(scenario.status(), Broken);
+}
+
+#[test]
+fn a_streak_counts_failures_after_the_last_bucket_with_a_passing_run() {
+    let streak = Rule::FailureStreak(FailureStreak { streak: 3, window_hours: 24 });
+    let mut scenario = Scenario::new(vec![monitor(7, Classification::Broken, streak)]);
+    scenario.runs(1, 9);
+    assert_eq!(scenario.status(), Healthy, "when in the bucket it passed is unknown");
+    scenario.wait(1);
+    scenario.runs(0, 2);
+    assert_eq!(scenario.status(), Healthy, "two");
+    scenario.wait(5);
+    scenario.runs(0, 1);
+    assert_eq!(scenario.status(), Broken);
+    assert_eq!(scenario.test.standing.reason_text(), "failure_streak: the last 3 runs failed");
+    scenario.wait(48);
+    assert_eq!(scenario.status(), Broken, "it did not run");
+    scenario.runs(0, 1);
+    assert_eq!(scenario.status(), Broken);
+    scenario.runs(1, 0);
+    assert_eq!(scenario.status(), Healthy);
+    assert_eq!(scenario.test.standing.reason, StatusReason::Recovered);
+}
+
+#[test]
+fn a_test_that_was_broken_failed_at_one_time() {
+    let rule = FailureRate {
+        activation_percent: 10,
+        resolution_percent: 5,
+        window_hours: 48,
+        min_sample: 10,
+        min_failing_times: 2,
+    };
+    let mut scenario = flaky(Rule::FailureRate(rule));
+    for hour in 0..20 {
+        scenario.runs(u32::from(!(5..12).contains(&hour)), u32::from((5..12).contains(&hour)));
+        scenario.wait(1);
+        assert_eq!(scenario.status(), Healthy, "hour {hour}");
+    }
+    scenario.runs(0, 1);
+    assert_eq!(scenario.status(), Flaky, "it failed a second time");
+    let text = "failure_rate: 8 of 21 runs failed, at 2 separate times";
+    assert_eq!(scenario.test.standing.reason_text(), text);
+}
+
+#[test]
+fn by_default_a_test_that_always_fails_on_main_is_broken() {
+    let mut scenario = Scenario::by_default();
+    // Two runs a day.
+    for day in 0..10 {
+        let broken = day >= 5;
+        for _ in 0..2 {
+            scenario.runs(u32::from(!broken), u32::from(broken));
+            scenario.run("pr/1", 9_000 + day, false);
+            scenario.wait(12);
+        }
+        let expected = if day < 7 { Healthy } else { Broken };
+        assert_eq!(scenario.status(), expected, "day {day}");
+    }
+    assert_eq!(scenario.test.standing.reason, StatusReason::FailureStreak);
+    scenario.runs(1, 0);
+    assert_eq!(scenario.status(), Healthy, "it was broken at one time, and not flaky");
+}
+
+#[test]
+fn by_default_a_test_that_is_never_retried_is_flaky() {
+    let mut scenario = Scenario::by_default();
+    for run in 0..40 {
+        let fails = [4, 17, 33].contains(&run);
+        scenario.runs(u32::from(!fails), u32::from(fails));
+        scenario.wait(4);
+        assert_eq!(scenario.status(), if run < 33 { Healthy } else { Flaky }, "run {run}");
+    }
+    assert_eq!(scenario.test.standing.reason, StatusReason::FailureRate);
 }
 
 #[test]

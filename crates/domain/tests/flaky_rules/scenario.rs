@@ -140,6 +140,7 @@ pub(crate) fn rate(activation_percent: u32, resolution_percent: u32) -> Rule {
         resolution_percent,
         window_hours,
         min_sample,
+        min_failing_times: 1,
     })
 }
 

@@ -207,7 +207,7 @@ pub(crate) fn page(seen: &Seen<'_>) -> Page {
             top = top
                 .with(Block::notice(Tone::Active, "clock", "Waiting for the first upload.", "Send JUnit XML files from CI:"))
                 .with(Block::Pre(format!(
-                    "curl -H \"x-api-token: $SIGNALBOX_TOKEN\" -H 'content-type: application/xml' \\\n  --data-binary @junit.xml \\\n  \"$SIGNALBOX_URL/v1/flaky-tests/upload?repo={}&branch=main&sha=$(git rev-parse HEAD)\"",
+                    "curl -H \"x-api-token: $SIGNALBOX_TOKEN\" -H 'content-type: application/xml' \\\n  --data-binary @junit.xml \\\n  \"$SIGNALBOX_URL/v1/flaky-tests/upload?repo={}&branch=main&sha=$(git rev-parse HEAD)&job=unit\"",
                     place.repo
                 )));
         }

@@ -106,7 +106,18 @@ pub enum Verdict {
 }
 
 impl Monitor {
-    /// The monitor that every repository starts with: pass-on-retry, 7 days, all branches.
+    /// The monitors that every repository starts with: pass-on-retry, then the templates for stable
+    /// branches.
+    pub fn defaults_of(repo: RepoId) -> Vec<Self> {
+        let templates = [Template::BrokenOnStable, Template::FlakyOnStable];
+        let templates = templates.into_iter().map(|template| {
+            let id = Uuid::new_v5(&repo.0, template.as_str().as_bytes());
+            template.monitor(MonitorId(id))
+        });
+        std::iter::once(Self::pass_on_retry_of(repo)).chain(templates).collect()
+    }
+
+    /// Pass-on-retry, 7 days, all branches.
     pub fn pass_on_retry_of(repo: RepoId) -> Self {
         let rule = Rule::PassOnRetry(PassOnRetry::default());
         Self {
@@ -156,7 +167,7 @@ impl Monitor {
 
     /// What the monitor sees at a time in the windows of a test, which must not be partial for it.
     pub fn read_windows(&self, windows: &Windows, at: Timestamp) -> Reading {
-        let known = Known::Window(windows.of(self.id));
+        let known = Known::Window(windows.of(self));
         self.rule.read(&Runs { known, scope_since: self.scope_since, at })
     }
 

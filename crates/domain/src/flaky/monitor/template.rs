@@ -1,16 +1,18 @@
-//! Monitors that are offered ready-made. They are suggestions; nothing creates them automatically.
+//! Monitors that are offered ready-made. Every repository starts with some of them.
 
 use crate::words::words;
 
 use super::super::{BranchClass, BranchScope};
-use super::kinds::{FailureCount, FailureRate};
+use super::kinds::{FailureCount, FailureRate, FailureStreak};
 use super::{Action, Classification, Monitor, MonitorId, Rule};
 
 words!(
     /// A ready-made monitor.
     Template {
-        /// At least 90 % of at least 5 runs on stable branches failed within 6 hours.
+        /// The last 5 runs on stable branches failed.
         BrokenOnStable = "broken_on_stable",
+        /// At least 2 % of at least 20 runs on stable branches failed within 7 days, at 3 separate times.
+        FlakyOnStable = "flaky_on_stable",
         /// Two failures on merge-queue branches within 24 hours.
         FlakyInQueue = "flaky_in_queue",
     }
@@ -24,11 +26,18 @@ impl Template {
                 "Broken on stable branches",
                 BranchClass::Stable,
                 Classification::Broken,
+                Rule::FailureStreak(FailureStreak { streak: 5, window_hours: 7 * 24 }),
+            ),
+            Self::FlakyOnStable => (
+                "Flaky on stable branches",
+                BranchClass::Stable,
+                Classification::Flaky,
                 Rule::FailureRate(FailureRate {
-                    activation_percent: 90,
-                    resolution_percent: 50,
-                    window_hours: 6,
-                    min_sample: 5,
+                    activation_percent: 2,
+                    resolution_percent: 1,
+                    window_hours: 7 * 24,
+                    min_sample: 20,
+                    min_failing_times: 3,
                 }),
             ),
             Self::FlakyInQueue => (

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use signalbox_domain::flaky::{
-    AutoQuarantine, BranchPattern, InfrastructureGuard, Settings, SettingsPatch,
+    AutoQuarantine, BranchPattern, InfrastructureGuard, QuarantineSettings, Settings, SettingsPatch,
 };
 use signalbox_domain::ids::RepoName;
 use utoipa::ToSchema;
@@ -16,16 +16,19 @@ use super::super::place::{RepoRef, Request, check_repository};
 #[serde(rename_all = "camelCase")]
 #[schema(example = json!({
     "quarantineEnabled": true, "autoQuarantine": "flaky_and_broken",
+    "quarantineCovers": "Flaky and broken tests, unless their override is NEVER_QUARANTINE.",
     "stableBranches": ["main"], "mergeBranches": ["signalbox-merge/*"],
     "infrastructureGuard": true, "infrastructureFailedPercent": 80,
     "infrastructureMinTests": 20, "infrastructureSameFailureTests": null,
     "countPublicUploads": false, "gateWhileOff": false
 }))]
 pub(crate) struct FlakySettingsReply {
-    /// Whether quarantine is on.
+    /// Whether quarantine is on. That alone quarantines no test automatically: see `quarantineCovers`.
     quarantine_enabled: bool,
     /// Which tests are quarantined automatically: `off`, `flaky` or `flaky_and_broken`.
     auto_quarantine: &'static str,
+    /// The tests that are quarantined with these settings, as a sentence.
+    quarantine_covers: &'static str,
     /// Branches on which tests are expected to pass.
     stable_branches: Vec<String>,
     /// Branches of merge queues.
@@ -46,6 +49,25 @@ pub(crate) struct FlakySettingsReply {
     gate_while_off: bool,
 }
 
+/// What quarantine covers.
+const fn quarantine_covers(quarantine: QuarantineSettings) -> &'static str {
+    match (quarantine.enabled, quarantine.auto) {
+        (false, _) => "No test: quarantine is off.",
+        (true, AutoQuarantine::Off) => {
+            "Only tests with the override ALWAYS_QUARANTINE. Set autoQuarantine to flaky or \
+             flaky_and_broken to quarantine tests by their status."
+        }
+        (true, AutoQuarantine::Flaky) => {
+            "Flaky tests, unless their override is NEVER_QUARANTINE, and tests with the override \
+             ALWAYS_QUARANTINE."
+        }
+        (true, AutoQuarantine::FlakyAndBroken) => {
+            "Flaky and broken tests, unless their override is NEVER_QUARANTINE, and tests with the \
+             override ALWAYS_QUARANTINE."
+        }
+    }
+}
+
 fn patterns(patterns: &[BranchPattern]) -> Vec<String> {
     patterns.iter().map(|pattern| pattern.0.clone()).collect()
 }
@@ -56,6 +78,7 @@ impl FlakySettingsReply {
         Self {
             quarantine_enabled: settings.quarantine.enabled,
             auto_quarantine: settings.quarantine.auto.as_str(),
+            quarantine_covers: quarantine_covers(settings.quarantine),
             stable_branches: patterns(&settings.branches.stable),
             merge_branches: patterns(&settings.branches.merge),
             infrastructure_guard: guard.enabled,

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::flaky::monitor::{
-    Evidence, MAX_HOURS, MonitorReading, MonitorRule, Parameter, Runs, Verdict,
+    Evidence, MAX_HOURS, MonitorReading, MonitorRule, Parameter, Period, Runs, Verdict,
 };
 use crate::time::{Span, Timestamp};
 
@@ -21,6 +21,9 @@ pub struct FailureRate {
     pub window_hours: u32,
     /// The fewest runs on which it decides, 1 to 100,000.
     pub min_sample: u32,
+    /// The fewest separate times at which it failed, with buckets of passing runs only in between, 1 to
+    /// 24. A test that was broken until it was fixed failed at one time.
+    pub min_failing_times: u32,
 }
 
 /// What a failure-rate monitor sees.
@@ -31,6 +34,8 @@ pub struct FailureRateReading {
     pub runs: u32,
     /// Failing runs within the window.
     pub failures: u32,
+    /// Separate times at which it failed.
+    pub failing_times: u32,
     /// The last run.
     pub last_run_at: Option<Timestamp>,
 }
@@ -70,10 +75,22 @@ impl MonitorRule for FailureRate {
             (1, 100_000),
             |it| &mut it.min_sample,
         ),
+        Parameter::new(
+            "minimumFailingTimes",
+            "the fewest separate times at which it failed, with passing runs in between; a 48th of the \
+             window is one time",
+            (1, 24),
+            |it| &mut it.min_failing_times,
+        ),
     ];
 
-    const START: Self =
-        Self { activation_percent: 0, resolution_percent: 0, window_hours: 24, min_sample: 20 };
+    const START: Self = Self {
+        activation_percent: 0,
+        resolution_percent: 0,
+        window_hours: 24,
+        min_sample: 20,
+        min_failing_times: 1,
+    };
 
     fn windows(self) -> Vec<Span> {
         vec![self.window()]
@@ -84,6 +101,7 @@ impl MonitorRule for FailureRate {
         FailureRateReading {
             runs: tally.runs,
             failures: tally.failures,
+            failing_times: failing_times(&runs.periods(self.window())),
             last_run_at: tally.last_run_at,
         }
     }
@@ -99,7 +117,10 @@ impl MonitorRule for FailureRate {
         let of_runs = |percent: u32| u64::from(percent) * u64::from(reading.runs);
         if reading.runs < self.min_sample.max(1) {
             Verdict::Keep
-        } else if !active && share >= of_runs(self.activation_percent) {
+        } else if !active
+            && share >= of_runs(self.activation_percent)
+            && reading.failing_times >= self.min_failing_times
+        {
             Verdict::Activate
         } else if active && share < of_runs(self.resolution_percent) {
             Verdict::Resolve
@@ -109,18 +130,36 @@ impl MonitorRule for FailureRate {
     }
 }
 
+/// How often a test began to fail: buckets with a failure, of which those without a bucket of passing
+/// runs between them count once.
+fn failing_times(periods: &[Period]) -> u32 {
+    let (times, _) = periods.iter().fold((0_u32, false), |(times, failing), period| {
+        let fails = period.failed > 0;
+        (times.saturating_add(u32::from(fails && !failing)), fails)
+    });
+    times
+}
+
 impl MonitorReading for FailureRateReading {
     fn last_run_at(&self) -> Option<Timestamp> {
         self.last_run_at
     }
 
     fn evidence(&self) -> Vec<(&'static str, Evidence)> {
-        vec![("runs", Evidence::Count(self.runs)), ("failures", Evidence::Count(self.failures))]
+        vec![
+            ("runs", Evidence::Count(self.runs)),
+            ("failures", Evidence::Count(self.failures)),
+            ("failing_times", Evidence::Count(self.failing_times)),
+        ]
     }
 }
 
 impl fmt::Display for FailureRateReading {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} of {} runs failed", self.failures, self.runs)
+        write!(f, "{} of {} runs failed", self.failures, self.runs)?;
+        match self.failing_times {
+            0 | 1 => Ok(()),
+            times => write!(f, ", at {times} separate times"),
+        }
     }
 }

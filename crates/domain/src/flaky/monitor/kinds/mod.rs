@@ -2,10 +2,12 @@
 
 mod failure_count;
 mod failure_rate;
+mod failure_streak;
 mod pass_on_retry;
 
 pub use failure_count::{FailureCount, FailureCountReading};
 pub use failure_rate::{FailureRate, FailureRateReading};
+pub use failure_streak::{FailureStreak, FailureStreakReading};
 pub use pass_on_retry::{Disagreement, PassOnRetry, PassOnRetryReading, Uncertainty};
 
 /// Passes the rows of all kinds to a macro: documentation, the type of the parameters, the type of
@@ -19,6 +21,8 @@ macro_rules! monitors {
             FailureRate, FailureRateReading = "failure_rate";
             /// Too many failing runs.
             FailureCount, FailureCountReading = "failure_count";
+            /// Only failing runs lately.
+            FailureStreak, FailureStreakReading = "failure_streak";
         }
     };
 }

@@ -17,9 +17,7 @@ use super::super::origin::Comparison;
 use super::super::{BranchClass, BranchScope};
 use super::kinds::{Disagreement, Uncertainty};
 use super::summary::Tally;
-use super::{
-    BUCKET_MINUTES, Bucket, CodeSummary, MAX_HOURS, Monitor, MonitorId, Period, SameCode, Summary,
-};
+use super::{BUCKET_MINUTES, Bucket, CodeSummary, MAX_HOURS, Monitor, Period, SameCode, Summary};
 use ring::Ring;
 
 /// About the most buckets of one window.
@@ -35,21 +33,20 @@ pub fn bucket_length(window: Span) -> Span {
     Span::from_micros(units.max(1).saturating_mul(unit))
 }
 
-/// The running windows of one test, by monitor.
+/// The running windows of one test. Monitors that count the same runs share one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Windows {
     /// Whether a run was ever counted, so that a monitor without a window has missed some.
     started: bool,
-    monitors: BTreeMap<MonitorId, Window>,
+    /// By the digest of what decides which runs are counted, and for how long.
+    windows: BTreeMap<String, Window>,
 }
 
-/// What one monitor must know of the runs of a test.
+/// What monitors must know of the runs of a test.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Window {
-    /// The digest of what decides which runs are counted and for how long.
-    rule: String,
     /// Whether runs from before the monitor had this rule are missing.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "is_false"))]
     partial: bool,
@@ -102,7 +99,7 @@ impl<'a> Counting<'a> {
 
     fn window(&self, partial: bool) -> Window {
         let rings = self.rings.keys().map(|length| Ring::new(*length)).collect();
-        Window { rule: self.rule.clone(), partial, rings, ..Window::default() }
+        Window { partial, rings, ..Window::default() }
     }
 }
 
@@ -139,8 +136,7 @@ impl Windows {
     pub fn are_partial(&self, rules: &WindowRules<'_>) -> bool {
         self.started
             && rules.0.iter().any(|counting| {
-                let window = self.monitors.get(&counting.monitor.id);
-                window.is_none_or(|it| it.partial || it.rule != counting.rule)
+                self.windows.get(&counting.rule).is_none_or(|window| window.partial)
             })
     }
 
@@ -152,13 +148,13 @@ impl Windows {
         codes: &[CodeSummary],
         at: Timestamp,
     ) {
-        let working: BTreeSet<MonitorId> = rules.0.iter().map(|it| it.monitor.id).collect();
-        self.monitors.retain(|id, _| working.contains(id));
-        for counting in &rules.0 {
-            let window = self.monitors.entry(counting.monitor.id).or_default();
-            if window.rule != counting.rule {
-                *window = counting.window(self.started);
-            }
+        let rules: BTreeMap<&str, &Counting<'_>> =
+            rules.0.iter().map(|counting| (counting.rule.as_str(), counting)).collect();
+        self.windows.retain(|rule, _| rules.contains_key(rule.as_str()));
+        for (rule, counting) in rules {
+            let started = self.started;
+            let window =
+                self.windows.entry(rule.to_owned()).or_insert_with(|| counting.window(started));
             window.count(counting, added, codes, at);
         }
         self.started |= !added.buckets.is_empty();
@@ -166,8 +162,10 @@ impl Windows {
 
     /// Removes counted failures, with the disagreements on their codes.
     pub fn forget(&mut self, rules: &WindowRules<'_>, failures: &Summary) {
-        for counting in &rules.0 {
-            if let Some(window) = self.monitors.get_mut(&counting.monitor.id) {
+        let rules: BTreeMap<&str, &Counting<'_>> =
+            rules.0.iter().map(|counting| (counting.rule.as_str(), counting)).collect();
+        for (rule, window) in &mut self.windows {
+            if let Some(counting) = rules.get(rule.as_str()) {
                 window.forget(&counting.monitor.scope, failures);
             }
         }
@@ -175,12 +173,12 @@ impl Windows {
 
     /// The last failure that a monitor counts; approximate after failures were removed.
     pub fn last_failure_at(&self) -> Option<Timestamp> {
-        self.monitors.values().filter_map(|window| window.last_failure_at).max()
+        self.windows.values().filter_map(|window| window.last_failure_at).max()
     }
 
     /// The window of a monitor; `None` while it has counted nothing.
-    pub(super) fn of(&self, monitor: MonitorId) -> Option<&Window> {
-        self.monitors.get(&monitor)
+    pub(super) fn of(&self, monitor: &Monitor) -> Option<&Window> {
+        self.windows.get(&Counting::of(monitor).rule)
     }
 }
 
