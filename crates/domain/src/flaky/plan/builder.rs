@@ -15,8 +15,8 @@ pub(super) struct TransitionBuilder<'a> {
     /// The finding that ended last: the reason and the trigger of a status that improves because
     /// of it.
     pub(super) let_go: Option<(StatusReason, Trigger)>,
-    /// What monitors suspect as of a measurement in this step; `None` without one.
-    pub(super) suspected: Option<Option<Suspicion>>,
+    /// What monitors suspect after this step, if the test stays healthy.
+    pub(super) suspected: Option<Suspicion>,
     /// Since when the test was quarantined before this step.
     quarantined_since: Option<Timestamp>,
     decisions: Vec<Decision>,
@@ -32,7 +32,7 @@ impl<'a> TransitionBuilder<'a> {
             settings,
             at,
             let_go: None,
-            suspected: None,
+            suspected: test.suspicion.clone(),
             quarantined_since: test.quarantined_since(settings, at),
             decisions: Vec::new(),
             events: Vec::new(),

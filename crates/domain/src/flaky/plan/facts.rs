@@ -94,7 +94,7 @@ fn suspect(
     readings: &[(MonitorId, Reading)],
 ) {
     let measured = |id: MonitorId| readings.iter().any(|(of, _)| *of == id);
-    let known = builder.test.suspicion.clone().filter(|known| !measured(known.monitor));
+    let known = builder.suspected.take().filter(|known| !measured(known.monitor));
     let found = readings.iter().find_map(|(id, reading)| {
         let monitor = builder.settings.working_monitor(*id)?;
         let record = builder.test.monitors.get(id);
@@ -104,7 +104,7 @@ fn suspect(
         let until = monitor.suspects_until(reading, as_of.max(builder.at))?;
         Some(Suspicion { monitor: *id, evidence: reading.clone(), until })
     });
-    builder.suspected = Some(found.or(known));
+    builder.suspected = found.or(known);
 }
 
 /// Resolves an active monitor of the test.

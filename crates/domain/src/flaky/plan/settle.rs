@@ -24,7 +24,7 @@ pub(super) fn end_what_is_over(builder: &mut TransitionBuilder<'_>) {
     for monitor in unmuted {
         builder.decided(Decision::Unmuted { monitor, by: Actor::system() });
     }
-    builder.test.suspicion.take_if(|suspicion| suspicion.until <= at);
+    builder.suspected.take_if(|suspicion| suspicion.until <= at);
     if is_over(builder.test.quarantining().expires_at) {
         let (quarantining, by) = (Quarantining::FOLLOW, Actor::system());
         let reason = Some("expired".into());
@@ -148,8 +148,8 @@ fn suspect(builder: &mut TransitionBuilder<'_>, was_healthy: bool) {
     }
     let known = builder.test.suspicion.clone();
     let settings = builder.settings;
-    let found = builder.suspected.take().unwrap_or_else(|| known.clone());
-    let found = found.filter(|it| settings.working_monitor(it.monitor).is_some());
+    let found =
+        builder.suspected.take().filter(|it| settings.working_monitor(it.monitor).is_some());
     let is_shown = builder.test.standing.reason == StatusReason::MaybePlatformOrBase;
     let (reason, monitor, evidence) = match &found {
         Some(found) => {
