@@ -20,6 +20,9 @@ pub struct PastRun {
     /// The commit that was tested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sha: Option<String>,
+    /// The merge commit that was tested, or the commit that the tested one was merged into.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub base: Option<String>,
     /// The pull request that was tested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pr: Option<u32>,

@@ -29,6 +29,8 @@ pub struct Run {
     #[serde(default)]
     sha: Option<String>,
     #[serde(default)]
+    base: Option<String>,
+    #[serde(default)]
     branch: Option<String>,
     #[serde(default)]
     pr: Option<u32>,
@@ -117,9 +119,10 @@ impl Run {
             let words = text.rsplit_once(" at line ").map_or(text.as_str(), |(words, _)| words);
             format!("column {}: {words}", error.column())
         })?;
-        if let Some(sha) = &run.sha {
+        for (name, sha) in [("sha", &run.sha), ("base", &run.base)] {
+            let Some(sha) = sha else { continue };
             let sha = Sha::new(sha.trim().to_ascii_lowercase());
-            sha.map_err(|error| format!("invalid sha: {error}"))?;
+            sha.map_err(|error| format!("invalid {name}: {error}"))?;
         }
         if run.pr == Some(0) {
             return Err("invalid pr 0: expected the number of a pull request, from 1".to_owned());
@@ -143,6 +146,7 @@ impl Run {
         let given = |it: &Option<String>| it.clone().filter(|it| !it.trim().is_empty());
         Claims {
             sha: given(&self.sha),
+            base: given(&self.base),
             branch: given(&self.branch),
             pr: self.pr.map(PrNumber),
             job_url: given(&self.job_url),
@@ -194,7 +198,7 @@ mod tests {
     use super::*;
 
     const LINE: &str = r#"{"at": "2026-09-17T12:16:02+02:00", "sha": "1f0c1b9d2f3f4e5a6b7c8d9e0f1a2b3c4d5e6f70",
-        "branch": "main", "job": "unit", "tests": [
+        "base": "2f0c1b9d2f3f4e5a6b7c8d9e0f1a2b3c4d5e6f70", "branch": "main", "job": "unit", "tests": [
         {"name": "adds", "suite": "calc", "file": "calc.rs", "outcome": "failed", "duration_ms": 12.5,
          "message": "expected 1, got 2", "started_at": null},
         {"name": "adds", "suite": "calc", "file": "calc.rs", "outcome": "passed"},
@@ -209,6 +213,7 @@ mod tests {
             (claims.branch.as_deref(), claims.job_name.as_deref()),
             (Some("main"), Some("unit"))
         );
+        assert_eq!(claims.base.as_deref(), Some("2f0c1b9d2f3f4e5a6b7c8d9e0f1a2b3c4d5e6f70"));
         let runs: Vec<FoundRun> = run.into_runs().collect();
         let outcomes: Vec<RunOutcome> = runs.iter().map(|it| it.outcome).collect();
         assert_eq!(outcomes, [RunOutcome::Failed, RunOutcome::Passed, RunOutcome::Skipped]);

@@ -229,6 +229,7 @@ impl Reading<'_> {
             };
             take("branch", &mut run.branch);
             take("sha", &mut run.sha);
+            take("base", &mut run.base);
             take("job", &mut run.job);
             take("variant", &mut run.variant);
             if let Some(pr) = values.remove("pr") {
@@ -237,8 +238,10 @@ impl Reading<'_> {
                 run.pr = Some(number.ok_or_else(wrong)?);
             }
         }
-        if let Some(sha) = &run.sha {
-            Sha::new(sha.to_ascii_lowercase()).map_err(|error| format!("invalid sha: {error}"))?;
+        for (name, sha) in [("sha", &run.sha), ("base", &run.base)] {
+            let Some(sha) = sha else { continue };
+            let sha = Sha::new(sha.to_ascii_lowercase());
+            sha.map_err(|error| format!("invalid {name}: {error}"))?;
         }
         Ok(run)
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::CliError;
 
 /// What paths may have.
-const NAMES: [&str; 6] = ["branch", "sha", "job", "pr", "variant", ""];
+const NAMES: [&str; 7] = ["branch", "sha", "base", "job", "pr", "variant", ""];
 
 /// A part of a segment.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,7 +34,7 @@ impl Layout {
                     after.split_once('}').ok_or_else(|| wrong("missing }".into()))?;
                 let known = NAMES.into_iter().find(|known| *known == name);
                 let known = known.ok_or_else(|| {
-                    let expected = "expected {branch}, {sha}, {job}, {pr}, {variant} or {}";
+                    let expected = "expected {branch}, {sha}, {base}, {job}, {pr}, {variant} or {}";
                     wrong(format!("unknown value {{{name}}}: {expected}"))
                 })?;
                 if !before.is_empty() {

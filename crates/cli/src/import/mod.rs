@@ -44,7 +44,7 @@ pub struct Import {
     /// The variant of the tests of JUnit files; part of their identity.
     #[arg(long)]
     variant: Option<String>,
-    /// Where the paths of JUnit files have these values: {branch}, {sha}, {job}, {pr}, {variant}, and
+    /// Where the paths of JUnit files have these values: {branch}, {sha}, {base}, {job}, {pr}, {variant}, and
     /// {} for any other text; matched with the end of each path.
     #[arg(long, value_name = "PATTERN")]
     layout: Option<String>,

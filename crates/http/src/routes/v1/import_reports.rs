@@ -95,6 +95,7 @@ impl RefusedRun {
         ("at" = Option<String>, Query, description = "When the run ended, RFC 3339; default: when a bundle was made, or the last test ended. Not for NDJSON."),
         ("branch" = Option<String>, Query, description = "The branch that was tested. Not for NDJSON."),
         ("sha" = Option<String>, Query, description = "The commit that was tested. Not for NDJSON."),
+        ("base" = Option<String>, Query, description = "The merge commit that was tested, or the commit of the target branch that the tested one was merged into. Not for NDJSON."),
         ("pr" = Option<u32>, Query, description = "The pull request that was tested. Not for NDJSON."),
         ("job" = Option<String>, Query, description = "The name of the CI job. Not for NDJSON."),
         ("job_url" = Option<String>, Query, description = "The URL of the CI job. Not for NDJSON."),
