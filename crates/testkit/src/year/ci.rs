@@ -128,10 +128,9 @@ impl<'a> Ci<'a> {
     /// A person may run a failed job again.
     pub(super) fn failed(&mut self, execution: &Execution) {
         let again = match (self.plan.shape.retries, execution.attempt) {
-            (Retries::Never, _) => 0,
             (Retries::Jobs | Retries::Tests, 1) => 700,
             (Retries::Jobs | Retries::Tests, 2) => 300,
-            (Retries::Jobs | Retries::Tests, _) => 0,
+            (Retries::Never | Retries::Jobs | Retries::Tests, _) => 0,
         };
         if self.random.per_mille(again) {
             let at = execution.at.plus(Span::minutes(self.random.between(12, 40)));

@@ -76,7 +76,8 @@ pub(super) struct Circumstances<'a> {
 impl<'a> Circumstances<'a> {
     pub(super) fn new(plan: &'a Plan, execution: &'a Execution) -> Self {
         let (tests, number) = (plan.tests.len(), execution.number);
-        let count = if mixed(number ^ 1) % NOISE == 0 { 1 + mixed(number ^ 2) % 2 } else { 0 };
+        let count =
+            if mixed(number ^ 1).is_multiple_of(NOISE) { 1 + mixed(number ^ 2) % 2 } else { 0 };
         let among = u64::try_from(tests).unwrap_or(1).max(1);
         let noise =
             (0..count).filter_map(|it| usize::try_from(mixed(number ^ (3 + it)) % among).ok());

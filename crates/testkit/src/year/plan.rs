@@ -52,7 +52,7 @@ impl Period {
 pub(super) struct Name {
     pub(super) since: Timestamp,
     pub(super) file: String,
-    pub(super) name: String,
+    pub(super) text: String,
 }
 
 /// The truth about a test.
@@ -74,8 +74,8 @@ pub(super) struct PlannedTest {
 impl PlannedTest {
     /// The name that it has in the code of a time.
     pub(super) fn name_at(&self, at: Timestamp) -> Option<&Name> {
-        let names = self.names.iter().filter(|name| name.since <= at);
-        names.last().filter(|_| self.exists.contains(at))
+        let mut names = self.names.iter().filter(|name| name.since <= at);
+        names.next_back().filter(|_| self.exists.contains(at))
     }
 
     /// Whether it passes and fails on the same code.
@@ -156,7 +156,7 @@ impl Calendar {
     /// The first workday from so many thousandths of the time on.
     pub(super) fn workday(self, per_mille: u32) -> u32 {
         let day = self.days * per_mille / 1_000;
-        (day..).find(|day| !Self::is_weekend(*day)).unwrap_or(day)
+        (day..day + 7).find(|day| !Self::is_weekend(*day)).unwrap_or(day)
     }
 }
 

@@ -138,7 +138,7 @@ impl Replay<'_> {
     fn key(&self, name: &Name, platform: &str) -> TestKey {
         TestKey {
             file: name.file.clone(),
-            name: name.name.clone(),
+            name: name.text.clone(),
             variant: self.variant(platform),
             ..self.scenario.key("")
         }
@@ -184,7 +184,7 @@ impl Replay<'_> {
         let mut is_red = false;
         for (test, cause, asked) in failed {
             let is_excused = excused.contains(&asked.id);
-            score.failed(Failed { test, cause, is_excused, at: execution.at });
+            score.failed(&Failed { test, cause, is_excused, at: execution.at });
             is_red |= !is_excused;
         }
         let count = u32::try_from(runs.len()).unwrap_or(u32::MAX);

@@ -193,8 +193,8 @@ impl<'a> Score<'a> {
     }
 
     /// A test failed in a job in the end.
-    pub(super) fn failed(&mut self, failed: Failed) {
-        let Failed { test, cause, is_excused, at } = failed;
+    pub(super) fn failed(&mut self, failed: &Failed) {
+        let Failed { test, cause, is_excused, at } = *failed;
         let counts = self.findings.failures.entry(cause).or_default();
         counts.0 += 1;
         counts.1 += u32::from(is_excused);

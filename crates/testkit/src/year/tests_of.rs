@@ -121,11 +121,11 @@ impl<'a> Generator<'a> {
             let since = self.workday(250, 850);
             let at = if number % 4 == 0 { flaky.pop() } else { self.free.pop() };
             let Some(test) = at.and_then(|at| self.tests.get_mut(at)) else { continue };
-            let Some(Name { file, name, .. }) = test.names.first().cloned() else { continue };
+            let Some(Name { file, text, .. }) = test.names.first().cloned() else { continue };
             let renamed = if number % 2 == 0 {
-                Name { since, file, name: format!("{name}, with a longer name") }
+                Name { since, file, text: format!("{text}, with a longer name") }
             } else {
-                Name { since, file: format!("moved/{file}"), name }
+                Name { since, file: format!("moved/{file}"), text }
             };
             test.names.push(renamed);
         }
@@ -172,7 +172,7 @@ fn stable(number: usize, period: Period) -> PlannedTest {
     let name = Name {
         since: period.from,
         file: format!("tests/part_{}.rs", number / PER_FILE),
-        name: format!("{} adds up", word(number)),
+        text: format!("{} adds up", word(number)),
     };
     PlannedTest {
         kind: Kind::Stable,
