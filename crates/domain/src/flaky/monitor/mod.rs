@@ -106,15 +106,9 @@ pub enum Verdict {
 }
 
 impl Monitor {
-    /// The monitors that every repository starts with: pass-on-retry, then the templates for stable
-    /// branches.
+    /// The monitors that every repository starts with: pass-on-retry.
     pub fn defaults_of(repo: RepoId) -> Vec<Self> {
-        let templates = [Template::BrokenOnStable, Template::FlakyOnStable];
-        let templates = templates.into_iter().map(|template| {
-            let id = Uuid::new_v5(&repo.0, template.as_str().as_bytes());
-            template.monitor(MonitorId(id))
-        });
-        std::iter::once(Self::pass_on_retry_of(repo)).chain(templates).collect()
+        vec![Self::pass_on_retry_of(repo)]
     }
 
     /// Pass-on-retry, 7 days, all branches.

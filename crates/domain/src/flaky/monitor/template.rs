@@ -1,4 +1,4 @@
-//! Monitors that are offered ready-made. Every repository starts with some of them.
+//! Monitors that are offered ready-made. They are suggestions; nothing creates them automatically.
 
 use crate::words::words;
 
