@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use signalbox_domain::flaky::{
-    Admission, AutoQuarantine, Base, Command, MonitorId, Origin, QuarantineOverride, Run,
-    RunOutcome, SameCode, SettingsPatch, StatusReason, Summary, TestId, TestStatus,
+    Admission, AutoQuarantine, Base, CodeSummary, Command, MonitorId, Origin, QuarantineOverride,
+    Run, RunOutcome, SameCode, SettingsPatch, StatusReason, Summary, TestId, TestStatus,
 };
 use signalbox_domain::ids::OrgId;
 use signalbox_domain::ports::{CommitError, FlakyCommit, RepoRef, Stores, TestList, Version};
@@ -18,7 +18,8 @@ use super::flaky_scenario::Scenario;
 
 fn sorted(mut summary: Summary) -> Summary {
     summary.buckets.sort_by(|a, b| (a.start, &a.branch).cmp(&(b.start, &b.branch)));
-    summary.codes.sort_by(|a, b| (&a.code, &a.branch).cmp(&(&b.code, &b.branch)));
+    let key = |it: &CodeSummary| (it.code.clone(), it.branch.clone(), it.origin);
+    summary.codes.sort_by_key(key);
     summary
 }
 

@@ -271,9 +271,15 @@ fn a_test_that_was_broken_failed_at_one_time() {
     assert_eq!(scenario.test.standing.reason_text(), text);
 }
 
+/// A test that pass on retry and the monitor of a template watch.
+fn by_template(template: Template) -> Scenario {
+    let monitor = template.monitor(MonitorId(Uuid::from_u128(9)));
+    Scenario::new(vec![Monitor::pass_on_retry_of(RepoId(Uuid::from_u128(2))), monitor])
+}
+
 #[test]
-fn by_default_a_test_that_always_fails_on_main_is_broken() {
-    let mut scenario = Scenario::by_default();
+fn the_template_for_broken_tests_finds_a_test_that_always_fails_on_main() {
+    let mut scenario = by_template(Template::BrokenOnStable);
     // Two runs a day.
     for day in 0..10 {
         let broken = day >= 5;
@@ -291,8 +297,8 @@ fn by_default_a_test_that_always_fails_on_main_is_broken() {
 }
 
 #[test]
-fn by_default_a_test_that_is_never_retried_is_flaky() {
-    let mut scenario = Scenario::by_default();
+fn the_template_for_flaky_tests_needs_no_retry() {
+    let mut scenario = by_template(Template::FlakyOnStable);
     for run in 0..40 {
         let fails = [4, 17, 33].contains(&run);
         scenario.runs(u32::from(!fails), u32::from(fails));

@@ -19,7 +19,8 @@ const PRS: u32 = 10;
 pub(crate) enum Op {
     /// With a priority, and whether it must be tested alone.
     Submit(u32, Option<u32>, Option<bool>),
-    /// Submits this pull request and all with lower numbers, enough for a batch.
+    /// Submits this pull request and all with lower numbers that are not in the queue: enough for a
+    /// batch.
     SubmitAll(u32),
     Cancel(u32),
     Restart(u32),
@@ -206,7 +207,13 @@ pub(crate) fn apply(world: &mut World, op: &Op) {
     };
     match op {
         Op::Submit(pr, priority, alone) => drop(world.submit_with(*pr, *priority, *alone)),
-        Op::SubmitAll(last) => (1..=*last).for_each(|pr| drop(world.submit(pr, None))),
+        Op::SubmitAll(last) => {
+            for pr in 1..=*last {
+                if world.queue.entry_of(PrNumber(pr)).is_none() {
+                    world.submit(pr, None).ok();
+                }
+            }
+        }
         Op::Cancel(pr) => drop(world.ask(Command::Cancel { pr: PrNumber(*pr), by })),
         Op::Restart(pr) => drop(world.ask(Command::Restart { pr: PrNumber(*pr), by })),
         Op::Push(pr) => world.push(*pr),

@@ -93,8 +93,10 @@ fn a_landing_removed_from_the_target_is_reported_once_and_recognized_when_restor
 
     // A pull request that was resubmitted since is not marked; it lands again.
     let mut resubmitted = world.clone();
-    resubmitted.submit(1, None).expect("accepted");
-    let step = absorb(&resubmitted.queue, &lost, resubmitted.at);
+    resubmitted.submit(2, None).expect("accepted");
+    let earlier = Entry { pr: PrNumber(2), ..merged.clone() };
+    let lost_earlier = checked(&[earlier], &[], &head);
+    let step = absorb(&resubmitted.queue, &lost_earlier, resubmitted.at);
     assert!(step.events.is_empty() && step.queue.header.off_target.is_empty());
 
     // The target moved before the answer arrived: the host is queried about its new head.

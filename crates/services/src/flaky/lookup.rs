@@ -37,8 +37,7 @@ impl QuarantineLookup for FlakyService {
             return Ok(QuarantineAnswer { ids: self.all_quarantined(repo).await?, ..none });
         }
         let confirmed = self.confirmed(repo, &known, asked).await?;
-        let is_quarantined = |it: &&AskedTest| confirmed.contains_key(&it.id);
-        let ids = asked.iter().filter(is_quarantined).map(|it| it.id.clone()).collect();
+        let ids = confirmed.into_iter().map(|(id, _)| id).collect();
         Ok(QuarantineAnswer { disabled: false, ids })
     }
 
@@ -50,7 +49,10 @@ impl QuarantineLookup for FlakyService {
     ) -> Result<BTreeMap<String, QuarantineCause>, Error> {
         let repo = RepoRef { org, id: repo };
         let known = self.known_quarantine(repo).await?;
-        if known.enabled { self.confirmed(repo, &known, asked).await } else { Ok(BTreeMap::new()) }
+        if !known.enabled {
+            return Ok(BTreeMap::new());
+        }
+        Ok(self.confirmed(repo, &known, asked).await?.into_iter().collect())
     }
 }
 
@@ -121,16 +123,16 @@ impl FlakyService {
         Ok(sent.into_iter().collect())
     }
 
-    /// The quarantined ones of some tests by the ids of the request, as stored now.
+    /// The quarantined ones of some tests, as stored now: the ids of the request, and their causes.
     async fn confirmed(
         &self,
         repo: RepoRef,
         known: &QuarantinedTests,
         asked: &[AskedTest],
-    ) -> Result<BTreeMap<String, QuarantineCause>, Error> {
+    ) -> Result<Vec<(String, QuarantineCause)>, Error> {
         let likely: Vec<&AskedTest> = asked.iter().filter(|it| known.may_be(it)).collect();
         if likely.is_empty() {
-            return Ok(BTreeMap::new());
+            return Ok(Vec::new());
         }
         let stores = &self.context.stores;
         let at = self.context.clock.now();

@@ -51,6 +51,7 @@ impl UploadService {
         repo: &RepoName,
         claims: Claims,
     ) -> Result<Result<Intake, RefusedTime>, Error> {
+        sender.may_import()?;
         let repository = self.repository_for(sender, repo).await?;
         if let Some(refused) = claims.at.and_then(|at| self.refused(at)) {
             return Ok(Err(refused));
@@ -66,7 +67,7 @@ impl UploadService {
         repo: &RepoName,
         text: &[u8],
     ) -> Result<ImportedLines, ImportRefusal> {
-        sender.may_send()?;
+        sender.may_import()?;
         let (mut lines, mut problems) = (Vec::new(), Vec::new());
         let all = text.split(|byte| *byte == b'\n').enumerate();
         for (at, line) in all.filter(|(_, line)| !line.trim_ascii().is_empty()) {

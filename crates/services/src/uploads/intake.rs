@@ -133,6 +133,7 @@ impl UploadService {
         if !self.admits(sender) {
             return Err(UploadError::TooOften.into());
         }
+        sender.may_send()?;
         let repository = self.repository_for(sender, repo).await?;
         Ok(self.begin(&repository, UploadSource::JUnit, sender, claims))
     }
