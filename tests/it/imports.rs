@@ -11,6 +11,7 @@ use crate::harness::{On, System};
 
 const REPO: &str = "git.local/acme/calc";
 
+#[expect(clippy::disallowed_methods, reason = "the server under test has the clock of the machine")]
 fn ago(days: u32) -> Timestamp {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970");
     let now = Timestamp::from_unix_micros(i64::try_from(now.as_micros()).expect("a time"));
