@@ -120,7 +120,7 @@ async fn upload(
     is_first: bool,
 ) -> Result<(), Failure> {
     let run = |test: u32| {
-        let fails = is_first && test % 2 == 0;
+        let fails = is_first && test.is_multiple_of(2);
         let run = scenario.run(&format!("test number {test:06}"), !fails);
         let message = format!("sum {test} is wrong");
         let failure = fails.then(|| ReportedFailure { message, text: String::new() });
