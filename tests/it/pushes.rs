@@ -111,7 +111,7 @@ async fn a_hook_of_the_operator_is_kept_and_may_call_ours() {
         String::from_utf8_lossy(&done.stdout).into_owned()
     };
     let text = doctor();
-    assert!(text.contains("warn repositories: git.local/acme/calc: pushes are seen"), "{text}");
+    assert!(text.contains("warn repositories: git.local/acme/calc: pushes are noticed"), "{text}");
     let chained = format!("{own}exec signalbox hook post-receive\n");
     std::fs::write(hook(&system, "post-receive"), chained).expect("written");
     let text = doctor();

@@ -187,7 +187,8 @@ fn a_pull_request_that_a_later_run_proved_names_the_last_entry_of_that_run() {
     };
     assert_eq!(proved(1), Some(Some(second)));
     assert_eq!(proved(2), Some(None), "its own run");
-    assert!(kept.timeline(1).iter().skip(1).all(|it| it.successor.is_none()));
+    let others = kept.timeline(1).into_iter().filter(|it| it.state != PrState::TestsPassed);
+    assert!(others.into_iter().all(|it| it.successor.is_none()));
 }
 
 #[test]

@@ -201,7 +201,10 @@ fn waits(queue: &Queue, entry: &Entry, ahead: &Ahead<'_>) -> Option<WaitReason> 
         }
         EntryState::Testing { .. } => unreachable(queue).unwrap_or_else(|| waits_for_checks(run)),
         EntryState::TestsPassed { .. } => stopped(queue).unwrap_or_else(|| {
-            let prs = run.map(|run| ahead.under(run)).unwrap_or_default();
+            let mut prs = run.map(|run| ahead.under(run)).unwrap_or_default();
+            if prs.is_empty() {
+                prs = run.map(|run| not_passed(queue, run)).unwrap_or_default();
+            }
             if prs.is_empty() {
                 waits_for_landing(queue, run)
             } else {
@@ -221,6 +224,14 @@ fn waits(queue: &Queue, entry: &Entry, ahead: &Ahead<'_>) -> Option<WaitReason> 
             })
         }
     })
+}
+
+/// The pull requests that a run's candidate contains besides its group, and that have not passed. A
+/// run that proved others may contain some that are behind them in line.
+fn not_passed(queue: &Queue, run: &TestRun) -> Vec<PrNumber> {
+    let contained = run.ahead.iter().filter_map(|(_, pr)| queue.entry_of(*pr));
+    let open = contained.filter(|it| !matches!(it.state, EntryState::TestsPassed { .. }));
+    open.map(|it| it.pr).take(NAMED).collect()
 }
 
 /// Why a passed entry has not landed, although everything in its candidate has passed.

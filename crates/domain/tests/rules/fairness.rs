@@ -297,3 +297,28 @@ fn an_entry_that_takes_a_freed_place_starts_immediately() {
     world.take_in(&fact);
     assert_eq!(states(&world).last(), Some(&(4, PrState::Testing)), "it takes the place of #3");
 }
+
+#[test]
+fn optimistic_merging_switched_on_while_a_batch_is_split_leaves_no_entry_waiting() {
+    let rules = Rules {
+        flaky: [3].into(),
+        targets: [(5, [].into()), (6, [].into())].into(),
+        ..Rules::default()
+    };
+    let mut world = World::new(Settings::new(Mode::Parallel, 2).expect("valid settings"), rules);
+    let patch = SettingsPatch {
+        batch: Some(true),
+        batching_min_size: Some(6),
+        batching_max_wait_time_minutes: Some(1),
+        bisection_concurrency: Some(2),
+        ..SettingsPatch::default()
+    };
+    update(&mut world, patch, None);
+    submit(&mut world, 1..=6);
+    update(&mut world, optimistic(), None);
+    world.settle();
+    world.wait(Span::minutes(10));
+    world.take_in(&Fact::TimePassed);
+    world.settle();
+    assert_eq!(world.landed.len(), 6);
+}
