@@ -15,10 +15,10 @@ use crate::dto::shown;
 use crate::problem::{Code, Problem};
 use crate::stream::too_large;
 
-/// How many encoded bytes are decoded at once. No encoding makes more than 4 MiB of them: zstd writes
+/// How many encoded bytes are decoded in one step. No encoding makes more than 4 MiB of them: zstd writes
 /// 128 KiB of one repeated byte as 4.
 const STEP: usize = 128;
-/// How many decoded bytes are written at once, unless a step makes more.
+/// How many decoded bytes are written together, unless a step makes more.
 const PIECE: usize = 64 * 1_024;
 /// The largest window of zstd, as a power of 2: 8 MiB, what its levels up to 19 need.
 const WINDOW_LOG: u32 = 23;

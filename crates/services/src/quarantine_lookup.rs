@@ -30,8 +30,8 @@ pub trait QuarantineLookup: Send + Sync {
         asked: &[AskedTest],
     ) -> Result<QuarantineAnswer, Error>;
 
-    /// Who or what quarantined these tests: those that are quarantined, by the ids of the request.
-    /// None is while quarantine is off.
+    /// The quarantined ones of these tests, by the ids of the request, each with who or what
+    /// quarantined it. Empty while quarantine is off.
     async fn causes(
         &self,
         org: OrgId,
