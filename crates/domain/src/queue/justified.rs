@@ -69,9 +69,11 @@ fn circle(queue: &Queue, waits: &BTreeMap<PrNumber, &WaitReason>) -> Option<(PrN
 /// The entries that an entry waits for.
 fn waits_on(queue: &Queue, pr: PrNumber, waits: &BTreeMap<PrNumber, &WaitReason>) -> Vec<PrNumber> {
     match waits.get(&pr) {
-        Some(WaitReason::BehindPrs { prs, .. } | WaitReason::PredecessorTesting { prs }) => {
-            prs.clone()
-        }
+        Some(
+            WaitReason::BehindPrs { prs, .. }
+            | WaitReason::PredecessorTesting { prs }
+            | WaitReason::SuccessorTesting { prs },
+        ) => prs.clone(),
         Some(WaitReason::ConflictWithAhead { pr }) => vec![*pr],
         Some(WaitReason::SuccessorWindow { .. }) => {
             let run = queue.entry_of(pr).and_then(|entry| queue.run(entry.state.run()?));
@@ -124,19 +126,24 @@ mod tests {
     use super::*;
     use crate::testing::{Rules, World};
 
+    /// Absorbs a waiting fact, or runs the next effect.
+    fn step(world: &mut World) {
+        if world.facts.is_empty() {
+            let next = world.outbox.remove(0);
+            world.run(&next.effect);
+        } else {
+            let fact = world.facts.remove(0);
+            world.take_in(&fact);
+        }
+    }
+
     /// A queue whose first pull request has a candidate that is not built yet.
     fn building() -> World {
         let settings = Settings::new(Mode::Single, 2).expect("valid settings");
         let mut world = World::new(settings, Rules::default());
         world.submit(1, None).expect("accepted");
         while !world.facts.is_empty() || !world.queue.runs().any(|_| true) {
-            if world.facts.is_empty() {
-                let next = world.outbox.remove(0);
-                world.run(&next.effect);
-            } else {
-                let fact = world.facts.remove(0);
-                world.take_in(&fact);
-            }
+            step(&mut world);
         }
         world
     }
@@ -164,13 +171,7 @@ mod tests {
         let run = world.queue.runs().next().expect("a run").id;
         assert_eq!(awaited(&world.queue), [Awaited::Candidate(run)]);
         while !world.outbox.iter().any(|it| matches!(it.effect, Effect::Land(_))) {
-            if world.facts.is_empty() {
-                let next = world.outbox.remove(0);
-                world.run(&next.effect);
-            } else {
-                let fact = world.facts.remove(0);
-                world.take_in(&fact);
-            }
+            step(&mut world);
         }
         assert_eq!(awaited(&world.queue), [Awaited::Landing(run)]);
     }

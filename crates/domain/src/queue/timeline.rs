@@ -175,7 +175,10 @@ fn failure(reason: Reason) -> Option<FailReason> {
 
 /// The pull requests that a wait reason names.
 fn waited_for(waits: &WaitReason) -> Vec<PrNumber> {
-    if let WaitReason::BehindPrs { prs, .. } | WaitReason::PredecessorTesting { prs } = waits {
+    if let WaitReason::BehindPrs { prs, .. }
+    | WaitReason::PredecessorTesting { prs }
+    | WaitReason::SuccessorTesting { prs } = waits
+    {
         prs.clone()
     } else if let WaitReason::ConflictWithAhead { pr } = waits {
         vec![*pr]

@@ -201,14 +201,15 @@ fn waits(queue: &Queue, entry: &Entry, ahead: &Ahead<'_>) -> Option<WaitReason> 
         }
         EntryState::Testing { .. } => unreachable(queue).unwrap_or_else(|| waits_for_checks(run)),
         EntryState::TestsPassed { .. } => stopped(queue).unwrap_or_else(|| {
-            let mut prs = run.map(|run| ahead.under(run)).unwrap_or_default();
-            if prs.is_empty() {
-                prs = run.map(|run| not_passed(queue, run)).unwrap_or_default();
+            let prs = run.map(|run| ahead.under(run)).unwrap_or_default();
+            if !prs.is_empty() {
+                return WaitReason::PredecessorTesting { prs };
             }
+            let prs = run.map(|run| not_passed(queue, run)).unwrap_or_default();
             if prs.is_empty() {
                 waits_for_landing(queue, run)
             } else {
-                WaitReason::PredecessorTesting { prs }
+                WaitReason::SuccessorTesting { prs }
             }
         }),
         EntryState::PendingFailure { .. } => {
@@ -226,8 +227,7 @@ fn waits(queue: &Queue, entry: &Entry, ahead: &Ahead<'_>) -> Option<WaitReason> 
     })
 }
 
-/// The pull requests that a run's candidate contains besides its group, and that have not passed. A
-/// run that proved others may contain some that are behind them in line.
+/// The pull requests that a run's candidate contains besides its group, and that have not passed.
 fn not_passed(queue: &Queue, run: &TestRun) -> Vec<PrNumber> {
     let contained = run.ahead.iter().filter_map(|(_, pr)| queue.entry_of(*pr));
     let open = contained.filter(|it| !matches!(it.state, EntryState::TestsPassed { .. }));

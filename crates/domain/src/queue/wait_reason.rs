@@ -118,6 +118,8 @@ wait_reasons! {
     ChecksSilent = "checks_silent" { names: Vec<String>, since: Timestamp };
     /// Its run has ended, and pull requests ahead are still being tested.
     PredecessorTesting = "predecessor_testing" { prs: Vec<PrNumber> };
+    /// A later run that contains it has passed, but these pull requests in that run have not.
+    SuccessorTesting = "successor_testing" { prs: Vec<PrNumber> };
     /// Its run failed; later runs may still show that it is not at fault.
     SuccessorWindow = "successor_window" { depth: u32 };
     /// It conflicts with a pull request ahead and waits until that one leaves or lands.
@@ -167,7 +169,9 @@ impl WaitReason {
             | Self::BuildingCandidate
             | Self::ChecksRunning { .. }
             | Self::ChecksSilent { .. } => run.is_some_and(|run| run.status.is_running()),
-            Self::BehindPrs { prs, .. } | Self::PredecessorTesting { prs } => live(prs),
+            Self::BehindPrs { prs, .. }
+            | Self::PredecessorTesting { prs }
+            | Self::SuccessorTesting { prs } => live(prs),
             Self::ConflictWithAhead { pr } => live(&[*pr]),
             Self::SuccessorWindow { .. } => run.is_some_and(|run| absolver(queue, run).is_some()),
             Self::BehindLanding { .. } | Self::Landing => {

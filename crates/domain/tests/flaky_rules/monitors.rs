@@ -94,19 +94,26 @@ fn pass_on_retry_recovers_after_its_days_if_the_test_ran() {
     assert_eq!(scenario.test.standing.reason, StatusReason::Recovered);
 }
 
-#[test]
-fn a_test_that_does_not_run_does_not_heal() {
+/// A monitor of each kind that calls a test flaky.
+fn one_of_each_kind() -> [Monitor; 4] {
     let always = |rule| monitor(7, Classification::Flaky, rule);
-    let monitors = [
+    [
         Monitor::pass_on_retry_of(RepoId(Uuid::from_u128(2))),
         always(rate(10, 5)),
         always(count(1, 24, 48)),
-    ];
-    for one in monitors {
+        always(Rule::FailureStreak(FailureStreak { streak: 5, window_hours: 168 })),
+    ]
+}
+
+#[test]
+fn a_test_that_does_not_run_does_not_heal() {
+    for one in one_of_each_kind() {
         let mut scenario = Scenario::new(vec![one.clone()]);
         scenario.run("main", 1, false);
         scenario.run("main", 1, true);
-        scenario.runs(10, 10);
+        scenario.runs(10, 0);
+        scenario.wait(4);
+        scenario.runs(0, 10);
         assert_eq!(scenario.status(), Flaky);
         scenario.wait(44 * 24);
         assert_eq!(scenario.status(), Flaky, "{}", one.rule.kind().as_str());
@@ -119,19 +126,15 @@ fn a_test_that_does_not_run_does_not_heal() {
 
 #[test]
 fn a_stale_timeout_begins_with_the_last_run() {
-    let always = |rule| monitor(7, Classification::Flaky, rule);
-    let monitors = [
-        Monitor::pass_on_retry_of(RepoId(Uuid::from_u128(2))),
-        always(rate(10, 5)),
-        always(count(1, 24, 48)),
-    ];
-    for one in monitors {
+    for one in one_of_each_kind() {
         let kind = one.rule.kind().as_str();
         let stale = Monitor { stale_timeout_hours: Some(48), ..one };
         let mut scenario = Scenario::new(vec![stale]);
         scenario.run("main", 1, false);
         scenario.run("main", 1, true);
-        scenario.runs(10, 10);
+        scenario.runs(10, 0);
+        scenario.wait(4);
+        scenario.runs(0, 10);
         assert_eq!(scenario.status(), Flaky);
         scenario.wait(40);
         scenario.runs(0, 1);

@@ -187,3 +187,29 @@ fn a_test_is_quarantined_since_the_last_of_its_causes() {
     scenario.set_quarantine(QuarantineOverride::Always, None).expect("set");
     assert_eq!(since(&scenario), Some(enabled), "the override changes nothing");
 }
+
+#[test]
+fn the_cause_of_quarantine_is_what_quarantines() {
+    let mut scenario = flaky(count(1, 24, 24));
+    scenario.settings.quarantine.enabled = true;
+    scenario.settings.quarantine.auto = AutoQuarantine::Flaky;
+    let cause = |scenario: &Scenario| {
+        let cause = scenario.test.quarantine_cause(&scenario.settings, scenario.now);
+        cause.map(|it| it.to_string())
+    };
+    assert_eq!(cause(&scenario), None, "it is healthy");
+    scenario.ask(&Command::Flag { reason: None, by: by() }).expect("flagged");
+    assert_eq!(cause(&scenario).as_deref(), Some("flagged as flaky by Ada Lovelace"));
+    scenario.ask(&Command::Unflag { reason: None, by: by() }).expect("unflagged");
+    scenario.runs(0, 1);
+    assert_eq!(scenario.status(), Flaky);
+    let by_monitor = "flaky by monitor Flaky in the merge queue";
+    assert_eq!(cause(&scenario).as_deref(), Some(by_monitor));
+    let end = scenario.now.plus(Span::hours(1));
+    scenario.set_quarantine(QuarantineOverride::Always, Some(end)).expect("set");
+    assert_eq!(cause(&scenario).as_deref(), Some("always quarantined by Ada Lovelace"));
+    scenario.now = end;
+    assert_eq!(cause(&scenario).as_deref(), Some(by_monitor), "the override has expired");
+    scenario.set_quarantine(QuarantineOverride::Never, None).expect("set");
+    assert_eq!(cause(&scenario), None);
+}
