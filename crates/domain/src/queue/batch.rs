@@ -143,6 +143,7 @@ mod tests {
             ("a*b*c", "axxbyyc", true),
             ("a*b*c", "axxcyyb", false),
             ("a*a", "a", false),
+            ("a*b*b", "axb", false),
             ("//infra/*:deploy", "//infra/dns:deploy", true),
         ] {
             assert_eq!(matches(pattern, name), fits, "{pattern} {name}");

@@ -20,6 +20,7 @@ pub fn check(queue: &Queue) -> Vec<Violation> {
     let line: Vec<&Entry> = queue.entries_in_order().collect();
     green_target(queue, &line, &mut violations);
     no_lost_pull_request(queue, &line, &mut violations);
+    runs_are_needed(queue, &mut violations);
     order(&line, &mut violations);
     violations.extend(unjustified(queue).into_iter().map(|(_, why)| ("Q10", why)));
     if let Some(pr) = tested_by_a_run_that_ended(queue) {
@@ -127,6 +128,13 @@ fn no_lost_pull_request(queue: &Queue, line: &[&Entry], violations: &mut Vec<Vio
         {
             violations.push(("Q3", format!("#{} is {:?}", entry.pr, entry.state.name())));
         }
+    }
+}
+
+/// Q3: no run is kept that nothing needs.
+fn runs_are_needed(queue: &Queue, violations: &mut Vec<Violation>) {
+    for run in queue.runs().filter(|run| !queue.needs(run)) {
+        violations.push(("Q3", format!("run {} is kept for nothing", run.id)));
     }
 }
 

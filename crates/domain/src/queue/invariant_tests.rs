@@ -303,3 +303,33 @@ fn a_reason_names_other_live_pull_requests() {
     assert!(!holds(&[2]), "the entry itself");
     assert!(!holds(&[1, 9]), "a pull request that is not in the queue");
 }
+
+#[test]
+fn a_run_that_nothing_needs_is_detected() {
+    let world = single(2);
+    let unused = broken(&world, |parts| {
+        let run = parts.run(2);
+        run.status = RunStatus::Passed;
+        let id = run.id;
+        let reason = QueuedReason::NowReady;
+        parts.entry(2).state = EntryState::Pending { reason, held_by: None, was_held_by: None };
+        assert!(parts.runs.iter().any(|run| run.id == id));
+    });
+    let kept = |it: &Violation| it.0 == "Q3" && it.1.ends_with("is kept for nothing");
+    assert!(unused.iter().any(kept), "{unused:?}");
+}
+
+#[test]
+fn a_batch_whose_member_has_left_may_contain_what_only_that_member_shared() {
+    // #2 and #3 are a batch on top of #1, which only #2 shares a target with.
+    let mut settings = Settings::new(Mode::Parallel, 8).expect("valid settings");
+    settings.batch = true;
+    settings.batching_min_size = 2;
+    let world = under_test(settings, &[&[1, 9], &[9], &[1, 2], &[2]]);
+    let batch = world.queue.runs().find(|run| run.group.len() == 2 && !run.ahead.is_empty());
+    let Some(batch) = batch else { panic!("a batch on top of another") };
+    let (link, other) = (batch.group[0].pr, batch.group[1].pr);
+    let left = broken(&world, |parts| parts.entries.retain(|entry| entry.pr != link));
+    let of_it = |it: &&Violation| it.0 == "Q6" && it.1.contains(&batch.id.to_string());
+    assert_eq!(left.iter().find(of_it), None, "{other} was linked through {link}");
+}

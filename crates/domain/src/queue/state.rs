@@ -398,6 +398,15 @@ impl Queue {
         self.runs.insert_mut(run.id, run);
     }
 
+    /// Whether a run is kept: it is running, landing, or the run of a live entry.
+    pub(super) fn needs(&self, run: &TestRun) -> bool {
+        let lands = |landing: &Landing| landing.runs.contains(&run.id);
+        let of_it = |entry: &Entry| entry.state.run() == Some(run.id);
+        run.status.is_running()
+            || self.header.landing.as_ref().is_some_and(lands)
+            || run.prs().filter_map(|pr| self.entry_of(pr)).any(of_it)
+    }
+
     /// The entries in the line ahead of this key that candidates contain, nearest first.
     pub(super) fn before(&self, key: OrderKey) -> impl Iterator<Item = &Entry> {
         let keys = self.line.range(..key).rev();

@@ -3,7 +3,7 @@
 use signalbox_domain::ids::PrNumber;
 use signalbox_domain::queue::{
     Culprit, Decision, Effect, Exit, Fact, FailReason, Mode, Moved, OptimizationMode, PassReason,
-    PrState, Settings, SettingsPatch, WaitReason, next_deadline,
+    PrState, RequestedState, Settings, SettingsPatch, WaitReason, next_deadline,
 };
 use signalbox_domain::testing::{Rules, World};
 use signalbox_domain::time::Span;
@@ -92,7 +92,7 @@ fn no_entry_overtakes_one_that_must_be_tested_alone() {
 fn a_draining_queue_does_not_wait_for_a_batch_to_fill() {
     let mut world = batching(4, Rules::default());
     submit(&mut world, [1, 2]);
-    let draining = Some(signalbox_domain::queue::RequestedState::Draining);
+    let draining = Some(RequestedState::Draining);
     update(&mut world, SettingsPatch::default(), draining);
     world.settle();
     assert_eq!(world.landed, [1, 2]);
@@ -317,4 +317,104 @@ fn runs_of_bisections_take_slots_of_the_queue_without_slots_of_their_own() {
     }
     assert!(both, "a run of each kind at the same time");
     assert_eq!(world.landed.len(), 11);
+}
+
+/// A batch of four that timed out, with both halves under test. A timeout is no evidence, so no
+/// result follows from it.
+fn split_batch(mode: OptimizationMode) -> World {
+    let mut world = batching(4, Rules::default());
+    let patch = SettingsPatch {
+        optimization_mode: Some(mode),
+        bisection_concurrency: Some(2),
+        ..SettingsPatch::default()
+    };
+    set(&mut world, patch);
+    submit(&mut world, 1..=4);
+    run_until(&mut world, is_checks);
+    world.outbox.clear();
+    world.wait(Span::minutes(300));
+    world.take_in(&Fact::TimePassed);
+    while world.facts.len() + world.outbox.iter().filter(|it| !is_checks(&it.effect)).count() > 0 {
+        if world.facts.is_empty() {
+            let at = world.outbox.iter().position(|it| !is_checks(&it.effect)).expect("an effect");
+            let effect = world.outbox.remove(at);
+            world.run(&effect.effect);
+        } else {
+            let fact = world.facts.remove(0);
+            world.take_in(&fact);
+        }
+    }
+    world
+}
+
+#[test]
+fn a_passing_half_proves_the_half_ahead_only_when_optimization_is_on() {
+    let second_half = |mode| {
+        let mut world = split_batch(mode);
+        let of_it = |effect: &Effect| matches!(effect, Effect::RunChecks(checks) if checks.prs.contains(&PrNumber(3)));
+        let at = world.outbox.iter().position(|it| of_it(&it.effect)).expect("both are tested");
+        let checks = world.outbox.remove(at);
+        world.run(&checks.effect);
+        while !world.facts.is_empty() {
+            let fact = world.facts.remove(0);
+            world.take_in(&fact);
+        }
+        states(&world)
+    };
+    use PrState::{Testing, TestsPassed};
+    let off = second_half(OptimizationMode::Off);
+    assert_eq!(off, [(1, Testing), (2, Testing), (3, TestsPassed), (4, TestsPassed)]);
+    let skipping = second_half(OptimizationMode::BisectionSkipRedundantTests);
+    assert_eq!(skipping, [1, 2, 3, 4].map(|pr| (pr, TestsPassed)));
+}
+
+#[test]
+fn a_paused_queue_splits_nothing() {
+    let mut world = batching(4, bad(&[4]));
+    let patch = SettingsPatch {
+        optimization_mode: Some(OptimizationMode::BisectionSkipRedundantTests),
+        bisection_concurrency: Some(1),
+        ..SettingsPatch::default()
+    };
+    set(&mut world, patch);
+    submit(&mut world, 1..=4);
+    run_until(&mut world, is_checks);
+    let whole = world.outbox.remove(0);
+    world.run(&whole.effect);
+    run_until(&mut world, is_checks);
+    let splits = |world: &World| {
+        decisions(world).iter().filter(|it| matches!(it, Decision::Bisected { .. })).count()
+    };
+    assert_eq!(splits(&world), 1, "the whole batch");
+    update(&mut world, SettingsPatch::default(), Some(RequestedState::Paused));
+    world.settle();
+    assert_eq!(splits(&world), 1, "the second half follows from the first, but waits");
+    update(&mut world, SettingsPatch::default(), Some(RequestedState::Running));
+    world.settle();
+    assert_eq!(world.landed, [1, 2, 3]);
+    assert!(splits(&world) > 1);
+}
+
+#[test]
+fn a_setting_that_admits_a_build_on_a_failed_run_acts_at_once() {
+    let mut world = World::new(Settings::new(Mode::Single, 3).expect("valid settings"), bad(&[1]));
+    set(&mut world, SettingsPatch { pending_failure_depth: Some(2), ..SettingsPatch::default() });
+    submit(&mut world, 1..=2);
+    run_until(&mut world, is_checks);
+    let first = world.outbox.remove(0);
+    run_until(&mut world, is_checks);
+    let second = world.outbox.remove(0);
+    world.run(&first.effect);
+    run_until(&mut world, is_checks);
+    submit(&mut world, [3]);
+    assert_eq!(states(&world)[0], (1, PrState::PendingFailure));
+    assert_eq!(states(&world)[2], (3, PrState::Pending));
+    set(
+        &mut world,
+        SettingsPatch { can_optimistically_merge: Some(true), ..SettingsPatch::default() },
+    );
+    assert_eq!(states(&world)[2], (3, PrState::Testing), "two levels may absolve the first");
+    world.outbox.push(second);
+    world.settle();
+    assert_eq!(world.landed, [2, 3]);
 }

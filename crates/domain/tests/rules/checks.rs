@@ -2,7 +2,8 @@
 
 use signalbox_domain::ids::PrNumber;
 use signalbox_domain::queue::{
-    Check, CheckConclusion, CheckStatus, Effect, Fact, PrState, SettingsPatch,
+    Check, CheckConclusion, CheckStatus, Decision, Effect, Fact, IgnoredBecause, PrState,
+    SettingsPatch,
 };
 use signalbox_domain::testing::{Rules, World};
 use signalbox_domain::time::Span;
@@ -87,4 +88,26 @@ fn a_late_result_of_a_runner_still_completes_its_check() {
     assert_eq!(after(&corrected, false), PrState::Testing, "the first result counts");
     let worse = [a(Completed, Some(Success), 10), a(Completed, Some(Failure), 11)];
     assert_eq!(after(&worse, false), PrState::Failed, "a later result replaces it");
+}
+
+#[test]
+fn a_repeated_report_is_ignored() {
+    let mut world: World = world(1, Rules::default());
+    world.submit(1, None).expect("submitted");
+    run_until(&mut world, is_checks);
+    let Effect::RunChecks(checks) = world.outbox.remove(0).effect else { panic!("no checks") };
+    let begins = Check {
+        name: "test".into(),
+        status: InProgress,
+        conclusion: None,
+        url: String::new(),
+        summary: None,
+        at: world.at,
+    };
+    let (run, sha) = (checks.run, checks.candidate.sha);
+    let report = Fact::ChecksReported { run, sha, checks: vec![begins], read: false };
+    world.take_in(&report);
+    world.take_in(&report);
+    let because = IgnoredBecause::Known;
+    assert_eq!(world.decisions, [Decision::Ignored { because }]);
 }

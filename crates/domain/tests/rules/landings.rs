@@ -46,6 +46,21 @@ fn a_pull_request_that_adds_nothing_to_its_group_lands_with_it() {
 }
 
 #[test]
+fn a_pull_request_that_adds_nothing_is_not_tested() {
+    let mut world = submitted(1, Rules::default(), 1);
+    run_until(&mut world, is_build);
+    let effect = world.outbox.remove(0).effect;
+    world.run(&effect);
+    let Some(Fact::CandidateBuilt { empty, .. }) = world.facts.last_mut() else {
+        panic!("{:?}", world.facts)
+    };
+    *empty = vec![PrNumber(1)];
+    world.settle();
+    assert_eq!(emitted(&world, 1).last(), Some(&("merged", "ALREADY_MERGED".to_owned())));
+    assert_eq!(world.landed, []);
+}
+
+#[test]
 fn a_landing_removed_from_the_target_is_reported_once_and_recognized_when_restored() {
     let mut world = submitted(1, Rules::default(), 1);
     run_until(&mut world, is_land);

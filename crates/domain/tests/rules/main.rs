@@ -2,6 +2,7 @@
 
 mod batches;
 mod checks;
+mod commands;
 mod fairness;
 mod landings;
 mod lanes;

@@ -226,14 +226,7 @@ impl TransitionBuilder {
     fn drop_unused_runs(&mut self) {
         for id in std::mem::take(&mut self.left_runs) {
             let Some(run) = self.run(id) else { continue };
-            let landing = self.queue.header.landing.as_ref();
-            let matters = run.status.is_running()
-                || landing.is_some_and(|landing| landing.runs.contains(&id))
-                || run
-                    .prs()
-                    .filter_map(|pr| self.queue.entry_of(pr))
-                    .any(|entry| entry.state.run() == Some(id));
-            if matters {
+            if self.queue.needs(&run) {
                 continue;
             }
             self.queue.runs.remove_mut(&id);
