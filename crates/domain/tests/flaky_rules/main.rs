@@ -2,6 +2,7 @@
 
 mod bounds;
 mod evidence;
+mod incidents;
 mod intake;
 mod invariants;
 mod monitors;
