@@ -126,11 +126,9 @@ impl<'a> Ahead<'a> {
 
     /// The pull requests that must pass before the result of a part of a batch follows.
     fn before_part(&self, queue: &Queue, entry: &Entry) -> Vec<PrNumber> {
-        let batch = |entry: &Entry| entry.part.as_ref().map(|part| part.batch);
         let number = |entry: &Entry| entry.part.as_ref().map(|part| part.number);
         named(self.unsettled.iter().filter(|other| {
-            number(other) != number(entry)
-                && (batch(other) == batch(entry) || lanes::meet(queue.mode(), other, entry))
+            number(other) != number(entry) && lanes::meet(queue.mode(), other, entry)
         }))
     }
 

@@ -3,7 +3,7 @@
 use signalbox_domain::ids::PrNumber;
 use signalbox_domain::queue::{
     Culprit, Decision, Effect, Exit, Fact, FailReason, Mode, Moved, OptimizationMode, PassReason,
-    PrState, RequestedState, Settings, SettingsPatch, WaitReason, next_deadline,
+    PrState, RequestedState, Settings, SettingsPatch, WaitReason, next_deadline, view_queue,
 };
 use signalbox_domain::testing::{Rules, World};
 use signalbox_domain::time::Span;
@@ -307,6 +307,12 @@ fn runs_of_bisections_take_slots_of_the_queue_without_slots_of_their_own() {
         let (main, bisection) = world.queue.slots_used();
         assert!(main + bisection <= 2, "{main} and {bisection} of 2 slots");
         both |= main == 1 && bisection == 1;
+        for entry in view_queue(&world.queue).entries {
+            let full = matches!(entry.waits, Some(WaitReason::SlotsFull { .. }));
+            let of_all =
+                matches!(entry.waits, Some(WaitReason::SlotsFull { used: 2, limit: 2, .. }));
+            assert_eq!(full, of_all, "{:?}", entry.waits);
+        }
         if world.facts.is_empty() {
             let next = world.outbox.remove(0);
             world.run(&next.effect);

@@ -1,11 +1,13 @@
 //! Landings that add nothing, and landings that a push removed from the target.
 
 use signalbox_domain::ids::{PrNumber, Sha, TreeId};
-use signalbox_domain::queue::{Effect, Entry, Fact, SettingsPatch, absorb};
+use signalbox_domain::queue::{
+    Effect, Entry, Fact, PullRequestState, SettingsPatch, Submission, absorb,
+};
 use signalbox_domain::testing::{Rules, World};
 
 use crate::reasons::{emitted, is_build, is_land, set, submitted};
-use crate::{run_until, world};
+use crate::{is_checks, run_until, world};
 
 /// A batch of two, one of which adds no changes.
 fn batch_with_empty(pr: u32) -> World {
@@ -58,6 +60,58 @@ fn a_pull_request_that_adds_nothing_is_not_tested() {
     world.settle();
     assert_eq!(emitted(&world, 1).last(), Some(&("merged", "ALREADY_MERGED".to_owned())));
     assert_eq!(world.landed, []);
+}
+
+#[test]
+fn a_pull_request_that_adds_nothing_to_those_ahead_lands_with_them() {
+    let mut world = submitted(2, Rules::default(), 2);
+    run_until(&mut world, is_checks);
+    let checks = world.outbox.remove(0);
+    run_until(&mut world, is_build);
+    let effect = world.outbox.remove(0).effect;
+    world.run(&effect);
+    let tree = world.queue.runs().find_map(|run| Some(run.candidate.as_ref()?.tree.clone()));
+    let Some(Fact::CandidateBuilt { candidate, .. }) = world.facts.last_mut() else {
+        panic!("{:?}", world.facts)
+    };
+    candidate.tree = tree.expect("the first has a candidate");
+    let built = world.facts.remove(0);
+    world.take_in(&built);
+    let second = world.queue.entry_of(PrNumber(2)).and_then(|entry| entry.state.run());
+    let second = second.and_then(|run| world.queue.run(run)).expect("a run");
+    assert_eq!((second.empty.as_slice(), second.status.is_running()), (&[PrNumber(2)][..], true));
+    world.outbox.push(checks);
+    world.settle();
+    assert_eq!(emitted(&world, 1).last(), Some(&("merged", "MERGE_GRAPH_MERGE".to_owned())));
+    assert_eq!(emitted(&world, 2).last(), Some(&("merged", "ALREADY_MERGED".to_owned())));
+}
+
+#[test]
+fn a_candidate_does_not_wait_for_a_resubmission_of_what_it_contains() {
+    let mut world = submitted(2, Rules::default(), 2);
+    run_until(&mut world, is_checks);
+    let first = world.outbox.remove(0);
+    run_until(&mut world, is_checks);
+    let second = world.outbox.remove(0);
+    world.outbox.push(first);
+    world.settle();
+    assert_eq!(world.landed, [1]);
+    // The host opens it again, with another commit.
+    let mut pull_request = world.pull_request(1);
+    pull_request.state = PullRequestState::Open;
+    pull_request.head = Sha::new("a".repeat(40)).expect("a commit");
+    let submission = Submission::builder(pull_request, world.caller(), world.at).build();
+    world.ask(submission.into()).expect("not refused");
+    assert!(waits_only_for_checks(&world, 2));
+    world.outbox = vec![second];
+    run_until(&mut world, is_land);
+    assert!(is_land(&world.outbox[0].effect), "#2 does not wait for the new #1");
+}
+
+fn waits_only_for_checks(world: &World, pr: u32) -> bool {
+    let entry = world.queue.entry_of(PrNumber(pr));
+    let run = entry.and_then(|entry| world.queue.run(entry.state.run()?));
+    run.is_some_and(|run| run.ahead.is_empty())
 }
 
 #[test]

@@ -331,3 +331,45 @@ fn a_change_in_one_lane_leaves_the_bisection_of_another_alone() {
     assert_eq!(after.iter().copied().filter(|pr| *pr > 4).collect::<Vec<_>>(), before);
     assert!(!after.iter().any(|pr| *pr <= 4), "the parts of the changed lane are dissolved");
 }
+
+/// Batches of `size` in lanes.
+fn batches_of(size: u32, targets: &[(u32, &[u32])]) -> World {
+    let mut world = lanes(targets, Rules::default());
+    let patch = SettingsPatch {
+        batch: Some(true),
+        batching_min_size: Some(size),
+        batching_max_wait_time_minutes: Some(5),
+        ..SettingsPatch::default()
+    };
+    update(&mut world, patch, None);
+    world
+}
+
+#[test]
+fn a_batch_is_built_on_what_any_of_its_members_depends_on_once() {
+    let targets: [(u32, &[u32]); 4] = [
+        (1, &[FRONTEND]),
+        (2, &[BACKEND]),
+        (3, &[FRONTEND, DOCS]),
+        (4, &[FRONTEND, BACKEND, DOCS]),
+    ];
+    let mut world = batches_of(2, &targets);
+    for pr in [1, 2] {
+        world.submit_with(pr, None, Some(true)).expect("submitted");
+    }
+    run_until(&mut world, is_checks);
+    submit(&mut world, [3, 4]);
+    let on = built_on(&world);
+    assert_eq!((&on[&3], &on[&4]), (&vec![1, 2], &vec![1, 2]));
+}
+
+#[test]
+fn an_entry_behind_another_waits_for_it_and_not_for_its_batch() {
+    let targets: [(u32, &[u32]); 3] = [(1, &[BACKEND]), (2, &[BACKEND]), (3, &[FRONTEND])];
+    let mut world = batches_of(3, &targets);
+    world.submit_with(1, None, Some(true)).expect("submitted");
+    submit(&mut world, [2, 3]);
+    let until = world.at.plus(Span::minutes(5));
+    assert_eq!(waits(&world, 3), WaitReason::BatchFilling { have: 1, target: 3, until });
+    assert_eq!(waits(&world, 2), WaitReason::BehindPrs { prs: vec![PrNumber(1)], ahead: 1 });
+}

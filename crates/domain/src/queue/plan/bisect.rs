@@ -96,13 +96,12 @@ fn implied_part(queue: &Queue) -> Option<Vec<&Entry>> {
     Some(in_line(queue).filter(same).collect())
 }
 
+/// The members of a batch all share targets, so those before it are among the entries that it meets.
 fn all_before_passed(queue: &Queue, entry: &Entry) -> bool {
     let key = OrderKey::of(entry);
-    let batch = |entry: &Entry| entry.part.as_ref().map(|part| part.batch);
-    let of_batch = |other: &Entry| batch(other).is_some() && batch(other) == batch(entry);
     in_line(queue)
         .take_while(|other| OrderKey::of(other) < key)
-        .filter(|other| of_batch(other) || lanes::meet(queue.mode(), other, entry))
+        .filter(|other| lanes::meet(queue.mode(), other, entry))
         .all(|other| {
             matches!(
                 other.state,
