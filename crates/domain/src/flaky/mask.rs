@@ -293,6 +293,8 @@ mod tests {
             ("1.5e+7 and 2e-3", "<num> and <num>"),
             ("x0x7f3a9c", "x<num>x<num>f<num>a<num>c"),
             ("'abc'def", "'abc'def"),
+            ("feedbeef and 1234567", "feedbeef and <num>"),
+            ("in src/calc.rs: wrong", "in <path>: wrong"),
             ("", ""),
         ] {
             assert_eq!(mask(text), masked, "{text:?}");

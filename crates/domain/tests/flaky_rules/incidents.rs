@@ -63,10 +63,18 @@ fn numbers(until: u32) -> Vec<u32> {
 impl Repository {
     /// A repository with some days of uploads in which nothing failed.
     fn quiet() -> Self {
+        Self::with_usual(0)
+    }
+
+    /// A repository with some days of uploads in each of which so many tests failed.
+    fn with_usual(count: u32) -> Self {
         let mut repository = Self::new();
+        let failing = numbers(count);
         for upload in 0..40 {
             repository.wait(Span::hours(3));
-            let found = repository.upload(&Report { commit: 1_000 + upload, ..Report::default() });
+            let commit = 1_000 + upload;
+            let report = Report { failing: &failing, commit, ..Report::default() };
+            let found = repository.upload(&report);
             assert_eq!((found.incident, found.changed), (None, Vec::new()));
         }
         repository.wait(Span::hours(3));
@@ -222,6 +230,99 @@ fn tests_that_never_failed_before_show_an_incident() {
     assert_eq!(found(10, true), Some(IncidentCause::NeverFailedBefore));
     assert_eq!(found(9, true), None);
     assert_eq!(found(10, false), None);
+}
+
+/// What fails in each upload anyway moves every bound.
+#[test]
+fn the_bounds_grow_with_the_usual_failures() {
+    let found = |failing, key, never_failed| {
+        let failing = numbers(failing);
+        let of_many = Report { tests: 4_000, commit: 1, ..Report::default() };
+        let report = Report { failing: &failing, key, never_failed, ..of_many };
+        cause(&mut Repository::with_usual(1), &report)
+    };
+    assert_eq!(found(10, None, true), None);
+    assert_eq!(found(11, None, true), Some(IncidentCause::NeverFailedBefore));
+    assert_eq!(found(6, Some("x"), false), None);
+    assert_eq!(found(7, Some("x"), false), Some(IncidentCause::SharedFailure));
+}
+
+#[test]
+fn the_bound_of_an_hour_grows_with_its_uploads() {
+    let tests = numbers(200);
+    let shard = |from: usize, until: usize| Report {
+        failing: &tests[from..until],
+        never_failed: true,
+        tests: 4_000,
+        ..Report::default()
+    };
+    for (last, expected) in [(20, 0), (21, 7)] {
+        let mut repository = Repository::with_usual(1);
+        for from in [0, 7] {
+            assert_eq!(repository.excluded(&shard(from, from + 7)), 0);
+            repository.wait(Span::minutes(10));
+        }
+        assert_eq!(repository.excluded(&shard(14, last)), expected, "{last} tests of 3 uploads");
+        if expected > 0 {
+            repository.wait(Span::minutes(10));
+            let more = |until| Report { never_failed: false, ..shard(100, until) };
+            assert_eq!(repository.excluded(&more(104)), 0, "4 more");
+            assert_eq!(repository.excluded(&more(105)), 5, "5 more");
+        }
+    }
+    // Two tests in each of many uploads are no incident.
+    let mut repository = Repository::quiet();
+    for from in 0..14 {
+        assert_eq!(repository.excluded(&shard(from * 2, from * 2 + 2)), 0);
+        repository.wait(Span::minutes(4));
+    }
+}
+
+#[test]
+fn a_reason_has_at_most_256_characters() {
+    let (repository, _) = broken(None, &numbers(20));
+    let decided = |length| {
+        let by = Actor { full_name: "Ada".into(), email: String::new() };
+        repository.only().decided(true, Some("é".repeat(length)), by, repository.now)
+    };
+    assert!(decided(256).is_ok());
+    let refusal = decided(257).expect_err("too long").to_string();
+    assert_eq!(refusal, "reason must have at most 256 characters");
+}
+
+/// A failure that is compared with any other of its upload has the upload as a second code.
+#[test]
+fn a_recounted_failure_has_the_codes_that_it_was_counted_by() {
+    use signalbox_domain::flaky::{Base, BranchClass, Origin, RunOutcome, RunRecord, failures_of};
+    let codes = |sha: Option<&str>, origin: Origin| {
+        let upload = UploadId(Uuid::from_u128(7));
+        let run = RunRecord {
+            test: test(1),
+            upload,
+            at: Timestamp::from_unix_seconds(1_000),
+            outcome: RunOutcome::Failed,
+            attempt: 0,
+            counts: true,
+            branch: "main".into(),
+            class: BranchClass::Stable,
+            sha: sha.map(ToOwned::to_owned),
+            pr: None,
+            job_url: None,
+            took: None,
+            message: None,
+            quarantined: false,
+            origin: Some(origin),
+        };
+        let passed = RunRecord { outcome: RunOutcome::Passed, test: test(2), ..run.clone() };
+        let failures = failures_of(&[run, passed]);
+        assert_eq!(failures.keys().copied().collect::<Vec<_>>(), [test(1)]);
+        failures[&test(1)].codes.iter().map(|it| it.code.clone()).collect::<BTreeSet<_>>().len()
+    };
+    let commit = "a".repeat(40);
+    let complete = Origin::new(Some(&["unit"]), Base::Itself);
+    assert_eq!(codes(Some(&commit), complete), 1);
+    assert_eq!(codes(Some(&commit), Origin::default()), 2);
+    assert_eq!(codes(None, Origin::default()), 1);
 }
 
 #[test]

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use signalbox_domain::flaky::{
-    LabelSource, MonitorId, MonitorStatus, Mute, QuarantineDecision, QuarantineOverride,
-    Quarantining, StatusReason, TestCase, TestId, TestStatus, check_invariants,
+    LabelSource, MonitorId, MonitorStatus, Mute, Origin, QuarantineDecision, QuarantineOverride,
+    Quarantining, StatusReason, Suspicion, TestCase, TestId, TestStatus, check_invariants,
 };
 use signalbox_domain::time::{Span, Timestamp};
 use uuid::Uuid;
@@ -107,4 +107,23 @@ fn f9_sees_a_label_without_a_source() {
 #[test]
 fn f9_sees_an_id_that_is_not_that_of_the_key() {
     assert_eq!(violated(|test| test.id = TestId(Uuid::from_u128(1))), ["F9"]);
+}
+
+#[test]
+fn f9_sees_a_suspicion_that_is_over_or_of_no_monitor() {
+    let mut scenario = Scenario::by_default();
+    for passed in [false, true] {
+        scenario.run_of(Origin::default(), "main", 1, passed);
+    }
+    assert_eq!(scenario.status(), TestStatus::Healthy);
+    let seen = |change: fn(&mut Suspicion, Timestamp)| {
+        let mut test = scenario.test.clone();
+        let at = test.changed_at;
+        change(test.suspicion.as_mut().expect("a suspicion"), at);
+        let found = check_invariants(&test, &scenario.settings);
+        found.into_iter().map(|(id, _)| id).collect::<Vec<_>>()
+    };
+    assert_eq!(seen(|_, _| ()), [""; 0]);
+    assert_eq!(seen(|it, at| it.until = at), ["F9"]);
+    assert_eq!(seen(|it, _| it.monitor = MonitorId(Uuid::from_u128(99))), ["F9"]);
 }

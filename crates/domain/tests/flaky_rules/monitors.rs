@@ -254,6 +254,35 @@ fn a_streak_counts_failures_after_the_last_bucket_with_a_passing_run() {
 }
 
 #[test]
+fn a_streak_ends_at_the_edge_of_its_window() {
+    for (minutes, expected) in [(235, Flaky), (240, Healthy)] {
+        let mut scenario = flaky(Rule::FailureStreak(FailureStreak { streak: 2, window_hours: 4 }));
+        scenario.runs(0, 2);
+        scenario.now = scenario.now.plus(Span::minutes(minutes));
+        assert_eq!(scenario.status(), expected, "{minutes} minutes");
+    }
+}
+
+#[test]
+fn every_kind_of_monitor_says_what_it_saw() {
+    let expected: [&[&str]; 4] = [
+        &["last_disagreement_at", "maybe", "runs"],
+        &["runs", "failures", "failing_times"],
+        &["failures", "last_failure_at"],
+        &["runs", "failures"],
+    ];
+    for (one, expected) in one_of_each_kind().into_iter().zip(expected) {
+        let mut scenario = Scenario::by_default();
+        scenario.settings.monitors = vec![one];
+        scenario.run("main", 1, false);
+        let Fact::Measured { readings, .. } = scenario.measured() else { panic!("a measurement") };
+        let [(_, reading)] = readings.as_slice() else { panic!("{readings:?}") };
+        let names: Vec<&str> = reading.evidence().into_iter().map(|(name, _)| name).collect();
+        assert_eq!(names, expected);
+    }
+}
+
+#[test]
 fn a_test_that_was_broken_failed_at_one_time() {
     let rule = FailureRate {
         activation_percent: 10,

@@ -154,3 +154,13 @@ fn a_preview_shows_what_a_monitor_would_find_and_decides_nothing() {
     assert_eq!(seen.to_string(), "2 runs failed");
     assert_eq!(would(3).preview(&summary, scenario.now), None);
 }
+
+#[test]
+fn the_name_of_a_monitor_has_1_to_100_characters() {
+    let checked = |length| {
+        let mut monitor = Template::BrokenOnStable.monitor(MonitorId(Uuid::nil()));
+        monitor.name = "é".repeat(length);
+        monitor.check().is_ok()
+    };
+    assert_eq!([0, 1, 100, 101].map(checked), [false, true, true, false]);
+}

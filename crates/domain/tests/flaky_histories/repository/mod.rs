@@ -331,7 +331,9 @@ impl Repository {
             working().map(|it| (it.id, it.read_windows(&record.windows, as_of))).collect();
         let by_summary: Vec<_> =
             working().map(|it| it.read(&record.summary, as_of).to_string()).collect();
-        self.note(&(&readings, by_summary));
+        let shown: Vec<_> =
+            readings.iter().map(|(_, it)| (it.to_string(), it.evidence())).collect();
+        self.note(&(&readings, by_summary, shown));
         let fact = match recounted {
             Some((incident, since, counts)) => {
                 Fact::Recounted { as_of, readings, incident, since, counts }
