@@ -155,6 +155,17 @@ mod tests {
     }
 
     #[test]
+    fn a_test_is_found_by_every_learned_alias_and_known_by_its_key() {
+        let mut directory = TestDirectory::default();
+        let id = directory.learn(&key("adds", "", ""), &[]).expect("new");
+        assert_eq!(directory.resolve(&asked("7", "unknown", "")), None);
+        directory.learn_alias("7".into(), id);
+        assert_eq!(directory.resolve(&asked("7", "unknown", "")), Some(id));
+        assert_eq!(directory.key(id), Some(&key("adds", "", "")));
+        assert_eq!(directory.key(key("subtracts", "", "").id()), None);
+    }
+
+    #[test]
     fn an_alias_of_several_tests_means_none_of_them() {
         let mut directory = TestDirectory::default();
         directory.learn(&key("adds", "", "1"), &[]).expect("new");

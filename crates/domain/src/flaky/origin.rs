@@ -206,8 +206,10 @@ mod tests {
             origin(Some("unit"), Base::Merged("abc")).in_attempt(&["12", "1"]),
         ] {
             assert_eq!(origin.to_string().parse(), Ok(origin));
+            assert_eq!(Origin::try_from(String::from(origin)), Ok(origin));
             assert!(origin.to_string().len() <= 26);
         }
+        assert!(Origin::try_from("x.0".to_owned()).is_err());
         assert!("x.0".parse::<Origin>().is_err() && "1.2.3.4".parse::<Origin>().is_err());
     }
 

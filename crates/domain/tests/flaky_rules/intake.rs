@@ -1,8 +1,8 @@
 //! What an upload adds to what is known.
 
 use signalbox_domain::flaky::{
-    Admission, Base, BranchClass, Origin, ReportedFailure, ReportedRun, RunOutcome, Settings,
-    TestDirectory, TestKey, Trust, Upload, UploadId, UploadSource, intake,
+    Admission, Base, BranchClass, Imported, Origin, Progress, ReportedFailure, ReportedRun,
+    RunOutcome, Settings, TestDirectory, TestKey, Trust, Upload, UploadId, UploadSource, intake,
 };
 use signalbox_domain::ids::{OrgId, PrNumber, RepoId, Sha};
 use signalbox_domain::time::{Span, Timestamp};
@@ -151,4 +151,21 @@ fn a_second_test_under_a_known_id_is_ignored() {
     same.key = known;
     let taken = intake(&upload(), &[same], &settings(), directory);
     assert_eq!(taken.reported_tests.keys().copied().collect::<Vec<_>>(), [id]);
+}
+
+#[test]
+fn progress_adds_up_imported_runs_and_never_goes_back() {
+    let at = Timestamp::from_unix_seconds;
+    let imported = |received_at| Upload { source: UploadSource::Import, received_at, ..upload() };
+    let after = Progress::default().with(&imported(at(500)), 3, at(900));
+    let after = after.with(&imported(at(400)), 2, at(900));
+    let sum = Imported { uploads: 2, runs: 5, from: at(400), until: at(500) };
+    assert_eq!(after, Progress { judged_at: Some(at(900)), imported: Some(sum) });
+    let reported = after.with(&upload(), 7, at(800));
+    assert_eq!(reported, after, "a report of the present is no import, and 900 is later");
+    let now = at(2_000_000);
+    assert_eq!(after.as_of(&imported(at(500)), now), at(900), "not before what was judged");
+    assert_eq!(after.as_of(&imported(at(1_000)), now), at(1_000));
+    assert_eq!(after.as_of(&imported(at(3_000_000)), now), now);
+    assert_eq!(after.as_of(&upload(), now), now);
 }

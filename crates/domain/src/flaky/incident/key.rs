@@ -118,6 +118,18 @@ mod tests {
         );
         assert_eq!(labels("GET https://api.test/v1?a=1 failed", "")[1..], ["host api.test"]);
         assert_eq!(labels("calc.rs:12 panicked", "").len(), 1, "a file is no host");
+        for (text, host) in [
+            ("cannot reach cache.internal:6379!", Some("host cache.internal")),
+            ("cannot reach localhost:80 in time", Some("host localhost")),
+            ("port :8080 is taken", None),
+            ("a--:8080 --:8080", Some("host a--")),
+            ("--:8080", None),
+            ("x:1 y:123456 z:12a", None),
+            ("see http://API.test.", Some("host api.test")),
+        ] {
+            let hosts = labels(text, "").into_iter().find(|it| it.starts_with("host "));
+            assert_eq!(hosts.as_deref(), host, "{text}");
+        }
         assert_eq!(labels("", ""), Vec::<String>::new());
     }
 }
