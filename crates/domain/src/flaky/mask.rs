@@ -296,6 +296,11 @@ mod tests {
             ("abcdefghijklmnopqrABcd1234", "abcdefghijklmnopqrABcd<num>"),
             ("abcdefghijklmnopqrABCd12", "abcdefghijklmnopqrABCd<num>"),
             ("abcdefghijklmnopqrABCd123", "<token>"),
+            ("0x y and 0x1", "<num>x y and <token>"),
+            (
+                "x06cb6db5-f807-5198-b072-af67a0636f8a",
+                "x<num>cb<num>db<num>-f<num>-<num>-b<num>-<token>",
+            ),
             ("feedbeef and 1234567", "feedbeef and <num>"),
             ("in src/calc.rs: wrong", "in <path>: wrong"),
             ("", ""),

@@ -169,3 +169,19 @@ fn progress_adds_up_imported_runs_and_never_goes_back() {
     assert_eq!(after.as_of(&imported(at(3_000_000)), now), now);
     assert_eq!(after.as_of(&upload(), now), now);
 }
+
+#[test]
+fn a_test_rarely_fails_if_its_last_failure_is_more_than_a_week_ago() {
+    use RunOutcome::Failed;
+    let taken = intake(&upload(), &[run("adds", Failed, 0)], &settings(), TestDirectory::default());
+    let id = *taken.reported_tests.keys().next().expect("a test");
+    let week_ago = taken.upload.received_at.minus(Span::days(7));
+    let seen = |known: Option<Option<Timestamp>>| {
+        let look = taken.look(&known.into_iter().map(|last| (id, last)).collect());
+        (look.failing[0].rarely, look.failing[0].never_failed, look.ran[&id].known)
+    };
+    assert_eq!(seen(None), (false, false, false), "it is new");
+    assert_eq!(seen(Some(None)), (true, true, true), "it has never failed");
+    assert_eq!(seen(Some(Some(week_ago))), (false, false, true));
+    assert_eq!(seen(Some(Some(week_ago.minus(Span::MICROSECOND)))), (true, false, true));
+}

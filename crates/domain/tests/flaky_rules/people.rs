@@ -3,8 +3,8 @@
 use signalbox_domain::flaky::TestStatus::{Flaky, Healthy};
 use signalbox_domain::flaky::{
     Action, Actor, AutoQuarantine, Classification, Command, Decision, EventKind, Fact, LabelSource,
-    MonitorCause, MuteLength, QuarantineOverride, Refusal, StatusReason, TriggerKind,
-    next_deadline,
+    MonitorCause, MuteLength, QuarantineOverride, Refusal, SettingsPatch, StatusReason,
+    TriggerKind, is_known_quarantined, next_deadline,
 };
 use signalbox_domain::time::Span;
 
@@ -212,4 +212,46 @@ fn the_cause_of_quarantine_is_what_quarantines() {
     assert_eq!(cause(&scenario).as_deref(), Some(by_monitor), "the override has expired");
     scenario.set_quarantine(QuarantineOverride::Never, None).expect("set");
     assert_eq!(cause(&scenario), None);
+}
+
+#[test]
+fn a_label_of_a_user_has_1_to_100_characters() {
+    let add = |length| {
+        let mut scenario = Scenario::by_default();
+        scenario.measure();
+        let label = "é".repeat(length);
+        scenario.ask(&Command::AddLabel { label, by: by() }).is_ok()
+    };
+    assert_eq!([0, 1, 100, 101, 200].map(add), [false, true, true, false, false]);
+}
+
+#[test]
+fn nothing_unknown_is_quarantined() {
+    let mut scenario = flaky(count(1, 24, 24));
+    scenario.settings.quarantine.enabled = true;
+    scenario.settings.quarantine.auto = AutoQuarantine::Flaky;
+    scenario.runs(0, 1);
+    assert_eq!(scenario.status(), Flaky);
+    let (settings, test, at) = (&scenario.settings, &scenario.test, scenario.now);
+    assert!(is_known_quarantined(Some(settings), Some(test), at));
+    assert!(!is_known_quarantined(Some(settings), None, at));
+    assert!(!is_known_quarantined(None, Some(test), at));
+}
+
+#[test]
+fn automatic_quarantine_requires_quarantine_to_be_enabled() {
+    let settings = Scenario::by_default().settings;
+    let patch = |enabled, auto| SettingsPatch {
+        quarantine_enabled: Some(enabled),
+        auto_quarantine: Some(auto),
+        ..SettingsPatch::default()
+    };
+    let on = patch(true, AutoQuarantine::Flaky).applied_to(&settings).expect("valid");
+    assert_eq!(on.quarantine.auto, AutoQuarantine::Flaky);
+    let kept = SettingsPatch::default().applied_to(&on).expect("valid");
+    assert_eq!(kept.quarantine, on.quarantine, "an empty patch changes nothing");
+    let refusal = patch(false, AutoQuarantine::Flaky).applied_to(&settings).expect_err("refused");
+    assert!(refusal.to_string().starts_with("autoQuarantine must be off"), "{refusal}");
+    let off = patch(false, AutoQuarantine::Off).applied_to(&on).expect("valid");
+    assert_eq!(off.quarantine.auto, AutoQuarantine::Off);
 }
