@@ -11,6 +11,7 @@
 //! | [`token`], [`session`], [`identity`] | callers: API tokens with scopes, sessions of the pages, identities of a provider |
 //! | [`audit`] | records of administrative changes |
 //! | [`ids`], [`time`] | validated names and ids, timestamps and spans |
+//! | [`shares`] | shares of a limited amount, such as bytes or places |
 //! | `ports` | the traits that a program implements: stores, git hosts, checks runners, the clock |
 //! | `testing` | helpers for tests |
 //!
@@ -33,6 +34,7 @@ pub mod ids;
 pub mod ports;
 pub mod queue;
 pub mod session;
+pub mod shares;
 #[cfg(feature = "testing")]
 pub mod testing;
 pub mod time;

@@ -67,6 +67,10 @@ impl From<UploadError> for Problem {
                 tracing::error!("no space left for uploads");
                 Code::NoRoom
             }
+            UploadError::Blob(BlobError::ShareFull { of }) => {
+                tracing::warn!(of, "a share of the space for uploads is full");
+                Code::NoRoom
+            }
             UploadError::Blob(BlobError::Failed(cause)) => {
                 tracing::error!(error = %chain(&*cause), "the upload store failed");
                 return Self::new(

@@ -5,15 +5,18 @@
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use async_trait::async_trait;
 use sha2::{Digest, Sha256};
+use signalbox_domain::flaky::Trust;
+use signalbox_domain::ids::{OrgId, RepoId};
 use signalbox_domain::ports::{Blob, BlobError, BlobStore, BlobWriter};
+use signalbox_domain::shares::{Exhausted, Shares};
 use signalbox_domain::time::Timestamp;
-use signalbox_domain::upload::ContentHash;
+use signalbox_domain::upload::{BlobOwner, ContentHash};
 use tempfile::NamedTempFile;
 use time::OffsetDateTime;
 use tokio::task::spawn_blocking;
@@ -21,36 +24,96 @@ use tokio::task::spawn_blocking;
 /// The prefix of files that are being written.
 const UNFINISHED: &str = ".part-";
 
-/// A blob store of files in a folder, with a limit on their total size.
+/// A blob store of files in a folder, with a limit on their total size. An organization may have
+/// three quarters of it, a repository half, all senders with a public id a quarter, and those of
+/// one repository an eighth.
 #[derive(Clone)]
 pub struct FileBlobs {
     folder: PathBuf,
     room: Arc<Room>,
 }
 
+/// Whose share of the room bytes are taken from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Holder {
+    Organization(OrgId),
+    Repository(RepoId),
+    /// Senders with the public id of a repository.
+    PublicRepository(RepoId),
+    /// All senders with a public id.
+    Public,
+}
+
+impl Holder {
+    /// Who holds what is stored under a key, the smallest share first.
+    fn of_key(key: &str) -> Vec<Self> {
+        let Some(BlobOwner { org, repo, trust }) = BlobOwner::of_key(key) else {
+            return Vec::new();
+        };
+        let all = [Self::Repository(repo), Self::Organization(org)];
+        match trust {
+            Trust::Public => {
+                [Self::PublicRepository(repo), Self::Public].into_iter().chain(all).collect()
+            }
+            Trust::Token => all.to_vec(),
+        }
+    }
+
+    /// Its share of all room, in eighths.
+    const fn eighths(self) -> u64 {
+        match self {
+            Self::Organization(_) => 6,
+            Self::Repository(_) => 4,
+            Self::Public => 2,
+            Self::PublicRepository(_) => 1,
+        }
+    }
+
+    const fn of(self) -> &'static str {
+        match self {
+            Self::Organization(_) => "the organization",
+            Self::Repository(_) => "the repository",
+            Self::PublicRepository(_) => "senders with the public id of the repository",
+            Self::Public => "senders with a public id",
+        }
+    }
+}
+
 /// The used bytes, counted before the first write and updated from then on. Files that another
 /// server writes into the same folder are counted at the next sweep.
 struct Room {
-    most: u64,
-    used: AtomicU64,
+    used: Mutex<Shares<Holder>>,
     counted: AtomicBool,
 }
 
 impl Room {
-    /// Reserves room for bytes; `false` if there is none.
-    fn take(&self, bytes: u64) -> bool {
-        let used = self.used.fetch_add(bytes, Ordering::SeqCst);
-        let fits = used.saturating_add(bytes) <= self.most;
-        if !fits {
-            self.give_back(bytes);
-        }
-        fits
+    fn used(&self) -> MutexGuard<'_, Shares<Holder>> {
+        self.used.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn give_back(&self, bytes: u64) {
-        let less = |used: u64| Some(used.saturating_sub(bytes));
-        // Never fails, because the closure always returns a value.
-        let _before = self.used.fetch_update(Ordering::SeqCst, Ordering::SeqCst, less);
+    /// Reserves room for bytes under a key.
+    fn take(&self, bytes: u64, key: &str) -> Result<(), BlobError> {
+        let mut used = self.used();
+        let most = used.most();
+        let limits: Vec<(Holder, u64)> =
+            Holder::of_key(key).into_iter().map(|it| (it, most / 8 * it.eighths())).collect();
+        used.take(bytes, &limits).map_err(|exhausted| match exhausted {
+            Exhausted::All => BlobError::Full,
+            Exhausted::Share(holder) => BlobError::ShareFull { of: holder.of() },
+        })
+    }
+
+    fn give_back(&self, bytes: u64, key: &str) {
+        self.used().give_back(bytes, Holder::of_key(key));
+    }
+
+    /// Counts the files of a folder.
+    fn add(&self, files: &[(PathBuf, fs::Metadata)]) {
+        let mut used = self.used();
+        for (path, metadata) in files {
+            let key = path.file_name().map(|it| it.to_string_lossy()).unwrap_or_default();
+            used.add(metadata.len(), Holder::of_key(&key));
+        }
     }
 }
 
@@ -58,7 +121,7 @@ impl FileBlobs {
     /// Creates a store in this folder, which is created with the first write; it holds at most
     /// `most` bytes.
     pub fn new(folder: PathBuf, most: u64) -> Self {
-        let room = Room { most, used: AtomicU64::new(0), counted: AtomicBool::new(false) };
+        let room = Room { used: Mutex::new(Shares::new(most)), counted: AtomicBool::new(false) };
         Self { folder, room: Arc::new(room) }
     }
 
@@ -67,9 +130,9 @@ impl FileBlobs {
             return Ok(());
         }
         fs::create_dir_all(&self.folder)?;
-        let used = files(&self.folder)?.iter().map(|(_, it)| it.len()).fold(0, u64::saturating_add);
+        let found = files(&self.folder)?;
         if !self.room.counted.swap(true, Ordering::SeqCst) {
-            self.room.used.fetch_add(used, Ordering::SeqCst);
+            self.room.add(&found);
         }
         Ok(())
     }
@@ -123,7 +186,7 @@ struct Writing {
 impl Drop for Writing {
     fn drop(&mut self) {
         if !self.kept {
-            self.blobs.room.give_back(self.written);
+            self.blobs.room.give_back(self.written, &self.prefix);
         }
     }
 }
@@ -135,9 +198,7 @@ impl BlobWriter for Writing {
         if self.written.saturating_add(length) > self.limit {
             return Err(BlobError::TooLarge { most: self.limit });
         }
-        if !self.blobs.room.take(length) {
-            return Err(BlobError::Full);
-        }
+        self.blobs.room.take(length, &self.prefix)?;
         self.written += length;
         let lost = || failed(io::Error::other("an earlier chunk was not written"));
         let (mut file, mut hash) = self.file.take().ok_or_else(lost)?;
@@ -166,7 +227,7 @@ impl BlobWriter for Writing {
             File::open(folder)?.sync_all()?;
             Ok(replaced)
         });
-        self.blobs.room.give_back(replaced.await?);
+        self.blobs.room.give_back(replaced.await?, &key);
         self.kept = true;
         Ok(Blob { key, bytes: self.written, hash })
     }
@@ -206,7 +267,7 @@ impl BlobStore for FileBlobs {
     async fn delete(&self, key: &str) -> Result<(), BlobError> {
         let path = self.path(key)?;
         let removed = on_disk(move || remove(&path)).await?;
-        self.room.give_back(removed.unwrap_or_default());
+        self.room.give_back(removed.unwrap_or_default(), key);
         Ok(())
     }
 
@@ -218,18 +279,20 @@ impl BlobStore for FileBlobs {
         let (folder, room) = (self.folder.clone(), self.room.clone());
         let swept = on_disk(move || {
             let mut swept = 0_u64;
-            let mut left = 0_u64;
+            let mut left = Vec::new();
             let limit = u64::from(limit);
             for (path, metadata) in files(&folder)? {
                 let is_old = metadata.modified().is_ok_and(|at| at < before);
                 if is_old && swept < limit && remove(&path)?.is_some() {
                     swept += 1;
                 } else {
-                    left = left.saturating_add(metadata.len());
+                    left.push((path, metadata));
                 }
             }
             // Recount, because other servers may have written here.
-            room.used.store(left, Ordering::SeqCst);
+            let most = room.used().most();
+            *room.used() = Shares::new(most);
+            room.add(&left);
             Ok(swept)
         });
         swept.await

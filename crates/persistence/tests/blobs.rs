@@ -3,11 +3,14 @@
 use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 
+use signalbox_domain::flaky::Trust;
+use signalbox_domain::ids::{OrgId, RepoId};
 use signalbox_domain::ports::{Blob, BlobError, BlobStore};
 use signalbox_domain::time::Timestamp;
-use signalbox_domain::upload::ContentHash;
+use signalbox_domain::upload::{BlobOwner, ContentHash};
 use signalbox_persistence::FileBlobs;
 use tempfile::TempDir;
+use uuid::Uuid;
 
 fn store(most: u64) -> (FileBlobs, TempDir) {
     let folder = TempDir::new().expect("a folder");
@@ -71,6 +74,48 @@ async fn the_total_size_is_limited_and_deletion_releases_room() {
     let reopened = FileBlobs::new(folder.path().join("uploads"), 100);
     assert!(matches!(put(&reopened, "c-0", &[1]).await, Err(BlobError::Full)));
     assert!(get(&reopened, &first.key).await.is_some());
+}
+
+/// The prefix of a sender's blobs.
+fn owned(org: u128, repo: u128, trust: Trust) -> String {
+    let (org, repo) = (OrgId(Uuid::from_u128(org)), RepoId(Uuid::from_u128(repo)));
+    format!("{}-x", BlobOwner { org, repo, trust }.prefix())
+}
+
+#[tokio::test]
+async fn no_sender_takes_the_room_of_another() {
+    use Trust::{Public, Token};
+    let (blobs, folder) = store(800);
+    let full = async |blobs: &FileBlobs, prefix: &str| match put(blobs, prefix, &[1; 7]).await {
+        Err(BlobError::ShareFull { of }) => of,
+        other => panic!("{other:?}"),
+    };
+    let stored = async |prefix: String, bytes: usize| {
+        for number in 0..bytes / 100 {
+            put(&blobs, &format!("{prefix}-{number}"), &[1; 100]).await.expect("kept");
+        }
+    };
+    stored(owned(1, 1, Public), 100).await;
+    let of_public_repository = "senders with the public id of the repository";
+    assert_eq!(full(&blobs, &owned(1, 1, Public)).await, of_public_repository);
+    stored(owned(1, 2, Public), 100).await;
+    assert_eq!(full(&blobs, &owned(2, 9, Public)).await, "senders with a public id");
+    stored(owned(1, 1, Token), 300).await;
+    assert_eq!(full(&blobs, &owned(1, 1, Token)).await, "the repository");
+    stored(owned(1, 2, Token), 100).await;
+    assert_eq!(full(&blobs, &owned(1, 3, Token)).await, "the organization");
+    stored(owned(2, 9, Token), 200).await;
+    assert!(matches!(put(&blobs, &owned(3, 10, Token), b"x").await, Err(BlobError::Full)));
+    // Another start counts the files, and a deleted one makes room in its shares.
+    let reopened = FileBlobs::new(folder.path().join("uploads"), 800);
+    assert_eq!(full(&reopened, &owned(1, 1, Public)).await, of_public_repository);
+    let mine = owned(1, 1, Public);
+    let key = names(&folder).into_iter().find(|name| name.starts_with(&mine)).expect("a key");
+    reopened.delete(&key).await.expect("deleted");
+    put(&reopened, &mine, b"x").await.expect("kept");
+    let past = Timestamp::from_unix_seconds(0);
+    blobs.sweep(past, 9).await.expect("counted again");
+    put(&blobs, &mine, b"y").await.expect("kept");
 }
 
 #[tokio::test]

@@ -4,6 +4,7 @@
 mod ci;
 mod found;
 mod mapping;
+mod owner;
 mod record;
 mod time;
 mod warning;
@@ -11,6 +12,7 @@ mod warning;
 pub use ci::{CiRun, clean_branch};
 pub use found::{BundleMeta, FoundFile, FoundReport, FoundRun};
 pub use mapping::{Mapped, MappingRules, kept_variant, map, upload_of};
+pub use owner::BlobOwner;
 pub use record::{Claims, ContentHash, Part, Received, UploadRecord, UploadState};
 pub use time::{RefusedTime, check_time, time_of_import, time_of_report};
 pub use warning::{Severity, UploadWarning, WarningKind};

@@ -6,7 +6,9 @@ use signalbox_domain::flaky::{UploadId, UploadSource};
 use signalbox_domain::ids::RepoName;
 use signalbox_domain::ports::{BlobWriter, Repository};
 use signalbox_domain::time::Span;
-use signalbox_domain::upload::{Claims, ContentHash, Part, Received, UploadRecord, UploadState};
+use signalbox_domain::upload::{
+    BlobOwner, Claims, ContentHash, Part, Received, UploadRecord, UploadState,
+};
 
 use super::{Error, Sender, UploadError, UploadService};
 
@@ -54,6 +56,12 @@ impl Intake {
         writer.write(chunk).await.map_err(UploadError::from)?;
         self.left = self.left.saturating_sub(u64::try_from(chunk.len()).unwrap_or(u64::MAX));
         Ok(())
+    }
+
+    /// Whose room in the store the bytes take.
+    pub const fn owner(&self) -> BlobOwner {
+        let UploadRecord { org, repo, trust, .. } = &self.record;
+        BlobOwner { org: *org, repo: *repo, trust: *trust }
     }
 
     /// The files that came so far, but for the one that is still open.
@@ -165,7 +173,8 @@ impl UploadService {
         if intake.parts.len() >= self.limits.files {
             return Err(UploadError::TooManyFiles { most: self.limits.files }.into());
         }
-        let prefix = format!("{}-{}", intake.record.id, intake.parts.len());
+        let owner = intake.owner().prefix();
+        let prefix = format!("{owner}-{}-{}", intake.record.id, intake.parts.len());
         let writer = self.parts.blobs.begin(&prefix, intake.left).await;
         let name: String = name.chars().filter(|it| *it != '\0').take(255).collect();
         intake.open = Some((name, writer.map_err(UploadError::from)?));

@@ -21,6 +21,12 @@ pub enum BlobError {
     /// The whole store is full.
     #[error("the store for uploads is full")]
     Full,
+    /// The share of the store is full that the sender's uploads are taken from.
+    #[error("the share of {of} in the store for uploads is full")]
+    ShareFull {
+        /// Whose share: `the organization`, `the repository`, …
+        of: &'static str,
+    },
     /// The store is not available.
     #[error("could not access the store for uploads")]
     Failed(#[source] Box<dyn std::error::Error + Send + Sync>),
@@ -41,7 +47,9 @@ pub struct Blob {
 #[async_trait]
 pub trait BlobStore: Send + Sync {
     /// Starts a blob of at most `limit` bytes under a key that starts with `prefix`, which may
-    /// contain letters, digits and hyphens.
+    /// contain letters, digits and hyphens. A prefix that starts with that of a
+    /// [`BlobOwner`](crate::upload::BlobOwner) takes room from the shares of this owner, if the
+    /// store is limited.
     async fn begin(&self, prefix: &str, limit: u64) -> Result<Box<dyn BlobWriter>, BlobError>;
 
     /// Opens the blob with a key; `None` if it does not exist.
