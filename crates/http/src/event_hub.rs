@@ -8,6 +8,8 @@ use tokio::sync::watch;
 
 /// The most streams that one token may have open at a server.
 pub(crate) const STREAMS_OF_TOKEN: usize = 10;
+/// The most streams that the tokens of one organization may have open at a server.
+const STREAMS_OF_ORGANIZATION: usize = 750;
 /// The most streams that a server has open.
 pub(crate) const STREAMS: usize = 1_000;
 
@@ -67,7 +69,11 @@ impl EventHub {
     pub(crate) fn open(&self, org: OrgId, token: TokenId) -> Option<Listening> {
         let mut state = self.state();
         let of_token = state.tokens.get(&token).copied().unwrap_or(0);
-        if state.stopped || of_token >= STREAMS_OF_TOKEN || state.streams >= STREAMS {
+        let of_org = state.orgs.get(&org).map_or(0, |listened| listened.streams);
+        let exhausted = of_token >= STREAMS_OF_TOKEN
+            || of_org >= STREAMS_OF_ORGANIZATION
+            || state.streams >= STREAMS;
+        if state.stopped || exhausted {
             return None;
         }
         state.streams += 1;
@@ -137,6 +143,18 @@ mod tests {
         drop(open);
         assert!(hub.open(ORG, TOKEN).is_some());
         assert!(hub.state().orgs.is_empty() && hub.state().tokens.is_empty());
+    }
+
+    #[test]
+    fn an_organization_leaves_streams_to_others() {
+        let hub = EventHub::default();
+        let open = |org: u128| {
+            let tokens = (0..=u128::try_from(STREAMS).expect("a number")).map(Uuid::from_u128);
+            let org = OrgId(Uuid::from_u128(org));
+            tokens.filter_map(|token| hub.open(org, TokenId(token))).collect::<Vec<_>>()
+        };
+        let (first, second) = (open(1), open(2));
+        assert_eq!((first.len(), second.len()), (STREAMS_OF_ORGANIZATION, 250));
     }
 
     #[tokio::test]

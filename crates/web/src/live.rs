@@ -2,14 +2,15 @@
 //! the page then reloads its content and keeps what is the same.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use actix_web::web::{Bytes, Data};
 use actix_web::{HttpRequest, HttpResponse};
 use futures_util::stream::unfold;
-use signalbox_domain::ids::{OrgId, QueueId, RepoId};
+use signalbox_domain::ids::{OrgId, QueueId, RepoId, TokenId};
+use signalbox_domain::shares::Shares;
+use signalbox_domain::token::Caller;
 use signalbox_services::{PageReads, Topic};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until};
@@ -27,7 +28,11 @@ const HEARTBEAT: Duration = Duration::from_secs(15);
 /// The interval at which the session of a stream is checked.
 const RECHECK: Duration = Duration::from_secs(1);
 /// The most streams of one server.
-const MAX_STREAMS: usize = 2_000;
+const MAX_STREAMS: u64 = 2_000;
+/// The most streams of one viewer, who is the holder of a token: open tabs.
+const STREAMS_OF_VIEWER: u64 = 50;
+/// The most streams of the viewers of one organization.
+const STREAMS_OF_ORGANIZATION: u64 = 1_500;
 /// The most topics of one stream.
 const MAX_TOPICS: usize = 4;
 
@@ -35,11 +40,25 @@ type Key = (OrgId, Topic);
 /// The version of a topic; `None` until it is first read.
 type Version = Option<u64>;
 
+/// Whose share a stream is taken from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Holder {
+    Viewer(TokenId),
+    Organization(OrgId),
+}
+
 /// The topics that streams listen to.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct Live {
     topics: Arc<Mutex<BTreeMap<Key, Weak<watch::Sender<Version>>>>>,
-    streams: Arc<AtomicUsize>,
+    streams: Arc<Mutex<Shares<Holder>>>,
+}
+
+impl Default for Live {
+    fn default() -> Self {
+        let streams = Arc::new(Mutex::new(Shares::new(MAX_STREAMS)));
+        Self { topics: Arc::default(), streams }
+    }
 }
 
 impl Live {
@@ -72,21 +91,28 @@ impl Live {
     }
 }
 
-/// One of the streams that are open.
-struct OpenStream(Arc<AtomicUsize>);
+/// One of the streams that are open, counted until this is dropped.
+struct OpenStream {
+    streams: Arc<Mutex<Shares<Holder>>>,
+    holders: [(Holder, u64); 2],
+}
 
 impl OpenStream {
-    fn take(streams: &Arc<AtomicUsize>) -> Option<Self> {
-        let taken = streams.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |open| {
-            (open < MAX_STREAMS).then_some(open + 1)
-        });
-        taken.ok().map(|_| Self(streams.clone()))
+    fn take(streams: &Arc<Mutex<Shares<Holder>>>, caller: &Caller) -> Option<Self> {
+        let holders = [
+            (Holder::Viewer(caller.token), STREAMS_OF_VIEWER),
+            (Holder::Organization(caller.org), STREAMS_OF_ORGANIZATION),
+        ];
+        let mut open = streams.lock().unwrap_or_else(PoisonError::into_inner);
+        open.take(1, &holders).ok()?;
+        Some(Self { streams: streams.clone(), holders })
     }
 }
 
 impl Drop for OpenStream {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::SeqCst);
+        let mut open = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
+        open.give_back(1, self.holders.map(|(holder, _)| holder));
     }
 }
 
@@ -184,6 +210,8 @@ impl Stream {
 
 async fn open(pages: &Data<Pages>, request: &HttpRequest) -> Result<Stream, Failure> {
     let visitor = visitor(pages, request).await?;
+    let place = OpenStream::take(&pages.live.streams, &visitor.caller);
+    let place = place.ok_or_else(|| Failure::Unavailable("too many pages are open".to_owned()))?;
     let asked = Asked::query(request);
     let mut topics = Vec::new();
     let mut shown = Vec::new();
@@ -196,8 +224,6 @@ async fn open(pages: &Data<Pages>, request: &HttpRequest) -> Result<Stream, Fail
         topics.push(pages.live.listen(&pages.reads, (visitor.caller.org, topic)));
         shown.push(since.next().and_then(|it| it.parse().ok()));
     }
-    let place = OpenStream::take(&pages.live.streams);
-    let place = place.ok_or_else(|| Failure::Unavailable("too many pages are open".to_owned()))?;
     let beat = Instant::now() + HEARTBEAT;
     Ok(Stream {
         pages: pages.clone(),
