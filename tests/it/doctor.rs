@@ -31,6 +31,8 @@ async fn a_healthy_system(on: On) {
         "listener",
         "metrics_listener",
         "public_url",
+        "user",
+        "files",
         "database",
         "migrations",
         "clock",
@@ -39,7 +41,7 @@ async fn a_healthy_system(on: On) {
         let found = statuses(&report, name);
         assert!(!found.is_empty() && !found.contains(&"fail".to_owned()), "{name}: {report}");
     }
-    for name in ["git", "database", "migrations", "repositories"] {
+    for name in ["git", "files", "database", "migrations", "repositories"] {
         assert_eq!(statuses(&report, name), ["ok"], "{report}");
     }
 }
@@ -67,6 +69,11 @@ async fn problems_are_named() {
     assert_eq!(statuses(&report, "data_folder"), ["warn"]);
     assert_eq!(statuses(&report, "repositories"), ["warn"]);
 
+    let database = system.path("test.db");
+    std::fs::set_permissions(&database, PermissionsExt::from_mode(0o644)).expect("changed");
+    assert_eq!(statuses(&examine(&system, &[]).1, "files"), ["warn"]);
+    std::fs::set_permissions(&database, PermissionsExt::from_mode(0o600)).expect("changed");
+
     std::fs::remove_file(system.path("bare.git").join("HEAD")).expect("removed");
     let (code, report) = examine(&system, &[]);
     assert_eq!((code, report["status"].as_str()), (Some(1), Some("fail")), "{report}");
@@ -76,4 +83,28 @@ async fn problems_are_named() {
     assert_eq!(done.status.code(), Some(1));
     let text = String::from_utf8_lossy(&done.stdout).into_owned();
     assert!(text.starts_with("fail config: missing.toml"), "{text}");
+}
+
+/// The rights of a file.
+fn mode(path: &std::path::Path) -> u32 {
+    std::fs::metadata(path).expect("a file").permissions().mode() & 0o777
+}
+
+#[tokio::test]
+async fn databases_and_copies_are_readable_by_their_owner_only() {
+    let mut system = System::new(On::Sqlite, "exit 0\n", 1).await;
+    for name in ["test.db", "test.db-wal", "test.db-shm", "data/webhooks.key"] {
+        assert_eq!(mode(&system.path(name)), 0o600, "{name}");
+    }
+    let copy = system.path("copy.db").display().to_string();
+    system.run(&["backup", &copy]);
+    assert_eq!(mode(&system.path("copy.db")), 0o600);
+    std::fs::set_permissions(&copy, PermissionsExt::from_mode(0o644)).expect("changed");
+    system.terminate();
+    system.run(&["restore", &copy, "--replace"]);
+    assert_eq!(mode(&system.path("test.db")), 0o600, "whatever the mode of the copy");
+    system.start().await;
+    let log = std::fs::read_to_string(system.path("server.log")).expect("a log");
+    let warning = log.lines().rfind(|line| line.contains("the server is exposed"));
+    assert!(warning.is_some_and(|line| line.contains("copy.db")), "{log}");
 }

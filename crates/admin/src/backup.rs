@@ -4,7 +4,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use signalbox_config::without_password;
-use signalbox_persistence::{Database, connect};
+use signalbox_persistence::{Database, connect, create_private};
 use signalbox_terminal::say;
 
 use crate::AdminError;
@@ -56,7 +56,7 @@ pub async fn restore(program: &dyn Program, file: &Path, replace: bool) -> Resul
     }
     let part = beside(&path, "part");
     remove(&part)?;
-    std::fs::copy(file, &part).map_err(AdminError::file(&part))?;
+    copy_private(file, &part).map_err(AdminError::file(&part))?;
     whole(&part).await?;
     if path.exists() {
         let kept = beside(&path, "replaced");
@@ -100,6 +100,12 @@ async fn whole(file: &Path) -> Result<usize, AdminError> {
         return Err(AdminError::Refused(format!("not a Signalbox database: {shown}")));
     }
     Ok(status.applied.len())
+}
+
+/// Copies a file; only this user may read the copy.
+fn copy_private(from: &Path, to: &Path) -> std::io::Result<()> {
+    let mut from = File::open(from)?;
+    std::io::copy(&mut from, &mut create_private(to)?).map(drop)
 }
 
 fn beside(path: &Path, end: &str) -> PathBuf {

@@ -127,6 +127,9 @@ pub(crate) async fn serve(mut config: Config, migrate: bool) -> Result<(), AppEr
     if let Some(warning) = config.unshared_uploads(database.is_embedded()) {
         tracing::warn!("{warning}");
     }
+    for warning in signalbox_admin::exposures(&config) {
+        tracing::warn!(warning, "the server is exposed");
+    }
     let app = App::new(config, database).await?;
     // Before the server can be reached.
     let mut signals = Signals::new()?;

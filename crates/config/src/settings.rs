@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use signalbox_hosts::{Kinds, Table};
 use toml::Value;
+use url::Url;
 
 use crate::{ConfigError, Uploads, without_password};
 
@@ -344,6 +345,18 @@ impl Config {
     /// The effective configuration, without secrets.
     pub fn effective(&self, kinds: Kinds) -> Result<String, ConfigError> {
         let mut shown = self.clone();
+    /// Whether users reach the server without encryption, from other machines.
+    pub fn is_plain(&self) -> bool {
+        let Ok(url) = Url::parse(&self.public_url()) else { return false };
+        let is_here = match url.host() {
+            Some(url::Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
+            Some(url::Host::Ipv4(address)) => address.is_loopback(),
+            Some(url::Host::Ipv6(address)) => address.is_loopback(),
+            None => true,
+        };
+        url.scheme() == "http" && !is_here
+    }
+
         shown.database.url = Some(without_password(&self.database_url()));
         shown.server.public_url = Some(self.public_url());
         shown.data_dir = Some(self.data_dir());

@@ -3,7 +3,7 @@
 
 use actix_web::body::MessageBody;
 use actix_web::dev::{ServiceRequest, ServiceResponse};
-use actix_web::http::header::{HeaderName, HeaderValue};
+use actix_web::http::header::{HeaderName, HeaderValue, STRICT_TRANSPORT_SECURITY};
 use actix_web::middleware::Next;
 use actix_web::web::Data;
 use actix_web::{Error, HttpMessage};
@@ -104,4 +104,10 @@ pub async fn with_request_id(
         });
     }
     Ok(response)
+    let is_https =
+        |api: &Data<Api>| api.public_url.as_ref().is_some_and(|url| url.starts_with("https://"));
+    if api.as_ref().is_some_and(is_https) {
+        let year = HeaderValue::from_static("max-age=31536000");
+        headers.insert(STRICT_TRANSPORT_SECURITY, year);
+    }
 }

@@ -11,6 +11,7 @@ use thiserror::Error;
 
 use crate::database::{Database, Kind};
 use crate::error::DbError;
+use crate::private_file::create_private;
 use crate::sql_types::Moment;
 
 /// Why a backup failed.
@@ -22,6 +23,9 @@ pub enum BackupError {
     /// The file exists.
     #[error("{0} already exists; choose another file")]
     Exists(String),
+    /// The file could not be created.
+    #[error("could not create {0}")]
+    File(String, #[source] std::io::Error),
     /// The copy failed its integrity check.
     #[error("the copy is damaged: {0}")]
     Damaged(String),
@@ -53,7 +57,7 @@ const COMPLAINTS: usize = 5;
 
 impl Database {
     /// Writes a consistent copy of an embedded database to a new file while servers keep running.
-    /// The copy is one file without a journal.
+    /// The copy is one file without a journal, which only this user may read.
     pub async fn copy_to(&self, file: &Path) -> Result<(), BackupError> {
         let Kind::Sqlite(store) = self.kind() else { return Err(BackupError::NotEmbedded) };
         let shown = file.display().to_string();
@@ -61,6 +65,8 @@ impl Database {
             return Err(BackupError::Exists(shown));
         }
         let mut conn = store.connection().await?;
+        // SQLite accepts an empty file.
+        create_private(file).map_err(|error| BackupError::File(shown.clone(), error))?;
         let copy = diesel::sql_query("VACUUM INTO $1").bind::<Text, _>(shown);
         copy.execute(&mut conn).await.map_err(DbError::from)?;
         Ok(())

@@ -10,6 +10,7 @@ use signalbox_domain::ports::{StoreError, Stores};
 use thiserror::Error;
 
 use crate::error::DbError;
+use crate::private_file::create_private;
 use crate::trouble::Troubles;
 use crate::{postgres, sqlite};
 
@@ -79,9 +80,13 @@ pub(crate) enum Kind {
 }
 
 /// Opens a database: `sqlite://relative/path.db`, `sqlite:///absolute/path.db` or
-/// `postgres://user:password@host/name`. A missing SQLite file is created.
+/// `postgres://user:password@host/name`. A missing SQLite file is created; only this user may read
+/// it.
 pub async fn connect(url: &str) -> Result<Database, ConnectError> {
     let database = if let Some(path) = url.strip_prefix("sqlite://") {
+        // SQLite gives its journals the mode of the file. When this fails, opening it does too, and
+        // says why.
+        create_private(std::path::Path::new(path)).ok();
         Database(Kind::Sqlite(sqlite::stores::Store::new(sqlite::pool(path)?)))
     } else if url.starts_with("postgres://") || url.starts_with("postgresql://") {
         Database(Kind::Postgres(postgres::stores::Store::new(postgres::pool(url)?)))

@@ -15,6 +15,7 @@ mod error;
 mod health;
 mod object_blobs;
 mod postgres;
+mod private_file;
 mod schema;
 mod shared_key;
 mod sql_types;
@@ -27,6 +28,7 @@ pub use blobs::FileBlobs;
 pub use database::{ConnectError, Database, MigrationStatus, PoolState, connect};
 pub use health::Ailment;
 pub use object_blobs::{Bucket, ObjectBlobs};
+pub use private_file::create_private;
 
 /// How long a caller waits for a connection or for its turn to write.
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -2,6 +2,7 @@
 
 mod database;
 mod effects;
+mod exposure;
 mod forges;
 mod hosts;
 mod machine;
@@ -15,6 +16,8 @@ use signalbox_config::Config;
 use signalbox_terminal::say;
 
 use crate::Program;
+
+pub use exposure::exposures;
 
 /// The result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,10 +81,13 @@ pub async fn doctor(program: &dyn Program, as_json: bool, host: Option<&str>) ->
         Ok(config) => {
             found.push(machine::config(flags, &config));
             found.push(machine::data_folder(&config));
+            found.push(exposure::user());
+            found.push(exposure::files(&config));
             found.push(machine::disk_space(&config));
             found.push(machine::git().await);
             found.extend(network::listeners(&config).await);
             found.push(network::public_url(&config));
+            found.extend(network::hsts(&config).await);
             found.push(uploads::check(program, &config).await);
             let (findings, stores) = database::checks(&config, &*clock).await;
             found.extend(findings);

@@ -63,14 +63,43 @@ pub(super) fn public_url(config: &Config) -> Finding {
         None => Finding::warning(
             name,
             format!(
-                "server.public_url is not set: links point to {url}, which users may not reach"
+                "server.public_url is not set: links point to {url}, which users may not reach, \
+                 and which is not encrypted: tokens are sent in plain text"
             ),
         ),
-        Some(_) if url.starts_with("http://") && !local => {
+        Some(_) if config.is_plain() => {
             Finding::warning(name, format!("{url} is not encrypted: tokens are sent in plain text"))
         }
         Some(_) => Finding::good(name, url),
     }
+}
+
+/// Checks that replies tell browsers to use https only, if users reach the server by https. The server
+/// sends the header itself; a proxy may remove it.
+pub(super) async fn hsts(config: &Config) -> Option<Finding> {
+    let (name, url) = ("hsts", config.public_url());
+    if !url.starts_with("https://") {
+        return None;
+    }
+    let _installed = rustls::crypto::ring::default_provider().install_default();
+    let client = reqwest::Client::builder().timeout(PATIENCE).build().ok()?;
+    let reply = client.get(format!("{url}/healthz")).send().await;
+    Some(of_headers(name, &url, reply.as_ref().ok().map(reqwest::Response::headers)))
+}
+
+fn of_headers(
+    name: &'static str,
+    url: &str,
+    headers: Option<&reqwest::header::HeaderMap>,
+) -> Finding {
+    let Some(headers) = headers else {
+        return Finding::good(name, format!("not checked: {url} is not reachable from here"));
+    };
+    if headers.contains_key("strict-transport-security") {
+        return Finding::good(name, format!("{url} is for https only"));
+    }
+    let words = format!("{url} lacks strict-transport-security: do not remove it in the proxy");
+    Finding::warning(name, words)
 }
 
 #[cfg(test)]
@@ -96,6 +125,18 @@ mod tests {
     }
 
     #[test]
+    fn a_missing_header_for_https_is_a_warning() {
+        let mut headers = reqwest::header::HeaderMap::new();
+        let check = |headers: Option<&reqwest::header::HeaderMap>| {
+            of_headers("hsts", "https://ci.example", headers).verdict
+        };
+        assert_eq!((check(None), check(Some(&headers))), (Verdict::Good, Verdict::Warning));
+        let value = reqwest::header::HeaderValue::from_static("max-age=31536000");
+        headers.insert("strict-transport-security", value);
+        assert_eq!(check(Some(&headers)), Verdict::Good);
+    }
+
+    #[test]
     fn a_public_address_is_missed_only_where_others_could_come_from() {
         let check = |listen: &str, url: Option<&str>| {
             let mut config = Config::default();
@@ -106,6 +147,8 @@ mod tests {
         assert_eq!(check("127.0.0.1:8080", None), Verdict::Good);
         assert_eq!(check("0.0.0.0:8080", None), Verdict::Warning);
         assert_eq!(check("0.0.0.0:8080", Some("http://ci.example")), Verdict::Warning);
+        assert_eq!(check("127.0.0.1:8080", Some("http://ci.example")), Verdict::Warning);
+        assert_eq!(check("127.0.0.1:8080", Some("http://localhost:8080")), Verdict::Good);
         assert_eq!(check("0.0.0.0:8080", Some("https://ci.example")), Verdict::Good);
     }
 }
